@@ -1,0 +1,2 @@
+//! Low IR to Cranelift IR.
+#![forbid(unsafe_code)]

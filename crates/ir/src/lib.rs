@@ -1,0 +1,2 @@
+//! The types and SSA form of the IR.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Passes and pipelines.
+#![forbid(unsafe_code)]

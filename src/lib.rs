@@ -1,0 +1,2 @@
+//! Brolga turns a Julia-like SSA IR into fast native code.
+#![forbid(unsafe_code)]
