@@ -1,0 +1,296 @@
+//! The builtins: functions that Julia implements itself and that see types and objects, as one table.
+//!
+//! ```text
+//! row      GetField  "getfield"  between(2, 4)  THROWS | READS
+//!          variant   Julia       operands       facts
+//! ```
+//!
+//! **Facts** are the coarse truth about any call of a builtin, whatever its operand types. They err towards more effect: what
+//! is known about one call (a field that cannot be undefined, an index that is in bounds) is the business of the effect
+//! analysis, which starts here and takes facts away.
+//!
+//! | fact | meaning |
+//! |---|---|
+//! | throws | may end in an exception |
+//! | reads, writes | may observe or change memory that others can see |
+//! | allocates | makes an object with an identity of its own; boxing of a result is decided where the call is lowered |
+//! | calls | runs a function of the program, and has whatever effect that has |
+//! | identity | the result is one of the operands, unchanged |
+//!
+//! **Names.** Text may use an older name of the same function (`ALIASES`); printing gives the present one. The array builtins
+//! of Julia before 1.11 (`arrayref` …) take the bounds check as first operand and are kept, because dumps contain them.
+//!
+//! Not done: what defines types or methods, and what handles `SimpleVector`s, has rows so that a reader can name it;
+//! [`Builtin::refusal`] says why it goes no further.
+
+use std::fmt;
+
+use crate::intrinsic::Arity;
+
+const THROWS: u8 = 1;
+const READS: u8 = 2;
+const WRITES: u8 = 4;
+const ALLOCATES: u8 = 8;
+/// Runs code of the program, so it may do everything.
+const CALLS: u8 = 16 | THROWS | READS | WRITES | ALLOCATES;
+const CALLS_BIT: u8 = 16;
+const IDENTITY: u8 = 32;
+const DEFINES: u8 = 64;
+const SIMPLE_VECTOR: u8 = 128;
+
+/// One row of the table.
+struct Row {
+    name: &'static str,
+    arity: Arity,
+    facts: u8,
+}
+
+macro_rules! builtins {
+    ($($variant:ident $name:literal $arity:expr, $facts:expr;)*) => {
+        /// A builtin function; `Display` gives Julia's name.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Builtin {
+            $(
+                #[doc = concat!("`", $name, "`")]
+                $variant,
+            )*
+        }
+
+        const ROWS: &[Row] = &[$(Row { name: $name, arity: $arity, facts: $facts }),*];
+
+        impl Builtin {
+            /// Every builtin, in the order of the table.
+            pub const ALL: &[Builtin] = &[$(Builtin::$variant),*];
+
+            fn from_present_name(name: &str) -> Option<Builtin> {
+                match name {
+                    $($name => Some(Builtin::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+builtins! {
+    Egal "===" Arity::exactly(2), 0;
+    Typeof "typeof" Arity::exactly(1), 0;
+    Sizeof "sizeof" Arity::exactly(1), THROWS | READS;
+    Subtype "<:" Arity::exactly(2), THROWS;
+    Isa "isa" Arity::exactly(2), THROWS;
+    Typeassert "typeassert" Arity::exactly(2), THROWS | IDENTITY;
+    ApplyType "apply_type" Arity::at_least(1), THROWS;
+    Fieldtype "fieldtype" Arity::between(2, 3), THROWS;
+    Nfields "nfields" Arity::exactly(1), 0;
+    Isdefined "isdefined" Arity::between(2, 3), THROWS | READS;
+
+    Tuple "tuple" Arity::at_least(0), 0;
+    Svec "svec" Arity::at_least(0), ALLOCATES | SIMPLE_VECTOR;
+    Getfield "getfield" Arity::between(2, 4), THROWS | READS;
+    Setfield "setfield!" Arity::between(3, 4), THROWS | WRITES;
+    Swapfield "swapfield!" Arity::between(3, 4), THROWS | READS | WRITES;
+    Modifyfield "modifyfield!" Arity::between(4, 5), CALLS;
+    Replacefield "replacefield!" Arity::between(4, 6), THROWS | READS | WRITES;
+    Setfieldonce "setfieldonce!" Arity::between(3, 5), THROWS | READS | WRITES;
+
+    Getglobal "getglobal" Arity::between(2, 3), THROWS | READS;
+    Setglobal "setglobal!" Arity::between(3, 4), THROWS | WRITES;
+    Swapglobal "swapglobal!" Arity::between(3, 4), THROWS | READS | WRITES;
+    Modifyglobal "modifyglobal!" Arity::between(4, 5), CALLS;
+    Replaceglobal "replaceglobal!" Arity::between(4, 6), THROWS | READS | WRITES;
+    Setglobalonce "setglobalonce!" Arity::between(3, 5), THROWS | READS | WRITES;
+    Isdefinedglobal "isdefinedglobal" Arity::between(2, 4), THROWS | READS;
+    GetBindingType "get_binding_type" Arity::exactly(2), THROWS | READS;
+
+    Memorynew "memorynew" Arity::exactly(2), THROWS | ALLOCATES;
+    Memoryrefnew "memoryrefnew" Arity::between(1, 3), THROWS;
+    Memoryrefget "memoryrefget" Arity::exactly(3), THROWS | READS;
+    Memoryrefset "memoryrefset!" Arity::exactly(4), THROWS | WRITES;
+    Memoryrefswap "memoryrefswap!" Arity::exactly(4), THROWS | READS | WRITES;
+    Memoryrefmodify "memoryrefmodify!" Arity::exactly(5), CALLS;
+    Memoryrefreplace "memoryrefreplace!" Arity::exactly(6), THROWS | READS | WRITES;
+    Memoryrefsetonce "memoryrefsetonce!" Arity::exactly(5), THROWS | READS | WRITES;
+    Memoryrefoffset "memoryrefoffset" Arity::exactly(1), 0;
+    MemoryrefIsassigned "memoryref_isassigned" Arity::exactly(3), THROWS | READS;
+
+    Arrayref "arrayref" Arity::at_least(2), THROWS | READS;
+    Arrayset "arrayset" Arity::at_least(3), THROWS | WRITES;
+    Arraylen "arraylen" Arity::exactly(1), READS;
+    Arraysize "arraysize" Arity::exactly(2), THROWS | READS;
+
+    ApplyIterate "_apply_iterate" Arity::at_least(2), CALLS;
+    Invoke "invoke" Arity::at_least(2), CALLS;
+    Invokelatest "invokelatest" Arity::at_least(1), CALLS;
+    InvokeInWorld "invoke_in_world" Arity::at_least(2), CALLS;
+    Applicable "applicable" Arity::at_least(1), THROWS | READS;
+    Throw "throw" Arity::exactly(1), THROWS;
+    ThrowMethoderror "throw_methoderror" Arity::at_least(1), THROWS | ALLOCATES;
+
+    Ifelse "ifelse" Arity::exactly(3), THROWS | IDENTITY;
+    Donotdelete "donotdelete" Arity::at_least(0), READS | WRITES;
+    Compilerbarrier "compilerbarrier" Arity::exactly(2), THROWS | IDENTITY;
+    Blackbox "blackbox" Arity::exactly(1), READS | WRITES | IDENTITY;
+    Finalizer "finalizer" Arity::between(2, 4), THROWS | READS | WRITES | ALLOCATES;
+    CurrentScope "current_scope" Arity::exactly(0), READS;
+
+    Typevar "_typevar" Arity::exactly(3), THROWS | ALLOCATES | DEFINES;
+    Structtype "_structtype" Arity::exactly(7), THROWS | ALLOCATES | DEFINES;
+    Abstracttype "_abstracttype" Arity::exactly(3), THROWS | ALLOCATES | DEFINES;
+    Primitivetype "_primitivetype" Arity::exactly(4), THROWS | ALLOCATES | DEFINES;
+    Typebody "_typebody!" Arity::between(2, 3), THROWS | READS | WRITES | DEFINES;
+    Setsuper "_setsuper!" Arity::exactly(2), THROWS | READS | WRITES | DEFINES;
+    EquivTypedef "_equiv_typedef" Arity::exactly(2), THROWS | READS | DEFINES;
+    Expr "_expr" Arity::at_least(1), THROWS | ALLOCATES | DEFINES;
+    SvecLen "_svec_len" Arity::exactly(1), THROWS | READS | SIMPLE_VECTOR;
+    SvecRef "_svec_ref" Arity::exactly(2), THROWS | READS | SIMPLE_VECTOR;
+    ComputeSparams "_compute_sparams" Arity::at_least(1), THROWS | READS | ALLOCATES | SIMPLE_VECTOR;
+    OpaqueClosureCall "opaque_closure_call" Arity::at_least(1), CALLS | DEFINES;
+}
+
+/// Names that older versions of Julia print for a builtin of today.
+const ALIASES: &[(&str, Builtin)] = &[
+    ("_call_latest", Builtin::Invokelatest),
+    ("_call_in_world", Builtin::InvokeInWorld),
+    ("const_arrayref", Builtin::Arrayref),
+];
+
+impl Builtin {
+    fn row(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
+
+    fn has(self, fact: u8) -> bool {
+        self.row().facts & fact != 0
+    }
+
+    /// The builtin of that Julia name, present or former.
+    pub fn from_name(name: &str) -> Option<Builtin> {
+        Builtin::from_present_name(name)
+            .or_else(|| ALIASES.iter().find(|(alias, _)| *alias == name).map(|&(_, builtin)| builtin))
+    }
+
+    /// Julia's name.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The number of operands.
+    pub fn arity(self) -> Arity {
+        self.row().arity
+    }
+
+    /// Whether some call may end in an exception.
+    pub fn can_throw(self) -> bool {
+        self.has(THROWS)
+    }
+
+    /// Whether some call may observe memory.
+    pub fn reads_memory(self) -> bool {
+        self.has(READS)
+    }
+
+    /// Whether some call may change memory.
+    pub fn writes_memory(self) -> bool {
+        self.has(WRITES)
+    }
+
+    /// Whether it makes an object with an identity of its own, or runs code that may.
+    pub fn allocates(self) -> bool {
+        self.has(ALLOCATES)
+    }
+
+    /// Whether it runs a function of the program.
+    pub fn calls(self) -> bool {
+        self.has(CALLS_BIT)
+    }
+
+    /// Whether the result is one of the operands, unchanged.
+    pub fn is_identity(self) -> bool {
+        self.has(IDENTITY)
+    }
+
+    /// Whether the result depends on the operands alone and nothing else happens. It may still throw.
+    pub fn is_pure(self) -> bool {
+        !self.has(READS | WRITES | ALLOCATES | CALLS_BIT)
+    }
+
+    /// Whether no call of it ever returns.
+    pub fn never_returns(self) -> bool {
+        matches!(self, Builtin::Throw | Builtin::ThrowMethoderror)
+    }
+
+    /// Why this builtin is refused wherever it occurs; `None` for those that may reach code generation.
+    pub fn refusal(self) -> Option<&'static str> {
+        if self.has(DEFINES) {
+            Some(
+                "it defines types, expressions or closures at run time, which compiled code does not do here",
+            )
+        } else if self.has(SIMPLE_VECTOR) {
+            Some("it handles a `SimpleVector`, a type of Julia's own run time that the IR does not have")
+        } else {
+            None
+        }
+    }
+}
+
+impl fmt::Display for Builtin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::intrinsic::Intrinsic;
+
+    #[test]
+    fn names_find_their_builtin_and_no_intrinsic() {
+        for &builtin in Builtin::ALL {
+            assert_eq!(Builtin::from_name(builtin.name()), Some(builtin));
+            assert_eq!(Intrinsic::from_name(builtin.name()), None);
+        }
+        assert_eq!(Builtin::from_name("setfield"), None);
+    }
+
+    #[test]
+    fn aliases_are_not_present_names() {
+        for &(alias, builtin) in ALIASES {
+            assert_eq!(Builtin::from_present_name(alias), None);
+            assert_eq!(Builtin::from_name(alias), Some(builtin));
+        }
+    }
+
+    #[test]
+    fn what_calls_may_do_everything() {
+        for &builtin in Builtin::ALL {
+            if builtin.calls() {
+                assert!(builtin.can_throw() && builtin.reads_memory() && builtin.writes_memory());
+                assert!(builtin.allocates() && !builtin.is_pure());
+            }
+        }
+        assert!(Builtin::Modifyfield.calls() && !Builtin::Swapfield.calls());
+    }
+
+    #[test]
+    fn an_exclamation_mark_means_writing() {
+        for &builtin in Builtin::ALL {
+            if builtin.name().ends_with('!') {
+                assert!(builtin.writes_memory(), "{builtin}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_dumps_use_is_not_refused() {
+        for name in
+            ["===", "<:", "_apply_iterate", "arrayref", "memoryrefset!", "sizeof", "donotdelete", "tuple"]
+        {
+            assert!(Builtin::from_name(name).is_some_and(|builtin| builtin.refusal().is_none()), "{name}");
+        }
+        for name in ["svec", "_structtype", "opaque_closure_call"] {
+            assert!(Builtin::from_name(name).is_some_and(|builtin| builtin.refusal().is_some()), "{name}");
+        }
+    }
+}
