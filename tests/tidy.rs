@@ -1,0 +1,396 @@
+//! Checks that the repository keeps the promises of `ARCHITECTURE.md`: what a list can lose, a test must find.
+//!
+//! | rule | where the list is |
+//! |---|---|
+//! | crates depend on what the arrows allow, and on nothing else | `arrows` in ARCHITECTURE.md |
+//! | `unsafe` stands in the listed files only; crates without one forbid it | `unsafe` in ARCHITECTURE.md |
+//! | a folder does not name what it must not know | `absences` in ARCHITECTURE.md |
+//! | Cranelift's IR is named in `crates/codegen` only | here |
+//! | every atomic operation carries its row of the file's ordering table | the file's own header |
+//! | every path that a document names exists | the documents |
+//! | headers, file lengths, no stubs | here |
+//! | a pass is a file, a row of the pass table and a folder of tests | `crates/opt/src/passes/` |
+//!
+//! Everything is textual, on code with comments and strings blanked out (`support::code_of`).
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use support::{
+    SourceFile, code_of, files_below, has_word, hold, is_ident_char, read, root, rust_files, use_paths,
+};
+
+/// Longer files hold more than one idea.
+const MAX_LINES: usize = 1000;
+
+/// The documents whose paths must exist, beside everything in `docs/`.
+const DOCUMENTS: [&str; 4] = ["ARCHITECTURE.md", "README.md", "CHANGELOG.md", "editors/README.md"];
+
+/// The list `tag` of ARCHITECTURE.md as (name, rest of the line); `name: words` or `name  words`.
+fn architecture_list(tag: &str) -> Vec<(String, String)> {
+    let text = read("ARCHITECTURE.md");
+    let split = |line: &str| {
+        let (name, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
+        (name.trim_end_matches(':').to_owned(), rest.trim().to_owned())
+    };
+    fenced(&text, tag).into_iter().map(split).collect()
+}
+
+/// The lines of the fenced block that starts with three backticks and `tag` in the Markdown `text`.
+fn fenced<'a>(text: &'a str, tag: &str) -> Vec<&'a str> {
+    let open = format!("```{tag}");
+    let mut lines = text.lines().skip_while(|line| line.trim_end() != open);
+    assert!(lines.next().is_some(), "there is no fenced block `{tag}`");
+    lines.take_while(|line| !line.starts_with("```")).filter(|line| !line.trim().is_empty()).collect()
+}
+
+/// Numbers of the lines of `code`, from 1, in which `word` stands as a whole identifier.
+fn word_lines<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+    code.lines().enumerate().filter(move |(_, line)| has_word(line, word)).map(|(index, _)| index + 1)
+}
+
+/// The lines of a manifest as (section, key): `brolga-ir.workspace = true` below `[dependencies]` is
+/// `("dependencies", "brolga-ir")`.
+fn manifest_keys(text: &str) -> Vec<(String, String)> {
+    let mut keys = Vec::new();
+    let mut section = String::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if let Some(name) = line.strip_prefix('[') {
+            section = name.trim_end_matches(']').to_owned();
+            // `[dependencies.name]` is a section and a key at once.
+            if let Some((kind, name)) = section.rsplit_once("dependencies.") {
+                keys.push((format!("{kind}dependencies"), name.to_owned()));
+            }
+        } else if let Some((key, _)) = line.split_once('=') {
+            let key = key.trim().split('.').next().unwrap_or("").trim_matches('"');
+            keys.push((section.clone(), key.to_owned()));
+        }
+    }
+    keys
+}
+
+/// Folders of the workspace's packages, the root package as `""`.
+fn package_dirs() -> Vec<String> {
+    let mut dirs: Vec<String> = std::fs::read_dir(root().join("crates"))
+        .expect("the crates folder")
+        .map(|entry| entry.expect("a readable directory").path())
+        .filter(|path| path.join("Cargo.toml").is_file())
+        .map(|path| {
+            format!("crates/{}/", path.file_name().and_then(|name| name.to_str()).expect("a UTF-8 name"))
+        })
+        .collect();
+    dirs.push(String::new());
+    dirs.sort();
+    dirs
+}
+
+#[test]
+fn crates_depend_on_what_the_arrows_allow() {
+    let arrows = architecture_list("arrows");
+    let mut broken = Vec::new();
+    let names: Vec<&str> = arrows.iter().map(|(name, _)| name.as_str()).collect();
+    for (index, (name, allowed)) in arrows.iter().enumerate() {
+        for upward in allowed.split_whitespace().filter(|dep| names[index..].contains(dep)) {
+            broken.push(format!(
+                "ARCHITECTURE.md: `{name}` names `{upward}`, which is not above it in the list"
+            ));
+        }
+    }
+    let allowed: BTreeMap<&str, BTreeSet<&str>> =
+        arrows.iter().map(|(name, deps)| (name.as_str(), deps.split_whitespace().collect())).collect();
+    for dir in package_dirs() {
+        let manifest = format!("{dir}Cargo.toml");
+        let text = read(&manifest);
+        let name = text.lines().find_map(|line| line.strip_prefix("name = ")).expect("a package name");
+        let name = name.trim().trim_matches('"');
+        let Some(allowed) = allowed.get(name) else {
+            broken.push(format!("{manifest}: `{name}` has no line in the list `arrows`"));
+            continue;
+        };
+        let keys = manifest_keys(&text);
+        let deps = |wanted: fn(&str) -> bool| -> BTreeSet<&str> {
+            keys.iter().filter(|(section, _)| wanted(section)).map(|(_, key)| key.as_str()).collect()
+        };
+        let plain = deps(|section| {
+            section != "workspace.dependencies"
+                && section.ends_with("dependencies")
+                && !section.ends_with("dev-dependencies")
+        });
+        let for_tests = deps(|section| section.ends_with("dev-dependencies"));
+        for dep in plain.difference(allowed) {
+            broken.push(format!("{manifest}: `{name}` depends on `{dep}`, which its arrows do not allow"));
+        }
+        for dep in allowed.difference(&plain) {
+            broken.push(format!("ARCHITECTURE.md: `{name}` no longer depends on `{dep}`: remove the arrow"));
+        }
+        for dep in for_tests.iter().filter(|dep| dep.starts_with("brolga-") && !allowed.contains(*dep)) {
+            broken.push(format!(
+                "{manifest}: tests of `{name}` depend on `{dep}`: move them to the root package"
+            ));
+        }
+        if !text.contains("[lints]\nworkspace = true") {
+            broken.push(format!("{manifest}: `{name}` does not take the workspace's lints"));
+        }
+    }
+    hold("The arrows between crates (a new one is a decision: write it into ARCHITECTURE.md):", &broken);
+}
+
+#[test]
+fn unsafe_stands_in_the_listed_files_only() {
+    let listed: BTreeSet<String> = architecture_list("unsafe").into_iter().map(|(path, _)| path).collect();
+    let files = rust_files();
+    let found: BTreeSet<String> =
+        files.iter().filter(|file| has_word(&file.code, "unsafe")).map(|file| file.path.clone()).collect();
+    let mut broken: Vec<String> = Vec::new();
+    broken.extend(found.difference(&listed).map(|path| format!("{path}: has `unsafe` and is not listed")));
+    broken.extend(listed.difference(&found).map(|path| format!("{path}: is listed and has no `unsafe`")));
+    hold(
+        "`unsafe` stands in the files of the list `unsafe` in ARCHITECTURE.md, each with its reason:",
+        &broken,
+    );
+}
+
+#[test]
+fn folders_do_not_name_what_they_must_not_know() {
+    let files = rust_files();
+    let mut broken = Vec::new();
+    for (folder, words) in architecture_list("absences") {
+        let below: Vec<&SourceFile> = files.iter().filter(|file| file.path.starts_with(&folder)).collect();
+        if below.is_empty() {
+            broken.push(format!(
+                "ARCHITECTURE.md: the list `absences` names `{folder}`, where no source file is"
+            ));
+        }
+        for file in below {
+            let code = file.shipped_code();
+            let imports = use_paths(code);
+            for word in words.split_whitespace() {
+                let imported =
+                    imports.iter().any(|path| path == word || path.starts_with(&format!("{word}::")));
+                if imported || has_word(code, word) {
+                    broken.push(format!("{}: names `{word}`", file.path));
+                }
+            }
+        }
+    }
+    hold("Invariants that are absences (the list `absences` in ARCHITECTURE.md):", &broken);
+}
+
+#[test]
+fn only_codegen_names_cranelift_ir() {
+    let mut broken = Vec::new();
+    for file in rust_files().iter().filter(|file| !file.path.starts_with("crates/codegen/")) {
+        let in_tests_or_benches = file.path.starts_with("benches/") || file.path.contains("/tests/");
+        let shipped = if in_tests_or_benches { continue } else { file.shipped_code() };
+        if has_word(shipped, "cranelift_frontend") {
+            broken.push(format!("{}: names `cranelift_frontend`", file.path));
+        }
+        let named_in_use = use_paths(shipped).iter().any(|path| {
+            let mut parts = path.split("::").map(str::trim);
+            parts.next() == Some("cranelift_codegen")
+                && parts.next().is_some_and(|part| part == "ir" || part == "*" || part.starts_with("ir "))
+        });
+        if named_in_use || shipped.contains("cranelift_codegen::ir") {
+            broken.push(format!("{}: names Cranelift's IR", file.path));
+        }
+        let linker = ["crates/jit/", "crates/aot/"].iter().any(|dir| file.path.starts_with(dir));
+        let foreign =
+            |name: &str| name.starts_with("cranelift_") && (!linker || name == "cranelift_frontend");
+        let words: BTreeSet<&str> =
+            shipped.split(|c| !is_ident_char(c)).filter(|word| foreign(word)).collect();
+        for word in words {
+            // The IR's dense tables come from `cranelift-entity`, which knows nothing of code generation.
+            if word != "cranelift_entity" {
+                broken.push(format!("{}: names `{word}`, which only codegen, jit and aot may", file.path));
+            }
+        }
+    }
+    broken.dedup();
+    hold(
+        "Only crates/codegen names Cranelift's IR; jit and aot see its isa, module, jit and object parts:",
+        &broken,
+    );
+}
+
+#[test]
+fn atomics_carry_their_row() {
+    let mut broken = Vec::new();
+    for file in rust_files().iter().filter(|file| !file.path.starts_with("tests/")) {
+        let text = read(&file.path);
+        let rows: BTreeSet<&str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("//! |"))
+            .filter_map(|row| row.split('|').next())
+            .map(str::trim)
+            .collect();
+        let shipped = file.shipped_code().lines().count();
+        let orders = ["Relaxed", "Acquire", "Release", "AcqRel", "SeqCst"];
+        for (index, (line, code)) in text.lines().zip(file.code.lines()).enumerate().take(shipped) {
+            let Some(order) = orders.iter().find(|order| code.contains(&format!("Ordering::{order}"))) else {
+                continue;
+            };
+            let comment = line.rsplit_once("//").map_or("", |(_, comment)| comment);
+            let tag = comment.split_whitespace().find(|word| is_row_tag(word));
+            match tag.map(|tag| tag.trim_end_matches(['.', ',', ':'])) {
+                None => broken.push(format!("{}:{}: `{order}` without its row tag", file.path, index + 1)),
+                Some(tag) if !rows.contains(tag) => {
+                    broken.push(format!(
+                        "{}:{}: the header's table has no row `{tag}`",
+                        file.path,
+                        index + 1
+                    ));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    hold(
+        "Each atomic operation names its row of the file's ordering table (`// P1`; columns: row, operation, order, \
+         pairs with, what goes wrong without it):",
+        &broken,
+    );
+}
+
+/// `P1`, `R12`: capitals, then digits.
+fn is_row_tag(word: &str) -> bool {
+    let word = word.trim_end_matches(['.', ',', ':']);
+    let digits = word.trim_start_matches(|c: char| c.is_ascii_uppercase());
+    digits.len() < word.len() && !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit())
+}
+
+#[test]
+fn source_files_are_tidy() {
+    let mut broken = Vec::new();
+    for file in rust_files() {
+        let path = &file.path;
+        let text = read(path);
+        if !text.starts_with("//!") {
+            broken.push(format!("{path}: starts without a `//!` header that says what problem it solves"));
+        }
+        let lines = text.lines().count();
+        if lines > MAX_LINES {
+            broken.push(format!("{path}: has {lines} lines; split it by idea (limit {MAX_LINES})"));
+        }
+        for stub in ["todo", "unimplemented", "dbg"] {
+            for line in word_lines(&file.code, stub).filter(|line| has_macro(&file.code, *line, stub)) {
+                broken.push(format!("{path}:{line}: `{stub}!` is a stub or a leftover"));
+            }
+        }
+        for (index, (line, code)) in text.lines().zip(file.code.lines()).enumerate() {
+            let comment = &line[code.trim_end().len().min(line.len())..];
+            let marks = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X"), concat!("HA", "CK")];
+            if comment.contains("//") && marks.iter().any(|mark| has_word(comment, mark)) {
+                broken.push(format!(
+                    "{path}:{}: a note to self; finish it, or state what is not done",
+                    index + 1
+                ));
+            }
+            if line.ends_with([' ', '\t']) || line.contains('\t') {
+                broken.push(format!("{path}:{}: a tab or trailing blanks", index + 1));
+            }
+        }
+    }
+    hold("Source files:", &broken);
+}
+
+fn has_macro(code: &str, line: usize, name: &str) -> bool {
+    code.lines().nth(line - 1).is_some_and(|line| line.contains(&format!("{name}!")))
+}
+
+#[test]
+fn documents_name_paths_that_exist() {
+    let mut broken = Vec::new();
+    let docs = files_below("docs", ".md");
+    for document in DOCUMENTS.iter().map(|path| (*path).to_owned()).chain(docs) {
+        let text = read(&document);
+        for (index, line) in text.lines().enumerate() {
+            for path in named_paths(line) {
+                if !root().join(&path).exists() {
+                    broken.push(format!("{document}:{}: `{path}` does not exist", index + 1));
+                }
+            }
+            let folder = document.rsplit_once('/').map_or("", |(folder, _)| folder);
+            for target in link_targets(line) {
+                if !root().join(folder).join(target).exists() {
+                    broken.push(format!("{document}:{}: the link to `{target}` leads nowhere", index + 1));
+                }
+            }
+        }
+    }
+    hold("Every path that a document names exists:", &broken);
+}
+
+/// Words of `line` that start with a folder of the repository; patterns (`*`, `<name>`, capitals as place-holders) are no paths.
+fn named_paths(line: &str) -> Vec<String> {
+    let folders = ["crates/", "src/", "tests/", "examples/", "docs/", "benches/", "editors/", ".ci/"];
+    line.split(|c: char| c.is_whitespace() || "`()[]|,;:'\"".contains(c))
+        .filter(|word| folders.iter().any(|folder| word.starts_with(folder)))
+        .filter(|word| !word.contains(['*', '<', '{', '$', '…']))
+        .map(|word| word.trim_end_matches(['.', '/']).to_owned())
+        .collect()
+}
+
+/// Targets of the Markdown links in `line` that lead to files.
+fn link_targets(line: &str) -> Vec<&str> {
+    line.split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+        .filter_map(|target| target.split('#').next())
+        .filter(|target| !target.is_empty() && !target.contains("://"))
+        .collect()
+}
+
+#[test]
+fn a_pass_is_a_file_a_row_and_a_test_folder() {
+    let folder = "crates/opt/src/passes/";
+    let files: BTreeSet<String> = files_below(folder.trim_end_matches('/'), ".rs")
+        .iter()
+        .map(|path| path[folder.len()..].trim_end_matches(".rs").replace('_', "-"))
+        .filter(|name| name != "mod" && !name.contains('/'))
+        .collect();
+    let mut broken = Vec::new();
+    for name in &files {
+        let path = format!("{folder}{}.rs", name.replace('-', "_"));
+        if !read(&path).contains(&format!("name: \"{name}\"")) {
+            broken.push(format!("{path}: its pass is not named `{name}`"));
+        }
+        if files_below(&format!("tests/filetests/opt/{name}"), "").is_empty() {
+            broken.push(format!("{path}: no test in the folder tests/filetests/opt/{name}"));
+        }
+    }
+    for test in files_below("tests/filetests/opt", "") {
+        let name = test.split('/').nth(3).unwrap_or("");
+        if !files.contains(name) {
+            broken.push(format!("{test}: there is no pass `{name}`"));
+        }
+    }
+    hold("A pass is one file, whose name is its flag and its folder of tests:", &broken);
+}
+
+#[test]
+fn the_readme_and_the_checks_run_the_same_commands() {
+    let checks = read(".ci/run");
+    let readme = read("README.md");
+    let missing: Vec<String> = fenced(&readme, "sh")
+        .iter()
+        .map(|line| line.split('#').next().unwrap_or("").trim())
+        .filter(|command| command.starts_with("cargo ") && !checks.contains(&format!("step {command}")))
+        .map(|command| format!("`{command}` of the quick start is not a step of .ci/run"))
+        .collect();
+    hold("The commands of the README's quick start are part of the checks:", &missing);
+}
+
+#[test]
+fn comments_and_literals_are_no_code() {
+    let code = code_of("a /* b /* c */ d */ e // f\n\"g\\\"h\" i 'j' k<'l> '\\'' r#\"m\"n\"# o b\"p\" 'q'");
+    let words: Vec<&str> = code.split_whitespace().collect();
+    assert_eq!(words, ["a", "e", "i", "k<'l>", "o", "b"]);
+    assert_eq!(code.lines().count(), 2, "newlines stay");
+}
+
+#[test]
+fn use_groups_are_written_out() {
+    let paths = use_paths("pub use a::{b, c::{D as E, f::*}};\nuse g;");
+    assert_eq!(paths, ["a::b", "a::c::D as E", "a::c::f::*", "g"]);
+}
