@@ -1,0 +1,89 @@
+//! A vector that only grows, and that many threads may read while one of them appends.
+//!
+//! Names and types are shared by everything that compiles at the same time. Readers hold plain references into the
+//! table for as long as they like, so an element must never move. The elements therefore live in buckets of doubling
+//! size, each allocated once:
+//!
+//! ```text
+//! bucket 0: 32 elements    0 ..   31
+//! bucket 1: 64 elements   32 ..   95
+//! bucket b: 32 << b       32·(2^b − 1) ..
+//! ```
+//!
+//! Reading costs one subtraction, one count of leading zeros and two acquire loads (inside [`OnceLock`]). Appending
+//! is serialised by the owner: [`AppendVec::push`] takes the index that the owner hands out under its own lock.
+//! Nothing is ever removed; the tables live as long as the `Context` that owns them.
+
+use std::sync::OnceLock;
+
+/// The first bucket's size, as a power of two.
+const FIRST: u32 = 5;
+/// Enough buckets for every index below `u32::MAX`.
+const BUCKETS: usize = 33 - FIRST as usize;
+
+/// An append-only vector with stable references.
+#[derive(Debug)]
+pub(crate) struct AppendVec<T> {
+    buckets: [OnceLock<Box<[OnceLock<T>]>>; BUCKETS],
+}
+
+impl<T> Default for AppendVec<T> {
+    fn default() -> Self {
+        Self { buckets: [const { OnceLock::new() }; BUCKETS] }
+    }
+}
+
+impl<T> AppendVec<T> {
+    /// The element at `index`, if one was pushed there.
+    pub(crate) fn get(&self, index: u32) -> Option<&T> {
+        let (bucket, offset) = locate(index);
+        self.buckets.get(bucket)?.get()?.get(offset)?.get()
+    }
+
+    /// Stores `value` at `index`. The caller gives every index once; a second store there is ignored.
+    pub(crate) fn push(&self, index: u32, value: T) {
+        let (bucket, offset) = locate(index);
+        let Some(cell) = self.buckets.get(bucket) else { return };
+        let slots = cell.get_or_init(|| (0..32usize << bucket).map(|_| OnceLock::new()).collect());
+        // An index is handed out once, so the slot is empty; were it not, the first value would stay.
+        let _ = slots[offset].set(value);
+    }
+}
+
+/// The bucket of an index and its place in it.
+fn locate(index: u32) -> (usize, usize) {
+    let bucket = ((index >> FIRST) + 1).ilog2();
+    let start = ((1u64 << bucket) - 1) << FIRST;
+    (bucket as usize, (u64::from(index) - start) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_tile_the_indices() {
+        let mut expected = (0, 0);
+        for index in 0..100_000 {
+            assert_eq!(locate(index), expected);
+            expected.1 += 1;
+            if expected.1 == 32 << expected.0 {
+                expected = (expected.0 + 1, 0);
+            }
+        }
+        assert!(locate(u32::MAX).0 < BUCKETS);
+    }
+
+    #[test]
+    fn references_survive_growth() {
+        let v = AppendVec::default();
+        v.push(0, String::from("first"));
+        let first = v.get(0).unwrap();
+        for i in 1..10_000 {
+            v.push(i, i.to_string());
+        }
+        assert_eq!(first, "first");
+        assert_eq!(v.get(9_999).unwrap(), "9999");
+        assert!(v.get(10_000).is_none());
+    }
+}

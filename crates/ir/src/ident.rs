@@ -1,0 +1,98 @@
+//! Which texts are identifiers, and how the others are written.
+//!
+//! Julia prints a name that is not an identifier as `var"…"` where a name is expected, and as `Symbol("…")` where a
+//! symbol value is. Identifiers start with a letter (of any script), `_`, or one of a few symbol classes that
+//! mathematicians use as letters, and go on with the same, digits, marks, primes and `!`.
+
+use std::fmt;
+
+/// Words that cannot be names.
+const RESERVED: &[&str] = &[
+    "baremodule",
+    "begin",
+    "break",
+    "catch",
+    "const",
+    "continue",
+    "do",
+    "else",
+    "elseif",
+    "end",
+    "export",
+    "false",
+    "finally",
+    "for",
+    "function",
+    "global",
+    "if",
+    "import",
+    "let",
+    "local",
+    "macro",
+    "module",
+    "quote",
+    "return",
+    "struct",
+    "true",
+    "try",
+    "using",
+    "while",
+];
+
+/// Whether `c` may begin an identifier.
+pub fn is_start(c: char) -> bool {
+    c.is_alphabetic()
+        || c == '_'
+        || matches!(c, '∇' | '∂' | '∞' | '∅' | '∫' | '∑' | '∏' | '√' | '⊤' | '⊥' | '∀' | '∃')
+        || (c as u32 > 0x1f000 && !c.is_control())
+}
+
+/// Whether `c` may stand inside an identifier.
+pub fn is_continue(c: char) -> bool {
+    is_start(c)
+        || c.is_numeric()
+        || matches!(c, '!' | '\'' | '′' | '″' | '‴' | '⁗')
+        || matches!(c as u32, 0x0300..=0x036f | 0x20d0..=0x20ff | 0x2070..=0x209f | 0xfe00..=0xfe0f)
+}
+
+/// Whether `text` can be written as a name without quoting.
+pub fn is_identifier(text: &str) -> bool {
+    let mut chars = text.chars();
+    // A prime makes an adjoint out of a name, so it is no part of one, although other primes are.
+    chars.next().is_some_and(is_start)
+        && chars.all(|c| is_continue(c) && c != '\'')
+        && !RESERVED.contains(&text)
+}
+
+/// Writes `text` as a name: bare, or as `var"…"` with `"` and `\` escaped.
+pub fn write_name(f: &mut impl fmt::Write, text: &str) -> fmt::Result {
+    if is_identifier(text) {
+        return f.write_str(text);
+    }
+    f.write_str("var\"")?;
+    for c in text.chars() {
+        if matches!(c, '"' | '\\') {
+            f.write_char('\\')?;
+        }
+        f.write_char(c)?;
+    }
+    f.write_char('"')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_others() {
+        for good in ["x", "θ₀", "α′", "insertion_sort!", "_", "β₁", "∇f", "x1"] {
+            assert!(is_identifier(good), "{good}");
+        }
+        for bad in ["", "1x", "#f#1", "a b", "end", "+", "x'", "a.b"] {
+            assert!(!is_identifier(bad), "{bad}");
+        }
+        let mut out = String::new();
+        write_name(&mut out, "#a\"\\").unwrap();
+        assert_eq!(out, r##"var"#a\"\\""##);
+    }
+}

@@ -1,0 +1,251 @@
+//! The types that exist before anything is declared.
+//!
+//! One table, in the order of the fixed ids: the abstract numeric tower, the primitive types, the containers that the
+//! run time knows (`Array`, `Memory`, `String`, …), the exceptions that built-in operations throw, and the small
+//! structs of `Base` that printed IR mentions without declaring (`Pair`, `RefValue`, `Core.Box`).
+//!
+//! The table is data, not IR text, because the reader needs these types to read anything at all.
+
+use super::table::{DeclKind, FieldDecl, PrimitiveRepr, Types};
+use super::{Decl, LowType, Type, TypeKind};
+
+/// The declarations whose ids are the same in every context.
+pub mod decl {
+    use super::Decl;
+    /// `Nothing`.
+    pub const NOTHING: Decl = Decl(0);
+    /// `Ptr{T}`.
+    pub const PTR: Decl = Decl(20);
+    /// `Array{T, N}`; `Vector{T}` and `Matrix{T}` are its instances with `N` 1 and 2.
+    pub const ARRAY: Decl = Decl(21);
+    /// `Memory{T}`.
+    pub const MEMORY: Decl = Decl(22);
+    /// `MemoryRef{T}`.
+    pub const MEMORY_REF: Decl = Decl(23);
+    /// `Exception`.
+    pub const EXCEPTION: Decl = Decl(24);
+    /// `Function`.
+    pub const FUNCTION: Decl = Decl(25);
+    /// `Number`.
+    pub const NUMBER: Decl = Decl(26);
+}
+
+/// The supertype of a builtin: a name that stands earlier in the table.
+struct Row {
+    name: &'static str,
+    module: &'static str,
+    params: &'static [&'static str],
+    supertype: &'static str,
+    body: Body,
+}
+
+enum Body {
+    Abstract,
+    Primitive(u16, PrimitiveRepr),
+    Immutable(&'static [(&'static str, &'static str)]),
+    Mutable(&'static [(&'static str, &'static str)]),
+    /// Known to the run time; its fields are reached by operations of their own.
+    Opaque,
+}
+
+use Body::{Abstract, Immutable, Mutable, Opaque, Primitive};
+use PrimitiveRepr::{Bits, Bool, Char, Float, Signed, Unsigned};
+
+const fn row(
+    name: &'static str,
+    module: &'static str,
+    params: &'static [&'static str],
+    supertype: &'static str,
+    body: Body,
+) -> Row {
+    Row { name, module, params, supertype, body }
+}
+
+/// Types without parameters that have a fixed id, in id order from [`Type::NOTHING`].
+const FIXED: usize = 21;
+
+#[rustfmt::skip]
+const TABLE: &[Row] = &[
+    // The first rows have fixed type ids.
+    row("Nothing",   "", &[], "Any",            Immutable(&[])),
+    row("Bool",      "", &[], "Integer",        Primitive(8, Bool)),
+    row("Char",      "", &[], "AbstractChar",   Primitive(32, Char)),
+    row("Int8",      "", &[], "Signed",         Primitive(8, Signed)),
+    row("Int16",     "", &[], "Signed",         Primitive(16, Signed)),
+    row("Int32",     "", &[], "Signed",         Primitive(32, Signed)),
+    row("Int64",     "", &[], "Signed",         Primitive(64, Signed)),
+    row("Int128",    "", &[], "Signed",         Primitive(128, Signed)),
+    row("UInt8",     "", &[], "Unsigned",       Primitive(8, Unsigned)),
+    row("UInt16",    "", &[], "Unsigned",       Primitive(16, Unsigned)),
+    row("UInt32",    "", &[], "Unsigned",       Primitive(32, Unsigned)),
+    row("UInt64",    "", &[], "Unsigned",       Primitive(64, Unsigned)),
+    row("UInt128",   "", &[], "Unsigned",       Primitive(128, Unsigned)),
+    row("Float16",   "", &[], "AbstractFloat",  Primitive(16, Float)),
+    row("Float32",   "", &[], "AbstractFloat",  Primitive(32, Float)),
+    row("Float64",   "", &[], "AbstractFloat",  Primitive(64, Float)),
+    row("String",    "", &[], "AbstractString", Opaque),
+    row("Symbol",    "", &[], "Any",            Opaque),
+    row("DataType",  "", &[], "Type",           Opaque),
+    row("Module",    "", &[], "Any",            Opaque),
+    // `Core.Box` has the twenty-first fixed type id but its declaration comes after the containers with fixed ids.
+    row("Ptr",       "", &["T"],      "Ref{T}",        Primitive(64, Bits)),
+    row("Array",     "", &["T", "N"], "DenseArray{T, N}", Opaque),
+    row("Memory",    "", &["T"],      "DenseVector{T}", Opaque),
+    row("MemoryRef", "", &["T"],      "Ref{T}",        Opaque),
+    row("Exception", "", &[], "Any", Abstract),
+    row("Function",  "", &[], "Any", Abstract),
+    row("Number",    "", &[], "Any", Abstract),
+    row("Box", "Core", &[], "Any", Mutable(&[("contents", "Any")])),
+    // The numeric tower and the other abstract types of Core.
+    row("Real",           "", &[], "Number",  Abstract),
+    row("Integer",        "", &[], "Real",    Abstract),
+    row("Signed",         "", &[], "Integer", Abstract),
+    row("Unsigned",       "", &[], "Integer", Abstract),
+    row("AbstractFloat",  "", &[], "Real",    Abstract),
+    row("AbstractChar",   "", &[], "Any",     Abstract),
+    row("AbstractString", "", &[], "Any",     Abstract),
+    row("Type",           "", &[], "Any",     Abstract),
+    row("Ref",            "", &["T"], "Any",  Abstract),
+    row("AbstractArray",  "", &["T", "N"], "Any", Abstract),
+    row("DenseArray",     "", &["T", "N"], "AbstractArray{T, N}", Abstract),
+    row("DenseVector",    "", &["T"], "DenseArray{T, 1}", Abstract),
+    row("AbstractDict",   "", &["K", "V"], "Any", Abstract),
+    row("AbstractSet",    "", &["T"], "Any", Abstract),
+    row("AbstractRange",  "", &["T"], "AbstractArray{T, 1}", Abstract),
+    row("OrdinalRange",   "", &["T", "S"], "AbstractRange{T}", Abstract),
+    row("AbstractUnitRange", "", &["T"], "OrdinalRange{T, T}", Abstract),
+    row("UnionAll",     "", &[], "Type", Opaque),
+    row("SimpleVector", "Core", &[], "Any", Opaque),
+    row("Expr",         "", &[], "Any", Opaque),
+    row("Task",         "", &[], "Any", Opaque),
+    // Structs of Base that printed IR mentions without declaring them.
+    row("Pair",      "", &["A", "B"], "Any", Immutable(&[("first", "A"), ("second", "B")])),
+    row("RefValue",  "Base", &["T"], "Ref{T}", Mutable(&[("x", "T")])),
+    row("Some",      "", &["T"], "Any", Immutable(&[("value", "T")])),
+    row("UnitRange", "", &["T"], "AbstractUnitRange{T}", Immutable(&[("start", "T"), ("stop", "T")])),
+    row("OneTo",     "Base", &["T"], "AbstractUnitRange{T}", Immutable(&[("stop", "T")])),
+    row("StepRange", "", &["T", "S"], "OrdinalRange{T, S}", Immutable(&[("start", "T"), ("step", "S"), ("stop", "T")])),
+    row("Complex",   "", &["T"], "Number", Immutable(&[("re", "T"), ("im", "T")])),
+    row("Rational",  "", &["T"], "Real", Immutable(&[("num", "T"), ("den", "T")])),
+    row("Val",       "", &["x"], "Any", Immutable(&[])),
+    row("Missing",   "", &[], "Any", Immutable(&[])),
+    // Exceptions.
+    row("DivideError",        "", &[], "Exception", Immutable(&[])),
+    row("StackOverflowError", "", &[], "Exception", Immutable(&[])),
+    row("OutOfMemoryError",   "", &[], "Exception", Immutable(&[])),
+    row("UndefRefError",      "", &[], "Exception", Immutable(&[])),
+    row("InterruptException", "", &[], "Exception", Immutable(&[])),
+    row("DomainError",        "", &[], "Exception", Immutable(&[("val", "Any"), ("msg", "Any")])),
+    row("ErrorException",     "", &[], "Exception", Immutable(&[("msg", "AbstractString")])),
+    row("ArgumentError",      "", &[], "Exception", Immutable(&[("msg", "AbstractString")])),
+    row("DimensionMismatch",  "", &[], "Exception", Immutable(&[("msg", "AbstractString")])),
+    row("AssertionError",     "", &[], "Exception", Immutable(&[("msg", "AbstractString")])),
+    row("OverflowError",      "", &[], "Exception", Immutable(&[("msg", "AbstractString")])),
+    row("BoundsError",        "", &[], "Exception", Mutable(&[("a", "Any"), ("i", "Any")])),
+    row("InexactError",       "", &[], "Exception", Immutable(&[("func", "Symbol"), ("args", "Any")])),
+    row("UndefVarError",      "", &[], "Exception", Immutable(&[("var", "Symbol"), ("world", "UInt64"), ("scope", "Any")])),
+    row("TypeError",          "", &[], "Exception", Immutable(&[("func", "Symbol"), ("context", "Any"), ("expected", "Any"), ("got", "Any")])),
+    row("MethodError",        "", &[], "Exception", Immutable(&[("f", "Any"), ("args", "Any"), ("world", "UInt64")])),
+    row("FieldError",         "", &[], "Exception", Immutable(&[("type", "DataType"), ("field", "Symbol")])),
+    row("KeyError",           "", &[], "Exception", Immutable(&[("key", "Any")])),
+    row("ConcurrencyViolationError", "", &[], "Exception", Immutable(&[("msg", "AbstractString")])),
+];
+
+/// Fills an empty table. Two rounds: first every name, so that supertypes may stand later, then every body.
+pub(super) fn install(types: &Types) {
+    types.intern_fixed(TypeKind::Bottom);
+    types.intern_fixed(TypeKind::Any);
+    for low in LowType::ALL {
+        types.intern_fixed(TypeKind::Low(low));
+    }
+    for (index, row) in TABLE.iter().enumerate() {
+        types.install_name(Decl(index as u32), row.name, row.module, row.params);
+    }
+    let fixed = (0..FIXED - 1).chain([TABLE.iter().position(|r| r.name == "Box").unwrap_or(0)]);
+    for index in fixed {
+        types.intern_fixed(TypeKind::Nominal { decl: Decl(index as u32), params: Box::new([]) });
+    }
+    for (index, row) in TABLE.iter().enumerate() {
+        let find = |text: &str| resolve(types, row.params, text);
+        let fields = |list: &[(&str, &str)]| {
+            list.iter().map(|&(name, ty)| FieldDecl::new(types.names().intern(name), find(ty))).collect()
+        };
+        let kind = match row.body {
+            Abstract => DeclKind::Abstract,
+            Primitive(bits, repr) => DeclKind::Primitive { bits, repr },
+            Immutable(list) => DeclKind::Struct { mutable: false, fields: fields(list) },
+            Mutable(list) => DeclKind::Struct { mutable: true, fields: fields(list) },
+            Opaque => DeclKind::Opaque,
+        };
+        types.install_body(Decl(index as u32), find(row.supertype), kind);
+    }
+}
+
+/// A type expression of the table: a parameter, a name, or a name with parameters in braces.
+fn resolve(types: &Types, params: &[&str], text: &str) -> Type {
+    if text == "Any" {
+        return Type::ANY;
+    }
+    if let Some(index) = params.iter().position(|&p| p == text) {
+        return types.intern_raw(TypeKind::Param(index as u32));
+    }
+    if let Ok(number) = text.parse() {
+        return types.intern_raw(TypeKind::Int(number));
+    }
+    let (name, args) = match text.split_once('{') {
+        Some((name, rest)) => (name, rest.trim_end_matches('}')),
+        None => (text, ""),
+    };
+    let index = TABLE.iter().position(|r| r.name == name).unwrap_or(0);
+    let decl = Decl(index as u32);
+    let args: Box<[Type]> =
+        args.split(", ").filter(|a| !a.is_empty()).map(|a| resolve(types, params, a)).collect();
+    if args.len() == TABLE[index].params.len() {
+        types.intern_raw(TypeKind::Nominal { decl, params: args })
+    } else {
+        types.intern_raw(TypeKind::Generic(decl))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Context;
+
+    #[test]
+    fn constants_agree_with_the_table() {
+        let cx = Context::new();
+        let name = |ty: Type| cx.types.display(ty).to_string();
+        assert_eq!(name(Type::NOTHING), "Nothing");
+        assert_eq!(name(Type::BOOL), "Bool");
+        assert_eq!(name(Type::INT64), "Int64");
+        assert_eq!(name(Type::UINT128), "UInt128");
+        assert_eq!(name(Type::FLOAT64), "Float64");
+        assert_eq!(name(Type::MODULE), "Module");
+        assert_eq!(name(Type::BOX), "Core.Box");
+        for low in LowType::ALL {
+            assert_eq!(Type::low(low).as_low(), Some(low));
+            assert_eq!(name(Type::low(low)), low.name());
+        }
+        for (decl, text) in [
+            (decl::NOTHING, "Nothing"),
+            (decl::PTR, "Ptr"),
+            (decl::ARRAY, "Array"),
+            (decl::MEMORY, "Memory"),
+            (decl::MEMORY_REF, "MemoryRef"),
+            (decl::EXCEPTION, "Exception"),
+            (decl::FUNCTION, "Function"),
+            (decl::NUMBER, "Number"),
+        ] {
+            assert_eq!(cx.names.text(cx.types.decl(decl).name), text);
+        }
+    }
+
+    #[test]
+    fn every_supertype_in_the_table_is_found() {
+        for row in TABLE {
+            let name = row.supertype.split('{').next().unwrap();
+            assert!(name == "Any" || TABLE.iter().any(|r| r.name == name), "{} <: {name}", row.name);
+        }
+    }
+}

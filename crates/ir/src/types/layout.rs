@@ -1,0 +1,389 @@
+//! How values of a type lie in memory, and in which form a value travels.
+//!
+//! Fields follow the C rules of the platform: each at the next offset that its alignment allows, the whole rounded up to
+//! its largest alignment. Pointers are 64 bits wide on every target that the code generator has.
+//!
+//! ```text
+//! struct Rec; a::Int8; b::Int32; c::Union{Nothing, Int16}; d::Any; end
+//!
+//! 0  1        4        8     10     11     16       24
+//! │a │ (pad)  │ b      │ c   │ sel  │ (pad) │ d      │        size 24, align 8, pointers [16]
+//! ```
+//!
+//! What a field holds depends on its type:
+//!
+//! | field type | stored as |
+//! |---|---|
+//! | immutable and concrete | the value itself, inline |
+//! | union of at most [`MAX_UNION`] pointer-free concrete types | the largest member, then one selector byte |
+//! | anything else | a pointer to an object; null while undefined |
+//!
+//! An immutable type that contains itself cannot be inline in itself: a field is a pointer when the struct can be
+//! reached from the field's type by inline fields. The rule looks at the cycle as a whole, so that it does not matter
+//! whose layout is asked for first.
+//!
+//! A selector counts the members of the union in their printing order, from 0.
+
+use super::table::DeclKind;
+use super::{LowType, Type, TypeKind, Types};
+use std::fmt;
+
+/// The largest union that is stored without a box.
+pub const MAX_UNION: usize = 127;
+/// The largest value that has a layout, in bytes.
+pub const MAX_SIZE: u32 = 1 << 30;
+/// The size and alignment of a pointer.
+const POINTER: u32 = 8;
+
+/// How an instance of a type lies in memory: an inline value, or the fields of an object after its tag.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// Size in bytes, a multiple of `align`.
+    pub size: u32,
+    /// Alignment in bytes, a power of two.
+    pub align: u32,
+    /// The fields in declaration order; empty for primitive types.
+    pub fields: Box<[Field]>,
+    /// The offsets of all pointers inside, ascending.
+    pub pointers: Box<[u32]>,
+}
+
+impl Layout {
+    /// Whether the bytes hold no pointers to objects.
+    pub fn is_bits(&self) -> bool {
+        self.pointers.is_empty()
+    }
+}
+
+/// Where a field lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Field {
+    /// Its type.
+    pub ty: Type,
+    /// Its distance from the start, in bytes.
+    pub offset: u32,
+    /// Its size in bytes, with the selector if it has one.
+    pub size: u32,
+    /// What is stored there.
+    pub repr: FieldRepr,
+}
+
+/// What a field or array element holds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FieldRepr {
+    /// The value itself.
+    Inline,
+    /// A union of bits types; the selector byte is `selector` bytes after the field's start.
+    BitsUnion {
+        /// The selector's distance from the start of the field.
+        selector: u32,
+    },
+    /// A pointer to an object, null while undefined.
+    Pointer,
+}
+
+/// The form in which a value of a type travels between instructions, arguments and results.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Repr {
+    /// No value of this type exists.
+    Never,
+    /// One value, no bits: `nothing`, functions without captures.
+    Ghost,
+    /// One register.
+    Scalar(LowType),
+    /// An immutable with fields, unboxed.
+    Aggregate,
+    /// A union of pointer-free concrete types, unboxed: the bits and a selector byte.
+    BitsUnion,
+    /// A pointer to an object.
+    Boxed,
+    /// A primitive type of a width that no register has.
+    OddPrimitive,
+}
+
+/// Why a type has no layout.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LayoutError {
+    /// The type is abstract, a union, or stands for several types.
+    NotConcrete(Type),
+    /// A declaration on the way is not yet defined.
+    Undefined(Type),
+    /// The contents belong to the run time.
+    Opaque(Type),
+    /// The value would be larger than [`MAX_SIZE`].
+    TooLarge(Type),
+    /// The type contains ever larger instances of itself.
+    Unbounded(Type),
+}
+
+impl LayoutError {
+    /// The error as a sentence.
+    pub fn display<'a>(&'a self, types: &'a Types) -> impl fmt::Display + 'a {
+        struct Show<'a>(&'a LayoutError, &'a Types);
+        impl fmt::Display for Show<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let (ty, why) = match *self.0 {
+                    LayoutError::NotConcrete(ty) => (ty, "is not a concrete type, so it has no layout"),
+                    LayoutError::Undefined(ty) => (ty, "is declared but not defined"),
+                    LayoutError::Opaque(ty) => (ty, "is laid out by the run time"),
+                    LayoutError::TooLarge(ty) => (ty, "is larger than the limit of 1 GiB"),
+                    LayoutError::Unbounded(ty) => (ty, "contains ever larger instances of itself"),
+                };
+                write!(f, "`{}` {why}", self.1.display(ty))
+            }
+        }
+        Show(self, types)
+    }
+}
+
+impl Types {
+    /// The layout of a concrete type: of its value if it is immutable, of its object's fields if it is mutable.
+    pub fn layout(&self, ty: Type) -> Result<&Layout, LayoutError> {
+        let Some(cell) = self.layout_cell(ty) else { return Err(LayoutError::NotConcrete(ty)) };
+        if let Some(done) = cell.get() {
+            return done.as_ref().map_err(|&e| e);
+        }
+        match self.compute_layout(ty) {
+            // An undefined type may be defined later, so this answer is not kept.
+            Err(error @ LayoutError::Undefined(_)) => Err(error),
+            answer => cell.get_or_init(|| answer).as_ref().map_err(|&e| e),
+        }
+    }
+
+    /// The form in which values of `ty` travel.
+    pub fn repr(&self, ty: Type) -> Repr {
+        if ty == Type::BOTTOM {
+            return Repr::Never;
+        }
+        if let Some(low) = ty.as_low() {
+            return Repr::Scalar(low);
+        }
+        if self.is_singleton(ty) {
+            return Repr::Ghost;
+        }
+        if self.primitive(ty).is_some() {
+            return self.primitive_low(ty).map_or(Repr::OddPrimitive, Repr::Scalar);
+        }
+        match self.field_repr(ty) {
+            FieldRepr::Inline => Repr::Aggregate,
+            FieldRepr::BitsUnion { .. } => Repr::BitsUnion,
+            FieldRepr::Pointer => Repr::Boxed,
+        }
+    }
+
+    /// What an array element or a field of this type holds, cycles apart.
+    pub fn field_repr(&self, ty: Type) -> FieldRepr {
+        if let TypeKind::Union(members) = self.kind(ty) {
+            return match self.union_extent(members) {
+                Some((size, _)) => FieldRepr::BitsUnion { selector: size },
+                None => FieldRepr::Pointer,
+            };
+        }
+        if self.is_inline_candidate(ty) && self.layout(ty).is_ok() {
+            FieldRepr::Inline
+        } else {
+            FieldRepr::Pointer
+        }
+    }
+
+    /// Size and alignment of the data of a union that can be stored without a box.
+    pub fn union_extent(&self, members: &[Type]) -> Option<(u32, u32)> {
+        if members.len() > MAX_UNION {
+            return None;
+        }
+        members.iter().try_fold((0, 1), |(size, align), &member| {
+            if !self.is_inline_candidate(member) {
+                return None;
+            }
+            let layout = self.layout(member).ok().filter(|l| l.is_bits())?;
+            Some((layout.size.max(size), layout.align.max(align)))
+        })
+    }
+
+    /// Whether values of the type have no identity, so that they may be copied into a field.
+    fn is_inline_candidate(&self, ty: Type) -> bool {
+        self.is_concrete(ty)
+            && !self.is_mutable(ty)
+            && !matches!(self.nominal_kind(ty), Some(DeclKind::Opaque) if self.memory_ref_element(ty).is_none())
+    }
+
+    fn compute_layout(&self, ty: Type) -> Result<Layout, LayoutError> {
+        let elements: Vec<Type> = match self.kind(ty) {
+            TypeKind::Low(low) => return Ok(plain(low.bytes())),
+            TypeKind::Function(_) | TypeKind::TypeOf(_) => Vec::new(),
+            TypeKind::Tuple { vararg: None, .. } | TypeKind::NamedTuple { .. } if self.is_concrete(ty) => {
+                self.tuple_elements(ty).unwrap_or_default().to_vec()
+            }
+            TypeKind::Nominal { decl, .. } => match self.body(*decl).map(|b| &b.kind) {
+                None => return Err(LayoutError::Undefined(ty)),
+                Some(DeclKind::Abstract) => return Err(LayoutError::NotConcrete(ty)),
+                Some(DeclKind::Primitive { bits, .. }) => {
+                    let bytes = u32::from(*bits) / 8;
+                    let align = bytes.next_power_of_two();
+                    return Ok(Layout { size: bytes.next_multiple_of(align), align, ..plain(bytes) });
+                }
+                Some(DeclKind::Opaque) => {
+                    let Some(elem) = self.memory_ref_element(ty) else { return Err(LayoutError::Opaque(ty)) };
+                    return self.memory_ref_layout(ty, elem);
+                }
+                Some(DeclKind::Struct { .. }) => {
+                    self.fields(ty).ok_or(LayoutError::Unbounded(ty))?.iter().map(|f| f.ty).collect()
+                }
+            },
+            _ => return Err(LayoutError::NotConcrete(ty)),
+        };
+        let mut layout = Layout { size: 0, align: 1, fields: Box::new([]), pointers: Box::new([]) };
+        let mut fields = Vec::with_capacity(elements.len());
+        let mut pointers = Vec::new();
+        for elem in elements {
+            let (repr, size, align) = self.field_extent(ty, elem)?;
+            let offset = layout.size.next_multiple_of(align);
+            match repr {
+                FieldRepr::Pointer => pointers.push(offset),
+                FieldRepr::Inline => pointers.extend(self.layout(elem)?.pointers.iter().map(|p| p + offset)),
+                FieldRepr::BitsUnion { .. } => {}
+            }
+            layout.size =
+                offset.checked_add(size).filter(|&s| s <= MAX_SIZE).ok_or(LayoutError::TooLarge(ty))?;
+            layout.align = layout.align.max(align);
+            fields.push(Field { ty: elem, offset, size, repr });
+        }
+        layout.size = layout.size.next_multiple_of(layout.align);
+        layout.fields = fields.into();
+        layout.pointers = pointers.into();
+        Ok(layout)
+    }
+
+    /// A `MemoryRef` is the address of an element (or its index, for elements without size) and its `Memory`.
+    fn memory_ref_layout(&self, ty: Type, elem: Type) -> Result<Layout, LayoutError> {
+        let memory = self.memory(elem).map_err(|_| LayoutError::Unbounded(ty))?;
+        let address = self.ptr(Type::NOTHING).map_err(|_| LayoutError::Unbounded(ty))?;
+        let fields = [
+            Field { ty: address, offset: 0, size: POINTER, repr: FieldRepr::Inline },
+            Field { ty: memory, offset: POINTER, size: POINTER, repr: FieldRepr::Pointer },
+        ];
+        Ok(Layout { size: 2 * POINTER, align: POINTER, fields: fields.into(), pointers: [POINTER].into() })
+    }
+
+    /// How a field of type `elem` of the type `owner` is stored.
+    fn field_extent(&self, owner: Type, elem: Type) -> Result<(FieldRepr, u32, u32), LayoutError> {
+        if let TypeKind::Union(members) = self.kind(elem) {
+            // Only pointer-free members count, so `owner` can be among them only through a cycle.
+            if !members.iter().any(|&m| self.reaches(m, owner)) {
+                if let Some((size, align)) = self.union_extent(members) {
+                    return Ok((FieldRepr::BitsUnion { selector: size }, size + 1, align));
+                }
+            }
+            return Ok((FieldRepr::Pointer, POINTER, POINTER));
+        }
+        if !self.is_inline_candidate(elem) || self.reaches(elem, owner) {
+            return Ok((FieldRepr::Pointer, POINTER, POINTER));
+        }
+        let layout = self.layout(elem)?;
+        Ok((FieldRepr::Inline, layout.size, layout.align))
+    }
+
+    /// Whether `target` is `from` or stands, without a pointer between, inside it.
+    fn reaches(&self, from: Type, target: Type) -> bool {
+        let mut seen = rustc_hash::FxHashSet::default();
+        let mut work = vec![from];
+        while let Some(ty) = work.pop() {
+            if ty == target {
+                return true;
+            }
+            if !seen.insert(ty) || !self.is_inline_candidate(ty) {
+                if let TypeKind::Union(members) = self.kind(ty) {
+                    work.extend(members.iter().filter(|m| !seen.contains(m)));
+                }
+                continue;
+            }
+            match self.tuple_elements(ty) {
+                Some(elems) => work.extend(elems),
+                None => work.extend(self.fields(ty).unwrap_or_default().iter().map(|f| f.ty)),
+            }
+        }
+        false
+    }
+}
+
+fn plain(bytes: u32) -> Layout {
+    Layout { size: bytes, align: bytes, fields: Box::new([]), pointers: Box::new([]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Context;
+    use crate::types::FieldDecl;
+
+    fn declare(cx: &Context, name: &str, mutable: bool, fields: &[(&str, Type)]) -> Type {
+        let decl = cx.types.declare(cx.names.intern(name), &[]).unwrap();
+        let fields = fields.iter().map(|&(n, t)| FieldDecl::new(cx.names.intern(n), t)).collect();
+        cx.types.define(decl, Type::ANY, DeclKind::Struct { mutable, fields }).unwrap();
+        cx.types.nominal(decl, &[]).unwrap()
+    }
+
+    #[test]
+    fn the_picture_in_the_header() {
+        let cx = Context::new();
+        let union = cx.types.union(&[Type::NOTHING, Type::INT16]).unwrap();
+        let fields = [("a", Type::INT8), ("b", Type::INT32), ("c", union), ("d", Type::ANY)];
+        let rec = declare(&cx, "Rec", false, &fields);
+        let layout = cx.types.layout(rec).unwrap();
+        assert_eq!((layout.size, layout.align), (24, 8));
+        assert_eq!(layout.fields.iter().map(|f| f.offset).collect::<Vec<_>>(), [0, 4, 8, 16]);
+        assert_eq!(layout.fields[2].repr, FieldRepr::BitsUnion { selector: 2 });
+        assert_eq!(&*layout.pointers, [16]);
+        assert_eq!(cx.types.repr(rec), Repr::Aggregate);
+    }
+
+    #[test]
+    fn representations() {
+        let cx = Context::new();
+        let t = &cx.types;
+        assert_eq!(t.repr(Type::NOTHING), Repr::Ghost);
+        assert_eq!(t.repr(Type::BOOL), Repr::Scalar(LowType::I8));
+        assert_eq!(t.repr(Type::STRING), Repr::Boxed);
+        assert_eq!(t.repr(Type::ANY), Repr::Boxed);
+        assert_eq!(
+            t.repr(t.ptr(Type::INT8).unwrap()),
+            Repr::Scalar(LowType::Ptr(crate::types::PtrClass::Raw))
+        );
+        assert_eq!(t.repr(t.union(&[Type::INT64, Type::FLOAT64]).unwrap()), Repr::BitsUnion);
+        assert_eq!(t.repr(t.union(&[Type::INT64, Type::STRING]).unwrap()), Repr::Boxed);
+        assert_eq!(t.repr(t.vector(Type::INT64).unwrap()), Repr::Boxed);
+        assert_eq!(t.repr(t.memory_ref(Type::INT64).unwrap()), Repr::Aggregate);
+        let int128 = t.tuple(&[Type::INT8, Type::INT128]).unwrap();
+        assert_eq!(t.layout(int128).unwrap().fields[1].offset, 16);
+    }
+
+    #[test]
+    fn immutables_that_contain_each_other_point() {
+        let cx = Context::new();
+        let t = &cx.types;
+        let n = |s: &str| cx.names.intern(s);
+        let (a, b) = (t.declare(n("A"), &[]).unwrap(), t.declare(n("B"), &[]).unwrap());
+        let (ta, tb) = (t.nominal(a, &[]).unwrap(), t.nominal(b, &[]).unwrap());
+        assert!(matches!(t.layout(ta), Err(LayoutError::Undefined(_))));
+        let body = |x| DeclKind::Struct { mutable: false, fields: [FieldDecl::new(n("x"), x)].into() };
+        t.define(a, Type::ANY, body(tb)).unwrap();
+        t.define(b, Type::ANY, body(ta)).unwrap();
+        assert_eq!(t.layout(tb).unwrap().fields[0].repr, FieldRepr::Pointer);
+        assert_eq!(t.layout(ta).unwrap().fields[0].repr, FieldRepr::Pointer);
+    }
+
+    #[test]
+    fn growing_types_end_in_an_error() {
+        let cx = Context::new();
+        let t = &cx.types;
+        let n = |s: &str| cx.names.intern(s);
+        let grow = t.declare(n("Grow"), &[n("T")]).unwrap();
+        let inner = t.nominal(grow, &[t.param(0)]).unwrap();
+        let next = t.nominal(grow, &[inner]).unwrap();
+        let fields = [FieldDecl::new(n("x"), next)].into();
+        t.define(grow, Type::ANY, DeclKind::Struct { mutable: false, fields }).unwrap();
+        let ty = t.nominal(grow, &[Type::INT64]).unwrap();
+        assert!(matches!(t.layout(ty), Err(LayoutError::Unbounded(_))));
+        assert_eq!(t.repr(ty), Repr::Boxed);
+    }
+}

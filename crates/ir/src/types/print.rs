@@ -1,0 +1,121 @@
+//! The text of a type, as Julia prints it.
+//!
+//! `Vector{T}` and `Matrix{T}` stand for arrays of one and two dimensions, `NTuple{n, T}` for tuples of four or more
+//! equal elements, `@NamedTuple{a::T}` for named tuples. Names that are no identifiers are written `var"…"`.
+
+use super::{Type, TypeKind, Types, decl};
+use crate::ident::write_name;
+use std::fmt::{self, Display, Formatter};
+
+/// A type with the table that knows its names; made by [`Types::display`].
+#[derive(Clone, Copy, Debug)]
+pub struct TypeDisplay<'a> {
+    types: &'a Types,
+    ty: Type,
+}
+
+/// From how many equal elements on a tuple type prints as `NTuple`.
+const NTUPLE: usize = 4;
+
+impl Types {
+    /// The text of `ty`.
+    pub fn display(&self, ty: Type) -> TypeDisplay<'_> {
+        TypeDisplay { types: self, ty }
+    }
+}
+
+impl TypeDisplay<'_> {
+    fn of(self, ty: Type) -> Self {
+        TypeDisplay { ty, ..self }
+    }
+
+    fn list(self, f: &mut Formatter<'_>, items: impl IntoIterator<Item = Type>) -> fmt::Result {
+        for (i, ty) in items.into_iter().enumerate() {
+            if i > 0 {
+                f.write_str(", ")?;
+            }
+            self.of(ty).fmt(f)?;
+        }
+        Ok(())
+    }
+
+    fn nominal(self, f: &mut Formatter<'_>, decl: super::Decl, params: &[Type]) -> fmt::Result {
+        let data = self.types.decl(decl);
+        let names = self.types.names();
+        if decl == decl::ARRAY
+            && let [elem, dims] = params
+            && let TypeKind::Int(dims @ 1..=2) = *self.types.kind(*dims)
+        {
+            return write!(f, "{}{{{}}}", if dims == 1 { "Vector" } else { "Matrix" }, self.of(*elem));
+        }
+        let module = names.text(data.module);
+        if !module.is_empty() {
+            write!(f, "{module}.")?;
+        }
+        write_name(f, names.text(data.name))?;
+        if params.is_empty() {
+            return Ok(());
+        }
+        f.write_str("{")?;
+        self.list(f, params.iter().copied())?;
+        f.write_str("}")
+    }
+}
+
+impl Display for TypeDisplay<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let names = self.types.names();
+        match self.types.kind(self.ty) {
+            TypeKind::Bottom => f.write_str("Union{}"),
+            TypeKind::Any => f.write_str("Any"),
+            TypeKind::Low(low) => low.fmt(f),
+            TypeKind::Nominal { decl, params } => self.nominal(f, *decl, params),
+            TypeKind::Generic(decl) => self.nominal(f, *decl, &[]),
+            TypeKind::Tuple { elems, vararg: None }
+                if elems.len() >= NTUPLE && elems.iter().all(|e| *e == elems[0]) =>
+            {
+                write!(f, "NTuple{{{}, {}}}", elems.len(), self.of(elems[0]))
+            }
+            TypeKind::Tuple { elems, vararg } => {
+                f.write_str("Tuple{")?;
+                self.list(f, elems.iter().copied())?;
+                if let Some(rest) = vararg {
+                    let comma = if elems.is_empty() { "" } else { ", " };
+                    write!(f, "{comma}Vararg{{{}}}", self.of(*rest))?;
+                }
+                f.write_str("}")
+            }
+            TypeKind::NamedTuple { names: fields, tuple } => {
+                f.write_str("@NamedTuple{")?;
+                let elems = self.types.tuple_elements(*tuple).unwrap_or_default();
+                for (i, (&name, &ty)) in fields.iter().zip(elems).enumerate() {
+                    if i > 0 {
+                        f.write_str(", ")?;
+                    }
+                    write_name(f, names.text(name))?;
+                    if ty != Type::ANY {
+                        write!(f, "::{}", self.of(ty))?;
+                    }
+                }
+                f.write_str("}")
+            }
+            TypeKind::Union(members) => {
+                f.write_str("Union{")?;
+                self.list(f, members.iter().copied())?;
+                f.write_str("}")
+            }
+            TypeKind::TypeOf(of) => write!(f, "Type{{{}}}", self.of(*of)),
+            TypeKind::Function(name) => {
+                f.write_str("typeof(")?;
+                write_name(f, names.text(*name))?;
+                f.write_str(")")
+            }
+            TypeKind::Param(index) => write!(f, "<{index}>"),
+            TypeKind::Int(value) => write!(f, "{value}"),
+            TypeKind::Sym(name) => {
+                f.write_str(":")?;
+                write_name(f, names.text(*name))
+            }
+        }
+    }
+}

@@ -1,0 +1,760 @@
+//! Interning, declarations, instantiation.
+//!
+//! A nominal type is declared in two steps, so that types may refer to each other and to themselves: [`Types::declare`]
+//! gives the name and the parameters, [`Types::define`] the supertype and the fields, in which parameter *i* stands as
+//! [`TypeKind::Param`]`(i)`. An instance such as `Pair{Int64, Bool}` is interned by [`Types::nominal`]; its field types
+//! are substituted when they are first asked for.
+//!
+//! Nesting is limited to [`MAX_DEPTH`], so that every walk over a type may recurse; a deeper type is an error here,
+//! where it would be made, and nowhere else.
+
+use super::{Decl, LowType, Type, TypeKind, builtin, decl};
+use crate::append::AppendVec;
+use crate::names::{Name, Names};
+use rustc_hash::FxHashMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+/// How deep types may nest. Printed programs stay below 20.
+pub const MAX_DEPTH: u16 = 128;
+/// The largest number of parameters, elements or members of one type.
+pub const MAX_WIDTH: usize = 4096;
+
+/// All types of a context; see [the module](crate::types).
+#[derive(Debug)]
+pub struct Types {
+    names: Arc<Names>,
+    entries: AppendVec<Entry>,
+    decls: AppendVec<DeclEntry>,
+    index: RwLock<Index>,
+}
+
+#[derive(Debug, Default)]
+struct Index {
+    types: FxHashMap<TypeKind, Type>,
+    decls: FxHashMap<Name, Decl>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    kind: TypeKind,
+    depth: u16,
+    fields: OnceLock<Option<Box<[FieldDecl]>>>,
+    layout: OnceLock<Result<super::Layout, super::LayoutError>>,
+}
+
+#[derive(Debug)]
+struct DeclEntry {
+    data: DeclData,
+    body: OnceLock<DeclBody>,
+}
+
+/// What is known of a declaration from its first line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeclData {
+    /// The name without its module. Unique in a context.
+    pub name: Name,
+    /// The module that is printed before the name (`Core.Box`); empty for names that print alone.
+    pub module: Name,
+    /// The names of the parameters.
+    pub params: Box<[Name]>,
+}
+
+/// The second half of a declaration.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeclBody {
+    /// The direct supertype; may mention the parameters.
+    pub supertype: Type,
+    /// What kind of type it is.
+    pub kind: DeclKind,
+}
+
+/// What kind of type a declaration makes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum DeclKind {
+    /// Has no instances of its own.
+    Abstract,
+    /// A bag of bits.
+    Primitive {
+        /// Its width: a multiple of 8 from 8 to 128.
+        bits: u16,
+        /// What the bits mean to printing and to literals.
+        repr: PrimitiveRepr,
+    },
+    /// Has fields.
+    Struct {
+        /// Whether instances have an identity and fields can change.
+        mutable: bool,
+        /// The fields in order.
+        fields: Box<[FieldDecl]>,
+    },
+    /// An object whose contents only the run time's own operations reach (`String`, `Array`, …).
+    Opaque,
+}
+
+/// What the bits of a primitive type mean.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PrimitiveRepr {
+    /// A two's complement integer.
+    Signed,
+    /// An unsigned integer.
+    Unsigned,
+    /// An IEEE float of that width.
+    Float,
+    /// 0 or 1 in eight bits.
+    Bool,
+    /// A character: its UTF-8 bytes, left-aligned in 32 bits.
+    Char,
+    /// Nothing in particular: pointers and user-declared primitive types.
+    Bits,
+}
+
+/// A field of a struct.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FieldDecl {
+    /// The field's name.
+    pub name: Name,
+    /// The field's type; in a declaration it may mention the parameters.
+    pub ty: Type,
+    /// Declared `const`: never changes after construction, even in a mutable struct.
+    pub is_const: bool,
+    /// Declared `@atomic`: read and written with a memory order.
+    pub is_atomic: bool,
+}
+
+impl FieldDecl {
+    /// A plain field.
+    pub fn new(name: Name, ty: Type) -> Self {
+        Self { name, ty, is_const: false, is_atomic: false }
+    }
+}
+
+/// Why a type could not be made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TypeError {
+    /// The type would nest deeper than [`MAX_DEPTH`].
+    TooDeep,
+    /// More than [`MAX_WIDTH`] parameters, elements or members.
+    TooWide {
+        /// How many there were.
+        count: usize,
+    },
+    /// A declared type was given the wrong number of parameters.
+    ParameterCount {
+        /// The declaration.
+        decl: Name,
+        /// How many it has.
+        expected: usize,
+        /// How many were given.
+        given: usize,
+    },
+    /// The name is already declared, with other parameters or another body.
+    Redeclared {
+        /// The name.
+        name: Name,
+    },
+    /// A primitive type's width is not a multiple of 8 from 8 to 128.
+    PrimitiveWidth {
+        /// The declaration.
+        name: Name,
+        /// The width in bits.
+        bits: u16,
+    },
+    /// The declared supertype is not abstract.
+    SupertypeNotAbstract {
+        /// The declaration.
+        name: Name,
+        /// Its supertype.
+        supertype: Type,
+    },
+    /// The declared supertype has the declared type among its own supertypes.
+    SupertypeCycle {
+        /// The declaration.
+        name: Name,
+    },
+    /// Two fields, or two names of a named tuple, are equal.
+    DuplicateField {
+        /// The name that stands twice.
+        field: Name,
+    },
+    /// A named tuple has another number of names than of types, or its types are not a plain tuple.
+    NamedTupleShape,
+    /// A type of low IR stands inside a Julia type, or the reverse.
+    MixedLevels {
+        /// The inner type.
+        inner: Type,
+    },
+}
+
+impl TypeError {
+    /// The error as a sentence; names are looked up in `types`.
+    pub fn display<'a>(&'a self, types: &'a Types) -> impl fmt::Display + 'a {
+        struct Show<'a>(&'a TypeError, &'a Types);
+        impl fmt::Display for Show<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let text = |name: Name| self.1.names.text(name);
+                match *self.0 {
+                    TypeError::TooDeep => write!(f, "the type nests deeper than {MAX_DEPTH} levels"),
+                    TypeError::TooWide { count } => {
+                        write!(f, "the type has {count} parts, more than the limit of {MAX_WIDTH}")
+                    }
+                    TypeError::ParameterCount { decl, expected, given } => {
+                        write!(f, "`{}` has {expected} type parameters, but {given} were given", text(decl))
+                    }
+                    TypeError::Redeclared { name } => {
+                        write!(f, "`{}` is already declared differently", text(name))
+                    }
+                    TypeError::PrimitiveWidth { name, bits } => write!(
+                        f,
+                        "primitive type `{}` has {bits} bits; a multiple of 8 from 8 to 128 is needed",
+                        text(name)
+                    ),
+                    TypeError::SupertypeNotAbstract { name, supertype } => write!(
+                        f,
+                        "the supertype `{}` of `{}` is not an abstract type",
+                        self.1.display(supertype),
+                        text(name)
+                    ),
+                    TypeError::SupertypeCycle { name } => {
+                        write!(f, "`{}` would be a supertype of itself", text(name))
+                    }
+                    TypeError::DuplicateField { field } => {
+                        write!(f, "the field name `{}` stands twice", text(field))
+                    }
+                    TypeError::NamedTupleShape => {
+                        f.write_str("a named tuple needs a plain tuple type with one element for each name")
+                    }
+                    TypeError::MixedLevels { inner } => write!(
+                        f,
+                        "`{}` cannot stand inside this type: low and high types do not mix",
+                        self.1.display(inner)
+                    ),
+                }
+            }
+        }
+        Show(self, types)
+    }
+}
+
+impl Types {
+    /// The builtin types, and nothing else.
+    pub(crate) fn new(names: Arc<Names>) -> Self {
+        let types = Self {
+            names,
+            entries: AppendVec::default(),
+            decls: AppendVec::default(),
+            index: RwLock::default(),
+        };
+        builtin::install(&types);
+        types
+    }
+
+    /// The names that types are printed with.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    // ----- reading -----
+
+    /// The structure of a type. An id of another context that has no meaning here reads as `Union{}`.
+    pub fn kind(&self, ty: Type) -> &TypeKind {
+        self.entries.get(ty.0).map_or(&TypeKind::Bottom, |entry| &entry.kind)
+    }
+
+    /// The first line of a declaration.
+    pub fn decl(&self, decl: Decl) -> &DeclData {
+        static UNKNOWN: OnceLock<DeclData> = OnceLock::new();
+        match self.decls.get(decl.0) {
+            Some(entry) => &entry.data,
+            // Only an id of another context gets here; it reads as a declaration that has no parameters.
+            None => UNKNOWN.get_or_init(|| {
+                let unknown = Names::default().intern("?");
+                DeclData { name: unknown, module: unknown, params: Box::new([]) }
+            }),
+        }
+    }
+
+    /// The supertype and kind of a declaration; `None` between [`declare`](Types::declare) and
+    /// [`define`](Types::define).
+    pub fn body(&self, decl: Decl) -> Option<&DeclBody> {
+        self.decls.get(decl.0)?.body.get()
+    }
+
+    /// The declaration with this (unqualified) name.
+    pub fn find_decl(&self, name: Name) -> Option<Decl> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner).decls.get(&name).copied()
+    }
+
+    /// The declaration and parameters of a nominal type.
+    pub fn nominal_parts(&self, ty: Type) -> Option<(Decl, &[Type])> {
+        match self.kind(ty) {
+            TypeKind::Nominal { decl, params } => Some((*decl, params)),
+            _ => None,
+        }
+    }
+
+    /// The kind of a nominal type's declaration.
+    pub fn nominal_kind(&self, ty: Type) -> Option<&DeclKind> {
+        Some(&self.body(self.nominal_parts(ty)?.0)?.kind)
+    }
+
+    /// The width and meaning of a primitive type.
+    pub fn primitive(&self, ty: Type) -> Option<(u16, PrimitiveRepr)> {
+        match self.nominal_kind(ty)? {
+            DeclKind::Primitive { bits, repr } => Some((*bits, *repr)),
+            _ => None,
+        }
+    }
+
+    /// `T` of `Ptr{T}`.
+    pub fn pointee(&self, ty: Type) -> Option<Type> {
+        self.sole_param(ty, decl::PTR)
+    }
+
+    /// `T` of `Memory{T}`.
+    pub fn memory_element(&self, ty: Type) -> Option<Type> {
+        self.sole_param(ty, decl::MEMORY)
+    }
+
+    /// `T` of `MemoryRef{T}`.
+    pub fn memory_ref_element(&self, ty: Type) -> Option<Type> {
+        self.sole_param(ty, decl::MEMORY_REF)
+    }
+
+    fn sole_param(&self, ty: Type, wanted: Decl) -> Option<Type> {
+        match self.nominal_parts(ty)? {
+            (decl, &[param]) if decl == wanted => Some(param),
+            _ => None,
+        }
+    }
+
+    /// `T` and `N` of `Array{T, N}`.
+    pub fn array_parts(&self, ty: Type) -> Option<(Type, u32)> {
+        match self.nominal_parts(ty)? {
+            (decl::ARRAY, &[elem, dims]) => match *self.kind(dims) {
+                TypeKind::Int(n) => Some((elem, u32::try_from(n).ok()?)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The elements of a tuple or named tuple whose length is fixed.
+    pub fn tuple_elements(&self, ty: Type) -> Option<&[Type]> {
+        match self.kind(ty) {
+            TypeKind::Tuple { elems, vararg: None } => Some(elems),
+            TypeKind::NamedTuple { tuple, .. } => self.tuple_elements(*tuple),
+            _ => None,
+        }
+    }
+
+    /// The members of a union; any other type is its own only member, and `Union{}` has none.
+    pub fn members<'a>(&'a self, ty: &'a Type) -> &'a [Type] {
+        match self.kind(*ty) {
+            TypeKind::Union(members) => members,
+            TypeKind::Bottom => &[],
+            _ => std::slice::from_ref(ty),
+        }
+    }
+
+    /// The fields of a struct type with its parameters filled in. `None` if it is not a defined struct type, or if a
+    /// field's type cannot be made (too deep).
+    pub fn fields(&self, ty: Type) -> Option<&[FieldDecl]> {
+        let entry = self.entries.get(ty.0)?;
+        let (decl, params) = self.nominal_parts(ty)?;
+        // While the declaration is incomplete nothing may be remembered.
+        let DeclKind::Struct { fields, .. } = &self.body(decl)?.kind else { return None };
+        entry
+            .fields
+            .get_or_init(|| {
+                fields
+                    .iter()
+                    .map(|f| Some(FieldDecl { ty: self.substitute(f.ty, params).ok()?, ..f.clone() }))
+                    .collect()
+            })
+            .as_deref()
+    }
+
+    /// The number of fields that `getfield` reaches, for struct, tuple and named tuple types.
+    pub fn field_count(&self, ty: Type) -> Option<usize> {
+        match self.tuple_elements(ty) {
+            Some(elems) => Some(elems.len()),
+            None => Some(self.fields(ty)?.len()),
+        }
+    }
+
+    /// The type of field `index` (from 0) of a struct, tuple or named tuple type.
+    pub fn field_type(&self, ty: Type, index: usize) -> Option<Type> {
+        match self.kind(ty) {
+            TypeKind::Tuple { elems, vararg } => elems.get(index).copied().or(*vararg),
+            TypeKind::NamedTuple { tuple, .. } => self.field_type(*tuple, index),
+            _ => Some(self.fields(ty)?.get(index)?.ty),
+        }
+    }
+
+    /// The position (from 0) of a named field of a struct or named tuple type.
+    pub fn field_index(&self, ty: Type, name: Name) -> Option<usize> {
+        match self.kind(ty) {
+            TypeKind::NamedTuple { names, .. } => names.iter().position(|&n| n == name),
+            _ => self.fields(ty)?.iter().position(|f| f.name == name),
+        }
+    }
+
+    /// The direct supertype. `Any` is its own supertype.
+    pub fn supertype(&self, ty: Type) -> Type {
+        match self.kind(ty) {
+            TypeKind::Nominal { decl, params } => {
+                self.body(*decl).and_then(|b| self.substitute(b.supertype, params).ok()).unwrap_or(Type::ANY)
+            }
+            TypeKind::Function(_) => {
+                self.intern_raw(TypeKind::Nominal { decl: decl::FUNCTION, params: [].into() })
+            }
+            _ => Type::ANY,
+        }
+    }
+
+    pub(super) fn layout_cell(
+        &self,
+        ty: Type,
+    ) -> Option<&OnceLock<Result<super::Layout, super::LayoutError>>> {
+        Some(&self.entries.get(ty.0)?.layout)
+    }
+
+    // ----- making -----
+
+    /// `Ptr{pointee}`.
+    pub fn ptr(&self, pointee: Type) -> Result<Type, TypeError> {
+        self.nominal(decl::PTR, &[pointee])
+    }
+
+    /// `Vector{elem}`.
+    pub fn vector(&self, elem: Type) -> Result<Type, TypeError> {
+        self.array(elem, 1)
+    }
+
+    /// `Array{elem, dims}`.
+    pub fn array(&self, elem: Type, dims: u32) -> Result<Type, TypeError> {
+        let dims = self.int(i64::from(dims));
+        self.nominal(decl::ARRAY, &[elem, dims])
+    }
+
+    /// `Memory{elem}`.
+    pub fn memory(&self, elem: Type) -> Result<Type, TypeError> {
+        self.nominal(decl::MEMORY, &[elem])
+    }
+
+    /// `MemoryRef{elem}`.
+    pub fn memory_ref(&self, elem: Type) -> Result<Type, TypeError> {
+        self.nominal(decl::MEMORY_REF, &[elem])
+    }
+
+    /// `Type{of}`.
+    pub fn type_of(&self, of: Type) -> Result<Type, TypeError> {
+        self.intern(TypeKind::TypeOf(of))
+    }
+
+    /// `typeof(name)`, the type of a function.
+    pub fn function(&self, name: Name) -> Type {
+        self.intern_raw(TypeKind::Function(name))
+    }
+
+    /// An integer as a type parameter.
+    pub fn int(&self, value: i64) -> Type {
+        self.intern_raw(TypeKind::Int(value))
+    }
+
+    /// A symbol as a type parameter.
+    pub fn sym(&self, value: Name) -> Type {
+        self.intern_raw(TypeKind::Sym(value))
+    }
+
+    /// Parameter `index` of the declaration that is being defined.
+    pub fn param(&self, index: u32) -> Type {
+        self.intern_raw(TypeKind::Param(index))
+    }
+
+    /// `Tuple{elems...}`.
+    pub fn tuple(&self, elems: &[Type]) -> Result<Type, TypeError> {
+        self.intern(TypeKind::Tuple { elems: elems.into(), vararg: None })
+    }
+
+    /// `Tuple{elems..., Vararg{rest}}`.
+    pub fn tuple_vararg(&self, elems: &[Type], rest: Type) -> Result<Type, TypeError> {
+        self.intern(TypeKind::Tuple { elems: elems.into(), vararg: Some(rest) })
+    }
+
+    /// The named tuple type with these names over a plain tuple type.
+    pub fn named_tuple(&self, names: &[Name], tuple: Type) -> Result<Type, TypeError> {
+        match self.kind(tuple) {
+            TypeKind::Tuple { elems, vararg: None } if elems.len() == names.len() => {}
+            _ => return Err(TypeError::NamedTupleShape),
+        }
+        if let Some(field) = duplicate(names) {
+            return Err(TypeError::DuplicateField { field });
+        }
+        self.intern(TypeKind::NamedTuple { names: names.into(), tuple })
+    }
+
+    /// The union of `members` in normal form; of one member that member, of none `Union{}`.
+    pub fn union(&self, members: &[Type]) -> Result<Type, TypeError> {
+        let members = self.normal_members(members)?;
+        match members[..] {
+            [] => Ok(Type::BOTTOM),
+            [only] => Ok(only),
+            _ => self.intern(TypeKind::Union(members.into())),
+        }
+    }
+
+    /// An instance of a declared type. Without parameters, a parametric declaration gives its generic form.
+    pub fn nominal(&self, decl: Decl, params: &[Type]) -> Result<Type, TypeError> {
+        let data = self.decl(decl);
+        if params.len() == data.params.len() {
+            self.intern(TypeKind::Nominal { decl, params: params.into() })
+        } else if params.is_empty() {
+            self.intern(TypeKind::Generic(decl))
+        } else {
+            Err(TypeError::ParameterCount {
+                decl: data.name,
+                expected: data.params.len(),
+                given: params.len(),
+            })
+        }
+    }
+
+    /// The first half of a declaration. Declaring a name again with the same parameters gives the same declaration.
+    pub fn declare(&self, name: Name, params: &[Name]) -> Result<Decl, TypeError> {
+        if params.len() > MAX_WIDTH {
+            return Err(TypeError::TooWide { count: params.len() });
+        }
+        if let Some(field) = duplicate(params) {
+            return Err(TypeError::DuplicateField { field });
+        }
+        let module = self.names.intern("");
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(&decl) = index.decls.get(&name) {
+            let same = *self.decl(decl).params == *params;
+            return if same { Ok(decl) } else { Err(TypeError::Redeclared { name }) };
+        }
+        let decl = Decl(index.decls.len() as u32);
+        let data = DeclData { name, module, params: params.into() };
+        self.decls.push(decl.0, DeclEntry { data, body: OnceLock::new() });
+        index.decls.insert(name, decl);
+        Ok(decl)
+    }
+
+    /// The second half of a declaration. Defining it again with the same body changes nothing.
+    pub fn define(&self, decl: Decl, supertype: Type, kind: DeclKind) -> Result<(), TypeError> {
+        let name = self.decl(decl).name;
+        match &kind {
+            DeclKind::Primitive { bits, .. } if !(8..=128).contains(bits) || bits % 8 != 0 => {
+                return Err(TypeError::PrimitiveWidth { name, bits: *bits });
+            }
+            DeclKind::Struct { fields, .. } => {
+                if fields.len() > MAX_WIDTH {
+                    return Err(TypeError::TooWide { count: fields.len() });
+                }
+                let names: Vec<Name> = fields.iter().map(|f| f.name).collect();
+                if let Some(field) = duplicate(&names) {
+                    return Err(TypeError::DuplicateField { field });
+                }
+                if let Some(low) = fields.iter().find(|f| f.ty.as_low().is_some()) {
+                    return Err(TypeError::MixedLevels { inner: low.ty });
+                }
+            }
+            _ => {}
+        }
+        self.check_supertype(decl, supertype)?;
+        let Some(entry) = self.decls.get(decl.0) else { return Err(TypeError::Redeclared { name }) };
+        let body = DeclBody { supertype, kind };
+        if *entry.body.get_or_init(|| body.clone()) == body {
+            Ok(())
+        } else {
+            Err(TypeError::Redeclared { name })
+        }
+    }
+
+    fn check_supertype(&self, decl: Decl, supertype: Type) -> Result<(), TypeError> {
+        let name = self.decl(decl).name;
+        let mut at = supertype;
+        let mut direct = true;
+        while at != Type::ANY {
+            let TypeKind::Nominal { decl: above, .. } = *self.kind(at) else {
+                return Err(TypeError::SupertypeNotAbstract { name, supertype });
+            };
+            if above == decl {
+                return Err(TypeError::SupertypeCycle { name });
+            }
+            let Some(body) = self.body(above) else {
+                return Err(TypeError::SupertypeNotAbstract { name, supertype });
+            };
+            if direct && body.kind != DeclKind::Abstract {
+                return Err(TypeError::SupertypeNotAbstract { name, supertype });
+            }
+            direct = false;
+            at = body.supertype;
+        }
+        Ok(())
+    }
+
+    /// `ty` with parameter *i* replaced by `params[i]`.
+    pub fn substitute(&self, ty: Type, params: &[Type]) -> Result<Type, TypeError> {
+        let many =
+            |list: &[Type]| list.iter().map(|&t| self.substitute(t, params)).collect::<Result<Vec<_>, _>>();
+        Ok(match self.kind(ty) {
+            TypeKind::Param(index) => params.get(*index as usize).copied().unwrap_or(Type::ANY),
+            TypeKind::Nominal { params: own, .. } if own.is_empty() => ty,
+            TypeKind::Nominal { decl, params: own } => self.nominal(*decl, &many(own)?)?,
+            TypeKind::Tuple { elems, vararg } => {
+                let elems = many(elems)?;
+                match vararg {
+                    Some(rest) => self.tuple_vararg(&elems, self.substitute(*rest, params)?)?,
+                    None => self.tuple(&elems)?,
+                }
+            }
+            TypeKind::NamedTuple { names, tuple } => {
+                self.named_tuple(names, self.substitute(*tuple, params)?)?
+            }
+            TypeKind::Union(members) => self.union(&many(members)?)?,
+            TypeKind::TypeOf(of) => self.type_of(self.substitute(*of, params)?)?,
+            TypeKind::Bottom
+            | TypeKind::Any
+            | TypeKind::Generic(_)
+            | TypeKind::Function(_)
+            | TypeKind::Int(_)
+            | TypeKind::Sym(_)
+            | TypeKind::Low(_) => ty,
+        })
+    }
+
+    fn intern(&self, kind: TypeKind) -> Result<Type, TypeError> {
+        let parts: &[Type] = match &kind {
+            TypeKind::Nominal { params, .. } => params,
+            TypeKind::Tuple { elems, .. } => elems,
+            TypeKind::Union(members) => members,
+            _ => &[],
+        };
+        if parts.len() > MAX_WIDTH {
+            return Err(TypeError::TooWide { count: parts.len() });
+        }
+        let single = match &kind {
+            TypeKind::Tuple { vararg, .. } => *vararg,
+            TypeKind::NamedTuple { tuple, .. } => Some(*tuple),
+            TypeKind::TypeOf(of) => Some(*of),
+            _ => None,
+        };
+        let mut depth = 0;
+        for part in parts.iter().copied().chain(single) {
+            if part.as_low().is_some() {
+                return Err(TypeError::MixedLevels { inner: part });
+            }
+            depth = depth.max(self.entries.get(part.0).map_or(0, |e| e.depth));
+        }
+        if depth >= MAX_DEPTH {
+            return Err(TypeError::TooDeep);
+        }
+        Ok(self.intern_at(kind, depth + 1))
+    }
+
+    /// Interns a kind that has no parts or whose parts are known to be shallow.
+    pub(super) fn intern_raw(&self, kind: TypeKind) -> Type {
+        self.intern_at(kind, 1)
+    }
+
+    pub(super) fn intern_fixed(&self, kind: TypeKind) {
+        self.intern_at(kind, 1);
+    }
+
+    fn intern_at(&self, kind: TypeKind, depth: u16) -> Type {
+        if let Some(&ty) = self.index.read().unwrap_or_else(PoisonError::into_inner).types.get(&kind) {
+            return ty;
+        }
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(&ty) = index.types.get(&kind) {
+            return ty;
+        }
+        let ty = Type(index.types.len() as u32);
+        self.entries.push(
+            ty.0,
+            Entry { kind: kind.clone(), depth, fields: OnceLock::new(), layout: OnceLock::new() },
+        );
+        index.types.insert(kind, ty);
+        ty
+    }
+
+    pub(super) fn install_name(&self, decl: Decl, name: &str, module: &str, params: &[&str]) {
+        let data = DeclData {
+            name: self.names.intern(name),
+            module: self.names.intern(module),
+            params: params.iter().map(|p| self.names.intern(p)).collect(),
+        };
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        index.decls.insert(data.name, decl);
+        self.decls.push(decl.0, DeclEntry { data, body: OnceLock::new() });
+    }
+
+    pub(super) fn install_body(&self, decl: Decl, supertype: Type, kind: DeclKind) {
+        if let Some(entry) = self.decls.get(decl.0) {
+            entry.body.get_or_init(|| DeclBody { supertype, kind });
+        }
+    }
+
+    // ----- questions that need only the declaration -----
+
+    /// Whether values can have exactly this type.
+    pub fn is_concrete(&self, ty: Type) -> bool {
+        match self.kind(ty) {
+            TypeKind::Nominal { decl, params } => {
+                let kind = self.body(*decl).map(|b| &b.kind);
+                !matches!(kind, None | Some(DeclKind::Abstract))
+                    && !params.iter().any(|&p| matches!(self.kind(p), TypeKind::Param(_)))
+            }
+            TypeKind::Tuple { elems, vararg } => {
+                vararg.is_none() && elems.iter().all(|&e| self.is_concrete(e))
+            }
+            TypeKind::NamedTuple { tuple, .. } => self.is_concrete(*tuple),
+            TypeKind::Function(_) | TypeKind::TypeOf(_) | TypeKind::Low(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether values of the type have an identity: mutable structs, arrays, strings, symbols.
+    pub fn is_mutable(&self, ty: Type) -> bool {
+        match self.nominal_kind(ty) {
+            Some(DeclKind::Struct { mutable, .. }) => *mutable,
+            Some(DeclKind::Opaque) => self.memory_ref_element(ty).is_none(),
+            _ => false,
+        }
+    }
+
+    /// Whether the type has exactly one value, which needs no storage.
+    pub fn is_singleton(&self, ty: Type) -> bool {
+        match self.kind(ty) {
+            TypeKind::Function(_) | TypeKind::TypeOf(_) => true,
+            TypeKind::Tuple { elems, vararg: None } => elems.is_empty(),
+            TypeKind::NamedTuple { names, .. } => names.is_empty(),
+            TypeKind::Nominal { .. } => {
+                matches!(self.nominal_kind(ty), Some(DeclKind::Struct { mutable: false, fields }) if fields.is_empty())
+            }
+            _ => false,
+        }
+    }
+
+    /// The low type of a primitive type's register form; `None` for types that are not primitive or whose width no
+    /// register has (24 bits, say).
+    pub fn primitive_low(&self, ty: Type) -> Option<LowType> {
+        if self.pointee(ty).is_some() {
+            return Some(LowType::Ptr(super::PtrClass::Raw));
+        }
+        match self.primitive(ty)? {
+            (16, PrimitiveRepr::Float) => Some(LowType::F16),
+            (32, PrimitiveRepr::Float) => Some(LowType::F32),
+            (64, PrimitiveRepr::Float) => Some(LowType::F64),
+            (bits, _) => LowType::int(u32::from(bits)),
+        }
+    }
+}
+
+fn duplicate(names: &[Name]) -> Option<Name> {
+    let mut seen = rustc_hash::FxHashSet::default();
+    names.iter().copied().find(|&n| !seen.insert(n))
+}
