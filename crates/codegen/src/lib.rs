@@ -1,2 +1,9 @@
 //! Low IR to Cranelift IR.
 #![forbid(unsafe_code)]
+
+pub mod compile;
+pub mod entry;
+pub mod isa;
+pub mod routines;
+pub mod sig;
+pub mod thread;

@@ -1,0 +1,595 @@
+//! Compiling one function: Cranelift IR in, plain bytes and relocations out.
+//!
+//! ```text
+//!   Function ──limits──> budget ──> Context::compile ──> CompiledFunction
+//!                           │        (behind a fence)
+//!                           └ too costly for backtracking: single-pass register allocation
+//! ```
+//!
+//! The result names no Cranelift type, so it can go to a linker in this process, to an object file or into a cache.
+//! What it refers to is a [`Symbol`]; no address is ever inside the bytes.
+//!
+//! **The fence.** Cranelift can panic on IR that its verifier accepts (a missing lowering rule, an impossible register
+//! constraint). Such a panic is caught, the context with its unknown state is thrown away, and the caller gets
+//! [`CompileError::Panicked`] with the message. The message also reaches the process's panic hook, which by default
+//! prints it: the hook is global to the process and belongs to the embedder, so it is left alone. In a build with
+//! `panic = "abort"` there is no fence.
+//!
+//! **Limits.** Cranelift cannot be interrupted, so time is bounded by size: a function over a limit is refused before
+//! work starts. Frames are limited because stack checks reserve room for one unchecked frame (see `thread.rs`).
+//!
+//! **Budget.** Backtracking register allocation is quadratic in the number of values that are live at once. The estimate
+//! is the average number of values live at an instruction, from one walk in layout order.
+//!
+//! Cost: compiling is nearly all Cranelift's; what is done here is one walk for the estimate and copies of the outputs.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use cranelift_codegen::binemit::Reloc;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::{ExternalName, Function, LibCall};
+use cranelift_codegen::{CodegenError, Context, FinalizedMachReloc, FinalizedRelocTarget};
+
+use crate::isa::{HostIsa, Tier};
+
+/// Frames above this size are refused. The stack check keeps this much room below every frame that passed it.
+pub const MAX_FRAME_BYTES: u32 = 128 << 10;
+
+/// More values than this live at an average instruction: single-pass register allocation.
+const MAX_AVERAGE_LIVE_VALUES: u64 = 1_000;
+
+/// Something outside a function that its code refers to. Which table answers is part of the name, so that a compiled
+/// function `sin` and the C library's `sin` are two symbols.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Symbol {
+    /// A compiled function, by its deterministic name.
+    Function(String),
+    /// A data object, by its deterministic name.
+    Data(String),
+    /// A routine of the run time (`routines.rs`).
+    Routine(String),
+    /// A C symbol that a `foreigncall` names, with the library when the call gives one.
+    Foreign {
+        /// The name that the C library exports.
+        name: String,
+        /// The library that has it; `None` for the process itself.
+        library: Option<String>,
+    },
+    /// The permanent record of a `Symbol` constant with this name.
+    SymbolConstant(String),
+    /// The permanent record of a `String` constant with this content.
+    StringConstant(Vec<u8>),
+}
+
+impl std::fmt::Display for Symbol {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Symbol::Function(name) => write!(f, "function `{name}`"),
+            Symbol::Data(name) => write!(f, "data object `{name}`"),
+            Symbol::Routine(name) => write!(f, "run-time routine `{name}`"),
+            Symbol::Foreign { name, library: None } => write!(f, "C symbol `{name}`"),
+            Symbol::Foreign { name, library: Some(library) } => write!(f, "C symbol `{name}` of `{library}`"),
+            Symbol::SymbolConstant(name) => write!(f, "symbol constant `:{name}`"),
+            Symbol::StringConstant(bytes) => {
+                write!(f, "string constant {:?}", String::from_utf8_lossy(bytes))
+            }
+        }
+    }
+}
+
+/// How a place in the code is filled in. Only these occur on the hosts of `isa.rs`; all else is refused at compile time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RelocKind {
+    /// The 64-bit address.
+    Abs8,
+    /// x86-64: the 32-bit distance from the end of the field (the addend corrects for the field itself).
+    X86PcRel4,
+    /// x86-64: as `X86PcRel4`, in a call.
+    X86CallPcRel4,
+    /// aarch64: the distance in a `bl`, reached through a veneer when it is far.
+    Arm64Call,
+    /// aarch64: the page in an `adrp`.
+    Aarch64AdrPrelPgHi21,
+    /// aarch64: the low 12 bits in an `add`.
+    Aarch64AddAbsLo12Nc,
+}
+
+impl RelocKind {
+    /// Bytes of the code that are rewritten.
+    pub const fn size(self) -> usize {
+        match self {
+            RelocKind::Abs8 => 8,
+            _ => 4,
+        }
+    }
+
+    /// Whether the target has to be within ±2 GiB.
+    pub const fn is_relative(self) -> bool {
+        !matches!(self, RelocKind::Abs8)
+    }
+}
+
+/// What a relocation points to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RelocTarget {
+    /// An entry of [`CompiledFunction::symbols`].
+    Symbol(u32),
+    /// An offset in the function itself.
+    Offset(u32),
+}
+
+/// One place in the code that waits for an address.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Relocation {
+    /// Where the place is, from the start of the code.
+    pub offset: u32,
+    /// How it is filled in.
+    pub kind: RelocKind,
+    /// What it points to.
+    pub target: RelocTarget,
+    /// Added to the target's address.
+    pub addend: i64,
+}
+
+/// Machine code of one function, not yet placed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CompiledFunction {
+    /// The function's deterministic name.
+    pub name: String,
+    /// The bytes.
+    pub code: Vec<u8>,
+    /// Required alignment of the first byte, a power of two.
+    pub align: u32,
+    /// Places to fill in.
+    pub relocs: Vec<Relocation>,
+    /// What the relocations refer to, by index.
+    pub symbols: Vec<Symbol>,
+    /// Bytes of stack that one activation takes, beside arguments on the stack.
+    pub frame_bytes: u32,
+    /// Source positions: code offsets in rising order, each with the position that holds from there on.
+    pub lines: Vec<(u32, u32)>,
+    /// Whether the function was too big for backtracking register allocation.
+    pub oversized: bool,
+    /// The listing of the machine code, when it was asked for.
+    pub listing: Option<String>,
+}
+
+/// Why a function could not be compiled.
+#[derive(thiserror::Error, Debug)]
+pub enum CompileError {
+    /// The function is over a limit of [`Limits`], or over the frame limit. The input's size is at fault.
+    #[error("`{name}` has {count} {what}; the limit is {limit}")]
+    TooLarge {
+        /// The function.
+        name: String,
+        /// What there is too much of.
+        what: &'static str,
+        /// How much.
+        count: u64,
+        /// How much is allowed.
+        limit: u64,
+    },
+    /// Cranelift refused the function. A defect of lowering: it must only give what Cranelift can do.
+    #[error("code generator refused `{name}`: {reason}")]
+    Refused {
+        /// The function.
+        name: String,
+        /// Cranelift's words.
+        reason: String,
+    },
+    /// Cranelift panicked. A defect of Cranelift or of lowering; the process is unharmed.
+    #[error("code generator failed on `{name}`: {message}")]
+    Panicked {
+        /// The function.
+        name: String,
+        /// The panic's message.
+        message: String,
+    },
+    /// The machine code uses a relocation or library routine that no linker of ours knows.
+    #[error("code of `{name}` needs {what}, which cannot be linked")]
+    Unlinkable {
+        /// The function.
+        name: String,
+        /// The relocation or routine.
+        what: String,
+    },
+}
+
+/// Sizes above which a function is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Cranelift instructions.
+    pub instructions: usize,
+    /// Basic blocks.
+    pub blocks: usize,
+}
+
+impl Default for Limits {
+    /// At the slowest measured rate a function at this limit compiles in about ten seconds.
+    fn default() -> Self {
+        Limits { instructions: 2_000_000, blocks: 500_000 }
+    }
+}
+
+/// What a compile is asked for beside the code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CompileOptions {
+    /// The effort.
+    pub tier: Tier,
+    /// Whether to keep the listing of the machine code.
+    pub listing: bool,
+}
+
+/// Compiles functions one after the other. Scratch memory is kept between functions; one compiler per thread.
+pub struct Compiler {
+    context: Context,
+    limits: Limits,
+}
+
+impl Default for Compiler {
+    fn default() -> Self {
+        Compiler::new(Limits::default())
+    }
+}
+
+impl Compiler {
+    /// A compiler with the given limits.
+    pub fn new(limits: Limits) -> Self {
+        Compiler { context: Context::new(), limits }
+    }
+
+    /// Compiles `func`. An external name `u0:N` in it means `symbols[N]`. The function is left in an unspecified state;
+    /// clear it before building the next one in it.
+    pub fn compile(
+        &mut self,
+        name: &str,
+        func: &mut Function,
+        symbols: Vec<Symbol>,
+        isa: &HostIsa,
+        options: CompileOptions,
+    ) -> Result<CompiledFunction, CompileError> {
+        self.check_limits(name, func)?;
+        let oversized =
+            options.tier == Tier::Optimised && average_live_values(func) > MAX_AVERAGE_LIVE_VALUES;
+        let target = if oversized { isa.for_oversized() } else { isa.for_tier(options.tier) };
+
+        std::mem::swap(&mut self.context.func, func);
+        self.context.set_disasm(options.listing);
+        let context = &mut self.context;
+        // Nothing outside the context is touched by a compile, and after a panic the context is replaced.
+        let fenced = catch_unwind(AssertUnwindSafe(|| {
+            context
+                .compile(&**target, &mut ControlPlane::default())
+                .map(|_| ())
+                .map_err(|failed| describe(&failed.inner))
+        }));
+        let result = match fenced {
+            Ok(Ok(())) => self.extract(name, symbols, oversized),
+            Ok(Err(reason)) => Err(CompileError::Refused { name: name.to_string(), reason }),
+            Err(payload) => {
+                self.context = Context::new();
+                return Err(CompileError::Panicked { name: name.to_string(), message: message_of(payload) });
+            }
+        };
+        std::mem::swap(&mut self.context.func, func);
+        self.context.clear();
+        result
+    }
+
+    fn check_limits(&self, name: &str, func: &Function) -> Result<(), CompileError> {
+        let checks = [
+            ("instructions", func.dfg.num_insts(), self.limits.instructions),
+            ("blocks", func.dfg.num_blocks(), self.limits.blocks),
+            // Cranelift adds up slot sizes before our frame check can see the result.
+            ("bytes of stack slots", slot_bytes(func), MAX_FRAME_BYTES as usize),
+        ];
+        match checks.into_iter().find(|(_, count, limit)| count > limit) {
+            None => Ok(()),
+            Some((what, count, limit)) => Err(CompileError::TooLarge {
+                name: name.to_string(),
+                what,
+                count: count as u64,
+                limit: limit as u64,
+            }),
+        }
+    }
+
+    fn extract(
+        &mut self,
+        name: &str,
+        mut symbols: Vec<Symbol>,
+        oversized: bool,
+    ) -> Result<CompiledFunction, CompileError> {
+        let compiled = self.context.take_compiled_code();
+        let Some(compiled) = compiled else {
+            return Err(CompileError::Refused { name: name.to_string(), reason: "no code came out".into() });
+        };
+        let buffer = &compiled.buffer;
+        let frame_bytes = buffer.frame_layout().map_or(0, |layout| layout.frame_to_fp_offset);
+        if frame_bytes > MAX_FRAME_BYTES {
+            return Err(CompileError::TooLarge {
+                name: name.to_string(),
+                what: "bytes of stack frame",
+                count: frame_bytes.into(),
+                limit: MAX_FRAME_BYTES.into(),
+            });
+        }
+        let unlinkable = |what: String| CompileError::Unlinkable { name: name.to_string(), what };
+        let mut relocs = Vec::with_capacity(buffer.relocs().len());
+        for reloc in buffer.relocs() {
+            relocs.push(self.relocation(reloc, &mut symbols).map_err(unlinkable)?);
+        }
+        let lines = buffer
+            .get_srclocs_sorted()
+            .iter()
+            .filter(|range| !range.loc.is_default())
+            .map(|range| (range.start, range.loc.bits()))
+            .collect();
+        Ok(CompiledFunction {
+            name: name.to_string(),
+            code: buffer.data().to_vec(),
+            align: buffer.alignment,
+            relocs,
+            symbols,
+            frame_bytes,
+            lines,
+            oversized,
+            listing: compiled.vcode.clone(),
+        })
+    }
+
+    fn relocation(
+        &self,
+        reloc: &FinalizedMachReloc,
+        symbols: &mut Vec<Symbol>,
+    ) -> Result<Relocation, String> {
+        let kind = match reloc.kind {
+            Reloc::Abs8 => RelocKind::Abs8,
+            Reloc::X86PCRel4 => RelocKind::X86PcRel4,
+            Reloc::X86CallPCRel4 => RelocKind::X86CallPcRel4,
+            Reloc::Arm64Call => RelocKind::Arm64Call,
+            Reloc::Aarch64AdrPrelPgHi21 => RelocKind::Aarch64AdrPrelPgHi21,
+            Reloc::Aarch64AddAbsLo12Nc => RelocKind::Aarch64AddAbsLo12Nc,
+            other => return Err(format!("relocation {other}")),
+        };
+        let target = match &reloc.target {
+            FinalizedRelocTarget::Func(offset) => RelocTarget::Offset(*offset),
+            FinalizedRelocTarget::ExternalName(ExternalName::User(reference)) => {
+                let external = &self.context.func.params.user_named_funcs()[*reference];
+                if external.namespace != 0 || external.index as usize >= symbols.len() {
+                    return Err(format!("external name u{}:{}", external.namespace, external.index));
+                }
+                RelocTarget::Symbol(external.index)
+            }
+            FinalizedRelocTarget::ExternalName(ExternalName::LibCall(call)) => {
+                let routine = libcall_routine(*call).ok_or_else(|| format!("library routine {call}"))?;
+                RelocTarget::Symbol(intern(symbols, Symbol::Routine(routine.to_string())))
+            }
+            FinalizedRelocTarget::ExternalName(other) => {
+                return Err(format!("external name {}", other.display(None)));
+            }
+        };
+        Ok(Relocation { offset: reloc.offset, kind, target, addend: reloc.addend })
+    }
+}
+
+/// Adds `symbol` unless it is there already, and gives its index. Few routines occur in one function.
+fn intern(symbols: &mut Vec<Symbol>, symbol: Symbol) -> u32 {
+    let at = symbols.iter().position(|s| *s == symbol).unwrap_or_else(|| {
+        symbols.push(symbol);
+        symbols.len() - 1
+    });
+    at as u32
+}
+
+/// The run-time routine behind one of Cranelift's library calls; `None` for those that our settings rule out.
+fn libcall_routine(call: LibCall) -> Option<&'static str> {
+    Some(match call {
+        LibCall::CeilF32 => "brolga_ceil_f32",
+        LibCall::CeilF64 => "brolga_ceil_f64",
+        LibCall::FloorF32 => "brolga_floor_f32",
+        LibCall::FloorF64 => "brolga_floor_f64",
+        LibCall::TruncF32 => "brolga_trunc_f32",
+        LibCall::TruncF64 => "brolga_trunc_f64",
+        LibCall::NearestF32 => "brolga_nearest_f32",
+        LibCall::NearestF64 => "brolga_nearest_f64",
+        LibCall::FmaF32 => "brolga_fma_f32",
+        LibCall::FmaF64 => "brolga_fma_f64",
+        LibCall::Memcpy => "brolga_memcpy",
+        LibCall::Memmove => "brolga_memmove",
+        LibCall::Memset => "brolga_memset",
+        LibCall::Memcmp => "brolga_memcmp",
+        LibCall::Probestack | LibCall::ElfTlsGetAddr | LibCall::ElfTlsGetOffset | LibCall::X86Pshufb => {
+            return None;
+        }
+    })
+}
+
+fn slot_bytes(func: &Function) -> usize {
+    func.sized_stack_slots.values().fold(0usize, |sum, slot| sum.saturating_add(slot.size as usize))
+}
+
+/// How many values are live at an average instruction, seen in layout order: the distance from each definition to the
+/// last use, summed up and divided by the length. Back edges are not followed: a value that lives around a loop counts
+/// up to its last use, which is enough to tell thousands from dozens.
+fn average_live_values(func: &Function) -> u64 {
+    const UNDEFINED: u32 = u32::MAX;
+    let mut defined = vec![UNDEFINED; func.dfg.num_values()];
+    let mut last_use = vec![0u32; func.dfg.num_values()];
+    let mut position = 0u32;
+    for block in func.layout.blocks() {
+        for &param in func.dfg.block_params(block) {
+            defined[param.as_u32() as usize] = position;
+        }
+        for inst in func.layout.block_insts(block) {
+            position = position.saturating_add(1);
+            for value in func.dfg.inst_values(inst) {
+                let value = func.dfg.resolve_aliases(value);
+                last_use[value.as_u32() as usize] = position;
+            }
+            for &result in func.dfg.inst_results(inst) {
+                defined[result.as_u32() as usize] = position;
+            }
+        }
+    }
+    let total: u64 = defined
+        .iter()
+        .zip(&last_use)
+        .filter(|(defined, _)| **defined != UNDEFINED)
+        .map(|(&defined, &used)| u64::from(used.saturating_sub(defined)))
+        .sum();
+    total / u64::from(position.max(1))
+}
+
+fn describe(error: &CodegenError) -> String {
+    match error {
+        CodegenError::Verifier(errors) => errors.to_string(),
+        other => other.to_string(),
+    }
+}
+
+fn message_of(payload: Box<dyn Any + Send>) -> String {
+    match payload.downcast::<String>() {
+        Ok(text) => *text,
+        Err(payload) => match payload.downcast::<&'static str>() {
+            Ok(text) => text.to_string(),
+            Err(_) => "panic without a message".to_string(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cranelift_codegen::ir::{
+        ExtFuncData, InstBuilder, StackSlotData, StackSlotKind, UserExternalName, types,
+    };
+    use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+
+    use super::*;
+    use crate::isa::IsaOptions;
+    use crate::sig::{Abi, Signature};
+
+    const OPTIMISED: CompileOptions = CompileOptions { tier: Tier::Optimised, listing: false };
+
+    fn isa() -> HostIsa {
+        HostIsa::new(IsaOptions { verify_clif: true, check_regalloc: false }).unwrap()
+    }
+
+    fn build(sig: &Signature, body: impl FnOnce(&mut FunctionBuilder<'_>)) -> Function {
+        let mut func = Function::new();
+        func.signature = sig.clif();
+        let mut scratch = FunctionBuilderContext::new();
+        let mut b = FunctionBuilder::new(&mut func, &mut scratch);
+        let entry = b.create_block();
+        b.append_block_params_for_function_params(entry);
+        b.switch_to_block(entry);
+        body(&mut b);
+        b.seal_all_blocks();
+        b.finalize(isa().frontend_config());
+        func
+    }
+
+    fn identity() -> Function {
+        build(&Signature::new([Abi::I64], [Abi::I64]), |b| {
+            let x = b.block_params(b.current_block().unwrap())[0];
+            b.ins().return_(&[x]);
+        })
+    }
+
+    #[test]
+    fn a_refused_function_is_an_error_with_the_verifier_text_and_the_compiler_goes_on() {
+        let mut compiler = Compiler::default();
+        let mut ill_typed = build(&Signature::new([Abi::I64], [Abi::I32]), |b| {
+            let x = b.block_params(b.current_block().unwrap())[0];
+            b.ins().return_(&[x]);
+        });
+        let error = compiler.compile("f", &mut ill_typed, vec![], &isa(), OPTIMISED).unwrap_err();
+        assert!(
+            matches!(&error, CompileError::Refused { reason, .. } if reason.contains("return")),
+            "{error}"
+        );
+        assert!(compiler.compile("g", &mut identity(), vec![], &isa(), OPTIMISED).is_ok());
+    }
+
+    #[test]
+    fn a_panic_in_cranelift_is_an_error_and_the_compiler_goes_on() {
+        // Converting to an 8-bit integer passes the verifier and reaches an `unreachable!` on x86-64.
+        let mut cursed = build(&Signature::new([Abi::F64], [Abi::I8]), |b| {
+            let x = b.block_params(b.current_block().unwrap())[0];
+            let narrow = b.ins().fcvt_to_sint(types::I8, x);
+            b.ins().return_(&[narrow]);
+        });
+        let mut compiler = Compiler::default();
+        let result = compiler.compile("f", &mut cursed, vec![], &isa(), OPTIMISED);
+        if cfg!(target_arch = "x86_64") {
+            assert!(matches!(result, Err(CompileError::Panicked { .. })), "{result:?}");
+        }
+        assert!(compiler.compile("g", &mut identity(), vec![], &isa(), OPTIMISED).is_ok());
+    }
+
+    #[test]
+    fn a_frame_that_would_outrun_the_stack_check_is_refused() {
+        let mut func = build(&Signature::default(), |b| {
+            for _ in 0..3 {
+                let data = StackSlotData::new(StackSlotKind::ExplicitSlot, MAX_FRAME_BYTES / 2, 3);
+                b.create_sized_stack_slot(data);
+            }
+            b.ins().return_(&[]);
+        });
+        let error = Compiler::default().compile("f", &mut func, vec![], &isa(), OPTIMISED).unwrap_err();
+        assert!(matches!(error, CompileError::TooLarge { limit, .. } if limit == MAX_FRAME_BYTES.into()));
+    }
+
+    #[test]
+    fn an_external_name_without_a_symbol_is_refused() {
+        let mut func = build(&Signature::default(), |b| {
+            let sig = b.import_signature(Signature::default().clif());
+            let name = b.func.declare_imported_user_function(UserExternalName::new(0, 7));
+            let callee = b.import_function(ExtFuncData {
+                name: ExternalName::user(name),
+                signature: sig,
+                colocated: false,
+                patchable: false,
+            });
+            b.ins().call(callee, &[]);
+            b.ins().return_(&[]);
+        });
+        let error = Compiler::default().compile("f", &mut func, vec![], &isa(), OPTIMISED).unwrap_err();
+        assert!(matches!(error, CompileError::Unlinkable { what, .. } if what.contains("u0:7")));
+    }
+
+    #[test]
+    fn many_values_live_at_once_switch_to_single_pass_allocation() {
+        let mut func = build(&Signature::new([Abi::Ptr], [Abi::I64]), |b| {
+            let base = b.block_params(b.current_block().unwrap())[0];
+            let flags = cranelift_codegen::ir::MemFlagsData::trusted();
+            let values: Vec<_> = (0..4_000).map(|i| b.ins().load(types::I64, flags, base, 8 * i)).collect();
+            let sum = values.iter().rev().copied().reduce(|a, v| b.ins().iadd(a, v)).unwrap();
+            b.ins().return_(&[sum]);
+        });
+        let compiled = Compiler::default().compile("f", &mut func, vec![], &isa(), OPTIMISED).unwrap();
+        assert!(compiled.oversized);
+        let small = Compiler::default().compile("g", &mut identity(), vec![], &isa(), OPTIMISED).unwrap();
+        assert!(!small.oversized);
+    }
+
+    #[test]
+    fn i128_and_f16_cross_calls() {
+        let sig = Signature::new(
+            [Abi::I64, Abi::I128, Abi::F16, Abi::I64, Abi::I64, Abi::I128, Abi::I128],
+            [Abi::I128, Abi::F16],
+        );
+        let func = build(&sig, |b| {
+            let params = b.block_params(b.current_block().unwrap()).to_vec();
+            let sum = b.ins().iadd(params[1], params[6]);
+            b.ins().return_(&[sum, params[2]]);
+        });
+        for tier in [Tier::Baseline, Tier::Optimised] {
+            let options = CompileOptions { tier, listing: true };
+            let compiled =
+                Compiler::default().compile("f", &mut func.clone(), vec![], &isa(), options).unwrap();
+            assert!(compiled.listing.is_some());
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The routines of the run time that compiled code may call, by name.
+//!
+//! Code refers to a routine as [`Symbol::Routine`](crate::compile::Symbol) and calls it with the host's C convention;
+//! the run time defines each as an `extern "C"` function of the same name (`runtime/src/routines.rs` lists them; a test
+//! in `jit` holds the two lists against each other). Rules for all of them:
+//!
+//! - No parameter or result is narrower than 32 bits, because C conventions differ in who extends narrow values.
+//!   `Bool` and the bits of a `Float16` travel in the low bits of an `I32`, zero-extended.
+//! - A 128-bit integer travels as two `I64` halves, low first; a 128-bit result is stored through a pointer in front.
+//! - No routine unwinds. One that throws leaves the exception in the thread and returns; the code then calls
+//!   `brolga_unwind` (or jumps to its own handler), which is the only routine that does not return.
+//! - `Thread` is the thread structure's address, `Sym` and `Str` are addresses of permanent records.
+
+use cranelift_codegen::ir::{AbiParam, Signature as ClifSignature};
+use cranelift_codegen::isa::CallConv;
+
+use crate::sig::Abi;
+
+/// One routine: its name and native signature.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Routine {
+    /// The linked name.
+    pub name: &'static str,
+    /// Parameters.
+    pub params: &'static [Abi],
+    /// Result.
+    pub result: Option<Abi>,
+}
+
+impl Routine {
+    /// The Cranelift signature, given the host's C convention.
+    pub fn clif(&self, host: CallConv) -> ClifSignature {
+        let mut signature = ClifSignature::new(host);
+        signature.params.extend(self.params.iter().map(|abi| AbiParam::new(abi.clif())));
+        signature.returns.extend(self.result.iter().map(|abi| AbiParam::new(abi.clif())));
+        signature
+    }
+}
+
+/// The routine of that name.
+pub fn routine(name: &str) -> Option<&'static Routine> {
+    ROUTINES.iter().find(|r| r.name == name)
+}
+
+macro_rules! routines {
+    ($($(#[$doc:meta])* $name:literal ($($param:ident),*) $(-> $result:ident)?;)*) => {
+        /// All routines.
+        pub const ROUTINES: &[Routine] = &[$(
+            Routine { name: $name, params: &[$(abi!($param)),*], result: routines!(@result $($result)?) },
+        )*];
+    };
+    (@result) => { None };
+    (@result $result:ident) => { Some(abi!($result)) };
+}
+
+macro_rules! abi {
+    (Thread) => {
+        Abi::Ptr
+    };
+    (Sym) => {
+        Abi::Ptr
+    };
+    (Str) => {
+        Abi::Ptr
+    };
+    ($kind:ident) => {
+        Abi::$kind
+    };
+}
+
+routines! {
+    // Exceptions. `kind` is the number of an `ExceptionKind`.
+
+    // (thread): goes on at the innermost handler; does not return.
+    "brolga_unwind" (Thread);
+    // (thread, kind): an exception that says everything by its kind.
+    "brolga_throw" (Thread, I32);
+    // (thread, kind, message).
+    "brolga_throw_message" (Thread, I32, Str);
+    // (thread, what or null, index): BoundsError.
+    "brolga_throw_bounds" (Thread, Str, I64);
+    // (thread, value, message): DomainError.
+    "brolga_throw_domain_int" (Thread, I64, I64, Str);
+    "brolga_throw_domain_float" (Thread, F64, Str);
+    // (thread, converting function, type, value): InexactError.
+    "brolga_throw_inexact_int" (Thread, Sym, Sym, I64, I64);
+    "brolga_throw_inexact_float" (Thread, Sym, Sym, F64);
+    // (thread, operator, type, left, right): OverflowError.
+    "brolga_throw_overflow" (Thread, Sym, Sym, I64, I64, I64, I64);
+    // (thread, type, value): OverflowError of a negation or absolute value.
+    "brolga_throw_overflow_negation" (Thread, Sym, I64, I64);
+    // (thread, variable).
+    "brolga_throw_undef_var" (Thread, Sym);
+    // (thread, where, expected type, type of the value).
+    "brolga_throw_type" (Thread, Sym, Str, Str);
+    // (thread, the call as text): MethodError.
+    "brolga_throw_method" (Thread, Str);
+    // (thread): throws the exception that is being handled once more.
+    "brolga_rethrow" (Thread);
+    // (thread) -> number of exceptions being handled, for `enter`.
+    "brolga_exception_depth" (Thread) -> I64;
+    // (thread, depth): forgets the exceptions above a depth, for `pop_exception`.
+    "brolga_pop_exception" (Thread, I64);
+    // (thread) -> 1 when an exception is pending afterwards and the code has to unwind.
+    "brolga_safepoint" (Thread) -> I32;
+
+    // Printing, each as `print` shows it.
+
+    "brolga_print_signed" (Thread, I64, I64);
+    "brolga_print_unsigned" (Thread, I64, I64);
+    "brolga_print_bool" (Thread, I32);
+    // (thread, bits of the Char).
+    "brolga_print_char" (Thread, I32);
+    "brolga_print_f16" (Thread, I32);
+    "brolga_print_f32" (Thread, F32);
+    "brolga_print_f64" (Thread, F64);
+    // (thread, type, address).
+    "brolga_print_pointer" (Thread, Str, Ptr);
+    "brolga_print_nothing" (Thread);
+    "brolga_print_symbol" (Thread, Sym);
+    "brolga_print_string" (Thread, Str);
+    "brolga_print_newline" (Thread);
+
+    // 128-bit integers. Division by zero gives 0; the code checks before.
+
+    "brolga_i128_div" (Ptr, I64, I64, I64, I64);
+    "brolga_i128_rem" (Ptr, I64, I64, I64, I64);
+    "brolga_u128_div" (Ptr, I64, I64, I64, I64);
+    "brolga_u128_rem" (Ptr, I64, I64, I64, I64);
+    "brolga_i128_to_f32" (I64, I64) -> F32;
+    "brolga_i128_to_f64" (I64, I64) -> F64;
+    "brolga_u128_to_f32" (I64, I64) -> F32;
+    "brolga_u128_to_f64" (I64, I64) -> F64;
+    // Towards zero; out of range saturates and NaN gives 0. A Float32 or Float16 is widened first.
+    "brolga_f64_to_i128" (Ptr, F64);
+    "brolga_f64_to_u128" (Ptr, F64);
+
+    // Float16.
+
+    "brolga_f16_to_f32" (I32) -> F32;
+    "brolga_f32_to_f16" (F32) -> I32;
+    "brolga_f64_to_f16" (F64) -> I32;
+
+    // What Cranelift calls itself on processors without the instruction.
+
+    "brolga_fma_f32" (F32, F32, F32) -> F32;
+    "brolga_fma_f64" (F64, F64, F64) -> F64;
+    "brolga_ceil_f32" (F32) -> F32;
+    "brolga_ceil_f64" (F64) -> F64;
+    "brolga_floor_f32" (F32) -> F32;
+    "brolga_floor_f64" (F64) -> F64;
+    "brolga_trunc_f32" (F32) -> F32;
+    "brolga_trunc_f64" (F64) -> F64;
+    "brolga_nearest_f32" (F32) -> F32;
+    "brolga_nearest_f64" (F64) -> F64;
+    "brolga_memcpy" (Ptr, Ptr, I64) -> Ptr;
+    "brolga_memmove" (Ptr, Ptr, I64) -> Ptr;
+    "brolga_memset" (Ptr, I32, I64) -> Ptr;
+    "brolga_memcmp" (Ptr, Ptr, I64) -> I32;
+    // Remainder with the sign of the dividend, as C's `fmod`.
+    "brolga_rem_f32" (F32, F32) -> F32;
+    "brolga_rem_f64" (F64, F64) -> F64;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_nothing_is_narrow() {
+        let mut names: Vec<_> = ROUTINES.iter().map(|r| r.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ROUTINES.len());
+        for routine in ROUTINES {
+            let narrow = |abi: &Abi| abi.bits() < 32 || *abi == Abi::I128;
+            assert!(!routine.params.iter().chain(&routine.result).any(narrow), "{}", routine.name);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Native signatures: which low values a compiled function takes and gives, and where they travel.
+//!
+//! A signature is plain data: lists of low scalar kinds. Everything above (Julia types, aggregates, ghosts such as
+//! `Nothing`) has been flattened into them. One rule holds on every target:
+//!
+//! | results               | how they come back                                                              |
+//! |-----------------------|---------------------------------------------------------------------------------|
+//! | at most 4 words       | in registers, one CLIF result per leaf                                          |
+//! | more                  | through memory: the first parameter is a pointer to a word buffer (see below)   |
+//!
+//! The limit is what every instruction set of Cranelift's `tail` convention can return. x86-64 alone could return eight
+//! integers and eight floats; results that do not fit are a hard error in Cranelift, so the rule is conservative.
+//!
+//! A *word buffer* is how values pass between Rust and compiled code, and through the hidden result pointer: one 8-byte
+//! word for each leaf and two (low half first) for `I128`, in order, without padding. A leaf narrower than its word
+//! sits in the low bytes; the bytes above it are unspecified.
+//!
+//! `F16` travels as the 16-bit integer that holds its bits: no target computes with it, so every operation on it starts
+//! or ends in an integer register anyway.
+
+use cranelift_codegen::ir::{AbiParam, Signature as ClifSignature, Type, types};
+use cranelift_codegen::isa::CallConv;
+
+/// Results of up to this many words come back in registers.
+pub const MAX_RESULT_WORDS: usize = 4;
+
+/// The kind of one low value at a call boundary.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Abi {
+    /// 8-bit integer; also `Bool`, which holds 0 or 1.
+    I8,
+    /// 16-bit integer.
+    I16,
+    /// 32-bit integer.
+    I32,
+    /// 64-bit integer.
+    I64,
+    /// 128-bit integer.
+    I128,
+    /// Half-precision float, passed as the 16 bits of its representation.
+    F16,
+    /// Single-precision float.
+    F32,
+    /// Double-precision float.
+    F64,
+    /// An address.
+    Ptr,
+}
+
+impl Abi {
+    /// Words that the value takes in a word buffer.
+    pub const fn words(self) -> usize {
+        match self {
+            Abi::I128 => 2,
+            _ => 1,
+        }
+    }
+
+    /// Bits of the value itself.
+    pub const fn bits(self) -> u32 {
+        match self {
+            Abi::I8 => 8,
+            Abi::I16 | Abi::F16 => 16,
+            Abi::I32 | Abi::F32 => 32,
+            Abi::I64 | Abi::F64 | Abi::Ptr => 64,
+            Abi::I128 => 128,
+        }
+    }
+
+    /// The Cranelift type that carries it. Hosts are 64-bit, so an address is an `i64`.
+    pub fn clif(self) -> Type {
+        match self {
+            Abi::I8 => types::I8,
+            Abi::I16 | Abi::F16 => types::I16,
+            Abi::I32 => types::I32,
+            Abi::I64 | Abi::Ptr => types::I64,
+            Abi::I128 => types::I128,
+            Abi::F32 => types::F32,
+            Abi::F64 => types::F64,
+        }
+    }
+}
+
+/// What a compiled function takes and gives, flattened to low scalars.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub struct Signature {
+    /// Parameters in order, without the hidden result pointer.
+    pub params: Vec<Abi>,
+    /// Results in order.
+    pub results: Vec<Abi>,
+}
+
+impl Signature {
+    /// A signature from its two lists.
+    pub fn new(params: impl Into<Vec<Abi>>, results: impl Into<Vec<Abi>>) -> Self {
+        Signature { params: params.into(), results: results.into() }
+    }
+
+    /// Words that the parameters take in a word buffer.
+    pub fn param_words(&self) -> usize {
+        self.params.iter().map(|abi| abi.words()).sum()
+    }
+
+    /// Words that the results take in a word buffer.
+    pub fn result_words(&self) -> usize {
+        self.results.iter().map(|abi| abi.words()).sum()
+    }
+
+    /// Whether the results travel through the hidden pointer in front of the parameters.
+    pub fn returns_through_memory(&self) -> bool {
+        self.result_words() > MAX_RESULT_WORDS
+    }
+
+    /// The Cranelift signature of a compiled function with this one: the `tail` convention, and the hidden result
+    /// pointer as first parameter where there is one.
+    pub fn clif(&self) -> ClifSignature {
+        let mut clif = ClifSignature::new(CallConv::Tail);
+        if self.returns_through_memory() {
+            clif.params.push(AbiParam::new(Abi::Ptr.clif()));
+        } else {
+            clif.returns.extend(self.results.iter().map(|abi| AbiParam::new(abi.clif())));
+        }
+        clif.params.extend(self.params.iter().map(|abi| AbiParam::new(abi.clif())));
+        clif
+    }
+}
+
+/// The byte offset of every leaf in a word buffer.
+pub fn word_offsets(leaves: &[Abi]) -> impl Iterator<Item = (Abi, i32)> + '_ {
+    leaves.iter().scan(0i32, |next, &abi| {
+        let at = *next;
+        *next = next.saturating_add(8 * abi.words() as i32);
+        Some((abi, at))
+    })
+}
+
+/// The type of one value at the typed doorway: its Julia name and the leaves that carry it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ValueType {
+    /// The type as Julia prints it: `Int64`, `Ptr{UInt8}`, `Tuple{Int64, Bool}`.
+    pub name: String,
+    /// The low values that carry it, in order; none for a type with a single value such as `Nothing`.
+    pub leaves: Vec<Abi>,
+    /// The elements when the type is a tuple.
+    pub elements: Option<Vec<ValueType>>,
+}
+
+impl ValueType {
+    /// A type that one low value carries.
+    pub fn scalar(name: impl Into<String>, abi: Abi) -> Self {
+        ValueType { name: name.into(), leaves: vec![abi], elements: None }
+    }
+
+    /// A type with a single value, which nothing carries.
+    pub fn ghost(name: impl Into<String>) -> Self {
+        ValueType { name: name.into(), leaves: Vec::new(), elements: None }
+    }
+
+    /// A tuple of the given elements.
+    pub fn tuple(elements: Vec<ValueType>) -> Self {
+        let names: Vec<&str> = elements.iter().map(|e| e.name.as_str()).collect();
+        ValueType {
+            name: format!("Tuple{{{}}}", names.join(", ")),
+            leaves: elements.iter().flat_map(|e| e.leaves.iter().copied()).collect(),
+            elements: Some(elements),
+        }
+    }
+}
+
+/// A function as the doorway sees it: its name and the Julia types of its parameters and result.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FunctionType {
+    /// The name under which it is linked and looked up.
+    pub name: String,
+    /// The types of the parameters, the function object itself not among them.
+    pub params: Vec<ValueType>,
+    /// The type of the result.
+    pub result: ValueType,
+}
+
+impl FunctionType {
+    /// The native signature: the leaves of all parameters, and those of the result.
+    pub fn signature(&self) -> Signature {
+        Signature {
+            params: self.params.iter().flat_map(|p| p.leaves.iter().copied()).collect(),
+            results: self.result.leaves.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_beyond_four_words_go_through_memory() {
+        assert!(!Signature::new([], [Abi::I128, Abi::I128]).returns_through_memory());
+        let wide = Signature::new([Abi::F64], [Abi::I128, Abi::I128, Abi::I8]);
+        assert!(wide.returns_through_memory());
+        assert_eq!(wide.clif().params.len(), 2);
+        assert!(wide.clif().returns.is_empty());
+    }
+
+    #[test]
+    fn word_offsets_count_two_words_for_128_bits() {
+        let offsets: Vec<_> = word_offsets(&[Abi::I8, Abi::I128, Abi::F32]).map(|(_, at)| at).collect();
+        assert_eq!(offsets, [0, 8, 24]);
+    }
+
+    #[test]
+    fn a_tuple_concatenates_its_leaves() {
+        let ty = ValueType::tuple(vec![ValueType::scalar("Int64", Abi::I64), ValueType::ghost("Nothing")]);
+        assert_eq!(ty.name, "Tuple{Int64, Nothing}");
+        assert_eq!(ty.leaves, [Abi::I64]);
+    }
+}

@@ -1,0 +1,182 @@
+//! What compiled code knows of the thread it runs on: where the words are, and the four sequences that use them.
+//!
+//! The thread structure belongs to the run time; its address is in the pinned register (r15, x21) for as long as
+//! compiled code runs. Compiled code uses these words of it, and no others:
+//!
+//! ```text
+//!   thread +0   handler      innermost handler record, never null inside compiled code
+//!          +8   stack_limit  lowest stack pointer that a frame may have
+//!          +16  poll         not 0: somebody wants this thread at a safepoint
+//!
+//!   record +0   previous     the record that was innermost before
+//!          +8   pc           where an exception goes on: the landing pad
+//!          +16  sp           stack pointer there
+//!          +24  fp           frame pointer there
+//! ```
+//!
+//! **Throwing.** The thrower leaves the exception in the thread (a `brolga_throw_*` routine, which returns) and then
+//! calls `brolga_unwind`, which takes the innermost record out of the list and jumps to its pc. Nothing is restored
+//! but sp, fp and the program counter: a record is only ever made for a `try_call` of a `tail` callee, and Cranelift
+//! takes all registers for clobbered on the exceptional edge of such a call. The pinned register is the exception: it
+//! holds the same thread everywhere, so it needs no restoring.
+//!
+//! **Try.** A function makes one record (`Handler::new`), stores the landing pad's address before each call that may
+//! throw (`Handler::call_indirect`, `Handler::call`; every edge has its own pad), and unlinks the record on the way out
+//! (`Handler::unlink`). On the exceptional way the record has been taken out already.
+//!
+//! **Stack check.** `check_stack` stands at the start of every function that calls compiled code or runs time routines.
+//! The stack pointer it looks at is that of the frame already made. Whatever such a function calls without a check (a leaf,
+//! a routine) finds the reserve below the limit: one frame of `compile::MAX_FRAME_BYTES` and as much again for routines.
+//!
+//! **Poll.** The load is atomic because Cranelift deletes a plain one that it believes redundant.
+//!
+//! Not done: targets without a pinned register.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    Block, BlockArg, ExceptionTableData, ExceptionTableItem, FuncRef, InstBuilder, MemFlagsData, SigRef,
+    StackSlot, StackSlotData, StackSlotKind, Type, Value, types,
+};
+use cranelift_frontend::FunctionBuilder;
+
+/// Offset of the innermost handler record in the thread structure.
+pub const THREAD_HANDLER: i32 = 0;
+/// Offset of the stack limit in the thread structure.
+pub const THREAD_STACK_LIMIT: i32 = 8;
+/// Offset of the 32-bit poll word in the thread structure.
+pub const THREAD_POLL: i32 = 16;
+
+/// Offset of the enclosing record in a handler record.
+pub const HANDLER_PREVIOUS: i32 = 0;
+/// Offset of the landing pad in a handler record.
+pub const HANDLER_PC: i32 = 8;
+/// Offset of the stack pointer in a handler record.
+pub const HANDLER_SP: i32 = 16;
+/// Offset of the frame pointer in a handler record.
+pub const HANDLER_FP: i32 = 24;
+/// Size of a handler record.
+pub const HANDLER_BYTES: u32 = 32;
+
+const POINTER: Type = types::I64;
+
+/// The thread's own words are always there and aligned.
+fn flags() -> MemFlagsData {
+    MemFlagsData::trusted()
+}
+
+/// The address of the thread structure. Reading the register is never merged: read it once per function.
+pub fn current_thread(b: &mut FunctionBuilder<'_>) -> Value {
+    b.ins().get_pinned_reg(POINTER)
+}
+
+/// Branches to `overflow` when the frame of this function lies below the limit, and goes on in a new block otherwise.
+/// `overflow` takes no arguments, throws `StackOverflowError`, and should be cold.
+pub fn check_stack(b: &mut FunctionBuilder<'_>, thread: Value, overflow: Block) {
+    let sp = b.ins().get_stack_pointer(POINTER);
+    let limit = b.ins().load(POINTER, flags(), thread, THREAD_STACK_LIMIT);
+    let exhausted = b.ins().icmp(IntCC::UnsignedLessThan, sp, limit);
+    let go_on = b.create_block();
+    b.ins().brif(exhausted, overflow, &[], go_on, &[]);
+    b.switch_to_block(go_on);
+}
+
+/// Branches to `slow` when somebody wants this thread at a safepoint, and goes on in `go_on` otherwise. `slow` calls
+/// `brolga_safepoint` and should be cold.
+pub fn poll(b: &mut FunctionBuilder<'_>, thread: Value, slow: Block, go_on: Block) {
+    let address = b.ins().iadd_imm_s(thread, i64::from(THREAD_POLL));
+    let wanted = b.ins().atomic_load(types::I32, flags(), address);
+    b.ins().brif(wanted, slow, &[], go_on, &[]);
+}
+
+/// A handler record of the function being built.
+#[derive(Clone, Copy, Debug)]
+pub struct Handler {
+    slot: StackSlot,
+    thread: Value,
+    previous: Value,
+}
+
+impl Handler {
+    /// Makes a record and links it in front of the thread's list. No call may stand between this and the first
+    /// `call*` of the handler: the record has no landing pad yet.
+    pub fn new(b: &mut FunctionBuilder<'_>, thread: Value) -> Handler {
+        let slot = b.create_sized_stack_slot(StackSlotData::new(
+            StackSlotKind::ExplicitSlot,
+            HANDLER_BYTES,
+            HANDLER_BYTES.trailing_zeros() as u8,
+        ));
+        let record = b.ins().stack_addr(POINTER, slot, 0);
+        let previous = b.ins().load(POINTER, flags(), thread, THREAD_HANDLER);
+        let sp = b.ins().get_stack_pointer(POINTER);
+        let fp = b.ins().get_frame_pointer(POINTER);
+        b.ins().store(flags(), previous, record, HANDLER_PREVIOUS);
+        b.ins().store(flags(), sp, record, HANDLER_SP);
+        b.ins().store(flags(), fp, record, HANDLER_FP);
+        b.ins().store(flags(), record, thread, THREAD_HANDLER);
+        Handler { slot, thread, previous }
+    }
+
+    /// Calls a compiled function under this handler and ends the block. Results go to `normal`, whose parameters they
+    /// are; an exception arrives in `landing`, which takes none.
+    pub fn call(
+        &self,
+        b: &mut FunctionBuilder<'_>,
+        callee: FuncRef,
+        args: &[Value],
+        normal: Block,
+        landing: Block,
+    ) {
+        let signature = b.func.dfg.ext_funcs[callee].signature;
+        self.arm(b);
+        let table = exception_table(b, signature, normal, landing);
+        b.ins().try_call(callee, args, table);
+    }
+
+    /// As [`Handler::call`], through an address.
+    pub fn call_indirect(
+        &self,
+        b: &mut FunctionBuilder<'_>,
+        signature: SigRef,
+        callee: Value,
+        args: &[Value],
+        normal: Block,
+        landing: Block,
+    ) {
+        self.arm(b);
+        let table = exception_table(b, signature, normal, landing);
+        b.ins().try_call_indirect(callee, args, table);
+    }
+
+    /// Takes the record out of the list, on the way that no exception took.
+    pub fn unlink(&self, b: &mut FunctionBuilder<'_>) {
+        b.ins().store(flags(), self.previous, self.thread, THREAD_HANDLER);
+    }
+
+    /// Stores the landing pad of the call that is about to end this block. Cranelift does not let an instruction name
+    /// the entry block, so a call there moves to a block of its own.
+    fn arm(&self, b: &mut FunctionBuilder<'_>) {
+        let Some(mut block) = b.current_block() else { return };
+        if b.func.layout.entry_block() == Some(block) {
+            block = b.create_block();
+            b.ins().jump(block, &[]);
+            b.switch_to_block(block);
+        }
+        let pc = b.ins().get_exception_handler_address(POINTER, block, 0);
+        let record = b.ins().stack_addr(POINTER, self.slot, 0);
+        b.ins().store(flags(), pc, record, HANDLER_PC);
+    }
+}
+
+fn exception_table(
+    b: &mut FunctionBuilder<'_>,
+    signature: SigRef,
+    normal: Block,
+    landing: Block,
+) -> cranelift_codegen::ir::ExceptionTable {
+    let count = b.func.dfg.signatures[signature].returns.len() as u32;
+    let pool = &mut b.func.dfg.value_lists;
+    let normal = cranelift_codegen::ir::BlockCall::new(normal, (0..count).map(BlockArg::TryCallRet), pool);
+    let landing = cranelift_codegen::ir::BlockCall::new(landing, std::iter::empty(), pool);
+    let table = ExceptionTableData::new(signature, normal, [ExceptionTableItem::Default(landing)]);
+    b.func.dfg.exception_tables.push(table)
+}
