@@ -3,12 +3,25 @@
 
 mod append;
 pub mod builtin;
+pub mod constant;
 mod context;
+pub mod entity;
+pub mod func;
 pub mod ident;
 pub mod intrinsic;
+pub mod module;
 mod names;
+pub mod op;
+mod order;
+pub mod runtime_fn;
 pub mod types;
 
+pub use constant::Const;
 pub use context::Context;
+pub use entity::{Block, Callee, Foreign, FuncId, Inst, Meta, Slot, Value};
+pub use func::{Func, Param, Signature};
+pub use module::Module;
 pub use names::{Name, Names};
+pub use op::{Level, Op};
+pub use runtime_fn::RuntimeFn;
 pub use types::{LowType, PtrClass, Type, TypeKind, Types};

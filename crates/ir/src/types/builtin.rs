@@ -165,6 +165,7 @@ pub(super) fn install(types: &Types) {
     for index in fixed {
         types.intern_fixed(TypeKind::Nominal { decl: Decl(index as u32), params: Box::new([]) });
     }
+    types.intern_fixed(TypeKind::Token);
     for (index, row) in TABLE.iter().enumerate() {
         let find = |text: &str| resolve(types, row.params, text);
         let fields = |list: &[(&str, &str)]| {
@@ -223,6 +224,7 @@ mod tests {
         assert_eq!(name(Type::FLOAT64), "Float64");
         assert_eq!(name(Type::MODULE), "Module");
         assert_eq!(name(Type::BOX), "Core.Box");
+        assert_eq!(name(Type::TOKEN), "Token");
         for low in LowType::ALL {
             assert_eq!(Type::low(low).as_low(), Some(low));
             assert_eq!(name(Type::low(low)), low.name());

@@ -15,7 +15,7 @@
 //! | field type | stored as |
 //! |---|---|
 //! | immutable and concrete | the value itself, inline |
-//! | union of at most [`MAX_UNION`] pointer-free concrete types | the largest member, then one selector byte |
+//! | union of at most 127 pointer-free concrete types | the largest member, then one selector byte |
 //! | anything else | a pointer to an object; null while undefined |
 //!
 //! An immutable type that contains itself cannot be inline in itself: a field is a pointer when the struct can be
@@ -29,9 +29,9 @@ use super::{LowType, Type, TypeKind, Types};
 use std::fmt;
 
 /// The largest union that is stored without a box.
-pub const MAX_UNION: usize = 127;
+pub(super) const MAX_UNION: usize = 127;
 /// The largest value that has a layout, in bytes.
-pub const MAX_SIZE: u32 = 1 << 30;
+pub(super) const MAX_SIZE: u32 = 1 << 30;
 /// The size and alignment of a pointer.
 const POINTER: u32 = 8;
 
@@ -99,6 +99,8 @@ pub enum Repr {
     Boxed,
     /// A primitive type of a width that no register has.
     OddPrimitive,
+    /// A token: it is no value and has no form.
+    Token,
 }
 
 /// Why a type has no layout.
@@ -110,7 +112,7 @@ pub enum LayoutError {
     Undefined(Type),
     /// The contents belong to the run time.
     Opaque(Type),
-    /// The value would be larger than [`MAX_SIZE`].
+    /// The value would be larger than 1 GiB.
     TooLarge(Type),
     /// The type contains ever larger instances of itself.
     Unbounded(Type),
@@ -154,6 +156,9 @@ impl Types {
     pub fn repr(&self, ty: Type) -> Repr {
         if ty == Type::BOTTOM {
             return Repr::Never;
+        }
+        if ty == Type::TOKEN {
+            return Repr::Token;
         }
         if let Some(low) = ty.as_low() {
             return Repr::Scalar(low);

@@ -92,6 +92,8 @@ pub enum TypeKind {
     Sym(Name),
     /// A type of low IR.
     Low(LowType),
+    /// What `enter` and `gc_preserve_begin` give, and only `leave`, `pop_exception` and `gc_preserve_end` take.
+    Token,
 }
 
 /// The classes of pointers that root placement tells apart (Julia's address spaces).
@@ -293,6 +295,8 @@ impl Type {
     pub const MODULE: Type = Type(34);
     /// `Core.Box`.
     pub const BOX: Type = Type(35);
+    /// The type of tokens, which are no values.
+    pub const TOKEN: Type = Type(36);
 
     /// The id of a low type.
     pub const fn low(low: LowType) -> Type {

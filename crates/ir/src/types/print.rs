@@ -69,6 +69,7 @@ impl Display for TypeDisplay<'_> {
             TypeKind::Bottom => f.write_str("Union{}"),
             TypeKind::Any => f.write_str("Any"),
             TypeKind::Low(low) => low.fmt(f),
+            TypeKind::Token => f.write_str("Token"),
             TypeKind::Nominal { decl, params } => self.nominal(f, *decl, params),
             TypeKind::Generic(decl) => self.nominal(f, *decl, &[]),
             TypeKind::Tuple { elems, vararg: None }

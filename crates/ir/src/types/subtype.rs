@@ -16,7 +16,7 @@ impl Types {
             return true;
         }
         if b == Type::ANY {
-            return a.as_low().is_none();
+            return a.as_low().is_none() && a != Type::TOKEN;
         }
         match (self.kind(a), self.kind(b)) {
             (TypeKind::Union(members), _) => members.iter().all(|&m| self.is_subtype(m, b)),

@@ -622,7 +622,8 @@ impl Types {
             | TypeKind::Function(_)
             | TypeKind::Int(_)
             | TypeKind::Sym(_)
-            | TypeKind::Low(_) => ty,
+            | TypeKind::Low(_)
+            | TypeKind::Token => ty,
         })
     }
 
@@ -644,7 +645,7 @@ impl Types {
         };
         let mut depth = 0;
         for part in parts.iter().copied().chain(single) {
-            if part.as_low().is_some() {
+            if part.as_low().is_some() || part == Type::TOKEN {
                 return Err(TypeError::MixedLevels { inner: part });
             }
             depth = depth.max(self.entries.get(part.0).map_or(0, |e| e.depth));

@@ -1,0 +1,72 @@
+//! Constants: values that need no instruction.
+//!
+//! A constant is interned per function, so equal constants are equal [`Value`]s and may be compared by id. It has no
+//! position: it dominates everything. Bits are compared as bits: `0.0` and `-0.0` are two constants, and so are two NaNs
+//! with different payloads.
+
+use crate::entity::Value;
+use crate::names::Name;
+use crate::types::Type;
+
+/// A constant value.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Const {
+    /// A value of a primitive type (a high one, or a low type), by its bits; bits above the width are zero.
+    Bits {
+        /// The type.
+        ty: Type,
+        /// The value's bits.
+        bits: u128,
+    },
+    /// The only value of a singleton type: `nothing`, a function, an immutable without fields.
+    Singleton(Type),
+    /// A string.
+    String(Name),
+    /// A symbol.
+    Symbol(Name),
+    /// A type as a value.
+    Type(Type),
+    /// A module as a value: the operand of `setglobal!`.
+    Module(Name),
+    /// An immutable struct, tuple or named tuple whose fields are constants of the same function.
+    Aggregate {
+        /// Its type.
+        ty: Type,
+        /// One constant for each field.
+        fields: Box<[Value]>,
+    },
+    /// Low IR: the address of a named thing that the linker knows.
+    Address(Address),
+    /// No value in particular, of this type. Made where text leaves a value undefined.
+    Undef(Type),
+}
+
+/// What a link-time address points at.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Address {
+    /// The permanent record of a symbol value.
+    Symbol(Name),
+    /// The permanent record of a string constant.
+    String(Name),
+    /// Constant bytes of this function, by their number in [`Func::data`](crate::Func::data).
+    Data(u32),
+    /// A function or variable of C.
+    Foreign(Name),
+}
+
+impl Const {
+    /// The type of the value.
+    pub fn ty(&self) -> Type {
+        match *self {
+            Const::Bits { ty, .. }
+            | Const::Aggregate { ty, .. }
+            | Const::Singleton(ty)
+            | Const::Undef(ty) => ty,
+            Const::String(_) => Type::STRING,
+            Const::Symbol(_) => Type::SYMBOL,
+            Const::Type(_) => Type::DATATYPE,
+            Const::Module(_) => Type::MODULE,
+            Const::Address(_) => Type::PTR,
+        }
+    }
+}

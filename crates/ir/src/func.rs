@@ -1,0 +1,718 @@
+//! A function: what it computes (instructions and values) and where everything stands.
+//!
+//! ```text
+//! Func ─┬─ signature      parameters and results with their types
+//!       ├─ values         argument │ result n of an instruction │ constant   (+ a type each)
+//!       ├─ instructions   Op + operands + results + blocks
+//!       ├─ order          blocks in a row, instructions in a block
+//!       └─ side data      callees, C signatures, stack slots, constant bytes, notes, source places
+//! ```
+//!
+//! Invariants that hold by construction: operands and results are ids of this function; a constant exists once; the
+//! results of an instruction are consecutive values. Everything else (types agree, definitions dominate uses, blocks end
+//! in terminators, …) is what the [verifier](crate::verify) checks, because passes break it for a moment.
+//!
+//! The first block in order is the entry; it has no predecessors. In a high function argument 0 is the function object
+//! itself (`_1` in the text), and there is one result. In a low function arguments and results are low types only.
+//!
+//! There are no lists of uses. A pass that replaces values collects the replacements and applies them in one sweep with
+//! [`Func::replace_values`]; one that needs uses computes them.
+
+use crate::constant::Const;
+use crate::entity::{Block, Callee, ConstId, Foreign, Inst, Meta, Slot, Value};
+use crate::names::Name;
+use crate::op::{Level, Op};
+use crate::order::Order;
+use crate::types::{Type, Types};
+use cranelift_entity::packed_option::PackedOption;
+use cranelift_entity::{EntityList, EntityRef, ListPool, PrimaryMap, SecondaryMap};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// What goes in and what comes out.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Signature {
+    /// The arguments.
+    pub params: Vec<Param>,
+    /// The results: one type in a high function, any number of low types in a low one.
+    pub results: Vec<Type>,
+    /// Whether the last argument collects all further ones in a tuple.
+    pub vararg: bool,
+}
+
+/// An argument of a function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Param {
+    /// Its name, if it has one.
+    pub name: Option<Name>,
+    /// Its type; for a collecting argument the type of the tuple.
+    pub ty: Type,
+}
+
+/// A function that a function calls.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum CalleeData {
+    /// High: the method of a function for these argument types.
+    Method {
+        /// The type of the function object: `typeof(f)` or a closure's type.
+        function: Type,
+        /// The types of the arguments after the function object.
+        args: Box<[Type]>,
+        /// The type of the result.
+        result: Type,
+    },
+    /// Low: compiled code known to the linker by a symbol.
+    Symbol {
+        /// The symbol.
+        symbol: Name,
+        /// The low types of the arguments.
+        params: Box<[Type]>,
+        /// The low types of the results.
+        results: Box<[Type]>,
+    },
+}
+
+/// A C function as a function calls it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ForeignData {
+    /// Its name; `None` if the first operand is its address.
+    pub name: Option<Name>,
+    /// The type of the result.
+    pub result: Type,
+    /// The types of the arguments.
+    pub params: Box<[Type]>,
+    /// How many arguments are declared before `...` in C; `None` if the function takes a fixed number.
+    pub variadic_after: Option<u32>,
+}
+
+/// A piece of stack memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SlotData {
+    /// Its size in bytes.
+    pub size: u32,
+    /// Its alignment: 2 to this power.
+    pub align_log2: u8,
+}
+
+/// A note about a loop, as in Julia's `loopinfo`: names and constants.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct MetaData {
+    /// The parts of the note.
+    pub items: Vec<MetaItem>,
+}
+
+/// A part of a note.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum MetaItem {
+    /// A name: `Symbol("julia.simdloop")`.
+    Name(Name),
+    /// An integer.
+    Int(i64),
+    /// `nothing`.
+    Nothing,
+    /// A name with a number: `(:unroll, 4)`.
+    Pair(Name, i64),
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ValueDef {
+    /// Argument number *n* of the function, from 0.
+    Param(u32),
+    /// Result number *n* of an instruction, from 0.
+    Result(Inst, u32),
+    /// A constant.
+    Const(ConstId),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ValueData {
+    def: ValueDef,
+    ty: Type,
+}
+
+/// An instruction without its place.
+#[derive(Clone, Debug)]
+struct InstData {
+    op: Op,
+    args: EntityList<Value>,
+    blocks: EntityList<Block>,
+    first_result: PackedOption<Value>,
+    results: u16,
+}
+
+/// Where an instruction stands in its source: bytes of the IR text and the line of the program it came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Place {
+    /// The first byte of the statement in the IR text.
+    pub start: u32,
+    /// The byte after its last.
+    pub end: u32,
+    /// The line of the source program, or 0 if it is not known.
+    pub line: u32,
+}
+
+/// A function of either level.
+#[derive(Clone, Debug)]
+pub struct Func {
+    /// The name, without module.
+    pub name: Name,
+    /// The level.
+    pub level: Level,
+    /// Arguments and results.
+    pub sig: Signature,
+    insts: PrimaryMap<Inst, InstData>,
+    values: PrimaryMap<Value, ValueData>,
+    blocks: PrimaryMap<Block, ()>,
+    consts: PrimaryMap<ConstId, Const>,
+    const_values: FxHashMap<Const, Value>,
+    args: ListPool<Value>,
+    block_lists: ListPool<Block>,
+    order: Order,
+    params: Vec<Value>,
+    callees: PrimaryMap<Callee, CalleeData>,
+    foreigns: PrimaryMap<Foreign, ForeignData>,
+    slots: PrimaryMap<Slot, SlotData>,
+    metas: PrimaryMap<Meta, MetaData>,
+    data: Vec<Box<[u8]>>,
+    places: SecondaryMap<Inst, Place>,
+}
+
+impl Func {
+    /// A function without blocks.
+    pub fn new(name: Name, level: Level, sig: Signature) -> Self {
+        let mut func = Self {
+            name,
+            level,
+            sig,
+            insts: PrimaryMap::new(),
+            values: PrimaryMap::new(),
+            blocks: PrimaryMap::new(),
+            consts: PrimaryMap::new(),
+            const_values: FxHashMap::default(),
+            args: ListPool::new(),
+            block_lists: ListPool::new(),
+            order: Order::default(),
+            params: Vec::new(),
+            callees: PrimaryMap::new(),
+            foreigns: PrimaryMap::new(),
+            slots: PrimaryMap::new(),
+            metas: PrimaryMap::new(),
+            data: Vec::new(),
+            places: SecondaryMap::new(),
+        };
+        for n in 0..func.sig.params.len() {
+            let data = ValueData { def: ValueDef::Param(n as u32), ty: func.sig.params[n].ty };
+            func.params.push(func.values.push(data));
+        }
+        func
+    }
+
+    // ----- values -----
+
+    /// The values of the arguments.
+    pub fn params(&self) -> &[Value] {
+        &self.params
+    }
+
+    /// Where a value comes from.
+    pub fn value_def(&self, value: Value) -> ValueDef {
+        self.values[value].def
+    }
+
+    /// The instruction that makes a value.
+    pub fn def_inst(&self, value: Value) -> Option<Inst> {
+        match self.values[value].def {
+            ValueDef::Result(inst, _) => Some(inst),
+            _ => None,
+        }
+    }
+
+    /// The type of a value.
+    pub fn ty(&self, value: Value) -> Type {
+        self.values[value].ty
+    }
+
+    /// Changes the type of an instruction's result. Arguments and constants keep theirs.
+    pub fn set_result_type(&mut self, value: Value, ty: Type) {
+        let data = &mut self.values[value];
+        if let ValueDef::Result(..) = data.def {
+            data.ty = ty;
+        }
+    }
+
+    /// How many values exist, placed or not; ids are below this.
+    pub fn value_count(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether an id belongs to this function.
+    pub fn has_value(&self, value: Value) -> bool {
+        self.values.is_valid(value)
+    }
+
+    /// The value of a constant, made if it does not exist.
+    pub fn constant(&mut self, data: Const) -> Value {
+        if let Some(&value) = self.const_values.get(&data) {
+            return value;
+        }
+        let ty = data.ty();
+        let id = self.consts.push(data.clone());
+        let value = self.values.push(ValueData { def: ValueDef::Const(id), ty });
+        self.const_values.insert(data, value);
+        value
+    }
+
+    /// A constant of a primitive or low type by its bits; bits above the width are dropped.
+    pub fn bits(&mut self, types: &Types, ty: Type, bits: u128) -> Value {
+        let width = match ty.as_low() {
+            Some(low) => low.bits(),
+            None => types.primitive(ty).map_or(128, |(bits, _)| u32::from(bits)),
+        };
+        let bits = if width < 128 { bits & ((1 << width) - 1) } else { bits };
+        self.constant(Const::Bits { ty, bits })
+    }
+
+    /// The constant that a value is.
+    pub fn as_const(&self, value: Value) -> Option<&Const> {
+        match self.values[value].def {
+            ValueDef::Const(id) => Some(&self.consts[id]),
+            _ => None,
+        }
+    }
+
+    /// The bits of a value that is a constant of a primitive or low type.
+    pub fn as_bits(&self, value: Value) -> Option<u128> {
+        match self.as_const(value)? {
+            Const::Bits { bits, .. } => Some(*bits),
+            _ => None,
+        }
+    }
+
+    // ----- instructions -----
+
+    /// Makes an instruction that stands nowhere yet. `blocks` are the targets of a terminator, or the blocks of a φ in
+    /// the order of its operands.
+    pub fn make_inst(&mut self, op: Op, args: &[Value], blocks: &[Block], results: &[Type]) -> Inst {
+        let args = EntityList::from_slice(args, &mut self.args);
+        let blocks = EntityList::from_slice(blocks, &mut self.block_lists);
+        let inst = Inst::new(self.insts.len());
+        let mut first_result = PackedOption::default();
+        for (n, &ty) in results.iter().enumerate() {
+            let value = self.values.push(ValueData { def: ValueDef::Result(inst, n as u32), ty });
+            if n == 0 {
+                first_result = value.into();
+            }
+        }
+        self.insts.push(InstData { op, args, blocks, first_result, results: results.len() as u16 })
+    }
+
+    /// How many instructions exist, placed or not; ids are below this.
+    pub fn inst_count(&self) -> usize {
+        self.insts.len()
+    }
+
+    /// What an instruction does.
+    pub fn op(&self, inst: Inst) -> Op {
+        self.insts[inst].op
+    }
+
+    /// Changes what an instruction does and to what; its results stay as they are.
+    pub fn set_op(&mut self, inst: Inst, op: Op, args: &[Value]) {
+        let data = &mut self.insts[inst];
+        data.op = op;
+        data.args.clear(&mut self.args);
+        data.args.extend(args.iter().copied(), &mut self.args);
+    }
+
+    /// The operands.
+    pub fn args(&self, inst: Inst) -> &[Value] {
+        self.insts[inst].args.as_slice(&self.args)
+    }
+
+    /// The operands, to be changed in place.
+    pub fn args_mut(&mut self, inst: Inst) -> &mut [Value] {
+        self.insts[inst].args.as_mut_slice(&mut self.args)
+    }
+
+    /// The targets of a terminator, or the blocks of a φ in the order of its operands.
+    pub fn inst_blocks(&self, inst: Inst) -> &[Block] {
+        self.insts[inst].blocks.as_slice(&self.block_lists)
+    }
+
+    /// The targets of a terminator or the blocks of a φ, to be changed in place.
+    pub fn inst_blocks_mut(&mut self, inst: Inst) -> &mut [Block] {
+        self.insts[inst].blocks.as_mut_slice(&mut self.block_lists)
+    }
+
+    /// Gives a terminator new targets.
+    pub fn set_inst_blocks(&mut self, inst: Inst, blocks: &[Block]) {
+        let list = &mut self.insts[inst].blocks;
+        list.clear(&mut self.block_lists);
+        list.extend(blocks.iter().copied(), &mut self.block_lists);
+    }
+
+    /// The results.
+    pub fn results(&self, inst: Inst) -> impl DoubleEndedIterator<Item = Value> + ExactSizeIterator + use<> {
+        let data = &self.insts[inst];
+        let first = data.first_result.expand().map_or(0, |v| v.index());
+        let range: Range<usize> = first..first + usize::from(data.results);
+        range.map(Value::new)
+    }
+
+    /// The only result; `None` if there are none or several.
+    pub fn result(&self, inst: Inst) -> Option<Value> {
+        let data = &self.insts[inst];
+        if data.results == 1 { data.first_result.expand() } else { None }
+    }
+
+    /// The blocks and operands of a φ.
+    pub fn phi_edges(&self, inst: Inst) -> impl Iterator<Item = (Block, Value)> + '_ {
+        self.inst_blocks(inst).iter().copied().zip(self.args(inst).iter().copied())
+    }
+
+    /// Adds an edge to a φ.
+    pub fn add_phi_edge(&mut self, inst: Inst, block: Block, value: Value) {
+        let data = &mut self.insts[inst];
+        data.blocks.push(block, &mut self.block_lists);
+        data.args.push(value, &mut self.args);
+    }
+
+    /// Removes the edges of a φ that `keep` refuses.
+    pub fn retain_phi_edges(&mut self, inst: Inst, mut keep: impl FnMut(Block, Value) -> bool) {
+        let edges: Vec<_> = self.phi_edges(inst).collect();
+        if edges.iter().all(|&(b, v)| keep(b, v)) {
+            return;
+        }
+        let data = &mut self.insts[inst];
+        data.blocks.clear(&mut self.block_lists);
+        data.args.clear(&mut self.args);
+        for (block, value) in edges.into_iter().filter(|&(b, v)| keep(b, v)) {
+            self.add_phi_edge(inst, block, value);
+        }
+    }
+
+    /// Makes an instruction a copy of `value`.
+    pub fn replace_with_copy(&mut self, inst: Inst, value: Value) {
+        self.set_inst_blocks(inst, &[]);
+        self.set_op(inst, Op::Copy, &[value]);
+    }
+
+    /// Replaces every operand `v` of every placed instruction by `with(v)`, once (the replacement is not replaced in
+    /// turn).
+    pub fn replace_values(&mut self, mut with: impl FnMut(Value) -> Value) {
+        let mut block = self.entry();
+        while let Some(b) = block {
+            let mut inst = self.first_inst(b);
+            while let Some(i) = inst {
+                for arg in self.insts[i].args.as_mut_slice(&mut self.args) {
+                    *arg = with(*arg);
+                }
+                inst = self.next_inst(i);
+            }
+            block = self.next_block(b);
+        }
+    }
+
+    /// Where the instruction stands in its source.
+    pub fn place(&self, inst: Inst) -> Place {
+        self.places[inst]
+    }
+
+    /// Notes where an instruction stands in its source.
+    pub fn set_place(&mut self, inst: Inst, place: Place) {
+        self.places[inst] = place;
+    }
+
+    // ----- order -----
+
+    /// Makes a block that stands nowhere yet.
+    pub fn make_block(&mut self) -> Block {
+        self.blocks.push(())
+    }
+
+    /// How many blocks exist, placed or not; ids are below this.
+    pub fn block_count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Whether an id belongs to this function.
+    pub fn is_block(&self, block: Block) -> bool {
+        self.blocks.is_valid(block)
+    }
+
+    /// Puts a block last.
+    pub fn append_block(&mut self, block: Block) {
+        self.order.insert_block(block, self.order.last_block());
+    }
+
+    /// Puts a block after another.
+    pub fn insert_block_after(&mut self, block: Block, after: Block) {
+        self.order.insert_block(block, Some(after));
+    }
+
+    /// Puts a block before all others: it becomes the entry.
+    pub fn prepend_block(&mut self, block: Block) {
+        self.order.insert_block(block, None);
+    }
+
+    /// Takes a block out of the order, with its instructions.
+    pub fn remove_block(&mut self, block: Block) {
+        self.order.remove_block(block);
+    }
+
+    /// The first block.
+    pub fn entry(&self) -> Option<Block> {
+        self.order.first_block()
+    }
+
+    /// The last block in order.
+    pub fn last_block(&self) -> Option<Block> {
+        self.order.last_block()
+    }
+
+    /// The block after `block` in order.
+    pub fn next_block(&self, block: Block) -> Option<Block> {
+        self.order.next_block(block)
+    }
+
+    /// The block before `block` in order.
+    pub fn prev_block(&self, block: Block) -> Option<Block> {
+        self.order.prev_block(block)
+    }
+
+    /// Whether the block is in the order.
+    pub fn is_placed(&self, block: Block) -> bool {
+        self.order.has_block(block)
+    }
+
+    /// The blocks in order.
+    pub fn blocks(&self) -> impl Iterator<Item = Block> + '_ {
+        std::iter::successors(self.entry(), |&b| self.order.next_block(b))
+    }
+
+    /// The instructions of a block in order.
+    pub fn block_insts(&self, block: Block) -> impl Iterator<Item = Inst> + '_ {
+        std::iter::successors(self.order.first_inst(block), |&i| self.order.next_inst(i))
+    }
+
+    /// The first instruction of a block.
+    pub fn first_inst(&self, block: Block) -> Option<Inst> {
+        self.order.first_inst(block)
+    }
+
+    /// The last instruction of a block.
+    pub fn last_inst(&self, block: Block) -> Option<Inst> {
+        self.order.last_inst(block)
+    }
+
+    /// The instruction after another in its block.
+    pub fn next_inst(&self, inst: Inst) -> Option<Inst> {
+        self.order.next_inst(inst)
+    }
+
+    /// The instruction before another in its block.
+    pub fn prev_inst(&self, inst: Inst) -> Option<Inst> {
+        self.order.prev_inst(inst)
+    }
+
+    /// The block in which an instruction stands.
+    pub fn inst_block(&self, inst: Inst) -> Option<Block> {
+        self.order.inst_block(inst)
+    }
+
+    /// The last instruction of a block if it is a terminator.
+    pub fn terminator(&self, block: Block) -> Option<Inst> {
+        self.order.last_inst(block).filter(|&i| self.op(i).is_terminator())
+    }
+
+    /// The targets of a block's terminator.
+    pub fn successors(&self, block: Block) -> &[Block] {
+        self.terminator(block).map_or(&[], |t| self.inst_blocks(t))
+    }
+
+    /// Puts an instruction last in a block.
+    pub fn append_inst(&mut self, inst: Inst, block: Block) {
+        let last = self.order.last_inst(block);
+        self.order.insert_inst(inst, block, last);
+    }
+
+    /// Puts an instruction first in a block.
+    pub fn prepend_inst(&mut self, inst: Inst, block: Block) {
+        self.order.insert_inst(inst, block, None);
+    }
+
+    /// Puts an instruction before another; nothing happens if that stands nowhere.
+    pub fn insert_before(&mut self, inst: Inst, before: Inst) {
+        if let Some(block) = self.order.inst_block(before) {
+            let after = self.order.prev_inst(before);
+            self.order.insert_inst(inst, block, after);
+        }
+    }
+
+    /// Puts an instruction after another; nothing happens if that stands nowhere.
+    pub fn insert_after(&mut self, inst: Inst, after: Inst) {
+        if let Some(block) = self.order.inst_block(after) {
+            self.order.insert_inst(inst, block, Some(after));
+        }
+    }
+
+    /// Takes an instruction out of its block. Its results must not be used any more.
+    pub fn remove_inst(&mut self, inst: Inst) {
+        self.order.remove_inst(inst);
+    }
+
+    /// Moves `first` and all instructions after it to the end of `to`.
+    pub fn split_block(&mut self, first: Inst, to: Block) {
+        self.order.split(first, to);
+    }
+
+    // ----- side data -----
+
+    /// Registers a callee; equal ones are not merged.
+    pub fn add_callee(&mut self, data: CalleeData) -> Callee {
+        self.callees.push(data)
+    }
+
+    /// The data of a callee.
+    pub fn callee(&self, callee: Callee) -> &CalleeData {
+        &self.callees[callee]
+    }
+
+    /// All callees.
+    pub fn callees(&self) -> impl Iterator<Item = (Callee, &CalleeData)> {
+        self.callees.iter()
+    }
+
+    /// Registers a C function.
+    pub fn add_foreign(&mut self, data: ForeignData) -> Foreign {
+        self.foreigns.push(data)
+    }
+
+    /// The data of a C function.
+    pub fn foreign(&self, foreign: Foreign) -> &ForeignData {
+        &self.foreigns[foreign]
+    }
+
+    /// All C functions.
+    pub fn foreigns(&self) -> impl Iterator<Item = (Foreign, &ForeignData)> {
+        self.foreigns.iter()
+    }
+
+    /// Makes a stack slot.
+    pub fn add_slot(&mut self, data: SlotData) -> Slot {
+        self.slots.push(data)
+    }
+
+    /// The data of a stack slot.
+    pub fn slot(&self, slot: Slot) -> SlotData {
+        self.slots[slot]
+    }
+
+    /// All stack slots.
+    pub fn slots(&self) -> impl Iterator<Item = (Slot, SlotData)> + '_ {
+        self.slots.iter().map(|(slot, &data)| (slot, data))
+    }
+
+    /// Registers a note.
+    pub fn add_meta(&mut self, data: MetaData) -> Meta {
+        self.metas.push(data)
+    }
+
+    /// The data of a note.
+    pub fn meta(&self, meta: Meta) -> &MetaData {
+        &self.metas[meta]
+    }
+
+    /// Adds constant bytes; equal bytes are stored once. The number is what
+    /// [`Address::Data`](crate::constant::Address::Data) holds.
+    pub fn add_data(&mut self, bytes: &[u8]) -> u32 {
+        let found = self.data.iter().position(|d| **d == *bytes);
+        found.unwrap_or_else(|| {
+            self.data.push(bytes.into());
+            self.data.len() - 1
+        }) as u32
+    }
+
+    /// All constant bytes.
+    pub fn data(&self) -> &[Box<[u8]>] {
+        &self.data
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Context, intrinsic::Intrinsic};
+
+    fn add_one(cx: &Context) -> Func {
+        let sig = Signature {
+            params: vec![Param { name: None, ty: Type::I64 }],
+            results: vec![Type::I64],
+            vararg: false,
+        };
+        let mut f = Func::new(cx.names.intern("f"), Level::Low, sig);
+        let block = f.make_block();
+        f.append_block(block);
+        let one = f.bits(&cx.types, Type::I64, 1);
+        let x = f.params()[0];
+        let add = f.make_inst(Op::Intrinsic(Intrinsic::AddInt), &[x, one], &[], &[Type::I64]);
+        f.append_inst(add, block);
+        let sum = f.result(add).unwrap();
+        let ret = f.make_inst(Op::Return, &[sum], &[], &[]);
+        f.append_inst(ret, block);
+        f
+    }
+
+    #[test]
+    fn order_and_operands() {
+        let cx = Context::new();
+        let mut f = add_one(&cx);
+        let entry = f.entry().unwrap();
+        let insts: Vec<_> = f.block_insts(entry).collect();
+        assert_eq!(insts.len(), 2);
+        assert_eq!(f.terminator(entry), Some(insts[1]));
+        let copy = f.make_inst(Op::Copy, &[f.params()[0]], &[], &[Type::I64]);
+        f.insert_before(copy, insts[1]);
+        assert_eq!(f.block_insts(entry).collect::<Vec<_>>(), [insts[0], copy, insts[1]]);
+        f.remove_inst(copy);
+        assert_eq!(f.block_insts(entry).count(), 2);
+        assert_eq!(f.inst_block(copy), None);
+    }
+
+    #[test]
+    fn constants_are_interned_by_bits() {
+        let cx = Context::new();
+        let mut f = add_one(&cx);
+        let a = f.bits(&cx.types, Type::INT8, 0xfff);
+        assert_eq!(f.as_bits(a), Some(0xff));
+        assert_eq!(f.bits(&cx.types, Type::INT8, 0xff), a);
+        assert_ne!(f.bits(&cx.types, Type::UINT8, 0xff), a);
+        let zero = f.bits(&cx.types, Type::FLOAT64, 0);
+        assert_ne!(f.bits(&cx.types, Type::FLOAT64, 1 << 63), zero);
+    }
+
+    #[test]
+    fn replacing_values_reaches_every_operand() {
+        let cx = Context::new();
+        let mut f = add_one(&cx);
+        let two = f.bits(&cx.types, Type::I64, 2);
+        let x = f.params()[0];
+        f.replace_values(|v| if v == x { two } else { v });
+        let add = f.first_inst(f.entry().unwrap()).unwrap();
+        assert_eq!(f.args(add)[0], two);
+    }
+
+    #[test]
+    fn splitting_moves_the_tail() {
+        let cx = Context::new();
+        let mut f = add_one(&cx);
+        let entry = f.entry().unwrap();
+        let tail = f.make_block();
+        f.append_block(tail);
+        let ret = f.terminator(entry).unwrap();
+        f.split_block(ret, tail);
+        assert_eq!(f.terminator(entry), None);
+        assert_eq!(f.inst_block(ret), Some(tail));
+    }
+}

@@ -1,0 +1,223 @@
+//! A module: functions, globals, and the tests that its text carries.
+//!
+//! A function is found by what it is called on: the type of the function object and the types of the arguments. Several
+//! functions with one name are methods of one generic function; [`Module::find_method`] picks the most specific that
+//! applies. Its *symbol*, the name that the linker knows it by, is its signature in text, such as `area(Rect)`: unique,
+//! readable, and the same in every process.
+
+use crate::constant::Const;
+use crate::context::Context;
+use crate::entity::FuncId;
+use crate::func::Func;
+use crate::names::Name;
+use crate::op::Level;
+use crate::types::{Type, TypeKind};
+use cranelift_entity::PrimaryMap;
+use rustc_hash::FxHashMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// A global variable.
+#[derive(Clone, Debug)]
+pub struct Global {
+    /// Its name.
+    pub name: Name,
+    /// Its declared type.
+    pub ty: Type,
+    /// Its first value.
+    pub init: Literal,
+}
+
+/// A constant outside a function, for globals.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Literal {
+    /// A constant without parts.
+    Const(Const),
+    /// An immutable struct or tuple made of literals.
+    Aggregate {
+        /// Its type.
+        ty: Type,
+        /// Its fields.
+        fields: Vec<Literal>,
+    },
+}
+
+/// Functions and globals that are compiled together.
+#[derive(Clone, Debug)]
+pub struct Module {
+    /// The names and types.
+    pub cx: Arc<Context>,
+    funcs: PrimaryMap<FuncId, Func>,
+    methods: FxHashMap<Type, Vec<FuncId>>,
+    globals: Vec<Global>,
+}
+
+/// Why a function or global cannot be added to a module.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ModuleError {
+    /// A function with exactly these argument types exists already.
+    DuplicateMethod(FuncId),
+    /// A global with this name exists already.
+    DuplicateGlobal(Name),
+    /// A high function lacks its argument 0, the function object.
+    NoFunctionObject,
+}
+
+impl Module {
+    /// An empty module.
+    pub fn new(cx: Arc<Context>) -> Self {
+        Self { cx, funcs: PrimaryMap::new(), methods: FxHashMap::default(), globals: Vec::new() }
+    }
+
+    /// Adds a function.
+    pub fn add_func(&mut self, func: Func) -> Result<FuncId, ModuleError> {
+        let key = match func.level {
+            Level::High => func.sig.params.first().ok_or(ModuleError::NoFunctionObject)?.ty,
+            Level::Low => self.cx.types.function(func.name),
+        };
+        let types = |f: &Func| f.sig.params.iter().map(|p| p.ty).collect::<Vec<_>>();
+        let methods = self.methods.entry(key).or_default();
+        let new = types(&func);
+        let clash = methods.iter().find(|&&id| {
+            let old = &self.funcs[id];
+            old.level == func.level
+                && (func.level == Level::Low || (types(old) == new && old.sig.vararg == func.sig.vararg))
+        });
+        if let Some(&old) = clash {
+            return Err(ModuleError::DuplicateMethod(old));
+        }
+        let id = self.funcs.push(func);
+        methods.push(id);
+        Ok(id)
+    }
+
+    /// Adds a global variable.
+    pub fn add_global(&mut self, global: Global) -> Result<(), ModuleError> {
+        if self.global(global.name).is_some() {
+            return Err(ModuleError::DuplicateGlobal(global.name));
+        }
+        self.globals.push(global);
+        Ok(())
+    }
+
+    /// The functions in order of definition.
+    pub fn funcs(&self) -> impl Iterator<Item = (FuncId, &Func)> {
+        self.funcs.iter()
+    }
+
+    /// How many functions there are.
+    pub fn func_count(&self) -> usize {
+        self.funcs.len()
+    }
+
+    /// A function.
+    pub fn func(&self, id: FuncId) -> &Func {
+        &self.funcs[id]
+    }
+
+    /// A function, to be changed. Its argument types must stay as they are, because it is found by them.
+    pub fn func_mut(&mut self, id: FuncId) -> &mut Func {
+        &mut self.funcs[id]
+    }
+
+    /// The global variables in order of definition.
+    pub fn globals(&self) -> &[Global] {
+        &self.globals
+    }
+
+    /// The global variable with this name.
+    pub fn global(&self, name: Name) -> Option<&Global> {
+        self.globals.iter().find(|g| g.name == name)
+    }
+
+    /// All methods of a function object's type, in order of definition.
+    pub fn methods(&self, function: Type) -> &[FuncId] {
+        self.methods.get(&function).map_or(&[], |m| m)
+    }
+
+    /// The functions with this name, in order of definition.
+    pub fn named(&self, name: Name) -> impl Iterator<Item = FuncId> + '_ {
+        self.funcs.iter().filter(move |(_, f)| f.name == name).map(|(id, _)| id)
+    }
+
+    /// The most specific method of `function` that accepts arguments of these types (without the function object).
+    /// `None` if there is none, or if several apply and none of them is the most specific.
+    pub fn find_method(&self, function: Type, args: &[Type]) -> Option<FuncId> {
+        let fits: Vec<FuncId> = self
+            .methods(function)
+            .iter()
+            .copied()
+            .filter(|&id| self.funcs[id].level == Level::High && self.accepts(id, args))
+            .collect();
+        fits.iter().copied().find(|&a| fits.iter().all(|&b| a == b || self.is_more_specific(a, b)))
+    }
+
+    /// Whether a call with these argument types (without the function object) may go to the method.
+    fn accepts(&self, id: FuncId, args: &[Type]) -> bool {
+        let func = &self.funcs[id];
+        let types = &self.cx.types;
+        let params = &func.sig.params[1..];
+        let fixed = params.len() - usize::from(func.sig.vararg && !params.is_empty());
+        if args.len() < fixed || (!func.sig.vararg && args.len() > fixed) {
+            return false;
+        }
+        let heads = args.iter().zip(&params[..fixed]).all(|(&a, p)| types.is_subtype(a, p.ty));
+        let rest = args[fixed..].iter().all(|&a| types.is_subtype(a, self.vararg_element(func)));
+        heads && rest
+    }
+
+    /// The element type of a collecting argument.
+    pub fn vararg_element(&self, func: &Func) -> Type {
+        let last = func.sig.params.last().map_or(Type::ANY, |p| p.ty);
+        match self.cx.types.kind(last) {
+            TypeKind::Tuple { vararg: Some(rest), .. } => *rest,
+            _ => Type::ANY,
+        }
+    }
+
+    fn is_more_specific(&self, a: FuncId, b: FuncId) -> bool {
+        let (fa, fb) = (&self.funcs[a], &self.funcs[b]);
+        let types = &self.cx.types;
+        let narrower =
+            fa.sig.params[1..].iter().zip(&fb.sig.params[1..]).all(|(p, q)| types.is_subtype(p.ty, q.ty));
+        match (fa.sig.vararg, fb.sig.vararg) {
+            (true, false) => false,
+            (false, true) => {
+                let fixed = fb.sig.params.len() - 1;
+                let heads = fa.sig.params[1..].iter().zip(&fb.sig.params[1..fixed]);
+                heads.clone().all(|(p, q)| types.is_subtype(p.ty, q.ty))
+            }
+            _ => narrower,
+        }
+    }
+
+    /// The name that the linker knows a function by.
+    pub fn symbol(&self, id: FuncId) -> String {
+        let func = &self.funcs[id];
+        match func.level {
+            Level::Low => self.cx.names.text(func.name).to_owned(),
+            Level::High => {
+                let args: Vec<Type> = func.sig.params[1..].iter().map(|p| p.ty).collect();
+                method_symbol(&self.cx, func.sig.params[0].ty, &args)
+            }
+        }
+    }
+}
+
+/// The name that the linker knows the method of `function` for these argument types by.
+pub fn method_symbol(cx: &Context, function: Type, args: &[Type]) -> String {
+    let mut text = String::new();
+    let written = match cx.types.kind(function) {
+        TypeKind::Function(name) => crate::ident::write_name(&mut text, cx.names.text(*name)),
+        _ => write!(text, "(::{})", cx.types.display(function)),
+    };
+    // Writing to a string cannot fail.
+    let _ = written;
+    text.push('(');
+    for (i, &arg) in args.iter().enumerate() {
+        let comma = if i > 0 { ", " } else { "" };
+        let _ = write!(text, "{comma}{}", cx.types.display(arg));
+    }
+    text.push(')');
+    text
+}

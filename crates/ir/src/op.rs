@@ -1,0 +1,329 @@
+//! What an instruction does.
+//!
+//! An instruction is an [`Op`], operands, results, and for terminators and φ a list of blocks. Everything that is not a
+//! value is part of the `Op`, which is small, copyable and comparable, so that two instructions with equal `Op`,
+//! operands and result types compute the same thing (effects apart).
+//!
+//! | level | operations |
+//! |---|---|
+//! | both | intrinsics, `ifelse`, φ, copies, `goto`, branches, `return`, `unreachable`, `foreigncall` |
+//! | high | builtins, calls, `new`, π, ϒ, φᶜ, exceptions, globals, preserve, marks |
+//! | low | loads, stores, stack addresses, copies of memory, calls of symbols and of the run time, safepoints |
+//!
+//! [`Op::level`] is the rule; the verifier holds functions to it.
+
+use crate::builtin::Builtin;
+use crate::entity::{Callee, Foreign, Meta, Slot};
+use crate::intrinsic::Intrinsic;
+use crate::names::Name;
+use crate::runtime_fn::RuntimeFn;
+use crate::types::Type;
+
+/// The two levels of the IR.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Level {
+    /// Julia types, calls, objects.
+    High,
+    /// Registers and memory.
+    Low,
+}
+
+/// An operation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Op {
+    // ----- both levels -----
+    /// A primitive operation on bits, memory or the processor. Conversions take their target from the result type.
+    Intrinsic(Intrinsic),
+    /// `φ`: the operand that belongs to the block from which control came. The instruction's blocks run parallel to
+    /// its operands; a predecessor that is not listed leaves the value undefined, and it is then not used.
+    Phi,
+    /// The operand itself: a statement that is a literal or another value.
+    Copy,
+    /// Calls a C function: operands as in its signature, then values that stay rooted during the call. If the
+    /// signature names no function, the first operand is its address.
+    ForeignCall(Foreign),
+    /// Continues at the one target.
+    Goto,
+    /// Continues at the first target if the operand is true, else at the second.
+    Branch,
+    /// Ends the function with the operands as its results.
+    Return,
+    /// Is never reached.
+    Unreachable,
+
+    // ----- high level -----
+    /// A builtin function of Julia. On the low level only `ifelse` remains.
+    Builtin(Builtin),
+    /// Calls the first operand, whatever it is, with the others: dispatch at run time.
+    Call,
+    /// Calls a method chosen at compile time. The first operand is the function object.
+    Invoke(Callee),
+    /// Makes an instance of a struct type from its leading fields.
+    New(Type),
+    /// Makes an instance of a struct type from the elements of the tuple operand.
+    SplatNew(Type),
+    /// `π`: the operand, known to have the result type here.
+    Pi,
+    /// `ϒ`: stores the operand, or "undefined", for the φᶜ that names this instruction.
+    Upsilon,
+    /// `φᶜ`: what the ϒ executed last among the operands' instructions stored.
+    PhiC,
+    /// Reads a global variable.
+    GetGlobal(Name),
+    /// Installs an exception handler: continues at the first target; an exception continues at the second.
+    Enter,
+    /// Removes the handlers of the operands, which are tokens of `enter`, innermost first.
+    Leave,
+    /// The exception that the handler is handling.
+    TheException,
+    /// Ends the handling of the exception that the operand's handler caught.
+    PopException,
+    /// Throws `UndefVarError` for this variable unless the operand is true.
+    ThrowUndefIfNot(Name),
+    /// Keeps the operands alive until its `gc_preserve_end`.
+    GcPreserveBegin,
+    /// Ends the `gc_preserve_begin` that made the operand.
+    GcPreserveEnd,
+    /// Whether bounds are to be checked here.
+    BoundsCheck(bool),
+    /// A note about the loop that this block closes.
+    LoopInfo(Meta),
+    /// Where a coverage counter would count.
+    CodeCoverage,
+    /// The value of a static parameter, by its number from 1.
+    StaticParameter(u32),
+
+    // ----- low level -----
+    /// Reads memory at the operand.
+    Load(Access),
+    /// Writes the second operand to memory at the first.
+    Store(Access),
+    /// Reads memory at the operand, atomically.
+    AtomicLoad(Ordering),
+    /// Writes the second operand to memory at the first, atomically.
+    AtomicStore(Ordering),
+    /// Replaces memory at the first operand by what the operation makes of it and the second; gives the old value.
+    AtomicRmw(RmwOp, Ordering),
+    /// Compares memory at the first operand with the second and replaces it by the third if they are equal; gives
+    /// the old value.
+    AtomicCas(Ordering),
+    /// The address of a stack slot.
+    SlotAddr(Slot),
+    /// Copies as many bytes as the third operand says from the second operand to the first; they do not overlap.
+    MemCopy,
+    /// Calls compiled code by its symbol.
+    CallSymbol(Callee),
+    /// Calls the run time.
+    CallRuntime(RuntimeFn),
+    /// A point where a collection may happen and a stop request is answered.
+    Safepoint,
+}
+
+/// How memory is accessed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Access {
+    /// What is added to the address, in bytes.
+    pub offset: i32,
+    /// Which memory it is; accesses to different regions never overlap.
+    pub region: Region,
+    /// The known alignment of the address with the offset: 2 to this power.
+    pub align_log2: u8,
+}
+
+/// Kinds of memory that never overlap.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub enum Region {
+    /// What a `Ptr` points at, and anything that a `Ptr` may point at as well.
+    Raw,
+    /// Stack slots whose address never leaves the function.
+    Slot,
+    /// Bytes that never change.
+    Constant,
+}
+
+impl Region {
+    /// All regions, in the order of their numbers.
+    pub const ALL: [Region; 3] = [Region::Raw, Region::Slot, Region::Constant];
+
+    /// The name in low IR text.
+    pub fn name(self) -> &'static str {
+        match self {
+            Region::Raw => "raw",
+            Region::Slot => "slot",
+            Region::Constant => "constant",
+        }
+    }
+}
+
+/// The order of an atomic access among others, as in Julia (and C++).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub enum Ordering {
+    /// `:not_atomic`
+    NotAtomic,
+    /// `:unordered`
+    Unordered,
+    /// `:monotonic`
+    Monotonic,
+    /// `:acquire`
+    Acquire,
+    /// `:release`
+    Release,
+    /// `:acquire_release`
+    AcquireRelease,
+    /// `:sequentially_consistent`
+    SequentiallyConsistent,
+}
+
+impl Ordering {
+    /// All orders, weakest first.
+    pub const ALL: [Ordering; 7] = [
+        Ordering::NotAtomic,
+        Ordering::Unordered,
+        Ordering::Monotonic,
+        Ordering::Acquire,
+        Ordering::Release,
+        Ordering::AcquireRelease,
+        Ordering::SequentiallyConsistent,
+    ];
+
+    /// The symbol that stands for the order in Julia.
+    pub fn name(self) -> &'static str {
+        match self {
+            Ordering::NotAtomic => "not_atomic",
+            Ordering::Unordered => "unordered",
+            Ordering::Monotonic => "monotonic",
+            Ordering::Acquire => "acquire",
+            Ordering::Release => "release",
+            Ordering::AcquireRelease => "acquire_release",
+            Ordering::SequentiallyConsistent => "sequentially_consistent",
+        }
+    }
+
+    /// The order with this symbol.
+    pub fn from_name(name: &str) -> Option<Ordering> {
+        Ordering::ALL.into_iter().find(|o| o.name() == name)
+    }
+}
+
+/// What an atomic read-modify-write makes of the old value and the operand.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RmwOp {
+    /// The operand.
+    Xchg,
+    /// Their sum.
+    Add,
+    /// The old value minus the operand.
+    Sub,
+    /// Their common bits.
+    And,
+    /// The complement of their common bits.
+    Nand,
+    /// The bits of either.
+    Or,
+    /// The bits in which they differ.
+    Xor,
+    /// The greater as signed integers.
+    Smax,
+    /// The lesser as signed integers.
+    Smin,
+    /// The greater as unsigned integers.
+    Umax,
+    /// The lesser as unsigned integers.
+    Umin,
+}
+
+impl RmwOp {
+    /// All operations.
+    pub const ALL: [RmwOp; 11] = [
+        RmwOp::Xchg,
+        RmwOp::Add,
+        RmwOp::Sub,
+        RmwOp::And,
+        RmwOp::Nand,
+        RmwOp::Or,
+        RmwOp::Xor,
+        RmwOp::Smax,
+        RmwOp::Smin,
+        RmwOp::Umax,
+        RmwOp::Umin,
+    ];
+
+    /// The name in low IR text.
+    pub fn name(self) -> &'static str {
+        match self {
+            RmwOp::Xchg => "xchg",
+            RmwOp::Add => "add",
+            RmwOp::Sub => "sub",
+            RmwOp::And => "and",
+            RmwOp::Nand => "nand",
+            RmwOp::Or => "or",
+            RmwOp::Xor => "xor",
+            RmwOp::Smax => "smax",
+            RmwOp::Smin => "smin",
+            RmwOp::Umax => "umax",
+            RmwOp::Umin => "umin",
+        }
+    }
+}
+
+impl Op {
+    /// The only level on which the operation may stand; `None` for operations of both.
+    pub fn level(self) -> Option<Level> {
+        match self {
+            Op::Intrinsic(_)
+            | Op::Phi
+            | Op::Copy
+            | Op::ForeignCall(_)
+            | Op::Goto
+            | Op::Branch
+            | Op::Return
+            | Op::Unreachable
+            | Op::Builtin(Builtin::Ifelse) => None,
+            Op::Builtin(_)
+            | Op::Call
+            | Op::Invoke(_)
+            | Op::New(_)
+            | Op::SplatNew(_)
+            | Op::Pi
+            | Op::Upsilon
+            | Op::PhiC
+            | Op::GetGlobal(_)
+            | Op::Enter
+            | Op::Leave
+            | Op::TheException
+            | Op::PopException
+            | Op::ThrowUndefIfNot(_)
+            | Op::GcPreserveBegin
+            | Op::GcPreserveEnd
+            | Op::BoundsCheck(_)
+            | Op::LoopInfo(_)
+            | Op::CodeCoverage
+            | Op::StaticParameter(_) => Some(Level::High),
+            Op::Load(_)
+            | Op::Store(_)
+            | Op::AtomicLoad(_)
+            | Op::AtomicStore(_)
+            | Op::AtomicRmw(..)
+            | Op::AtomicCas(_)
+            | Op::SlotAddr(_)
+            | Op::MemCopy
+            | Op::CallSymbol(_)
+            | Op::CallRuntime(_)
+            | Op::Safepoint => Some(Level::Low),
+        }
+    }
+
+    /// Whether the operation ends its block.
+    pub fn is_terminator(self) -> bool {
+        matches!(self, Op::Goto | Op::Branch | Op::Return | Op::Unreachable | Op::Enter)
+    }
+
+    /// How many blocks a terminator names; φ names one for each operand, all others none.
+    pub fn target_count(self) -> usize {
+        match self {
+            Op::Goto => 1,
+            Op::Branch | Op::Enter => 2,
+            _ => 0,
+        }
+    }
+}
