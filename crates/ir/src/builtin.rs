@@ -5,9 +5,9 @@
 //!          variant   Julia       operands       facts
 //! ```
 //!
-//! **Facts** are the coarse truth about any call of a builtin, whatever its operand types. They err towards more effect: what
-//! is known about one call (a field that cannot be undefined, an index that is in bounds) is the business of the effect
-//! analysis, which starts here and takes facts away.
+//! **Facts** are the coarse truth about any call of a builtin, whatever its operand types. They err towards
+//! more effect: what is known about one call (a field that cannot be undefined, an index that is in bounds)
+//! is the business of the effect analysis, which starts here and takes facts away.
 //!
 //! | fact | meaning |
 //! |---|---|
@@ -17,11 +17,12 @@
 //! | calls | runs a function of the program, and has whatever effect that has |
 //! | identity | the result is one of the operands, unchanged |
 //!
-//! **Names.** Text may use an older name of the same function (`ALIASES`); printing gives the present one. The array builtins
-//! of Julia before 1.11 (`arrayref` …) take the bounds check as first operand and are kept, because dumps contain them.
+//! **Names.** Text may use an older name of the same function (`ALIASES`); printing gives the present one.
+//! The array builtins of Julia before 1.11 (`arrayref` …) take the bounds check as first operand and are
+//! kept, because dumps contain them.
 //!
-//! Not done: what defines types or methods, and what handles `SimpleVector`s, has rows so that a reader can name it;
-//! [`Builtin::refusal`] says why it goes no further.
+//! Not done: what defines types or methods, and what handles `SimpleVector`s, has rows so that a reader can
+//! name it; [`Builtin::refusal`] says why it goes no further.
 
 use std::fmt;
 

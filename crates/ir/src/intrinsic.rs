@@ -1,30 +1,30 @@
 //! The intrinsics: Julia's primitive operations on bits, as one table.
 //!
-//! A row says what an intrinsic is called in Julia's text, which *shape* its operands have and what sets it apart
-//! from the others of that shape. Everything that follows from the shape (number of operands, type rule, purity) is
-//! said once, at [`Shape`], so that two intrinsics of one shape cannot disagree.
+//! A row says what an intrinsic is called in Julia's text, which *shape* its operands have and what sets it
+//! apart from the others of that shape. Everything that follows from the shape (number of operands, type
+//! rule, purity) is said once, at [`Shape`], so that two intrinsics of one shape cannot disagree.
 //!
 //! ```text
 //! row      AddInt  "add_int"  IntBinary  COMMUTES
 //!          variant  Julia     shape      flags
 //! ```
 //!
-//! **Operands.** Julia writes the target type of a conversion as first argument, `Base.sext_int(Int64, %1)::Int64`. In
-//! this IR the type of the result is the target, and the operand list holds the value only: [`Intrinsic::takes_type`]
-//! is true, [`Intrinsic::arity`] counts the value, [`Intrinsic::text_arity`] counts the type as well. The reader drops the
-//! type (it must equal the result type), the printer writes it back. `have_fma(T)` is no conversion: its type is an
-//! ordinary operand.
+//! **Operands.** Julia writes the target type of a conversion as first argument, `Base.sext_int(Int64,
+//! %1)::Int64`. In this IR the type of the result is the target, and the operand list holds the value only:
+//! [`Intrinsic::takes_type`] is true, [`Intrinsic::arity`] counts the value, [`Intrinsic::text_arity`] counts
+//! the type as well. The reader drops the type (it must equal the result type), the printer writes it back.
+//! `have_fma(T)` is no conversion: its type is an ordinary operand.
 //!
-//! **Effects.** *Pure* means: the result depends on the operands alone and no memory is touched; a pure intrinsic may
-//! still throw (division), which [`Intrinsic::can_throw`] says. `have_fma` is pure, because the target processor does not
-//! change while a function lives.
+//! **Effects.** *Pure* means: the result depends on the operands alone and no memory is touched; a pure
+//! intrinsic may still throw (division), which [`Intrinsic::can_throw`] says. `have_fma` is pure, because the
+//! target processor does not change while a function lives.
 //!
-//! **Values.** What the pure ones compute, bit for bit, is `crate::scalar`. A `_fast` intrinsic has the value of its strict
-//! twin ([`Intrinsic::strict`]) there; the mark permits passes to reassociate and to ignore NaN, infinities and the sign
-//! of zero.
+//! **Values.** What the pure ones compute, bit for bit, is `crate::scalar`. A `_fast` intrinsic has the value
+//! of its strict twin ([`Intrinsic::strict`]) there; the mark permits passes to reassociate and to ignore
+//! NaN, infinities and the sign of zero.
 //!
-//! Not done: `llvmcall` and `cglobal` have rows so that a reader can name them, and [`Intrinsic::refusal`] says why they
-//! go no further. Hidden intrinsics that Julia's front end never prints have none.
+//! Not done: `llvmcall` and `cglobal` have rows so that a reader can name them, and [`Intrinsic::refusal`]
+//! says why they go no further. Hidden intrinsics that Julia's front end never prints have none.
 
 use std::fmt;
 
@@ -135,7 +135,8 @@ pub enum Shape {
     AtomicSwap,
     /// `atomic_pointermodify(P, f, y, order) -> Pair{X, X}`: the old value and `f(old, y)`. Calls `f`.
     AtomicModify,
-    /// `atomic_pointerreplace(P, expected, X, success order, failure order) -> @NamedTuple{old::X, success::Bool}`
+    /// `atomic_pointerreplace(P, expected, X, success order, failure order) -> @NamedTuple{old::X,
+    /// success::Bool}`
     AtomicReplace,
     /// `(Type{F}) -> Bool`: a question about the target processor.
     Query,
@@ -186,7 +187,8 @@ impl Shape {
         )
     }
 
-    /// Whether the operation may change memory. An atomic load counts: it may make writes of other threads visible.
+    /// Whether the operation may change memory. An atomic load counts: it may make writes of other threads
+    /// visible.
     pub fn writes_memory(self) -> bool {
         matches!(
             self,
@@ -400,7 +402,8 @@ impl Intrinsic {
         self.row().flags & FAST != 0
     }
 
-    /// The intrinsic whose exact value a `_fast` one has in the reference semantics; others are their own twin.
+    /// The intrinsic whose exact value a `_fast` one has in the reference semantics; others are their own
+    /// twin.
     pub fn strict(self) -> Intrinsic {
         match self {
             Intrinsic::NegFloatFast => Intrinsic::NegFloat,

@@ -14,6 +14,7 @@ mod names;
 pub mod op;
 mod order;
 pub mod runtime_fn;
+pub mod scalar;
 pub mod types;
 
 pub use constant::Const;
