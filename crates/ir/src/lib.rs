@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod append;
+pub mod base_fn;
 pub mod builtin;
 pub mod constant;
 mod context;
