@@ -217,6 +217,10 @@ fn only_codegen_names_cranelift_ir() {
 fn atomics_carry_their_row() {
     let mut broken = Vec::new();
     for file in rust_files().iter().filter(|file| !file.path.starts_with("tests/")) {
+        // Other things are called `Ordering` too: of comparisons, and of the IR's own atomic operations.
+        if !use_paths(&file.code).iter().any(|path| path.contains("atomic") || path.starts_with("loom")) {
+            continue;
+        }
         let text = read(&file.path);
         let rows: BTreeSet<&str> = text
             .lines()
