@@ -16,6 +16,7 @@ pub mod op;
 mod order;
 pub mod runtime_fn;
 pub mod scalar;
+pub mod show;
 pub mod types;
 
 pub use constant::Const;
