@@ -1,1 +1,39 @@
-//! The run time.
+//! The run time: what compiled code needs while it runs.
+//!
+//! Reading order:
+//!
+//! | file           | what it holds                                                                         |
+//! |----------------|---------------------------------------------------------------------------------------|
+//! | `instance.rs`  | [`Runtime`]: one independent world; everything else hangs off it                      |
+//! | `records.rs`   | permanent records of symbol and string constants                                      |
+//! | `exception.rs` | exception kinds, pending exceptions, and how they arrive in Rust                      |
+//! | `thread.rs`    | [`Thread`]: the words that compiled code uses, attaching, interrupting                |
+//! | `stack.rs`     | where the stack of an operating-system thread ends                                    |
+//! | `unwind.rs`    | the jump from a throw to its handler, one per processor                               |
+//! | `foreign.rs`   | C symbols                                                                             |
+//! | `output.rs`    | where `print` writes                                                                  |
+//! | `routines.rs`  | the routines that compiled code calls, by name                                        |
+//! | `libcalls.rs`  | arithmetic routines                                                                   |
+//!
+//! Nothing here compiles or links. The only state outside a [`Runtime`] is, for each operating-system thread, the list of
+//! runtimes it is attached to.
+
+mod exception;
+mod foreign;
+mod instance;
+mod libcalls;
+mod output;
+mod records;
+mod routines;
+mod stack;
+mod thread;
+mod unwind;
+
+pub use exception::{Exception, ExceptionKind};
+pub use foreign::{Foreign, ForeignError};
+pub use instance::{Runtime, RuntimeOptions};
+pub use output::Output;
+pub use records::{StringRef, SymbolRef};
+pub use thread::{
+    AttachError, HandlerRecord, Interrupt, STACK_RESERVE, Thread, ThreadLayout, with_attached,
+};

@@ -1,0 +1,65 @@
+//! One runtime: an independent world with its constants, C symbols and output.
+//!
+//! Runtimes share nothing. Compiled code belongs to one, keeps it alive and reaches it through its thread.
+
+use std::sync::Arc;
+
+use crate::foreign::Foreign;
+use crate::output::{Output, Sink};
+use crate::records::{Records, StringRef, SymbolRef};
+use crate::routines;
+
+/// What can be chosen about a runtime.
+#[derive(Default)]
+pub struct RuntimeOptions {
+    /// Where `print` writes.
+    pub output: Output,
+}
+
+/// What compiled code needs beside a thread.
+pub struct Runtime {
+    symbols: Records,
+    strings: Records,
+    routines: Vec<(&'static str, usize)>,
+    foreign: Foreign,
+    sink: Sink,
+}
+
+impl Runtime {
+    /// A new world.
+    pub fn new(options: RuntimeOptions) -> Arc<Runtime> {
+        Arc::new(Runtime {
+            symbols: Records::default(),
+            strings: Records::default(),
+            routines: routines::sorted_table(),
+            foreign: Foreign::default(),
+            sink: Sink::new(options.output),
+        })
+    }
+
+    /// The record of a symbol constant.
+    pub fn symbol(&self, name: &str) -> SymbolRef {
+        self.symbols.symbol(name)
+    }
+
+    /// The record of a string constant.
+    pub fn string(&self, content: &[u8]) -> StringRef {
+        self.strings.string(content)
+    }
+
+    /// The address of a routine that compiled code may call.
+    pub fn routine(&self, name: &str) -> Option<usize> {
+        let at = self.routines.binary_search_by_key(&name, |(known, _)| known).ok()?;
+        Some(self.routines[at].1)
+    }
+
+    /// The C symbols that compiled code may call.
+    pub fn foreign(&self) -> &Foreign {
+        &self.foreign
+    }
+
+    /// Where `print` writes.
+    pub fn sink(&self) -> &Sink {
+        &self.sink
+    }
+}

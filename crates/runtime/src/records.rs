@@ -1,0 +1,198 @@
+//! Permanent records: the run-time form of symbol and string constants.
+//!
+//! ```text
+//!   address ──►  +0  length in bytes
+//!                +8  the bytes, then a NUL that the length does not count
+//! ```
+//!
+//! A value of type `Symbol` is the address of its record; equal symbols have equal addresses, because each runtime
+//! keeps one table of symbols and one of strings and makes a record once. The content may hold NUL bytes itself; C code
+//! that is handed the bytes sees them up to the first.
+//!
+//! Records are never changed, moved or freed before the runtime is dropped. Compiled code and the values in it keep
+//! the runtime alive.
+//!
+//! Cost: a look-up in a balanced tree under a lock, at link time only.
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError};
+
+/// Bytes in front of the content.
+const HEADER: usize = 8;
+
+/// The address of a record, as compiled code passes it to a routine.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct Record(NonNull<u8>);
+
+impl Record {
+    fn bytes<'a>(self) -> &'a [u8] {
+        // SAFETY: R1, a `Record` is the address of a record that `Owned::new` made and filled: a length followed by that
+        // many initialised bytes, never written again. Its table outlives every use (module header), so the lifetime,
+        // which callers bind to their own borrow, does not outrun it.
+        unsafe {
+            let length = self.0.cast::<u64>().read() as usize;
+            std::slice::from_raw_parts(self.0.add(HEADER).as_ptr(), length)
+        }
+    }
+}
+
+/// A value of type `Symbol` in compiled code.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct SymbolRef(Record);
+
+/// A constant of type `String` in compiled code.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct StringRef(Record);
+
+impl SymbolRef {
+    /// The address: what compiled code holds.
+    pub fn address(self) -> usize {
+        self.0.0.addr().get()
+    }
+
+    pub(crate) fn name(&self) -> String {
+        String::from_utf8_lossy(self.0.bytes()).into_owned()
+    }
+}
+
+impl StringRef {
+    /// The address: what compiled code holds.
+    pub fn address(self) -> usize {
+        self.0.0.addr().get()
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(self.bytes()).into_owned()
+    }
+}
+
+/// A record with its memory.
+struct Owned(Record);
+
+// SAFETY: a record is read-only memory that belongs to its `Owned` alone; neither reading nor freeing it depends on
+// the thread.
+unsafe impl Send for Owned {}
+
+impl Owned {
+    fn layout(length: usize) -> Option<Layout> {
+        Layout::from_size_align(length.checked_add(HEADER + 1)?, HEADER).ok()
+    }
+
+    /// `None` when the content is longer than any allocation can be.
+    fn new(content: &[u8]) -> Option<Owned> {
+        let layout = Owned::layout(content.len())?;
+        // SAFETY: the layout is not empty: it has the header and the NUL.
+        let block = unsafe { alloc(layout) };
+        let Some(block) = NonNull::new(block) else { handle_alloc_error(layout) };
+        // SAFETY: the block is new, aligned for the header, and has room for header, content and NUL by `layout`. This
+        // establishes R1.
+        unsafe {
+            block.cast::<u64>().write(content.len() as u64);
+            block.add(HEADER).copy_from_nonoverlapping(NonNull::from(content).cast(), content.len());
+            block.add(HEADER + content.len()).write(0);
+        }
+        Some(Owned(Record(block)))
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        if let Some(layout) = Owned::layout(self.0.bytes().len()) {
+            // SAFETY: `new` allocated the block with this same layout, and nothing else frees it.
+            unsafe { dealloc(self.0.0.as_ptr(), layout) }
+        }
+    }
+}
+
+impl Borrow<[u8]> for Owned {
+    fn borrow(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
+impl Ord for Owned {
+    fn cmp(&self, other: &Owned) -> Ordering {
+        self.0.bytes().cmp(other.0.bytes())
+    }
+}
+
+impl PartialOrd for Owned {
+    fn partial_cmp(&self, other: &Owned) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Owned {
+    fn eq(&self, other: &Owned) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Owned {}
+
+/// One record for each content.
+#[derive(Default)]
+pub(crate) struct Records {
+    by_content: Mutex<BTreeSet<Owned>>,
+}
+
+impl Records {
+    pub(crate) fn symbol(&self, name: &str) -> SymbolRef {
+        SymbolRef(self.intern(name.as_bytes()))
+    }
+
+    pub(crate) fn string(&self, content: &[u8]) -> StringRef {
+        StringRef(self.intern(content))
+    }
+
+    fn intern(&self, content: &[u8]) -> Record {
+        // A panic under this lock cannot leave the set half changed.
+        let mut set = self.by_content.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = set.get(content) {
+            return known.0;
+        }
+        // `content` exists in memory, so a record that is nine bytes longer has a valid layout.
+        let owned = Owned::new(content).unwrap_or_else(|| handle_alloc_error(Layout::new::<u64>()));
+        let record = owned.0;
+        set.insert(owned);
+        record
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_contents_have_one_address_and_keep_it() {
+        let records = Records::default();
+        let a = records.symbol("alpha").address();
+        for i in 0..100 {
+            records.symbol(&format!("s{i}"));
+        }
+        assert_eq!(records.symbol("alpha").address(), a);
+        assert_ne!(records.symbol("beta").address(), a);
+    }
+
+    #[test]
+    fn content_is_counted_and_ends_in_a_nul() {
+        let records = Records::default();
+        let text = records.string("a\0θ".as_bytes());
+        assert_eq!(text.bytes(), "a\0θ".as_bytes());
+        // SAFETY: the record has a NUL behind its content.
+        let end = unsafe { text.0.0.add(HEADER + text.bytes().len()).read() };
+        assert_eq!(end, 0);
+        assert_eq!(records.string(b"").bytes(), b"");
+    }
+}

@@ -1,0 +1,295 @@
+//! Threads that run compiled code.
+//!
+//! A [`Thread`] is what compiled code knows about the operating-system thread it runs on. Its first words are at offsets that
+//! are written into machine code (`codegen/src/thread.rs` has the same numbers; `jit` holds them against each other):
+//!
+//! ```text
+//!   +0   handler      innermost handler record; null outside of compiled code
+//!   +8   stack_limit  lowest stack pointer that a frame of compiled code may have
+//!   +16  poll         not 0: call `brolga_safepoint` at the next opportunity
+//! ```
+//!
+//! **Attaching.** The first call on an operating-system thread makes its `Thread`; it is kept in a thread-local list until
+//! the operating-system thread ends or the runtime is gone. Later calls find it with one comparison. A `Thread` is never
+//! seen by another operating-system thread, except its poll word through an [`Interrupt`]. Entries nest: a callback from
+//! compiled code that calls compiled code again is on the same `Thread`.
+//!
+//! **Stack limit.** [`STACK_RESERVE`] bytes stay below it: half for one frame that checks nothing (a leaf function), half
+//! for the routines and C functions that compiled code calls.
+//!
+//! **Orderings.** Only the poll word is shared.
+//!
+//! | row | operation              | order   | pairs with | without it                                                   |
+//! |-----|------------------------|---------|------------|--------------------------------------------------------------|
+//! | T1  | interrupt: store 1     | Relaxed | T2         | nothing: the word carries no other data, it only has to arrive |
+//! | T2  | safepoint: swap 0      | Relaxed | T1         | as T1; a swap, so that one request interrupts once           |
+//! | T3  | outermost entry: store 0 | Relaxed | T1       | as T1: a request made before the entry is void               |
+
+use std::cell::{Cell, RefCell};
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
+
+use crate::exception::{Detail, Exception, ExceptionKind, Pending};
+use crate::instance::Runtime;
+use crate::stack;
+
+/// Stack below the limit of a thread: two of the largest frames that a compile may give (128 KiB each).
+pub const STACK_RESERVE: usize = 256 << 10;
+
+/// Stacks smaller than this are not worth running on.
+const SMALLEST_STACK: usize = 2 * STACK_RESERVE;
+
+/// Where an exception goes on. Lives in a frame of compiled code.
+#[repr(C)]
+#[derive(Debug)]
+pub struct HandlerRecord {
+    /// The record that was innermost before.
+    pub previous: *mut HandlerRecord,
+    /// The landing pad.
+    pub pc: usize,
+    /// The stack pointer there.
+    pub sp: usize,
+    /// The frame pointer there.
+    pub fp: usize,
+}
+
+/// The state of one attached thread.
+#[repr(C)]
+pub struct Thread {
+    handler: Cell<*mut HandlerRecord>,
+    stack_limit: Cell<usize>,
+    poll: AtomicU32,
+    exceptions: RefCell<Vec<Pending>>,
+    runtime: Weak<Runtime>,
+}
+
+/// Offsets in [`Thread`] that machine code contains.
+pub struct ThreadLayout;
+
+impl ThreadLayout {
+    /// The innermost handler record.
+    pub const HANDLER: usize = offset_of!(Thread, handler);
+    /// The stack limit.
+    pub const STACK_LIMIT: usize = offset_of!(Thread, stack_limit);
+    /// The poll word, 32 bits.
+    pub const POLL: usize = offset_of!(Thread, poll);
+}
+
+/// Why a thread cannot run compiled code. The embedder's or the system's fault.
+#[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AttachError {
+    /// The operating system does not say where the stack ends.
+    #[error("the system does not tell where this thread's stack ends")]
+    UnknownStack,
+    /// The stack is too small to hold the reserve and frames above it.
+    #[error("this thread's stack has {size} bytes; running compiled code takes at least {needed}")]
+    StackTooSmall {
+        /// What there is.
+        size: usize,
+        /// What it takes.
+        needed: usize,
+    },
+    /// The operating-system thread is ending and has given up its thread-local values.
+    #[error("this thread is ending")]
+    Ending,
+}
+
+impl Thread {
+    fn new(runtime: &Arc<Runtime>) -> Result<Thread, AttachError> {
+        let (lowest, size) = stack::current_bounds().ok_or(AttachError::UnknownStack)?;
+        if size < SMALLEST_STACK {
+            return Err(AttachError::StackTooSmall { size, needed: SMALLEST_STACK });
+        }
+        Ok(Thread {
+            handler: Cell::new(std::ptr::null_mut()),
+            stack_limit: Cell::new(lowest + STACK_RESERVE),
+            poll: AtomicU32::new(0),
+            exceptions: RefCell::new(Vec::new()),
+            runtime: Arc::downgrade(runtime),
+        })
+    }
+
+    /// The runtime; `None` once it is gone, which cannot happen while compiled code runs.
+    pub(crate) fn runtime(&self) -> Option<Arc<Runtime>> {
+        self.runtime.upgrade()
+    }
+
+    /// To be called before compiled code is entered: the number of exceptions that outer activations are handling.
+    pub fn enter(&self) -> usize {
+        if self.handler.get().is_null() {
+            self.poll.store(0, Ordering::Relaxed); // T3
+        }
+        self.exception_depth()
+    }
+
+    /// To be called when an exception left compiled code that was entered at `depth`: the exception, taken off.
+    pub fn take_exception(&self, depth: usize) -> Exception {
+        let mut exceptions = self.exceptions.borrow_mut();
+        let pending = exceptions.last().copied();
+        exceptions.truncate(depth);
+        // Unwinding without an exception would be a defect of generated code; it is shown, not hidden.
+        pending.map_or_else(
+            || Exception { kind: ExceptionKind::ErrorException, message: "unwound without an exception".into() },
+            |pending| pending.render(),
+        )
+    }
+
+    pub(crate) fn throw(&self, kind: ExceptionKind, detail: Detail) {
+        self.exceptions.borrow_mut().push(Pending { kind, detail });
+    }
+
+    pub(crate) fn rethrow(&self) {
+        let mut exceptions = self.exceptions.borrow_mut();
+        let again = exceptions.last().copied().unwrap_or(Pending {
+            kind: ExceptionKind::ErrorException,
+            detail: Detail::None,
+        });
+        exceptions.push(again);
+    }
+
+    pub(crate) fn exception_depth(&self) -> usize {
+        self.exceptions.borrow().len()
+    }
+
+    pub(crate) fn pop_exceptions(&self, depth: usize) {
+        self.exceptions.borrow_mut().truncate(depth);
+    }
+
+    /// What `brolga_safepoint` does: whether an exception is pending afterwards.
+    pub(crate) fn safepoint(&self) -> bool {
+        let wanted = self.poll.swap(0, Ordering::Relaxed) != 0; // T2
+        if wanted {
+            self.throw(ExceptionKind::InterruptException, Detail::None);
+        }
+        wanted
+    }
+}
+
+/// Stops compiled code that runs on one thread, from any other: at its next safepoint it throws `InterruptException`. A
+/// request that arrives while the thread runs no compiled code is void.
+#[derive(Clone)]
+pub struct Interrupt {
+    thread: Arc<Thread>,
+}
+
+// SAFETY: through an `Interrupt` only the atomic poll word is touched. Dropping the last one drops the `Thread`, whose
+// fields (a vector of plain data and addresses of permanent records, a weak handle) may be dropped on any thread; its
+// handler record pointer is not followed.
+unsafe impl Send for Interrupt {}
+// SAFETY: as above; `raise` is the only operation on a shared `Interrupt`.
+unsafe impl Sync for Interrupt {}
+
+impl Interrupt {
+    /// The interrupt of the running thread.
+    pub fn for_current(runtime: &Arc<Runtime>) -> Result<Interrupt, AttachError> {
+        let found = ATTACHED.try_with(|attached| attached.get_or_attach(runtime));
+        Ok(Interrupt { thread: found.map_err(|_| AttachError::Ending)?? })
+    }
+
+    /// Asks the thread to stop.
+    pub fn raise(&self) {
+        self.thread.poll.store(1, Ordering::Relaxed); // T1
+    }
+}
+
+/// The threads of this operating-system thread, one for each runtime it has run code of.
+struct Attached {
+    threads: RefCell<Vec<Arc<Thread>>>,
+}
+
+thread_local! {
+    static ATTACHED: Attached = const { Attached { threads: RefCell::new(Vec::new()) } };
+    /// The runtime of the last call and its thread, which is in `ATTACHED`.
+    static LAST: Cell<(*const Runtime, *const Thread)> = const { Cell::new((std::ptr::null(), std::ptr::null())) };
+}
+
+impl Attached {
+    fn get_or_attach(&self, runtime: &Arc<Runtime>) -> Result<Arc<Thread>, AttachError> {
+        let mut threads = self.threads.borrow_mut();
+        if let Some(thread) = threads.iter().find(|thread| thread.runtime.as_ptr() == Arc::as_ptr(runtime)) {
+            return Ok(thread.clone());
+        }
+        LAST.set((std::ptr::null(), std::ptr::null()));
+        threads.retain(|thread| thread.runtime.strong_count() > 0);
+        // Not pushed before it exists, so that an error changes nothing. The RefCell guard is not held across user code.
+        #[expect(clippy::arc_with_non_send_sync, reason = "shared with `Interrupt`, which touches the atomic word only")]
+        let thread = Arc::new(Thread::new(runtime)?);
+        threads.push(thread.clone());
+        Ok(thread)
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        LAST.set((std::ptr::null(), std::ptr::null()));
+    }
+}
+
+/// Calls `body` with the `Thread` of the running operating-system thread, which is made at the first call.
+pub fn with_attached<R>(runtime: &Arc<Runtime>, body: impl FnOnce(&Thread) -> R) -> Result<R, AttachError> {
+    let (last, thread) = LAST.get();
+    if last == Arc::as_ptr(runtime) {
+        // SAFETY: `LAST` holds a thread that is in the list `ATTACHED`. It leaves that list in two ways only, and both clear
+        // `LAST` first: when its runtime is gone (not now: the caller holds it, and until `body` returns), and when
+        // the list itself is dropped as the operating-system thread ends (not inside `body`, which runs on it). The
+        // runtime's address names this runtime: the thread's weak handle keeps the address from being used again.
+        return Ok(body(unsafe { &*thread }));
+    }
+    let found = ATTACHED.try_with(|attached| attached.get_or_attach(runtime));
+    let thread = found.map_err(|_| AttachError::Ending)??;
+    LAST.set((Arc::as_ptr(runtime), Arc::as_ptr(&thread)));
+    Ok(body(&thread))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instance::RuntimeOptions;
+
+    #[test]
+    fn the_offsets_in_machine_code_hold() {
+        assert_eq!((ThreadLayout::HANDLER, ThreadLayout::STACK_LIMIT, ThreadLayout::POLL), (0, 8, 16));
+        assert_eq!(size_of::<HandlerRecord>(), 32);
+    }
+
+    #[test]
+    fn a_thread_is_found_again_and_each_runtime_has_its_own() {
+        let (one, two) = (Runtime::new(RuntimeOptions::default()), Runtime::new(RuntimeOptions::default()));
+        let address = |runtime| with_attached(runtime, |t| std::ptr::from_ref(t).addr()).unwrap();
+        let first = address(&one);
+        assert_ne!(address(&two), first);
+        assert_eq!(address(&one), first);
+        let elsewhere = std::thread::scope(|s| s.spawn(|| address(&one)).join().unwrap());
+        assert_ne!(elsewhere, first);
+    }
+
+    #[test]
+    fn threads_of_runtimes_that_are_gone_are_given_up() {
+        for _ in 0..50 {
+            let runtime = Runtime::new(RuntimeOptions::default());
+            with_attached(&runtime, |_| ()).unwrap();
+        }
+        assert!(ATTACHED.with(|attached| attached.threads.borrow().len()) <= 2);
+    }
+
+    #[test]
+    fn exceptions_stack_up_and_leave_together() {
+        let runtime = Runtime::new(RuntimeOptions::default());
+        let taken = with_attached(&runtime, |thread| {
+            let depth = thread.enter();
+            thread.throw(ExceptionKind::BoundsError, Detail::None);
+            thread.throw(ExceptionKind::DivideError, Detail::None);
+            (thread.take_exception(depth).kind, thread.exception_depth())
+        });
+        assert_eq!(taken, Ok((ExceptionKind::DivideError, 0)));
+    }
+
+    #[test]
+    fn a_small_stack_is_refused() {
+        let runtime = Runtime::new(RuntimeOptions::default());
+        let attach = move || with_attached(&runtime, |_| ());
+        let outcome = std::thread::Builder::new().stack_size(128 << 10).spawn(attach).unwrap().join().unwrap();
+        assert!(matches!(outcome, Err(AttachError::StackTooSmall { .. })), "{outcome:?}");
+    }
+}
