@@ -57,9 +57,9 @@ pub enum Symbol {
         library: Option<String>,
     },
     /// The permanent record of a `Symbol` constant with this name.
-    SymbolConstant(String),
+    Interned(String),
     /// The permanent record of a `String` constant with this content.
-    StringConstant(Vec<u8>),
+    Text(Vec<u8>),
 }
 
 impl std::fmt::Display for Symbol {
@@ -70,8 +70,8 @@ impl std::fmt::Display for Symbol {
             Symbol::Routine(name) => write!(f, "run-time routine `{name}`"),
             Symbol::Foreign { name, library: None } => write!(f, "C symbol `{name}`"),
             Symbol::Foreign { name, library: Some(library) } => write!(f, "C symbol `{name}` of `{library}`"),
-            Symbol::SymbolConstant(name) => write!(f, "symbol constant `:{name}`"),
-            Symbol::StringConstant(bytes) => {
+            Symbol::Interned(name) => write!(f, "symbol constant `:{name}`"),
+            Symbol::Text(bytes) => {
                 write!(f, "string constant {:?}", String::from_utf8_lossy(bytes))
             }
         }

@@ -1,15 +1,16 @@
-//! The routines of the run time that compiled code may call, by name.
+//! The routines of the run time that code generation calls of its own accord, by name.
 //!
-//! Code refers to a routine as [`Symbol::Routine`](crate::compile::Symbol) and calls it with the host's C convention;
-//! the run time defines each as an `extern "C"` function of the same name (`runtime/src/routines.rs` lists them; a test
-//! in `jit` holds the two lists against each other). Rules for all of them:
+//! They stand beside the entry points that low IR names (`RuntimeFn` of `ir`). Code refers to either as
+//! [`Symbol::Routine`](crate::compile::Symbol) and calls it with the host's C convention; the run time defines each as an
+//! `extern "C"` function of the same name (a test in `jit` holds the lists against each other). A `RuntimeFn` takes the
+//! thread in front of the parameters that its row has. Rules:
 //!
 //! - No parameter or result is narrower than 32 bits, because C conventions differ in who extends narrow values.
 //!   `Bool` and the bits of a `Float16` travel in the low bits of an `I32`, zero-extended.
 //! - A 128-bit integer travels as two `I64` halves, low first; a 128-bit result is stored through a pointer in front.
 //! - No routine unwinds. One that throws leaves the exception in the thread and returns; the code then calls
 //!   `brolga_unwind` (or jumps to its own handler), which is the only routine that does not return.
-//! - `Thread` is the thread structure's address, `Sym` and `Str` are addresses of permanent records.
+//! - `Thread` is the thread structure's address.
 
 use cranelift_codegen::ir::{AbiParam, Signature as ClifSignature};
 use cranelift_codegen::isa::CallConv;
@@ -57,44 +58,18 @@ macro_rules! abi {
     (Thread) => {
         Abi::Ptr
     };
-    (Sym) => {
-        Abi::Ptr
-    };
-    (Str) => {
-        Abi::Ptr
-    };
     ($kind:ident) => {
         Abi::$kind
     };
 }
 
 routines! {
-    // Exceptions. `kind` is the number of an `ExceptionKind`.
+    // Exceptions.
 
     // (thread): goes on at the innermost handler; does not return.
     "brolga_unwind" (Thread);
-    // (thread, kind): an exception that says everything by its kind.
-    "brolga_throw" (Thread, I32);
-    // (thread, kind, message).
-    "brolga_throw_message" (Thread, I32, Str);
-    // (thread, what or null, index): BoundsError.
-    "brolga_throw_bounds" (Thread, Str, I64);
-    // (thread, value, message): DomainError.
-    "brolga_throw_domain_int" (Thread, I64, I64, Str);
-    "brolga_throw_domain_float" (Thread, F64, Str);
-    // (thread, converting function, type, value): InexactError.
-    "brolga_throw_inexact_int" (Thread, Sym, Sym, I64, I64);
-    "brolga_throw_inexact_float" (Thread, Sym, Sym, F64);
-    // (thread, operator, type, left, right): OverflowError.
-    "brolga_throw_overflow" (Thread, Sym, Sym, I64, I64, I64, I64);
-    // (thread, type, value): OverflowError of a negation or absolute value.
-    "brolga_throw_overflow_negation" (Thread, Sym, I64, I64);
-    // (thread, variable).
-    "brolga_throw_undef_var" (Thread, Sym);
-    // (thread, where, expected type, type of the value).
-    "brolga_throw_type" (Thread, Sym, Str, Str);
-    // (thread, the call as text): MethodError.
-    "brolga_throw_method" (Thread, Str);
+    // (thread): what a failed stack check throws.
+    "brolga_throw_stack_overflow" (Thread);
     // (thread): throws the exception that is being handled once more.
     "brolga_rethrow" (Thread);
     // (thread) -> number of exceptions being handled, for `enter`.
@@ -103,23 +78,6 @@ routines! {
     "brolga_pop_exception" (Thread, I64);
     // (thread) -> 1 when an exception is pending afterwards and the code has to unwind.
     "brolga_safepoint" (Thread) -> I32;
-
-    // Printing, each as `print` shows it.
-
-    "brolga_print_signed" (Thread, I64, I64);
-    "brolga_print_unsigned" (Thread, I64, I64);
-    "brolga_print_bool" (Thread, I32);
-    // (thread, bits of the Char).
-    "brolga_print_char" (Thread, I32);
-    "brolga_print_f16" (Thread, I32);
-    "brolga_print_f32" (Thread, F32);
-    "brolga_print_f64" (Thread, F64);
-    // (thread, type, address).
-    "brolga_print_pointer" (Thread, Str, Ptr);
-    "brolga_print_nothing" (Thread);
-    "brolga_print_symbol" (Thread, Sym);
-    "brolga_print_string" (Thread, Str);
-    "brolga_print_newline" (Thread);
 
     // 128-bit integers. Division by zero gives 0; the code checks before.
 

@@ -12,16 +12,15 @@
 use crate::records::{StringRef, SymbolRef};
 
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $kind:ident = $number:literal,)*) => {
-        /// What went wrong. The numbers are part of the code: compiled code passes them to routines.
+    ($($(#[$doc:meta])* $kind:ident,)*) => {
+        /// What went wrong.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-        #[repr(u32)]
         pub enum ExceptionKind {
-            $($(#[$doc])* $kind = $number,)*
+            $($(#[$doc])* $kind,)*
         }
 
         impl ExceptionKind {
-            /// All kinds, in the order of their numbers.
+            /// All kinds.
             pub const ALL: &[ExceptionKind] = &[$(ExceptionKind::$kind,)*];
 
             /// The name of the exception type, as Julia has it.
@@ -36,47 +35,39 @@ macro_rules! kinds {
 
 kinds! {
     /// `error("…")`.
-    ErrorException = 0,
+    ErrorException,
     /// An argument has a value that the function does not take.
-    ArgumentError = 1,
+    ArgumentError,
     /// An index is outside of what it indexes.
-    BoundsError = 2,
+    BoundsError,
     /// Sizes do not fit together.
-    DimensionMismatch = 3,
+    DimensionMismatch,
     /// Integer division by zero, or of the smallest value by -1.
-    DivideError = 4,
+    DivideError,
     /// An argument is outside of a function's domain.
-    DomainError = 5,
+    DomainError,
     /// A value has no exact counterpart in the type it is converted to.
-    InexactError = 6,
+    InexactError,
     /// Compiled code was asked to stop from outside.
-    InterruptException = 7,
+    InterruptException,
     /// No method fits a call.
-    MethodError = 8,
+    MethodError,
     /// Memory ran out.
-    OutOfMemoryError = 9,
+    OutOfMemoryError,
     /// A checked operation left the range of its type.
-    OverflowError = 10,
+    OverflowError,
     /// The stack ran out.
-    StackOverflowError = 11,
+    StackOverflowError,
     /// A value is not of the type that was asserted.
-    TypeError = 12,
+    TypeError,
     /// A field or element was read before it was set.
-    UndefRefError = 13,
+    UndefRefError,
     /// A variable was read before it was set.
-    UndefVarError = 14,
+    UndefVarError,
     /// A key is not in a collection.
-    KeyError = 15,
+    KeyError,
     /// An assertion does not hold.
-    AssertionError = 16,
-}
-
-impl ExceptionKind {
-    /// The kind with this number. A number that no kind has can only come from code of another version; it is shown
-    /// as an `ErrorException`.
-    pub fn from_number(number: u32) -> ExceptionKind {
-        Self::ALL.get(number as usize).copied().unwrap_or(ExceptionKind::ErrorException)
-    }
+    AssertionError,
 }
 
 /// An exception that left compiled code.
@@ -95,8 +86,12 @@ impl std::fmt::Display for Exception {
         match (self.kind, self.message.as_str()) {
             (ExceptionKind::ErrorException, message) => f.write_str(message),
             // Julia puts the value behind "with" and has no colon before it.
-            (ExceptionKind::DomainError, message) if !message.is_empty() => write!(f, "{name} with {message}"),
-            (ExceptionKind::StackOverflowError | ExceptionKind::InterruptException, "") => write!(f, "{name}:"),
+            (ExceptionKind::DomainError, message) if !message.is_empty() => {
+                write!(f, "{name} with {message}")
+            }
+            (ExceptionKind::StackOverflowError | ExceptionKind::InterruptException, "") => {
+                write!(f, "{name}:")
+            }
             (_, "") => f.write_str(name),
             (_, message) => write!(f, "{name}: {message}"),
         }
@@ -105,25 +100,16 @@ impl std::fmt::Display for Exception {
 
 impl std::error::Error for Exception {}
 
-/// A number that an exception is about.
-#[derive(Clone, Copy)]
-pub(crate) enum Number {
-    Int(i128),
-    Float(f64),
-}
-
 /// What a routine recorded about an exception.
 #[derive(Clone, Copy)]
 pub(crate) enum Detail {
     None,
     Message(StringRef),
-    Bounds { what: Option<StringRef>, index: i64 },
-    Domain { value: Number, message: StringRef },
-    Inexact { function: SymbolRef, ty: SymbolRef, value: Number },
-    Overflow { operator: SymbolRef, ty: SymbolRef, left: i128, right: i128 },
-    OverflowNegation { ty: SymbolRef, value: i128 },
-    Variable(SymbolRef),
-    Type { place: SymbolRef, expected: StringRef, got: StringRef },
+    Index(i64),
+    /// A function and the argument that it does not take.
+    Domain(SymbolRef, f64),
+    /// An operator, a conversion, a variable or a place, by the kind.
+    Name(SymbolRef),
 }
 
 /// An exception on a thread's stack of exceptions.
@@ -136,33 +122,26 @@ pub(crate) struct Pending {
 impl Pending {
     /// The exception with its message, free of the runtime's records.
     pub(crate) fn render(&self) -> Exception {
-        let message = match self.detail {
-            Detail::None => without_detail(self.kind).to_string(),
-            Detail::Message(text) => text.text(),
-            Detail::Bounds { what: None, index } => format!("attempt to access index [{index}]"),
-            Detail::Bounds { what: Some(what), index } => {
-                format!("attempt to access {} at index [{index}]", what.text())
+        let message = match (self.kind, self.detail) {
+            (kind, Detail::None) => without_detail(kind).to_string(),
+            (_, Detail::Message(text)) => text.text(),
+            (_, Detail::Index(index)) => format!("attempt to access index [{index}]"),
+            (_, Detail::Domain(function, argument)) => {
+                let (function, argument) = (function.name(), crate::output::float64(argument));
+                // Julia's words for a function whose result would be complex.
+                format!(
+                    "{argument}:\n{function} was called with a negative real argument but will only return a complex \
+                     result if called with a complex argument. Try {function}(Complex(x))."
+                )
             }
-            Detail::Domain { value, message } => format!("{}:\n{}", number(value), message.text()),
-            Detail::Inexact { function, ty, value } => {
-                let (function, ty, value) = (function.name(), ty.name(), number(value));
-                match function == ty {
-                    true => format!("{ty}({value})"),
-                    false => format!("{function}({ty}, {value})"),
-                }
+            (ExceptionKind::UndefVarError, Detail::Name(variable)) => {
+                format!("`{}` not defined", variable.name())
             }
-            Detail::Overflow { operator, ty, left, right } => {
-                let (operator, ty) = (operator.name(), ty.name());
-                let (left, right) = (integer(&ty, left), integer(&ty, right));
-                format!("{left} {operator} {right} overflowed for type {ty}")
+            (ExceptionKind::OverflowError, Detail::Name(operator)) => {
+                format!("{} overflowed", operator.name())
             }
-            Detail::OverflowNegation { ty, value } => {
-                format!("checked arithmetic: cannot compute -x for x = {value}::{}", ty.name())
-            }
-            Detail::Variable(name) => format!("`{}` not defined", name.name()),
-            Detail::Type { place, expected, got } => {
-                format!("in {}, expected {}, got a value of type {}", place.name(), expected.text(), got.text())
-            }
+            (ExceptionKind::TypeError, Detail::Name(place)) => format!("in {}", place.name()),
+            (_, Detail::Name(name)) => name.name(),
         };
         Exception { kind: self.kind, message }
     }
@@ -177,31 +156,10 @@ fn without_detail(kind: ExceptionKind) -> &'static str {
     }
 }
 
-/// An operand that arrived in 128 bits; only a `UInt128` uses the highest one as part of the number.
-fn integer(ty: &str, value: i128) -> String {
-    if ty.starts_with('U') { (value as u128).to_string() } else { value.to_string() }
-}
-
-fn number(value: Number) -> String {
-    match value {
-        Number::Int(value) => value.to_string(),
-        Number::Float(value) => crate::output::float64(value),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::records::Records;
-
-    #[test]
-    fn numbers_and_names_agree() {
-        for (number, kind) in ExceptionKind::ALL.iter().enumerate() {
-            assert_eq!(*kind as usize, number);
-            assert_eq!(ExceptionKind::from_number(number as u32), *kind);
-        }
-        assert_eq!(ExceptionKind::DivideError.name(), "DivideError");
-    }
 
     #[test]
     fn messages_read_as_julia_prints_them() {
@@ -214,16 +172,9 @@ mod tests {
         assert_eq!(show(K::ArgumentError, Detail::Message(text("no"))), "ArgumentError: no");
         assert_eq!(show(K::StackOverflowError, Detail::None), "StackOverflowError:");
         assert_eq!(show(K::BoundsError, Detail::None), "BoundsError");
-        assert_eq!(show(K::UndefVarError, Detail::Variable(sym("x"))), "UndefVarError: `x` not defined");
-        let inexact = |f: &str| Detail::Inexact { function: sym(f), ty: sym("Int8"), value: Number::Int(300) };
-        assert_eq!(show(K::InexactError, inexact("trunc")), "InexactError: trunc(Int8, 300)");
-        assert_eq!(show(K::InexactError, inexact("Int8")), "InexactError: Int8(300)");
-        let overflow = Detail::Overflow { operator: sym("*"), ty: sym("UInt128"), left: -1, right: 2 };
-        assert_eq!(
-            show(K::OverflowError, overflow),
-            "OverflowError: 340282366920938463463374607431768211455 * 2 overflowed for type UInt128"
-        );
-        let domain = Detail::Domain { value: Number::Float(-1.0), message: text("no root") };
-        assert_eq!(show(K::DomainError, domain), "DomainError with -1.0:\nno root");
+        assert_eq!(show(K::UndefVarError, Detail::Name(sym("x"))), "UndefVarError: `x` not defined");
+        assert_eq!(show(K::OverflowError, Detail::Name(sym("+"))), "OverflowError: + overflowed");
+        let domain = show(K::DomainError, Detail::Domain(sym("sqrt"), -1.0));
+        assert!(domain.starts_with("DomainError with -1.0:\nsqrt was called"), "{domain}");
     }
 }

@@ -68,10 +68,9 @@ impl Foreign {
         }
         drop(defined);
         if let Some(library) = library {
-            return self.in_library(library, name)?.ok_or_else(|| ForeignError::NotInLibrary {
-                name: name.into(),
-                library: library.into(),
-            });
+            return self
+                .in_library(library, name)?
+                .ok_or_else(|| ForeignError::NotInLibrary { name: name.into(), library: library.into() });
         }
         if let Some(address) = in_process(name) {
             return Ok(address);
@@ -109,7 +108,7 @@ fn in_process(name: &str) -> Option<usize> {
 fn address_in(library: &Library, name: &str) -> Option<usize> {
     // SAFETY: the symbol is read as an address and not used as anything else here.
     let symbol = unsafe { library.get::<*const ()>(name) }.ok()?;
-    let address = symbol.try_as_raw_ptr()?.expose_provenance();
+    let address = (*symbol).expose_provenance();
     (address != 0).then_some(address)
 }
 
@@ -138,7 +137,10 @@ mod tests {
         // SAFETY: nothing calls it.
         unsafe { foreign.define("getpid", zero as *const ()) };
         assert_ne!(foreign.resolve("getpid", None).unwrap(), real);
-        assert_eq!(foreign.resolve("getpid", Some("no_such_library.so")).unwrap(), zero as *const () as usize);
+        assert_eq!(
+            foreign.resolve("getpid", Some("no_such_library.so")).unwrap(),
+            zero as *const () as usize
+        );
     }
 
     #[cfg(target_os = "linux")]

@@ -32,8 +32,6 @@ mod unwind;
 pub use exception::{Exception, ExceptionKind};
 pub use foreign::{Foreign, ForeignError};
 pub use instance::{Runtime, RuntimeOptions};
-pub use output::Output;
+pub use output::{Output, Sink};
 pub use records::{StringRef, SymbolRef};
-pub use thread::{
-    AttachError, HandlerRecord, Interrupt, STACK_RESERVE, Thread, ThreadLayout, with_attached,
-};
+pub use thread::{AttachError, HandlerRecord, Interrupt, STACK_RESERVE, Thread, ThreadLayout, with_attached};

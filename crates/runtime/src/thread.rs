@@ -130,7 +130,10 @@ impl Thread {
         exceptions.truncate(depth);
         // Unwinding without an exception would be a defect of generated code; it is shown, not hidden.
         pending.map_or_else(
-            || Exception { kind: ExceptionKind::ErrorException, message: "unwound without an exception".into() },
+            || Exception {
+                kind: ExceptionKind::ErrorException,
+                message: "unwound without an exception".into(),
+            },
             |pending| pending.render(),
         )
     }
@@ -141,10 +144,10 @@ impl Thread {
 
     pub(crate) fn rethrow(&self) {
         let mut exceptions = self.exceptions.borrow_mut();
-        let again = exceptions.last().copied().unwrap_or(Pending {
-            kind: ExceptionKind::ErrorException,
-            detail: Detail::None,
-        });
+        let again = exceptions
+            .last()
+            .copied()
+            .unwrap_or(Pending { kind: ExceptionKind::ErrorException, detail: Detail::None });
         exceptions.push(again);
     }
 
@@ -213,7 +216,10 @@ impl Attached {
         LAST.set((std::ptr::null(), std::ptr::null()));
         threads.retain(|thread| thread.runtime.strong_count() > 0);
         // Not pushed before it exists, so that an error changes nothing. The RefCell guard is not held across user code.
-        #[expect(clippy::arc_with_non_send_sync, reason = "shared with `Interrupt`, which touches the atomic word only")]
+        #[expect(
+            clippy::arc_with_non_send_sync,
+            reason = "shared with `Interrupt`, which touches the atomic word only"
+        )]
         let thread = Arc::new(Thread::new(runtime)?);
         threads.push(thread.clone());
         Ok(thread)
@@ -289,7 +295,8 @@ mod tests {
     fn a_small_stack_is_refused() {
         let runtime = Runtime::new(RuntimeOptions::default());
         let attach = move || with_attached(&runtime, |_| ());
-        let outcome = std::thread::Builder::new().stack_size(128 << 10).spawn(attach).unwrap().join().unwrap();
+        let outcome =
+            std::thread::Builder::new().stack_size(128 << 10).spawn(attach).unwrap().join().unwrap();
         assert!(matches!(outcome, Err(AttachError::StackTooSmall { .. })), "{outcome:?}");
     }
 }

@@ -1,0 +1,241 @@
+//! The routines that compiled code calls, by name.
+//!
+//! Two lists say what there is: `RuntimeFn` of `ir` (throwing and printing, as low IR names them) and `routines.rs` of
+//! `codegen` (what code generation itself calls). Here is their one implementation as `extern "C"` functions; tests
+//! hold this list against both. A routine of `RuntimeFn` takes the thread in front of what the list says.
+//!
+//! A throwing routine leaves the exception in the thread and returns; the code that called it goes on to
+//! `brolga_unwind`, so that no Rust frame is ever jumped over. Narrow integers are taken in 32 bits and cut here, because
+//! C conventions differ in who extends them.
+//!
+//! The references in the signatures are promises of generated code: the thread is the running one, symbols and
+//! strings are addresses of the runtime's permanent records.
+
+use crate::exception::{Detail, ExceptionKind};
+use crate::libcalls::*;
+use crate::output::{char_bytes, float16, float32, float64};
+use crate::records::{StringRef, SymbolRef};
+use crate::thread::Thread;
+use crate::unwind::brolga_unwind;
+
+extern "C" fn brolga_throw_stack_overflow(thread: &Thread) {
+    thread.throw(ExceptionKind::StackOverflowError, Detail::None);
+}
+
+extern "C" fn brolga_throw_divide(thread: &Thread) {
+    thread.throw(ExceptionKind::DivideError, Detail::None);
+}
+
+extern "C" fn brolga_throw_bounds(thread: &Thread, index: i64) {
+    thread.throw(ExceptionKind::BoundsError, Detail::Index(index));
+}
+
+extern "C" fn brolga_throw_overflow(thread: &Thread, operator: SymbolRef) {
+    thread.throw(ExceptionKind::OverflowError, Detail::Name(operator));
+}
+
+extern "C" fn brolga_throw_inexact(thread: &Thread, conversion: SymbolRef) {
+    thread.throw(ExceptionKind::InexactError, Detail::Name(conversion));
+}
+
+extern "C" fn brolga_throw_domain(thread: &Thread, function: SymbolRef, argument: f64) {
+    thread.throw(ExceptionKind::DomainError, Detail::Domain(function, argument));
+}
+
+extern "C" fn brolga_throw_error(thread: &Thread, message: StringRef) {
+    thread.throw(ExceptionKind::ErrorException, Detail::Message(message));
+}
+
+extern "C" fn brolga_throw_argument(thread: &Thread, message: StringRef) {
+    thread.throw(ExceptionKind::ArgumentError, Detail::Message(message));
+}
+
+extern "C" fn brolga_throw_undef_var(thread: &Thread, variable: SymbolRef) {
+    thread.throw(ExceptionKind::UndefVarError, Detail::Name(variable));
+}
+
+extern "C" fn brolga_throw_undef_ref(thread: &Thread) {
+    thread.throw(ExceptionKind::UndefRefError, Detail::None);
+}
+
+extern "C" fn brolga_throw_type(thread: &Thread, place: SymbolRef) {
+    thread.throw(ExceptionKind::TypeError, Detail::Name(place));
+}
+
+extern "C" fn brolga_rethrow(thread: &Thread) {
+    thread.rethrow();
+}
+
+extern "C" fn brolga_exception_depth(thread: &Thread) -> u64 {
+    thread.exception_depth() as u64
+}
+
+extern "C" fn brolga_pop_exception(thread: &Thread, depth: u64) {
+    thread.pop_exceptions(usize::try_from(depth).unwrap_or(usize::MAX));
+}
+
+extern "C" fn brolga_safepoint(thread: &Thread) -> u32 {
+    thread.safepoint().into()
+}
+
+fn print(thread: &Thread, text: impl AsRef<[u8]>) {
+    if let Some(runtime) = thread.runtime() {
+        runtime.sink().write(text.as_ref());
+    }
+}
+
+extern "C" fn brolga_print_int(thread: &Thread, value: i64) {
+    print(thread, value.to_string());
+}
+
+extern "C" fn brolga_print_uint(thread: &Thread, value: u64, bits: u32) {
+    // The value may be sign-extended from its width.
+    let value = if bits < 64 { value & ((1 << bits) - 1) } else { value };
+    print(thread, value.to_string());
+}
+
+extern "C" fn brolga_print_int128(thread: &Thread, low: u64, high: u64, signed: u32) {
+    let value = u128::from(high) << 64 | u128::from(low);
+    print(thread, if signed != 0 { value.cast_signed().to_string() } else { value.to_string() });
+}
+
+extern "C" fn brolga_print_float(thread: &Thread, value: u64, bits: u32) {
+    let text = match bits {
+        16 => float16(value as u16),
+        32 => float32(f32::from_bits(value as u32)),
+        _ => float64(f64::from_bits(value)),
+    };
+    print(thread, text);
+}
+
+extern "C" fn brolga_print_bool(thread: &Thread, value: u32) {
+    print(thread, if value as u8 != 0 { "true" } else { "false" });
+}
+
+extern "C" fn brolga_print_char(thread: &Thread, bits: u32) {
+    let (bytes, length) = char_bytes(bits);
+    print(thread, &bytes[..length]);
+}
+
+extern "C" fn brolga_print_string(thread: &Thread, text: StringRef) {
+    print(thread, text.bytes());
+}
+
+extern "C" fn brolga_print_symbol(thread: &Thread, symbol: SymbolRef) {
+    print(thread, symbol.name());
+}
+
+extern "C" fn brolga_print_nothing(thread: &Thread) {
+    print(thread, "nothing");
+}
+
+extern "C" fn brolga_print_ptr(thread: &Thread, address: u64) {
+    print(thread, format!("Ptr @{address:#018x}"));
+}
+
+macro_rules! named {
+    ($($name:ident,)*) => {
+        /// Names and addresses, sorted by name.
+        pub(crate) fn sorted_table() -> Vec<(&'static str, usize)> {
+            let mut table = vec![
+                $((stringify!($name), $name as *const () as usize),)*
+                ("brolga_memcpy", libc::memcpy as *const () as usize),
+                ("brolga_memmove", libc::memmove as *const () as usize),
+                ("brolga_memset", libc::memset as *const () as usize),
+                ("brolga_memcmp", libc::memcmp as *const () as usize),
+            ];
+            table.sort_unstable();
+            table
+        }
+    };
+}
+
+named! {
+    brolga_unwind,
+    brolga_throw_stack_overflow,
+    brolga_throw_divide,
+    brolga_throw_bounds,
+    brolga_throw_overflow,
+    brolga_throw_inexact,
+    brolga_throw_domain,
+    brolga_throw_error,
+    brolga_throw_argument,
+    brolga_throw_undef_var,
+    brolga_throw_undef_ref,
+    brolga_throw_type,
+    brolga_rethrow,
+    brolga_exception_depth,
+    brolga_pop_exception,
+    brolga_safepoint,
+    brolga_print_int,
+    brolga_print_uint,
+    brolga_print_int128,
+    brolga_print_float,
+    brolga_print_bool,
+    brolga_print_char,
+    brolga_print_string,
+    brolga_print_symbol,
+    brolga_print_nothing,
+    brolga_print_ptr,
+    brolga_i128_div,
+    brolga_i128_rem,
+    brolga_u128_div,
+    brolga_u128_rem,
+    brolga_i128_to_f32,
+    brolga_i128_to_f64,
+    brolga_u128_to_f32,
+    brolga_u128_to_f64,
+    brolga_f64_to_i128,
+    brolga_f64_to_u128,
+    brolga_f16_to_f32,
+    brolga_f32_to_f16,
+    brolga_f64_to_f16,
+    brolga_fma_f32,
+    brolga_fma_f64,
+    brolga_ceil_f32,
+    brolga_ceil_f64,
+    brolga_floor_f32,
+    brolga_floor_f64,
+    brolga_trunc_f32,
+    brolga_trunc_f64,
+    brolga_nearest_f32,
+    brolga_nearest_f64,
+    brolga_rem_f32,
+    brolga_rem_f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instance::{Runtime, RuntimeOptions};
+    use crate::output::Output;
+    use crate::thread::with_attached;
+
+    #[test]
+    fn every_entry_point_of_low_ir_has_an_implementation() {
+        let runtime = Runtime::new(RuntimeOptions::default());
+        for entry in brolga_ir::RuntimeFn::ALL {
+            assert!(runtime.routine(entry.symbol()).is_some(), "{entry}");
+        }
+        assert_eq!(runtime.routine("brolga_none"), None);
+    }
+
+    #[test]
+    fn printing_shows_what_julia_prints() {
+        let runtime = Runtime::new(RuntimeOptions { output: Output::Capture });
+        with_attached(&runtime, |thread| {
+            brolga_print_int(thread, -5);
+            brolga_print_char(thread, u32::from(b' ') << 24);
+            brolga_print_uint(thread, u64::MAX, 8);
+            brolga_print_bool(thread, 0x100);
+            brolga_print_int128(thread, u64::MAX, u64::MAX, 1);
+            brolga_print_float(thread, 0x3c00, 16);
+            brolga_print_string(thread, runtime.string("θ".as_bytes()));
+            brolga_print_symbol(thread, runtime.symbol("sym"));
+            brolga_print_nothing(thread);
+        })
+        .unwrap();
+        let text = String::from_utf8(runtime.sink().take_captured()).unwrap();
+        assert_eq!(text, "-5 255false-11.0θsymnothing");
+    }
+}
