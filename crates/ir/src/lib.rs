@@ -6,6 +6,7 @@ pub mod base_fn;
 pub mod builtin;
 pub mod constant;
 mod context;
+pub mod diag;
 pub mod entity;
 pub mod func;
 pub mod ident;
@@ -17,6 +18,7 @@ mod order;
 pub mod runtime_fn;
 pub mod scalar;
 pub mod show;
+pub mod text;
 pub mod types;
 
 pub use constant::Const;

@@ -1,0 +1,445 @@
+//! The surface syntax tree: what the text says, before anything is looked up.
+//!
+//! Both containers (`.jlir` files and dumps of Julia's printed IR) give the same tree. One kind of node,
+//! [`Expr`], stands for values and for types, because Julia's types are expressions. Names are slices of the source
+//! unless they had to be unescaped. Every node has its place.
+//!
+//! ```text
+//! File ─┬─ TypeDecl ── Field
+//!       ├─ GlobalDecl
+//!       ├─ Function ─┬─ Signature ── Param
+//!       │            └─ Block ── Row ── Stmt ── Expr
+//!       └─ Check
+//! ```
+//!
+//! Invariants: no tree is deeper than [`MAX_DEPTH`](super::MAX_DEPTH), so that recursion over it (dropping it
+//! included) is safe; labels of rows and blocks are as written, unique or not.
+
+use std::borrow::Cow;
+
+use crate::diag::Span;
+
+/// A name as written, without the quotes of `var"…"`.
+pub type Name<'a> = Cow<'a, str>;
+
+/// A whole source.
+#[derive(Clone, Debug, Default)]
+pub struct File<'a> {
+    /// Declared types, in order.
+    pub types: Vec<TypeDecl<'a>>,
+    /// Declared globals, in order.
+    pub globals: Vec<GlobalDecl<'a>>,
+    /// Functions, in order. The first one is the main function of a dump.
+    pub functions: Vec<Function<'a>>,
+    /// Tests, in order.
+    pub checks: Vec<Check<'a>>,
+}
+
+/// `struct`, `mutable struct`, `abstract type` or `primitive type`.
+#[derive(Clone, Debug)]
+pub struct TypeDecl<'a> {
+    /// From the first keyword to `end`.
+    pub span: Span,
+    /// Which keyword.
+    pub kind: TypeDeclKind<'a>,
+    /// The declared name and its place.
+    pub name: (Name<'a>, Span),
+    /// Parameters: names, or `T <: Bound`.
+    pub params: Vec<Expr<'a>>,
+    /// The supertype after `<:`.
+    pub supertype: Option<Expr<'a>>,
+}
+
+/// What a type declaration declares.
+#[derive(Clone, Debug)]
+pub enum TypeDeclKind<'a> {
+    /// `struct` and `mutable struct`.
+    Struct {
+        /// True for `mutable struct`.
+        mutable: bool,
+        /// The fields, in order.
+        fields: Vec<Field<'a>>,
+    },
+    /// `abstract type`.
+    Abstract,
+    /// `primitive type` with its number of bits.
+    Primitive {
+        /// The number of bits and its place.
+        bits: (u128, Span),
+    },
+}
+
+/// A field of a struct.
+#[derive(Clone, Debug)]
+pub struct Field<'a> {
+    /// The whole field.
+    pub span: Span,
+    /// Its name.
+    pub name: Name<'a>,
+    /// Its type; absent means `Any`.
+    pub ty: Option<Expr<'a>>,
+    /// Declared `const`.
+    pub is_const: bool,
+    /// Declared `@atomic`.
+    pub is_atomic: bool,
+}
+
+/// `global x::T = value` or `const x = value`.
+#[derive(Clone, Debug)]
+pub struct GlobalDecl<'a> {
+    /// The whole declaration.
+    pub span: Span,
+    /// Declared `const`.
+    pub is_const: bool,
+    /// The name and its place.
+    pub name: (Name<'a>, Span),
+    /// The declared type.
+    pub ty: Option<Expr<'a>>,
+    /// The initial value.
+    pub value: Option<Expr<'a>>,
+}
+
+/// `# check: call == value` or `# throws: call T`.
+#[derive(Clone, Debug)]
+pub struct Check<'a> {
+    /// The line after its header.
+    pub span: Span,
+    /// The call.
+    pub call: Expr<'a>,
+    /// What is expected of it.
+    pub expected: Expected<'a>,
+}
+
+/// What a check expects.
+#[derive(Clone, Debug)]
+pub enum Expected<'a> {
+    /// The call returns this.
+    Value(Expr<'a>),
+    /// The call ends with an uncaught exception of this type.
+    Throws(Expr<'a>),
+}
+
+/// Which level of the IR a function is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Julia types and Julia statements.
+    High,
+    /// Low types, explicit memory.
+    Low,
+}
+
+/// A function: its signature and its rows.
+#[derive(Clone, Debug)]
+pub struct Function<'a> {
+    /// The body with its container.
+    pub span: Span,
+    /// The level.
+    pub level: Level,
+    /// The signature; a dump without a `# signature:` line has none.
+    pub signature: Option<Signature<'a>>,
+    /// The blocks in textual order, which is the order of falling through.
+    pub blocks: Vec<Block<'a>>,
+    /// The type after `=>`, if the container shows it.
+    pub shown_result: Option<Expr<'a>>,
+}
+
+/// `name(params)::R`.
+#[derive(Clone, Debug)]
+pub struct Signature<'a> {
+    /// The whole signature.
+    pub span: Span,
+    /// What is called.
+    pub callee: Callee<'a>,
+    /// The parameters, without the callee.
+    pub params: Vec<Param<'a>>,
+    /// The result type; absent means `Any`.
+    pub result: Option<Expr<'a>>,
+}
+
+/// What a signature is a method of.
+#[derive(Clone, Debug)]
+pub enum Callee<'a> {
+    /// A function of its own name, perhaps with modules in front.
+    Named(Vec<Name<'a>>, Span),
+    /// `(self::T)(…)`: objects of a type.
+    Object(Param<'a>),
+}
+
+/// A parameter of a signature.
+#[derive(Clone, Debug)]
+pub struct Param<'a> {
+    /// The whole parameter.
+    pub span: Span,
+    /// Its name, unless it is `::T` only.
+    pub name: Option<Name<'a>>,
+    /// Its type; absent means `Any`.
+    pub ty: Option<Expr<'a>>,
+    /// Written with `...`.
+    pub is_vararg: bool,
+}
+
+/// A basic block.
+#[derive(Clone, Debug)]
+pub struct Block<'a> {
+    /// The number in its header.
+    pub number: u32,
+    /// The header's place.
+    pub span: Span,
+    /// Its rows; never empty.
+    pub rows: Vec<Row<'a>>,
+}
+
+/// One numbered row.
+#[derive(Clone, Debug)]
+pub struct Row<'a> {
+    /// The row without its guards, rails and gutters.
+    pub span: Span,
+    /// The number in `%n = ` and its place.
+    pub result: Option<(u32, Span)>,
+    /// The word before a call.
+    pub label: Option<CallLabel>,
+    /// The statement.
+    pub stmt: Stmt<'a>,
+    /// The type after `::`; a list in low IR.
+    pub ty: Option<Expr<'a>>,
+    /// The source line in the left gutter.
+    pub line: Option<u32>,
+}
+
+/// What Julia's printer says of a call. It informs people; the callee decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallLabel {
+    /// `intrinsic`
+    Intrinsic,
+    /// `builtin`
+    Builtin,
+    /// `dynamic`
+    Dynamic,
+    /// `unknown`
+    Unknown,
+    /// `dynamic builtin`
+    DynamicBuiltin,
+}
+
+/// A statement.
+#[derive(Clone, Debug)]
+pub enum Stmt<'a> {
+    /// A call, a literal, a load or store of a global, an `Expr`: what has no form of its own.
+    Expr(Expr<'a>),
+    /// `invoke callee(args…)`; each argument is annotated with the type that the method expects.
+    Invoke {
+        /// Written `dynamic invoke`: the target is known, its code instance is not.
+        dynamic: bool,
+        /// The function or the object called.
+        callee: Expr<'a>,
+        /// The arguments.
+        args: Vec<Expr<'a>>,
+    },
+    /// `φ (#1 => v, …)`.
+    Phi(Vec<PhiEdge<'a>>),
+    /// `π (value, T)`.
+    Pi {
+        /// The value.
+        value: Expr<'a>,
+        /// The type that it is known to have here.
+        ty: Expr<'a>,
+    },
+    /// `φᶜ (%1, …)`.
+    PhiC(Vec<Expr<'a>>),
+    /// `ϒ (value)`; `ϒ (#undef)` has none.
+    Upsilon(Option<Expr<'a>>),
+    /// `%new(T, …)`.
+    New(Vec<Expr<'a>>),
+    /// `%splatnew(T, tuple)`.
+    SplatNew(Vec<Expr<'a>>),
+    /// `goto #n`.
+    Goto(Target),
+    /// `goto #n if not cond`, and `else #m` where the other way does not fall through.
+    GotoIfNot {
+        /// Tested for `true`.
+        cond: Expr<'a>,
+        /// Taken when the condition is false.
+        target: Target,
+        /// Taken when it is true; absent means the next block.
+        otherwise: Option<Target>,
+    },
+    /// `return value`.
+    Return(Option<Expr<'a>>),
+    /// `unreachable`.
+    Unreachable,
+    /// `enter #n`, `enter #n with scope v`; no target (or `#0`) only installs the scope.
+    Enter {
+        /// The catch block.
+        target: Option<Target>,
+        /// The dynamic scope.
+        scope: Option<Expr<'a>>,
+    },
+}
+
+/// A block named by a statement.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// The number after `#`.
+    pub block: u32,
+    /// Its place.
+    pub span: Span,
+}
+
+/// One edge of a φ.
+#[derive(Clone, Debug)]
+pub struct PhiEdge<'a> {
+    /// The predecessor.
+    pub from: Target,
+    /// The value; `#undef` has none.
+    pub value: Option<Expr<'a>>,
+}
+
+/// A value or a type, with its place.
+#[derive(Clone, Debug)]
+pub struct Expr<'a> {
+    /// Its place.
+    pub span: Span,
+    /// What it is.
+    pub kind: ExprKind<'a>,
+    height: u16,
+}
+
+impl<'a> Expr<'a> {
+    /// A node over its children. Saturates where the height no longer counts.
+    pub(super) fn new(span: Span, kind: ExprKind<'a>) -> Expr<'a> {
+        let below = match &kind {
+            ExprKind::Quote(e)
+            | ExprKind::QuoteNode(e)
+            | ExprKind::Interpolation(e)
+            | ExprKind::Property(e, _)
+            | ExprKind::Prefix(_, e)
+            | ExprKind::Splat(e)
+            | ExprKind::Pointer(e, _) => e.height,
+            ExprKind::Call(e, list) | ExprKind::Curly(e, list) | ExprKind::Where(e, list) => {
+                e.height.max(highest(list))
+            }
+            ExprKind::TypedArray(e, list) => e.height.max(highest(&list.items)),
+            ExprKind::Array(list) => highest(&list.items),
+            ExprKind::Head(_, list)
+            | ExprKind::Tuple(list)
+            | ExprKind::Infix(_, list)
+            | ExprKind::Macro(_, list) => highest(list),
+            ExprKind::NamedTuple(list) => list.iter().map(|(_, e)| e.height).max().unwrap_or(0),
+            ExprKind::Annotated(value, ty) => ty.height.max(value.as_ref().map_or(0, |e| e.height)),
+            ExprKind::Name(_)
+            | ExprKind::Slot(..)
+            | ExprKind::Path(_)
+            | ExprKind::Ssa(..)
+            | ExprKind::BlockRef(_)
+            | ExprKind::Undef
+            | ExprKind::Literal(_)
+            | ExprKind::Symbol(_)
+            | ExprKind::Opaque => 0,
+        };
+        Expr { span, kind, height: below.saturating_add(1) }
+    }
+
+    /// The length of the longest way to a leaf, the node itself included.
+    pub(super) fn height(&self) -> u16 {
+        self.height
+    }
+}
+
+fn highest(list: &[Expr<'_>]) -> u16 {
+    list.iter().map(|e| e.height).max().unwrap_or(0)
+}
+
+/// The kinds of expression.
+#[derive(Clone, Debug)]
+pub enum ExprKind<'a> {
+    /// `x`, `_2`, `#self#`, `nothing`, `var"f#1"`, an operator standing alone.
+    Name(Name<'a>),
+    /// `x@_2`: a name and the slot that it stands for.
+    Slot(Name<'a>, u32),
+    /// `Base.add_int`: two or more parts.
+    Path(Vec<Name<'a>>),
+    /// `%3`, or `%3.1` for the second result of row 3.
+    Ssa(u32, u32),
+    /// `#3` as an operand, as in `$(Expr(:enter, #3))`.
+    BlockRef(u32),
+    /// `#undef`.
+    Undef,
+    /// A literal.
+    Literal(Literal<'a>),
+    /// `:name`.
+    Symbol(Name<'a>),
+    /// `:( … )`.
+    Quote(Box<Expr<'a>>),
+    /// `$(QuoteNode( … ))`.
+    QuoteNode(Box<Expr<'a>>),
+    /// `$(Expr(:head, args…))`.
+    Head(Name<'a>, Vec<Expr<'a>>),
+    /// Any other `$( … )`.
+    Interpolation(Box<Expr<'a>>),
+    /// `(e).name` where `e` is no path.
+    Property(Box<Expr<'a>>, Name<'a>),
+    /// `f(args…)`; arguments after `;` follow those before it.
+    Call(Box<Expr<'a>>, Vec<Expr<'a>>),
+    /// `T{params…}`.
+    Curly(Box<Expr<'a>>, Vec<Expr<'a>>),
+    /// `T[items…]`.
+    TypedArray(Box<Expr<'a>>, ArrayItems<'a>),
+    /// `[items…]`.
+    Array(ArrayItems<'a>),
+    /// `(a, b)`, `(a,)`, `()`.
+    Tuple(Vec<Expr<'a>>),
+    /// `(a = 1, b = 2)`.
+    NamedTuple(Vec<(Name<'a>, Expr<'a>)>),
+    /// `a op b`, and `a + b + c` for one operator with more operands.
+    Infix(Name<'a>, Vec<Expr<'a>>),
+    /// `-a`.
+    Prefix(Name<'a>, Box<Expr<'a>>),
+    /// `v::T`, or `::T`.
+    Annotated(Option<Box<Expr<'a>>>, Box<Expr<'a>>),
+    /// `e...`.
+    Splat(Box<Expr<'a>>),
+    /// `T where {vars…}`.
+    Where(Box<Expr<'a>>, Vec<Expr<'a>>),
+    /// `@NamedTuple{fields…}`.
+    Macro(Name<'a>, Vec<Expr<'a>>),
+    /// `Ptr{T} @0x…`.
+    Pointer(Box<Expr<'a>>, u128),
+    /// Julia syntax inside `$( … )` or `:( … )` that this reader does not take apart; the span has the text.
+    Opaque,
+}
+
+/// The elements of an array literal.
+#[derive(Clone, Debug)]
+pub struct ArrayItems<'a> {
+    /// Row by row.
+    pub items: Vec<Expr<'a>>,
+    /// The length of a row; absent for a vector.
+    pub columns: Option<usize>,
+}
+
+/// A literal as written. Types of integers come later, from the context.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Literal<'a> {
+    /// A decimal integer.
+    Int {
+        /// Written with `-`.
+        negative: bool,
+        /// The digits.
+        magnitude: u128,
+    },
+    /// A hexadecimal, octal or binary integer; its digits say its width.
+    Unsigned {
+        /// The value.
+        value: u128,
+        /// 8, 16, 32, 64 or 128.
+        bits: u8,
+    },
+    /// `1.5`.
+    Float64(f64),
+    /// `1.5f0`.
+    Float32(f32),
+    /// The bytes of a string; not always UTF-8.
+    String(Cow<'a, [u8]>),
+    /// A character in Julia's form: its UTF-8 bytes from the top of the word.
+    Char(u32),
+}

@@ -1,0 +1,487 @@
+//! Characters to tokens.
+//!
+//! The lexer is a position in the text and nothing else: it is `Copy`, gives one token per call, and looking ahead is
+//! lexing with a copy. Julia's printed IR has a few tokens of its own:
+//!
+//! | text | token |
+//! |---|---|
+//! | `%3`, `%3.1` | a row's result, one of its further results |
+//! | `%new` | a statement head |
+//! | `#3`, `#undef` | a block, an undefined value |
+//! | `#self#`, `#3#x` | names that begin with `#` |
+//! | `@_2`, `@NamedTuple` | a slot, a macro |
+//! | `│` and its family outside literals | the end of the statement: guards, rails and gutters |
+//!
+//! A `#` before a blank begins a comment to the end of the line, `#= … =#` is one inside it.
+//!
+//! Invariants: every call advances unless the end is reached; spans lie on character boundaries; nothing panics.
+//! Cost: each character is looked at a bounded number of times.
+
+use std::borrow::Cow;
+
+use super::ast::Literal;
+use super::error::{Fault, Parse, SyntaxError};
+use super::literal;
+use crate::diag::Span;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Tok<'a> {
+    /// A name; keywords are names too.
+    Name(&'a str),
+    /// `var"…"`, unescaped.
+    Var(Cow<'a, str>),
+    /// `%3` and `%3.1`.
+    Ssa(u32, u32),
+    /// `%new`: the name after the sign.
+    Percent(&'a str),
+    /// `#3`.
+    BlockRef(u32),
+    /// `#undef`.
+    Undef,
+    /// `@name`: the name after the sign.
+    At(&'a str),
+    /// `@` before digits.
+    AtSign,
+    Literal(Literal<'a>),
+    /// An operator, dotted or not.
+    Op(&'a str),
+    Open(char),
+    Close(char),
+    Comma,
+    Semicolon,
+    Colon,
+    ColonColon,
+    Dot,
+    Ellipsis,
+    Dollar,
+    /// A box-drawing character.
+    Rail,
+    Newline,
+    End,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Token<'a> {
+    pub(super) tok: Tok<'a>,
+    pub(super) span: Span,
+    /// A blank, a line end or the beginning of the text stands before it.
+    pub(super) spaced: bool,
+}
+
+impl Token<'_> {
+    pub(super) fn is_op(&self, op: &str) -> bool {
+        matches!(self.tok, Tok::Op(o) if o == op)
+    }
+
+    pub(super) fn is_name(&self, name: &str) -> bool {
+        matches!(self.tok, Tok::Name(n) if n == name)
+    }
+
+    /// Nothing of a statement can follow it.
+    pub(super) fn ends_statement(&self) -> bool {
+        matches!(self.tok, Tok::Newline | Tok::End | Tok::Rail)
+    }
+}
+
+/// Operators of more than one ASCII character, each before its prefixes.
+const LONG_OPERATORS: [&str; 36] = [
+    ">>>=", "-->", "<--", "===", "!==", ">>>", "<<=", ">>=", "//=", "==", "!=", "<=", ">=", "=>", "->", "<:",
+    ">:", "<<", ">>", "//", "&&", "||", "|>", "<|", "++", "+=", "-=", "*=", "/=", "%=", "^=", "&=", "|=",
+    "~=", "\\=", "--",
+];
+
+const OPERATOR_CHARS: &str = "+-*/\\^%&|~!<>=?";
+
+/// Box-drawing characters: guards, rails and gutters of printed IR.
+pub(super) fn is_rail(c: char) -> bool {
+    ('\u{2500}'..='\u{257f}').contains(&c)
+}
+
+/// Unicode operators of Julia: arrows and mathematical operators, without those that are letters.
+fn is_operator_char(c: char) -> bool {
+    match c {
+        _ if c.is_ascii() => OPERATOR_CHARS.contains(c),
+        '¬' | '±' | '×' | '÷' | '·' | '…' | '⁝' => true,
+        '\u{2190}'..='\u{21ff}' | '\u{27c0}'..='\u{27ff}' | '\u{2900}'..='\u{297f}' => true,
+        '\u{2200}'..='\u{22ff}' => {
+            !matches!(
+                c,
+                '∀' | '∁'
+                    | '∂'
+                    | '∃'
+                    | '∄'
+                    | '∅'
+                    | '∆'
+                    | '∇'
+                    | '∎'
+                    | '∏'
+                    | '∐'
+                    | '∑'
+                    | '∞'
+                    | '⊤'
+                    | '⊥'
+            ) && !('\u{221f}'..='\u{2222}').contains(&c)
+                && !('\u{222b}'..='\u{2233}').contains(&c)
+        }
+        '\u{2a00}'..='\u{2a06}' | '\u{2a09}'..='\u{2a1c}' => false,
+        '\u{2980}'..='\u{2aff}' => true,
+        _ => false,
+    }
+}
+
+/// Characters that can begin a name.
+fn begins_name(c: char) -> bool {
+    if c.is_ascii() {
+        return c.is_ascii_alphabetic() || c == '_';
+    }
+    let punctuation = matches!(c,
+        '\u{80}'..='\u{a1}' | '«' | '»' | '¿' | '§' | '¶' | '\u{2000}'..='\u{2031}'
+        | '\u{2038}'..='\u{206f}' | '\u{2300}'..='\u{230b}' | '\u{2329}' | '\u{232a}'
+        | '\u{3000}'..='\u{3003}' | '\u{3008}'..='\u{3011}' | '\u{feff}' | '\u{fff0}'..='\u{ffff}');
+    !punctuation && !c.is_whitespace() && !c.is_control() && !is_rail(c) && !is_operator_char(c)
+}
+
+fn continues_name(c: char) -> bool {
+    begins_name(c) || c.is_ascii_digit() || c == '!'
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lexer<'a> {
+    src: &'a str,
+    pos: usize,
+    end: usize,
+}
+
+impl<'a> Lexer<'a> {
+    /// Reads `src[start..end]`; both are character boundaries.
+    pub(super) fn new(src: &'a str, start: usize, end: usize) -> Lexer<'a> {
+        Lexer { src, pos: start, end }
+    }
+
+    pub(super) fn pos(&self) -> usize {
+        self.pos
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.src[self.pos..self.end]
+    }
+
+    fn peek_char(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn span_from(&self, start: usize) -> Span {
+        Span::new(start as u32, self.pos as u32)
+    }
+
+    fn take_while(&mut self, keep: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest();
+        let len = rest.find(|c| !keep(c)).unwrap_or(rest.len());
+        self.pos += len;
+        &rest[..len]
+    }
+
+    /// Blanks and comments; true if there were any.
+    fn skip_blanks(&mut self) -> bool {
+        let start = self.pos;
+        loop {
+            self.take_while(|c| c != '\n' && (c.is_whitespace() || c == '\u{feff}'));
+            let Some(comment) = self.rest().strip_prefix('#') else { break };
+            let line = comment.split('\n').next().unwrap_or("");
+            if line.chars().next().is_none_or(char::is_whitespace) {
+                self.pos += 1 + line.len();
+            } else if line.starts_with('=')
+                && let Some(len) = line.find("=#")
+            {
+                self.pos += 1 + len + 2;
+            } else {
+                break;
+            }
+        }
+        self.pos > start
+    }
+
+    /// The next token. After a fault the lexer stands behind what caused it.
+    pub(super) fn next(&mut self) -> Parse<Token<'a>> {
+        let fresh = self.pos == 0;
+        let spaced = self.skip_blanks() || fresh || self.src[..self.pos].ends_with('\n');
+        let start = self.pos;
+        let tok = self.token(start)?;
+        Ok(Token { tok, span: self.span_from(start), spaced })
+    }
+
+    fn token(&mut self, start: usize) -> Parse<Tok<'a>> {
+        let Some(c) = self.peek_char() else { return Ok(Tok::End) };
+        if c.is_ascii_digit() {
+            return self.number();
+        }
+        if begins_name(c) {
+            return self.name();
+        }
+        let simple = match c {
+            '\n' => Some(Tok::Newline),
+            '(' | '[' | '{' => Some(Tok::Open(c)),
+            ')' | ']' | '}' => Some(Tok::Close(c)),
+            ',' => Some(Tok::Comma),
+            ';' => Some(Tok::Semicolon),
+            '$' => Some(Tok::Dollar),
+            _ if is_rail(c) => Some(Tok::Rail),
+            _ => None,
+        };
+        if let Some(tok) = simple {
+            self.pos += c.len_utf8();
+            return Ok(tok);
+        }
+        match c {
+            '"' => {
+                let body = self.quoted('"', SyntaxError::UnterminatedString)?;
+                literal::string(self.src, body).map(|s| Tok::Literal(Literal::String(s)))
+            }
+            '\'' => {
+                let body = self.quoted('\'', SyntaxError::UnterminatedChar)?;
+                literal::character(self.src, body).map(|c| Tok::Literal(Literal::Char(c)))
+            }
+            '%' => Ok(self.percent()),
+            '#' => self.hash(),
+            '@' => {
+                self.pos += 1;
+                let name = self.take_while(continues_name);
+                let digits = name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit());
+                if digits {
+                    self.pos = start + 1;
+                }
+                Ok(if digits { Tok::AtSign } else { Tok::At(name) })
+            }
+            ':' | '.' => Ok(self.dots()),
+            _ if is_operator_char(c) => Ok(self.operator(start)),
+            _ => {
+                self.pos += c.len_utf8();
+                Err(Fault::new(SyntaxError::StrayCharacter { found: c }, self.span_from(start)))
+            }
+        }
+    }
+
+    fn name(&mut self) -> Parse<Tok<'a>> {
+        let start = self.pos;
+        let mut name = self.take_while(continues_name);
+        // `f!=g` compares; `f!(x)` calls.
+        if name.ends_with('!') && self.rest().starts_with('=') && !self.rest().starts_with("==") {
+            name = &name[..name.len() - 1];
+            self.pos -= 1;
+        }
+        if name == "var" && self.rest().starts_with('"') {
+            let body = self.quoted('"', SyntaxError::UnterminatedString)?;
+            return Ok(Tok::Var(literal::raw_name(&self.src[body.range()])));
+        }
+        debug_assert!(self.pos > start);
+        Ok(Tok::Name(name))
+    }
+
+    /// Skips a quoted literal on one line; gives the span between the quotes.
+    fn quoted(&mut self, quote: char, unterminated: SyntaxError) -> Parse<Span> {
+        let open = self.pos;
+        self.pos += 1;
+        let start = self.pos;
+        loop {
+            self.take_while(|c| c != quote && c != '\\' && c != '\n');
+            match self.peek_char() {
+                Some('\\') => {
+                    self.pos += 1;
+                    if let Some(c) = self.peek_char().filter(|&c| c != '\n') {
+                        self.pos += c.len_utf8();
+                    }
+                }
+                Some(c) if c == quote && !(quote == '\'' && self.pos == start) => {
+                    let body = self.span_from(start);
+                    self.pos += 1;
+                    return Ok(body);
+                }
+                // The character `'''` is a quote between quotes.
+                Some(c) if c == quote => self.pos += 1,
+                _ => return Err(Fault::new(unterminated, self.span_from(open))),
+            }
+        }
+    }
+
+    fn number(&mut self) -> Parse<Tok<'a>> {
+        let start = self.pos;
+        let radix = match self.rest().as_bytes() {
+            [b'0', b'x', ..] => 16,
+            [b'0', b'o', ..] => 8,
+            [b'0', b'b', ..] => 2,
+            _ => 10,
+        };
+        if radix != 10 {
+            self.pos += 2;
+            let digits = self.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
+            return literal::unsigned(digits, radix)
+                .map(Tok::Literal)
+                .map_err(|e| Fault::new(e, self.span_from(start)));
+        }
+        let digits = |c: char| c.is_ascii_digit() || c == '_';
+        self.take_while(digits);
+        let after_dot = self.rest().strip_prefix('.').and_then(|r| r.chars().next());
+        if after_dot.is_some_and(|c| c.is_ascii_digit()) {
+            self.pos += 1;
+            self.take_while(digits);
+        }
+        let mut exponent = *self;
+        if matches!(exponent.peek_char(), Some('e' | 'E' | 'f')) {
+            exponent.pos += 1;
+            if matches!(exponent.peek_char(), Some('+' | '-')) {
+                exponent.pos += 1;
+            }
+            if !exponent.take_while(|c| c.is_ascii_digit()).is_empty() {
+                *self = exponent;
+            }
+        }
+        if self.peek_char().is_some_and(begins_name) {
+            self.take_while(continues_name);
+            let text = self.src[start..self.pos].to_owned();
+            return Err(Fault::new(SyntaxError::BadNumber { text }, self.span_from(start)));
+        }
+        literal::decimal(&self.src[start..self.pos])
+            .map(Tok::Literal)
+            .map_err(|e| Fault::new(e, self.span_from(start)))
+    }
+
+    fn percent(&mut self) -> Tok<'a> {
+        let start = self.pos;
+        self.pos += 1;
+        let number = self.take_while(|c| c.is_ascii_digit());
+        if let Ok(row) = number.parse() {
+            let dotted = self.rest().strip_prefix('.').unwrap_or("");
+            let len = dotted.find(|c: char| !c.is_ascii_digit()).unwrap_or(dotted.len());
+            if let Ok(part) = dotted[..len].parse() {
+                self.pos += 1 + len;
+                return Tok::Ssa(row, part);
+            }
+            return Tok::Ssa(row, 0);
+        }
+        self.pos = start + 1;
+        if self.peek_char().is_some_and(begins_name) {
+            return Tok::Percent(self.take_while(continues_name));
+        }
+        self.pos = start;
+        self.operator(start)
+    }
+
+    fn hash(&mut self) -> Parse<Tok<'a>> {
+        let start = self.pos;
+        self.pos += 1;
+        let name = self.take_while(|c| continues_name(c) || c == '#');
+        if name == "undef" {
+            return Ok(Tok::Undef);
+        }
+        if let Ok(block) = name.parse() {
+            return Ok(Tok::BlockRef(block));
+        }
+        if name.is_empty() || name.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(Fault::new(SyntaxError::StrayCharacter { found: '#' }, self.span_from(start)));
+        }
+        Ok(Tok::Name(&self.src[start..self.pos]))
+    }
+
+    fn dots(&mut self) -> Tok<'a> {
+        let start = self.pos;
+        let rest = self.rest();
+        for (text, tok) in [("...", Tok::Ellipsis), ("::", Tok::ColonColon), (":", Tok::Colon)] {
+            if rest.starts_with(text) {
+                self.pos += text.len();
+                return tok;
+            }
+        }
+        self.pos += 1;
+        if self.peek_char().is_some_and(is_operator_char) { self.operator(start) } else { Tok::Dot }
+    }
+
+    /// An operator that begins here; `start` is before its dot if it has one.
+    fn operator(&mut self, start: usize) -> Tok<'a> {
+        let rest = self.rest();
+        // `:<::Symbol` is the symbol `<` and its type.
+        let split = ["<::", ">::"].iter().any(|s| rest.starts_with(s))
+            && !["<:::", ">:::"].iter().any(|s| rest.starts_with(s));
+        let long = LONG_OPERATORS.iter().find(|op| !split && rest.starts_with(**op));
+        self.pos += match long {
+            Some(op) => op.len(),
+            None => rest.chars().next().map_or(0, char::len_utf8),
+        };
+        Tok::Op(&self.src[start..self.pos])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(text: &str) -> Vec<Tok<'_>> {
+        let mut lexer = Lexer::new(text, 0, text.len());
+        let mut all = Vec::new();
+        loop {
+            match lexer.next().unwrap().tok {
+                Tok::End => return all,
+                tok => all.push(tok),
+            }
+        }
+    }
+
+    #[test]
+    fn tokens_of_printed_ir() {
+        use Tok::*;
+        assert_eq!(
+            tokens("%12.1 %new #3 #undef #self# x@_2 @NamedTuple"),
+            [
+                Ssa(12, 1),
+                Percent("new"),
+                BlockRef(3),
+                Undef,
+                Name("#self#"),
+                Name("x"),
+                At("_2"),
+                At("NamedTuple")
+            ]
+        );
+        assert_eq!(tokens("#17#y ##a#2 # rest"), [Name("#17#y"), Name("##a#2")]);
+        assert_eq!(
+            tokens("f!(x) != g!=h"),
+            [Name("f!"), Open('('), Name("x"), Close(')'), Op("!="), Name("g"), Op("!="), Name("h")]
+        );
+        assert_eq!(tokens(":<::Symbol"), [Colon, Op("<"), ColonColon, Name("Symbol")]);
+        assert_eq!(tokens(":<:::Symbol"), [Colon, Op("<:"), ColonColon, Name("Symbol")]);
+        assert_eq!(
+            tokens("Main.:+ a .== b"),
+            [Name("Main"), Dot, Colon, Op("+"), Name("a"), Op(".=="), Name("b")]
+        );
+        assert_eq!(tokens("θ₀ α′ ∇f ≤ ∈"), [Name("θ₀"), Name("α′"), Name("∇f"), Op("≤"), Op("∈")]);
+        assert_eq!(tokens("a % b │"), [Name("a"), Op("%"), Name("b"), Rail]);
+        assert_eq!(tokens("var\"#∇f#7\"{A}"), [Var("#∇f#7".into()), Open('{'), Name("A"), Close('}')]);
+    }
+
+    #[test]
+    fn literals() {
+        let one = |text| match &tokens(text)[..] {
+            [Tok::Literal(l)] => l.clone(),
+            other => panic!("{text}: {other:?}"),
+        };
+        assert_eq!(one("1_000"), Literal::Int { negative: false, magnitude: 1000 });
+        assert_eq!(one("0x0f"), Literal::Unsigned { value: 15, bits: 8 });
+        assert_eq!(one("0x00000000000000000"), Literal::Unsigned { value: 0, bits: 128 });
+        assert_eq!(one("1.5f0"), Literal::Float32(1.5));
+        assert_eq!(one("1.0e-15"), Literal::Float64(1.0e-15));
+        assert_eq!(one("'θ'"), Literal::Char(0xceb8_0000));
+        assert_eq!(one("'''"), Literal::Char(0x2700_0000));
+        assert_eq!(one(r"'\xff'"), Literal::Char(0xff00_0000));
+        assert_eq!(one(r#""a \"q\"\n\xff\u3b8""#), Literal::String(b"a \"q\"\n\xff\xce\xb8".to_vec().into()));
+    }
+
+    #[test]
+    fn faults_advance() {
+        for text in
+            ["\"abc", "'a", "`", "12ab", "0x", "340282366920938463463374607431768211456", "#", r"'\q'"]
+        {
+            let mut lexer = Lexer::new(text, 0, text.len());
+            assert!(lexer.next().is_err(), "{text}");
+            assert!(lexer.pos() > 0, "{text}");
+        }
+    }
+}

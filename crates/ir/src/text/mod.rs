@@ -1,0 +1,26 @@
+//! The text form: Julia's printed IR plus declarations, both ways.
+//!
+//! ```text
+//!            lex         parse*              resolve
+//! text ───────────► tokens ───► syntax tree ────────► Module
+//!   ▲                                                    │
+//!   └────────────────────── print ───────────────────────┘
+//! ```
+//!
+//! Two containers hold it, `.jlir` files and dumps of what Julia printed; one reader takes both. `docs/ir.md` has the
+//! grammar. Reading reports as many faults as make sense, each at its place, and never panics; nesting is limited by
+//! [`MAX_DEPTH`], and every step is linear in the text.
+
+mod lex;
+mod literal;
+
+pub mod ast;
+mod error;
+mod parse;
+mod parse_decl;
+mod parse_expr;
+mod parse_row;
+
+pub use error::SyntaxError;
+pub use parse::{NotText, from_bytes, parse};
+pub use parse_expr::MAX_DEPTH;

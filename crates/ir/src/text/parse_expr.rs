@@ -1,0 +1,721 @@
+//! Tokens to expressions.
+//!
+//! Operator precedence with one token of look-ahead; the levels are Julia's:
+//!
+//! | level | operators |
+//! |---|---|
+//! | 1 | `=` (right) |
+//! | 2 | `=>`, `->` and arrows (right) |
+//! | 4, 5 | `||`, `&&` |
+//! | 6 | comparisons, `<:`, `>:`, `isa`, `in` |
+//! | 7 | `|>`, `<|` |
+//! | 8 | `:` |
+//! | 9, 10 | sums, products |
+//! | 11, 12, 13 | `//`, shifts, `^` (right) |
+//! | 14, 15 | `::`, `where` |
+//!
+//! Calls, `T{…}`, `T[…]`, `.name` and `...` bind tighter than all of them and follow without a blank.
+//!
+//! Line ends. Inside brackets a statement goes on in the next line, unless that line is recognisably something else
+//! (a guard, a header, a blank line, the end of the container): so a bracket that is never closed spoils one
+//! statement and not the file.
+//!
+//! Opaque text. The arguments of `$(Expr(…))` and `$(QuoteNode(…))` may hold any Julia syntax (`MethodInstance for
+//! f(::Int64)`, `quote … end`). An argument that does not parse becomes [`ExprKind::Opaque`], up to its comma or
+//! bracket. Only the outermost such list does this, hence every token is read at most twice.
+//!
+//! Invariants: recursion and tree height are at most [`MAX_DEPTH`]. Cost: linear.
+
+use std::borrow::Cow;
+
+use super::ast::{ArrayItems, Expr, ExprKind, Literal, Name};
+use super::error::{Fault, Parse, SyntaxError};
+use super::lex::{Lexer, Tok, Token, is_rail};
+use crate::diag::Span;
+
+/// Deepest nesting of expressions. Real types nest less than ten deep; the limit keeps recursion over trees safe on
+/// small stacks.
+pub const MAX_DEPTH: u32 = 200;
+
+/// Loosest level of an operator: a whole expression.
+pub(super) const WHOLE: u8 = 0;
+const PAIR: u8 = 2;
+pub(super) const COMPARISON: u8 = 6;
+const RANGE: u8 = 8;
+const SUM: u8 = 9;
+const PRODUCT: u8 = 10;
+const POWER: u8 = 13;
+const ANNOTATION: u8 = 14;
+const WHERE: u8 = 15;
+
+/// What may follow on the next line while a bracket is open.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Continuation {
+    /// A row: a line that begins with `)` closes the container.
+    Row,
+    /// A declaration or signature: it may close its own bracket on a line of its own.
+    Declaration,
+}
+
+/// A position in the text and the token there.
+#[derive(Clone)]
+pub(super) struct Parser<'a> {
+    src: &'a str,
+    lexer: Lexer<'a>,
+    tok: Token<'a>,
+    last_end: u32,
+    depth: u32,
+    brackets: u32,
+    continuation: Continuation,
+    in_opaque: bool,
+}
+
+impl<'a> Parser<'a> {
+    /// Begins at `start`; `end` bounds the text even inside brackets.
+    pub(super) fn new(
+        src: &'a str,
+        start: usize,
+        end: usize,
+        continuation: Continuation,
+    ) -> Result<Parser<'a>, (Fault, usize)> {
+        let mut lexer = Lexer::new(src, start, end);
+        let tok = lexer.next().map_err(|fault| (fault, lexer.pos()))?;
+        let last_end = tok.span.start;
+        Ok(Parser { src, lexer, tok, last_end, depth: 0, brackets: 0, continuation, in_opaque: false })
+    }
+
+    /// Where reading stopped: nothing before this offset has to be read again.
+    pub(super) fn pos(&self) -> usize {
+        self.lexer.pos()
+    }
+
+    /// The end of the last token that was taken.
+    pub(super) fn last_end(&self) -> u32 {
+        self.last_end
+    }
+
+    pub(super) fn peek(&self) -> &Token<'a> {
+        &self.tok
+    }
+
+    /// The token after the current one; the end if it cannot be read.
+    pub(super) fn peek_second(&self) -> Token<'a> {
+        let mut lexer = self.lexer;
+        lexer.next().unwrap_or(Token { tok: Tok::End, span: Span::point(self.tok.span.end), spaced: true })
+    }
+
+    pub(super) fn advance(&mut self) -> Parse<Token<'a>> {
+        let next = loop {
+            let token = self.lexer.next()?;
+            if token.tok == Tok::Newline && self.brackets > 0 && self.next_line_continues() {
+                continue;
+            }
+            break token;
+        };
+        self.last_end = self.tok.span.end;
+        Ok(std::mem::replace(&mut self.tok, next))
+    }
+
+    fn next_line_continues(&self) -> bool {
+        let rest = &self.src[self.lexer.pos()..];
+        let trimmed = rest.trim_start_matches([' ', '\t', '\r']);
+        let undented = trimmed.len() == rest.len();
+        let guard = trimmed.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
+        let closes = trimmed.starts_with(')') && (undented || trimmed.starts_with(") =>"));
+        let ends =
+            undented && rest.strip_prefix("end").is_some_and(|r| r.is_empty() || r.starts_with(['\n', '\r']));
+        !(trimmed.is_empty()
+            || trimmed.starts_with('\n')
+            || guard.starts_with(is_rail)
+            || rest.starts_with("# ")
+            || ends
+            || closes && self.continuation == Continuation::Row)
+    }
+
+    fn span_from(&self, start: u32) -> Span {
+        Span::new(start, self.last_end.max(start))
+    }
+
+    pub(super) fn unexpected<T>(&self, expected: &'static str) -> Parse<T> {
+        let found = match &self.tok.tok {
+            Tok::Newline | Tok::Rail => "the end of the line".to_owned(),
+            Tok::End => "the end of the text".to_owned(),
+            _ => {
+                let text = &self.src[self.tok.span.range()];
+                let short: String = text.chars().take(40).collect();
+                if short.len() < text.len() { format!("`{short}…`") } else { format!("`{short}`") }
+            }
+        };
+        Err(Fault::new(SyntaxError::Unexpected { found, expected }, self.tok.span))
+    }
+
+    /// Takes a token if it is there.
+    pub(super) fn eat(&mut self, tok: &Tok<'_>) -> Parse<bool> {
+        let there = self.tok.tok == *tok;
+        if there {
+            self.advance()?;
+        }
+        Ok(there)
+    }
+
+    /// Takes a name if it is there.
+    pub(super) fn eat_name(&mut self, name: &str) -> Parse<bool> {
+        let there = self.tok.is_name(name);
+        if there {
+            self.advance()?;
+        }
+        Ok(there)
+    }
+
+    /// Nothing may follow but the end of the statement.
+    pub(super) fn expect_end(&self) -> Parse<()> {
+        if self.tok.ends_statement() { Ok(()) } else { self.unexpected("the end of the statement") }
+    }
+
+    fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+        if self.depth >= MAX_DEPTH {
+            return Err(Fault::new(SyntaxError::TooDeep { limit: MAX_DEPTH }, self.tok.span));
+        }
+        self.depth += 1;
+        let result = inner(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn make(&self, span: Span, kind: ExprKind<'a>) -> Parse<Expr<'a>> {
+        let expr = Expr::new(span, kind);
+        if u32::from(expr.height()) > MAX_DEPTH {
+            return Err(Fault::new(SyntaxError::TooDeep { limit: MAX_DEPTH }, span));
+        }
+        Ok(expr)
+    }
+
+    /// An expression whose operators bind at least as tightly as `level`.
+    pub(super) fn expr(&mut self, level: u8) -> Parse<Expr<'a>> {
+        self.nested(|p| {
+            let mut left = p.operand()?;
+            while let Some((op, own)) = p.infix().filter(|&(_, own)| own >= level) {
+                left = p.infix_after(left, op, own)?;
+            }
+            Ok(left)
+        })
+    }
+
+    /// The type behind a `::` that is already taken.
+    pub(super) fn ty(&mut self) -> Parse<Expr<'a>> {
+        self.expr(WHERE)
+    }
+
+    /// The operator at hand and its level, if it is an infix operator.
+    fn infix(&self) -> Option<(&'a str, u8)> {
+        match self.tok.tok {
+            Tok::Op(op) => Some((op, level_of(op)?)),
+            Tok::Name(op @ ("isa" | "in")) => Some((op, COMPARISON)),
+            Tok::Name(op @ "where") => Some((op, WHERE)),
+            Tok::Colon => Some((":", RANGE)),
+            Tok::ColonColon => Some(("::", ANNOTATION)),
+            _ => None,
+        }
+    }
+
+    fn infix_after(&mut self, left: Expr<'a>, op: &'a str, level: u8) -> Parse<Expr<'a>> {
+        let start = left.span.start;
+        self.advance()?;
+        if op == "::" {
+            let ty = self.expr(WHERE)?;
+            return self.make(self.span_from(start), ExprKind::Annotated(Some(Box::new(left)), Box::new(ty)));
+        }
+        if op == "where" {
+            let vars = if self.tok.tok == Tok::Open('{') {
+                self.list('{', '}', false)?
+            } else {
+                vec![self.expr(COMPARISON)?]
+            };
+            return self.make(self.span_from(start), ExprKind::Where(Box::new(left), vars));
+        }
+        let right_associative = matches!(level, 1 | PAIR | POWER);
+        let mut args = vec![left, self.expr(if right_associative { level } else { level + 1 })?];
+        // Julia prints a call of `+` or `*` with more than two arguments as one chain.
+        while matches!(op, "+" | "*") && self.tok.is_op(op) {
+            self.advance()?;
+            args.push(self.expr(level + 1)?);
+        }
+        self.make(self.span_from(start), ExprKind::Infix(op.into(), args))
+    }
+
+    /// A prefix operator with its operand, or a primary with what follows it.
+    fn operand(&mut self) -> Parse<Expr<'a>> {
+        let start = self.tok.span.start;
+        let Tok::Op(op) = self.tok.tok else {
+            if self.tok.tok == Tok::ColonColon {
+                self.advance()?;
+                let ty = self.expr(WHERE)?;
+                return self.make(self.span_from(start), ExprKind::Annotated(None, Box::new(ty)));
+            }
+            let primary = self.primary()?;
+            return self.postfix(primary);
+        };
+        self.advance()?;
+        let next = &self.tok;
+        let alone = next.ends_statement()
+            || matches!(next.tok, Tok::Comma | Tok::Semicolon | Tok::Close(_) | Tok::ColonColon);
+        let called = next.tok == Tok::Open('(') && !next.spaced;
+        if alone || called {
+            let name = self.make(self.span_from(start), ExprKind::Name(op.into()))?;
+            return self.postfix(name);
+        }
+        if op == "-"
+            && !next.spaced
+            && let Tok::Literal(literal) = &next.tok
+            && let Some(negative) = negated(literal)
+        {
+            self.advance()?;
+            return self.make(self.span_from(start), ExprKind::Literal(negative));
+        }
+        let operand = self.nested(Parser::operand)?;
+        self.make(self.span_from(start), ExprKind::Prefix(op.into(), Box::new(operand)))
+    }
+
+    fn primary(&mut self) -> Parse<Expr<'a>> {
+        let start = self.tok.span.start;
+        let kind = match self.tok.tok {
+            Tok::Open('(') => return self.parenthesised(),
+            Tok::Open('[') => ExprKind::Array(self.array()?),
+            Tok::Colon => return self.quoted(),
+            Tok::Dollar => return self.interpolated(),
+            Tok::Name(_) | Tok::Var(_) => {
+                let name = self.name("a name")?.0;
+                match self.tok.tok {
+                    Tok::At(slot) if !self.tok.spaced => match slot_number(slot) {
+                        Some(slot) => {
+                            self.advance()?;
+                            ExprKind::Slot(name, slot)
+                        }
+                        None => return self.unexpected("a slot such as `@_2`"),
+                    },
+                    _ => ExprKind::Name(name),
+                }
+            }
+            Tok::At(name) => {
+                self.advance()?;
+                match slot_number(name) {
+                    Some(slot) => ExprKind::Slot("".into(), slot),
+                    None if self.tok.tok == Tok::Open('{') && !self.tok.spaced => {
+                        ExprKind::Macro(name.into(), self.list('{', '}', false)?)
+                    }
+                    None => return self.unexpected("`{` after the macro"),
+                }
+            }
+            Tok::Ssa(row, part) => {
+                self.advance()?;
+                ExprKind::Ssa(row, part)
+            }
+            Tok::BlockRef(block) => {
+                self.advance()?;
+                ExprKind::BlockRef(block)
+            }
+            Tok::Undef => {
+                self.advance()?;
+                ExprKind::Undef
+            }
+            Tok::Literal(_) => match self.advance()?.tok {
+                Tok::Literal(literal) => ExprKind::Literal(literal),
+                _ => return self.unexpected("a literal"),
+            },
+            _ => return self.unexpected("a value"),
+        };
+        self.make(self.span_from(start), kind)
+    }
+
+    /// A plain or quoted name.
+    pub(super) fn name(&mut self, expected: &'static str) -> Parse<(Name<'a>, Span)> {
+        let name: Name<'a> = match &self.tok.tok {
+            Tok::Name(name) => Cow::Borrowed(name),
+            Tok::Var(name) => name.clone(),
+            _ => return self.unexpected(expected),
+        };
+        Ok((name, self.advance()?.span))
+    }
+
+    /// Calls, parameters, elements, properties and splats of `base`.
+    fn postfix(&mut self, mut base: Expr<'a>) -> Parse<Expr<'a>> {
+        let start = base.span.start;
+        loop {
+            let adjacent = !self.tok.spaced;
+            let kind = match self.tok.tok {
+                Tok::Open('(') if adjacent => ExprKind::Call(Box::new(base), self.list('(', ')', false)?),
+                Tok::Open('{') if adjacent => ExprKind::Curly(Box::new(base), self.list('{', '}', false)?),
+                Tok::Open('[') if adjacent => ExprKind::TypedArray(Box::new(base), self.array()?),
+                Tok::Dot if adjacent => self.property(base)?,
+                Tok::Ellipsis => {
+                    self.advance()?;
+                    ExprKind::Splat(Box::new(base))
+                }
+                Tok::AtSign => {
+                    self.advance()?;
+                    let Tok::Literal(Literal::Unsigned { value, .. }) = self.tok.tok else {
+                        return self.unexpected("an address after `@`");
+                    };
+                    self.advance()?;
+                    ExprKind::Pointer(Box::new(base), value)
+                }
+                _ => return Ok(base),
+            };
+            base = self.make(self.span_from(start), kind)?;
+        }
+    }
+
+    /// `.name`, `.var"name"`, `.:op` and `.:(…)` after `base`.
+    fn property(&mut self, base: Expr<'a>) -> Parse<ExprKind<'a>> {
+        self.advance()?;
+        let name: Name<'a> = if self.tok.tok == Tok::Colon {
+            match self.quoted()?.kind {
+                ExprKind::Symbol(name) => name,
+                ExprKind::Quote(inner) => match inner.kind {
+                    ExprKind::Name(name) => name,
+                    _ => return self.unexpected("a name after `.`"),
+                },
+                _ => return self.unexpected("a name after `.`"),
+            }
+        } else {
+            self.name("a name after `.`")?.0
+        };
+        Ok(match base.kind {
+            ExprKind::Name(first) => ExprKind::Path(vec![first, name]),
+            ExprKind::Path(mut parts) => {
+                parts.push(name);
+                ExprKind::Path(parts)
+            }
+            _ => ExprKind::Property(Box::new(base), name),
+        })
+    }
+
+    /// `:name`, `:op` and `:( … )`.
+    fn quoted(&mut self) -> Parse<Expr<'a>> {
+        let start = self.tok.span.start;
+        self.advance()?;
+        let kind = match self.tok.tok {
+            Tok::Name(_) | Tok::Var(_) => ExprKind::Symbol(self.name("a name")?.0),
+            Tok::Op(op) => {
+                self.advance()?;
+                ExprKind::Symbol(op.into())
+            }
+            Tok::Open('(') => {
+                let second = self.peek_second();
+                let sign = match second.tok {
+                    Tok::Op(op) => Some(op),
+                    Tok::Colon => Some(":"),
+                    Tok::ColonColon => Some("::"),
+                    _ => None,
+                };
+                let mut closes = self.src[second.span.end as usize..].chars();
+                if let Some(sign) = sign.filter(|_| closes.next() == Some(')')) {
+                    self.advance()?;
+                    self.advance()?;
+                    self.advance()?;
+                    ExprKind::Symbol(sign.into())
+                } else {
+                    let mut inner = self.list('(', ')', !self.in_opaque)?;
+                    match (inner.pop(), inner.is_empty()) {
+                        (Some(one), true) => ExprKind::Quote(Box::new(one)),
+                        (Some(last), false) => {
+                            inner.push(last);
+                            let tuple = self.make(self.span_from(start), ExprKind::Tuple(inner))?;
+                            ExprKind::Quote(Box::new(tuple))
+                        }
+                        (None, _) => {
+                            let unit = self.make(self.span_from(start), ExprKind::Tuple(Vec::new()))?;
+                            ExprKind::Quote(Box::new(unit))
+                        }
+                    }
+                }
+            }
+            Tok::Literal(_) => ExprKind::Quote(Box::new(self.primary()?)),
+            _ => return self.unexpected("a name or `(` after `:`"),
+        };
+        self.make(self.span_from(start), kind)
+    }
+
+    /// `$(Expr(…))`, `$(QuoteNode(…))`, `$(…)` and `$name`.
+    fn interpolated(&mut self) -> Parse<Expr<'a>> {
+        let start = self.tok.span.start;
+        self.advance()?;
+        let kind = if self.tok.tok == Tok::Open('(') {
+            let open = self.tok.span;
+            let special = self.peek_second();
+            self.brackets += 1;
+            self.advance()?;
+            let kind = if special.is_name("Expr") {
+                self.advance()?;
+                self.head()?
+            } else if special.is_name("QuoteNode") {
+                self.advance()?;
+                match <[Expr<'a>; 1]>::try_from(self.list('(', ')', !self.in_opaque)?) {
+                    Ok([value]) => ExprKind::QuoteNode(Box::new(value)),
+                    Err(_) => return self.unexpected("`$(QuoteNode(value))`"),
+                }
+            } else {
+                ExprKind::Interpolation(Box::new(self.expr(WHOLE)?))
+            };
+            self.close('(', ')', open)?;
+            kind
+        } else {
+            ExprKind::Interpolation(Box::new(self.nested(Parser::primary)?))
+        };
+        self.make(self.span_from(start), kind)
+    }
+
+    /// `(:head, args…)` after `Expr`.
+    fn head(&mut self) -> Parse<ExprKind<'a>> {
+        let mut args = self.list('(', ')', !self.in_opaque)?;
+        if args.is_empty() {
+            return self.unexpected("the head of the `Expr`");
+        }
+        let head = args.remove(0);
+        match head.kind {
+            ExprKind::Symbol(name) => Ok(ExprKind::Head(name, args)),
+            _ => {
+                let found = format!("`{}`", &self.src[head.span.range()]);
+                let expected = "a symbol as the head of the `Expr`";
+                Err(Fault::new(SyntaxError::Unexpected { found, expected }, head.span))
+            }
+        }
+    }
+
+    /// A list in brackets, separated by commas or semicolons.
+    pub(super) fn list(&mut self, open: char, close: char, may_be_opaque: bool) -> Parse<Vec<Expr<'a>>> {
+        let at = self.open(open)?;
+        let mut items = Vec::new();
+        while self.tok.tok == Tok::Semicolon {
+            self.advance()?;
+        }
+        while self.tok.tok != Tok::Close(close) {
+            if self.tok.ends_statement() {
+                return Err(Fault::new(SyntaxError::Unclosed { open }, at));
+            }
+            items.push(if may_be_opaque { self.item_or_opaque()? } else { self.expr(WHOLE)? });
+            if !matches!(self.tok.tok, Tok::Comma | Tok::Semicolon) {
+                break;
+            }
+            self.advance()?;
+        }
+        self.close(open, close, at)?;
+        Ok(items)
+    }
+
+    fn open(&mut self, open: char) -> Parse<Span> {
+        if self.tok.tok != Tok::Open(open) {
+            return self.unexpected(if open == '{' { "`{`" } else { "`(`" });
+        }
+        self.brackets += 1;
+        Ok(self.advance()?.span)
+    }
+
+    /// Takes the closing bracket. The bracket no longer counts when the token behind it is read.
+    fn close(&mut self, open: char, close: char, at: Span) -> Parse<()> {
+        if self.tok.tok == Tok::Close(close) {
+            self.brackets -= 1;
+            self.advance()?;
+            return Ok(());
+        }
+        if self.tok.ends_statement() {
+            return Err(Fault::new(SyntaxError::Unclosed { open }, at));
+        }
+        self.unexpected(match close {
+            ')' => "`,` or `)`",
+            '}' => "`,` or `}`",
+            _ => "`,` or `]`",
+        })
+    }
+
+    /// An argument; if it does not parse, its text up to the comma or bracket that ends it.
+    fn item_or_opaque(&mut self) -> Parse<Expr<'a>> {
+        let mut before = self.clone();
+        self.in_opaque = true;
+        let item = self.expr(WHOLE);
+        self.in_opaque = false;
+        let ends = matches!(self.tok.tok, Tok::Comma | Tok::Semicolon | Tok::Close(_));
+        let fault = match item {
+            Ok(item) if ends => return Ok(item),
+            Ok(_) => None,
+            Err(fault) => Some(fault),
+        };
+        let start = before.tok.span.start;
+        let mut open = 0;
+        loop {
+            let skip = match before.tok.tok {
+                Tok::Comma | Tok::Semicolon if open == 0 => false,
+                Tok::Close(_) if open == 0 => false,
+                Tok::End | Tok::Newline | Tok::Rail => {
+                    return match fault {
+                        Some(fault) => Err(fault),
+                        None => self.unexpected("`,` or `)`"),
+                    };
+                }
+                Tok::Open(_) => {
+                    open += 1;
+                    true
+                }
+                Tok::Close(_) => {
+                    open -= 1;
+                    true
+                }
+                _ => true,
+            };
+            if !skip {
+                break;
+            }
+            // What the lexer refuses is skipped as well: it advances over it.
+            while before.advance().is_err() {}
+        }
+        *self = before;
+        self.make(self.span_from(start), ExprKind::Opaque)
+    }
+
+    /// `(a)`, tuples and named tuples.
+    fn parenthesised(&mut self) -> Parse<Expr<'a>> {
+        let start = self.tok.span.start;
+        let at = self.open('(')?;
+        let named = self.eat(&Tok::Semicolon)?;
+        let mut items = Vec::new();
+        let mut commas = 0;
+        while self.tok.tok != Tok::Close(')') {
+            if self.tok.ends_statement() {
+                return Err(Fault::new(SyntaxError::Unclosed { open: '(' }, at));
+            }
+            items.push(self.expr(WHOLE)?);
+            if self.tok.tok != Tok::Comma {
+                break;
+            }
+            self.advance()?;
+            commas += 1;
+        }
+        self.close('(', ')', at)?;
+        let span = self.span_from(start);
+        if commas == 0 && !named && items.len() == 1 {
+            // The place of a parenthesised expression includes its parentheses.
+            let inner = items.remove(0);
+            return Ok(Expr::new(span, inner.kind));
+        }
+        let all_named = items.iter().all(
+            |e| matches!(&e.kind, ExprKind::Infix(op, args) if op == "=" && matches!(args[0].kind, ExprKind::Name(_))),
+        );
+        if !named && (items.is_empty() || !all_named) {
+            return self.make(span, ExprKind::Tuple(items));
+        }
+        let mut fields = Vec::with_capacity(items.len());
+        for item in items {
+            let place = item.span;
+            match item.kind {
+                ExprKind::Infix(op, mut args) if op == "=" && args.len() == 2 => {
+                    let (Some(value), Some(Expr { kind: ExprKind::Name(name), .. })) =
+                        (args.pop(), args.pop())
+                    else {
+                        return Err(named_field_fault(place));
+                    };
+                    fields.push((name, value));
+                }
+                _ => return Err(named_field_fault(place)),
+            }
+        }
+        self.make(span, ExprKind::NamedTuple(fields))
+    }
+
+    /// `[a, b]`, `[a b; c d]` and `[]`.
+    fn array(&mut self) -> Parse<ArrayItems<'a>> {
+        let at = self.open('[')?;
+        let mut items = Vec::new();
+        let mut rows = Vec::new();
+        let mut row = 0;
+        let (mut commas, mut separated) = (false, true);
+        while self.tok.tok != Tok::Close(']') {
+            match self.tok.tok {
+                _ if self.tok.ends_statement() => {
+                    return Err(Fault::new(SyntaxError::Unclosed { open: '[' }, at));
+                }
+                Tok::Comma if row > 0 && !separated && rows.is_empty() => {
+                    (commas, separated) = (true, true);
+                    self.advance()?;
+                }
+                Tok::Semicolon if row > 0 && !commas => {
+                    rows.push(row);
+                    (row, separated) = (0, true);
+                    self.advance()?;
+                }
+                _ if separated || self.tok.spaced && !commas => {
+                    items.push(self.element()?);
+                    (row, separated) = (row + 1, false);
+                }
+                _ => return self.unexpected("`,`, `;` or `]`"),
+            }
+        }
+        if row > 0 {
+            rows.push(row);
+        }
+        let columns = rows.first().copied().filter(|&length| length > 1 && !commas);
+        if !commas && rows.iter().any(|&length| length != rows[0]) {
+            return Err(Fault::new(SyntaxError::RaggedArray, self.span_from(at.start)));
+        }
+        self.close('[', ']', at)?;
+        Ok(ArrayItems { items, columns })
+    }
+
+    /// An element of an array: `1 -2` is two elements, `1 - 2` and `1-2` are one.
+    fn element(&mut self) -> Parse<Expr<'a>> {
+        self.nested(|p| {
+            let mut left = p.operand()?;
+            while let Some((op, own)) = p.infix() {
+                if p.tok.spaced && !p.peek_second().spaced {
+                    break;
+                }
+                left = p.infix_after(left, op, own)?;
+            }
+            Ok(left)
+        })
+    }
+}
+
+fn named_field_fault(at: Span) -> Fault {
+    let (found, expected) = ("another element".to_owned(), "`name = value`");
+    Fault::new(SyntaxError::Unexpected { found, expected }, at)
+}
+
+fn level_of(op: &str) -> Option<u8> {
+    let plain = op.strip_prefix('.').unwrap_or(op);
+    Some(match plain {
+        "=" => 1,
+        "=>" | "->" | "-->" | "<--" => PAIR,
+        "||" => 4,
+        "&&" => 5,
+        "|>" | "<|" => 7,
+        "+" | "-" | "|" | "++" | "±" | "⊕" | "⊖" | "∪" | "∨" | "⊻" | "⊽" | "⊔" => SUM,
+        "*" | "/" | "\\" | "%" | "&" | "÷" | "×" | "⋅" | "∘" | "∩" | "∧" | "⊗" | "⊼" | "⊓" => {
+            PRODUCT
+        }
+        "//" => 11,
+        "<<" | ">>" | ">>>" => 12,
+        "^" => POWER,
+        "!" | "~" | "¬" | "√" | "∛" | "∜" | "?" => return None,
+        _ if plain.len() > 1
+            && plain.ends_with('=')
+            && !matches!(plain, "==" | "===" | "!=" | "!==" | "<=" | ">=") =>
+        {
+            1
+        }
+        _ => COMPARISON,
+    })
+}
+
+/// `-` directly before a number is part of it.
+fn negated<'a>(literal: &Literal<'a>) -> Option<Literal<'a>> {
+    match *literal {
+        Literal::Int { negative: false, magnitude } => Some(Literal::Int { negative: true, magnitude }),
+        Literal::Float64(value) => Some(Literal::Float64(-value)),
+        Literal::Float32(value) => Some(Literal::Float32(-value)),
+        _ => None,
+    }
+}
+
+fn slot_number(name: &str) -> Option<u32> {
+    name.strip_prefix('_')?.parse().ok()
+}
