@@ -43,7 +43,7 @@ const RESERVED: &[&str] = &[
 pub fn is_start(c: char) -> bool {
     c.is_alphabetic()
         || c == '_'
-        || matches!(c, '∇' | '∂' | '∞' | '∅' | '∫' | '∑' | '∏' | '√' | '⊤' | '⊥' | '∀' | '∃')
+        || matches!(c, '∇' | '∂' | '∞' | '∅' | '∫' | '∑' | '∏' | '⊤' | '⊥' | '∀' | '∃')
         || (c as u32 > 0x1f000 && !c.is_control())
 }
 

@@ -12,7 +12,12 @@ use brolga_ir::text::ast::{Expected, ExprKind, File, Literal, Stmt, TypeDeclKind
 use brolga_ir::text::{MAX_DEPTH, NotText, from_bytes, parse};
 
 fn corpus() -> Vec<(String, String)> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus");
+    files("tests/corpus")
+}
+
+/// The files of a folder of the workspace.
+fn files(folder: &str) -> Vec<(String, String)> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
     let mut files: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -118,6 +123,13 @@ fn every_corpus_file_parses() {
     }
     let seen: Vec<_> = seen.iter().map(|(n, f, b, r)| (n.as_str(), *f, *b, *r)).collect();
     assert_eq!(seen, expected);
+}
+
+#[test]
+fn every_example_parses() {
+    for (name, text) in files("examples") {
+        with(&text, |file| assert!(!file.functions.is_empty(), "{name}"));
+    }
 }
 
 #[test]

@@ -129,14 +129,15 @@ fn is_operator_char(c: char) -> bool {
     }
 }
 
-/// Characters that can begin a name.
+/// Characters that can begin a name. Wider than [`ident::is_start`](crate::ident::is_start), which says what is
+/// *written* without quotes: Julia prints most symbols bare.
 fn begins_name(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_alphabetic() || c == '_';
     }
     let punctuation = matches!(c,
         '\u{80}'..='\u{a1}' | '«' | '»' | '¿' | '§' | '¶' | '\u{2000}'..='\u{2031}'
-        | '\u{2038}'..='\u{206f}' | '\u{2300}'..='\u{230b}' | '\u{2329}' | '\u{232a}'
+        | '\u{2038}'..='\u{2056}' | '\u{2058}'..='\u{206f}' | '\u{2300}'..='\u{230b}' | '\u{2329}' | '\u{232a}'
         | '\u{3000}'..='\u{3003}' | '\u{3008}'..='\u{3011}' | '\u{feff}' | '\u{fff0}'..='\u{ffff}');
     !punctuation && !c.is_whitespace() && !c.is_control() && !is_rail(c) && !is_operator_char(c)
 }
@@ -413,6 +414,7 @@ impl<'a> Lexer<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ident;
 
     fn tokens(text: &str) -> Vec<Tok<'_>> {
         let mut lexer = Lexer::new(text, 0, text.len());
@@ -475,9 +477,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_written_bare_is_read_back() {
+        for c in ('\0'..=char::MAX).filter(|&c| c != '\'') {
+            assert!(!ident::is_start(c) || begins_name(c), "{c:?}");
+            assert!(!ident::is_continue(c) || continues_name(c), "{c:?}");
+        }
+    }
+
+    #[test]
     fn faults_advance() {
         for text in
-            ["\"abc", "'a", "`", "12ab", "0x", "340282366920938463463374607431768211456", "#", r"'\q'"]
+            ["\"abc", "'a", "`", "12ab", "0x", "340282366920938463463374607431768211456", "#)", r"'\q'"]
         {
             let mut lexer = Lexer::new(text, 0, text.len());
             assert!(lexer.next().is_err(), "{text}");
