@@ -1,0 +1,44 @@
+//! Facts about a function, computed from it and kept beside it.
+//!
+//! Every analysis is a value made by a `compute` function from the function and the analyses that it builds on. None
+//! holds a reference back, none is updated: who changes the function drops what no longer holds and computes it anew.
+//!
+//! ```text
+//! Func ─┬─> Cfg ─┬─> Rpo ─────┬─> Loops
+//!       │        ├─> DomTree ─┘      │
+//!       │        ├─> Frontier        └ natural loops, irreducible edges
+//!       │        └─> Liveness
+//!       └─> Uses
+//! ```
+//!
+//! | file | question | cost |
+//! |---|---|---|
+//! | `cfg` | predecessors and successors of a block | linear |
+//! | `rpo` | reachability, an order in which definitions come before uses | linear |
+//! | `domtree` | does this dominate that | almost linear, then constant a question |
+//! | `frontier` | where do φ have to stand for these definitions | linear in the part of the graph that is touched |
+//! | `loops` | which loop is this block in | almost linear |
+//! | `liveness` | which values are needed after this block | the size of the answer |
+//! | `uses` | who uses this value | linear |
+//!
+//! All of them accept functions that break the verifier's rules: an edge to a block that does not stand in the function is
+//! left out, a block without terminator has no successors. None recurses.
+
+mod cfg;
+mod csr;
+mod domtree;
+mod frontier;
+#[cfg(test)]
+mod graphs;
+mod liveness;
+mod loops;
+mod rpo;
+mod uses;
+
+pub use cfg::Cfg;
+pub use domtree::{DomTree, InstOrder};
+pub use frontier::Frontier;
+pub use liveness::Liveness;
+pub use loops::{Loop, Loops};
+pub use rpo::Rpo;
+pub use uses::{Use, Uses};
