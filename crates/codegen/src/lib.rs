@@ -7,3 +7,4 @@ pub mod isa;
 pub mod routines;
 pub mod sig;
 pub mod thread;
+pub mod translate;

@@ -1,0 +1,292 @@
+//! Calls: of compiled code, of the run time, of C.
+//!
+//! | callee | convention | name |
+//! |---|---|---|
+//! | compiled code of the same unit | `tail`, near | `Symbol::Function` |
+//! | other compiled code | `tail`, at any distance | `Symbol::Function` |
+//! | a routine of the run time | the host's C | `Symbol::Routine` |
+//! | a C function | the host's C | `Symbol::Foreign`, or an address |
+//!
+//! More results than fit into registers come back through a stack slot, as `sig.rs` says.
+//!
+//! **Throwing.** A throwing entry of the run time becomes the routine that notes the exception, then `brolga_unwind`.
+//! Both stand in the block where the throw stands; the block is marked cold.
+//!
+//! **C.** Scalars pass as the platform says. Arguments narrower than 32 bits are extended by `lower`, who knows their
+//! signs. Not passed: 16-bit floats, and floats to variadic functions (x86-64 wants their number in a register that
+//! Cranelift does not name).
+
+use brolga_ir::func::CalleeData;
+use brolga_ir::{Callee, Foreign, Inst, LowType, RuntimeFn, Type};
+use cranelift_codegen::ir::{
+    self as clif, AbiParam, ExtFuncData, ExternalName, FuncRef, InstBuilder, MemFlagsData,
+    Signature as ClifSignature, StackSlotData, StackSlotKind, TrapCode, Value, types,
+};
+
+use super::{Done, TranslateError, Translation, UNREACHABLE_TRAP, abi_of};
+use crate::compile::Symbol;
+use crate::routines;
+use crate::sig::{Signature, word_offsets};
+use crate::thread;
+
+impl Translation<'_> {
+    pub(super) fn call_symbol(&mut self, inst: Inst, callee: Callee) -> Done {
+        let func = self.func;
+        let CalleeData::Symbol { symbol, params, results } = func.callee(callee) else {
+            return self.bad(inst);
+        };
+        let lows = |list: &[Type]| list.iter().map(|ty| ty.as_low()).collect::<Option<Vec<_>>>();
+        let (Some(param_lows), Some(result_lows)) = (lows(params), lows(results)) else {
+            return self.bad(inst);
+        };
+        if self.low_types(inst)? != param_lows || func.results(inst).len() != result_lows.len() {
+            return self.bad(inst);
+        }
+        let kinds = |lows: Vec<LowType>| lows.into_iter().map(abi_of).collect::<Vec<_>>();
+        let signature = Signature::new(kinds(param_lows), kinds(result_lows));
+        let name = self.cx.names.text(*symbol).to_owned();
+        let near = name == self.name || (self.is_local)(&name);
+        let callee = self.import(Symbol::Function(name), signature.clif(), near);
+
+        let mut args = Vec::with_capacity(params.len() + 1);
+        let memory = signature.returns_through_memory().then(|| {
+            let size = 8 * signature.result_words() as u32;
+            let slot =
+                self.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3));
+            self.b.ins().stack_addr(types::I64, slot, 0)
+        });
+        args.extend(memory);
+        args.extend(self.args(inst)?);
+        let call = self.b.ins().call(callee, &args);
+        let made = match memory {
+            None => self.b.inst_results(call).to_vec(),
+            Some(memory) => word_offsets(&signature.results)
+                .map(|(abi, offset)| self.b.ins().load(abi.clif(), MemFlagsData::trusted(), memory, offset))
+                .collect(),
+        };
+        self.define(inst, &made)
+    }
+
+    pub(super) fn foreign_call(&mut self, inst: Inst, foreign: Foreign) -> Done {
+        let func = self.func;
+        let data = func.foreign(foreign);
+        let callee_name = data.name.map(|n| self.cx.names.text(n).to_owned());
+        let refuse = |t: &Self, what| {
+            Err(TranslateError::Foreign {
+                name: t.name.clone(),
+                callee: callee_name.clone().unwrap_or_else(|| "an address".to_owned()),
+                what,
+            })
+        };
+        let mut signature = ClifSignature::new(self.host);
+        for (n, ty) in data.params.iter().enumerate() {
+            let Some(low) = ty.as_low() else { return self.bad(inst) };
+            let variadic = data.variadic_after.is_some_and(|fixed| n >= fixed as usize);
+            if low == LowType::F16 {
+                return refuse(self, "a 16-bit float");
+            }
+            if low.is_float() && data.variadic_after.is_some() {
+                return refuse(self, "a float to a variadic function");
+            }
+            if variadic && cfg!(target_vendor = "apple") {
+                return refuse(self, "a variadic argument");
+            }
+            signature.params.push(AbiParam::new(abi_of(low).clif()));
+        }
+        if data.result != Type::NOTHING {
+            let Some(low) = data.result.as_low() else { return self.bad(inst) };
+            if low == LowType::F16 {
+                return refuse(self, "back a 16-bit float");
+            }
+            signature.returns.push(AbiParam::new(abi_of(low).clif()));
+        }
+        let args = self.args(inst)?;
+        let first = usize::from(data.name.is_none());
+        // What follows the declared arguments stays rooted during the call; low IR roots nothing yet, and C never sees it.
+        let Some(given) = args.get(first..first + data.params.len()) else { return self.bad(inst) };
+        for (n, ty) in data.params.iter().enumerate() {
+            if self.low_type(inst, first + n)? != ty.as_low().unwrap_or(LowType::I8) {
+                return self.bad(inst);
+            }
+        }
+        let call = match callee_name.clone() {
+            Some(name) => {
+                let callee = self.import(Symbol::Foreign { name, library: None }, signature, false);
+                self.b.ins().call(callee, given)
+            }
+            None => {
+                let signature = self.b.import_signature(signature);
+                self.b.ins().call_indirect(signature, args[0], given)
+            }
+        };
+        let made = self.b.inst_results(call).to_vec();
+        self.define(inst, &made)
+    }
+
+    // ----- the run time -----
+
+    pub(super) fn call_runtime(&mut self, inst: Inst, entry: RuntimeFn) -> Done {
+        let lows = |list: &[Type]| list.iter().filter_map(|ty| ty.as_low()).collect::<Vec<_>>();
+        let params = lows(entry.params());
+        if self.low_types(inst)? != params {
+            return self.bad(inst);
+        }
+        let wide = |low: LowType| match abi_of(low).clif() {
+            types::I8 | types::I16 => types::I32,
+            ty => ty,
+        };
+        let mut signature = ClifSignature::new(self.host);
+        signature.params.push(AbiParam::new(types::I64));
+        signature.params.extend(params.iter().map(|&low| AbiParam::new(wide(low))));
+        signature
+            .returns
+            .extend(lows(entry.results()).into_iter().map(|low| AbiParam::new(abi_of(low).clif())));
+        let mut args = vec![self.thread()];
+        for (n, &low) in params.iter().enumerate() {
+            let value = self.arg(inst, n)?;
+            args.push(if low.is_float() || wide(low) == abi_of(low).clif() {
+                value
+            } else {
+                self.b.ins().uextend(wide(low), value)
+            });
+        }
+        let callee = self.import(Symbol::Routine(entry.symbol().to_owned()), signature, false);
+        let call = self.b.ins().call(callee, &args);
+        if !entry.returns() {
+            self.unwind();
+            if let Some(block) = self.b.current_block() {
+                self.b.set_cold_block(block);
+            }
+        }
+        let made = self.b.inst_results(call).to_vec();
+        self.define(inst, &made)
+    }
+
+    pub(super) fn safepoint(&mut self) -> Done {
+        let thread = self.thread();
+        let (slow, stop, go_on) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(slow);
+        self.b.set_cold_block(stop);
+        thread::poll(&mut self.b, thread, slow, go_on);
+        self.b.switch_to_block(slow);
+        let call = self.routine("brolga_safepoint", &[thread]);
+        let thrown = call.and_then(|call| self.b.inst_results(call).first().copied());
+        match thrown {
+            Some(thrown) => self.b.ins().brif(thrown, stop, &[], go_on, &[]),
+            None => self.b.ins().jump(go_on, &[]),
+        };
+        self.b.switch_to_block(stop);
+        self.unwind();
+        self.trap();
+        self.b.switch_to_block(go_on);
+        Ok(())
+    }
+
+    /// Leaves for `throw`, which must end in a throw, if `bad` is true, and goes on in a new block if not.
+    pub(super) fn throw_if(&mut self, bad: Value, throw: fn(&mut Self)) {
+        let (thrower, go_on) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(thrower);
+        // The way out goes first; see the header of this folder.
+        self.b.ins().brif(bad, thrower, &[], go_on, &[]);
+        self.b.switch_to_block(thrower);
+        throw(self);
+        self.b.switch_to_block(go_on);
+    }
+
+    /// Throws `DivideError` and ends the block.
+    pub(super) fn throw_divide(&mut self) {
+        self.throw(RuntimeFn::ThrowDivide.symbol());
+    }
+
+    /// Throws `StackOverflowError` and ends the block.
+    pub(super) fn throw_stack_overflow(&mut self) {
+        self.throw("brolga_throw_stack_overflow");
+    }
+
+    /// Throws an exception that its routine knows everything about, and ends the block.
+    fn throw(&mut self, routine: &'static str) {
+        let thread = self.thread();
+        let mut signature = ClifSignature::new(self.host);
+        signature.params.push(AbiParam::new(types::I64));
+        let callee = self.import(Symbol::Routine(routine.to_owned()), signature, false);
+        self.b.ins().call(callee, &[thread]);
+        self.unwind();
+        self.trap();
+    }
+
+    /// Goes on at the innermost handler.
+    fn unwind(&mut self) {
+        let thread = self.thread();
+        self.routine("brolga_unwind", &[thread]);
+    }
+
+    /// Ends the block where nothing arrives.
+    pub(super) fn trap(&mut self) {
+        self.b.ins().trap(TrapCode::unwrap_user(UNREACHABLE_TRAP));
+    }
+
+    /// Calls a routine of the code generator's own table; `None` if there is none of that name.
+    pub(super) fn routine(&mut self, name: &'static str, args: &[Value]) -> Option<clif::Inst> {
+        let signature = routines::routine(name)?.clif(self.host);
+        let callee = self.import(Symbol::Routine(name.to_owned()), signature, false);
+        Some(self.b.ins().call(callee, args))
+    }
+
+    /// The result of a routine.
+    pub(super) fn routine_value(
+        &mut self,
+        inst: Inst,
+        name: &'static str,
+        args: &[Value],
+    ) -> Result<Value, TranslateError> {
+        match self.routine(name, args).and_then(|call| self.b.inst_results(call).first().copied()) {
+            Some(value) => Ok(value),
+            None => self.unsupported(inst, "an operation without a routine"),
+        }
+    }
+
+    /// The result of a routine that gives 128 bits. Arguments of 128 bits are split into halves.
+    pub(super) fn wide_routine(
+        &mut self,
+        inst: Inst,
+        name: &'static str,
+        args: &[Value],
+    ) -> Result<Value, TranslateError> {
+        let slot = self.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, 16, 4));
+        let memory = self.b.ins().stack_addr(types::I64, slot, 0);
+        let mut given = vec![memory];
+        for &arg in args {
+            if self.b.func.dfg.value_type(arg) == types::I128 {
+                let (low, high) = self.b.ins().isplit(arg);
+                given.extend([low, high]);
+            } else {
+                given.push(arg);
+            }
+        }
+        if self.routine(name, &given).is_none() {
+            return self.unsupported(inst, "an operation without a routine");
+        }
+        let flags = MemFlagsData::trusted();
+        let low = self.b.ins().load(types::I64, flags, memory, 0);
+        let high = self.b.ins().load(types::I64, flags, memory, 8);
+        Ok(self.b.ins().iconcat(low, high))
+    }
+
+    /// The function reference for a symbol; each symbol is imported once.
+    fn import(&mut self, symbol: Symbol, signature: ClifSignature, near: bool) -> FuncRef {
+        if let Some(&known) = self.imports.get(&symbol) {
+            let known_signature = self.b.func.dfg.ext_funcs[known].signature;
+            // A C function may be called with several signatures.
+            if self.b.func.dfg.signatures[known_signature] == signature {
+                return known;
+            }
+        }
+        let signature = self.b.import_signature(signature);
+        let name = self.external_name(symbol.clone());
+        let data =
+            ExtFuncData { name: ExternalName::user(name), signature, colocated: near, patchable: false };
+        let callee = self.b.import_function(data);
+        self.imports.insert(symbol, callee);
+        callee
+    }
+}

@@ -1,0 +1,157 @@
+//! Memory: loads, stores, slots, copies, atomics.
+//!
+//! Every access carries the alias region of its low IR region, so that a store to one region forgets nothing about the
+//! others. Constant memory is readable at any time by anyone, which lets Cranelift move its loads. Raw memory is what the
+//! program says it is: an access through a bad `Ptr` is the program's fault, as in C.
+//!
+//! Atomics are sequentially consistent whatever order was asked for: Cranelift has no other. They exist up to 64 bits.
+
+use brolga_ir::op::{Access, Region, RmwOp};
+use brolga_ir::{Inst, LowType, Slot};
+use cranelift_codegen::ir::{
+    AtomicRmwOp, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Value, types,
+};
+
+use super::{Done, TranslateError, Translation, abi_of};
+
+/// Copies of up to this many bytes become loads and stores.
+const MAX_INLINE_COPY: u128 = 128;
+
+impl Translation<'_> {
+    fn flags(&self, access: Access, low: LowType) -> MemFlagsData {
+        let mut flags = MemFlagsData::new().with_notrap();
+        flags.set_alias_region(Some(self.regions[access.region as usize]));
+        if access.align_log2 < 32 && (1u32 << access.align_log2) >= low.bytes() {
+            flags.set_aligned();
+        }
+        if access.region == Region::Constant {
+            flags = flags.with_readonly().with_can_move();
+        }
+        flags
+    }
+
+    pub(super) fn load(&mut self, inst: Inst, access: Access) -> Done {
+        let address = self.pointer(inst, 0)?;
+        let low = self.result_type(inst)?;
+        let flags = self.flags(access, low);
+        let value = self.b.ins().load(abi_of(low).clif(), flags, address, access.offset);
+        self.define(inst, &[value])
+    }
+
+    pub(super) fn store(&mut self, inst: Inst, access: Access) -> Done {
+        let address = self.pointer(inst, 0)?;
+        let value = self.arg(inst, 1)?;
+        let flags = self.flags(access, self.low_type(inst, 1)?);
+        if access.region == Region::Constant {
+            return self.bad(inst);
+        }
+        self.b.ins().store(flags, value, address, access.offset);
+        Ok(())
+    }
+
+    pub(super) fn slot_addr(&mut self, inst: Inst, slot: Slot) -> Done {
+        let made = match self.slots[slot].expand() {
+            Some(made) => made,
+            None => {
+                let data = self.func.slot(slot);
+                let made = self.b.create_sized_stack_slot(StackSlotData::new(
+                    StackSlotKind::ExplicitSlot,
+                    data.size,
+                    data.align_log2,
+                ));
+                self.slots[slot] = made.into();
+                made
+            }
+        };
+        let address = self.b.ins().stack_addr(types::I64, made, 0);
+        self.define(inst, &[address])
+    }
+
+    pub(super) fn mem_copy(&mut self, inst: Inst) -> Done {
+        let (to, from, length) = (self.pointer(inst, 0)?, self.pointer(inst, 1)?, self.arg(inst, 2)?);
+        let known = self.func.args(inst).get(2).and_then(|&v| self.func.as_bits(v));
+        let Some(length) = known.filter(|&n| n <= MAX_INLINE_COPY) else {
+            self.routine("brolga_memcpy", &[to, from, length]);
+            return Ok(());
+        };
+        // The regions of both sides are unknown here, so these accesses carry none.
+        let flags = MemFlagsData::new().with_notrap();
+        let mut at = 0;
+        for ty in [types::I64, types::I32, types::I16, types::I8] {
+            while i128::from(at) + i128::from(ty.bytes()) <= length as i128 {
+                let value = self.b.ins().load(ty, flags, from, at);
+                self.b.ins().store(flags, value, to, at);
+                at += ty.bytes() as i32;
+            }
+        }
+        Ok(())
+    }
+
+    // ----- atomics -----
+
+    /// Atomics work on integers of at most 64 bits; low IR puts other payloads into them.
+    fn atomic_type(&self, inst: Inst, low: LowType) -> Result<LowType, TranslateError> {
+        match low {
+            LowType::I8 | LowType::I16 | LowType::I32 | LowType::I64 | LowType::Ptr(_) => Ok(low),
+            LowType::I128 => self.unsupported(inst, "an atomic access of 128 bits"),
+            _ => self.bad(inst),
+        }
+    }
+
+    fn atomic_flags() -> MemFlagsData {
+        MemFlagsData::trusted()
+    }
+
+    pub(super) fn atomic_load(&mut self, inst: Inst) -> Done {
+        let address = self.pointer(inst, 0)?;
+        let low = self.atomic_type(inst, self.result_type(inst)?)?;
+        let value = self.b.ins().atomic_load(abi_of(low).clif(), Self::atomic_flags(), address);
+        self.define(inst, &[value])
+    }
+
+    pub(super) fn atomic_store(&mut self, inst: Inst) -> Done {
+        let (address, value) = (self.pointer(inst, 0)?, self.arg(inst, 1)?);
+        self.atomic_type(inst, self.low_type(inst, 1)?)?;
+        self.b.ins().atomic_store(Self::atomic_flags(), value, address);
+        Ok(())
+    }
+
+    pub(super) fn atomic_rmw(&mut self, inst: Inst, op: RmwOp) -> Done {
+        let (address, value) = (self.pointer(inst, 0)?, self.arg(inst, 1)?);
+        let low = self.atomic_type(inst, self.low_type(inst, 1)?)?;
+        let op = match op {
+            RmwOp::Xchg => AtomicRmwOp::Xchg,
+            RmwOp::Add => AtomicRmwOp::Add,
+            RmwOp::Sub => AtomicRmwOp::Sub,
+            RmwOp::And => AtomicRmwOp::And,
+            RmwOp::Nand => AtomicRmwOp::Nand,
+            RmwOp::Or => AtomicRmwOp::Or,
+            RmwOp::Xor => AtomicRmwOp::Xor,
+            RmwOp::Smax => AtomicRmwOp::Smax,
+            RmwOp::Smin => AtomicRmwOp::Smin,
+            RmwOp::Umax => AtomicRmwOp::Umax,
+            RmwOp::Umin => AtomicRmwOp::Umin,
+        };
+        let old = self.b.ins().atomic_rmw(abi_of(low).clif(), Self::atomic_flags(), op, address, value);
+        self.define(inst, &[old])
+    }
+
+    pub(super) fn atomic_cas(&mut self, inst: Inst) -> Done {
+        let address = self.pointer(inst, 0)?;
+        let (expected, value) = (self.arg(inst, 1)?, self.arg(inst, 2)?);
+        self.atomic_type(inst, self.low_type(inst, 1)?)?;
+        if !self.same_width(expected, value) {
+            return self.bad(inst);
+        }
+        let old = self.b.ins().atomic_cas(Self::atomic_flags(), address, expected, value);
+        self.define(inst, &[old])
+    }
+
+    /// Operand `n`, which must be an address.
+    fn pointer(&mut self, inst: Inst, n: usize) -> Result<Value, TranslateError> {
+        match self.low_type(inst, n)? {
+            LowType::Ptr(_) => self.arg(inst, n),
+            _ => self.bad(inst),
+        }
+    }
+}

@@ -1,0 +1,660 @@
+//! Low IR to Cranelift IR.
+//!
+//! ```text
+//!   Func (low, verified) ──Translator──> clif Function  +  the symbols that its external names mean
+//! ```
+//!
+//! One walk in reverse postorder, so that every operand is translated before its use whatever the layout order is.
+//! Blocks without a path from the entry have no counterpart.
+//!
+//! | low IR | CLIF |
+//! |---|---|
+//! | φ | block parameters; an edge that is missing passes zero |
+//! | constants | made where they are used, once per block |
+//! | `Bool` (i8, 0 or 1) | `icmp`/`fcmp` results, which are the same |
+//! | regions | alias regions with the same numbers |
+//! | calls of compiled code | `tail` convention, through the signature rule of `sig.rs` |
+//! | a throw | a routine that notes the exception, then `brolga_unwind`, in a cold block |
+//!
+//! **Branches.** Cranelift hoists nothing out of a loop whose body comes after a side exit in dominator order, so the
+//! successor that leaves the innermost loop goes first in every `brif`, with the comparison inverted. A comparison is
+//! translated again at the branch that tests it: fused with it, it costs nothing, and the first copy dies if nobody
+//! else reads it.
+//!
+//! **Safety.** The input is verified low IR; whatever else is found (an operand without a value, a type that does not
+//! fit) is a [`TranslateError`], never a guess. Nothing here recurses. Cost: linear, one visit of each instruction.
+//!
+//! | file | what it translates |
+//! |---|---|
+//! | `int` | integer arithmetic, comparisons, checked pairs, division |
+//! | `float` | float arithmetic and comparisons, `Float16` through `Float32` |
+//! | `convert` | between integers and floats of any width |
+//! | `memory` | loads, stores, slots, copies, atomics |
+//! | `call` | compiled code, routines of the run time, C functions |
+
+mod call;
+mod convert;
+mod float;
+mod int;
+mod memory;
+
+use brolga_ir::analysis::{Cfg, DomTree, Loops, Rpo};
+use brolga_ir::builtin::Builtin;
+use brolga_ir::constant::{Address, Const};
+use brolga_ir::func::ValueDef;
+use brolga_ir::intrinsic::{Intrinsic, Shape};
+use brolga_ir::op::Region;
+use brolga_ir::{Block, Context, Func, Inst, Level, LowType, Op, Type, Value};
+use cranelift_codegen::ir::{
+    self as clif, AliasRegion, AliasRegionData, BlockArg, GlobalValueData, InstBuilder, MemFlagsData, types,
+};
+use cranelift_codegen::isa::CallConv;
+use cranelift_entity::SecondaryMap;
+use cranelift_entity::packed_option::PackedOption;
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use rustc_hash::FxHashMap;
+
+use crate::compile::Symbol;
+use crate::isa::HostIsa;
+use crate::sig::{Abi, Signature};
+use crate::thread;
+
+/// Why a function could not be translated. Apart from [`TranslateError::Foreign`] and [`TranslateError::Unsupported`]
+/// the caller is at fault: it handed over a function that was not verified.
+#[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
+pub enum TranslateError {
+    /// The function is not low IR.
+    #[error("`{name}` is high IR; only low IR becomes machine code")]
+    NotLow {
+        /// The function.
+        name: String,
+    },
+    /// The function has no blocks, or a block does not end in a terminator.
+    #[error("`{name}` has a block without a terminator")]
+    Unterminated {
+        /// The function.
+        name: String,
+    },
+    /// An operand has no value here.
+    #[error("in `{name}`, an operand of {inst} is not defined before its use")]
+    Undefined {
+        /// The function.
+        name: String,
+        /// The statement.
+        inst: Inst,
+    },
+    /// The types of the operands or results are not those of the operation.
+    #[error("in `{name}`, the types of {inst} do not fit its operation")]
+    Types {
+        /// The function.
+        name: String,
+        /// The statement.
+        inst: Inst,
+    },
+    /// A C function is called in a way that this host's C convention leaves open.
+    #[error(
+        "in `{name}`, the call of C function `{callee}` passes {what}, which is not supported on this host"
+    )]
+    Foreign {
+        /// The function.
+        name: String,
+        /// The C function.
+        callee: String,
+        /// What cannot be passed.
+        what: &'static str,
+    },
+    /// The code generator has no such operation.
+    #[error("in `{name}`, {inst} is {what}, which the code generator does not have")]
+    Unsupported {
+        /// The function.
+        name: String,
+        /// The statement.
+        inst: Inst,
+        /// The operation.
+        what: &'static str,
+    },
+}
+
+/// What is chosen about a translation.
+#[derive(Clone, Copy, Debug)]
+pub struct TranslateOptions {
+    /// Compare the stack pointer with the thread's limit at the entry of functions that call.
+    pub stack_check: bool,
+    /// Look for loops and order branches by them. Worth it only where Cranelift optimises.
+    pub order_branches: bool,
+}
+
+impl Default for TranslateOptions {
+    fn default() -> Self {
+        TranslateOptions { stack_check: true, order_branches: true }
+    }
+}
+
+/// A function in Cranelift's IR, ready for [`Compiler::compile`](crate::compile::Compiler::compile).
+#[derive(Debug)]
+pub struct Translated {
+    /// What the external name `u0:N` means, by N.
+    pub symbols: Vec<Symbol>,
+    /// Constant bytes that the function refers to, under their symbols.
+    pub data: Vec<(Symbol, Box<[u8]>)>,
+}
+
+/// Translates functions one after the other. Scratch memory is kept between them; one translator per thread.
+#[derive(Default)]
+pub struct Translator {
+    scratch: FunctionBuilderContext,
+}
+
+impl Translator {
+    /// A translator.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Translates `func` into `out`, which is cleared first.
+    ///
+    /// `is_local` says which compiled functions are linked into the same unit: those are called directly, at a distance
+    /// that fits a near call.
+    pub fn translate(
+        &mut self,
+        cx: &Context,
+        func: &Func,
+        isa: &HostIsa,
+        options: TranslateOptions,
+        is_local: &dyn Fn(&str) -> bool,
+        out: &mut clif::Function,
+    ) -> Result<Translated, TranslateError> {
+        let name = cx.names.text(func.name).to_owned();
+        let (Level::Low, Some(entry)) = (func.level, func.entry()) else {
+            return Err(match func.level {
+                Level::High => TranslateError::NotLow { name },
+                Level::Low => TranslateError::Unterminated { name },
+            });
+        };
+        out.clear();
+        let Some(signature) = signature_of(func) else {
+            let inst = func.first_inst(entry).unwrap_or(Inst::from_u32(0));
+            return Err(TranslateError::Types { name, inst });
+        };
+        out.signature = signature.clif();
+        let regions = Region::ALL.map(|region| {
+            let description = region.name().into();
+            out.dfg.alias_regions.insert(AliasRegionData { user_id: region as u32, description })
+        });
+        let cfg = Cfg::compute(func);
+        let rpo = Rpo::compute(&cfg);
+        let loops = options.order_branches.then(|| Loops::compute(&cfg, &rpo, &DomTree::compute(&cfg)));
+        let mut t = Translation {
+            b: FunctionBuilder::new(out, &mut self.scratch),
+            cx,
+            func,
+            name,
+            values: SecondaryMap::with_capacity(func.value_count()),
+            consts: FxHashMap::default(),
+            blocks: SecondaryMap::with_capacity(func.block_count()),
+            symbols: Vec::new(),
+            symbol_ids: FxHashMap::default(),
+            imports: FxHashMap::default(),
+            data: Vec::new(),
+            regions,
+            loops,
+            host: isa.host_call_conv(),
+            is_local,
+            result_pointer: None,
+            overflow: None,
+            slots: SecondaryMap::new(),
+        };
+        let done = t.function(rpo.blocks(), &signature, options);
+        let Translation { mut b, symbols, data, .. } = t;
+        match done {
+            Ok(()) => {
+                b.seal_all_blocks();
+                b.finalize(isa.frontend_config());
+                Ok(Translated { symbols, data })
+            }
+            Err(error) => {
+                // The builder insists on finished blocks, and its scratch memory is only cleared by finishing: both go.
+                drop(b);
+                self.scratch = FunctionBuilderContext::new();
+                Err(error)
+            }
+        }
+    }
+}
+
+/// The native signature of a low function; `None` if a type is not a low type.
+pub fn signature_of(func: &Func) -> Option<Signature> {
+    let abi = |ty: Type| ty.as_low().map(abi_of);
+    Some(Signature {
+        params: func.sig.params.iter().map(|p| abi(p.ty)).collect::<Option<_>>()?,
+        results: func.sig.results.iter().map(|&ty| abi(ty)).collect::<Option<_>>()?,
+    })
+}
+
+/// How a low type crosses a call.
+pub fn abi_of(low: LowType) -> Abi {
+    match low {
+        LowType::I8 => Abi::I8,
+        LowType::I16 => Abi::I16,
+        LowType::I32 => Abi::I32,
+        LowType::I64 => Abi::I64,
+        LowType::I128 => Abi::I128,
+        LowType::F16 => Abi::F16,
+        LowType::F32 => Abi::F32,
+        LowType::F64 => Abi::F64,
+        LowType::Ptr(_) => Abi::Ptr,
+    }
+}
+
+/// The symbol of constant bytes of a function.
+fn data_symbol(func: &str, number: u32) -> Symbol {
+    Symbol::Data(format!("{func}#{number}"))
+}
+
+type Done = Result<(), TranslateError>;
+
+/// One function on its way.
+struct Translation<'a> {
+    b: FunctionBuilder<'a>,
+    cx: &'a Context,
+    func: &'a Func,
+    name: String,
+    /// What arguments and results became.
+    values: SecondaryMap<Value, PackedOption<clif::Value>>,
+    /// The constants that the block being translated has already.
+    consts: FxHashMap<Value, clif::Value>,
+    blocks: SecondaryMap<Block, PackedOption<clif::Block>>,
+    symbols: Vec<Symbol>,
+    symbol_ids: FxHashMap<Symbol, u32>,
+    imports: FxHashMap<Symbol, clif::FuncRef>,
+    data: Vec<(Symbol, Box<[u8]>)>,
+    regions: [AliasRegion; Region::ALL.len()],
+    loops: Option<Loops>,
+    host: CallConv,
+    is_local: &'a dyn Fn(&str) -> bool,
+    result_pointer: Option<clif::Value>,
+    overflow: Option<clif::Block>,
+    slots: SecondaryMap<brolga_ir::Slot, PackedOption<clif::StackSlot>>,
+}
+
+impl Translation<'_> {
+    fn function(&mut self, rpo: &[Block], signature: &Signature, options: TranslateOptions) -> Done {
+        for &block in rpo {
+            let made = self.b.create_block();
+            self.blocks[block] = made.into();
+        }
+        let Some(&entry) = rpo.first() else {
+            return Err(TranslateError::Unterminated { name: self.name.clone() });
+        };
+        self.entry(entry, signature, options)?;
+        for &block in rpo {
+            if block != entry {
+                let made = self.block(block)?;
+                self.b.switch_to_block(made);
+            }
+            self.consts.clear();
+            self.insts(block)?;
+        }
+        self.overflow_block();
+        Ok(())
+    }
+
+    /// Arguments, the thread, and the stack check, ahead of the first block's instructions.
+    fn entry(&mut self, entry: Block, signature: &Signature, options: TranslateOptions) -> Done {
+        let made = self.block(entry)?;
+        self.b.append_block_params_for_function_params(made);
+        self.b.switch_to_block(made);
+        let mut given = self.b.block_params(made).to_vec().into_iter();
+        if signature.returns_through_memory() {
+            self.result_pointer = given.next();
+        }
+        for (&param, value) in self.func.params().iter().zip(given) {
+            self.values[param] = value.into();
+        }
+        let ops = || self.func.blocks().flat_map(|b| self.func.block_insts(b)).map(|i| self.func.op(i));
+        // A throw alone needs no check: it finds the reserve below the limit.
+        let checks = options.stack_check
+            && ops().any(|op| match op {
+                Op::CallSymbol(_) | Op::ForeignCall(_) => true,
+                Op::CallRuntime(f) => f.returns(),
+                _ => false,
+            });
+        if checks {
+            let thread = self.thread();
+            let overflow = self.b.create_block();
+            self.b.set_cold_block(overflow);
+            self.overflow = Some(overflow);
+            thread::check_stack(&mut self.b, thread, overflow);
+        }
+        Ok(())
+    }
+
+    fn overflow_block(&mut self) {
+        if let Some(block) = self.overflow {
+            self.b.switch_to_block(block);
+            self.throw_stack_overflow();
+        }
+    }
+
+    fn insts(&mut self, block: Block) -> Done {
+        let func = self.func;
+        if func.terminator(block).is_none() {
+            return Err(TranslateError::Unterminated { name: self.name.clone() });
+        }
+        for inst in func.block_insts(block) {
+            let place = func.place(inst);
+            let line =
+                if place.line != 0 { clif::SourceLoc::new(place.line) } else { clif::SourceLoc::default() };
+            self.b.set_srcloc(line);
+            self.inst(block, inst)?;
+        }
+        Ok(())
+    }
+
+    fn inst(&mut self, block: Block, inst: Inst) -> Done {
+        match self.func.op(inst) {
+            Op::Phi => self.phi(block, inst),
+            Op::Copy => {
+                let value = self.arg(inst, 0)?;
+                self.define(inst, &[value])
+            }
+            Op::Intrinsic(op) => self.intrinsic(inst, op),
+            Op::Builtin(Builtin::Ifelse) => {
+                let (cond, yes, no) = (self.arg(inst, 0)?, self.arg(inst, 1)?, self.arg(inst, 2)?);
+                let chosen = self.b.ins().select(cond, yes, no);
+                self.define(inst, &[chosen])
+            }
+            Op::Goto => self.jump(block, inst),
+            Op::Branch => self.branch(block, inst),
+            Op::Return => self.return_(inst),
+            Op::Unreachable => {
+                // What stands before it does not come back; reaching this is a defect and stops at once.
+                self.trap();
+                Ok(())
+            }
+            Op::Load(access) => self.load(inst, access),
+            Op::Store(access) => self.store(inst, access),
+            Op::AtomicLoad(_) => self.atomic_load(inst),
+            Op::AtomicStore(_) => self.atomic_store(inst),
+            Op::AtomicRmw(op, _) => self.atomic_rmw(inst, op),
+            Op::AtomicCas(_) => self.atomic_cas(inst),
+            Op::SlotAddr(slot) => self.slot_addr(inst, slot),
+            Op::MemCopy => self.mem_copy(inst),
+            Op::CallSymbol(callee) => self.call_symbol(inst, callee),
+            Op::CallRuntime(entry) => self.call_runtime(inst, entry),
+            Op::ForeignCall(foreign) => self.foreign_call(inst, foreign),
+            Op::Safepoint => self.safepoint(),
+            _ => Err(TranslateError::NotLow { name: self.name.clone() }),
+        }
+    }
+
+    fn intrinsic(&mut self, inst: Inst, op: Intrinsic) -> Done {
+        match op.shape() {
+            Shape::IntUnary
+            | Shape::IntBinary
+            | Shape::IntDivide
+            | Shape::Shift
+            | Shape::IntCompare
+            | Shape::CheckedPair
+            | Shape::PtrOffset => self.int(inst, op),
+            Shape::FloatUnary | Shape::FloatBinary | Shape::FloatTernary | Shape::FloatCompare => {
+                self.float(inst, op)
+            }
+            Shape::Convert(kind) => self.convert(inst, kind),
+            Shape::AtomicFence => {
+                self.b.ins().fence();
+                Ok(())
+            }
+            Shape::Query => {
+                // The interpreter answers the same, so that a program does not depend on who runs it; `fma_float` is
+                // exact everywhere.
+                let no = self.b.ins().iconst(types::I8, 0);
+                self.define(inst, &[no])
+            }
+            Shape::PtrLoad
+            | Shape::PtrStore
+            | Shape::AtomicLoad
+            | Shape::AtomicStore
+            | Shape::AtomicSwap
+            | Shape::AtomicModify
+            | Shape::AtomicReplace
+            | Shape::Foreign => Err(TranslateError::NotLow { name: self.name.clone() }),
+        }
+    }
+
+    // ----- control -----
+
+    fn phi(&mut self, block: Block, inst: Inst) -> Done {
+        let ty = self.result_type(inst)?;
+        let made = self.block(block)?;
+        let param = self.b.append_block_param(made, abi_of(ty).clif());
+        self.define(inst, &[param])
+    }
+
+    /// The arguments that `from` passes to the φs of `to`.
+    fn edge(&mut self, from: Block, to: Block) -> Result<Vec<BlockArg>, TranslateError> {
+        let func = self.func;
+        let mut args = Vec::new();
+        for phi in func.block_insts(to).take_while(|&i| func.op(i) == Op::Phi) {
+            let found = func.phi_edges(phi).find(|&(block, _)| block == from);
+            let value = match found {
+                Some((_, value)) => self.value(phi, value)?,
+                None => {
+                    let ty = self.result_type(phi)?;
+                    self.zero(ty)
+                }
+            };
+            args.push(value.into());
+        }
+        Ok(args)
+    }
+
+    fn jump(&mut self, block: Block, inst: Inst) -> Done {
+        let &[target] = self.func.inst_blocks(inst) else { return self.bad(inst) };
+        let args = self.edge(block, target)?;
+        let target = self.block(target)?;
+        self.b.ins().jump(target, &args);
+        Ok(())
+    }
+
+    fn branch(&mut self, block: Block, inst: Inst) -> Done {
+        let &[yes, no] = self.func.inst_blocks(inst) else { return self.bad(inst) };
+        let (yes_args, no_args) = (self.edge(block, yes)?, self.edge(block, no)?);
+        let leaves = |to| {
+            self.loops.as_ref().is_some_and(|l| l.loop_of(block).is_some_and(|own| !l.contains(own, to)))
+        };
+        let invert = leaves(no) && !leaves(yes);
+        let cond = self.condition(inst, invert)?;
+        let (yes, no) = (self.block(yes)?, self.block(no)?);
+        if invert {
+            self.b.ins().brif(cond, no, &no_args, yes, &yes_args);
+        } else {
+            self.b.ins().brif(cond, yes, &yes_args, no, &no_args);
+        }
+        Ok(())
+    }
+
+    /// The condition of a branch, or its opposite.
+    fn condition(&mut self, inst: Inst, invert: bool) -> Result<clif::Value, TranslateError> {
+        let Some(&cond) = self.func.args(inst).first() else { return self.bad(inst) };
+        let compare = self.func.def_inst(cond).and_then(|def| match self.func.op(def) {
+            Op::Intrinsic(op) => Some((def, op)),
+            _ => None,
+        });
+        match compare {
+            Some((def, op)) if op.shape() == Shape::IntCompare => self.int_compare(def, op, invert),
+            Some((def, op)) if op.shape() == Shape::FloatCompare && self.is_plain_compare(def, op) => {
+                self.float_compare(def, op, invert)
+            }
+            _ => {
+                let value = self.value(inst, cond)?;
+                Ok(if invert {
+                    self.b.ins().icmp_imm_u(clif::condcodes::IntCC::Equal, value, 0)
+                } else {
+                    value
+                })
+            }
+        }
+    }
+
+    fn return_(&mut self, inst: Inst) -> Done {
+        let values = self.args(inst)?;
+        match self.result_pointer {
+            Some(pointer) => {
+                let kinds: Vec<Abi> = self.low_types(inst)?.into_iter().map(abi_of).collect();
+                for (value, (_, offset)) in values.into_iter().zip(crate::sig::word_offsets(&kinds)) {
+                    self.b.ins().store(MemFlagsData::trusted(), value, pointer, offset);
+                }
+                self.b.ins().return_(&[]);
+            }
+            None => {
+                self.b.ins().return_(&values);
+            }
+        }
+        Ok(())
+    }
+
+    // ----- values -----
+
+    fn block(&self, block: Block) -> Result<clif::Block, TranslateError> {
+        self.blocks[block].expand().ok_or_else(|| TranslateError::Unterminated { name: self.name.clone() })
+    }
+
+    /// What a value became, made here if it is a constant.
+    fn value(&mut self, user: Inst, value: Value) -> Result<clif::Value, TranslateError> {
+        let undefined = || TranslateError::Undefined { name: self.name.clone(), inst: user };
+        if let ValueDef::Const(_) = self.func.value_def(value) {
+            if let Some(&made) = self.consts.get(&value) {
+                return Ok(made);
+            }
+            let made = self.constant(user, value)?;
+            self.consts.insert(value, made);
+            return Ok(made);
+        }
+        self.values[value].expand().ok_or_else(undefined)
+    }
+
+    fn constant(&mut self, user: Inst, value: Value) -> Result<clif::Value, TranslateError> {
+        let Some(low) = self.func.ty(value).as_low() else { return self.bad(user) };
+        let bits = match self.func.as_const(value) {
+            Some(Const::Bits { bits, .. }) => *bits,
+            Some(Const::Undef(_)) => 0,
+            Some(&Const::Address(address)) => return Ok(self.address(address)),
+            _ => return self.bad(user),
+        };
+        Ok(self.bits(low, bits))
+    }
+
+    fn bits(&mut self, low: LowType, bits: u128) -> clif::Value {
+        match low {
+            LowType::F32 => self.b.ins().f32const(f32::from_bits(bits as u32)),
+            LowType::F64 => self.b.ins().f64const(f64::from_bits(bits as u64)),
+            LowType::I128 => {
+                let lo = self.b.ins().iconst(types::I64, bits as u64 as i64);
+                let hi = self.b.ins().iconst(types::I64, (bits >> 64) as u64 as i64);
+                self.b.ins().iconcat(lo, hi)
+            }
+            // `iconst` wants the bits above the width to be clear.
+            _ => self.b.ins().iconst(abi_of(low).clif(), bits as u64 as i64),
+        }
+    }
+
+    fn zero(&mut self, low: LowType) -> clif::Value {
+        self.bits(low, 0)
+    }
+
+    fn address(&mut self, address: Address) -> clif::Value {
+        let text = |name| self.cx.names.text(name).to_owned();
+        let symbol = match address {
+            Address::Symbol(name) => Symbol::Interned(text(name)),
+            Address::String(name) => Symbol::Text(text(name).into_bytes()),
+            Address::Foreign(name) => Symbol::Foreign { name: text(name), library: None },
+            Address::Data(number) => {
+                let symbol = data_symbol(&self.name, number);
+                if let Some(bytes) = self.func.data().get(number as usize)
+                    && !self.data.iter().any(|(known, _)| *known == symbol)
+                {
+                    self.data.push((symbol.clone(), bytes.clone()));
+                }
+                symbol
+            }
+        };
+        let name = self.external_name(symbol);
+        let global = self.b.create_global_value(GlobalValueData::Symbol {
+            name: clif::ExternalName::user(name),
+            offset: 0.into(),
+            colocated: false,
+            tls: false,
+        });
+        self.b.ins().symbol_value(types::I64, global)
+    }
+
+    fn external_name(&mut self, symbol: Symbol) -> clif::UserExternalNameRef {
+        let next = self.symbols.len() as u32;
+        let number = *self.symbol_ids.entry(symbol).or_insert_with_key(|symbol| {
+            self.symbols.push(symbol.clone());
+            next
+        });
+        self.b.func.declare_imported_user_function(clif::UserExternalName::new(0, number))
+    }
+
+    fn arg(&mut self, inst: Inst, n: usize) -> Result<clif::Value, TranslateError> {
+        match self.func.args(inst).get(n) {
+            Some(&value) => self.value(inst, value),
+            None => self.bad(inst),
+        }
+    }
+
+    fn args(&mut self, inst: Inst) -> Result<Vec<clif::Value>, TranslateError> {
+        (0..self.func.args(inst).len()).map(|n| self.arg(inst, n)).collect()
+    }
+
+    fn low_type(&self, inst: Inst, n: usize) -> Result<LowType, TranslateError> {
+        match self.func.args(inst).get(n).and_then(|&v| self.func.ty(v).as_low()) {
+            Some(low) => Ok(low),
+            None => self.bad(inst),
+        }
+    }
+
+    fn low_types(&self, inst: Inst) -> Result<Vec<LowType>, TranslateError> {
+        (0..self.func.args(inst).len()).map(|n| self.low_type(inst, n)).collect()
+    }
+
+    fn result_type(&self, inst: Inst) -> Result<LowType, TranslateError> {
+        match self.func.results(inst).next().and_then(|v| self.func.ty(v).as_low()) {
+            Some(low) => Ok(low),
+            None => self.bad(inst),
+        }
+    }
+
+    fn define(&mut self, inst: Inst, made: &[clif::Value]) -> Done {
+        let results = self.func.results(inst);
+        if results.len() > made.len() {
+            return self.bad(inst);
+        }
+        for (result, &value) in results.zip(made) {
+            let fits = self.func.ty(result).as_low().map(|low| abi_of(low).clif());
+            if fits != Some(self.b.func.dfg.value_type(value)) {
+                return self.bad(inst);
+            }
+            self.values[result] = value.into();
+        }
+        Ok(())
+    }
+
+    fn bad<T>(&self, inst: Inst) -> Result<T, TranslateError> {
+        Err(TranslateError::Types { name: self.name.clone(), inst })
+    }
+
+    fn unsupported<T>(&self, inst: Inst, what: &'static str) -> Result<T, TranslateError> {
+        Err(TranslateError::Unsupported { name: self.name.clone(), inst, what })
+    }
+
+    /// The thread. Reading its register is one move, less than keeping it alive across a function would cost.
+    fn thread(&mut self) -> clif::Value {
+        thread::current_thread(&mut self.b)
+    }
+}
+
+/// The trap code of statements that are never reached.
+pub const UNREACHABLE_TRAP: u8 = 1;
