@@ -213,8 +213,7 @@ impl Translator {
                 Ok(Translated { symbols, data })
             }
             Err(error) => {
-                // The builder insists on finished blocks, and its scratch memory is only cleared by finishing: both go.
-                drop(b);
+                // The scratch memory is only cleared by finishing, which unfinished blocks forbid: a new one it is.
                 self.scratch = FunctionBuilderContext::new();
                 Err(error)
             }

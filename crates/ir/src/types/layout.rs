@@ -274,10 +274,10 @@ impl Types {
     fn field_extent(&self, owner: Type, elem: Type) -> Result<(FieldRepr, u32, u32), LayoutError> {
         if let TypeKind::Union(members) = self.kind(elem) {
             // Only pointer-free members count, so `owner` can be among them only through a cycle.
-            if !members.iter().any(|&m| self.reaches(m, owner)) {
-                if let Some((size, align)) = self.union_extent(members) {
-                    return Ok((FieldRepr::BitsUnion { selector: size }, size + 1, align));
-                }
+            if !members.iter().any(|&m| self.reaches(m, owner))
+                && let Some((size, align)) = self.union_extent(members)
+            {
+                return Ok((FieldRepr::BitsUnion { selector: size }, size + 1, align));
             }
             return Ok((FieldRepr::Pointer, POINTER, POINTER));
         }
