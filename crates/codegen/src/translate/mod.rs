@@ -192,6 +192,7 @@ impl Translator {
             values: SecondaryMap::with_capacity(func.value_count()),
             consts: FxHashMap::default(),
             blocks: SecondaryMap::with_capacity(func.block_count()),
+            passed: SecondaryMap::with_capacity(func.block_count()),
             symbols: Vec::new(),
             symbol_ids: FxHashMap::default(),
             imports: FxHashMap::default(),
@@ -252,6 +253,14 @@ fn data_symbol(func: &str, number: u32) -> Symbol {
 
 type Done = Result<(), TranslateError>;
 
+/// What a block passes to φ `number` of its successor `to`.
+#[derive(Clone, Copy)]
+struct Passed {
+    to: Block,
+    number: usize,
+    value: Value,
+}
+
 /// One function on its way.
 struct Translation<'a> {
     b: FunctionBuilder<'a>,
@@ -263,6 +272,7 @@ struct Translation<'a> {
     /// The constants that the block being translated has already.
     consts: FxHashMap<Value, clif::Value>,
     blocks: SecondaryMap<Block, PackedOption<clif::Block>>,
+    passed: SecondaryMap<Block, Vec<Passed>>,
     symbols: Vec<Symbol>,
     symbol_ids: FxHashMap<Symbol, u32>,
     imports: FxHashMap<Symbol, clif::FuncRef>,
@@ -285,6 +295,7 @@ impl Translation<'_> {
         let Some(&entry) = rpo.first() else {
             return Err(TranslateError::Unterminated { name: self.name.clone() });
         };
+        self.collect_edges(rpo);
         self.entry(entry, signature, options)?;
         for &block in rpo {
             if block != entry {
@@ -430,22 +441,39 @@ impl Translation<'_> {
         self.define(inst, &[param])
     }
 
+    /// Notes for every block what it passes to the φs of its successors, so that an edge costs what it passes and not
+    /// what all predecessors pass.
+    fn collect_edges(&mut self, rpo: &[Block]) {
+        let func = self.func;
+        for &to in rpo {
+            let phis = func.block_insts(to).take_while(|&i| func.op(i) == Op::Phi);
+            for (number, phi) in phis.enumerate() {
+                for (from, value) in func.phi_edges(phi) {
+                    self.passed[from].push(Passed { to, number, value });
+                }
+            }
+        }
+    }
+
     /// The arguments that `from` passes to the φs of `to`.
     fn edge(&mut self, from: Block, to: Block) -> Result<Vec<BlockArg>, TranslateError> {
         let func = self.func;
-        let mut args = Vec::new();
-        for phi in func.block_insts(to).take_while(|&i| func.op(i) == Op::Phi) {
-            let found = func.phi_edges(phi).find(|&(block, _)| block == from);
-            let value = match found {
-                Some((_, value)) => self.value(phi, value)?,
-                None => {
-                    let ty = self.result_type(phi)?;
-                    self.zero(ty)
-                }
-            };
-            args.push(value.into());
+        let phis: Vec<Inst> = func.block_insts(to).take_while(|&i| func.op(i) == Op::Phi).collect();
+        let mut args: Vec<Option<BlockArg>> = vec![None; phis.len()];
+        for n in 0..self.passed[from].len() {
+            let passed = self.passed[from][n];
+            if passed.to == to {
+                args[passed.number] = Some(self.value(phis[passed.number], passed.value)?.into());
+            }
         }
-        Ok(args)
+        let filled = args.into_iter().zip(phis).map(|(arg, phi)| match arg {
+            Some(arg) => Ok(arg),
+            None => {
+                let ty = self.result_type(phi)?;
+                Ok(self.zero(ty).into())
+            }
+        });
+        filled.collect()
     }
 
     fn jump(&mut self, block: Block, inst: Inst) -> Done {
