@@ -35,7 +35,8 @@ pub use builtin::decl;
 pub use layout::{Field, FieldRepr, Layout, LayoutError, Repr};
 pub use print::TypeDisplay;
 pub use table::{
-    DeclBody, DeclData, DeclKind, FieldDecl, MAX_DEPTH, MAX_WIDTH, PrimitiveRepr, TypeError, Types,
+    DeclBody, DeclData, DeclKind, FieldDecl, MAX_DEPTH, MAX_WEIGHT, MAX_WIDTH, PrimitiveRepr, TypeError,
+    Types,
 };
 
 use crate::names::Name;

@@ -229,4 +229,18 @@ mod tests {
         };
         assert_eq!(error, TypeError::TooDeep);
     }
+
+    #[test]
+    fn what_is_small_as_a_graph_and_endless_as_a_text_is_refused() {
+        let cx = Context::new();
+        let mut ty = Type::INT64;
+        let error = loop {
+            match cx.types.tuple(&[ty, ty]) {
+                Ok(next) => ty = next,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error, TypeError::TooHeavy);
+        assert!(cx.types.is_concrete(ty));
+    }
 }

@@ -5,8 +5,9 @@
 //! [`TypeKind::Param`]`(i)`. An instance such as `Pair{Int64, Bool}` is interned by [`Types::nominal`]; its field types
 //! are substituted when they are first asked for.
 //!
-//! Nesting is limited to [`MAX_DEPTH`], so that every walk over a type may recurse; a deeper type is an error here,
-//! where it would be made, and nowhere else.
+//! Nesting is limited to [`MAX_DEPTH`], so that every walk over a type may recurse, and the number of types written out
+//! in one type to [`MAX_WEIGHT`], so that every such walk ends soon: `Tuple{T, T}` over itself a hundred times is small as a
+//! graph and endless as a text. A deeper or heavier type is an error here, where it would be made, and nowhere else.
 
 use super::{Decl, LowType, Type, TypeKind, builtin, decl};
 use crate::append::AppendVec;
@@ -17,6 +18,8 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// How deep types may nest. Printed programs stay below 20.
 pub const MAX_DEPTH: u16 = 128;
+/// The largest number of types that one type is written out with, itself included.
+pub const MAX_WEIGHT: u32 = 1 << 16;
 /// The largest number of parameters, elements or members of one type.
 pub const MAX_WIDTH: usize = 4096;
 
@@ -38,9 +41,20 @@ struct Index {
 #[derive(Debug)]
 struct Entry {
     kind: TypeKind,
-    depth: u16,
+    extent: Extent,
     fields: OnceLock<Option<Box<[FieldDecl]>>>,
     layout: OnceLock<Result<super::Layout, super::LayoutError>>,
+}
+
+/// How large a type is when it is written out.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    depth: u16,
+    weight: u32,
+}
+
+impl Extent {
+    const LEAF: Extent = Extent { depth: 1, weight: 1 };
 }
 
 #[derive(Debug)]
@@ -134,6 +148,8 @@ impl FieldDecl {
 pub enum TypeError {
     /// The type would nest deeper than [`MAX_DEPTH`].
     TooDeep,
+    /// The type would be written out with more than [`MAX_WEIGHT`] types.
+    TooHeavy,
     /// More than [`MAX_WIDTH`] parameters, elements or members.
     TooWide {
         /// How many there were.
@@ -195,6 +211,9 @@ impl TypeError {
                 let text = |name: Name| self.1.names.text(name);
                 match *self.0 {
                     TypeError::TooDeep => write!(f, "the type nests deeper than {MAX_DEPTH} levels"),
+                    TypeError::TooHeavy => {
+                        write!(f, "the type is written out with more than {MAX_WEIGHT} types")
+                    }
                     TypeError::TooWide { count } => {
                         write!(f, "the type has {count} parts, more than the limit of {MAX_WIDTH}")
                     }
@@ -643,29 +662,34 @@ impl Types {
             TypeKind::TypeOf(of) => Some(*of),
             _ => None,
         };
-        let mut depth = 0;
+        let mut extent = Extent::LEAF;
         for part in parts.iter().copied().chain(single) {
             if part.as_low().is_some() || part == Type::TOKEN {
                 return Err(TypeError::MixedLevels { inner: part });
             }
-            depth = depth.max(self.entries.get(part.0).map_or(0, |e| e.depth));
+            let inner = self.entries.get(part.0).map_or(Extent::LEAF, |e| e.extent);
+            extent.depth = extent.depth.max(inner.depth + 1);
+            extent.weight = extent.weight.saturating_add(inner.weight);
         }
-        if depth >= MAX_DEPTH {
+        if extent.depth > MAX_DEPTH {
             return Err(TypeError::TooDeep);
         }
-        Ok(self.intern_at(kind, depth + 1))
+        if extent.weight > MAX_WEIGHT {
+            return Err(TypeError::TooHeavy);
+        }
+        Ok(self.intern_at(kind, extent))
     }
 
     /// Interns a kind that has no parts or whose parts are known to be shallow.
     pub(super) fn intern_raw(&self, kind: TypeKind) -> Type {
-        self.intern_at(kind, 1)
+        self.intern_at(kind, Extent::LEAF)
     }
 
     pub(super) fn intern_fixed(&self, kind: TypeKind) {
-        self.intern_at(kind, 1);
+        self.intern_at(kind, Extent::LEAF);
     }
 
-    fn intern_at(&self, kind: TypeKind, depth: u16) -> Type {
+    fn intern_at(&self, kind: TypeKind, extent: Extent) -> Type {
         if let Some(&ty) = self.index.read().unwrap_or_else(PoisonError::into_inner).types.get(&kind) {
             return ty;
         }
@@ -676,7 +700,7 @@ impl Types {
         let ty = Type(index.types.len() as u32);
         self.entries.push(
             ty.0,
-            Entry { kind: kind.clone(), depth, fields: OnceLock::new(), layout: OnceLock::new() },
+            Entry { kind: kind.clone(), extent, fields: OnceLock::new(), layout: OnceLock::new() },
         );
         index.types.insert(kind, ty);
         ty
