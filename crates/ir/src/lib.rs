@@ -1,6 +1,7 @@
 //! The types and SSA form of the IR.
 #![forbid(unsafe_code)]
 
+pub mod abi;
 pub mod analysis;
 mod append;
 pub mod base_fn;

@@ -1,0 +1,434 @@
+//! How values and signatures of high IR become registers: the contract between `lower`, the doorway and the tests.
+//!
+//! A low function takes and gives registers only. A high type is flattened to *leaves*, each of them one low value:
+//!
+//! ```text
+//! Float64                                   f64
+//! Tuple{Int8, Tuple{Float32, Nothing}}      i8 @0, f32 @4                      @n: byte n of the value in memory
+//! Union{Nothing, Int16}                     i64 @0 (2 bytes), i8 @2            payload word, selector
+//! NTuple{9, Int64}                          ptr                                to 72 bytes that nobody changes
+//! ```
+//!
+//! | type | [`FormKind`] | leaves |
+//! |---|---|---|
+//! | `Union{}` | never | none: no value exists |
+//! | no bits: `Nothing`, `typeof(f)`, `Type{T}`, a tuple of such | ghost | none |
+//! | primitive types, `Ptr`, `String`, `Symbol` | scalar | one; the last two are addresses of permanent records |
+//! | immutable structs, tuples, named tuples | aggregate | those of the fields, in order |
+//! | unions of pointer-free types | union | payload words of 64 bits, then the selector byte |
+//! | more than [`MAX_LEAVES`] leaves, or [`MAX_UNION_WORDS`] payload words | memory | one address |
+//! | everything else | [`NotNative`] | it needs the heap, or has no register form |
+//!
+//! **Unions.** The selector counts the members in their printing order, from 0. A payload word holds the bytes of the
+//! member as they lie in memory, least significant first; bytes that the member does not use are unspecified.
+//!
+//! **Memory.** The address points at the value in its C layout (a union: payload, then selector). Whoever receives it
+//! may read it until the call returns and must not write.
+//!
+//! **Signatures.** Arguments in order, argument 0 being the function object: a ghost for plain functions, an ordinary
+//! value for closures. A result in memory form goes through an address in front of all arguments; any other result is
+//! as many low results as it has leaves.
+//!
+//! Cost: linear in the leaves and the fields before the limit is passed. Recursion follows the nesting of types, which
+//! the type table bounds.
+
+use crate::func::{Param, Signature};
+use crate::types::{FieldRepr, LayoutError, LowType, PtrClass, Repr, Type, TypeKind, Types};
+use std::fmt;
+
+/// Values with more leaves travel in memory.
+pub const MAX_LEAVES: usize = 8;
+/// Unions with more payload words of eight bytes travel in memory.
+pub const MAX_UNION_WORDS: u32 = 4;
+
+/// One register of a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Leaf {
+    /// The register's type.
+    pub low: LowType,
+    /// Where it lies in the memory form of the whole value.
+    pub offset: u32,
+    /// How many of its bytes lie there: all of them, except for the last payload word of a union.
+    pub bytes: u32,
+    /// What it means.
+    pub role: LeafRole,
+}
+
+/// What a leaf means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LeafRole {
+    /// A value of this scalar type.
+    Value(Type),
+    /// Eight bytes of a union's data.
+    Payload,
+    /// The number of a union's member.
+    Selector,
+    /// The address of a value in memory form.
+    Address,
+}
+
+/// The native form of a type.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Form {
+    /// The type.
+    pub ty: Type,
+    /// How it is put together.
+    pub kind: FormKind,
+    /// The registers that carry a value, in order.
+    pub leaves: Box<[Leaf]>,
+    /// Bytes of a value in memory.
+    pub size: u32,
+    /// Alignment of a value in memory.
+    pub align: u32,
+}
+
+/// How a native form is put together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FormKind {
+    /// No value exists.
+    Never,
+    /// The type says it all.
+    Ghost,
+    /// One register.
+    Scalar,
+    /// The leaves of the fields, one after the other.
+    Aggregate(Box<[Part]>),
+    /// Payload words and a selector for these members.
+    Union(Box<[Type]>),
+    /// The address of the value in memory.
+    Memory,
+}
+
+/// A field of an aggregate.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// The number of its first leaf in the aggregate.
+    pub first: usize,
+    /// Its distance from the start of the aggregate in memory.
+    pub offset: u32,
+    /// Its own form; leaf offsets in it count from the field.
+    pub form: Form,
+}
+
+/// Why values of a type cannot be handled by native code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotNative {
+    /// They are objects, and the heap is not there yet.
+    Heap(Type),
+    /// A tuple type that does not say how many elements there are.
+    OpenTuple(Type),
+    /// A primitive type of a width that no register has.
+    Width(Type),
+    /// A token is no value.
+    Token,
+    /// The type has no layout.
+    NoLayout(LayoutError),
+}
+
+impl NotNative {
+    /// The reason as a clause: what is missing, without the place.
+    pub fn display<'a>(&'a self, types: &'a Types) -> impl fmt::Display + 'a {
+        struct Show<'a>(&'a NotNative, &'a Types);
+        impl fmt::Display for Show<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match *self.0 {
+                    NotNative::Heap(ty) => {
+                        write!(
+                            f,
+                            "a value of type `{}` needs the heap, which native code does not have yet",
+                            { self.1.display(ty) }
+                        )
+                    }
+                    NotNative::OpenTuple(ty) => write!(
+                        f,
+                        "`{}` does not say how many elements there are, which native code has to know",
+                        self.1.display(ty)
+                    ),
+                    NotNative::Width(ty) => {
+                        write!(f, "`{}` has a width that no register has", self.1.display(ty))
+                    }
+                    NotNative::Token => f.write_str("a token is no value"),
+                    NotNative::NoLayout(ref error) => error.display(self.1).fmt(f),
+                }
+            }
+        }
+        Show(self, types)
+    }
+}
+
+impl Form {
+    /// Whether values travel as an address.
+    pub fn is_memory(&self) -> bool {
+        self.kind == FormKind::Memory
+    }
+
+    /// The low types of the leaves.
+    pub fn low_types(&self) -> impl ExactSizeIterator<Item = Type> + '_ {
+        self.leaves.iter().map(|leaf| Type::low(leaf.low))
+    }
+
+    fn new(ty: Type, kind: FormKind, leaves: Vec<Leaf>, size: u32, align: u32) -> Form {
+        Form { ty, kind, leaves: leaves.into(), size, align }
+    }
+
+    fn memory(ty: Type, size: u32, align: u32) -> Form {
+        let low = LowType::Ptr(PtrClass::Raw);
+        let leaf = Leaf { low, offset: 0, bytes: low.bytes(), role: LeafRole::Address };
+        Form::new(ty, FormKind::Memory, vec![leaf], size, align)
+    }
+
+    fn scalar(ty: Type, low: LowType) -> Form {
+        let leaf = Leaf { low, offset: 0, bytes: low.bytes(), role: LeafRole::Value(ty) };
+        Form::new(ty, FormKind::Scalar, vec![leaf], low.bytes(), low.bytes())
+    }
+}
+
+/// The native form of a type.
+pub fn form(types: &Types, ty: Type) -> Result<Form, NotNative> {
+    match types.repr(ty) {
+        Repr::Never => Ok(Form::new(ty, FormKind::Never, Vec::new(), 0, 1)),
+        Repr::Ghost => Ok(Form::new(ty, FormKind::Ghost, Vec::new(), 0, 1)),
+        Repr::Scalar(low) => Ok(Form::scalar(ty, low)),
+        Repr::Aggregate => aggregate(types, ty),
+        Repr::BitsUnion => union(types, ty),
+        Repr::Boxed => record_or_heap(types, ty),
+        Repr::OddPrimitive => Err(NotNative::Width(ty)),
+        Repr::Token => Err(NotNative::Token),
+    }
+}
+
+/// Strings and symbols are addresses of permanent records; everything else with an identity is an object.
+fn record_or_heap(types: &Types, ty: Type) -> Result<Form, NotNative> {
+    if ty == Type::STRING || ty == Type::SYMBOL {
+        return Ok(Form::scalar(ty, LowType::Ptr(PtrClass::Raw)));
+    }
+    match types.kind(ty) {
+        TypeKind::Tuple { vararg: Some(_), .. } => Err(NotNative::OpenTuple(ty)),
+        _ => Err(NotNative::Heap(ty)),
+    }
+}
+
+fn aggregate(types: &Types, ty: Type) -> Result<Form, NotNative> {
+    let layout = types.layout(ty).map_err(NotNative::NoLayout)?;
+    if layout.size == 0 {
+        return Ok(Form::new(ty, FormKind::Ghost, Vec::new(), 0, layout.align));
+    }
+    let mut leaves = Vec::new();
+    let mut parts = Vec::with_capacity(layout.fields.len());
+    for field in &layout.fields {
+        let form = match field.repr {
+            FieldRepr::Pointer => record_or_heap(types, field.ty)?,
+            FieldRepr::Inline | FieldRepr::BitsUnion { .. } => form(types, field.ty)?,
+        };
+        let first = leaves.len();
+        if form.is_memory() || first + form.leaves.len() > MAX_LEAVES {
+            check_contents(types, ty)?;
+            return Ok(Form::memory(ty, layout.size, layout.align));
+        }
+        leaves.extend(form.leaves.iter().map(|leaf| Leaf { offset: leaf.offset + field.offset, ..*leaf }));
+        parts.push(Part { first, offset: field.offset, form });
+    }
+    Ok(Form::new(ty, FormKind::Aggregate(parts.into()), leaves, layout.size, layout.align))
+}
+
+fn union(types: &Types, ty: Type) -> Result<Form, NotNative> {
+    let members = types.members(&ty);
+    let (payload, align) = types.union_extent(members).ok_or(NotNative::Heap(ty))?;
+    let words = payload.div_ceil(8);
+    if words > MAX_UNION_WORDS {
+        check_contents(types, ty)?;
+        return Ok(Form::memory(ty, payload + 1, align));
+    }
+    let mut leaves: Vec<Leaf> = (0..words)
+        .map(|word| {
+            let offset = 8 * word;
+            Leaf { low: LowType::I64, offset, bytes: (payload - offset).min(8), role: LeafRole::Payload }
+        })
+        .collect();
+    leaves.push(Leaf { low: LowType::I8, offset: payload, bytes: 1, role: LeafRole::Selector });
+    Ok(Form::new(ty, FormKind::Union(members.into()), leaves, payload + 1, align))
+}
+
+/// Whether everything inside a type that travels in memory is native. Looks at every type once.
+fn check_contents(types: &Types, ty: Type) -> Result<(), NotNative> {
+    let mut seen = rustc_hash::FxHashSet::default();
+    let mut work = vec![ty];
+    while let Some(ty) = work.pop() {
+        if !seen.insert(ty) {
+            continue;
+        }
+        match types.repr(ty) {
+            Repr::Boxed => record_or_heap(types, ty).map(drop)?,
+            Repr::OddPrimitive => return Err(NotNative::Width(ty)),
+            Repr::Aggregate => {
+                for field in &types.layout(ty).map_err(NotNative::NoLayout)?.fields {
+                    if field.repr == FieldRepr::Pointer {
+                        record_or_heap(types, field.ty)?;
+                    } else {
+                        work.push(field.ty);
+                    }
+                }
+            }
+            Repr::BitsUnion => work.extend(types.members(&ty)),
+            Repr::Never | Repr::Ghost | Repr::Scalar(_) | Repr::Token => {}
+        }
+    }
+    Ok(())
+}
+
+/// A high signature in native terms.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NativeSignature {
+    /// The arguments in order, the function object first.
+    pub params: Vec<Form>,
+    /// The result.
+    pub result: Form,
+}
+
+/// A part of a signature.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Position {
+    /// Argument number *n*, 0 being the function object.
+    Argument(usize),
+    /// The result.
+    Result,
+}
+
+impl NativeSignature {
+    /// The native form of a high signature, or all reasons why it has none.
+    pub fn new(types: &Types, sig: &Signature) -> Result<Self, Vec<(Position, NotNative)>> {
+        let mut errors = Vec::new();
+        let mut params = Vec::with_capacity(sig.params.len());
+        for (n, param) in sig.params.iter().enumerate() {
+            match form(types, param.ty) {
+                Ok(form) => params.push(form),
+                Err(why) => errors.push((Position::Argument(n), why)),
+            }
+        }
+        // A high function has one result; one without says that it gives nothing.
+        match form(types, sig.results.first().copied().unwrap_or(Type::NOTHING)) {
+            Ok(result) if errors.is_empty() => return Ok(Self { params, result }),
+            Ok(_) => {}
+            Err(why) => errors.push((Position::Result, why)),
+        }
+        Err(errors)
+    }
+
+    /// The types of the low arguments: the address for the result, if it has one, then all leaves.
+    pub fn low_params(&self) -> impl Iterator<Item = Type> + '_ {
+        let hidden = self.result.is_memory().then_some(Type::PTR);
+        hidden.into_iter().chain(self.params.iter().flat_map(Form::low_types))
+    }
+
+    /// The types of the low results.
+    pub fn low_results(&self) -> impl Iterator<Item = Type> + '_ {
+        self.result.low_types().take(if self.result.is_memory() { 0 } else { usize::MAX })
+    }
+
+    /// The signature of the low function.
+    pub fn low(&self) -> Signature {
+        Signature {
+            params: self.low_params().map(|ty| Param { name: None, ty }).collect(),
+            results: self.low_results().collect(),
+            vararg: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Context;
+
+    fn lows(form: &Form) -> Vec<(&'static str, u32, u32)> {
+        form.leaves.iter().map(|l| (l.low.name(), l.offset, l.bytes)).collect()
+    }
+
+    #[test]
+    fn the_picture_in_the_header() {
+        let cx = Context::new();
+        let t = &cx.types;
+        assert_eq!(lows(&form(t, Type::FLOAT64).unwrap()), [("f64", 0, 8)]);
+        let inner = t.tuple(&[Type::FLOAT32, Type::NOTHING]).unwrap();
+        let outer = t.tuple(&[Type::INT8, inner]).unwrap();
+        assert_eq!(lows(&form(t, outer).unwrap()), [("i8", 0, 1), ("f32", 4, 4)]);
+        let small = t.union(&[Type::NOTHING, Type::INT16]).unwrap();
+        assert_eq!(lows(&form(t, small).unwrap()), [("i64", 0, 2), ("i8", 2, 1)]);
+        let nine = form(t, t.tuple(&[Type::INT64; 9]).unwrap()).unwrap();
+        assert_eq!((lows(&nine), nine.is_memory(), nine.size), (vec![("ptr", 0, 8)], true, 72));
+    }
+
+    #[test]
+    fn eight_leaves_are_registers_and_nine_are_memory() {
+        let cx = Context::new();
+        let t = &cx.types;
+        assert_eq!(form(t, t.tuple(&[Type::INT8; 8]).unwrap()).unwrap().leaves.len(), 8);
+        assert!(form(t, t.tuple(&[Type::INT8; 9]).unwrap()).unwrap().is_memory());
+        let four = t.tuple(&[Type::INT64; 4]).unwrap();
+        let wide = t.union(&[Type::NOTHING, four]).unwrap();
+        assert_eq!(form(t, wide).unwrap().leaves.len(), 5);
+        let five = t.tuple(&[Type::INT64; 5]).unwrap();
+        let wider = form(t, t.union(&[Type::NOTHING, five]).unwrap()).unwrap();
+        assert_eq!((wider.is_memory(), wider.size, wider.align), (true, 41, 8));
+    }
+
+    #[test]
+    fn ghosts_have_no_leaves_at_any_depth() {
+        let cx = Context::new();
+        let t = &cx.types;
+        let mut ty = Type::NOTHING;
+        for _ in 0..3 {
+            ty = t.tuple(&[ty; 20]).unwrap();
+        }
+        let f = form(t, ty).unwrap();
+        assert_eq!((f.kind, f.leaves.len()), (FormKind::Ghost, 0));
+        let f = form(t, t.tuple(&[ty, Type::BOOL]).unwrap()).unwrap();
+        assert_eq!(lows(&f), [("i8", 0, 1)]);
+    }
+
+    #[test]
+    fn records_are_addresses_and_objects_are_refused() {
+        let cx = Context::new();
+        let t = &cx.types;
+        assert_eq!(lows(&form(t, Type::SYMBOL).unwrap()), [("ptr", 0, 8)]);
+        let pair = t.tuple(&[Type::INT64, Type::STRING]).unwrap();
+        assert_eq!(lows(&form(t, pair).unwrap()), [("i64", 0, 8), ("ptr", 8, 8)]);
+        let vector = t.vector(Type::INT64).unwrap();
+        assert_eq!(form(t, vector), Err(NotNative::Heap(vector)));
+        let mut elems = vec![Type::INT64; 20];
+        elems.push(vector);
+        assert_eq!(form(t, t.tuple(&elems).unwrap()), Err(NotNative::Heap(vector)));
+        let open = t.tuple_vararg(&[], Type::INT64).unwrap();
+        assert_eq!(form(t, open), Err(NotNative::OpenTuple(open)));
+        let mixed = t.union(&[Type::NOTHING, Type::STRING]).unwrap();
+        assert_eq!(form(t, mixed), Err(NotNative::Heap(mixed)));
+        let why = NotNative::Heap(vector).display(t).to_string();
+        assert_eq!(
+            why,
+            "a value of type `Vector{Int64}` needs the heap, which native code does not have yet"
+        );
+    }
+
+    #[test]
+    fn signatures_flatten_and_large_results_come_first() {
+        let cx = Context::new();
+        let t = &cx.types;
+        let f = t.function(cx.names.intern("f"));
+        let pair = t.tuple(&[Type::INT64, Type::BOOL]).unwrap();
+        let large = t.tuple(&[Type::INT64; 12]).unwrap();
+        let sig = |result| Signature {
+            params: [f, pair, large].map(|ty| Param { name: None, ty }).into(),
+            results: vec![result],
+            vararg: false,
+        };
+        let native = NativeSignature::new(t, &sig(pair)).unwrap();
+        assert_eq!(native.low_params().collect::<Vec<_>>(), [Type::I64, Type::I8, Type::PTR]);
+        assert_eq!(native.low().results, [Type::I64, Type::I8]);
+        let native = NativeSignature::new(t, &sig(large)).unwrap();
+        assert_eq!(native.low_params().next(), Some(Type::PTR));
+        assert_eq!(native.low_params().count(), 4);
+        assert_eq!(native.low_results().count(), 0);
+        let errors = NativeSignature::new(t, &sig(Type::ANY)).unwrap_err();
+        assert_eq!(errors, [(Position::Result, NotNative::Heap(Type::ANY))]);
+    }
+}
