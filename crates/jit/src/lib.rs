@@ -1,1 +1,39 @@
-//! Compiling and linking in process.
+//! Compiling and linking in process: from compiled functions to calls that Rust can make.
+//!
+//! ```text
+//!   CompiledFunction ──┐                          names resolved by us
+//!   DataObject ────────┴─► LinkUnit ──► Linker ──► LoadedUnit ──► Unit ──► TypedFunc::call
+//!                                          │                       │
+//!                                     CodeMemory             entry trampolines
+//! ```
+//!
+//! Reading order:
+//!
+//! | file             | what it holds                                                                    |
+//! |------------------|----------------------------------------------------------------------------------|
+//! | `code_memory.rs` | one reservation of address space; page runs that are writable, then executable   |
+//! | `linker.rs`      | the trait, link units, symbol resolution and every check before placing          |
+//! | `cranelift.rs`   | the trait by `cranelift-jit`, one module for each link unit                      |
+//! | `entry.rs`       | trampolines, one for each native signature                                       |
+//! | `engine.rs`      | [`Jit`] and [`Unit`]: what the layer above holds                                 |
+//! | `value.rs`       | Rust types at the doorway and the words that carry them                          |
+//! | `func.rs`        | the doorway: typed and untyped calls                                             |
+//!
+//! Everything loaded is owned: a unit's memory goes back to the system when the last handle to it, to a function of it
+//! or to a unit that was linked against it is dropped.
+
+mod code_memory;
+mod cranelift;
+mod engine;
+mod entry;
+mod func;
+mod linker;
+mod value;
+
+pub use code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats};
+pub use cranelift::CraneliftLinker;
+pub use engine::{Jit, JitError, JitOptions, Unit};
+pub use entry::EntryError;
+pub use func::{CallError, LookupError, TypedFunc, UntypedFunc};
+pub use linker::{DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
+pub use value::{Params, Value, ValueError};

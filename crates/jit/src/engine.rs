@@ -1,0 +1,186 @@
+//! The engine: one instruction set, one code memory, one runtime, and the units loaded into them.
+//!
+//! A [`Unit`] is a handle; clones share what is loaded. It keeps the engine's parts that its code needs: the runtime with
+//! its constants, and the code memory. Symbols of a unit are resolved in this order:
+//!
+//! | symbol                | by                                                     |
+//! |-----------------------|--------------------------------------------------------|
+//! | function, data object | the unit itself, then the units that it may see, in order |
+//! | routine               | the runtime's table                                    |
+//! | C symbol              | the runtime's [`Foreign`](brolga_runtime::Foreign)     |
+//! | constant              | a permanent record of the runtime                      |
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use brolga_codegen::compile::{Compiler, Limits, Symbol};
+use brolga_codegen::isa::{HostIsa, IsaError, IsaOptions};
+use brolga_codegen::sig::{FunctionType, Signature};
+use brolga_runtime::Runtime;
+
+use crate::code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats};
+use crate::cranelift::CraneliftLinker;
+use crate::entry::{Entries, Entry, EntryError};
+use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
+
+/// What can be chosen about an engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct JitOptions {
+    /// The instruction set.
+    pub isa: IsaOptions,
+    /// Sizes above which functions are refused.
+    pub limits: Limits,
+    /// The code memory.
+    pub memory: CodeMemoryOptions,
+}
+
+/// Why there is no engine. The machine's or the system's fault.
+#[derive(thiserror::Error, Debug)]
+pub enum JitError {
+    /// There is no code generator for the processor.
+    #[error(transparent)]
+    Isa(#[from] IsaError),
+    /// There is no code memory.
+    #[error(transparent)]
+    Memory(#[from] CodeMemoryError),
+}
+
+/// Compiles and links into this process. Clones share one engine.
+#[derive(Clone)]
+pub struct Jit {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    runtime: Arc<Runtime>,
+    isa: HostIsa,
+    limits: Limits,
+    linker: CraneliftLinker,
+    entries: Entries,
+}
+
+impl Jit {
+    /// An engine for programs of `runtime`.
+    pub fn new(runtime: Arc<Runtime>, options: JitOptions) -> Result<Jit, JitError> {
+        let isa = HostIsa::new(options.isa)?;
+        let linker = CraneliftLinker::new(&isa, CodeMemory::new(options.memory)?);
+        let shared = Shared { runtime, isa, limits: options.limits, linker, entries: Entries::default() };
+        Ok(Jit { shared: Arc::new(shared) })
+    }
+
+    /// The runtime that compiled code belongs to.
+    pub fn runtime(&self) -> &Arc<Runtime> {
+        &self.shared.runtime
+    }
+
+    /// The instruction set to compile for.
+    pub fn isa(&self) -> &HostIsa {
+        &self.shared.isa
+    }
+
+    /// A new compiler with the engine's limits; one for each thread that compiles.
+    pub fn compiler(&self) -> Compiler {
+        Compiler::new(self.shared.limits)
+    }
+
+    /// The state of the code memory.
+    pub fn stats(&self) -> CodeMemoryStats {
+        self.shared.linker.stats()
+    }
+
+    /// Loads a unit. `types` describes the functions that can be looked up in it; `visible` are the units whose functions
+    /// and data it may refer to.
+    pub fn load(
+        &self,
+        unit: &LinkUnit,
+        types: impl IntoIterator<Item = FunctionType>,
+        visible: &[Unit],
+    ) -> Result<Unit, LinkError> {
+        let resolver = Visible { runtime: &self.shared.runtime, units: visible };
+        let loaded = self.shared.linker.link(unit, &resolver)?;
+        let types = types.into_iter().map(|ty| (ty.name.clone(), ty)).collect();
+        Ok(Unit { inner: Arc::new(Inner { loaded, types, jit: self.clone() }) })
+    }
+
+    pub(crate) fn entry(&self, signature: &Signature) -> Result<Arc<Entry>, EntryError> {
+        self.shared.entries.get(signature, &self.shared.isa, &self.shared.linker)
+    }
+}
+
+/// A unit that is loaded. Clones share it; it is freed with the last of them and of what was taken from it.
+#[derive(Clone)]
+pub struct Unit {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    loaded: Arc<LoadedUnit>,
+    types: BTreeMap<String, FunctionType>,
+    jit: Jit,
+}
+
+impl Unit {
+    /// What is in memory.
+    pub fn loaded(&self) -> &Arc<LoadedUnit> {
+        &self.inner.loaded
+    }
+
+    /// The engine that it was loaded by.
+    pub fn jit(&self) -> &Jit {
+        &self.inner.jit
+    }
+
+    /// The functions that can be looked up, by name.
+    pub fn types(&self) -> impl Iterator<Item = &FunctionType> {
+        self.inner.types.values()
+    }
+
+    pub(crate) fn ty(&self, name: &str) -> Option<&FunctionType> {
+        self.inner.types.get(name)
+    }
+}
+
+impl std::fmt::Debug for Unit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.inner.loaded.fmt(f)
+    }
+}
+
+struct Visible<'a> {
+    runtime: &'a Arc<Runtime>,
+    units: &'a [Unit],
+}
+
+impl Visible<'_> {
+    fn in_units(&self, find: impl Fn(&LoadedUnit) -> Option<usize>) -> Result<Import, String> {
+        for unit in self.units {
+            if let Some(address) = find(unit.loaded()) {
+                // Its constants would go with its own runtime.
+                if !Arc::ptr_eq(unit.jit().runtime(), self.runtime) {
+                    return Err("defined in a unit of another runtime".into());
+                }
+                return Ok(Import { address, owner: Some(unit.loaded().clone()) });
+            }
+        }
+        Err("not defined in any visible unit".into())
+    }
+}
+
+impl Resolver for Visible<'_> {
+    fn resolve(&self, symbol: &Symbol) -> Result<Import, String> {
+        let outside = |address| Import { address, owner: None };
+        match symbol {
+            Symbol::Function(name) => self.in_units(|unit| unit.function(name)),
+            Symbol::Data(name) => self.in_units(|unit| unit.data(name)),
+            Symbol::Routine(name) => {
+                self.runtime.routine(name).map(outside).ok_or_else(|| "the run time does not have it".into())
+            }
+            Symbol::Foreign { name, library } => {
+                let found = self.runtime.foreign().resolve(name, library.as_deref());
+                found.map(outside).map_err(|error| error.to_string())
+            }
+            Symbol::Interned(name) => Ok(outside(self.runtime.symbol(name).address())),
+            Symbol::Text(content) => Ok(outside(self.runtime.string(content).address())),
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! The doorway: calling compiled functions from Rust.
+//!
+//! ```text
+//!   let fib = unit.func::<(i64,), i64>("fib")?;      checked once, against the recorded Julia types
+//!   let value = fib.call((30,))?;                    any number of times, from any thread
+//! ```
+//!
+//! A handle holds its unit, so the code stays while it can be called. A call attaches the running thread (once), puts the
+//! arguments into words on the stack, and goes through the entry trampoline of the signature (`codegen/src/entry.rs`), which
+//! comes back also when an exception leaves the function. Calls nest: a C function that compiled code calls may call
+//! through a handle again.
+//!
+//! Calling is safe as far as the program is: checked IR has no undefined behaviour, and a program that uses `Ptr`,
+//! `@inbounds` or `foreigncall` has opened one of the named doors itself.
+//!
+//! A panic in a C function implemented in Rust aborts the process at its `extern "C"` boundary; it never crosses
+//! compiled code.
+
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use brolga_codegen::entry::RETURNED;
+use brolga_codegen::sig::{FunctionType, Signature, word_offsets};
+use brolga_runtime::{AttachError, Exception, Thread, with_attached};
+
+use crate::engine::Unit;
+use crate::entry::{Entry, EntryError};
+use crate::value::{Params, Value, ValueError};
+
+/// Why a function cannot be had under a Rust signature.
+#[derive(thiserror::Error, Debug)]
+pub enum LookupError {
+    /// The unit has no such function, or it is not one that can be looked up.
+    #[error("no function `{name}`; there is {}", list(.available))]
+    NoFunction {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        available: Vec<String>,
+    },
+    /// The number of parameters differs.
+    #[error("`{name}` takes {expected} arguments, not {given}")]
+    Count {
+        /// The function.
+        name: String,
+        /// How many it takes.
+        expected: usize,
+        /// How many the Rust signature has.
+        given: usize,
+    },
+    /// A parameter's type differs.
+    #[error("argument {index} of `{name}` is `{julia}`, for which `{rust}` does not stand")]
+    Argument {
+        /// The function.
+        name: String,
+        /// Which parameter, from 1.
+        index: usize,
+        /// Its type.
+        julia: String,
+        /// The Rust type that was given.
+        rust: &'static str,
+    },
+    /// The result's type differs.
+    #[error("the result of `{name}` is `{julia}`, for which `{rust}` does not stand")]
+    Result {
+        /// The function.
+        name: String,
+        /// Its type.
+        julia: String,
+        /// The Rust type that was given.
+        rust: &'static str,
+    },
+    /// The recorded type has other leaves than the Rust type has words; whoever recorded it is at fault.
+    #[error("the recorded type of `{name}` does not describe its values")]
+    Inconsistent {
+        /// The function.
+        name: String,
+    },
+    /// There is no trampoline for the signature.
+    #[error("cannot make an entry for `{name}`")]
+    Entry {
+        /// The function.
+        name: String,
+        /// The reason.
+        source: EntryError,
+    },
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() { "none".into() } else { format!("`{}`", names.join("`, `")) }
+}
+
+/// Why a call gave no value.
+#[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
+pub enum CallError {
+    /// The function threw.
+    #[error(transparent)]
+    Exception(#[from] Exception),
+    /// The running thread cannot run compiled code.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// The result has no counterpart in Rust.
+    #[error(transparent)]
+    Value(#[from] ValueError),
+    /// An untyped call with another number of arguments than the function takes.
+    #[error("the function takes {expected} low arguments, not {given}")]
+    Count {
+        /// How many it takes.
+        expected: usize,
+        /// How many were given.
+        given: usize,
+    },
+}
+
+/// A compiled function and the way into it.
+#[derive(Clone, Debug)]
+struct Callable {
+    unit: Unit,
+    entry: Arc<Entry>,
+    code: usize,
+}
+
+/// The trampoline's type.
+type EntryFn = unsafe extern "C" fn(*const Thread, usize, *const u64, *mut u64) -> i32;
+
+impl Callable {
+    fn new<'a>(unit: &'a Unit, name: &str) -> Result<(Callable, &'a FunctionType, Signature), LookupError> {
+        let found = unit.ty(name).zip(unit.loaded().function(name));
+        let Some((ty, code)) = found else {
+            let available = unit.types().map(|ty| ty.name.clone()).collect();
+            return Err(LookupError::NoFunction { name: name.into(), available });
+        };
+        let signature = ty.signature();
+        let entry = unit
+            .jit()
+            .entry(&signature)
+            .map_err(|source| LookupError::Entry { name: name.into(), source })?;
+        Ok((Callable { unit: unit.clone(), entry, code }, ty, signature))
+    }
+
+    /// Calls the function.
+    ///
+    /// # Safety
+    ///
+    /// F1: `args` has as many readable words as the parameters take, and `results` as many writable ones as the results
+    /// take, by the signature that the trampoline was made for; and that is the signature the code was compiled with.
+    unsafe fn call(&self, args: *const u64, results: *mut u64) -> Result<(), CallError> {
+        with_attached(self.unit.jit().runtime(), |thread| {
+            let depth = thread.enter();
+            // SAFETY: the address is that of a trampoline (`Entry`), whose code `self.entry` holds, and that has this type
+            // by `codegen::entry`. The callee is code that `self.unit` holds. The thread is the running one, and stays
+            // while `with_attached` runs. The buffers are as F1 says. The trampoline comes back on either way out.
+            let status = unsafe {
+                let entry: EntryFn =
+                    std::mem::transmute(std::ptr::with_exposed_provenance::<()>(self.entry.address));
+                entry(thread, self.code, args, results)
+            };
+            match status {
+                RETURNED => Ok(()),
+                _ => Err(CallError::Exception(thread.take_exception(depth))),
+            }
+        })?
+    }
+}
+
+/// A compiled function with a Rust signature that fits it.
+pub struct TypedFunc<A, R> {
+    callable: Callable,
+    signature: PhantomData<fn(A) -> R>,
+}
+
+impl<A, R> Clone for TypedFunc<A, R> {
+    fn clone(&self) -> Self {
+        TypedFunc { callable: self.callable.clone(), signature: PhantomData }
+    }
+}
+
+impl<A: Params, R: Value> TypedFunc<A, R> {
+    /// Calls the function.
+    pub fn call(&self, args: A) -> Result<R, CallError> {
+        let args = args.into_words();
+        // Compiled code leaves the bytes above a narrow leaf alone, so they have to be something beforehand.
+        let mut results = MaybeUninit::<R::Words>::zeroed();
+        // SAFETY: F1: lookup compared the sizes of both word types with the signature of the trampoline, and the words are
+        // `u64`s in C layout.
+        unsafe { self.callable.call((&raw const args).cast(), results.as_mut_ptr().cast())? };
+        // SAFETY: words are `u64`s, all of whose bytes were zeroed above.
+        Ok(R::from_words(unsafe { results.assume_init() })?)
+    }
+}
+
+/// A compiled function called with the bits of low values. The layer above knows the types.
+#[derive(Clone, Debug)]
+pub struct UntypedFunc {
+    callable: Callable,
+    signature: Signature,
+}
+
+impl UntypedFunc {
+    /// The native signature: what `call` takes and gives, one low value for each entry.
+    pub fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    /// Calls the function. Each argument is the bits of one low value, in its low end; each result likewise, with zeros
+    /// above.
+    pub fn call(&self, args: &[u128]) -> Result<Vec<u128>, CallError> {
+        let Signature { params, results } = &self.signature;
+        if args.len() != params.len() {
+            return Err(CallError::Count { expected: params.len(), given: args.len() });
+        }
+        let mut words = Vec::with_capacity(self.signature.param_words());
+        for (abi, bits) in params.iter().zip(args) {
+            words.extend([*bits as u64, (bits >> 64) as u64].iter().take(abi.words()));
+        }
+        let mut given = vec![0u64; self.signature.result_words()];
+        // SAFETY: F1: both vectors have the length that the trampoline's signature says.
+        unsafe { self.callable.call(words.as_ptr(), given.as_mut_ptr())? };
+        let read = |(abi, offset): (brolga_codegen::sig::Abi, i32)| {
+            let at = offset as usize / 8;
+            let high = if abi.words() == 2 { u128::from(given[at + 1]) << 64 } else { 0 };
+            (high | u128::from(given[at])) & (u128::MAX >> (128 - abi.bits()))
+        };
+        Ok(word_offsets(results).map(read).collect())
+    }
+}
+
+impl Unit {
+    /// The function of that name, to be called with Rust values of the given types.
+    pub fn func<A: Params, R: Value>(&self, name: &str) -> Result<TypedFunc<A, R>, LookupError> {
+        let (callable, ty, signature) = Callable::new(self, name)?;
+        if A::COUNT != ty.params.len() {
+            let (expected, given) = (ty.params.len(), A::COUNT);
+            return Err(LookupError::Count { name: name.into(), expected, given });
+        }
+        for (at, param) in ty.params.iter().enumerate() {
+            let (rust, fits) = A::stands_for(at, param);
+            if !fits {
+                let (index, julia) = (at + 1, param.name.clone());
+                return Err(LookupError::Argument { name: name.into(), index, julia, rust });
+            }
+        }
+        if !R::stands_for(&ty.result) {
+            let (julia, rust) = (ty.result.name.clone(), std::any::type_name::<R>());
+            return Err(LookupError::Result { name: name.into(), julia, rust });
+        }
+        let sizes = (8 * signature.param_words(), 8 * signature.result_words());
+        if sizes != (size_of::<A::Words>(), size_of::<R::Words>()) {
+            return Err(LookupError::Inconsistent { name: name.into() });
+        }
+        Ok(TypedFunc { callable, signature: PhantomData })
+    }
+
+    /// The function of that name, to be called with bits.
+    pub fn untyped(&self, name: &str) -> Result<UntypedFunc, LookupError> {
+        let (callable, _, signature) = Callable::new(self, name)?;
+        Ok(UntypedFunc { callable, signature })
+    }
+}
+
+const _: () = {
+    const fn shared_between_threads<T: Send + Sync>() {}
+    shared_between_threads::<Unit>();
+    shared_between_threads::<UntypedFunc>();
+    shared_between_threads::<TypedFunc<(i64, *mut u8), *const u8>>();
+};

@@ -1,0 +1,366 @@
+//! Rust types at the doorway: which Julia type each stands for, and the words that carry it.
+//!
+//! | Rust                        | Julia                                    | words |
+//! |-----------------------------|------------------------------------------|-------|
+//! | `i8`…`i128`, `u8`…`u128`    | `Int8`…`Int128`, `UInt8`…`UInt128`       | 1; 2 for 128 bits |
+//! | `f32`, `f64`                | `Float32`, `Float64`                     | 1     |
+//! | `bool`                      | `Bool`                                   | 1     |
+//! | `char`                      | `Char`                                   | 1     |
+//! | `*mut T`, `*const T`        | `Ptr{…}` of anything                     | 1     |
+//! | `()`                        | `Nothing`                                | 0     |
+//! | `(A, B, …)` up to 12        | `Tuple{A, B, …}`                         | the sum |
+//!
+//! The words of a value have a type of their own (`Value::Words`), made of `u64` arrays and pairs in C layout, so a call
+//! passes them on the stack without knowing their number at run time.
+
+use brolga_codegen::sig::ValueType;
+
+/// A result that has no counterpart in Rust.
+#[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ValueError {
+    /// A `Char` may hold bits that are no character.
+    #[error("the Char 0x{bits:08x} is not a Unicode scalar value")]
+    NotAChar {
+        /// Its bits.
+        bits: u32,
+    },
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A Rust type that stands for a Julia type.
+pub trait Value: Sized + sealed::Sealed {
+    /// The words that carry it: `u64`s in C layout, without padding.
+    type Words: Copy;
+
+    /// Whether it stands for this Julia type.
+    fn stands_for(ty: &ValueType) -> bool;
+
+    /// The words that carry this value.
+    fn into_words(self) -> Self::Words;
+
+    /// The value that words carry.
+    fn from_words(words: Self::Words) -> Result<Self, ValueError>;
+}
+
+macro_rules! integers {
+    ($($rust:ident $julia:literal;)*) => {$(
+        impl sealed::Sealed for $rust {}
+        impl Value for $rust {
+            type Words = [u64; 1];
+
+            fn stands_for(ty: &ValueType) -> bool {
+                ty.name == $julia
+            }
+
+            fn into_words(self) -> [u64; 1] {
+                [self as u64]
+            }
+
+            fn from_words([word]: [u64; 1]) -> Result<Self, ValueError> {
+                Ok(word as $rust)
+            }
+        }
+    )*};
+}
+
+integers! {
+    i8 "Int8";
+    i16 "Int16";
+    i32 "Int32";
+    i64 "Int64";
+    u8 "UInt8";
+    u16 "UInt16";
+    u32 "UInt32";
+    u64 "UInt64";
+}
+
+macro_rules! wide_integers {
+    ($($rust:ident $julia:literal;)*) => {$(
+        impl sealed::Sealed for $rust {}
+        impl Value for $rust {
+            type Words = [u64; 2];
+
+            fn stands_for(ty: &ValueType) -> bool {
+                ty.name == $julia
+            }
+
+            fn into_words(self) -> [u64; 2] {
+                [self as u64, (self >> 64) as u64]
+            }
+
+            fn from_words([low, high]: [u64; 2]) -> Result<Self, ValueError> {
+                Ok((u128::from(high) << 64 | u128::from(low)) as $rust)
+            }
+        }
+    )*};
+}
+
+wide_integers! {
+    i128 "Int128";
+    u128 "UInt128";
+}
+
+macro_rules! floats {
+    ($($rust:ident $bits:ident $julia:literal;)*) => {$(
+        impl sealed::Sealed for $rust {}
+        impl Value for $rust {
+            type Words = [u64; 1];
+
+            fn stands_for(ty: &ValueType) -> bool {
+                ty.name == $julia
+            }
+
+            fn into_words(self) -> [u64; 1] {
+                [self.to_bits().into()]
+            }
+
+            fn from_words([word]: [u64; 1]) -> Result<Self, ValueError> {
+                Ok($rust::from_bits(word as $bits))
+            }
+        }
+    )*};
+}
+
+floats! {
+    f32 u32 "Float32";
+    f64 u64 "Float64";
+}
+
+impl sealed::Sealed for bool {}
+impl Value for bool {
+    type Words = [u64; 1];
+
+    fn stands_for(ty: &ValueType) -> bool {
+        ty.name == "Bool"
+    }
+
+    fn into_words(self) -> [u64; 1] {
+        [self.into()]
+    }
+
+    fn from_words([word]: [u64; 1]) -> Result<Self, ValueError> {
+        // Only the low byte of a word is the value.
+        Ok(word as u8 != 0)
+    }
+}
+
+/// A `Char` holds the UTF-8 bytes of its character from the high end of 32 bits.
+impl sealed::Sealed for char {}
+impl Value for char {
+    type Words = [u64; 1];
+
+    fn stands_for(ty: &ValueType) -> bool {
+        ty.name == "Char"
+    }
+
+    fn into_words(self) -> [u64; 1] {
+        let mut bytes = [0; 4];
+        self.encode_utf8(&mut bytes);
+        [u32::from_be_bytes(bytes).into()]
+    }
+
+    fn from_words([word]: [u64; 1]) -> Result<Self, ValueError> {
+        let bits = word as u32;
+        let bytes = bits.to_be_bytes();
+        let length = 4 - (bits.trailing_zeros() as usize / 8).min(3);
+        let text = std::str::from_utf8(&bytes[..length]).ok();
+        let mut chars = text.unwrap_or("").chars();
+        match (chars.next(), chars.next()) {
+            (Some(only), None) => Ok(only),
+            _ => Err(ValueError::NotAChar { bits }),
+        }
+    }
+}
+
+macro_rules! pointers {
+    ($($pointer:ty),*) => {$(
+        impl<T> sealed::Sealed for $pointer {}
+        impl<T> Value for $pointer {
+            type Words = [u64; 1];
+
+            fn stands_for(ty: &ValueType) -> bool {
+                ty.name.starts_with("Ptr{")
+            }
+
+            fn into_words(self) -> [u64; 1] {
+                [self.expose_provenance() as u64]
+            }
+
+            fn from_words([word]: [u64; 1]) -> Result<Self, ValueError> {
+                Ok(std::ptr::with_exposed_provenance::<T>(word as usize).cast_mut())
+            }
+        }
+    )*};
+}
+
+pointers!(*mut T, *const T);
+
+impl sealed::Sealed for () {}
+impl Value for () {
+    type Words = [u64; 0];
+
+    fn stands_for(ty: &ValueType) -> bool {
+        ty.name == "Nothing"
+    }
+
+    fn into_words(self) -> [u64; 0] {
+        []
+    }
+
+    fn from_words(_: [u64; 0]) -> Result<Self, ValueError> {
+        Ok(())
+    }
+}
+
+/// The parameters of a function: a tuple with one [`Value`] for each.
+pub trait Params: sealed::Sealed {
+    /// How many there are.
+    const COUNT: usize;
+
+    /// The words that carry all of them.
+    type Words: Copy;
+
+    /// The Rust type of one and whether it stands for a Julia type.
+    fn stands_for(index: usize, ty: &ValueType) -> (&'static str, bool);
+
+    /// The words that carry these values.
+    fn into_words(self) -> Self::Words;
+}
+
+impl Params for () {
+    const COUNT: usize = 0;
+    type Words = [u64; 0];
+
+    fn stands_for(_: usize, _: &ValueType) -> (&'static str, bool) {
+        ("", false)
+    }
+
+    fn into_words(self) -> [u64; 0] {
+        []
+    }
+}
+
+/// The words of one value and those behind it. Both sides are made of `u64`s, so there is no padding.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Pair<A, B>(A, B);
+
+macro_rules! words_of {
+    () => { [u64; 0] };
+    ($first:ident $($rest:ident)*) => { Pair<$first::Words, words_of!($($rest)*)> };
+}
+
+macro_rules! join {
+    () => { [] };
+    ($first:ident $($rest:ident)*) => { Pair($first.into_words(), join!($($rest)*)) };
+}
+
+macro_rules! split {
+    () => { _ };
+    ($first:ident $($rest:ident)*) => { Pair($first, split!($($rest)*)) };
+}
+
+macro_rules! count {
+    () => { 0 };
+    ($first:ident $($rest:ident)*) => { 1 + count!($($rest)*) };
+}
+
+macro_rules! tuples {
+    ($($first:ident $first_value:ident $(, $ty:ident $value:ident)*;)*) => {$(
+        impl<$first: Value, $($ty: Value),*> sealed::Sealed for ($first, $($ty,)*) {}
+
+        impl<$first: Value, $($ty: Value),*> Value for ($first, $($ty,)*) {
+            type Words = words_of!($first $($ty)*);
+
+            fn stands_for(ty: &ValueType) -> bool {
+                let Some(elements) = &ty.elements else { return false };
+                elements.len() == <Self as Params>::COUNT
+                    && elements.iter().enumerate().all(|(i, ty)| <Self as Params>::stands_for(i, ty).1)
+            }
+
+            fn into_words(self) -> <Self as Value>::Words {
+                <Self as Params>::into_words(self)
+            }
+
+            fn from_words(words: <Self as Value>::Words) -> Result<Self, ValueError> {
+                let split!($first_value $($value)*) = words;
+                Ok(($first::from_words($first_value)?, $($ty::from_words($value)?,)*))
+            }
+        }
+
+        impl<$first: Value, $($ty: Value),*> Params for ($first, $($ty,)*) {
+            const COUNT: usize = count!($first $($ty)*);
+            type Words = words_of!($first $($ty)*);
+
+            fn stands_for(index: usize, ty: &ValueType) -> (&'static str, bool) {
+                let all: [(&'static str, fn(&ValueType) -> bool); count!($first $($ty)*)] = [
+                    (std::any::type_name::<$first>(), <$first as Value>::stands_for),
+                    $((std::any::type_name::<$ty>(), <$ty as Value>::stands_for),)*
+                ];
+                all.get(index).map_or(("", false), |(name, check)| (name, check(ty)))
+            }
+
+            fn into_words(self) -> <Self as Params>::Words {
+                let ($first_value, $($value,)*) = self;
+                join!($first_value $($value)*)
+            }
+        }
+    )*};
+}
+
+tuples! {
+    A a;
+    A a, B b;
+    A a, B b, C c;
+    A a, B b, C c, D d;
+    A a, B b, C c, D d, E e;
+    A a, B b, C c, D d, E e, F f;
+    A a, B b, C c, D d, E e, F f, G g;
+    A a, B b, C c, D d, E e, F f, G g, H h;
+    A a, B b, C c, D d, E e, F f, G g, H h, I i;
+    A a, B b, C c, D d, E e, F f, G g, H h, I i, J j;
+    A a, B b, C c, D d, E e, F f, G g, H h, I i, J j, K k;
+    A a, B b, C c, D d, E e, F f, G g, H h, I i, J j, K k, L l;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_have_no_padding() {
+        type Mixed = (i8, i128, (), (f32, bool));
+        assert_eq!(size_of::<<Mixed as Value>::Words>(), 8 * 5);
+        assert_eq!(size_of::<<Mixed as Params>::Words>(), 8 * 5);
+    }
+
+    #[test]
+    fn values_survive_their_words() {
+        fn check<V: Value + PartialEq + Copy + std::fmt::Debug>(value: V) {
+            assert_eq!(V::from_words(value.into_words()), Ok(value));
+        }
+        check(-5i8);
+        check(i128::MIN);
+        check(u128::MAX - 1);
+        check(-0.5f32);
+        check((true, 'θ', (3u16, '\0'), ()));
+        check(std::ptr::without_provenance_mut::<u8>(40));
+    }
+
+    #[test]
+    fn malformed_chars_are_errors() {
+        for bits in [0xff00_0000u32, 0x8000_0000, 0x6161_0000, 0xe000_0000] {
+            assert_eq!(char::from_words([bits.into()]), Err(ValueError::NotAChar { bits }));
+        }
+    }
+
+    #[test]
+    fn a_high_word_that_compiled_code_left_unset_does_not_matter() {
+        assert_eq!(i32::from_words([0xdead_beef_ffff_ffff]), Ok(-1));
+        assert_eq!(bool::from_words([0xdead_beef_0000_0100]), Ok(false));
+        assert_eq!(char::from_words([0xdead_beef_6100_0000]), Ok('a'));
+    }
+}

@@ -1,0 +1,44 @@
+//! Numbers and names that code generation and the run time each have for themselves.
+
+mod support;
+
+use std::mem::offset_of;
+
+use brolga_codegen::routines::ROUTINES;
+use brolga_codegen::{compile, thread};
+use brolga_runtime::{HandlerRecord, STACK_RESERVE, ThreadLayout};
+
+#[test]
+fn offsets_in_machine_code_are_those_of_the_structures() {
+    for (code, structure) in [
+        (thread::THREAD_HANDLER, ThreadLayout::HANDLER),
+        (thread::THREAD_STACK_LIMIT, ThreadLayout::STACK_LIMIT),
+        (thread::THREAD_POLL, ThreadLayout::POLL),
+        (thread::HANDLER_PREVIOUS, offset_of!(HandlerRecord, previous)),
+        (thread::HANDLER_PC, offset_of!(HandlerRecord, pc)),
+        (thread::HANDLER_SP, offset_of!(HandlerRecord, sp)),
+        (thread::HANDLER_FP, offset_of!(HandlerRecord, fp)),
+        (thread::HANDLER_BYTES as i32, size_of::<HandlerRecord>()),
+    ] {
+        assert_eq!(code as usize, structure);
+    }
+}
+
+#[test]
+fn the_reserve_below_the_stack_limit_holds_an_unchecked_frame_and_as_much_for_routines() {
+    assert_eq!(STACK_RESERVE, 2 * compile::MAX_FRAME_BYTES as usize);
+}
+
+#[test]
+fn every_routine_that_code_may_call_exists() {
+    let jit = support::engine();
+    for routine in ROUTINES {
+        assert!(jit.runtime().routine(routine.name).is_some(), "{}", routine.name);
+    }
+    // Names that a compile makes up for Cranelift's own calls.
+    for name in ["ceil", "floor", "trunc", "nearest", "fma"] {
+        for float in ["f32", "f64"] {
+            assert!(brolga_codegen::routines::routine(&format!("brolga_{name}_{float}")).is_some());
+        }
+    }
+}
