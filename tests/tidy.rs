@@ -282,9 +282,9 @@ fn source_files_are_tidy() {
             }
         }
         for (index, (line, code)) in text.lines().zip(file.code.lines()).enumerate() {
-            let comment = &line[code.trim_end().len().min(line.len())..];
+            let comment: String = line.chars().skip(code.trim_end().chars().count()).collect();
             let marks = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X"), concat!("HA", "CK")];
-            if comment.contains("//") && marks.iter().any(|mark| has_word(comment, mark)) {
+            if comment.contains("//") && marks.iter().any(|mark| has_word(&comment, mark)) {
                 broken.push(format!(
                     "{path}:{}: a note to self; finish it, or state what is not done",
                     index + 1
