@@ -6,7 +6,7 @@
 //!                       point ≤ -4     -3 … 0       1 … most              above
 //!                       1.0e-5         0.0001       123.4   100000.0      1.0e6
 //! most                  6 for Float64 and Float32, 3 for Float16
-//! exponent letter       e; f for Float32
+//! exponent letter       e; f for Float32 where the text says the type or an array around it does
 //! type mark             none for Float64; f0 behind a Float32 without exponent; Float16(…) around a Float16
 //! ```
 //!
@@ -23,8 +23,10 @@ use crate::scalar::{f16_to_f64, f64_to_f16};
 pub(super) enum Marks {
     /// `1.5f0`
     Typed,
-    /// `1.5`
+    /// `1.5`, but `1.0f-5`
     Plain,
+    /// `1.5` and `1.0e-5`
+    Printed,
 }
 
 /// `0.digits × 10^point`
@@ -72,9 +74,10 @@ pub(super) fn write_f64(f: &mut fmt::Formatter<'_>, value: f64) -> fmt::Result {
 
 pub(super) fn write_f32(f: &mut fmt::Formatter<'_>, value: f32, marks: Marks) -> fmt::Result {
     write_sign(f, value.into())?;
+    let letter = if marks == Marks::Printed { 'e' } else { 'f' };
     let (form, mark) = match special(value.into()) {
         Some(name) => (f.write_str(name).map(|()| Form::Fixed)?, "32"),
-        None => (write_decimal(f, &decimal(&format!("{:e}", value.abs())), 6, 'f')?, "f0"),
+        None => (write_decimal(f, &decimal(&format!("{:e}", value.abs())), 6, letter)?, "f0"),
     };
     if marks == Marks::Typed && form == Form::Fixed { f.write_str(mark) } else { Ok(()) }
 }

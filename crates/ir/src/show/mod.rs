@@ -13,7 +13,7 @@
 //! | `String` | `"a\"q\"\n\$"` | the same |
 //! | `Symbol` | `:x`, `:+`, `:(==)`, `Symbol("Not Found")` | the same |
 //!
-//! [`Shown`] prints the first column, [`Element`] the second. `float.rs` has the rules for digits, `text.rs`
+//! [`Shown`] prints the first column, [`Element`] the second; [`printed`] is what `print` writes instead of `show`. `float.rs` has the rules for digits, `text.rs`
 //! those for characters, strings and symbols. Which of these a value is, its type says; composite values are
 //! put together by whoever knows their fields.
 
@@ -85,6 +85,27 @@ impl fmt::Display for Element<'_> {
     }
 }
 
+/// The bytes that Julia's `print` writes: characters and strings as they are, numbers in decimal and without marks.
+pub fn printed(value: Shown<'_>) -> Vec<u8> {
+    struct Plain<'a>(Shown<'a>);
+    impl fmt::Display for Plain<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            match self.0 {
+                Shown::Unsigned { value, .. } => write!(f, "{value}"),
+                Shown::F16(bits) => float::write_f16(f, bits, float::Marks::Printed),
+                Shown::F32(value) => float::write_f32(f, value, float::Marks::Printed),
+                Shown::Symbol(name) => f.write_str(name),
+                other => other.fmt(f),
+            }
+        }
+    }
+    match value {
+        Shown::Char(bits) => text::char_bytes(bits),
+        Shown::Str(bytes) => bytes.to_vec(),
+        other => Plain(other).to_string().into_bytes(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +114,27 @@ mod tests {
         for (value, text) in table {
             assert_eq!(value.to_string(), *text, "{value:?}");
         }
+    }
+
+    #[test]
+    fn print_has_no_quotes_and_no_marks() {
+        for (value, text) in [
+            (Shown::Signed(-5), "-5"),
+            (Shown::Unsigned { bits: 8, value: 255 }, "255"),
+            (Shown::Bool(true), "true"),
+            (Shown::F16(0x3c00), "1.0"),
+            (Shown::F32(1.5), "1.5"),
+            (Shown::F32(1.0e-5), "1.0e-5"),
+            (Shown::F32(f32::INFINITY), "Inf"),
+            (Shown::F64(1.0e-6), "1.0e-6"),
+            (Shown::Char(char_to_bits('θ')), "θ"),
+            (Shown::Char(char_to_bits('\0')), "\0"),
+            (Shown::Str(b"a\"b"), "a\"b"),
+            (Shown::Symbol("Not Found"), "Not Found"),
+        ] {
+            assert_eq!(printed(value), text.as_bytes(), "{value:?}");
+        }
+        assert_eq!(printed(Shown::Char(0xff00_0000)), [0xff]);
     }
 
     #[test]

@@ -32,6 +32,13 @@ pub fn bits_to_char(bits: u32) -> Option<char> {
     code_point(bits).and_then(char::from_u32)
 }
 
+/// The bytes that a character is written as; malformed bits are the bytes they hold.
+pub(super) fn char_bytes(bits: u32) -> Vec<u8> {
+    let bytes = bits.to_be_bytes();
+    let used = bytes.iter().rposition(|&byte| byte != 0).map_or(1, |last| last + 1);
+    bytes[..used].to_vec()
+}
+
 /// How many bytes a character has that begins with this one; `None` for continuation bytes and those never
 /// used.
 fn announced_length(lead: u8) -> Option<usize> {
