@@ -19,5 +19,7 @@
 //! NaN that arithmetic made, the value of an address), the generator keeps the program from looking at it.
 
 pub mod generate;
+pub mod mutate;
 pub mod rng;
+pub mod shapes;
 pub mod values;
