@@ -28,6 +28,7 @@ mod passes;
 pub mod pipeline;
 mod replace;
 mod report;
+mod rules;
 mod scope;
 
 pub use error::{CrashNote, OptError};

@@ -11,14 +11,15 @@
 use crate::error::OptError;
 use crate::options::OptLevel;
 use crate::pass::Pass;
-use crate::passes::{dce, simplify_cfg};
+use crate::passes::{dce, inst_simplify, simplify_cfg};
 use crate::scope::Step;
 use brolga_ir::Level;
 
 /// Every pass, in the order in which lists and reports name them.
-pub static PASSES: &[&Pass] = &[&SIMPLIFY_CFG, &DCE];
+pub static PASSES: &[&Pass] = &[&SIMPLIFY_CFG, &INST_SIMPLIFY, &DCE];
 
 static SIMPLIFY_CFG: Pass = simplify_cfg::PASS;
+static INST_SIMPLIFY: Pass = inst_simplify::PASS;
 static DCE: Pass = dce::PASS;
 
 /// The steps of one level of optimisation.
@@ -44,9 +45,11 @@ pub static PIPELINES: &[Pipeline] = &[
     Pipeline { level: OptLevel::O3, high: FULL_HIGH, low: FULL_LOW },
 ];
 
-const FULL_HIGH: &[Step] = &[step("simplify-cfg", &SIMPLIFY_CFG), step("late dce", &DCE)];
+const FULL_HIGH: &[Step] =
+    &[step("inst-simplify", &INST_SIMPLIFY), step("simplify-cfg", &SIMPLIFY_CFG), step("late dce", &DCE)];
 
-const FULL_LOW: &[Step] = &[step("simplify-cfg", &SIMPLIFY_CFG), step("late dce", &DCE)];
+const FULL_LOW: &[Step] =
+    &[step("inst-simplify", &INST_SIMPLIFY), step("simplify-cfg", &SIMPLIFY_CFG), step("late dce", &DCE)];
 
 /// One thing that must be true of every stage in which both steps stand.
 #[derive(Clone, Copy, Debug)]

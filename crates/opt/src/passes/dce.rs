@@ -1,8 +1,10 @@
 //! Removes instructions whose results nobody needs.
 //!
-//!     %2 = add_int(%1, 1)     no use              ==>
-//!     %3 = φ (#1 => 0, #2 => %4)
-//!     %4 = add_int(%3, 1)     used by %3 only     ==>
+//! ```text
+//! %2 = add_int(%1, 1)     no use              ==>
+//! %3 = φ (#1 => 0, #2 => %4)
+//! %4 = add_int(%3, 1)     used by %3 only     ==>
+//! ```
 //!
 //! Everything is dead until proved needed. What has an effect is needed, and so are the operands of what is needed;
 //! `effects(inst).is_removable()` decides. Circles of φ that only feed themselves are therefore removed as well.

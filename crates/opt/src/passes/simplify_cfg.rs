@@ -1,13 +1,15 @@
 //! Makes the control-flow graph smaller.
 //!
-//!     branch true, a, b       ==>  goto a                      fold a known branch
-//!     branch c, a, a          ==>  goto a                      both ways are one
-//!     branch not_int(c), a, b ==>  branch c, b, a              no negation before a branch
-//!     (no path leads here)    ==>                              drop what is unreachable
-//!     p: branch c, e, q            p: branch c, t, q
-//!     e: goto t               ==>                              forward through an empty block
-//!     b: …; goto s            ==>  b: …; (all of s)            merge a straight line
-//!     φ (b => x)              ==>  x                           if b is the only way in
+//! ```text
+//! branch true, a, b       ==>  goto a                      fold a known branch
+//! branch c, a, a          ==>  goto a                      both ways are one
+//! branch not_int(c), a, b ==>  branch c, b, a              no negation before a branch
+//! (no path leads here)    ==>                              drop what is unreachable
+//! p: branch c, e, q            p: branch c, t, q
+//! e: goto t               ==>                              forward through an empty block
+//! b: …; goto s            ==>  b: …; (all of s)            merge a straight line
+//! φ (b => x)              ==>  x                           if b is the only way in
+//! ```
 //!
 //! Phases, repeated for as long as they find something, at most `MAX_ROUNDS` times: branches, unreachable blocks, empty
 //! blocks, lines. Each is linear in blocks, edges and φ: edges that disappear are taken from φ in one sweep at the end
