@@ -18,6 +18,7 @@
 //! terminates after a bounded number of steps and has one meaning: wherever the IR leaves a value open (the bits of a
 //! NaN that arithmetic made, the value of an address), the generator keeps the program from looking at it.
 
+pub mod check;
 pub mod generate;
 pub mod mutate;
 pub mod rng;
