@@ -14,6 +14,7 @@ pub mod effects;
 pub mod entity;
 pub mod func;
 pub mod ident;
+pub mod interp;
 pub mod intrinsic;
 pub mod module;
 mod names;

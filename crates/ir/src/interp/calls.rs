@@ -1,0 +1,302 @@
+//! Calls: methods chosen at compile time and at run time, builtins that call, the functions of Base without a body.
+//!
+//! What a callee is decides what a call does, in this order:
+//!
+//! | callee | call |
+//! |---|---|
+//! | has a method in the module for these arguments | a frame |
+//! | the name of a builtin or intrinsic | that operation |
+//! | the name of a function of [`BaseFn`] | its action |
+//! | the name of an operator on numbers | `generic.rs` |
+//! | a type | its constructor: conversion of a number, or the fields in order |
+//! | anything else | `MethodError` |
+//!
+//! An `invoke` names its method by the argument types in the IR. If the module has none for them, the arguments' own types
+//! are tried, and then the rest of the list.
+
+use super::Interp;
+use super::error::{Eval, Fault, Stop};
+use super::exec::{Flow, Then};
+use super::heap::Object;
+use super::value::Val;
+use crate::base_fn::{BaseAction, BaseFn};
+use crate::builtin::Builtin;
+use crate::entity::Callee;
+use crate::func::{CalleeData, Func};
+use crate::intrinsic::{Intrinsic, Shape};
+use crate::types::{Type, TypeKind};
+
+impl<'m> Interp<'m> {
+    /// `invoke`: `args` start with the function object.
+    pub(super) fn invoke(&mut self, func: &'m Func, callee: Callee, mut args: Vec<Val>) -> Eval<Flow> {
+        let CalleeData::Method { function, args: types, .. } = func.callee(callee) else {
+            return Err(Fault::Unsupported("an invoke of a symbol in high IR".to_owned()).into());
+        };
+        if args.is_empty() {
+            return Err(Fault::OperandCount { op: "invoke".to_owned(), given: 0 }.into());
+        }
+        let key = (self.frame()?.id, callee);
+        if let Some(&id) = self.invokes.get(&key) {
+            return self.push_call(id, args, Then::Assign);
+        }
+        if let Some(id) = self.module.find_method(*function, types) {
+            self.invokes.insert(key, id);
+            return self.push_call(id, args, Then::Assign);
+        }
+        let object = args.remove(0);
+        self.apply(object, args, Then::Assign)
+    }
+
+    /// Calls a value.
+    pub(super) fn apply(&mut self, callee: Val, args: Vec<Val>, then: Then) -> Eval<Flow> {
+        let types = self.types();
+        let key = callee.ty(types);
+        let given: Vec<Type> = args.iter().map(|v| v.ty(types)).collect();
+        if let Some(id) = self.module.find_method(key, &given) {
+            let mut all = Vec::with_capacity(args.len() + 1);
+            all.push(callee);
+            all.extend(args);
+            return self.push_call(id, all, then);
+        }
+        match *types.kind(key) {
+            TypeKind::Function(name) => {
+                let text = self.module.cx.names.text(name);
+                let bare =
+                    text.rsplit_once('.').map_or(text, |(_, bare)| if bare.is_empty() { text } else { bare });
+                if let Some(builtin) = Builtin::from_name(bare) {
+                    return self.builtin(builtin, args, then);
+                }
+                if let Some(intrinsic) = Intrinsic::from_name(bare) {
+                    return self.intrinsic_function(intrinsic, args, then);
+                }
+                if let Some(function) = BaseFn::from_name(text) {
+                    return self.base_fn(function, args, then);
+                }
+                match self.generic(bare, &args)? {
+                    Some(val) => self.returned(val, then),
+                    None => Err(self.method_error(&callee, args)),
+                }
+            }
+            TypeKind::TypeOf(of) => match self.construct(of, &args)? {
+                Some(val) => self.returned(val, then),
+                None => Err(self.method_error(&callee, args)),
+            },
+            _ => Err(self.method_error(&callee, args)),
+        }
+    }
+
+    /// An intrinsic called as a function: a conversion gets its target as first argument.
+    fn intrinsic_function(&mut self, op: Intrinsic, mut args: Vec<Val>, then: Then) -> Eval<Flow> {
+        if op.shape() == Shape::AtomicModify && !matches!(then, Then::Assign) {
+            return Err(Fault::Unsupported(format!("`{op}` as the function of another")).into());
+        }
+        let mut target = None;
+        if op.takes_type() && !args.is_empty() {
+            let ty = args.remove(0);
+            target = Some(self.type_operand(op.name(), &ty)?);
+        }
+        match self.intrinsic(op, target, args)? {
+            Flow::Value(val) => self.returned(val, then),
+            other => Ok(other),
+        }
+    }
+
+    /// The default constructors: a number converted, or a struct from all its fields.
+    pub(super) fn construct(&mut self, ty: Type, args: &[Val]) -> Eval<Option<Val>> {
+        let types = self.types();
+        if let ([arg], Some(_)) = (args, types.primitive(ty)) {
+            return self.convert_number(ty, arg);
+        }
+        let Some(fields) = types.fields(ty) else { return Ok(None) };
+        if !types.is_concrete(ty) || fields.len() != args.len() {
+            return Ok(None);
+        }
+        let mut vals = Vec::with_capacity(args.len());
+        for (field, arg) in fields.iter().zip(args) {
+            if self.is_a(arg, field.ty) {
+                vals.push(arg.clone());
+                continue;
+            }
+            // The default constructor converts, and only numbers convert here.
+            match self.convert_number(field.ty, arg)? {
+                Some(val) => vals.push(val),
+                None => return Ok(None),
+            }
+        }
+        self.new_struct(ty, vals).map(Some)
+    }
+
+    /// The builtins that call a function.
+    pub(super) fn calling_builtin(&mut self, builtin: Builtin, mut args: Vec<Val>, then: Then) -> Eval<Flow> {
+        match builtin {
+            Builtin::Invokelatest => {
+                let callee = args.remove(0);
+                self.apply(callee, args, then)
+            }
+            Builtin::InvokeInWorld => {
+                let callee = args.remove(1);
+                self.apply(callee, args.split_off(1), then)
+            }
+            Builtin::Invoke => {
+                let rest = args.split_off(2);
+                let (callee, signature) = (args[0].clone(), args[1].clone());
+                let signature = self.type_operand("invoke", &signature)?;
+                let found = match self.types().tuple_elements(signature) {
+                    Some(types) => self.module.find_method(callee.ty(self.types()), types),
+                    None => None,
+                };
+                match found {
+                    Some(id) => {
+                        let mut all = vec![callee];
+                        all.extend(rest);
+                        self.push_call(id, all, then)
+                    }
+                    None => Err(self.method_error(&callee, rest)),
+                }
+            }
+            Builtin::Applicable => {
+                let callee = args.remove(0);
+                let types = self.types();
+                let given: Vec<Type> = args.iter().map(|v| v.ty(types)).collect();
+                let found = self.module.find_method(callee.ty(types), &given).is_some();
+                self.returned(Val::bool(found), then)
+            }
+            _ => {
+                // `_apply_iterate(iterate, f, containers...)`
+                let containers = args.split_off(2);
+                let callee = args.remove(1);
+                let mut all = Vec::new();
+                for container in containers {
+                    self.collect(&container, &mut all)?;
+                }
+                self.apply(callee, all, then)
+            }
+        }
+    }
+
+    /// The elements that iterating over a container gives.
+    fn collect(&mut self, container: &Val, into: &mut Vec<Val>) -> Eval<()> {
+        if let Some(elements) = self.tuple_elements(container) {
+            into.extend(elements);
+            return Ok(());
+        }
+        if let &Val::Object { id, .. } = container {
+            let range = match self.heap.get(id) {
+                Some(Object::Array(array)) => Some((array.memory, array.offset, array.length())),
+                Some(Object::Memory(memory)) => Some((id, 0, memory.length)),
+                _ => None,
+            };
+            if let Some((memory, offset, length)) = range {
+                self.reserve(length)?;
+                for n in 0..length as i64 {
+                    match self.element(memory, offset.wrapping_add(n))? {
+                        Some(val) => into.push(val),
+                        None => return Err(self.exception("UndefRefError", Vec::new())),
+                    }
+                }
+                return Ok(());
+            }
+        }
+        let ty = self.type_text(container.ty(self.types()));
+        Err(Fault::Unsupported(format!("iterating over a `{ty}`: only tuples and arrays are known")).into())
+    }
+
+    // ----- functions of Base without a body -----
+
+    fn base_fn(&mut self, function: BaseFn, args: Vec<Val>, then: Then) -> Eval<Flow> {
+        if !function.arity().allows(args.len()) {
+            let callee = Val::Singleton(self.types().function(self.name(function.name())));
+            return Err(self.method_error(&callee, args));
+        }
+        match function.action() {
+            BaseAction::Rethrow => match args.first().or(self.exceptions.last()) {
+                Some(exception) => Err(Stop::Throw(exception.clone())),
+                None => Err(self.message("ErrorException", "rethrow() not allowed outside a catch block")),
+            },
+            BaseAction::Print { newline } => {
+                for arg in &args {
+                    let bytes = self.print_bytes(arg)?;
+                    self.output.write(&bytes);
+                }
+                if newline {
+                    self.output.write(b"\n");
+                }
+                self.returned(Val::NOTHING, then)
+            }
+            BaseAction::Throw(_) => Err(self.base_exception(function, &args)?),
+        }
+    }
+
+    /// The exception that a throwing function of the table makes of its arguments.
+    fn base_exception(&mut self, function: BaseFn, args: &[Val]) -> Eval<Stop> {
+        let name = match function.action() {
+            BaseAction::Throw(name) => name,
+            _ => "ErrorException",
+        };
+        Ok(match (function, args) {
+            (BaseFn::ThrowBoundserror, [array, index @ ..]) => match index {
+                [index] => self.bounds_error(array.clone(), index.clone()),
+                _ => match self.find_type(name) {
+                    Some(ty) => Stop::Throw(self.new_struct(ty, vec![array.clone()])?),
+                    None => self.exception(name, Vec::new()),
+                },
+            },
+            (BaseFn::ThrowInexacterror, [func, ty, val]) => {
+                let rest = self.new_tuple(vec![ty.clone(), val.clone()])?;
+                self.exception(name, vec![func.clone(), rest])
+            }
+            (BaseFn::ThrowOverflowerrBinaryop, [op, x, y]) => {
+                let (op, x, y) = (self.printed(op)?, self.printed(x)?, self.printed(y)?);
+                let ty = self.type_text(args[1].ty(self.types()));
+                self.message(name, &format!("{x} {op} {y} overflowed for type {ty}"))
+            }
+            (BaseFn::ThrowOverflowerrNegation, [x]) => {
+                let ty = self.type_text(x.ty(self.types()));
+                let x = self.printed(x)?;
+                self.message(name, &format!("checked arithmetic: cannot compute -x for x = {x}::{ty}"))
+            }
+            (BaseFn::ThrowComplexDomainerror, [f, x]) => {
+                let f = self.printed(f)?;
+                let text = format!(
+                    "{f} was called with a negative real argument but will only return a complex result if \
+                     called with a complex argument. Try {f}(Complex(x))."
+                );
+                self.domain_error(x, &text)?
+            }
+            (BaseFn::ThrowComplexDomainerrorNeg1, [f, x]) => {
+                let f = self.printed(f)?;
+                let text = format!(
+                    "{f} was called with a real argument < -1 but will only return a complex result if called \
+                     with a complex argument. Try {f}(Complex(x))."
+                );
+                self.domain_error(x, &text)?
+            }
+            (BaseFn::ThrowExpDomainerror, [x]) => {
+                let text = "Exponentiation yielding a complex result requires a complex argument.\nReplace x^y \
+                            with (x+0im)^y, Complex(x)^y, or similar.";
+                self.domain_error(x, text)?
+            }
+            (BaseFn::ThrowDomerrPowbysq, [x, p]) => {
+                let text = format!("Cannot raise an integer x to a negative power {}.", self.printed(p)?);
+                self.domain_error(x, &text)?
+            }
+            _ => {
+                let mut text = Vec::new();
+                for arg in args {
+                    text.extend(self.print_bytes(arg)?);
+                }
+                let text = self.new_string(text)?;
+                self.exception(name, vec![text])
+            }
+        })
+    }
+
+    fn domain_error(&mut self, val: &Val, text: &str) -> Eval<Stop> {
+        let text = self.new_string(text.as_bytes().to_vec())?;
+        Ok(self.exception("DomainError", vec![val.clone(), text]))
+    }
+
+    fn printed(&mut self, val: &Val) -> Eval<String> {
+        Ok(String::from_utf8_lossy(&self.print_bytes(val)?).into_owned())
+    }
+}

@@ -1,0 +1,207 @@
+//! The C functions that simulated memory knows.
+//!
+//! A small, honest set: memory, bytes, and the mathematics whose value every C library gives to the last bit or within
+//! the error that C allows. Everything else is refused by name. The signature of a call is checked against the function's,
+//! because a program may declare anything.
+
+use super::memory::{ForeignCall, MemoryError, RawMemory, SimMemory};
+use crate::types::{LowType, PtrClass};
+
+const I32: LowType = LowType::I32;
+const I64: LowType = LowType::I64;
+const F64: LowType = LowType::F64;
+const PTR: LowType = LowType::Ptr(PtrClass::Raw);
+
+/// What `malloc` aligns to.
+const MALLOC_ALIGN: u64 = 16;
+
+type Body = fn(&mut SimMemory, &[u128]) -> Result<u128, MemoryError>;
+
+struct Row {
+    name: &'static str,
+    params: &'static [LowType],
+    result: Option<LowType>,
+    body: Body,
+}
+
+const fn row(name: &'static str, params: &'static [LowType], result: Option<LowType>, body: Body) -> Row {
+    Row { name, params, result, body }
+}
+
+#[rustfmt::skip]
+const TABLE: &[Row] = &[
+    row("malloc",  &[I64],            Some(PTR), |m, a| malloc(m, a[0] as u64)),
+    row("calloc",  &[I64, I64],       Some(PTR), |m, a| match (a[0] as u64).checked_mul(a[1] as u64) {
+        Some(size) => malloc(m, size),
+        None => Ok(0),
+    }),
+    row("realloc", &[PTR, I64],       Some(PTR), |m, a| realloc(m, a[0] as u64, a[1] as u64)),
+    row("free",    &[PTR],            None,      |m, a| match a[0] as u64 {
+        0 => Ok(0),
+        address => m.free(address).map(|()| 0),
+    }),
+    row("memcpy",  &[PTR, PTR, I64],  Some(PTR), memory_copy),
+    row("memmove", &[PTR, PTR, I64],  Some(PTR), memory_copy),
+    row("memset",  &[PTR, I32, I64],  Some(PTR), |m, a| {
+        if a[2] != 0 {
+            m.range_mut(a[0] as u64, a[2] as u64)?.fill(a[1] as u8);
+        }
+        Ok(a[0])
+    }),
+    row("memcmp",  &[PTR, PTR, I64],  Some(I32), |m, a| {
+        let size = a[2] as u64;
+        if size == 0 {
+            return Ok(0);
+        }
+        let order = m.range(a[0] as u64, size)?.cmp(m.range(a[1] as u64, size)?);
+        Ok(u128::from((order as i32).cast_unsigned()))
+    }),
+    row("strlen",  &[PTR],            Some(I64), |m, a| {
+        let address = a[0] as u64;
+        let tail = m.tail(address)?;
+        match tail.iter().position(|&b| b == 0) {
+            Some(length) => Ok(length as u128),
+            None => Err(MemoryError::OutOfBounds { address, size: tail.len() as u64 + 1 }),
+        }
+    }),
+    row("toupper", &[I32],            Some(I32), |_, a| Ok(ascii(a[0], |b| b.to_ascii_uppercase()))),
+    row("tolower", &[I32],            Some(I32), |_, a| Ok(ascii(a[0], |b| b.to_ascii_lowercase()))),
+    row("abs",     &[I32],            Some(I32), |_, a| Ok(u128::from((a[0] as i32).wrapping_abs().cast_unsigned()))),
+    row("labs",    &[I64],            Some(I64), |_, a| Ok(u128::from((a[0] as i64).wrapping_abs().cast_unsigned()))),
+    row("llabs",   &[I64],            Some(I64), |_, a| Ok(u128::from((a[0] as i64).wrapping_abs().cast_unsigned()))),
+    row("sqrt",    &[F64],            Some(F64), |_, a| unary(a, f64::sqrt)),
+    row("cbrt",    &[F64],            Some(F64), |_, a| unary(a, f64::cbrt)),
+    row("fabs",    &[F64],            Some(F64), |_, a| unary(a, f64::abs)),
+    row("floor",   &[F64],            Some(F64), |_, a| unary(a, f64::floor)),
+    row("ceil",    &[F64],            Some(F64), |_, a| unary(a, f64::ceil)),
+    row("trunc",   &[F64],            Some(F64), |_, a| unary(a, f64::trunc)),
+    row("sin",     &[F64],            Some(F64), |_, a| unary(a, f64::sin)),
+    row("cos",     &[F64],            Some(F64), |_, a| unary(a, f64::cos)),
+    row("tan",     &[F64],            Some(F64), |_, a| unary(a, f64::tan)),
+    row("atan",    &[F64],            Some(F64), |_, a| unary(a, f64::atan)),
+    row("exp",     &[F64],            Some(F64), |_, a| unary(a, f64::exp)),
+    row("log",     &[F64],            Some(F64), |_, a| unary(a, f64::ln)),
+    row("log2",    &[F64],            Some(F64), |_, a| unary(a, f64::log2)),
+    row("log10",   &[F64],            Some(F64), |_, a| unary(a, f64::log10)),
+    row("atan2",   &[F64, F64],       Some(F64), |_, a| binary(a, f64::atan2)),
+    row("pow",     &[F64, F64],       Some(F64), |_, a| binary(a, f64::powf)),
+    row("hypot",   &[F64, F64],       Some(F64), |_, a| binary(a, f64::hypot)),
+    row("fmod",    &[F64, F64],       Some(F64), |_, a| binary(a, |x, y| x % y)),
+];
+
+/// Calls a function of the table.
+pub(super) fn call(memory: &mut SimMemory, call: &ForeignCall<'_>) -> Result<u128, MemoryError> {
+    let Some(row) = TABLE.iter().find(|row| row.name == call.name) else {
+        return Err(MemoryError::UnknownFunction { name: call.name.to_owned() });
+    };
+    let params_fit = call.args.len() == row.params.len()
+        && call.args.iter().zip(row.params).all(|(&(given, _), &wanted)| fits(given, wanted));
+    // The result may always be ignored.
+    let result_fits = match (call.result, row.result) {
+        (None, _) => true,
+        (Some(given), Some(wanted)) => fits(given, wanted),
+        (Some(_), None) => false,
+    };
+    if !params_fit || !result_fits || call.variadic_after.is_some() {
+        return Err(MemoryError::BadCall { name: call.name.to_owned() });
+    }
+    let args: Vec<u128> = call.args.iter().map(|&(_, bits)| bits).collect();
+    (row.body)(memory, &args)
+}
+
+/// Addresses are declared as `Ptr` or as 64-bit integers.
+fn fits(given: LowType, wanted: LowType) -> bool {
+    let word = |t: LowType| matches!(t, LowType::Ptr(_) | LowType::I64);
+    given == wanted || (word(given) && word(wanted))
+}
+
+/// Like C's, gives null when there is no memory.
+fn malloc(memory: &mut SimMemory, size: u64) -> Result<u128, MemoryError> {
+    match memory.allocate(size, MALLOC_ALIGN) {
+        Ok(address) => Ok(u128::from(address)),
+        Err(MemoryError::OutOfMemory { .. }) => Ok(0),
+        Err(error) => Err(error),
+    }
+}
+
+fn realloc(memory: &mut SimMemory, old: u64, size: u64) -> Result<u128, MemoryError> {
+    if old == 0 {
+        return malloc(memory, size);
+    }
+    let kept = memory.size_of_allocation(old)?.min(size);
+    let new = malloc(memory, size)?;
+    if new != 0 {
+        memory.copy(new as u64, old, kept)?;
+        memory.free(old)?;
+    }
+    Ok(new)
+}
+
+fn memory_copy(memory: &mut SimMemory, args: &[u128]) -> Result<u128, MemoryError> {
+    memory.copy(args[0] as u64, args[1] as u64, args[2] as u64)?;
+    Ok(args[0])
+}
+
+/// In the C locale only ASCII has cases; anything else, `EOF` included, stays.
+fn ascii(bits: u128, change: impl Fn(u8) -> u8) -> u128 {
+    match u8::try_from(bits) {
+        Ok(byte) => u128::from(change(byte)),
+        Err(_) => bits,
+    }
+}
+
+fn unary(args: &[u128], f: impl Fn(f64) -> f64) -> Result<u128, MemoryError> {
+    Ok(u128::from(f(f64::from_bits(args[0] as u64)).to_bits()))
+}
+
+fn binary(args: &[u128], f: impl Fn(f64, f64) -> f64) -> Result<u128, MemoryError> {
+    Ok(u128::from(f(f64::from_bits(args[0] as u64), f64::from_bits(args[1] as u64)).to_bits()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(
+        m: &mut SimMemory,
+        name: &str,
+        args: &[(LowType, u128)],
+        result: Option<LowType>,
+    ) -> Result<u128, MemoryError> {
+        call(m, &ForeignCall { name, args, variadic_after: None, result })
+    }
+
+    #[test]
+    fn memory_grows_and_keeps_its_bytes() {
+        let mut m = SimMemory::default();
+        let a = run(&mut m, "malloc", &[(I64, 4)], Some(PTR)).unwrap();
+        run(&mut m, "memset", &[(PTR, a), (I32, 0x161), (I64, 4)], Some(PTR)).unwrap();
+        let b = run(&mut m, "realloc", &[(PTR, a), (I64, 6)], Some(PTR)).unwrap();
+        assert_eq!(run(&mut m, "strlen", &[(PTR, b)], Some(I64)), Ok(4));
+        assert!(matches!(run(&mut m, "strlen", &[(PTR, a)], Some(I64)), Err(MemoryError::Freed { .. })));
+        assert_eq!(run(&mut m, "calloc", &[(I64, u128::from(u64::MAX)), (I64, 2)], Some(PTR)), Ok(0));
+        assert_eq!(run(&mut m, "free", &[(PTR, b)], None), Ok(0));
+        assert_eq!(m.live_bytes(), 0);
+    }
+
+    #[test]
+    fn unknown_names_and_wrong_signatures_are_refused() {
+        let mut m = SimMemory::default();
+        assert!(matches!(run(&mut m, "system", &[], None), Err(MemoryError::UnknownFunction { .. })));
+        for (args, result) in
+            [(&[(I32, 1)][..], Some(F64)), (&[(F64, 0), (F64, 0)], Some(F64)), (&[(F64, 0)], Some(I64))]
+        {
+            assert!(matches!(run(&mut m, "sin", args, result), Err(MemoryError::BadCall { .. })));
+        }
+    }
+
+    #[test]
+    fn bytes_compare_as_unsigned() {
+        let mut m = SimMemory::default();
+        let a = m.allocate(2, 1).unwrap();
+        m.store(a, 1, &[0x80, 0x7f]).unwrap();
+        let args = [(PTR, u128::from(a)), (PTR, u128::from(a) + 1), (I64, 1)];
+        assert_eq!(run(&mut m, "memcmp", &args, Some(I32)), Ok(1));
+        assert_eq!(run(&mut m, "toupper", &[(I32, 0xffff_ffff)], Some(I32)), Ok(0xffff_ffff));
+    }
+}

@@ -1,0 +1,374 @@
+//! Low IR: the same frames, values that are bits of low types, memory by address.
+//!
+//! Intrinsics are those of high IR on low types; comparisons give `i8`, a checked operation gives two results. Constant
+//! addresses point at records that are made in raw memory when they are first needed:
+//!
+//! ```text
+//! symbol, string    length as 8 bytes, then the bytes, then a zero byte
+//! data              the bytes
+//! C function        one byte that stands for it
+//! ```
+//!
+//! The throwing entries of the run time raise the exceptions that high IR raises, so that both levels can be compared.
+
+use super::Interp;
+use super::error::{Eval, Fault, Stop};
+use super::exec::{Flow, Then};
+use super::value::{Val, mask};
+use crate::builtin::Builtin;
+use crate::constant::Address;
+use crate::entity::{FuncId, Inst};
+use crate::func::{CalleeData, Func};
+use crate::intrinsic::{Intrinsic, Shape};
+use crate::names::Name;
+use crate::op::{Level, Op, RmwOp};
+use crate::runtime_fn::RuntimeFn;
+use crate::types::{LowType, Type};
+use cranelift_entity::EntityRef;
+use rustc_hash::FxHashMap;
+
+/// The records of constant addresses.
+#[derive(Debug, Default)]
+pub(super) struct Addresses {
+    symbols: FxHashMap<Name, u64>,
+    strings: FxHashMap<Name, u64>,
+    data: FxHashMap<(FuncId, u32), u64>,
+    functions: FxHashMap<Name, u64>,
+    texts: FxHashMap<u64, Name>,
+}
+
+impl Addresses {
+    /// The C function whose address this is.
+    pub(super) fn function_at(&self, address: u64) -> Option<Name> {
+        // The text of a record is also kept for symbols and strings, so the function must agree.
+        let name = *self.texts.get(&address)?;
+        (self.functions.get(&name) == Some(&address)).then_some(name)
+    }
+}
+
+impl<'m> Interp<'m> {
+    pub(super) fn low_op(&mut self, func: &'m Func, inst: Inst, op: Op) -> Eval<Flow> {
+        match op {
+            Op::Intrinsic(intrinsic) => {
+                let args = self.all_operands(func, inst)?;
+                self.low_intrinsic(func, inst, intrinsic, &args)
+            }
+            Op::Builtin(Builtin::Ifelse) => {
+                let args = self.all_operands(func, inst)?;
+                self.builtin(Builtin::Ifelse, args, Then::Assign)
+            }
+            Op::ForeignCall(foreign) => {
+                let args = self.all_operands(func, inst)?;
+                self.foreign_call(func.foreign(foreign), args)
+            }
+            Op::Load(access) => {
+                let [address] = self.operands(func, inst)?;
+                let address = self.address(&address)?.wrapping_add_signed(i64::from(access.offset));
+                let low = self.result_type(func, inst)?;
+                self.load_low(address, 1 << access.align_log2.min(63), low).map(Flow::Value)
+            }
+            Op::Store(access) => {
+                let [address, val] = self.operands(func, inst)?;
+                let address = self.address(&address)?.wrapping_add_signed(i64::from(access.offset));
+                self.store_low(address, 1 << access.align_log2.min(63), &val)?;
+                Ok(Flow::Values(Vec::new()))
+            }
+            Op::AtomicLoad(_) => {
+                let [address] = self.operands(func, inst)?;
+                let (address, low) = (self.address(&address)?, self.result_type(func, inst)?);
+                self.load_low(address, u64::from(low.bytes()), low).map(Flow::Value)
+            }
+            Op::AtomicStore(_) => {
+                let [address, val] = self.operands(func, inst)?;
+                let low = self.low_type(&val)?;
+                let address = self.address(&address)?;
+                self.store_low(address, u64::from(low.bytes()), &val)?;
+                Ok(Flow::Values(Vec::new()))
+            }
+            Op::AtomicRmw(rmw, _) => {
+                let [address, val] = self.operands(func, inst)?;
+                let (address, low) = (self.address(&address)?, self.low_type(&val)?);
+                let old = self.load_low(address, u64::from(low.bytes()), low)?;
+                let (a, b) = (old.as_bits().unwrap_or(0), val.as_bits().unwrap_or(0));
+                let bits = mask(rmw_bits(rmw, low.bits(), a, b), low.bits());
+                self.store_low(address, u64::from(low.bytes()), &Val::Bits { ty: Type::low(low), bits })?;
+                Ok(Flow::Value(old))
+            }
+            Op::AtomicCas(_) => {
+                let [address, expected, val] = self.operands(func, inst)?;
+                let (address, low) = (self.address(&address)?, self.low_type(&val)?);
+                let old = self.load_low(address, u64::from(low.bytes()), low)?;
+                if old.as_bits() == expected.as_bits() {
+                    self.store_low(address, u64::from(low.bytes()), &val)?;
+                }
+                Ok(Flow::Value(old))
+            }
+            Op::SlotAddr(slot) => match self.frame()?.slots.get(slot.index()) {
+                Some(&address) => Ok(Flow::Value(Val::Bits { ty: Type::PTR, bits: u128::from(address) })),
+                None => Err(Fault::ForeignId(slot.to_string()).into()),
+            },
+            Op::MemCopy => {
+                let [to, from, size] = self.operands(func, inst)?;
+                let (to, from, size) = (self.address(&to)?, self.address(&from)?, self.address(&size)?);
+                self.memory.copy(to, from, size)?;
+                Ok(Flow::Values(Vec::new()))
+            }
+            Op::CallSymbol(callee) => {
+                let CalleeData::Symbol { symbol, .. } = func.callee(callee) else {
+                    return Err(Fault::Unsupported("a call of a method in low IR".to_owned()).into());
+                };
+                let key = (self.frame()?.id, callee);
+                let id = match self.invokes.get(&key) {
+                    Some(&id) => id,
+                    None => {
+                        let found =
+                            self.module.named(*symbol).find(|&id| self.module.func(id).level == Level::Low);
+                        let Some(id) = found else {
+                            let name = self.module.cx.names.text(*symbol).to_owned();
+                            return Err(Fault::UnknownFunction(name).into());
+                        };
+                        self.invokes.insert(key, id);
+                        id
+                    }
+                };
+                let args = self.all_operands(func, inst)?;
+                self.push_call(id, args, Then::Assign)
+            }
+            Op::CallRuntime(function) => {
+                let args = self.all_operands(func, inst)?;
+                self.runtime_fn(function, &args)
+            }
+            Op::Safepoint => Ok(Flow::Values(Vec::new())),
+            _ => Err(Fault::Unsupported(format!("{op:?} has no place in low IR")).into()),
+        }
+    }
+
+    fn low_intrinsic(&mut self, func: &Func, inst: Inst, op: Intrinsic, args: &[Val]) -> Eval<Flow> {
+        if op.shape() == Shape::AtomicFence {
+            return Ok(Flow::Values(Vec::new()));
+        }
+        let Some(result) = func.results(inst).next() else {
+            return Err(self.bad_count(func, inst, args.len()));
+        };
+        let (val, wrapped) = self.scalar_op(op, func.ty(result), args)?;
+        Ok(match wrapped {
+            None => Flow::Value(val),
+            Some(wrapped) => Flow::Values(vec![val, Val::Bits { ty: Type::I8, bits: u128::from(wrapped) }]),
+        })
+    }
+
+    fn result_type(&self, func: &Func, inst: Inst) -> Eval<LowType> {
+        let low = func.result(inst).and_then(|v| func.ty(v).as_low());
+        low.ok_or_else(|| self.bad_count(func, inst, 0))
+    }
+
+    fn low_type(&self, val: &Val) -> Eval<LowType> {
+        let low = val.ty(self.types()).as_low();
+        low.ok_or_else(|| self.bad_operand("a memory access", "a low value", val))
+    }
+
+    /// A 64-bit value as an address.
+    fn address(&self, val: &Val) -> Eval<u64> {
+        match *val {
+            Val::Bits { ty, bits } if matches!(ty.as_low(), Some(LowType::Ptr(_) | LowType::I64)) => {
+                Ok(bits as u64)
+            }
+            ref other => Err(self.bad_operand("a memory access", "an address", other)),
+        }
+    }
+
+    fn load_low(&mut self, address: u64, align: u64, low: LowType) -> Eval<Val> {
+        let mut word = [0; 16];
+        self.memory.load(address, align, &mut word[..low.bytes() as usize])?;
+        Ok(Val::Bits { ty: Type::low(low), bits: u128::from_le_bytes(word) })
+    }
+
+    fn store_low(&mut self, address: u64, align: u64, val: &Val) -> Eval<()> {
+        let low = self.low_type(val)?;
+        let bytes = val.as_bits().unwrap_or(0).to_le_bytes();
+        Ok(self.memory.store(address, align, &bytes[..low.bytes() as usize])?)
+    }
+
+    // ----- constant addresses -----
+
+    pub(super) fn address_of(&mut self, address: Address) -> Eval<Val> {
+        let bits = match address {
+            Address::Symbol(name) => match self.addresses.symbols.get(&name) {
+                Some(&address) => address,
+                None => {
+                    let address = self.text_record(name)?;
+                    self.addresses.symbols.insert(name, address);
+                    address
+                }
+            },
+            Address::String(name) => match self.addresses.strings.get(&name) {
+                Some(&address) => address,
+                None => {
+                    let address = self.text_record(name)?;
+                    self.addresses.strings.insert(name, address);
+                    address
+                }
+            },
+            Address::Foreign(name) => match self.addresses.functions.get(&name) {
+                Some(&address) => address,
+                None => {
+                    let address = self.memory.allocate(1, 16)?;
+                    self.addresses.functions.insert(name, address);
+                    self.addresses.texts.insert(address, name);
+                    address
+                }
+            },
+            Address::Data(number) => {
+                let frame = self.frame()?;
+                let (id, data) = (frame.id, frame.func.data().get(number as usize));
+                let Some(data) = data else { return Err(Fault::ForeignId(format!("data {number}")).into()) };
+                match self.addresses.data.get(&(id, number)) {
+                    Some(&address) => address,
+                    None => {
+                        let address = self.memory.allocate(data.len() as u64, 16)?;
+                        self.memory.store(address, 1, data)?;
+                        self.addresses.data.insert((id, number), address);
+                        address
+                    }
+                }
+            }
+        };
+        Ok(Val::Bits { ty: Type::PTR, bits: u128::from(bits) })
+    }
+
+    fn text_record(&mut self, name: Name) -> Eval<u64> {
+        let text = self.module.cx.names.text(name).as_bytes();
+        let mut record = (text.len() as u64).to_le_bytes().to_vec();
+        record.extend_from_slice(text);
+        record.push(0);
+        let address = self.memory.allocate(record.len() as u64, 16)?;
+        self.memory.store(address, 1, &record)?;
+        self.addresses.texts.insert(address, name);
+        Ok(address)
+    }
+
+    // ----- the run time -----
+
+    fn runtime_fn(&mut self, function: RuntimeFn, args: &[Val]) -> Eval<Flow> {
+        let fits = args.len() == function.params().len()
+            && args.iter().zip(function.params()).all(|(arg, &ty)| self.is_a(arg, ty));
+        if !fits {
+            return Err(Fault::OperandCount { op: function.to_string(), given: args.len() }.into());
+        }
+        let bits = |n: usize| args.get(n).and_then(Val::as_bits).unwrap_or(0);
+        let print = |interp: &mut Self, ty: Type, bits: u128| -> Eval<Flow> {
+            let val = Val::bits(interp.types(), ty, bits);
+            let text = interp.print_bytes(&val)?;
+            interp.output.write(&text);
+            Ok(Flow::Values(Vec::new()))
+        };
+        match function {
+            RuntimeFn::ThrowDivide => Err(self.exception("DivideError", Vec::new())),
+            RuntimeFn::ThrowUndefRef => Err(self.exception("UndefRefError", Vec::new())),
+            RuntimeFn::ThrowBounds => {
+                let index = Val::bits(self.types(), Type::INT64, bits(0));
+                Err(self.bounds_error(Val::NOTHING, index))
+            }
+            RuntimeFn::ThrowOverflow => {
+                let text = format!("{} overflowed", self.record_text(bits(0))?);
+                Err(self.message("OverflowError", &text))
+            }
+            RuntimeFn::ThrowInexact => {
+                let name = self.record(bits(0))?;
+                Err(self.exception("InexactError", vec![Val::Symbol(name), Val::NOTHING]))
+            }
+            RuntimeFn::ThrowDomain => {
+                let text = format!("{} was called outside its domain", self.record_text(bits(0))?);
+                let text = self.new_string(text.into_bytes())?;
+                let val = Val::bits(self.types(), Type::FLOAT64, bits(1));
+                Err(self.exception("DomainError", vec![val, text]))
+            }
+            RuntimeFn::ThrowError => Err(self.thrown_text("ErrorException", bits(0))),
+            RuntimeFn::ThrowArgument => Err(self.thrown_text("ArgumentError", bits(0))),
+            RuntimeFn::ThrowUndefVar => {
+                let name = self.record(bits(0))?;
+                Err(self.undefined_variable(name))
+            }
+            RuntimeFn::ThrowType => {
+                let context = self.record_text(bits(0))?.to_owned();
+                Err(self.type_error(&context, Type::ANY, Val::NOTHING))
+            }
+            RuntimeFn::PrintInt => print(self, Type::INT64, bits(0)),
+            RuntimeFn::PrintUInt => print(self, Type::UINT64, mask(bits(0), bits(1) as u32)),
+            RuntimeFn::PrintInt128 => {
+                let ty = if bits(2) == 1 { Type::INT128 } else { Type::UINT128 };
+                print(self, ty, bits(0) | bits(1) << 64)
+            }
+            RuntimeFn::PrintFloat => {
+                let ty = match bits(1) {
+                    16 => Type::FLOAT16,
+                    32 => Type::FLOAT32,
+                    _ => Type::FLOAT64,
+                };
+                print(self, ty, bits(0))
+            }
+            RuntimeFn::PrintBool => print(self, Type::BOOL, bits(0) & 1),
+            RuntimeFn::PrintChar => print(self, Type::CHAR, bits(0)),
+            RuntimeFn::PrintString | RuntimeFn::PrintSymbol => {
+                let text = self.record_text(bits(0))?;
+                self.output.write(text.as_bytes());
+                Ok(Flow::Values(Vec::new()))
+            }
+            RuntimeFn::PrintNothing => {
+                self.output.write(b"nothing");
+                Ok(Flow::Values(Vec::new()))
+            }
+            RuntimeFn::PrintPtr => {
+                self.output.write(format!("Ptr{{Nothing}} @0x{:016x}", bits(0)).as_bytes());
+                Ok(Flow::Values(Vec::new()))
+            }
+        }
+    }
+
+    fn record(&self, address: u128) -> Eval<Name> {
+        let found = self.addresses.texts.get(&(address as u64)).copied();
+        found.ok_or_else(|| {
+            Fault::Unsupported(format!("0x{address:x} is not the address of a symbol or string")).into()
+        })
+    }
+
+    fn record_text(&self, address: u128) -> Eval<&'m str> {
+        Ok(self.module.cx.names.text(self.record(address)?))
+    }
+
+    fn thrown_text(&mut self, exception: &str, address: u128) -> Stop {
+        match self.record_text(address) {
+            Ok(text) => self.message(exception, text),
+            Err(stop) => stop,
+        }
+    }
+}
+
+fn rmw_bits(op: RmwOp, width: u32, old: u128, val: u128) -> u128 {
+    let signed = |bits: u128| (bits << (128 - width)).cast_signed() >> (128 - width);
+    match op {
+        RmwOp::Xchg => val,
+        RmwOp::Add => old.wrapping_add(val),
+        RmwOp::Sub => old.wrapping_sub(val),
+        RmwOp::And => old & val,
+        RmwOp::Nand => !(old & val),
+        RmwOp::Or => old | val,
+        RmwOp::Xor => old ^ val,
+        RmwOp::Smax => {
+            if signed(old) >= signed(val) {
+                old
+            } else {
+                val
+            }
+        }
+        RmwOp::Smin => {
+            if signed(old) <= signed(val) {
+                old
+            } else {
+                val
+            }
+        }
+        RmwOp::Umax => old.max(val),
+        RmwOp::Umin => old.min(val),
+    }
+}
