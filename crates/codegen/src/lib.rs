@@ -3,6 +3,7 @@
 
 pub mod compile;
 pub mod entry;
+pub mod generate;
 pub mod isa;
 pub mod routines;
 pub mod sig;

@@ -167,24 +167,33 @@ impl ValueType {
     }
 }
 
-/// A function as the doorway sees it: its name and the Julia types of its parameters and result.
+/// A function as the doorway sees it: its name, the Julia types of its parameters and result, and its native signature.
+///
+/// The signature is that of the compiled function. It is the leaves of all parameters and of the result, except where a
+/// value travels in memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FunctionType {
-    /// The name under which it is linked and looked up.
+    /// The name under which it is looked up.
     pub name: String,
+    /// The name under which it is linked.
+    pub symbol: String,
     /// The types of the parameters, the function object itself not among them.
     pub params: Vec<ValueType>,
     /// The type of the result.
     pub result: ValueType,
+    /// The native signature.
+    pub signature: Signature,
 }
 
 impl FunctionType {
-    /// The native signature: the leaves of all parameters, and those of the result.
-    pub fn signature(&self) -> Signature {
-        Signature {
-            params: self.params.iter().flat_map(|p| p.leaves.iter().copied()).collect(),
-            results: self.result.leaves.clone(),
-        }
+    /// A function all of whose values travel as their leaves, linked under the name that it is looked up by.
+    pub fn of_leaves(name: impl Into<String>, params: Vec<ValueType>, result: ValueType) -> Self {
+        let signature = Signature {
+            params: params.iter().flat_map(|p| p.leaves.iter().copied()).collect(),
+            results: result.leaves.clone(),
+        };
+        let name = name.into();
+        FunctionType { symbol: name.clone(), name, params, result, signature }
     }
 }
 

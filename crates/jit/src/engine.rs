@@ -88,9 +88,19 @@ impl Jit {
         self.shared.linker.stats()
     }
 
+    /// The sizes above which functions are refused.
+    pub fn limits(&self) -> Limits {
+        self.shared.limits
+    }
+
     /// Loads a unit. `types` describes the functions that can be looked up in it; `visible` are the units whose functions
-    /// and data it may refer to.
-    pub fn load(
+    /// and data it may refer to. [`Jit::build`] is the safe way to the same.
+    ///
+    /// # Safety
+    ///
+    /// L1: the code keeps the conventions of `codegen` (calling convention, pinned register, handler records, the
+    /// signatures of routines). L2: each type's signature is the one that the code of its symbol was compiled with.
+    pub unsafe fn load(
         &self,
         unit: &LinkUnit,
         types: impl IntoIterator<Item = FunctionType>,

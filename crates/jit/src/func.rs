@@ -71,9 +71,9 @@ pub enum LookupError {
         /// The Rust type that was given.
         rust: &'static str,
     },
-    /// The recorded type has other leaves than the Rust type has words; whoever recorded it is at fault.
-    #[error("the recorded type of `{name}` does not describe its values")]
-    Inconsistent {
+    /// A parameter or the result travels in memory, for which no Rust type stands. The untyped call remains.
+    #[error("a value of `{name}` travels in memory; no Rust type stands for that")]
+    InMemory {
         /// The function.
         name: String,
     },
@@ -126,12 +126,12 @@ type EntryFn = unsafe extern "C" fn(*const Thread, usize, *const u64, *mut u64) 
 
 impl Callable {
     fn new<'a>(unit: &'a Unit, name: &str) -> Result<(Callable, &'a FunctionType, Signature), LookupError> {
-        let found = unit.ty(name).zip(unit.loaded().function(name));
+        let found = unit.ty(name).and_then(|ty| Some((ty, unit.loaded().function(&ty.symbol)?)));
         let Some((ty, code)) = found else {
             let available = unit.types().map(|ty| ty.name.clone()).collect();
             return Err(LookupError::NoFunction { name: name.into(), available });
         };
-        let signature = ty.signature();
+        let signature = ty.signature.clone();
         let entry = unit
             .jit()
             .entry(&signature)
@@ -144,13 +144,14 @@ impl Callable {
     /// # Safety
     ///
     /// F1: `args` has as many readable words as the parameters take, and `results` as many writable ones as the results
-    /// take, by the signature that the trampoline was made for; and that is the signature the code was compiled with.
+    /// take, by the signature that the trampoline was made for.
     unsafe fn call(&self, args: *const u64, results: *mut u64) -> Result<(), CallError> {
         with_attached(self.unit.jit().runtime(), |thread| {
             let depth = thread.enter();
             // SAFETY: the address is that of a trampoline (`Entry`), whose code `self.entry` holds, and that has this type
-            // by `codegen::entry`. The callee is code that `self.unit` holds. The thread is the running one, and stays
-            // while `with_attached` runs. The buffers are as F1 says. The trampoline comes back on either way out.
+            // by `codegen::entry`. The callee is code that `self.unit` holds, and has the trampoline's signature by L2
+            // (`Jit::load`). The thread is the running one, and stays while `with_attached` runs. The buffers are as F1
+            // says. The trampoline comes back on either way out.
             let status = unsafe {
                 let entry: EntryFn =
                     std::mem::transmute(std::ptr::with_exposed_provenance::<()>(self.entry.address));
@@ -247,7 +248,7 @@ impl Unit {
         }
         let sizes = (8 * signature.param_words(), 8 * signature.result_words());
         if sizes != (size_of::<A::Words>(), size_of::<R::Words>()) {
-            return Err(LookupError::Inconsistent { name: name.into() });
+            return Err(LookupError::InMemory { name: name.into() });
         }
         Ok(TypedFunc { callable, signature: PhantomData })
     }

@@ -1,10 +1,10 @@
 //! Compiling and linking in process: from compiled functions to calls that Rust can make.
 //!
 //! ```text
-//!   CompiledFunction ──┐                          names resolved by us
-//!   DataObject ────────┴─► LinkUnit ──► Linker ──► LoadedUnit ──► Unit ──► TypedFunc::call
-//!                                          │                       │
-//!                                     CodeMemory             entry trampolines
+//!   low Func ──► CompiledFunction ──┐                    names resolved by us
+//!                DataObject ────────┴─► LinkUnit ──► Linker ──► LoadedUnit ──► Unit ──► TypedFunc::call
+//!                                                       │                       │
+//!                                                  CodeMemory             entry trampolines
 //! ```
 //!
 //! Reading order:
@@ -16,6 +16,7 @@
 //! | `cranelift.rs`   | the trait by `cranelift-jit`, one module for each link unit                      |
 //! | `entry.rs`       | trampolines, one for each native signature                                       |
 //! | `engine.rs`      | [`Jit`] and [`Unit`]: what the layer above holds                                 |
+//! | `program.rs`     | [`Jit::build`]: from low IR to a unit                                            |
 //! | `value.rs`       | Rust types at the doorway and the words that carry them                          |
 //! | `func.rs`        | the doorway: typed and untyped calls                                             |
 //!
@@ -28,6 +29,7 @@ mod engine;
 mod entry;
 mod func;
 mod linker;
+mod program;
 mod value;
 
 pub use code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats};
@@ -36,4 +38,5 @@ pub use engine::{Jit, JitError, JitOptions, Unit};
 pub use entry::EntryError;
 pub use func::{CallError, LookupError, TypedFunc, UntypedFunc};
 pub use linker::{DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
+pub use program::{BuildError, Source};
 pub use value::{Params, Value, ValueError};

@@ -14,6 +14,7 @@
 //! passes them on the stack without knowing their number at run time.
 
 use brolga_codegen::sig::ValueType;
+use brolga_ir::show::{bits_to_char, char_to_bits};
 
 /// A result that has no counterpart in Rust.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
@@ -147,7 +148,6 @@ impl Value for bool {
     }
 }
 
-/// A `Char` holds the UTF-8 bytes of its character from the high end of 32 bits.
 impl sealed::Sealed for char {}
 impl Value for char {
     type Words = [u64; 1];
@@ -157,21 +157,12 @@ impl Value for char {
     }
 
     fn into_words(self) -> [u64; 1] {
-        let mut bytes = [0; 4];
-        self.encode_utf8(&mut bytes);
-        [u32::from_be_bytes(bytes).into()]
+        [char_to_bits(self).into()]
     }
 
     fn from_words([word]: [u64; 1]) -> Result<Self, ValueError> {
         let bits = word as u32;
-        let bytes = bits.to_be_bytes();
-        let length = 4 - (bits.trailing_zeros() as usize / 8).min(3);
-        let text = std::str::from_utf8(&bytes[..length]).ok();
-        let mut chars = text.unwrap_or("").chars();
-        match (chars.next(), chars.next()) {
-            (Some(only), None) => Ok(only),
-            _ => Err(ValueError::NotAChar { bits }),
-        }
+        bits_to_char(bits).ok_or(ValueError::NotAChar { bits })
     }
 }
 

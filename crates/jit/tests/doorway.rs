@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use brolga_codegen::compile::Symbol;
 use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::{Abi, FunctionType, Signature, ValueType};
-use brolga_jit::{CallError, Jit, LinkUnit, LookupError, TypedFunc, Unit};
+use brolga_jit::{CallError, Jit, LookupError, TypedFunc, Unit};
 use brolga_runtime::{ExceptionKind, Interrupt};
 use cranelift_codegen::ir::InstBuilder;
 use support::{TIERS, compile, engine, int_function, ints, load, recursion};
@@ -50,8 +50,8 @@ fn a_recursive_function_gives_its_value_on_both_tiers() {
 /// A function that returns its arguments, of the given types.
 fn echo(jit: &Jit, tier: Tier, types: Vec<ValueType>) -> Unit {
     let result = ValueType::tuple(types.clone());
-    let ty = FunctionType { name: "echo".into(), params: types, result };
-    let signature = ty.signature();
+    let ty = FunctionType::of_leaves("echo", types, result);
+    let signature = ty.signature.clone();
     let function = compile(jit, tier, "echo", &signature, |c| {
         let params = c.params();
         if signature.returns_through_memory() {
@@ -66,7 +66,7 @@ fn echo(jit: &Jit, tier: Tier, types: Vec<ValueType>) -> Unit {
             c.b.ins().return_(&params);
         }
     });
-    jit.load(&LinkUnit { functions: vec![function], data: vec![] }, [ty], &[]).unwrap()
+    load(jit, vec![function], vec![ty])
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn compiled_code_prints_through_the_runtime() {
         c.call_c(print("brolga_print_symbol"), &[Abi::Ptr, Abi::Ptr], None, &[thread, symbol]);
         c.b.ins().return_(&[]);
     });
-    let ty = FunctionType { name: "hello".into(), params: vec![], result: ValueType::ghost("Nothing") };
+    let ty = FunctionType::of_leaves("hello", vec![], ValueType::ghost("Nothing"));
     let unit = load(&jit, vec![function], vec![ty]);
     assert_eq!(unit.func::<(), ()>("hello").unwrap().call(()), Ok(()));
     assert_eq!(jit.runtime().sink().take_captured(), "Größe sym".as_bytes());

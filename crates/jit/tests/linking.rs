@@ -6,12 +6,11 @@ use brolga_codegen::compile::{CompiledFunction, RelocKind, RelocTarget, Relocati
 use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::Abi;
 use brolga_jit::{
-    CodeMemoryError, CodeMemoryOptions, DataObject, DataRelocation, Jit, JitOptions, LinkError, LinkUnit,
-    Unit,
+    CodeMemoryError, CodeMemoryOptions, DataObject, DataRelocation, Jit, JitOptions, LinkError, Unit,
 };
 use brolga_runtime::{Runtime, RuntimeOptions};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, types};
-use support::{TIERS, compile, engine, int_function, ints, load};
+use support::{TIERS, compile, engine, int_function, ints, load, try_load};
 
 fn constant(jit: &Jit, name: &str, value: i64) -> CompiledFunction {
     compile(jit, Tier::Baseline, name, &ints(0, 1), |c| {
@@ -44,7 +43,7 @@ fn foreign(name: &str) -> Symbol {
 }
 
 fn refusal(jit: &Jit, functions: Vec<CompiledFunction>, data: Vec<DataObject>) -> LinkError {
-    let error = jit.load(&LinkUnit { functions, data }, [], &[]).unwrap_err();
+    let error = try_load(jit, functions, data, vec![], &[]).unwrap_err();
     assert_eq!(jit.stats().in_use, 0, "nothing may remain of a refused unit");
     error
 }
@@ -181,8 +180,8 @@ fn code_reads_and_writes_data_and_data_points_to_code() {
                 relocs: vec![],
             },
         ];
-        let unit = LinkUnit { functions: vec![f, constant(&jit, "g", 1_000)], data };
-        let unit = jit.load(&unit, [int_function("f", 0)], &[]).unwrap();
+        let functions = vec![f, constant(&jit, "g", 1_000)];
+        let unit = try_load(&jit, functions, data, vec![int_function("f", 0)], &[]).unwrap();
         assert_eq!((value(&unit, "f"), value(&unit, "f")), (1_041, 1_042));
         assert_eq!(unit.loaded().data("table").unwrap() % 16, 0);
     }
@@ -192,8 +191,9 @@ fn code_reads_and_writes_data_and_data_points_to_code() {
 fn a_unit_keeps_what_it_refers_to() {
     let jit = engine();
     let below = load(&jit, vec![constant(&jit, "g", 5)], vec![]);
-    let f = LinkUnit { functions: vec![sum_of(&jit, "f", &[function("g"), function("g")])], data: vec![] };
-    let above = jit.load(&f, [int_function("f", 0)], std::slice::from_ref(&below)).unwrap();
+    let f = sum_of(&jit, "f", &[function("g"), function("g")]);
+    let visible = std::slice::from_ref(&below);
+    let above = try_load(&jit, vec![f], vec![], vec![int_function("f", 0)], visible).unwrap();
     drop(below);
     assert_eq!(value(&above, "f"), 10);
     let runs = jit.stats().runs;
@@ -205,8 +205,8 @@ fn a_unit_keeps_what_it_refers_to() {
 fn a_unit_of_another_runtime_is_not_visible() {
     let (here, there) = (engine(), engine());
     let below = load(&there, vec![constant(&there, "g", 5)], vec![]);
-    let f = LinkUnit { functions: vec![sum_of(&here, "f", &[function("g")])], data: vec![] };
-    assert!(matches!(here.load(&f, [], &[below]), Err(LinkError::Unresolved { .. })));
+    let f = sum_of(&here, "f", &[function("g")]);
+    assert!(matches!(try_load(&here, vec![f], vec![], vec![], &[below]), Err(LinkError::Unresolved { .. })));
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn memory_is_flat_over_many_units_and_full_memory_is_an_error() {
     assert_eq!(jit.stats().runs, 1, "only the trampoline is left");
     let mut units = Vec::new();
     let error = loop {
-        match jit.load(&LinkUnit { functions: vec![f.clone()], data: vec![] }, [], &[]) {
+        match try_load(&jit, vec![f.clone()], vec![], vec![], &[]) {
             Ok(unit) => units.push(unit),
             Err(error) => break error,
         }

@@ -1,2 +1,71 @@
-//! Passes and pipelines.
+//! The optimiser: passes over functions of both IR levels, and what runs them.
+//!
+//! ```text
+//! optimize(module, func, level, options, cx)                     run_passes(module, func, passes, options, cx)
+//!     └─ pipeline    the steps of a level, and why in that order        │
+//!          └─ scope    around each step: dump, time, fence, verify  <───┘
+//!               └─ passes/*    one pass each; `rules/` for the algebra that several use
+//! ```
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `options`, `error`, `report` | what goes in, what goes wrong, what comes out |
+//! | `pass`, `facts`, `fuel` | what a pass is and what it is given |
+//! | `scope` | the only place that dumps, times, verifies and names a pass in a crash |
+//! | `pipeline` | the table of pipelines and the table of constraints on it |
+//! | `replace` | replacing values all over a function |
+//!
+//! Functions are optimised one at a time against a module that nobody changes meanwhile, so any number of threads may do it
+//! at once. There is no global state, no clock, no printing and no knowledge of code generation or of the run time.
 #![forbid(unsafe_code)]
+
+mod error;
+mod facts;
+mod fuel;
+mod options;
+mod pass;
+mod passes;
+pub mod pipeline;
+mod replace;
+mod report;
+mod rules;
+mod scope;
+
+pub use error::{CrashNote, OptError};
+pub use facts::{Fact, Facts};
+pub use fuel::Fuel;
+pub use options::{CheckBounds, OptLevel, Options, PassFilter};
+pub use pass::{Changed, Pass, PassCx, PassLevel};
+pub use pipeline::{PASSES, Pipeline, parse_passes, pass_named};
+pub use report::{Report, StepReport};
+pub use scope::{Cx, Dump, Step, When};
+
+use brolga_ir::{Func, Module};
+
+/// Runs the pipeline of `level` on a function: the stage for high IR or the one for low IR, whichever it is.
+///
+/// `module` is what the function may call and inline. It must hold verified functions, and so must `func` be.
+pub fn optimize(
+    module: &Module,
+    mut func: Func,
+    level: OptLevel,
+    options: &Options,
+    cx: &mut Cx<'_>,
+) -> Result<(Func, Report), OptError> {
+    let steps = Pipeline::of(level).stage(func.level);
+    let report = scope::PassScope::run(module, &mut func, steps, options, cx)?;
+    Ok((func, report))
+}
+
+/// Runs a list of passes on a function, as `--passes=` does.
+pub fn run_passes(
+    module: &Module,
+    mut func: Func,
+    passes: &[&'static Pass],
+    options: &Options,
+    cx: &mut Cx<'_>,
+) -> Result<(Func, Report), OptError> {
+    let steps: Vec<Step> = passes.iter().map(|&pass| Step { label: pass.name, pass }).collect();
+    let report = scope::PassScope::run(module, &mut func, &steps, options, cx)?;
+    Ok((func, report))
+}

@@ -9,6 +9,8 @@
 //!
 //! Not done: exceptions that are objects of the program (`throw(MyError(1))`); they need the heap.
 
+use brolga_ir::show::Shown;
+
 use crate::records::{StringRef, SymbolRef};
 
 macro_rules! kinds {
@@ -127,7 +129,7 @@ impl Pending {
             (_, Detail::Message(text)) => text.text(),
             (_, Detail::Index(index)) => format!("attempt to access index [{index}]"),
             (_, Detail::Domain(function, argument)) => {
-                let (function, argument) = (function.name(), crate::output::float64(argument));
+                let (function, argument) = (function.name(), Shown::F64(argument));
                 // Julia's words for a function whose result would be complex.
                 format!(
                     "{argument}:\n{function} was called with a negative real argument but will only return a complex \

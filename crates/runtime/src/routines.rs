@@ -11,9 +11,10 @@
 //! The references in the signatures are promises of generated code: the thread is the running one, symbols and
 //! strings are addresses of the runtime's permanent records.
 
+use brolga_ir::show::{Shown, printed};
+
 use crate::exception::{Detail, ExceptionKind};
 use crate::libcalls::*;
-use crate::output::{char_bytes, float16, float32, float64};
 use crate::records::{StringRef, SymbolRef};
 use crate::thread::Thread;
 use crate::unwind::brolga_unwind;
@@ -78,59 +79,62 @@ extern "C" fn brolga_safepoint(thread: &Thread) -> u32 {
     thread.safepoint().into()
 }
 
-fn print(thread: &Thread, text: impl AsRef<[u8]>) {
+fn print(thread: &Thread, value: Shown<'_>) {
     if let Some(runtime) = thread.runtime() {
-        runtime.sink().write(text.as_ref());
+        runtime.sink().write(&printed(value));
     }
 }
 
 extern "C" fn brolga_print_int(thread: &Thread, value: i64) {
-    print(thread, value.to_string());
+    print(thread, Shown::Signed(value.into()));
 }
 
 extern "C" fn brolga_print_uint(thread: &Thread, value: u64, bits: u32) {
     // The value may be sign-extended from its width.
     let value = if bits < 64 { value & ((1 << bits) - 1) } else { value };
-    print(thread, value.to_string());
+    print(thread, Shown::Unsigned { bits: 64, value: value.into() });
 }
 
 extern "C" fn brolga_print_int128(thread: &Thread, low: u64, high: u64, signed: u32) {
     let value = u128::from(high) << 64 | u128::from(low);
-    print(thread, if signed != 0 { value.cast_signed().to_string() } else { value.to_string() });
+    let shown = match signed {
+        0 => Shown::Unsigned { bits: 128, value },
+        _ => Shown::Signed(value.cast_signed()),
+    };
+    print(thread, shown);
 }
 
 extern "C" fn brolga_print_float(thread: &Thread, value: u64, bits: u32) {
-    let text = match bits {
-        16 => float16(value as u16),
-        32 => float32(f32::from_bits(value as u32)),
-        _ => float64(f64::from_bits(value)),
+    let shown = match bits {
+        16 => Shown::F16(value as u16),
+        32 => Shown::F32(f32::from_bits(value as u32)),
+        _ => Shown::F64(f64::from_bits(value)),
     };
-    print(thread, text);
+    print(thread, shown);
 }
 
 extern "C" fn brolga_print_bool(thread: &Thread, value: u32) {
-    print(thread, if value as u8 != 0 { "true" } else { "false" });
+    print(thread, Shown::Bool(value as u8 != 0));
 }
 
 extern "C" fn brolga_print_char(thread: &Thread, bits: u32) {
-    let (bytes, length) = char_bytes(bits);
-    print(thread, &bytes[..length]);
+    print(thread, Shown::Char(bits));
 }
 
 extern "C" fn brolga_print_string(thread: &Thread, text: StringRef) {
-    print(thread, text.bytes());
+    print(thread, Shown::Str(text.bytes()));
 }
 
 extern "C" fn brolga_print_symbol(thread: &Thread, symbol: SymbolRef) {
-    print(thread, symbol.name());
+    print(thread, Shown::Symbol(&symbol.name()));
 }
 
 extern "C" fn brolga_print_nothing(thread: &Thread) {
-    print(thread, "nothing");
+    print(thread, Shown::Str(b"nothing"));
 }
 
 extern "C" fn brolga_print_ptr(thread: &Thread, address: u64) {
-    print(thread, format!("Ptr @{address:#018x}"));
+    print(thread, Shown::Str(format!("Ptr @{address:#018x}").as_bytes()));
 }
 
 macro_rules! named {

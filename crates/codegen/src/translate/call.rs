@@ -154,7 +154,10 @@ impl Translation<'_> {
         let call = self.b.ins().call(callee, &args);
         if !entry.returns() {
             self.unwind();
-            if let Some(block) = self.b.current_block() {
+            // Cranelift refuses a cold entry block.
+            if let Some(block) = self.b.current_block()
+                && self.b.func.layout.entry_block() != Some(block)
+            {
                 self.b.set_cold_block(block);
             }
         }

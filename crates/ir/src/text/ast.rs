@@ -18,6 +18,7 @@
 use std::borrow::Cow;
 
 use crate::diag::Span;
+use crate::op::Level;
 
 /// A name as written, without the quotes of `var"…"`.
 pub type Name<'a> = Cow<'a, str>;
@@ -117,15 +118,6 @@ pub enum Expected<'a> {
     Value(Expr<'a>),
     /// The call ends with an uncaught exception of this type.
     Throws(Expr<'a>),
-}
-
-/// Which level of the IR a function is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// Julia types and Julia statements.
-    High,
-    /// Low types, explicit memory.
-    Low,
 }
 
 /// A function: its signature and its rows.
@@ -271,6 +263,8 @@ pub enum Stmt<'a> {
     Enter {
         /// The catch block.
         target: Option<Target>,
+        /// Where control goes on, written `else #m`; absent means the next block.
+        otherwise: Option<Target>,
         /// The dynamic scope.
         scope: Option<Expr<'a>>,
     },

@@ -27,26 +27,33 @@
 
 use std::borrow::Cow;
 
-use super::ast::{Block, File, Function, Level, Row, Signature};
+use super::ast::{Block, Expr, File, Function, Row, Signature};
 use super::error::{Fault, Parse, SyntaxError};
 use super::lex::{Tok, is_rail};
 use super::parse_decl;
 use super::parse_expr::{Continuation, Parser, WHOLE};
 use super::parse_row;
 use crate::diag::{Diagnostic, Diagnostics, SourceFile, SourceTooLarge, Span};
+use crate::op::Level;
 
 /// Reads a whole source. The tree holds what could be read; it is complete if there are no errors.
 pub fn parse(source: &SourceFile) -> (File<'_>, Diagnostics) {
-    let mut reader = Reader {
-        src: source.text(),
-        pos: 0,
-        file: File::default(),
-        diagnostics: Diagnostics::default(),
-        signature: None,
-        stray: false,
-    };
+    let mut reader = Reader::new(source.text());
     reader.file();
     (reader.file, reader.diagnostics)
+}
+
+/// Reads a source that is one expression.
+pub(super) fn parse_expr(source: &SourceFile) -> (Option<Expr<'_>>, Diagnostics) {
+    let mut reader = Reader::new(source.text());
+    let (expr, _) = reader.parse(0, source.text().len(), Continuation::Declaration, |p| {
+        while p.eat(&Tok::Newline)? {}
+        let expr = p.expr(WHOLE)?;
+        while p.eat(&Tok::Newline)? {}
+        p.expect_end()?;
+        Ok(expr)
+    });
+    (expr, reader.diagnostics)
 }
 
 /// Makes a source of bytes, which may not be text.
@@ -117,6 +124,17 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    fn new(src: &'a str) -> Reader<'a> {
+        Reader {
+            src,
+            pos: 0,
+            file: File::default(),
+            diagnostics: Diagnostics::default(),
+            signature: None,
+            stray: false,
+        }
+    }
+
     /// The line at hand without its end, and the beginning of the next one.
     fn line(&self) -> (&'a str, usize) {
         let rest = &self.src[self.pos..];

@@ -148,7 +148,9 @@ fn statement<'a>(p: &mut Parser<'a>) -> Parse<Typed<'a>> {
                 }
                 scope = Some(p.expr(WHOLE)?);
             }
-            return Ok((Stmt::Enter { target: target.filter(|t| t.block != 0), scope }, None));
+            let otherwise = if p.eat_name("else")? { Some(self::target(p)?) } else { None };
+            let target = target.filter(|t| t.block != 0);
+            return Ok((Stmt::Enter { target, otherwise, scope }, None));
         }
         "return" if next.spaced && !next.ends_statement() && next.tok != Tok::ColonColon => {
             p.advance()?;

@@ -304,6 +304,11 @@ impl Types {
         self.index.read().unwrap_or_else(PoisonError::into_inner).decls.get(&name).copied()
     }
 
+    /// All declarations, in the order in which they were made.
+    pub fn decls(&self) -> impl Iterator<Item = Decl> + use<> {
+        (0..self.index.read().unwrap_or_else(PoisonError::into_inner).decls.len() as u32).map(Decl)
+    }
+
     /// The declaration and parameters of a nominal type.
     pub fn nominal_parts(&self, ty: Type) -> Option<(Decl, &[Type])> {
         match self.kind(ty) {

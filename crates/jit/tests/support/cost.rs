@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::{Abi, Signature};
-use brolga_jit::{Jit, JitOptions, LinkUnit};
+use brolga_jit::{Jit, JitOptions};
 use brolga_runtime::{Runtime, RuntimeOptions, with_attached};
 use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -98,9 +98,8 @@ fn main() {
             function
         })
         .collect();
-    let hundred = LinkUnit { functions: hundred, data: vec![] };
     least("link and free, 100 functions, each", "µs", 1e4, 200, || {
-        drop(jit.load(&hundred, [], &[]).unwrap());
+        drop(load(&jit, hundred.clone(), vec![]));
     });
     let signature = Signature::new([Abi::I64, Abi::F64], [Abi::I64]);
     let mut compiler = jit.compiler();

@@ -7,7 +7,7 @@ use brolga_codegen::isa::Tier;
 use brolga_codegen::routines::routine;
 use brolga_codegen::sig::{Abi, FunctionType, Signature, ValueType};
 use brolga_codegen::thread::{check_stack, current_thread};
-use brolga_jit::{Jit, JitOptions, LinkUnit, Unit};
+use brolga_jit::{DataObject, Jit, JitOptions, LinkError, LinkUnit, Unit};
 use brolga_runtime::{Output, Runtime, RuntimeOptions};
 use cranelift_codegen::ir::{
     ExtFuncData, ExternalName, FuncRef, Function, GlobalValueData, InstBuilder, Signature as ClifSignature,
@@ -32,7 +32,7 @@ pub(crate) fn ints(params: usize, results: usize) -> Signature {
 /// The type of a function of 64-bit integers with one result.
 pub(crate) fn int_function(name: &str, params: usize) -> FunctionType {
     let int = || ValueType::scalar("Int64", Abi::I64);
-    FunctionType { name: name.into(), params: (0..params).map(|_| int()).collect(), result: int() }
+    FunctionType::of_leaves(name, (0..params).map(|_| int()).collect(), int())
 }
 
 /// A function being built.
@@ -151,9 +151,21 @@ pub(crate) fn compile(
     jit.compiler().compile(name, &mut func, symbols, jit.isa(), options).unwrap()
 }
 
-/// Loads functions of 64-bit integers that see only each other.
+/// Loads what the test wrote.
+pub(crate) fn try_load(
+    jit: &Jit,
+    functions: Vec<CompiledFunction>,
+    data: Vec<DataObject>,
+    types: Vec<FunctionType>,
+    visible: &[Unit],
+) -> Result<Unit, LinkError> {
+    // SAFETY: the tests write code that keeps the conventions, and state the signatures that they compile with.
+    unsafe { jit.load(&LinkUnit { functions, data }, types, visible) }
+}
+
+/// Loads functions that see only each other.
 pub(crate) fn load(jit: &Jit, functions: Vec<CompiledFunction>, types: Vec<FunctionType>) -> Unit {
-    jit.load(&LinkUnit { functions, data: Vec::new() }, types, &[]).unwrap()
+    try_load(jit, functions, Vec::new(), types, &[]).unwrap()
 }
 
 /// `f(n) = n == 0 ? value : 1 + f(n - 1)` with a stack check, where `bottom` makes the value at the end of the recursion.

@@ -1,0 +1,69 @@
+//! From a low function to machine code in one step: translate, then compile.
+//!
+//! Whoever builds functions (the engine in process, images) holds one [`Generator`] for each thread; it keeps the scratch
+//! memory of all stages. Nothing of Cranelift is visible in what goes in or comes out.
+
+use brolga_ir::{Context, Func};
+use cranelift_codegen::ir::Function;
+
+use crate::compile::{CompileError, CompileOptions, CompiledFunction, Compiler, Limits, Symbol};
+use crate::isa::{HostIsa, Tier};
+use crate::translate::{TranslateError, TranslateOptions, Translator};
+
+/// Why a function did not become machine code.
+#[derive(thiserror::Error, Debug)]
+pub enum GenerateError {
+    /// It has no translation.
+    #[error(transparent)]
+    Translate(#[from] TranslateError),
+    /// Its translation could not be compiled.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+}
+
+/// What comes out for one function.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Generated {
+    /// The machine code.
+    pub function: CompiledFunction,
+    /// Constant bytes that it refers to, under their symbols.
+    pub constants: Vec<(Symbol, Box<[u8]>)>,
+    /// Cranelift's IR as text, when a listing was asked for.
+    pub clif: Option<String>,
+}
+
+/// Generates code for functions one after the other.
+pub struct Generator {
+    translator: Translator,
+    compiler: Compiler,
+    clif: Function,
+}
+
+impl Generator {
+    /// A generator that refuses functions above the limits.
+    pub fn new(limits: Limits) -> Self {
+        Generator { translator: Translator::new(), compiler: Compiler::new(limits), clif: Function::new() }
+    }
+
+    /// Generates code for a verified low function. `is_local` says which compiled functions will be linked into the same
+    /// unit.
+    pub fn generate(
+        &mut self,
+        cx: &Context,
+        func: &Func,
+        isa: &HostIsa,
+        options: CompileOptions,
+        is_local: &dyn Fn(&str) -> bool,
+    ) -> Result<Generated, GenerateError> {
+        // Cranelift looks at the order of branches only where it optimises.
+        let translate = TranslateOptions {
+            order_branches: options.tier == Tier::Optimised,
+            ..TranslateOptions::default()
+        };
+        let translated = self.translator.translate(cx, func, isa, translate, is_local, &mut self.clif)?;
+        let clif = options.listing.then(|| self.clif.display().to_string());
+        let name = cx.names.text(func.name);
+        let function = self.compiler.compile(name, &mut self.clif, translated.symbols, isa, options)?;
+        Ok(Generated { function, constants: translated.data, clif })
+    }
+}

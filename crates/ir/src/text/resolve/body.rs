@@ -1,0 +1,502 @@
+//! Rows to instructions.
+//!
+//! Two sweeps, because φ and loops name rows that come later. The first makes one instruction for each row, with its
+//! results, in its block; the second gives each its operation and operands. A block that ends without a terminator
+//! gets a `goto` to the next one.
+//!
+//! Rows that this IR has no instruction for, since they compute nothing (`meta`, `inbounds`, alias scopes), are left
+//! out. Statements such as `pop_exception`, which Julia types `Nothing`, have no result; if a row names one all the same, it
+//! means `nothing`.
+
+use std::borrow::Cow;
+
+use rustc_hash::FxHashMap;
+
+use super::super::ast::{self, Callee, Expr, ExprKind, Literal, Row, Stmt, Target};
+use super::super::wanted::Site;
+use super::Resolver;
+use super::error::ResolveError;
+use super::handlers::At;
+use super::term::Term;
+use crate::constant::Const;
+use crate::diag::{Diagnostic, Span};
+use crate::entity::{Block, Inst, Slot, Value};
+use crate::func::{Func, Param, Place, Signature};
+use crate::op::{Level, Op};
+use crate::types::Type;
+
+/// What a label stands for.
+enum Label {
+    /// The results of an instruction.
+    Row(Inst),
+    /// `nothing`: the row has no value.
+    Nothing,
+    /// The row has a fault of its own.
+    Broken,
+}
+
+/// A function that is being read.
+pub(super) struct Body<'r, 'a> {
+    pub(super) r: &'r mut Resolver<'a>,
+    pub(super) func: Func,
+    blocks: FxHashMap<u32, Block>,
+    rows: FxHashMap<u32, Label>,
+    params: FxHashMap<Cow<'a, str>, Value>,
+    /// The instruction of each row that has one.
+    insts: FxHashMap<At, Inst>,
+    /// The stack slots of low IR by their numbers in the text.
+    pub(super) slots: FxHashMap<u32, Slot>,
+    /// See [`Resolver::old_leaves`].
+    pub(super) old_leaves: FxHashMap<At, Vec<At>>,
+}
+
+/// Statements of which the value, `nothing`, is never asked for, and what Julia prints as their type.
+pub(in super::super) const WITHOUT_RESULT: [(&str, Option<&str>); 6] = [
+    ("leave", None),
+    ("gc_preserve_end", None),
+    ("pop_exception", Some("Nothing")),
+    ("loopinfo", Some("Nothing")),
+    ("code_coverage_effect", Some("Nothing")),
+    ("throw_undef_if_not", Some("Any")),
+];
+
+/// `Expr` heads that compute nothing and mark nothing that this IR knows.
+const LEFT_OUT: [&str; 7] =
+    ["meta", "inbounds", "inline", "noinline", "aliasscope", "popaliasscope", "purity"];
+
+/// How a row becomes an instruction.
+enum Made {
+    /// An instruction with these results.
+    Inst(Vec<Type>),
+    LeftOut,
+    Broken,
+}
+
+impl<'a> Resolver<'a> {
+    /// A function with its body; nothing if even its signature has a fault.
+    pub(super) fn function(&mut self, function: &ast::Function<'a>) -> Option<Func> {
+        let Some(signature) = &function.signature else {
+            let note = "write `# signature: name(arg::T, …)::R` above the dump";
+            let missing = Diagnostic::error(&ResolveError::MissingSignature, function.span).with_note(note);
+            self.diagnostics.push(missing);
+            return None;
+        };
+        self.level = function.level;
+        let (name, sig) = self.signature(signature, function)?;
+        let name = self.cx.names.intern(&name);
+        let func = Func::new(name, function.level, sig);
+        let mut params = FxHashMap::default();
+        let first = usize::from(function.level == Level::High);
+        self.arguments.clear();
+        for (param, &value) in signature.params.iter().zip(&func.params()[first..]) {
+            if let Some(name) = &param.name {
+                params.insert(name.clone(), value);
+                self.arguments.push(name.clone());
+            }
+        }
+        if let Callee::Object(ast::Param { name: Some(name), .. }) = &signature.callee
+            && let Some(&value) = func.params().first()
+        {
+            params.insert(name.clone(), value);
+            self.arguments.push(name.clone());
+        }
+        let old_leaves = self.old_leaves(function);
+        let mut body = Body {
+            r: self,
+            func,
+            blocks: FxHashMap::default(),
+            rows: FxHashMap::default(),
+            params,
+            insts: FxHashMap::default(),
+            slots: FxHashMap::default(),
+            old_leaves,
+        };
+        body.make_blocks(function);
+        body.make_rows(function);
+        body.fill(function);
+        Some(body.func)
+    }
+
+    fn signature(
+        &mut self,
+        signature: &ast::Signature<'a>,
+        function: &ast::Function<'a>,
+    ) -> Option<(String, Signature)> {
+        let mut sig = Signature::default();
+        let mut name = String::new();
+        match (&signature.callee, function.level) {
+            (Callee::Named(parts, _), level) => {
+                name.push_str(super::last_name(parts));
+                if level == Level::High {
+                    sig.params.push(Param { name: None, ty: self.function_type(&name) });
+                }
+            }
+            (Callee::Object(object), Level::High) => {
+                let ty = match &object.ty {
+                    Some(ty) => self.ty(ty)?,
+                    None => return self.fail(ResolveError::NotAType, object.span),
+                };
+                name.push_str(object.name.as_deref().unwrap_or("self"));
+                sig.params.push(Param { name: Some(self.cx.names.intern(&name)), ty });
+            }
+            (Callee::Object(object), Level::Low) => {
+                let name = "an object as callee".to_owned();
+                return self.fail(ResolveError::UnknownOperation { name }, object.span);
+            }
+        }
+        let mut whole = true;
+        for param in &signature.params {
+            let mut ty = match &param.ty {
+                Some(ty) => self.ty(ty),
+                None => Some(Type::ANY),
+            };
+            if param.is_vararg {
+                sig.vararg = true;
+                ty = ty.and_then(|elem| self.cx.types.tuple_vararg(&[], elem).ok());
+            }
+            match ty {
+                Some(ty) => {
+                    let name = param.name.as_ref().map(|name| self.cx.names.intern(name));
+                    sig.params.push(Param { name, ty });
+                }
+                None => whole = false,
+            }
+        }
+        let result = signature.result.as_ref().or(function.shown_result.as_ref());
+        sig.results = match (result, function.level) {
+            (Some(result), Level::Low) => self.type_list(result)?,
+            (Some(result), Level::High) => vec![self.ty(result)?],
+            (None, Level::Low) => Vec::new(),
+            (None, Level::High) => vec![Type::ANY],
+        };
+        whole.then_some((name, sig))
+    }
+
+    /// The types of a low row: one, or a list in parentheses.
+    pub(super) fn type_list(&mut self, expr: &Expr<'a>) -> Option<Vec<Type>> {
+        match &expr.kind {
+            ExprKind::Tuple(items) => items.iter().map(|item| self.ty(item)).collect(),
+            _ => Some(vec![self.ty(expr)?]),
+        }
+    }
+}
+
+impl<'a> Body<'_, 'a> {
+    fn make_blocks(&mut self, function: &ast::Function<'a>) {
+        for ast in &function.blocks {
+            let block = self.func.make_block();
+            self.func.append_block(block);
+            if self.blocks.insert(ast.number, block).is_some() {
+                self.r.fail::<()>(ResolveError::DuplicateBlock { block: ast.number }, ast.span);
+            }
+        }
+    }
+
+    fn make_rows(&mut self, function: &ast::Function<'a>) {
+        let blocks: Vec<Block> = self.func.blocks().collect();
+        for (b, (ast, &block)) in function.blocks.iter().zip(&blocks).enumerate() {
+            // Julia lets constants stand between the φ of a block; here φ come first.
+            let mut last_phi = None;
+            let mut only_constants = true;
+            for (i, row) in ast.rows.iter().enumerate() {
+                let label = match self.made(row) {
+                    Made::Inst(results) => {
+                        let inst = self.func.make_inst(Op::Unreachable, &[], &[], &results);
+                        let phi = matches!(row.stmt, Stmt::Phi(_));
+                        match last_phi {
+                            Some(after) if phi && only_constants => self.func.insert_after(inst, after),
+                            None if phi && only_constants => self.func.prepend_inst(inst, block),
+                            _ => self.func.append_inst(inst, block),
+                        }
+                        if phi {
+                            last_phi = Some(inst);
+                        }
+                        let place =
+                            Place { start: row.span.start, end: row.span.end, line: row.line.unwrap_or(0) };
+                        self.func.set_place(inst, place);
+                        self.insts.insert((b, i), inst);
+                        if results.is_empty() { Label::Nothing } else { Label::Row(inst) }
+                    }
+                    Made::LeftOut => Label::Nothing,
+                    Made::Broken => Label::Broken,
+                };
+                only_constants &= matches!(row.stmt, Stmt::Phi(_)) || is_constant_statement(&row.stmt);
+                if let Some((number, at)) = row.result
+                    && self.rows.insert(number, label).is_some()
+                {
+                    self.r.fail::<()>(ResolveError::DuplicateRow { row: number }, at);
+                }
+            }
+        }
+    }
+
+    /// What the row becomes, from its form and type alone.
+    fn made(&mut self, row: &Row<'a>) -> Made {
+        let low = self.func.level == Level::Low;
+        let head = match &row.stmt {
+            Stmt::Expr(Expr { kind: ExprKind::Head(head, _), .. }) => &**head,
+            _ => "",
+        };
+        if LEFT_OUT.contains(&head) {
+            return Made::LeftOut;
+        }
+        let none =
+            matches!(row.stmt, Stmt::Goto(_) | Stmt::GotoIfNot { .. } | Stmt::Return(_) | Stmt::Unreachable);
+        if none || WITHOUT_RESULT.iter().any(|(name, _)| *name == head) {
+            return Made::Inst(Vec::new());
+        }
+        if matches!(row.stmt, Stmt::Enter { .. }) || matches!(head, "enter" | "gc_preserve_begin") {
+            return Made::Inst(vec![Type::TOKEN]);
+        }
+        let types = match (&row.ty, &row.stmt) {
+            (Some(ty), _) if low => self.r.type_list(ty),
+            (Some(ty), _) | (None, Stmt::Pi { ty, .. }) => self.r.ty(ty).map(|ty| vec![ty]),
+            (None, _) if low => Some(Vec::new()),
+            (None, _) if head == "boundscheck" => Some(vec![Type::BOOL]),
+            (None, Stmt::Expr(expr)) if is_constant_statement(&row.stmt) => {
+                self.r.term(expr, None).map(|term| vec![term.ty()])
+            }
+            _ => self.r.fail(ResolveError::MissingType, row.span),
+        };
+        types.map_or(Made::Broken, Made::Inst)
+    }
+
+    fn fill(&mut self, function: &ast::Function<'a>) {
+        let blocks: Vec<Block> = self.func.blocks().collect();
+        for (b, ast) in function.blocks.iter().enumerate() {
+            let block = blocks[b];
+            let next = blocks.get(b + 1).copied();
+            let mut ended: Option<Span> = None;
+            for (i, row) in ast.rows.iter().enumerate() {
+                if let Some(end) = ended {
+                    let after = Diagnostic::error(&ResolveError::RowAfterEnd, row.span);
+                    self.r.diagnostics.push(after.with_related(end, "the block ends here"));
+                    break;
+                }
+                let Some(&inst) = self.insts.get(&(b, i)) else { continue };
+                let filled = self.statement(inst, row, (b, i), next);
+                if filled.is_none() || self.func.op(inst).is_terminator() {
+                    let ends = matches!(
+                        row.stmt,
+                        Stmt::Goto(_)
+                            | Stmt::GotoIfNot { .. }
+                            | Stmt::Return(_)
+                            | Stmt::Unreachable
+                            | Stmt::Enter { .. }
+                    );
+                    if ends || filled.is_some() {
+                        ended = Some(row.span);
+                    }
+                }
+            }
+            if ended.is_none() {
+                match next {
+                    Some(next) => {
+                        let goto = self.func.make_inst(Op::Goto, &[], &[next], &[]);
+                        self.func.append_inst(goto, block);
+                    }
+                    None => {
+                        let at = ast.rows.last().map_or(ast.span, |row| row.span);
+                        self.r.fail::<()>(ResolveError::FallsOffEnd, at);
+                    }
+                }
+            }
+        }
+    }
+
+    // ----- parts of statements -----
+
+    pub(super) fn block(&mut self, target: Target) -> Option<Block> {
+        match self.blocks.get(&target.block) {
+            Some(&block) => Some(block),
+            None => self.r.fail(ResolveError::UnknownBlock { block: target.block }, target.span),
+        }
+    }
+
+    /// The instruction of an `enter` found by [`Resolver::old_leaves`].
+    pub(super) fn inst_at(&self, at: At) -> Option<Inst> {
+        self.insts.get(&at).copied()
+    }
+
+    pub(super) fn results(&self, inst: Inst) -> Vec<Type> {
+        self.func.results(inst).map(|v| self.func.ty(v)).collect()
+    }
+
+    /// The argument of this name, `_n` and `#self#` included.
+    pub(super) fn argument(&mut self, name: &str, at: Span) -> Option<Option<Value>> {
+        if let Some(&value) = self.params.get(name) {
+            return Some(Some(value));
+        }
+        let number = name.strip_prefix('_').and_then(|digits| digits.parse().ok());
+        match number {
+            Some(number) => Some(Some(self.slot(number, at)?)),
+            None if name == "#self#" && self.func.level == Level::High => Some(Some(self.slot(1, at)?)),
+            None => Some(None),
+        }
+    }
+
+    /// `_n`: the function is number 1.
+    fn slot(&mut self, number: u32, at: Span) -> Option<Value> {
+        let params = self.func.params();
+        match (number as usize).checked_sub(1).and_then(|n| params.get(n)) {
+            Some(&value) => Some(value),
+            None => {
+                let count = params.len();
+                self.r.fail(ResolveError::UnknownArgument { number, count }, at)
+            }
+        }
+    }
+
+    fn row_value(&mut self, row: u32, part: u32, at: Span) -> Option<Value> {
+        match self.rows.get(&row) {
+            Some(&Label::Row(inst)) => {
+                let results = self.func.results(inst).len();
+                match self.func.results(inst).nth(part as usize) {
+                    Some(value) => Some(value),
+                    None => self.r.fail(ResolveError::UnknownPart { row, part, results }, at),
+                }
+            }
+            Some(Label::Nothing) => Some(self.func.constant(Const::Singleton(Type::NOTHING))),
+            Some(Label::Broken) => None,
+            None => self.r.fail(ResolveError::UnknownRow { row }, at),
+        }
+    }
+
+    /// An operand whose text says its type.
+    pub(super) fn operand(&mut self, expr: &Expr<'a>) -> Option<Value> {
+        match &expr.kind {
+            ExprKind::Ssa(row, part) => self.row_value(*row, *part, expr.span),
+            ExprKind::Slot(_, number) => self.slot(*number, expr.span),
+            ExprKind::Name(name) => match self.argument(name, expr.span)? {
+                Some(value) => Some(value),
+                None => self.constant(expr, None),
+            },
+            ExprKind::Quote(inner) | ExprKind::Interpolation(inner) => match inner.kind {
+                ExprKind::Symbol(_) | ExprKind::QuoteNode(_) => self.constant(inner, None),
+                _ => self.operand(inner),
+            },
+            ExprKind::Annotated(Some(value), ty) if is_plain(value) => {
+                let ty = self.r.ty(ty)?;
+                self.constant(value, Some(ty))
+            }
+            ExprKind::Annotated(Some(value), _) if !matches!(value.kind, ExprKind::Undef) => {
+                self.operand(value)
+            }
+            ExprKind::Call(callee, args) if self.func.level == Level::Low => {
+                match self.address(callee, args, expr.span)? {
+                    Some(value) => Some(value),
+                    None => self.constant(expr, None),
+                }
+            }
+            // Only constructors that Julia prints for a literal are operands; other calls are rows.
+            ExprKind::Call(callee, args) if !self.is_literal_call(callee, args) => {
+                self.r.fail(ResolveError::NotAValue, expr.span)
+            }
+            ExprKind::Infix(..)
+            | ExprKind::Head(..)
+            | ExprKind::Splat(_)
+            | ExprKind::Opaque
+            | ExprKind::Array(_)
+            | ExprKind::TypedArray(..)
+            | ExprKind::Property(..)
+            | ExprKind::BlockRef(_)
+            | ExprKind::Undef => self.r.fail(ResolveError::NotAValue, expr.span),
+            _ => self.constant(expr, None),
+        }
+    }
+
+    /// `Symbol("…")`, `Float16(0.5)`, `reinterpret(Float64, 0x…)`: calls that spell a literal.
+    pub(super) fn is_literal_call(&self, callee: &Expr<'a>, args: &[Expr<'a>]) -> bool {
+        let name = match &callee.kind {
+            ExprKind::Name(name) => &**name,
+            ExprKind::Path(parts) => super::last_name(parts),
+            ExprKind::Curly(base, _) => match &base.kind {
+                ExprKind::Name(name) => &**name,
+                _ => "",
+            },
+            _ => "",
+        };
+        let literal = |expr: &Expr<'_>| matches!(expr.kind, ExprKind::Literal(_));
+        match args {
+            [arg] if literal(arg) => {
+                name == "Symbol"
+                    || self.r.find_decl(name).is_some_and(|decl| {
+                        matches!(
+                            self.r.cx.types.body(decl).map(|b| &b.kind),
+                            Some(crate::types::DeclKind::Primitive { .. })
+                        )
+                    })
+            }
+            [_, bits] => name == "reinterpret" && literal(bits),
+            _ => false,
+        }
+    }
+
+    /// A constant operand; a decimal integer takes its type from `wanted`.
+    pub(super) fn constant(&mut self, expr: &Expr<'a>, wanted: Option<Type>) -> Option<Value> {
+        let term = self.r.term(expr, wanted)?;
+        self.value_of(term, expr.span)
+    }
+
+    pub(super) fn value_of(&mut self, term: Term, at: Span) -> Option<Value> {
+        match term {
+            Term::Const(constant) => Some(self.func.constant(constant)),
+            Term::Bytes(_) => self.r.fail(ResolveError::StringNotUtf8, at),
+            Term::Aggregate { ty, fields } if !self.r.cx.types.is_mutable(ty) => {
+                let fields: Option<Box<[Value]>> =
+                    fields.into_iter().map(|field| self.value_of(field, at)).collect();
+                Some(self.func.constant(Const::Aggregate { ty, fields: fields? }))
+            }
+            Term::Aggregate { ty, .. } | Term::Array { ty, .. } => {
+                let ty = self.r.cx.types.display(ty).to_string();
+                self.r.fail(ResolveError::MutableConstant { ty }, at)
+            }
+        }
+    }
+
+    /// The operands of an operation: first those that say their type, then the plain ones.
+    pub(super) fn operands(&mut self, op: Op, results: &[Type], exprs: &[&Expr<'a>]) -> Option<Vec<Value>> {
+        let mut values: Vec<Option<Value>> = Vec::with_capacity(exprs.len());
+        let mut known = Vec::with_capacity(exprs.len());
+        for expr in exprs {
+            let value = if is_plain(expr) { None } else { self.operand(expr) };
+            known.push(value.map(|v| self.func.ty(v)));
+            values.push(value);
+        }
+        for (index, expr) in exprs.iter().enumerate().filter(|(_, expr)| is_plain(expr)) {
+            let site = Site {
+                types: &self.r.cx.types,
+                func: &self.func,
+                op,
+                results,
+                known: &known,
+                field: values.get(1).copied().flatten().and_then(|v| self.func.as_const(v)),
+            };
+            let wanted = site.wanted(index);
+            values[index] = self.constant(unquoted(expr), wanted);
+        }
+        values.into_iter().collect()
+    }
+}
+
+/// A decimal integer: its text does not say its type.
+pub(super) fn is_plain(expr: &Expr<'_>) -> bool {
+    matches!(unquoted(expr).kind, ExprKind::Literal(Literal::Int { .. }))
+}
+
+fn unquoted<'e, 'a>(expr: &'e Expr<'a>) -> &'e Expr<'a> {
+    match &expr.kind {
+        ExprKind::Quote(inner) => inner,
+        _ => expr,
+    }
+}
+
+/// A statement that is a literal.
+fn is_constant_statement(stmt: &Stmt<'_>) -> bool {
+    let Stmt::Expr(expr) = stmt else { return false };
+    match &expr.kind {
+        ExprKind::Literal(_) | ExprKind::Symbol(_) | ExprKind::QuoteNode(_) => true,
+        ExprKind::Name(name) => matches!(&**name, "nothing" | "true" | "false"),
+        _ => false,
+    }
+}

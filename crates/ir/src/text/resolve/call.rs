@@ -1,0 +1,436 @@
+//! Statements to operations: callees, and the statements with a form of their own.
+
+use super::super::ast::{CallLabel, Expr, ExprKind, Row, Stmt};
+use super::body::Body;
+use super::error::ResolveError;
+use super::handlers::At;
+use super::last_name;
+use super::near::near;
+use crate::builtin::Builtin;
+use crate::constant::Const;
+use crate::diag::Span;
+use crate::entity::{Block, Inst, Value};
+use crate::func::CalleeData;
+use crate::intrinsic::Intrinsic;
+use crate::names::Name;
+use crate::op::{Level, Op};
+use crate::types::{Type, TypeKind};
+
+impl<'a> Body<'_, 'a> {
+    /// Gives the instruction of a row its operation, operands and blocks.
+    pub(super) fn statement(&mut self, inst: Inst, row: &Row<'a>, at: At, next: Option<Block>) -> Option<()> {
+        let results = self.results(inst);
+        match &row.stmt {
+            Stmt::Expr(expr) if self.func.level == Level::Low => {
+                self.low_statement(inst, row, expr, &results)
+            }
+            Stmt::Expr(expr) => self.expression(inst, row, expr, &results, at, next),
+            Stmt::Invoke { callee, args, .. } => self.invoke(inst, callee, args, &results, row.span),
+            Stmt::Phi(edges) => {
+                let mut blocks = Vec::with_capacity(edges.len());
+                let mut exprs = Vec::with_capacity(edges.len());
+                for edge in edges {
+                    let Some(value) = &edge.value else { continue };
+                    blocks.push(self.block(edge.from)?);
+                    exprs.push(value);
+                }
+                let values = self.operands(Op::Phi, &results, &exprs)?;
+                self.func.set_op(inst, Op::Phi, &values);
+                self.func.set_inst_blocks(inst, &blocks);
+                Some(())
+            }
+            Stmt::Pi { value, .. } => self.set(inst, Op::Pi, &results, &[value]),
+            Stmt::PhiC(values) => self.set(inst, Op::PhiC, &results, &values.iter().collect::<Vec<_>>()),
+            Stmt::Upsilon(value) => self.set(inst, Op::Upsilon, &results, &value.iter().collect::<Vec<_>>()),
+            Stmt::New(args) | Stmt::SplatNew(args) => {
+                let Some((ty, fields)) = args.split_first() else {
+                    let (head, needs) = ("%new".to_owned(), "a type");
+                    return self.r.fail(ResolveError::HeadArguments { head, needs }, row.span);
+                };
+                let ty = self.r.ty(ty)?;
+                let op = if matches!(row.stmt, Stmt::New(_)) { Op::New(ty) } else { Op::SplatNew(ty) };
+                self.set(inst, op, &results, &fields.iter().collect::<Vec<_>>())
+            }
+            Stmt::Goto(target) => {
+                let block = self.block(*target)?;
+                self.jump(inst, Op::Goto, &[], &[block])
+            }
+            Stmt::GotoIfNot { cond, target, otherwise } => {
+                let to_false = self.block(*target);
+                let to_true = match otherwise {
+                    Some(target) => self.block(*target),
+                    None => self.next_block(next, row.span),
+                };
+                let cond = self.operand(cond)?;
+                self.jump(inst, Op::Branch, &[cond], &[to_true?, to_false?])
+            }
+            Stmt::Return(value) => {
+                let exprs: Vec<&Expr<'a>> = match value {
+                    Some(Expr { kind: ExprKind::Tuple(items), .. }) if self.func.level == Level::Low => {
+                        items.iter().collect()
+                    }
+                    Some(value) => vec![value],
+                    None => Vec::new(),
+                };
+                let mut values = self.operands(Op::Return, &[], &exprs)?;
+                if values.is_empty() && self.func.level == Level::High {
+                    values.push(self.func.constant(Const::Singleton(Type::NOTHING)));
+                }
+                self.func.set_op(inst, Op::Return, &values);
+                Some(())
+            }
+            Stmt::Unreachable => {
+                self.func.set_op(inst, Op::Unreachable, &[]);
+                Some(())
+            }
+            Stmt::Enter { target, otherwise, scope } => {
+                if let Some(scope) = scope {
+                    let error = ResolveError::Unsupported {
+                        what: "`enter … with scope`".to_owned(),
+                        why: "dynamic scopes need Julia's own library",
+                    };
+                    return self.r.fail(error, scope.span);
+                }
+                let normal = match otherwise {
+                    Some(target) => self.block(*target),
+                    None => self.next_block(next, row.span),
+                };
+                let Some(target) = target else {
+                    let (head, needs) = ("enter".to_owned(), "a catch block");
+                    return self.r.fail(ResolveError::HeadArguments { head, needs }, row.span);
+                };
+                let catch = self.block(*target)?;
+                self.jump(inst, Op::Enter, &[], &[normal?, catch])
+            }
+        }
+    }
+
+    pub(super) fn next_block(&mut self, next: Option<Block>, at: Span) -> Option<Block> {
+        match next {
+            Some(next) => Some(next),
+            None => self.r.fail(ResolveError::FallsOffEnd, at),
+        }
+    }
+
+    pub(super) fn set(&mut self, inst: Inst, op: Op, results: &[Type], exprs: &[&Expr<'a>]) -> Option<()> {
+        let values = self.operands(op, results, exprs)?;
+        self.func.set_op(inst, op, &values);
+        Some(())
+    }
+
+    pub(super) fn jump(&mut self, inst: Inst, op: Op, args: &[Value], blocks: &[Block]) -> Option<()> {
+        self.func.set_op(inst, op, args);
+        self.func.set_inst_blocks(inst, blocks);
+        Some(())
+    }
+
+    fn expression(
+        &mut self,
+        inst: Inst,
+        row: &Row<'a>,
+        expr: &Expr<'a>,
+        results: &[Type],
+        at: At,
+        next: Option<Block>,
+    ) -> Option<()> {
+        match &expr.kind {
+            ExprKind::Call(callee, args) if row.label.is_some() || !self.is_literal_call(callee, args) => {
+                let args: Vec<&Expr<'a>> = args.iter().collect();
+                self.call(inst, row.label, callee, &args, results, expr.span)
+            }
+            ExprKind::Infix(op, args) if op == "=" => self.assign_global(inst, args, results, expr.span),
+            ExprKind::Infix(op, args) => {
+                let args: Vec<&Expr<'a>> = args.iter().collect();
+                self.named_call(inst, row.label, op, true, &args, results, expr.span)
+            }
+            ExprKind::Prefix(op, arg) if row.label.is_some() || !matches!(arg.kind, ExprKind::Name(_)) => {
+                self.named_call(inst, row.label, op, true, &[arg], results, expr.span)
+            }
+            ExprKind::Head(head, args) => self.head(inst, head, args, results, expr.span, at, next),
+            ExprKind::Name(name) => match self.argument(name, expr.span)? {
+                Some(value) => {
+                    self.func.set_op(inst, Op::Copy, &[value]);
+                    Some(())
+                }
+                None => self.global_or_constant(inst, name, expr, results),
+            },
+            ExprKind::Path(parts) => self.global_or_constant(inst, last_name(parts), expr, results),
+            _ => self.set(inst, Op::Copy, results, &[expr]),
+        }
+    }
+
+    /// A row that is a name: it reads a global, or is a constant.
+    fn global_or_constant(
+        &mut self,
+        inst: Inst,
+        name: &str,
+        expr: &Expr<'a>,
+        results: &[Type],
+    ) -> Option<()> {
+        let interned = self.r.cx.names.intern(name);
+        if self.r.globals.contains_key(&interned) && !self.r.consts.contains_key(name) {
+            self.func.set_op(inst, Op::GetGlobal(interned), &[]);
+            return Some(());
+        }
+        // A function may be a value whose definition is elsewhere; a variable may not.
+        let function =
+            results.first().is_some_and(|&ty| matches!(self.r.cx.types.kind(ty), TypeKind::Function(_)));
+        let known = function
+            || self.r.looks_like_type(expr)
+            || self.r.consts.contains_key(name)
+            || self.r.is_function_name(name)
+            || is_literal_name(name);
+        if !known {
+            return self.r.unknown_name(name, expr.span);
+        }
+        self.set(inst, Op::Copy, results, &[expr])
+    }
+
+    /// `(Main.x = value)`.
+    fn assign_global(&mut self, inst: Inst, args: &[Expr<'a>], results: &[Type], at: Span) -> Option<()> {
+        let [target, value] = args else { return self.r.fail(ResolveError::NotAValue, at) };
+        let name = match &target.kind {
+            ExprKind::Name(name) => &**name,
+            ExprKind::Path(parts) => last_name(parts),
+            _ => return self.r.fail(ResolveError::NotAValue, target.span),
+        };
+        let name = self.r.cx.names.intern(name);
+        let module = self.func.constant(Const::Module(self.r.cx.names.intern("Main")));
+        let symbol = self.func.constant(Const::Symbol(name));
+        let value = self.global_value(name, value, results)?;
+        self.func.set_op(inst, Op::Builtin(Builtin::Setglobal), &[module, symbol, value]);
+        Some(())
+    }
+
+    /// A value that is stored into a global: a plain literal takes the global's type.
+    fn global_value(&mut self, name: Name, value: &Expr<'a>, results: &[Type]) -> Option<Value> {
+        if !super::body::is_plain(value) {
+            return self.operand(value);
+        }
+        let wanted = self.r.globals.get(&name).copied().or_else(|| results.first().copied());
+        self.constant(value, wanted)
+    }
+
+    /// A call that is no `invoke`.
+    fn call(
+        &mut self,
+        inst: Inst,
+        label: Option<CallLabel>,
+        callee: &Expr<'a>,
+        args: &[&Expr<'a>],
+        results: &[Type],
+        at: Span,
+    ) -> Option<()> {
+        let (name, qualified) = match &callee.kind {
+            ExprKind::Name(name) => match self.argument(name, callee.span)? {
+                Some(_) => return self.dynamic_call(inst, callee, args, results),
+                None => (&**name, false),
+            },
+            ExprKind::Path(parts) => (last_name(parts), true),
+            _ => return self.dynamic_call(inst, callee, args, results),
+        };
+        if Intrinsic::from_name(name).is_none()
+            && Builtin::from_name(name).is_none()
+            && self.r.looks_like_type(callee)
+        {
+            return self.dynamic_call(inst, callee, args, results);
+        }
+        self.named_call(inst, label, name, qualified, args, results, at)
+    }
+
+    /// Calls whatever value the callee is.
+    fn dynamic_call(
+        &mut self,
+        inst: Inst,
+        callee: &Expr<'a>,
+        args: &[&Expr<'a>],
+        results: &[Type],
+    ) -> Option<()> {
+        let mut exprs = Vec::with_capacity(args.len() + 1);
+        exprs.push(callee);
+        exprs.extend_from_slice(args);
+        self.set(inst, Op::Call, results, &exprs)
+    }
+
+    /// Calls an intrinsic, a builtin or a function by its name.
+    fn named_call(
+        &mut self,
+        inst: Inst,
+        label: Option<CallLabel>,
+        name: &str,
+        qualified: bool,
+        args: &[&Expr<'a>],
+        results: &[Type],
+        at: Span,
+    ) -> Option<()> {
+        // A function of the program may have the name of a builtin; then only the label tells.
+        let own = label == Some(CallLabel::Dynamic) && self.r.functions.contains(name);
+        if let Some(op) = Intrinsic::from_name(name).filter(|_| !own) {
+            return self.intrinsic(inst, op, args, results, at);
+        }
+        if let Some(op) = Builtin::from_name(name).filter(|_| !own) {
+            return self.builtin(inst, op, args, results, at);
+        }
+        let must_exist = matches!(label, Some(CallLabel::Intrinsic | CallLabel::Builtin));
+        if !self.r.is_function_name(name) {
+            let known =
+                || Intrinsic::ALL.iter().map(|i| i.name()).chain(Builtin::ALL.iter().map(|b| b.name()));
+            let misspelt = label.is_none() && !near(name, known()).is_empty();
+            if must_exist || !qualified || misspelt {
+                return self.r.unknown_name(name, at);
+            }
+        }
+        let function = self.func.constant(Const::Singleton(self.r.function_type(name)));
+        let mut values = vec![function];
+        values.extend(self.operands(Op::Call, results, args)?);
+        self.func.set_op(inst, Op::Call, &values);
+        Some(())
+    }
+
+    pub(super) fn intrinsic(
+        &mut self,
+        inst: Inst,
+        op: Intrinsic,
+        args: &[&Expr<'a>],
+        results: &[Type],
+        at: Span,
+    ) -> Option<()> {
+        if let Some(why) = op.refusal() {
+            return self.r.fail(ResolveError::Unsupported { what: format!("`{op}`"), why }, at);
+        }
+        if !op.text_arity().allows(args.len()) {
+            let (name, given, arity) = (op.to_string(), args.len(), op.text_arity());
+            return self.r.fail(ResolveError::OperandCount { name, given, arity }, at);
+        }
+        let mut args = args;
+        if op.takes_type() {
+            let target = self.r.ty(args[0])?;
+            if results.first().is_none_or(|&result| result != target) {
+                let named = self.r.cx.types.display(target).to_string();
+                let row =
+                    results.first().map_or_else(String::new, |&r| self.r.cx.types.display(r).to_string());
+                return self.r.fail(ResolveError::ConversionTarget { named, row }, args[0].span);
+            }
+            args = &args[1..];
+        }
+        self.set(inst, Op::Intrinsic(op), results, args)
+    }
+
+    fn builtin(
+        &mut self,
+        inst: Inst,
+        op: Builtin,
+        args: &[&Expr<'a>],
+        results: &[Type],
+        at: Span,
+    ) -> Option<()> {
+        if let Some(why) = op.refusal() {
+            return self.r.fail(ResolveError::Unsupported { what: format!("`{op}`"), why }, at);
+        }
+        if !op.arity().allows(args.len()) {
+            let (name, given, arity) = (op.to_string(), args.len(), op.arity());
+            return self.r.fail(ResolveError::OperandCount { name, given, arity }, at);
+        }
+        if op == Builtin::Setglobal
+            && let [module, symbol, value, order @ ..] = args
+        {
+            let mut values = self.operands(Op::Builtin(op), &[], &[module, symbol])?;
+            let value = match self.func.as_const(values[1]) {
+                Some(&Const::Symbol(name)) => self.global_value(name, value, results)?,
+                _ => self.operand(value)?,
+            };
+            values.push(value);
+            values.extend(self.operands(Op::Builtin(op), &[], order)?);
+            self.func.set_op(inst, Op::Builtin(op), &values);
+            return Some(());
+        }
+        self.set(inst, Op::Builtin(op), results, args)
+    }
+
+    /// `invoke callee(args…)`.
+    fn invoke(
+        &mut self,
+        inst: Inst,
+        callee: &Expr<'a>,
+        args: &[Expr<'a>],
+        results: &[Type],
+        at: Span,
+    ) -> Option<()> {
+        let mut values = Vec::with_capacity(args.len() + 1);
+        let mut types = Vec::with_capacity(args.len());
+        let low = self.func.level == Level::Low;
+        let callee = if low { None } else { Some(self.invoked(callee)?) }.map_or_else(|| Err(callee), Ok);
+        if let Ok((value, _)) = callee {
+            values.push(value);
+        }
+        for arg in args {
+            let annotation = match &arg.kind {
+                ExprKind::Annotated(Some(_), ty) => Some(self.r.ty(ty)?),
+                _ => None,
+            };
+            let value =
+                if super::body::is_plain(arg) { self.constant(arg, None) } else { self.operand(arg) }?;
+            types.push(annotation.unwrap_or(self.func.ty(value)));
+            values.push(value);
+        }
+        match callee {
+            Ok((_, function)) => {
+                let Some(&result) = results.first() else {
+                    return self.r.fail(ResolveError::MissingType, at);
+                };
+                let data = CalleeData::Method { function, args: types.into(), result };
+                let op = Op::Invoke(self.func.add_callee(data));
+                self.func.set_op(inst, op, &values);
+            }
+            Err(callee) => {
+                let symbol = match &callee.kind {
+                    ExprKind::Name(name) => self.r.cx.names.intern(name),
+                    _ => return self.r.fail(ResolveError::NotAValue, callee.span),
+                };
+                let data = CalleeData::Symbol { symbol, params: types.into(), results: results.into() };
+                let op = Op::CallSymbol(self.func.add_callee(data));
+                self.func.set_op(inst, op, &values);
+            }
+        }
+        Some(())
+    }
+
+    /// The function object of an `invoke` and its type.
+    fn invoked(&mut self, callee: &Expr<'a>) -> Option<(Value, Type)> {
+        let name = match &callee.kind {
+            ExprKind::Annotated(Some(object), ty) => {
+                let ty = self.r.ty(ty)?;
+                return Some((self.invoked(object)?.0, ty));
+            }
+            ExprKind::Name(name) => match self.argument(name, callee.span)? {
+                Some(value) => return Some((value, self.func.ty(value))),
+                None => &**name,
+            },
+            ExprKind::Path(parts) => last_name(parts),
+            _ => {
+                let value = self.operand(callee)?;
+                let ty = match self.func.as_const(value) {
+                    Some(&Const::Type(of)) => self.r.cx.types.type_of(of).unwrap_or(Type::DATATYPE),
+                    _ => self.func.ty(value),
+                };
+                return Some((value, ty));
+            }
+        };
+        if self.r.looks_like_type(callee) && !self.r.functions.contains(name) {
+            let of = self.r.ty(callee)?;
+            let value = self.func.constant(Const::Type(of));
+            return Some((value, self.r.cx.types.type_of(of).unwrap_or(Type::DATATYPE)));
+        }
+        let ty = self.r.function_type(name);
+        Some((self.func.constant(Const::Singleton(ty)), ty))
+    }
+}
+
+/// Names that are literals.
+fn is_literal_name(name: &str) -> bool {
+    const NAMES: [&str; 16] = [
+        "true", "false", "nothing", "missing", "Inf", "Inf64", "Inf32", "Inf16", "NaN", "NaN64", "NaN32",
+        "NaN16", "C_NULL", "Main", "Base", "Core",
+    ];
+    NAMES.contains(&name)
+}

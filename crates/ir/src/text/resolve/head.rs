@@ -1,0 +1,271 @@
+//! `$(Expr(:head, …))` to operations.
+//!
+//! Inside an `Expr` operands are quoted: `:(%5)`, `:(s)`, and symbols twice: `:(:name)`.
+//!
+//! A C function may be named with its library, `(:sin, "libm")`. The library is not consulted, which is a warning: names
+//! of C are looked up in the process.
+
+use super::super::ast::{Expr, ExprKind, Literal, Target};
+use super::body::Body;
+use super::error::ResolveError;
+use super::handlers::At;
+use super::{Resolver, Term, last_name};
+use crate::constant::Const;
+use crate::diag::{Diagnostic, Span};
+use crate::entity::{Block, Inst, Value};
+use crate::func::{ForeignData, MetaData, MetaItem};
+use crate::names::Name;
+use crate::op::Op;
+use crate::types::Type;
+
+/// `Expr` heads that Julia prints and that have no operation here.
+const REFUSED: [(&str, &str); 12] = [
+    ("new_opaque_closure", "opaque closures hold code that is not in the text"),
+    ("cfunction", "callbacks from C are made by the embedder"),
+    ("copyast", "there is no syntax tree at run time"),
+    ("invoke_modify", "use `modifyfield!` with the function as operand"),
+    ("splatnew", "it is written `%splatnew(T, tuple)`"),
+    ("isdefined", "variables are resolved when the text is read"),
+    ("method", "methods are defined by `function`"),
+    ("thunk", "top-level code is not compiled"),
+    ("global", "globals are declared by `global`"),
+    ("globaldecl", "globals are declared by `global`"),
+    ("latestworld", "top-level code is not compiled"),
+    ("cglobal", "pass the address in as a `Ptr` argument"),
+];
+
+impl<'a> Body<'_, 'a> {
+    /// Gives the instruction of a row the operation of its `Expr`.
+    pub(super) fn head(
+        &mut self,
+        inst: Inst,
+        head: &str,
+        args: &[Expr<'a>],
+        results: &[Type],
+        at: Span,
+        row: At,
+        next: Option<Block>,
+    ) -> Option<()> {
+        let bad = |body: &mut Self, needs: &'static str| {
+            body.r.fail(ResolveError::HeadArguments { head: head.to_owned(), needs }, at)
+        };
+        let exprs: Vec<&Expr<'a>> = args.iter().collect();
+        match (head, args) {
+            ("boundscheck", []) => {
+                self.func.set_op(inst, Op::BoundsCheck(true), &[]);
+                Some(())
+            }
+            ("boundscheck", [Expr { kind: ExprKind::Name(on), .. }]) if matches!(&**on, "true" | "false") => {
+                self.func.set_op(inst, Op::BoundsCheck(on == "true"), &[]);
+                Some(())
+            }
+            ("boundscheck", _) => bad(self, "`true` or `false`"),
+            ("enter", [Expr { kind: ExprKind::BlockRef(block), span, .. }]) => {
+                let catch = self.block(Target { block: *block, span: *span })?;
+                let normal = self.next_block(next, at)?;
+                self.jump(inst, Op::Enter, &[], &[normal, catch])
+            }
+            ("enter", _) => bad(self, "a catch block such as `#3`"),
+            ("leave", [Expr { kind: ExprKind::Literal(_), .. }]) => {
+                let enters = self.old_leaves.get(&row).cloned().unwrap_or_default();
+                if enters.is_empty() {
+                    self.func.remove_inst(inst);
+                    return Some(());
+                }
+                let tokens: Vec<Value> = enters
+                    .into_iter()
+                    .filter_map(|enter| self.inst_at(enter).and_then(|inst| self.func.result(inst)))
+                    .collect();
+                self.func.set_op(inst, Op::Leave, &tokens);
+                Some(())
+            }
+            ("leave", _) => {
+                // `nothing` stands for an `enter` that the optimiser removed.
+                let is_nothing = |e: &Expr<'_>| matches!(&e.kind, ExprKind::Name(name) if name == "nothing");
+                let tokens: Vec<&Expr<'a>> = exprs.into_iter().filter(|e| !is_nothing(e)).collect();
+                if tokens.is_empty() {
+                    self.func.remove_inst(inst);
+                    return Some(());
+                }
+                self.set(inst, Op::Leave, results, &tokens)
+            }
+            ("the_exception", []) => self.set(inst, Op::TheException, results, &[]),
+            ("pop_exception", [_]) => self.set(inst, Op::PopException, results, &exprs),
+            ("pop_exception", _) => bad(self, "the token of its `enter`"),
+            ("throw_undef_if_not", [name, cond]) => {
+                let name = match &name.kind {
+                    ExprKind::Symbol(name) => self.r.cx.names.intern(name),
+                    ExprKind::Quote(inner) => match &inner.kind {
+                        ExprKind::Symbol(name) | ExprKind::Name(name) => self.r.cx.names.intern(name),
+                        _ => return bad(self, "the name of a variable and a condition"),
+                    },
+                    _ => return bad(self, "the name of a variable and a condition"),
+                };
+                self.set(inst, Op::ThrowUndefIfNot(name), results, &[cond])
+            }
+            ("throw_undef_if_not", _) => bad(self, "the name of a variable and a condition"),
+            ("gc_preserve_begin", _) => self.set(inst, Op::GcPreserveBegin, results, &exprs),
+            ("gc_preserve_end", [_]) => self.set(inst, Op::GcPreserveEnd, results, &exprs),
+            ("gc_preserve_end", _) => bad(self, "the token of its `gc_preserve_begin`"),
+            ("code_coverage_effect", _) => self.set(inst, Op::CodeCoverage, results, &[]),
+            ("loopinfo", _) => {
+                let items: Option<Vec<MetaItem>> = args.iter().map(|arg| self.meta_item(arg)).collect();
+                let meta = self.func.add_meta(MetaData { items: items? });
+                self.func.set_op(inst, Op::LoopInfo(meta), &[]);
+                Some(())
+            }
+            ("static_parameter", [Expr { kind: ExprKind::Literal(Literal::Int { magnitude, .. }), .. }]) => {
+                match u32::try_from(*magnitude) {
+                    Ok(number) => {
+                        self.func.set_op(inst, Op::StaticParameter(number), &[]);
+                        Some(())
+                    }
+                    Err(_) => bad(self, "the number of a parameter"),
+                }
+            }
+            ("static_parameter", _) => bad(self, "the number of a parameter"),
+            ("foreigncall", _) => self.foreign_call(inst, args, results, at),
+            _ => {
+                let why = REFUSED.iter().find(|(name, _)| *name == head).map(|(_, why)| *why);
+                let why = why.unwrap_or("no such statement exists here");
+                self.r.fail(ResolveError::Unsupported { what: format!("`Expr(:{head})`"), why }, at)
+            }
+        }
+    }
+
+    fn meta_item(&mut self, expr: &Expr<'a>) -> Option<MetaItem> {
+        match &expr.kind {
+            ExprKind::Tuple(items) => match &items[..] {
+                [name, count] => match (self.meta_item(name)?, self.meta_item(count)?) {
+                    (MetaItem::Name(name), MetaItem::Int(count)) => Some(MetaItem::Pair(name, count)),
+                    _ => self.r.fail(ResolveError::NotAConstant, expr.span),
+                },
+                _ => self.r.fail(ResolveError::NotAConstant, expr.span),
+            },
+            ExprKind::Quote(inner) | ExprKind::QuoteNode(inner) | ExprKind::Interpolation(inner) => {
+                self.meta_item(inner)
+            }
+            _ => match self.r.term(expr, None)? {
+                Term::Const(Const::Symbol(name)) => Some(MetaItem::Name(name)),
+                Term::Const(Const::Singleton(Type::NOTHING)) => Some(MetaItem::Nothing),
+                Term::Const(Const::Bits { ty: Type::INT64 | Type::I64, bits }) => {
+                    Some(MetaItem::Int(bits as i64))
+                }
+                _ => self.r.fail(ResolveError::NotAConstant, expr.span),
+            },
+        }
+    }
+
+    /// `name, result, svec(argument types), required, convention, arguments…, roots…`.
+    pub(super) fn foreign_call(
+        &mut self,
+        inst: Inst,
+        args: &[Expr<'a>],
+        results: &[Type],
+        at: Span,
+    ) -> Option<()> {
+        let [target, result, params, required, convention, rest @ ..] = args else {
+            let needs =
+                "a name, a result type, `svec` of argument types, a count, a convention and the arguments";
+            return self.r.fail(ResolveError::HeadArguments { head: "foreigncall".to_owned(), needs }, at);
+        };
+        let name = self.r.foreign_name(target)?;
+        let result = self.r.ty(result)?;
+        let ExprKind::Call(_, params) = &unquote(params).kind else {
+            let needs = "its argument types as `svec(…)`";
+            return self
+                .r
+                .fail(ResolveError::HeadArguments { head: "foreigncall".to_owned(), needs }, params.span);
+        };
+        let params: Option<Box<[Type]>> = params.iter().map(|ty| self.r.ty(ty)).collect();
+        let params = params?;
+        let variadic_after = match unquote(required).kind {
+            ExprKind::Literal(Literal::Int { negative: false, magnitude: 0 }) => None,
+            ExprKind::Literal(Literal::Int { negative: false, magnitude })
+                if magnitude <= params.len() as u128 =>
+            {
+                Some(magnitude as u32)
+            }
+            _ => {
+                let needs = "the number of arguments before `...`, at most as many as it has types";
+                return self.r.fail(
+                    ResolveError::HeadArguments { head: "foreigncall".to_owned(), needs },
+                    required.span,
+                );
+            }
+        };
+        self.r.c_convention(convention)?;
+        if rest.len() < params.len() {
+            let needs = "an argument for each of its types";
+            return self.r.fail(ResolveError::HeadArguments { head: "foreigncall".to_owned(), needs }, at);
+        }
+        let foreign = self.func.add_foreign(ForeignData { name, result, params, variadic_after });
+        let mut exprs: Vec<&Expr<'a>> = Vec::with_capacity(rest.len() + 1);
+        if name.is_none() {
+            exprs.push(target);
+        }
+        exprs.extend(rest);
+        self.set(inst, Op::ForeignCall(foreign), results, &exprs)
+    }
+}
+
+impl<'a> Resolver<'a> {
+    /// The name of a C function; `None` inside if it is a pointer value.
+    fn foreign_name(&mut self, target: &Expr<'a>) -> Option<Option<Name>> {
+        let inner = unquote(target);
+        match &inner.kind {
+            ExprKind::Symbol(name) => Some(Some(self.cx.names.intern(name))),
+            ExprKind::Literal(Literal::String(bytes)) => match std::str::from_utf8(bytes) {
+                Ok(name) => Some(Some(self.cx.names.intern(name))),
+                Err(_) => self.fail(ResolveError::StringNotUtf8, inner.span),
+            },
+            ExprKind::Tuple(parts) => self.library_function(parts, inner.span),
+            ExprKind::Head(head, parts) if head == "tuple" => self.library_function(parts, inner.span),
+            ExprKind::Call(callee, parts) if matches!(&callee.kind, ExprKind::Path(p) if last_name(p) == "tuple") => {
+                self.library_function(parts, inner.span)
+            }
+            _ => Some(None),
+        }
+    }
+
+    /// `(:name, "library")`.
+    fn library_function(&mut self, parts: &[Expr<'a>], at: Span) -> Option<Option<Name>> {
+        let [name, library @ ..] = parts else { return self.fail(ResolveError::NotAValue, at) };
+        if let Some(library) = library.first() {
+            let library = self.source_text(library.span);
+            let ignored = Diagnostic::warning(&ResolveError::LibraryIgnored { library }, at);
+            self.diagnostics.push(ignored);
+        }
+        self.foreign_name(name)
+    }
+
+    /// `:(:ccall)`, or since 1.12 `(:ccall, effects, gc_safe)`.
+    fn c_convention(&mut self, convention: &Expr<'a>) -> Option<()> {
+        let inner = unquote(convention);
+        let symbol = match &inner.kind {
+            ExprKind::Tuple(parts) => parts.first().map(unquote),
+            _ => Some(inner),
+        };
+        match symbol.map(|s| &s.kind) {
+            Some(ExprKind::Symbol(name) | ExprKind::Name(name)) if matches!(&**name, "ccall" | "cdecl") => {
+                Some(())
+            }
+            _ => {
+                let what = format!("the calling convention `{}`", self.source_text(inner.span));
+                let why = "C functions are called by the platform's convention";
+                self.fail(ResolveError::Unsupported { what, why }, inner.span)
+            }
+        }
+    }
+}
+
+/// What stands inside `:( … )` and `$(QuoteNode( … ))`.
+fn unquote<'e, 'a>(expr: &'e Expr<'a>) -> &'e Expr<'a> {
+    let mut expr = expr;
+    while let ExprKind::Quote(inner) | ExprKind::QuoteNode(inner) | ExprKind::Interpolation(inner) =
+        &expr.kind
+    {
+        expr = inner;
+    }
+    expr
+}

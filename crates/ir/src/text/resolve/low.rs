@@ -1,0 +1,304 @@
+//! Rows of low IR to operations.
+//!
+//! Low IR uses the same rows. An operation is a call of its name; what is no value follows the operands after `;`:
+//!
+//! | row | operation |
+//! |---|---|
+//! | `%3 = add_int(%1, 2)::i64` | an intrinsic |
+//! | `%3 = load(%1; offset = 8, region = raw, align = 8)::i64` | a load |
+//! | `store(%1, %2; offset = 0, region = slot, align = 4)` | a store |
+//! | `%3 = atomic_load(%1, :acquire)::i64`, `atomic_store(%1, %2, :release)` | atomic accesses |
+//! | `%3 = atomic_rmw(:add, %1, %2, :monotonic)::i64` | read, modify, write |
+//! | `%3 = atomic_cas(%1, %2, %3, :acquire_release)::i64` | compare and swap |
+//! | `%3 = slot_addr(0; size = 16, align = 8)::ptr` | the address of a stack slot |
+//! | `mem_copy(%1, %2, %3)`, `safepoint()` | |
+//! | `%3 = invoke var"fib(Int64)"(%1::i64)::i64` | compiled code by its symbol |
+//! | `brolga_throw_divide()` | an entry point of the run time |
+//!
+//! Operands may be addresses: `symbol_addr(:x)`, `string_addr("…")`, `data_addr("…")`, `foreign_addr(:memcpy)`.
+
+use super::super::ast::{Expr, ExprKind, Literal, Row};
+use super::Term;
+use super::body::Body;
+use super::error::ResolveError;
+use super::near::near;
+use crate::builtin::Builtin;
+use crate::constant::{Address, Const};
+use crate::diag::{Diagnostic, Span};
+use crate::entity::{Inst, Value};
+use crate::func::SlotData;
+use crate::intrinsic::{Arity, Intrinsic};
+use crate::op::{Access, Op, Ordering, Region, RmwOp};
+use crate::runtime_fn::RuntimeFn;
+use crate::types::Type;
+
+/// The operations with a name of their own.
+const NAMES: [&str; 10] = [
+    "load",
+    "store",
+    "atomic_load",
+    "atomic_store",
+    "atomic_rmw",
+    "atomic_cas",
+    "slot_addr",
+    "mem_copy",
+    "safepoint",
+    "ifelse",
+];
+
+impl<'a> Body<'_, 'a> {
+    pub(super) fn low_statement(
+        &mut self,
+        inst: Inst,
+        row: &Row<'a>,
+        expr: &Expr<'a>,
+        results: &[Type],
+    ) -> Option<()> {
+        match &expr.kind {
+            ExprKind::Call(callee, args) => {
+                let ExprKind::Name(name) = &callee.kind else {
+                    return self.r.fail(ResolveError::NotAValue, callee.span);
+                };
+                if ADDRESSES.contains(&&**name)
+                    || self.is_literal_call(callee, args)
+                    || self.r.looks_like_type(callee)
+                {
+                    return self.set(inst, Op::Copy, results, &[expr]);
+                }
+                self.low_call(inst, name, args, results, expr.span)
+            }
+            ExprKind::Head(head, args) if head == "foreigncall" => {
+                self.foreign_call(inst, args, results, row.span)
+            }
+            ExprKind::Head(head, _) => {
+                let name = format!("Expr(:{head})");
+                self.r.fail(ResolveError::UnknownOperation { name }, expr.span)
+            }
+            _ => self.set(inst, Op::Copy, results, &[expr]),
+        }
+    }
+
+    fn low_call(
+        &mut self,
+        inst: Inst,
+        name: &str,
+        args: &[Expr<'a>],
+        results: &[Type],
+        at: Span,
+    ) -> Option<()> {
+        let is_attribute = |e: &Expr<'_>| matches!(&e.kind, ExprKind::Infix(op, _) if op == "=");
+        let split = args.iter().position(is_attribute).unwrap_or(args.len());
+        let (operands, attributes) = args.split_at(split);
+        let operands: Vec<&Expr<'a>> = operands.iter().collect();
+        if let Some(op) = Intrinsic::from_name(name) {
+            return self.intrinsic(inst, op, &operands, results, at);
+        }
+        if let Some(op) = RuntimeFn::from_symbol(name) {
+            self.count(name, &operands, op.params().len(), at)?;
+            return self.set(inst, Op::CallRuntime(op), results, &operands);
+        }
+        match name {
+            "ifelse" => {
+                self.count(name, &operands, 3, at)?;
+                self.set(inst, Op::Builtin(Builtin::Ifelse), results, &operands)
+            }
+            "load" | "store" => {
+                self.count(name, &operands, if name == "load" { 1 } else { 2 }, at)?;
+                let access = self.access(attributes)?;
+                let op = if name == "load" { Op::Load(access) } else { Op::Store(access) };
+                self.set(inst, op, results, &operands)
+            }
+            "atomic_load" | "atomic_store" | "atomic_cas" => {
+                let count = match name {
+                    "atomic_load" => 2,
+                    "atomic_store" => 3,
+                    _ => 4,
+                };
+                self.count(name, &operands, count, at)?;
+                let (order, values) = operands.split_last()?;
+                let order = self.ordering(order)?;
+                let op = match name {
+                    "atomic_load" => Op::AtomicLoad(order),
+                    "atomic_store" => Op::AtomicStore(order),
+                    _ => Op::AtomicCas(order),
+                };
+                self.set(inst, op, results, values)
+            }
+            "atomic_rmw" => {
+                self.count(name, &operands, 4, at)?;
+                let order = self.ordering(operands[3])?;
+                let what = symbol(operands[0]).and_then(|n| RmwOp::ALL.into_iter().find(|op| op.name() == n));
+                let Some(what) = what else {
+                    let needs = "an operation such as `:add` first";
+                    return self.bad(name, needs, operands[0].span);
+                };
+                self.set(inst, Op::AtomicRmw(what, order), results, &operands[1..3])
+            }
+            "slot_addr" => {
+                self.count(name, &operands, 1, at)?;
+                self.slot_addr(inst, operands[0], attributes, at)
+            }
+            "mem_copy" => {
+                self.count(name, &operands, 3, at)?;
+                self.set(inst, Op::MemCopy, results, &operands)
+            }
+            "safepoint" => {
+                self.count(name, &operands, 0, at)?;
+                self.set(inst, Op::Safepoint, results, &[])
+            }
+            _ => {
+                let unknown = ResolveError::UnknownOperation { name: name.to_owned() };
+                let diagnostic = Diagnostic::error(&unknown, at);
+                let known =
+                    Intrinsic::ALL.iter().map(|i| i.name()).chain(RuntimeFn::ALL.iter().map(|f| f.symbol()));
+                let near = near(name, known.chain(NAMES));
+                self.r.push_near(diagnostic, &near);
+                None
+            }
+        }
+    }
+
+    fn bad<T>(&mut self, name: &str, needs: &'static str, at: Span) -> Option<T> {
+        self.r.fail(ResolveError::HeadArguments { head: name.to_owned(), needs }, at)
+    }
+
+    fn count(&mut self, name: &str, operands: &[&Expr<'a>], wanted: usize, at: Span) -> Option<()> {
+        if operands.len() == wanted {
+            return Some(());
+        }
+        let arity = Arity::exactly(wanted as u8);
+        self.r.fail(ResolveError::OperandCount { name: name.to_owned(), given: operands.len(), arity }, at)
+    }
+
+    fn ordering(&mut self, expr: &Expr<'a>) -> Option<Ordering> {
+        match symbol(expr).and_then(Ordering::from_name) {
+            Some(order) => Some(order),
+            None => self.bad("an atomic access", "an order such as `:acquire` last", expr.span),
+        }
+    }
+
+    /// `offset = 8, region = raw, align = 8`.
+    fn access(&mut self, attributes: &[Expr<'a>]) -> Option<Access> {
+        let mut access = Access { offset: 0, region: Region::Raw, align_log2: 0 };
+        for (name, value) in self.attributes(attributes)? {
+            let understood = match (name, &value.kind) {
+                ("offset", _) => {
+                    integer(value).and_then(|v| i32::try_from(v).ok()).map(|v| access.offset = v)
+                }
+                ("region", ExprKind::Name(region)) => {
+                    Region::ALL.into_iter().find(|r| r.name() == region).map(|r| access.region = r)
+                }
+                ("align", _) => alignment(value).map(|v| access.align_log2 = v),
+                _ => None,
+            };
+            if understood.is_none() {
+                return self.bad(
+                    name,
+                    "`offset = bytes`, `region = name` or `align = power of two`",
+                    value.span,
+                );
+            }
+        }
+        Some(access)
+    }
+
+    fn attributes<'e>(&mut self, attributes: &'e [Expr<'a>]) -> Option<Vec<(&'e str, &'e Expr<'a>)>> {
+        let mut list = Vec::with_capacity(attributes.len());
+        for attribute in attributes {
+            match &attribute.kind {
+                ExprKind::Infix(op, parts) if op == "=" => match &parts[..] {
+                    [Expr { kind: ExprKind::Name(name), .. }, value] => list.push((&**name, value)),
+                    _ => return self.r.fail(ResolveError::NotAValue, attribute.span),
+                },
+                _ => return self.r.fail(ResolveError::NotAValue, attribute.span),
+            }
+        }
+        Some(list)
+    }
+
+    /// `slot_addr(0; size = 16, align = 8)`: slots are known by their number.
+    fn slot_addr(&mut self, inst: Inst, number: &Expr<'a>, attributes: &[Expr<'a>], at: Span) -> Option<()> {
+        let slot = integer(number).and_then(|v| u32::try_from(v).ok()).filter(|&v| v < MAX_SLOTS);
+        let Some(slot) = slot else { return self.bad("slot_addr", "the number of a slot", number.span) };
+        let mut size = None;
+        let mut align_log2 = None;
+        for (name, value) in self.attributes(attributes)? {
+            match name {
+                "size" => size = integer(value).and_then(|v| u32::try_from(v).ok()),
+                "align" => align_log2 = alignment(value),
+                _ => return self.bad(name, "`size = bytes` and `align = power of two`", value.span),
+            }
+        }
+        let (Some(size), Some(align_log2)) = (size, align_log2) else {
+            return self.bad("slot_addr", "`size = bytes` and `align = power of two`", at);
+        };
+        let data = SlotData { size, align_log2 };
+        let known = self.slots.get(&slot).copied();
+        let id = match known {
+            Some(id) if self.func.slot(id) == data => id,
+            Some(_) => return self.r.fail(ResolveError::SlotDiffers { slot }, at),
+            None => {
+                let id = self.func.add_slot(data);
+                self.slots.insert(slot, id);
+                id
+            }
+        };
+        self.func.set_op(inst, Op::SlotAddr(id), &[]);
+        Some(())
+    }
+
+    /// An operand that is an address; `None` inside if the call is something else.
+    pub(super) fn address(
+        &mut self,
+        callee: &Expr<'a>,
+        args: &[Expr<'a>],
+        at: Span,
+    ) -> Option<Option<Value>> {
+        let ExprKind::Name(name) = &callee.kind else { return Some(None) };
+        if !ADDRESSES.contains(&&**name) {
+            return Some(None);
+        }
+        let [arg] = args else { return self.bad(name, "one name or text", at) };
+        let address = match (&**name, self.r.term(arg, None)?) {
+            ("symbol_addr", Term::Const(Const::Symbol(symbol))) => Address::Symbol(symbol),
+            ("foreign_addr", Term::Const(Const::Symbol(symbol))) => Address::Foreign(symbol),
+            ("string_addr", Term::Const(Const::String(text))) => Address::String(text),
+            ("data_addr", Term::Const(Const::String(text))) => {
+                let bytes = self.r.cx.names.text(text).as_bytes().to_vec();
+                Address::Data(self.func.add_data(&bytes))
+            }
+            ("data_addr", Term::Bytes(bytes)) => Address::Data(self.func.add_data(&bytes)),
+            _ => return self.bad(name, "a symbol or a string", arg.span),
+        };
+        Some(Some(self.func.constant(Const::Address(address))))
+    }
+}
+
+/// Operands that are addresses of things that the linker knows.
+pub(in super::super) const ADDRESSES: [&str; 4] = ["symbol_addr", "string_addr", "data_addr", "foreign_addr"];
+
+/// More slots than these make no sense in one activation.
+const MAX_SLOTS: u32 = 1 << 20;
+
+fn symbol<'e>(expr: &'e Expr<'_>) -> Option<&'e str> {
+    match &expr.kind {
+        ExprKind::Symbol(name) => Some(name),
+        _ => None,
+    }
+}
+
+fn integer(expr: &Expr<'_>) -> Option<i64> {
+    match expr.kind {
+        ExprKind::Literal(Literal::Int { negative, magnitude }) => {
+            let value = i64::try_from(magnitude).ok()?;
+            Some(if negative { -value } else { value })
+        }
+        _ => None,
+    }
+}
+
+/// The logarithm of an alignment in bytes.
+fn alignment(expr: &Expr<'_>) -> Option<u8> {
+    let bytes = u32::try_from(integer(expr)?).ok()?;
+    bytes.is_power_of_two().then(|| bytes.trailing_zeros() as u8)
+}

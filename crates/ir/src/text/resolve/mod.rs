@@ -1,0 +1,282 @@
+//! The syntax tree to a [`Module`]: names get their meaning, literals their type, blocks their terminators.
+//!
+//! | file | what it turns into what |
+//! |---|---|
+//! | `types` | type expressions and declarations into [`Type`](crate::Type)s |
+//! | `term` | literals and constructors into constants |
+//! | `body` | rows into instructions |
+//! | `call` | callees and statements into operations |
+//! | `head` | `$(Expr(…))` into operations |
+//! | `low` | rows of low IR into operations |
+//! | `handlers` | the `leave` of Julia up to 1.10 into that of later ones |
+//! | `near` | unknown names into known ones that may be meant |
+//!
+//! **Modules.** Names have no module here: `Base.add_int`, `Core.Intrinsics.add_int` and `add_int` are one thing, as are
+//! `Main.throw` and `throw`. A name in front of a call is, in this order: an argument, an intrinsic, a builtin, a type,
+//! a function. A name that is an operand is an argument, a literal (`nothing`, `NaN`), a `const`, a type, a module or a
+//! function; a statement that is a declared global reads it.
+//!
+//! All faults are collected; a row with a fault leaves a hole that later rows do not complain about.
+
+mod body;
+mod call;
+mod error;
+mod handlers;
+mod head;
+mod low;
+mod near;
+mod term;
+mod types;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::ast::{self, Expected, Expr, ExprKind};
+use crate::base_fn::BaseFn;
+use crate::builtin::Builtin;
+use crate::constant::Const;
+use crate::context::Context;
+use crate::diag::{Diagnostic, Diagnostics, Finding, SourceFile, Span};
+use crate::intrinsic::Intrinsic;
+use crate::module::{Global, Module, ModuleError};
+use crate::names::Name;
+use crate::op::Level;
+use crate::types::Type;
+
+pub use error::ResolveError;
+pub use term::Term;
+use types::TypeVar;
+
+/// A call of constants: what a check runs, or a user asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// The call's place in its source.
+    pub span: Span,
+    /// What is called: a function, or an object.
+    pub callee: Term,
+    /// The arguments.
+    pub args: Vec<Term>,
+}
+
+/// A test that a text carries.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// The place of the line.
+    pub span: Span,
+    /// The call.
+    pub call: Call,
+    /// What it must do.
+    pub outcome: Outcome,
+}
+
+/// What a check expects of its call.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// It returns this.
+    Returns(Term),
+    /// It ends with an uncaught exception of this type.
+    Throws(Type),
+}
+
+/// What a source holds.
+#[derive(Clone, Debug)]
+pub struct Unit {
+    /// Functions and globals.
+    pub module: Module,
+    /// Tests, in order.
+    pub checks: Vec<Check>,
+}
+
+/// Reads a source. With errors in the findings the unit lacks what they are about.
+pub fn read(source: &SourceFile, cx: &Arc<Context>) -> (Unit, Diagnostics) {
+    let (file, diagnostics) = super::parse(source);
+    let mut resolver = Resolver::new(source.text(), cx, diagnostics);
+    let unit = resolver.file(&file);
+    (unit, resolver.diagnostics)
+}
+
+/// Reads a call such as `fib(35)`; its functions may be those of `module`.
+pub fn read_call(source: &SourceFile, module: &Module) -> Result<Call, Diagnostics> {
+    let (expr, diagnostics) = super::parse::parse_expr(source);
+    let mut resolver = Resolver::new(source.text(), &module.cx, diagnostics);
+    for (_, func) in module.funcs() {
+        resolver.functions.insert(module.cx.names.text(func.name).to_owned());
+    }
+    let call = expr.and_then(|expr| resolver.call(&expr));
+    match call {
+        Some(call) if !resolver.diagnostics.has_errors() => Ok(call),
+        _ => Err(resolver.diagnostics),
+    }
+}
+
+struct Resolver<'a> {
+    cx: Arc<Context>,
+    source: &'a str,
+    diagnostics: Diagnostics,
+    /// The level of what is being read: it decides which type names exist and what literals are.
+    level: Level,
+    type_vars: Vec<(Cow<'a, str>, TypeVar)>,
+    consts: FxHashMap<Cow<'a, str>, Term>,
+    globals: FxHashMap<Name, Type>,
+    /// The functions of the source.
+    functions: FxHashSet<String>,
+    /// The arguments of the function at hand, for suggestions.
+    arguments: Vec<Cow<'a, str>>,
+}
+
+/// The part of a qualified name that counts.
+fn last_name<'n>(parts: &'n [Cow<'_, str>]) -> &'n str {
+    parts.last().map_or("", |part| part)
+}
+
+impl<'a> Resolver<'a> {
+    fn new(source: &'a str, cx: &Arc<Context>, diagnostics: Diagnostics) -> Resolver<'a> {
+        Resolver {
+            cx: cx.clone(),
+            source,
+            diagnostics,
+            level: Level::High,
+            type_vars: Vec::new(),
+            consts: FxHashMap::default(),
+            globals: FxHashMap::default(),
+            functions: FxHashSet::default(),
+            arguments: Vec::new(),
+        }
+    }
+
+    /// Notes a fault; gives nothing, in whatever type is wanted.
+    fn fail<T>(&mut self, error: impl Finding, at: Span) -> Option<T> {
+        self.diagnostics.error(&error, at);
+        None
+    }
+
+    fn push_near(&mut self, diagnostic: Diagnostic, near: &[&str]) {
+        let quoted: Vec<String> = near.iter().map(|name| format!("`{name}`")).collect();
+        self.diagnostics.push(match &quoted[..] {
+            [] => diagnostic,
+            [one] => diagnostic.with_note(format!("there is {one}")),
+            several => diagnostic.with_note(format!("there are {}", several.join(", "))),
+        });
+    }
+
+    /// The text of a place, shortened.
+    fn source_text(&self, at: Span) -> String {
+        self.source.get(at.range()).unwrap_or("").chars().take(60).collect()
+    }
+
+    /// Whether a name without module is a function that exists.
+    fn is_function_name(&self, name: &str) -> bool {
+        self.functions.contains(name)
+            || BaseFn::from_name(name).is_some()
+            || Builtin::from_name(name).is_some()
+            || Intrinsic::from_name(name).is_some()
+            || !name.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '#')) && !name.is_empty()
+    }
+
+    fn unknown_name<T>(&mut self, name: &str, at: Span) -> Option<T> {
+        let diagnostic = Diagnostic::error(&ResolveError::UnknownName { name: name.to_owned() }, at);
+        let cx = self.cx.clone();
+        let arguments = std::mem::take(&mut self.arguments);
+        let consts: Vec<String> = self.consts.keys().map(|k| k.to_string()).collect();
+        let functions: Vec<String> = self.functions.iter().cloned().collect();
+        let globals = self.globals.keys().map(|&name| cx.names.text(name));
+        let known = arguments
+            .iter()
+            .map(|a| &**a)
+            .chain(consts.iter().map(String::as_str))
+            .chain(functions.iter().map(String::as_str))
+            .chain(globals)
+            .chain(Intrinsic::ALL.iter().map(|i| i.name()))
+            .chain(Builtin::ALL.iter().map(|b| b.name()))
+            .chain(BaseFn::ALL.iter().map(|f| f.name()));
+        let near = near::near(name, known);
+        self.push_near(diagnostic, &near);
+        self.arguments = arguments;
+        None
+    }
+
+    fn file(&mut self, file: &ast::File<'a>) -> Unit {
+        let mut module = Module::new(self.cx.clone());
+        self.declare_types(&file.types);
+        for function in &file.functions {
+            if let Some(ast::Signature { callee: ast::Callee::Named(parts, _), .. }) = &function.signature {
+                self.functions.insert(last_name(parts).to_owned());
+            }
+        }
+        for global in &file.globals {
+            self.global(&mut module, global);
+        }
+        for function in &file.functions {
+            let Some(func) = self.function(function) else { continue };
+            let at = function.signature.as_ref().map_or(function.span, |s| s.span);
+            let name = self.cx.names.text(func.name).to_owned();
+            match module.add_func(func) {
+                Ok(_) => {}
+                Err(ModuleError::NoFunctionObject) => {
+                    self.fail::<()>(ResolveError::MissingSignature, at);
+                }
+                Err(_) => {
+                    self.fail::<()>(ResolveError::DuplicateMethod { name }, at);
+                }
+            }
+        }
+        self.level = Level::High;
+        let checks = file.checks.iter().filter_map(|check| self.check(check)).collect();
+        Unit { module, checks }
+    }
+
+    fn global(&mut self, module: &mut Module, decl: &ast::GlobalDecl<'a>) -> Option<()> {
+        let (text, at) = &decl.name;
+        let name = self.cx.names.intern(text);
+        let declared = match &decl.ty {
+            Some(ty) => Some(self.ty(ty)?),
+            None => None,
+        };
+        let Some(value) = &decl.value else {
+            return self.fail(ResolveError::GlobalWithoutValue { name: text.to_string() }, *at);
+        };
+        let term = match declared {
+            Some(ty) => self.converted(value, ty)?,
+            None => self.term(value, None)?,
+        };
+        if decl.is_const {
+            self.consts.insert(text.clone(), term.clone());
+        }
+        let ty = declared.unwrap_or(if decl.is_const { term.ty() } else { Type::ANY });
+        let init = self.module_literal(term, value.span)?;
+        if module.add_global(Global { name, ty, init }).is_err() {
+            return self.fail(ResolveError::DuplicateGlobal { name: text.to_string() }, *at);
+        }
+        self.globals.insert(name, ty);
+        Some(())
+    }
+
+    fn check(&mut self, check: &ast::Check<'a>) -> Option<Check> {
+        let call = self.call(&check.call)?;
+        let outcome = match &check.expected {
+            Expected::Value(value) => Outcome::Returns(self.term(value, None)?),
+            Expected::Throws(ty) => Outcome::Throws(self.ty(ty)?),
+        };
+        Some(Check { span: check.span, call, outcome })
+    }
+
+    /// `f(args…)` or `object(args…)`.
+    fn call(&mut self, expr: &Expr<'a>) -> Option<Call> {
+        let ExprKind::Call(callee, args) = &expr.kind else {
+            return self.fail(ResolveError::NotAConstant, expr.span);
+        };
+        let callee = match &callee.kind {
+            ExprKind::Name(name) if self.functions.contains(&**name) => {
+                Term::Const(Const::Singleton(self.function_type(name)))
+            }
+            ExprKind::Path(parts) if self.functions.contains(last_name(parts)) => {
+                Term::Const(Const::Singleton(self.function_type(last_name(parts))))
+            }
+            _ => self.term(callee, None)?,
+        };
+        let args = self.terms(args)?;
+        Some(Call { span: expr.span, callee, args })
+    }
+}

@@ -1,0 +1,524 @@
+//! Expressions to types, and type declarations.
+//!
+//! Julia prints more types than this IR has: `Vector{<:Integer}`, `Array{T, 1} where T`, `Core.Const(5)`. What is only
+//! an annotation may be widened, so the first two become their generic type (`Vector`, which is a supertype) and the
+//! last the type of its value. A name that is not declared is an error.
+
+use std::borrow::Cow;
+
+use rustc_hash::FxHashMap;
+
+use super::super::ast::{Expr, ExprKind, Literal, TypeDecl, TypeDeclKind};
+use super::error::ResolveError;
+use super::near::near;
+use super::{Resolver, last_name};
+use crate::diag::{Diagnostic, Span};
+use crate::op::Level;
+use crate::types::{Decl, DeclKind, FieldDecl, LowType, MAX_WIDTH, PrimitiveRepr, Type, TypeError, decl};
+
+/// Other names that Julia gives to types.
+const ALIASES: [(&str, Type); 12] = [
+    ("Int", Type::INT64),
+    ("UInt", Type::UINT64),
+    ("Cvoid", Type::NOTHING),
+    ("Cchar", Type::INT8),
+    ("Cuchar", Type::UINT8),
+    ("Cshort", Type::INT16),
+    ("Cushort", Type::UINT16),
+    ("Cint", Type::INT32),
+    ("Cuint", Type::UINT32),
+    ("Csize_t", Type::UINT64),
+    ("Cfloat", Type::FLOAT32),
+    ("Cdouble", Type::FLOAT64),
+];
+
+/// What a name in a type means besides a declared type.
+#[derive(Clone, Copy)]
+pub(super) enum TypeVar {
+    /// A parameter of the declaration at hand.
+    Param(Type),
+    /// A variable of `where`, with its upper bound.
+    Free(Type),
+}
+
+impl<'a> Resolver<'a> {
+    /// The type that `expr` spells.
+    pub(super) fn ty(&mut self, expr: &Expr<'a>) -> Option<Type> {
+        match &expr.kind {
+            ExprKind::Name(name) => self.named_type(name, expr.span),
+            ExprKind::Path(parts) => self.named_type(last_name(parts), expr.span),
+            ExprKind::Curly(base, params) => self.instance(base, params, expr.span),
+            ExprKind::Macro(name, fields) if name == "NamedTuple" => {
+                self.named_tuple_macro(fields, expr.span)
+            }
+            ExprKind::Where(body, vars) => {
+                let outer = self.type_vars.len();
+                for var in vars {
+                    self.bind_type_var(var);
+                }
+                let ty = self.ty(body);
+                self.type_vars.truncate(outer);
+                ty
+            }
+            ExprKind::Call(callee, args) => self.type_call(callee, args, expr.span),
+            ExprKind::Quote(inner) | ExprKind::QuoteNode(inner) | ExprKind::Interpolation(inner) => {
+                self.ty(inner)
+            }
+            ExprKind::Macro(name, _) => self.fail(
+                ResolveError::Unsupported { what: format!("`@{name}`"), why: "no such type exists here" },
+                expr.span,
+            ),
+            _ => self.fail(ResolveError::NotAType, expr.span),
+        }
+    }
+
+    /// Whether `expr` has the form of a type and its outermost name is one; says nothing if not.
+    pub(super) fn looks_like_type(&self, expr: &Expr<'a>) -> bool {
+        match &expr.kind {
+            ExprKind::Name(name) => self.is_type_name(name),
+            ExprKind::Path(parts) => self.is_type_name(last_name(parts)),
+            ExprKind::Curly(base, _) | ExprKind::Where(base, _) => self.looks_like_type(base),
+            ExprKind::Macro(..) => true,
+            ExprKind::Call(callee, _) => {
+                matches!(&callee.kind, ExprKind::Name(n) if matches!(&**n, "typeof"))
+                    || matches!(&callee.kind, ExprKind::Path(p) if matches!(last_name(p), "Typeof" | "typeof"))
+            }
+            _ => false,
+        }
+    }
+
+    fn is_type_name(&self, name: &str) -> bool {
+        const BUILT_IN: [&str; 9] =
+            ["Any", "Union", "Tuple", "NTuple", "Vararg", "NamedTuple", "Vector", "Matrix", "Type"];
+        BUILT_IN.contains(&name)
+            || self.type_vars.iter().any(|(var, _)| var == name)
+            || ALIASES.iter().any(|(alias, _)| *alias == name)
+            || self.level == Level::Low && LowType::from_name(name).is_some()
+            || self.cx.names.find(name).is_some_and(|n| self.cx.types.find_decl(n).is_some())
+    }
+
+    fn made(&mut self, made: Result<Type, TypeError>, at: Span) -> Option<Type> {
+        match made {
+            Ok(ty) => Some(ty),
+            Err(error) => {
+                let why = error.display(&self.cx.types).to_string();
+                self.fail(ResolveError::BadType { why }, at)
+            }
+        }
+    }
+
+    fn named_type(&mut self, name: &str, at: Span) -> Option<Type> {
+        if let Some((_, var)) = self.type_vars.iter().rev().find(|(var, _)| var == name) {
+            return Some(match *var {
+                TypeVar::Param(ty) | TypeVar::Free(ty) => ty,
+            });
+        }
+        if self.level == Level::Low
+            && let Some(low) = LowType::from_name(name)
+        {
+            return Some(Type::low(low));
+        }
+        if let Some(&(_, ty)) = ALIASES.iter().find(|(alias, _)| *alias == name) {
+            return Some(ty);
+        }
+        match name {
+            "Any" => return Some(Type::ANY),
+            "Vector" | "Matrix" => {
+                let generic = self.cx.types.nominal(decl::ARRAY, &[]);
+                return self.made(generic, at);
+            }
+            "Tuple" => {
+                let any = self.cx.types.tuple_vararg(&[], Type::ANY);
+                return self.made(any, at);
+            }
+            "Token" => return Some(Type::TOKEN),
+            _ => {}
+        }
+        match self.find_decl(name) {
+            Some(decl) => {
+                let ty = self.cx.types.nominal(decl, &[]);
+                self.made(ty, at)
+            }
+            None => self.unknown_type(name, at),
+        }
+    }
+
+    pub(super) fn find_decl(&self, name: &str) -> Option<Decl> {
+        self.cx.types.find_decl(self.cx.names.find(name)?)
+    }
+
+    fn unknown_type(&mut self, name: &str, at: Span) -> Option<Type> {
+        let cx = self.cx.clone();
+        let declared = cx.types.decls().map(|d| cx.names.text(cx.types.decl(d).name));
+        let built_in =
+            ALIASES.iter().map(|(alias, _)| *alias).chain(["Any", "Tuple", "Vector", "Matrix", "NTuple"]);
+        let near = near(name, declared.chain(built_in));
+        let diagnostic = Diagnostic::error(&ResolveError::UnknownType { name: name.to_owned() }, at);
+        self.push_near(diagnostic, &near);
+        None
+    }
+
+    /// `Base{params…}`.
+    fn instance(&mut self, base: &Expr<'a>, params: &[Expr<'a>], at: Span) -> Option<Type> {
+        let name = match &base.kind {
+            ExprKind::Name(name) => name.clone(),
+            ExprKind::Path(parts) => Cow::Owned(last_name(parts).to_owned()),
+            _ => return self.fail(ResolveError::NotAType, base.span),
+        };
+        match (&*name, params) {
+            ("Union", _) => {
+                let members = self.types(params)?;
+                let union = self.cx.types.union(&members);
+                self.made(union, at)
+            }
+            ("Tuple", _) => self.tuple(params, at),
+            ("NTuple", [count, elem]) => {
+                let elem = self.ty(elem)?;
+                match count.kind {
+                    ExprKind::Literal(Literal::Int { negative: false, magnitude })
+                        if magnitude <= MAX_WIDTH as u128 =>
+                    {
+                        let tuple = self.cx.types.tuple(&vec![elem; magnitude as usize]);
+                        self.made(tuple, at)
+                    }
+                    ExprKind::Literal(Literal::Int { negative: false, magnitude }) => {
+                        let count = usize::try_from(magnitude).unwrap_or(usize::MAX);
+                        self.made(Err(TypeError::TooWide { count }), at)
+                    }
+                    _ => {
+                        let any_length = self.cx.types.tuple_vararg(&[], elem);
+                        self.made(any_length, at)
+                    }
+                }
+            }
+            ("NamedTuple", [names, tuple]) => self.named_tuple(names, tuple, at),
+            ("Type", [of]) => match self.type_param(of)? {
+                TypeArg::Type(of) => {
+                    let ty = self.cx.types.type_of(of);
+                    self.made(ty, at)
+                }
+                TypeArg::Open(_) => self.named_type("Type", at),
+            },
+            ("Vector" | "Matrix", [elem]) => {
+                let dims = if name == "Vector" { 1 } else { 2 };
+                match self.type_param(elem)? {
+                    TypeArg::Type(elem) => {
+                        let array = self.cx.types.array(elem, dims);
+                        self.made(array, at)
+                    }
+                    TypeArg::Open(_) => self.named_type("Vector", at),
+                }
+            }
+            // The form behind `Memory{T}`: which memory, elements, where.
+            ("GenericMemory" | "GenericMemoryRef", [kind, elem, ..]) => {
+                if !matches!(&kind.kind, ExprKind::Symbol(kind) if kind == "not_atomic") {
+                    let what = format!("`{name}` of another kind than `:not_atomic`");
+                    return self.fail(
+                        ResolveError::Unsupported { what, why: "elements are plain memory" },
+                        kind.span,
+                    );
+                }
+                let decl = if name == "GenericMemory" { decl::MEMORY } else { decl::MEMORY_REF };
+                self.nominal(decl, std::slice::from_ref(elem), at)
+            }
+            _ => match self.find_decl(&name) {
+                Some(decl) => self.nominal(decl, params, at),
+                None => self.unknown_type(&name, base.span),
+            },
+        }
+    }
+
+    /// A declared type with parameters; with an open one its generic type.
+    fn nominal(&mut self, decl: Decl, params: &[Expr<'a>], at: Span) -> Option<Type> {
+        let mut types = Vec::with_capacity(params.len());
+        let mut open = params.len() < self.cx.types.decl(decl).params.len();
+        for param in params {
+            match self.type_param(param)? {
+                TypeArg::Type(ty) => types.push(ty),
+                TypeArg::Open(_) => open = true,
+            }
+        }
+        let ty = self.cx.types.nominal(decl, if open { &[] } else { &types });
+        self.made(ty, at)
+    }
+
+    fn types(&mut self, exprs: &[Expr<'a>]) -> Option<Vec<Type>> {
+        exprs.iter().map(|e| self.ty(e)).collect()
+    }
+
+    /// `Tuple{A, B, Vararg{C}}`.
+    fn tuple(&mut self, params: &[Expr<'a>], at: Span) -> Option<Type> {
+        let mut elems = Vec::with_capacity(params.len());
+        let mut rest = None;
+        for (index, param) in params.iter().enumerate() {
+            let vararg = match &param.kind {
+                ExprKind::Name(name) if name == "Vararg" => Some(&[][..]),
+                ExprKind::Curly(base, args) if matches!(&base.kind, ExprKind::Name(n) if n == "Vararg") => {
+                    Some(&args[..])
+                }
+                _ => None,
+            };
+            match vararg {
+                None => match self.type_param(param)? {
+                    TypeArg::Type(ty) | TypeArg::Open(ty) => elems.push(ty),
+                },
+                Some(_) if index + 1 != params.len() => return self.fail(ResolveError::NotAType, param.span),
+                Some([]) => rest = Some(Type::ANY),
+                Some([elem]) => rest = Some(self.ty(elem)?),
+                Some([elem, count]) => {
+                    let elem = self.ty(elem)?;
+                    match count.kind {
+                        ExprKind::Literal(Literal::Int { negative: false, magnitude })
+                            if magnitude <= MAX_WIDTH as u128 =>
+                        {
+                            elems.extend(std::iter::repeat_n(elem, magnitude as usize));
+                        }
+                        _ => rest = Some(elem),
+                    }
+                }
+                Some(_) => return self.fail(ResolveError::NotAType, param.span),
+            }
+        }
+        let tuple = match rest {
+            Some(rest) => self.cx.types.tuple_vararg(&elems, rest),
+            None => self.cx.types.tuple(&elems),
+        };
+        self.made(tuple, at)
+    }
+
+    /// `NamedTuple{(:a, :b), Tuple{A, B}}`.
+    fn named_tuple(&mut self, names: &Expr<'a>, tuple: &Expr<'a>, at: Span) -> Option<Type> {
+        let ExprKind::Tuple(symbols) = &names.kind else {
+            return self.fail(ResolveError::NotAType, names.span);
+        };
+        let mut fields = Vec::with_capacity(symbols.len());
+        for symbol in symbols {
+            match &symbol.kind {
+                ExprKind::Symbol(name) => fields.push(self.cx.names.intern(name)),
+                _ => return self.fail(ResolveError::NotAType, symbol.span),
+            }
+        }
+        let tuple = self.ty(tuple)?;
+        let ty = self.cx.types.named_tuple(&fields, tuple);
+        self.made(ty, at)
+    }
+
+    /// `@NamedTuple{a::A, b}`.
+    fn named_tuple_macro(&mut self, fields: &[Expr<'a>], at: Span) -> Option<Type> {
+        let mut names = Vec::with_capacity(fields.len());
+        let mut elems = Vec::with_capacity(fields.len());
+        for field in fields {
+            let (name, ty) = match &field.kind {
+                ExprKind::Annotated(Some(name), ty) => (&name.kind, self.ty(ty)?),
+                kind => (kind, Type::ANY),
+            };
+            let ExprKind::Name(name) = name else { return self.fail(ResolveError::NotAType, field.span) };
+            names.push(self.cx.names.intern(name));
+            elems.push(ty);
+        }
+        let ty = self.cx.types.tuple(&elems).and_then(|tuple| self.cx.types.named_tuple(&names, tuple));
+        self.made(ty, at)
+    }
+
+    /// `typeof(f)`, `Core.Const(v)`, `Core.PartialStruct(T, …)`.
+    fn type_call(&mut self, callee: &Expr<'a>, args: &[Expr<'a>], at: Span) -> Option<Type> {
+        let name = match &callee.kind {
+            ExprKind::Name(name) => &**name,
+            ExprKind::Path(parts) => last_name(parts),
+            _ => return self.fail(ResolveError::NotAType, at),
+        };
+        match (name, args) {
+            ("typeof" | "Typeof", [of]) => match &of.kind {
+                _ if self.looks_like_type(of) => {
+                    let of = self.ty(of)?;
+                    if name == "typeof" {
+                        return Some(Type::DATATYPE);
+                    }
+                    let ty = self.cx.types.type_of(of);
+                    self.made(ty, at)
+                }
+                ExprKind::Name(name) | ExprKind::Symbol(name) => Some(self.function_type(name)),
+                ExprKind::Path(parts) => Some(self.function_type(last_name(parts))),
+                _ => self.fail(ResolveError::NotAType, of.span),
+            },
+            ("Const", [value, ..]) => {
+                let term = self.term(value, None)?;
+                Some(term.ty())
+            }
+            ("PartialStruct", [ty, ..]) => self.ty(ty),
+            _ => self.fail(ResolveError::NotAType, at),
+        }
+    }
+
+    pub(super) fn function_type(&self, name: &str) -> Type {
+        self.cx.types.function(self.cx.names.intern(name))
+    }
+
+    /// A parameter between braces: a type, an integer, a symbol, or something open such as `<:Integer`.
+    fn type_param(&mut self, param: &Expr<'a>) -> Option<TypeArg> {
+        match &param.kind {
+            ExprKind::Literal(Literal::Int { negative, magnitude }) => {
+                let value = i64::try_from(*magnitude).ok().map(|m| if *negative { -m } else { m });
+                match value {
+                    Some(value) => Some(TypeArg::Type(self.cx.types.int(value))),
+                    None => self.fail(ResolveError::NotAType, param.span),
+                }
+            }
+            ExprKind::Symbol(name) => {
+                let name = self.cx.names.intern(name);
+                Some(TypeArg::Type(self.cx.types.sym(name)))
+            }
+            ExprKind::Prefix(op, bound) if op == "<:" => Some(TypeArg::Open(self.ty(bound)?)),
+            ExprKind::Prefix(op, _) if op == ">:" => Some(TypeArg::Open(Type::ANY)),
+            ExprKind::Name(name) => {
+                let var = self.type_vars.iter().rev().find(|(var, _)| var == name).map(|(_, v)| *v);
+                match var {
+                    Some(TypeVar::Free(bound)) => Some(TypeArg::Open(bound)),
+                    _ => self.ty(param).map(TypeArg::Type),
+                }
+            }
+            ExprKind::Literal(_) | ExprKind::Tuple(_) => self.fail(
+                ResolveError::Unsupported {
+                    what: "this type parameter".to_owned(),
+                    why: "parameters are types, integers and symbols",
+                },
+                param.span,
+            ),
+            _ => self.ty(param).map(TypeArg::Type),
+        }
+    }
+
+    /// A variable of `where`: `T`, `T <: Bound`, `Bound >: T` or `Low <: T <: High`.
+    fn bind_type_var(&mut self, var: &Expr<'a>) {
+        let (name, bound) = match &var.kind {
+            ExprKind::Infix(op, args) if op == "<:" && args.len() == 2 => match &args[0].kind {
+                ExprKind::Infix(_, inner) if inner.len() == 2 => (&inner[1], self.ty(&args[1])),
+                _ => (&args[0], self.ty(&args[1])),
+            },
+            ExprKind::Infix(_, args) if !args.is_empty() => (&args[0], Some(Type::ANY)),
+            _ => (var, Some(Type::ANY)),
+        };
+        match (&name.kind, bound) {
+            (ExprKind::Name(name), Some(bound)) => self.type_vars.push((name.clone(), TypeVar::Free(bound))),
+            (ExprKind::Name(_), None) => {}
+            _ => {
+                self.fail::<()>(ResolveError::NotAType, name.span);
+            }
+        }
+    }
+
+    // ----- declarations -----
+
+    /// Declares all types, then defines them, supertypes first.
+    pub(super) fn declare_types(&mut self, decls: &[TypeDecl<'a>]) {
+        let mut declared: Vec<(Decl, &TypeDecl<'a>)> = Vec::with_capacity(decls.len());
+        let mut by_name: FxHashMap<&str, usize> = FxHashMap::default();
+        for decl in decls {
+            let params: Option<Vec<_>> = decl
+                .params
+                .iter()
+                .map(|param| match &param.kind {
+                    ExprKind::Name(name) => Some(self.cx.names.intern(name)),
+                    ExprKind::Infix(op, args) if op == "<:" => match &args[0].kind {
+                        ExprKind::Name(name) => Some(self.cx.names.intern(name)),
+                        _ => self.fail(ResolveError::NotAType, param.span),
+                    },
+                    _ => self.fail(ResolveError::NotAType, param.span),
+                })
+                .collect();
+            let Some(params) = params else { continue };
+            let name = self.cx.names.intern(&decl.name.0);
+            match self.cx.types.declare(name, &params) {
+                Ok(id) => {
+                    by_name.insert(&decl.name.0, declared.len());
+                    declared.push((id, decl));
+                }
+                Err(error) => {
+                    self.made(Err(error), decl.name.1);
+                }
+            }
+        }
+        let mut defined = vec![false; declared.len()];
+        for first in 0..declared.len() {
+            // The chain of supertypes that are still to be defined, nearest first. It ends at a defined one; at one
+            // that is in the chain already `define` finds the cycle.
+            let mut chain = Vec::new();
+            let mut at = Some(first);
+            while let Some(index) = at.filter(|&i| !defined[i]) {
+                defined[index] = true;
+                chain.push(index);
+                let above = declared[index].1.supertype.as_ref().and_then(|e| type_head_name(e));
+                at = above.and_then(|name| by_name.get(name).copied());
+            }
+            for index in chain.into_iter().rev() {
+                let (id, decl) = declared[index];
+                self.define_type(id, decl);
+            }
+        }
+    }
+
+    fn define_type(&mut self, id: Decl, decl: &TypeDecl<'a>) {
+        let cx = self.cx.clone();
+        for (index, &param) in cx.types.decl(id).params.iter().enumerate() {
+            let name = cx.names.text(param).to_owned();
+            self.type_vars.push((name.into(), TypeVar::Param(cx.types.param(index as u32))));
+        }
+        let supertype = match &decl.supertype {
+            Some(expr) => self.ty(expr),
+            None => Some(Type::ANY),
+        };
+        let kind = match &decl.kind {
+            TypeDeclKind::Abstract => Some(DeclKind::Abstract),
+            TypeDeclKind::Primitive { bits: (bits, at) } => match u16::try_from(*bits) {
+                Ok(bits) => Some(DeclKind::Primitive { bits, repr: PrimitiveRepr::Bits }),
+                Err(_) => {
+                    let name = cx.types.decl(id).name;
+                    self.made(Err(TypeError::PrimitiveWidth { name, bits: u16::MAX }), *at);
+                    None
+                }
+            },
+            TypeDeclKind::Struct { mutable, fields } => fields
+                .iter()
+                .map(|field| {
+                    let ty = match &field.ty {
+                        Some(ty) => self.ty(ty)?,
+                        None => Type::ANY,
+                    };
+                    Some(FieldDecl {
+                        name: cx.names.intern(&field.name),
+                        ty,
+                        is_const: field.is_const,
+                        is_atomic: field.is_atomic,
+                    })
+                })
+                .collect::<Option<Box<[_]>>>()
+                .map(|fields| DeclKind::Struct { mutable: *mutable, fields }),
+        };
+        self.type_vars.clear();
+        if let (Some(supertype), Some(kind)) = (supertype, kind)
+            && let Err(error) = cx.types.define(id, supertype, kind)
+        {
+            self.made(Err(error), decl.name.1);
+        }
+    }
+}
+
+enum TypeArg {
+    Type(Type),
+    /// Any subtype of this.
+    Open(Type),
+}
+
+/// The outermost name of a type expression.
+fn type_head_name<'e>(expr: &'e Expr<'_>) -> Option<&'e str> {
+    match &expr.kind {
+        ExprKind::Name(name) => Some(name),
+        ExprKind::Path(parts) => Some(last_name(parts)),
+        ExprKind::Curly(base, _) => match &base.kind {
+            ExprKind::Name(name) => Some(name),
+            ExprKind::Path(parts) => Some(last_name(parts)),
+            _ => None,
+        },
+        _ => None,
+    }
+}

@@ -1,0 +1,144 @@
+//! The type that a place wants of a literal.
+//!
+//! Julia prints a signed integer of any width alike. Reader and printer ask the same question here, so that what the
+//! printer leaves bare the reader types as it was. An operand is *plain* if its text does not say its type: a decimal
+//! integer. The question is answered from the operation, the type of the row and the operands that are not plain:
+//!
+//! | place | wanted |
+//! |---|---|
+//! | arithmetic | the row's type, else that of the other operand |
+//! | comparison, `===` | the type of the other operand |
+//! | `ifelse`, φ, ϒ, copy | the row's type |
+//! | field, element, pointer target that is written | its type |
+//! | argument of `invoke` or `foreigncall`, field of `%new` | its declared type |
+//! | `return` | the function's result type |
+//! | anything else | nothing: `Int64`, or `i64` in low IR |
+
+use crate::builtin::Builtin;
+use crate::constant::Const;
+use crate::func::{CalleeData, Func};
+use crate::intrinsic::{Intrinsic, Shape};
+use crate::op::{Level, Op};
+use crate::types::{PrimitiveRepr, Type, Types};
+
+/// The type of a decimal integer where `wanted` is wanted: that type if it is a signed integer, or its only signed
+/// member.
+pub(super) fn integer_type(types: &Types, level: Level, wanted: Option<Type>) -> Type {
+    if level == Level::Low {
+        return wanted.filter(|ty| ty.as_low().is_some_and(|low| low.is_int())).unwrap_or(Type::I64);
+    }
+    let Some(wanted) = wanted else { return Type::INT64 };
+    let signed = |ty: Type| matches!(types.primitive(ty), Some((_, PrimitiveRepr::Signed)));
+    let mut members = types.members(&wanted).iter().copied().filter(|&member| signed(member));
+    match (members.next(), members.next()) {
+        (Some(only), None) => only,
+        _ => Type::INT64,
+    }
+}
+
+/// An operation with what is known of its operands.
+pub(super) struct Site<'a> {
+    /// The types.
+    pub(super) types: &'a Types,
+    /// The function around it.
+    pub(super) func: &'a Func,
+    /// What is done.
+    pub(super) op: Op,
+    /// The types of the results.
+    pub(super) results: &'a [Type],
+    /// The types of the operands that are not plain.
+    pub(super) known: &'a [Option<Type>],
+    /// The operand that names a field, where one does.
+    pub(super) field: Option<&'a Const>,
+}
+
+impl Site<'_> {
+    /// The type wanted of operand `index`.
+    pub(super) fn wanted(&self, index: usize) -> Option<Type> {
+        match self.op {
+            Op::Intrinsic(op) => self.intrinsic(op, index),
+            Op::Builtin(op) => self.builtin(op, index),
+            Op::Phi | Op::Copy | Op::Upsilon => self.result(),
+            Op::Return => self.func.sig.results.get(index).copied(),
+            Op::New(ty) => self.types.field_type(ty, index),
+            Op::Invoke(callee) | Op::CallSymbol(callee) => match self.func.callee(callee) {
+                CalleeData::Method { args, .. } => args.get(index.checked_sub(1)?).copied(),
+                CalleeData::Symbol { params, .. } => params.get(index).copied(),
+            },
+            Op::ForeignCall(foreign) => {
+                let data = self.func.foreign(foreign);
+                let first = usize::from(data.name.is_none());
+                data.params.get(index.checked_sub(first)?).copied()
+            }
+            Op::CallRuntime(entry) => entry.params().get(index).copied(),
+            _ => None,
+        }
+    }
+
+    fn result(&self) -> Option<Type> {
+        self.results.first().copied()
+    }
+
+    fn known(&self, index: usize) -> Option<Type> {
+        self.known.get(index).copied().flatten()
+    }
+
+    /// The type of another operand than `index`.
+    fn other(&self, index: usize) -> Option<Type> {
+        (0..self.known.len()).filter(|&i| i != index).find_map(|i| self.known(i))
+    }
+
+    fn pointee(&self) -> Option<Type> {
+        self.types.pointee(self.known(0)?)
+    }
+
+    fn intrinsic(&self, op: Intrinsic, index: usize) -> Option<Type> {
+        match (op.shape(), index) {
+            (
+                Shape::IntUnary
+                | Shape::FloatUnary
+                | Shape::IntBinary
+                | Shape::IntDivide
+                | Shape::FloatBinary
+                | Shape::FloatTernary,
+                _,
+            )
+            | (Shape::Shift, 0) => self.result().or_else(|| self.other(index)),
+            (Shape::IntCompare | Shape::FloatCompare, _) => self.other(index),
+            (Shape::CheckedPair, _) => {
+                let result = self.result()?;
+                self.types.field_type(result, 0).or(Some(result))
+            }
+            (Shape::PtrStore | Shape::AtomicStore | Shape::AtomicSwap | Shape::AtomicReplace, 1)
+            | (Shape::AtomicModify | Shape::AtomicReplace, 2) => self.pointee(),
+            _ => None,
+        }
+    }
+
+    fn builtin(&self, op: Builtin, index: usize) -> Option<Type> {
+        use Builtin::*;
+        match (op, index) {
+            (Egal, _) => self.other(index),
+            (Ifelse, 1 | 2) => self.result().or_else(|| self.known(3 - index)),
+            (Tuple, _) => self.types.field_type(self.result()?, index),
+            (Setfield | Swapfield | Setfieldonce | Replacefield, 2) | (Replacefield | Modifyfield, 3) => {
+                self.field_type()
+            }
+            (Memoryrefset | Memoryrefswap | Memoryrefreplace | Memoryrefsetonce, 1)
+            | (Memoryrefreplace | Memoryrefmodify, 2) => self.types.memory_ref_element(self.known(0)?),
+            (Arrayset, 2) => Some(self.types.array_parts(self.known(1)?)?.0),
+            (Compilerbarrier, 1) | (Blackbox, 0) => self.result(),
+            _ => None,
+        }
+    }
+
+    fn field_type(&self) -> Option<Type> {
+        let object = self.known(0)?;
+        let index = match self.field? {
+            Const::Symbol(name) => self.types.field_index(object, *name)?,
+            Const::Bits { bits, .. } => usize::try_from(bits.checked_sub(1)?).ok()?,
+            _ => return None,
+        };
+        self.types.field_type(object, index)
+    }
+}

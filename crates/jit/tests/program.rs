@@ -1,0 +1,118 @@
+//! Building from low IR: calls within and between units, throwing, and types that do not fit.
+
+mod support;
+
+use brolga_codegen::isa::Tier;
+use brolga_codegen::sig::{Abi, FunctionType, ValueType};
+use brolga_ir::func::CalleeData;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::{Context, Func, Level, LowType, Op, Param, RuntimeFn, Signature, Type};
+use brolga_jit::{BuildError, CallError, LinkError, Source};
+use brolga_runtime::ExceptionKind;
+use support::{TIERS, engine, int_function};
+
+const INT: Type = Type::low(LowType::I64);
+
+/// A function of one 64-bit integer whose one block ends in the operation that `body` gives, with its operands.
+fn function(
+    cx: &Context,
+    name: &str,
+    body: impl FnOnce(&mut Func, brolga_ir::Block, brolga_ir::Value) -> Vec<brolga_ir::Value>,
+) -> Func {
+    let sig = Signature { params: vec![Param { name: None, ty: INT }], results: vec![INT], vararg: false };
+    let mut func = Func::new(cx.names.intern(name), Level::Low, sig);
+    let block = func.make_block();
+    func.append_block(block);
+    let argument = func.params()[0];
+    let values = body(&mut func, block, argument);
+    let op = if values.is_empty() { Op::Unreachable } else { Op::Return };
+    let end = func.make_inst(op, &values, &[], &[]);
+    func.append_inst(end, block);
+    func
+}
+
+fn add(
+    func: &mut Func,
+    block: brolga_ir::Block,
+    a: brolga_ir::Value,
+    b: brolga_ir::Value,
+) -> brolga_ir::Value {
+    let inst = func.make_inst(Op::Intrinsic(Intrinsic::AddInt), &[a, b], &[], &[INT]);
+    func.append_inst(inst, block);
+    func.results(inst).next().unwrap()
+}
+
+fn call(
+    cx: &Context,
+    func: &mut Func,
+    block: brolga_ir::Block,
+    name: &str,
+    argument: brolga_ir::Value,
+) -> brolga_ir::Value {
+    let symbol = cx.names.intern(name);
+    let callee = func.add_callee(CalleeData::Symbol { symbol, params: [INT].into(), results: [INT].into() });
+    let inst = func.make_inst(Op::CallSymbol(callee), &[argument], &[], &[INT]);
+    func.append_inst(inst, block);
+    func.results(inst).next().unwrap()
+}
+
+/// A source that is looked up by another name than it is linked by.
+fn source<'a>(func: &'a Func, name: &str) -> Source<'a> {
+    Source { func, ty: Some(int_function(name, 1)) }
+}
+
+#[test]
+fn functions_call_each_other_within_and_between_units() {
+    for tier in TIERS {
+        let (jit, cx) = (engine(), Context::new());
+        let twice = function(&cx, "twice(Int64)", |func, block, x| vec![add(func, block, x, x)]);
+        let four = function(&cx, "four(Int64)", |func, block, x| {
+            let once = call(&cx, func, block, "twice(Int64)", x);
+            vec![call(&cx, func, block, "twice(Int64)", once)]
+        });
+        let below =
+            jit.build(&cx, &[Source { func: &twice, ty: None }, source(&four, "four")], tier, &[]).unwrap();
+        assert_eq!(below.func::<(i64,), i64>("four").unwrap().call((5,)), Ok(20));
+        assert!(below.func::<(i64,), i64>("twice").is_err());
+
+        let five = function(&cx, "five(Int64)", |func, block, x| {
+            let four = call(&cx, func, block, "four(Int64)", x);
+            vec![add(func, block, four, x)]
+        });
+        let missing = jit.build(&cx, &[source(&five, "five")], tier, &[]);
+        assert!(matches!(missing, Err(BuildError::Link(LinkError::Unresolved { .. }))));
+        let above = jit.build(&cx, &[source(&five, "five")], tier, &[below]).unwrap();
+        assert_eq!(above.func::<(i64,), i64>("five").unwrap().call((5,)), Ok(25));
+    }
+}
+
+#[test]
+fn a_throwing_entry_of_the_run_time_arrives_as_an_exception() {
+    for tier in TIERS {
+        let (jit, cx) = (engine(), Context::new());
+        let bounds = function(&cx, "bounds", |func, block, x| {
+            let inst = func.make_inst(Op::CallRuntime(RuntimeFn::ThrowBounds), &[x], &[], &[]);
+            func.append_inst(inst, block);
+            vec![]
+        });
+        let outer = function(&cx, "outer", |func, block, x| vec![call(&cx, func, block, "bounds", x)]);
+        let sources = [Source { func: &bounds, ty: None }, source(&outer, "outer")];
+        let unit = jit.build(&cx, &sources, tier, &[]).unwrap();
+        let Err(CallError::Exception(thrown)) = unit.func::<(i64,), i64>("outer").unwrap().call((7,)) else {
+            panic!("no exception");
+        };
+        assert_eq!(thrown.kind, ExceptionKind::BoundsError);
+        assert!(thrown.message.contains("[7]"), "{thrown}");
+    }
+}
+
+#[test]
+fn a_recorded_type_that_is_not_the_code_s_is_refused() {
+    let (jit, cx) = (engine(), Context::new());
+    let func = function(&cx, "same", |_, _, x| vec![x]);
+    let float = ValueType::scalar("Float64", Abi::F64);
+    let ty = FunctionType::of_leaves("same", vec![float.clone()], float);
+    let refused = jit.build(&cx, &[Source { func: &func, ty: Some(ty) }], Tier::Baseline, &[]);
+    assert!(matches!(refused, Err(BuildError::Signature { name, .. }) if name == "same"));
+    assert_eq!(jit.stats().runs, 0);
+}

@@ -1,0 +1,72 @@
+//! What may go wrong in a run of passes.
+
+use brolga_ir::Level;
+use std::fmt;
+
+/// Why passes did not run to their end.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum OptError {
+    /// The caller's mistake: there is no pass with this name.
+    #[error("there is no pass `{name}`; the passes are {}", list(valid))]
+    UnknownPass {
+        /// What was asked for.
+        name: String,
+        /// All passes, in the order of the table.
+        valid: Vec<&'static str>,
+    },
+    /// The caller's mistake: the pass does not take functions of this level.
+    #[error("pass `{pass}` does not take functions in {} IR", level_name(*.level))]
+    WrongLevel {
+        /// The pass.
+        pass: &'static str,
+        /// The level of the function.
+        level: Level,
+    },
+    /// Our bug: a pass panicked, or broke what it promises.
+    #[error("{note} crashed: {message}")]
+    Crash {
+        /// Where.
+        note: CrashNote,
+        /// What the panic said.
+        message: String,
+    },
+}
+
+/// Which pass on which function went wrong.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CrashNote {
+    /// The pass.
+    pub pass: &'static str,
+    /// The step's name in its pipeline.
+    pub label: &'static str,
+    /// The step's number, from 1.
+    pub step: usize,
+    /// How many steps there are.
+    pub steps: usize,
+    /// The function's symbol.
+    pub func: String,
+    /// How many rewrites had been made by then, in this and all earlier functions.
+    pub rewrites: u64,
+}
+
+impl fmt::Display for CrashNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pass `{}` (step {} of {}", self.pass, self.step, self.steps)?;
+        if self.label != self.pass {
+            write!(f, ", `{}`", self.label)?;
+        }
+        write!(f, ") on `{}`, after {} rewrites,", self.func, self.rewrites)
+    }
+}
+
+fn list(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(", ")
+}
+
+fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::High => "high",
+        Level::Low => "low",
+    }
+}

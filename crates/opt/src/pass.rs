@@ -1,0 +1,111 @@
+//! What a pass is, and what it is given.
+//!
+//! A pass is one file in `passes/` with one `PASS`. It does not dump, time, verify or log: [`PassScope`](crate::scope) does
+//! that around it. It reads the facts that it declared, spends fuel for every rewrite, and says whether it changed anything.
+//!
+//! ```text
+//! pub(crate) const PASS: Pass = Pass { name: "dce", level: PassLevel::Both, …, run };
+//!
+//! fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed { … if cx.spend("removed") { … } … }
+//! ```
+
+use crate::facts::{Fact, Facts};
+use crate::fuel::Fuel;
+use crate::options::Options;
+use crate::report::StepReport;
+use brolga_ir::{Func, Level, Module, Types};
+
+/// A pass: what it is called, when it may run, and the function that runs it.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass {
+    /// Its name: the file, the flag, the folder of its tests and its row in reports.
+    pub name: &'static str,
+    /// The level of the functions that it takes.
+    pub level: PassLevel,
+    /// Whether the pipelines are wrong without it; it then cannot be switched off.
+    pub required: bool,
+    /// What must be computed before it starts.
+    pub needs: &'static [Fact],
+    /// What no longer holds after it changed the function.
+    pub breaks: &'static [Fact],
+    /// The pass.
+    pub run: fn(&mut Func, &mut PassCx<'_>) -> Changed,
+}
+
+/// The levels of functions that a pass takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PassLevel {
+    /// High IR only.
+    High,
+    /// Low IR only.
+    Low,
+    /// Both.
+    Both,
+}
+
+impl PassLevel {
+    /// Whether a function of this level may be given to the pass.
+    pub fn takes(self, level: Level) -> bool {
+        match self {
+            PassLevel::Both => true,
+            PassLevel::High => level == Level::High,
+            PassLevel::Low => level == Level::Low,
+        }
+    }
+}
+
+/// Whether a pass changed the function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Changed {
+    /// It is as it was.
+    No,
+    /// It is not.
+    Yes,
+}
+
+/// What a pass is given beside the function.
+pub struct PassCx<'a> {
+    /// The functions that the function may call, as they are for now. The function itself may be there in an older form.
+    pub module: &'a Module,
+    /// The options of the run.
+    pub options: &'a Options,
+    /// The facts that the pass declared in `needs`, as they were when it started.
+    pub facts: &'a Facts,
+    pub(crate) fuel: &'a mut Fuel,
+    pub(crate) report: &'a mut StepReport,
+}
+
+impl<'a> PassCx<'a> {
+    /// The types of the function's context.
+    pub fn types(&self) -> &'a Types {
+        &self.module.cx.types
+    }
+
+    /// Asks for a unit of fuel for one rewrite, and counts it under `counter` if it is given. `false` means that the
+    /// rewrite must not happen.
+    #[must_use]
+    pub fn spend(&mut self, counter: &'static str) -> bool {
+        let given = self.fuel.spend();
+        if given {
+            self.report.rewrites += 1;
+            self.report.count(counter, 1);
+        }
+        given
+    }
+
+    /// Counts something that costs no fuel of its own.
+    pub fn count(&mut self, counter: &'static str, by: u64) {
+        self.report.count(counter, by);
+    }
+
+    /// How many rewrites the pass has made so far.
+    pub fn rewrites(&self) -> u64 {
+        self.report.rewrites
+    }
+
+    /// [`Changed::Yes`] if the pass has made a rewrite so far.
+    pub fn changed(&self) -> Changed {
+        if self.report.rewrites > 0 { Changed::Yes } else { Changed::No }
+    }
+}

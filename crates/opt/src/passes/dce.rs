@@ -1,0 +1,63 @@
+//! Removes instructions whose results nobody needs.
+//!
+//! ```text
+//! %2 = add_int(%1, 1)     no use              ==>
+//! %3 = φ (#1 => 0, #2 => %4)
+//! %4 = add_int(%3, 1)     used by %3 only     ==>
+//! ```
+//!
+//! Everything is dead until proved needed. What has an effect is needed, and so are the operands of what is needed;
+//! `effects(inst).is_removable()` decides. Circles of φ that only feed themselves are therefore removed as well.
+//!
+//! A ϒ is needed when a φᶜ that names it is: its effect is seen by nobody else.
+//!
+//! Cost: one visit to each instruction and operand. Breaks the uses; blocks and edges stay. Not done: stores to stack
+//! slots that are never read; branches that decide nothing.
+
+use crate::facts::Fact;
+use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use brolga_ir::effects::effects;
+use brolga_ir::{Func, Inst, Op};
+use cranelift_entity::EntitySet;
+
+pub(crate) const PASS: Pass =
+    Pass { name: "dce", level: PassLevel::Both, required: false, needs: &[], breaks: &[Fact::Uses], run };
+
+fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    let needed = needed(func, cx);
+    let dead: Vec<Inst> =
+        func.blocks().flat_map(|b| func.block_insts(b)).filter(|&i| !needed.contains(i)).collect();
+    // One unit for all: dead instructions use each other's results, and some alone would leave uses of nothing.
+    if dead.is_empty() || !cx.spend("sweeps") {
+        return Changed::No;
+    }
+    cx.count("removed", dead.len() as u64);
+    for inst in dead {
+        func.remove_inst(inst);
+    }
+    Changed::Yes
+}
+
+fn needed(func: &Func, cx: &PassCx<'_>) -> EntitySet<Inst> {
+    let types = cx.types();
+    let mut needed = EntitySet::with_capacity(func.inst_count());
+    let is_root = |inst: Inst| match func.op(inst) {
+        Op::Upsilon => false,
+        op => op.is_terminator() || !effects(func, types, inst).is_removable(),
+    };
+    let mut work: Vec<Inst> =
+        func.blocks().flat_map(|b| func.block_insts(b)).filter(|&i| is_root(i)).collect();
+    for &inst in &work {
+        needed.insert(inst);
+    }
+    while let Some(inst) = work.pop() {
+        for &arg in func.args(inst) {
+            if let Some(def) = func.def_inst(arg)
+                && needed.insert(def)
+            {
+                work.push(def);
+            }
+        }
+    }
+    needed
+}

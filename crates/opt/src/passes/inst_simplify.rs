@@ -1,0 +1,102 @@
+//! Replaces single instructions by simpler ones or by values that exist already, by the rules of `rules/`.
+//!
+//! ```text
+//! %2 = add_int(%1, 3)            %2 = add_int(%1, 3)
+//! %3 = sub_int(%2, 2)       ==>  %3 = add_int(%1, 1)
+//! %4 = (%3 === %3)               true for every use of %4
+//! ```
+//!
+//! Blocks are visited in reverse postorder, so operands are simplified before what uses them; only a φ of a loop is met before
+//! its operands, and for its sake there is a second round if the first found something. Every rule is tried on an
+//! instruction again after one has applied, at most `MAX_STEPS` times.
+//!
+//! Nothing is inserted, so the function never grows. An operand that loses its last use stays, for `dce`.
+//!
+//! Cost: a look at every instruction and its operands, at most twice. Needs the order of blocks; breaks the uses.
+
+use crate::facts::Fact;
+use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use crate::replace::Replacements;
+use crate::rules::{Rewrite, Site, simplify};
+use brolga_ir::{Func, Inst, Type};
+
+pub(crate) const PASS: Pass = Pass {
+    name: "inst-simplify",
+    level: PassLevel::Both,
+    required: false,
+    needs: &[Fact::Cfg],
+    breaks: &[Fact::Uses],
+    run,
+};
+
+/// The first round sees all operands but those that come to a φ from behind; the second sees those.
+const MAX_ROUNDS: usize = 2;
+
+/// Rules get simpler with every step, so they end on their own; chains longer than this do not occur.
+const MAX_STEPS: usize = 8;
+
+fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    for _ in 0..MAX_ROUNDS {
+        let before = cx.rewrites();
+        let mut values = Replacements::default();
+        let done = round(func, cx, &mut values);
+        values.apply(func);
+        if done == Fuel::Empty || cx.rewrites() == before {
+            break;
+        }
+    }
+    cx.changed()
+}
+
+/// Whether there was fuel for all that was found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fuel {
+    Left,
+    Empty,
+}
+
+fn round(func: &mut Func, cx: &mut PassCx<'_>, values: &mut Replacements) -> Fuel {
+    let facts = cx.facts;
+    for &block in facts.rpo().blocks() {
+        let mut next = func.first_inst(block);
+        while let Some(inst) = next {
+            next = func.next_inst(inst);
+            for arg in func.args_mut(inst) {
+                *arg = values.resolve(*arg);
+            }
+            if simplify_inst(func, cx, values, inst) == Fuel::Empty {
+                return Fuel::Empty;
+            }
+        }
+    }
+    Fuel::Left
+}
+
+fn simplify_inst(func: &mut Func, cx: &mut PassCx<'_>, values: &mut Replacements, inst: Inst) -> Fuel {
+    let facts = cx.facts;
+    for _ in 0..MAX_STEPS {
+        let ty = func.results(inst).next().map_or(Type::BOTTOM, |v| func.ty(v));
+        let mut site = Site { func, types: cx.types(), cfg: facts.cfg(), inst, ty };
+        let Some((family, rewrite)) = simplify(&mut site) else { break };
+        if !cx.spend(family) {
+            return Fuel::Empty;
+        }
+        let found: [Option<_>; 2] = match rewrite {
+            Rewrite::Op(op, args) => {
+                func.set_op(inst, op, &args);
+                continue;
+            }
+            Rewrite::Value(value) => [Some(value), None],
+            Rewrite::Values(first, second) => [Some(first), Some(second)],
+            Rewrite::Nothing => [None, None],
+        };
+        for (result, value) in func.results(inst).zip(found) {
+            if let Some(value) = value {
+                values.set(result, value);
+            }
+        }
+        func.remove_inst(inst);
+        break;
+    }
+    Fuel::Left
+}

@@ -1,0 +1,5 @@
+//! One pass in each file; see [`Pass`](crate::Pass) and [the table](crate::pipeline).
+
+pub(crate) mod dce;
+pub(crate) mod inst_simplify;
+pub(crate) mod simplify_cfg;

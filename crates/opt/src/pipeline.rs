@@ -1,0 +1,168 @@
+//! Which passes run, in which order, and why in that order.
+//!
+//! ```text
+//!            high stage                              low stage
+//! high IR ── steps of PIPELINES[level].high ── lower ── steps of PIPELINES[level].low ── low IR
+//! ```
+//!
+//! [`PIPELINES`] makes the order; [`ORDER`] says what must be true of it and why, and a test holds one against the other. A
+//! pass that stands twice in a stage has two labels.
+
+use crate::error::OptError;
+use crate::options::OptLevel;
+use crate::pass::Pass;
+use crate::passes::{dce, inst_simplify, simplify_cfg};
+use crate::scope::Step;
+use brolga_ir::Level;
+
+/// Every pass, in the order in which lists and reports name them.
+pub static PASSES: &[&Pass] = &[&SIMPLIFY_CFG, &INST_SIMPLIFY, &DCE];
+
+static SIMPLIFY_CFG: Pass = simplify_cfg::PASS;
+static INST_SIMPLIFY: Pass = inst_simplify::PASS;
+static DCE: Pass = dce::PASS;
+
+/// The steps of one level of optimisation.
+#[derive(Clone, Copy, Debug)]
+pub struct Pipeline {
+    /// The level.
+    pub level: OptLevel,
+    /// What runs on high IR, before `lower`.
+    pub high: &'static [Step],
+    /// What runs on low IR, after `lower`.
+    pub low: &'static [Step],
+}
+
+const fn step(label: &'static str, pass: &'static Pass) -> Step {
+    Step { label, pass }
+}
+
+/// The pipelines, one for each level, lowest first.
+pub static PIPELINES: &[Pipeline] = &[
+    Pipeline { level: OptLevel::O0, high: &[], low: &[] },
+    Pipeline { level: OptLevel::O1, high: FULL_HIGH, low: FULL_LOW },
+    Pipeline { level: OptLevel::O2, high: FULL_HIGH, low: FULL_LOW },
+    Pipeline { level: OptLevel::O3, high: FULL_HIGH, low: FULL_LOW },
+];
+
+const FULL_HIGH: &[Step] =
+    &[step("inst-simplify", &INST_SIMPLIFY), step("simplify-cfg", &SIMPLIFY_CFG), step("late dce", &DCE)];
+
+const FULL_LOW: &[Step] =
+    &[step("inst-simplify", &INST_SIMPLIFY), step("simplify-cfg", &SIMPLIFY_CFG), step("late dce", &DCE)];
+
+/// One thing that must be true of every stage in which both steps stand.
+#[derive(Clone, Copy, Debug)]
+pub struct Order {
+    /// The label of a step that runs somewhere before the other.
+    pub first: &'static str,
+    /// The label of the other.
+    pub then: &'static str,
+    /// What would be lost otherwise.
+    pub because: &'static str,
+}
+
+/// The constraints on the order. They document and check the pipelines; they do not make them.
+pub static ORDER: &[Order] = &[Order {
+    first: "simplify-cfg",
+    then: "late dce",
+    because: "a branch that is folded needs its condition no more",
+}];
+
+impl Pipeline {
+    /// The pipeline of a level.
+    pub fn of(level: OptLevel) -> &'static Pipeline {
+        &PIPELINES[level as usize]
+    }
+
+    /// The steps for functions of one level of the IR.
+    pub fn stage(&self, level: Level) -> &'static [Step] {
+        match level {
+            Level::High => self.high,
+            Level::Low => self.low,
+        }
+    }
+}
+
+/// The pass with this name.
+pub fn pass_named(name: &str) -> Result<&'static Pass, OptError> {
+    let unknown =
+        || OptError::UnknownPass { name: name.to_owned(), valid: PASSES.iter().map(|p| p.name).collect() };
+    PASSES.iter().copied().find(|p| p.name == name).ok_or_else(unknown)
+}
+
+/// Reads a list of names between commas: the value of `--passes=`.
+pub fn parse_passes(list: &str) -> Result<Vec<&'static Pass>, OptError> {
+    list.split(',').map(str::trim).filter(|name| !name.is_empty()).map(pass_named).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stages() -> Vec<(OptLevel, Level, &'static [Step])> {
+        let both = |p: &Pipeline| [(p.level, Level::High, p.high), (p.level, Level::Low, p.low)];
+        PIPELINES.iter().flat_map(both).collect()
+    }
+
+    #[test]
+    fn order_holds() {
+        for order in ORDER {
+            let mut seen = false;
+            for (level, stage, steps) in stages() {
+                let at = |label| steps.iter().position(|s| s.label == label);
+                if let (Some(first), Some(then)) = (at(order.first), at(order.then)) {
+                    seen = true;
+                    assert!(
+                        first < then,
+                        "{level:?} {stage:?}: `{}` must come before `{}`, because {}",
+                        order.first,
+                        order.then,
+                        order.because
+                    );
+                }
+            }
+            assert!(seen, "no pipeline has both `{}` and `{}`", order.first, order.then);
+        }
+    }
+
+    #[test]
+    fn pipelines_are_well_formed() {
+        for (index, pipeline) in PIPELINES.iter().enumerate() {
+            assert_eq!(pipeline.level as usize, index, "pipelines stand in the order of their levels");
+        }
+        for (level, stage, steps) in stages() {
+            for (n, step) in steps.iter().enumerate() {
+                assert!(step.pass.level.takes(stage), "{level:?}: `{}` is not for {stage:?} IR", step.label);
+                assert!(
+                    step.label.ends_with(step.pass.name),
+                    "`{}` does not say that it is `{}`",
+                    step.label,
+                    step.pass.name
+                );
+                assert!(steps[..n].iter().all(|s| s.label != step.label), "`{}` stands twice", step.label);
+            }
+            for pass in PASSES.iter().filter(|p| p.required && p.level.takes(stage)) {
+                let name = pass.name;
+                assert!(steps.iter().any(|s| s.pass.name == name), "{level:?} lacks `{name}`");
+            }
+        }
+    }
+
+    #[test]
+    fn every_pass_runs_in_some_pipeline() {
+        for pass in PASSES {
+            let used = stages().iter().any(|(.., steps)| steps.iter().any(|s| s.pass.name == pass.name));
+            assert!(used, "`{}` is in no pipeline", pass.name);
+        }
+    }
+
+    #[test]
+    fn lists_are_read_and_unknown_names_answered() {
+        let names = |list| parse_passes(list).map(|l| l.iter().map(|p| p.name).collect::<Vec<_>>());
+        assert_eq!(names("dce, simplify-cfg,dce").unwrap(), ["dce", "simplify-cfg", "dce"]);
+        assert!(names("").unwrap().is_empty());
+        let error = names("dce,fold").unwrap_err().to_string();
+        assert!(error.starts_with("there is no pass `fold`; the passes are `simplify-cfg`"), "{error}");
+    }
+}

@@ -1,0 +1,74 @@
+//! Replacements of values, collected by a pass and applied to the whole function in one sweep.
+//!
+//! ```text
+//! set(v3, v2)   set(v7, v3)          resolve(v7) = v2        apply: every operand v7 or v3 becomes v2
+//! ```
+//!
+//! Invariant: following replacements ends. A replacement that would close a circle is not made; that can be asked for only in
+//! code that is never reached, where a value may be used by what it is computed from.
+
+use brolga_ir::{Func, Value};
+use cranelift_entity::SecondaryMap;
+use cranelift_entity::packed_option::PackedOption;
+
+/// What takes whose place.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Replacements {
+    to: SecondaryMap<Value, PackedOption<Value>>,
+    any: bool,
+}
+
+impl Replacements {
+    /// What stands for `value` in the end.
+    pub(crate) fn resolve(&mut self, value: Value) -> Value {
+        let mut last = value;
+        while let Some(next) = self.to[last].expand() {
+            last = next;
+        }
+        // Shorten the way for the next one who asks.
+        let mut at = value;
+        while let Some(next) = self.to[at].expand() {
+            if next == last {
+                break;
+            }
+            self.to[at] = last.into();
+            at = next;
+        }
+        last
+    }
+
+    /// `to` takes the place of `from` from now on.
+    pub(crate) fn set(&mut self, from: Value, to: Value) {
+        let to = self.resolve(to);
+        if to != from {
+            self.to[from] = to.into();
+            self.any = true;
+        }
+    }
+
+    /// Replaces all operands of the function.
+    pub(crate) fn apply(&mut self, func: &mut Func) {
+        if self.any {
+            func.replace_values(|value| self.resolve(value));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cranelift_entity::EntityRef;
+
+    #[test]
+    fn chains_end_at_the_last_and_circles_are_not_closed() {
+        let v: Vec<Value> = (0..5).map(Value::new).collect();
+        let mut map = Replacements::default();
+        map.set(v[3], v[2]);
+        map.set(v[4], v[3]);
+        map.set(v[2], v[1]);
+        assert_eq!(map.resolve(v[4]), v[1]);
+        map.set(v[1], v[4]);
+        assert_eq!(map.resolve(v[1]), v[1]);
+        assert_eq!(map.resolve(v[0]), v[0]);
+    }
+}

@@ -1,0 +1,71 @@
+//! Rules for conversions of conversions.
+//!
+//! `Bool` is a byte that holds 0 or 1 and is left alone where widths are compared. Between floats there is no rule: a
+//! round trip through a wider format makes a signalling NaN quiet.
+
+use super::int::width;
+use super::{Rewrite, Site};
+use brolga_ir::intrinsic::{Convert, Intrinsic, Shape};
+use brolga_ir::{Type, Value};
+
+use Intrinsic::{Bitcast, SextInt, TruncInt, ZextInt};
+
+pub(super) fn simplify(site: &mut Site<'_>, kind: Convert) -> Option<Rewrite> {
+    let x = site.arg(0)?;
+    match kind {
+        Convert::Bits => bitcast(site, x),
+        Convert::SignExtend | Convert::ZeroExtend | Convert::Truncate => resize(site, kind, x),
+        _ => None,
+    }
+}
+
+fn bitcast(site: &Site<'_>, x: Value) -> Option<Rewrite> {
+    // bitcast(T, x::T)  →  x
+    if site.func.ty(x) == site.ty {
+        return Some(Rewrite::Value(x));
+    }
+    // bitcast(A, bitcast(B, x))  →  bitcast(A, x)
+    let inner = site.unary_of(x, Bitcast)?;
+    // A cast may look at a `Bool` as a byte, and only its lowest bit comes back.
+    let passes_bool = [site.func.ty(x), site.func.ty(inner), site.ty].contains(&Type::BOOL);
+    // Between classes of pointers some casts are refused that are allowed in two steps.
+    let pointers = [site.func.ty(x), site.func.ty(inner), site.ty]
+        .iter()
+        .any(|ty| ty.as_low().is_some() && width(site, *ty).is_none() && !is_low_float(*ty));
+    if passes_bool || pointers { None } else { Rewrite::unary(Bitcast, inner) }
+}
+
+fn is_low_float(ty: Type) -> bool {
+    ty.as_low().is_some_and(|low| low.is_float())
+}
+
+fn resize(site: &Site<'_>, kind: Convert, x: Value) -> Option<Rewrite> {
+    let (inner_op, args) = site.made_by(x)?;
+    let &[inner] = args else { return None };
+    let Shape::Convert(inner_kind) = inner_op.shape() else { return None };
+    let (from, to) = (site.func.ty(inner), site.ty);
+    if [from, to, site.func.ty(x)].contains(&Type::BOOL) {
+        return None;
+    }
+    let (narrow, result) = (width(site, from)?, width(site, to)?);
+    match (kind, inner_kind) {
+        // Widened twice the same way, or by zeros and then by a sign that is zero: once.
+        (Convert::ZeroExtend, Convert::ZeroExtend) | (Convert::SignExtend, Convert::ZeroExtend) => {
+            Rewrite::unary(ZextInt, inner)
+        }
+        (Convert::SignExtend, Convert::SignExtend) => Rewrite::unary(SextInt, inner),
+        // Cut twice: once.
+        (Convert::Truncate, Convert::Truncate) => Rewrite::unary(TruncInt, inner),
+        // Widened and then cut: one of the two, or nothing.
+        (Convert::Truncate, Convert::ZeroExtend | Convert::SignExtend) => {
+            if result == narrow {
+                if from == to { Some(Rewrite::Value(inner)) } else { Rewrite::unary(Bitcast, inner) }
+            } else if result < narrow {
+                Rewrite::unary(TruncInt, inner)
+            } else {
+                Rewrite::unary(inner_op, inner)
+            }
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,74 @@
+//! Constant folding: a pure intrinsic whose operands are all constants is what the reference semantics say.
+//!
+//! Nothing that throws is folded, so `sdiv_int(1, 0)` stays. A NaN is folded only where its bits are defined: the sign and
+//! payload of the NaN that arithmetic gives depend on the processor, and a fold would pick one of them for all.
+
+use super::{Rewrite, Site};
+use brolga_ir::builtin::Builtin;
+use brolga_ir::intrinsic::{Convert, Intrinsic, Shape};
+use brolga_ir::scalar::{Outcome, Scalar, ScalarType, eval};
+use brolga_ir::types::PrimitiveRepr;
+use brolga_ir::{LowType, Op, PtrClass, Type, Types, Value};
+
+pub(super) fn simplify(site: &mut Site<'_>, op: Intrinsic) -> Option<Rewrite> {
+    if !op.is_pure() || op.shape() == Shape::Query {
+        return None;
+    }
+    let operands: Vec<Scalar> = site.args().iter().map(|&v| scalar(site, v)).collect::<Option<_>>()?;
+    let is_pair = op.shape() == Shape::CheckedPair;
+    let result_type = if is_pair { operands.first()?.ty() } else { scalar_type(site.types, site.ty)? };
+    match eval(op, result_type, &operands).ok()? {
+        Outcome::One(value) if value.is_nan() && !moves_bits(op) => None,
+        Outcome::One(value) => site.constant_value(site.ty, value.bits()),
+        Outcome::Pair(value, wrapped) => {
+            let ty = site.func.ty(site.arg(0)?);
+            let value = site.constant(ty, value.bits());
+            pair(site, value, wrapped)
+        }
+    }
+}
+
+/// A checked operation whose two results are known: a tuple on the high level, two results on the low one.
+pub(super) fn pair(site: &mut Site<'_>, value: Value, wrapped: bool) -> Option<Rewrite> {
+    let wrapped = u128::from(wrapped);
+    if site.func.result(site.inst).is_some() {
+        let flag = site.constant(Type::BOOL, wrapped);
+        return Some(Rewrite::Op(Op::Builtin(Builtin::Tuple), vec![value, flag]));
+    }
+    let flag_type = site.func.results(site.inst).nth(1).map(|v| site.func.ty(v))?;
+    let flag = site.constant(flag_type, wrapped);
+    Some(Rewrite::Values(value, flag))
+}
+
+/// Whether the operation gives the bits of its operands, NaN or not, instead of computing with them.
+fn moves_bits(op: Intrinsic) -> bool {
+    matches!(op.strict(), Intrinsic::NegFloat | Intrinsic::AbsFloat | Intrinsic::CopysignFloat)
+        || op.shape() == Shape::Convert(Convert::Bits)
+}
+
+fn scalar(site: &Site<'_>, value: Value) -> Option<Scalar> {
+    let bits = site.bits(value)?;
+    Some(Scalar::new(scalar_type(site.types, site.func.ty(value))?, bits))
+}
+
+/// How the reference semantics see a type of either level; `None` for what is no scalar, and for addresses that the
+/// collector knows.
+pub(super) fn scalar_type(types: &Types, ty: Type) -> Option<ScalarType> {
+    let low = |low: LowType| match low {
+        LowType::F16 => Some(ScalarType::F16),
+        LowType::F32 => Some(ScalarType::F32),
+        LowType::F64 => Some(ScalarType::F64),
+        LowType::Ptr(class) if class != PtrClass::Raw => None,
+        int => Some(ScalarType::Int { bits: int.bits() as u16 }),
+    };
+    if let Some(ty) = ty.as_low() {
+        return low(ty);
+    }
+    match types.primitive(ty)? {
+        (_, PrimitiveRepr::Bool) => Some(ScalarType::BOOL),
+        (16, PrimitiveRepr::Float) => Some(ScalarType::F16),
+        (32, PrimitiveRepr::Float) => Some(ScalarType::F32),
+        (64, PrimitiveRepr::Float) => Some(ScalarType::F64),
+        (bits, _) => Some(ScalarType::Int { bits }),
+    }
+}

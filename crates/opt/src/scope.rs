@@ -1,0 +1,282 @@
+//! What happens around every pass, in one place: dump, facts, time, fence, check, verify, count, dump.
+//!
+//! ```text
+//! step 4 of 9, `late dce`
+//!   dump before ─> provide needs ─> start clock ─> fence( run ) ─> stop clock ─> drop breaks ─> compare facts ─> verify ─> dump after
+//!                                                    │                                             │                │
+//!                                                 panic ──> OptError::Crash                OptError::Crash     OptError::Broken
+//! ```
+//!
+//! A pass that panics, or that leaves a function behind that does not verify, is a bug of ours. The error names pass,
+//! function, step and how many rewrites had been made, which is what `--opt-limit` needs; the process goes on.
+//!
+//! The scope reads no clock and prints nothing: both are closures of the caller's.
+
+use crate::error::{CrashNote, OptError};
+use crate::facts::Facts;
+use crate::fuel::Fuel;
+use crate::options::Options;
+use crate::pass::{Changed, Pass, PassCx};
+use crate::report::{Report, StepReport};
+use brolga_ir::module::method_symbol;
+use brolga_ir::{Func, Level, Module};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What lives longer than the optimisation of one function: fuel, the clock, and where dumps go.
+pub struct Cx<'a> {
+    /// The counter that all rewrites spend from.
+    pub fuel: Fuel,
+    clock: Option<Clock<'a>>,
+    sink: Option<Sink<'a>>,
+}
+
+type Clock<'a> = Box<dyn FnMut() -> u64 + Send + 'a>;
+type Sink<'a> = Box<dyn FnMut(&Dump<'_>) + Send + 'a>;
+
+impl<'a> Cx<'a> {
+    /// Allows `opt_limit` rewrites, or any number of them; no clock and no sink.
+    pub fn new(opt_limit: Option<u64>) -> Self {
+        Self { fuel: Fuel::new(opt_limit), clock: None, sink: None }
+    }
+
+    /// Measures passes with this clock, which may count any unit. Instructions are counted as well.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl FnMut() -> u64 + Send + 'a) -> Self {
+        self.clock = Some(Box::new(clock));
+        self
+    }
+
+    /// Sends the functions that the options ask to see here.
+    #[must_use]
+    pub fn with_sink(mut self, sink: impl FnMut(&Dump<'_>) + Send + 'a) -> Self {
+        self.sink = Some(Box::new(sink));
+        self
+    }
+}
+
+impl Default for Cx<'_> {
+    fn default() -> Self {
+        Self::new(None)
+    }
+}
+
+impl std::fmt::Debug for Cx<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cx")
+            .field("fuel", &self.fuel)
+            .field("clock", &self.clock.is_some())
+            .field("sink", &self.sink.is_some())
+            .finish()
+    }
+}
+
+/// A function at one moment between passes.
+#[derive(Clone, Copy, Debug)]
+pub struct Dump<'a> {
+    /// Whether the pass is about to run or has run.
+    pub when: When,
+    /// The pass.
+    pub pass: &'static str,
+    /// The step's name in its pipeline.
+    pub label: &'static str,
+    /// The step's number, from 1.
+    pub step: usize,
+    /// How many steps there are.
+    pub steps: usize,
+    /// How many rewrites had been made when the function looked like this.
+    pub rewrites: u64,
+    /// Whether this pass changed it; [`Changed::No`] before it runs.
+    pub changed: Changed,
+    /// The function's symbol.
+    pub symbol: &'a str,
+    /// The module that the function belongs to.
+    pub module: &'a Module,
+    /// The function.
+    pub func: &'a Func,
+}
+
+/// On which side of a pass a [`Dump`] was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum When {
+    /// The pass has not yet run.
+    Before,
+    /// The pass has run.
+    After,
+}
+
+/// A pass under the name that it has in a pipeline.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// Unique in its pipeline and stage.
+    pub label: &'static str,
+    /// The pass that runs.
+    pub pass: &'static Pass,
+}
+
+/// Runs the steps of a pipeline over one function.
+pub(crate) struct PassScope<'s, 'c> {
+    module: &'s Module,
+    options: &'s Options,
+    cx: &'s mut Cx<'c>,
+    symbol: String,
+    steps: usize,
+    facts: Facts,
+    report: Report,
+}
+
+impl<'s, 'c> PassScope<'s, 'c> {
+    /// Runs all steps; the report has a row for each that ran.
+    pub(crate) fn run(
+        module: &'s Module,
+        func: &mut Func,
+        steps: &[Step],
+        options: &'s Options,
+        cx: &'s mut Cx<'c>,
+    ) -> Result<Report, OptError> {
+        let symbol = symbol_of(module, func);
+        let mut scope = PassScope {
+            module,
+            options,
+            cx,
+            symbol,
+            steps: steps.len(),
+            facts: Facts::default(),
+            report: Report::default(),
+        };
+        if options.verify_each {
+            scope.verify(func, None)?;
+        }
+        for (index, step) in steps.iter().enumerate() {
+            if step.pass.required || !options.skip.contains(&step.pass.name) {
+                scope.step(func, *step, index + 1)?;
+            }
+        }
+        Ok(scope.report)
+    }
+
+    fn step(&mut self, func: &mut Func, step: Step, number: usize) -> Result<(), OptError> {
+        let pass = step.pass;
+        if !pass.level.takes(func.level) {
+            return Err(OptError::WrongLevel { pass: pass.name, level: func.level });
+        }
+        if self.options.print_before.has(pass.name) {
+            self.dump(func, step, number, When::Before, Changed::No);
+        }
+        let mut row = StepReport::new(step.label, pass.name);
+        row.runs = 1;
+        row.insts_before = self.size(func);
+        let start = self.now();
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            self.facts.provide(pass.needs, func);
+            let mut cx = PassCx {
+                module: self.module,
+                options: self.options,
+                facts: &self.facts,
+                fuel: &mut self.cx.fuel,
+                report: &mut row,
+            };
+            (pass.run)(func, &mut cx)
+        }));
+        row.time = self.now().saturating_sub(start);
+        let note = self.note(step, number);
+        let changed =
+            outcome.map_err(|panic| OptError::Crash { note: note.clone(), message: panic_text(&*panic) })?;
+        if changed == Changed::Yes {
+            row.changed = 1;
+            self.facts.drop_broken(pass.breaks);
+        }
+        row.insts_after = if changed == Changed::Yes { self.size(func) } else { row.insts_before };
+        if cfg!(debug_assertions) {
+            self.check_promises(func, changed, &row, &note)?;
+        }
+        self.report.add(row);
+        if self.options.verify_each && changed == Changed::Yes {
+            self.verify(func, Some(note))?;
+        }
+        if self.options.print_after.has(pass.name) {
+            self.dump(func, step, number, When::After, changed);
+        }
+        Ok(())
+    }
+
+    /// What a pass says about itself has to be true.
+    fn check_promises(
+        &self,
+        func: &Func,
+        changed: Changed,
+        row: &StepReport,
+        note: &CrashNote,
+    ) -> Result<(), OptError> {
+        let crash = |message: String| Err(OptError::Crash { note: note.clone(), message });
+        if changed == Changed::No && row.rewrites > 0 {
+            return crash(format!("it made {} rewrites and says that it changed nothing", row.rewrites));
+        }
+        match self.facts.stale(func).as_slice() {
+            [] => Ok(()),
+            stale => crash(format!("it broke facts that it does not declare: {stale:?}")),
+        }
+    }
+
+    fn verify(&self, func: &Func, after: Option<CrashNote>) -> Result<(), OptError> {
+        let _ = (func, after);
+        Ok(())
+    }
+
+    fn note(&self, step: Step, number: usize) -> CrashNote {
+        CrashNote {
+            pass: step.pass.name,
+            label: step.label,
+            step: number,
+            steps: self.steps,
+            func: self.symbol.clone(),
+            rewrites: self.cx.fuel.spent(),
+        }
+    }
+
+    fn now(&mut self) -> u64 {
+        self.cx.clock.as_mut().map_or(0, |clock| clock())
+    }
+
+    fn size(&self, func: &Func) -> u64 {
+        match self.cx.clock {
+            Some(_) => func.blocks().map(|b| func.block_insts(b).count() as u64).sum(),
+            None => 0,
+        }
+    }
+
+    fn dump(&mut self, func: &Func, step: Step, number: usize, when: When, changed: Changed) {
+        if let Some(sink) = &mut self.cx.sink {
+            sink(&Dump {
+                when,
+                pass: step.pass.name,
+                label: step.label,
+                step: number,
+                steps: self.steps,
+                rewrites: self.cx.fuel.spent(),
+                changed,
+                symbol: &self.symbol,
+                module: self.module,
+                func,
+            });
+        }
+    }
+}
+
+/// The name that the linker knows the function by.
+fn symbol_of(module: &Module, func: &Func) -> String {
+    match (func.level, func.sig.params.split_first()) {
+        (Level::High, Some((object, args))) => {
+            let args: Vec<_> = args.iter().map(|p| p.ty).collect();
+            method_symbol(&module.cx, object.ty, &args)
+        }
+        _ => module.cx.names.text(func.name).to_owned(),
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(text), _) => (*text).to_owned(),
+        (_, Some(text)) => text.clone(),
+        _ => "a panic without a message".to_owned(),
+    }
+}

@@ -1,0 +1,75 @@
+//! The checks themselves, as functions that tests, fuzzers and the command call.
+//!
+//! | function | what must hold |
+//! |---|---|
+//! | [`check_text`] | reading any text ends, without a panic, in a module or in errors that have places |
+//!
+//! A check returns a [`Failure`], which holds all that is needed to see the fault again: the seed, the text and what
+//! happened. None of them prints, and none reads a clock.
+
+mod damage;
+
+pub use damage::check_text;
+
+use std::fmt;
+
+/// A check that did not hold.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Failure {
+    /// What made the input.
+    pub seed: u64,
+    /// The input.
+    pub text: String,
+    /// What is wrong.
+    pub trouble: Trouble,
+}
+
+/// What is wrong.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Trouble {
+    /// Something panicked.
+    Panic {
+        /// What was being done.
+        stage: &'static str,
+        /// What the panic said.
+        message: String,
+    },
+    /// An error points outside of the input, or says nothing.
+    BadPlace {
+        /// The code of the error.
+        code: &'static str,
+        /// Where it points.
+        span: (u32, u32),
+    },
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Panic { stage, message } => write!(f, "{stage} panicked: {message}"),
+            Trouble::BadPlace { code, span: (start, end) } => {
+                write!(f, "the error `{code}` points at {start}..{end}, which is no place of the input")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed {}: {}", self.seed, self.trouble)?;
+        f.write_str("──── the input\n")?;
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Runs `work`; a panic in it becomes trouble.
+fn fenced<T>(stage: &'static str, work: impl FnOnce() -> T) -> Result<T, Trouble> {
+    // What `work` borrows is not looked at again after a panic.
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).map_err(|payload| {
+        let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let message = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
+        Trouble::Panic { stage, message }
+    })
+}

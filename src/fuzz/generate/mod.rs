@@ -1,0 +1,273 @@
+//! Well-formed high-IR modules from a seed.
+//!
+//! ```text
+//! palette   declares types, decides which ones the module uses
+//! func      the state of a function under construction: block, values at hand, what is spent
+//! value     an operand of a wanted type: at hand, constant, or made for the purpose
+//! straight  statements without control flow: intrinsics, tuples, fields, calls
+//! control   ifs, loops, forests of forward edges, unions taken apart, throws, returns
+//! memory    malloc, loads and stores in bounds, free
+//! handler   try and catch with ϒ and φᶜ
+//! ```
+//!
+//! **Scopes.** Control flow is built from nested regions. The values at hand are a stack; a region's own values leave it
+//! at the region's end, so that whatever is at hand dominates the place where it is used. What survives passes through
+//! φs at the join.
+//!
+//! **Termination.** Loops count to a constant, calls go to functions made before, or to the function itself with a number
+//! that falls from at most three. Every function knows an upper bound of the steps that a call takes
+//! ([`Options::max_steps`]); nothing that would pass it is made.
+//!
+//! **One meaning.** Arithmetic that gives a NaN may give any. A float is *exact* if its bits are certain even then;
+//! operations that look at bits (`bitcast` to an integer, `===`, the sign operand of `copysign_float`) get exact floats
+//! only. Addresses are never looked at, memory is written before it is read, and what an element that no path defined
+//! would be is not asked. `_fast` intrinsics and `muladd_float` may differ between engines and are made on request only.
+//!
+//! Not done: dynamic calls, mutable objects, arrays, globals, vararg functions, static parameters.
+
+mod control;
+mod func;
+mod handler;
+mod memory;
+mod palette;
+mod straight;
+mod value;
+
+use super::rng::Rng;
+use brolga_ir::{Context, FuncId, Module, Name, Type};
+use func::FuncGen;
+use palette::Palette;
+
+/// What a module is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// How many functions.
+    pub functions: usize,
+    /// About how many instructions a function has.
+    pub size: usize,
+    /// How many instructions a call may execute at most.
+    pub max_steps: u64,
+    /// Which parts of the IR are used.
+    pub features: Features,
+}
+
+/// Parts of the IR that can be left out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Features {
+    /// Integers of 128 bits.
+    pub wide_ints: bool,
+    /// `Float32` and `Float64`.
+    pub floats: bool,
+    /// `Float16`; needs `floats`.
+    pub half: bool,
+    /// Tuples, named tuples and immutable structs.
+    pub aggregates: bool,
+    /// Small unions of bits types.
+    pub unions: bool,
+    /// Strings and symbols.
+    pub texts: bool,
+    /// Raw memory from `malloc`.
+    pub memory: bool,
+    /// Calls of other functions of the module and of the function itself.
+    pub calls: bool,
+    /// Statements that may throw.
+    pub throws: bool,
+    /// Exception handlers. The functions that have one do not compile to native code.
+    pub handlers: bool,
+    /// `_fast` intrinsics and `muladd_float`, whose values may differ between engines.
+    pub inexact: bool,
+    /// Statements that mean nothing to the result: marks, questions to the processor.
+    pub marks: bool,
+}
+
+impl Features {
+    /// Everything that the generator knows.
+    pub const ALL: Features = Features {
+        wide_ints: true,
+        floats: true,
+        half: true,
+        aggregates: true,
+        unions: true,
+        texts: true,
+        memory: true,
+        calls: true,
+        throws: true,
+        handlers: true,
+        inexact: true,
+        marks: true,
+    };
+
+    /// What compiles to native code and has one result in every engine.
+    pub const NATIVE: Features = Features { handlers: false, inexact: false, ..Features::ALL };
+
+    /// Integers, branches and loops, and nothing else.
+    pub const PLAIN: Features = Features {
+        wide_ints: false,
+        floats: false,
+        half: false,
+        aggregates: false,
+        unions: false,
+        texts: false,
+        memory: false,
+        calls: false,
+        throws: false,
+        handlers: false,
+        inexact: false,
+        marks: false,
+    };
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { functions: 5, size: 60, max_steps: 2000, features: Features::NATIVE }
+    }
+}
+
+/// What is known about a function that others may call.
+#[derive(Clone, Debug)]
+struct Known {
+    name: Name,
+    params: Vec<Type>,
+    result: Type,
+    /// How many instructions a call executes at most.
+    steps: u64,
+}
+
+/// A module with a context of its own.
+///
+/// # Panics
+///
+/// If the generator makes what a module refuses, which is a bug in the generator.
+pub fn generate(seed: u64, options: &Options) -> Module {
+    let mut rng = Rng::new(seed);
+    let cx = Context::new();
+    let palette = Palette::new(&mut rng, &cx, &options.features);
+    let mut module = Module::new(cx.clone());
+    let mut known = Vec::new();
+    for index in 0..options.functions {
+        let (func, fact) = FuncGen::generate(&mut rng, &cx, &palette, &known, options, index);
+        let _: FuncId = module.add_func(func).expect("generated functions have distinct names");
+        known.extend(fact);
+    }
+    module
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brolga_ir::analysis::{Cfg, DomTree, InstOrder, Loops, Rpo};
+    use brolga_ir::intrinsic::Intrinsic;
+    use brolga_ir::{Func, Op};
+    use std::collections::BTreeSet;
+
+    fn modules(count: u64, features: Features) -> impl Iterator<Item = (u64, Module)> {
+        let options = Options { features, ..Options::default() };
+        (0..count).map(move |seed| (seed, generate(seed, &options)))
+    }
+
+    /// Blocks end in a terminator, φs stand at heads with one edge for a predecessor at most, definitions dominate uses,
+    /// loops have one entry.
+    fn check_structure(seed: u64, func: &Func) {
+        let cfg = Cfg::compute(func);
+        let tree = DomTree::compute(&cfg);
+        let loops = Loops::compute(&cfg, &Rpo::compute(&cfg), &tree);
+        assert_eq!(loops.irreducible_edges(), [], "seed {seed}");
+        let mut order = InstOrder::new();
+        for block in func.blocks() {
+            assert!(tree.is_reachable(block), "seed {seed}: {block}");
+            let mut at_head = true;
+            for inst in func.block_insts(block) {
+                let is_phi = func.op(inst) == Op::Phi;
+                assert!(at_head || !is_phi, "seed {seed}: {inst}");
+                at_head = is_phi;
+                let is_last = func.next_inst(inst).is_none();
+                assert_eq!(func.op(inst).is_terminator(), is_last, "seed {seed}: {block} {inst}");
+                if is_phi {
+                    let froms: BTreeSet<_> = func.inst_blocks(inst).iter().collect();
+                    assert_eq!(froms.len(), func.args(inst).len(), "seed {seed}: {inst}");
+                    for (from, value) in func.phi_edges(inst) {
+                        assert!(cfg.preds(block).contains(&from), "seed {seed}: {inst}");
+                        assert!(tree.value_dominates_end(func, value, from), "seed {seed}: {inst} {value}");
+                    }
+                } else if func.op(inst) != Op::PhiC {
+                    for &value in func.args(inst) {
+                        assert!(
+                            tree.value_dominates(func, &mut order, value, inst),
+                            "seed {seed}: {inst} {value}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn functions_are_well_formed() {
+        for (seed, module) in modules(200, Features::ALL).chain(modules(100, Features::PLAIN)) {
+            assert_eq!(module.func_count(), 5);
+            module.funcs().for_each(|(_, func)| check_structure(seed, func));
+        }
+    }
+
+    #[test]
+    fn every_kind_of_statement_occurs() {
+        let mut seen = BTreeSet::new();
+        let mut blocks = 0;
+        for (_, module) in modules(600, Features::ALL) {
+            for (_, func) in module.funcs() {
+                blocks = blocks.max(func.blocks().count());
+                for block in func.blocks() {
+                    for inst in func.block_insts(block) {
+                        let text = format!("{:?}", func.op(inst));
+                        let kind =
+                            text.split_once('(').filter(|(kind, _)| !["Intrinsic", "Builtin"].contains(kind));
+                        seen.insert(kind.map_or(text.clone(), |(kind, _)| kind.to_owned()));
+                    }
+                }
+            }
+        }
+        for &op in Intrinsic::ALL.iter().filter(|op| op.is_pure() && **op != Intrinsic::HaveFma) {
+            assert!(seen.contains(&format!("Intrinsic({op:?})")), "{op}");
+        }
+        for kind in [
+            "Phi",
+            "Copy",
+            "ForeignCall",
+            "Goto",
+            "Branch",
+            "Return",
+            "Unreachable",
+            "Invoke",
+            "New",
+            "Pi",
+            "Upsilon",
+            "PhiC",
+            "Enter",
+            "Leave",
+            "TheException",
+            "PopException",
+            "ThrowUndefIfNot",
+            "BoundsCheck",
+            "LoopInfo",
+            "CodeCoverage",
+            "Builtin(Egal)",
+            "Builtin(Isa)",
+            "Builtin(Tuple)",
+            "Builtin(Getfield)",
+            "Builtin(Ifelse)",
+            "Intrinsic(AtomicPointerref)",
+            "Intrinsic(AtomicPointerreplace)",
+            "Intrinsic(Pointerset)",
+        ] {
+            assert!(seen.contains(kind), "{kind}");
+        }
+        assert!(blocks > 30);
+    }
+
+    #[test]
+    fn a_seed_makes_the_same_module_every_time() {
+        let text = |seed| format!("{:?}", generate(seed, &Options::default()).funcs().collect::<Vec<_>>());
+        assert_eq!(text(42), text(42));
+        assert_ne!(text(42), text(43));
+    }
+}
