@@ -22,6 +22,7 @@
 mod error;
 mod facts;
 mod fuel;
+pub mod lower;
 mod options;
 mod pass;
 mod passes;

@@ -1,0 +1,279 @@
+//! Atomic access to what a `Ptr` points at.
+//!
+//! Values of one register only: integers and addresses as they are, floats as their bits. `:not_atomic` is a plain access.
+//!
+//! `atomic_pointermodify(p, f, y, order)` is one read-modify-write where the processor has it, else a loop:
+//!
+//! ```text
+//!         old0 = atomic load p
+//! retry:  old  = φ(old0, seen)
+//!         new  = f(old, y)
+//!         seen = compare-and-swap p, old, new
+//!         goto retry unless seen is old
+//! ```
+//!
+//! The loop has no safepoint of its own: it repeats only when another thread has succeeded.
+
+use super::error::Refusal;
+use super::memory::Addr;
+use super::value::{Leaves, Val};
+use super::{Lowering, Reported, Step};
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::op::{Ordering, Region, RmwOp};
+use brolga_ir::{Const, LowType, Op, Type, TypeKind, Value};
+
+/// How a function of two equal scalars is computed.
+enum Modify {
+    /// In one step; the intrinsic makes the new value once more.
+    Rmw(RmwOp, Intrinsic),
+    /// In one step; the comparison that says whether the old value is less, and whether the greater one is kept.
+    Choose(RmwOp, Intrinsic, bool),
+    /// In a loop.
+    Loop(Intrinsic),
+}
+
+impl Lowering<'_> {
+    /// The memory order that an operand names, if the operation allows it.
+    fn order(&mut self, op: Intrinsic, n: usize, allowed: impl Fn(Ordering) -> bool) -> Step<Ordering> {
+        let value = self.arg(n)?;
+        let order = match self.src.as_const(value) {
+            Some(Const::Symbol(name)) => Ordering::from_name(self.cx.names.text(*name)),
+            _ => None,
+        };
+        match order {
+            Some(order) if allowed(order) => Ok(order),
+            _ => Err(self.report(Refusal::MemoryOrder { op: op.to_string() })),
+        }
+    }
+
+    fn load_order(&mut self, op: Intrinsic, n: usize) -> Step<Ordering> {
+        self.order(op, n, |o| !matches!(o, Ordering::Release | Ordering::AcquireRelease))
+    }
+
+    fn store_order(&mut self, op: Intrinsic, n: usize) -> Step<Ordering> {
+        self.order(op, n, |o| !matches!(o, Ordering::Acquire | Ordering::AcquireRelease))
+    }
+
+    fn rmw_order(&mut self, op: Intrinsic, n: usize) -> Step<Ordering> {
+        self.order(op, n, |o| o > Ordering::Unordered)
+    }
+
+    /// The address operand and the type there, which must fit into a register of at most 64 bits.
+    fn atomic_pointer(&mut self, op: Intrinsic) -> Step<(Value, Type, Type)> {
+        let (pointer, ty, pointee) = self.pointer_operand(0)?;
+        let form = self.form(pointee)?;
+        let plain = self.types.primitive(pointee).is_some();
+        match form.low_types().next().and_then(Type::as_low) {
+            Some(low) if plain && low != LowType::I128 => Ok((pointer, ty, pointee)),
+            _ => Err(self.no_atomic(op, pointee)),
+        }
+    }
+
+    fn no_atomic(&mut self, op: Intrinsic, ty: Type) -> Reported {
+        let what = format!("`{op}` of a `{}`", self.types.display(ty));
+        self.report(Refusal::Unsupported { what })
+    }
+
+    /// A scalar operand of type `ty` as atomic memory holds it.
+    fn atomic_operand(&mut self, n: usize, ty: Type) -> Step<Value> {
+        let val = self.operand(n)?;
+        let val = self.convert(val, ty)?;
+        match val.leaves[..] {
+            [leaf] if self.low(leaf).is_float() => Ok(self.bits_of(leaf)),
+            [leaf] => Ok(leaf),
+            _ => Err(self.bad_operands()),
+        }
+    }
+
+    /// What atomic memory holds as a value of type `ty`.
+    fn unheld(&mut self, held: Value, ty: Type) -> Step<Value> {
+        let form = self.form(ty)?;
+        let Some(leaf) = form.leaves.first() else { return Err(self.bad_operands()) };
+        let value = self.bitcast(held, leaf.low);
+        Ok(if ty == Type::BOOL { self.lowest_bit(value) } else { value })
+    }
+
+    fn held_type(&mut self, ty: Type) -> Step<Type> {
+        let form = self.form(ty)?;
+        let Some(leaf) = form.leaves.first() else { return Err(self.bad_operands()) };
+        let int = LowType::int(leaf.low.bits()).filter(|_| leaf.low.is_float());
+        Ok(Type::low(int.unwrap_or(leaf.low)))
+    }
+
+    fn plain_addr(&self, pointer: Value, held: Type) -> Addr {
+        let align = held.as_low().map_or(1, LowType::bytes);
+        Addr { base: pointer, offset: 0, align, region: Region::Raw, own: false }
+    }
+
+    pub(super) fn atomic_fence(&mut self, op: Intrinsic) -> Step<()> {
+        let order = self.order(op, 0, |o| o > Ordering::Monotonic)?;
+        let order = self.int(LowType::I8, order as u128);
+        self.emit(Op::Intrinsic(op), &[order], &[]);
+        self.define(Val::ghost(Type::NOTHING))
+    }
+
+    pub(super) fn atomic_load(&mut self, op: Intrinsic) -> Step<()> {
+        let (pointer, _, ty) = self.atomic_pointer(op)?;
+        let order = self.load_order(op, 1)?;
+        let held = self.held_type(ty)?;
+        if order == Ordering::NotAtomic {
+            let addr = self.plain_addr(pointer, held);
+            let val = self.load(addr, ty)?;
+            return self.define(val);
+        }
+        let value = self.value(Op::AtomicLoad(order), &[pointer], held);
+        let value = self.unheld(value, ty)?;
+        self.define(Val::scalar(ty, value))
+    }
+
+    pub(super) fn atomic_store(&mut self, op: Intrinsic) -> Step<()> {
+        let (pointer, pointer_type, ty) = self.atomic_pointer(op)?;
+        let value = self.atomic_operand(1, ty)?;
+        match self.store_order(op, 2)? {
+            Ordering::NotAtomic => {
+                let addr = self.plain_addr(pointer, self.out.ty(value));
+                self.store_low(addr, 0, value);
+            }
+            order => {
+                self.emit(Op::AtomicStore(order), &[pointer, value], &[]);
+            }
+        }
+        self.define(Val::scalar(pointer_type, pointer))
+    }
+
+    pub(super) fn atomic_swap(&mut self, op: Intrinsic) -> Step<()> {
+        let (pointer, _, ty) = self.atomic_pointer(op)?;
+        let value = self.atomic_operand(1, ty)?;
+        let order = self.rmw_order(op, 2)?;
+        let held = self.out.ty(value);
+        let old = self.value(Op::AtomicRmw(RmwOp::Xchg, order), &[pointer, value], held);
+        let old = self.unheld(old, ty)?;
+        self.define(Val::scalar(ty, old))
+    }
+
+    pub(super) fn atomic_replace(&mut self, op: Intrinsic) -> Step<()> {
+        let (pointer, _, ty) = self.atomic_pointer(op)?;
+        let expected = self.atomic_operand(1, ty)?;
+        let new = self.atomic_operand(2, ty)?;
+        let order = self.rmw_order(op, 3)?;
+        self.load_order(op, 4)?;
+        let held = self.out.ty(new);
+        let seen = self.value(Op::AtomicCas(order), &[pointer, expected, new], held);
+        let done = self.same_bits(seen, expected);
+        let old = self.unheld(seen, ty)?;
+        let names = ["old", "success"].map(|n| self.cx.names.intern(n));
+        let pair =
+            self.types.tuple(&[ty, Type::BOOL]).and_then(|tuple| self.types.named_tuple(&names, tuple));
+        let ty = pair.map_err(|_| self.bad_operands())?;
+        self.define(Val { ty, leaves: Leaves::from_slice(&[old, done]) })
+    }
+
+    pub(super) fn atomic_modify(&mut self, op: Intrinsic) -> Step<()> {
+        let (pointer, _, ty) = self.atomic_pointer(op)?;
+        let function = self.arg(1)?;
+        let function = self.src.ty(function);
+        let order = self.rmw_order(op, 3)?;
+        let Some(result) = self.src.result(self.at) else { return Err(self.bad_operands()) };
+        let pair = self.src.ty(result);
+        let y = self.operand(2)?;
+        let (old, new) = match self.known_modify(function, ty, y.ty) {
+            Some(Modify::Rmw(rmw, again)) => {
+                let y = self.atomic_operand(2, ty)?;
+                let held = self.out.ty(y);
+                let old = self.value(Op::AtomicRmw(rmw, order), &[pointer, y], held);
+                let new = self.value(Op::Intrinsic(again), &[old, y], held);
+                (old, new)
+            }
+            Some(Modify::Choose(rmw, less, keeps_greater)) => {
+                let y = self.atomic_operand(2, ty)?;
+                let held = self.out.ty(y);
+                let old = self.value(Op::AtomicRmw(rmw, order), &[pointer, y], held);
+                let less = self.binary(less, old, y, LowType::I8);
+                let new = if keeps_greater { self.choose(less, y, old) } else { self.choose(less, old, y) };
+                (old, new)
+            }
+            Some(Modify::Loop(compute)) => {
+                let leaf = y.leaves.first().copied();
+                self.retry(pointer, ty, order, |l, old| {
+                    let args: Vec<Value> = [Some(old), leaf].into_iter().flatten().collect();
+                    let ty = l.out.ty(old);
+                    Ok(l.value(Op::Intrinsic(compute), &args, ty))
+                })?
+            }
+            None => self.retry(pointer, ty, order, |l, old| {
+                let called = l.call_method(function, &[Val::scalar(ty, old), y.clone()])?;
+                let new = l.convert(called, ty)?;
+                new.leaves.first().copied().ok_or(Reported)
+            })?,
+        };
+        let (old, new) = (self.unheld(old, ty)?, self.unheld(new, ty)?);
+        self.define(Val { ty: pair, leaves: Leaves::from_slice(&[old, new]) })
+    }
+
+    /// How Base's function of that name works on two values of one primitive type; `None` for all other functions.
+    fn known_modify(&self, function: Type, ty: Type, operand: Type) -> Option<Modify> {
+        use brolga_ir::types::PrimitiveRepr;
+        let TypeKind::Function(name) = self.types.kind(function) else { return None };
+        if ty != operand || self.unit.module.find_method(function, &[ty, operand]).is_some() {
+            return None;
+        }
+        let name = self.cx.names.text(*name);
+        match (self.types.primitive(ty)?.1, name) {
+            (PrimitiveRepr::Float, "+") => Some(Modify::Loop(Intrinsic::AddFloat)),
+            (PrimitiveRepr::Float, "-") => Some(Modify::Loop(Intrinsic::SubFloat)),
+            (PrimitiveRepr::Float, "*") => Some(Modify::Loop(Intrinsic::MulFloat)),
+            (PrimitiveRepr::Float, "/") => Some(Modify::Loop(Intrinsic::DivFloat)),
+            (PrimitiveRepr::Signed | PrimitiveRepr::Unsigned, "+") => {
+                Some(Modify::Rmw(RmwOp::Add, Intrinsic::AddInt))
+            }
+            (PrimitiveRepr::Signed | PrimitiveRepr::Unsigned, "-") => {
+                Some(Modify::Rmw(RmwOp::Sub, Intrinsic::SubInt))
+            }
+            (PrimitiveRepr::Signed | PrimitiveRepr::Unsigned, "*") => Some(Modify::Loop(Intrinsic::MulInt)),
+            (PrimitiveRepr::Signed | PrimitiveRepr::Unsigned | PrimitiveRepr::Bool, "&") => {
+                Some(Modify::Rmw(RmwOp::And, Intrinsic::AndInt))
+            }
+            (PrimitiveRepr::Signed | PrimitiveRepr::Unsigned | PrimitiveRepr::Bool, "|") => {
+                Some(Modify::Rmw(RmwOp::Or, Intrinsic::OrInt))
+            }
+            (PrimitiveRepr::Signed | PrimitiveRepr::Unsigned | PrimitiveRepr::Bool, "xor" | "⊻") => {
+                Some(Modify::Rmw(RmwOp::Xor, Intrinsic::XorInt))
+            }
+            (PrimitiveRepr::Signed, "max") => Some(Modify::Choose(RmwOp::Smax, Intrinsic::SltInt, true)),
+            (PrimitiveRepr::Unsigned, "max") => Some(Modify::Choose(RmwOp::Umax, Intrinsic::UltInt, true)),
+            (PrimitiveRepr::Signed, "min") => Some(Modify::Choose(RmwOp::Smin, Intrinsic::SltInt, false)),
+            (PrimitiveRepr::Unsigned, "min") => Some(Modify::Choose(RmwOp::Umin, Intrinsic::UltInt, false)),
+            _ => None,
+        }
+    }
+
+    /// The loop of the header. `compute` makes the new value, of type `ty`, of the old one. Gives both as memory holds
+    /// them.
+    fn retry(
+        &mut self,
+        pointer: Value,
+        ty: Type,
+        order: Ordering,
+        compute: impl FnOnce(&mut Self, Value) -> Step<Value>,
+    ) -> Step<(Value, Value)> {
+        let held = self.held_type(ty)?;
+        let first = self.value(Op::AtomicLoad(Ordering::Monotonic), &[pointer], held);
+        let before = self.cur;
+        let head = self.next_block();
+        self.terminate(Op::Goto, &[], &[head]);
+        self.cur = head;
+        let phi = self.emit(Op::Phi, &[], &[held]);
+        let Some(old) = self.out.result(phi) else { return Err(self.bad_operands()) };
+        self.out.add_phi_edge(phi, before, first);
+        let given = self.unheld(old, ty)?;
+        let new = compute(self, given)?;
+        let new = if self.low(new).is_float() { self.bits_of(new) } else { new };
+        let seen = self.value(Op::AtomicCas(order), &[pointer, old, new], held);
+        let done = self.same_bits(seen, old);
+        self.out.add_phi_edge(phi, self.cur, seen);
+        let go_on = self.next_block();
+        self.terminate(Op::Branch, &[done], &[go_on, head]);
+        self.cur = go_on;
+        Ok((old, new))
+    }
+}

@@ -1,0 +1,177 @@
+//! Emitting low IR: instructions at the current position, constants, blocks and cold exits.
+
+use super::Lowering;
+use brolga_ir::builtin::Builtin;
+use brolga_ir::func::SlotData;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::{Block, Const, Inst, LowType, Op, RuntimeFn, Slot, Type, Value};
+
+impl Lowering<'_> {
+    /// An instruction at the current position, with the source place of the statement being lowered.
+    pub(super) fn emit(&mut self, op: Op, args: &[Value], results: &[Type]) -> Inst {
+        let inst = self.out.make_inst(op, args, &[], results);
+        self.out.set_place(inst, self.place);
+        match self.before {
+            Some(before) => self.out.insert_before(inst, before),
+            None => self.out.append_inst(inst, self.cur),
+        }
+        inst
+    }
+
+    /// The result of an instruction at the current position.
+    pub(super) fn value(&mut self, op: Op, args: &[Value], result: Type) -> Value {
+        let inst = self.emit(op, args, &[result]);
+        match self.out.result(inst) {
+            Some(value) => value,
+            // One result was asked for above.
+            None => self.out.constant(Const::Undef(result)),
+        }
+    }
+
+    /// The result of an intrinsic with two operands.
+    pub(super) fn binary(&mut self, op: Intrinsic, a: Value, b: Value, result: LowType) -> Value {
+        self.value(Op::Intrinsic(op), &[a, b], Type::low(result))
+    }
+
+    /// A comparison of equal bits.
+    pub(super) fn equal(&mut self, a: Value, b: Value) -> Value {
+        self.binary(Intrinsic::EqInt, a, b, LowType::I8)
+    }
+
+    /// The opposite of a truth value.
+    pub(super) fn not(&mut self, truth: Value) -> Value {
+        let one = self.truth(true);
+        self.binary(Intrinsic::XorInt, truth, one, LowType::I8)
+    }
+
+    /// `a` if the truth value is 1, else `b`.
+    pub(super) fn choose(&mut self, truth: Value, a: Value, b: Value) -> Value {
+        if a == b {
+            return a;
+        }
+        let ty = self.out.ty(a);
+        self.value(Op::Builtin(Builtin::Ifelse), &[truth, a, b], ty)
+    }
+
+    /// An integer constant.
+    pub(super) fn int(&mut self, low: LowType, bits: u128) -> Value {
+        self.out.bits(self.types, Type::low(low), bits)
+    }
+
+    /// An `i64` constant.
+    pub(super) fn word(&mut self, value: i64) -> Value {
+        self.int(LowType::I64, u128::from(value.cast_unsigned()))
+    }
+
+    /// A truth value as a constant.
+    pub(super) fn truth(&mut self, value: bool) -> Value {
+        self.int(LowType::I8, u128::from(value))
+    }
+
+    /// The low type of a low value.
+    pub(super) fn low(&self, value: Value) -> LowType {
+        // Every value of the function being made has a low type.
+        self.out.ty(value).as_low().unwrap_or(LowType::I64)
+    }
+
+    /// The same bits under another low type of the same size.
+    pub(super) fn bitcast(&mut self, value: Value, to: LowType) -> Value {
+        let from = self.low(value);
+        if from == to {
+            return value;
+        }
+        let is_ptr = |low| matches!(low, LowType::Ptr(_));
+        // Between a pointer and a float there is an integer, so that the back end sees two cases only.
+        let between = (is_ptr(from) && to.is_float()) || (from.is_float() && is_ptr(to));
+        let value =
+            if between { self.value(Op::Intrinsic(Intrinsic::Bitcast), &[value], Type::I64) } else { value };
+        self.value(Op::Intrinsic(Intrinsic::Bitcast), &[value], Type::low(to))
+    }
+
+    /// The bits of a low value as an integer of its own width.
+    pub(super) fn bits_of(&mut self, value: Value) -> Value {
+        let low = self.low(value);
+        match LowType::int(low.bits()) {
+            Some(int) => self.bitcast(value, int),
+            None => value,
+        }
+    }
+
+    /// An integer widened by zeros or cut to another width.
+    pub(super) fn resize(&mut self, value: Value, to: LowType) -> Value {
+        let from = self.low(value);
+        let op = match from.bits().cmp(&to.bits()) {
+            std::cmp::Ordering::Equal => return value,
+            std::cmp::Ordering::Less => Intrinsic::ZextInt,
+            std::cmp::Ordering::Greater => Intrinsic::TruncInt,
+        };
+        self.value(Op::Intrinsic(op), &[value], Type::low(to))
+    }
+
+    /// The lowest bit of a byte: the truth value that it stands for.
+    pub(super) fn lowest_bit(&mut self, byte: Value) -> Value {
+        let one = self.truth(true);
+        self.binary(Intrinsic::AndInt, byte, one, LowType::I8)
+    }
+
+    /// An address moved by a constant number of bytes.
+    pub(super) fn moved(&mut self, base: Value, bytes: i64) -> Value {
+        if bytes == 0 {
+            return base;
+        }
+        let bytes = self.word(bytes);
+        self.value(Op::Intrinsic(Intrinsic::AddPtr), &[base, bytes], Type::PTR)
+    }
+
+    /// A fresh piece of stack memory.
+    pub(super) fn slot(&mut self, size: u32, align: u32) -> Slot {
+        self.out.add_slot(SlotData { size, align_log2: align.max(1).ilog2() as u8 })
+    }
+
+    /// The address of a piece of stack memory.
+    pub(super) fn slot_addr(&mut self, slot: Slot) -> Value {
+        self.value(Op::SlotAddr(slot), &[], Type::PTR)
+    }
+
+    /// Copies a constant number of bytes.
+    pub(super) fn copy_bytes(&mut self, to: Value, from: Value, size: u32) {
+        let size = self.word(i64::from(size));
+        self.emit(Op::MemCopy, &[to, from, size], &[]);
+    }
+
+    // ----- blocks -----
+
+    /// Ends the current block.
+    pub(super) fn terminate(&mut self, op: Op, args: &[Value], targets: &[Block]) {
+        let inst = self.out.make_inst(op, args, targets, &[]);
+        self.out.set_place(inst, self.place);
+        self.out.append_inst(inst, self.cur);
+    }
+
+    /// A new block right after the current one.
+    pub(super) fn next_block(&mut self) -> Block {
+        let block = self.out.make_block();
+        self.out.insert_block_after(block, self.cur);
+        block
+    }
+
+    /// Throws if `bad` is 1, in a block at the end of the function; goes on in a new block if not.
+    pub(super) fn throw_if(&mut self, bad: Value, entry: RuntimeFn, args: &[Value]) {
+        if self.out.as_bits(bad) == Some(0) {
+            return;
+        }
+        let go_on = self.next_block();
+        let cold = self.out.make_block();
+        self.out.append_block(cold);
+        self.terminate(Op::Branch, &[bad], &[cold, go_on]);
+        self.cur = cold;
+        self.throw(entry, args);
+        self.terminate(Op::Unreachable, &[], &[]);
+        self.cur = go_on;
+    }
+
+    /// Throws here. What follows in the block must be `unreachable`.
+    pub(super) fn throw(&mut self, entry: RuntimeFn, args: &[Value]) {
+        self.emit(Op::CallRuntime(entry), args, &[]);
+    }
+}

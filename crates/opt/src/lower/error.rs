@@ -1,0 +1,136 @@
+//! What cannot become native code, and where.
+//!
+//! A function is refused as a whole, with every reason that was found, so that its author sees all of them at once. A value
+//! that depends on a refused one is not mentioned again.
+
+use brolga_ir::Inst;
+use brolga_ir::func::Place;
+use std::fmt;
+
+/// All reasons why a function has no native form yet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LowerErrors {
+    /// The function, by its symbol.
+    pub function: String,
+    /// The reasons, in the order in which control reaches them; at least one.
+    pub errors: Vec<LowerError>,
+}
+
+/// One reason.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LowerError {
+    /// The part of the function.
+    pub at: At,
+    /// Where that stands in the source; for arguments and the result the function's first statement.
+    pub place: Place,
+    /// The reason.
+    pub why: Refusal,
+}
+
+/// A part of a function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum At {
+    /// An argument, by its number; 0 is the function object.
+    Argument(usize),
+    /// The result.
+    Result,
+    /// A statement.
+    Inst(Inst),
+}
+
+/// Why something has no native form.
+#[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// It would be or use an object.
+    #[error("{what} needs the heap, which native code does not have yet")]
+    Heap {
+        /// What needs it.
+        what: String,
+    },
+    /// Values of a type have no register form.
+    #[error("{why}")]
+    Form {
+        /// The type's name and what is wrong with it.
+        why: String,
+    },
+    /// A handler, or what belongs to one.
+    #[error("{what} is not compiled to native code yet: exceptions cannot be caught there")]
+    TryCatch {
+        /// The statement.
+        what: &'static str,
+    },
+    /// An operation that native code does not have.
+    #[error("{what} is not compiled to native code")]
+    Unsupported {
+        /// The operation.
+        what: String,
+    },
+    /// The operation is refused wherever it occurs.
+    #[error("{why}")]
+    Refused {
+        /// The operation's own words.
+        why: &'static str,
+    },
+    /// A call of something that has no body here.
+    #[error("no method `{call}` is defined in this module")]
+    NoMethod {
+        /// The function and the types of its arguments.
+        call: String,
+    },
+    /// A value is used as one of a type that it never has.
+    #[error("a value of type `{from}` is used where `{to}` is needed")]
+    Type {
+        /// What it is.
+        from: String,
+        /// What is needed.
+        to: String,
+    },
+    /// The operands do not fit the operation.
+    #[error("the operands of `{op}` do not fit it")]
+    Operands {
+        /// The operation.
+        op: String,
+    },
+    /// A memory order that the operation does not have.
+    #[error("`{op}` does not take this memory order")]
+    MemoryOrder {
+        /// The operation.
+        op: String,
+    },
+    /// A global variable that may change.
+    #[error("the global variable `{name}` may be assigned, which native code cannot follow yet")]
+    Global {
+        /// Its name.
+        name: String,
+    },
+    /// The function is not well-formed IR.
+    #[error("{what}")]
+    Malformed {
+        /// The broken rule.
+        what: &'static str,
+    },
+}
+
+impl fmt::Display for LowerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.at {
+            At::Argument(n) => write!(f, "argument {n}: {}", self.why),
+            At::Result => write!(f, "result: {}", self.why),
+            At::Inst(_) => self.why.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for LowerErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` cannot be compiled to native code", self.function)?;
+        for (n, error) in self.errors.iter().enumerate() {
+            write!(f, "{}{error}", if n == 0 { ": " } else { "; " })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for LowerError {}
+
+impl std::error::Error for LowerErrors {}

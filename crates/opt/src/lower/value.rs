@@ -1,0 +1,351 @@
+//! What a high value became: its type and its leaves.
+//!
+//! A [`Val`] carries the narrowest type that is known, which may be narrower than the statement's: `typeof(1)` is a
+//! `Type{Int64}` although the statement says `DataType`, and a `compilerbarrier` gives what it got although the statement says
+//! `Any`. Uses ask for the type they need with `convert`. So a statement whose declared type would need a box is fine as long
+//! as nobody needs the box.
+
+use super::error::Refusal;
+use super::memory::Addr;
+use super::{Known, Lowering, Reported, Step};
+use brolga_ir::abi::{self, Form, FormKind, NotNative};
+use brolga_ir::constant::Address;
+use brolga_ir::module::Literal;
+use brolga_ir::op::Region;
+use brolga_ir::{Const, Name, Type, TypeKind, Value};
+use smallvec::SmallVec;
+use std::rc::Rc;
+
+/// The low values that carry one high value.
+pub(super) type Leaves = SmallVec<[Value; 4]>;
+
+/// A high value in native form.
+#[derive(Clone, Debug)]
+pub(super) struct Val {
+    /// Its type.
+    pub(super) ty: Type,
+    /// Its leaves, as many as the form of the type has.
+    pub(super) leaves: Leaves,
+}
+
+impl Val {
+    /// A value that its type says everything about.
+    pub(super) fn ghost(ty: Type) -> Val {
+        Val { ty, leaves: Leaves::new() }
+    }
+
+    /// A value in one register.
+    pub(super) fn scalar(ty: Type, leaf: Value) -> Val {
+        Val { ty, leaves: Leaves::from_slice(&[leaf]) }
+    }
+}
+
+impl Lowering<'_> {
+    /// The native form of a type; the lack of one is an error of the current statement.
+    pub(super) fn form(&mut self, ty: Type) -> Step<Rc<Form>> {
+        self.find_form(ty).map_err(|why| self.not_native(why))
+    }
+
+    pub(super) fn find_form(&mut self, ty: Type) -> Result<Rc<Form>, NotNative> {
+        let types = self.types;
+        self.forms.entry(ty).or_insert_with(|| abi::form(types, ty).map(Rc::new)).clone()
+    }
+
+    /// Notes that a type is not native.
+    pub(super) fn not_native(&mut self, why: NotNative) -> Reported {
+        let refusal = self.refusal_of(why);
+        self.report(refusal)
+    }
+
+    pub(super) fn refusal_of(&self, why: NotNative) -> Refusal {
+        match why {
+            NotNative::Heap(ty) => {
+                Refusal::Heap { what: format!("a value of type `{}`", self.types.display(ty)) }
+            }
+            _ => Refusal::Form { why: why.display(self.types).to_string() },
+        }
+    }
+
+    // ----- operands and results -----
+
+    /// The high value of an operand of the current statement.
+    pub(super) fn arg(&mut self, n: usize) -> Step<Value> {
+        match self.src.args(self.at).get(n) {
+            Some(&value) => Ok(value),
+            None => Err(self.bad_operands()),
+        }
+    }
+
+    /// An operand of the current statement in native form.
+    pub(super) fn operand(&mut self, n: usize) -> Step<Val> {
+        let value = self.arg(n)?;
+        self.val(value)
+    }
+
+    /// Whether an operand of the current statement has no native form, so that nothing more has to be said.
+    pub(super) fn has_refused_operand(&self) -> bool {
+        self.src.args(self.at).iter().any(|&v| matches!(self.known[v], Known::Refused))
+    }
+
+    /// A high value in native form.
+    pub(super) fn val(&mut self, value: Value) -> Step<Val> {
+        match self.known[value] {
+            Known::Leaves { ty, start, count } => {
+                let start = start as usize;
+                let leaves = self.pool[start..start + usize::from(count)].into();
+                Ok(Val { ty, leaves })
+            }
+            Known::Refused => Err(Reported),
+            Known::Exception(made) => {
+                self.known[value] = Known::Refused;
+                let what = format!("a value of type `{}`", self.types.display(self.src.ty(value)));
+                Err(self.report_at(made, Refusal::Heap { what }))
+            }
+            Known::Nothing if self.src.as_const(value).is_some() => self.constant(value),
+            Known::Nothing => {
+                Err(self.report(Refusal::Malformed { what: "a value is used that is not defined before" }))
+            }
+        }
+    }
+
+    /// Notes what a high value became.
+    pub(super) fn set(&mut self, value: Value, val: &Val) {
+        let start = self.pool.len() as u32;
+        self.pool.extend_from_slice(&val.leaves);
+        // A form has at most `MAX_LEAVES` leaves.
+        self.known[value] = Known::Leaves { ty: val.ty, start, count: val.leaves.len() as u8 };
+    }
+
+    /// The result of the current statement.
+    pub(super) fn define(&mut self, val: Val) -> Step<()> {
+        let Some(result) = self.src.result(self.at) else { return Ok(()) };
+        let wanted = self.src.ty(result);
+        let val = if self.types.is_subtype(val.ty, wanted) { val } else { self.convert(val, wanted)? };
+        self.set(result, &val);
+        Ok(())
+    }
+
+    /// Notes that the operands do not fit.
+    pub(super) fn bad_operands(&mut self) -> Reported {
+        let op = self.op_name();
+        self.report(Refusal::Operands { op })
+    }
+
+    /// An operand that is one register.
+    pub(super) fn scalar_operand(&mut self, n: usize) -> Step<(Value, Type)> {
+        let val = self.operand(n)?;
+        let form = self.form(val.ty)?;
+        match (&form.kind, &val.leaves[..]) {
+            (FormKind::Scalar, &[leaf]) => Ok((leaf, val.ty)),
+            _ => Err(self.bad_operands()),
+        }
+    }
+
+    // ----- constants -----
+
+    /// A constant in native form. Constants have no position, so those that need no instruction are kept.
+    fn constant(&mut self, value: Value) -> Step<Val> {
+        let src = self.src;
+        let Some(data) = src.as_const(value) else { return Err(self.bad_operands()) };
+        let val = match data {
+            Const::Aggregate { ty, fields } => return self.constant_aggregate(value, *ty, fields),
+            Const::Undef(ty) => return self.undefined(*ty),
+            other => self.simple_constant(other)?,
+        };
+        self.set(value, &val);
+        Ok(val)
+    }
+
+    fn simple_constant(&mut self, data: &Const) -> Step<Val> {
+        match *data {
+            Const::Bits { ty, bits } => {
+                let form = self.form(ty)?;
+                match form.low_types().next() {
+                    Some(low) => {
+                        let leaf = self.out.bits(self.types, low, bits);
+                        Ok(Val::scalar(ty, leaf))
+                    }
+                    None => Ok(Val::ghost(ty)),
+                }
+            }
+            Const::Singleton(ty) => {
+                self.form(ty)?;
+                Ok(Val::ghost(ty))
+            }
+            Const::String(text) => Ok(Val::scalar(Type::STRING, self.address(Address::String(text)))),
+            Const::Symbol(name) => Ok(Val::scalar(Type::SYMBOL, self.address(Address::Symbol(name)))),
+            Const::Type(ty) => Ok(Val::ghost(self.type_of(ty)?)),
+            Const::Module(_) => Err(self.not_native(NotNative::Heap(Type::MODULE))),
+            Const::Address(_) | Const::Aggregate { .. } | Const::Undef(_) => Err(self.bad_operands()),
+        }
+    }
+
+    /// `Type{T}`.
+    pub(super) fn type_of(&mut self, ty: Type) -> Step<Type> {
+        self.types.type_of(ty).map_err(|_| self.bad_operands())
+    }
+
+    pub(super) fn address(&mut self, address: Address) -> Value {
+        self.out.constant(Const::Address(address))
+    }
+
+    /// The address of the record of a symbol.
+    pub(super) fn symbol(&mut self, name: Name) -> Value {
+        self.address(Address::Symbol(name))
+    }
+
+    fn constant_aggregate(&mut self, value: Value, ty: Type, fields: &[Value]) -> Step<Val> {
+        let form = self.form(ty)?;
+        if form.is_memory()
+            && let Some(data) = self.constant_data(value)
+        {
+            let val = Val::scalar(ty, data);
+            self.set(value, &val);
+            return Ok(val);
+        }
+        let parts = fields.iter().map(|&f| self.val(f)).collect::<Step<Vec<Val>>>()?;
+        let val = self.aggregate(ty, &parts)?;
+        // In memory form it was built by instructions here, which do not dominate other uses.
+        if !form.is_memory() {
+            self.set(value, &val);
+        }
+        Ok(val)
+    }
+
+    /// The address of a constant as bytes, if it holds no addresses itself.
+    pub(super) fn constant_data(&mut self, value: Value) -> Option<Value> {
+        let number = match self.data.get(&value) {
+            Some(&number) => number,
+            None => {
+                let Const::Aggregate { ty, .. } = self.src.as_const(value)? else { return None };
+                let mut bytes = vec![0; self.types.layout(*ty).ok()?.size as usize];
+                self.write_constant(value, *ty, &mut bytes)?;
+                let number = self.out.add_data(&bytes);
+                self.data.insert(value, number);
+                number
+            }
+        };
+        Some(self.address(Address::Data(number)))
+    }
+
+    /// Writes a constant as a field of type `ty` to its bytes. Recursion follows the nesting of types.
+    fn write_constant(&self, value: Value, ty: Type, bytes: &mut [u8]) -> Option<()> {
+        match self.src.as_const(value)? {
+            &Const::Bits { ty: given, bits } => {
+                let size = self.types.layout(given).ok()?.size as usize;
+                bytes.get_mut(..size)?.copy_from_slice(bits.to_le_bytes().get(..size)?);
+                self.write_selector(given, ty, bytes)
+            }
+            Const::Singleton(given) => self.write_selector(*given, ty, bytes),
+            Const::Aggregate { ty: given, fields } => {
+                let layout = self.types.layout(*given).ok()?;
+                for (&field, at) in fields.iter().zip(&layout.fields) {
+                    let range = at.offset as usize..(at.offset + at.size) as usize;
+                    self.write_constant(field, at.ty, bytes.get_mut(range)?)?;
+                }
+                self.write_selector(*given, ty, bytes)
+            }
+            _ => None,
+        }
+    }
+
+    /// The selector byte for a member in a field of a union type; nothing for a field of the member's own type.
+    fn write_selector(&self, given: Type, ty: Type, bytes: &mut [u8]) -> Option<()> {
+        if given == ty {
+            return Some(());
+        }
+        let members = self.types.members(&ty);
+        let number = members.iter().position(|&m| m == given)?;
+        let (payload, _) = self.types.union_extent(members)?;
+        *bytes.get_mut(payload as usize)? = number as u8;
+        Some(())
+    }
+
+    /// No value in particular.
+    pub(super) fn undefined(&mut self, ty: Type) -> Step<Val> {
+        let form = self.form(ty)?;
+        if form.is_memory() {
+            let slot = self.slot(form.size, form.align);
+            return Ok(Val::scalar(ty, self.slot_addr(slot)));
+        }
+        let leaves = form.low_types().map(|low| self.out.constant(Const::Undef(low))).collect();
+        Ok(Val { ty, leaves })
+    }
+
+    /// A constant that stands outside of functions. Recursion follows the nesting of types.
+    pub(super) fn literal(&mut self, literal: &Literal) -> Step<Val> {
+        match literal {
+            Literal::Const(data) => self.simple_constant(data),
+            Literal::Aggregate { ty, fields } => {
+                let parts = fields.iter().map(|f| self.literal(f)).collect::<Step<Vec<Val>>>()?;
+                self.aggregate(*ty, &parts)
+            }
+        }
+    }
+
+    // ----- aggregates -----
+
+    /// A value of an immutable type from its fields. Fields beyond the given ones hold nothing in particular.
+    pub(super) fn aggregate(&mut self, ty: Type, fields: &[Val]) -> Step<Val> {
+        let form = self.form(ty)?;
+        match &form.kind {
+            FormKind::Ghost => Ok(Val::ghost(ty)),
+            FormKind::Aggregate(parts) => {
+                let mut leaves = Leaves::new();
+                for (n, part) in parts.iter().enumerate() {
+                    let field = match fields.get(n) {
+                        Some(field) => self.convert(field.clone(), part.form.ty)?,
+                        None => self.undefined(part.form.ty)?,
+                    };
+                    leaves.extend(field.leaves);
+                }
+                Ok(Val { ty, leaves })
+            }
+            FormKind::Memory => {
+                let types = self.types;
+                let layout = types.layout(ty).map_err(|why| self.not_native(NotNative::NoLayout(why)))?;
+                let slot = self.slot(form.size, form.align);
+                let base = self.slot_addr(slot);
+                for (field, at) in fields.iter().zip(&layout.fields) {
+                    let field = self.convert(field.clone(), at.ty)?;
+                    let addr =
+                        Addr { offset: i64::from(at.offset), ..Addr::own(base, form.align, Region::Raw) };
+                    self.store(addr, &field)?;
+                }
+                Ok(Val::scalar(ty, base))
+            }
+            FormKind::Never | FormKind::Scalar | FormKind::Union(_) => Err(self.bad_operands()),
+        }
+    }
+
+    /// Field number `n`, from 0, of a value that has fields.
+    pub(super) fn field(&mut self, val: &Val, n: usize) -> Step<Val> {
+        let types = self.types;
+        let form = self.form(val.ty)?;
+        if let FormKind::Aggregate(parts) = &form.kind {
+            let Some(part) = parts.get(n) else { return Err(self.bad_operands()) };
+            let leaves =
+                val.leaves.get(part.first..part.first + part.form.leaves.len()).unwrap_or_default().into();
+            return Ok(Val { ty: part.form.ty, leaves });
+        }
+        let layout = types.layout(val.ty).map_err(|why| self.not_native(NotNative::NoLayout(why)))?;
+        let Some(&field) = layout.fields.get(n) else { return Err(self.bad_operands()) };
+        match (&form.kind, &val.leaves[..]) {
+            (FormKind::Ghost, _) => Ok(Val::ghost(field.ty)),
+            (FormKind::Memory, &[base]) => {
+                let addr =
+                    Addr { offset: i64::from(field.offset), ..Addr::own(base, form.align, Region::Raw) };
+                self.load(addr, field.ty)
+            }
+            _ => Err(self.bad_operands()),
+        }
+    }
+
+    /// The type that a value is, if it is a type: the `T` of `Type{T}`.
+    pub(super) fn static_type(&self, val: &Val) -> Option<Type> {
+        match self.types.kind(val.ty) {
+            TypeKind::TypeOf(ty) => Some(*ty),
+            _ => None,
+        }
+    }
+}
