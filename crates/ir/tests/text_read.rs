@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use brolga_ir::Context;
 use brolga_ir::diag::{SourceFile, Style};
-use brolga_ir::text::{Unit, read};
+use brolga_ir::text::{Unit, read, show_unit};
 
 fn files(folder: &str) -> Vec<(String, String)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
@@ -45,4 +45,15 @@ fn a_block_that_falls_through_gets_a_goto() {
     let blocks: Vec<_> = func.blocks().collect();
     assert_eq!(func.successors(blocks[0]), [blocks[1]]);
     assert_eq!(func.block_insts(blocks[0]).count(), 2);
+}
+
+#[test]
+fn printing_reading_and_printing_again_gives_the_same_text() {
+    for (name, text) in files("tests/corpus").into_iter().chain(files("examples")) {
+        let once = show_unit(&unit(&text)).to_string();
+        let source = SourceFile::new(&*name, &*once).unwrap();
+        let (again, found) = read(&source, &Context::new());
+        assert!(found.is_empty(), "{}", found.render(&source, &Style::PLAIN));
+        assert_eq!(once, show_unit(&again).to_string(), "{name}");
+    }
 }

@@ -146,6 +146,12 @@ fn continues_name(c: char) -> bool {
     begins_name(c) || c.is_ascii_digit() || c == '!'
 }
 
+/// Whether `text` is read back as one operator.
+pub(super) fn is_operator(text: &str) -> bool {
+    let token = Lexer::new(text, 0, text.len()).next();
+    matches!(token, Ok(Token { tok: Tok::Op(op), .. }) if op.len() == text.len())
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lexer<'a> {
     src: &'a str,

@@ -20,10 +20,12 @@ mod parse;
 mod parse_decl;
 mod parse_expr;
 mod parse_row;
+mod print;
 mod resolve;
 mod wanted;
 
 pub use error::SyntaxError;
 pub use parse::{NotText, from_bytes, parse};
 pub use parse_expr::MAX_DEPTH;
+pub use print::{FuncText, ModuleText, show_func, show_module, show_unit};
 pub use resolve::{Call, Check, Outcome, ResolveError, Term, Unit, read, read_call};

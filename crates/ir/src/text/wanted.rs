@@ -44,10 +44,10 @@ pub(super) struct Site<'a> {
     pub(super) func: &'a Func,
     /// What is done.
     pub(super) op: Op,
-    /// The types of the results.
-    pub(super) results: &'a [Type],
-    /// The types of the operands that are not plain.
-    pub(super) known: &'a [Option<Type>],
+    /// The type of the first result.
+    pub(super) result: Option<Type>,
+    /// The type of an operand that is not plain.
+    pub(super) known: &'a dyn Fn(usize) -> Option<Type>,
     /// The operand that names a field, where one does.
     pub(super) field: Option<&'a Const>,
 }
@@ -58,7 +58,7 @@ impl Site<'_> {
         match self.op {
             Op::Intrinsic(op) => self.intrinsic(op, index),
             Op::Builtin(op) => self.builtin(op, index),
-            Op::Phi | Op::Copy | Op::Upsilon => self.result(),
+            Op::Phi | Op::Copy | Op::Upsilon => self.result,
             Op::Return => self.func.sig.results.get(index).copied(),
             Op::New(ty) => self.types.field_type(ty, index),
             Op::Invoke(callee) | Op::CallSymbol(callee) => match self.func.callee(callee) {
@@ -75,21 +75,13 @@ impl Site<'_> {
         }
     }
 
-    fn result(&self) -> Option<Type> {
-        self.results.first().copied()
-    }
-
-    fn known(&self, index: usize) -> Option<Type> {
-        self.known.get(index).copied().flatten()
-    }
-
-    /// The type of another operand than `index`.
+    /// The type of another operand than `index`; no operation that asks has more than three.
     fn other(&self, index: usize) -> Option<Type> {
-        (0..self.known.len()).filter(|&i| i != index).find_map(|i| self.known(i))
+        (0..3).filter(|&i| i != index).find_map(|i| (self.known)(i))
     }
 
     fn pointee(&self) -> Option<Type> {
-        self.types.pointee(self.known(0)?)
+        self.types.pointee((self.known)(0)?)
     }
 
     fn intrinsic(&self, op: Intrinsic, index: usize) -> Option<Type> {
@@ -103,10 +95,10 @@ impl Site<'_> {
                 | Shape::FloatTernary,
                 _,
             )
-            | (Shape::Shift, 0) => self.result().or_else(|| self.other(index)),
+            | (Shape::Shift, 0) => self.result.or_else(|| self.other(index)),
             (Shape::IntCompare | Shape::FloatCompare, _) => self.other(index),
             (Shape::CheckedPair, _) => {
-                let result = self.result()?;
+                let result = self.result?;
                 self.types.field_type(result, 0).or(Some(result))
             }
             (Shape::PtrStore | Shape::AtomicStore | Shape::AtomicSwap | Shape::AtomicReplace, 1)
@@ -119,21 +111,21 @@ impl Site<'_> {
         use Builtin::*;
         match (op, index) {
             (Egal, _) => self.other(index),
-            (Ifelse, 1 | 2) => self.result().or_else(|| self.known(3 - index)),
-            (Tuple, _) => self.types.field_type(self.result()?, index),
+            (Ifelse, 1 | 2) => self.result.or_else(|| (self.known)(3 - index)),
+            (Tuple, _) => self.types.field_type(self.result?, index),
             (Setfield | Swapfield | Setfieldonce | Replacefield, 2) | (Replacefield | Modifyfield, 3) => {
                 self.field_type()
             }
             (Memoryrefset | Memoryrefswap | Memoryrefreplace | Memoryrefsetonce, 1)
-            | (Memoryrefreplace | Memoryrefmodify, 2) => self.types.memory_ref_element(self.known(0)?),
-            (Arrayset, 2) => Some(self.types.array_parts(self.known(1)?)?.0),
-            (Compilerbarrier, 1) | (Blackbox, 0) => self.result(),
+            | (Memoryrefreplace | Memoryrefmodify, 2) => self.types.memory_ref_element((self.known)(0)?),
+            (Arrayset, 2) => Some(self.types.array_parts((self.known)(1)?)?.0),
+            (Compilerbarrier, 1) | (Blackbox, 0) => self.result,
             _ => None,
         }
     }
 
     fn field_type(&self) -> Option<Type> {
-        let object = self.known(0)?;
+        let object = (self.known)(0)?;
         let index = match self.field? {
             Const::Symbol(name) => self.types.field_index(object, *name)?,
             Const::Bits { bits, .. } => usize::try_from(bits.checked_sub(1)?).ok()?,

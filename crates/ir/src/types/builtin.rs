@@ -151,6 +151,11 @@ const TABLE: &[Row] = &[
     row("ConcurrencyViolationError", "", &[], "Exception", Immutable(&[("msg", "AbstractString")])),
 ];
 
+/// How many declarations exist from the start.
+pub(super) fn count() -> usize {
+    TABLE.len()
+}
+
 /// Fills an empty table. Two rounds: first every name, so that supertypes may stand later, then every body.
 pub(super) fn install(types: &Types) {
     types.intern_fixed(TypeKind::Bottom);

@@ -5,6 +5,7 @@
 
 use super::{Type, TypeKind, Types, decl};
 use crate::ident::write_name;
+use crate::names::Name;
 use std::fmt::{self, Display, Formatter};
 
 /// A type with the table that knows its names; made by [`Types::display`].
@@ -12,6 +13,7 @@ use std::fmt::{self, Display, Formatter};
 pub struct TypeDisplay<'a> {
     types: &'a Types,
     ty: Type,
+    params: &'a [Name],
 }
 
 /// From how many equal elements on a tuple type prints as `NTuple`.
@@ -20,7 +22,12 @@ const NTUPLE: usize = 4;
 impl Types {
     /// The text of `ty`.
     pub fn display(&self, ty: Type) -> TypeDisplay<'_> {
-        TypeDisplay { types: self, ty }
+        TypeDisplay { types: self, ty, params: &[] }
+    }
+
+    /// The text of `ty` inside a declaration with these parameters.
+    pub fn display_with<'a>(&'a self, ty: Type, params: &'a [Name]) -> TypeDisplay<'a> {
+        TypeDisplay { types: self, ty, params }
     }
 }
 
@@ -111,7 +118,10 @@ impl Display for TypeDisplay<'_> {
                 write_name(f, names.text(*name))?;
                 f.write_str(")")
             }
-            TypeKind::Param(index) => write!(f, "<{index}>"),
+            TypeKind::Param(index) => match self.params.get(*index as usize) {
+                Some(&name) => write_name(f, names.text(name)),
+                None => write!(f, "<{index}>"),
+            },
             TypeKind::Int(value) => write!(f, "{value}"),
             TypeKind::Sym(name) => {
                 f.write_str(":")?;

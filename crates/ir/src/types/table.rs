@@ -309,6 +309,11 @@ impl Types {
         (0..self.index.read().unwrap_or_else(PoisonError::into_inner).decls.len() as u32).map(Decl)
     }
 
+    /// Whether a declaration exists from the start.
+    pub fn is_builtin(&self, decl: Decl) -> bool {
+        (decl.0 as usize) < builtin::count()
+    }
+
     /// The declaration and parameters of a nominal type.
     pub fn nominal_parts(&self, ty: Type) -> Option<(Decl, &[Type])> {
         match self.kind(ty) {

@@ -273,20 +273,12 @@ impl<'a> Body<'_, 'a> {
                     self.r.diagnostics.push(after.with_related(end, "the block ends here"));
                     break;
                 }
-                let Some(&inst) = self.insts.get(&(b, i)) else { continue };
-                let filled = self.statement(inst, row, (b, i), next);
-                if filled.is_none() || self.func.op(inst).is_terminator() {
-                    let ends = matches!(
-                        row.stmt,
-                        Stmt::Goto(_)
-                            | Stmt::GotoIfNot { .. }
-                            | Stmt::Return(_)
-                            | Stmt::Unreachable
-                            | Stmt::Enter { .. }
-                    );
-                    if ends || filled.is_some() {
-                        ended = Some(row.span);
-                    }
+                if ends_block(&row.stmt) {
+                    ended = Some(row.span);
+                }
+                if let Some(&inst) = self.insts.get(&(b, i)) {
+                    // A fault leaves a hole and is reported already.
+                    let _ = self.statement(inst, row, (b, i), next);
                 }
             }
             if ended.is_none() {
@@ -468,8 +460,8 @@ impl<'a> Body<'_, 'a> {
                 types: &self.r.cx.types,
                 func: &self.func,
                 op,
-                results,
-                known: &known,
+                result: results.first().copied(),
+                known: &|index| known.get(index).copied().flatten(),
                 field: values.get(1).copied().flatten().and_then(|v| self.func.as_const(v)),
             };
             let wanted = site.wanted(index);
@@ -488,6 +480,17 @@ fn unquoted<'e, 'a>(expr: &'e Expr<'a>) -> &'e Expr<'a> {
     match &expr.kind {
         ExprKind::Quote(inner) => inner,
         _ => expr,
+    }
+}
+
+/// Statements behind which no row of the same block can stand.
+fn ends_block(stmt: &Stmt<'_>) -> bool {
+    match stmt {
+        Stmt::Goto(_) | Stmt::GotoIfNot { .. } | Stmt::Return(_) | Stmt::Unreachable | Stmt::Enter { .. } => {
+            true
+        }
+        Stmt::Expr(Expr { kind: ExprKind::Head(head, _), .. }) => head == "enter",
+        _ => false,
     }
 }
 

@@ -93,13 +93,8 @@ impl<'a> Body<'_, 'a> {
             ("pop_exception", [_]) => self.set(inst, Op::PopException, results, &exprs),
             ("pop_exception", _) => bad(self, "the token of its `enter`"),
             ("throw_undef_if_not", [name, cond]) => {
-                let name = match &name.kind {
-                    ExprKind::Symbol(name) => self.r.cx.names.intern(name),
-                    ExprKind::Quote(inner) => match &inner.kind {
-                        ExprKind::Symbol(name) | ExprKind::Name(name) => self.r.cx.names.intern(name),
-                        _ => return bad(self, "the name of a variable and a condition"),
-                    },
-                    _ => return bad(self, "the name of a variable and a condition"),
+                let Term::Const(Const::Symbol(name)) = self.r.term(unquote(name), None)? else {
+                    return bad(self, "the name of a variable and a condition");
                 };
                 self.set(inst, Op::ThrowUndefIfNot(name), results, &[cond])
             }

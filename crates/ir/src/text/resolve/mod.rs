@@ -43,7 +43,7 @@ use crate::intrinsic::Intrinsic;
 use crate::module::{Global, Module, ModuleError};
 use crate::names::Name;
 use crate::op::Level;
-use crate::types::Type;
+use crate::types::{Decl, Type};
 
 pub use error::ResolveError;
 pub use term::Term;
@@ -85,6 +85,8 @@ pub enum Outcome {
 pub struct Unit {
     /// Functions and globals.
     pub module: Module,
+    /// The types that it declares, in order.
+    pub types: Vec<Decl>,
     /// Tests, in order.
     pub checks: Vec<Check>,
 }
@@ -199,7 +201,7 @@ impl<'a> Resolver<'a> {
 
     fn file(&mut self, file: &ast::File<'a>) -> Unit {
         let mut module = Module::new(self.cx.clone());
-        self.declare_types(&file.types);
+        let types = self.declare_types(&file.types);
         for function in &file.functions {
             if let Some(ast::Signature { callee: ast::Callee::Named(parts, _), .. }) = &function.signature {
                 self.functions.insert(last_name(parts).to_owned());
@@ -224,7 +226,7 @@ impl<'a> Resolver<'a> {
         }
         self.level = Level::High;
         let checks = file.checks.iter().filter_map(|check| self.check(check)).collect();
-        Unit { module, checks }
+        Unit { module, types, checks }
     }
 
     fn global(&mut self, module: &mut Module, decl: &ast::GlobalDecl<'a>) -> Option<()> {

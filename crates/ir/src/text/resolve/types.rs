@@ -410,7 +410,7 @@ impl<'a> Resolver<'a> {
     // ----- declarations -----
 
     /// Declares all types, then defines them, supertypes first.
-    pub(super) fn declare_types(&mut self, decls: &[TypeDecl<'a>]) {
+    pub(super) fn declare_types(&mut self, decls: &[TypeDecl<'a>]) -> Vec<Decl> {
         let mut declared: Vec<(Decl, &TypeDecl<'a>)> = Vec::with_capacity(decls.len());
         let mut by_name: FxHashMap<&str, usize> = FxHashMap::default();
         for decl in decls {
@@ -455,6 +455,7 @@ impl<'a> Resolver<'a> {
                 self.define_type(id, decl);
             }
         }
+        declared.into_iter().map(|(id, _)| id).collect()
     }
 
     fn define_type(&mut self, id: Decl, decl: &TypeDecl<'a>) {

@@ -1,0 +1,452 @@
+//! Statements as text: the inverse of `resolve`.
+//!
+//! Labels are those of Julia 1.12. Operands inside `$(Expr(…))` are quoted: `:(%5)`, `:(x)`, `:(:name)`.
+
+use std::fmt::{self, Write};
+
+use super::super::wanted::Site;
+use super::func::FuncText;
+use super::value::{is_plain, name_text};
+use crate::builtin::Builtin;
+use crate::constant::Const;
+use crate::entity::{Block, Inst, Value};
+use crate::func::{CalleeData, MetaItem, ValueDef};
+use crate::ident::is_identifier;
+use crate::intrinsic::Intrinsic;
+use crate::op::{Access, Level, Op};
+use crate::show::Shown;
+use crate::types::{Type, TypeKind};
+
+impl FuncText<'_> {
+    /// The statement of an instruction with its type, without the row's number.
+    pub(super) fn statement(&self, w: &mut dyn Write, inst: Inst, next: Option<Block>) -> fmt::Result {
+        let op = self.func.op(inst);
+        let args = self.func.args(inst);
+        let blocks = self.func.inst_blocks(inst);
+        match op {
+            Op::Goto => return write!(w, "goto {}", self.target(blocks.first().copied())),
+            Op::Branch => {
+                write!(w, "goto {} if not ", self.target(blocks.get(1).copied()))?;
+                self.operands(w, inst)?;
+                return self.not_next(w, blocks.first().copied(), next);
+            }
+            Op::Enter => {
+                write!(w, "enter {}", self.target(blocks.get(1).copied()))?;
+                return self.not_next(w, blocks.first().copied(), next);
+            }
+            Op::Return => {
+                let many = args.len() > 1;
+                w.write_str(match args.len() {
+                    0 => "return",
+                    1 => "return ",
+                    _ => "return (",
+                })?;
+                self.operands(w, inst)?;
+                return w.write_str(if many { ")" } else { "" });
+            }
+            Op::Unreachable => return w.write_str("unreachable"),
+            Op::Pi => {
+                w.write_str("π (")?;
+                self.operands(w, inst)?;
+                let ty = self.func.result(inst).map_or(Type::ANY, |v| self.func.ty(v));
+                return write!(w, ", {})", self.cx.types.display(ty));
+            }
+            Op::Leave => return self.head(w, "leave", inst),
+            Op::GcPreserveBegin => return self.head(w, "gc_preserve_begin", inst),
+            Op::GcPreserveEnd => return self.head(w, "gc_preserve_end", inst),
+            Op::PopException => {
+                self.head(w, "pop_exception", inst)?;
+                return w.write_str("::Nothing");
+            }
+            Op::CodeCoverage => return w.write_str("$(Expr(:code_coverage_effect))::Nothing"),
+            Op::ThrowUndefIfNot(name) => {
+                let name = Shown::Symbol(self.cx.names.text(name)).to_string();
+                write!(w, "$(Expr(:throw_undef_if_not, {name}")?;
+                self.quoted_operands(w, inst)?;
+                return w.write_str("))::Any");
+            }
+            Op::LoopInfo(meta) => {
+                w.write_str("$(Expr(:loopinfo")?;
+                for item in &self.func.meta(meta).items {
+                    w.write_str(", ")?;
+                    self.meta_item(w, item)?;
+                }
+                return w.write_str("))::Nothing");
+            }
+            Op::Phi => {
+                w.write_str("φ (")?;
+                for (index, &block) in blocks.iter().enumerate() {
+                    let comma = if index > 0 { ", " } else { "" };
+                    write!(w, "{comma}{} => ", self.target(Some(block)))?;
+                    self.operand(w, inst, index)?;
+                }
+                w.write_str(")")?;
+            }
+            Op::PhiC => self.list(w, "φᶜ (", inst)?,
+            Op::Upsilon if args.is_empty() => w.write_str("ϒ (#undef)")?,
+            Op::Upsilon => self.list(w, "ϒ (", inst)?,
+            Op::Copy => self.copy(w, inst)?,
+            Op::Intrinsic(op) => self.intrinsic(w, op, inst)?,
+            Op::Builtin(op) => self.builtin(w, op, inst)?,
+            Op::Call => self.dynamic_call(w, inst)?,
+            Op::Invoke(callee) | Op::CallSymbol(callee) => self.invoke(w, self.func.callee(callee), inst)?,
+            Op::New(ty) | Op::SplatNew(ty) => {
+                let word = if matches!(op, Op::New(_)) { "new" } else { "splatnew" };
+                write!(w, "%{word}({}", self.cx.types.display(ty))?;
+                w.write_str(if args.is_empty() { "" } else { ", " })?;
+                self.list(w, "", inst)?;
+            }
+            Op::GetGlobal(name) => self.values.qualified(w, "Main", self.cx.names.text(name))?,
+            Op::TheException => w.write_str("$(Expr(:the_exception))")?,
+            Op::BoundsCheck(on) => write!(w, "$(Expr(:boundscheck, {on}))")?,
+            Op::StaticParameter(number) => write!(w, "$(Expr(:static_parameter, {number}))")?,
+            Op::ForeignCall(foreign) => {
+                let data = self.func.foreign(foreign);
+                w.write_str("$(Expr(:foreigncall, ")?;
+                let first = match data.name.map(|name| self.cx.names.text(name)) {
+                    Some(name) if is_identifier(name) => {
+                        write!(w, ":(:{name})")?;
+                        0
+                    }
+                    Some(name) => {
+                        write!(w, "{}", Shown::Str(name.as_bytes()))?;
+                        0
+                    }
+                    None => {
+                        self.quoted_operand(w, inst, 0)?;
+                        1
+                    }
+                };
+                write!(w, ", {}, svec(", self.cx.types.display(data.result))?;
+                self.types(w, &data.params)?;
+                write!(w, "), {}, :(:ccall)", data.variadic_after.unwrap_or(0))?;
+                for index in first..args.len() {
+                    w.write_str(", ")?;
+                    self.quoted_operand(w, inst, index)?;
+                }
+                w.write_str("))")?;
+            }
+            Op::Load(access) => self.access(w, "load(", inst, access)?,
+            Op::Store(access) => self.access(w, "store(", inst, access)?,
+            Op::AtomicLoad(order) => self.ordered(w, "atomic_load(", inst, order.name())?,
+            Op::AtomicStore(order) => self.ordered(w, "atomic_store(", inst, order.name())?,
+            Op::AtomicCas(order) => self.ordered(w, "atomic_cas(", inst, order.name())?,
+            Op::AtomicRmw(what, order) => {
+                self.ordered(w, &format!("atomic_rmw(:{}, ", what.name()), inst, order.name())?;
+            }
+            Op::SlotAddr(slot) => {
+                let data = self.func.slot(slot);
+                let align = 1u64 << data.align_log2.min(63);
+                write!(w, "slot_addr({}; size = {}, align = {align})", slot.as_u32(), data.size)?;
+            }
+            Op::MemCopy => self.list(w, "mem_copy(", inst)?,
+            Op::CallRuntime(entry) => self.list(w, &format!("{entry}("), inst)?,
+            Op::Safepoint => w.write_str("safepoint()")?,
+        }
+        self.result_types(w, inst)
+    }
+
+    fn target(&self, block: Option<Block>) -> String {
+        format!("#{}", block.map_or(0, |b| self.block_number(b)))
+    }
+
+    /// ` else #n` where the way that falls through does not lead to the next block.
+    fn not_next(&self, w: &mut dyn Write, to: Option<Block>, next: Option<Block>) -> fmt::Result {
+        if to == next { Ok(()) } else { write!(w, " else {}", self.target(to)) }
+    }
+
+    fn types(&self, w: &mut dyn Write, types: &[Type]) -> fmt::Result {
+        for (index, &ty) in types.iter().enumerate() {
+            let comma = if index > 0 { ", " } else { "" };
+            write!(w, "{comma}{}", self.cx.types.display(ty))?;
+        }
+        Ok(())
+    }
+
+    fn result_types(&self, w: &mut dyn Write, inst: Inst) -> fmt::Result {
+        let types: Vec<Type> = self.func.results(inst).map(|v| self.func.ty(v)).collect();
+        match types[..] {
+            [] => Ok(()),
+            [one] => write!(w, "::{}", self.cx.types.display(one)),
+            _ => {
+                w.write_str("::(")?;
+                self.types(w, &types)?;
+                w.write_str(")")
+            }
+        }
+    }
+
+    /// `open` and all operands up to `)`.
+    fn list(&self, w: &mut dyn Write, open: &str, inst: Inst) -> fmt::Result {
+        w.write_str(open)?;
+        self.operands(w, inst)?;
+        w.write_str(")")
+    }
+
+    fn operands(&self, w: &mut dyn Write, inst: Inst) -> fmt::Result {
+        self.operands_from(w, inst, 0)
+    }
+
+    fn operands_from(&self, w: &mut dyn Write, inst: Inst, first: usize) -> fmt::Result {
+        for index in first..self.func.args(inst).len() {
+            w.write_str(if index > first { ", " } else { "" })?;
+            self.operand(w, inst, index)?;
+        }
+        Ok(())
+    }
+
+    /// An operand, as the reader types it in its place.
+    fn operand(&self, w: &mut dyn Write, inst: Inst, index: usize) -> fmt::Result {
+        let value = self.func.args(inst)[index];
+        let wanted = match self.func.as_const(value) {
+            Some(constant) if is_plain(self.cx, constant) => Some(self.wanted(inst, index)),
+            _ => None,
+        };
+        self.value(w, value, wanted.flatten())
+    }
+
+    fn wanted(&self, inst: Inst, index: usize) -> Option<Type> {
+        let op = self.func.op(inst);
+        if op == Op::Builtin(Builtin::Setglobal) && index == 2 {
+            // The reader asks the global, which may be declared elsewhere: the text has to say the type.
+            return Some(Type::BOTTOM);
+        }
+        let args = self.func.args(inst);
+        let known = |index: usize| {
+            let &arg = args.get(index)?;
+            let plain = self.func.as_const(arg).is_some_and(|constant| is_plain(self.cx, constant));
+            (!plain).then(|| self.func.ty(arg))
+        };
+        let site = Site {
+            types: &self.cx.types,
+            func: self.func,
+            op,
+            result: self.func.results(inst).next().map(|v| self.func.ty(v)),
+            known: &known,
+            field: args.get(1).and_then(|&arg| self.func.as_const(arg)),
+        };
+        site.wanted(index)
+    }
+
+    /// A value outside or inside an operand list.
+    pub(super) fn value(&self, w: &mut dyn Write, value: Value, wanted: Option<Type>) -> fmt::Result {
+        match self.func.value_def(value) {
+            ValueDef::Param(number) => self.argument(w, number),
+            ValueDef::Result(inst, part) => {
+                let row = self.row_number(inst);
+                if part == 0 { write!(w, "%{row}") } else { write!(w, "%{row}.{part}") }
+            }
+            ValueDef::Const(_) => match self.func.as_const(value) {
+                Some(Const::Type(ty)) => {
+                    let text = self.cx.types.display(*ty).to_string();
+                    // An argument may have the name of a type.
+                    if self.is_argument_name(&text) {
+                        write!(w, "$(QuoteNode({text}))")
+                    } else {
+                        w.write_str(&text)
+                    }
+                }
+                Some(constant) => self.values.constant(w, Some(self.func), constant, wanted),
+                None => Ok(()),
+            },
+        }
+    }
+
+    // ----- calls -----
+
+    fn is_high(&self) -> bool {
+        self.func.level == Level::High
+    }
+
+    fn copy(&self, w: &mut dyn Write, inst: Inst) -> fmt::Result {
+        let value = self.func.args(inst).first().copied();
+        let result = self.func.result(inst).map(|v| self.func.ty(v));
+        let is_function = |ty: Type| matches!(self.cx.types.kind(ty), TypeKind::Function(_));
+        match value.and_then(|v| self.func.as_const(v)) {
+            // A row that is a name reads a global unless its type says that it is a function.
+            Some(&Const::Singleton(ty)) if is_function(ty) && result != Some(ty) => {
+                w.write_str("$(QuoteNode(")?;
+                self.operands(w, inst)?;
+                w.write_str("))")
+            }
+            _ => self.operands(w, inst),
+        }
+    }
+
+    fn intrinsic(&self, w: &mut dyn Write, op: Intrinsic, inst: Inst) -> fmt::Result {
+        if self.is_high() {
+            write!(w, "intrinsic Base.{op}(")?;
+        } else {
+            write!(w, "{op}(")?;
+        }
+        if op.takes_type() {
+            let ty = self.func.result(inst).map_or(Type::ANY, |v| self.func.ty(v));
+            write!(w, "{}, ", self.cx.types.display(ty))?;
+        }
+        self.list(w, "", inst)
+    }
+
+    fn builtin(&self, w: &mut dyn Write, op: Builtin, inst: Inst) -> fmt::Result {
+        if !self.is_high() {
+            return self.list(w, &format!("{op}("), inst);
+        }
+        w.write_str(if self.dispatches(op, inst) { "dynamic builtin " } else { "  builtin " })?;
+        if matches!(op, Builtin::Egal | Builtin::Isa | Builtin::Subtype) && self.func.args(inst).len() == 2 {
+            w.write_str("(")?;
+            self.operand(w, inst, 0)?;
+            write!(w, " {op} ")?;
+            self.operand(w, inst, 1)?;
+            return w.write_str(")");
+        }
+        self.list(w, &format!("Core.{op}("), inst)
+    }
+
+    /// Whether Julia would say that the builtin dispatches at run time.
+    fn dispatches(&self, op: Builtin, inst: Inst) -> bool {
+        let args = self.func.args(inst);
+        match op {
+            Builtin::InvokeInWorld | Builtin::Invokelatest => true,
+            Builtin::ApplyIterate => {
+                let types = &self.cx.types;
+                let builtin = args.get(1).is_some_and(|&f| match types.kind(self.func.ty(f)) {
+                    TypeKind::Function(name) => Builtin::from_name(self.cx.names.text(*name)).is_some(),
+                    _ => false,
+                });
+                let inlined = |ty: Type| {
+                    types.array_parts(ty).is_some()
+                        || types.memory_element(ty).is_some()
+                        || matches!(types.kind(ty), TypeKind::Tuple { .. } | TypeKind::NamedTuple { .. })
+                };
+                !builtin || !args.iter().skip(2).all(|&arg| inlined(self.func.ty(arg)))
+            }
+            _ => false,
+        }
+    }
+
+    fn dynamic_call(&self, w: &mut dyn Write, inst: Inst) -> fmt::Result {
+        w.write_str("  dynamic ")?;
+        let callee = self.func.args(inst).first().copied();
+        match callee.and_then(|v| self.func.as_const(v)) {
+            Some(Const::Singleton(ty)) => match self.cx.types.kind(*ty) {
+                TypeKind::Function(name) => {
+                    let text = self.cx.names.text(*name);
+                    let own = Intrinsic::from_name(text).is_none() && Builtin::from_name(text).is_none();
+                    if own {
+                        self.values.function(w, *name)?;
+                    } else {
+                        w.write_str("$(QuoteNode(")?;
+                        self.values.function(w, *name)?;
+                        w.write_str("))")?;
+                    }
+                }
+                _ => self.operand(w, inst, 0)?,
+            },
+            Some(Const::Bits { .. }) => {
+                w.write_str("$(QuoteNode(")?;
+                self.operand(w, inst, 0)?;
+                w.write_str("))")?;
+            }
+            _ if callee.is_some() => self.operand(w, inst, 0)?,
+            _ => {}
+        }
+        w.write_str("(")?;
+        self.operands_from(w, inst, 1)?;
+        w.write_str(")")
+    }
+
+    fn invoke(&self, w: &mut dyn Write, callee: &CalleeData, inst: Inst) -> fmt::Result {
+        let args = self.func.args(inst);
+        let (first, types) = match callee {
+            CalleeData::Method { function, args: types, .. } => {
+                w.write_str("   invoke ")?;
+                let object = args.first().copied();
+                match (self.cx.types.kind(*function), object.and_then(|v| self.func.as_const(v))) {
+                    (TypeKind::Function(name), Some(Const::Singleton(ty))) if ty == function => {
+                        self.values.function(w, *name)?;
+                    }
+                    _ => {
+                        w.write_str("(")?;
+                        if object.is_some() {
+                            self.operand(w, inst, 0)?;
+                        }
+                        write!(w, "::{})", self.cx.types.display(*function))?;
+                    }
+                }
+                (1, types)
+            }
+            CalleeData::Symbol { symbol, params, .. } => {
+                w.write_str("invoke ")?;
+                name_text(w, self.cx.names.text(*symbol))?;
+                (0, params)
+            }
+        };
+        w.write_str("(")?;
+        for index in first..args.len() {
+            w.write_str(if index > first { ", " } else { "" })?;
+            self.operand(w, inst, index)?;
+            if let Some(&ty) = types.get(index - first) {
+                write!(w, "::{}", self.cx.types.display(ty))?;
+            }
+        }
+        w.write_str(")")
+    }
+
+    // ----- `Expr` heads -----
+
+    fn head(&self, w: &mut dyn Write, head: &str, inst: Inst) -> fmt::Result {
+        write!(w, "$(Expr(:{head}")?;
+        self.quoted_operands(w, inst)?;
+        w.write_str("))")
+    }
+
+    fn quoted_operands(&self, w: &mut dyn Write, inst: Inst) -> fmt::Result {
+        for index in 0..self.func.args(inst).len() {
+            w.write_str(", ")?;
+            self.quoted_operand(w, inst, index)?;
+        }
+        Ok(())
+    }
+
+    fn quoted_operand(&self, w: &mut dyn Write, inst: Inst, index: usize) -> fmt::Result {
+        let value = self.func.args(inst)[index];
+        let quoted = match self.func.as_const(value) {
+            None => true,
+            Some(Const::Symbol(name)) => is_identifier(self.cx.names.text(*name)),
+            Some(_) => false,
+        };
+        if !quoted {
+            return self.operand(w, inst, index);
+        }
+        w.write_str(":(")?;
+        self.operand(w, inst, index)?;
+        w.write_str(")")
+    }
+
+    fn meta_item(&self, w: &mut dyn Write, item: &MetaItem) -> fmt::Result {
+        let symbol = |name| Shown::Symbol(self.cx.names.text(name)).to_string();
+        match *item {
+            MetaItem::Name(name) if is_identifier(self.cx.names.text(name)) => {
+                write!(w, ":({})", symbol(name))
+            }
+            MetaItem::Name(name) => w.write_str(&symbol(name)),
+            MetaItem::Int(value) => write!(w, "{value}"),
+            MetaItem::Nothing => w.write_str("nothing"),
+            MetaItem::Pair(name, value) => write!(w, "({}, {value})", symbol(name)),
+        }
+    }
+
+    // ----- low IR -----
+
+    fn access(&self, w: &mut dyn Write, open: &str, inst: Inst, access: Access) -> fmt::Result {
+        w.write_str(open)?;
+        self.operands(w, inst)?;
+        let align = 1u64 << access.align_log2.min(63);
+        write!(w, "; offset = {}, region = {}, align = {align})", access.offset, access.region.name())
+    }
+
+    fn ordered(&self, w: &mut dyn Write, open: &str, inst: Inst, order: &str) -> fmt::Result {
+        w.write_str(open)?;
+        self.operands(w, inst)?;
+        write!(w, ", :{order})")
+    }
+}
