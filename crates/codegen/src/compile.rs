@@ -107,6 +107,14 @@ pub enum RelocKind {
     Aarch64AdrPrelPgHi21,
     /// aarch64: the low 12 bits in an `add`.
     Aarch64AddAbsLo12Nc,
+    /// x86-64, files only: the distance to the entry of a function in the procedure linkage table.
+    X86CallPltRel4,
+    /// x86-64, files only: the distance to the symbol's address in the global offset table.
+    X86GotPcRel4,
+    /// aarch64, files only: the page of the symbol's address in the global offset table.
+    Aarch64AdrGotPage21,
+    /// aarch64, files only: the low 12 bits of the symbol's address in the global offset table, in a load.
+    Aarch64Ld64GotLo12Nc,
 }
 
 impl RelocKind {
@@ -121,6 +129,49 @@ impl RelocKind {
     /// Whether the target has to be within ±2 GiB.
     pub const fn is_relative(self) -> bool {
         !matches!(self, RelocKind::Abs8)
+    }
+
+    /// Whether a linker has to make a table for it: only in code for files.
+    pub const fn needs_table(self) -> bool {
+        matches!(
+            self,
+            RelocKind::X86CallPltRel4
+                | RelocKind::X86GotPcRel4
+                | RelocKind::Aarch64AdrGotPage21
+                | RelocKind::Aarch64Ld64GotLo12Nc
+        )
+    }
+
+    /// Cranelift's name for it, for linkers built on Cranelift's.
+    pub const fn clif(self) -> Reloc {
+        match self {
+            RelocKind::Abs8 => Reloc::Abs8,
+            RelocKind::X86PcRel4 => Reloc::X86PCRel4,
+            RelocKind::X86CallPcRel4 => Reloc::X86CallPCRel4,
+            RelocKind::Arm64Call => Reloc::Arm64Call,
+            RelocKind::Aarch64AdrPrelPgHi21 => Reloc::Aarch64AdrPrelPgHi21,
+            RelocKind::Aarch64AddAbsLo12Nc => Reloc::Aarch64AddAbsLo12Nc,
+            RelocKind::X86CallPltRel4 => Reloc::X86CallPLTRel4,
+            RelocKind::X86GotPcRel4 => Reloc::X86GOTPCRel4,
+            RelocKind::Aarch64AdrGotPage21 => Reloc::Aarch64AdrGotPage21,
+            RelocKind::Aarch64Ld64GotLo12Nc => Reloc::Aarch64Ld64GotLo12Nc,
+        }
+    }
+
+    fn from_clif(reloc: Reloc) -> Option<RelocKind> {
+        Some(match reloc {
+            Reloc::Abs8 => RelocKind::Abs8,
+            Reloc::X86PCRel4 => RelocKind::X86PcRel4,
+            Reloc::X86CallPCRel4 => RelocKind::X86CallPcRel4,
+            Reloc::Arm64Call => RelocKind::Arm64Call,
+            Reloc::Aarch64AdrPrelPgHi21 => RelocKind::Aarch64AdrPrelPgHi21,
+            Reloc::Aarch64AddAbsLo12Nc => RelocKind::Aarch64AddAbsLo12Nc,
+            Reloc::X86CallPLTRel4 => RelocKind::X86CallPltRel4,
+            Reloc::X86GOTPCRel4 => RelocKind::X86GotPcRel4,
+            Reloc::Aarch64AdrGotPage21 => RelocKind::Aarch64AdrGotPage21,
+            Reloc::Aarch64Ld64GotLo12Nc => RelocKind::Aarch64Ld64GotLo12Nc,
+            _ => return None,
+        })
     }
 }
 
@@ -357,15 +408,7 @@ impl Compiler {
         reloc: &FinalizedMachReloc,
         symbols: &mut Vec<Symbol>,
     ) -> Result<Relocation, String> {
-        let kind = match reloc.kind {
-            Reloc::Abs8 => RelocKind::Abs8,
-            Reloc::X86PCRel4 => RelocKind::X86PcRel4,
-            Reloc::X86CallPCRel4 => RelocKind::X86CallPcRel4,
-            Reloc::Arm64Call => RelocKind::Arm64Call,
-            Reloc::Aarch64AdrPrelPgHi21 => RelocKind::Aarch64AdrPrelPgHi21,
-            Reloc::Aarch64AddAbsLo12Nc => RelocKind::Aarch64AddAbsLo12Nc,
-            other => return Err(format!("relocation {other}")),
-        };
+        let kind = RelocKind::from_clif(reloc.kind).ok_or_else(|| format!("relocation {}", reloc.kind))?;
         let target = match &reloc.target {
             FinalizedRelocTarget::Func(offset) => RelocTarget::Offset(*offset),
             FinalizedRelocTarget::ExternalName(ExternalName::User(reference)) => {

@@ -7,7 +7,7 @@
 //! | `preserve_frame_pointers`    | true                 | `tail` calls need it; profilers and handler records use it       |
 //! | `enable_pinned_reg`          | true                 | the thread structure lives there (15 % on calls as an argument)  |
 //! | `enable_probestack`, inline  | true                 | a large frame touches its pages in order, so it cannot jump over the guard page |
-//! | `is_pic`                     | false                | code linked in process is relocated with absolute addresses      |
+//! | `is_pic`                     | by use               | code linked in process is relocated with absolute addresses; code in files is not |
 //! | `use_colocated_libcalls`     | false                | library routines may be further away than ±2 GiB                 |
 //! | `enable_llvm_abi_extensions` | true                 | without it an `i128` argument is a panic in Cranelift            |
 //! | `enable_verifier`            | an option            | doubles compile time at baseline; on in debug builds             |
@@ -64,12 +64,21 @@ pub struct HostIsa {
 }
 
 impl HostIsa {
-    /// Detects the processor.
+    /// The processor, for code that is linked into this process.
     pub fn new(options: IsaOptions) -> Result<Self, IsaError> {
+        Self::with_position(options, Position::Fixed)
+    }
+
+    /// The processor, for code that is written to a file and loaded anywhere.
+    pub fn position_independent(options: IsaOptions) -> Result<Self, IsaError> {
+        Self::with_position(options, Position::Independent)
+    }
+
+    fn with_position(options: IsaOptions, position: Position) -> Result<Self, IsaError> {
         Ok(HostIsa {
-            baseline: build("none", "single_pass", options)?,
-            optimised: build("speed", "backtracking", options)?,
-            oversized: build("speed", "single_pass", options)?,
+            baseline: build("none", "single_pass", options, position)?,
+            optimised: build("speed", "backtracking", options, position)?,
+            oversized: build("speed", "single_pass", options, position)?,
         })
     }
 
@@ -106,7 +115,19 @@ impl HostIsa {
     }
 }
 
-fn build(opt_level: &str, regalloc: &str, options: IsaOptions) -> Result<OwnedTargetIsa, IsaError> {
+/// Whether code knows where it will lie.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Position {
+    Fixed,
+    Independent,
+}
+
+fn build(
+    opt_level: &str,
+    regalloc: &str,
+    options: IsaOptions,
+    position: Position,
+) -> Result<OwnedTargetIsa, IsaError> {
     let unsupported = |reason: String| IsaError::Unsupported { reason };
     let builder = cranelift_native::builder().map_err(|reason| unsupported(reason.to_string()))?;
     match builder.triple().architecture {
@@ -122,7 +143,7 @@ fn build(opt_level: &str, regalloc: &str, options: IsaOptions) -> Result<OwnedTa
         ("enable_pinned_reg", "true"),
         ("enable_probestack", "true"),
         ("probestack_strategy", "inline"),
-        ("is_pic", "false"),
+        ("is_pic", as_text(position == Position::Independent)),
         ("use_colocated_libcalls", "false"),
         ("enable_llvm_abi_extensions", "true"),
         ("enable_verifier", as_text(options.verify_clif)),
@@ -148,6 +169,10 @@ mod tests {
             assert!(flags.enable_pinned_reg());
             assert!(flags.preserve_frame_pointers());
             assert!(!flags.is_pic());
+        }
+        let isa = HostIsa::position_independent(IsaOptions::default()).unwrap();
+        for flags in [isa.for_tier(Tier::Baseline).flags(), isa.for_tier(Tier::Optimised).flags()] {
+            assert!(flags.is_pic());
         }
     }
 }

@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 use brolga_codegen::compile::{CompiledFunction, RelocKind, RelocTarget};
 use brolga_codegen::isa::{HostIsa, Tier};
-use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_jit::{BranchProtection, JITBuilder, JITMemoryKind, JITMemoryProvider, JITModule};
 use cranelift_module::{
@@ -153,14 +152,7 @@ impl Declared {
     ) -> Vec<ModuleReloc> {
         let convert = |reloc: &brolga_codegen::compile::Relocation| ModuleReloc {
             offset: reloc.offset,
-            kind: match reloc.kind {
-                RelocKind::Abs8 => Reloc::Abs8,
-                RelocKind::X86PcRel4 => Reloc::X86PCRel4,
-                RelocKind::X86CallPcRel4 => Reloc::X86CallPCRel4,
-                RelocKind::Arm64Call => Reloc::Arm64Call,
-                RelocKind::Aarch64AdrPrelPgHi21 => Reloc::Aarch64AdrPrelPgHi21,
-                RelocKind::Aarch64AddAbsLo12Nc => Reloc::Aarch64AddAbsLo12Nc,
-            },
+            kind: reloc.kind.clif(),
             name: match reloc.target {
                 RelocTarget::Symbol(at) => self.target(symbols[at as usize]),
                 RelocTarget::Offset(offset) => {

@@ -247,6 +247,9 @@ impl<'a> Resolved<'a> {
                 if !fits {
                     return Err(malformed(&function.name, "has an addend beyond all memory"));
                 }
+                if reloc.kind.needs_table() {
+                    return Err(malformed(&function.name, "was compiled for a file, not for this process"));
+                }
             }
         }
         for (object, symbols) in self.unit.data.iter().zip(&self.data_symbols) {

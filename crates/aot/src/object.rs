@@ -1,0 +1,199 @@
+//! Relocatable object files.
+//!
+//! ```text
+//!   CompiledFunction ──┐                .text      one symbol for each function, under its own name
+//!   constant bytes ────┴─► object file  .rodata    constant bytes, strings
+//!                                       undefined  everything else
+//! ```
+//!
+//! The format is the host's (ELF, Mach-O or COFF). The code has to be position-independent
+//! ([`HostIsa::position_independent`]). What a function refers to and the file does not define becomes an undefined symbol,
+//! for the system linker to find:
+//!
+//! | symbol | name in the file |
+//! |---|---|
+//! | compiled function | its deterministic name: `fib(Int64)` |
+//! | routine of the run time, C function | as it is |
+//! | record of a symbol constant | `brolga.symbol.` and the text: records are unique in a process, so the run time has them |
+//!
+//! String constants have no identity, so their records are written into the file as local data: the length in eight
+//! bytes, the text, and a NUL.
+//!
+//! Names are the same in every process and the order of everything is that of the input, so equal input gives equal
+//! bytes. Cost: linear in the code.
+//!
+//! Not done: unwind tables, line tables, images.
+
+use std::collections::BTreeMap;
+
+use brolga_codegen::compile::{CompiledFunction, RelocTarget, Symbol};
+use brolga_codegen::isa::{HostIsa, Tier};
+use cranelift_module::{
+    DataDescription, DataId, FuncId, Linkage, Module, ModuleError, ModuleReloc, ModuleRelocTarget,
+    default_libcall_names,
+};
+use cranelift_object::{ObjectBuilder, ObjectModule};
+
+/// Why there is no object file.
+#[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
+pub enum ObjectError {
+    /// A function or data object is defined twice. The caller is at fault.
+    #[error("`{name}` is defined twice")]
+    Duplicate {
+        /// The name.
+        name: String,
+    },
+    /// A name cannot stand in a symbol table.
+    #[error("the name {name:?} holds a NUL byte, which no symbol table can hold")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// A relocation names a symbol that the function does not list. The caller is at fault.
+    #[error("`{name}` refers to a symbol that it does not list")]
+    Malformed {
+        /// The function.
+        name: String,
+    },
+    /// The host has no object format, or the format cannot say what the code needs.
+    #[error("cannot write an object file: {reason}")]
+    Format {
+        /// The format writer's words.
+        reason: String,
+    },
+}
+
+/// What goes into one object file.
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectUnit<'a> {
+    /// The name of the file's source, for its symbol table.
+    pub name: &'a str,
+    /// The functions.
+    pub functions: &'a [CompiledFunction],
+    /// Constant bytes under their symbols, aligned to 16 bytes.
+    pub data: &'a [(Symbol, Box<[u8]>)],
+}
+
+/// The alignment of constant bytes: that of the largest scalar.
+const DATA_ALIGN: u64 = 16;
+
+/// The bytes of an object file with everything in `unit`.
+pub fn emit_object(unit: &ObjectUnit<'_>, isa: &HostIsa) -> Result<Vec<u8>, ObjectError> {
+    let target = isa.for_tier(Tier::Optimised).clone();
+    let builder = ObjectBuilder::new(target, unit.name.as_bytes().to_vec(), default_libcall_names());
+    let mut writer = Writer { module: ObjectModule::new(builder.map_err(format)?), known: BTreeMap::new() };
+    let mut functions = Vec::with_capacity(unit.functions.len());
+    for function in unit.functions {
+        functions.push(writer.declare_function(&function.name, Linkage::Export)?);
+    }
+    for (symbol, bytes) in unit.data {
+        writer.define_data(symbol, bytes)?;
+    }
+    for (function, &id) in unit.functions.iter().zip(&functions) {
+        writer.define_function(function, id)?;
+    }
+    writer.module.finish().emit().map_err(|e| ObjectError::Format { reason: e.to_string() })
+}
+
+struct Writer {
+    module: ObjectModule,
+    known: BTreeMap<Symbol, Known>,
+}
+
+/// What a symbol became in the module.
+#[derive(Clone, Copy)]
+enum Known {
+    Function(FuncId),
+    Data(DataId),
+}
+
+impl Writer {
+    fn declare_function(&mut self, name: &str, linkage: Linkage) -> Result<FuncId, ObjectError> {
+        let symbol = Symbol::Function(name.to_owned());
+        if self.known.contains_key(&symbol) {
+            return Err(ObjectError::Duplicate { name: name.to_owned() });
+        }
+        let id = self.import(name, linkage)?;
+        self.known.insert(symbol, Known::Function(id));
+        Ok(id)
+    }
+
+    fn import(&mut self, name: &str, linkage: Linkage) -> Result<FuncId, ObjectError> {
+        check_name(name)?;
+        // The signature only matters to code that the module compiles itself, which is none.
+        let signature = self.module.make_signature();
+        self.module.declare_function(name, linkage, &signature).map_err(format)
+    }
+
+    fn define_data(&mut self, symbol: &Symbol, bytes: &[u8]) -> Result<(), ObjectError> {
+        if self.known.contains_key(symbol) {
+            return Err(ObjectError::Duplicate { name: symbol.to_string() });
+        }
+        let id = self.module.declare_anonymous_data(false, false).map_err(format)?;
+        let mut data = DataDescription::new();
+        data.define(bytes.into());
+        data.set_align(DATA_ALIGN);
+        self.module.define_data(id, &data).map_err(format)?;
+        self.known.insert(symbol.clone(), Known::Data(id));
+        Ok(())
+    }
+
+    fn define_function(&mut self, function: &CompiledFunction, id: FuncId) -> Result<(), ObjectError> {
+        let mut relocs = Vec::with_capacity(function.relocs.len());
+        for reloc in &function.relocs {
+            let name = match reloc.target {
+                RelocTarget::Offset(offset) => ModuleRelocTarget::FunctionOffset(id, offset),
+                RelocTarget::Symbol(index) => {
+                    let malformed = || ObjectError::Malformed { name: function.name.clone() };
+                    let symbol = function.symbols.get(index as usize).ok_or_else(malformed)?;
+                    match self.find(symbol)? {
+                        Known::Function(id) => id.into(),
+                        Known::Data(id) => id.into(),
+                    }
+                }
+            };
+            relocs.push(ModuleReloc {
+                offset: reloc.offset,
+                kind: reloc.kind.clif(),
+                name,
+                addend: reloc.addend,
+            });
+        }
+        self.module.define_function_bytes(id, function.align.into(), &function.code, &relocs).map_err(format)
+    }
+
+    fn find(&mut self, symbol: &Symbol) -> Result<Known, ObjectError> {
+        if let Some(&known) = self.known.get(symbol) {
+            return Ok(known);
+        }
+        let known = match symbol {
+            Symbol::Function(name) | Symbol::Routine(name) | Symbol::Foreign { name, .. } => {
+                Known::Function(self.import(name, Linkage::Import)?)
+            }
+            Symbol::Data(name) => Known::Data(self.import_data(name)?),
+            Symbol::Interned(text) => Known::Data(self.import_data(&format!("brolga.symbol.{text}"))?),
+            Symbol::Text(text) => {
+                let mut record = (text.len() as u64).to_le_bytes().to_vec();
+                record.extend_from_slice(text);
+                record.push(0);
+                self.define_data(symbol, &record)?;
+                return self.find(symbol);
+            }
+        };
+        self.known.insert(symbol.clone(), known);
+        Ok(known)
+    }
+
+    fn import_data(&mut self, name: &str) -> Result<DataId, ObjectError> {
+        check_name(name)?;
+        self.module.declare_data(name, Linkage::Import, false, false).map_err(format)
+    }
+}
+
+fn check_name(name: &str) -> Result<(), ObjectError> {
+    if name.contains('\0') { Err(ObjectError::Name { name: name.to_owned() }) } else { Ok(()) }
+}
+
+fn format(error: ModuleError) -> ObjectError {
+    ObjectError::Format { reason: error.to_string() }
+}
