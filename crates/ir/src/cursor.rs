@@ -211,7 +211,8 @@ impl<'f> Cursor<'f> {
         let phi = self.func.make_inst(Op::Phi, &[], &[], &[ty]);
         self.func.set_place(phi, self.place);
         if let Some(block) = self.block() {
-            match first_insertion_point(self.func, block) {
+            let behind = self.func.block_insts(block).find(|&i| self.func.op(i) != Op::Phi);
+            match behind {
                 Some(inst) => self.func.insert_before(phi, inst),
                 None => self.func.append_inst(phi, block),
             }
@@ -295,22 +296,9 @@ impl<'f> Cursor<'f> {
     }
 }
 
-/// The first instruction of a block that does not belong to its head of φ, φᶜ and the copies between them.
-///
-/// A pass that finds a φ to be one value turns it into a copy in place, so copies may stand between φ. They are read after
-/// all φ of the block have changed together; that is why a new instruction goes behind the last φ.
+/// The first instruction of a block that does not belong to its head of φ and φᶜ.
 pub fn first_insertion_point(func: &Func, block: Block) -> Option<Inst> {
-    let mut point = func.first_inst(block);
-    let mut at = point;
-    while let Some(inst) = at {
-        at = func.next_inst(inst);
-        match func.op(inst) {
-            Op::Phi | Op::PhiC => point = at,
-            Op::Copy => {}
-            _ => break,
-        }
-    }
-    point
+    func.block_insts(block).find(|&inst| !matches!(func.op(inst), Op::Phi | Op::PhiC))
 }
 
 #[cfg(test)]

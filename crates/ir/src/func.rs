@@ -392,8 +392,15 @@ impl Func {
         }
     }
 
-    /// Makes an instruction a copy of `value`.
+    /// Makes an instruction a copy of `value`. A φ moves behind the φ that follow it, because these stand first.
     pub fn replace_with_copy(&mut self, inst: Inst, value: Value) {
+        let is_phi = |i: &Inst| self.op(*i) == Op::Phi;
+        let following = std::iter::successors(self.next_inst(inst), |&i| self.next_inst(i));
+        if is_phi(&inst)
+            && let Some(last) = following.take_while(is_phi).last()
+        {
+            self.insert_after(inst, last);
+        }
         self.set_inst_blocks(inst, &[]);
         self.set_op(inst, Op::Copy, &[value]);
     }
@@ -622,6 +629,11 @@ impl Func {
     /// The data of a note.
     pub fn meta(&self, meta: Meta) -> &MetaData {
         &self.metas[meta]
+    }
+
+    /// All notes.
+    pub fn metas(&self) -> impl Iterator<Item = (Meta, &MetaData)> {
+        self.metas.iter()
     }
 
     /// Adds constant bytes; equal bytes are stored once. The number is what

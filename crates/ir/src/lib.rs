@@ -25,6 +25,7 @@ pub mod scalar;
 pub mod show;
 pub mod text;
 pub mod types;
+pub mod verify;
 
 pub use constant::Const;
 pub use context::Context;

@@ -1,0 +1,544 @@
+//! The effects of each operation: what is true of all its uses, made sharper by what is known of this one's operands.
+
+use super::{Effects, Regions};
+use crate::builtin::Builtin;
+use crate::constant::Const;
+use crate::entity::{Inst, Value};
+use crate::func::Func;
+use crate::intrinsic::{Intrinsic, Shape};
+use crate::op::{Access, Op, Ordering, Region};
+use crate::types::{DeclKind, FieldRepr, Type, TypeKind, Types, decl};
+
+/// What an instruction of a verified function does.
+pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
+    const PURE: Effects = Effects::PURE;
+    const PINNED: Effects = Effects { pinned: true, ..Effects::PURE };
+    const CONTROL: Effects = Effects { pinned: true, effect_free: false, ..Effects::PURE };
+    let cx = Cx { func, types, inst };
+    match func.op(inst) {
+        Op::Intrinsic(op) => cx.intrinsic(op),
+        Op::Builtin(op) => cx.builtin(op),
+        Op::Phi => PINNED,
+        Op::PhiC => PINNED.reading(Regions::TASK),
+        Op::Copy | Op::SlotAddr(_) | Op::BoundsCheck(_) => PURE,
+        Op::Pi => PURE.unchecked(!cx.arg_is(0, cx.result_type())),
+        Op::Goto | Op::Branch | Op::Return | Op::Unreachable | Op::LoopInfo(_) => CONTROL,
+        Op::Enter | Op::Leave | Op::PopException => CONTROL.reading(Regions::TASK).writing(Regions::TASK),
+        Op::Upsilon => PURE.writing(Regions::TASK),
+        Op::TheException => PINNED.reading(Regions::TASK),
+        Op::Call | Op::Invoke(_) | Op::ForeignCall(_) | Op::CallSymbol(_) => Effects::ANY,
+        Op::New(ty) | Op::SplatNew(ty) => cx.new_object(ty),
+        Op::GetGlobal(_) => PURE.reading(Regions::GLOBALS),
+        Op::ThrowUndefIfNot(_) => PURE.throwing(cx.bits(0) != Some(1)),
+        Op::StaticParameter(_) => PURE.throwing(true),
+        Op::GcPreserveBegin | Op::GcPreserveEnd => Effects { fence: true, ..CONTROL },
+        Op::CodeCoverage => PURE.writing(Regions::OUTSIDE),
+        Op::Load(access) => cx.load(access),
+        Op::Store(access) => cx.store(access),
+        Op::AtomicLoad(order) => PURE.reading(Regions::RAW).unchecked(true).atomic(order),
+        Op::AtomicStore(order) => PURE.writing(Regions::RAW).unchecked(true).atomic(order),
+        Op::AtomicRmw(_, order) | Op::AtomicCas(order) => {
+            PURE.reading(Regions::RAW).writing(Regions::RAW).unchecked(true).atomic(order)
+        }
+        Op::MemCopy => {
+            let anywhere = Regions::RAW | Regions::SLOT;
+            PURE.reading(anywhere).writing(anywhere).unchecked(true)
+        }
+        Op::CallRuntime(f) if f.returns() => Effects {
+            may_safepoint: true,
+            ..PURE.writing(Regions::OUTSIDE | Regions::TASK).reading(Regions::RAW)
+        },
+        Op::CallRuntime(_) => PURE.throwing(true).writing(Regions::TASK),
+        Op::Safepoint => Effects { fence: true, effect_free: false, may_safepoint: true, ..PURE },
+    }
+}
+
+impl Effects {
+    /// Orders stronger than `monotonic` keep other accesses where they are.
+    fn atomic(self, order: Ordering) -> Effects {
+        Effects { fence: self.fence || order > Ordering::Monotonic, ..self }
+    }
+}
+
+/// One instruction with what is needed to look at its operands.
+struct Cx<'a> {
+    func: &'a Func,
+    types: &'a Types,
+    inst: Inst,
+}
+
+impl<'a> Cx<'a> {
+    fn arg(&self, n: usize) -> Option<Value> {
+        self.func.args(self.inst).get(n).copied()
+    }
+
+    fn arg_type(&self, n: usize) -> Type {
+        self.arg(n).map_or(Type::ANY, |v| self.func.ty(v))
+    }
+
+    fn arg_is(&self, n: usize, ty: Type) -> bool {
+        self.types.is_subtype(self.arg_type(n), ty)
+    }
+
+    fn constant(&self, n: usize) -> Option<&'a Const> {
+        self.func.as_const(self.arg(n)?)
+    }
+
+    fn bits(&self, n: usize) -> Option<u128> {
+        self.func.as_bits(self.arg(n)?)
+    }
+
+    fn symbol(&self, n: usize) -> Option<&'a str> {
+        match self.constant(n)? {
+            Const::Symbol(name) => Some(self.types.names().text(*name)),
+            _ => None,
+        }
+    }
+
+    /// The type that an operand denotes.
+    fn type_constant(&self, n: usize) -> Option<Type> {
+        match self.constant(n)? {
+            Const::Type(ty) => Some(*ty),
+            _ => None,
+        }
+    }
+
+    fn result_type(&self) -> Type {
+        self.func.result(self.inst).map_or(Type::ANY, |v| self.func.ty(v))
+    }
+
+    /// Whether the bounds check that operand `n` asks for is off.
+    fn is_unchecked(&self, n: usize) -> bool {
+        match self.arg(n).map(|v| (self.func.as_bits(v), self.func.def_inst(v))) {
+            Some((Some(bits), _)) => bits == 0,
+            Some((_, Some(inst))) => self.func.op(inst) == Op::BoundsCheck(false),
+            _ => false,
+        }
+    }
+
+    fn intrinsic(&self, op: Intrinsic) -> Effects {
+        let pure = Effects::PURE;
+        match op.shape() {
+            Shape::IntDivide => pure.throwing(!self.divides_safely(op)),
+            // A pointer to boxed values may point at an undefined one.
+            Shape::PtrLoad => {
+                let boxed = self.is_stored_boxed(self.types.pointee(self.arg_type(0)));
+                pure.reading(Regions::POINTABLE).unchecked(true).throwing(boxed)
+            }
+            Shape::PtrStore => pure.writing(Regions::POINTABLE).unchecked(true),
+            Shape::AtomicFence => Effects { fence: true, effect_free: false, ..pure },
+            Shape::AtomicLoad => {
+                Effects { fence: true, ..pure.reading(Regions::POINTABLE).unchecked(true).throwing(true) }
+            }
+            Shape::AtomicStore | Shape::AtomicSwap | Shape::AtomicReplace => {
+                let both = pure.reading(Regions::POINTABLE).writing(Regions::POINTABLE);
+                Effects { fence: true, ..both.unchecked(true).throwing(true) }
+            }
+            Shape::AtomicModify | Shape::Foreign => Effects { fence: true, ..Effects::ANY },
+            _ => pure,
+        }
+    }
+
+    /// Division by 0 throws, and so does the one quotient that does not fit.
+    fn divides_safely(&self, op: Intrinsic) -> bool {
+        let ty = self.arg_type(1);
+        let width = match ty.as_low() {
+            Some(low) => low.bits(),
+            None => self.types.primitive(ty).map_or(128, |(bits, _)| u32::from(bits)),
+        };
+        let minus_one = u128::MAX >> (128 - width.min(128));
+        let signed = matches!(op, Intrinsic::SdivInt | Intrinsic::CheckedSdivInt);
+        self.bits(1).is_some_and(|d| d != 0 && !(signed && d == minus_one))
+    }
+
+    fn builtin(&self, op: Builtin) -> Effects {
+        let effects = self.builtin_but_for_order(op);
+        // A value that looks like an order makes a fence too many, which does no harm.
+        let ordered = (2..self.func.args(self.inst).len())
+            .any(|n| self.symbol(n).and_then(Ordering::from_name).is_some_and(|o| o > Ordering::Monotonic));
+        Effects { fence: effects.fence || ordered, ..effects }
+    }
+
+    fn builtin_but_for_order(&self, op: Builtin) -> Effects {
+        let types = self.types;
+        let coarse = self.coarse(op);
+        let defined = Effects { nothrow: true, may_safepoint: op.allocates(), ..coarse };
+        match op {
+            Builtin::Isa if self.type_constant(1).is_some() => defined,
+            Builtin::Subtype if self.arg_is(0, Type::DATATYPE) && self.arg_is(1, Type::DATATYPE) => defined,
+            Builtin::Typeassert if self.type_constant(1).is_some_and(|ty| self.arg_is(0, ty)) => defined,
+            Builtin::Ifelse if matches!(self.arg_type(0), Type::BOOL | Type::I8) => defined,
+            Builtin::Sizeof if self.arg_type(0) == Type::STRING => Effects::PURE,
+            Builtin::Compilerbarrier => defined,
+            Builtin::Arraylen if types.array_parts(self.arg_type(0)).is_some() => defined,
+            Builtin::Getfield => self.getfield(),
+            Builtin::Setfield => self.setfield(coarse),
+            Builtin::Memoryrefnew => {
+                let checked = self.arg(1).is_some() && !self.is_unchecked(2);
+                let unchecked = self.arg(1).is_some() && self.is_unchecked(2);
+                Effects::PURE.throwing(checked).unchecked(unchecked)
+            }
+            Builtin::Memoryrefget => {
+                let elem = types.memory_ref_element(self.arg_type(0));
+                self.element(coarse, elem, 2)
+            }
+            Builtin::Memoryrefset => {
+                let elem = types.memory_ref_element(self.arg_type(0));
+                self.stored_element(coarse, elem, 1, 3)
+            }
+            // The array forms of old take the bounds check first.
+            Builtin::Arrayref => {
+                let elem = types.array_parts(self.arg_type(1)).map(|(elem, _)| elem);
+                self.element(coarse, elem, 0)
+            }
+            Builtin::Arrayset => {
+                let elem = types.array_parts(self.arg_type(1)).map(|(elem, _)| elem);
+                self.stored_element(coarse, elem, 2, 0)
+            }
+            _ => coarse,
+        }
+    }
+
+    /// What the table of builtins says.
+    fn coarse(&self, op: Builtin) -> Effects {
+        if op.calls() {
+            return Effects::ANY;
+        }
+        let regions = match op {
+            Builtin::Setfield
+            | Builtin::Swapfield
+            | Builtin::Replacefield
+            | Builtin::Setfieldonce
+            | Builtin::Isdefined => Regions::FIELDS,
+            Builtin::Memoryrefget
+            | Builtin::Memoryrefset
+            | Builtin::Memoryrefswap
+            | Builtin::Memoryrefreplace
+            | Builtin::Memoryrefsetonce
+            | Builtin::MemoryrefIsassigned => Regions::ELEMENTS,
+            // An array of old is an object with a size and elements.
+            Builtin::Arrayref | Builtin::Arrayset => Regions::ELEMENTS | Regions::FIELDS,
+            Builtin::Arraylen | Builtin::Arraysize => Regions::FIELDS,
+            Builtin::Getglobal
+            | Builtin::Setglobal
+            | Builtin::Swapglobal
+            | Builtin::Replaceglobal
+            | Builtin::Setglobalonce
+            | Builtin::Isdefinedglobal => Regions::GLOBALS,
+            Builtin::CurrentScope => Regions::TASK,
+            _ => Regions::ALL,
+        };
+        let mut effects = Effects::PURE.throwing(op.can_throw()).allocating(op.allocates());
+        effects.consistent = !op.allocates();
+        if op.reads_memory() {
+            effects = effects.reading(regions);
+        }
+        if op.writes_memory() {
+            // Storing an array element looks at the array.
+            let stored = if op == Builtin::Arrayset { Regions::ELEMENTS } else { regions };
+            effects = effects.writing(stored);
+            if op == Builtin::Arrayset {
+                effects = effects.reading(Regions::FIELDS);
+            }
+        }
+        effects
+    }
+
+    fn is_stored_boxed(&self, elem: Option<Type>) -> bool {
+        elem.is_none_or(|ty| self.types.field_repr(ty) == FieldRepr::Pointer)
+    }
+
+    /// Reading an element whose bounds check is operand `check`.
+    fn element(&self, coarse: Effects, elem: Option<Type>, check: usize) -> Effects {
+        let unchecked = self.is_unchecked(check);
+        let nothrow = unchecked && !self.is_stored_boxed(elem);
+        Effects { nothrow, may_safepoint: !nothrow, ..coarse }.unchecked(unchecked)
+    }
+
+    /// Writing operand `value` to an element whose bounds check is operand `check`.
+    fn stored_element(&self, coarse: Effects, elem: Option<Type>, value: usize, check: usize) -> Effects {
+        let unchecked = self.is_unchecked(check);
+        let fits = elem.is_some_and(|ty| self.arg_is(value, ty));
+        Effects { nothrow: unchecked && fits, may_safepoint: !(unchecked && fits), ..coarse }
+            .unchecked(unchecked)
+    }
+
+    /// The position of the field that operand 1 names in a struct or tuple type.
+    fn field(&self, ty: Type) -> Option<usize> {
+        let index = match self.constant(1)? {
+            Const::Symbol(name) => self.types.field_index(ty, *name)?,
+            Const::Bits { bits, .. } => usize::try_from(*bits).ok()?.checked_sub(1)?,
+            _ => return None,
+        };
+        (index < self.types.field_count(ty)?).then_some(index)
+    }
+
+    fn getfield(&self) -> Effects {
+        let types = self.types;
+        let ty = self.arg_type(0);
+        let tuple = matches!(types.kind(ty), TypeKind::Tuple { .. } | TypeKind::NamedTuple { .. });
+        let mutable = !tuple && (!types.is_concrete(ty) || types.is_mutable(ty));
+        let mut effects = Effects::PURE.throwing(true);
+        if matches!(types.nominal_kind(ty), Some(DeclKind::Opaque)) {
+            // Arrays can be resized; the fields of `Memory` and `MemoryRef` never change.
+            let array = types.array_parts(ty).is_some();
+            effects = Effects::PURE;
+            return if array { effects.reading(Regions::FIELDS) } else { effects };
+        }
+        match self.field(ty) {
+            Some(index) => {
+                let field = types.fields(ty).and_then(|f| f.get(index));
+                let is_const = field.is_some_and(|f| f.is_const);
+                let boxed = types.field_type(ty, index).is_none_or(|f| self.is_stored_boxed(Some(f)));
+                // A pointer field may never have been given a value; a tuple's elements always are.
+                let defined = tuple || (!boxed && !field.is_some_and(|f| f.is_atomic));
+                if defined {
+                    effects = Effects::PURE;
+                }
+                if mutable && !is_const {
+                    effects = effects.reading(Regions::FIELDS);
+                }
+            }
+            None => {
+                let last = self.func.args(self.inst).len().wrapping_sub(1);
+                let unchecked = last >= 2 && self.is_unchecked(last) && self.arg_type(last) == Type::BOOL;
+                effects = effects.unchecked(unchecked);
+                if mutable {
+                    effects = effects.reading(Regions::FIELDS);
+                }
+            }
+        }
+        effects
+    }
+
+    fn setfield(&self, coarse: Effects) -> Effects {
+        let ty = self.arg_type(0);
+        let field = self.field(ty).and_then(|i| self.types.fields(ty)?.get(i));
+        let plain = field.is_some_and(|f| !f.is_const && !f.is_atomic && self.arg_is(2, f.ty))
+            && self.types.is_mutable(ty)
+            && (self.arg(3).is_none() || self.symbol(3) == Some(Ordering::NotAtomic.name()));
+        if plain { Effects { nothrow: true, may_safepoint: false, ..coarse } } else { coarse }
+    }
+
+    /// Making an object does not show; which object it is does, if it has an identity.
+    fn new_object(&self, ty: Type) -> Effects {
+        let types = self.types;
+        let mutable = !types.is_concrete(ty) || types.is_mutable(ty);
+        let fields = types.fields(ty);
+        let known = self.func.op(self.inst) == Op::New(ty) && types.is_concrete(ty);
+        let fits = known
+            && (0..self.func.args(self.inst).len())
+                .all(|n| fields.and_then(|f| f.get(n)).is_some_and(|f| self.arg_is(n, f.ty)));
+        let array = known && matches!(types.nominal_parts(ty), Some((decl::ARRAY, _)));
+        let effects = Effects::PURE.throwing(!fits && !array).allocating(mutable);
+        Effects { consistent: !mutable, ..effects }
+    }
+
+    fn load(&self, access: Access) -> Effects {
+        let bytes = self.result_type().as_low().map_or(16, |low| low.bytes());
+        let effects = match access.region {
+            Region::Raw => Effects::PURE.reading(Regions::RAW),
+            Region::Slot => Effects::PURE.reading(Regions::SLOT),
+            Region::Constant => Effects::PURE,
+        };
+        effects.unchecked(!self.is_inside_slot(access, bytes))
+    }
+
+    fn store(&self, access: Access) -> Effects {
+        let bytes = self.arg_type(1).as_low().map_or(16, |low| low.bytes());
+        let regions = match access.region {
+            Region::Raw => Regions::RAW,
+            Region::Slot => Regions::SLOT,
+            Region::Constant => Regions::ALL,
+        };
+        Effects::PURE.writing(regions).unchecked(!self.is_inside_slot(access, bytes))
+    }
+
+    /// Whether the address is that of a stack slot and all bytes lie in it.
+    fn is_inside_slot(&self, access: Access, bytes: u32) -> bool {
+        let Some(Op::SlotAddr(slot)) =
+            self.arg(0).and_then(|v| self.func.def_inst(v)).map(|i| self.func.op(i))
+        else {
+            return false;
+        };
+        u32::try_from(access.offset)
+            .ok()
+            .and_then(|offset| offset.checked_add(bytes))
+            .is_some_and(|end| end <= self.func.slot(slot).size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::func::{Param, Signature};
+    use crate::types::FieldDecl;
+    use crate::{Context, Level};
+    use std::sync::Arc;
+
+    struct Bench {
+        cx: Arc<Context>,
+        func: Func,
+    }
+
+    impl Bench {
+        fn new(params: &[Type]) -> Bench {
+            let cx = Context::new();
+            Bench::over(cx, params)
+        }
+
+        fn over(cx: Arc<Context>, params: &[Type]) -> Bench {
+            let params = params.iter().map(|&ty| Param { name: None, ty }).collect();
+            let sig = Signature { params, results: vec![Type::ANY], vararg: false };
+            let mut func = Func::new(cx.names.intern("f"), Level::High, sig);
+            let block = func.make_block();
+            func.append_block(block);
+            Bench { cx, func }
+        }
+
+        fn int(&mut self, value: u128) -> Value {
+            self.func.bits(&self.cx.types, Type::INT64, value)
+        }
+
+        fn sym(&mut self, text: &str) -> Value {
+            let name = self.cx.names.intern(text);
+            self.func.constant(Const::Symbol(name))
+        }
+
+        fn ask(&mut self, op: Op, args: &[Value], result: Type) -> Effects {
+            let inst = self.func.make_inst(op, args, &[], &[result]);
+            effects(&self.func, &self.cx.types, inst)
+        }
+    }
+
+    #[test]
+    fn division_is_safe_by_a_constant_that_is_not_0_or_minus_1() {
+        let mut b = Bench::new(&[Type::INT64]);
+        let x = b.func.params()[0];
+        let by = |b: &mut Bench, op, d: u128| {
+            let d = b.int(d);
+            b.ask(Op::Intrinsic(op), &[x, d], Type::INT64).nothrow
+        };
+        assert!(by(&mut b, Intrinsic::SdivInt, 7));
+        assert!(!by(&mut b, Intrinsic::SdivInt, 0));
+        assert!(!by(&mut b, Intrinsic::SdivInt, u128::MAX));
+        assert!(by(&mut b, Intrinsic::SremInt, u128::MAX));
+        assert!(by(&mut b, Intrinsic::UdivInt, u128::MAX));
+        let unknown = b.ask(Op::Intrinsic(Intrinsic::SdivInt), &[x, x], Type::INT64);
+        assert!(!unknown.is_removable() && !unknown.may_be_hoisted() && unknown.may_be_shared());
+        let add = b.ask(Op::Intrinsic(Intrinsic::AddInt), &[x, x], Type::INT64);
+        assert_eq!(add, Effects::PURE);
+        assert!(!add.interferes(&unknown) && !add.interferes(&Effects::ANY));
+    }
+
+    #[test]
+    fn fields() {
+        let cx = Context::new();
+        let (names, types) = (&cx.names, &cx.types);
+        let decl = types.declare(names.intern("Node"), &[]).unwrap();
+        let fields = [("val", Type::INT64), ("any", Type::ANY), ("fix", Type::INT64), ("hot", Type::INT64)];
+        let fields = fields.map(|(name, ty)| FieldDecl {
+            is_const: name == "fix",
+            is_atomic: name == "hot",
+            ..FieldDecl::new(names.intern(name), ty)
+        });
+        types.define(decl, Type::ANY, DeclKind::Struct { mutable: true, fields: fields.into() }).unwrap();
+        let node = types.nominal(decl, &[]).unwrap();
+        let pair = types.tuple(&[Type::INT64, Type::ANY]).unwrap();
+        let mut b = Bench::over(cx.clone(), &[node, pair, Type::INT64]);
+        let [object, tuple, int] = b.func.params() else { unreachable!() };
+        let (object, tuple, int) = (*object, *tuple, *int);
+        let [val, any, fix, hot] = ["val", "any", "fix", "hot"].map(|n| b.sym(n));
+        let get = Op::Builtin(Builtin::Getfield);
+        let set = Op::Builtin(Builtin::Setfield);
+        let read = b.ask(get, &[object, val], Type::INT64);
+        assert!(read.is_removable() && !read.consistent && read.reads == Regions::FIELDS);
+        let write = b.ask(set, &[object, val, int], Type::INT64);
+        assert!(write.nothrow && !write.is_removable());
+        assert!(read.interferes(&write) && write.interferes(&write) && !read.interferes(&read));
+        assert!(!b.ask(get, &[object, any], Type::ANY).nothrow);
+        let fixed = b.ask(get, &[object, fix], Type::INT64);
+        assert!(fixed.consistent && fixed.may_be_shared() && !fixed.interferes(&write));
+        assert!(!b.ask(set, &[object, fix, int], Type::INT64).nothrow);
+        let order = b.sym("acquire");
+        assert!(b.ask(get, &[object, hot, order], Type::INT64).fence);
+        let second = b.int(2);
+        assert_eq!(b.ask(get, &[tuple, second], Type::ANY), Effects::PURE);
+        let third = b.int(3);
+        assert!(!b.ask(get, &[tuple, third], Type::ANY).nothrow);
+        let object = b.ask(Op::New(node), &[int], node);
+        assert!(object.is_removable() && !object.may_be_shared() && object.may_safepoint);
+        assert!(!b.ask(Op::New(node), &[tuple], node).nothrow);
+    }
+
+    #[test]
+    fn elements() {
+        let cx = Context::new();
+        let of = |elem| cx.types.memory_ref(elem).unwrap();
+        let (ints, anys) = (of(Type::INT64), of(Type::ANY));
+        let mut b = Bench::over(cx.clone(), &[ints, anys]);
+        let (ints_ref, anys_ref) = (b.func.params()[0], b.func.params()[1]);
+        let order = b.sym("not_atomic");
+        let off = b.func.bits(&cx.types, Type::BOOL, 0);
+        let get = Op::Builtin(Builtin::Memoryrefget);
+        let read = b.ask(get, &[ints_ref, order, off], Type::INT64);
+        assert!(read.is_removable() && !read.noub && !read.may_be_hoisted());
+        assert_eq!(read.reads, Regions::ELEMENTS);
+        assert!(!b.ask(get, &[anys_ref, order, off], Type::ANY).nothrow);
+        let one = b.int(1);
+        let on = b.func.bits(&cx.types, Type::BOOL, 1);
+        let new = Op::Builtin(Builtin::Memoryrefnew);
+        let checked = b.ask(new, &[ints_ref, one, on], ints);
+        assert!(!checked.nothrow && checked.noub && checked.consistent);
+        assert!(b.ask(new, &[ints_ref, one, off], ints).nothrow);
+    }
+
+    #[test]
+    fn order_matters_after_what_may_throw() {
+        let mut b = Bench::new(&[Type::INT64, Type::BOOL]);
+        let (x, flag) = (b.func.params()[0], b.func.params()[1]);
+        let name = b.cx.names.intern("x");
+        let throw = b.ask(Op::ThrowUndefIfNot(name), &[flag], Type::NOTHING);
+        let store = b.ask(Op::Upsilon, &[x], Type::INT64);
+        assert!(throw.interferes(&store) && store.interferes(&throw) && throw.interferes(&throw));
+        assert!(!throw.is_removable());
+        let always = b.func.bits(&b.cx.types, Type::BOOL, 1);
+        assert!(b.ask(Op::ThrowUndefIfNot(name), &[always], Type::NOTHING).is_removable());
+        assert!(!b.ask(Op::Upsilon, &[x], Type::INT64).is_removable());
+        assert!(b.ask(Op::Phi, &[], Type::INT64).is_removable());
+        assert!(b.ask(Op::Phi, &[], Type::INT64).interferes(&Effects::PURE));
+    }
+
+    #[test]
+    fn slots_and_raw_memory() {
+        let mut b = Bench::new(&[]);
+        let slot = b.func.add_slot(crate::func::SlotData { size: 16, align_log2: 3 });
+        let addr = b.func.make_inst(Op::SlotAddr(slot), &[], &[], &[Type::PTR]);
+        let addr = b.func.result(addr).unwrap();
+        let access = |offset, region| Access { offset, region, align_log2: 3 };
+        let inside = b.ask(Op::Load(access(8, Region::Slot)), &[addr], Type::I64);
+        let beyond = b.ask(Op::Load(access(12, Region::Slot)), &[addr], Type::I64);
+        assert!(inside.may_be_hoisted() && inside.inaccessiblememonly && !beyond.may_be_hoisted());
+        let raw = b.ask(Op::Store(access(0, Region::Raw)), &[addr, addr], Type::NOTHING);
+        assert!(!raw.interferes(&inside) && !raw.inaccessiblememonly);
+        let poll = b.ask(Op::Safepoint, &[], Type::NOTHING);
+        assert!(poll.interferes(&raw) && !poll.interferes(&Effects::PURE) && !poll.is_removable());
+    }
+
+    #[test]
+    fn a_pi_stays_below_its_test() {
+        let mut b = Bench::new(&[Type::ANY, Type::INT64]);
+        let (any, int) = (b.func.params()[0], b.func.params()[1]);
+        assert!(!b.ask(Op::Pi, &[any], Type::INT64).may_be_hoisted());
+        assert!(b.ask(Op::Pi, &[any], Type::INT64).is_removable());
+        assert!(b.ask(Op::Pi, &[int], Type::INT64).may_be_hoisted());
+    }
+
+    #[test]
+    fn merging_keeps_the_worse_of_both() {
+        let any = Effects::PURE.merge(Effects::ANY);
+        assert_eq!(any, Effects::ANY);
+        assert_eq!(Effects::PURE.merge(Effects::PURE), Effects::PURE);
+        assert!(Regions::ALL.contains(Regions::POINTABLE) && !Regions::RAW.overlaps(Regions::SLOT));
+    }
+}

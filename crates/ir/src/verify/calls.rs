@@ -1,0 +1,188 @@
+//! Calls: the callee exists, takes these operands, and gives what is claimed.
+//!
+//! A method is looked for in the module, then among the functions of Base that have no body. Without a module only the
+//! call itself is checked against what it says of its callee.
+
+use super::{Checker, TypeRule};
+use crate::base_fn::BaseFn;
+use crate::entity::{Foreign, FuncId, Inst};
+use crate::func::CalleeData;
+use crate::intrinsic::Arity;
+use crate::module::Module;
+use crate::names::Name;
+use crate::op::Level;
+use crate::types::{Type, TypeKind};
+
+/// Rules about callees and what is looked up by name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CallRule {
+    /// `call-refused`: the operation is known and not supported.
+    Refused {
+        /// Its name.
+        name: &'static str,
+        /// Why.
+        why: &'static str,
+    },
+    /// `call-unknown`: the function has no method for these types.
+    UnknownMethod {
+        /// The type of the function object.
+        function: Type,
+        /// The argument types.
+        args: Vec<Type>,
+        /// The symbols of its methods.
+        candidates: Vec<String>,
+    },
+    /// `call-arity`: the number of operands is not that of the callee's arguments.
+    OperandCount {
+        /// How many there are.
+        given: usize,
+        /// How many there should be.
+        wanted: Arity,
+    },
+    /// `call-never-returns`: the callee never comes back, but the call claims a value.
+    NeverReturns {
+        /// The type that the call claims.
+        given: Type,
+    },
+    /// `call-symbol`: the function with this symbol has other arguments or results.
+    SymbolSignature {
+        /// The symbol.
+        symbol: Name,
+        /// The arguments and results of the function.
+        params: Vec<Type>,
+        /// Its results.
+        results: Vec<Type>,
+    },
+    /// `call-callee`: an `invoke` names a symbol.
+    NotMethod,
+    /// `call-callee`: a call of a symbol names a method.
+    NotSymbol,
+    /// `call-global`: there is no global variable of this name.
+    UnknownGlobal {
+        /// The name.
+        name: Name,
+    },
+}
+
+impl Checker<'_> {
+    pub(super) fn invoke(&mut self, inst: Inst, function: Type, params: &[Type], result: Type) {
+        self.operand_fits(inst, 0, function);
+        let given = self.func.args(inst).len() - 1;
+        if given != params.len() {
+            let wanted = Arity::exactly(params.len().min(255) as u8);
+            self.at(inst, CallRule::OperandCount { given, wanted });
+            return;
+        }
+        for (n, &param) in params.iter().enumerate() {
+            self.operand_may_fit(inst, n + 1, param);
+        }
+        self.result_compatible(inst, result);
+        let Some(module) = self.module else { return };
+        if let Some(id) = module.find_method(function, params) {
+            let callee = module.func(id);
+            if let [returned] = callee.sig.results[..] {
+                if returned == Type::BOTTOM {
+                    self.never_returns(inst);
+                } else {
+                    self.result_compatible(inst, returned);
+                }
+            }
+        } else if let Some(base) = self.base_function(function) {
+            if !base.arity().allows(given) {
+                self.at(inst, CallRule::OperandCount { given, wanted: base.arity() });
+            }
+            if !base.returns() {
+                self.never_returns(inst);
+            }
+        } else {
+            let candidates = candidates(module, function);
+            self.at(inst, CallRule::UnknownMethod { function, args: params.to_vec(), candidates });
+        }
+    }
+
+    fn base_function(&self, function: Type) -> Option<BaseFn> {
+        match self.types.kind(function) {
+            TypeKind::Function(name) => BaseFn::from_name(self.cx.names.text(*name)),
+            _ => None,
+        }
+    }
+
+    fn never_returns(&mut self, inst: Inst) {
+        if let Some(given) = self.result_type(inst).filter(|&t| t != Type::BOTTOM) {
+            self.at(inst, CallRule::NeverReturns { given });
+        }
+    }
+
+    pub(super) fn foreign_call(&mut self, inst: Inst, foreign: Foreign) {
+        let func = self.func;
+        let data = func.foreign(foreign);
+        let first = usize::from(data.name.is_none());
+        let given = func.args(inst).len();
+        if given < first + data.params.len() {
+            let wanted = Arity::at_least((first + data.params.len()).min(255) as u8);
+            self.at(inst, CallRule::OperandCount { given, wanted });
+            return;
+        }
+        if first == 1 {
+            let address = self.arg_type(inst, 0);
+            let is_address = match func.level {
+                Level::High => {
+                    self.types.pointee(address).is_some() || matches!(address, Type::UINT64 | Type::INT64)
+                }
+                Level::Low => address == Type::PTR,
+            };
+            if !is_address {
+                self.bad_operand(inst, 0, "the address of a C function");
+            }
+        }
+        for (n, &param) in data.params.iter().enumerate() {
+            let operand = first + n;
+            let given = self.arg_type(inst, operand);
+            match func.level {
+                // C does not tell what a pointer points at.
+                Level::High if self.types.pointee(param).is_some() && self.types.pointee(given).is_some() => {
+                }
+                Level::High => self.operand_fits(inst, operand, param),
+                Level::Low if given != param => self.bad_operand(inst, operand, param),
+                Level::Low => {}
+            }
+        }
+        match func.level {
+            Level::High => self.result_compatible(inst, data.result),
+            Level::Low => {
+                let given: Vec<Type> = func.results(inst).map(|v| func.ty(v)).collect();
+                let wanted = (data.result != Type::NOTHING).then_some(data.result);
+                if given != Vec::from_iter(wanted) {
+                    let given = given.first().copied().unwrap_or(Type::NOTHING);
+                    self.at(inst, TypeRule::Result { given, wanted: data.result.into() });
+                }
+            }
+        }
+    }
+
+    pub(super) fn call_symbol(&mut self, inst: Inst, callee: &CalleeData) {
+        let CalleeData::Symbol { symbol, params, results } = callee else {
+            return self.at(inst, CallRule::NotSymbol);
+        };
+        self.exact_call(inst, params, results);
+        let Some(module) = self.module else { return };
+        let named = module.methods(self.types.function(*symbol)).iter().map(|&id| module.func(id));
+        if let Some(known) = named.into_iter().find(|f| f.level == Level::Low) {
+            let expected: Vec<Type> = known.sig.params.iter().map(|p| p.ty).collect();
+            if expected != **params || known.sig.results != **results {
+                let rule = CallRule::SymbolSignature {
+                    symbol: *symbol,
+                    params: expected,
+                    results: known.sig.results.clone(),
+                };
+                self.at(inst, rule);
+            }
+        }
+    }
+}
+
+/// The symbols of a function's methods.
+fn candidates(module: &Module, function: Type) -> Vec<String> {
+    let ids: &[FuncId] = module.methods(function);
+    ids.iter().map(|&id| module.symbol(id)).collect()
+}

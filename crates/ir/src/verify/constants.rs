@@ -1,0 +1,111 @@
+//! Constants: what they say about themselves is true.
+
+use super::{Checker, Site};
+use crate::constant::{Address, Const};
+use crate::entity::Value;
+use crate::types::Type;
+use cranelift_entity::EntityRef;
+
+/// Rules about constants. The site is the function, because a constant has no place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ConstantRule {
+    /// `constant-bits`: the type has no bits, or not these.
+    Bits {
+        /// The type.
+        ty: Type,
+        /// The bits.
+        bits: u128,
+    },
+    /// `constant-singleton`: the type has another number of values than one.
+    Singleton {
+        /// The type.
+        ty: Type,
+    },
+    /// `constant-aggregate`: the type is no immutable with this number of fields.
+    Aggregate {
+        /// The type.
+        ty: Type,
+        /// How many fields are given.
+        given: usize,
+    },
+    /// `constant-field`: a field is no constant made before, or has the wrong type.
+    Field {
+        /// The type of the aggregate.
+        ty: Type,
+        /// The field's number, from 0.
+        index: usize,
+        /// The type that the field should have.
+        wanted: Type,
+        /// The type that it has, if it is a constant at all.
+        given: Option<Type>,
+    },
+    /// `constant-data`: there are no constant bytes with this number.
+    Data {
+        /// The number.
+        number: u32,
+        /// How many there are.
+        count: usize,
+    },
+}
+
+impl Checker<'_> {
+    pub(super) fn constants(&mut self) {
+        let func = self.func;
+        for value in (0..func.value_count()).map(Value::new) {
+            if let Some(constant) = func.as_const(value) {
+                self.constant(value, constant);
+            }
+        }
+    }
+
+    fn constant(&mut self, value: Value, constant: &Const) {
+        match *constant {
+            Const::Bits { ty, bits } => {
+                let width = match ty.as_low() {
+                    Some(low) => Some(low.bits()),
+                    None if ty == Type::BOOL => Some(1),
+                    None => self.types.primitive(ty).map(|(bits, _)| u32::from(bits)),
+                };
+                if width.is_none_or(|w| w < 128 && bits >> w != 0) {
+                    self.report(Site::Func, ConstantRule::Bits { ty, bits });
+                }
+            }
+            Const::Singleton(ty) => {
+                if !self.types.is_singleton(ty) {
+                    self.report(Site::Func, ConstantRule::Singleton { ty });
+                }
+            }
+            Const::Aggregate { ty, ref fields } => {
+                let given = fields.len();
+                let count = self.types.field_count(ty).filter(|_| !self.types.is_mutable(ty));
+                if count != Some(given) || !self.types.is_concrete(ty) {
+                    self.report(Site::Func, ConstantRule::Aggregate { ty, given });
+                    return;
+                }
+                for (index, &field) in fields.iter().enumerate() {
+                    let wanted = self.types.field_type(ty, index).unwrap_or(Type::BOTTOM);
+                    // Parts are made before the whole, so that constants cannot contain themselves.
+                    let part = (field < value && self.func.has_value(field))
+                        .then(|| self.func.as_const(field).map(|_| field))
+                        .flatten();
+                    if part.is_none_or(|p| !self.fits(p, wanted)) {
+                        let given = part.map(|p| self.func.ty(p));
+                        self.report(Site::Func, ConstantRule::Field { ty, index, wanted, given });
+                    }
+                }
+            }
+            Const::Address(Address::Data(number)) => {
+                let count = self.func.data().len();
+                if number as usize >= count {
+                    self.report(Site::Func, ConstantRule::Data { number, count });
+                }
+            }
+            Const::Address(_)
+            | Const::String(_)
+            | Const::Symbol(_)
+            | Const::Type(_)
+            | Const::Module(_)
+            | Const::Undef(_) => {}
+        }
+    }
+}

@@ -1,0 +1,482 @@
+//! Violations as diagnostics: the sentence, the places and the evidence.
+//!
+//! A function that was read from text knows where its statements stand ([`source_span`]). One that never had text is printed
+//! first; whoever prints knows where each statement went, and passes that as the function from [`Site`] to [`Span`].
+//! Blocks are named by their number in the function's order, from 1, as in the text.
+
+use super::{
+    CallRule, ConstantRule, ExceptionRule, FieldRef, GlobalViolation, LevelRule, LowRule, Rule, Site,
+    SsaRule, StructureRule, TypeRule, Violation, Wanted,
+};
+use crate::context::Context;
+use crate::diag::{Diagnostic, Severity, Span};
+use crate::entity::{Block, Inst};
+use crate::func::Func;
+use crate::names::Name;
+use crate::op::{Level, Op};
+use crate::types::{Type, TypeKind};
+use cranelift_entity::SecondaryMap;
+
+/// Where the sites of a function stand in the text from which it was read.
+pub fn source_span(func: &Func) -> impl Fn(Site) -> Span + '_ {
+    let of = |inst: Option<Inst>| {
+        let place = inst.map(|i| func.place(i)).unwrap_or_default();
+        Span::new(place.start, place.end)
+    };
+    move |site| match site {
+        Site::Func => of(func.entry().and_then(|b| func.first_inst(b))),
+        Site::Block(block) => of(func.first_inst(block)),
+        Site::Inst(inst) => of(Some(inst)),
+    }
+}
+
+/// Whether the function was read from text, so that [`source_span`] has something to point at.
+pub fn has_places(func: &Func) -> bool {
+    func.blocks().flat_map(|b| func.block_insts(b)).any(|i| func.place(i).end > 0)
+}
+
+impl Violation {
+    /// The violation as a diagnostic; `span` says where the sites of `func` stand in the text that is shown.
+    pub fn diagnostic(&self, cx: &Context, func: &Func, span: &dyn Fn(Site) -> Span) -> Diagnostic {
+        let words = Words::new(cx, func);
+        let text = words.explain(self);
+        Diagnostic {
+            severity: Severity::Error,
+            code: self.code(),
+            message: text.message,
+            at: span(self.site),
+            label: String::new(),
+            related: text.related.into_iter().map(|(site, label)| (span(site), label)).collect(),
+            notes: text.notes,
+        }
+    }
+}
+
+impl GlobalViolation {
+    /// The violation as a sentence.
+    pub fn message(&self, cx: &Context) -> String {
+        let ty = |ty| cx.types.display(ty);
+        let (name, given, wanted) = (cx.names.text(self.name), ty(self.given), ty(self.wanted));
+        format!("the first value of global `{name}` has the type `{given}` and not `{wanted}`")
+    }
+}
+
+#[derive(Default)]
+struct Text {
+    message: String,
+    related: Vec<(Site, String)>,
+    notes: Vec<String>,
+}
+
+impl Text {
+    fn new(message: impl Into<String>) -> Text {
+        Text { message: message.into(), ..Text::default() }
+    }
+
+    fn at(mut self, site: Site, label: &str) -> Text {
+        self.related.push((site, label.to_owned()));
+        self
+    }
+
+    fn note(mut self, note: impl Into<String>) -> Text {
+        self.notes.push(note.into());
+        self
+    }
+}
+
+/// How the parts of a function are called in messages.
+struct Words<'a> {
+    cx: &'a Context,
+    func: &'a Func,
+    numbers: SecondaryMap<Block, u32>,
+}
+
+impl<'a> Words<'a> {
+    fn new(cx: &'a Context, func: &'a Func) -> Self {
+        let mut numbers = SecondaryMap::new();
+        for (n, block) in func.blocks().enumerate() {
+            numbers[block] = n as u32 + 1;
+        }
+        Words { cx, func, numbers }
+    }
+
+    fn ty(&self, ty: Type) -> String {
+        format!("`{}`", self.cx.types.display(ty))
+    }
+
+    fn tys(&self, types: &[Type]) -> String {
+        let list: Vec<String> = types.iter().map(|&t| self.cx.types.display(t).to_string()).collect();
+        format!("({})", list.join(", "))
+    }
+
+    fn name(&self, name: Name) -> &'a str {
+        self.cx.names.text(name)
+    }
+
+    fn block(&self, block: Block) -> String {
+        match self.numbers[block] {
+            0 => "a block that stands nowhere".to_owned(),
+            n => format!("#{n}"),
+        }
+    }
+
+    fn path(&self, path: &[Block]) -> String {
+        const SHOWN: usize = 12;
+        let shown: Vec<String> = path.iter().take(SHOWN).map(|&b| self.block(b)).collect();
+        let rest = if path.len() > SHOWN { " → …" } else { "" };
+        format!("{}{rest}", shown.join(" → "))
+    }
+
+    fn wanted(&self, wanted: &Wanted) -> String {
+        match wanted {
+            Wanted::Type(ty) => self.ty(*ty),
+            Wanted::Kind(kind) => (*kind).to_owned(),
+        }
+    }
+
+    fn field(&self, field: FieldRef) -> String {
+        match field {
+            FieldRef::Name(name) => format!("`{}`", self.name(name)),
+            FieldRef::Number(number) => format!("number {number}"),
+        }
+    }
+
+    fn function(&self, function: Type) -> String {
+        match self.cx.types.kind(function) {
+            TypeKind::Function(name) => format!("`{}`", self.name(*name)),
+            _ => format!("an object of type {}", self.ty(function)),
+        }
+    }
+
+    fn level(level: Level) -> &'static str {
+        match level {
+            Level::High => "high",
+            Level::Low => "low",
+        }
+    }
+
+    /// The operation at a site, as the subject of a sentence.
+    fn op_at(&self, site: Site) -> String {
+        let Site::Inst(inst) = site else { return "the statement".to_owned() };
+        let name = match self.func.op(inst) {
+            Op::Intrinsic(op) => op.name(),
+            Op::Builtin(op) => op.name(),
+            Op::Phi => "φ",
+            Op::PhiC => "φᶜ",
+            Op::Upsilon => "ϒ",
+            Op::Pi => "π",
+            Op::Copy => return "the value".to_owned(),
+            Op::ForeignCall(_) => "foreigncall",
+            Op::Goto => "goto",
+            Op::Branch => "goto … if not",
+            Op::Return => "return",
+            Op::Unreachable => "unreachable",
+            Op::Call => return "the call".to_owned(),
+            Op::Invoke(_) => "invoke",
+            Op::New(_) => "%new",
+            Op::SplatNew(_) => "%splatnew",
+            Op::GetGlobal(_) => return "the global".to_owned(),
+            Op::Enter => "enter",
+            Op::Leave => "leave",
+            Op::TheException => "the_exception",
+            Op::PopException => "pop_exception",
+            Op::ThrowUndefIfNot(_) => "throw_undef_if_not",
+            Op::GcPreserveBegin => "gc_preserve_begin",
+            Op::GcPreserveEnd => "gc_preserve_end",
+            Op::BoundsCheck(_) => "boundscheck",
+            Op::LoopInfo(_) => "loopinfo",
+            Op::CodeCoverage => "code_coverage_effect",
+            Op::StaticParameter(_) => "static_parameter",
+            Op::Load(_) => "load",
+            Op::Store(_) => "store",
+            Op::AtomicLoad(_) => "atomic_load",
+            Op::AtomicStore(_) => "atomic_store",
+            Op::AtomicRmw(..) => "atomic_rmw",
+            Op::AtomicCas(_) => "atomic_cas",
+            Op::SlotAddr(_) => "slot_addr",
+            Op::MemCopy => "memcopy",
+            Op::CallSymbol(_) => "call",
+            Op::CallRuntime(f) => f.symbol(),
+            Op::Safepoint => "safepoint",
+        };
+        format!("`{name}`")
+    }
+
+    fn explain(&self, violation: &Violation) -> Text {
+        let op = || self.op_at(violation.site);
+        match &violation.rule {
+            Rule::Structure(rule) => self.structure(rule, op),
+            Rule::Level(rule) => self.level_text(rule, op),
+            Rule::Constant(rule) => self.constant(rule),
+            Rule::Ssa(rule) => self.ssa(rule, op),
+            Rule::Type(rule) => self.type_text(rule, op),
+            Rule::Low(rule) => self.low(rule),
+            Rule::Exception(rule) => self.exception(rule),
+            Rule::Call(rule) => self.call(rule),
+        }
+    }
+
+    fn structure(&self, rule: &StructureRule, op: impl Fn() -> String) -> Text {
+        match rule {
+            StructureRule::Id { kind, number } => {
+                Text::new(format!("{} names {kind} {number}, which does not exist", op()))
+            }
+            StructureRule::NoBlocks => Text::new("the function has no blocks"),
+            StructureRule::NoTerminator => {
+                Text::new("the block does not end in a jump, `return` or `unreachable`")
+            }
+            StructureRule::AfterTerminator { terminator } => {
+                Text::new(format!("{} stands after the end of its block", op()))
+                    .at(Site::Inst(*terminator), "the block ends here")
+            }
+            StructureRule::TargetCount { given, wanted } => {
+                Text::new(format!("{} names {given} blocks, not {wanted}", op()))
+            }
+            StructureRule::TargetNotPlaced { target } => {
+                Text::new(format!("{} leads to {}", op(), self.block(*target)))
+            }
+            StructureRule::EntryEntered { from } => {
+                Text::new("the first block is a target").at(Site::Inst(*from), "jumps there")
+            }
+            StructureRule::PhiNotAtHead { after } => {
+                Text::new("a φ stands after another statement of its block")
+                    .at(Site::Inst(*after), "the φ have to stand before this")
+            }
+            StructureRule::HandlerEntered { enter, from } => {
+                Text::new("a handler is entered by something else than an exception")
+                    .at(Site::Inst(*from), "enters it")
+                    .at(Site::Inst(*enter), "makes it a handler")
+            }
+            StructureRule::NotUnreachable => {
+                Text::new(format!("{} never comes back, but `unreachable` does not follow", op()))
+            }
+            StructureRule::OperandCount { given, wanted } => {
+                Text::new(format!("{} takes {wanted} operands, not {given}", op()))
+            }
+            StructureRule::ResultCount { given, least, most } if least == most => {
+                Text::new(format!("{} gives {least} results, not {given}", op()))
+            }
+            StructureRule::ResultCount { given, least, most } => {
+                Text::new(format!("{} gives {least} to {most} results, not {given}", op()))
+            }
+        }
+    }
+
+    fn level_text(&self, rule: &LevelRule, op: impl Fn() -> String) -> Text {
+        let level = |l: &Level| Self::level(*l);
+        Text::new(match rule {
+            LevelRule::Operation { level: l } => format!("{} does not exist in {} IR", op(), level(l)),
+            LevelRule::ValueType { level: l, ty } => {
+                format!(
+                    "{} has a value of type {}, which does not exist in {} IR",
+                    op(),
+                    self.ty(*ty),
+                    level(l)
+                )
+            }
+            LevelRule::SignatureType { level: l, ty } => {
+                format!(
+                    "the signature has the type {}, which does not exist in {} IR",
+                    self.ty(*ty),
+                    level(l)
+                )
+            }
+            LevelRule::ResultCount { given } => format!("a high function has one result, not {given}"),
+            LevelRule::NoFunctionObject => "a high function needs argument 0, the function object".to_owned(),
+            LevelRule::Vararg { ty: Some(ty) } => {
+                format!("the last argument collects others, but its type {} is no tuple", self.ty(*ty))
+            }
+            LevelRule::Vararg { ty: None } => "there is no argument that could collect others".to_owned(),
+        })
+    }
+
+    fn constant(&self, rule: &ConstantRule) -> Text {
+        Text::new(match rule {
+            ConstantRule::Bits { ty, bits } => {
+                format!("a constant of type {} cannot have the bits {bits:#x}", self.ty(*ty))
+            }
+            ConstantRule::Singleton { ty } => format!("{} has not exactly one value", self.ty(*ty)),
+            ConstantRule::Aggregate { ty, given } => {
+                format!("a constant of type {} cannot be made of {given} fields", self.ty(*ty))
+            }
+            ConstantRule::Field { ty, index, wanted, given } => {
+                let given = given.map_or("no earlier constant".to_owned(), |t| self.ty(t));
+                let (ty, wanted) = (self.ty(*ty), self.ty(*wanted));
+                format!("field {} of a constant of type {ty} is {given} and not {wanted}", index + 1)
+            }
+            ConstantRule::Data { number, count } => {
+                format!("there are no constant bytes number {number}; the function has {count}")
+            }
+        })
+    }
+
+    fn ssa(&self, rule: &SsaRule, op: impl Fn() -> String) -> Text {
+        match rule {
+            SsaRule::NotDominated { operand, def, path } => {
+                let operand = operand + 1;
+                let text = if path.is_empty() {
+                    Text::new(format!("operand {operand} of {} is used before it is defined", op()))
+                } else {
+                    let message = format!("operand {operand} of {} is not defined on every path to it", op());
+                    Text::new(message).note(format!("a path without the definition: {}", self.path(path)))
+                };
+                text.at(Site::Inst(*def), "defined here")
+            }
+            SsaRule::NotPlaced { operand, .. } => {
+                let message = format!("operand {} of {} is not defined anywhere", operand + 1, op());
+                Text::new(message)
+            }
+            SsaRule::NotPredecessor { block, preds } => {
+                let preds: Vec<String> = preds.iter().map(|&b| self.block(b)).collect();
+                let preds = if preds.is_empty() { "none".to_owned() } else { preds.join(", ") };
+                Text::new(format!("the φ names {}, which does not lead here", self.block(*block)))
+                    .note(format!("predecessors: {preds}"))
+            }
+            SsaRule::EdgeTwice { block } => Text::new(format!("the φ names {} twice", self.block(*block))),
+            SsaRule::EdgeNotDominated { block, def, path } => {
+                let message = format!(
+                    "the value that the φ takes from {} is not defined on every path",
+                    self.block(*block)
+                );
+                Text::new(message)
+                    .at(Site::Inst(*def), "defined here")
+                    .note(format!("a path without the definition: {}", self.path(path)))
+            }
+            SsaRule::NotUpsilon { operand } => Text::new(format!("operand {} of a φᶜ is no ϒ", operand + 1)),
+            SsaRule::PhiCNotInHandler => Text::new("a φᶜ stands outside of a handler"),
+            SsaRule::UpsilonUsed { upsilon } => {
+                Text::new(format!("{} uses a ϒ, which only φᶜ may", op())).at(Site::Inst(*upsilon), "the ϒ")
+            }
+            SsaRule::Token => Text::new(format!("{} mixes tokens with other values", op())),
+            SsaRule::NotPreserve => Text::new("the operand of `gc_preserve_end` is no `gc_preserve_begin`"),
+        }
+    }
+
+    fn type_text(&self, rule: &TypeRule, op: impl Fn() -> String) -> Text {
+        Text::new(match rule {
+            TypeRule::Operand { operand, given, wanted } => {
+                let (given, wanted) = (self.ty(*given), self.wanted(wanted));
+                format!("operand {} of {} has the type {given}, not {wanted}", operand + 1, op())
+            }
+            TypeRule::Result { given, wanted } => {
+                format!("{} gives {}, not {}", op(), self.wanted(wanted), self.ty(*given))
+            }
+            TypeRule::Unequal { left, operand, right } => {
+                let (left, right) = (self.ty(*left), self.ty(*right));
+                format!(
+                    "{} takes operands of one type, but operand 1 is {left} and operand {} is {right}",
+                    op(),
+                    operand + 1
+                )
+            }
+            TypeRule::Scalar(misuse) => misuse.to_string(),
+            TypeRule::NoField { object, field } => {
+                return Text::new(format!("{} has no field {}", self.ty(*object), self.field(*field)))
+                    .note(self.fields_of(*object));
+            }
+            TypeRule::Immutable { object, field: Some(field) } => {
+                format!("field {} of {} is `const`", self.field(*field), self.ty(*object))
+            }
+            TypeRule::Immutable { object, field: None } => format!("{} is immutable", self.ty(*object)),
+            TypeRule::New { ty, why } => format!("{} makes no {}: {why}", op(), self.ty(*ty)),
+            TypeRule::FieldCount { ty, given, fields } => {
+                format!("{} has {fields} fields, but {given} values are given", self.ty(*ty))
+            }
+            TypeRule::ReturnCount { given, wanted } => {
+                format!("{} gives {given} values, but the function has {wanted} results", op())
+            }
+            TypeRule::Order { symbol } => format!("`:{}` is no memory order", self.name(*symbol)),
+        })
+    }
+
+    fn fields_of(&self, object: Type) -> String {
+        let types = &self.cx.types;
+        let names: Vec<&str> = match (types.kind(object), types.fields(object)) {
+            (TypeKind::NamedTuple { names, .. }, _) => names.iter().map(|&n| self.name(n)).collect(),
+            (_, Some(fields)) => fields.iter().map(|f| self.name(f.name)).collect(),
+            _ => return format!("it has {} fields", types.field_count(object).unwrap_or(0)),
+        };
+        format!("its fields: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") })
+    }
+
+    fn low(&self, rule: &LowRule) -> Text {
+        Text::new(match rule {
+            LowRule::Address { given } => format!("memory is not reached through a {}", self.ty(*given)),
+            LowRule::MemoryClass { given } => format!("a {} pointer is not kept in memory", self.ty(*given)),
+            LowRule::ConstantWritten => "constant memory is written".to_owned(),
+            LowRule::Align { log2 } => format!("an alignment of 2^{log2} bytes does not exist"),
+            LowRule::OutsideSlot { offset, bytes, size } => {
+                format!("{bytes} bytes at offset {offset} do not lie in a stack slot of {size} bytes")
+            }
+            LowRule::SlotSize { size } => format!("a stack slot of {size} bytes is too large"),
+            LowRule::Order { order } => format!("`{}` is no order for this access", order.name()),
+            LowRule::Class { from, to } => format!("a {} does not become a {}", self.ty(*from), self.ty(*to)),
+            LowRule::ReturnClass { given } => format!("a {} pointer is not returned", self.ty(*given)),
+        })
+    }
+
+    fn exception(&self, rule: &ExceptionRule) -> Text {
+        match rule {
+            ExceptionRule::Join { first, first_depth, second, second_depth } => {
+                let text = Text::new("the handlers in force depend on the way into the block");
+                let note = |b: Block, depth: u32| format!("from {}: {depth} handlers", self.block(b));
+                let end = |b: Block| self.func.last_inst(b).map_or(Site::Block(b), Site::Inst);
+                text.at(end(*first), "one way in")
+                    .at(end(*second), "another way in")
+                    .note(note(*first, *first_depth))
+                    .note(note(*second, *second_depth))
+            }
+            ExceptionRule::Leave { operand, innermost } => {
+                let text =
+                    Text::new(format!("operand {} of `leave` is not the innermost handler", operand + 1));
+                match innermost {
+                    Some(enter) => text.at(Site::Inst(*enter), "the innermost handler"),
+                    None => text.note("no handler is in force here"),
+                }
+            }
+            ExceptionRule::NotEnter { operand } => {
+                Text::new(format!("operand {} is no token of `enter`", operand + 1))
+            }
+            ExceptionRule::ReturnInside { innermost } => {
+                Text::new("the function returns while a handler is in force")
+                    .at(Site::Inst(*innermost), "this handler")
+            }
+            ExceptionRule::PopOutside { enter } => {
+                Text::new("`pop_exception` stands outside of the handler whose exception it ends")
+                    .at(Site::Inst(*enter), "installs the handler")
+            }
+            ExceptionRule::NoException => {
+                Text::new("`the_exception` stands where no exception is being handled")
+            }
+        }
+    }
+
+    fn call(&self, rule: &CallRule) -> Text {
+        match rule {
+            CallRule::Refused { name, why } => Text::new(format!("`{name}` is not supported: {why}")),
+            CallRule::UnknownMethod { function, args, candidates } => {
+                let message = format!("{} has no method for {}", self.function(*function), self.tys(args));
+                let mut text = Text::new(message);
+                for candidate in candidates.iter().take(10) {
+                    text = text.note(format!("there is {candidate}"));
+                }
+                text
+            }
+            CallRule::OperandCount { given, wanted } => {
+                Text::new(format!("the callee takes {wanted} arguments, not {given}"))
+            }
+            CallRule::NeverReturns { given } => {
+                Text::new(format!("the callee never comes back, but the call claims {}", self.ty(*given)))
+            }
+            CallRule::SymbolSignature { symbol, params, results } => {
+                let message = format!("`{}` has another signature than this call", self.name(*symbol));
+                Text::new(message).note(format!("it is {} -> {}", self.tys(params), self.tys(results)))
+            }
+            CallRule::NotMethod => Text::new("`invoke` names a symbol and not a method"),
+            CallRule::NotSymbol => Text::new("the call names a method and not a symbol"),
+            CallRule::UnknownGlobal { name } => {
+                Text::new(format!("there is no global variable `{}`", self.name(*name)))
+            }
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! Types of high IR: what each statement demands of its operands, and what it may claim to give.
+
+use super::{CallRule, Checker};
+use crate::constant::Const;
+use crate::entity::{Inst, Value};
+use crate::func::CalleeData;
+use crate::names::Name;
+use crate::op::{Op, Ordering};
+use crate::scalar::Misuse;
+use crate::types::{DeclKind, Type, TypeKind};
+
+/// Rules about the types of operands and results; low IR uses some of them too.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TypeRule {
+    /// `type-operand`: an operand is not what the operation takes.
+    Operand {
+        /// Its number, from 0.
+        operand: usize,
+        /// Its type.
+        given: Type,
+        /// What the operation takes there.
+        wanted: Wanted,
+    },
+    /// `type-result`: the operation cannot give this type.
+    Result {
+        /// The type that the statement claims.
+        given: Type,
+        /// What the operation gives.
+        wanted: Wanted,
+    },
+    /// `type-unequal`: two operands must have one type.
+    Unequal {
+        /// One operand's type.
+        left: Type,
+        /// The number of the other operand, from 0.
+        operand: usize,
+        /// The other operand's type.
+        right: Type,
+    },
+    /// `type-scalar`: the intrinsic does not exist for these types.
+    Scalar(Misuse),
+    /// `type-field`: the object has no such field.
+    NoField {
+        /// The object's type.
+        object: Type,
+        /// The field asked for.
+        field: FieldRef,
+    },
+    /// `type-immutable`: the field cannot be changed.
+    Immutable {
+        /// The object's type.
+        object: Type,
+        /// The field, if the object itself is mutable and only the field is `const`.
+        field: Option<FieldRef>,
+    },
+    /// `type-new`: instances of the type are not made this way.
+    New {
+        /// The type.
+        ty: Type,
+        /// Why.
+        why: &'static str,
+    },
+    /// `type-field-count`: there are more values than fields, or fewer than have to be given.
+    FieldCount {
+        /// The type.
+        ty: Type,
+        /// How many values there are.
+        given: usize,
+        /// How many fields the type has.
+        fields: usize,
+    },
+    /// `type-return`: the number of values is not the number of the function's results.
+    ReturnCount {
+        /// How many there are.
+        given: usize,
+        /// How many there should be.
+        wanted: usize,
+    },
+    /// `type-order`: the symbol is no memory order.
+    Order {
+        /// The symbol.
+        symbol: Name,
+    },
+}
+
+/// What is wanted instead of a type.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Wanted {
+    /// This type.
+    Type(Type),
+    /// A type of this kind.
+    Kind(&'static str),
+}
+
+impl From<Type> for Wanted {
+    fn from(ty: Type) -> Wanted {
+        Wanted::Type(ty)
+    }
+}
+
+impl From<&'static str> for Wanted {
+    fn from(kind: &'static str) -> Wanted {
+        Wanted::Kind(kind)
+    }
+}
+
+/// How a field is named.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FieldRef {
+    /// By name.
+    Name(Name),
+    /// By number, from 1.
+    Number(i64),
+}
+
+impl<'a> Checker<'a> {
+    pub(super) fn high(&mut self, inst: Inst) {
+        let func = self.func;
+        match func.op(inst) {
+            Op::Intrinsic(op) => self.intrinsic(inst, op),
+            Op::Builtin(op) => self.builtin(inst, op),
+            Op::Phi => {
+                let result = self.result_type(inst).unwrap_or(Type::ANY);
+                for n in 0..func.args(inst).len() {
+                    self.operand_fits(inst, n, result);
+                }
+            }
+            Op::Copy => self.result_holds(inst, 0),
+            Op::ForeignCall(foreign) => self.foreign_call(inst, foreign),
+            Op::Branch => self.operand_fits(inst, 0, Type::BOOL),
+            Op::Return => self.returned(inst),
+            Op::Invoke(callee) => match func.callee(callee) {
+                CalleeData::Method { function, args, result } => {
+                    self.invoke(inst, *function, args, *result);
+                }
+                CalleeData::Symbol { .. } => self.at(inst, CallRule::NotMethod),
+            },
+            Op::New(ty) => self.new_object(inst, ty),
+            Op::SplatNew(ty) => self.splat_new(inst, ty),
+            Op::Pi => {
+                let ty = self.arg_type(inst, 0);
+                self.result_compatible(inst, ty);
+            }
+            // A ϒ without operand holds everything.
+            Op::Upsilon => self.result_holds(inst, 0),
+            Op::PhiC => {
+                let result = self.result_type(inst).unwrap_or(Type::ANY);
+                for n in 0..func.args(inst).len() {
+                    let stored = self.stored_by(inst, n);
+                    if let Some(value) = stored.filter(|&v| !self.fits(v, result)) {
+                        let (given, wanted) = (self.func.ty(value), result.into());
+                        self.at(inst, TypeRule::Operand { operand: n, given, wanted });
+                    }
+                }
+            }
+            Op::GetGlobal(name) => self.get_global(inst, name),
+            Op::ThrowUndefIfNot(_) => self.operand_fits(inst, 0, Type::BOOL),
+            Op::BoundsCheck(_) => self.result_is(inst, Type::BOOL),
+            // Tokens are the business of `ssa` and `exceptions`; the others take anything or nothing.
+            _ => {}
+        }
+    }
+
+    /// What the ϒ that operand `n` names stores.
+    fn stored_by(&self, inst: Inst, n: usize) -> Option<Value> {
+        let upsilon = self.func.def_inst(self.arg(inst, n)?)?;
+        (self.func.op(upsilon) == Op::Upsilon).then(|| self.arg(upsilon, 0)).flatten()
+    }
+
+    // ----- operands -----
+
+    /// Operand `n` surely is of the type.
+    pub(super) fn operand_fits(&mut self, inst: Inst, operand: usize, wanted: Type) {
+        if let Some(value) = self.arg(inst, operand)
+            && !self.fits(value, wanted)
+        {
+            let given = self.func.ty(value);
+            self.at(inst, TypeRule::Operand { operand, given, wanted: wanted.into() });
+        }
+    }
+
+    /// Operand `n` may be of the type: whether it is, is found out when the statement runs.
+    pub(super) fn operand_may_fit(&mut self, inst: Inst, operand: usize, wanted: Type) {
+        if let Some(value) = self.arg(inst, operand)
+            && !self.fits(value, wanted)
+            && self.types.is_disjoint(self.func.ty(value), wanted)
+        {
+            let given = self.func.ty(value);
+            self.at(inst, TypeRule::Operand { operand, given, wanted: wanted.into() });
+        }
+    }
+
+    pub(super) fn bad_operand(&mut self, inst: Inst, operand: usize, wanted: impl Into<Wanted>) {
+        let given = self.arg_type(inst, operand);
+        self.at(inst, TypeRule::Operand { operand, given, wanted: wanted.into() });
+    }
+
+    /// A constant memory order is one of the seven.
+    pub(super) fn order(&mut self, inst: Inst, operand: usize) {
+        self.operand_may_fit(inst, operand, Type::SYMBOL);
+        if let Some(&Const::Symbol(symbol)) = self.arg_const(inst, operand)
+            && Ordering::from_name(self.cx.names.text(symbol)).is_none()
+        {
+            self.at(inst, TypeRule::Order { symbol });
+        }
+    }
+
+    // ----- results -----
+
+    /// The result has exactly this type, or the statement does not come back.
+    pub(super) fn result_is(&mut self, inst: Inst, wanted: Type) {
+        if let Some(given) = self.result_type(inst)
+            && given != wanted
+            && given != Type::BOTTOM
+        {
+            self.at(inst, TypeRule::Result { given, wanted: wanted.into() });
+        }
+    }
+
+    /// The result may be of the type that the operation gives.
+    pub(super) fn result_compatible(&mut self, inst: Inst, wanted: Type) {
+        if let Some(given) = self.result_type(inst)
+            && given != Type::BOTTOM
+            && wanted != Type::BOTTOM
+            && self.types.is_disjoint(given, wanted)
+        {
+            self.at(inst, TypeRule::Result { given, wanted: wanted.into() });
+        }
+    }
+
+    /// The result is wide enough for what the operation gives.
+    pub(super) fn result_above(&mut self, inst: Inst, wanted: Type) {
+        if let Some(given) = self.result_type(inst)
+            && given != Type::BOTTOM
+            && !self.types.is_subtype(wanted, given)
+        {
+            self.at(inst, TypeRule::Result { given, wanted: wanted.into() });
+        }
+    }
+
+    /// The result is wide enough for operand `n`.
+    pub(super) fn result_holds(&mut self, inst: Inst, n: usize) {
+        if let (Some(given), Some(value)) = (self.result_type(inst), self.arg(inst, n))
+            && !self.fits(value, given)
+        {
+            let wanted = self.func.ty(value).into();
+            self.at(inst, TypeRule::Result { given, wanted });
+        }
+    }
+
+    // ----- statements -----
+
+    fn returned(&mut self, inst: Inst) {
+        let func = self.func;
+        let (given, wanted) = (func.args(inst).len(), func.sig.results.len());
+        if given != wanted {
+            self.at(inst, TypeRule::ReturnCount { given, wanted });
+            return;
+        }
+        for (n, &ty) in func.sig.results.iter().enumerate() {
+            self.operand_fits(inst, n, ty);
+        }
+    }
+
+    fn new_object(&mut self, inst: Inst, ty: Type) {
+        let given = self.func.args(inst).len();
+        if !self.types.is_concrete(ty) {
+            self.at(inst, TypeRule::New { ty, why: "it is not concrete" });
+            return;
+        }
+        if let Some((elem, dims)) = self.types.array_parts(ty) {
+            self.new_array(inst, ty, elem, dims);
+        } else if let Some(fields) = self.types.field_count(ty) {
+            let is_tuple = self.types.tuple_elements(ty).is_some();
+            if given > fields || (is_tuple && given < fields) {
+                self.at(inst, TypeRule::FieldCount { ty, given, fields });
+            }
+            for n in 0..given.min(fields) {
+                let wanted = self.types.field_type(ty, n).unwrap_or(Type::BOTTOM);
+                self.operand_may_fit(inst, n, wanted);
+            }
+        } else {
+            let why = match self.types.nominal_kind(ty) {
+                Some(DeclKind::Opaque) => "only the run time makes its objects",
+                _ => "it has no fields",
+            };
+            self.at(inst, TypeRule::New { ty, why });
+        }
+        self.result_above(inst, ty);
+    }
+
+    /// An array is made from the `MemoryRef` of its first element and its size.
+    fn new_array(&mut self, inst: Inst, ty: Type, elem: Type, dims: u32) {
+        let given = self.func.args(inst).len();
+        if given != 2 {
+            self.at(inst, TypeRule::FieldCount { ty, given, fields: 2 });
+            return;
+        }
+        if let Ok(reference) = self.types.memory_ref(elem) {
+            self.operand_fits(inst, 0, reference);
+        }
+        // More dimensions than a type may have parts cannot be declared, so the tuple exists.
+        if let Ok(size) = self.types.tuple(&vec![Type::INT64; (dims as usize).min(crate::types::MAX_WIDTH)]) {
+            self.operand_fits(inst, 1, size);
+        }
+    }
+
+    fn splat_new(&mut self, inst: Inst, ty: Type) {
+        let given = self.arg_type(inst, 0);
+        let Some(fields) = self.types.field_count(ty).filter(|_| self.types.is_concrete(ty)) else {
+            self.at(inst, TypeRule::New { ty, why: "it is no concrete type with fields" });
+            return;
+        };
+        match self.types.tuple_elements(given) {
+            Some(elems) if elems.len() != fields => {
+                self.at(inst, TypeRule::FieldCount { ty, given: elems.len(), fields });
+            }
+            Some(elems) => {
+                let wanted = (0..fields).map(|n| self.types.field_type(ty, n).unwrap_or(Type::BOTTOM));
+                if elems.iter().zip(wanted).any(|(&e, w)| self.types.is_disjoint(e, w) && e != w) {
+                    self.bad_operand(inst, 0, "a tuple of the fields' types");
+                }
+            }
+            None if matches!(self.types.kind(given), TypeKind::Tuple { .. } | TypeKind::Any) => {}
+            None => self.bad_operand(inst, 0, "a tuple"),
+        }
+        self.result_above(inst, ty);
+    }
+
+    fn get_global(&mut self, inst: Inst, name: Name) {
+        let Some(module) = self.module else { return };
+        match module.global(name) {
+            Some(global) => self.result_compatible(inst, global.ty),
+            None => self.at(inst, CallRule::UnknownGlobal { name }),
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Types of low IR: registers, memory, and the classes of pointers.
+//!
+//! | rule about pointer classes | why |
+//! |---|---|
+//! | a raw pointer may become any class; tracked may become derived or callee-rooted; nothing else is cast | only the start of an object can be rooted |
+//! | derived and callee-rooted pointers are not stored, and not loaded | memory cannot say what keeps them alive |
+//! | nothing is read or written through a callee-rooted pointer | it is there to be passed on |
+//! | a returned pointer is raw or tracked | the caller knows no base |
+//! | no integer becomes a pointer of another class than raw, or comes from one | the collector would lose it |
+
+use super::{Checker, TypeRule};
+use crate::builtin::Builtin;
+use crate::entity::Inst;
+use crate::op::{Access, Op, Ordering, Region};
+use crate::types::{LowType, PtrClass, Type};
+
+/// Rules about memory and pointers in low IR.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LowRule {
+    /// `low-address`: memory is not reached through a value of this type.
+    Address {
+        /// The type.
+        given: Type,
+    },
+    /// `low-memory-class`: pointers of this class are not kept in memory.
+    MemoryClass {
+        /// The type.
+        given: Type,
+    },
+    /// `low-constant`: constant memory is written.
+    ConstantWritten,
+    /// `low-align`: the alignment is larger than any object has.
+    Align {
+        /// Its logarithm.
+        log2: u8,
+    },
+    /// `low-slot`: the access leaves its stack slot.
+    OutsideSlot {
+        /// The first byte.
+        offset: i32,
+        /// How many bytes.
+        bytes: u32,
+        /// The size of the slot.
+        size: u32,
+    },
+    /// `low-slot-size`: the stack slot is larger than a frame may be.
+    SlotSize {
+        /// The size.
+        size: u32,
+    },
+    /// `low-order`: the memory order does not exist for this access.
+    Order {
+        /// The order.
+        order: Ordering,
+    },
+    /// `low-class`: a pointer of one class does not become one of another, or an integer.
+    Class {
+        /// The class it has.
+        from: Type,
+        /// The class it is to have.
+        to: Type,
+    },
+    /// `low-return-class`: a pointer of this class is not returned.
+    ReturnClass {
+        /// The type.
+        given: Type,
+    },
+}
+
+/// The largest alignment: a page.
+const MAX_ALIGN_LOG2: u8 = 12;
+/// The largest stack slot, in bytes.
+const MAX_SLOT: u32 = 1 << 20;
+
+fn class(ty: Type) -> Option<PtrClass> {
+    match ty.as_low() {
+        Some(LowType::Ptr(class)) => Some(class),
+        _ => None,
+    }
+}
+
+impl Checker<'_> {
+    pub(super) fn low(&mut self, inst: Inst) {
+        let func = self.func;
+        match func.op(inst) {
+            Op::Intrinsic(op) => self.intrinsic(inst, op),
+            Op::Phi => {
+                for n in 0..func.args(inst).len() {
+                    self.same_as_result(inst, n);
+                }
+            }
+            Op::Copy => self.same_as_result(inst, 0),
+            Op::Builtin(Builtin::Ifelse) => {
+                self.exact_operand(inst, 0, Type::I8);
+                self.same_as_result(inst, 1);
+                self.same_as_result(inst, 2);
+            }
+            Op::Branch => self.exact_operand(inst, 0, Type::I8),
+            Op::Return => self.low_return(inst),
+            Op::ForeignCall(foreign) => self.foreign_call(inst, foreign),
+            Op::CallSymbol(callee) => self.call_symbol(inst, func.callee(callee)),
+            Op::CallRuntime(f) => self.exact_call(inst, f.params(), f.results()),
+            Op::Load(access) => {
+                let ty = self.result_type(inst).unwrap_or(Type::I8);
+                self.access(inst, access, ty);
+                self.in_memory(inst, ty);
+            }
+            Op::Store(access) => {
+                let ty = self.arg_type(inst, 1);
+                self.access(inst, access, ty);
+                self.in_memory(inst, ty);
+                if access.region == Region::Constant {
+                    self.at(inst, LowRule::ConstantWritten);
+                }
+            }
+            Op::AtomicLoad(order) => {
+                self.address(inst, 0);
+                self.in_memory(inst, self.result_type(inst).unwrap_or(Type::I8));
+                self.atomic(inst, order, !matches!(order, Ordering::Release | Ordering::AcquireRelease));
+            }
+            Op::AtomicStore(order) => {
+                self.address(inst, 0);
+                self.in_memory(inst, self.arg_type(inst, 1));
+                self.atomic(inst, order, !matches!(order, Ordering::Acquire | Ordering::AcquireRelease));
+            }
+            Op::AtomicRmw(_, order) => {
+                self.address(inst, 0);
+                self.same_as_result(inst, 1);
+                self.in_memory(inst, self.arg_type(inst, 1));
+                self.atomic(inst, order, true);
+            }
+            Op::AtomicCas(order) => {
+                self.address(inst, 0);
+                self.same_as_result(inst, 1);
+                self.same_as_result(inst, 2);
+                self.in_memory(inst, self.arg_type(inst, 2));
+                self.atomic(inst, order, true);
+            }
+            Op::SlotAddr(slot) => {
+                let data = func.slot(slot);
+                if data.size > MAX_SLOT {
+                    self.at(inst, LowRule::SlotSize { size: data.size });
+                }
+                if data.align_log2 > MAX_ALIGN_LOG2 {
+                    self.at(inst, LowRule::Align { log2: data.align_log2 });
+                }
+                self.result_is(inst, Type::PTR);
+            }
+            Op::MemCopy => {
+                self.address(inst, 0);
+                self.address(inst, 1);
+                self.exact_operand(inst, 2, Type::I64);
+            }
+            // What has no operands, and what `level` refuses.
+            _ => {}
+        }
+    }
+
+    fn exact_operand(&mut self, inst: Inst, operand: usize, wanted: Type) {
+        let given = self.arg_type(inst, operand);
+        if given != wanted {
+            self.at(inst, TypeRule::Operand { operand, given, wanted: wanted.into() });
+        }
+    }
+
+    fn same_as_result(&mut self, inst: Inst, operand: usize) {
+        if let Some(result) = self.result_type(inst) {
+            self.exact_operand(inst, operand, result);
+        }
+    }
+
+    pub(super) fn exact_call(&mut self, inst: Inst, params: &[Type], results: &[Type]) {
+        let func = self.func;
+        let given = func.args(inst).len();
+        if given != params.len() {
+            let wanted = crate::intrinsic::Arity::exactly(params.len().min(255) as u8);
+            self.at(inst, super::CallRule::OperandCount { given, wanted });
+            return;
+        }
+        for (n, &param) in params.iter().enumerate() {
+            self.exact_operand(inst, n, param);
+        }
+        let given: Vec<Type> = func.results(inst).map(|v| func.ty(v)).collect();
+        if given.len() != results.len() {
+            let (least, most) = (results.len(), results.len());
+            self.at(inst, super::StructureRule::ResultCount { given: given.len(), least, most });
+        } else if let Some((&given, &wanted)) = given.iter().zip(results).find(|(g, w)| g != w) {
+            self.at(inst, TypeRule::Result { given, wanted: wanted.into() });
+        }
+    }
+
+    fn low_return(&mut self, inst: Inst) {
+        let func = self.func;
+        let (given, wanted) = (func.args(inst).len(), func.sig.results.len());
+        if given != wanted {
+            self.at(inst, TypeRule::ReturnCount { given, wanted });
+            return;
+        }
+        for (n, &ty) in func.sig.results.iter().enumerate() {
+            self.exact_operand(inst, n, ty);
+            if !matches!(class(ty), None | Some(PtrClass::Raw | PtrClass::Tracked)) {
+                self.at(inst, LowRule::ReturnClass { given: ty });
+            }
+        }
+    }
+
+    fn address(&mut self, inst: Inst, operand: usize) {
+        let given = self.arg_type(inst, operand);
+        if matches!(class(given), None | Some(PtrClass::CalleeRooted)) {
+            self.at(inst, LowRule::Address { given });
+        }
+    }
+
+    fn in_memory(&mut self, inst: Inst, given: Type) {
+        if matches!(class(given), Some(PtrClass::Derived | PtrClass::CalleeRooted)) {
+            self.at(inst, LowRule::MemoryClass { given });
+        }
+    }
+
+    fn access(&mut self, inst: Inst, access: Access, ty: Type) {
+        self.address(inst, 0);
+        if access.align_log2 > MAX_ALIGN_LOG2 {
+            self.at(inst, LowRule::Align { log2: access.align_log2 });
+        }
+        let bytes = ty.as_low().map_or(0, |low| low.bytes());
+        let base = self.arg(inst, 0).and_then(|v| self.func.def_inst(v)).map(|i| self.func.op(i));
+        if let Some(Op::SlotAddr(slot)) = base {
+            let size = self.func.slot(slot).size;
+            let first = i64::from(access.offset);
+            if first < 0 || first + i64::from(bytes) > i64::from(size) {
+                self.at(inst, LowRule::OutsideSlot { offset: access.offset, bytes, size });
+            }
+        }
+    }
+
+    fn atomic(&mut self, inst: Inst, order: Ordering, exists: bool) {
+        if !exists || matches!(order, Ordering::NotAtomic) {
+            self.at(inst, LowRule::Order { order });
+        }
+    }
+
+    /// Reinterpreting bits of one size: which classes of pointers may become which.
+    pub(super) fn cast(&mut self, inst: Inst, from: Type, to: Type) {
+        let allowed = match (class(from), class(to)) {
+            (None, None) => true,
+            (Some(PtrClass::Raw), _) | (None, Some(PtrClass::Raw)) => true,
+            (Some(PtrClass::Tracked), Some(PtrClass::Derived | PtrClass::CalleeRooted)) => true,
+            (Some(a), Some(b)) => a == b,
+            _ => false,
+        };
+        if !allowed {
+            self.at(inst, LowRule::Class { from, to });
+        }
+    }
+}

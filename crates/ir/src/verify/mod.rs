@@ -1,0 +1,235 @@
+//! The verifier: whether a function means something.
+//!
+//! Whoever reads a function from outside runs it, and in tests it runs after every pass. What it accepts, the reference
+//! interpreter can run and the code generator can translate without asking again.
+//!
+//! | file | rules | codes |
+//! |---|---|---|
+//! | `structure` | blocks, terminators, targets, φ and handlers at their places, operand and result counts | `structure-…` |
+//! | `level` | operations and types belong to the function's level | `level-…` |
+//! | `constants` | bits fit, parts of aggregates fit | `constant-…` |
+//! | `ssa` | definitions dominate uses, φ edges, tokens, ϒ and φᶜ | `ssa-…` |
+//! | `high`, `builtins` | operand and result types of high IR | `type-…` |
+//! | `intrinsics` | operand and result types of intrinsics on both levels | `type-…` |
+//! | `low` | operand and result types of low IR, memory accesses, pointer classes | `low-…` |
+//! | `exceptions` | handlers nest and are left in order | `exception-…` |
+//! | `calls` | callees exist and fit; refused operations | `call-…` |
+//! | `module` | first values of globals | `module-global` |
+//! | `explain`, `codes` | violations as diagnostics | |
+//!
+//! Each file has an enum of its rules; a variant holds the evidence, and `explain` makes sentences of it.
+//!
+//! **Types.** A type in the IR is a claim that the value is of that type. What an operation demands of an operand must follow
+//! from the operand's type. A result may be claimed wider than what the operation gives; for operations on objects it
+//! may also be claimed narrower, because inference knows more than one statement shows; it may not be disjoint. Such a
+//! claim is checked where the value is converted. `Union{}` claims that the statement does not come back.
+//!
+//! **Unreachable blocks** obey all rules but those about paths: dominance and handlers.
+//!
+//! **Order.** If ids are out of range nothing else is looked at; if the structure is broken, rules about paths are not looked
+//! at. At most [`MAX_VIOLATIONS`] a function are kept.
+//!
+//! Cost: a few walks over the function and one dominator tree: linear but for the evidence of a violation, which is one
+//! walk each. No recursion.
+
+mod builtins;
+mod calls;
+mod codes;
+mod constants;
+mod exceptions;
+mod explain;
+mod high;
+mod intrinsics;
+mod level;
+mod low;
+mod module;
+mod ssa;
+mod structure;
+#[cfg(test)]
+mod tests;
+
+pub use calls::CallRule;
+pub use constants::ConstantRule;
+pub use exceptions::ExceptionRule;
+pub use explain::{has_places, source_span};
+pub use high::{FieldRef, TypeRule, Wanted};
+pub use level::LevelRule;
+pub use low::LowRule;
+pub use module::{GlobalViolation, ModuleViolations, verify_module};
+pub use ssa::SsaRule;
+pub use structure::StructureRule;
+
+use crate::analysis::{Cfg, DomTree, InstOrder};
+use crate::constant::Const;
+use crate::context::Context;
+use crate::entity::{Block, Inst, Value};
+use crate::func::Func;
+use crate::module::Module;
+use crate::op::Level;
+use crate::types::{Type, TypeKind, Types};
+
+/// How many violations of one function are kept: beyond that, one cause speaks with many voices.
+pub const MAX_VIOLATIONS: usize = 100;
+
+/// Where a rule is broken.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Site {
+    /// The function as a whole.
+    Func,
+    /// A block.
+    Block(Block),
+    /// A statement.
+    Inst(Inst),
+}
+
+/// A broken rule with its evidence.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Rule {
+    /// See [`StructureRule`].
+    Structure(StructureRule),
+    /// See [`LevelRule`].
+    Level(LevelRule),
+    /// See [`ConstantRule`].
+    Constant(ConstantRule),
+    /// See [`SsaRule`].
+    Ssa(SsaRule),
+    /// See [`TypeRule`].
+    Type(TypeRule),
+    /// See [`LowRule`].
+    Low(LowRule),
+    /// See [`ExceptionRule`].
+    Exception(ExceptionRule),
+    /// See [`CallRule`].
+    Call(CallRule),
+}
+
+macro_rules! from_rules {
+    ($($variant:ident $rule:ident;)*) => { $(
+        impl From<$rule> for Rule {
+            fn from(rule: $rule) -> Rule {
+                Rule::$variant(rule)
+            }
+        }
+    )* };
+}
+
+from_rules! {
+    Structure StructureRule;
+    Level LevelRule;
+    Constant ConstantRule;
+    Ssa SsaRule;
+    Type TypeRule;
+    Low LowRule;
+    Exception ExceptionRule;
+    Call CallRule;
+}
+
+/// A broken rule and where it is broken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation {
+    /// Where.
+    pub site: Site,
+    /// What.
+    pub rule: Rule,
+}
+
+/// Checks a function on its own: callees and globals are taken as they are.
+pub fn verify_func(cx: &Context, func: &Func) -> Result<(), Vec<Violation>> {
+    Checker::new(cx, func, None).run()
+}
+
+/// Checks a function as part of a module: callees and globals have to be there and fit.
+pub fn verify_func_in(module: &Module, func: &Func) -> Result<(), Vec<Violation>> {
+    Checker::new(&module.cx, func, Some(module)).run()
+}
+
+/// A function being checked.
+struct Checker<'a> {
+    cx: &'a Context,
+    types: &'a Types,
+    func: &'a Func,
+    module: Option<&'a Module>,
+    cfg: Cfg,
+    tree: DomTree,
+    order: InstOrder,
+    found: Vec<Violation>,
+}
+
+impl<'a> Checker<'a> {
+    fn new(cx: &'a Context, func: &'a Func, module: Option<&'a Module>) -> Self {
+        let cfg = Cfg::compute(func);
+        let tree = DomTree::compute(&cfg);
+        let (types, order, found) = (&cx.types, InstOrder::new(), Vec::new());
+        Checker { cx, types, func, module, cfg, tree, order, found }
+    }
+
+    fn run(mut self) -> Result<(), Vec<Violation>> {
+        self.ids();
+        if self.found.is_empty() {
+            self.structure();
+            let has_paths = self.found.is_empty();
+            self.signature();
+            self.constants();
+            for block in self.func.blocks() {
+                for inst in self.func.block_insts(block) {
+                    self.inst(inst);
+                }
+            }
+            if has_paths {
+                self.ssa();
+                self.exceptions();
+            }
+        }
+        if self.found.is_empty() { Ok(()) } else { Err(self.found) }
+    }
+
+    fn inst(&mut self, inst: Inst) {
+        if !self.counts(inst) || !self.level(inst) {
+            return;
+        }
+        match self.func.level {
+            Level::High => self.high(inst),
+            Level::Low => self.low(inst),
+        }
+    }
+
+    fn report(&mut self, site: Site, rule: impl Into<Rule>) {
+        if self.found.len() < MAX_VIOLATIONS {
+            self.found.push(Violation { site, rule: rule.into() });
+        }
+    }
+
+    fn at(&mut self, inst: Inst, rule: impl Into<Rule>) {
+        self.report(Site::Inst(inst), rule);
+    }
+
+    // ----- questions that several groups ask -----
+
+    fn arg(&self, inst: Inst, n: usize) -> Option<Value> {
+        self.func.args(inst).get(n).copied()
+    }
+
+    /// The type of an operand; `Union{}`, which fits everywhere, for one that is not there.
+    fn arg_type(&self, inst: Inst, n: usize) -> Type {
+        self.arg(inst, n).map_or(Type::BOTTOM, |v| self.func.ty(v))
+    }
+
+    fn arg_const(&self, inst: Inst, n: usize) -> Option<&'a Const> {
+        self.func.as_const(self.arg(inst, n)?)
+    }
+
+    fn result_type(&self, inst: Inst) -> Option<Type> {
+        self.func.result(inst).map(|v| self.func.ty(v))
+    }
+
+    /// Whether the value surely is of the type. A type as a constant is of type `Type{T}` too.
+    fn fits(&self, value: Value, ty: Type) -> bool {
+        if self.types.is_subtype(self.func.ty(value), ty) {
+            return true;
+        }
+        let Some(Const::Type(denoted)) = self.func.as_const(value) else { return false };
+        self.types.members(&ty).iter().any(
+            |&m| matches!(self.types.kind(m), TypeKind::TypeOf(of) if self.types.equivalent(*of, *denoted)),
+        )
+    }
+}

@@ -1,0 +1,71 @@
+//! Checking a whole module: every function with its callees, and the first values of globals.
+
+use super::{Violation, verify_func_in};
+use crate::entity::FuncId;
+use crate::module::{Literal, Module};
+use crate::names::Name;
+use crate::types::{Type, Types};
+
+/// What is wrong with a module.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ModuleViolations {
+    /// Functions and what is wrong with them, in the module's order.
+    pub funcs: Vec<(FuncId, Vec<Violation>)>,
+    /// Globals whose first value is not of their type.
+    pub globals: Vec<GlobalViolation>,
+}
+
+/// `module-global`: the first value of a global variable is not of its type.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GlobalViolation {
+    /// The variable.
+    pub name: Name,
+    /// Its type.
+    pub wanted: Type,
+    /// The type of its first value.
+    pub given: Type,
+}
+
+/// Checks all functions and globals of a module.
+pub fn verify_module(module: &Module) -> Result<(), ModuleViolations> {
+    let mut found = ModuleViolations::default();
+    for (id, func) in module.funcs() {
+        if let Err(violations) = verify_func_in(module, func) {
+            found.funcs.push((id, violations));
+        }
+    }
+    let types = &module.cx.types;
+    for global in module.globals() {
+        let given = literal_type(&global.init);
+        if !types.is_subtype(given, global.ty) || !fields_fit(types, &global.init) {
+            found.globals.push(GlobalViolation { name: global.name, wanted: global.ty, given });
+        }
+    }
+    if found.funcs.is_empty() && found.globals.is_empty() { Ok(()) } else { Err(found) }
+}
+
+fn literal_type(literal: &Literal) -> Type {
+    match literal {
+        Literal::Const(constant) => constant.ty(),
+        Literal::Aggregate { ty, .. } => *ty,
+    }
+}
+
+/// Whether the parts of aggregates have the types of their fields.
+fn fields_fit(types: &Types, literal: &Literal) -> bool {
+    let mut work = vec![literal];
+    while let Some(literal) = work.pop() {
+        let Literal::Aggregate { ty, fields } = literal else { continue };
+        if types.field_count(*ty) != Some(fields.len()) {
+            return false;
+        }
+        for (n, field) in fields.iter().enumerate() {
+            let wanted = types.field_type(*ty, n).unwrap_or(Type::BOTTOM);
+            if !types.is_subtype(literal_type(field), wanted) {
+                return false;
+            }
+            work.push(field);
+        }
+    }
+    true
+}
