@@ -4,15 +4,19 @@
 //!
 //! - *Shift counts* at least as wide as the value give zero or the sign; Cranelift takes them modulo the width.
 //! - *Division* by zero, and the quotient of typemin by −1, throw `DivideError`; Cranelift would stop the process. A
-//!   constant divisor other than 0 and −1 needs no check. `srem_int(typemin, -1)` is 0.
+//!   constant divisor other than 0 and −1 needs no check, and neither does a case that a branch on the way to the
+//!   division has led away: `lower` makes such branches, where passes can see them. `srem_int(typemin, -1)` is 0.
 //! - *128-bit* division and checked multiplication have no instruction: routines and long multiplication.
 
 use brolga_ir::intrinsic::{Intrinsic, Shape};
-use brolga_ir::{Inst, LowType};
+use brolga_ir::{Inst, LowType, Op};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
 use super::{Done, TranslateError, Translation, abi_of};
+
+/// How many blocks above a division are searched for the branch that guards it. `lower` puts it at most two above.
+const GUARD_DISTANCE: usize = 4;
 
 /// The two values of a checked operation: the wrapped result, and whether it wrapped.
 type Checked = (Value, Value);
@@ -311,7 +315,7 @@ impl Translation<'_> {
         };
         let known = self.func.args(inst).get(1).and_then(|&v| self.func.as_bits(v));
         let ones = if low == LowType::I128 { u128::MAX } else { (1 << low.bits()) - 1 };
-        if known.is_none_or(|bits| bits == 0) {
+        if known.is_none_or(|bits| bits == 0) && !self.is_led_away(inst, &[(1, 0)]) {
             let zero = self.zero(low);
             let bad = self.b.ins().icmp(IntCC::Equal, y, zero);
             self.throw_if(bad, Self::throw_divide);
@@ -324,7 +328,7 @@ impl Translation<'_> {
                 // Every remainder by 1 is 0 too, and this one does not trap.
                 let one = self.bits(low, 1);
                 divisor = self.b.ins().select(is_minus_one, one, y);
-            } else {
+            } else if !self.is_led_away(inst, &[(1, ones), (0, 1 << (low.bits() - 1))]) {
                 let least = self.bits(low, 1 << (low.bits() - 1));
                 let is_least = self.b.ins().icmp(IntCC::Equal, x, least);
                 let bad = self.b.ins().band(is_minus_one, is_least);
@@ -349,6 +353,47 @@ impl Translation<'_> {
             }
         };
         self.define(inst, &[value])
+    }
+
+    /// Whether control reaches the division only past a branch that leaves if its operands have these bits, given as
+    /// operand numbers with bits.
+    fn is_led_away(&self, inst: Inst, wanted: &[(usize, u128)]) -> bool {
+        let func = self.func;
+        let Some(mut block) = func.inst_block(inst) else { return false };
+        for _ in 0..GUARD_DISTANCE {
+            let Some(above) = self.cfg.single_pred(block) else { return false };
+            if let Some(branch) = func.terminator(above)
+                && func.op(branch) == Op::Branch
+                && matches!(*func.inst_blocks(branch), [yes, no] if no == block && yes != block)
+                && self.holds_if(func.args(branch)[0], inst, wanted)
+            {
+                return true;
+            }
+            block = above;
+        }
+        false
+    }
+
+    /// Whether `cond` is true whenever the operands have these bits: it compares one of them, or is the conjunction
+    /// of such comparisons.
+    fn holds_if(&self, cond: brolga_ir::Value, inst: Inst, wanted: &[(usize, u128)]) -> bool {
+        let func = self.func;
+        let Some(def) = func.def_inst(cond) else { return false };
+        match (func.op(def), func.args(def)) {
+            (Op::Intrinsic(Intrinsic::EqInt), &[a, b]) => wanted.iter().any(|&(n, bits)| {
+                let operand = func.args(inst)[n];
+                (a == operand && func.as_bits(b) == Some(bits))
+                    || (b == operand && func.as_bits(a) == Some(bits))
+            }),
+            (Op::Intrinsic(Intrinsic::AndInt), &[a, b]) => {
+                let compares = |v| {
+                    func.def_inst(v).is_some_and(|i| func.op(i) == Op::Intrinsic(Intrinsic::EqInt))
+                        && self.holds_if(v, inst, wanted)
+                };
+                compares(a) && compares(b)
+            }
+            _ => false,
+        }
     }
 
     // ----- helpers -----

@@ -188,6 +188,7 @@ impl Translator {
             b: FunctionBuilder::new(out, &mut self.scratch),
             cx,
             func,
+            cfg: &cfg,
             name,
             values: SecondaryMap::with_capacity(func.value_count()),
             consts: FxHashMap::default(),
@@ -266,6 +267,7 @@ struct Translation<'a> {
     b: FunctionBuilder<'a>,
     cx: &'a Context,
     func: &'a Func,
+    cfg: &'a Cfg,
     name: String,
     /// What arguments and results became.
     values: SecondaryMap<Value, PackedOption<clif::Value>>,
