@@ -34,6 +34,7 @@
 mod arrays;
 mod bytes;
 mod calls;
+mod check;
 mod compare;
 mod error;
 mod exec;
@@ -51,6 +52,7 @@ mod shape;
 mod show;
 mod value;
 
+pub use check::Verdict;
 pub use error::{At, Fault, InterpError, Outcome};
 pub use memory::{ForeignCall, MemoryError, RawMemory, SimMemory};
 pub use value::{ObjId, Struct, Token, Val};
