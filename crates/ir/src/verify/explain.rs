@@ -9,11 +9,12 @@ use super::{
     SsaRule, StructureRule, TypeRule, Violation, Wanted,
 };
 use crate::context::Context;
-use crate::diag::{Diagnostic, Severity, Span};
+use crate::diag::{Diagnostic, Severity, SourceFile, Span};
 use crate::entity::{Block, Inst};
 use crate::func::Func;
 use crate::names::Name;
 use crate::op::{Level, Op};
+use crate::text::show_func;
 use crate::types::{Type, TypeKind};
 use cranelift_entity::SecondaryMap;
 
@@ -28,6 +29,50 @@ pub fn source_span(func: &Func) -> impl Fn(Site) -> Span + '_ {
         Site::Block(block) => of(func.first_inst(block)),
         Site::Inst(inst) => of(Some(inst)),
     }
+}
+
+/// Prints a function that never had text and points at the printout: the text and the diagnostics. If ids are out of
+/// range the function cannot be printed, and the text is empty.
+pub fn point_into_printout(
+    cx: &Context,
+    func: &Func,
+    violations: &[Violation],
+) -> (SourceFile, Vec<Diagnostic>) {
+    let broken_ids = violations.iter().any(|v| matches!(v.rule, Rule::Structure(StructureRule::Id { .. })));
+    let text = if broken_ids { String::new() } else { show_func(cx, func).to_string() };
+    let name = cx.names.text(func.name);
+    let source = SourceFile::new(format!("<{name}>"), text).unwrap_or_else(|_| empty_source(name));
+    // The signature takes one line, then each statement, or an empty block, takes one.
+    let mut lines = SecondaryMap::<Inst, u32>::new();
+    let mut heads = SecondaryMap::<Block, u32>::new();
+    let mut line = 1;
+    for block in func.blocks() {
+        heads[block] = line + 1;
+        for inst in func.block_insts(block) {
+            line += 1;
+            lines[inst] = line;
+        }
+        line += u32::from(func.first_inst(block).is_none());
+    }
+    let span = |site| {
+        let line = match site {
+            Site::Func => 1,
+            Site::Block(block) => heads[block],
+            Site::Inst(inst) => lines[inst],
+        };
+        let span = source.line_span(line.max(1));
+        // The guard of the row and the room for a number are not the statement.
+        let row = source.slice(span);
+        let skipped = row.find(|c: char| !"│└─┄ 0123456789".contains(c)).unwrap_or(0);
+        Span::new(span.start + skipped as u32, span.end)
+    };
+    let diagnostics = violations.iter().map(|v| v.diagnostic(cx, func, &span)).collect();
+    (source, diagnostics)
+}
+
+fn empty_source(name: &str) -> SourceFile {
+    // An empty text is never too large.
+    SourceFile::new(format!("<{name}>"), "").expect("an empty text has room for spans")
 }
 
 /// Whether the function was read from text, so that [`source_span`] has something to point at.

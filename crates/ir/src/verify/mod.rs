@@ -51,7 +51,7 @@ mod tests;
 pub use calls::CallRule;
 pub use constants::ConstantRule;
 pub use exceptions::ExceptionRule;
-pub use explain::{has_places, source_span};
+pub use explain::{has_places, point_into_printout, source_span};
 pub use high::{FieldRef, TypeRule, Wanted};
 pub use level::LevelRule;
 pub use low::LowRule;

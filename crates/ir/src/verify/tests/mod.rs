@@ -5,6 +5,7 @@ mod types;
 
 use super::*;
 use crate::cursor::Cursor;
+use crate::diag::Diagnostic;
 use crate::func::{Param, Signature};
 use crate::op::Op;
 use std::sync::Arc;
@@ -94,12 +95,14 @@ impl Bench {
     }
 
     fn says(&self) -> Vec<String> {
-        let explain = |v: &Violation| {
-            let d = v.diagnostic(&self.cx, &self.func, &source_span(&self.func));
+        let found = self.run();
+        let (source, shown) = point_into_printout(&self.cx, &self.func, &found);
+        let explain = |d: &Diagnostic| {
+            assert!(d.at.end as usize <= source.text().len());
             let notes: String = d.notes.iter().map(|n| format!("; {n}")).collect();
             format!("{}: {}{notes}", d.code, d.message)
         };
-        self.run().iter().map(explain).collect()
+        shown.iter().map(explain).collect()
     }
 
     #[track_caller]

@@ -409,6 +409,23 @@ error[ssa-dominance]: operand 1 of `return` is not defined on every path to it
 }
 
 #[test]
+fn a_function_without_text_is_printed_and_pointed_at() {
+    let mut b = Bench::high(&[Type::INT64, Type::FLOAT64], Type::INT64);
+    let (int, float) = (b.arg(1), b.arg(2));
+    let sum = b.op(Op::Intrinsic(Intrinsic::AddInt), &[int, float], Type::INT64);
+    b.ret(sum);
+    let (source, shown) = point_into_printout(&b.cx, &b.func, &b.run());
+    let expected = "\
+error[type-unequal]: `add_int` takes operands of one type, but operand 1 is `Int64` and operand 2 is `Float64`
+  --> <f>:2:5
+   |
+ 2 | 1 ─ %1 = intrinsic Base.add_int(_2, _3)::Int64
+   |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+";
+    assert_eq!(shown[0].render(&source, &Style::PLAIN), expected);
+}
+
+#[test]
 fn violations_are_bounded() {
     let mut b = Bench::high(&[Type::INT64], Type::INT64);
     let x = b.arg(1);
