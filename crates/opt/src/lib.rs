@@ -13,16 +13,19 @@
 //! | `pass`, `facts`, `fuel` | what a pass is and what it is given |
 //! | `scope` | the only place that dumps, times, verifies and names a pass in a crash |
 //! | `pipeline` | the table of pipelines and the table of constraints on it |
-//! | `replace` | replacing values all over a function |
+//! | `replace`, `heads` | replacing values all over a function; the φ of a block |
+//! | `callgraph` | the order in which callees come before callers |
 //!
 //! Functions are optimised one at a time against a module that nobody changes meanwhile, so any number of threads may do it
 //! at once. There is no global state, no clock, no printing and no knowledge of code generation or of the run time.
 #![forbid(unsafe_code)]
 
+pub mod callgraph;
 mod error;
 mod facts;
 mod fuel;
 pub mod lower;
+mod heads;
 mod options;
 mod pass;
 mod passes;
@@ -37,6 +40,7 @@ pub use facts::{Fact, Facts};
 pub use fuel::Fuel;
 pub use options::{CheckBounds, OptLevel, Options, PassFilter};
 pub use pass::{Changed, Pass, PassCx, PassLevel};
+pub use passes::inline::InlineLimits;
 pub use pipeline::{PASSES, Pipeline, parse_passes, pass_named};
 pub use report::{Report, StepReport};
 pub use scope::{Cx, Dump, Step, When};

@@ -1,5 +1,7 @@
 //! What a caller may choose about a run of passes.
 
+use crate::passes::inline::InlineLimits;
+
 /// How much is done.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Default)]
 pub enum OptLevel {
@@ -64,6 +66,8 @@ impl PassFilter {
 pub struct Options {
     /// Whether bounds are checked.
     pub check_bounds: CheckBounds,
+    /// When calls are inlined.
+    pub inline: InlineLimits,
     /// Whether the function is verified before the first pass and after each.
     pub verify_each: bool,
     /// Before which passes the function is given to the sink of the [`Cx`](crate::Cx).

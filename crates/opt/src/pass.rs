@@ -13,7 +13,7 @@ use crate::facts::{Fact, Facts};
 use crate::fuel::Fuel;
 use crate::options::Options;
 use crate::report::StepReport;
-use brolga_ir::{Func, Level, Module, Types};
+use brolga_ir::{Func, FuncId, Level, Module, Types};
 
 /// A pass: what it is called, when it may run, and the function that runs it.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +74,7 @@ pub struct PassCx<'a> {
     pub facts: &'a Facts,
     pub(crate) fuel: &'a mut Fuel,
     pub(crate) report: &'a mut StepReport,
+    pub(crate) inlined: &'a mut Vec<FuncId>,
 }
 
 impl<'a> PassCx<'a> {
@@ -97,6 +98,11 @@ impl<'a> PassCx<'a> {
     /// Counts something that costs no fuel of its own.
     pub fn count(&mut self, counter: &'static str, by: u64) {
         self.report.count(counter, by);
+    }
+
+    /// Notes that the body of a function became part of this one.
+    pub fn inlined(&mut self, func: FuncId) {
+        self.inlined.push(func);
     }
 
     /// How many rewrites the pass has made so far.

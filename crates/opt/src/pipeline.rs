@@ -11,15 +11,19 @@
 use crate::error::OptError;
 use crate::options::OptLevel;
 use crate::pass::Pass;
-use crate::passes::{dce, inst_simplify, simplify_cfg};
+use crate::passes::{bounds_fold, cse, dce, inline, inst_simplify, simplify_cfg, sroa};
 use crate::scope::Step;
 use brolga_ir::Level;
 
 /// Every pass, in the order in which lists and reports name them.
-pub static PASSES: &[&Pass] = &[&SIMPLIFY_CFG, &INST_SIMPLIFY, &DCE];
+pub static PASSES: &[&Pass] = &[&BOUNDS_FOLD, &SIMPLIFY_CFG, &INLINE, &SROA, &INST_SIMPLIFY, &CSE, &DCE];
 
+static BOUNDS_FOLD: Pass = bounds_fold::PASS;
 static SIMPLIFY_CFG: Pass = simplify_cfg::PASS;
+static INLINE: Pass = inline::PASS;
+static SROA: Pass = sroa::PASS;
 static INST_SIMPLIFY: Pass = inst_simplify::PASS;
+static CSE: Pass = cse::PASS;
 static DCE: Pass = dce::PASS;
 
 /// The steps of one level of optimisation.
@@ -39,17 +43,41 @@ const fn step(label: &'static str, pass: &'static Pass) -> Step {
 
 /// The pipelines, one for each level, lowest first.
 pub static PIPELINES: &[Pipeline] = &[
-    Pipeline { level: OptLevel::O0, high: &[], low: &[] },
-    Pipeline { level: OptLevel::O1, high: FULL_HIGH, low: FULL_LOW },
-    Pipeline { level: OptLevel::O2, high: FULL_HIGH, low: FULL_LOW },
-    Pipeline { level: OptLevel::O3, high: FULL_HIGH, low: FULL_LOW },
+    Pipeline { level: OptLevel::O0, high: &[step("early bounds-fold", &BOUNDS_FOLD)], low: &[] },
+    Pipeline { level: OptLevel::O1, high: O1_HIGH, low: O1_LOW },
+    Pipeline { level: OptLevel::O2, high: O2_HIGH, low: O2_LOW },
+    Pipeline { level: OptLevel::O3, high: O2_HIGH, low: O2_LOW },
 ];
 
-const FULL_HIGH: &[Step] =
-    &[step("inst-simplify", &INST_SIMPLIFY), step("simplify-cfg", &SIMPLIFY_CFG), step("late dce", &DCE)];
+const O1_HIGH: &[Step] = &[
+    step("inline", &INLINE),
+    step("early bounds-fold", &BOUNDS_FOLD),
+    step("sroa", &SROA),
+    step("inst-simplify", &INST_SIMPLIFY),
+    step("late simplify-cfg", &SIMPLIFY_CFG),
+    step("late dce", &DCE),
+];
 
-const FULL_LOW: &[Step] =
-    &[step("inst-simplify", &INST_SIMPLIFY), step("simplify-cfg", &SIMPLIFY_CFG), step("late dce", &DCE)];
+const O1_LOW: &[Step] = &[step("inst-simplify", &INST_SIMPLIFY), step("late dce", &DCE)];
+
+const O2_HIGH: &[Step] = &[
+    step("inline", &INLINE),
+    step("early bounds-fold", &BOUNDS_FOLD),
+    step("sroa", &SROA),
+    step("inst-simplify", &INST_SIMPLIFY),
+    step("late simplify-cfg", &SIMPLIFY_CFG),
+    step("cse", &CSE),
+    step("late sroa", &SROA),
+    step("late inst-simplify", &INST_SIMPLIFY),
+    step("late dce", &DCE),
+];
+
+const O2_LOW: &[Step] = &[
+    step("inst-simplify", &INST_SIMPLIFY),
+    step("cse", &CSE),
+    step("late simplify-cfg", &SIMPLIFY_CFG),
+    step("late dce", &DCE),
+];
 
 /// One thing that must be true of every stage in which both steps stand.
 #[derive(Clone, Copy, Debug)]
@@ -62,12 +90,30 @@ pub struct Order {
     pub because: &'static str,
 }
 
+const fn order(first: &'static str, then: &'static str, because: &'static str) -> Order {
+    Order { first, then, because }
+}
+
 /// The constraints on the order. They document and check the pipelines; they do not make them.
-pub static ORDER: &[Order] = &[Order {
-    first: "simplify-cfg",
-    then: "late dce",
-    because: "a branch that is folded needs its condition no more",
-}];
+pub static ORDER: &[Order] = &[
+    order("inline", "early bounds-fold", "inlined bodies bring checks of their own"),
+    order("inline", "sroa", "a tuple that a callee returned is taken apart where it was inlined"),
+    order("inline", "late simplify-cfg", "an inlined body begins and ends with a jump"),
+    order(
+        "early bounds-fold",
+        "inst-simplify",
+        "whether bounds are checked decides what conditions are worth",
+    ),
+    order("sroa", "inst-simplify", "fields that are known make operands that are constants"),
+    order("inst-simplify", "late simplify-cfg", "conditions become constants, and their branches jumps"),
+    order("inst-simplify", "cse", "equal things look equal only in canonical form"),
+    order("late simplify-cfg", "cse", "fewer blocks make more places dominate each other"),
+    order("cse", "late inst-simplify", "`x == y` is true once x and y are one value"),
+    order("late simplify-cfg", "late sroa", "a φ of one edge hides the object behind it"),
+    order("late simplify-cfg", "late dce", "a branch that is folded needs its condition no more"),
+    order("late inst-simplify", "late dce", "what a rule looked through may have lost its last use"),
+    order("cse", "late dce", "operands of what was shared may have lost their last use"),
+];
 
 impl Pipeline {
     /// The pipeline of a level.

@@ -7,11 +7,16 @@
 //!
 //! Reports of several functions add up with [`Report::merge`]. Nothing here prints: the command makes tables of it.
 
+use brolga_ir::FuncId;
+
 /// What all steps did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// One row for each step that ran, in order of the first run.
     pub steps: Vec<StepReport>,
+    /// The functions whose bodies were copied into the optimised ones, ascending: the code is wrong when one of them is
+    /// redefined.
+    pub inlined: Vec<FuncId>,
 }
 
 /// What one step did.
@@ -88,6 +93,13 @@ impl Report {
         for step in other.steps {
             self.add(step);
         }
+        self.add_inlined(&other.inlined);
+    }
+
+    pub(crate) fn add_inlined(&mut self, funcs: &[FuncId]) {
+        self.inlined.extend(funcs);
+        self.inlined.sort_unstable();
+        self.inlined.dedup();
     }
 
     /// How many units of fuel all steps spent.

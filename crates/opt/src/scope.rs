@@ -165,6 +165,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
         let mut row = StepReport::new(step.label, pass.name);
         row.runs = 1;
         row.insts_before = self.size(func);
+        let mut inlined = Vec::new();
         let start = self.now();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             self.facts.provide(pass.needs, func);
@@ -174,6 +175,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
                 facts: &self.facts,
                 fuel: &mut self.cx.fuel,
                 report: &mut row,
+                inlined: &mut inlined,
             };
             (pass.run)(func, &mut cx)
         }));
@@ -190,6 +192,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
             self.check_promises(func, changed, &row, &note)?;
         }
         self.report.add(row);
+        self.report.add_inlined(&inlined);
         if self.options.verify_each && changed == Changed::Yes {
             self.verify(func, Some(note))?;
         }

@@ -1,5 +1,9 @@
 //! One pass in each file; see [`Pass`](crate::Pass) and [the table](crate::pipeline).
 
+pub(crate) mod bounds_fold;
+pub(crate) mod cse;
 pub(crate) mod dce;
+pub(crate) mod inline;
 pub(crate) mod inst_simplify;
 pub(crate) mod simplify_cfg;
+pub(crate) mod sroa;

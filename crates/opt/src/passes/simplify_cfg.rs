@@ -23,6 +23,7 @@
 //! whose body cannot throw.
 
 use crate::facts::Fact;
+use crate::heads::{head_phis, rename_phi_blocks};
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::replace::Replacements;
 use brolga_ir::analysis::{Cfg, Rpo};
@@ -93,12 +94,6 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         }
     }
     cx.changed()
-}
-
-/// The φ and φᶜ of a block. Copies may stand between them, because passes turn φ into copies in place.
-fn head_phis(func: &Func, block: Block) -> impl Iterator<Item = Inst> + '_ {
-    let head = func.block_insts(block).take_while(|&i| matches!(func.op(i), Op::Phi | Op::PhiC | Op::Copy));
-    head.filter(|&i| func.op(i) != Op::Copy)
 }
 
 // ----- branches -----
@@ -363,18 +358,5 @@ fn replace_single_phis(func: &mut Func, cx: &mut PassCx<'_>, block: Block, value
         };
         values.set(result, value);
         func.remove_inst(phi);
-    }
-}
-
-fn rename_phi_blocks(func: &mut Func, ends: &SecondaryMap<Block, PackedOption<Block>>) {
-    let mut at = func.entry();
-    while let Some(block) = at {
-        at = func.next_block(block);
-        let phis: Vec<Inst> = head_phis(func, block).collect();
-        for phi in phis {
-            for pred in func.inst_blocks_mut(phi) {
-                *pred = ends[*pred].expand().unwrap_or(*pred);
-            }
-        }
     }
 }

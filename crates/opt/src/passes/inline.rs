@@ -1,0 +1,267 @@
+//! Replaces calls by the bodies of the functions that they call.
+//!
+//! ```text
+//! %1 = invoke square(x)     ==>   %1 = mul_int(x, x)
+//! ```
+//!
+//! **Which.** An `invoke` whose method has a body in the module, if that body costs at most the threshold of Julia's model
+//! (`inline/cost.rs`), has no handlers of its own, and takes exactly what the call gives. A host's functions are functions
+//! of the module like any other.
+//!
+//! **How far.** Calls that come in with a body are looked at again in the next round, `MAX_DEPTH` rounds deep. A function is never
+//! inlined into itself or into its own copy: each call remembers the chain of functions that it came through. What is
+//! added in all is bounded by `MAX_GROWTH` times the function or `FREE_GROWTH`, whichever is more.
+//!
+//! Bodies are taken as the module has them. Who optimises a module callees first ([`bottom_up`](crate::callgraph)) gets
+//! optimised bodies, and each is then small and looked at once.
+//!
+//! Phases of a round. 1 copy bodies, last call of a block first, so that what stands behind a call moves once. 2 one sweep
+//! for the results of calls and for φ that name a block whose end has moved.
+//!
+//! Cost: linear in what is added plus the function, for each round. Breaks every fact. Not done: hints at call sites;
+//! constant propagation into the callee before its cost is taken.
+
+mod copy;
+mod cost;
+
+use crate::facts::Fact;
+use crate::heads::rename_phi_blocks;
+use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use crate::replace::Replacements;
+use brolga_ir::builtin::Builtin;
+use brolga_ir::constant::Const;
+use brolga_ir::func::CalleeData;
+use brolga_ir::{Block, Func, FuncId, Inst, Level, Module, Op, Type, Value};
+use cranelift_entity::SecondaryMap;
+use cranelift_entity::packed_option::PackedOption;
+use rustc_hash::FxHashMap;
+
+pub(crate) const PASS: Pass = Pass {
+    name: "inline",
+    level: PassLevel::High,
+    required: false,
+    needs: &[],
+    breaks: &[Fact::Cfg, Fact::Uses],
+    run,
+};
+
+/// Deeper nests of small functions occur in iterator code; beyond this the gain of removing one more call is small against
+/// what the outer ones already cost.
+const MAX_DEPTH: usize = 12;
+
+/// A function may become this many times as large: compile time grows with it, and caches are finite.
+const MAX_GROWTH: usize = 8;
+
+/// Small functions may grow to this many instructions whatever their size was.
+const FREE_GROWTH: usize = 2000;
+
+/// Julia's parameters of inlining.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InlineLimits {
+    /// The cost up to which a body is inlined (`inline_cost_threshold`).
+    pub threshold: u32,
+    /// The cost of an array access whose element type is unknown (`inline_nonleaf_penalty`).
+    pub nonleaf_penalty: u32,
+    /// How much more a body may cost that returns a tuple of unknown types (`inline_tupleret_bonus`).
+    pub tuple_return_bonus: u32,
+}
+
+impl Default for InlineLimits {
+    fn default() -> Self {
+        Self { threshold: 100, nonleaf_penalty: 1000, tuple_return_bonus: 250 }
+    }
+}
+
+/// A call, and the function whose body brought it in.
+#[derive(Clone, Copy)]
+struct Call {
+    inst: Inst,
+    /// The last link of its chain.
+    link: Option<u32>,
+}
+
+/// A function that was inlined, and the link of the call that it replaced.
+struct Link {
+    func: FuncId,
+    above: Option<u32>,
+}
+
+struct Inliner {
+    links: Vec<Link>,
+    /// By function: what its body costs and how many instructions it has; `None` if it is never inlined.
+    bodies: FxHashMap<FuncId, Option<(u32, usize)>>,
+    /// How many more instructions may be added.
+    room: usize,
+}
+
+fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    let calls = calls_of(func);
+    if calls.is_empty() {
+        return Changed::No;
+    }
+    let size: usize = func.blocks().map(|b| func.block_insts(b).count()).sum();
+    let mut inliner = Inliner {
+        links: Vec::new(),
+        bodies: FxHashMap::default(),
+        room: (size * (MAX_GROWTH - 1)).max(FREE_GROWTH.saturating_sub(size)),
+    };
+    // The function itself is the end of every chain.
+    let link = own_id(cx.module, func).map(|id| inliner.link(id, None));
+    let mut calls: Vec<Call> = calls.into_iter().map(|inst| Call { inst, link }).collect();
+    for _ in 0..MAX_DEPTH {
+        calls = inliner.round(func, cx, &calls);
+        if calls.is_empty() {
+            break;
+        }
+    }
+    cx.changed()
+}
+
+/// The calls of a function, the last of each block first.
+fn calls_of(func: &Func) -> Vec<Inst> {
+    let insts = func.blocks().flat_map(|b| func.block_insts(b));
+    let mut calls: Vec<Inst> = insts.filter(|&i| matches!(func.op(i), Op::Invoke(_))).collect();
+    calls.reverse();
+    calls
+}
+
+/// The function of the module that this is a form of.
+fn own_id(module: &Module, func: &Func) -> Option<FuncId> {
+    let object = func.sig.params.first()?.ty;
+    let types = |f: &Func| f.sig.params.iter().map(|p| p.ty).collect::<Vec<_>>();
+    let own = types(func);
+    module.methods(object).iter().copied().find(|&id| types(module.func(id)) == own)
+}
+
+impl Inliner {
+    fn link(&mut self, func: FuncId, above: Option<u32>) -> u32 {
+        self.links.push(Link { func, above });
+        self.links.len() as u32 - 1
+    }
+
+    /// Whether a call came through this function.
+    fn is_recursive(&self, call: Call, id: FuncId) -> bool {
+        let up = |&link: &u32| self.links[link as usize].above;
+        std::iter::successors(call.link, up).any(|link| self.links[link as usize].func == id)
+    }
+
+    /// Inlines what it can of `calls` and gives the calls that came in.
+    fn round(&mut self, func: &mut Func, cx: &mut PassCx<'_>, calls: &[Call]) -> Vec<Call> {
+        let mut new_calls = Vec::new();
+        let mut results = Replacements::default();
+        let mut ends: SecondaryMap<Block, PackedOption<Block>> = SecondaryMap::new();
+        let mut cut = false;
+        for &call in calls {
+            let Some((id, args, result)) = self.decide(func, cx, &mut results, call) else { continue };
+            if !cx.spend("inlined calls") {
+                break;
+            }
+            let callee = cx.module.func(id);
+            let args = collect_rest(func, cx, callee, call.inst, args);
+            let (home, call_result) = (func.inst_block(call.inst), func.result(call.inst));
+            let Some(copied) = copy::copy_body(func, callee, call.inst, &args, result) else { continue };
+            self.room = self.room.saturating_sub(copied.insts);
+            cx.inlined(id);
+            if let Some(old) = call_result {
+                let value = copied.result.unwrap_or_else(|| func.constant(Const::Undef(result)));
+                results.set(old, value);
+            }
+            // The first cut is behind the last call, and only it takes the terminator away.
+            if let (Some(home), Some(tail)) = (home, copied.tail)
+                && ends[home].is_none()
+            {
+                ends[home] = tail.into();
+                cut = true;
+            }
+            if !copied.calls.is_empty() {
+                let link = Some(self.link(id, call.link));
+                new_calls.extend(copied.calls.iter().rev().map(|&inst| Call { inst, link }));
+            }
+        }
+        results.apply(func);
+        if cut {
+            rename_phi_blocks(func, &ends);
+        }
+        new_calls
+    }
+
+    /// The callee, the operands and the type of the result of a call that is to be inlined.
+    fn decide(
+        &mut self,
+        func: &Func,
+        cx: &PassCx<'_>,
+        results: &mut Replacements,
+        call: Call,
+    ) -> Option<(FuncId, Vec<Value>, Type)> {
+        let Op::Invoke(callee) = func.op(call.inst) else { return None };
+        let CalleeData::Method { function, args, .. } = func.callee(callee) else { return None };
+        let id = cx.module.find_method(*function, args)?;
+        let result = func.result(call.inst).map(|v| func.ty(v))?;
+        let callee = cx.module.func(id);
+        if callee.level != Level::High || self.is_recursive(call, id) {
+            return None;
+        }
+        let (types, limits) = (cx.types(), &cx.options.inline);
+        let body = self.bodies.entry(id).or_insert_with(|| cost::body_cost(callee, types, limits));
+        let (cost, size) = (*body)?;
+        if cost > cost::threshold(types, result, limits) || size > self.room {
+            return None;
+        }
+        let operands: Vec<Value> = func.args(call.inst).iter().map(|&v| results.resolve(v)).collect();
+        let fits = takes(cx, callee, func, &operands) && gives(cx, callee, result);
+        fits.then_some((id, operands, result))
+    }
+}
+
+/// Whether the operands of a call are what the callee's parameters say.
+fn takes(cx: &PassCx<'_>, callee: &Func, func: &Func, operands: &[Value]) -> bool {
+    let types = cx.types();
+    let params = &callee.sig.params;
+    let fixed = params.len() - usize::from(callee.sig.vararg);
+    let count_fits = if callee.sig.vararg { operands.len() >= fixed } else { operands.len() == params.len() };
+    count_fits
+        && operands[..fixed].iter().zip(params).all(|(&v, p)| types.is_subtype(func.ty(v), p.ty))
+        && (!callee.sig.vararg
+            || rest_type(cx, func, &operands[fixed..])
+                .is_some_and(|ty| types.is_subtype(ty, params[fixed].ty)))
+}
+
+/// Whether everything that the callee returns has the type of the call's result.
+fn gives(cx: &PassCx<'_>, callee: &Func, result: Type) -> bool {
+    let types = cx.types();
+    let declared = callee.sig.results.first().is_some_and(|&ty| types.is_subtype(ty, result));
+    declared
+        || callee
+            .blocks()
+            .filter_map(|b| callee.terminator(b))
+            .filter(|&t| callee.op(t) == Op::Return)
+            .all(|t| callee.args(t).first().is_some_and(|&v| types.is_subtype(callee.ty(v), result)))
+}
+
+/// The type of the tuple of the operands that a collecting parameter takes.
+fn rest_type(cx: &PassCx<'_>, func: &Func, rest: &[Value]) -> Option<Type> {
+    let elems: Vec<Type> = rest.iter().map(|&v| func.ty(v)).collect();
+    // Elements of abstract types make a tuple whose type is only known at run time.
+    let known = elems.iter().all(|&ty| cx.types().is_concrete(ty));
+    if known { cx.types().tuple(&elems).ok() } else { None }
+}
+
+/// The values of the callee's parameters: what a collecting one takes becomes a tuple in front of the call.
+fn collect_rest(
+    func: &mut Func,
+    cx: &PassCx<'_>,
+    callee: &Func,
+    call: Inst,
+    mut operands: Vec<Value>,
+) -> Vec<Value> {
+    if callee.sig.vararg {
+        let rest = operands.split_off(callee.sig.params.len() - 1);
+        if let Some(ty) = rest_type(cx, func, &rest) {
+            let tuple = func.make_inst(Op::Builtin(Builtin::Tuple), &rest, &[], &[ty]);
+            func.set_place(tuple, func.place(call));
+            func.insert_before(tuple, call);
+            operands.extend(func.result(tuple));
+        }
+    }
+    operands
+}

@@ -1,0 +1,228 @@
+//! Copies a callee's body into a caller.
+//!
+//! ```text
+//! b: …                                     b: …
+//!    %r = invoke f(x, y)        ==>           goto e'
+//!    rest                                  e': body with x, y for its arguments …   return v  →  goto t
+//!                                          t: %r = φ (all blocks that returned)
+//!                                             rest
+//! ```
+//!
+//! A body of one block goes in front of the call, and the block is not cut. Values are renamed through a table; constants,
+//! callees and C signatures are registered anew in the caller. Instructions keep the source places that they have in the
+//! callee.
+//!
+//! Cost: linear in the callee, plus the instructions behind the call, which move to a new block.
+
+use brolga_ir::constant::Const;
+use brolga_ir::{Block, Callee, Foreign, Func, Inst, Meta, Op, Type, Value};
+use cranelift_entity::packed_option::PackedOption;
+use cranelift_entity::SecondaryMap;
+
+/// What a copy left behind.
+pub(super) struct Copied {
+    /// What the call gave. `None` if the body never returns.
+    pub(super) result: Option<Value>,
+    /// The calls in the copy, in order.
+    pub(super) calls: Vec<Inst>,
+    /// How many instructions were copied.
+    pub(super) insts: usize,
+    /// The block that now ends as the call's block did, if that was cut.
+    pub(super) tail: Option<Block>,
+}
+
+/// Copies `callee` to where `call` stands in `caller` and removes the call. `args` are the values of the callee's
+/// parameters, and `result` is the type of the call's result.
+pub(super) fn copy_body(
+    caller: &mut Func,
+    callee: &Func,
+    call: Inst,
+    args: &[Value],
+    result: Type,
+) -> Option<Copied> {
+    let home = caller.inst_block(call)?;
+    let entry = callee.entry()?;
+    let mut copy = Copy::new(callee, args);
+    let straight = callee.next_block(entry).is_none()
+        && callee.terminator(entry).is_some_and(|t| callee.op(t) == Op::Return);
+    if straight {
+        for inst in callee.block_insts(entry) {
+            if callee.op(inst) != Op::Return {
+                let new = copy.make(caller, inst);
+                caller.insert_before(new, call);
+            }
+        }
+        copy.fill(caller, None);
+        let value = callee.terminator(entry).and_then(|t| callee.args(t).first().copied());
+        let value = value.map(|v| copy.value(caller, v));
+        caller.remove_inst(call);
+        return Some(Copied { result: value, calls: copy.calls, insts: copy.made.len(), tail: None });
+    }
+    let mut last = home;
+    for block in callee.blocks() {
+        let new = caller.make_block();
+        caller.insert_block_after(new, last);
+        copy.blocks[block] = new.into();
+        last = new;
+    }
+    let tail = caller.make_block();
+    caller.insert_block_after(tail, last);
+    for block in callee.blocks() {
+        for inst in callee.block_insts(block) {
+            let new = copy.make(caller, inst);
+            caller.append_inst(new, copy.block(block));
+        }
+    }
+    copy.fill(caller, Some(tail));
+    let place = caller.place(call);
+    caller.split_block(call, tail);
+    caller.remove_inst(call);
+    let jump = caller.make_inst(Op::Goto, &[], &[copy.block(entry)], &[]);
+    caller.set_place(jump, place);
+    caller.append_inst(jump, home);
+    let value = match copy.returns.as_slice() {
+        [] => None,
+        &[(_, value)] => Some(value),
+        returns => {
+            let (blocks, values): (Vec<Block>, Vec<Value>) = returns.iter().copied().unzip();
+            let phi = caller.make_inst(Op::Phi, &values, &blocks, &[result]);
+            caller.set_place(phi, place);
+            caller.prepend_inst(phi, tail);
+            caller.result(phi)
+        }
+    };
+    Some(Copied { result: value, calls: copy.calls, insts: copy.made.len(), tail: Some(tail) })
+}
+
+/// The tables from the callee's names to the caller's.
+struct Copy<'a> {
+    callee: &'a Func,
+    values: SecondaryMap<Value, PackedOption<Value>>,
+    blocks: SecondaryMap<Block, PackedOption<Block>>,
+    callees: SecondaryMap<Callee, PackedOption<Callee>>,
+    foreigns: SecondaryMap<Foreign, PackedOption<Foreign>>,
+    metas: SecondaryMap<Meta, PackedOption<Meta>>,
+    /// Each instruction of the callee with its copy, which has no operands until `fill`.
+    made: Vec<(Inst, Inst)>,
+    calls: Vec<Inst>,
+    /// The copies of blocks that returned, with what they returned.
+    returns: Vec<(Block, Value)>,
+}
+
+impl<'a> Copy<'a> {
+    fn new(callee: &'a Func, args: &[Value]) -> Self {
+        let mut values = SecondaryMap::new();
+        for (&param, &arg) in callee.params().iter().zip(args) {
+            values[param] = arg.into();
+        }
+        Copy {
+            callee,
+            values,
+            blocks: SecondaryMap::new(),
+            callees: SecondaryMap::new(),
+            foreigns: SecondaryMap::new(),
+            metas: SecondaryMap::new(),
+            made: Vec::new(),
+            calls: Vec::new(),
+            returns: Vec::new(),
+        }
+    }
+
+    fn block(&self, block: Block) -> Block {
+        self.blocks[block].expand().expect("all blocks were made before")
+    }
+
+    /// Makes the copy of an instruction, without operands: they may not have been copied yet.
+    fn make(&mut self, caller: &mut Func, inst: Inst) -> Inst {
+        let op = match self.callee.op(inst) {
+            Op::Return => Op::Goto,
+            op => self.op(caller, op),
+        };
+        let types: Vec<Type> = self.callee.results(inst).map(|v| self.callee.ty(v)).collect();
+        let new = caller.make_inst(op, &[], &[], &types);
+        caller.set_place(new, self.callee.place(inst));
+        for (old, result) in self.callee.results(inst).zip(caller.results(new)) {
+            self.values[old] = result.into();
+        }
+        if let Op::Invoke(_) = op {
+            self.calls.push(new);
+        }
+        self.made.push((inst, new));
+        new
+    }
+
+    /// Registers in the caller what an operation refers to.
+    fn op(&mut self, caller: &mut Func, op: Op) -> Op {
+        match op {
+            Op::Invoke(id) => {
+                let known = self.callees[id].expand();
+                let new = known.unwrap_or_else(|| caller.add_callee(self.callee.callee(id).clone()));
+                self.callees[id] = new.into();
+                Op::Invoke(new)
+            }
+            Op::ForeignCall(id) => {
+                let known = self.foreigns[id].expand();
+                let new = known.unwrap_or_else(|| caller.add_foreign(self.callee.foreign(id).clone()));
+                self.foreigns[id] = new.into();
+                Op::ForeignCall(new)
+            }
+            Op::LoopInfo(id) => {
+                let known = self.metas[id].expand();
+                let new = known.unwrap_or_else(|| caller.add_meta(self.callee.meta(id).clone()));
+                self.metas[id] = new.into();
+                Op::LoopInfo(new)
+            }
+            op => op,
+        }
+    }
+
+    /// Gives all copies their operands and targets. Returns become jumps to `tail`.
+    fn fill(&mut self, caller: &mut Func, tail: Option<Block>) {
+        for (old, new) in std::mem::take(&mut self.made).iter().copied() {
+            self.made.push((old, new));
+            let args: Vec<Value> = self.callee.args(old).iter().map(|&v| self.value(caller, v)).collect();
+            if self.callee.op(old) == Op::Return {
+                if let (Some(tail), Some(block), Some(&value)) = (tail, caller.inst_block(new), args.first())
+                {
+                    caller.set_inst_blocks(new, &[tail]);
+                    self.returns.push((block, value));
+                }
+                continue;
+            }
+            let op = caller.op(new);
+            caller.set_op(new, op, &args);
+            let blocks: Vec<Block> = self.callee.inst_blocks(old).iter().map(|&b| self.block(b)).collect();
+            caller.set_inst_blocks(new, &blocks);
+        }
+    }
+
+    /// The caller's value for one of the callee.
+    fn value(&mut self, caller: &mut Func, value: Value) -> Value {
+        let mut work = vec![value];
+        while let Some(&at) = work.last() {
+            if self.values[at].is_some() {
+                work.pop();
+                continue;
+            }
+            let Some(constant) = self.callee.as_const(at) else {
+                // Every argument and every result has its value by now, so this is one of another function.
+                return caller.constant(Const::Undef(self.callee.ty(at)));
+            };
+            let copied = match constant {
+                Const::Aggregate { ty, fields } => {
+                    let missing = fields.iter().copied().find(|&f| self.values[f].is_none());
+                    if let Some(field) = missing {
+                        work.push(field);
+                        continue;
+                    }
+                    let fields = fields.iter().filter_map(|&f| self.values[f].expand()).collect();
+                    Const::Aggregate { ty: *ty, fields }
+                }
+                other => other.clone(),
+            };
+            self.values[at] = caller.constant(copied).into();
+            work.pop();
+        }
+        self.values[value].expand().unwrap_or(value)
+    }
+}
