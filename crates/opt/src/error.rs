@@ -1,6 +1,7 @@
 //! What may go wrong in a run of passes.
 
-use brolga_ir::Level;
+use brolga_ir::verify::Violation;
+use brolga_ir::{Func, Level};
 use std::fmt;
 
 /// Why passes did not run to their end.
@@ -21,6 +22,20 @@ pub enum OptError {
         pass: &'static str,
         /// The level of the function.
         level: Level,
+    },
+    /// The function does not verify. Before the first pass that is the caller's mistake, after one it is our bug.
+    #[error("{}: {message}", origin(after.as_deref(), symbol))]
+    Broken {
+        /// The pass after which it was found; `None` before the first.
+        after: Option<Box<CrashNote>>,
+        /// The function's symbol.
+        symbol: String,
+        /// The first violation as a sentence.
+        message: String,
+        /// All violations.
+        violations: Vec<Violation>,
+        /// The function as it is.
+        func: Box<Func>,
     },
     /// Our bug: a pass panicked, or broke what it promises.
     #[error("{note} crashed: {message}")]
@@ -62,6 +77,13 @@ impl fmt::Display for CrashNote {
 fn list(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     quoted.join(", ")
+}
+
+fn origin(after: Option<&CrashNote>, symbol: &str) -> String {
+    match after {
+        Some(note) => format!("{note} left a function that does not verify"),
+        None => format!("`{symbol}` does not verify"),
+    }
 }
 
 fn level_name(level: Level) -> &'static str {

@@ -74,7 +74,6 @@ const O2_HIGH: &[Step] = &[
 
 const O2_LOW: &[Step] = &[
     step("inst-simplify", &INST_SIMPLIFY),
-    step("cse", &CSE),
     step("late simplify-cfg", &SIMPLIFY_CFG),
     step("late dce", &DCE),
 ];
@@ -209,6 +208,6 @@ mod tests {
         assert_eq!(names("dce, simplify-cfg,dce").unwrap(), ["dce", "simplify-cfg", "dce"]);
         assert!(names("").unwrap().is_empty());
         let error = names("dce,fold").unwrap_err().to_string();
-        assert!(error.starts_with("there is no pass `fold`; the passes are `simplify-cfg`"), "{error}");
+        assert!(error.starts_with("there is no pass `fold`; the passes are `bounds-fold`"), "{error}");
     }
 }

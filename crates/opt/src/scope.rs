@@ -19,6 +19,7 @@ use crate::options::Options;
 use crate::pass::{Changed, Pass, PassCx};
 use crate::report::{Report, StepReport};
 use brolga_ir::module::method_symbol;
+use brolga_ir::verify::{source_span, verify_func_in};
 use brolga_ir::{Func, Level, Module};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -221,8 +222,16 @@ impl<'s, 'c> PassScope<'s, 'c> {
     }
 
     fn verify(&self, func: &Func, after: Option<CrashNote>) -> Result<(), OptError> {
-        let _ = (func, after);
-        Ok(())
+        let Err(violations) = verify_func_in(self.module, func) else { return Ok(()) };
+        let first = violations.first();
+        let message = first.map(|v| v.diagnostic(&self.module.cx, func, &source_span(func)).message);
+        Err(OptError::Broken {
+            after: after.map(Box::new),
+            symbol: self.symbol.clone(),
+            message: message.unwrap_or_default(),
+            violations,
+            func: Box::new(func.clone()),
+        })
     }
 
     fn note(&self, step: Step, number: usize) -> CrashNote {

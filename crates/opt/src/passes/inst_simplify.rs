@@ -18,7 +18,7 @@ use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::replace::Replacements;
 use crate::rules::{Rewrite, Site, simplify};
-use brolga_ir::{Func, Inst, Type};
+use brolga_ir::{Func, Inst, Level, Op, Type};
 
 pub(crate) const PASS: Pass = Pass {
     name: "inst-simplify",
@@ -78,11 +78,22 @@ fn simplify_inst(func: &mut Func, cx: &mut PassCx<'_>, values: &mut Replacements
         let ty = func.results(inst).next().map_or(Type::BOTTOM, |v| func.ty(v));
         let mut site = Site { func, types: cx.types(), cfg: facts.cfg(), inst, ty };
         let Some((family, rewrite)) = simplify(&mut site) else { break };
+        let rewrite = match rewrite {
+            // A result may be claimed to be narrower than what the operation gives. The claim stays.
+            Rewrite::Value(value) if !cx.types().is_subtype(func.ty(value), ty) => {
+                if func.level == Level::Low || func.op(inst) == Op::Pi {
+                    break;
+                }
+                Rewrite::Op(Op::Pi, vec![value])
+            }
+            other => other,
+        };
         if !cx.spend(family) {
             return Fuel::Empty;
         }
         let found: [Option<_>; 2] = match rewrite {
             Rewrite::Op(op, args) => {
+                func.set_inst_blocks(inst, &[]);
                 func.set_op(inst, op, &args);
                 continue;
             }

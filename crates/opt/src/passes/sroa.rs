@@ -60,9 +60,13 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
                 break 'blocks;
             }
             let value = split.value(func, cx.types(), found);
-            if let Some(result) = func.result(inst) {
+            let Some(result) = func.result(inst) else { continue };
+            if cx.types().is_subtype(func.ty(value), func.ty(result)) {
                 values.set(result, value);
                 func.remove_inst(inst);
+            } else {
+                // The read is claimed to give a narrower type than was put in. The claim stays.
+                func.set_op(inst, Op::Pi, &[value]);
             }
         }
     }

@@ -26,7 +26,7 @@ pub(crate) use types::{constant_field, field_position};
 use brolga_ir::analysis::Cfg;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::{Intrinsic, Shape};
-use brolga_ir::{Func, Inst, Op, Type, Types, Value};
+use brolga_ir::{Func, Inst, Level, Op, Type, Types, Value};
 
 /// What an instruction is replaced by.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -147,8 +147,9 @@ impl Site<'_> {
         Some(Rewrite::Value(self.constant(ty, bits)))
     }
 
-    /// A truth value of the result type.
+    /// A truth value, which is a byte on the low level.
     fn truth(&mut self, value: bool) -> Option<Rewrite> {
-        self.constant_value(self.ty, u128::from(value))
+        let ty = if self.func.level == Level::High { Type::BOOL } else { Type::I8 };
+        self.constant_value(ty, u128::from(value))
     }
 }

@@ -16,8 +16,8 @@
 
 use brolga_ir::constant::Const;
 use brolga_ir::{Block, Callee, Foreign, Func, Inst, Meta, Op, Type, Value};
-use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::SecondaryMap;
+use cranelift_entity::packed_option::PackedOption;
 
 /// What a copy left behind.
 pub(super) struct Copied {
