@@ -1,0 +1,173 @@
+//! What compiling costs, stage by stage, beside Cranelift's own time, and how it grows with the size of a function.
+//!
+//! ```text
+//! cargo bench --bench compile_cost
+//!
+//!   workload           insts   verify high lower low  translate  ours   Cranelift  ours÷CL   link
+//!                              ──────── nanoseconds for each statement of the input ────────
+//! ```
+//!
+//! *ours* is everything between the parsed module and Cranelift: verifying the input, the passes of both levels, lowering,
+//! and building Cranelift's IR. *Cranelift* is its compile alone. A stage's time is the best of several rounds; the
+//! rounds go over all functions of a workload before the next starts.
+//!
+//! The workloads are the example programs, all functions of each, and functions of one extreme shape from a hundred to a
+//! hundred thousand statements, which a stage that is not linear cannot hide from.
+
+use std::path::Path;
+use std::time::Instant;
+
+use brolga::fuzz::shapes::{self, Shape};
+use brolga_codegen::compile::{CompileOptions, Compiler, Limits};
+use brolga_codegen::isa::{HostIsa, IsaOptions, Tier};
+use brolga_codegen::translate::{TranslateOptions, Translator};
+use brolga_ir::diag::SourceFile;
+use brolga_ir::verify::verify_func_in;
+use brolga_ir::{Context, Func, Module, text};
+use brolga_opt::lower::{self, lower};
+use brolga_opt::{Cx, OptLevel, Options, optimize};
+
+/// The stages that are timed.
+const STAGES: [&str; 6] = ["verify", "high", "lower", "low", "translate", "Cranelift"];
+/// The stage that is not ours.
+const CRANELIFT: usize = 5;
+
+fn main() {
+    let isa = HostIsa::new(IsaOptions { verify_clif: false, check_regalloc: false });
+    let Ok(isa) = isa else { return println!("no code generator for this machine") };
+    for level in [OptLevel::O1, OptLevel::O2] {
+        println!("\n-O{}: nanoseconds for each statement of the input", level as u8);
+        print!("{:<22}{:>8}", "workload", "insts");
+        for stage in STAGES {
+            print!("{stage:>10}");
+        }
+        println!("{:>8}{:>10}{:>14}", "ours", "ours/CL", "bytes/func");
+        let mut logs = (0.0, 0);
+        for (name, module) in examples() {
+            let row = measure(&module, level, &isa, 15);
+            row.print(&name);
+            logs = (logs.0 + row.ratio().ln(), logs.1 + 1);
+        }
+        println!("{:<22}{:>96.2}", "geometric mean", (logs.0 / f64::from(logs.1.max(1))).exp());
+    }
+    println!("\n-O1, one function of an extreme shape");
+    for shape in [Shape::StraightLine, Shape::Diamonds, Shape::PhiWeb, Shape::Ladder] {
+        for size in [100, 1_000, 10_000, 100_000] {
+            let module = sized(shape, size);
+            let row = measure(&module, OptLevel::O1, &isa, if size < 10_000 { 9 } else { 2 });
+            row.print(&format!("{} {size}", shape.name()));
+        }
+    }
+}
+
+/// A function of about `size` statements.
+fn sized(shape: Shape, size: usize) -> Module {
+    let probe = statements(&shapes::module(shape, 100)).max(1);
+    shapes::module(shape, (size * 100 / probe).max(1))
+}
+
+fn statements(module: &Module) -> usize {
+    let count = |f: &Func| f.blocks().map(|b| f.block_insts(b).count()).sum::<usize>();
+    module.funcs().map(|(_, f)| count(f)).sum()
+}
+
+fn examples() -> Vec<(String, Module)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let mut paths: Vec<_> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|e| e == "jlir"))
+        .collect();
+    paths.sort();
+    let read = |path: &Path| {
+        let name = path.file_stem()?.to_string_lossy().into_owned();
+        let source = SourceFile::new(name.clone(), std::fs::read_to_string(path).ok()?).ok()?;
+        let (unit, diagnostics) = text::read(&source, &Context::new());
+        (!diagnostics.has_errors()).then_some((name, unit.module))
+    };
+    paths.iter().filter_map(|path| read(path)).collect()
+}
+
+struct Row {
+    insts: usize,
+    funcs: usize,
+    bytes: usize,
+    nanos: [f64; STAGES.len()],
+}
+
+impl Row {
+    fn ours(&self) -> f64 {
+        self.nanos[..CRANELIFT].iter().sum()
+    }
+
+    fn ratio(&self) -> f64 {
+        self.ours() / self.nanos[CRANELIFT]
+    }
+
+    fn print(&self, name: &str) {
+        let each = |nanos: f64| nanos / self.insts.max(1) as f64;
+        print!("{name:<22}{:>8}", self.insts);
+        for nanos in self.nanos {
+            print!("{:>10.0}", each(nanos));
+        }
+        println!(
+            "{:>8.0}{:>10.2}{:>14.0}",
+            each(self.ours()),
+            self.ratio(),
+            self.bytes as f64 / self.funcs.max(1) as f64
+        );
+    }
+}
+
+fn measure(module: &Module, level: OptLevel, isa: &HostIsa, rounds: usize) -> Row {
+    let options = Options::default();
+    let tier = Tier::Optimised;
+    let (mut translator, mut compiler) = (Translator::new(), Compiler::new(Limits::default()));
+    let mut clif = cranelift_codegen::ir::Function::new();
+    let mut row =
+        Row { insts: statements(module), funcs: module.func_count(), bytes: 0, nanos: [f64::INFINITY; 6] };
+    for _ in 0..rounds {
+        let mut nanos = [0.0; STAGES.len()];
+        row.bytes = 0;
+        for (_, func) in module.funcs() {
+            let mut stage = 0;
+            let mut clock = Instant::now();
+            let mut lap = || {
+                nanos[stage] += clock.elapsed().as_nanos() as f64;
+                stage += 1;
+                clock = Instant::now();
+            };
+            let verified = verify_func_in(module, func);
+            lap();
+            assert!(verified.is_ok(), "the workloads are well-formed");
+            let copy = func.clone();
+            let Ok((high, _)) = optimize(module, copy, level, &options, &mut Cx::new(None)) else { continue };
+            lap();
+            let Ok(low) = lower(module, &high, &lower::Options::default()) else { continue };
+            lap();
+            let Ok((low, _)) = optimize(module, low, level, &options, &mut Cx::new(None)) else { continue };
+            lap();
+            let made = translator.translate(
+                &module.cx,
+                &low,
+                isa,
+                TranslateOptions::default(),
+                &|_| true,
+                &mut clif,
+            );
+            lap();
+            let Ok(made) = made else { continue };
+            let name = module.cx.names.text(low.name);
+            let code =
+                compiler.compile(name, &mut clif, made.symbols, isa, CompileOptions { tier, listing: false });
+            lap();
+            if let Err(e) = &code { eprintln!("{e}"); }
+            row.bytes += code.map_or(0, |c| c.code.len() + c.relocs.len() * size_of::<brolga_codegen::compile::Relocation>());
+        }
+        for (best, now) in row.nanos.iter_mut().zip(nanos) {
+            *best = best.min(now);
+        }
+    }
+    row
+}
