@@ -107,8 +107,8 @@ impl Interp<'_> {
                     return Ok(false);
                 }
                 for n in 0..x.length() as i64 {
-                    let one = self.element(x.memory, x.offset + n)?;
-                    work.push((one, self.element(y.memory, y.offset + n)?));
+                    let one = self.element(x.memory, x.offset.wrapping_add(n))?;
+                    work.push((one, self.element(y.memory, y.offset.wrapping_add(n))?));
                 }
                 Ok(true)
             }

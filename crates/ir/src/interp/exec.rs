@@ -112,8 +112,7 @@ impl<'m> Interp<'m> {
                     return Err(Fault::Handlers.into());
                 }
                 self.check_results(&vals)?;
-                let Some(frame) = self.frames.pop() else { return Err(Fault::NoTerminator.into()) };
-                self.release_slots(&frame);
+                let Some(frame) = self.pop_frame() else { return Err(Fault::NoTerminator.into()) };
                 let vals = match frame.then {
                     Then::Assign => vals,
                     Then::Modify(modify) => {
@@ -135,9 +134,7 @@ impl<'m> Interp<'m> {
     fn catch(&mut self, exception: Val) -> Result<Flow, Outcome> {
         let Some(handler) = self.handlers.pop() else { return Err(Outcome::Thrown(exception)) };
         while self.frames.len() > handler.frame + 1 {
-            if let Some(frame) = self.frames.pop() {
-                self.release_slots(&frame);
-            }
+            self.pop_frame();
         }
         self.exceptions.push(exception);
         Ok(Flow::Jump(handler.catch))
@@ -148,7 +145,9 @@ impl<'m> Interp<'m> {
     /// Pushes the frame of a function; `args` start with the function object in high IR.
     pub(super) fn push_call(&mut self, id: FuncId, mut args: Vec<Val>, then: Then) -> Eval<Flow> {
         let func = self.module.func(id);
-        if self.frames.len() >= self.options.max_depth {
+        let bytes = func.value_count() as u64 * size_of::<Option<Val>>() as u64;
+        let stack_bytes = self.stack_bytes.saturating_add(bytes);
+        if self.frames.len() >= self.options.max_depth || stack_bytes > self.options.max_stack_bytes {
             return Err(self.exception("StackOverflowError", Vec::new()));
         }
         if !self.checked.contains(&id) {
@@ -188,6 +187,7 @@ impl<'m> Interp<'m> {
                 }
             }
         }
+        self.stack_bytes = stack_bytes;
         self.frames.push(Frame {
             id,
             func,
@@ -201,12 +201,15 @@ impl<'m> Interp<'m> {
         Ok(Flow::Called)
     }
 
-    /// Gives back the stack slots of a frame that is gone.
-    pub(super) fn release_slots(&mut self, frame: &Frame<'m>) {
+    /// Removes the innermost frame with its stack slots.
+    pub(super) fn pop_frame(&mut self) -> Option<Frame<'m>> {
+        let frame = self.frames.pop()?;
+        self.stack_bytes -= frame.values.len() as u64 * size_of::<Option<Val>>() as u64;
         for &address in &frame.slots {
             // The program may have freed it, wrongly; the frame is gone all the same.
             let _ = self.memory.free(address);
         }
+        Some(frame)
     }
 
     pub(super) fn frame(&self) -> Eval<&Frame<'m>> {

@@ -11,7 +11,7 @@ use super::places::Place;
 use super::value::{ObjId, Val};
 use crate::builtin::Builtin;
 use crate::op::Ordering;
-use crate::types::Type;
+use crate::types::{MAX_WIDTH, Type};
 
 impl Interp<'_> {
     pub(super) fn field_builtin(&mut self, builtin: Builtin, args: &[Val]) -> Eval<Val> {
@@ -290,7 +290,8 @@ impl Interp<'_> {
                     Ok(())
                 }
                 _ => {
-                    let wanted = self.made(self.types().tuple(&vec![Type::INT64; rank as usize]))?;
+                    let rank = (rank as usize).min(MAX_WIDTH);
+                    let wanted = self.made(self.types().tuple(&vec![Type::INT64; rank]))?;
                     Err(self.type_error("setfield!", wanted, val.clone()))
                 }
             },

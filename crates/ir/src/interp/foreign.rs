@@ -204,7 +204,7 @@ impl Interp<'_> {
                 (false, true) => (n, n + by),
                 (false, false) => (n + by, n),
             };
-            if let Some(val) = self.element(data.memory, data.offset + from)? {
+            if let Some(val) = self.element(data.memory, data.offset.wrapping_add(from))? {
                 self.set_element(fresh, to, val)?;
             }
         }

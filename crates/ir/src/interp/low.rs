@@ -150,6 +150,9 @@ impl<'m> Interp<'m> {
         let Some(result) = func.results(inst).next() else {
             return Err(self.bad_count(func, inst, args.len()));
         };
+        if op.shape() == Shape::Query {
+            return Ok(Flow::Value(Val::Bits { ty: Type::I8, bits: 0 }));
+        }
         let (val, wrapped) = self.scalar_op(op, func.ty(result), args)?;
         Ok(match wrapped {
             None => Flow::Value(val),

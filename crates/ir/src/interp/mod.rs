@@ -25,7 +25,7 @@
 //! calls and π are checked against their types, so that a miscompile is noticed where it happens.
 //!
 //! **Limits.** A call in the IR makes a frame in a vector and uses no stack of Rust; more than [`Options::max_depth`]
-//! frames throw `StackOverflowError`. [`Options::max_steps`] bounds time, [`Options::max_heap_bytes`] the objects
+//! frames, or [`Options::max_stack_bytes`] in them, throw `StackOverflowError`. [`Options::max_steps`] bounds time, [`Options::max_heap_bytes`] the objects
 //! (`OutOfMemoryError`), which are not freed before the interpreter is.
 //!
 //! **Departures from Julia.** Uninitialised bits are zero. Finalizers never run. Reading an undefined element or field
@@ -58,9 +58,12 @@ pub use memory::{ForeignCall, MemoryError, RawMemory, SimMemory};
 pub use value::{ObjId, Struct, Token, Val};
 
 use crate::entity::{Callee, FuncId};
+use crate::func::Func;
 use crate::module::{Literal, Module};
 use crate::names::Name;
+use crate::op::Level;
 use crate::types::{FieldRepr, Type, Types};
+use cranelift_entity::EntityRef;
 use error::{Eval, Stop};
 use exec::{Frame, Handler, Then};
 use heap::{Array, Data, Heap, Memory, Object, Text};
@@ -73,13 +76,15 @@ pub struct Options {
     pub max_steps: u64,
     /// How many calls may be active at once before `StackOverflowError`.
     pub max_depth: usize,
+    /// How many bytes the values of active calls may take before `StackOverflowError`.
+    pub max_stack_bytes: u64,
     /// How many bytes objects may take before `OutOfMemoryError`; raw memory has limits of its own.
     pub max_heap_bytes: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { max_steps: u64::MAX, max_depth: 1 << 17, max_heap_bytes: 4 << 30 }
+        Options { max_steps: u64::MAX, max_depth: 1 << 17, max_stack_bytes: 1 << 30, max_heap_bytes: 1 << 30 }
     }
 }
 
@@ -103,6 +108,8 @@ pub struct Interp<'m> {
     output: Box<dyn Output + 'm>,
     heap: Heap,
     frames: Vec<Frame<'m>>,
+    /// What the values of all frames take.
+    stack_bytes: u64,
     handlers: Vec<Handler>,
     exceptions: Vec<Val>,
     globals: FxHashMap<Name, Val>,
@@ -137,6 +144,7 @@ impl<'m> Interp<'m> {
             output: Box::new(Discard),
             heap: Heap::new(options.max_heap_bytes),
             frames: Vec::new(),
+            stack_bytes: 0,
             handlers: Vec::new(),
             exceptions: Vec::new(),
             globals: FxHashMap::default(),
@@ -173,19 +181,29 @@ impl<'m> Interp<'m> {
 
     /// Calls a high function on arguments without the function object, which must be a singleton (no closure).
     pub fn call(&mut self, func: FuncId, args: &[Val]) -> Result<Val, Outcome> {
-        let object = match self.module.func(func).sig.params.first() {
-            Some(object) => Val::Singleton(object.ty),
-            None => Val::NOTHING,
-        };
-        let mut all = vec![object];
-        all.extend_from_slice(args);
-        let results = self.finish(|interp| interp.push_call(func, all, Then::Assign))?;
+        let results = self.finish(|interp| {
+            let callee = interp.own_func(func, Level::High)?;
+            let object = match callee.sig.params.first() {
+                Some(object) if interp.types().is_singleton(object.ty) => Val::Singleton(object.ty),
+                _ => {
+                    return Err(
+                        Fault::Unsupported("a method of objects called without one".to_owned()).into()
+                    );
+                }
+            };
+            let mut all = vec![object];
+            all.extend_from_slice(args);
+            interp.push_call(func, all, Then::Assign)
+        })?;
         Ok(results.into_iter().next().unwrap_or(Val::NOTHING))
     }
 
     /// Calls a low function on bits.
     pub fn call_low(&mut self, func: FuncId, args: &[Val]) -> Result<Vec<Val>, Outcome> {
-        self.finish(|interp| interp.push_call(func, args.to_vec(), Then::Assign))
+        self.finish(|interp| {
+            interp.own_func(func, Level::Low)?;
+            interp.push_call(func, args.to_vec(), Then::Assign)
+        })
     }
 
     /// Calls the function with this name, choosing its method by the types of the arguments.
@@ -228,6 +246,20 @@ impl<'m> Interp<'m> {
     }
 
     // ----- shared by the families of operations -----
+
+    /// A function of the module, of this level.
+    fn own_func(&self, id: FuncId, level: Level) -> Eval<&'m Func> {
+        if id.index() >= self.module.func_count() {
+            return Err(Fault::ForeignId(id.to_string()).into());
+        }
+        let func = self.module.func(id);
+        if func.level != level {
+            return Err(
+                Fault::Unsupported(format!("a function of {:?} IR called as the other", func.level)).into()
+            );
+        }
+        Ok(func)
+    }
 
     fn types(&self) -> &'m Types {
         &self.module.cx.types
@@ -370,9 +402,7 @@ impl<'m> Interp<'m> {
     /// Runs what `start` begins until it returns, and leaves nothing behind whatever happens.
     fn finish(&mut self, start: impl FnOnce(&mut Self) -> Eval<exec::Flow>) -> Result<Vec<Val>, Outcome> {
         let result = self.run_from(start);
-        while let Some(frame) = self.frames.pop() {
-            self.release_slots(&frame);
-        }
+        while self.pop_frame().is_some() {}
         self.handlers.clear();
         self.exceptions.clear();
         result

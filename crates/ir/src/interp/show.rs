@@ -246,10 +246,11 @@ impl Interp<'_> {
                 if n > 0 {
                     parts.push(Item::Text(", "));
                 }
-                parts.push(Item::Val(self.element(memory, offset + n)?, elem));
+                parts.push(Item::Val(self.element(memory, offset.wrapping_add(n))?, elem));
             }
         } else {
-            for page in 0..length / (rows * columns).max(1) {
+            let page_size = rows.saturating_mul(columns).max(1);
+            for page in 0..length / page_size {
                 if page > 0 {
                     // As many semicolons as the number of the highest dimension that just ended.
                     let mut size = 1;
@@ -267,7 +268,9 @@ impl Interp<'_> {
                         if column > 0 {
                             parts.push(Item::Text(" "));
                         }
-                        let at = offset + page * rows * columns + column * rows + row;
+                        // Saturated numbers are outside every memory, and so found.
+                        let at = page.saturating_mul(page_size).saturating_add(column.saturating_mul(rows));
+                        let at = offset.saturating_add(at).saturating_add(row);
                         parts.push(Item::Val(self.element(memory, at)?, elem));
                     }
                 }
