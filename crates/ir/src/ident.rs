@@ -64,18 +64,26 @@ pub fn is_identifier(text: &str) -> bool {
         && !RESERVED.contains(&text)
 }
 
-/// Writes `text` as a name: bare, or as `var"…"` with `"` and `\` escaped.
+/// Writes `text` as a name: bare, or as `var"…"`. There, as in Julia, a quote is escaped, and so are backslashes before a
+/// quote, but no others. A control character, which would break the line, is written as its picture (`␊`).
 pub fn write_name(f: &mut impl fmt::Write, text: &str) -> fmt::Result {
     if is_identifier(text) {
         return f.write_str(text);
     }
     f.write_str("var\"")?;
+    let mut backslashes = 0;
     for c in text.chars() {
-        if matches!(c, '"' | '\\') {
-            f.write_char('\\')?;
+        if c == '"' {
+            f.write_str(&"\\".repeat(backslashes + 1))?;
         }
-        f.write_char(c)?;
+        backslashes = if c == '\\' { backslashes + 1 } else { 0 };
+        match c as u32 {
+            code @ 0..0x20 => f.write_char(char::from_u32(0x2400 + code).unwrap_or('␀'))?,
+            _ if c.is_control() => f.write_char('␡')?,
+            _ => f.write_char(c)?,
+        }
     }
+    f.write_str(&"\\".repeat(backslashes))?;
     f.write_char('"')
 }
 
@@ -92,7 +100,7 @@ mod tests {
             assert!(!is_identifier(bad), "{bad}");
         }
         let mut out = String::new();
-        write_name(&mut out, "#a\"\\").unwrap();
-        assert_eq!(out, r##"var"#a\"\\""##);
+        write_name(&mut out, "#a\\b\\\"\n\\").unwrap();
+        assert_eq!(out, r##"var"#a\b\\\"␊\\""##);
     }
 }

@@ -3,35 +3,17 @@
 //! The corpus is `tests/corpus` of the workspace. Damage is 10,000 random edits with a fixed seed: the reader must
 //! answer each of them, quickly and without a panic, and a finding must have its place inside the text.
 
-use std::fs;
-use std::path::PathBuf;
+mod text_support;
+
 use std::time::{Duration, Instant};
 
 use brolga_ir::diag::{SourceFile, Style};
 use brolga_ir::text::ast::{Expected, ExprKind, File, Literal, Stmt, TypeDeclKind};
 use brolga_ir::text::{MAX_DEPTH, NotText, from_bytes, parse};
+use text_support::{Random, damage, files, source};
 
 fn corpus() -> Vec<(String, String)> {
     files("tests/corpus")
-}
-
-/// The files of a folder of the workspace.
-fn files(folder: &str) -> Vec<(String, String)> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
-    let mut files: Vec<_> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .map(|path| {
-            (path.file_stem().unwrap().to_str().unwrap().to_owned(), fs::read_to_string(path).unwrap())
-        })
-        .collect();
-    files.sort();
-    assert!(!files.is_empty());
-    files
-}
-
-fn source(text: &str) -> SourceFile {
-    SourceFile::new("t", text).unwrap()
 }
 
 /// Codes and lines of the findings in `text`.
@@ -391,57 +373,6 @@ fn bytes_that_are_no_text_have_a_place() {
     let NotText::InvalidUtf8 { source, diagnostic } = *error else { panic!() };
     let at = source.position(diagnostic.at.start);
     assert_eq!((at.line, at.column), (2, 2));
-}
-
-/// SplitMix64: the edits are the same on every machine.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound.max(1) as u64) as usize
-    }
-}
-
-fn damage(random: &mut Random, texts: &[Vec<u8>]) -> Vec<u8> {
-    let mut bytes = texts[random.below(texts.len())].clone();
-    for _ in 0..=random.below(4) {
-        let at = random.below(bytes.len());
-        match random.below(6) {
-            0 if !bytes.is_empty() => bytes[at] = random.next() as u8,
-            1 => bytes.truncate(at),
-            2 => {
-                let token: &[&str] =
-                    &["(", ")", "\"", "'", "│", "::", "$(", "\n", "#", "%1", "{", "end\n", "=> "];
-                bytes.splice(at..at, token[random.below(token.len())].bytes());
-            }
-            3 => {
-                let end = (at + random.below(200)).min(bytes.len());
-                bytes.drain(at..end);
-            }
-            4 => {
-                let other = &texts[random.below(texts.len())];
-                let from = random.below(other.len());
-                let to = (from + random.below(400)).min(other.len());
-                bytes.splice(at..at, other[from..to].iter().copied());
-            }
-            _ => {
-                let lines: Vec<&[u8]> = bytes.split(|&b| b == b'\n').collect();
-                let (a, b) = (random.below(lines.len()), random.below(lines.len()));
-                let mut lines = lines.clone();
-                lines.swap(a, b);
-                bytes = lines.join(&b'\n');
-            }
-        }
-    }
-    bytes
 }
 
 #[test]

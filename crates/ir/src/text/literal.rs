@@ -151,7 +151,7 @@ fn push_scalar(value: u32, out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// The name between the quotes of `var"…"`: only quotes and the backslashes before them are escaped.
+/// The name between the quotes of `var"…"`: only quotes and the backslashes before them (or at the end) are escaped.
 pub(super) fn raw_name(body: &str) -> Cow<'_, str> {
     if !body.contains('\\') {
         return Cow::Borrowed(body);
@@ -159,17 +159,14 @@ pub(super) fn raw_name(body: &str) -> Cow<'_, str> {
     let mut name = String::with_capacity(body.len());
     let mut slashes = 0;
     for c in body.chars() {
-        match c {
-            '\\' => slashes += 1,
-            _ => {
-                let kept = if c == '"' { slashes / 2 } else { slashes };
-                name.extend(std::iter::repeat_n('\\', kept));
-                slashes = 0;
-                name.push(c);
-            }
+        if c == '\\' {
+            slashes += 1;
+            continue;
         }
+        name.extend(std::iter::repeat_n('\\', if c == '"' { slashes / 2 } else { slashes }));
+        slashes = 0;
+        name.push(c);
     }
-    // Backslashes before the closing quote are escaped as well.
     name.extend(std::iter::repeat_n('\\', slashes / 2));
     Cow::Owned(name)
 }

@@ -239,12 +239,10 @@ impl FuncText<'_> {
             ValueDef::Const(_) => match self.func.as_const(value) {
                 Some(Const::Type(ty)) => {
                     let text = self.cx.types.display(*ty).to_string();
-                    // An argument may have the name of a type.
-                    if self.is_argument_name(&text) {
-                        write!(w, "$(QuoteNode({text}))")
-                    } else {
-                        w.write_str(&text)
-                    }
+                    // An argument may have the name of a type, and a row `typeof(f)` is a call.
+                    let call = matches!(self.cx.types.kind(*ty), TypeKind::Function(_));
+                    let quoted = call || self.is_argument_name(&text);
+                    if quoted { write!(w, "$(QuoteNode({text}))") } else { w.write_str(&text) }
                 }
                 Some(constant) => self.values.constant(w, Some(self.func), constant, wanted),
                 None => Ok(()),

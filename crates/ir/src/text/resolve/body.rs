@@ -128,7 +128,7 @@ impl<'a> Resolver<'a> {
             (Callee::Named(parts, _), level) => {
                 name.push_str(super::last_name(parts));
                 if level == Level::High {
-                    sig.params.push(Param { name: None, ty: self.function_type(&name) });
+                    sig.params.push(Param { name: None, ty: self.named_object(&name) });
                 }
             }
             (Callee::Object(object), Level::High) => {
@@ -381,7 +381,9 @@ impl<'a> Body<'_, 'a> {
                 }
             }
             // Only constructors that Julia prints for a literal are operands; other calls are rows.
-            ExprKind::Call(callee, args) if !self.is_literal_call(callee, args) => {
+            ExprKind::Call(callee, args)
+                if !self.is_literal_call(callee, args) && !self.r.looks_like_type(expr) =>
+            {
                 self.r.fail(ResolveError::NotAValue, expr.span)
             }
             ExprKind::Infix(..)

@@ -416,7 +416,7 @@ impl<'a> Body<'_, 'a> {
                 return Some((value, ty));
             }
         };
-        if self.r.looks_like_type(callee) && !self.r.functions.contains(name) {
+        if self.r.looks_like_type(callee) {
             let of = self.r.ty(callee)?;
             let value = self.func.constant(Const::Type(of));
             return Some((value, self.r.cx.types.type_of(of).unwrap_or(Type::DATATYPE)));

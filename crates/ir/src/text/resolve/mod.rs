@@ -177,6 +177,11 @@ impl<'a> Resolver<'a> {
             || !name.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '#')) && !name.is_empty()
     }
 
+    /// Whether the source defines a function of this name that is no constructor.
+    fn is_own_function(&self, name: &str) -> bool {
+        self.functions.contains(name) && !self.is_type_name(name)
+    }
+
     fn unknown_name<T>(&mut self, name: &str, at: Span) -> Option<T> {
         let diagnostic = Diagnostic::error(&ResolveError::UnknownName { name: name.to_owned() }, at);
         let cx = self.cx.clone();
@@ -270,10 +275,10 @@ impl<'a> Resolver<'a> {
             return self.fail(ResolveError::NotAConstant, expr.span);
         };
         let callee = match &callee.kind {
-            ExprKind::Name(name) if self.functions.contains(&**name) => {
+            ExprKind::Name(name) if self.is_own_function(name) => {
                 Term::Const(Const::Singleton(self.function_type(name)))
             }
-            ExprKind::Path(parts) if self.functions.contains(last_name(parts)) => {
+            ExprKind::Path(parts) if self.is_own_function(last_name(parts)) => {
                 Term::Const(Const::Singleton(self.function_type(last_name(parts))))
             }
             _ => self.term(callee, None)?,

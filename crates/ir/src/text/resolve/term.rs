@@ -105,6 +105,10 @@ impl<'a> Resolver<'a> {
                 let elem = self.ty(elem)?;
                 self.array(Some(elem), items, expr.span)
             }
+            ExprKind::Call(..) if self.looks_like_type(expr) => {
+                let ty = self.ty(expr)?;
+                Some(Term::Const(Const::Type(ty)))
+            }
             ExprKind::Call(callee, args) => self.constructor(callee, args, expr.span),
             ExprKind::Infix(op, args) => match (&**op, &args[..]) {
                 (":", [start, stop]) => self.range(start, stop, expr.span),

@@ -87,7 +87,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn is_type_name(&self, name: &str) -> bool {
+    pub(super) fn is_type_name(&self, name: &str) -> bool {
         const BUILT_IN: [&str; 9] =
             ["Any", "Union", "Tuple", "NTuple", "Vararg", "NamedTuple", "Vector", "Matrix", "Type"];
         BUILT_IN.contains(&name)
@@ -348,6 +348,12 @@ impl<'a> Resolver<'a> {
             ("PartialStruct", [ty, ..]) => self.ty(ty),
             _ => self.fail(ResolveError::NotAType, at),
         }
+    }
+
+    /// The type of what a signature names: `Type{T}` for a constructor, else that of a function.
+    pub(super) fn named_object(&self, name: &str) -> Type {
+        let constructed = self.find_decl(name).and_then(|decl| self.cx.types.nominal(decl, &[]).ok());
+        constructed.and_then(|ty| self.cx.types.type_of(ty).ok()).unwrap_or_else(|| self.function_type(name))
     }
 
     pub(super) fn function_type(&self, name: &str) -> Type {
