@@ -38,6 +38,11 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
+    /// The text of the record at this address.
+    pub(super) fn text_at(&self, address: u64) -> Option<Name> {
+        self.texts.get(&address).copied()
+    }
+
     /// The C function whose address this is.
     pub(super) fn function_at(&self, address: u64) -> Option<Name> {
         // The text of a record is also kept for symbols and strings, so the function must agree.
@@ -329,8 +334,7 @@ impl<'m> Interp<'m> {
     }
 
     fn record(&self, address: u128) -> Eval<Name> {
-        let found = self.addresses.texts.get(&(address as u64)).copied();
-        found.ok_or_else(|| {
+        self.addresses.text_at(address as u64).ok_or_else(|| {
             Fault::Unsupported(format!("0x{address:x} is not the address of a symbol or string")).into()
         })
     }

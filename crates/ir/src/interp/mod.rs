@@ -57,6 +57,7 @@ pub use error::{At, Fault, InterpError, Outcome};
 pub use memory::{ForeignCall, MemoryError, RawMemory, SimMemory};
 pub use value::{ObjId, Struct, Token, Val};
 
+use crate::constant::Address;
 use crate::entity::{Callee, FuncId};
 use crate::func::Func;
 use crate::module::{Literal, Module};
@@ -243,6 +244,26 @@ impl<'m> Interp<'m> {
         let Val::Object { id, .. } = *val else { return Ok(None) };
         let text = self.text(id);
         text.map_err(|stop| self.outcome_without_place(stop))
+    }
+
+    // ----- the memory of low functions -----
+
+    /// The memory that `Ptr` values point at, for arguments and results that travel there.
+    pub fn memory(&mut self) -> &mut dyn RawMemory {
+        &mut *self.memory
+    }
+
+    /// The address of a symbol's or string's record, which is made if there is none yet.
+    pub fn record_address(&mut self, address: Address) -> Result<u64, Outcome> {
+        match self.address_of(address) {
+            Ok(val) => Ok(val.as_bits().unwrap_or(0) as u64),
+            Err(stop) => Err(self.outcome_without_place(stop)),
+        }
+    }
+
+    /// The symbol or string whose record is at an address.
+    pub fn record_at(&self, address: u64) -> Option<Name> {
+        self.addresses.text_at(address)
     }
 
     // ----- shared by the families of operations -----
