@@ -77,14 +77,6 @@ pub enum Refusal {
         /// The function and the types of its arguments.
         call: String,
     },
-    /// A value is used as one of a type that it never has.
-    #[error("a value of type `{from}` is used where `{to}` is needed")]
-    Type {
-        /// What it is.
-        from: String,
-        /// What is needed.
-        to: String,
-    },
     /// The operands do not fit the operation.
     #[error("the operands of `{op}` do not fit it")]
     Operands {
