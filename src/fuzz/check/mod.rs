@@ -2,14 +2,25 @@
 //!
 //! | function | what must hold |
 //! |---|---|
+//! | [`check_differential`] | every engine gives the same outcome for the same call |
+//! | [`check_round_trip`] | a module verifies; printing, reading and printing again gives the same text |
 //! | [`check_text`] | reading any text ends, without a panic, in a module or in errors that have places |
 //!
 //! A check returns a [`Failure`], which holds all that is needed to see the fault again: the seed, the text and what
 //! happened. None of them prints, and none reads a clock.
 
 mod damage;
+mod differential;
+mod engine;
+mod leaves;
+mod outcome;
+mod round_trip;
 
 pub use damage::check_text;
+pub use differential::{Compared, Run, check_differential};
+pub use engine::{Engine, HighInterpreter, Loaded, LowInterpreter};
+pub use outcome::{Outcome, show};
+pub use round_trip::check_round_trip;
 
 use std::fmt;
 
@@ -41,6 +52,29 @@ pub enum Trouble {
         /// Where it points.
         span: (u32, u32),
     },
+    /// The verifier finds fault with a module that should be well formed.
+    Malformed(String),
+    /// The input was printed by Brolga, which does not read it.
+    Unreadable(String),
+    /// The input was read and printed again, and came out otherwise.
+    OtherText {
+        /// The other text.
+        second: String,
+    },
+    /// An engine does not take the module.
+    Refused {
+        /// The engine.
+        engine: String,
+        /// Its reason.
+        why: String,
+    },
+    /// Engines disagree, or one of them cannot go on.
+    Differs {
+        /// The call.
+        call: String,
+        /// Engines and what they gave; the last one is the one that differs.
+        outcomes: Vec<(String, String)>,
+    },
 }
 
 impl fmt::Display for Trouble {
@@ -49,6 +83,14 @@ impl fmt::Display for Trouble {
             Trouble::Panic { stage, message } => write!(f, "{stage} panicked: {message}"),
             Trouble::BadPlace { code, span: (start, end) } => {
                 write!(f, "the error `{code}` points at {start}..{end}, which is no place of the input")
+            }
+            Trouble::Malformed(why) => write!(f, "the verifier says\n{why}"),
+            Trouble::Unreadable(why) => write!(f, "the printed text cannot be read:\n{why}"),
+            Trouble::OtherText { second } => write!(f, "reading and printing again gives\n{second}"),
+            Trouble::Refused { engine, why } => write!(f, "{engine} refuses the module: {why}"),
+            Trouble::Differs { call, outcomes } => {
+                write!(f, "{call}")?;
+                outcomes.iter().try_for_each(|(engine, outcome)| write!(f, "\n  {engine}: {outcome}"))
             }
         }
     }

@@ -462,15 +462,29 @@ impl FuncGen<'_> {
         self.branch(condition, leave, stay);
         let scope = self.scope();
         self.start(leave);
-        self.give_result();
+        self.return_early();
         self.leave_scope(scope);
         self.start(stay);
     }
 
-    /// Returns a value of the function's result type.
-    pub(super) fn give_result(&mut self) {
-        let ty = self.result;
-        let value = self.value_for(ty);
+    /// Returns a value of the function's result type in the middle of the function.
+    pub(super) fn return_early(&mut self) {
+        let value = self.value_for(self.result);
+        if self.block.is_some() {
+            self.end(Op::Return, &[value], &[]);
+        }
+    }
+
+    /// Returns at the end of the function: a digest of what is left over, if the result has room for it.
+    pub(super) fn return_late(&mut self) {
+        let value = match self.cx.types.tuple_elements(self.result) {
+            _ if self.result == Type::UINT64 => self.digest(),
+            Some(&[first, Type::UINT64]) => {
+                let parts = [self.value(first), self.digest()];
+                self.builtin(Builtin::Tuple, &parts, self.result)
+            }
+            _ => self.value_for(self.result),
+        };
         if self.block.is_some() {
             self.end(Op::Return, &[value], &[]);
         }

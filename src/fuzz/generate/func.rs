@@ -66,7 +66,7 @@ impl<'a> FuncGen<'a> {
         if recursive {
             params[0] = Type::INT64;
         }
-        let result = palette.any(rng);
+        let result = result_type(rng, cx, palette);
         let sig = signature(rng, cx, name, &params, result);
         let func = Func::new(name, Level::High, sig);
         let mut this = FuncGen {
@@ -113,7 +113,7 @@ impl<'a> FuncGen<'a> {
             self.region(MAX_DEPTH);
         }
         if self.block.is_some() {
-            self.give_result();
+            self.return_late();
         }
     }
 
@@ -127,7 +127,7 @@ impl<'a> FuncGen<'a> {
         self.branch(more, go_on, stop);
         let scope = self.scope();
         self.start(stop);
-        self.give_result();
+        self.return_early();
         self.leave_scope(scope);
         self.start(go_on);
         let one = self.bits(Type::INT64, 1);
@@ -306,6 +306,17 @@ fn function_name(rng: &mut Rng, index: usize) -> String {
         2 => format!("#f#{index}"),
         _ => format!("f{index}"),
     }
+}
+
+/// The type of a function's result: most functions give a digest of what they made, so that little of it is dead.
+fn result_type(rng: &mut Rng, cx: &Context, palette: &Palette) -> Type {
+    let plain = palette.any(rng);
+    let with_digest = match rng.below(10) {
+        0..2 => return plain,
+        2..5 => return Type::UINT64,
+        _ => cx.types.tuple(&[palette.concrete(rng), Type::UINT64]),
+    };
+    with_digest.unwrap_or(plain)
 }
 
 fn signature(rng: &mut Rng, cx: &Context, name: brolga_ir::Name, params: &[Type], result: Type) -> Signature {

@@ -7,6 +7,7 @@
 //! straight  statements without control flow: intrinsics, tuples, fields, calls
 //! control   ifs, loops, forests of forward edges, unions taken apart, throws, returns
 //! memory    malloc, loads and stores in bounds, free
+//! digest    a number made of everything that is left over
 //! handler   try and catch with ϒ and φᶜ
 //! ```
 //!
@@ -26,6 +27,7 @@
 //! Not done: dynamic calls, mutable objects, arrays, globals, vararg functions, static parameters.
 
 mod control;
+mod digest;
 mod func;
 mod handler;
 mod memory;
@@ -66,6 +68,8 @@ pub struct Features {
     pub unions: bool,
     /// Strings and symbols.
     pub texts: bool,
+    /// `===` on strings that are not constants, which native code refuses.
+    pub text_identity: bool,
     /// Raw memory from `malloc`.
     pub memory: bool,
     /// Calls of other functions of the module and of the function itself.
@@ -89,6 +93,7 @@ impl Features {
         aggregates: true,
         unions: true,
         texts: true,
+        text_identity: true,
         memory: true,
         calls: true,
         throws: true,
@@ -98,7 +103,8 @@ impl Features {
     };
 
     /// What compiles to native code and has one result in every engine.
-    pub const NATIVE: Features = Features { handlers: false, inexact: false, ..Features::ALL };
+    pub const NATIVE: Features =
+        Features { handlers: false, inexact: false, text_identity: false, ..Features::ALL };
 
     /// Integers, branches and loops, and nothing else.
     pub const PLAIN: Features = Features {
@@ -108,6 +114,7 @@ impl Features {
         aggregates: false,
         unions: false,
         texts: false,
+        text_identity: false,
         memory: false,
         calls: false,
         throws: false,

@@ -40,6 +40,11 @@ impl Palette {
         if features.wide_ints {
             ints.extend([Type::INT128, Type::UINT128]);
         }
+        // With fewer types in one module, more of its values can be operands of one operation.
+        while ints.len() > 5 {
+            ints.remove(rng.below(ints.len()));
+        }
+        ints.push(Type::INT64);
         let mut floats = Vec::new();
         if features.floats {
             floats.extend([Type::FLOAT32, Type::FLOAT64]);
@@ -189,11 +194,19 @@ fn leaves(cx: &Context, ty: Type) -> usize {
 
 /// Whether values of the type hold a float somewhere.
 pub(super) fn holds_float(cx: &Context, ty: Type) -> bool {
+    holds(cx, ty, &[Type::FLOAT16, Type::FLOAT32, Type::FLOAT64])
+}
+
+/// Whether values of the type may hold a value of one of these types somewhere.
+pub(super) fn holds(cx: &Context, ty: Type, wanted: &[Type]) -> bool {
     match cx.types.kind(ty) {
-        TypeKind::Union(members) => members.iter().any(|&m| holds_float(cx, m)),
+        TypeKind::Union(members) => members.iter().any(|&m| holds(cx, m, wanted)),
         _ => match cx.types.field_count(ty) {
-            Some(count) => (0..count).filter_map(|n| cx.types.field_type(ty, n)).any(|f| holds_float(cx, f)),
-            None => [Type::FLOAT16, Type::FLOAT32, Type::FLOAT64].contains(&ty),
+            Some(count) => {
+                let mut fields = (0..count).filter_map(|n| cx.types.field_type(ty, n));
+                fields.any(|field| holds(cx, field, wanted))
+            }
+            None => wanted.contains(&ty),
         },
     }
 }

@@ -14,6 +14,7 @@
 
 use super::Known;
 use super::func::FuncGen;
+use super::palette::holds;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::func::{MetaData, MetaItem};
 use brolga_ir::intrinsic::{Convert, Intrinsic, Shape};
@@ -60,7 +61,7 @@ impl FuncGen<'_> {
                 self.intrinsic(op, &[a, b], ty);
             }
             Shape::Shift => {
-                let (ty, count) = (self.palette.int(self.rng), self.palette.int(self.rng));
+                let (ty, count) = (self.int(), self.int());
                 let (a, b) = (self.value(ty), self.shift_count(count));
                 self.intrinsic(op, &[a, b], ty);
             }
@@ -72,7 +73,7 @@ impl FuncGen<'_> {
             Shape::CheckedPair => self.checked(),
             Shape::FloatUnary | Shape::FloatBinary | Shape::FloatTernary => self.float_operation(op),
             Shape::FloatCompare => {
-                let Some(&ty) = self.rng.pick(&self.palette.floats) else { return };
+                let Some(ty) = self.float() else { return };
                 let (a, b) = (self.value(ty), self.value(ty));
                 self.intrinsic(op, &[a, b], Type::BOOL);
             }
@@ -94,7 +95,7 @@ impl FuncGen<'_> {
                 | Intrinsic::UltInt
                 | Intrinsic::UleInt
         );
-        if on_bool && self.rng.chance(25) { Type::BOOL } else { self.palette.int(self.rng) }
+        if on_bool && self.rng.chance(25) { Type::BOOL } else { self.int() }
     }
 
     /// A number of places: mostly around the widths, sometimes anything.
@@ -107,7 +108,7 @@ impl FuncGen<'_> {
     }
 
     fn float_operation(&mut self, op: Intrinsic) {
-        let Some(&ty) = self.rng.pick(&self.palette.floats) else { return };
+        let Some(ty) = self.float() else { return };
         let mut operands = vec![self.value(ty)];
         if op == Intrinsic::CopysignFloat {
             operands.push(self.exact_value(ty));
@@ -124,9 +125,9 @@ impl FuncGen<'_> {
     }
 
     fn convert(&mut self, op: Intrinsic, kind: Convert) {
-        let int = self.palette.int(self.rng);
-        let other = if self.rng.chance(10) { Type::BOOL } else { self.palette.int(self.rng) };
-        let float = self.rng.pick(&self.palette.floats).copied();
+        let int = self.int();
+        let other = if self.rng.chance(10) { Type::BOOL } else { self.int() };
+        let float = self.float();
         let width = |ty: Type| match self.cx.types.primitive(ty) {
             Some((_, PrimitiveRepr::Bool)) => 1,
             Some((bits, _)) => bits,
@@ -190,7 +191,7 @@ impl FuncGen<'_> {
             Intrinsic::CheckedUremInt,
         ];
         let Some(&op) = self.rng.pick(&DIVISIONS) else { return };
-        let ty = self.palette.int(self.rng);
+        let ty = self.int();
         let dividend = self.value(ty);
         let divisor = if self.options.features.throws && self.rng.chance(30) {
             self.value(ty)
@@ -218,7 +219,7 @@ impl FuncGen<'_> {
             (Intrinsic::CheckedUmulInt, "*"),
         ];
         let Some(&(op, sign)) = self.rng.pick(&CHECKED) else { return };
-        let ty = self.palette.int(self.rng);
+        let ty = self.int();
         let (a, b) = (self.value(ty), self.value(ty));
         let Ok(pair) = self.cx.types.tuple(&[ty, Type::BOOL]) else { return };
         let both = self.intrinsic(op, &[a, b], pair);
@@ -243,7 +244,7 @@ impl FuncGen<'_> {
     }
 
     fn field(&mut self) {
-        let Some(&ty) = self.rng.pick(&self.palette.aggregates) else { return };
+        let Some(ty) = self.likely(&self.palette.aggregates) else { return };
         let types = &self.cx.types;
         let count = types.field_count(ty).unwrap_or(0);
         let object = self.value(ty);
@@ -276,7 +277,8 @@ impl FuncGen<'_> {
     fn field_at_run_time(&mut self, object: Value, count: usize, element: Type) {
         let raw = self.value(Type::INT64);
         let limit = self.bits(Type::INT64, count as u128);
-        let in_range = self.rng.chance(70);
+        // A constant that is out of range is no program: it is known not to be there.
+        let in_range = self.func.as_const(raw).is_some() || self.rng.chance(70);
         let index = if in_range {
             let rest = self.intrinsic(Intrinsic::UremInt, &[raw, limit], Type::INT64);
             let one = self.bits(Type::INT64, 1);
@@ -331,7 +333,11 @@ impl FuncGen<'_> {
         let a = self.exact_value(ty);
         let same = if self.rng.chance(85) { ty } else { self.palette.any(self.rng) };
         let b = self.exact_value(same);
-        if self.is_exact(a) && self.is_exact(b) {
+        let is_const = |v: Value| matches!(self.func.as_const(v), Some(Const::String(_)));
+        let has_text = |v: Value| holds(self.cx, self.func.ty(v), &[Type::STRING]);
+        let native = (is_const(a) && is_const(b)) || !(has_text(a) || has_text(b));
+        let refused = !self.options.features.text_identity && !native;
+        if self.is_exact(a) && self.is_exact(b) && !refused {
             self.builtin(Builtin::Egal, &[a, b], Type::BOOL);
         }
     }

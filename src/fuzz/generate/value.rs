@@ -47,6 +47,30 @@ impl FuncGen<'_> {
         }
     }
 
+    /// The type of some value at hand that is among `wanted`, or any of these: types that are at hand make longer chains.
+    pub(super) fn likely(&mut self, wanted: &[Type]) -> Option<Type> {
+        for _ in 0..8 {
+            let ty = self.rng.pick(&self.at_hand).map(|&value| self.func.ty(value));
+            if ty.is_some_and(|ty| wanted.contains(&ty)) {
+                return ty;
+            }
+        }
+        self.rng.pick(wanted).copied()
+    }
+
+    /// An integer type, preferably one that is at hand.
+    pub(super) fn int(&mut self) -> Type {
+        let palette = self.palette;
+        let likely = if self.rng.chance(75) { self.likely(&palette.ints) } else { None };
+        likely.unwrap_or_else(|| palette.int(self.rng))
+    }
+
+    /// A float type, preferably one that is at hand; `None` if the module has no floats.
+    pub(super) fn float(&mut self) -> Option<Type> {
+        let palette = self.palette;
+        self.likely(&palette.floats)
+    }
+
     /// A value of this type at hand.
     pub(super) fn find(&mut self, ty: Type) -> Option<Value> {
         let count = self.at_hand.len();
@@ -72,9 +96,15 @@ impl FuncGen<'_> {
     /// A value of this type whose float bits are certain.
     pub(super) fn exact_value(&mut self, ty: Type) -> Value {
         let value = self.value(ty);
+        self.exact(value)
+    }
+
+    /// The value if its bits are certain; else one of its type whose bits are.
+    pub(super) fn exact(&mut self, value: Value) -> Value {
         if self.is_exact(value) {
             return value;
         }
+        let ty = self.func.ty(value);
         match self.cx.types.primitive(ty) {
             Some((bits, PrimitiveRepr::Float)) => self.canonical(value, ty, bits),
             _ => self.literal(ty),
@@ -127,7 +157,7 @@ impl FuncGen<'_> {
         let types = &self.cx.types;
         match types.primitive(ty) {
             Some((_, PrimitiveRepr::Bool)) => {
-                let of = self.palette.int(self.rng);
+                let of = self.int();
                 let (a, b) = (self.value_at(of, depth), self.value_at(of, depth));
                 self.intrinsic(Intrinsic::UltInt, &[a, b], ty)
             }
@@ -137,7 +167,7 @@ impl FuncGen<'_> {
             }
             Some((bits, PrimitiveRepr::Signed | PrimitiveRepr::Unsigned)) => self.make_int(ty, bits, depth),
             Some((_, PrimitiveRepr::Float)) => {
-                let from = self.palette.int(self.rng);
+                let from = self.int();
                 let number = self.value_at(from, depth);
                 let made = self.intrinsic(Intrinsic::Sitofp, &[number], ty);
                 self.set_exact(made);
@@ -152,7 +182,7 @@ impl FuncGen<'_> {
     }
 
     fn make_int(&mut self, ty: Type, bits: u16, depth: usize) -> Value {
-        let from = self.palette.int(self.rng);
+        let from = self.int();
         let operand = self.value_at(from, depth);
         let from_bits = self.cx.types.primitive(from).map_or(bits, |(bits, _)| bits);
         let conversion = match from_bits.cmp(&bits) {
