@@ -162,8 +162,12 @@ fn measure(module: &Module, level: OptLevel, isa: &HostIsa, rounds: usize) -> Ro
             let code =
                 compiler.compile(name, &mut clif, made.symbols, isa, CompileOptions { tier, listing: false });
             lap();
-            if let Err(e) = &code { eprintln!("{e}"); }
-            row.bytes += code.map_or(0, |c| c.code.len() + c.relocs.len() * size_of::<brolga_codegen::compile::Relocation>());
+            if let Err(e) = &code {
+                eprintln!("{e}");
+            }
+            row.bytes += code.map_or(0, |c| {
+                c.code.len() + c.relocs.len() * size_of::<brolga_codegen::compile::Relocation>()
+            });
         }
         for (best, now) in row.nanos.iter_mut().zip(nanos) {
             *best = best.min(now);

@@ -43,7 +43,8 @@ use cranelift_codegen::{CodegenError, Context, FinalizedMachReloc, FinalizedRelo
 
 use crate::isa::{HostIsa, Tier};
 
-/// Frames above this size are refused. The stack check keeps this much room below every frame that passed it.
+/// The largest ordinary frame. The stack check keeps this much room below every frame that passed it; a larger frame
+/// needs a guard in front of it.
 pub const MAX_FRAME_BYTES: u32 = 128 << 10;
 
 /// What backtracking register allocation may cost; in the unit of one block.
@@ -268,12 +269,15 @@ pub struct Limits {
     pub instructions: usize,
     /// Basic blocks.
     pub blocks: usize,
+    /// Bytes of stack that one activation may take. Above [`MAX_FRAME_BYTES`] the caller has to guard the entry, as
+    /// `generate.rs` does.
+    pub frame_bytes: u32,
 }
 
 impl Default for Limits {
     /// At the slowest measured rate a function at this limit compiles in about ten seconds.
     fn default() -> Self {
-        Limits { instructions: 2_000_000, blocks: 500_000 }
+        Limits { instructions: 2_000_000, blocks: 500_000, frame_bytes: MAX_FRAME_BYTES }
     }
 }
 
@@ -346,7 +350,7 @@ impl Compiler {
             ("instructions", func.dfg.num_insts(), self.limits.instructions),
             ("blocks", func.dfg.num_blocks(), self.limits.blocks),
             // Cranelift adds up slot sizes before our frame check can see the result.
-            ("bytes of stack slots", slot_bytes(func), MAX_FRAME_BYTES as usize),
+            ("bytes of stack slots", slot_bytes(func), self.limits.frame_bytes as usize),
         ];
         match checks.into_iter().find(|(_, count, limit)| count > limit) {
             None => Ok(()),
@@ -371,12 +375,12 @@ impl Compiler {
         };
         let buffer = &compiled.buffer;
         let frame_bytes = buffer.frame_layout().map_or(0, |layout| layout.frame_to_fp_offset);
-        if frame_bytes > MAX_FRAME_BYTES {
+        if frame_bytes > self.limits.frame_bytes {
             return Err(CompileError::TooLarge {
                 name: name.to_string(),
                 what: "bytes of stack frame",
                 count: frame_bytes.into(),
-                limit: MAX_FRAME_BYTES.into(),
+                limit: self.limits.frame_bytes.into(),
             });
         }
         let unlinkable = |what: String| CompileError::Unlinkable { name: name.to_string(), what };

@@ -1,14 +1,25 @@
 //! From a low function to machine code in one step: translate, then compile.
 //!
+//! **Large frames.** A function looks at the stack limit when its frame is made already, so the limit keeps one ordinary
+//! frame in reserve. A function of many thousand statements may need a frame of megabytes. It is compiled under the name
+//! `NAME#body`, and NAME is a small function that compares the stack pointer less that frame with the limit, then
+//! leaves for the body with all its arguments where they are.
+//!
 //! Whoever builds functions (the engine in process, images) holds one [`Generator`] for each thread; it keeps the scratch
 //! memory of all stages. Nothing of Cranelift is visible in what goes in or comes out.
 
 use brolga_ir::{Context, Func};
 use cranelift_codegen::ir::Function;
 
-use crate::compile::{CompileError, CompileOptions, CompiledFunction, Compiler, Limits, Symbol};
+use crate::compile::{
+    CompileError, CompileOptions, CompiledFunction, Compiler, Limits, MAX_FRAME_BYTES, Symbol,
+};
+use crate::guard::guard_function;
 use crate::isa::{HostIsa, Tier};
 use crate::translate::{TranslateError, TranslateOptions, Translator};
+
+/// Frames up to this size are made. A thread's stack is seldom larger.
+pub const MAX_GUARDED_FRAME_BYTES: u32 = 8 << 20;
 
 /// Why a function did not become machine code.
 #[derive(thiserror::Error, Debug)]
@@ -26,6 +37,8 @@ pub enum GenerateError {
 pub struct Generated {
     /// The machine code.
     pub function: CompiledFunction,
+    /// The code behind it, if its frame is so large that `function` only guards its entry.
+    pub body: Option<CompiledFunction>,
     /// Constant bytes that it refers to, under their symbols.
     pub constants: Vec<(Symbol, Box<[u8]>)>,
     /// Cranelift's IR as text, when a listing was asked for.
@@ -42,6 +55,7 @@ pub struct Generator {
 impl Generator {
     /// A generator that refuses functions above the limits.
     pub fn new(limits: Limits) -> Self {
+        let limits = Limits { frame_bytes: limits.frame_bytes.max(MAX_GUARDED_FRAME_BYTES), ..limits };
         Generator { translator: Translator::new(), compiler: Compiler::new(limits), clif: Function::new() }
     }
 
@@ -63,7 +77,16 @@ impl Generator {
         let translated = self.translator.translate(cx, func, isa, translate, is_local, &mut self.clif)?;
         let clif = options.listing.then(|| self.clif.display().to_string());
         let name = cx.names.text(func.name);
-        let function = self.compiler.compile(name, &mut self.clif, translated.symbols, isa, options)?;
-        Ok(Generated { function, constants: translated.data, clif })
+        let signature = self.clif.signature.clone();
+        let mut function = self.compiler.compile(name, &mut self.clif, translated.symbols, isa, options)?;
+        let mut body = None;
+        if function.frame_bytes > MAX_FRAME_BYTES {
+            function.name = format!("{name}#body");
+            let frame = function.frame_bytes;
+            let (mut guard, symbols) = guard_function(&function.name, signature, frame, isa);
+            let guard = self.compiler.compile(name, &mut guard, symbols, isa, options)?;
+            body = Some(std::mem::replace(&mut function, guard));
+        }
+        Ok(Generated { function, body, constants: translated.data, clif })
     }
 }

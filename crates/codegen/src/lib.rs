@@ -4,6 +4,7 @@
 pub mod compile;
 pub mod entry;
 pub mod generate;
+mod guard;
 pub mod isa;
 pub mod routines;
 pub mod sig;

@@ -76,6 +76,7 @@ impl Jit {
             let is_local = |name: &str| local.contains(name);
             let generated = generator.generate(cx, source.func, self.isa(), options, &is_local)?;
             unit.functions.push(generated.function);
+            unit.functions.extend(generated.body);
             unit.data.extend(generated.constants.into_iter().map(constant));
         }
         // SAFETY: L1, the code was generated just now from these functions. L2, `recorded_type` compared the signatures.

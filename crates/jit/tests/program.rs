@@ -116,3 +116,37 @@ fn a_recorded_type_that_is_not_the_code_s_is_refused() {
     assert!(matches!(refused, Err(BuildError::Signature { name, .. }) if name == "same"));
     assert_eq!(jit.stats().runs, 0);
 }
+
+#[test]
+fn a_frame_larger_than_the_reserve_is_guarded_at_the_entry() {
+    use brolga_ir::func::SlotData;
+    use brolga_ir::op::{Access, Region};
+    const FRAME: u32 = 1 << 20;
+    for tier in TIERS {
+        let (jit, cx) = (engine(), Context::new());
+        // deep(n) = 1 + deep(n), through a megabyte of stack each time, and flat(n) = n through the same megabyte.
+        let with_frame = |name: &str, recursive: bool| {
+            function(&cx, name, |func, block, x| {
+                let slot = func.add_slot(SlotData { size: FRAME, align_log2: 3 });
+                let address = func.make_inst(Op::SlotAddr(slot), &[], &[], &[Type::PTR]);
+                func.append_inst(address, block);
+                let address = func.result(address).unwrap();
+                let access = Access { offset: 0, region: Region::Slot, align_log2: 3 };
+                let store = func.make_inst(Op::Store(access), &[address, x], &[], &[]);
+                func.append_inst(store, block);
+                let value = if recursive { call(&cx, func, block, "deep", x) } else { x };
+                let load = func.make_inst(Op::Load(access), &[address], &[], &[INT]);
+                func.append_inst(load, block);
+                let loaded = func.result(load).unwrap();
+                vec![add(func, block, value, loaded)]
+            })
+        };
+        let (deep, flat) = (with_frame("deep", true), with_frame("flat", false));
+        let unit = jit.build(&cx, &[source(&deep, "deep"), source(&flat, "flat")], tier, &[]).unwrap();
+        let run = |name: &str| unit.func::<(i64,), i64>(name).unwrap().call((21,));
+        assert_eq!(run("flat"), Ok(42));
+        let Err(CallError::Exception(thrown)) = run("deep") else { panic!("no exception") };
+        assert_eq!(thrown.kind, ExceptionKind::StackOverflowError);
+        assert_eq!(run("flat"), Ok(42));
+    }
+}
