@@ -211,6 +211,10 @@ impl Lowering<'_> {
         let mut chosen: Option<Val> = None;
         for n in (0..count).rev() {
             let field = self.field(val, n)?;
+            // Who declared the result knows that the index never means a field of another type.
+            if self.types.is_disjoint(field.ty, ty) {
+                continue;
+            }
             let field = self.convert(field, ty)?;
             chosen = Some(match chosen {
                 None => field,

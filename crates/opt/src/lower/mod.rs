@@ -231,7 +231,7 @@ struct Lowering<'a> {
     /// The statement that is being lowered, and its place.
     at: Inst,
     place: Place,
-    /// Whether an `enter` was refused, so that what belongs to it is not mentioned.
+    /// Whether there is an `enter`, so that what belongs to it is not mentioned.
     handlers: bool,
     /// Whether compiled code is called.
     calls: bool,
@@ -318,6 +318,7 @@ impl Lowering<'_> {
         if rpo.blocks().is_empty() {
             self.report(Refusal::Malformed { what: "the function has no blocks" });
         }
+        self.handlers = rpo.blocks().iter().any(|&b| src.terminator(b).is_some_and(|t| src.op(t) == Op::Enter));
         for &block in rpo.blocks() {
             let Some(head) = self.heads[block].expand() else { continue };
             self.cur = head;
@@ -457,14 +458,7 @@ impl Lowering<'_> {
         match op {
             Op::Intrinsic(op) => self.intrinsic(op),
             Op::Builtin(op) => self.builtin(op),
-            Op::Copy => {
-                let val = self.operand(0)?;
-                self.define(val)
-            }
-            Op::Pi => {
-                let val = self.operand(0)?;
-                self.define(val)
-            }
+            Op::Copy | Op::Pi => self.pass_on(),
             Op::Invoke(callee) => self.invoke(callee),
             Op::ForeignCall(foreign) => self.foreign_call(foreign),
             Op::New(ty) => self.new_struct(ty),
@@ -480,7 +474,6 @@ impl Lowering<'_> {
             Op::GcPreserveEnd | Op::LoopInfo(_) | Op::CodeCoverage => self.define(Val::ghost(Type::NOTHING)),
             Op::Goto | Op::Branch | Op::Return | Op::Unreachable => self.terminator(op),
             Op::Enter => {
-                self.handlers = true;
                 // Nothing runs; the walk goes on to find all reasons.
                 self.terminate(Op::Unreachable, &[], &[]);
                 Err(self.report(Refusal::TryCatch { what: "`enter`" }))
@@ -515,6 +508,18 @@ impl Lowering<'_> {
                     .report(Refusal::Malformed { what: "an operation of low IR stands in a high function" }))
             }
         }
+    }
+
+    /// The operand itself, as one of the result's type.
+    fn pass_on(&mut self) -> Step<()> {
+        let value = self.arg(0)?;
+        let val = self.val(value)?;
+        let Some(result) = self.src.result(self.at) else { return Ok(()) };
+        let (declared, wanted) = (self.src.ty(value), self.src.ty(result));
+        // The operand is known to be another member of its union: a test before has said so, and control never gets here.
+        let dead = self.types.is_disjoint(val.ty, wanted) && !self.types.is_disjoint(declared, wanted);
+        let val = if dead { self.undefined(wanted)? } else { val };
+        self.define(val)
     }
 
     fn builtin(&mut self, op: Builtin) -> Step<()> {
