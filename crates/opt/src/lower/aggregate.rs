@@ -120,7 +120,7 @@ impl Lowering<'_> {
             },
             Some(&Const::Bits { ty: Type::INT64, bits }) => {
                 let index = bits as u64 as i64;
-                match usize::try_from(index - 1).ok().filter(|&n| index > 0 && n < count) {
+                match usize::try_from(index).ok().and_then(|n| n.checked_sub(1)).filter(|&n| n < count) {
                     Some(n) => {
                         let field = self.field(&val, n)?;
                         self.define(field)

@@ -4,7 +4,9 @@ use super::Lowering;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::func::SlotData;
 use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::scalar::{Outcome, Scalar, ScalarType, eval};
 use brolga_ir::{Block, Const, Inst, LowType, Op, RuntimeFn, Slot, Type, Value};
+use smallvec::SmallVec;
 
 impl Lowering<'_> {
     /// An instruction at the current position, with the source place of the statement being lowered.
@@ -28,9 +30,36 @@ impl Lowering<'_> {
         }
     }
 
-    /// The result of an intrinsic with two operands.
+    /// The result of a pure intrinsic. Of constant integers it is a constant, so that the pieces of a constant need no
+    /// instructions, which would bind it to a position.
+    pub(super) fn pure(&mut self, op: Intrinsic, args: &[Value], result: LowType) -> Value {
+        match self.folded(op, args, result) {
+            Some(bits) => self.int(result, bits),
+            None => self.value(Op::Intrinsic(op), args, Type::low(result)),
+        }
+    }
+
+    fn folded(&self, op: Intrinsic, args: &[Value], result: LowType) -> Option<u128> {
+        let is_ptr = |low| matches!(low, LowType::Ptr(_));
+        let mut operands = SmallVec::<[Scalar; 2]>::new();
+        for &arg in args {
+            let (bits, low) = (self.out.as_bits(arg)?, self.low(arg));
+            let plain = low.is_int() || (op == Intrinsic::Bitcast && !is_ptr(low));
+            operands.push(Scalar::new(ScalarType::Int { bits: low.bits() as u16 }, bits));
+            plain.then_some(())?;
+        }
+        // A float among the types is moved as bits, which the integer of its width is as good for.
+        let plain = result.is_int() || (op == Intrinsic::Bitcast && !is_ptr(result));
+        plain.then_some(())?;
+        match eval(op, ScalarType::Int { bits: result.bits() as u16 }, &operands).ok()? {
+            Outcome::One(value) => Some(value.bits()),
+            Outcome::Pair(..) => None,
+        }
+    }
+
+    /// The result of a pure intrinsic with two operands.
     pub(super) fn binary(&mut self, op: Intrinsic, a: Value, b: Value, result: LowType) -> Value {
-        self.value(Op::Intrinsic(op), &[a, b], Type::low(result))
+        self.pure(op, &[a, b], result)
     }
 
     /// A comparison of equal bits.
@@ -85,7 +114,7 @@ impl Lowering<'_> {
         let between = (is_ptr(from) && to.is_float()) || (from.is_float() && is_ptr(to));
         let value =
             if between { self.value(Op::Intrinsic(Intrinsic::Bitcast), &[value], Type::I64) } else { value };
-        self.value(Op::Intrinsic(Intrinsic::Bitcast), &[value], Type::low(to))
+        self.pure(Intrinsic::Bitcast, &[value], to)
     }
 
     /// The bits of a low value as an integer of its own width.
@@ -105,7 +134,7 @@ impl Lowering<'_> {
             std::cmp::Ordering::Less => Intrinsic::ZextInt,
             std::cmp::Ordering::Greater => Intrinsic::TruncInt,
         };
-        self.value(Op::Intrinsic(op), &[value], Type::low(to))
+        self.pure(op, &[value], to)
     }
 
     /// The lowest bit of a byte: the truth value that it stands for.

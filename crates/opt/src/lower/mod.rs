@@ -318,7 +318,8 @@ impl Lowering<'_> {
         if rpo.blocks().is_empty() {
             self.report(Refusal::Malformed { what: "the function has no blocks" });
         }
-        self.handlers = rpo.blocks().iter().any(|&b| src.terminator(b).is_some_and(|t| src.op(t) == Op::Enter));
+        self.handlers =
+            rpo.blocks().iter().any(|&b| src.terminator(b).is_some_and(|t| src.op(t) == Op::Enter));
         for &block in rpo.blocks() {
             let Some(head) = self.heads[block].expand() else { continue };
             self.cur = head;

@@ -19,7 +19,7 @@ use super::{Lowering, Step};
 use brolga_ir::abi::{Form, FormKind, LeafRole};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::Region;
-use brolga_ir::{LowType, Op, Type, TypeKind, Value};
+use brolga_ir::{LowType, Type, TypeKind, Value};
 
 impl Lowering<'_> {
     /// The members of a union type.
@@ -218,7 +218,7 @@ impl Lowering<'_> {
     fn extract_wide(&mut self, words: &[Value], offset: u32) -> Value {
         let [low, high] = [0, 8].map(|half| {
             let word = self.extract(words, offset + half, 8);
-            self.value(Op::Intrinsic(Intrinsic::ZextInt), &[word], Type::I128)
+            self.pure(Intrinsic::ZextInt, &[word], LowType::I128)
         });
         let half = self.word(64);
         let high = self.binary(Intrinsic::ShlInt, high, half, LowType::I128);

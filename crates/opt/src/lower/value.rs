@@ -205,8 +205,8 @@ impl Lowering<'_> {
         }
         let parts = fields.iter().map(|&f| self.val(f)).collect::<Step<Vec<Val>>>()?;
         let val = self.aggregate(ty, &parts)?;
-        // In memory form it was built by instructions here, which do not dominate other uses.
-        if !form.is_memory() {
+        // What was built by instructions stands here, which does not dominate other uses.
+        if val.leaves.iter().all(|&leaf| self.out.as_const(leaf).is_some()) {
             self.set(value, &val);
         }
         Ok(val)
