@@ -19,6 +19,7 @@ use std::time::Instant;
 
 use brolga::fuzz::shapes::{self, Shape};
 use brolga_codegen::compile::{CompileOptions, Compiler, Limits};
+use brolga_codegen::generate::MAX_GUARDED_FRAME_BYTES;
 use brolga_codegen::isa::{HostIsa, IsaOptions, Tier};
 use brolga_codegen::translate::{TranslateOptions, Translator};
 use brolga_ir::diag::SourceFile;
@@ -94,6 +95,8 @@ struct Row {
     funcs: usize,
     bytes: usize,
     nanos: [f64; STAGES.len()],
+    /// Why Cranelift's part did not come to an end, if it did not.
+    refused: Option<String>,
 }
 
 impl Row {
@@ -106,6 +109,9 @@ impl Row {
     }
 
     fn print(&self, name: &str) {
+        if let Some(refusal) = &self.refused {
+            println!("{name:<22} {refusal}");
+        }
         let each = |nanos: f64| nanos / self.insts.max(1) as f64;
         print!("{name:<22}{:>8}", self.insts);
         for nanos in self.nanos {
@@ -123,10 +129,18 @@ impl Row {
 fn measure(module: &Module, level: OptLevel, isa: &HostIsa, rounds: usize) -> Row {
     let options = Options::default();
     let tier = Tier::Optimised;
-    let (mut translator, mut compiler) = (Translator::new(), Compiler::new(Limits::default()));
+    let (mut translator, mut compiler) = (
+        Translator::new(),
+        Compiler::new(Limits { frame_bytes: MAX_GUARDED_FRAME_BYTES, ..Limits::default() }),
+    );
     let mut clif = cranelift_codegen::ir::Function::new();
-    let mut row =
-        Row { insts: statements(module), funcs: module.func_count(), bytes: 0, nanos: [f64::INFINITY; 6] };
+    let mut row = Row {
+        insts: statements(module),
+        funcs: module.func_count(),
+        bytes: 0,
+        nanos: [f64::INFINITY; 6],
+        refused: None,
+    };
     for _ in 0..rounds {
         let mut nanos = [0.0; STAGES.len()];
         row.bytes = 0;
@@ -162,8 +176,8 @@ fn measure(module: &Module, level: OptLevel, isa: &HostIsa, rounds: usize) -> Ro
             let code =
                 compiler.compile(name, &mut clif, made.symbols, isa, CompileOptions { tier, listing: false });
             lap();
-            if let Err(e) = &code {
-                eprintln!("{e}");
+            if let Err(refusal) = &code {
+                row.refused = Some(refusal.to_string());
             }
             row.bytes += code.map_or(0, |c| {
                 c.code.len() + c.relocs.len() * size_of::<brolga_codegen::compile::Relocation>()
