@@ -15,7 +15,7 @@ use brolga::fuzz::rng::Rng;
 use brolga::fuzz::values;
 use brolga_ir::abi::{self, LeafRole};
 use brolga_ir::cursor::Cursor;
-use brolga_ir::diag::SourceFile;
+use brolga_ir::diag::{SourceFile, Style};
 use brolga_ir::func::CalleeData;
 use brolga_ir::interp::{
     ForeignCall, Interp, MemoryError, Options, Outcome, Output, RawMemory, SimMemory, Val,
@@ -193,7 +193,8 @@ fn text_of_outcome(types: &Types, outcome: &Outcome) -> String {
 
 // ----- both runs -----
 
-const LIMITS: Options = Options { max_steps: 3_000_000, max_depth: 2_000, max_heap_bytes: 1 << 26 };
+const LIMITS: Options =
+    Options { max_steps: 3_000_000, max_depth: 2_000, max_heap_bytes: 1 << 26, max_stack_bytes: 1 << 26 };
 
 fn run_high(module: &Module, id: FuncId) -> (String, Vec<u8>) {
     let printed = Printed::default();
@@ -314,9 +315,11 @@ fn literal_of(term: &Term) -> Option<Literal> {
 #[test]
 fn checks_of_corpus_and_examples_agree() {
     let mut total = Tally::default();
-    for (name, text) in files("tests/corpus").into_iter().chain(files("examples")) {
+    let all = ["tests/corpus", "examples", "tests/lowering"].into_iter().flat_map(files);
+    for (name, text) in all {
         let source = SourceFile::new(&*name, &*text).unwrap();
-        let (unit, _) = read(&source, &Context::new());
+        let (unit, found) = read(&source, &Context::new());
+        assert!(!found.has_errors(), "{}", found.render(&source, &Style::PLAIN));
         let calls: Vec<_> = unit
             .checks
             .iter()
