@@ -10,7 +10,7 @@ use crate::func::Func;
 use cranelift_entity::EntityRef;
 
 /// Predecessors and successors of every block.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cfg {
     entry: Option<Block>,
     succs: Csr<Block>,

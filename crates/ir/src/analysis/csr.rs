@@ -7,6 +7,12 @@ pub(super) struct Csr<T> {
     items: Vec<T>,
 }
 
+impl<T> Default for Csr<T> {
+    fn default() -> Self {
+        Self { starts: vec![0], items: Vec::new() }
+    }
+}
+
 impl<T: Copy> Csr<T> {
     /// `count` lists from (list, item) pairs; the items of a list keep the order of the pairs.
     pub(super) fn from_pairs(count: usize, pairs: &[(u32, T)]) -> Self {

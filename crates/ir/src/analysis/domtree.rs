@@ -30,7 +30,7 @@ use cranelift_entity::{EntityRef, EntitySet, SecondaryMap};
 const NONE: u32 = u32::MAX;
 
 /// The dominator tree of a graph.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DomTree {
     /// By block: its parent in the tree.
     idom: Vec<PackedOption<Block>>,

@@ -159,7 +159,9 @@ impl Checker<'_> {
             }
             return None;
         };
-        let is_open = !types.is_concrete(object) || types.field_count(object).is_none();
+        let by_runtime = matches!(types.nominal_kind(object), Some(DeclKind::Opaque))
+            || matches!(types.kind(object), TypeKind::TypeOf(_));
+        let is_open = !types.is_concrete(object) || by_runtime;
         let found = match field {
             FieldRef::Name(name) => types.field_index(object, name),
             FieldRef::Number(number) => usize::try_from(number).ok().and_then(|n| n.checked_sub(1)),

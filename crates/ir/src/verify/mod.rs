@@ -143,12 +143,24 @@ pub fn verify_func_in(module: &Module, func: &Func) -> Result<(), Vec<Violation>
     Checker::new(&module.cx, func, Some(module)).run()
 }
 
+/// Checks what can be said of one statement without looking at the others: counts, level, types, callees. The statement
+/// need not stand anywhere yet.
+pub fn verify_inst(cx: &Context, func: &Func, inst: Inst) -> Result<(), Violation> {
+    let mut checker = Checker::new(cx, func, None);
+    checker.inst(inst);
+    match checker.found.into_iter().next() {
+        None => Ok(()),
+        Some(violation) => Err(violation),
+    }
+}
+
 /// A function being checked.
 struct Checker<'a> {
     cx: &'a Context,
     types: &'a Types,
     func: &'a Func,
     module: Option<&'a Module>,
+    /// These three are there for the rules about paths only.
     cfg: Cfg,
     tree: DomTree,
     order: InstOrder,
@@ -157,8 +169,7 @@ struct Checker<'a> {
 
 impl<'a> Checker<'a> {
     fn new(cx: &'a Context, func: &'a Func, module: Option<&'a Module>) -> Self {
-        let cfg = Cfg::compute(func);
-        let tree = DomTree::compute(&cfg);
+        let (cfg, tree) = (Cfg::default(), DomTree::default());
         let (types, order, found) = (&cx.types, InstOrder::new(), Vec::new());
         Checker { cx, types, func, module, cfg, tree, order, found }
     }
@@ -176,6 +187,8 @@ impl<'a> Checker<'a> {
                 }
             }
             if has_paths {
+                self.cfg = Cfg::compute(self.func);
+                self.tree = DomTree::compute(&self.cfg);
                 self.ssa();
                 self.exceptions();
             }

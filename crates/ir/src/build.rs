@@ -1,0 +1,611 @@
+//! Building functions from Rust: for embedders and their front ends.
+//!
+//! Every method checks what it is given and says at once what is wrong; a statement that the verifier would refuse is not
+//! added. [`Builder::finish`] runs the whole verifier, so that what comes out of it may be compiled.
+//!
+//! ```
+//! use brolga_ir::{Context, Type, build::{BuildError, Builder}, intrinsic::Intrinsic};
+//!
+//! fn sum_to() -> Result<brolga_ir::Func, BuildError> {
+//!     // function sum_to(n); s = 0; i = 1; while i <= n; s += i; i += 1; end; s; end
+//!     let cx = Context::new();
+//!     let mut b = Builder::high(&cx, "sum_to", &[("n", Type::INT64)], Type::INT64);
+//!     let (s, i) = (b.declare_var(Type::INT64), b.declare_var(Type::INT64));
+//!     let n = b.param(0)?;
+//!     let (zero, one) = (b.int(Type::INT64, 0)?, b.int(Type::INT64, 1)?);
+//!     b.def_var(s, zero)?;
+//!     b.def_var(i, one)?;
+//!     let (head, body, done) = (b.create_block(), b.create_block(), b.create_block());
+//!     b.goto(head)?;
+//!
+//!     b.switch_to_block(head)?; // not sealed: `body` will jump here
+//!     let at = b.use_var(i)?;
+//!     let more = b.intrinsic(Intrinsic::SleInt, &[at, n])?;
+//!     b.branch(more, body, done)?;
+//!
+//!     b.seal_block(body)?;
+//!     b.switch_to_block(body)?;
+//!     let (sum, at) = (b.use_var(s)?, b.use_var(i)?);
+//!     let sum = b.intrinsic(Intrinsic::AddInt, &[sum, at])?;
+//!     let next = b.intrinsic(Intrinsic::AddInt, &[at, one])?;
+//!     b.def_var(s, sum)?;
+//!     b.def_var(i, next)?;
+//!     b.goto(head)?;
+//!     b.seal_block(head)?;
+//!
+//!     b.switch_to_block(done)?;
+//!     let sum = b.use_var(s)?;
+//!     b.ret(&[sum])?;
+//!     b.finish()
+//! }
+//!
+//! let func = sum_to().unwrap();
+//! assert_eq!(func.blocks().count(), 4);
+//!
+//! let cx = Context::new();
+//! let mut b = Builder::high(&cx, "wrong", &[("x", Type::INT64)], Type::INT64);
+//! let (x, y) = (b.param(0).unwrap(), b.float64(1.0));
+//! let error = b.intrinsic(Intrinsic::AddInt, &[x, y]).unwrap_err();
+//! assert!(error.to_string().contains("operand 2 is `Float64`"));
+//! ```
+//!
+//! **Blocks.** The entry is there from the start. A block takes its place in the order when it is first switched to. A block
+//! is *sealed* when all jumps to it are known; sealing early gives fewer φ to clean up. What is not sealed is sealed by
+//! `finish`.
+//!
+//! **Variables** become values and φ (`vars`). A handler sees them as they were at its `enter`; what changes inside the
+//! protected blocks goes to it through [`Op::Upsilon`] and [`Op::PhiC`] by hand.
+
+mod error;
+mod vars;
+
+pub use error::BuildError;
+pub use vars::Variable;
+
+use crate::builtin::Builtin;
+use crate::constant::Const;
+use crate::context::Context;
+use crate::entity::{Block, Inst, Slot, Value};
+use crate::func::{CalleeData, ForeignData, Func, Param, Place, Signature, SlotData};
+use crate::intrinsic::{Intrinsic, Shape};
+use crate::module::{Module, method_symbol};
+use crate::op::{Access, Level, Op};
+use crate::runtime_fn::RuntimeFn;
+use crate::types::{Type, TypeError};
+use crate::verify::{Violation, point_into_printout, verify_func, verify_inst};
+use cranelift_entity::SecondaryMap;
+use vars::Vars;
+
+/// A function under construction.
+#[derive(Debug)]
+pub struct Builder<'c> {
+    cx: &'c Context,
+    func: Func,
+    at: Block,
+    place: Place,
+    vars: Vars,
+    ended: SecondaryMap<Block, bool>,
+}
+
+impl<'c> Builder<'c> {
+    /// A function of high IR; argument 0, the function object, is added.
+    pub fn high(cx: &'c Context, name: &str, params: &[(&str, Type)], result: Type) -> Self {
+        let name = cx.names.intern(name);
+        let object = Param { name: None, ty: cx.types.function(name) };
+        let named = params.iter().map(|&(text, ty)| Param { name: Some(cx.names.intern(text)), ty });
+        let sig = Signature {
+            params: [object].into_iter().chain(named).collect(),
+            results: vec![result],
+            vararg: false,
+        };
+        Self::new(cx, Func::new(name, Level::High, sig))
+    }
+
+    /// A function of low IR.
+    pub fn low(cx: &'c Context, name: &str, params: &[Type], results: &[Type]) -> Self {
+        let params = params.iter().map(|&ty| Param { name: None, ty }).collect();
+        let sig = Signature { params, results: results.to_vec(), vararg: false };
+        Self::new(cx, Func::new(cx.names.intern(name), Level::Low, sig))
+    }
+
+    fn new(cx: &'c Context, mut func: Func) -> Self {
+        let at = func.make_block();
+        func.append_block(at);
+        let mut vars = Vars::default();
+        vars.mark_sealed(at);
+        Builder { cx, func, at, place: Place::default(), vars, ended: SecondaryMap::new() }
+    }
+
+    /// The function as far as it is built.
+    pub fn func(&self) -> &Func {
+        &self.func
+    }
+
+    /// The type of a value of this function.
+    pub fn type_of(&self, value: Value) -> Result<Type, BuildError> {
+        self.known(value).map(|v| self.func.ty(v))
+    }
+
+    /// Argument `n`, from 0, without the function object.
+    pub fn param(&self, n: usize) -> Result<Value, BuildError> {
+        let first = usize::from(self.func.level == Level::High);
+        self.func.params().get(n.saturating_add(first)).copied().ok_or(BuildError::NoParam(n))
+    }
+
+    /// The source line of the statements that follow; 0 for none.
+    pub fn set_line(&mut self, line: u32) {
+        self.place.line = line;
+    }
+
+    // ----- blocks -----
+
+    /// The block to which statements are added.
+    pub fn current_block(&self) -> Block {
+        self.at
+    }
+
+    /// Makes a block.
+    pub fn create_block(&mut self) -> Block {
+        self.func.make_block()
+    }
+
+    /// Adds further statements to this block.
+    pub fn switch_to_block(&mut self, block: Block) -> Result<(), BuildError> {
+        self.known_block(block)?;
+        if self.ended[block] {
+            return Err(BuildError::SwitchToEnded(block));
+        }
+        if !self.func.is_placed(block) {
+            self.func.append_block(block);
+        }
+        self.at = block;
+        Ok(())
+    }
+
+    /// Says that all jumps to the block are there.
+    pub fn seal_block(&mut self, block: Block) -> Result<(), BuildError> {
+        self.known_block(block)?;
+        self.vars.seal(&mut self.func, block);
+        Ok(())
+    }
+
+    // ----- variables -----
+
+    /// A variable that holds values of this type.
+    pub fn declare_var(&mut self, ty: Type) -> Variable {
+        self.vars.declare(ty)
+    }
+
+    /// Assigns to a variable.
+    pub fn def_var(&mut self, variable: Variable, value: Value) -> Result<(), BuildError> {
+        let given = self.type_of(value)?;
+        let wanted = self.vars.ty(variable).ok_or(BuildError::UnknownVariable(variable))?;
+        if given != wanted && !self.cx.types.is_subtype(given, wanted) {
+            let (given, wanted) = (self.cx.types.display(given), self.cx.types.display(wanted));
+            let message = format!("{variable} has the type `{wanted}`, but a `{given}` is assigned");
+            return Err(BuildError::VariableType { variable, message });
+        }
+        self.vars.define(variable, self.at, value);
+        Ok(())
+    }
+
+    /// The value of a variable here.
+    pub fn use_var(&mut self, variable: Variable) -> Result<Value, BuildError> {
+        let ty = self.vars.ty(variable).ok_or(BuildError::UnknownVariable(variable))?;
+        match self.vars.value(&mut self.func, variable, self.at) {
+            Some(value) => Ok(value),
+            // What cannot be reached may read anything.
+            None if self.at != self.entry() && self.vars.preds(self.at).is_empty() => {
+                Ok(self.func.constant(Const::Undef(ty)))
+            }
+            None => Err(BuildError::NeverAssigned(variable)),
+        }
+    }
+
+    fn entry(&self) -> Block {
+        // The constructor placed it, and nothing is removed.
+        self.func.entry().unwrap_or(self.at)
+    }
+
+    // ----- constants -----
+
+    /// An integer of a primitive or low type.
+    pub fn int(&mut self, ty: Type, value: i128) -> Result<Value, BuildError> {
+        let width = match ty.as_low() {
+            Some(low) if low.is_int() => Some(low.bits()),
+            _ if ty == Type::BOOL => Some(1),
+            _ => self.cx.types.primitive(ty).map(|(bits, _)| u32::from(bits)),
+        };
+        // Signed and unsigned readings of the width are both welcome.
+        let fits = |bits: u32| bits >= 128 || (value >> (bits - 1) >= -1 && value >> bits <= 0);
+        if !width.is_some_and(fits) {
+            return Err(BuildError::Constant { value, ty: self.cx.types.display(ty).to_string() });
+        }
+        let bits = value as u128 & (u128::MAX >> (128 - width.unwrap_or(128).min(128)));
+        Ok(self.func.constant(Const::Bits { ty, bits }))
+    }
+
+    /// A `Float64`, or `f64` in low IR.
+    pub fn float64(&mut self, value: f64) -> Value {
+        let ty = if self.func.level == Level::High { Type::FLOAT64 } else { Type::F64 };
+        self.func.constant(Const::Bits { ty, bits: u128::from(value.to_bits()) })
+    }
+
+    /// A `Bool`, or an `i8` in low IR.
+    pub fn bool(&mut self, value: bool) -> Value {
+        let ty = if self.func.level == Level::High { Type::BOOL } else { Type::I8 };
+        self.func.constant(Const::Bits { ty, bits: u128::from(value) })
+    }
+
+    /// `nothing`.
+    pub fn nothing(&mut self) -> Value {
+        self.func.constant(Const::Singleton(Type::NOTHING))
+    }
+
+    /// A string.
+    pub fn string(&mut self, text: &str) -> Value {
+        let name = self.cx.names.intern(text);
+        self.func.constant(Const::String(name))
+    }
+
+    /// A symbol.
+    pub fn symbol(&mut self, text: &str) -> Value {
+        let name = self.cx.names.intern(text);
+        self.func.constant(Const::Symbol(name))
+    }
+
+    /// A type as a value.
+    pub fn type_value(&mut self, ty: Type) -> Value {
+        self.func.constant(Const::Type(ty))
+    }
+
+    // ----- statements of both levels -----
+
+    /// Any statement but terminators and φ.
+    pub fn statement(&mut self, op: Op, args: &[Value], results: &[Type]) -> Result<Inst, BuildError> {
+        if op.is_terminator() || op == Op::Phi {
+            return Err(BuildError::NeedsResultType("a terminator or φ"));
+        }
+        self.add(op, args, &[], results)
+    }
+
+    /// Any statement with one result.
+    pub fn value(&mut self, op: Op, args: &[Value], ty: Type) -> Result<Value, BuildError> {
+        let inst = self.statement(op, args, &[ty])?;
+        Ok(self.only_result(inst))
+    }
+
+    /// An intrinsic whose result type follows from its operands.
+    pub fn intrinsic(&mut self, op: Intrinsic, args: &[Value]) -> Result<Value, BuildError> {
+        let first = match args.first() {
+            Some(&first) => self.type_of(first)?,
+            None => Type::NOTHING,
+        };
+        let flag = if self.func.level == Level::High { Type::BOOL } else { Type::I8 };
+        let ty = match op.shape() {
+            Shape::IntUnary
+            | Shape::IntBinary
+            | Shape::IntDivide
+            | Shape::Shift
+            | Shape::FloatUnary
+            | Shape::FloatBinary
+            | Shape::FloatTernary
+            | Shape::PtrStore
+            | Shape::AtomicStore => first,
+            Shape::PtrOffset => match first {
+                Type::TRACKED => Type::DERIVED,
+                other => other,
+            },
+            Shape::IntCompare | Shape::FloatCompare | Shape::Query => flag,
+            Shape::CheckedPair if self.func.level == Level::High => self.tuple_type(&[first, Type::BOOL])?,
+            Shape::PtrLoad | Shape::AtomicLoad | Shape::AtomicSwap => {
+                self.cx.types.pointee(first).unwrap_or(Type::ANY)
+            }
+            Shape::AtomicFence if self.func.level == Level::High => Type::NOTHING,
+            Shape::CheckedPair
+            | Shape::Convert(_)
+            | Shape::AtomicFence
+            | Shape::AtomicModify
+            | Shape::AtomicReplace
+            | Shape::Foreign => return Err(BuildError::NeedsResultType(op.name())),
+        };
+        self.value(Op::Intrinsic(op), args, ty)
+    }
+
+    /// A conversion to a type.
+    pub fn convert(&mut self, op: Intrinsic, value: Value, to: Type) -> Result<Value, BuildError> {
+        self.value(Op::Intrinsic(op), &[value], to)
+    }
+
+    /// Checked arithmetic: the wrapped value, and whether it wrapped.
+    pub fn checked(&mut self, op: Intrinsic, a: Value, b: Value) -> Result<(Value, Value), BuildError> {
+        if self.func.level == Level::High {
+            let pair = self.intrinsic(op, &[a, b])?;
+            return Ok((self.element(pair, 1)?, self.element(pair, 2)?));
+        }
+        let ty = self.type_of(a)?;
+        let inst = self.statement(Op::Intrinsic(op), &[a, b], &[ty, Type::I8])?;
+        let mut results = self.func.results(inst);
+        match (results.next(), results.next()) {
+            (Some(value), Some(flag)) => Ok((value, flag)),
+            _ => Err(BuildError::NeedsResultType(op.name())),
+        }
+    }
+
+    /// `a` if the condition is true, else `b`; both are computed.
+    pub fn ifelse(&mut self, cond: Value, a: Value, b: Value) -> Result<Value, BuildError> {
+        let ty = self.type_of(a)?;
+        self.value(Op::Builtin(Builtin::Ifelse), &[cond, a, b], ty)
+    }
+
+    /// Calls a C function with these operands; `roots` stay alive during the call.
+    pub fn foreign_call(
+        &mut self,
+        callee: ForeignData,
+        args: &[Value],
+        roots: &[Value],
+    ) -> Result<Inst, BuildError> {
+        let result = callee.result;
+        let results: &[Type] =
+            if self.func.level == Level::Low && result == Type::NOTHING { &[] } else { &[result] };
+        let foreign = self.func.add_foreign(callee);
+        let all: Vec<Value> = args.iter().chain(roots).copied().collect();
+        self.statement(Op::ForeignCall(foreign), &all, results)
+    }
+
+    // ----- high IR -----
+
+    /// A builtin with the type of its result.
+    pub fn builtin(&mut self, op: Builtin, args: &[Value], ty: Type) -> Result<Value, BuildError> {
+        self.value(Op::Builtin(op), args, ty)
+    }
+
+    /// A tuple of values.
+    pub fn tuple(&mut self, elems: &[Value]) -> Result<Value, BuildError> {
+        let types: Vec<Type> = elems.iter().map(|&v| self.type_of(v)).collect::<Result<_, _>>()?;
+        let ty = self.tuple_type(&types)?;
+        self.builtin(Builtin::Tuple, elems, ty)
+    }
+
+    /// Element `n`, from 1, of a tuple, or field `n` of a struct.
+    pub fn element(&mut self, object: Value, n: u32) -> Result<Value, BuildError> {
+        let ty = self.type_of(object)?;
+        let index = (n as usize).checked_sub(1);
+        let elem = index.and_then(|i| self.cx.types.field_type(ty, i)).unwrap_or(Type::ANY);
+        let n = self.int(Type::INT64, i128::from(n))?;
+        self.builtin(Builtin::Getfield, &[object, n], elem)
+    }
+
+    /// A field of an object.
+    pub fn getfield(&mut self, object: Value, field: &str) -> Result<Value, BuildError> {
+        let ty = self.type_of(object)?;
+        let types = &self.cx.types;
+        let index = types.field_index(ty, self.cx.names.intern(field));
+        let elem = index.and_then(|i| types.field_type(ty, i)).unwrap_or(Type::ANY);
+        let field = self.symbol(field);
+        self.builtin(Builtin::Getfield, &[object, field], elem)
+    }
+
+    /// Stores into a field of a mutable object.
+    pub fn setfield(&mut self, object: Value, field: &str, value: Value) -> Result<(), BuildError> {
+        let ty = self.type_of(value)?;
+        let field = self.symbol(field);
+        self.builtin(Builtin::Setfield, &[object, field, value], ty).map(|_| ())
+    }
+
+    /// An instance of a struct type from its leading fields.
+    pub fn new_object(&mut self, ty: Type, fields: &[Value]) -> Result<Value, BuildError> {
+        self.value(Op::New(ty), fields, ty)
+    }
+
+    /// Calls the method of a function of the module that takes these operands.
+    pub fn call_method(&mut self, module: &Module, name: &str, args: &[Value]) -> Result<Value, BuildError> {
+        let types: Vec<Type> = args.iter().map(|&v| self.type_of(v)).collect::<Result<_, _>>()?;
+        let function = self.cx.types.function(self.cx.names.intern(name));
+        let Some(id) = module.find_method(function, &types) else {
+            let call = method_symbol(self.cx, function, &types);
+            let candidates = module.methods(function).iter().map(|&id| module.symbol(id)).collect();
+            return Err(BuildError::NoMethod { call, candidates });
+        };
+        let result = module.func(id).sig.results.first().copied().unwrap_or(Type::ANY);
+        self.invoke(name, args, result)
+    }
+
+    /// Calls the method of a named function for the types of the operands, which gives a result of this type. Whether
+    /// there is one is found out when the function becomes part of a module.
+    pub fn invoke(&mut self, name: &str, args: &[Value], result: Type) -> Result<Value, BuildError> {
+        let types = args.iter().map(|&v| self.type_of(v)).collect::<Result<_, _>>()?;
+        let function = self.cx.types.function(self.cx.names.intern(name));
+        let callee = self.func.add_callee(CalleeData::Method { function, args: types, result });
+        let object = self.func.constant(Const::Singleton(function));
+        let all: Vec<Value> = [object].iter().chain(args).copied().collect();
+        self.value(Op::Invoke(callee), &all, result)
+    }
+
+    /// Calls whatever the first operand is, found at run time.
+    pub fn call(&mut self, function: Value, args: &[Value], result: Type) -> Result<Value, BuildError> {
+        let all: Vec<Value> = [function].iter().chain(args).copied().collect();
+        self.value(Op::Call, &all, result)
+    }
+
+    /// The singleton object of a named function.
+    pub fn function_object(&mut self, name: &str) -> Value {
+        let function = self.cx.types.function(self.cx.names.intern(name));
+        self.func.constant(Const::Singleton(function))
+    }
+
+    // ----- low IR -----
+
+    /// Makes a stack slot.
+    pub fn create_slot(&mut self, size: u32, align_log2: u8) -> Slot {
+        self.func.add_slot(SlotData { size, align_log2 })
+    }
+
+    /// The address of a stack slot.
+    pub fn slot_addr(&mut self, slot: Slot) -> Result<Value, BuildError> {
+        if slot.as_u32() as usize >= self.func.slots().count() {
+            return Err(BuildError::UnknownSlot(slot));
+        }
+        self.value(Op::SlotAddr(slot), &[], Type::PTR)
+    }
+
+    /// Reads memory.
+    pub fn load(&mut self, access: Access, address: Value, ty: Type) -> Result<Value, BuildError> {
+        self.value(Op::Load(access), &[address], ty)
+    }
+
+    /// Writes memory.
+    pub fn store(&mut self, access: Access, address: Value, value: Value) -> Result<(), BuildError> {
+        self.statement(Op::Store(access), &[address, value], &[]).map(|_| ())
+    }
+
+    /// Calls compiled code by its symbol; the operands' types are the signature's.
+    pub fn call_symbol(
+        &mut self,
+        symbol: &str,
+        args: &[Value],
+        results: &[Type],
+    ) -> Result<Vec<Value>, BuildError> {
+        let params = args.iter().map(|&v| self.type_of(v)).collect::<Result<_, _>>()?;
+        let symbol = self.cx.names.intern(symbol);
+        let callee = self.func.add_callee(CalleeData::Symbol { symbol, params, results: results.into() });
+        let inst = self.statement(Op::CallSymbol(callee), args, results)?;
+        Ok(self.func.results(inst).collect())
+    }
+
+    /// Calls the run time. A call that does not come back ends the block.
+    pub fn call_runtime(&mut self, f: RuntimeFn, args: &[Value]) -> Result<Vec<Value>, BuildError> {
+        let inst = self.statement(Op::CallRuntime(f), args, f.results())?;
+        if !f.returns() {
+            self.unreachable()?;
+        }
+        Ok(self.func.results(inst).collect())
+    }
+
+    // ----- ends of blocks -----
+
+    /// Continues at the target.
+    pub fn goto(&mut self, target: Block) -> Result<(), BuildError> {
+        self.end(Op::Goto, &[], &[target], &[]).map(|_| ())
+    }
+
+    /// Continues at `then` if the condition is true, else at `other`.
+    pub fn branch(&mut self, cond: Value, then: Block, other: Block) -> Result<(), BuildError> {
+        self.end(Op::Branch, &[cond], &[then, other], &[]).map(|_| ())
+    }
+
+    /// Ends the function.
+    pub fn ret(&mut self, values: &[Value]) -> Result<(), BuildError> {
+        self.end(Op::Return, values, &[], &[]).map(|_| ())
+    }
+
+    /// Ends a path that is never taken to its end.
+    pub fn unreachable(&mut self) -> Result<(), BuildError> {
+        self.end(Op::Unreachable, &[], &[], &[]).map(|_| ())
+    }
+
+    /// Installs an exception handler and continues at `body`; gives the token that `leave` takes.
+    pub fn enter(&mut self, body: Block, handler: Block) -> Result<Value, BuildError> {
+        let inst = self.end(Op::Enter, &[], &[body, handler], &[Type::TOKEN])?;
+        Ok(self.only_result(inst))
+    }
+
+    /// The finished function, or everything that is wrong with it.
+    pub fn finish(mut self) -> Result<Func, BuildError> {
+        self.vars.finish(&mut self.func);
+        match verify_func(self.cx, &self.func) {
+            Ok(()) => Ok(self.func),
+            Err(violations) => {
+                let (text, diagnostics) = point_into_printout(self.cx, &self.func, &violations);
+                Err(BuildError::Malformed { text, diagnostics })
+            }
+        }
+    }
+
+    // ----- helpers -----
+
+    fn known(&self, value: Value) -> Result<Value, BuildError> {
+        if self.func.has_value(value) { Ok(value) } else { Err(BuildError::UnknownValue(value)) }
+    }
+
+    fn known_block(&self, block: Block) -> Result<(), BuildError> {
+        if self.func.is_block(block) { Ok(()) } else { Err(BuildError::UnknownBlock(block)) }
+    }
+
+    fn tuple_type(&self, elems: &[Type]) -> Result<Type, BuildError> {
+        let types = &self.cx.types;
+        types.tuple(elems).map_err(|e: TypeError| BuildError::Type(e.display(types).to_string()))
+    }
+
+    fn only_result(&self, inst: Inst) -> Value {
+        // Callers have just made the instruction with one result.
+        self.func.result(inst).expect("an instruction made with one result has one")
+    }
+
+    fn end(
+        &mut self,
+        op: Op,
+        args: &[Value],
+        targets: &[Block],
+        results: &[Type],
+    ) -> Result<Inst, BuildError> {
+        let entry = self.entry();
+        for &target in targets {
+            self.known_block(target)?;
+            if target == entry {
+                return Err(BuildError::EntryTarget);
+            }
+            if self.vars.is_sealed(target) {
+                return Err(BuildError::Sealed(target));
+            }
+        }
+        let inst = self.add(op, args, targets, results)?;
+        self.ended[self.at] = true;
+        for &target in targets {
+            self.vars.add_pred(target, self.at);
+        }
+        Ok(inst)
+    }
+
+    fn add(
+        &mut self,
+        op: Op,
+        args: &[Value],
+        blocks: &[Block],
+        results: &[Type],
+    ) -> Result<Inst, BuildError> {
+        if self.ended[self.at] {
+            return Err(BuildError::BlockEnded(self.at));
+        }
+        for &arg in args {
+            self.known(arg)?;
+        }
+        let known_side = match op {
+            Op::Invoke(id) | Op::CallSymbol(id) => (id.as_u32() as usize) < self.func.callees().count(),
+            Op::ForeignCall(id) => (id.as_u32() as usize) < self.func.foreigns().count(),
+            Op::SlotAddr(id) => (id.as_u32() as usize) < self.func.slots().count(),
+            Op::LoopInfo(id) => (id.as_u32() as usize) < self.func.metas().count(),
+            _ => true,
+        };
+        if !known_side {
+            let message = "the operation names something that is not in this function".to_owned();
+            return Err(BuildError::Rule { code: "structure-id", message });
+        }
+        let inst = self.func.make_inst(op, args, blocks, results);
+        self.func.set_place(inst, self.place);
+        if let Err(violation) = verify_inst(self.cx, &self.func, inst) {
+            return Err(self.refuse(&violation));
+        }
+        self.func.append_inst(inst, self.at);
+        Ok(inst)
+    }
+
+    fn refuse(&self, violation: &Violation) -> BuildError {
+        let shown = violation.diagnostic(self.cx, &self.func, &|_| crate::diag::Span::default());
+        let notes: String = shown.notes.iter().map(|n| format!("; {n}")).collect();
+        BuildError::Rule { code: shown.code, message: shown.message + &notes }
+    }
+}
+
+#[cfg(test)]
+mod tests;
