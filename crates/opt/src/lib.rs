@@ -45,7 +45,7 @@ pub use pipeline::{PASSES, Pipeline, parse_passes, pass_named};
 pub use report::{Report, StepReport};
 pub use scope::{Cx, Dump, Step, When};
 
-use brolga_ir::{Func, Module};
+use brolga_ir::{Func, FuncId, Level, Module};
 
 /// Runs the pipeline of `level` on a function: the stage for high IR or the one for low IR, whichever it is.
 ///
@@ -60,6 +60,26 @@ pub fn optimize(
     let steps = Pipeline::of(level).stage(func.level);
     let report = scope::PassScope::run(module, &mut func, steps, options, cx)?;
     Ok((func, report))
+}
+
+/// Runs the pipeline of `level` on every function of a module, callees first, so that what is inlined is optimised already.
+///
+/// A low function goes through the stage for low IR. Nothing is lowered here.
+pub fn optimize_module(
+    module: &mut Module,
+    level: OptLevel,
+    options: &Options,
+    cx: &mut Cx<'_>,
+) -> Result<Report, OptError> {
+    let mut report = Report::default();
+    let low = module.funcs().filter(|(_, f)| f.level == Level::Low).map(|(id, _)| id);
+    let order: Vec<FuncId> = low.chain(callgraph::bottom_up(module).into_iter().flatten()).collect();
+    for id in order {
+        let (func, row) = optimize(module, module.func(id).clone(), level, options, cx)?;
+        *module.func_mut(id) = func;
+        report.merge(row);
+    }
+    Ok(report)
 }
 
 /// Runs a list of passes on a function, as `--passes=` does.
