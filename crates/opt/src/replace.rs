@@ -7,7 +7,9 @@
 //! Invariant: following replacements ends. A replacement that would close a circle is not made; that can be asked for only in
 //! code that is never reached, where a value may be used by what it is computed from.
 
-use brolga_ir::{Func, Value};
+use crate::rules::field_position;
+use brolga_ir::builtin::Builtin;
+use brolga_ir::{Const, Func, Inst, Op, Types, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 
@@ -47,10 +49,51 @@ impl Replacements {
     }
 
     /// Replaces all operands of the function.
-    pub(crate) fn apply(&mut self, func: &mut Func) {
-        if self.any {
-            func.replace_values(|value| self.resolve(value));
+    pub(crate) fn apply(&mut self, func: &mut Func, types: &Types) {
+        if !self.any {
+            return;
         }
+        let mut block = func.entry();
+        while let Some(b) = block {
+            block = func.next_block(b);
+            let mut next = func.first_inst(b);
+            while let Some(inst) = next {
+                next = func.next_inst(inst);
+                self.apply_to(func, types, inst);
+            }
+        }
+    }
+
+    /// Replaces the operands of one instruction.
+    pub(crate) fn apply_to(&mut self, func: &mut Func, types: &Types, inst: Inst) {
+        let mut changed = false;
+        for arg in func.args_mut(inst) {
+            let value = self.resolve(*arg);
+            changed |= value != *arg;
+            *arg = value;
+        }
+        if changed {
+            mend_claim(func, types, inst);
+        }
+    }
+}
+
+/// Called when an operand of an instruction got a narrower type. A π may then assert what cannot be, or a field be claimed to have a
+/// type that it has not: nothing ever comes there, and the claim is made about no value in particular instead.
+pub(crate) fn mend_claim(func: &mut Func, types: &Types, inst: Inst) {
+    let (op, &[operand, ..]) = (func.op(inst), func.args(inst)) else { return };
+    let Some(claimed) = func.result(inst).map(|v| func.ty(v)) else { return };
+    let given = match op {
+        Op::Pi => Some(func.ty(operand)),
+        Op::Builtin(Builtin::Getfield) => func.args(inst).get(1).and_then(|&field| {
+            let index = field_position(func, types, func.ty(operand), field)?;
+            types.field_type(func.ty(operand), index)
+        }),
+        _ => None,
+    };
+    if given.is_some_and(|given| types.is_disjoint(given, claimed)) {
+        let nothing_in_particular = func.constant(Const::Undef(claimed));
+        func.set_op(inst, Op::Copy, &[nothing_in_particular]);
     }
 }
 

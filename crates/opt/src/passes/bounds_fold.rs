@@ -49,7 +49,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             }
         }
     }
-    values.apply(func);
+    values.apply(func, cx.types());
     cx.changed()
 }
 

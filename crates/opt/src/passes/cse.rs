@@ -66,7 +66,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             }
         }
     }
-    values.apply(func);
+    values.apply(func, cx.types());
     cx.changed()
 }
 
@@ -78,9 +78,7 @@ fn share(
     values: &mut Replacements,
     inst: Inst,
 ) -> bool {
-    for arg in func.args_mut(inst) {
-        *arg = values.resolve(*arg);
-    }
+    values.apply_to(func, cx.types(), inst);
     if func.results(inst).len() == 0 || !is_worth_sharing(func.op(inst)) {
         return true;
     }

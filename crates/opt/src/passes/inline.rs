@@ -159,7 +159,9 @@ impl Inliner {
             let callee = cx.module.func(id);
             let args = collect_rest(func, cx, callee, call.inst, args);
             let (home, call_result) = (func.inst_block(call.inst), func.result(call.inst));
-            let Some(copied) = copy::copy_body(func, callee, call.inst, &args, result) else { continue };
+            let Some(copied) = copy::copy_body(func, callee, cx.types(), call.inst, &args, result) else {
+                continue;
+            };
             self.room = self.room.saturating_sub(copied.insts);
             cx.inlined(id);
             if let Some(old) = call_result {
@@ -178,7 +180,7 @@ impl Inliner {
                 new_calls.extend(copied.calls.iter().rev().map(|&inst| Call { inst, link }));
             }
         }
-        results.apply(func);
+        results.apply(func, cx.types());
         if cut {
             rename_phi_blocks(func, &ends);
         }

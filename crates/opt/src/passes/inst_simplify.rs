@@ -40,7 +40,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         let before = cx.rewrites();
         let mut values = Replacements::default();
         let done = round(func, cx, &mut values);
-        values.apply(func);
+        values.apply(func, cx.types());
         if done == Fuel::Empty || cx.rewrites() == before {
             break;
         }
@@ -61,9 +61,7 @@ fn round(func: &mut Func, cx: &mut PassCx<'_>, values: &mut Replacements) -> Fue
         let mut next = func.first_inst(block);
         while let Some(inst) = next {
             next = func.next_inst(inst);
-            for arg in func.args_mut(inst) {
-                *arg = values.resolve(*arg);
-            }
+            values.apply_to(func, cx.types(), inst);
             if simplify_inst(func, cx, values, inst) == Fuel::Empty {
                 return Fuel::Empty;
             }

@@ -329,7 +329,7 @@ fn merge_lines(func: &mut Func, graph: &Graph, cx: &mut PassCx<'_>) {
             merged = true;
         }
     }
-    values.apply(func);
+    values.apply(func, cx.types());
     if merged {
         rename_phi_blocks(func, &ends);
     }

@@ -71,7 +71,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         }
     }
     split.fill(func, cx, &mut values);
-    values.apply(func);
+    values.apply(func, cx.types());
     cx.changed()
 }
 

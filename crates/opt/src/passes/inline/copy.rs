@@ -14,8 +14,9 @@
 //!
 //! Cost: linear in the callee, plus the instructions behind the call, which move to a new block.
 
+use crate::replace::mend_claim;
 use brolga_ir::constant::Const;
-use brolga_ir::{Block, Callee, Foreign, Func, Inst, Meta, Op, Type, Value};
+use brolga_ir::{Block, Callee, Foreign, Func, Inst, Meta, Op, Type, Types, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 
@@ -36,13 +37,14 @@ pub(super) struct Copied {
 pub(super) fn copy_body(
     caller: &mut Func,
     callee: &Func,
+    types: &Types,
     call: Inst,
     args: &[Value],
     result: Type,
 ) -> Option<Copied> {
     let home = caller.inst_block(call)?;
     let entry = callee.entry()?;
-    let mut copy = Copy::new(callee, args);
+    let mut copy = Copy::new(callee, types, args);
     let straight = callee.next_block(entry).is_none()
         && callee.terminator(entry).is_some_and(|t| callee.op(t) == Op::Return);
     if straight {
@@ -97,6 +99,7 @@ pub(super) fn copy_body(
 /// The tables from the callee's names to the caller's.
 struct Copy<'a> {
     callee: &'a Func,
+    types: &'a Types,
     values: SecondaryMap<Value, PackedOption<Value>>,
     blocks: SecondaryMap<Block, PackedOption<Block>>,
     callees: SecondaryMap<Callee, PackedOption<Callee>>,
@@ -110,13 +113,14 @@ struct Copy<'a> {
 }
 
 impl<'a> Copy<'a> {
-    fn new(callee: &'a Func, args: &[Value]) -> Self {
+    fn new(callee: &'a Func, types: &'a Types, args: &[Value]) -> Self {
         let mut values = SecondaryMap::new();
         for (&param, &arg) in callee.params().iter().zip(args) {
             values[param] = arg.into();
         }
         Copy {
             callee,
+            types,
             values,
             blocks: SecondaryMap::new(),
             callees: SecondaryMap::new(),
@@ -193,6 +197,8 @@ impl<'a> Copy<'a> {
             caller.set_op(new, op, &args);
             let blocks: Vec<Block> = self.callee.inst_blocks(old).iter().map(|&b| self.block(b)).collect();
             caller.set_inst_blocks(new, &blocks);
+            // The operands may be narrower than the callee's parameters.
+            mend_claim(caller, self.types, new);
         }
     }
 
