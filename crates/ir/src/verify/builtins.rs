@@ -5,7 +5,7 @@ use super::{CallRule, Checker, FieldRef, TypeRule};
 use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::entity::Inst;
-use crate::op::Level;
+use crate::op::{Level, Op};
 use crate::types::{DeclKind, Type, TypeKind};
 
 impl Checker<'_> {
@@ -169,7 +169,10 @@ impl Checker<'_> {
         let found = found.and_then(|index| Some((index, types.field_type(object, index)?)));
         // The elements of a tuple are known even if their types are not concrete.
         let is_tuple = types.tuple_elements(object).is_some();
-        if found.is_none() && (!is_open || is_tuple) {
+        // A read whose number became known to be out of bounds throws when it runs, which may be never.
+        let throws =
+            matches!((field, self.func.op(inst)), (FieldRef::Number(_), Op::Builtin(Builtin::Getfield)));
+        if found.is_none() && (!is_open || is_tuple) && !throws {
             self.at(inst, TypeRule::NoField { object, field });
         }
         found

@@ -136,7 +136,6 @@ fn objects() {
     b.expect(&[
         "type-result: `getfield` gives `Int64`, not `String`",
         "type-field: `Node` has no field `none`; its fields: val, any, id",
-        "type-field: `Tuple{Int64, Int64}` has no field number 3; it has 2 fields",
         "type-operand: operand 2 of `getfield` has the type `Float64`, not a field's name or number",
         "type-field: `Vector{Int64}` has no field `none`; it has 0 fields",
         "type-operand: operand 3 of `setfield!` has the type `Float64`, not `Int64`",
