@@ -135,6 +135,14 @@ fn a_jlir_file_and_a_dump_give_the_same_tree() {
 }
 
 #[test]
+fn lists_of_dumps() {
+    let text = "# signature: f()::Int64\nAny[CodeInfo(\n1 ─     return 1\n) => Int64,\n# signature: g()::Int64\n CodeInfo(\n1 ─     return 2\n) => Int64]\n";
+    with(text, |file| assert!(file.functions.iter().all(|f| f.shown_result.is_some())));
+    let text = "julia> code_typed(f,\n           (Int64,))\n2-element Vector{Any}:\n CodeInfo(\n1 ─     return 1\n) => Int64\n";
+    with(text, |file| assert_eq!(file.functions.len(), 1));
+}
+
+#[test]
 fn declarations() {
     let text = "abstract type A{T} <: Number end\nprimitive type P <: A{Int64} 24 end\n\
                 struct var\"#f#1\"{T<:Real, S}\n    const a::T\n    @atomic b\nend\nglobal x::Int64 = -1\nconst c = 2.5\n";

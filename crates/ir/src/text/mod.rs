@@ -19,6 +19,7 @@ mod error;
 mod parse;
 mod parse_decl;
 mod parse_expr;
+mod parse_list;
 mod parse_row;
 mod print;
 mod resolve;

@@ -8,7 +8,7 @@
 //! | any other `#…` | a comment |
 //! | `struct`, `mutable`, `abstract`, `primitive`, `global`, `const` | a declaration |
 //! | `function …`, `low function …` | a function up to its `end` |
-//! | `CodeInfo(` | a dump up to its `)`, perhaps with `=> R` |
+//! | `CodeInfo(`, `Any[CodeInfo(` | a dump up to its `)`, perhaps with `=> R` |
 //! | a guard or a rail | a bare dump up to a blank line, a header or `=> R` |
 //! | `julia> …`, `n-element Vector{Any}:` | decoration |
 //!
@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
                 }
             } else if text.ends_with(':') && text.contains("-element ") {
                 self.pos = next;
-            } else if text.starts_with("CodeInfo(") {
+            } else if text.strip_prefix("Any[").unwrap_or(text).starts_with("CodeInfo(") {
                 self.pos = next;
                 self.dump(Container::CodeInfo, self.span_of(text));
             } else if DECLARATIONS.contains(&word) {
@@ -438,6 +438,8 @@ impl<'a> Reader<'a> {
             }
             p.advance()?;
             let ty = p.expr(WHOLE)?;
+            // The last dump of `Any[CodeInfo(…) => R]` closes the list, the others go on with a comma.
+            let _ = p.eat(&Tok::Close(']'))? || p.eat(&Tok::Comma)?;
             p.expect_end()?;
             Ok(Some(ty))
         });

@@ -28,7 +28,7 @@
 
 use std::borrow::Cow;
 
-use super::ast::{ArrayItems, Expr, ExprKind, Literal, Name};
+use super::ast::{Expr, ExprKind, Literal, Name};
 use super::error::{Fault, Parse, SyntaxError};
 use super::lex::{Lexer, Tok, Token, is_rail};
 use crate::diag::Span;
@@ -132,7 +132,7 @@ impl<'a> Parser<'a> {
             || closes && self.continuation == Continuation::Row)
     }
 
-    fn span_from(&self, start: u32) -> Span {
+    pub(super) fn span_from(&self, start: u32) -> Span {
         Span::new(start, self.last_end.max(start))
     }
 
@@ -172,7 +172,7 @@ impl<'a> Parser<'a> {
         if self.tok.ends_statement() { Ok(()) } else { self.unexpected("the end of the statement") }
     }
 
-    fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+    pub(super) fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         if self.depth >= MAX_DEPTH {
             return Err(Fault::new(SyntaxError::TooDeep { limit: MAX_DEPTH }, self.tok.span));
         }
@@ -182,7 +182,7 @@ impl<'a> Parser<'a> {
         result
     }
 
-    fn make(&self, span: Span, kind: ExprKind<'a>) -> Parse<Expr<'a>> {
+    pub(super) fn make(&self, span: Span, kind: ExprKind<'a>) -> Parse<Expr<'a>> {
         let expr = Expr::new(span, kind);
         if u32::from(expr.height()) > MAX_DEPTH {
             return Err(Fault::new(SyntaxError::TooDeep { limit: MAX_DEPTH }, span));
@@ -207,7 +207,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The operator at hand and its level, if it is an infix operator.
-    fn infix(&self) -> Option<(&'a str, u8)> {
+    pub(super) fn infix(&self) -> Option<(&'a str, u8)> {
         match self.tok.tok {
             Tok::Op(op) => Some((op, level_of(op)?)),
             Tok::Name(op @ ("isa" | "in")) => Some((op, COMPARISON)),
@@ -218,7 +218,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn infix_after(&mut self, left: Expr<'a>, op: &'a str, level: u8) -> Parse<Expr<'a>> {
+    pub(super) fn infix_after(&mut self, left: Expr<'a>, op: &'a str, level: u8) -> Parse<Expr<'a>> {
         let start = left.span.start;
         self.advance()?;
         if op == "::" {
@@ -244,7 +244,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A prefix operator with its operand, or a primary with what follows it.
-    fn operand(&mut self) -> Parse<Expr<'a>> {
+    pub(super) fn operand(&mut self) -> Parse<Expr<'a>> {
         let start = self.tok.span.start;
         let Tok::Op(op) = self.tok.tok else {
             if self.tok.tok == Tok::ColonColon {
@@ -503,7 +503,7 @@ impl<'a> Parser<'a> {
         Ok(items)
     }
 
-    fn open(&mut self, open: char) -> Parse<Span> {
+    pub(super) fn open(&mut self, open: char) -> Parse<Span> {
         if self.tok.tok != Tok::Open(open) {
             return self.unexpected(if open == '{' { "`{`" } else { "`(`" });
         }
@@ -512,7 +512,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes the closing bracket. The bracket no longer counts when the token behind it is read.
-    fn close(&mut self, open: char, close: char, at: Span) -> Parse<()> {
+    pub(super) fn close(&mut self, open: char, close: char, at: Span) -> Parse<()> {
         if self.tok.tok == Tok::Close(close) {
             self.brackets -= 1;
             self.advance()?;
@@ -571,113 +571,6 @@ impl<'a> Parser<'a> {
         *self = before;
         self.make(self.span_from(start), ExprKind::Opaque)
     }
-
-    /// `(a)`, tuples and named tuples.
-    fn parenthesised(&mut self) -> Parse<Expr<'a>> {
-        let start = self.tok.span.start;
-        let at = self.open('(')?;
-        let named = self.eat(&Tok::Semicolon)?;
-        let mut items = Vec::new();
-        let mut commas = 0;
-        while self.tok.tok != Tok::Close(')') {
-            if self.tok.ends_statement() {
-                return Err(Fault::new(SyntaxError::Unclosed { open: '(' }, at));
-            }
-            items.push(self.expr(WHOLE)?);
-            if self.tok.tok != Tok::Comma {
-                break;
-            }
-            self.advance()?;
-            commas += 1;
-        }
-        self.close('(', ')', at)?;
-        let span = self.span_from(start);
-        if commas == 0 && !named && items.len() == 1 {
-            // The place of a parenthesised expression includes its parentheses.
-            let inner = items.remove(0);
-            return Ok(Expr::new(span, inner.kind));
-        }
-        let all_named = items.iter().all(
-            |e| matches!(&e.kind, ExprKind::Infix(op, args) if op == "=" && matches!(args[0].kind, ExprKind::Name(_))),
-        );
-        if !named && (items.is_empty() || !all_named) {
-            return self.make(span, ExprKind::Tuple(items));
-        }
-        let mut fields = Vec::with_capacity(items.len());
-        for item in items {
-            let place = item.span;
-            match item.kind {
-                ExprKind::Infix(op, mut args) if op == "=" && args.len() == 2 => {
-                    let (Some(value), Some(Expr { kind: ExprKind::Name(name), .. })) =
-                        (args.pop(), args.pop())
-                    else {
-                        return Err(named_field_fault(place));
-                    };
-                    fields.push((name, value));
-                }
-                _ => return Err(named_field_fault(place)),
-            }
-        }
-        self.make(span, ExprKind::NamedTuple(fields))
-    }
-
-    /// `[a, b]`, `[a b; c d]` and `[]`.
-    fn array(&mut self) -> Parse<ArrayItems<'a>> {
-        let at = self.open('[')?;
-        let mut items = Vec::new();
-        let mut rows = Vec::new();
-        let mut row = 0;
-        let (mut commas, mut separated) = (false, true);
-        while self.tok.tok != Tok::Close(']') {
-            match self.tok.tok {
-                _ if self.tok.ends_statement() => {
-                    return Err(Fault::new(SyntaxError::Unclosed { open: '[' }, at));
-                }
-                Tok::Comma if row > 0 && !separated && rows.is_empty() => {
-                    (commas, separated) = (true, true);
-                    self.advance()?;
-                }
-                Tok::Semicolon if row > 0 && !commas => {
-                    rows.push(row);
-                    (row, separated) = (0, true);
-                    self.advance()?;
-                }
-                _ if separated || self.tok.spaced && !commas => {
-                    items.push(self.element()?);
-                    (row, separated) = (row + 1, false);
-                }
-                _ => return self.unexpected("`,`, `;` or `]`"),
-            }
-        }
-        if row > 0 {
-            rows.push(row);
-        }
-        let columns = rows.first().copied().filter(|&length| length > 1 && !commas);
-        if !commas && rows.iter().any(|&length| length != rows[0]) {
-            return Err(Fault::new(SyntaxError::RaggedArray, self.span_from(at.start)));
-        }
-        self.close('[', ']', at)?;
-        Ok(ArrayItems { items, columns })
-    }
-
-    /// An element of an array: `1 -2` is two elements, `1 - 2` and `1-2` are one.
-    fn element(&mut self) -> Parse<Expr<'a>> {
-        self.nested(|p| {
-            let mut left = p.operand()?;
-            while let Some((op, own)) = p.infix() {
-                if p.tok.spaced && !p.peek_second().spaced {
-                    break;
-                }
-                left = p.infix_after(left, op, own)?;
-            }
-            Ok(left)
-        })
-    }
-}
-
-fn named_field_fault(at: Span) -> Fault {
-    let (found, expected) = ("another element".to_owned(), "`name = value`");
-    Fault::new(SyntaxError::Unexpected { found, expected }, at)
 }
 
 fn level_of(op: &str) -> Option<u8> {
