@@ -63,15 +63,33 @@ fn egal(site: &mut Site<'_>) -> Option<Rewrite> {
     None
 }
 
+/// Pairs of fields that are compared before `===` of two constants is left to run time.
+const MAX_PAIRS: usize = 64;
+
 /// Whether two different constants are the same value, where that can be said.
 fn constants_egal(site: &Site<'_>, x: Value, y: Value) -> Option<bool> {
-    match (site.func.as_const(x)?, site.func.as_const(y)?) {
-        (Const::Type(a), Const::Type(b)) => Some(site.types.equivalent(*a, *b)),
-        (Const::Bits { ty: a, bits: p }, Const::Bits { ty: b, bits: q }) => Some(a == b && p == q),
-        // Equal constants are one value, and these are two.
-        (Const::String(_), Const::String(_)) | (Const::Symbol(_), Const::Symbol(_)) => Some(false),
-        _ => None,
+    if let (Const::Type(a), Const::Type(b)) = (site.func.as_const(x)?, site.func.as_const(y)?) {
+        return Some(site.types.equivalent(*a, *b));
     }
+    let mut pairs = vec![(x, y)];
+    for _ in 0..MAX_PAIRS {
+        let (x, y) = pairs.pop()?;
+        match (site.func.as_const(x)?, site.func.as_const(y)?) {
+            _ if x == y => {}
+            // Equal constants are one value, and these are two.
+            (Const::Bits { .. }, Const::Bits { .. })
+            | (Const::String(_), Const::String(_))
+            | (Const::Symbol(_), Const::Symbol(_)) => return Some(false),
+            (Const::Aggregate { ty: a, fields: p }, Const::Aggregate { ty: b, fields: q }) => {
+                if a != b {
+                    return Some(false);
+                }
+                pairs.extend(p.iter().copied().zip(q.iter().copied()));
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// isa(x, T)  →  true or false, if x's type is below T or apart from it
