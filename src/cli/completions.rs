@@ -1,10 +1,11 @@
 //! `brolga completions SHELL`: the script that teaches a shell to complete the command's arguments.
 
 use std::io::{self, Write as _};
-use std::process::ExitCode;
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;
+
+use super::Done;
 
 /// Prints a completion script for a shell.
 #[derive(Debug, clap::Args)]
@@ -16,12 +17,9 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args) -> ExitCode {
+pub(crate) fn run(args: &Args) -> Done {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut super::Cli::command(), "brolga", &mut script);
     // The generator panics when its writer fails, so it writes to memory first.
-    match io::stdout().write_all(&script) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::from(super::SYSTEM),
-    }
+    Ok(io::stdout().write_all(&script)?)
 }

@@ -5,18 +5,33 @@
 //! | 0 | done |
 //! | 1 | what was asked for did not hold: an uncaught exception, a failed test, a file that is not in normal form |
 //! | 2 | wrong use of the command line |
-//! | 3 | the input is broken, or asks for what is not supported; the messages say where |
-//! | 4 | the system refused: a file that cannot be read or written, no memory for code |
+//! | 3 | the input is broken, or asks for what native code does not do yet; the messages say where |
+//! | 4 | the system refused: a file that cannot be read or written, no memory for code, a C symbol that is not there |
 //! | 101 | a bug in Brolga |
+//!
+//! Results go to the standard output, everything else to the standard error, in colour if that is a terminal.
 
+mod assembly;
+mod compile;
 mod completions;
+mod fmt;
+mod input;
+mod opt;
+mod passes;
+mod report;
+mod run;
+mod test;
+mod verify;
 
 use std::process::ExitCode;
 
+use brolga::OptLevel;
 use clap::{Parser, Subcommand};
 
-/// The system refused.
-const SYSTEM: u8 = 4;
+use report::Stop;
+
+/// What a sub-command comes to.
+type Done = Result<(), Stop>;
 
 /// Compiles and runs a Julia-like SSA IR.
 #[derive(Debug, Parser)]
@@ -32,12 +47,73 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Run(run::Args),
+    Test(test::Args),
+    Opt(opt::Args),
+    Compile(compile::Args),
+    Fmt(fmt::Args),
+    Verify(verify::Args),
     Completions(completions::Args),
 }
 
 /// Reads the arguments of the process and does what they ask.
 pub(crate) fn main() -> ExitCode {
-    match Cli::parse().command {
+    let done = match Cli::parse().command {
+        Command::Run(args) => run::run(&args),
+        Command::Test(args) => test::run(&args),
+        Command::Opt(args) => opt::run(&args),
+        Command::Compile(args) => compile::run(&args),
+        Command::Fmt(args) => fmt::run(&args),
+        Command::Verify(args) => verify::run(&args),
         Command::Completions(args) => completions::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(stop) => stop.report(),
+    }
+}
+
+/// The level of optimisation.
+#[derive(Clone, Copy, Debug, clap::Args)]
+struct Level {
+    /// How much to optimise: 0 compiles fastest, 3 makes the fastest code
+    #[arg(short = 'O', value_name = "LEVEL", default_value = "2", value_parser = level)]
+    level: OptLevel,
+}
+
+fn level(text: &str) -> Result<OptLevel, String> {
+    let number = text.parse().ok().and_then(OptLevel::from_number);
+    number.ok_or_else(|| "the levels are 0, 1, 2 and 3".to_owned())
+}
+
+/// How programs are run.
+#[derive(Clone, Copy, Debug, clap::Args)]
+struct How {
+    #[command(flatten)]
+    level: Level,
+    /// Run by the reference interpreter
+    #[arg(long, conflicts_with = "jit")]
+    interp: bool,
+    /// Compile to native code (the default)
+    #[arg(long)]
+    jit: bool,
+}
+
+impl How {
+    /// The engine to compile with; none for the interpreter.
+    fn engine(self) -> Result<Option<brolga::Engine>, Stop> {
+        if self.interp {
+            return Ok(None);
+        }
+        let options = brolga::Options::new().opt_level(self.level.level);
+        Ok(Some(brolga::Engine::new(options)?))
+    }
+}
+
+/// An evaluator of a program by the engine, if there is one, else by the interpreter.
+fn evaluator<'p>(program: &'p brolga::Program, engine: Option<&brolga::Engine>) -> brolga::Evaluator<'p> {
+    match engine {
+        Some(engine) => brolga::Evaluator::native(program, engine),
+        None => brolga::Evaluator::interpreted(program),
     }
 }

@@ -47,6 +47,12 @@ impl Runtime {
         self.strings.string(content)
     }
 
+    /// The content of a symbol or string that compiled code returned, by its address; `None` if it is no record of this
+    /// runtime. Cost: a walk over all records.
+    pub fn content(&self, address: usize) -> Option<Vec<u8>> {
+        self.symbols.content(address).or_else(|| self.strings.content(address))
+    }
+
     /// The address of a routine that compiled code may call.
     pub fn routine(&self, name: &str) -> Option<usize> {
         let at = self.routines.binary_search_by_key(&name, |(known, _)| known).ok()?;

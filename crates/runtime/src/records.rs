@@ -156,6 +156,13 @@ impl Records {
         StringRef(self.intern(content))
     }
 
+    /// The content of the record at an address; `None` if there is no record.
+    pub(crate) fn content(&self, address: usize) -> Option<Vec<u8>> {
+        let set = self.by_content.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = set.iter().find(|owned| owned.0.0.addr().get() == address);
+        found.map(|owned| owned.0.bytes().to_vec())
+    }
+
     fn intern(&self, content: &[u8]) -> Record {
         // A panic under this lock cannot leave the set half changed.
         let mut set = self.by_content.lock().unwrap_or_else(PoisonError::into_inner);
@@ -183,6 +190,8 @@ mod tests {
         }
         assert_eq!(records.symbol("alpha").address(), a);
         assert_ne!(records.symbol("beta").address(), a);
+        assert_eq!(records.content(a).as_deref(), Some(&b"alpha"[..]));
+        assert_eq!(records.content(a + 1), None);
     }
 
     #[test]

@@ -1,0 +1,240 @@
+//! Values of the interpreter in the registers of compiled code, and back.
+//!
+//! ```text
+//! Val ── store ──► bytes of the value in memory ── leaves ──► registers ── call ──► registers ── load ──► Val
+//! ```
+//!
+//! A value's memory form (`brolga_ir::abi`) has every leaf at a known offset, so bytes are the one thing between the two
+//! worlds: registers are read from them and written to them. A value that travels in memory is handed over as the address of its bytes.
+//! A `String` or `Symbol` is the address of a permanent record of the run time.
+//!
+//! Cost: linear in the size of the values. Recursion follows the nesting of types, which the type table bounds.
+
+use brolga_ir::abi::{Form, NativeSignature};
+use brolga_ir::interp::{Interp, Val};
+use brolga_ir::types::Repr;
+use brolga_ir::{Type, TypeKind, Types};
+use brolga_jit::{CallError, UntypedFunc};
+use brolga_runtime::Runtime;
+
+/// Why a value does not pass between the interpreter and compiled code.
+#[derive(thiserror::Error, Debug)]
+pub(crate) enum BridgeError {
+    /// The value is not of the type that the function takes.
+    #[error("a value of type `{given}` is given where `{wanted}` is taken")]
+    Type {
+        /// What the function takes.
+        wanted: String,
+        /// The value's type.
+        given: String,
+    },
+    /// The number of arguments differs.
+    #[error("{given} arguments are given to a function that takes {wanted}")]
+    Count {
+        /// How many it takes.
+        wanted: usize,
+        /// How many there are.
+        given: usize,
+    },
+    /// Compiled code returned an address that is no record of the run time.
+    #[error("the result is a `{ty}` that the run time does not know")]
+    Record {
+        /// The type.
+        ty: String,
+    },
+    /// The call gave no value.
+    #[error(transparent)]
+    Call(#[from] CallError),
+}
+
+/// Bytes of a value, aligned for every type. Compiled code may write to them through their address.
+struct Bytes {
+    words: Vec<u128>,
+}
+
+impl Bytes {
+    fn new(bytes: &[u8]) -> Bytes {
+        let word = |chunk: &[u8]| {
+            let mut all = [0; 16];
+            all[..chunk.len()].copy_from_slice(chunk);
+            u128::from_ne_bytes(all)
+        };
+        Bytes { words: bytes.chunks(16).map(word).collect() }
+    }
+
+    fn address(&mut self) -> u128 {
+        self.words.as_mut_ptr().expose_provenance() as u128
+    }
+
+    fn read(&self, size: usize) -> Vec<u8> {
+        self.words.iter().flat_map(|word| word.to_ne_bytes()).take(size).collect()
+    }
+}
+
+/// Calls a compiled function with values of the interpreter, the function object first.
+pub(crate) fn call(
+    func: &UntypedFunc,
+    signature: &NativeSignature,
+    args: &[Val],
+    interp: &mut Interp<'_>,
+    runtime: &Runtime,
+) -> Result<Val, BridgeError> {
+    let forms = &signature.params;
+    if forms.len() != args.len() {
+        return Err(BridgeError::Count { wanted: forms.len(), given: args.len() });
+    }
+    let result = &signature.result;
+    let mut bridge = Bridge { types: &interp.module().cx.types, interp, runtime };
+    let mut returned = result.is_memory().then(|| Bytes::new(&vec![0; result.size as usize]));
+    let mut registers: Vec<u128> = returned.iter_mut().map(Bytes::address).collect();
+    // What addresses in `registers` point at lives until the call is over.
+    let mut in_memory = Vec::new();
+    for (form, val) in forms.iter().zip(args) {
+        let mut bytes = vec![0; form.size as usize];
+        bridge.store(form.ty, val, &mut bytes)?;
+        if form.is_memory() {
+            let mut bytes = Bytes::new(&bytes);
+            registers.push(bytes.address());
+            in_memory.push(bytes);
+        } else {
+            registers.extend(form.leaves.iter().map(|leaf| bits(&bytes, leaf.offset, leaf.bytes)));
+        }
+    }
+    let results = func.call(&registers)?;
+    let bytes = match returned {
+        Some(bytes) => bytes.read(result.size as usize),
+        None => bytes_of_leaves(result, &results),
+    };
+    bridge.load(result.ty, &bytes)
+}
+
+fn bits(bytes: &[u8], offset: u32, size: u32) -> u128 {
+    let mut word = [0; 16];
+    let (from, size) = (offset as usize, size as usize);
+    word[..size].copy_from_slice(&bytes[from..from + size]);
+    u128::from_le_bytes(word)
+}
+
+fn bytes_of_leaves(form: &Form, leaves: &[u128]) -> Vec<u8> {
+    let mut bytes = vec![0; form.size as usize];
+    for (leaf, bits) in form.leaves.iter().zip(leaves) {
+        let (from, size) = (leaf.offset as usize, leaf.bytes as usize);
+        bytes[from..from + size].copy_from_slice(&bits.to_le_bytes()[..size]);
+    }
+    bytes
+}
+
+struct Bridge<'a, 'm> {
+    types: &'m Types,
+    interp: &'a mut Interp<'m>,
+    runtime: &'a Runtime,
+}
+
+impl Bridge<'_, '_> {
+    fn mismatch(&self, wanted: Type, val: &Val) -> BridgeError {
+        let text = |ty| self.types.display(ty).to_string();
+        BridgeError::Type { wanted: text(wanted), given: text(val.ty(self.types)) }
+    }
+
+    /// Writes the memory form of a value of type `ty`.
+    fn store(&mut self, ty: Type, val: &Val, out: &mut [u8]) -> Result<(), BridgeError> {
+        if ty == Type::STRING || ty == Type::SYMBOL {
+            let address = self.record(ty, val)?;
+            out[..8].copy_from_slice(&(address as u64).to_le_bytes());
+            return Ok(());
+        }
+        match self.types.repr(ty) {
+            Repr::BitsUnion => {
+                let given = val.ty(self.types);
+                let members = self.types.members(&ty);
+                let number = members.iter().position(|&member| member == given);
+                let (Some(number), Some((selector, payload))) = (number, out.split_last_mut()) else {
+                    return Err(self.mismatch(ty, val));
+                };
+                *selector = number as u8;
+                self.store(given, val, payload)
+            }
+            _ if val.ty(self.types) != ty => Err(self.mismatch(ty, val)),
+            _ => match val {
+                Val::Bits { bits, .. } => {
+                    let size = out.len().min(16);
+                    out[..size].copy_from_slice(&bits.to_le_bytes()[..size]);
+                    Ok(())
+                }
+                Val::Struct(data) => self.store_fields(ty, val, data.fields(), out),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    fn store_fields(
+        &mut self,
+        ty: Type,
+        val: &Val,
+        fields: &[Option<Val>],
+        out: &mut [u8],
+    ) -> Result<(), BridgeError> {
+        let Ok(layout) = self.types.layout(ty) else { return Err(self.mismatch(ty, val)) };
+        for (field, part) in layout.fields.iter().zip(fields) {
+            let Some(part) = part else { return Err(self.mismatch(field.ty, val)) };
+            let from = field.offset as usize;
+            self.store(field.ty, part, &mut out[from..from + field.size as usize])?;
+        }
+        Ok(())
+    }
+
+    /// The address of the record of a `String` or `Symbol`.
+    fn record(&mut self, ty: Type, val: &Val) -> Result<usize, BridgeError> {
+        if let (Type::SYMBOL, Val::Symbol(name)) = (ty, val) {
+            return Ok(self.runtime.symbol(self.interp.module().cx.names.text(*name)).address());
+        }
+        match self.interp.string_bytes(val) {
+            Ok(Some(bytes)) if ty == Type::STRING => Ok(self.runtime.string(&bytes).address()),
+            _ => Err(self.mismatch(ty, val)),
+        }
+    }
+
+    /// Reads the memory form of a value of type `ty`.
+    fn load(&mut self, ty: Type, bytes: &[u8]) -> Result<Val, BridgeError> {
+        let unknown = |types: &Types| BridgeError::Record { ty: types.display(ty).to_string() };
+        if ty == Type::STRING || ty == Type::SYMBOL {
+            let address = bits(bytes, 0, 8) as usize;
+            let content = self.runtime.content(address).ok_or_else(|| unknown(self.types))?;
+            if ty == Type::SYMBOL {
+                let name = String::from_utf8_lossy(&content);
+                return Ok(Val::Symbol(self.interp.module().cx.names.intern(&name)));
+            }
+            return self.interp.string(&content).map_err(|_| unknown(self.types));
+        }
+        match self.types.repr(ty) {
+            Repr::BitsUnion => {
+                let number = bytes.last().copied().unwrap_or(0);
+                let member = self.types.members(&ty).get(usize::from(number)).copied();
+                self.load(member.ok_or_else(|| unknown(self.types))?, bytes)
+            }
+            Repr::Aggregate => {
+                let layout = self.types.layout(ty).map_err(|_| unknown(self.types))?;
+                let mut fields = Vec::with_capacity(layout.fields.len());
+                for field in &layout.fields {
+                    let from = field.offset as usize;
+                    fields.push(Some(self.load(field.ty, &bytes[from..from + field.size as usize])?));
+                }
+                Ok(Val::aggregate(ty, fields))
+            }
+            Repr::Ghost => Ok(self.ghost(ty)),
+            _ => {
+                let size = self.types.layout(ty).map_or(0, |layout| layout.size).min(16);
+                Ok(Val::bits(self.types, ty, bits(bytes, 0, size)))
+            }
+        }
+    }
+
+    /// The only value of a type without bits.
+    fn ghost(&self, ty: Type) -> Val {
+        if let TypeKind::TypeOf(of) = *self.types.kind(ty) {
+            return Val::Type(of);
+        }
+        let fields = self.types.layout(ty).map_or(&[][..], |layout| &layout.fields);
+        Val::aggregate(ty, fields.iter().map(|field| Some(self.ghost(field.ty))).collect())
+    }
+}

@@ -1,0 +1,112 @@
+//! `brolga compile FILE`: a program on its way to machine code, as text or as an object file.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, IsTerminal, Write as _};
+
+use brolga::ir::Func;
+use brolga::ir::text::{Unit, show_func, show_unit};
+use brolga::{Error, Program, Stages, emit};
+
+use super::report::Stop;
+use super::{Done, Level, assembly, input, passes};
+
+/// What to print or write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Form {
+    /// The program after the passes on high IR
+    Ir,
+    /// Low IR after all passes
+    Low,
+    /// Cranelift's IR
+    Clif,
+    /// Machine code in the system assembler's syntax, with symbols and relocations
+    Asm,
+    /// Machine instructions as the code generator lists them
+    Vcode,
+    /// An object file
+    Obj,
+}
+
+/// Compiles a program without running it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The program; `-` reads the standard input
+    file: String,
+    /// What to write
+    #[arg(long, value_name = "FORM", value_enum, default_value = "obj")]
+    emit: Form,
+    /// Where to write it instead of the standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<String>,
+    #[command(flatten)]
+    level: Level,
+    #[command(flatten)]
+    about: passes::Flags,
+}
+
+pub(crate) fn run(args: &Args) -> Done {
+    let program = input::program(&args.file)?;
+    let options = args.about.options()?;
+    let mut stages = Stages::new(program.module(), args.level.level, &options, args.about.cx());
+    let written = if args.emit == Form::Ir {
+        ir(&program, &mut stages)?.into()
+    } else {
+        code(args, &program, &mut stages)?
+    };
+    args.about.report(stages.report());
+    match &args.output {
+        Some(path) => {
+            fs::write(path, written).map_err(|error| Stop::System(format!("cannot write `{path}`: {error}")))
+        }
+        None if args.emit == Form::Obj && io::stdout().is_terminal() => {
+            Err(Stop::Usage("an object file is no text for a terminal; name a file with `-o`".to_owned()))
+        }
+        None => Ok(io::stdout().write_all(&written)?),
+    }
+}
+
+fn ir(program: &Program, stages: &mut Stages<'_, '_>) -> Result<String, Stop> {
+    let mut module = program.module().clone();
+    for (id, _) in program.module().funcs() {
+        *module.func_mut(id) = stages.high(id)?;
+    }
+    Ok(show_unit(&Unit { module, ..program.unit().clone() }).to_string())
+}
+
+fn code(args: &Args, program: &Program, stages: &mut Stages<'_, '_>) -> Result<Vec<u8>, Stop> {
+    let module = program.module();
+    let mut lows: Vec<Func> = Vec::with_capacity(module.func_count());
+    let mut refused = Vec::new();
+    for (id, _) in module.funcs() {
+        match stages.low(id) {
+            Ok(low) => lows.push(low),
+            Err(Error::NotNative(reasons)) => refused.push(reasons),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if !refused.is_empty() {
+        return Err(Stop::not_native(program, &refused));
+    }
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let mut add = |part: &dyn std::fmt::Display| {
+        let _ = write!(text, "{}{part}", if text.is_empty() { "" } else { "\n" });
+    };
+    if args.emit == Form::Low {
+        lows.iter().for_each(|low| add(&show_func(&module.cx, low)));
+        return Ok(text.into());
+    }
+    let code = emit::generate(module, &lows, args.level.level)?;
+    match args.emit {
+        Form::Obj => return Ok(code.object(program.source().name())?),
+        Form::Clif => code.clif().for_each(|clif| add(&clif)),
+        Form::Asm => text = assembly::of(&code),
+        Form::Ir | Form::Low | Form::Vcode => {
+            for function in code.functions() {
+                add(&format_args!("{}:\n{}", function.name, function.listing.as_deref().unwrap_or("")));
+            }
+        }
+    }
+    Ok(text.into())
+}

@@ -1,0 +1,127 @@
+//! How a sub-command ends when it does not end well, and how it says so.
+
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write};
+use std::process::ExitCode;
+
+use brolga::ir::diag::{Diagnostic, Diagnostics, Severity, Span, Style};
+use brolga::opt::lower::LowerErrors;
+use brolga::{Error, Failure, Program};
+
+/// The escapes that diagnostics are coloured with; the stream removes them where they have no meaning.
+const STYLE: Style = Style {
+    error: "\x1b[1;31m",
+    warning: "\x1b[1;33m",
+    message: "\x1b[1m",
+    frame: "\x1b[1;34m",
+    related: "\x1b[1;34m",
+    reset: "\x1b[0m",
+};
+
+/// Why a sub-command stops.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// What was asked for did not hold, and everything about it has been said.
+    Failed,
+    /// What was asked for did not hold.
+    No(String),
+    /// Wrong use.
+    Usage(String),
+    /// The input is broken; the text is a sentence.
+    Input(String),
+    /// The input is broken; the text is rendered findings.
+    Findings(String),
+    /// The system refused.
+    System(String),
+    /// A bug of ours.
+    Bug(String),
+    /// Nobody reads the output any more.
+    NoReader,
+}
+
+impl Stop {
+    /// Says why, and gives the status of the process.
+    pub(crate) fn report(self) -> ExitCode {
+        let status = match &self {
+            Stop::NoReader => 0,
+            Stop::Failed | Stop::No(_) => 1,
+            Stop::Usage(_) => 2,
+            Stop::Input(_) | Stop::Findings(_) => 3,
+            Stop::System(_) => 4,
+            Stop::Bug(_) => 101,
+        };
+        match self {
+            Stop::NoReader | Stop::Failed => {}
+            Stop::Findings(text) => err(text.trim_end()),
+            Stop::No(text) | Stop::Usage(text) | Stop::Input(text) | Stop::System(text) => error(&text),
+            Stop::Bug(text) => error(&format!("this is a bug in Brolga: {text}")),
+        }
+        ExitCode::from(status)
+    }
+
+    /// The reasons why functions have no native form, with the lines that they speak of.
+    pub(crate) fn not_native(program: &Program, reasons: &[LowerErrors]) -> Stop {
+        let mut findings = Diagnostics::default();
+        for function in reasons {
+            for reason in &function.errors {
+                findings.push(Diagnostic {
+                    severity: Severity::Error,
+                    code: "not-native",
+                    message: reason.to_string(),
+                    at: Span::new(reason.place.start, reason.place.end),
+                    label: String::new(),
+                    related: Vec::new(),
+                    notes: vec![format!("in `{}`; `--interp` runs it", function.function)],
+                });
+            }
+        }
+        Stop::Findings(findings.render(program.source(), &STYLE))
+    }
+
+    /// Why a call of `program` has no value.
+    pub(crate) fn failure(program: &Program, failure: Failure) -> Stop {
+        match failure {
+            Failure::NotCompiled(Error::NotNative(reasons)) => Stop::not_native(program, &[reasons]),
+            Failure::NotCompiled(error) => error.into(),
+            Failure::Thrown { .. } | Failure::Stopped(_) => Stop::No(failure.to_string()),
+        }
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        use brolga::opt::OptError;
+        match error {
+            Error::Broken(broken) => Stop::Findings(broken.render(&STYLE)),
+            Error::TooLarge(_) | Error::NotNative(_) | Error::Lookup(_) => Stop::Input(error.to_string()),
+            Error::Optimise(OptError::UnknownPass { .. } | OptError::WrongLevel { .. }) => {
+                Stop::Usage(error.to_string())
+            }
+            Error::Optimise(_) => Stop::Bug(error.to_string()),
+            Error::Engine(_) | Error::Build(_) | Error::Object(_) => Stop::System(error.to_string()),
+        }
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Stop {
+        match error.kind() {
+            ErrorKind::BrokenPipe => Stop::NoReader,
+            _ => Stop::System(error.to_string()),
+        }
+    }
+}
+
+/// Writes a result.
+pub(crate) fn out(text: impl Display) -> Result<(), Stop> {
+    Ok(writeln!(anstream::stdout(), "{text}")?)
+}
+
+/// Writes something that is no result. When nobody can read that there is nobody to tell.
+pub(crate) fn err(text: impl Display) {
+    let _ = writeln!(anstream::stderr(), "{text}");
+}
+
+fn error(text: &str) {
+    err(format_args!("{}error{}: {text}", STYLE.error, STYLE.reset));
+}

@@ -1,0 +1,34 @@
+//! `brolga run FILE`: runs a program's `main()`, or a call, whose value is printed.
+
+use super::report::{Stop, out};
+use super::{Done, How, evaluator, input};
+
+/// Runs a program: its `main()`, or a call whose value is printed.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  brolga run examples/fib.jlir\n  brolga run examples/fib.jlir --call 'fib(35)' -O3\n  \
+                        brolga run - --interp < examples/fib.jlir"
+)]
+pub(crate) struct Args {
+    /// The program, in the text form or as a dump of Julia's typed IR; `-` reads the standard input
+    file: String,
+    /// Make this call instead of `main()` and print its value as Julia would
+    #[arg(long, value_name = "CALL")]
+    call: Option<String>,
+    #[command(flatten)]
+    how: How,
+}
+
+pub(crate) fn run(args: &Args) -> Done {
+    let program = input::program(&args.file)?;
+    let names = &program.module().cx.names;
+    if args.call.is_none() && program.module().named(names.intern("main")).next().is_none() {
+        return Err(Stop::Input(
+            "the program has no function `main()`; name a call with `--call`".to_owned(),
+        ));
+    }
+    let call = program.call(args.call.as_deref().unwrap_or("main()"))?;
+    let engine = args.how.engine()?;
+    let value = evaluator(&program, engine.as_ref()).call(&call).map_err(|f| Stop::failure(&program, f))?;
+    if args.call.is_some() { out(value) } else { Ok(()) }
+}

@@ -1,0 +1,87 @@
+//! `brolga test FILES…`: holds programs against their `# check:` and `# throws:` lines.
+
+use std::fmt::Write as _;
+
+use brolga::{Engine, Program, Verdict};
+
+use super::report::{Stop, err, out};
+use super::{Done, How, evaluator, input};
+
+/// Runs the tests in programs: their `# check: call == value` and `# throws: call Error` lines.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "The last line says how many tests passed and failed, and how many were skipped because their \
+                        functions have no native form yet. The exit status is 1 if one failed or none ran."
+)]
+pub(crate) struct Args {
+    /// The programs; `-` reads the standard input
+    #[arg(required = true)]
+    files: Vec<String>,
+    /// Count tests without a native form as failed instead of skipping them
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    how: How,
+}
+
+/// What came of the tests so far.
+#[derive(Default)]
+struct Count {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+pub(crate) fn run(args: &Args) -> Done {
+    let engine = args.how.engine()?;
+    let mut count = Count::default();
+    for file in &args.files {
+        match input::program(file) {
+            Ok(program) => tests(&program, engine.as_ref(), args.all, &mut count)?,
+            Err(Stop::NoReader) => return Err(Stop::NoReader),
+            // The other files can still be tested.
+            Err(stop) => {
+                stop.report();
+                count.failed += 1;
+            }
+        }
+    }
+    let mut line = format!("{} passed, {} failed", count.passed, count.failed);
+    if count.skipped > 0 {
+        // Writing to a string cannot fail.
+        let _ = write!(line, ", {} skipped", count.skipped);
+    }
+    out(line)?;
+    if count.failed > 0 || count.passed == 0 { Err(Stop::Failed) } else { Ok(()) }
+}
+
+fn tests(program: &Program, engine: Option<&Engine>, all: bool, count: &mut Count) -> Done {
+    let mut evaluator = evaluator(program, engine);
+    let source = program.source();
+    // Many tests share a reason; it is said once.
+    let mut said: Option<String> = None;
+    for check in program.checks() {
+        let place = format!("{}:{}", source.name(), source.position(check.span.start).line);
+        match evaluator.check(check) {
+            Verdict::Passed => count.passed += 1,
+            Verdict::Failed { expected, got } => {
+                count.failed += 1;
+                let test = source.slice(check.span).trim();
+                out(format_args!("{place}: {test}\n  expected {expected}\n       got {got}"))?;
+            }
+            Verdict::Skipped { reason } => {
+                if all {
+                    count.failed += 1;
+                } else {
+                    count.skipped += 1;
+                }
+                if said.as_ref() != Some(&reason) {
+                    let what = if all { "failed" } else { "skipped" };
+                    err(format_args!("{place}: {what}: {reason}"));
+                    said = Some(reason);
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! The engine: programs in, callable functions out.
+//!
+//! ```text
+//! Program ── Stages ──► low functions ── codegen, link ──► Unit ── func::<(i64,), i64>("fib") ──► TypedFunc::call
+//! ```
+//!
+//! An engine and all it gives are `Send + Sync`; a unit's code is freed when the last handle to the unit, or to a
+//! function of it, is dropped.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use brolga_codegen::sig::{Abi, FunctionType, Signature, ValueType};
+use brolga_codegen::translate::{abi_of, signature_of};
+use brolga_ir::abi::{Form, FormKind, NativeSignature};
+use brolga_ir::{Func, FuncId, Level, Module, TypeKind, Types};
+use brolga_jit::{Jit, LookupError, Params, Source, TypedFunc, UntypedFunc, Value};
+use brolga_opt::{Cx, OptLevel};
+use brolga_runtime::Runtime;
+
+use crate::error::Error;
+use crate::options::{Options, tier};
+use crate::program::Program;
+use crate::stages::Stages;
+
+/// Compiles programs and links them into the process. Clones share one engine.
+#[derive(Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    jit: Jit,
+    level: OptLevel,
+    opt: brolga_opt::Options,
+}
+
+impl Engine {
+    /// An engine with a run time of its own.
+    pub fn new(options: Options) -> Result<Engine, Error> {
+        let Options { level, opt, jit, runtime } = options;
+        let jit = Jit::new(Runtime::new(runtime), jit)?;
+        Ok(Engine { shared: Arc::new(Shared { jit, level, opt }) })
+    }
+
+    /// What compiled code belongs to: its constants, C symbols and output.
+    pub fn runtime(&self) -> &Arc<Runtime> {
+        self.shared.jit.runtime()
+    }
+
+    /// Compiles all functions of a program.
+    pub fn compile(&self, program: &Program) -> Result<Unit, Error> {
+        self.compile_only(program, program.module().funcs().map(|(id, _)| id))
+    }
+
+    /// Compiles these functions of a program and what they call; the others may have no native form.
+    pub fn compile_only(
+        &self,
+        program: &Program,
+        roots: impl IntoIterator<Item = FuncId>,
+    ) -> Result<Unit, Error> {
+        let module = program.module();
+        let mut stages = Stages::new(module, self.shared.level, &self.shared.opt, Cx::default());
+        let lows = stages.closure(roots)?;
+        let mut sources = Vec::with_capacity(lows.len());
+        let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (&id, low) in &lows {
+            let ty = function_type(module, id, low);
+            let bare = module.cx.names.text(module.func(id).name).to_owned();
+            names.entry(bare).or_default().push(ty.name.clone());
+            sources.push(Source { func: low, ty: Some(ty) });
+        }
+        let unit = self.shared.jit.build(&module.cx, &sources, tier(self.shared.level), &[])?;
+        Ok(Unit { unit, names: Arc::new(names) })
+    }
+}
+
+/// Compiled functions, ready to be called. Clones share the code.
+#[derive(Clone, Debug)]
+pub struct Unit {
+    unit: brolga_jit::Unit,
+    /// The symbols of the functions with a name.
+    names: Arc<BTreeMap<String, Vec<String>>>,
+}
+
+impl Unit {
+    /// The function of that name, to be called with Rust values of these types. The name may be a bare one (`fib`), if only
+    /// one method has it, or a method's symbol (`fib(Int64)`).
+    pub fn func<A: Params, R: Value>(&self, name: &str) -> Result<TypedFunc<A, R>, LookupError> {
+        self.unit.func(self.symbol(name))
+    }
+
+    /// The function of that name, to be called with the bits of low values.
+    pub fn untyped(&self, name: &str) -> Result<UntypedFunc, LookupError> {
+        self.unit.untyped(self.symbol(name))
+    }
+
+    /// The symbols of all functions, in order.
+    pub fn symbols(&self) -> impl Iterator<Item = &str> {
+        self.unit.types().map(|ty| ty.name.as_str())
+    }
+
+    /// The symbol of the only method with a bare name; any other name is taken as it is.
+    fn symbol<'a>(&'a self, name: &'a str) -> &'a str {
+        match self.names.get(name).map(Vec::as_slice) {
+            Some([only]) => only,
+            _ => name,
+        }
+    }
+}
+
+/// How a function looks at the doorway: the types of its source, and the registers of its low form.
+fn function_type(module: &Module, id: FuncId, low: &Func) -> FunctionType {
+    let func = module.func(id);
+    let types = &module.cx.types;
+    let symbol = module.symbol(id);
+    let signature = signature_of(low).unwrap_or_default();
+    let native = match func.level {
+        Level::High => NativeSignature::new(types, &func.sig).ok(),
+        Level::Low => None,
+    };
+    let (params, result) = match native {
+        Some(native) => {
+            // A closure is an argument; the object of a plain function is nothing that a caller could give.
+            let object = usize::from(native.params.first().is_some_and(|form| form.leaves.is_empty()));
+            let params = native.params.iter().skip(object).map(|form| value_type(types, form)).collect();
+            (params, value_type(types, &native.result))
+        }
+        None => (signature.params.iter().copied().map(low_type).collect(), low_result(&signature)),
+    };
+    FunctionType { name: symbol.clone(), symbol, params, result, signature }
+}
+
+fn value_type(types: &Types, form: &Form) -> ValueType {
+    let elements = match (&form.kind, types.kind(form.ty)) {
+        (FormKind::Aggregate(parts), TypeKind::Tuple { .. }) => {
+            Some(parts.iter().map(|part| value_type(types, &part.form)).collect())
+        }
+        _ => None,
+    };
+    ValueType {
+        name: types.display(form.ty).to_string(),
+        leaves: form.leaves.iter().map(|leaf| abi_of(leaf.low)).collect(),
+        elements,
+    }
+}
+
+/// The Julia type that a low value is shown as: integers are signed.
+fn low_type(abi: Abi) -> ValueType {
+    let name = match abi {
+        Abi::I8 => "Int8",
+        Abi::I16 => "Int16",
+        Abi::I32 => "Int32",
+        Abi::I64 => "Int64",
+        Abi::I128 => "Int128",
+        Abi::F16 => "Float16",
+        Abi::F32 => "Float32",
+        Abi::F64 => "Float64",
+        Abi::Ptr => "Ptr{Nothing}",
+    };
+    ValueType::scalar(name, abi)
+}
+
+fn low_result(signature: &Signature) -> ValueType {
+    match signature.results[..] {
+        [] => ValueType::ghost("Nothing"),
+        [only] => low_type(only),
+        _ => ValueType::tuple(signature.results.iter().copied().map(low_type).collect()),
+    }
+}

@@ -1,0 +1,66 @@
+//! What can go wrong, in three kinds that are never mixed.
+//!
+//! | kind | variants | whose fault |
+//! |---|---|---|
+//! | broken input | [`Error::Broken`], [`Error::NotNative`], [`Error::Lookup`] | the program's, or its caller's |
+//! | the world | [`Error::Engine`], [`Error::Link`] | the machine's: no memory, a C symbol that is not there |
+//! | our bug | [`Error::Optimise`], [`Error::Generate`] | Brolga's; the message says pass, function and step |
+
+use std::fmt;
+
+use brolga_ir::diag::{Diagnostics, SourceFile, Style};
+use brolga_opt::OptError;
+use brolga_opt::lower::LowerErrors;
+
+/// Why something was not done.
+#[derive(thiserror::Error, Debug)]
+pub enum Error {
+    /// The input cannot be used. The findings say where and why.
+    #[error(transparent)]
+    Broken(#[from] Box<Broken>),
+    /// The input is larger than places in it can be counted.
+    #[error(transparent)]
+    TooLarge(#[from] brolga_ir::diag::SourceTooLarge),
+    /// The program is right, but it asks for what native code does not do yet. The interpreter does it.
+    #[error(transparent)]
+    NotNative(#[from] LowerErrors),
+    /// There is no such function, or its type is another.
+    #[error(transparent)]
+    Lookup(#[from] crate::LookupError),
+    /// There is no code generator for this machine, or no memory for code.
+    #[error(transparent)]
+    Engine(#[from] brolga_jit::JitError),
+    /// The code could not be generated or linked. A symbol that the program names may not exist; all else is a bug of ours.
+    #[error(transparent)]
+    Build(#[from] brolga_jit::BuildError),
+    /// No object file could be written. The machine's fault, or a bug of ours.
+    #[error(transparent)]
+    Object(#[from] brolga_aot::ObjectError),
+    /// A pass failed. A bug of ours, unless the options name a pass that does not exist.
+    #[error(transparent)]
+    Optimise(#[from] OptError),
+}
+
+/// An input with the findings that make it unusable.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// The input.
+    pub source: SourceFile,
+    /// What is wrong with it.
+    pub findings: Diagnostics,
+}
+
+impl Broken {
+    /// The findings as text, with the lines of the source that they speak of.
+    pub fn render(&self, style: &Style) -> String {
+        self.findings.render(&self.source, style)
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.render(&Style::PLAIN).trim_end())
+    }
+}
+
+impl std::error::Error for Broken {}

@@ -1,0 +1,234 @@
+//! Evaluates calls of a program, by the interpreter or natively, and holds the program's tests against the results.
+//!
+//! ```text
+//! Call ── arguments ──► Val ──┬─ interpreter ───────────────┬──► Val ── show ──► text
+//!                             └─ compile, bridge, call ─────┘     └── is_equal ──► verdict
+//! ```
+//!
+//! Arguments are made and results are shown by an interpreter in both cases, so that a value looks the same wherever it comes
+//! from. Every call starts afresh: globals have their first values, and no object of an earlier call is seen.
+//! Natively, each function is compiled on its first call, together with what it calls; a program may hold functions that have
+//! no native form yet as long as nobody calls them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, Write as _};
+
+use brolga_ir::abi::NativeSignature;
+use brolga_ir::interp::{self, Interp, SimMemory, Val};
+use brolga_ir::text::{Call, Check, Outcome as Expected};
+use brolga_ir::{FuncId, Type};
+use brolga_jit::CallError;
+use brolga_opt::lower::LowerErrors;
+
+use crate::bridge::{self, BridgeError};
+use crate::engine::{Engine, Unit};
+use crate::error::Error;
+use crate::program::Program;
+
+/// Why a call has no value.
+#[derive(Debug)]
+pub enum Failure {
+    /// It ended with an exception that nobody caught.
+    Thrown {
+        /// The exception's type, if the program knows it.
+        ty: Option<Type>,
+        /// The exception as text.
+        text: String,
+    },
+    /// The interpreter or the doorway could not go on; the text says why and where.
+    Stopped(String),
+    /// The call was not made: it has no native form, or was not compiled.
+    NotCompiled(Error),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Thrown { text, .. } => write!(f, "uncaught exception: {text}"),
+            Failure::Stopped(text) => f.write_str(text),
+            Failure::NotCompiled(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// What came of a test.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It holds.
+    Passed,
+    /// It does not hold.
+    Failed {
+        /// What the test says.
+        expected: String,
+        /// What happened.
+        got: String,
+    },
+    /// It has no native form yet.
+    Skipped {
+        /// What is missing.
+        reason: String,
+    },
+}
+
+/// Evaluates calls of one program.
+pub struct Evaluator<'p> {
+    program: &'p Program,
+    engine: Option<Engine>,
+    /// Units by the function that they were compiled for.
+    units: BTreeMap<FuncId, Unit>,
+}
+
+impl<'p> Evaluator<'p> {
+    /// Evaluates by the reference interpreter.
+    pub fn interpreted(program: &'p Program) -> Self {
+        Evaluator { program, engine: None, units: BTreeMap::new() }
+    }
+
+    /// Compiles and runs native code.
+    pub fn native(program: &'p Program, engine: &Engine) -> Self {
+        Evaluator { program, engine: Some(engine.clone()), units: BTreeMap::new() }
+    }
+
+    /// The value of a call, as Julia would show it.
+    pub fn call(&mut self, call: &Call) -> Result<String, Failure> {
+        let mut interp = self.interpreter();
+        let val = self.value(call, &mut interp)?;
+        shown(&mut interp, &val)
+    }
+
+    /// Runs a test.
+    pub fn check(&mut self, check: &Check) -> Verdict {
+        let mut interp = self.interpreter();
+        let got = self.value(&check.call, &mut interp);
+        if let Err(Failure::NotCompiled(Error::NotNative(reasons))) = &got {
+            return Verdict::Skipped { reason: first_reason(reasons) };
+        }
+        let expected = match &check.outcome {
+            Expected::Returns(term) => match interp.term(term) {
+                Ok(expected) => {
+                    if let Ok(got) = &got
+                        && interp.is_equal(&expected, got).unwrap_or(false)
+                    {
+                        return Verdict::Passed;
+                    }
+                    typed(&mut interp, &expected)
+                }
+                Err(outcome) => Err(stopped(&mut interp, outcome)),
+            },
+            Expected::Throws(ty) => {
+                let types = &self.program.module().cx.types;
+                if let Err(Failure::Thrown { ty: Some(thrown), .. }) = &got
+                    && types.is_subtype(*thrown, *ty)
+                {
+                    return Verdict::Passed;
+                }
+                Ok(format!("an uncaught exception of type {}", types.display(*ty)))
+            }
+        };
+        let text = |result: Result<String, Failure>| result.unwrap_or_else(|failure| failure.to_string());
+        let got = got.and_then(|val| typed(&mut interp, &val));
+        Verdict::Failed { expected: text(expected), got: text(got) }
+    }
+
+    fn interpreter(&self) -> Interp<'p> {
+        let memory = Box::new(SimMemory::default());
+        let mut interp = Interp::new(self.program.module(), interp::Options::default(), memory);
+        interp.set_output(Box::new(Stdout));
+        interp
+    }
+
+    fn value(&mut self, call: &Call, interp: &mut Interp<'p>) -> Result<Val, Failure> {
+        let Some(engine) = self.engine.clone() else {
+            return interp.run_call(call).map_err(|outcome| stopped(interp, outcome));
+        };
+        let made = interp.term(&call.callee).and_then(|callee| {
+            let args = call.args.iter().map(|arg| interp.term(arg)).collect::<Result<Vec<_>, _>>()?;
+            Ok((callee, args))
+        });
+        let (callee, args) = made.map_err(|outcome| stopped(interp, outcome))?;
+        self.native_value(&engine, &callee, &args, interp)
+    }
+
+    fn native_value(
+        &mut self,
+        engine: &Engine,
+        callee: &Val,
+        args: &[Val],
+        interp: &mut Interp<'p>,
+    ) -> Result<Val, Failure> {
+        let module = self.program.module();
+        let types = &module.cx.types;
+        let given: Vec<Type> = args.iter().map(|arg| arg.ty(types)).collect();
+        let function = callee.ty(types);
+        let Some(id) = module.find_method(function, &given) else {
+            let symbol = brolga_ir::module::method_symbol(&module.cx, function, &given);
+            return Err(Failure::Stopped(format!("no method fits the call `{symbol}`")));
+        };
+        let unit = match self.units.entry(id) {
+            std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::btree_map::Entry::Vacant(new) => {
+                new.insert(engine.compile_only(self.program, [id]).map_err(Failure::NotCompiled)?)
+            }
+        };
+        let func = unit.untyped(&module.symbol(id)).map_err(|error| Failure::NotCompiled(error.into()))?;
+        let signature = NativeSignature::new(types, &module.func(id).sig)
+            .map_err(|_| Failure::Stopped("the function has no native signature".to_owned()))?;
+        let all: Vec<Val> = std::iter::once(callee).chain(args).cloned().collect();
+        bridge::call(&func, &signature, &all, interp, engine.runtime()).map_err(|error| match error {
+            BridgeError::Call(CallError::Exception(exception)) => {
+                let decl = types.find_decl(module.cx.names.intern(exception.kind.name()));
+                let ty = decl.and_then(|decl| types.nominal(decl, &[]).ok());
+                Failure::Thrown { ty, text: exception.to_string() }
+            }
+            other => Failure::Stopped(other.to_string()),
+        })
+    }
+}
+
+/// The first reason why a function has no native form, and how many more there are.
+fn first_reason(reasons: &LowerErrors) -> String {
+    let function = &reasons.function;
+    match reasons.errors.as_slice() {
+        [] => format!("`{function}` has no native form"),
+        [only] => format!("`{function}`: {only}"),
+        [first, rest @ ..] => format!("`{function}`: {first} (and {} more)", rest.len()),
+    }
+}
+
+/// The text of a value, as Julia's `show` writes it.
+fn shown(interp: &mut Interp<'_>, val: &Val) -> Result<String, Failure> {
+    interp.show(val).map_err(|outcome| stopped(interp, outcome))
+}
+
+/// The text of a value with its type where the text alone may not tell.
+fn typed(interp: &mut Interp<'_>, val: &Val) -> Result<String, Failure> {
+    let types = &interp.module().cx.types;
+    let ty = types.display(val.type_of(types)).to_string();
+    Ok(format!("{}::{ty}", shown(interp, val)?))
+}
+
+fn stopped(interp: &mut Interp<'_>, outcome: interp::Outcome) -> Failure {
+    match outcome {
+        interp::Outcome::Thrown(val) => {
+            let types = &interp.module().cx.types;
+            let ty = val.type_of(types);
+            // Showing an exception can itself run out of memory; its type is known all the same.
+            let text = interp.show(&val).unwrap_or_else(|_| types.display(ty).to_string());
+            Failure::Thrown { ty: Some(ty), text }
+        }
+        interp::Outcome::Error(error) => Failure::Stopped(error.to_string()),
+        interp::Outcome::OutOfFuel => Failure::Stopped("the call took more steps than allowed".to_owned()),
+    }
+}
+
+/// Where the interpreted program prints. A reader that went away is no error of the program's.
+struct Stdout;
+
+impl interp::Output for Stdout {
+    fn write(&mut self, bytes: &[u8]) {
+        let _ = io::stdout().write_all(bytes);
+    }
+}

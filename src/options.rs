@@ -1,0 +1,64 @@
+//! What an embedder chooses about an [`Engine`](crate::Engine).
+
+use brolga_codegen::isa::Tier;
+use brolga_jit::JitOptions;
+use brolga_opt::{CheckBounds, OptLevel};
+use brolga_runtime::{Output, RuntimeOptions};
+
+/// The choices, each with a default that suits most programs. Made with [`Options::new`] and changed by its methods:
+///
+/// ```
+/// use brolga::{Engine, OptLevel, Options};
+/// let engine = Engine::new(Options::new().opt_level(OptLevel::O1))?;
+/// # Ok::<(), brolga::Error>(())
+/// ```
+#[derive(Default)]
+pub struct Options {
+    pub(crate) level: OptLevel,
+    pub(crate) opt: brolga_opt::Options,
+    pub(crate) jit: JitOptions,
+    pub(crate) runtime: RuntimeOptions,
+}
+
+impl Options {
+    /// The defaults: optimised at `O2`, bounds checked as the program says, printing to the standard output.
+    pub fn new() -> Options {
+        Options::default()
+    }
+
+    /// How much is optimised. `O0` also compiles in the fastest way.
+    #[must_use]
+    pub fn opt_level(mut self, level: OptLevel) -> Options {
+        self.level = level;
+        self
+    }
+
+    /// Whether array bounds are checked everywhere, nowhere, or as the program says.
+    #[must_use]
+    pub fn check_bounds(mut self, check: CheckBounds) -> Options {
+        self.opt.check_bounds = check;
+        self
+    }
+
+    /// Whether every function is verified after every pass: slow, for finding bugs.
+    #[must_use]
+    pub fn verify_each(mut self, verify: bool) -> Options {
+        self.opt.verify_each = verify;
+        self
+    }
+
+    /// Where the program's `print` writes.
+    #[must_use]
+    pub fn output(mut self, output: Output) -> Options {
+        self.runtime.output = output;
+        self
+    }
+}
+
+/// The effort of code generation that goes with a level of optimisation.
+pub(crate) fn tier(level: OptLevel) -> Tier {
+    match level {
+        OptLevel::O0 => Tier::Baseline,
+        OptLevel::O1 | OptLevel::O2 | OptLevel::O3 => Tier::Optimised,
+    }
+}

@@ -1,0 +1,124 @@
+//! A program: functions, globals and tests, read from text and verified.
+//!
+//! ```text
+//! bytes ── UTF-8 ──► SourceFile ── read ──► Unit ── verify ──► Program
+//!            └─────────────┴───────────────────┴─► Error::Broken, with places
+//! ```
+//!
+//! Invariant: the module of a [`Program`] verifies. Everything behind this door (passes, lowering, both engines) relies on it.
+
+use brolga_ir::diag::{Diagnostic, Diagnostics, Severity, SourceFile, Span};
+use brolga_ir::text::{self, Call, Check, NotText};
+use brolga_ir::verify::{GlobalViolation, point_into_printout, source_span, verify_module};
+use brolga_ir::{Context, Module};
+
+use crate::error::{Broken, Error};
+
+/// A verified module with the text it came from and the tests in it.
+#[derive(Clone, Debug)]
+pub struct Program {
+    source: SourceFile,
+    unit: text::Unit,
+}
+
+impl Program {
+    /// Reads a program in the text form (`.jlir`) or as a dump of Julia's typed IR. `name` is how messages call it.
+    pub fn read(name: &str, bytes: &[u8]) -> Result<Program, Error> {
+        let (source, unit) = read_unit(name, bytes)?;
+        let findings = violations(&unit.module);
+        if findings.has_errors() {
+            return Err(Box::new(Broken { source, findings }).into());
+        }
+        Ok(Program { source, unit })
+    }
+
+    /// Takes a module that was built and not read. What is wrong with its first broken function is shown in that function's
+    /// printed form.
+    pub fn from_module(module: Module) -> Result<Program, Error> {
+        let cx = module.cx.clone();
+        if let Err(found) = verify_module(&module) {
+            let (source, all) = match found.funcs.first() {
+                Some((id, violations)) => point_into_printout(&cx, module.func(*id), violations),
+                None => {
+                    let all = found.globals.iter().map(|violation| global_finding(&module, violation));
+                    (SourceFile::new("<module>", "")?, all.collect())
+                }
+            };
+            let mut findings = Diagnostics::default();
+            all.into_iter().for_each(|finding| findings.push(finding));
+            return Err(Box::new(Broken { source, findings }).into());
+        }
+        let unit = text::Unit { module, checks: Vec::new(), types: Vec::new() };
+        Ok(Program { source: SourceFile::new("<module>", "")?, unit })
+    }
+
+    /// The text; empty for a program that was built.
+    pub fn source(&self) -> &SourceFile {
+        &self.source
+    }
+
+    /// Functions, globals, declared types and tests.
+    pub fn unit(&self) -> &text::Unit {
+        &self.unit
+    }
+
+    /// Functions and globals.
+    pub fn module(&self) -> &Module {
+        &self.unit.module
+    }
+
+    /// The `# check:` and `# throws:` lines, in order.
+    pub fn checks(&self) -> &[Check] {
+        &self.unit.checks
+    }
+
+    /// Reads a call of one of the program's functions, such as `fib(35)`.
+    pub fn call(&self, text: &str) -> Result<Call, Error> {
+        let source = SourceFile::new("call", text)?;
+        text::read_call(&source, self.module())
+            .map_err(|findings| Box::new(Broken { source, findings }).into())
+    }
+}
+
+/// Reads a source without verifying what it says.
+pub fn read_unit(name: &str, bytes: &[u8]) -> Result<(SourceFile, text::Unit), Error> {
+    let source = text::from_bytes(name, bytes).map_err(|error| match *error {
+        NotText::TooLarge(error) => Error::TooLarge(error),
+        NotText::InvalidUtf8 { source, diagnostic } => {
+            let mut findings = Diagnostics::default();
+            findings.push(diagnostic);
+            Box::new(Broken { source, findings }).into()
+        }
+    })?;
+    let (unit, findings) = text::read(&source, &Context::new());
+    if findings.has_errors() {
+        return Err(Box::new(Broken { source, findings }).into());
+    }
+    Ok((source, unit))
+}
+
+/// What the verifier finds in a module, with places in the text it was read from.
+fn violations(module: &Module) -> Diagnostics {
+    let mut findings = Diagnostics::default();
+    let Err(found) = verify_module(module) else { return findings };
+    for (id, violations) in &found.funcs {
+        let func = module.func(*id);
+        let span = source_span(func);
+        violations.iter().for_each(|v| findings.push(v.diagnostic(&module.cx, func, &span)));
+    }
+    found.globals.iter().for_each(|violation| findings.push(global_finding(module, violation)));
+    findings
+}
+
+fn global_finding(module: &Module, violation: &GlobalViolation) -> Diagnostic {
+    Diagnostic {
+        severity: Severity::Error,
+        code: "module-global",
+        message: violation.message(&module.cx),
+        // Globals do not keep their places.
+        at: Span::default(),
+        label: String::new(),
+        related: Vec::new(),
+        notes: Vec::new(),
+    }
+}
