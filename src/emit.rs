@@ -3,7 +3,7 @@
 //! Everything is deterministic: the same program and options give the same text and bytes in every process.
 
 use brolga_aot::{ObjectUnit, emit_object};
-use brolga_codegen::compile::{CompileOptions, Limits};
+use brolga_codegen::compile::{CompileOptions, CompiledFunction, Limits, RelocTarget, Relocation};
 use brolga_codegen::generate::{Generated, Generator};
 use brolga_codegen::isa::{HostIsa, IsaOptions};
 use brolga_ir::{Func, Module};
@@ -12,7 +12,27 @@ use brolga_opt::OptLevel;
 use crate::error::Error;
 use crate::options::tier;
 
-pub use brolga_codegen::compile::{CompiledFunction as Function, RelocKind, RelocTarget, Relocation, Symbol};
+/// The machine code of a function, not yet placed.
+#[derive(Clone, Debug)]
+pub struct MachineCode<'c> {
+    /// The function's symbol.
+    pub name: &'c str,
+    /// The bytes.
+    pub bytes: &'c [u8],
+    /// The instructions as the code generator lists them.
+    pub listing: &'c str,
+    /// The places in the bytes that a linker fills in, in order.
+    pub references: Vec<Reference>,
+}
+
+/// A place in machine code that a linker fills in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reference {
+    /// Its distance from the start of the code.
+    pub offset: usize,
+    /// How it is filled in, and what with: `X86CallPcRel4 function `fib(Int64)` -4`.
+    pub text: String,
+}
 
 /// Machine code of low functions, position-independent, with listings.
 pub struct Code {
@@ -43,15 +63,34 @@ impl Code {
         self.generated.iter().filter_map(|made| made.clif.as_deref())
     }
 
-    /// The machine code of each function with what it refers to and its listing.
-    pub fn functions(&self) -> impl Iterator<Item = &Function> {
-        self.generated.iter().map(|made| &made.function)
+    /// The machine code of each function with its listing.
+    pub fn functions(&self) -> impl Iterator<Item = MachineCode<'_>> {
+        self.generated.iter().map(|made| machine_code(&made.function))
     }
 
     /// An object file with all functions and their constants. `name` is that of the source, for the symbol table.
     pub fn object(&self, name: &str) -> Result<Vec<u8>, Error> {
-        let functions: Vec<Function> = self.functions().cloned().collect();
+        let functions: Vec<CompiledFunction> =
+            self.generated.iter().map(|made| made.function.clone()).collect();
         let data: Vec<_> = self.generated.iter().flat_map(|made| made.constants.iter().cloned()).collect();
         Ok(emit_object(&ObjectUnit { name, functions: &functions, data: &data }, &self.isa)?)
+    }
+}
+
+fn machine_code(function: &CompiledFunction) -> MachineCode<'_> {
+    let reference = |reloc: &Relocation| {
+        let target = match reloc.target {
+            RelocTarget::Symbol(index) => function.symbols.get(index as usize).map(ToString::to_string),
+            RelocTarget::Offset(offset) => Some(format!("{offset:#x}")),
+        };
+        let addend = if reloc.addend == 0 { String::new() } else { format!(" {:+}", reloc.addend) };
+        let text = format!("{:?} {}{addend}", reloc.kind, target.unwrap_or_default());
+        Reference { offset: reloc.offset as usize, text }
+    };
+    MachineCode {
+        name: &function.name,
+        bytes: &function.code,
+        listing: function.listing.as_deref().unwrap_or(""),
+        references: function.relocs.iter().map(reference).collect(),
     }
 }

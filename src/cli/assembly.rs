@@ -11,7 +11,7 @@
 
 use std::fmt::Write as _;
 
-use brolga::emit::{Code, Function, RelocTarget, Relocation};
+use brolga::emit::Code;
 
 /// The text of all functions.
 pub(super) fn of(code: &Code) -> String {
@@ -20,14 +20,12 @@ pub(super) fn of(code: &Code) -> String {
         let blank = if text.is_empty() { "" } else { "\n" };
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{blank}{}:", function.name);
-        let mut relocs = function.relocs.iter().peekable();
-        for (offset, bytes, instruction) in instructions(&function.code) {
+        let mut references = function.references.iter().peekable();
+        for (offset, bytes, instruction) in instructions(function.bytes) {
             let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             let _ = writeln!(text, "{offset:6x}  {:32} {instruction}", hex.join(" "));
-            while let Some(reloc) = relocs.next_if(|reloc| (reloc.offset as usize) < offset + bytes.len()) {
-                let target = target(function, reloc);
-                let addend = if reloc.addend == 0 { String::new() } else { format!(" {:+}", reloc.addend) };
-                let _ = writeln!(text, "{:41}# {:x}: {:?} {target}{addend}", "", reloc.offset, reloc.kind);
+            while let Some(place) = references.next_if(|place| place.offset < offset + bytes.len()) {
+                let _ = writeln!(text, "{:41}# {:x}: {}", "", place.offset, place.text);
             }
         }
     }
@@ -58,15 +56,4 @@ fn instructions(code: &[u8]) -> Vec<(usize, &[u8], String)> {
         .enumerate()
         .map(|(n, bytes)| (4 * n, bytes, format!(".inst {:#010x}", word(bytes))))
         .collect()
-}
-
-/// What a relocation points to, in words.
-fn target(function: &Function, reloc: &Relocation) -> String {
-    match reloc.target {
-        RelocTarget::Symbol(index) => match function.symbols.get(index as usize) {
-            Some(symbol) => symbol.to_string(),
-            None => format!("symbol {index}"),
-        },
-        RelocTarget::Offset(offset) => format!("{offset:x}"),
-    }
 }

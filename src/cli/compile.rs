@@ -104,7 +104,7 @@ fn code(args: &Args, program: &Program, stages: &mut Stages<'_, '_>) -> Result<V
         Form::Asm => text = assembly::of(&code),
         Form::Ir | Form::Low | Form::Vcode => {
             for function in code.functions() {
-                add(&format_args!("{}:\n{}", function.name, function.listing.as_deref().unwrap_or("")));
+                add(&format_args!("{}:\n{}", function.name, function.listing));
             }
         }
     }
