@@ -1,11 +1,25 @@
 //! Many short lists in two arrays: the items of list `i` are `items[starts[i]..starts[i + 1]]`.
 
 /// Lists of `T`, numbered from 0.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Csr<T> {
     starts: Vec<u32>,
     items: Vec<T>,
 }
+
+/// A list that is not there is an empty one, so empty lists at the end make no difference.
+impl<T: PartialEq> PartialEq for Csr<T> {
+    fn eq(&self, other: &Self) -> bool {
+        let (short, long) = match self.starts.len() <= other.starts.len() {
+            true => (&self.starts, &other.starts),
+            false => (&other.starts, &self.starts),
+        };
+        let (common, rest) = long.split_at(short.len());
+        common == short && rest.iter().all(|start| common.last() == Some(start)) && self.items == other.items
+    }
+}
+
+impl<T: Eq> Eq for Csr<T> {}
 
 impl<T> Default for Csr<T> {
     fn default() -> Self {
@@ -45,5 +59,19 @@ impl<T: Copy> Csr<T> {
     /// The number of lists.
     pub(super) fn len(&self) -> usize {
         self.starts.len() - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_lists_at_the_end_make_no_difference() {
+        let of = |count, pairs: &[(u32, u8)]| Csr::from_pairs(count, pairs);
+        assert_eq!(of(2, &[(1, 7)]), of(5, &[(1, 7)]));
+        assert_eq!(of(3, &[]), of(0, &[]));
+        assert_ne!(of(2, &[(1, 7)]), of(5, &[(2, 7)]));
+        assert_ne!(of(2, &[(1, 7)]), of(5, &[(1, 7), (4, 8)]));
     }
 }
