@@ -363,6 +363,18 @@ impl Translation<'_> {
         Ok(())
     }
 
+    /// One of two values. 128 bits are chosen by halves: Cranelift makes a minimum or maximum of a whole choice between
+    /// two compared values, and has no instructions for one of that width.
+    fn choose(&mut self, cond: clif::Value, yes: clif::Value, no: clif::Value) -> clif::Value {
+        if self.b.func.dfg.value_type(yes) != types::I128 || self.b.func.dfg.value_type(no) != types::I128 {
+            return self.b.ins().select(cond, yes, no);
+        }
+        let ((yes_low, yes_high), (no_low, no_high)) = (self.b.ins().isplit(yes), self.b.ins().isplit(no));
+        let low = self.b.ins().select(cond, yes_low, no_low);
+        let high = self.b.ins().select(cond, yes_high, no_high);
+        self.b.ins().iconcat(low, high)
+    }
+
     fn inst(&mut self, block: Block, inst: Inst) -> Done {
         match self.func.op(inst) {
             Op::Phi => self.phi(block, inst),
@@ -373,7 +385,7 @@ impl Translation<'_> {
             Op::Intrinsic(op) => self.intrinsic(inst, op),
             Op::Builtin(Builtin::Ifelse) => {
                 let (cond, yes, no) = (self.arg(inst, 0)?, self.arg(inst, 1)?, self.arg(inst, 2)?);
-                let chosen = self.b.ins().select(cond, yes, no);
+                let chosen = self.choose(cond, yes, no);
                 self.define(inst, &[chosen])
             }
             Op::Goto => self.jump(block, inst),
