@@ -166,9 +166,9 @@ impl Lowering<'_> {
         if ty != Type::INT64 {
             return Err(self.bad_operands());
         }
+        let one = self.word(1);
+        let n = self.binary(Intrinsic::SubInt, index, one, LowType::I64);
         if checked {
-            let one = self.word(1);
-            let n = self.binary(Intrinsic::SubInt, index, one, LowType::I64);
             let count = self.word(count as i64);
             let bad = self.binary(Intrinsic::UleInt, count, n, LowType::I8);
             self.throw_if(bad, RuntimeFn::ThrowBounds, &[index]);
@@ -192,9 +192,11 @@ impl Lowering<'_> {
             }
         };
         let size = self.word(i64::from(stride));
-        let distance = self.binary(Intrinsic::MulInt, index, size, LowType::I64);
+        // The distance counts from the first field. Counted from the index itself, an index that turns out to be zero
+        // behind its check would leave an access in front of the slot in plain sight.
+        let distance = self.binary(Intrinsic::MulInt, n, size, LowType::I64);
         let base = self.value(Op::Intrinsic(Intrinsic::AddPtr), &[base, distance], Type::PTR);
-        let offset = i64::from(first.offset) - i64::from(stride);
+        let offset = i64::from(first.offset);
         // The index may be anything, so only the stride's own alignment is known.
         let align = if stride == 0 { 1 } else { form.align.min(1 << stride.trailing_zeros().min(4)) };
         let field = self.load(Addr { offset, ..Addr::own(base, align, region) }, first.ty)?;

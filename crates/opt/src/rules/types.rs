@@ -50,14 +50,13 @@ fn egal(site: &mut Site<'_>) -> Option<Rewrite> {
     if a == b && site.types.is_singleton(a) {
         return site.truth(true);
     }
-    // x === y  →  eq_int(x, y), fpiseq(x, y)   for numbers of one type
+    // x === y  →  eq_int(x, y)   for integers of one type. Floats stay: `fpiseq` takes all NaNs for one.
     if a == b && site.types.primitive_low(a).is_some() {
         return match site.types.primitive(a)?.1 {
             PrimitiveRepr::Signed | PrimitiveRepr::Unsigned | PrimitiveRepr::Bool => {
                 Rewrite::binary(Intrinsic::EqInt, x, y)
             }
-            PrimitiveRepr::Float => Rewrite::binary(Intrinsic::Fpiseq, x, y),
-            PrimitiveRepr::Char | PrimitiveRepr::Bits => None,
+            PrimitiveRepr::Float | PrimitiveRepr::Char | PrimitiveRepr::Bits => None,
         };
     }
     None
