@@ -48,24 +48,26 @@ impl Replacements {
         }
     }
 
-    /// Replaces all operands of the function.
-    pub(crate) fn apply(&mut self, func: &mut Func, types: &Types) {
+    /// Replaces all operands of the function. True if there was one.
+    pub(crate) fn apply(&mut self, func: &mut Func, types: &Types) -> bool {
         if !self.any {
-            return;
+            return false;
         }
+        let mut any = false;
         let mut block = func.entry();
         while let Some(b) = block {
             block = func.next_block(b);
             let mut next = func.first_inst(b);
             while let Some(inst) = next {
                 next = func.next_inst(inst);
-                self.apply_to(func, types, inst);
+                any |= self.apply_to(func, types, inst);
             }
         }
+        any
     }
 
-    /// Replaces the operands of one instruction.
-    pub(crate) fn apply_to(&mut self, func: &mut Func, types: &Types, inst: Inst) {
+    /// Replaces the operands of one instruction. True if there was one to replace.
+    pub(crate) fn apply_to(&mut self, func: &mut Func, types: &Types, inst: Inst) -> bool {
         let mut changed = false;
         for arg in func.args_mut(inst) {
             let value = self.resolve(*arg);
@@ -75,6 +77,7 @@ impl Replacements {
         if changed {
             mend_claim(func, types, inst);
         }
+        changed
     }
 }
 

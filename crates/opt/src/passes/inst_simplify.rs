@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Blocks are visited in reverse postorder, so operands are simplified before what uses them; only a φ of a loop is met before
-//! its operands, and for its sake there is a second round if the first found something. Every rule is tried on an
+//! its operands, and for its sake there is a second round if they changed. Every rule is tried on an
 //! instruction again after one has applied, at most `MAX_STEPS` times.
 //!
 //! Nothing is inserted, so the function never grows. An operand that loses its last use stays, for `dce`.
@@ -37,11 +37,11 @@ const MAX_STEPS: usize = 8;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     for _ in 0..MAX_ROUNDS {
-        let before = cx.rewrites();
         let mut values = Replacements::default();
         let done = round(func, cx, &mut values);
-        values.apply(func, cx.types());
-        if done == Fuel::Empty || cx.rewrites() == before {
+        // What was met after its operands has new ones already, so this finds the operands that come from behind.
+        let from_behind = values.apply(func, cx.types());
+        if done == Fuel::Empty || !from_behind {
             break;
         }
     }
