@@ -8,9 +8,11 @@
 //! - No parameter or result is narrower than 32 bits, because C conventions differ in who extends narrow values.
 //!   `Bool` and the bits of a `Float16` travel in the low bits of an `I32`, zero-extended.
 //! - A 128-bit integer travels as two `I64` halves, low first; a 128-bit result is stored through a pointer in front.
-//! - No routine unwinds. One that throws leaves the exception in the thread and returns; the code then calls
-//!   `brolga_unwind` (or jumps to its own handler), which is the only routine that does not return.
+//! - No routine unwinds but two. One that throws leaves the exception in the thread and returns; the code then calls
+//!   `brolga_unwind` (or jumps to its own handler), which does not return. `brolga_safepoint` calls that itself.
 //! - `Thread` is the thread structure's address.
+//! - A routine marked `keeps_registers` saves every register that it touches: it is called by `preserve_all`, which has the
+//!   arguments where C has them and no result.
 
 use cranelift_codegen::ir::{AbiParam, Signature as ClifSignature};
 use cranelift_codegen::isa::CallConv;
@@ -26,12 +28,15 @@ pub struct Routine {
     pub params: &'static [Abi],
     /// Result.
     pub result: Option<Abi>,
+    /// Whether it leaves all registers as they were.
+    pub keeps_registers: bool,
 }
 
 impl Routine {
     /// The Cranelift signature, given the host's C convention.
     pub fn clif(&self, host: CallConv) -> ClifSignature {
-        let mut signature = ClifSignature::new(host);
+        let convention = if self.keeps_registers { CallConv::PreserveAll } else { host };
+        let mut signature = ClifSignature::new(convention);
         signature.params.extend(self.params.iter().map(|abi| AbiParam::new(abi.clif())));
         signature.returns.extend(self.result.iter().map(|abi| AbiParam::new(abi.clif())));
         signature
@@ -44,12 +49,17 @@ pub fn routine(name: &str) -> Option<&'static Routine> {
 }
 
 macro_rules! routines {
-    ($($(#[$doc:meta])* $name:literal ($($param:ident),*) $(-> $result:ident)?;)*) => {
+    ($($(#[$doc:meta])* $name:literal ($($param:ident),*) $(-> $result:ident)? $(, $keeps:ident)?;)*) => {
         /// All routines.
-        pub const ROUTINES: &[Routine] = &[$(
-            Routine { name: $name, params: &[$(abi!($param)),*], result: routines!(@result $($result)?) },
-        )*];
+        pub const ROUTINES: &[Routine] = &[$(Routine {
+            name: $name,
+            params: &[$(abi!($param)),*],
+            result: routines!(@result $($result)?),
+            keeps_registers: routines!(@keeps $($keeps)?),
+        },)*];
     };
+    (@keeps) => { false };
+    (@keeps keeps_registers) => { true };
     (@result) => { None };
     (@result $result:ident) => { Some(abi!($result)) };
 }
@@ -76,8 +86,8 @@ routines! {
     "brolga_exception_depth" (Thread) -> I64;
     // (thread, depth): forgets the exceptions above a depth, for `pop_exception`.
     "brolga_pop_exception" (Thread, I64);
-    // (thread) -> 1 when an exception is pending afterwards and the code has to unwind.
-    "brolga_safepoint" (Thread) -> I32;
+    // (thread): answers who wants the thread; returns, or throws by itself.
+    "brolga_safepoint" (Thread), keeps_registers;
 
     // 128-bit integers. Division by zero gives 0; the code checks before.
 
@@ -133,6 +143,7 @@ mod tests {
         for routine in ROUTINES {
             let narrow = |abi: &Abi| abi.bits() < 32 || *abi == Abi::I128;
             assert!(!routine.params.iter().chain(&routine.result).any(narrow), "{}", routine.name);
+            assert!(!routine.keeps_registers || routine.result.is_none(), "{}", routine.name);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The host's callee-saved registers are as before after a call into compiled code, whichever way it came back.
 //!
 //! A naked function fills every callee-saved register of the C convention with a pattern, calls through the doorway and
-//! compares. Compiled code has the thread in one of them and clobbers the others.
+//! compares. Compiled code has the thread in one of them and clobbers the others. And a safepoint that nobody wanted leaves
+//! all registers of compiled code as they were.
 
 #![cfg(all(target_arch = "x86_64", unix))]
 
@@ -113,6 +114,31 @@ fn callee_saved_registers_survive_both_ways_out() {
                 assert_eq!(with_patterns(doorway, &function, 0), 77);
                 assert_eq!(with_patterns(doorway, &function, 1), -1);
             }
+        }
+    }
+}
+
+#[test]
+fn a_safepoint_keeps_integers_and_floats() {
+    for tier in TIERS {
+        let jit = engine();
+        // More values of either kind than there are registers are alive over the safepoint.
+        let busy = compile(&jit, tier, "busy", &ints(1, 1), |c| {
+            let argument = c.params()[0];
+            let thread = brolga_codegen::thread::current_thread(&mut c.b);
+            let words: Vec<_> = (1..=20).map(|i| c.b.ins().imul_imm_s(argument, i)).collect();
+            let floats: Vec<_> =
+                words.iter().map(|&word| c.b.ins().fcvt_from_sint(types::F64, word)).collect();
+            c.routine("brolga_safepoint", &[thread]);
+            let again: Vec<_> =
+                floats.into_iter().map(|float| c.b.ins().fcvt_to_sint_sat(types::I64, float)).collect();
+            let sum = words.into_iter().chain(again).reduce(|a, b| c.b.ins().iadd(a, b)).unwrap();
+            c.b.ins().return_(&[sum]);
+        });
+        let unit = load(&jit, vec![busy], vec![int_function("busy", 1)]);
+        let function = unit.func::<(i64,), i64>("busy").unwrap();
+        for argument in [1, -3, 1 << 40] {
+            assert_eq!(function.call((argument,)), Ok(2 * 210 * argument));
         }
     }
 }

@@ -10,6 +10,7 @@
 //! | `thread.rs`    | [`Thread`]: the words that compiled code uses, attaching, interrupting                |
 //! | `stack.rs`     | where the stack of an operating-system thread ends                                    |
 //! | `unwind.rs`    | the jump from a throw to its handler, one per processor                               |
+//! | `poll.rs`      | the slow side of a safepoint, which keeps all registers, one per processor             |
 //! | `foreign.rs`   | C symbols                                                                             |
 //! | `output.rs`    | where `print` writes                                                                  |
 //! | `routines.rs`  | the routines that compiled code calls, by name                                        |
@@ -23,6 +24,7 @@ mod foreign;
 mod instance;
 mod libcalls;
 mod output;
+mod poll;
 mod records;
 mod routines;
 mod stack;

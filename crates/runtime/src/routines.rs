@@ -15,6 +15,7 @@ use brolga_ir::show::{Shown, printed};
 
 use crate::exception::{Detail, ExceptionKind};
 use crate::libcalls::*;
+use crate::poll::brolga_safepoint;
 use crate::records::{StringRef, SymbolRef};
 use crate::thread::Thread;
 use crate::unwind::brolga_unwind;
@@ -73,10 +74,6 @@ extern "C" fn brolga_exception_depth(thread: &Thread) -> u64 {
 
 extern "C" fn brolga_pop_exception(thread: &Thread, depth: u64) {
     thread.pop_exceptions(usize::try_from(depth).unwrap_or(usize::MAX));
-}
-
-extern "C" fn brolga_safepoint(thread: &Thread) -> u32 {
-    thread.safepoint().into()
 }
 
 fn print(thread: &Thread, value: Shown<'_>) {

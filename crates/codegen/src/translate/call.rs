@@ -167,20 +167,12 @@ impl Translation<'_> {
 
     pub(super) fn safepoint(&mut self) -> Done {
         let thread = self.thread();
-        let (slow, stop, go_on) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        let (slow, go_on) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(slow);
-        self.b.set_cold_block(stop);
         thread::poll(&mut self.b, thread, slow, go_on);
         self.b.switch_to_block(slow);
-        let call = self.routine("brolga_safepoint", &[thread]);
-        let thrown = call.and_then(|call| self.b.inst_results(call).first().copied());
-        match thrown {
-            Some(thrown) => self.b.ins().brif(thrown, stop, &[], go_on, &[]),
-            None => self.b.ins().jump(go_on, &[]),
-        };
-        self.b.switch_to_block(stop);
-        self.unwind();
-        self.trap();
+        self.routine("brolga_safepoint", &[thread]);
+        self.b.ins().jump(go_on, &[]);
         self.b.switch_to_block(go_on);
         Ok(())
     }
