@@ -48,6 +48,8 @@ mod error;
 mod identity;
 mod memory;
 mod scalar;
+#[cfg(test)]
+mod tests;
 mod union;
 mod value;
 
