@@ -1,0 +1,239 @@
+//! The walk over a function: blocks in reverse postorder, φs, terminators, safepoints.
+//!
+//! ```text
+//! high block                     low blocks
+//!   φs                             head   φ of each leaf; values in memory form are copied out; safepoint
+//!   statements                     head, then as many as checks split off
+//!   terminator                     tail
+//! ```
+//!
+//! φs get their operands after everything else, because an operand may come from a block that is visited later. What an operand
+//! needs to become a value of the φ's type goes in front of the predecessor's terminator, in its tail.
+
+use super::error::Refusal;
+use super::value::Val;
+use super::{Known, Lowering, Options, Reported, Step};
+use brolga_ir::analysis::{Cfg, Rpo};
+use brolga_ir::func::Place;
+use brolga_ir::{Block, Const, Inst, Op, Slot, Type, Value};
+use smallvec::SmallVec;
+
+/// A φ whose operands are still to come.
+pub(super) struct PendingPhi {
+    src: Inst,
+    ty: Type,
+    /// One φ for each leaf, or none for a value in memory form.
+    low: SmallVec<[Inst; 4]>,
+    /// The slot that predecessors copy a value in memory form to.
+    memory: Option<(Slot, u32)>,
+}
+
+impl Lowering<'_> {
+    pub(super) fn params(&mut self, native: bool) {
+        let src = self.src;
+        let low: Vec<Value> = self.out.params().to_vec();
+        let memory = src.sig.results.first().is_some_and(|&r| self.find_form(r).is_ok_and(|f| f.is_memory()));
+        let mut next = usize::from(memory);
+        for (param, &value) in src.sig.params.iter().zip(src.params()) {
+            let Ok(form) = self.find_form(param.ty) else {
+                self.known[value] = Known::Refused;
+                continue;
+            };
+            let range = next..next + form.leaves.len();
+            next = range.end;
+            let leaves = match low.get(range) {
+                Some(leaves) if native => leaves.into(),
+                // The function is refused anyway; the walk goes on to find all reasons.
+                _ => form.low_types().map(|ty| self.out.constant(Const::Undef(ty))).collect(),
+            };
+            self.set(value, &Val { ty: param.ty, leaves });
+        }
+    }
+
+    pub(super) fn body(&mut self, options: Options) {
+        let src = self.src;
+        let cfg = Cfg::compute(src);
+        let rpo = Rpo::compute(&cfg);
+        for block in src.blocks().filter(|&b| rpo.is_reachable(b)) {
+            let head = self.out.make_block();
+            self.out.append_block(head);
+            self.heads[block] = head.into();
+        }
+        if rpo.blocks().is_empty() {
+            self.report(Refusal::Malformed { what: "the function has no blocks" });
+        }
+        self.handlers =
+            rpo.blocks().iter().any(|&b| src.terminator(b).is_some_and(|t| src.op(t) == Op::Enter));
+        for &block in rpo.blocks() {
+            let Some(head) = self.heads[block].expand() else { continue };
+            self.cur = head;
+            let back = |&pred: &Block| rpo.position(pred) >= rpo.position(block) && rpo.is_reachable(pred);
+            let is_loop_head = cfg.preds(block).iter().any(back);
+            self.block(block, options.safepoints && is_loop_head);
+        }
+        self.phi_edges();
+        if options.safepoints && self.calls {
+            let first = self.out.entry().and_then(|b| self.out.first_inst(b));
+            self.before = first;
+            self.place = first.map_or_else(Place::default, |i| self.out.place(i));
+            self.emit(Op::Safepoint, &[], &[]);
+        }
+    }
+
+    fn block(&mut self, block: Block, safepoint: bool) {
+        let src = self.src;
+        let phis = src.block_insts(block).take_while(|&i| src.op(i) == Op::Phi);
+        let first_pending = self.phis.len();
+        for phi in phis {
+            self.go_to(phi);
+            let done = self.phi();
+            self.finish_inst(done);
+        }
+        self.settle_phis(first_pending);
+        if safepoint {
+            self.emit(Op::Safepoint, &[], &[]);
+        }
+        let (mut at_head, mut ended) = (true, false);
+        for inst in src.block_insts(block) {
+            let op = src.op(inst);
+            self.go_to(inst);
+            at_head &= op == Op::Phi;
+            if ended {
+                self.report(Refusal::Malformed { what: "a statement stands behind a terminator" });
+                break;
+            }
+            if op.is_terminator() {
+                self.tails[block] = self.cur.into();
+                ended = true;
+            }
+            let done = match op {
+                // Those at the head were lowered before.
+                Op::Phi if at_head => continue,
+                Op::Phi => {
+                    Err(self.report(Refusal::Malformed { what: "a φ stands behind other statements" }))
+                }
+                _ => self.inst(op),
+            };
+            self.finish_inst(done);
+        }
+        if !ended {
+            self.report(Refusal::Malformed { what: "a block does not end in a terminator" });
+        }
+    }
+
+    fn go_to(&mut self, inst: Inst) {
+        self.at = inst;
+        self.place = self.src.place(inst);
+    }
+
+    /// A refused statement has no value for others.
+    fn finish_inst(&mut self, done: Step<()>) {
+        if done.is_err()
+            && let Some(result) = self.src.result(self.at)
+        {
+            self.known[result] = Known::Refused;
+        }
+    }
+
+    // ----- φ -----
+
+    fn phi(&mut self) -> Step<()> {
+        let Some(result) = self.src.result(self.at) else { return Ok(()) };
+        let ty = self.src.ty(result);
+        let form = self.form(ty)?;
+        let mut pending = PendingPhi { src: self.at, ty, low: SmallVec::new(), memory: None };
+        if form.is_memory() {
+            pending.memory = Some((self.slot(form.size, form.align), form.size));
+        } else {
+            pending.low = form.low_types().map(|low| self.emit(Op::Phi, &[], &[low])).collect();
+            let leaves = pending.low.iter().filter_map(|&phi| self.out.result(phi)).collect();
+            self.set(result, &Val { ty, leaves });
+        }
+        self.phis.push(pending);
+        Ok(())
+    }
+
+    /// Behind the φs of a block: those in memory form are copied from where the predecessors put them.
+    fn settle_phis(&mut self, first: usize) {
+        for n in first..self.phis.len() {
+            let PendingPhi { src, ty, memory: Some((from, size)), .. } = self.phis[n] else { continue };
+            self.go_to(src);
+            let align = self.out.slot(from).align_log2;
+            let own = self.slot(size, 1 << align);
+            let (to, from) = (self.slot_addr(own), self.slot_addr(from));
+            self.copy_bytes(to, from, size);
+            if let Some(result) = self.src.result(src) {
+                self.set(result, &Val::scalar(ty, to));
+            }
+        }
+    }
+
+    fn phi_edges(&mut self) {
+        let src = self.src;
+        for pending in std::mem::take(&mut self.phis) {
+            self.go_to(pending.src);
+            for (pred, value) in src.phi_edges(pending.src) {
+                let Some(tail) = self.tails.get(pred).and_then(|t| t.expand()) else { continue };
+                // Undefined on this path, and then not used.
+                if matches!(src.as_const(value), Some(Const::Undef(_))) {
+                    continue;
+                }
+                self.cur = tail;
+                self.before = self.out.terminator(tail);
+                // What cannot be converted was reported.
+                let _ = self.phi_edge(&pending, value);
+            }
+        }
+        self.before = None;
+    }
+
+    fn phi_edge(&mut self, pending: &PendingPhi, value: Value) -> Step<()> {
+        let val = self.val(value)?;
+        let val = self.convert(val, pending.ty)?;
+        if let (Some((slot, size)), &[from]) = (pending.memory, &val.leaves[..]) {
+            let to = self.slot_addr(slot);
+            self.copy_bytes(to, from, size);
+        }
+        for (&phi, &leaf) in pending.low.iter().zip(&val.leaves) {
+            self.out.add_phi_edge(phi, self.cur, leaf);
+        }
+        Ok(())
+    }
+
+    pub(super) fn terminator(&mut self, op: Op) -> Step<()> {
+        let src = self.src;
+        let targets: SmallVec<[Block; 2]> =
+            src.inst_blocks(self.at).iter().filter_map(|&b| self.heads.get(b)?.expand()).collect();
+        if targets.len() != op.target_count() {
+            return Err(self.report(Refusal::Malformed { what: "a branch to a block that does not exist" }));
+        }
+        match op {
+            Op::Branch => {
+                let (truth, ty) = self.scalar_operand(0)?;
+                if ty != Type::BOOL {
+                    return Err(self.bad_operands());
+                }
+                self.terminate(op, &[truth], &targets);
+            }
+            Op::Return => {
+                let val = self.operand(0)?;
+                let ty = src.sig.results.first().copied().unwrap_or(Type::NOTHING);
+                let val = match self.find_form(ty) {
+                    Ok(_) => self.convert(val, ty)?,
+                    // The signature was refused.
+                    Err(_) => return Err(Reported),
+                };
+                let form = self.form(ty)?;
+                match (form.is_memory(), &val.leaves[..], self.out.params().first()) {
+                    (true, &[from], Some(&to)) => {
+                        self.copy_bytes(to, from, form.size);
+                        self.terminate(op, &[], &[]);
+                    }
+                    _ => self.terminate(op, &val.leaves, &[]),
+                }
+            }
+            _ => self.terminate(op, &[], &targets),
+        }
+        Ok(())
+    }
+}
