@@ -175,6 +175,7 @@ pub struct Func {
     slots: PrimaryMap<Slot, SlotData>,
     metas: PrimaryMap<Meta, MetaData>,
     data: Vec<Box<[u8]>>,
+    data_numbers: FxHashMap<Box<[u8]>, u32>,
     places: SecondaryMap<Inst, Place>,
 }
 
@@ -199,6 +200,7 @@ impl Func {
             slots: PrimaryMap::new(),
             metas: PrimaryMap::new(),
             data: Vec::new(),
+            data_numbers: FxHashMap::default(),
             places: SecondaryMap::new(),
         };
         for n in 0..func.sig.params.len() {
@@ -639,11 +641,13 @@ impl Func {
     /// Adds constant bytes; equal bytes are stored once. The number is what
     /// [`Address::Data`](crate::constant::Address::Data) holds.
     pub fn add_data(&mut self, bytes: &[u8]) -> u32 {
-        let found = self.data.iter().position(|d| **d == *bytes);
-        found.unwrap_or_else(|| {
-            self.data.push(bytes.into());
-            self.data.len() - 1
-        }) as u32
+        if let Some(&number) = self.data_numbers.get(bytes) {
+            return number;
+        }
+        let number = self.data.len() as u32;
+        self.data.push(bytes.into());
+        self.data_numbers.insert(bytes.into(), number);
+        number
     }
 
     /// All constant bytes.

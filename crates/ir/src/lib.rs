@@ -5,6 +5,7 @@ pub mod abi;
 pub mod analysis;
 mod append;
 pub mod base_fn;
+pub mod binary;
 pub mod build;
 pub mod builtin;
 pub mod constant;

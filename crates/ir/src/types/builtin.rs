@@ -30,6 +30,13 @@ pub mod decl {
     pub const NUMBER: Decl = Decl(26);
 }
 
+impl Decl {
+    /// Whether the declaration exists from the start, in every context.
+    pub fn is_builtin(self) -> bool {
+        (self.0 as usize) < TABLE.len()
+    }
+}
+
 /// The supertype of a builtin: a name that stands earlier in the table.
 struct Row {
     name: &'static str,

@@ -55,6 +55,7 @@ fn constant_code(rule: &ConstantRule) -> &'static str {
         ConstantRule::Singleton { .. } => "constant-singleton",
         ConstantRule::Aggregate { .. } => "constant-aggregate",
         ConstantRule::Field { .. } => "constant-field",
+        ConstantRule::Size { .. } => "constant-size",
         ConstantRule::Data { .. } => "constant-data",
     }
 }

@@ -3,8 +3,9 @@
 use super::{Checker, Site};
 use crate::constant::{Address, Const};
 use crate::entity::Value;
-use crate::types::Type;
+use crate::types::{MAX_DEPTH, MAX_WEIGHT, Type};
 use cranelift_entity::EntityRef;
+use rustc_hash::FxHashMap;
 
 /// Rules about constants. The site is the function, because a constant has no place.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,6 +40,11 @@ pub enum ConstantRule {
         /// The type that it has, if it is a constant at all.
         given: Option<Type>,
     },
+    /// `constant-size`: the constant nests too deep, or is made of too many parts.
+    Size {
+        /// The type.
+        ty: Type,
+    },
     /// `constant-data`: there are no constant bytes with this number.
     Data {
         /// The number.
@@ -50,11 +56,31 @@ pub enum ConstantRule {
 
 impl Checker<'_> {
     pub(super) fn constants(&mut self) {
+        self.constant_sizes();
         let func = self.func;
         for value in (0..func.value_count()).map(Value::new) {
             if let Some(constant) = func.as_const(value) {
                 self.constant(value, constant);
             }
+        }
+    }
+
+    /// A constant is a graph in memory, but whoever prints or lowers it walks over a tree.
+    fn constant_sizes(&mut self) {
+        let func = self.func;
+        // By value: how many parts it is made of and how deep they nest, for aggregates.
+        let mut sizes = FxHashMap::<Value, (u32, u32)>::default();
+        for value in (0..func.value_count()).map(Value::new) {
+            let Some(Const::Aggregate { ty, fields }) = func.as_const(value) else { continue };
+            // Parts that come later are against another rule.
+            let of = |field: &Value| sizes.get(field).copied().unwrap_or((1, 1));
+            let parts = fields.iter().fold(1u32, |sum, field| sum.saturating_add(of(field).0));
+            let depth = fields.iter().map(|field| of(field).1).max().unwrap_or(0) + 1;
+            if parts > MAX_WEIGHT || depth > u32::from(MAX_DEPTH) {
+                self.report(Site::Func, ConstantRule::Size { ty: *ty });
+                return;
+            }
+            sizes.insert(value, (parts, depth));
         }
     }
 

@@ -32,14 +32,21 @@ pub fn source_span(func: &Func) -> impl Fn(Site) -> Span + '_ {
 }
 
 /// Prints a function that never had text and points at the printout: the text and the diagnostics. If ids are out of
-/// range the function cannot be printed, and the text is empty.
+/// range or constants without bound the function cannot be printed, and the text is empty.
 pub fn point_into_printout(
     cx: &Context,
     func: &Func,
     violations: &[Violation],
 ) -> (SourceFile, Vec<Diagnostic>) {
-    let broken_ids = violations.iter().any(|v| matches!(v.rule, Rule::Structure(StructureRule::Id { .. })));
-    let text = if broken_ids { String::new() } else { show_func(cx, func).to_string() };
+    let unprintable = |rule: &Rule| {
+        matches!(
+            rule,
+            Rule::Structure(StructureRule::Id { .. })
+                | Rule::Constant(ConstantRule::Size { .. } | ConstantRule::Field { .. })
+        )
+    };
+    let unprintable = violations.iter().any(|v| unprintable(&v.rule));
+    let text = if unprintable { String::new() } else { show_func(cx, func).to_string() };
     let name = cx.names.text(func.name);
     let source = SourceFile::new(format!("<{name}>"), text).unwrap_or_else(|_| empty_source(name));
     // The signature takes one line, then each statement, or an empty block, takes one.
@@ -348,6 +355,9 @@ impl<'a> Words<'a> {
                 let given = given.map_or("no earlier constant".to_owned(), |t| self.ty(t));
                 let (ty, wanted) = (self.ty(*ty), self.ty(*wanted));
                 format!("field {} of a constant of type {ty} is {given} and not {wanted}", index + 1)
+            }
+            ConstantRule::Size { ty } => {
+                format!("a constant of type {} nests too deep or has too many parts", self.ty(*ty))
             }
             ConstantRule::Data { number, count } => {
                 format!("there are no constant bytes number {number}; the function has {count}")

@@ -197,7 +197,8 @@ impl FuncText<'_> {
 
     /// An operand, as the reader types it in its place.
     fn operand(&self, w: &mut dyn Write, inst: Inst, index: usize) -> fmt::Result {
-        let value = self.func.args(inst)[index];
+        // Of a malformed statement an operand may be missing.
+        let Some(&value) = self.func.args(inst).get(index) else { return w.write_str("?") };
         let wanted = match self.func.as_const(value) {
             Some(constant) if is_plain(self.cx, constant) => Some(self.wanted(inst, index)),
             _ => None,

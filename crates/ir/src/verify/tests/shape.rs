@@ -216,6 +216,33 @@ fn constants_are_what_they_say() {
     ]);
 }
 
+#[test]
+fn constants_are_no_larger_than_types() {
+    let cx = Context::new();
+    let decl = cx.types.declare(cx.names.intern("Two"), &[]).unwrap();
+    let fields = ["a", "b"].map(|n| crate::types::FieldDecl::new(cx.names.intern(n), Type::ANY)).into();
+    let kind = crate::types::DeclKind::Struct { mutable: false, fields };
+    cx.types.define(decl, Type::ANY, kind).unwrap();
+    let two = cx.types.nominal(decl, &[]).unwrap();
+    let doubled = |times: usize, deep: bool| {
+        let mut b = Bench::over(cx.clone(), Level::High, &[], &[Type::NOTHING]);
+        let zero = b.int(Type::INT64, 0);
+        let mut value = zero;
+        for _ in 0..times {
+            let other = if deep { zero } else { value };
+            value = b.func.constant(Const::Aggregate { ty: two, fields: [value, other].into() });
+        }
+        b.op(Op::Copy, &[value], two);
+        b.last().unreachable();
+        b.says()
+    };
+    let message = "constant-size: a constant of type `Two` nests too deep or has too many parts";
+    assert_eq!(doubled(15, false), [""; 0]);
+    assert_eq!(doubled(60, false), [message]);
+    assert_eq!(doubled(100, true), [""; 0]);
+    assert_eq!(doubled(100_000, true), [message]);
+}
+
 // ----- ssa -----
 
 #[test]

@@ -1,0 +1,196 @@
+//! The compact binary form of a module, for images and caches.
+//!
+//! ```text
+//! file      = "BRLG" version:u16 flags:u16 checksum:u64 strings decls types globals functions
+//! strings   = count (length utf-8-bytes)*
+//! decls     = count (number builtin? name parameters)*
+//! types     = count (definition | type)*                        each refers to earlier ones only
+//! globals   = count (name type literal)*
+//! functions = count function*
+//! function  = name level vararg params results
+//!             constants callees c-functions slots notes data     each: count item*
+//!             blocks:count (insts:count inst*)*
+//! inst      = operation result-types operands blocks line
+//! ```
+//!
+//! Numbers are unsigned LEB128 (signed ones zigzag), fixed fields little-endian. The checksum is FNV-1a over all that follows
+//! it. Nothing is stored by an id of this process: strings by their text, types by their structure, declarations and
+//! operations by their names. A value of a function is a number: first its arguments, then its constants, then the results of
+//! its instructions in order. What stands nowhere and what nothing uses is not written, so writing what was read gives the
+//! same bytes, and so does writing one module twice.
+//!
+//! Kept: everything that the text form says, and source lines. Not kept: places in a text.
+//!
+//! **Reading trusts nothing.** A count is compared with the bytes that remain before anything is allocated for it, ids are
+//! compared with what was read, types are made by the functions that check them, and the finished module is verified.
+//! Types that are declared already must be declared in the same way.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `bytes` | numbers and texts, both ways |
+//! | `tables` | strings, declarations, types, both ways |
+//! | `ops` | operations, both ways |
+//! | `func` | functions, both ways |
+//! | `error` | why bytes are refused |
+
+mod bytes;
+mod error;
+mod func;
+mod ops;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use error::{BinaryError, Refusal};
+
+use crate::context::Context;
+use crate::module::{Global, Literal, Module};
+use crate::verify::verify_module;
+use bytes::{Sink, Source};
+use std::sync::Arc;
+use tables::{Names, Tables};
+
+const MAGIC: [u8; 4] = *b"BRLG";
+/// The version of the form; a reader takes its own only.
+const VERSION: u16 = 1;
+/// Magic, version, flags, checksum.
+const HEADER: usize = 16;
+/// How deep literals may nest, like types.
+const MAX_LITERAL_DEPTH: usize = crate::types::MAX_DEPTH as usize;
+
+/// A verified module as bytes. (Of one that is not verified the bytes may be refused by [`read`].)
+pub fn write(module: &Module) -> Vec<u8> {
+    let mut names = Names::new(&module.cx);
+    let mut body = Sink::default();
+    body.count(module.globals().len());
+    for global in module.globals() {
+        names.name(&mut body, global.name);
+        names.ty(&mut body, global.ty);
+        write_literal(&mut names, &mut body, &global.init);
+    }
+    body.count(module.func_count());
+    for (_, func) in module.funcs() {
+        func::write(&mut names, &mut body, func);
+    }
+    let mut out = Sink::default();
+    out.bytes.extend(MAGIC);
+    out.bytes.extend(VERSION.to_le_bytes());
+    out.bytes.extend([0; HEADER - 6]);
+    names.write(&mut out);
+    out.bytes.extend(body.bytes);
+    seal(&mut out.bytes);
+    out.bytes
+}
+
+/// The module that bytes describe, with the names and types of `cx`.
+pub fn read(bytes: &[u8], cx: Arc<Context>) -> Result<Module, BinaryError> {
+    let fail = |offset, refusal| Err(BinaryError { offset, refusal });
+    let Some((header, body)) = bytes.split_at_checked(HEADER) else {
+        return fail(bytes.len(), Refusal::Truncated);
+    };
+    if header[..4] != MAGIC {
+        return fail(0, Refusal::Magic);
+    }
+    let version = u16::from_le_bytes([header[4], header[5]]);
+    if version != VERSION {
+        return fail(4, Refusal::Version { found: version, known: VERSION });
+    }
+    if header[6..8] != [0, 0] {
+        return fail(6, Refusal::Flags);
+    }
+    if header[8..] != checksum(body).to_le_bytes() {
+        return fail(8, Refusal::Checksum);
+    }
+    let mut source = Source::new(bytes, HEADER);
+    let tables = Tables::read(&mut source, &cx)?;
+    let mut module = Module::new(cx);
+    for _ in 0..source.count()? {
+        let start = source.offset();
+        let name = tables.name(&mut source)?;
+        let ty = tables.ty(&mut source)?;
+        let init = read_literal(&tables, &mut source)?;
+        let added = module.add_global(Global { name, ty, init });
+        added.map_err(|error| BinaryError { offset: start, refusal: Refusal::Module(error) })?;
+    }
+    let mut starts = Vec::new();
+    for _ in 0..source.count()? {
+        let start = source.offset();
+        let func = func::read(&tables, &mut source)?;
+        let added = module.add_func(func);
+        starts.push(start);
+        added.map_err(|error| BinaryError { offset: start, refusal: Refusal::Module(error) })?;
+    }
+    if !source.is_empty() {
+        return fail(source.offset(), Refusal::Trailing);
+    }
+    match verify_module(&module) {
+        Ok(()) => Ok(module),
+        Err(found) => Err(BinaryError::malformed(&module, found, &starts)),
+    }
+}
+
+/// FNV-1a: finds damage, not malice.
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// Writes the checksum into the header.
+fn seal(bytes: &mut [u8]) {
+    if let Some((header, body)) = bytes.split_at_mut_checked(HEADER) {
+        header[8..].copy_from_slice(&checksum(body).to_le_bytes());
+    }
+}
+
+// A literal is written before its parts: an aggregate says how many follow.
+
+fn write_literal(names: &mut Names<'_>, out: &mut Sink, literal: &Literal) {
+    let mut work = vec![literal];
+    while let Some(literal) = work.pop() {
+        match literal {
+            Literal::Const(constant) => {
+                out.byte(0);
+                func::write_const(names, out, constant, &|_| None);
+            }
+            Literal::Aggregate { ty, fields } => {
+                out.byte(1);
+                names.ty(out, *ty);
+                out.count(fields.len());
+                work.extend(fields.iter().rev());
+            }
+        }
+    }
+}
+
+fn read_literal(tables: &Tables, source: &mut Source<'_>) -> Result<Literal, BinaryError> {
+    // Aggregates whose fields are not all there yet.
+    let mut open: Vec<(crate::types::Type, usize, Vec<Literal>)> = Vec::new();
+    loop {
+        let mut done = match source.byte()? {
+            0 => Literal::Const(func::read_const(tables, source, &[])?),
+            1 => {
+                let ty = tables.ty(source)?;
+                let count = source.count()?;
+                if open.len() >= MAX_LITERAL_DEPTH {
+                    return source.refuse(Refusal::TooDeep);
+                }
+                open.push((ty, count, Vec::new()));
+                if count > 0 {
+                    continue;
+                }
+                Literal::Aggregate { ty: open.pop().map_or(ty, |o| o.0), fields: Vec::new() }
+            }
+            tag => return source.refuse(Refusal::Tag { what: "literal", tag }),
+        };
+        loop {
+            let Some((ty, count, fields)) = open.last_mut() else { return Ok(done) };
+            fields.push(done);
+            if fields.len() < *count {
+                break;
+            }
+            done = Literal::Aggregate { ty: *ty, fields: std::mem::take(fields) };
+            open.pop();
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Round trips and damage on modules built here; the corpus and the examples are in `tests/binary.rs` of the crate.
+
+use super::*;
+use crate::build::Builder;
+use crate::builtin::Builtin;
+use crate::constant::Const;
+use crate::func::{ForeignData, MetaData, MetaItem};
+use crate::intrinsic::Intrinsic;
+use crate::op::{Access, Op, Ordering, Region, RmwOp};
+use crate::text::show_module;
+use crate::types::{DeclKind, FieldDecl, Type};
+use crate::{Context, RuntimeFn};
+
+/// A module with every kind of part.
+fn sample(cx: &Arc<Context>) -> Module {
+    let (types, names) = (&cx.types, &cx.names);
+    let shape = types.declare(names.intern("Shape"), &[]).unwrap();
+    types.define(shape, Type::ANY, DeclKind::Abstract).unwrap();
+    let shape = types.nominal(shape, &[]).unwrap();
+    let mark = types.declare(names.intern("Mark"), &[]).unwrap();
+    types.define(mark, shape, DeclKind::Struct { mutable: false, fields: [].into() }).unwrap();
+    let mark = types.nominal(mark, &[]).unwrap();
+    let node = types.declare(names.intern("Node"), &[names.intern("T")]).unwrap();
+    let inner = types.nominal(node, &[types.param(0)]).unwrap();
+    let next = types.union(&[inner, mark, Type::INT64]).unwrap();
+    let field = |name, ty| FieldDecl::new(names.intern(name), ty);
+    let fixed = FieldDecl { is_const: true, ..field("id", Type::INT64) };
+    let fields = [field("next", next), field("val", types.param(0)), fixed].into();
+    types.define(node, Type::ANY, DeclKind::Struct { mutable: true, fields }).unwrap();
+    let node = types.nominal(node, &[Type::FLOAT64]).unwrap();
+    let mut module = Module::new(cx.clone());
+    let one = Literal::Const(Const::Bits { ty: Type::INT64, bits: 1 });
+    let pair = types.tuple(&[Type::INT64, Type::INT64]).unwrap();
+    let nested = types.tuple(&[pair, Type::INT64]).unwrap();
+    let inner = Literal::Aggregate { ty: pair, fields: vec![one.clone(), one.clone()] };
+    let init = Literal::Aggregate { ty: nested, fields: vec![inner, one] };
+    module.add_global(Global { name: names.intern("origin"), ty: nested, init }).unwrap();
+    module.add_func(high(cx, node, pair)).unwrap();
+    module.add_func(low(cx)).unwrap();
+    crate::verify::verify_module(&module).unwrap();
+    module
+}
+
+fn high(cx: &Arc<Context>, node: Type, pair: Type) -> crate::Func {
+    let params = [("n", node), ("i", Type::INT64), ("go", Type::BOOL)];
+    let mut b = Builder::high(cx, "walk", &params, Type::INT64);
+    let [n, i, go] = [0, 1, 2].map(|p| b.param(p).unwrap());
+    b.set_line(12);
+    let sum = b.declare_var(Type::INT64);
+    b.def_var(sum, i).unwrap();
+    let (head, body, done) = (b.create_block(), b.create_block(), b.create_block());
+    b.goto(head).unwrap();
+    b.switch_to_block(head).unwrap();
+    b.branch(go, body, done).unwrap();
+    b.switch_to_block(body).unwrap();
+    let id = b.getfield(n, "id").unwrap();
+    b.set_line(13);
+    let (old, wrapped) = {
+        let old = b.use_var(sum).unwrap();
+        b.checked(Intrinsic::CheckedSaddInt, old, id).unwrap()
+    };
+    b.statement(Op::ThrowUndefIfNot(cx.names.intern("x")), &[wrapped], &[Type::ANY]).unwrap();
+    b.def_var(sum, old).unwrap();
+    let half = b.float64(-0.5);
+    b.setfield(n, "val", half).unwrap();
+    let text = b.string("häß\n");
+    b.invoke("println", &[text], Type::NOTHING).unwrap();
+    let labs = ForeignData {
+        name: Some(cx.names.intern("labs")),
+        result: Type::INT64,
+        params: [Type::INT64].into(),
+        variadic_after: Some(1),
+    };
+    b.foreign_call(labs, &[old], &[n]).unwrap();
+    b.statement(Op::BoundsCheck(true), &[], &[Type::BOOL]).unwrap();
+    b.statement(Op::BoundsCheck(false), &[], &[Type::BOOL]).unwrap();
+    b.goto(head).unwrap();
+    b.switch_to_block(done).unwrap();
+    let sum = b.use_var(sum).unwrap();
+    b.builtin(Builtin::Typeof, &[sum], Type::DATATYPE).unwrap();
+    b.ret(&[sum]).unwrap();
+    let mut func = b.finish().unwrap();
+    let one = func.bits(&cx.types, Type::INT64, 1);
+    let constant = func.constant(Const::Aggregate { ty: pair, fields: [one, one].into() });
+    let items = vec![
+        MetaItem::Name(cx.names.intern("julia.simdloop")),
+        MetaItem::Nothing,
+        MetaItem::Int(-3),
+        MetaItem::Pair(cx.names.intern("unroll"), 4),
+    ];
+    let meta = func.add_meta(MetaData { items });
+    let body = func.blocks().nth(2).unwrap();
+    let mut at = crate::cursor::Cursor::new(&mut func);
+    at.before_terminator(body);
+    at.ins(Op::Copy, &[constant], &[pair]);
+    at.ins(Op::GetGlobal(cx.names.intern("origin")), &[], &[Type::ANY]);
+    at.ins(Op::LoopInfo(meta), &[], &[]);
+    func
+}
+
+fn low(cx: &Arc<Context>) -> crate::Func {
+    let mut b = Builder::low(cx, "raw", &[Type::PTR, Type::I64], &[Type::I64, Type::F64]);
+    let (p, n) = (b.param(0).unwrap(), b.param(1).unwrap());
+    let slot = b.create_slot(24, 3);
+    let addr = b.slot_addr(slot).unwrap();
+    let access = Access { offset: -8, region: Region::Raw, align_log2: 2 };
+    let x = b.load(access, p, Type::F64).unwrap();
+    b.store(Access { offset: 16, region: Region::Slot, align_log2: 3 }, addr, x).unwrap();
+    b.statement(Op::MemCopy, &[p, addr, n], &[]).unwrap();
+    let rmw = Op::AtomicRmw(RmwOp::Umax, Ordering::AcquireRelease);
+    let old = b.value(rmw, &[p, n], Type::I64).unwrap();
+    b.value(Op::AtomicCas(Ordering::SequentiallyConsistent), &[p, n, old], Type::I64).unwrap();
+    b.value(Op::AtomicLoad(Ordering::Acquire), &[p], Type::I64).unwrap();
+    b.statement(Op::AtomicStore(Ordering::Release), &[p, old], &[]).unwrap();
+    b.statement(Op::Safepoint, &[], &[]).unwrap();
+    b.call_runtime(RuntimeFn::PrintInt, &[n]).unwrap();
+    let called = b.call_symbol("other", &[n, x], &[Type::I64, Type::F64]).unwrap();
+    b.ret(&called).unwrap();
+    let mut func = b.finish().unwrap();
+    let number = func.add_data(b"bytes");
+    let data = func.constant(Const::Address(crate::constant::Address::Data(number)));
+    let entry = func.entry().unwrap();
+    let mut at = crate::cursor::Cursor::new(&mut func);
+    at.before_terminator(entry);
+    at.ins(Op::Copy, &[data], &[Type::PTR]);
+    func
+}
+
+#[test]
+fn what_is_read_is_what_was_written() {
+    let cx = Context::new();
+    let module = sample(&cx);
+    let bytes = write(&module);
+    assert_eq!(write(&module), bytes);
+    for cx in [cx, Context::new()] {
+        let back = read(&bytes, cx).unwrap();
+        assert_eq!(show_module(&back).to_string(), show_module(&module).to_string());
+        assert_eq!(back.globals().len(), 1);
+        let lines = |m: &Module| {
+            let insts = |f: &crate::Func| {
+                f.blocks().flat_map(|b| f.block_insts(b)).map(|i| f.place(i).line).collect::<Vec<_>>()
+            };
+            m.funcs().map(|(_, f)| insts(f)).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(&back), lines(&module));
+        assert_eq!(write(&back), bytes);
+    }
+}
+
+#[test]
+fn headers_are_checked() {
+    let bytes = write(&sample(&Context::new()));
+    let refusal = |bytes: &[u8]| read(bytes, Context::new()).unwrap_err();
+    assert_eq!(refusal(&[]), BinaryError { offset: 0, refusal: Refusal::Truncated });
+    assert_eq!(refusal(b"not a module at all"), BinaryError { offset: 0, refusal: Refusal::Magic });
+    let with = |at: usize, value: u8| {
+        let mut bytes = bytes.clone();
+        bytes[at] = value;
+        bytes
+    };
+    assert_eq!(refusal(&with(4, 9)).refusal, Refusal::Version { found: 9, known: VERSION });
+    assert_eq!(refusal(&with(6, 1)).refusal, Refusal::Flags);
+    assert_eq!(refusal(&with(40, bytes[40] ^ 1)), BinaryError { offset: 8, refusal: Refusal::Checksum });
+    assert_eq!(refusal(&bytes[..bytes.len() - 1]).refusal, Refusal::Checksum);
+    let mut longer = bytes.clone();
+    longer.push(0);
+    seal(&mut longer);
+    assert_eq!(refusal(&longer), BinaryError { offset: bytes.len(), refusal: Refusal::Trailing });
+}
+
+#[test]
+fn types_declared_differently_are_refused() {
+    let bytes = write(&sample(&Context::new()));
+    let cx = Context::new();
+    let decl = cx.types.declare(cx.names.intern("Mark"), &[]).unwrap();
+    cx.types.define(decl, Type::ANY, DeclKind::Struct { mutable: true, fields: [].into() }).unwrap();
+    let error = read(&bytes, cx).unwrap_err();
+    assert_eq!(error.refusal, Refusal::Type("`Mark` is already declared differently".to_owned()));
+}
+
+#[test]
+fn malformed_functions_are_refused_with_their_rule() {
+    let cx = Context::new();
+    let mut module = sample(&cx);
+    let id = module.funcs().next().unwrap().0;
+    let func = module.func_mut(id);
+    let entry = func.entry().unwrap();
+    let end = func.terminator(entry).unwrap();
+    func.remove_inst(end);
+    let bytes = write(&module);
+    let error = read(&bytes, cx).unwrap_err();
+    let Refusal::Malformed { name, diagnostics } = &error.refusal else { panic!("{error}") };
+    assert_eq!(name, "walk(Node{Float64}, Int64, Bool)");
+    assert_eq!(diagnostics[0].code, "structure-terminator");
+    assert!(error.offset > HEADER);
+}
+
+/// 10,000 damaged files whose checksum agrees: refused at a place inside the file, or a module that verifies.
+#[test]
+fn damage_is_refused() {
+    let cx = Context::new();
+    let bytes = write(&sample(&cx));
+    let mut state = 0x2545_f491_4f6c_dd1du64;
+    let mut random = |bound: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) as usize % bound
+    };
+    let (mut refused, mut kinds) = (0, std::collections::BTreeSet::new());
+    for _ in 0..10_000 {
+        let mut damaged = bytes.clone();
+        for _ in 0..1 + random(3) {
+            let at = HEADER + random(damaged.len() - HEADER);
+            match random(5) {
+                0 => damaged[at] ^= 1 << random(8),
+                1 => damaged[at] = [0, 1, 0x7f, 0x80, 0xff][random(5)],
+                2 => drop(damaged.remove(at)),
+                3 => damaged.insert(at, random(256) as u8),
+                _ => damaged[at] = damaged[HEADER + random(damaged.len() - HEADER)],
+            }
+        }
+        seal(&mut damaged);
+        match read(&damaged, Context::new()) {
+            Ok(module) => assert!(crate::verify::verify_module(&module).is_ok()),
+            Err(error) => {
+                assert!(error.offset <= damaged.len(), "{error}");
+                assert!(!error.to_string().is_empty());
+                refused += 1;
+                kinds.insert(format!("{:?}", std::mem::discriminant(&error.refusal)));
+            }
+        }
+    }
+    assert!(refused > 5_000 && kinds.len() > 6, "{refused} {kinds:?}");
+}

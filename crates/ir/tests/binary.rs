@@ -1,0 +1,67 @@
+//! The binary form of every corpus file and example: the same text comes back, and damage is refused at a place.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use brolga_ir::binary::{read, write};
+use brolga_ir::diag::SourceFile;
+use brolga_ir::text::{read as read_text, show_module};
+use brolga_ir::verify::verify_module;
+use brolga_ir::{Context, Module};
+
+fn modules() -> Vec<(String, Module)> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folders = ["tests/corpus", "examples"].map(|f| fs::read_dir(root.join(f)).unwrap());
+    let mut paths: Vec<_> = folders.into_iter().flatten().map(|e| e.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|e| e == "txt" || e == "jlir"));
+    paths.sort();
+    let module = |path: PathBuf| {
+        let name = path.display().to_string();
+        let source = SourceFile::new(&*name, fs::read_to_string(path).unwrap()).unwrap();
+        let (unit, found) = read_text(&source, &Context::new());
+        assert!(found.is_empty(), "{name}");
+        (name, unit.module)
+    };
+    paths.into_iter().map(module).collect()
+}
+
+#[test]
+fn every_module_comes_back() {
+    for (name, module) in modules() {
+        let bytes = write(&module);
+        let text = show_module(&module).to_string();
+        for cx in [Context::new(), Arc::clone(&module.cx)] {
+            let back = read(&bytes, cx).unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert_eq!(show_module(&back).to_string(), text, "{name}");
+            assert!(write(&back) == bytes, "{name}: written again it differs");
+        }
+        assert!(bytes.len() * 2 < text.len(), "{name}: {} bytes for {} of text", bytes.len(), text.len());
+    }
+}
+
+/// The checksum finds every damage of up to eight bytes in a row, and nearly all other.
+#[test]
+fn damaged_files_are_refused() {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = |bound: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 33) as usize % bound
+    };
+    let files: Vec<Vec<u8>> = modules().iter().map(|(_, module)| write(module)).collect();
+    for round in 0..10_000 {
+        let mut bytes = files[round % files.len()].clone();
+        let at = random(bytes.len());
+        match random(3) {
+            0 => bytes[at] = bytes[at].wrapping_add(1 + random(255) as u8),
+            1 => bytes.truncate(at),
+            _ => bytes.insert(at, random(256) as u8),
+        }
+        match read(&bytes, Context::new()) {
+            Err(error) => assert!(error.offset <= bytes.len()),
+            Ok(module) => assert!(verify_module(&module).is_ok()),
+        }
+    }
+}
