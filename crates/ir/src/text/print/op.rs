@@ -4,7 +4,7 @@
 
 use std::fmt::{self, Write};
 
-use super::super::wanted::Site;
+use super::super::wanted::{Site, integer_type};
 use super::func::FuncText;
 use super::value::{is_plain, name_text};
 use crate::builtin::Builtin;
@@ -199,14 +199,36 @@ impl FuncText<'_> {
     fn operand(&self, w: &mut dyn Write, inst: Inst, index: usize) -> fmt::Result {
         // Of a malformed statement an operand may be missing.
         let Some(&value) = self.func.args(inst).get(index) else { return w.write_str("?") };
-        let wanted = match self.func.as_const(value) {
-            Some(constant) if is_plain(self.cx, constant) => Some(self.wanted(inst, index)),
-            _ => None,
+        if !self.is_plain(value) {
+            return self.value(w, value, None);
+        }
+        let wanted = match self.wanted_of_plain(inst, index) {
+            wanted if self.says_type(value, wanted) => wanted,
+            // What is bare must stay so when a plain operand beside it says its type.
+            _ => self.wanted(inst, index, |other| {
+                let arg = self.func.args(inst)[other];
+                !self.is_plain(arg) || self.says_type(arg, self.wanted_of_plain(inst, other))
+            }),
         };
-        self.value(w, value, wanted.flatten())
+        self.value(w, value, wanted)
     }
 
-    fn wanted(&self, inst: Inst, index: usize) -> Option<Type> {
+    fn is_plain(&self, value: Value) -> bool {
+        self.func.as_const(value).is_some_and(|constant| is_plain(self.cx, constant))
+    }
+
+    /// Whether a plain constant is written with its type where `wanted` is wanted.
+    fn says_type(&self, value: Value, wanted: Option<Type>) -> bool {
+        integer_type(&self.cx.types, self.func.level, wanted) != self.func.ty(value)
+    }
+
+    /// What is wanted of a plain operand if no other plain one says its type.
+    fn wanted_of_plain(&self, inst: Inst, index: usize) -> Option<Type> {
+        self.wanted(inst, index, |other| !self.is_plain(self.func.args(inst)[other]))
+    }
+
+    /// What is wanted of an operand; `says_type` tells of which other operands the text says the type.
+    fn wanted(&self, inst: Inst, index: usize, says_type: impl Fn(usize) -> bool) -> Option<Type> {
         let op = self.func.op(inst);
         if op == Op::Builtin(Builtin::Setglobal) && index == 2 {
             // The reader asks the global, which may be declared elsewhere: the text has to say the type.
@@ -215,8 +237,7 @@ impl FuncText<'_> {
         let args = self.func.args(inst);
         let known = |index: usize| {
             let &arg = args.get(index)?;
-            let plain = self.func.as_const(arg).is_some_and(|constant| is_plain(self.cx, constant));
-            (!plain).then(|| self.func.ty(arg))
+            says_type(index).then(|| self.func.ty(arg))
         };
         let site = Site {
             types: &self.cx.types,
