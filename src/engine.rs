@@ -110,7 +110,7 @@ impl Unit {
 }
 
 /// How a function looks at the doorway: the types of its source, and the registers of its low form.
-fn function_type(module: &Module, id: FuncId, low: &Func) -> FunctionType {
+pub(crate) fn function_type(module: &Module, id: FuncId, low: &Func) -> FunctionType {
     let func = module.func(id);
     let types = &module.cx.types;
     let symbol = module.symbol(id);

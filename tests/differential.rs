@@ -1,33 +1,124 @@
-//! Generated programs: they survive printing and reading, and mean the same everywhere.
+//! Ten thousand generated functions survive printing and reading, and mean the same everywhere.
+//!
+//! ```text
+//!             ┌─ print, read ─────────────────────────► interpreter of high IR
+//! generated ──┼─ passes ──────────────────────────────► interpreter of high IR
+//!             ├─ lower ──────┐
+//!             ├─ passes, lower, passes ───────────────► interpreter of low IR
+//!             └─ passes, lower, passes, machine code ─► native, -O0 and -O2
+//! ```
+//!
+//! The interpreter on the generated module itself is the oracle. A failure shows its seed, the module, the call, what
+//! each engine gave, and the rewrite that is to blame.
 
-use brolga::fuzz::check::{HighInterpreter, LowInterpreter, Run, check_differential, check_round_trip};
+use brolga::OptLevel;
+use brolga::fuzz::check::{
+    Compared, Engine, HighInterpreter, LowInterpreter, Native, Passes, Run, check_differential,
+    check_round_trip,
+};
 use brolga::fuzz::generate::{Features, Options, generate};
+use brolga::fuzz::shapes::{self, Shape};
+use brolga_jit::{Jit, JitOptions};
+use brolga_runtime::{Runtime, RuntimeOptions};
 
-#[test]
-fn generated_functions_agree() {
-    let interpreter = HighInterpreter { max_steps: 100_000 };
-    let (mut calls, mut returned) = (0, 0);
-    for seed in 0..2000 {
-        let module = generate(seed, &Options { features: Features::ALL, ..Options::default() });
-        let again = check_round_trip(seed, &module).unwrap_or_else(|failure| panic!("{failure}"));
-        let run = |module| Run { engine: &interpreter, module };
-        let compared = check_differential(seed, &[run(&module), run(&again)], 3);
-        let compared = compared.unwrap_or_else(|failure| panic!("{failure}"));
-        calls += compared.calls;
-        returned += compared.returned;
+/// How many modules; each has five functions.
+const MODULES: u64 = 2000;
+/// How many argument lists each function is called with.
+const ROUNDS: usize = 3;
+const MAX_STEPS: u64 = 100_000;
+/// A high statement becomes some low ones.
+const MAX_LOW_STEPS: u64 = 10_000_000;
+
+fn options(seed: u64, features: Features) -> Options {
+    let size = [20, 60, 60, 150][seed as usize % 4];
+    Options { size, features, ..Options::default() }
+}
+
+fn high(passes: Option<Passes>) -> HighInterpreter {
+    HighInterpreter { max_steps: MAX_STEPS, passes }
+}
+
+fn low(passes: Option<Passes>) -> LowInterpreter {
+    LowInterpreter { max_steps: MAX_LOW_STEPS, passes }
+}
+
+fn jit() -> Jit {
+    Jit::new(Runtime::new(RuntimeOptions::default()), JitOptions::default()).expect("a JIT for this machine")
+}
+
+/// Holds engines against the oracle on the modules of some seeds.
+fn compare(seeds: impl Iterator<Item = u64>, features: Features, engines: &[&dyn Engine]) -> Compared {
+    let oracle = high(None);
+    let mut all = Compared::default();
+    for seed in seeds {
+        let module = generate(seed, &options(seed, features));
+        let runs: Vec<Run<'_>> = std::iter::once::<&dyn Engine>(&oracle)
+            .chain(engines.iter().copied())
+            .map(|engine| Run { engine, module: &module })
+            .collect();
+        match check_differential(seed, &runs, ROUNDS) {
+            Ok(compared) => {
+                all.calls += compared.calls;
+                all.returned += compared.returned;
+            }
+            Err(failure) => panic!("{failure}"),
+        }
     }
-    assert!(returned > calls / 2 && returned < calls, "{returned} of {calls} calls returned");
+    all
+}
+
+/// Most calls return and some throw: else the programs would be too tame or too wild to show anything.
+fn check_mixture(Compared { calls, returned }: Compared) {
+    assert!(returned * 2 > calls && returned < calls, "{returned} of {calls} calls returned");
 }
 
 #[test]
-fn lowering_keeps_the_meaning() {
-    let high = HighInterpreter { max_steps: 100_000 };
-    let low = LowInterpreter { max_steps: 2_000_000 };
-    for seed in 0..700 {
-        let module = generate(seed, &Options { features: Features::NATIVE, ..Options::default() });
-        let runs = [Run { engine: &high, module: &module }, Run { engine: &low, module: &module }];
-        if let Err(failure) = check_differential(seed, &runs, 3) {
+fn printed_modules_are_read_back_with_their_meaning() {
+    let oracle = high(None);
+    for seed in 0..MODULES {
+        let module = generate(seed, &options(seed, Features::ALL));
+        let again = check_round_trip(seed, &module).unwrap_or_else(|failure| panic!("{failure}"));
+        let runs = [&module, &again].map(|module| Run { engine: &oracle, module });
+        if let Err(failure) = check_differential(seed, &runs, ROUNDS) {
             panic!("{failure}");
+        }
+    }
+}
+
+#[test]
+fn passes_on_high_ir_keep_the_meaning() {
+    let exact = Features { inexact: false, ..Features::ALL };
+    check_mixture(compare(0..MODULES, exact, &[&high(Some(Passes::of(OptLevel::O2)))]));
+}
+
+#[test]
+fn low_ir_means_what_high_ir_means() {
+    let engines: [&dyn Engine; 2] = [&low(None), &low(Some(Passes::of(OptLevel::O2)))];
+    check_mixture(compare(0..MODULES, Features::NATIVE, &engines));
+}
+
+#[test]
+fn native_code_does_what_the_interpreter_does() {
+    let jit = jit();
+    let native = |level| Native { jit: jit.clone(), passes: Passes::of(level) };
+    let engines: [&dyn Engine; 2] = [&native(OptLevel::O0), &native(OptLevel::O2)];
+    check_mixture(compare(0..MODULES, Features::NATIVE, &engines));
+}
+
+#[test]
+fn extreme_shapes_agree() {
+    let jit = jit();
+    let (oracle, low) = (high(None), low(None));
+    let [native0, native2] =
+        [OptLevel::O0, OptLevel::O2].map(|level| Native { jit: jit.clone(), passes: Passes::of(level) });
+    let engines: [&dyn Engine; 4] = [&oracle, &low, &native0, &native2];
+    for shape in Shape::ALL {
+        let module = shapes::module(shape, 2000);
+        let again = check_round_trip(0, &module).unwrap_or_else(|failure| panic!("{failure}"));
+        let mut runs: Vec<Run<'_>> = engines.iter().map(|&engine| Run { engine, module: &module }).collect();
+        runs.push(Run { engine: &oracle, module: &again });
+        if let Err(failure) = check_differential(0, &runs, 4) {
+            panic!("{}: {}", shape.name(), failure.trouble);
         }
     }
 }

@@ -2,20 +2,37 @@
 //!
 //! The expected values come from `tests/expected/`, which computes them with Rust's own arithmetic. A function is made for
 //! each intrinsic and each list of operand types, and called on all combinations of edge values.
+//!
+//! Operands that are known when compiling take other ways through the compiler, so that there are three more functions for
+//! two operands: with one argument for both, with each edge value as second operand, and as first.
 
 mod expected;
 
 use std::sync::Arc;
 
-use brolga::fuzz::check::{Engine, HighInterpreter, Outcome, show};
+use brolga::OptLevel;
+use brolga::fuzz::check::{Engine, HighInterpreter, LowInterpreter, Native, Outcome, Passes, show};
 use brolga_ir::intrinsic::{Convert, Intrinsic, Shape};
 use brolga_ir::module::Literal;
 use brolga_ir::{Const, Context, Func, FuncId, Level, Module, Op, Param, Signature, Type};
+use brolga_jit::{Jit, JitOptions};
+use brolga_runtime::{Runtime, RuntimeOptions};
 use expected::{Expected, Kind, convert, edges, expected};
 
 const SIGNED: [Type; 5] = [Type::INT8, Type::INT16, Type::INT32, Type::INT64, Type::INT128];
 const UNSIGNED: [Type; 5] = [Type::UINT8, Type::UINT16, Type::UINT32, Type::UINT64, Type::UINT128];
 const FLOATS: [Type; 3] = [Type::FLOAT16, Type::FLOAT32, Type::FLOAT64];
+
+/// Where the operands of a function's intrinsic come from.
+#[derive(Clone, Copy)]
+enum Source {
+    /// An argument for each.
+    Arguments,
+    /// One argument for both.
+    OneArgument,
+    /// This operand is a constant, the other the argument.
+    Constant(usize, u128),
+}
 
 /// An intrinsic at operand types and a result type.
 struct Instance {
@@ -84,11 +101,16 @@ fn instances(cx: &Context, op: Intrinsic) -> Vec<Instance> {
     }
 }
 
-/// A function that is one intrinsic, on its arguments.
-fn function(cx: &Context, index: usize, instance: &Instance) -> Func {
+/// A function that is one intrinsic.
+fn function(cx: &Context, index: usize, instance: &Instance, source: Source) -> Func {
     let name = cx.names.intern(&format!("{}_{index}", instance.op));
     let object = Param { name: None, ty: cx.types.function(name) };
-    let params = instance.operands.iter().map(|&ty| Param { name: None, ty });
+    let taken = match source {
+        Source::Arguments => &instance.operands[..],
+        Source::OneArgument => &instance.operands[..1],
+        Source::Constant(which, _) => &instance.operands[1 - which..2 - which],
+    };
+    let params = taken.iter().map(|&ty| Param { name: None, ty });
     let sig = Signature {
         params: std::iter::once(object).chain(params).collect(),
         results: vec![instance.result],
@@ -97,7 +119,15 @@ fn function(cx: &Context, index: usize, instance: &Instance) -> Func {
     let mut func = Func::new(name, Level::High, sig);
     let block = func.make_block();
     func.append_block(block);
-    let operands = func.params()[1..].to_vec();
+    let mut operands = func.params()[1..].to_vec();
+    match source {
+        Source::Arguments => {}
+        Source::OneArgument => operands.push(operands[0]),
+        Source::Constant(which, bits) => {
+            let constant = func.bits(&cx.types, instance.operands[which], bits);
+            operands.insert(which, constant);
+        }
+    }
     let inst = func.make_inst(Op::Intrinsic(instance.op), &operands, &[], &[instance.result]);
     func.append_inst(inst, block);
     let value = func.result(inst).expect("one result");
@@ -164,46 +194,84 @@ fn holds(cx: &Context, result: Type, want: &Expected, got: &Outcome) -> bool {
     }
 }
 
+/// The ways to make a function of an instance.
+fn sources(choices: &[Vec<u128>]) -> Vec<Source> {
+    let mut all = vec![Source::Arguments];
+    if let [first, second] = choices {
+        if first == second {
+            all.push(Source::OneArgument);
+        }
+        all.extend(first.iter().map(|&bits| Source::Constant(0, bits)));
+        all.extend(second.iter().map(|&bits| Source::Constant(1, bits)));
+    }
+    all
+}
+
+/// The values that each operand takes.
+fn choices(cx: &Context, instance: &Instance) -> Vec<Vec<u128>> {
+    let mut choices: Vec<Vec<u128>> = instance.operands.iter().map(|&ty| edges(kind(cx, ty))).collect();
+    match (instance.op.shape(), instance.operands.as_slice()) {
+        (Shape::Shift, [shifted, count]) => choices[1] = counts(cx, *shifted, *count),
+        (Shape::FloatTernary, _) => {
+            // Thirty values cubed are too many: every second one, each operand with another half.
+            for (index, values) in choices.iter_mut().enumerate() {
+                *values = values.iter().copied().skip(index % 2).step_by(2).collect();
+            }
+        }
+        _ => {}
+    }
+    choices
+}
+
+/// The operands of all calls of a function, and the arguments that it is given for them.
+fn calls(choices: &[Vec<u128>], source: Source) -> Vec<(Vec<u128>, Vec<usize>)> {
+    match source {
+        Source::Arguments => {
+            let all = (0..choices.len()).collect::<Vec<_>>();
+            combinations(choices).into_iter().map(|operands| (operands, all.clone())).collect()
+        }
+        Source::OneArgument => choices[0].iter().map(|&x| (vec![x, x], vec![0])).collect(),
+        Source::Constant(which, bits) => choices[1 - which]
+            .iter()
+            .map(|&x| (if which == 0 { vec![bits, x] } else { vec![x, bits] }, vec![1 - which]))
+            .collect(),
+    }
+}
+
 /// Calls every instance of the intrinsics that `choose` picks, in all engines.
 fn check(engines: &[&dyn Engine], choose: impl Fn(Shape) -> bool) {
     let cx: Arc<Context> = Context::new();
     let mut module = Module::new(cx.clone());
-    let mut made: Vec<(FuncId, Instance)> = Vec::new();
+    let mut made: Vec<(FuncId, Instance, Source)> = Vec::new();
     for &op in Intrinsic::ALL.iter().filter(|op| choose(op.shape())) {
         for instance in instances(&cx, op) {
-            let func = function(&cx, made.len(), &instance);
-            made.push((module.add_func(func).expect("a new function"), instance));
+            for source in sources(&choices(&cx, &instance)) {
+                let func = function(&cx, made.len(), &instance, source);
+                let id = module.add_func(func).expect("a new function");
+                let Instance { op, ref operands, result } = instance;
+                made.push((id, Instance { op, operands: operands.clone(), result }, source));
+            }
         }
     }
     assert!(!made.is_empty());
     let mut wrong = Vec::new();
     for engine in engines {
         let mut loaded = engine.load(&module).unwrap_or_else(|why| panic!("{}: {why}", engine.name()));
-        for (id, instance) in &made {
-            let mut choices: Vec<Vec<u128>> =
-                instance.operands.iter().map(|&ty| edges(kind(&cx, ty))).collect();
-            if let (Shape::Shift, [shifted, count]) = (instance.op.shape(), instance.operands.as_slice()) {
-                choices[1] = counts(&cx, *shifted, *count);
-            }
-            if let Shape::FloatTernary = instance.op.shape() {
-                // Thirty values cubed are too many: every second one, each operand with another half.
-                for (index, values) in choices.iter_mut().enumerate() {
-                    *values = values.iter().copied().skip(index % 2).step_by(2).collect();
-                }
-            }
-            for args in combinations(&choices) {
-                let literal = |(&bits, &ty): (&u128, &Type)| Literal::Const(Const::Bits { ty, bits });
-                let literals: Vec<Literal> = args.iter().zip(&instance.operands).map(literal).collect();
-                let want = want(&cx, instance, &args);
-                let got = loaded.call(*id, &literals);
+        for (id, instance, source) in &made {
+            for (operands, taken) in calls(&choices(&cx, instance), *source) {
+                let literal = |&which: &usize| {
+                    Literal::Const(Const::Bits { ty: instance.operands[which], bits: operands[which] })
+                };
+                let want = want(&cx, instance, &operands);
+                let got = loaded.call(*id, &taken.iter().map(literal).collect::<Vec<_>>());
                 if !holds(&cx, instance.result, &want, &got) {
-                    let shown: Vec<String> = literals.iter().map(|l| show(l, &cx)).collect();
-                    let (name, call) = (engine.name(), shown.join(", "));
-                    let got = got.display(&cx).to_string();
+                    let all =
+                        (0..operands.len()).map(|n| show(&literal(&n), &cx)).collect::<Vec<_>>().join(", ");
+                    let (name, got) = (engine.name(), got.display(&cx).to_string());
                     let result = cx.types.display(instance.result);
+                    let op = instance.op;
                     wrong.push(format!(
-                        "{name}: {}({call})::{result} gives {got}, not {want:x?}",
-                        instance.op
+                        "{name}: {op}({all})::{result} gives {got}, not {want:x?} (arguments {taken:?})"
                     ));
                 }
             }
@@ -214,8 +282,15 @@ fn check(engines: &[&dyn Engine], choose: impl Fn(Shape) -> bool) {
 }
 
 fn check_all(choose: impl Fn(Shape) -> bool) {
-    let interpreter = HighInterpreter { max_steps: 100 };
-    check(&[&interpreter], choose);
+    let jit = Jit::new(Runtime::new(RuntimeOptions::default()), JitOptions::default()).expect("a JIT");
+    let native = |level| Native { jit: jit.clone(), passes: Passes::of(level) };
+    let engines: [&dyn Engine; 4] = [
+        &HighInterpreter { max_steps: 100, passes: None },
+        &LowInterpreter { max_steps: 1000, passes: None },
+        &native(OptLevel::O0),
+        &native(OptLevel::O2),
+    ];
+    check(&engines, choose);
 }
 
 #[test]

@@ -90,8 +90,10 @@ fn expected(cx: &Context, expected: &Expected) -> Option<Outcome> {
 fn run_checks(name: &str, unit: &Unit) -> usize {
     let module = native_part(&unit.module);
     let cx = &module.cx;
-    let (high, low) =
-        (HighInterpreter { max_steps: 100_000_000 }, LowInterpreter { max_steps: 1_000_000_000 });
+    let (high, low) = (
+        HighInterpreter { max_steps: 100_000_000, passes: None },
+        LowInterpreter { max_steps: 1_000_000_000, passes: None },
+    );
     let mut high = high.load(&module).unwrap();
     let mut low = low.load(&module).unwrap_or_else(|why| panic!("{name}: {why}"));
     let mut count = 0;

@@ -9,6 +9,9 @@ use brolga_ir::module::Literal;
 use brolga_ir::text::show_module;
 use brolga_ir::{FuncId, Level, Module, Type};
 
+/// More rewrites than the passes do in any generated module.
+const MAX_REWRITES: u64 = 1 << 20;
+
 /// How a module compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Compared {
@@ -29,58 +32,85 @@ pub struct Run<'a> {
 
 /// Calls every high function on `rounds` argument lists in every run. The first run is the oracle.
 pub fn check_differential(seed: u64, runs: &[Run<'_>], rounds: usize) -> Result<Compared, Box<Failure>> {
-    let Some(oracle) = runs.first() else { return Ok(Compared::default()) };
+    let Some((oracle, others)) = runs.split_first() else { return Ok(Compared::default()) };
     let module = oracle.module;
-    let fail = |trouble| Box::new(Failure { seed, text: show_module(module).to_string(), trouble });
-    let mut loaded: Vec<(String, Box<dyn Loaded + '_>)> = Vec::new();
-    for run in runs {
-        let name = run.engine.name();
-        let ready = fenced("loading", || run.engine.load(run.module)).map_err(fail)?;
-        let ready = ready.map_err(|why| fail(Trouble::Refused { engine: name.clone(), why }))?;
-        loaded.push((name, ready));
-    }
+    let text = || fenced("printing", || show_module(module).to_string()).unwrap_or_default();
+    compare_all(seed, *oracle, others, rounds)
+        .map_err(|trouble| Box::new(Failure { seed, text: text(), trouble }))
+}
+
+fn compare_all(seed: u64, oracle: Run<'_>, others: &[Run<'_>], rounds: usize) -> Result<Compared, Trouble> {
+    let module = oracle.module;
+    let mut loaded = others.iter().map(|run| load(run.engine, run.module)).collect::<Result<Vec<_>, _>>()?;
+    let mut expecting = load(oracle.engine, module)?;
     let mut compared = Compared::default();
     let mut rng = Rng::new(seed ^ 0x5eed);
     for (id, func) in module.funcs().filter(|(_, func)| func.level == Level::High) {
         let types: Vec<Type> = func.sig.params.iter().skip(1).map(|p| p.ty).collect();
         for _ in 0..rounds {
             let Some(args) = values::arguments(&mut rng, &module.cx, &types) else { break };
-            let outcome = compare(module, &mut loaded, id, &args).map_err(fail)?;
+            let call = Call { module, id, args: &args };
+            let expected = call.outcome(&mut *expecting)?;
+            if matches!(expected, Outcome::Failed(_) | Outcome::OutOfFuel) {
+                return Err(call.trouble(&[(oracle.engine, &expected)], None));
+            }
+            for (run, engine) in others.iter().zip(&mut loaded) {
+                let got = call.outcome(&mut **engine)?;
+                if !expected.agrees(&got, &module.cx) {
+                    let limit = call.guilty_rewrite(*run, &expected);
+                    return Err(call.trouble(&[(oracle.engine, &expected), (run.engine, &got)], limit));
+                }
+            }
             compared.calls += 1;
-            compared.returned += usize::from(matches!(outcome, Outcome::Returned(_)));
+            compared.returned += usize::from(matches!(expected, Outcome::Returned(_)));
         }
     }
     Ok(compared)
 }
 
-/// Calls one function in every engine; gives the outcome on which they agree.
-fn compare(
-    module: &Module,
-    loaded: &mut [(String, Box<dyn Loaded + '_>)],
+fn load<'m>(engine: &dyn Engine, module: &'m Module) -> Result<Box<dyn Loaded + 'm>, Trouble> {
+    let ready = fenced("loading", || engine.load(module))?;
+    ready.map_err(|why| Trouble::Refused { engine: engine.name(), why })
+}
+
+/// A call that several engines make.
+struct Call<'a> {
+    module: &'a Module,
     id: FuncId,
-    args: &[Literal],
-) -> Result<Outcome, Trouble> {
-    let cx = &module.cx;
-    let mut first: Option<(String, Outcome)> = None;
-    for (name, engine) in loaded {
-        let outcome = fenced("a call", || engine.call(id, args))?;
-        match &first {
-            None if matches!(outcome, Outcome::Failed(_) | Outcome::OutOfFuel) => {}
-            None => {
-                first = Some((name.clone(), outcome));
-                continue;
-            }
-            Some((_, expected)) if expected.agrees(&outcome, cx) => continue,
-            Some(_) => {}
-        }
-        let args: Vec<String> = args.iter().map(|arg| show(arg, cx)).collect();
-        let call = format!("{} on ({})", module.symbol(id), args.join(", "));
-        let ours = (name.clone(), outcome.display(cx).to_string());
-        let theirs = first.map(|(name, outcome)| (name, outcome.display(cx).to_string()));
-        return Err(Trouble::Differs { call, outcomes: theirs.into_iter().chain([ours]).collect() });
+    args: &'a [Literal],
+}
+
+impl Call<'_> {
+    fn outcome(&self, engine: &mut dyn Loaded) -> Result<Outcome, Trouble> {
+        fenced("a call", || engine.call(self.id, self.args))
     }
-    first.map(|(_, outcome)| outcome).ok_or(Trouble::Refused {
-        engine: "none".to_owned(),
-        why: "there is no engine to compare".to_owned(),
-    })
+
+    fn trouble(&self, outcomes: &[(&dyn Engine, &Outcome)], opt_limit: Option<u64>) -> Trouble {
+        let cx = &self.module.cx;
+        let args: Vec<String> = self.args.iter().map(|arg| show(arg, cx)).collect();
+        let call = format!("{} on ({})", self.module.symbol(self.id), args.join(", "));
+        let shown =
+            |&(engine, outcome): &(&dyn Engine, &Outcome)| (engine.name(), outcome.display(cx).to_string());
+        Trouble::Differs { call, outcomes: outcomes.iter().map(shown).collect(), opt_limit }
+    }
+
+    /// The least number of rewrites with which the engine does not give what is expected, found by halving. `None` if
+    /// passes are not to blame, or the engine has none.
+    fn guilty_rewrite(&self, run: Run<'_>, expected: &Outcome) -> Option<u64> {
+        let differs = |limit: u64| -> Option<bool> {
+            let engine = run.engine.limited(limit)?;
+            let mut loaded = load(&*engine, run.module).ok()?;
+            let got = self.outcome(&mut *loaded).ok()?;
+            Some(!expected.agrees(&got, &self.module.cx))
+        };
+        let (mut right, mut wrong) = (0, MAX_REWRITES);
+        if differs(right)? || !differs(wrong)? {
+            return None;
+        }
+        while wrong - right > 1 {
+            let middle = right + (wrong - right) / 2;
+            if differs(middle)? { wrong = middle } else { right = middle }
+        }
+        Some(wrong)
+    }
 }

@@ -1,16 +1,19 @@
 //! The ways to run a module, behind one interface.
+//!
+//! | engine | runs |
+//! |---|---|
+//! | [`HighInterpreter`] | high IR, as it is or after the passes of a level |
+//! | [`LowInterpreter`] | low IR, as `lower` makes it or with the passes of a level before and after |
+//! | [`Native`](super::Native) | machine code at a level |
 
-use super::leaves::{Place, decode, encode};
 use super::outcome::Outcome;
-use brolga_ir::abi::NativeSignature;
-use brolga_ir::constant::Address;
-use brolga_ir::diag::Style;
+use super::verify;
+use crate::stages::Stages;
 use brolga_ir::interp::{Interp, Options, Outcome as End, SimMemory, Val};
 use brolga_ir::module::Literal;
-use brolga_ir::verify::{point_into_printout, verify_module};
-use brolga_ir::{Const, Context, FuncId, Module, Type};
-use brolga_opt::lower::{self, lower_module};
-use std::collections::BTreeMap;
+use brolga_ir::{Const, Context, FuncId, Level, Module, Type};
+use brolga_opt::{Cx, OptLevel};
+use std::borrow::Cow;
 
 /// A way to run a module.
 pub trait Engine {
@@ -19,6 +22,12 @@ pub trait Engine {
 
     /// Makes a module ready to run. An error means that the engine refuses it, with the reason.
     fn load<'m>(&self, module: &'m Module) -> Result<Box<dyn Loaded + 'm>, String>;
+
+    /// The same engine with only so many rewrites of its passes; `None` if it has no passes.
+    fn limited(&self, opt_limit: u64) -> Option<Box<dyn Engine + '_>> {
+        let _ = opt_limit;
+        None
+    }
 }
 
 /// A module that can run.
@@ -27,32 +36,91 @@ pub trait Loaded {
     fn call(&mut self, func: FuncId, args: &[Literal]) -> Outcome;
 }
 
+/// Which passes run before a module does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Passes {
+    /// The level whose pipeline it is.
+    pub level: OptLevel,
+    /// How many rewrites the passes may do; `None` for any number.
+    pub opt_limit: Option<u64>,
+}
+
+impl Passes {
+    /// The passes of a level.
+    pub fn of(level: OptLevel) -> Passes {
+        Passes { level, opt_limit: None }
+    }
+
+    pub(super) fn limited(self, opt_limit: u64) -> Passes {
+        Passes { opt_limit: Some(opt_limit), ..self }
+    }
+
+    pub(super) fn name(self) -> String {
+        let limit = self.opt_limit.map_or(String::new(), |limit| format!(", {limit} rewrites"));
+        format!("{:?}{limit}", self.level)
+    }
+
+    /// Runs the passes on functions of a module, verifying after each.
+    pub(super) fn stages<'m>(self, module: &'m Module, options: &'m brolga_opt::Options) -> Stages<'m, 'm> {
+        Stages::new(module, self.level, options, Cx::new(self.opt_limit))
+    }
+
+    pub(super) fn options() -> brolga_opt::Options {
+        brolga_opt::Options { verify_each: true, ..brolga_opt::Options::default() }
+    }
+}
+
 /// The reference interpreter on high IR, in a fresh state for each call.
 #[derive(Clone, Copy, Debug)]
 pub struct HighInterpreter {
     /// How many statements a call may execute.
     pub max_steps: u64,
+    /// What happens to the module before; `None` for nothing at all.
+    pub passes: Option<Passes>,
 }
 
 impl Engine for HighInterpreter {
     fn name(&self) -> String {
-        "interpreter of high IR".to_owned()
+        let passes = self.passes.map_or(String::new(), |passes| format!(" at {}", passes.name()));
+        format!("interpreter of high IR{passes}")
     }
 
     fn load<'m>(&self, module: &'m Module) -> Result<Box<dyn Loaded + 'm>, String> {
-        Ok(Box::new(HighLoaded { module, max_steps: self.max_steps }))
+        let Some(passes) = self.passes else {
+            return Ok(Box::new(HighLoaded { module: Cow::Borrowed(module), max_steps: self.max_steps }));
+        };
+        let options = Passes::options();
+        let mut stages = passes.stages(module, &options);
+        let mut optimised = Module::new(module.cx.clone());
+        for (id, func) in module.funcs() {
+            let func = match func.level {
+                Level::High => stages.high(id).map_err(|error| error.to_string())?,
+                Level::Low => func.clone(),
+            };
+            optimised.add_func(func).map_err(|error| format!("{error:?}"))?;
+        }
+        for global in module.globals() {
+            optimised.add_global(global.clone()).map_err(|error| format!("{error:?}"))?;
+        }
+        verify(&optimised)?;
+        Ok(Box::new(HighLoaded { module: Cow::Owned(optimised), max_steps: self.max_steps }))
+    }
+
+    fn limited(&self, opt_limit: u64) -> Option<Box<dyn Engine + '_>> {
+        let passes = Some(self.passes?.limited(opt_limit));
+        Some(Box::new(HighInterpreter { passes, ..*self }))
     }
 }
 
 struct HighLoaded<'m> {
-    module: &'m Module,
+    module: Cow<'m, Module>,
     max_steps: u64,
 }
 
 impl Loaded for HighLoaded<'_> {
     fn call(&mut self, func: FuncId, args: &[Literal]) -> Outcome {
         let options = Options { max_steps: self.max_steps, ..Options::default() };
-        let mut interp = Interp::new(self.module, options, Box::new(SimMemory::default()));
+        let mut interp = Interp::new(&self.module, options, Box::new(SimMemory::default()));
         let cx = &self.module.cx;
         let args: Result<Vec<Val>, End> = args.iter().map(|arg| to_val(&mut interp, cx, arg)).collect();
         let end = args.and_then(|args| interp.call(func, &args));
@@ -67,7 +135,7 @@ impl Loaded for HighLoaded<'_> {
 }
 
 /// How a call that did not return ended.
-fn ended(interp: &mut Interp<'_>, cx: &Context, end: End) -> Outcome {
+pub(super) fn ended(interp: &mut Interp<'_>, cx: &Context, end: End) -> Outcome {
     match end {
         End::OutOfFuel => Outcome::OutOfFuel,
         End::Error(error) => Outcome::Failed(error.to_string()),
@@ -87,7 +155,7 @@ fn ended(interp: &mut Interp<'_>, cx: &Context, end: End) -> Outcome {
     }
 }
 
-fn to_val(interp: &mut Interp<'_>, cx: &Context, literal: &Literal) -> Result<Val, End> {
+pub(super) fn to_val(interp: &mut Interp<'_>, cx: &Context, literal: &Literal) -> Result<Val, End> {
     Ok(match literal {
         Literal::Const(Const::Bits { ty, bits }) => Val::Bits { ty: *ty, bits: *bits },
         Literal::Const(Const::Symbol(name)) => Val::Symbol(*name),
@@ -101,7 +169,7 @@ fn to_val(interp: &mut Interp<'_>, cx: &Context, literal: &Literal) -> Result<Va
     })
 }
 
-fn to_literal(interp: &mut Interp<'_>, cx: &Context, val: &Val) -> Option<Literal> {
+pub(super) fn to_literal(interp: &mut Interp<'_>, cx: &Context, val: &Val) -> Option<Literal> {
     Some(match val {
         Val::Bits { ty, bits } => Literal::Const(Const::Bits { ty: *ty, bits: *bits }),
         Val::Singleton(ty) => Literal::Const(Const::Singleton(*ty)),
@@ -117,122 +185,4 @@ fn to_literal(interp: &mut Interp<'_>, cx: &Context, val: &Val) -> Option<Litera
         }
         _ => return None,
     })
-}
-
-/// The reference interpreter on low IR: what `lower` makes of a module, without any other pass.
-#[derive(Clone, Copy, Debug)]
-pub struct LowInterpreter {
-    /// How many statements a call may execute.
-    pub max_steps: u64,
-}
-
-impl Engine for LowInterpreter {
-    fn name(&self) -> String {
-        "interpreter of low IR".to_owned()
-    }
-
-    fn load<'m>(&self, module: &'m Module) -> Result<Box<dyn Loaded + 'm>, String> {
-        let cx = &module.cx;
-        let mut low = Module::new(cx.clone());
-        let mut entries = BTreeMap::new();
-        for (id, lowered) in lower_module(module, &lower::Options::default()) {
-            let func = lowered.map_err(|errors| errors.to_string())?;
-            let signature = NativeSignature::new(&cx.types, &module.func(id).sig);
-            let signature = signature.map_err(|_| format!("`{}` has no native form", module.symbol(id)))?;
-            let low_id = low.add_func(func).map_err(|error| format!("{error:?}"))?;
-            entries.insert(id, (low_id, signature));
-        }
-        verify(&low)?;
-        Ok(Box::new(LowLoaded { low, entries, max_steps: self.max_steps }))
-    }
-}
-
-/// Every broken rule of a module as text.
-pub(super) fn verify(module: &Module) -> Result<(), String> {
-    let Err(found) = verify_module(module) else { return Ok(()) };
-    let mut text = String::new();
-    for (id, violations) in &found.funcs {
-        let (source, findings) = point_into_printout(&module.cx, module.func(*id), violations);
-        findings.iter().for_each(|finding| text.push_str(&finding.render(&source, &Style::PLAIN)));
-    }
-    found.globals.iter().for_each(|global| text.push_str(&global.message(&module.cx)));
-    Err(text)
-}
-
-struct LowLoaded {
-    low: Module,
-    entries: BTreeMap<FuncId, (FuncId, NativeSignature)>,
-    max_steps: u64,
-}
-
-impl Loaded for LowLoaded {
-    fn call(&mut self, func: FuncId, args: &[Literal]) -> Outcome {
-        let options = Options { max_steps: self.max_steps, ..Options::default() };
-        let mut interp = Interp::new(&self.low, options, Box::new(SimMemory::default()));
-        let Some((low_id, signature)) = self.entries.get(&func) else {
-            return Outcome::Failed("the function was not lowered".to_owned());
-        };
-        let cx = &self.low.cx;
-        let unfit = |what: &str| Outcome::Failed(format!("{what} has no registers"));
-        let mut registers = Vec::new();
-        if signature.result.is_memory() {
-            let (size, align) = (signature.result.size, signature.result.align);
-            match interp.memory().allocate(size.into(), align.into()) {
-                Ok(address) => registers.push(u128::from(address)),
-                Err(error) => return Outcome::Failed(error.to_string()),
-            }
-        }
-        // Argument 0 is the function object, which has no registers.
-        for (form, arg) in signature.params.iter().skip(1).zip(args) {
-            match encode(cx, form, arg, &mut InInterpreter(&mut interp)) {
-                Some(leaves) => registers.extend(leaves),
-                None => return unfit("an argument"),
-            }
-        }
-        let types = self.low.func(*low_id).sig.params.iter().map(|p| p.ty);
-        let vals: Vec<Val> = types.zip(&registers).map(|(ty, &bits)| Val::Bits { ty, bits }).collect();
-        let results = match interp.call_low(*low_id, &vals) {
-            Ok(results) => results,
-            Err(end) => return ended(&mut interp, cx, end),
-        };
-        let leaves: Vec<u128> = match signature.result.is_memory() {
-            true => registers.into_iter().take(1).collect(),
-            false => results.iter().filter_map(Val::as_bits).collect(),
-        };
-        match decode(cx, &signature.result, &leaves, &mut InInterpreter(&mut interp)) {
-            Some(value) => Outcome::Returned(value),
-            None => unfit("the result"),
-        }
-    }
-}
-
-/// The interpreter's own memory.
-struct InInterpreter<'a, 'm>(&'a mut Interp<'m>);
-
-impl Place for InInterpreter<'_, '_> {
-    fn put(&mut self, bytes: &[u8]) -> Option<u64> {
-        let address = self.0.memory().allocate(bytes.len() as u64, 16).ok()?;
-        self.0.memory().store(address, 1, bytes).ok()?;
-        Some(address)
-    }
-
-    fn get(&mut self, address: u64, size: usize) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; size];
-        self.0.memory().load(address, 1, &mut bytes).ok()?;
-        Some(bytes)
-    }
-
-    fn record(&mut self, text: &Const) -> Option<u64> {
-        let address = match *text {
-            Const::Symbol(name) => Address::Symbol(name),
-            Const::String(name) => Address::String(name),
-            _ => return None,
-        };
-        self.0.record_address(address).ok()
-    }
-
-    fn text(&mut self, ty: Type, address: u64) -> Option<Const> {
-        let name = self.0.record_at(address)?;
-        Some(if ty == Type::SYMBOL { Const::Symbol(name) } else { Const::String(name) })
-    }
 }

@@ -13,15 +13,22 @@ mod damage;
 mod differential;
 mod engine;
 mod leaves;
+mod low;
+mod native;
 mod outcome;
 mod round_trip;
 
 pub use damage::check_text;
 pub use differential::{Compared, Run, check_differential};
-pub use engine::{Engine, HighInterpreter, Loaded, LowInterpreter};
+pub use engine::{Engine, HighInterpreter, Loaded, Passes};
+pub use low::LowInterpreter;
+pub use native::Native;
 pub use outcome::{Outcome, show};
 pub use round_trip::check_round_trip;
 
+use brolga_ir::Module;
+use brolga_ir::diag::Style;
+use brolga_ir::verify::{point_into_printout, verify_module};
 use std::fmt;
 
 /// A check that did not hold.
@@ -74,6 +81,8 @@ pub enum Trouble {
         call: String,
         /// Engines and what they gave; the last one is the one that differs.
         outcomes: Vec<(String, String)>,
+        /// The number of rewrites with which the last engine begins to differ, if it has passes and they are to blame.
+        opt_limit: Option<u64>,
     },
 }
 
@@ -88,9 +97,11 @@ impl fmt::Display for Trouble {
             Trouble::Unreadable(why) => write!(f, "the printed text cannot be read:\n{why}"),
             Trouble::OtherText { second } => write!(f, "reading and printing again gives\n{second}"),
             Trouble::Refused { engine, why } => write!(f, "{engine} refuses the module: {why}"),
-            Trouble::Differs { call, outcomes } => {
-                write!(f, "{call}")?;
-                outcomes.iter().try_for_each(|(engine, outcome)| write!(f, "\n  {engine}: {outcome}"))
+            Trouble::Differs { call, outcomes, opt_limit } => {
+                f.write_str(call)?;
+                outcomes.iter().try_for_each(|(engine, outcome)| write!(f, "\n  {engine}: {outcome}"))?;
+                opt_limit
+                    .map_or(Ok(()), |limit| write!(f, "\n  it begins to differ with --opt-limit={limit}"))
             }
         }
     }
@@ -114,4 +125,16 @@ fn fenced<T>(stage: &'static str, work: impl FnOnce() -> T) -> Result<T, Trouble
         let message = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
         Trouble::Panic { stage, message }
     })
+}
+
+/// Every broken rule of a module as text.
+fn verify(module: &Module) -> Result<(), String> {
+    let Err(found) = verify_module(module) else { return Ok(()) };
+    let mut text = String::new();
+    for (id, violations) in &found.funcs {
+        let (source, findings) = point_into_printout(&module.cx, module.func(*id), violations);
+        findings.iter().for_each(|finding| text.push_str(&finding.render(&source, &Style::PLAIN)));
+    }
+    found.globals.iter().for_each(|global| text.push_str(&global.message(&module.cx)));
+    Err(text)
 }

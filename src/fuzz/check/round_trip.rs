@@ -1,7 +1,6 @@
 //! What is printed reads back as what it was.
 
-use super::engine::verify;
-use super::{Failure, Trouble, fenced};
+use super::{Failure, Trouble, fenced, verify};
 use brolga_ir::Module;
 use brolga_ir::diag::{SourceFile, Style};
 use brolga_ir::text::{read, show_module};

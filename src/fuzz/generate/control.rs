@@ -477,10 +477,10 @@ impl FuncGen<'_> {
 
     /// Returns at the end of the function: a digest of what is left over, if the result has room for it.
     pub(super) fn return_late(&mut self) {
-        let value = match self.cx.types.tuple_elements(self.result) {
+        let value = match self.cx.types.kind(self.result) {
             _ if self.result == Type::UINT64 => self.digest(),
-            Some(&[first, Type::UINT64]) => {
-                let parts = [self.value(first), self.digest()];
+            TypeKind::Tuple { elems, vararg: None } if elems.len() == 2 && elems[1] == Type::UINT64 => {
+                let parts = [self.value(elems[0]), self.digest()];
                 self.builtin(Builtin::Tuple, &parts, self.result)
             }
             _ => self.value_for(self.result),
