@@ -1,19 +1,35 @@
 //! Damaged inputs end in errors with places: no panic, no hang, nothing that runs.
 //!
-//! The originals are the repository's examples and printed generated modules; `brolga::fuzz::mutate` damages them. A
-//! failure shows its seed and the input.
+//! The originals are the repository's examples and generated modules; `brolga::fuzz::mutate` damages them. What is still
+//! right after that goes through verifier, printer, interpreter and compiler. A failure shows its seed and the input.
 
 use std::fs;
 use std::path::Path;
 
-use brolga::fuzz::check::check_text;
+use brolga::fuzz::check::{Reading, check_binary, check_text};
+use brolga::fuzz::generate::{Features, Options, generate};
 use brolga::fuzz::mutate;
 use brolga::fuzz::rng::Rng;
+use brolga_ir::binary;
+use brolga_ir::text::show_module;
+use brolga_jit::{Jit, JitOptions};
+use brolga_runtime::{Runtime, RuntimeOptions};
 
 /// How many damaged inputs of each kind.
 const COUNT: u64 = 10_000;
+/// How many generated modules are among the originals.
+const GENERATED: u64 = 40;
 
-/// The texts that are damaged, in the order of their paths.
+fn jit() -> Jit {
+    Jit::new(Runtime::new(RuntimeOptions::default()), JitOptions::default()).expect("a JIT for this machine")
+}
+
+fn modules() -> impl Iterator<Item = brolga_ir::Module> {
+    let options = Options { functions: 2, size: 40, features: Features::ALL, ..Options::default() };
+    (0..GENERATED).map(move |seed| generate(seed, &options))
+}
+
+/// The texts that are damaged: the examples in the order of their paths, then generated modules.
 fn texts() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut paths: Vec<_> = fs::read_dir(root.join("examples"))
@@ -22,24 +38,29 @@ fn texts() -> Vec<String> {
         .filter(|path| path.extension().is_some_and(|e| e == "jlir"))
         .collect();
     paths.sort();
-    paths.iter().map(|path| fs::read_to_string(path).expect("a readable example")).collect()
+    let examples = paths.iter().map(|path| fs::read_to_string(path).expect("a readable example"));
+    examples.chain(modules().map(|module| show_module(&module).to_string())).collect()
+}
+
+/// Damage that is never noticed, or always, would mean that the mutators miss the point.
+fn check_mixture(accepted: u64) {
+    assert!((COUNT / 100..COUNT * 3 / 4).contains(&accepted), "{accepted} of {COUNT} were accepted");
 }
 
 #[test]
 fn damaged_texts_are_read_or_refused() {
-    let texts = texts();
-    let mut read = 0;
+    let (texts, jit) = (texts(), jit());
+    let mut accepted = 0;
     for seed in 0..COUNT {
         let mut rng = Rng::new(seed);
-        let original = rng.pick(&texts).expect("there are examples").clone();
+        let original = rng.pick(&texts).expect("there are originals").clone();
         let damaged = mutate::text(&mut rng, &original);
-        match check_text(seed, damaged.as_bytes()) {
-            Ok(is_right) => read += u64::from(is_right),
+        match check_text(seed, damaged.as_bytes(), Some(&jit)) {
+            Ok(reading) => accepted += u64::from(reading == Reading::Accepted),
             Err(failure) => panic!("{failure}"),
         }
     }
-    // Damage that is never noticed, or always, would mean that the mutators miss the point.
-    assert!((COUNT / 100..COUNT * 3 / 4).contains(&read), "{read} of {COUNT} were read");
+    check_mixture(accepted);
 }
 
 #[test]
@@ -47,10 +68,31 @@ fn bytes_that_are_no_text_are_refused() {
     let texts = texts();
     for seed in 0..COUNT / 10 {
         let mut rng = Rng::new(seed);
-        let original = rng.pick(&texts).expect("there are examples").clone();
+        let original = rng.pick(&texts).expect("there are originals").clone();
         let damaged = mutate::bytes(&mut rng, original.as_bytes());
-        if let Err(failure) = check_text(seed, &damaged) {
+        if let Err(failure) = check_text(seed, &damaged, None) {
             panic!("{failure}");
         }
     }
+}
+
+#[test]
+fn damaged_binaries_are_read_or_refused() {
+    let jit = jit();
+    let originals: Vec<Vec<u8>> = modules().map(|module| binary::write(&module)).collect();
+    let mut accepted = 0;
+    for seed in 0..COUNT {
+        let mut rng = Rng::new(seed);
+        let original = rng.pick(&originals).expect("there are originals").clone();
+        let mut damaged = mutate::bytes(&mut rng, &original);
+        // With the old checksum nothing behind it would be looked at.
+        if !rng.chance(5) {
+            mutate::seal(&mut damaged);
+        }
+        match check_binary(seed, &damaged, Some(&jit)) {
+            Ok(reading) => accepted += u64::from(reading == Reading::Accepted),
+            Err(failure) => panic!("{failure}"),
+        }
+    }
+    check_mixture(accepted);
 }

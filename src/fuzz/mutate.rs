@@ -128,6 +128,16 @@ pub fn bytes(rng: &mut Rng, original: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// Gives a damaged module in binary form the checksum of what it holds now, so that a reader looks at the rest.
+pub fn seal(bytes: &mut [u8]) {
+    let Some((header, body)) = bytes.split_at_mut_checked(16) else { return };
+    // FNV-1a with 64 bits, as `ir::binary` describes it.
+    let checksum = body.iter().fold(0xcbf2_9ce4_8422_2325u64, |sum, &byte| {
+        (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    header[8..].copy_from_slice(&checksum.to_le_bytes());
+}
+
 /// A stretch of up to `most` places somewhere in `length`.
 fn stretch(rng: &mut Rng, length: usize, most: usize) -> std::ops::Range<usize> {
     let start = rng.below(length);
@@ -246,6 +256,16 @@ mod tests {
         };
         assert_eq!(mutants(1), mutants(1));
         assert!(mutants(1).iter().filter(|m| *m != original).count() > 150);
+    }
+
+    #[test]
+    fn a_sealed_module_has_the_checksum_that_it_is_written_with() {
+        let module = crate::fuzz::shapes::module(crate::fuzz::shapes::Shape::StraightLine, 10);
+        let original = brolga_ir::binary::write(&module);
+        let mut sealed = original.clone();
+        sealed[8] ^= 1;
+        seal(&mut sealed);
+        assert_eq!(original, sealed);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`check_differential`] | every engine gives the same outcome for the same call |
 //! | [`check_round_trip`] | a module verifies; printing, reading and printing again gives the same text |
-//! | [`check_text`] | reading any text ends, without a panic, in a module or in errors that have places |
+//! | [`check_text`], [`check_binary`] | reading any bytes ends, without a panic, in a module or in errors that have places; a module can be compiled or is refused |
 //!
 //! A check returns a [`Failure`], which holds all that is needed to see the fault again: the seed, the text and what
 //! happened. None of them prints, and none reads a clock.
@@ -18,7 +18,7 @@ mod native;
 mod outcome;
 mod round_trip;
 
-pub use damage::check_text;
+pub use damage::{Reading, check_binary, check_text};
 pub use differential::{Compared, Run, check_differential};
 pub use engine::{Engine, HighInterpreter, Loaded, Passes};
 pub use low::LowInterpreter;
@@ -68,6 +68,8 @@ pub enum Trouble {
         /// The other text.
         second: String,
     },
+    /// The input was written in binary form and read, and writing it again gives other bytes.
+    OtherBytes,
     /// An engine does not take the module.
     Refused {
         /// The engine.
@@ -96,6 +98,7 @@ impl fmt::Display for Trouble {
             Trouble::Malformed(why) => write!(f, "the verifier says\n{why}"),
             Trouble::Unreadable(why) => write!(f, "the printed text cannot be read:\n{why}"),
             Trouble::OtherText { second } => write!(f, "reading and printing again gives\n{second}"),
+            Trouble::OtherBytes => f.write_str("writing, reading and writing again gives other bytes"),
             Trouble::Refused { engine, why } => write!(f, "{engine} refuses the module: {why}"),
             Trouble::Differs { call, outcomes, opt_limit } => {
                 f.write_str(call)?;

@@ -1,12 +1,12 @@
-//! What is printed reads back as what it was.
+//! What is printed or written reads back as what it was.
 
 use super::{Failure, Trouble, fenced, verify};
-use brolga_ir::Module;
 use brolga_ir::diag::{SourceFile, Style};
 use brolga_ir::text::{read, show_module};
+use brolga_ir::{Context, Module, binary};
 
-/// Verifies a module, prints it, reads the text, and prints that again: the same text. Gives the module that was read, which must
-/// also mean the same; it has the context of the first.
+/// Verifies a module, prints it, reads the text, and prints that again: the same text. The same for the binary form. Gives the
+/// module that was read from the text, which must also mean the same; it has the context of the first.
 pub fn check_round_trip(seed: u64, module: &Module) -> Result<Module, Box<Failure>> {
     let mut text = String::new();
     let again = round_trip(module, &mut text);
@@ -26,5 +26,21 @@ fn round_trip(module: &Module, text: &mut String) -> Result<Module, Trouble> {
         return Err(Trouble::OtherText { second });
     }
     fenced("verifying", || verify(&unit.module))?.map_err(Trouble::Malformed)?;
+    binary_round_trip(module, text)?;
     Ok(unit.module)
+}
+
+/// Through the binary form and a context of its own: the same text, and the same bytes again.
+fn binary_round_trip(module: &Module, text: &str) -> Result<(), Trouble> {
+    let bytes = fenced("writing", || binary::write(module))?;
+    let read = fenced("reading", || binary::read(&bytes, Context::new()))?;
+    let read = read.map_err(|error| Trouble::Unreadable(error.to_string()))?;
+    let second = fenced("printing", || show_module(&read).to_string())?;
+    if text != second {
+        return Err(Trouble::OtherText { second });
+    }
+    match fenced("writing", || binary::write(&read))? == bytes {
+        true => Ok(()),
+        false => Err(Trouble::OtherBytes),
+    }
 }
