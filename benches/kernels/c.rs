@@ -1,0 +1,45 @@
+//! A kernel's C source as a shared library, built by the system C compiler and loaded.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::Contender;
+
+type Run = unsafe extern "C" fn(i64, i64) -> f64;
+
+/// The folder of kernel sources beside the checkout.
+fn sources() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    root.ancestors().map(|dir| dir.join("shared/kernels")).find(|dir| dir.is_dir())
+}
+
+/// The kernel in C at `-O2`.
+pub fn contender(name: &str) -> Result<Contender, String> {
+    let sources = sources().ok_or("no kernel sources beside the checkout")?;
+    let source = sources.join(name).join(format!("{name}.c"));
+    let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("kernel-{name}.so"));
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    let status = Command::new(&compiler)
+        .args(["-O2", "-shared", "-fPIC", "-I"])
+        .arg(sources.join("common"))
+        .arg("-o")
+        .arg(&library)
+        .arg(&source)
+        .arg("-lm")
+        .status()
+        .map_err(|e| format!("`{compiler}`: {e}"))?;
+    if !status.success() {
+        return Err(format!("`{compiler}` could not build {}", source.display()));
+    }
+    // SAFETY: the library was just built from a source without initialisers.
+    let library = unsafe { libloading::Library::new(&library) }.map_err(|e| e.to_string())?;
+    // SAFETY: every kernel source defines `run` with this signature.
+    let run = *unsafe { library.get::<Run>(b"run\0") }.map_err(|e| e.to_string())?;
+    let call = move |a, b| {
+        // The library stays loaded for as long as its function can be called.
+        let _loaded = &library;
+        // SAFETY: as above; the kernels touch only memory that they allocate.
+        Ok(unsafe { run(a, b) })
+    };
+    Ok(Contender { column: "C", run: Box::new(call) })
+}
