@@ -6,11 +6,11 @@ use std::path::Path;
 use crate::Contender;
 
 /// The columns and their levels.
-pub const LEVELS: [(&str, OptLevel); 4] =
+pub(crate) const LEVELS: [(&str, OptLevel); 4] =
     [("-O0", OptLevel::O0), ("-O1", OptLevel::O1), ("-O2", OptLevel::O2), ("-O3", OptLevel::O3)];
 
 /// The kernel at every level.
-pub fn contenders(name: &str) -> Result<Vec<Contender>, String> {
+pub(crate) fn contenders(name: &str) -> Result<Vec<Contender>, String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("examples/{name}.jlir"));
     let bytes = std::fs::read(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     let program = Program::read(name, &bytes).map_err(|e| e.to_string())?;

@@ -14,7 +14,7 @@ fn sources() -> Option<PathBuf> {
 }
 
 /// The kernel in C at `-O2`.
-pub fn contender(name: &str) -> Result<Contender, String> {
+pub(crate) fn contender(name: &str) -> Result<Contender, String> {
     let sources = sources().ok_or("no kernel sources beside the checkout")?;
     let source = sources.join(name).join(format!("{name}.c"));
     let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("kernel-{name}.so"));

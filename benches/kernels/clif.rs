@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::Contender;
 
 /// The kernel, if there is a file for it.
-pub fn contender(name: &str) -> Result<Option<Contender>, String> {
+pub(crate) fn contender(name: &str) -> Result<Option<Contender>, String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("benches/clif/{name}.clif"));
     let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
     let functions = cranelift_reader::parse_functions(&text).map_err(|e| format!("{}: {e}", path.display()))?;

@@ -60,11 +60,11 @@ const KERNELS: &[Kernel] = &[
 const ROUNDS: usize = 12;
 
 /// One implementation of a kernel, ready to run.
-pub struct Contender {
+pub(crate) struct Contender {
     /// Its column.
-    pub column: &'static str,
+    pub(crate) column: &'static str,
     /// Runs it once.
-    pub run: Box<dyn Fn(i64, i64) -> Result<f64, String>>,
+    pub(crate) run: Box<dyn Fn(i64, i64) -> Result<f64, String>>,
 }
 
 fn main() {
