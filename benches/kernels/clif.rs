@@ -13,9 +13,12 @@ use crate::Contender;
 pub(crate) fn contender(name: &str) -> Result<Option<Contender>, String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("benches/clif/{name}.clif"));
     let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
-    let functions = cranelift_reader::parse_functions(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+    let functions =
+        cranelift_reader::parse_functions(&text).map_err(|e| format!("{}: {e}", path.display()))?;
     let mut flags = settings::builder();
-    for (name, value) in [("opt_level", "speed"), ("preserve_frame_pointers", "true"), ("use_colocated_libcalls", "false")] {
+    for (name, value) in
+        [("opt_level", "speed"), ("preserve_frame_pointers", "true"), ("use_colocated_libcalls", "false")]
+    {
         flags.set(name, value).map_err(|e| e.to_string())?;
     }
     let isa = cranelift_native::builder()

@@ -70,8 +70,14 @@ pub(crate) struct Contender {
 fn main() {
     // `cargo bench` passes its own flags; names of kernels are what is left.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
-    let columns: Vec<&str> = std::iter::once("clif").chain(brolga_code::LEVELS.map(|(column, _)| column)).collect();
-    println!("{:<14}{:>9}{}", "kernel", "C ms", columns.iter().map(|c| format!("{c:>8}")).collect::<String>());
+    let columns: Vec<&str> =
+        std::iter::once("clif").chain(brolga_code::LEVELS.map(|(column, _)| column)).collect();
+    println!(
+        "{:<14}{:>9}{}",
+        "kernel",
+        "C ms",
+        columns.iter().map(|c| format!("{c:>8}")).collect::<String>()
+    );
     let mut logs: Vec<(f64, u32)> = vec![(0.0, 0); columns.len()];
     for kernel in KERNELS.iter().filter(|k| wanted.is_empty() || wanted.iter().any(|w| w == k.name)) {
         match measure(kernel) {

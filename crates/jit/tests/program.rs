@@ -150,3 +150,39 @@ fn a_frame_larger_than_the_reserve_is_guarded_at_the_entry() {
         assert_eq!(run("flat"), Ok(42));
     }
 }
+
+#[test]
+fn an_endless_loop_is_stopped_at_its_safepoint() {
+    use brolga_runtime::Interrupt;
+    for tier in TIERS {
+        let (jit, cx) = (engine(), Context::new());
+        let mut func = function(&cx, "endless", |_, _, x| vec![x]);
+        let (entry, head) = (func.entry().unwrap(), func.make_block());
+        func.append_block(head);
+        let old = func.terminator(entry).unwrap();
+        func.remove_inst(old);
+        let poll = func.make_inst(Op::Safepoint, &[], &[], &[]);
+        func.append_inst(poll, head);
+        for block in [entry, head] {
+            let jump = func.make_inst(Op::Goto, &[], &[head], &[]);
+            func.append_inst(jump, block);
+        }
+        let unit = jit.build(&cx, &[source(&func, "endless")], tier, &[]).unwrap();
+        let (sender, handle) = std::sync::mpsc::channel();
+        let running = std::thread::spawn({
+            let (unit, jit) = (unit.clone(), jit.clone());
+            move || {
+                sender.send(Interrupt::for_current(jit.runtime()).unwrap()).unwrap();
+                unit.func::<(i64,), i64>("endless").unwrap().call((1,))
+            }
+        });
+        let interrupt = handle.recv().unwrap();
+        // A request before the entry is void, so it is repeated until the code stops.
+        while !running.is_finished() {
+            interrupt.raise();
+            std::thread::yield_now();
+        }
+        let Err(CallError::Exception(thrown)) = running.join().unwrap() else { panic!("no exception") };
+        assert_eq!(thrown.kind, ExceptionKind::InterruptException);
+    }
+}
