@@ -5,15 +5,19 @@
 use std::sync::Arc;
 
 use crate::foreign::Foreign;
+use crate::heap::{Heap, HeapOptions, Scope};
 use crate::output::{Output, Sink};
 use crate::records::{Records, StringRef, SymbolRef};
 use crate::routines;
+use crate::thread::{EnterError, with_heap_scope};
 
 /// What can be chosen about a runtime.
 #[derive(Default)]
 pub struct RuntimeOptions {
     /// Where `print` writes.
     pub output: Output,
+    /// The heap.
+    pub heap: HeapOptions,
 }
 
 /// What compiled code needs beside a thread.
@@ -23,6 +27,7 @@ pub struct Runtime {
     routines: Vec<(&'static str, usize)>,
     foreign: Foreign,
     sink: Sink,
+    heap: Heap,
 }
 
 impl Runtime {
@@ -34,6 +39,7 @@ impl Runtime {
             routines: routines::sorted_table(),
             foreign: Foreign::default(),
             sink: Sink::new(options.output),
+            heap: Heap::new(options.heap),
         })
     }
 
@@ -67,5 +73,18 @@ impl Runtime {
     /// Where `print` writes.
     pub fn sink(&self) -> &Sink {
         &self.sink
+    }
+
+    /// The heap. Nothing is mapped before the first object.
+    pub fn heap(&self) -> &Heap {
+        &self.heap
+    }
+
+    /// Calls `body` with the right to make and use objects, on the running thread, which is attached if it was not.
+    pub fn enter<R>(
+        self: &Arc<Self>,
+        body: impl for<'f, 'h> FnOnce(&mut Scope<'f, 'h>) -> R,
+    ) -> Result<R, EnterError> {
+        with_heap_scope(self, body)
     }
 }

@@ -9,6 +9,7 @@
 //! | `exception.rs` | exception kinds, pending exceptions, and how they arrive in Rust                      |
 //! | `thread.rs`    | [`Thread`]: the words that compiled code uses, attaching, interrupting                |
 //! | `stack.rs`     | where the stack of an operating-system thread ends                                    |
+//! | `heap/`        | objects, their types, and the garbage collector                                       |
 //! | `unwind.rs`    | the jump from a throw to its handler, one per processor                               |
 //! | `poll.rs`      | the slow side of a safepoint, which keeps all registers, one per processor             |
 //! | `foreign.rs`   | C symbols                                                                             |
@@ -21,6 +22,7 @@
 
 mod exception;
 mod foreign;
+pub mod heap;
 mod instance;
 mod libcalls;
 mod output;
@@ -36,4 +38,7 @@ pub use foreign::{Foreign, ForeignError};
 pub use instance::{Runtime, RuntimeOptions};
 pub use output::{Output, Sink};
 pub use records::{StringRef, SymbolRef};
-pub use thread::{AttachError, HandlerRecord, Interrupt, STACK_RESERVE, Thread, ThreadLayout, with_attached};
+pub use thread::{
+    AttachError, EnterError, HandlerRecord, HeapEntry, Interrupt, STACK_RESERVE, Thread, ThreadLayout,
+    with_attached,
+};

@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn printing_shows_what_julia_prints() {
-        let runtime = Runtime::new(RuntimeOptions { output: Output::Capture });
+        let runtime = Runtime::new(RuntimeOptions { output: Output::Capture, ..RuntimeOptions::default() });
         with_attached(&runtime, |thread| {
             brolga_print_int(thread, -5);
             brolga_print_char(thread, u32::from(b' ') << 24);

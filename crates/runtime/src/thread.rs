@@ -6,7 +6,8 @@
 //! ```text
 //!   +0   handler      innermost handler record; null outside of compiled code
 //!   +8   stack_limit  lowest stack pointer that a frame of compiled code may have
-//!   +16  poll         not 0: call `brolga_safepoint` at the next opportunity
+//!   +16  poll         not 0: call `brolga_safepoint` at the next opportunity; bit 0: an interrupt, bit 1: a collection
+//!   +24  mutator      the heap's words (`heap/mutator.rs`)
 //! ```
 //!
 //! **Attaching.** The first call on an operating-system thread makes its `Thread`; it is kept in a thread-local list until
@@ -21,9 +22,9 @@
 //!
 //! | row | operation              | order   | pairs with | without it                                                   |
 //! |-----|------------------------|---------|------------|--------------------------------------------------------------|
-//! | T1  | interrupt: store 1     | Relaxed | T2         | nothing: the word carries no other data, it only has to arrive |
-//! | T2  | safepoint: swap 0      | Relaxed | T1         | as T1; a swap, so that one request interrupts once           |
-//! | T3  | outermost entry: store 0 | Relaxed | T1       | as T1: a request made before the entry is void               |
+//! | T1  | interrupt: set bit 0   | Relaxed | T2         | nothing: the word carries no other data, it only has to arrive |
+//! | T2  | safepoint: clear bit 0 | Relaxed | T1         | as T1; one operation, so that one request interrupts once    |
+//! | T3  | outermost entry: clear bit 0 | Relaxed | T1   | as T1: a request made before the entry is void               |
 
 use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
@@ -31,6 +32,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
 use crate::exception::{Detail, Exception, ExceptionKind, Pending};
+use crate::heap::{Heap, Mutator, POLL_COLLECT, Scope, with_scope};
 use crate::instance::Runtime;
 use crate::stack;
 
@@ -60,6 +62,7 @@ pub struct Thread {
     handler: Cell<*mut HandlerRecord>,
     stack_limit: Cell<usize>,
     poll: AtomicU32,
+    mutator: Mutator,
     exceptions: RefCell<Vec<Pending>>,
     runtime: Weak<Runtime>,
 }
@@ -74,6 +77,8 @@ impl ThreadLayout {
     pub const STACK_LIMIT: usize = offset_of!(Thread, stack_limit);
     /// The poll word, 32 bits.
     pub const POLL: usize = offset_of!(Thread, poll);
+    /// The heap's words, at the offsets of [`MutatorLayout`](crate::heap::MutatorLayout) from here.
+    pub const MUTATOR: usize = offset_of!(Thread, mutator);
 }
 
 /// Why a thread cannot run compiled code. The embedder's or the system's fault.
@@ -95,6 +100,32 @@ pub enum AttachError {
     Ending,
 }
 
+/// Why a scope cannot be entered. The embedder's or the system's fault.
+#[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EnterError {
+    /// The thread cannot be attached.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// A scope of this runtime is in use on this thread; its own methods lend it for calls (`call_out`, `blocking`).
+    #[error("this thread is inside a scope of the same runtime already")]
+    InScope,
+}
+
+/// The bit of the poll word that asks for an interrupt.
+const POLL_INTERRUPT: u32 = 1;
+
+/// The right to touch the heap, until it is dropped. Entries nest.
+pub struct HeapEntry<'t> {
+    thread: &'t Thread,
+    heap: &'t Heap,
+}
+
+impl Drop for HeapEntry<'_> {
+    fn drop(&mut self) {
+        self.heap.leave(&self.thread.mutator);
+    }
+}
+
 impl Thread {
     fn new(runtime: &Arc<Runtime>) -> Result<Thread, AttachError> {
         let (lowest, size) = stack::current_bounds().ok_or(AttachError::UnknownStack)?;
@@ -105,6 +136,7 @@ impl Thread {
             handler: Cell::new(std::ptr::null_mut()),
             stack_limit: Cell::new(lowest + STACK_RESERVE),
             poll: AtomicU32::new(0),
+            mutator: Mutator::default(),
             exceptions: RefCell::new(Vec::new()),
             runtime: Arc::downgrade(runtime),
         })
@@ -118,7 +150,7 @@ impl Thread {
     /// To be called before compiled code is entered: the number of exceptions that outer activations are handling.
     pub fn enter(&self) -> usize {
         if self.handler.get().is_null() {
-            self.poll.store(0, Ordering::Relaxed); // T3
+            self.poll.fetch_and(!POLL_INTERRUPT, Ordering::Relaxed); // T3
         }
         self.exception_depth()
     }
@@ -161,12 +193,52 @@ impl Thread {
 
     /// What `brolga_safepoint` does: whether an exception is pending afterwards.
     pub(crate) fn safepoint(&self) -> bool {
-        let wanted = self.poll.swap(0, Ordering::Relaxed) != 0; // T2
-        if wanted {
+        let wanted = self.poll.fetch_and(!POLL_INTERRUPT, Ordering::Relaxed); // T2
+        if wanted & POLL_COLLECT != 0
+            && let Some(runtime) = self.runtime()
+        {
+            runtime.heap().safepoint(&self.mutator);
+        }
+        if wanted & POLL_INTERRUPT != 0 {
             self.throw(ExceptionKind::InterruptException, Detail::None);
         }
-        wanted
+        wanted & POLL_INTERRUPT != 0
     }
+
+    /// The heap's part of the thread.
+    pub fn mutator(&self) -> &Mutator {
+        &self.mutator
+    }
+
+    /// Enters the heap of the thread's runtime: from now on collections wait for this thread at safepoints. Compiled code
+    /// that touches objects runs inside such an entry.
+    pub fn enter_heap<'t>(&'t self, runtime: &'t Arc<Runtime>) -> HeapEntry<'t> {
+        debug_assert!(std::ptr::eq(self.runtime.as_ptr(), Arc::as_ptr(runtime)));
+        let heap = runtime.heap();
+        // SAFETY: a thread of the list `ATTACHED` is in an `Arc`, so it does not move; it unregisters when it is dropped.
+        unsafe { heap.enter(&self.mutator, &self.poll) };
+        HeapEntry { thread: self, heap }
+    }
+}
+
+/// A thread that is given up leaves the heap's list. When the runtime is gone, so is the list.
+impl Drop for Thread {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime() {
+            runtime.heap().unregister(&self.mutator);
+        }
+    }
+}
+
+/// Calls `body` with a scope of the runtime's heap; see [`Runtime::enter`].
+pub(crate) fn with_heap_scope<R>(
+    runtime: &Arc<Runtime>,
+    body: impl for<'f, 'h> FnOnce(&mut Scope<'f, 'h>) -> R,
+) -> Result<R, EnterError> {
+    with_attached(runtime, |thread| {
+        let _entry = thread.enter_heap(runtime);
+        with_scope(runtime.heap(), &thread.mutator, body).ok_or(EnterError::InScope)
+    })?
 }
 
 /// Stops compiled code that runs on one thread, from any other: at its next safepoint it throws `InterruptException`. A
@@ -177,8 +249,8 @@ pub struct Interrupt {
 }
 
 // SAFETY: through an `Interrupt` only the atomic poll word is touched. Dropping the last one drops the `Thread`, whose
-// fields (a vector of plain data and addresses of permanent records, a weak handle) may be dropped on any thread; its
-// handler record pointer is not followed.
+// fields (vectors of plain data and addresses, a weak handle) may be dropped on any thread; its handler record pointer is not
+// followed, and its mutator leaves the heap's list as any thread's does.
 unsafe impl Send for Interrupt {}
 // SAFETY: as above; `raise` is the only operation on a shared `Interrupt`.
 unsafe impl Sync for Interrupt {}
@@ -192,7 +264,7 @@ impl Interrupt {
 
     /// Asks the thread to stop.
     pub fn raise(&self) {
-        self.thread.poll.store(1, Ordering::Relaxed); // T1
+        self.thread.poll.fetch_or(POLL_INTERRUPT, Ordering::Relaxed); // T1
     }
 }
 
@@ -256,6 +328,7 @@ mod tests {
     #[test]
     fn the_offsets_in_machine_code_hold() {
         assert_eq!((ThreadLayout::HANDLER, ThreadLayout::STACK_LIMIT, ThreadLayout::POLL), (0, 8, 16));
+        assert_eq!(ThreadLayout::MUTATOR, 24);
         assert_eq!(size_of::<HandlerRecord>(), 32);
     }
 

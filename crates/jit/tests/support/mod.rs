@@ -20,7 +20,7 @@ pub(crate) const TIERS: [Tier; 2] = [Tier::Baseline, Tier::Optimised];
 
 /// An engine whose output is captured.
 pub(crate) fn engine() -> Jit {
-    let runtime = Runtime::new(RuntimeOptions { output: Output::Capture });
+    let runtime = Runtime::new(RuntimeOptions { output: Output::Capture, ..RuntimeOptions::default() });
     Jit::new(runtime, JitOptions::default()).unwrap()
 }
 

@@ -1,0 +1,322 @@
+//! `Memory` and `Array` in safe Rust.
+//!
+//! ```text
+//!   Array │ data ──┐ │ memory │ dims… │          elements start .. start + length belong to the array
+//!                  │     │
+//!                  │     ▼
+//!   Memory│ length │ data │ e e e e e e e e e │ selectors, if elements are unions of bits
+//!                  └────────────► start
+//! ```
+//!
+//! A vector grows into what its `Memory` has left at that end, and into a new one of twice the size when that is used up, so
+//! growing by one element costs constant time on average. Elements that are deleted are cleared: they keep nothing alive, and
+//! growing finds zeros.
+//!
+//! Indices count from 0 and are linear. Every access is checked against the `Memory` itself, whose length never changes,
+//! so a race on an array's fields gives a wrong element or an error, never an access outside.
+
+use brolga_ir::types::FieldRepr;
+
+use super::desc::{
+    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, Element, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, ObjectKind, TypeRef,
+};
+use super::heap::OutOfMemory;
+use super::object::Object;
+use super::scope::{Bits, Obj, ObjectError, Root, Scope, wrong_kind};
+
+/// The smallest number of elements that a vector grows to.
+const SMALLEST_GROWTH: usize = 4;
+
+/// The end of a vector.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// Before the first element.
+    Front,
+    /// Behind the last.
+    Back,
+}
+
+/// Elements in a `Memory`.
+#[derive(Clone, Copy)]
+struct Elements<'a> {
+    memory: Object,
+    element: &'a Element,
+    capacity: usize,
+    start: usize,
+    length: usize,
+}
+
+impl Elements<'_> {
+    fn stride(&self) -> usize {
+        self.element.stride as usize
+    }
+
+    /// Where element `index` lies in the `Memory`.
+    fn offset(&self, index: usize) -> Result<usize, ObjectError> {
+        Ok(MEMORY_ELEMENTS + self.position(index)? * self.stride())
+    }
+
+    /// Where the selector of element `index` lies in the `Memory`.
+    fn selector(&self, index: usize) -> Result<usize, ObjectError> {
+        Ok(MEMORY_ELEMENTS + self.capacity * self.stride() + self.position(index)?)
+    }
+
+    fn position(&self, index: usize) -> Result<usize, ObjectError> {
+        let position = self.start.checked_add(index).filter(|&p| p < self.capacity && index < self.length);
+        position.ok_or(ObjectError::Index { index, length: self.length })
+    }
+
+    fn is_union(&self) -> bool {
+        matches!(self.element.repr, FieldRepr::BitsUnion { .. })
+    }
+}
+
+impl<'a, 'h> Obj<'a, 'h> {
+    fn elements(self) -> Result<Elements<'a>, ObjectError> {
+        let (memory, dims) = match self.desc().kind() {
+            ObjectKind::Memory(_) => (self.object, None),
+            ObjectKind::Array { dims, .. } => {
+                let memory = self.object.pointer_at(ARRAY_MEMORY);
+                (memory.ok_or_else(|| wrong_kind(self.desc(), "elements yet"))?, Some(*dims))
+            }
+            _ => return Err(wrong_kind(self.desc(), "elements")),
+        };
+        let ObjectKind::Memory(element) = memory.desc().kind() else {
+            return Err(wrong_kind(self.desc(), "elements"));
+        };
+        let capacity = memory.word_at(LENGTH) as usize;
+        let Some(dims) = dims else {
+            return Ok(Elements { memory, element, capacity, start: 0, length: capacity });
+        };
+        let data = self.object.word_at(ARRAY_DATA);
+        let start = match u64::from(element.stride) {
+            0 => data,
+            stride => data.wrapping_sub(memory.word_at(MEMORY_DATA)) / stride,
+        };
+        let length = self.dims_of(dims).fold(1, usize::saturating_mul);
+        Ok(Elements { memory, element, capacity, start: start as usize, length })
+    }
+
+    fn dims_of(self, dims: u32) -> impl Iterator<Item = usize> {
+        (0..dims as usize).map(move |dim| self.object.word_at(ARRAY_DIMS + 8 * dim) as usize)
+    }
+
+    /// The number of elements of a `Memory` or `Array`.
+    pub fn length(self) -> Result<usize, ObjectError> {
+        Ok(self.elements()?.length)
+    }
+
+    /// The dimensions of an `Array`.
+    pub fn dims(self) -> Result<Vec<usize>, ObjectError> {
+        match self.desc().kind() {
+            ObjectKind::Array { dims, .. } => Ok(self.dims_of(*dims).collect()),
+            _ => Err(wrong_kind(self.desc(), "dimensions")),
+        }
+    }
+
+    /// What a reference element refers to; `None` while it is undefined.
+    pub fn element(self, index: usize) -> Result<Option<Obj<'a, 'h>>, ObjectError> {
+        let elements = self.elements()?;
+        if elements.element.repr != FieldRepr::Pointer {
+            return Err(wrong_kind(self.desc(), "references as elements"));
+        }
+        Ok(elements.memory.pointer_at(elements.offset(index)?).map(|object| self.with(object)))
+    }
+
+    /// The bits of an element without pointers.
+    pub fn element_bits<T: Bits>(self, index: usize) -> Result<T, ObjectError> {
+        let (memory, offset) = self.find_bits_element(index, T::SIZE)?;
+        let mut bytes = [0; 16];
+        memory.read_bits(offset, &mut bytes[..T::SIZE]);
+        Ok(T::from_bytes(&bytes))
+    }
+
+    /// Stores into an element without pointers.
+    pub fn set_element_bits<T: Bits>(self, index: usize, value: T) -> Result<(), ObjectError> {
+        let (memory, offset) = self.find_bits_element(index, T::SIZE)?;
+        memory.write_bits(offset, &value.to_bytes()[..T::SIZE]);
+        Ok(())
+    }
+
+    fn find_bits_element(self, index: usize, size: usize) -> Result<(Object, usize), ObjectError> {
+        let elements = self.elements()?;
+        let Element { repr, stride, pointers, .. } = elements.element;
+        if *repr != FieldRepr::Inline || !pointers.is_empty() || *stride as usize != size {
+            return Err(ObjectError::NotBits { what: "the element", size });
+        }
+        Ok((elements.memory, elements.offset(index)?))
+    }
+
+    /// The selector of an element that is a union of bits, and its bits as the type so selected.
+    pub fn union_element<T: Bits>(self, index: usize) -> Result<(u8, T), ObjectError> {
+        let (elements, selector) = self.find_union_element(index, T::SIZE)?;
+        let (mut bytes, mut which) = ([0; 16], [0]);
+        elements.memory.read_bits(elements.offset(index)?, &mut bytes[..T::SIZE]);
+        elements.memory.read_bits(selector, &mut which);
+        Ok((which[0], T::from_bytes(&bytes)))
+    }
+
+    /// Stores into an element that is a union of bits.
+    pub fn set_union_element<T: Bits>(self, index: usize, which: u8, value: T) -> Result<(), ObjectError> {
+        let (elements, selector) = self.find_union_element(index, T::SIZE)?;
+        elements.memory.write_bits(elements.offset(index)?, &value.to_bytes()[..T::SIZE]);
+        elements.memory.write_bits(selector, &[which]);
+        Ok(())
+    }
+
+    fn find_union_element(self, index: usize, size: usize) -> Result<(Elements<'a>, usize), ObjectError> {
+        let elements = self.elements()?;
+        if !elements.is_union() || size > elements.stride() {
+            return Err(ObjectError::NotBits { what: "the element, as part of a union,", size });
+        }
+        let selector = elements.selector(index)?;
+        Ok((elements, selector))
+    }
+}
+
+impl<'f, 'h> Scope<'f, 'h> {
+    /// A `Memory` with zero bits or undefined references.
+    pub fn memory(&mut self, ty: &TypeRef, length: usize) -> Result<Root<'f, 'h>, ObjectError> {
+        if !matches!(ty.kind(), ObjectKind::Memory(_)) {
+            return Err(wrong_kind(ty, "elements"));
+        }
+        let bytes = ty.size_with_length(|| length as u64);
+        if bytes > isize::MAX as usize {
+            return Err(OutOfMemory { requested: bytes }.into());
+        }
+        let root = self.allocate(ty, bytes)?;
+        let object = root.get(self).object;
+        object.set_word_at(LENGTH, length as u64);
+        object.set_word_at(MEMORY_DATA, (object.address() + MEMORY_ELEMENTS) as u64);
+        Ok(root)
+    }
+
+    /// An `Array` with zero bits or undefined references.
+    pub fn array(&mut self, ty: &TypeRef, dims: &[usize]) -> Result<Root<'f, 'h>, ObjectError> {
+        let ObjectKind::Array { dims: count, memory } = ty.kind() else {
+            return Err(wrong_kind(ty, "dimensions"));
+        };
+        if *count as usize != dims.len() {
+            return Err(ObjectError::Index { index: dims.len(), length: *count as usize });
+        }
+        let length = dims.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim));
+        let Some(length) = length else { return Err(OutOfMemory { requested: usize::MAX }.into()) };
+        self.check_owner(ty)?;
+        let memory = self.memory(memory, length)?;
+        let root = self.allocate(ty, ty.size())?;
+        let (array, memory) = (root.get(self).object, memory.get(self).object);
+        for (dim, &extent) in dims.iter().enumerate() {
+            array.set_word_at(ARRAY_DIMS + 8 * dim, extent as u64);
+        }
+        self.set_memory(array, memory, 0);
+        Ok(root)
+    }
+
+    /// Lets an array use a `Memory` from element `start` on.
+    fn set_memory(&self, array: Object, memory: Object, start: usize) {
+        let ObjectKind::Memory(element) = memory.desc().kind() else { return };
+        let data = match element.stride as usize {
+            0 => start as u64,
+            stride => memory.word_at(MEMORY_DATA) + (start * stride) as u64,
+        };
+        self.store(array, ARRAY_MEMORY, Some(memory));
+        array.set_word_at(ARRAY_DATA, data);
+    }
+
+    /// Stores a reference into an element. It is for the caller to store what the element type allows.
+    pub fn set_element(
+        &self,
+        obj: Obj<'_, 'h>,
+        index: usize,
+        value: Option<Obj<'_, 'h>>,
+    ) -> Result<(), ObjectError> {
+        let elements = obj.elements()?;
+        if elements.element.repr != FieldRepr::Pointer {
+            return Err(wrong_kind(obj.desc(), "references as elements"));
+        }
+        let offset = elements.offset(index)?;
+        self.store(elements.memory, offset, value.map(|value| value.object));
+        Ok(())
+    }
+
+    /// Makes a vector longer by `count` undefined elements at one end.
+    pub fn grow(&mut self, vector: Root<'_, 'h>, end: End, count: usize) -> Result<(), ObjectError> {
+        let old = vector.get(self).vector()?;
+        let Some(length) = old.length.checked_add(count) else {
+            return Err(OutOfMemory { requested: usize::MAX }.into());
+        };
+        let room = match end {
+            End::Front => old.start,
+            End::Back => old.capacity.saturating_sub(old.start.saturating_add(old.length)),
+        };
+        if count > room {
+            let ObjectKind::Array { memory, .. } = vector.get(self).desc().kind() else { return Ok(()) };
+            let memory = memory.clone();
+            let capacity = length.saturating_add(old.length).max(SMALLEST_GROWTH);
+            self.frame(|scope| {
+                let new = scope.memory(&memory, capacity)?;
+                let (array, new) = (vector.get(scope), new.get(scope).object);
+                let old = array.vector()?;
+                let slack = capacity - length;
+                let start = if end == End::Front { slack + count } else { old.start.min(slack) };
+                move_elements(&old, new, capacity, start);
+                scope.set_memory(array.object, new, start);
+                Ok::<_, ObjectError>(())
+            })?;
+        }
+        let array = vector.get(self);
+        if end == End::Front {
+            let now = array.vector()?;
+            self.set_memory(array.object, now.memory, now.start.saturating_sub(count));
+        }
+        array.object.set_word_at(ARRAY_DIMS, length as u64);
+        Ok(())
+    }
+
+    /// Takes `count` elements off one end of a vector.
+    pub fn delete(&mut self, vector: Root<'_, 'h>, end: End, count: usize) -> Result<(), ObjectError> {
+        let array = vector.get(self);
+        let old = array.vector()?;
+        let Some(length) = old.length.checked_sub(count) else {
+            return Err(ObjectError::Index { index: count, length: old.length });
+        };
+        let gone = if end == End::Front { 0..count } else { length..old.length };
+        for index in gone {
+            let offset = old.offset(index)?;
+            let zeros = [0; 256];
+            for (chunk, bytes) in (0..old.stride()).step_by(zeros.len()).zip(1..) {
+                let rest = old.stride().min(bytes * zeros.len()) - chunk;
+                old.memory.write_bits(offset + chunk, &zeros[..rest]);
+            }
+        }
+        if end == End::Front {
+            self.set_memory(array.object, old.memory, old.start.saturating_add(count));
+        }
+        array.object.set_word_at(ARRAY_DIMS, length as u64);
+        Ok(())
+    }
+}
+
+impl<'a> Obj<'a, '_> {
+    /// The elements of an array with one dimension.
+    fn vector(self) -> Result<Elements<'a>, ObjectError> {
+        match self.desc().kind() {
+            ObjectKind::Array { dims: 1, .. } => self.elements(),
+            _ => Err(wrong_kind(self.desc(), "ends")),
+        }
+    }
+}
+
+/// Copies all elements into a new `Memory` of `capacity` elements, from `start` on.
+fn move_elements(old: &Elements<'_>, new: Object, capacity: usize, start: usize) {
+    // What a race made inconsistent is left out.
+    let count = old.length.min(old.capacity.saturating_sub(old.start)).min(capacity - start);
+    let stride = old.stride();
+    let at = |position: usize| MEMORY_ELEMENTS + position * stride;
+    // SAFETY: both ranges lie inside their objects: `count` is cut to what both have; the new one is known to nobody else.
+    unsafe { new.copy_to_new(at(start), old.memory, at(old.start), count * stride) };
+    if old.is_union() {
+        // SAFETY: as above, for the selectors, which lie behind all elements.
+        unsafe { new.copy_to_new(at(capacity) + start, old.memory, at(old.capacity) + old.start, count) };
+    }
+}

@@ -1,0 +1,251 @@
+//! Chunks: aligned memory with mark bits at its start.
+//!
+//! ```text
+//!   chunk, aligned to CHUNK
+//!   ├── mark bits: one for each word of the chunk           64 KiB, two blocks
+//!   └── blocks 2 to 127 of BLOCK bytes                       cells of one class, or part of a large object
+//! ```
+//!
+//! The address of an object gives its chunk (by masking) and so the place of its mark bit. An object that is larger than a
+//! chunk has a chunk of its own, longer than `CHUNK`; it starts in the first blocks, so the same mask holds.
+//!
+//! **C1.** A mark bit is written only by the collector while the world is stopped, and read by it and by the one mutator that
+//! owns the block.
+//! **C2.** An address whose chunk is asked for lies in a chunk that is mapped: it is the address of a cell of this heap.
+
+use std::ptr::NonNull;
+
+use super::class::{FIRST_CELL, SizeClass, TAG_BYTES};
+use super::object::Object;
+use super::pages::Pages;
+
+/// The size and alignment of a chunk.
+pub(crate) const CHUNK: usize = 4 << 20;
+/// The size of a block.
+pub(crate) const BLOCK: usize = 32 << 10;
+/// Blocks of a chunk, those with mark bits included.
+pub(crate) const BLOCKS: usize = CHUNK / BLOCK;
+/// Blocks at the start of a chunk that hold its mark bits.
+pub(crate) const RESERVED: usize = MARK_BYTES / BLOCK;
+/// Where the object of a large block lies.
+pub(crate) const LARGE_OBJECT: usize = FIRST_CELL + TAG_BYTES;
+
+const WORD: usize = 8;
+const MARK_BYTES: usize = CHUNK / WORD / 8;
+const MARKS_PER_WORD: usize = 64;
+/// Words of mark bits that belong to one block.
+const BLOCK_MARK_WORDS: usize = BLOCK / WORD / MARKS_PER_WORD;
+
+/// A mapped chunk.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    pages: Pages,
+}
+
+impl Chunk {
+    /// A chunk with room for `blocks` blocks in a row behind the mark bits; `None` when the system has no memory.
+    pub(crate) fn map(blocks: usize) -> Option<Chunk> {
+        let bytes = blocks.checked_add(RESERVED)?.checked_mul(BLOCK)?;
+        Some(Chunk { pages: Pages::map(bytes, CHUNK)? })
+    }
+
+    pub(crate) fn address(&self) -> usize {
+        self.pages.base().addr().get()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.pages.bytes()
+    }
+
+    /// A block by its number.
+    pub(crate) fn block(&self, index: usize) -> BlockPtr {
+        let offset = (index * BLOCK).min(self.pages.bytes() - BLOCK);
+        // SAFETY: the offset is inside the mapping.
+        BlockPtr(unsafe { self.pages.base().add(offset) })
+    }
+}
+
+/// A block of a mapped chunk.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct BlockPtr(NonNull<u8>);
+
+// SAFETY: an address. What may be done with it is each operation's contract.
+unsafe impl Send for BlockPtr {}
+
+impl BlockPtr {
+    pub(crate) fn address(self) -> usize {
+        self.0.addr().get()
+    }
+
+    /// The object of a block that holds a large object.
+    pub(crate) fn large_object(self) -> NonNull<u8> {
+        // SAFETY: a block is longer than that.
+        unsafe { self.0.add(LARGE_OBJECT) }
+    }
+
+    /// The cell at a position.
+    pub(crate) fn cell(self, class: SizeClass, position: usize) -> NonNull<u8> {
+        debug_assert!(position <= class.cells());
+        // SAFETY: cells lie inside the block, and the end of the last one at most at the block's end.
+        unsafe { self.0.add(FIRST_CELL + position.min(class.cells()) * class.cell_bytes()) }
+    }
+
+    fn marks(self) -> *mut u64 {
+        let first = self.address() % CHUNK / WORD / MARKS_PER_WORD;
+        self.0.as_ptr().map_addr(|address| (address & !(CHUNK - 1)) + first * WORD).cast()
+    }
+
+    /// # Safety
+    ///
+    /// The caller is the collector, or the mutator that owns the block (C1), and the chunk is mapped.
+    unsafe fn mark_word(self, index: usize) -> u64 {
+        // SAFETY: by the contract; the index is cut to the block's words.
+        unsafe { self.marks().add(index % BLOCK_MARK_WORDS).read() }
+    }
+
+    /// The number of marked objects that start in the block.
+    ///
+    /// # Safety
+    ///
+    /// As [`BlockPtr::next_run`].
+    pub(crate) unsafe fn count_marks(self) -> usize {
+        // SAFETY: by the contract.
+        (0..BLOCK_MARK_WORDS).map(|word| unsafe { self.mark_word(word) }.count_ones() as usize).sum()
+    }
+
+    /// Forgets all marks of the block.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the collector (C1), and the chunk is mapped.
+    pub(crate) unsafe fn clear_marks(self) {
+        // SAFETY: by the contract; the words are those of the block.
+        unsafe { self.marks().write_bytes(0, BLOCK_MARK_WORDS) }
+    }
+
+    /// The next cells, from position `from` on, that hold no marked object: at most as many as `max_bytes` take, at least
+    /// one. Positions from and to.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the collector, or the mutator that owns the block (C1), and the chunk is mapped.
+    pub(crate) unsafe fn next_run(
+        self,
+        class: SizeClass,
+        from: usize,
+        max_bytes: usize,
+    ) -> Option<(usize, usize)> {
+        let (cells, bytes) = (class.cells(), class.cell_bytes());
+        let bit = |position: usize| (FIRST_CELL + TAG_BYTES + position * bytes) / WORD;
+        // SAFETY: by the contract.
+        let word = |bit: usize| unsafe { self.mark_word(bit / MARKS_PER_WORD) };
+        let start = (from..cells).find(|&p| word(bit(p)) >> (bit(p) % MARKS_PER_WORD) & 1 == 0)?;
+        let end = cells.min(start + (max_bytes / bytes).max(1));
+        // Bits are set at starts of objects only, so the next one set says where the run ends.
+        let (mut at, last) = (bit(start) + 1, bit(end - 1));
+        while at <= last {
+            let rest = word(at) >> (at % MARKS_PER_WORD);
+            if rest != 0 {
+                let found = at + rest.trailing_zeros() as usize;
+                let position = (found * WORD - FIRST_CELL - TAG_BYTES) / bytes;
+                return Some((start, position.min(end)));
+            }
+            at = (at / MARKS_PER_WORD + 1) * MARKS_PER_WORD;
+        }
+        Some((start, end))
+    }
+
+    /// Fills part of the block and what follows it with a byte.
+    ///
+    /// # Safety
+    ///
+    /// The range is mapped, and nobody uses what is in it.
+    pub(crate) unsafe fn fill(self, offset: usize, bytes: usize, byte: u8) {
+        // SAFETY: by the contract.
+        unsafe { self.0.add(offset).write_bytes(byte, bytes) }
+    }
+}
+
+/// The mark bit of an object.
+#[derive(Clone, Copy)]
+pub(crate) struct MarkBit {
+    word: *mut u64,
+    mask: u64,
+}
+
+impl MarkBit {
+    /// Where the mark bit of an object of the heap is.
+    pub(crate) fn of(object: Object) -> MarkBit {
+        let bit = object.address() % CHUNK / WORD;
+        let offset = bit / MARKS_PER_WORD * WORD;
+        let word = object.pointer().as_ptr().map_addr(|address| (address & !(CHUNK - 1)) + offset).cast();
+        MarkBit { word, mask: 1 << (bit % MARKS_PER_WORD) }
+    }
+
+    /// Whether the object is marked.
+    ///
+    /// # Safety
+    ///
+    /// The object is a cell of a mapped chunk (C2), and the world is stopped (C1).
+    pub(crate) unsafe fn get(self) -> bool {
+        // SAFETY: by the contract.
+        unsafe { self.word.read() & self.mask != 0 }
+    }
+
+    /// Sets the mark; whether it was not set before.
+    ///
+    /// # Safety
+    ///
+    /// As [`MarkBit::get`], and the caller is the collector.
+    pub(crate) unsafe fn set(self) -> bool {
+        // SAFETY: by the contract.
+        unsafe {
+            let word = self.word.read();
+            self.word.write(word | self.mask);
+            word & self.mask == 0
+        }
+    }
+
+    /// Asks the processor to have the mark at hand soon.
+    pub(crate) fn prefetch(self) {
+        super::object::prefetch(self.word.cast());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_the_gaps_between_marks() {
+        let chunk = Chunk::map(1).unwrap();
+        let block = chunk.block(RESERVED);
+        for class in SizeClass::all() {
+            let cells = class.cells();
+            let marked = |p: usize| p % 7 == 3 || p.is_multiple_of(5) || p == cells - 1;
+            for position in (0..cells).filter(|&p| marked(p)) {
+                // SAFETY: a cell of a mapped chunk that nobody else knows.
+                unsafe {
+                    let object = Object::from_pointer(block.cell(class, position).add(TAG_BYTES));
+                    assert!(MarkBit::of(object).set());
+                    assert!(MarkBit::of(object).get());
+                }
+            }
+            let mut from = 0;
+            let mut free = Vec::new();
+            // SAFETY: as above.
+            while let Some((start, end)) = unsafe { block.next_run(class, from, 100) } {
+                assert!(start < end && (end - start) <= (100 / class.cell_bytes()).max(1));
+                free.extend(start..end);
+                from = end;
+            }
+            assert_eq!(free, (0..cells).filter(|&p| !marked(p)).collect::<Vec<_>>(), "{class:?}");
+            // SAFETY: as above.
+            unsafe {
+                assert_eq!(block.count_marks(), (0..cells).filter(|&p| marked(p)).count());
+                block.clear_marks();
+                assert_eq!(block.next_run(class, 0, BLOCK), Some((0, cells)));
+            }
+        }
+    }
+}

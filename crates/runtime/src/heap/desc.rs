@@ -1,0 +1,298 @@
+//! Run-time types: what an object's tag names.
+//!
+//! A [`TypeDesc`] tells the collector where the pointers of an object are, and everybody else what the object is. It is made
+//! from the layout of `ir`'s type table and lives as long as its heap. It is a permanent object itself, of type `DataType`,
+//! so that `typeof` is the tag without its bits:
+//!
+//! ```text
+//!   record │ pad │ tag of DataType │ TypeDesc …
+//!                                  └─ the address in tags of objects of this type, a multiple of 16
+//! ```
+//!
+//! How objects lie behind their tags:
+//!
+//! | type | layout | pointers |
+//! |---|---|---|
+//! | structs, boxes | the type's layout | its pointer map |
+//! | `String` | length, bytes, a zero byte | none |
+//! | `Memory{T}` | length, address of the elements, elements; for unions of bits one selector byte each behind them | of each element |
+//! | `Array{T, N}` | address of the first element, `Memory`, N dimensions | the `Memory` |
+//! | `WeakRef` | the referent | none that keeps it alive |
+//!
+//! Elements without size have no address: the first word of an `Array` counts elements of the `Memory` from 0 then.
+
+use std::mem::offset_of;
+use std::sync::Arc;
+
+use brolga_ir::types::{FieldRepr, Layout, LayoutError, Type, Types};
+
+use super::object::{TAG_BITS, TAG_PERMANENT};
+
+/// Where the length of a `Memory` or `String` lies.
+pub const LENGTH: usize = 0;
+/// Where the address of the elements of a `Memory` lies.
+pub const MEMORY_DATA: usize = 8;
+/// Where the elements of a `Memory` begin.
+pub const MEMORY_ELEMENTS: usize = 16;
+/// Where the bytes of a `String` begin.
+pub const STRING_BYTES: usize = 8;
+/// Where the address of an `Array`'s first element lies.
+pub const ARRAY_DATA: usize = 0;
+/// Where the `Memory` of an `Array` lies.
+pub const ARRAY_MEMORY: usize = 8;
+/// Where the dimensions of an `Array` begin.
+pub const ARRAY_DIMS: usize = 16;
+
+/// What the collector does with an object.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Scan {
+    /// It holds no pointers.
+    Nothing,
+    /// Word `i` is a pointer when bit `i` is set.
+    Words(u64),
+    /// Pointers are at these offsets.
+    Offsets(Box<[u32]>),
+    /// A `Memory`: as many elements as its length says, `stride` bytes apart, with pointers at these offsets in each.
+    Elements { stride: u32, offsets: Box<[u32]> },
+}
+
+/// What kind of object it is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ObjectKind {
+    /// Fields at fixed offsets; also a boxed value of a primitive type, which has none.
+    Struct(Layout),
+    /// A `String`.
+    String,
+    /// A `Symbol`: laid out as a string, always permanent.
+    Symbol,
+    /// A `Memory`.
+    Memory(Element),
+    /// An `Array` with so many dimensions.
+    Array {
+        /// The number of dimensions.
+        dims: u32,
+        /// The type of its `Memory`.
+        memory: TypeRef,
+    },
+    /// A weak reference.
+    Weak,
+    /// A type: a [`TypeDesc`].
+    DataType,
+}
+
+/// What a `Memory` holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Element {
+    /// The type.
+    pub ty: Type,
+    /// How it is stored.
+    pub repr: FieldRepr,
+    /// From one element to the next; without the selector of a union.
+    pub stride: u32,
+    /// Alignment.
+    pub align: u32,
+    /// Offsets of the pointers inside.
+    pub pointers: Box<[u32]>,
+}
+
+/// A run-time type.
+#[derive(Debug)]
+#[repr(C, align(16))]
+pub struct TypeDesc {
+    scan: Scan,
+    size: usize,
+    align: usize,
+    kind: ObjectKind,
+    ty: Option<Type>,
+    name: Box<str>,
+    owner: Arc<()>,
+}
+
+/// A type as a permanent object.
+#[derive(Debug)]
+#[repr(C, align(16))]
+struct Record {
+    pad: u64,
+    tag: u64,
+    desc: TypeDesc,
+}
+
+/// A run-time type of one heap.
+#[derive(Clone, Debug)]
+pub struct TypeRef(Arc<Record>);
+
+impl PartialEq for TypeRef {
+    fn eq(&self, other: &TypeRef) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for TypeRef {}
+
+impl std::ops::Deref for TypeRef {
+    type Target = TypeDesc;
+
+    fn deref(&self) -> &TypeDesc {
+        &self.0.desc
+    }
+}
+
+impl TypeRef {
+    /// Makes the record of `desc`, an object whose type has the tag `datatype`; `None` for the type of types itself.
+    pub(crate) fn new(desc: TypeDesc, datatype: Option<u64>) -> TypeRef {
+        TypeRef(Arc::new_cyclic(|own: &std::sync::Weak<Record>| {
+            let own = own.as_ptr().addr() + offset_of!(Record, desc);
+            Record { pad: 0, tag: datatype.unwrap_or(own as u64) | TAG_PERMANENT, desc }
+        }))
+    }
+}
+
+impl TypeDesc {
+    /// The tag word of a new object of this type. Without its low bits it is the type's own address.
+    pub fn tag(&self) -> u64 {
+        std::ptr::from_ref(self).expose_provenance() as u64 & !TAG_BITS
+    }
+
+    /// What kind of object it is.
+    pub fn kind(&self) -> &ObjectKind {
+        &self.kind
+    }
+
+    /// The type in the IR; `None` for weak references, which have none.
+    pub fn ty(&self) -> Option<Type> {
+        self.ty
+    }
+
+    /// The type's name, as the IR prints it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The bytes of an object without its tag; of what stands in front of the elements if it has a length.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The alignment of an object: 8 or 16.
+    pub fn align(&self) -> usize {
+        self.align
+    }
+
+    /// Whether objects hold no pointers.
+    pub fn is_bits(&self) -> bool {
+        self.scan == Scan::Nothing
+    }
+
+    pub(crate) fn scan(&self) -> &Scan {
+        &self.scan
+    }
+
+    pub(crate) fn owner(&self) -> &Arc<()> {
+        &self.owner
+    }
+
+    /// The bytes of an object whose length word `length` gives; the largest number when there is no such object.
+    pub(crate) fn size_with_length(&self, length: impl FnOnce() -> u64) -> usize {
+        let sized = |unit: usize, extra: usize| {
+            let length = usize::try_from(length()).ok()?;
+            length.checked_mul(unit)?.checked_add(self.size)?.checked_add(extra)
+        };
+        match &self.kind {
+            ObjectKind::String | ObjectKind::Symbol => sized(1, 1),
+            ObjectKind::Memory(element) => {
+                let selector = usize::from(matches!(element.repr, FieldRepr::BitsUnion { .. }));
+                sized(element.stride as usize + selector, 0)
+            }
+            _ => Some(self.size),
+        }
+        .unwrap_or(usize::MAX)
+    }
+}
+
+/// Makes descriptions for one heap.
+#[derive(Debug)]
+pub(crate) struct Maker {
+    pub(crate) owner: Arc<()>,
+}
+
+impl Maker {
+    fn desc(&self, ty: Option<Type>, name: String, kind: ObjectKind, size: usize, scan: Scan) -> TypeDesc {
+        let align = match &kind {
+            ObjectKind::Struct(layout) => layout.align as usize,
+            ObjectKind::Memory(element) => element.align as usize,
+            _ => 8,
+        };
+        let align = if align > 8 { 16 } else { 8 };
+        TypeDesc { scan, size, align, kind, ty, name: name.into(), owner: self.owner.clone() }
+    }
+
+    /// A type without pointers that every context has.
+    pub(crate) fn fixed(&self, ty: Type, name: &str, kind: ObjectKind) -> TypeDesc {
+        let size = match &kind {
+            ObjectKind::Struct(layout) => layout.size as usize,
+            ObjectKind::DataType => size_of::<TypeDesc>(),
+            _ => STRING_BYTES,
+        };
+        self.desc(Some(ty), name.into(), kind, size, Scan::Nothing)
+    }
+
+    pub(crate) fn weak(&self) -> TypeDesc {
+        self.desc(None, "WeakRef".into(), ObjectKind::Weak, 8, Scan::Nothing)
+    }
+
+    /// The run-time form of a type that has objects and is none of the fixed ones. `memory` describes the type of an array's
+    /// `Memory`.
+    pub(crate) fn describe(
+        &self,
+        types: &Types,
+        ty: Type,
+        memory: impl FnOnce(Type) -> Result<TypeRef, LayoutError>,
+    ) -> Result<TypeDesc, LayoutError> {
+        let name = types.display(ty).to_string();
+        let make = |kind, size, scan| Ok(self.desc(Some(ty), name, kind, size, scan));
+        if ty.as_low().is_some() || ty == Type::TOKEN || !types.is_concrete(ty) {
+            return Err(LayoutError::NotConcrete(ty));
+        }
+        if let Some(element) = types.memory_element(ty) {
+            let element = describe_element(types, element)?;
+            let scan = match &*element.pointers {
+                [] => Scan::Nothing,
+                offsets => Scan::Elements { stride: element.stride, offsets: offsets.into() },
+            };
+            return make(ObjectKind::Memory(element), MEMORY_ELEMENTS, scan);
+        }
+        if let Some((element, dims)) = types.array_parts(ty) {
+            let memory = memory(types.memory(element).map_err(|_| LayoutError::Unbounded(ty))?)?;
+            let size = ARRAY_DIMS + 8 * dims as usize;
+            return make(ObjectKind::Array { dims, memory }, size, Scan::Words(1 << (ARRAY_MEMORY / 8)));
+        }
+        let layout = types.layout(ty)?.clone();
+        let (size, scan) = (layout.size as usize, scan_of(&layout));
+        make(ObjectKind::Struct(layout), size, scan)
+    }
+}
+
+/// How the elements of a `Memory` lie.
+fn describe_element(types: &Types, ty: Type) -> Result<Element, LayoutError> {
+    let repr = types.field_repr(ty);
+    let (stride, align, pointers): (u32, u32, Box<[u32]>) = match repr {
+        FieldRepr::Pointer => (8, 8, [0].into()),
+        FieldRepr::Inline => {
+            let layout = types.layout(ty)?;
+            (layout.size, layout.align, layout.pointers.clone())
+        }
+        FieldRepr::BitsUnion { .. } => {
+            let (size, align) = types.union_extent(types.members(&ty)).ok_or(LayoutError::NotConcrete(ty))?;
+            (size.next_multiple_of(align), align, [].into())
+        }
+    };
+    Ok(Element { ty, repr, stride, align, pointers })
+}
+
+fn scan_of(layout: &Layout) -> Scan {
+    match &*layout.pointers {
+        [] => Scan::Nothing,
+        pointers if layout.size <= 512 => Scan::Words(pointers.iter().fold(0, |mask, p| mask | 1 << (p / 8))),
+        pointers => Scan::Offsets(pointers.into()),
+    }
+}

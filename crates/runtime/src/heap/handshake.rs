@@ -1,0 +1,72 @@
+//! The word in which a mutator and the collector agree on who may touch the heap.
+//!
+//! One word per mutator, two bits. The mutator owns `RUNNING`, the collector `STOP`:
+//!
+//! ```text
+//!              try_enter                    request
+//!      0 ◄──────────────────► RUNNING ──────────────────► RUNNING|STOP      the collector waits
+//!      │        leave                                          │ leave
+//!      │ request                     release                   ▼
+//!      └────────────────────────────────────────────────────► STOP          the collector works; try_enter fails
+//! ```
+//!
+//! Both bits are in one word, so each side's read-modify-write sees the other's: a mutator that enters and a collector that
+//! stops it cannot both succeed, and no fence between two words is needed.
+//!
+//! | row | operation | order | pairs with | without it |
+//! |-----|-----------|-------|------------|------------|
+//! | H1  | try_enter: 0 → RUNNING | Acquire | H6 | the mutator would not see what the collector did: cells freed, fields cleared |
+//! | H2  | try_enter fails | Relaxed | – | nothing: the mutator goes to wait under the world's lock |
+//! | H3  | leave: clear RUNNING | Release | H4, H5 | the collector would not see the mutator's last stores |
+//! | H4  | request: set STOP | Acquire | H3 | as H3, for a mutator that had left before |
+//! | H5  | is_running: load | Acquire | H3 | as H3, for a mutator that leaves while the collector waits |
+//! | H6  | release: clear STOP | Release | H1 | as H1, from the other side |
+//! | H7  | must_stop: load | Relaxed | – | nothing: a mutator that sees it leaves and enters again, which synchronise |
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+const RUNNING: u32 = 1;
+const STOP: u32 = 2;
+
+/// The word of one mutator.
+#[derive(Default, Debug)]
+pub(crate) struct Handshake(AtomicU32);
+
+impl Handshake {
+    /// The mutator wants to run; refused while it is to stop.
+    pub(crate) fn try_enter(&self) -> bool {
+        self.0
+            .compare_exchange(
+                0,
+                RUNNING,
+                Ordering::Acquire, // H1
+                Ordering::Relaxed, // H2
+            )
+            .is_ok()
+    }
+
+    /// The mutator stops running; whether the collector waits for that.
+    pub(crate) fn leave(&self) -> bool {
+        self.0.fetch_and(!RUNNING, Ordering::Release) & STOP != 0 // H3
+    }
+
+    /// The collector wants the mutator to stop; whether it is running.
+    pub(crate) fn request(&self) -> bool {
+        self.0.fetch_or(STOP, Ordering::Acquire) & RUNNING != 0 // H4
+    }
+
+    /// Whether the mutator runs.
+    pub(crate) fn is_running(&self) -> bool {
+        self.0.load(Ordering::Acquire) & RUNNING != 0 // H5
+    }
+
+    /// The collector lets the mutator run again.
+    pub(crate) fn release(&self) {
+        self.0.fetch_and(!STOP, Ordering::Release); // H6
+    }
+
+    /// Whether the collector wants the mutator to stop.
+    pub(crate) fn must_stop(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & STOP != 0 // H7
+    }
+}

@@ -1,0 +1,69 @@
+//! The heap: objects that are found dead by tracing.
+//!
+//! Non-moving, generational by sticky mark bits, one heap for each runtime. The shape is Julia's own: size classes, and marks that
+//! stay set between full collections. Free cells are not linked: a block's mark bits say where they are, and a mutator takes
+//! them in runs, so that compiled code allocates by adding to a cursor.
+//!
+//! ```text
+//!  compiled code ── cursor, limit ──┐                         ┌── roots: GC frames, scopes, handles
+//!  Rust ── Scope, Root, Obj ────────┤                         │
+//!                                   ▼                         ▼
+//!            Mutator (in Thread) ── Heap ── collect ── mark ── sweep blocks ── Space ── chunks
+//! ```
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `options.rs` | what can be chosen; statistics |
+//! | `class.rs` | size classes |
+//! | `pages.rs` | memory from the system |
+//! | `chunk.rs` | chunks, blocks, mark bits |
+//! | `space.rs` | which blocks are free; large objects; sweeping; the limit |
+//! | `desc.rs`, `types.rs` | run-time types, and the table of them |
+//! | `object.rs` | raw access to tags and fields |
+//! | `mutator.rs` | the heap's part of a thread, with the words that compiled code uses |
+//! | `handshake.rs`, `world.rs` | stopping the world |
+//! | `policy.rs` | when to collect, and what |
+//! | `mark.rs`, `collect.rs`, `verify.rs` | a collection, and its check |
+//! | `handles.rs` | persistent roots, weak handles, finalizers |
+//! | `heap.rs` | allocation |
+//! | `scope.rs`, `array.rs` | objects in safe Rust |
+//!
+//! Not done: parallel marking; moving; giving back single pages.
+
+mod array;
+mod chunk;
+mod class;
+mod collect;
+mod desc;
+mod handles;
+mod handshake;
+#[expect(clippy::module_inception, reason = "the heap itself, beside its parts")]
+mod heap;
+mod mark;
+mod mutator;
+mod object;
+mod options;
+mod pages;
+mod policy;
+mod scope;
+mod space;
+mod types;
+mod verify;
+mod world;
+
+pub use array::End;
+pub use class::{CLASSES, MAX_CELL, SizeClass, TAG_BYTES};
+pub use desc::{
+    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, Element, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, ObjectKind,
+    STRING_BYTES, TypeDesc, TypeRef,
+};
+pub use handles::{Finalizer, Persistent, VisitFn, WeakHandle};
+pub use heap::{Heap, OutOfMemory};
+pub use mutator::{GcFrame, Mutator, MutatorLayout};
+pub use object::{TAG_BITS, TAG_OLD, TAG_PERMANENT};
+pub use options::{Generations, HeapOptions, HeapStats, Stress};
+pub use policy::Collection;
+pub use scope::{Bits, Obj, ObjectError, Root, Scope};
+
+pub(crate) use scope::with_scope;
+pub(crate) use world::POLL_COLLECT;

@@ -1,0 +1,251 @@
+//! What the heap keeps for each thread.
+//!
+//! A [`Mutator`] is part of its `Thread`. Its first words are for compiled code:
+//!
+//! ```text
+//!   +0              gc_stack    innermost GC frame; null when there is none
+//!   +8  + 16·class  cursor      where the next cell of a size class begins
+//!   +16 + 16·class  limit       where the free cells end
+//!
+//!   GC frame        +0   number of root slots, times 4
+//!                   +8   the frame that was innermost before
+//!                   +16  the root slots: addresses of objects, or null
+//! ```
+//!
+//! **Allocating.** `c = cursor; n = c + cell; if n > limit (unsigned): slow; cursor = n; [c] = tag; object = c + 8`. The memory
+//! is zero. Between two safepoints that is all: no other word changes, and the tag has to be there before the next one.
+//!
+//! **M1.** A mutator on the world's list is alive: its thread takes it off the list before it goes.
+//! **M2.** Everything here except the handshake is touched by the owning thread while it runs, and by the collector while
+//! that thread is stopped. The handshake orders the two.
+
+use std::cell::{Cell, RefCell};
+use std::mem::offset_of;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU32;
+
+use super::class::{CLASSES, SizeClass, TAG_BYTES};
+use super::handshake::Handshake;
+use super::object::Object;
+use super::space::Supply;
+
+/// The most bytes that are cleared ahead of use: they stay in the nearest cache until then.
+const MAX_RUN: usize = 4096;
+
+/// Free cells in a row.
+#[derive(Debug)]
+#[repr(C)]
+struct Run {
+    cursor: Cell<*mut u8>,
+    limit: Cell<*mut u8>,
+}
+
+/// The start of a GC frame; the root slots follow.
+#[derive(Debug)]
+#[repr(C)]
+pub struct GcFrame {
+    /// The number of root slots, times 4.
+    pub count: usize,
+    /// The frame that was innermost before.
+    pub previous: *mut GcFrame,
+}
+
+/// A block whose free cells a mutator hands out.
+#[derive(Clone, Copy, Debug)]
+struct Current {
+    supply: Supply,
+    /// The first cell that was not looked at.
+    next: usize,
+}
+
+/// The heap's part of a thread.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Mutator {
+    gc_stack: Cell<*mut GcFrame>,
+    runs: [Run; CLASSES],
+    current: [Cell<Option<Current>>; CLASSES],
+    pub(crate) handshake: Handshake,
+    /// How many entries are nested.
+    pub(crate) depth: Cell<u32>,
+    /// Whether a scope is in use, so that another one would see objects that this one does not keep.
+    pub(crate) in_scope: Cell<bool>,
+    pub(crate) finalizing: Cell<bool>,
+    pub(crate) registered: Cell<bool>,
+    /// Slow allocations until the next collection under stress.
+    pub(crate) until_stress: Cell<u32>,
+    /// Roots of Rust code.
+    pub(crate) locals: RefCell<Vec<Option<Object>>>,
+    /// Old objects that were stored into.
+    pub(crate) remembered: RefCell<Vec<Object>>,
+}
+
+/// Offsets in [`Mutator`] that machine code contains.
+pub struct MutatorLayout;
+
+impl MutatorLayout {
+    /// The innermost GC frame.
+    pub const GC_STACK: usize = offset_of!(Mutator, gc_stack);
+    /// The cursor of size class 0; the limit is in the next word. The other classes follow.
+    pub const RUNS: usize = offset_of!(Mutator, runs);
+    /// From one class to the next.
+    pub const RUN_BYTES: usize = size_of::<Run>();
+    /// The cursor of a class.
+    pub const fn cursor(class: usize) -> usize {
+        Self::RUNS + class * Self::RUN_BYTES
+    }
+}
+
+impl Default for Mutator {
+    fn default() -> Mutator {
+        let empty =
+            || Run { cursor: Cell::new(std::ptr::null_mut()), limit: Cell::new(std::ptr::null_mut()) };
+        Mutator {
+            gc_stack: Cell::new(std::ptr::null_mut()),
+            runs: std::array::from_fn(|_| empty()),
+            current: std::array::from_fn(|_| Cell::new(None)),
+            handshake: Handshake::default(),
+            depth: Cell::new(0),
+            in_scope: Cell::new(false),
+            finalizing: Cell::new(false),
+            registered: Cell::new(false),
+            until_stress: Cell::new(0),
+            locals: RefCell::new(Vec::new()),
+            remembered: RefCell::new(Vec::new()),
+        }
+    }
+}
+
+impl Mutator {
+    /// A cell from the current run, which gets its tag.
+    #[inline]
+    pub(crate) fn bump(&self, class: SizeClass, tag: u64) -> Option<Object> {
+        let run = &self.runs[class.index()];
+        let cell = run.cursor.get();
+        let end = cell.wrapping_add(class.cell_bytes());
+        if end > run.limit.get() {
+            return None;
+        }
+        run.cursor.set(end);
+        // SAFETY: cells between cursor and limit lie in a block that this mutator owns, and nobody else knows them.
+        let object = unsafe { Object::from_pointer(NonNull::new_unchecked(cell.wrapping_add(TAG_BYTES))) };
+        object.set_tag(tag);
+        Some(object)
+    }
+
+    /// Finds and clears the next free cells of the current block, at most `max_cells` if that is given; whether there are
+    /// any.
+    pub(crate) fn next_run(&self, class: SizeClass, max_cells: Option<usize>) -> bool {
+        let Some(Current { supply, next }) = self.current[class.index()].get() else { return false };
+        let max_bytes = max_cells.map_or(MAX_RUN, |cells| cells * class.cell_bytes());
+        // SAFETY: this mutator owns the block, which stays mapped while it does.
+        let found = unsafe { supply.block.next_run(class, next, max_bytes) };
+        let Some((start, end)) = found else {
+            self.current[class.index()].set(None);
+            return false;
+        };
+        let (from, to) = (supply.block.cell(class, start), supply.block.cell(class, end));
+        if !supply.zeroed {
+            // SAFETY: the cells hold no marked object, so nothing reachable, and the block belongs to this mutator.
+            unsafe { from.write_bytes(0, to.addr().get() - from.addr().get()) };
+        }
+        self.current[class.index()].set(Some(Current { supply, next: end }));
+        self.runs[class.index()].cursor.set(from.as_ptr());
+        self.runs[class.index()].limit.set(to.as_ptr());
+        true
+    }
+
+    /// Makes a block the current one of its class.
+    pub(crate) fn take(&self, class: SizeClass, supply: Supply) {
+        self.current[class.index()].set(Some(Current { supply, next: 0 }));
+    }
+
+    /// Gives up all blocks; the next allocation of every class takes the slow path.
+    pub(crate) fn retire(&self) {
+        for (run, current) in self.runs.iter().zip(&self.current) {
+            run.cursor.set(std::ptr::null_mut());
+            run.limit.set(std::ptr::null_mut());
+            current.set(None);
+        }
+    }
+
+    /// The innermost GC frame.
+    pub fn gc_stack(&self) -> *mut GcFrame {
+        self.gc_stack.get()
+    }
+
+    /// Makes a frame the innermost one.
+    ///
+    /// # Safety
+    ///
+    /// The frame and those behind it lie in activations that are still on this thread's stack, and their slots hold
+    /// addresses of live objects of this heap, or null.
+    pub unsafe fn set_gc_stack(&self, frame: *mut GcFrame) {
+        self.gc_stack.set(frame);
+    }
+
+    /// Every root of this thread.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the collector, and the thread is stopped (M2).
+    pub(crate) unsafe fn each_root(&self, visit: &mut dyn FnMut(Object)) {
+        let mut frame = self.gc_stack.get();
+        while !frame.is_null() {
+            // SAFETY: linked frames lie on the stack of the stopped thread, and have as many slots as their count says
+            // (contract of `set_gc_stack`, which compiled code keeps too).
+            unsafe {
+                let slots = frame.add(1).cast::<*mut u8>();
+                for index in 0..(*frame).count >> 2 {
+                    if let Some(root) = NonNull::new(slots.add(index).read()) {
+                        visit(Object::from_pointer(root));
+                    }
+                }
+                frame = (*frame).previous;
+            }
+        }
+        self.locals.borrow().iter().flatten().for_each(|&root| visit(root));
+    }
+}
+
+/// A mutator on the world's list (M1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Member {
+    mutator: NonNull<Mutator>,
+    poll: NonNull<AtomicU32>,
+}
+
+// SAFETY: through a member other threads touch the handshake and the poll word, which are atomic, and, while its thread is
+// stopped, the rest (M2).
+unsafe impl Send for Member {}
+
+impl Member {
+    /// # Safety
+    ///
+    /// Both live, at their addresses, until the member is taken off the world's list (M1).
+    pub(crate) unsafe fn new(mutator: &Mutator, poll: &AtomicU32) -> Member {
+        Member { mutator: mutator.into(), poll: poll.into() }
+    }
+
+    pub(crate) fn is(&self, mutator: &Mutator) -> bool {
+        std::ptr::eq(self.mutator.as_ptr(), mutator)
+    }
+
+    pub(crate) fn handshake(&self) -> &Handshake {
+        // SAFETY: the mutator is alive (M1), and its handshake is made of atomics.
+        unsafe { &(*self.mutator.as_ptr()).handshake }
+    }
+
+    pub(crate) fn poll(&self) -> &AtomicU32 {
+        // SAFETY: the word is alive (M1).
+        unsafe { self.poll.as_ref() }
+    }
+
+    /// # Safety
+    ///
+    /// The caller is the collector, and the thread is stopped (M2).
+    pub(crate) unsafe fn mutator(&self) -> &Mutator {
+        // SAFETY: by the contract and M1.
+        unsafe { self.mutator.as_ref() }
+    }
+}

@@ -1,0 +1,196 @@
+//! Raw access to objects: the tag word and what lies behind it.
+//!
+//! ```text
+//!   address of the object ─┐
+//!   ┌───────────────────┬──▼───────────────────────────┐
+//!   │ tag               │ fields, or length and bytes … │
+//!   └───────────────────┴──────────────────────────────┘
+//!     63 …            4   3   2   1          0
+//!     address of TypeDesc │ 0 │ 0 │ PERMANENT │ OLD
+//! ```
+//!
+//! | bit | meaning |
+//! |---|---|
+//! | `OLD` | survived a collection and is not in a remembered set: storing a pointer into it takes the slow path |
+//! | `PERMANENT` | is no cell of the heap, holds no pointer into it, and is never freed |
+//!
+//! **O1.** An [`Object`] is held only while what it names cannot be freed: by the collector during a pause, or by the running
+//! mutator that reached it, until its next safepoint. Its tag names a [`TypeDesc`] of the heap, which lives as long.
+//! **O2.** A value behind a pointer field is null or such an object.
+//!
+//! Fields are read and written with atomic operations, because threads of the program may race on them; a race may
+//! give an old or a new value, and never half a pointer.
+//!
+//! | row | operation | order | pairs with | without it |
+//! |-----|-----------|-------|------------|------------|
+//! | G1  | tag: load | Relaxed | – | nothing: the type part never changes, the bits are hints to the store barrier |
+//! | G2  | forget `OLD`: fetch-and | Relaxed | – | two threads would both remember the object; one location, so no order is needed |
+//! | G3  | tag: store | Relaxed | – | done before the object is reachable, or while the world is stopped |
+//! | S1  | store of a pointer | Release | S2 | another thread would follow the pointer to fields it cannot see yet |
+//! | S2  | load of a pointer | Acquire | S1 | as S1, from the other side |
+//! | B1  | load and store of bits | Relaxed | – | nothing: races on bits have no order to keep |
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
+
+use super::class::TAG_BYTES;
+use super::desc::TypeDesc;
+
+/// The tag bit of objects that the store barrier has to look at.
+pub const TAG_OLD: u64 = 1;
+/// The tag bit of objects outside of the heap.
+pub const TAG_PERMANENT: u64 = 2;
+/// The bits of a tag word that are not the address of the type.
+pub const TAG_BITS: u64 = 15;
+
+/// An object (O1).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(transparent)]
+pub(crate) struct Object(NonNull<u8>);
+
+// SAFETY: an address; O1 says who may use it.
+unsafe impl Send for Object {}
+
+impl Object {
+    /// # Safety
+    ///
+    /// The pointer is the address of an object, and O1 holds for as long as the result is used.
+    pub(crate) unsafe fn from_pointer(pointer: NonNull<u8>) -> Object {
+        Object(pointer)
+    }
+
+    pub(crate) fn pointer(self) -> NonNull<u8> {
+        self.0
+    }
+
+    pub(crate) fn address(self) -> usize {
+        self.0.addr().get()
+    }
+
+    fn tag_word<'a>(self) -> &'a AtomicU64 {
+        // SAFETY: every object has a tag word in front of it, aligned as the object is (O1).
+        unsafe { self.0.sub(TAG_BYTES).cast().as_ref() }
+    }
+
+    pub(crate) fn tag(self) -> u64 {
+        self.tag_word().load(Ordering::Relaxed) // G1
+    }
+
+    pub(crate) fn set_tag(self, tag: u64) {
+        self.tag_word().store(tag, Ordering::Relaxed); // G3
+    }
+
+    /// Takes `OLD` off the tag; whether it was there.
+    pub(crate) fn forget_old(self) -> bool {
+        self.tag_word().fetch_and(!TAG_OLD, Ordering::Relaxed) & TAG_OLD != 0 // G2
+    }
+
+    /// The object's type. The lifetime is the heap's: callers bind it to a borrow of that.
+    pub(crate) fn desc<'a>(self) -> &'a TypeDesc {
+        // SAFETY: the tag of an object holds the address of a type of its heap (O1).
+        unsafe { desc_of_tag(self.tag()) }
+    }
+
+    fn word<'a>(self, offset: usize) -> &'a AtomicPtr<u8> {
+        debug_assert!(offset.is_multiple_of(8));
+        // SAFETY: callers pass offsets of pointer fields of the object's layout, or of elements within its length.
+        unsafe { self.0.add(offset).cast().as_ref() }
+    }
+
+    /// The object that a pointer field refers to.
+    pub(crate) fn pointer_at(self, offset: usize) -> Option<Object> {
+        NonNull::new(self.word(offset).load(Ordering::Acquire)).map(Object) // S2
+    }
+
+    /// Stores without the barrier.
+    pub(crate) fn set_pointer_at(self, offset: usize, value: Option<Object>) {
+        let pointer = value.map_or(std::ptr::null_mut(), |object| object.0.as_ptr());
+        self.word(offset).store(pointer, Ordering::Release); // S1
+    }
+
+    /// A word of bits: a length, an address.
+    pub(crate) fn word_at(self, offset: usize) -> u64 {
+        // SAFETY: callers pass offsets of words inside the object.
+        unsafe { self.0.add(offset).cast::<AtomicU64>().as_ref() }.load(Ordering::Relaxed) // B1
+    }
+
+    pub(crate) fn set_word_at(self, offset: usize, value: u64) {
+        // SAFETY: callers pass offsets of words inside the object.
+        unsafe { self.0.add(offset).cast::<AtomicU64>().as_ref() }.store(value, Ordering::Relaxed); // B1
+    }
+
+    /// Copies bits out of the object.
+    pub(crate) fn read_bits(self, offset: usize, out: &mut [u8]) {
+        for (index, byte) in out.iter_mut().enumerate() {
+            // SAFETY: callers pass ranges inside the object.
+            let source = unsafe { self.0.add(offset + index).cast::<AtomicU8>().as_ref() };
+            *byte = source.load(Ordering::Relaxed); // B1
+        }
+    }
+
+    /// Copies bits into the object.
+    pub(crate) fn write_bits(self, offset: usize, bytes: &[u8]) {
+        for (index, &byte) in bytes.iter().enumerate() {
+            // SAFETY: callers pass ranges inside the object.
+            let target = unsafe { self.0.add(offset + index).cast::<AtomicU8>().as_ref() };
+            target.store(byte, Ordering::Relaxed); // B1
+        }
+    }
+
+    /// The bytes of an object that nobody writes any more.
+    ///
+    /// # Safety
+    ///
+    /// The range lies in the object and is not written while the slice is used; O1 holds for `'a`.
+    pub(crate) unsafe fn bytes<'a>(self, offset: usize, length: usize) -> &'a [u8] {
+        // SAFETY: by the contract; memory of the heap is initialised.
+        unsafe { std::slice::from_raw_parts(self.0.add(offset).as_ptr(), length) }
+    }
+
+    /// Fills an object that nobody else knows yet.
+    ///
+    /// # Safety
+    ///
+    /// The range lies in the object, and only the caller knows the object.
+    pub(crate) unsafe fn fill_new(self, offset: usize, bytes: &[u8]) {
+        // SAFETY: by the contract; `bytes` borrows no memory of the heap that could overlap a new object.
+        unsafe { self.0.add(offset).copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) }
+    }
+
+    /// Copies bytes of one object into another that nobody else knows yet.
+    ///
+    /// # Safety
+    ///
+    /// Both ranges lie in their objects, and only the caller knows `self`.
+    pub(crate) unsafe fn copy_to_new(self, to: usize, source: Object, from: usize, bytes: usize) {
+        // SAFETY: by the contract; a new object overlaps no other.
+        unsafe { self.0.add(to).copy_from_nonoverlapping(source.0.add(from), bytes) }
+    }
+
+    /// Asks the processor to have the tag at hand soon.
+    pub(crate) fn prefetch(self) {
+        prefetch(self.0.as_ptr().wrapping_sub(TAG_BYTES));
+    }
+}
+
+/// The type that a tag names.
+///
+/// # Safety
+///
+/// The tag is that of an object, or one that [`TypeDesc::tag`] gave; the type's heap lives for `'a`.
+pub(crate) unsafe fn desc_of_tag<'a>(tag: u64) -> &'a TypeDesc {
+    let address = (tag & !TAG_BITS) as usize;
+    // SAFETY: by the contract; `TypeDesc::tag` exposed the address.
+    unsafe { &*std::ptr::with_exposed_provenance::<TypeDesc>(address) }
+}
+
+/// Asks the processor to have the line of an address at hand soon.
+pub(crate) fn prefetch(address: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch reads nothing and faults on no address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = address;
+}

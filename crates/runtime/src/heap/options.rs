@@ -1,0 +1,93 @@
+//! What can be chosen about a heap, and what it tells about itself.
+
+use std::time::Duration;
+
+/// Whether collections may treat old and young objects differently.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Generations {
+    /// Every collection looks at everything.
+    Off,
+    /// Minor collections as a rule.
+    On,
+    /// Minor collections while they pay.
+    #[default]
+    Adaptive,
+}
+
+/// How often to collect beyond what memory asks for. For tests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Stress {
+    /// Not at all.
+    #[default]
+    Off,
+    /// At every allocation that leaves the inlined path, which then is every one, and at every safepoint.
+    EverySafepoint,
+    /// When so many cells or large objects were allocated since the last time.
+    Every(u32),
+}
+
+/// What can be chosen about a heap.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HeapOptions {
+    /// Bytes beyond which allocation fails, counted in blocks; `None`: what the system gives.
+    pub limit: Option<usize>,
+    /// Bytes to which the heap grows before the first collection, and in spite of having less live.
+    pub initial: usize,
+    /// By how much the heap may grow beyond what is live, in percent of that.
+    pub growth_percent: u32,
+    /// Whether minor collections are made.
+    pub generations: Generations,
+    /// Collecting more often than needed.
+    pub stress: Stress,
+    /// Whether freed memory is overwritten, so that a use after free shows. Slow: the whole heap is touched.
+    pub poison: bool,
+    /// Whether every collection is checked by a second, naive one. Very slow.
+    pub verify: bool,
+}
+
+impl Default for HeapOptions {
+    fn default() -> HeapOptions {
+        HeapOptions {
+            limit: None,
+            initial: 16 << 20,
+            growth_percent: 100,
+            generations: Generations::default(),
+            stress: Stress::default(),
+            poison: false,
+            verify: false,
+        }
+    }
+}
+
+/// What a heap has done and what it holds. The sums count from the heap's creation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct HeapStats {
+    /// Minor collections.
+    pub minor_collections: u64,
+    /// Full collections.
+    pub full_collections: u64,
+    /// Time in which the world was stopped.
+    pub pause_total: Duration,
+    /// The longest pause.
+    pub pause_max: Duration,
+    /// The last pause.
+    pub pause_last: Duration,
+    /// Time spent waiting for threads to stop.
+    pub stopping_total: Duration,
+    /// Bytes allocated up to the last collection, in cells and blocks.
+    pub allocated_bytes: u64,
+    /// Bytes that the last collection found live, in cells and blocks.
+    pub live_bytes: usize,
+    /// Objects that the last collection found live.
+    pub live_objects: usize,
+    /// Bytes in blocks that hold objects now.
+    pub used_bytes: usize,
+    /// Bytes mapped now.
+    pub mapped_bytes: usize,
+    /// External bytes that were announced and not taken back.
+    pub external_bytes: usize,
+    /// Finalizers that wait to run.
+    pub finalizers_ready: usize,
+    /// Finalizers that panicked.
+    pub finalizers_failed: u64,
+}

@@ -1,0 +1,167 @@
+//! When to collect, and what: pure functions of figures.
+//!
+//! ```text
+//!              last collection                            next collection
+//!   heap  live ───────────────────────────────────────────► live + budget
+//!                         allocated since = budget
+//! ```
+//!
+//! **Budget.** After a collection that left `live` bytes (external ones included) the heap may grow to `live` times
+//! [`growth`](HeapOptions::growth_percent), and at least to [`initial`](HeapOptions::initial), before the next.
+//!
+//! **Kind.** A minor collection keeps every mark of the last one: what survived once counts as live. It pays when most of what
+//! was allocated since is dead. So, if generations are on, the next one is minor, except
+//!
+//! - when live bytes have grown by the growth factor since the last full one, or fill most of the limit;
+//! - in adaptive mode, when minor ones have freed too little: a FIFO list, say, whose dead old cells keep the young
+//!   alive. Then the next `penalty` collections are full, and the penalty doubles until a minor one pays again.
+
+use super::options::{Generations, HeapOptions};
+
+/// A minor collection that frees less than this share of what was allocated since the last one does not pay.
+const PAYS_PERCENT: u64 = 40;
+/// The longest row of full collections before a minor one is tried again.
+const MAX_PENALTY: u32 = 32;
+/// Smallest budget: collections cost something even when nothing is live.
+const MIN_BUDGET: usize = 256 << 10;
+
+/// What a collection does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Collection {
+    /// Frees young objects only.
+    Minor,
+    /// Frees everything that is unreachable.
+    Full,
+}
+
+/// What a collection left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) kind: Collection,
+    /// Live bytes after it, external ones included.
+    pub(crate) live: usize,
+    /// Bytes allocated between the collection before and this one.
+    pub(crate) allocated: usize,
+    /// How much of that was dead.
+    pub(crate) freed: usize,
+}
+
+/// The state between collections.
+#[derive(Clone, Debug)]
+pub(crate) struct Policy {
+    budget: usize,
+    live: usize,
+    live_after_full: usize,
+    penalty: u32,
+    full_ones_left: u32,
+}
+
+impl Policy {
+    pub(crate) fn new(options: &HeapOptions) -> Policy {
+        Policy {
+            budget: options.initial.max(MIN_BUDGET),
+            live: 0,
+            live_after_full: 0,
+            penalty: 1,
+            full_ones_left: 0,
+        }
+    }
+
+    /// Bytes that may be allocated before the next collection.
+    pub(crate) fn budget(&self) -> usize {
+        self.budget
+    }
+
+    /// What the next collection should be.
+    pub(crate) fn next_kind(&self, options: &HeapOptions) -> Collection {
+        let grown = self.live > scaled(self.live_after_full.max(options.initial / 2), options.growth_percent);
+        let near_limit = options.limit.is_some_and(|limit| self.live > limit / 4 * 3);
+        match options.generations {
+            Generations::Off => Collection::Full,
+            _ if grown || near_limit || self.full_ones_left > 0 => Collection::Full,
+            Generations::On | Generations::Adaptive => Collection::Minor,
+        }
+    }
+
+    /// Learns from a collection.
+    pub(crate) fn record(&mut self, options: &HeapOptions, outcome: Outcome) {
+        self.live = outcome.live;
+        let target = scaled(outcome.live, options.growth_percent).max(options.initial);
+        self.budget = (target - outcome.live.min(target)).max(MIN_BUDGET);
+        match outcome.kind {
+            Collection::Full => {
+                self.live_after_full = outcome.live;
+                self.full_ones_left = self.full_ones_left.saturating_sub(1);
+            }
+            Collection::Minor => {
+                let pays = outcome.freed as u64 * 100 >= outcome.allocated as u64 * PAYS_PERCENT;
+                if pays {
+                    self.penalty = 1;
+                } else if options.generations == Generations::Adaptive {
+                    self.full_ones_left = self.penalty;
+                    self.penalty = (self.penalty * 2).min(MAX_PENALTY);
+                }
+            }
+        }
+    }
+}
+
+fn scaled(bytes: usize, growth_percent: u32) -> usize {
+    let grown = bytes as u128 * (100 + u128::from(growth_percent)) / 100;
+    usize::try_from(grown).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(kind: Collection, live: usize, allocated: usize, freed: usize) -> Outcome {
+        Outcome { kind, live, allocated, freed }
+    }
+
+    #[test]
+    fn the_heap_grows_with_what_lives() {
+        let options = HeapOptions { initial: 1 << 20, growth_percent: 100, ..HeapOptions::default() };
+        let mut policy = Policy::new(&options);
+        assert_eq!(policy.budget(), 1 << 20);
+        policy.record(&options, outcome(Collection::Full, 10 << 20, 0, 0));
+        assert_eq!(policy.budget(), 10 << 20);
+        policy.record(&options, outcome(Collection::Full, 1000, 0, 0));
+        assert_eq!(policy.budget(), (1 << 20) - 1000);
+        policy.record(&options, outcome(Collection::Full, usize::MAX / 2, 0, 0));
+        assert_eq!(policy.budget(), usize::MAX / 2);
+    }
+
+    #[test]
+    fn minor_collections_that_free_little_are_given_up_for_a_while() {
+        let options =
+            HeapOptions { generations: Generations::Adaptive, initial: 1 << 20, ..HeapOptions::default() };
+        let mut policy = Policy::new(&options);
+        let mut full_in_a_row = Vec::new();
+        for _ in 0..3 {
+            assert_eq!(policy.next_kind(&options), Collection::Minor);
+            policy.record(&options, outcome(Collection::Minor, 1000, 1000, 10));
+            let mut count = 0;
+            while policy.next_kind(&options) == Collection::Full {
+                policy.record(&options, outcome(Collection::Full, 1000, 1000, 500));
+                count += 1;
+            }
+            full_in_a_row.push(count);
+        }
+        assert_eq!(full_in_a_row, [1, 2, 4]);
+        policy.record(&options, outcome(Collection::Minor, 1000, 1000, 900));
+        assert_eq!(policy.next_kind(&options), Collection::Minor);
+    }
+
+    #[test]
+    fn a_heap_that_has_doubled_is_collected_in_full() {
+        let options =
+            HeapOptions { generations: Generations::On, initial: 1 << 20, ..HeapOptions::default() };
+        let mut policy = Policy::new(&options);
+        policy.record(&options, outcome(Collection::Full, 2 << 20, 0, 0));
+        policy.record(&options, outcome(Collection::Minor, 3 << 20, 1 << 20, 1 << 20));
+        assert_eq!(policy.next_kind(&options), Collection::Minor);
+        policy.record(&options, outcome(Collection::Minor, 5 << 20, 1 << 20, 1 << 20));
+        assert_eq!(policy.next_kind(&options), Collection::Full);
+    }
+}

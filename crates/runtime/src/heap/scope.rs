@@ -1,0 +1,551 @@
+//! Objects in safe Rust.
+//!
+//! ```text
+//!   runtime.enter(|scope| { … })        the thread may touch the heap; collections wait for it at safepoints
+//!      scope.frame(|scope| { … })       roots made inside go when it ends
+//!
+//!   Root<'f, 'h>    a rooted reference: valid until its frame ends, whatever is collected
+//!   Obj<'a, 'h>     a bare reference: borrowed from the scope, so that it ends before the next safepoint
+//! ```
+//!
+//! Everything that may collect takes `&mut Scope`, and an [`Obj`] borrows the scope, so the compiler refuses to use an unrooted
+//! reference after a safepoint. `'h` is the *brand* of one entry into one heap: it is different for each, and references of
+//! different heaps do not mix.
+//!
+//! An unrooted reference does not live across an allocation:
+//!
+//! ```compile_fail,E0502
+//! # use brolga_runtime::{Runtime, RuntimeOptions};
+//! # let runtime = Runtime::new(RuntimeOptions::default());
+//! runtime.enter(|scope| {
+//!     let a = scope.string(b"a").unwrap();
+//!     let bare = a.get(scope);
+//!     let b = scope.string(b"b").unwrap();
+//!     println!("{:?}", bare.text());
+//! });
+//! ```
+//!
+//! A root does not leave its frame, and nothing leaves its scope:
+//!
+//! ```compile_fail
+//! # use brolga_runtime::{Runtime, RuntimeOptions};
+//! # let runtime = Runtime::new(RuntimeOptions::default());
+//! runtime.enter(|scope| {
+//!     let escaped = scope.frame(|scope| scope.string(b"a").unwrap());
+//! });
+//! ```
+//!
+//! ```compile_fail
+//! # use brolga_runtime::{Runtime, RuntimeOptions};
+//! # let runtime = Runtime::new(RuntimeOptions::default());
+//! let escaped = runtime.enter(|scope| scope.string(b"a").unwrap());
+//! ```
+//!
+//! References of two heaps do not mix:
+//!
+//! ```compile_fail
+//! # use brolga_runtime::{Runtime, RuntimeOptions};
+//! # let one = Runtime::new(RuntimeOptions::default());
+//! # let two = Runtime::new(RuntimeOptions::default());
+//! one.enter(|one| {
+//!     let text = one.string(b"a").unwrap();
+//!     two.enter(|two| text.get(two).text().map(str::len));
+//! });
+//! ```
+//!
+//! Rooting what is to live on:
+//!
+//! ```
+//! # use brolga_runtime::{Runtime, RuntimeOptions};
+//! # let runtime = Runtime::new(RuntimeOptions::default());
+//! runtime.enter(|scope| {
+//!     let a = scope.string(b"a").unwrap();
+//!     let b = scope.string(b"b").unwrap();
+//!     scope.collect();
+//!     assert_eq!((a.get(scope).text(), b.get(scope).text()), (Some("a"), Some("b")));
+//! }).unwrap();
+//! ```
+
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use brolga_ir::types::{Field, FieldRepr, Type};
+
+use super::desc::{LENGTH, ObjectKind, STRING_BYTES, TypeDesc, TypeRef};
+use super::handles::{Finalizer, Persistent, WeakHandle};
+use super::heap::{Heap, OutOfMemory};
+use super::mutator::Mutator;
+use super::object::Object;
+use super::policy::Collection;
+
+/// Invariant, and bound to the thread.
+type Brand<'h> = PhantomData<*mut &'h ()>;
+
+/// The right of the running thread to touch one heap.
+pub struct Scope<'f, 'h> {
+    heap: &'h Heap,
+    mutator: &'h Mutator,
+    frame: PhantomData<std::cell::Cell<&'f ()>>,
+}
+
+/// A reference that keeps its object alive until its frame ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Root<'f, 'h> {
+    slot: usize,
+    frame: PhantomData<&'f ()>,
+    brand: Brand<'h>,
+}
+
+/// A reference that is valid until the next safepoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Obj<'a, 'h> {
+    pub(super) object: Object,
+    borrow: PhantomData<&'a ()>,
+    brand: Brand<'h>,
+}
+
+/// Why an object could not be made, read or written. The caller's fault, except for [`OutOfMemory`].
+#[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
+pub enum ObjectError {
+    /// There is no memory.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
+    /// The type belongs to another heap.
+    #[error("the type `{name}` was described by another heap")]
+    OtherHeap {
+        /// The type.
+        name: String,
+    },
+    /// The operation is not one of such objects.
+    #[error("a `{name}` has no {what}")]
+    WrongKind {
+        /// The object's type.
+        name: String,
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// There is no such field or element.
+    #[error("index {index} is outside of {length}")]
+    Index {
+        /// What was asked for, from 0.
+        index: usize,
+        /// How many there are.
+        length: usize,
+    },
+    /// The Rust type and the field's differ in size or in what they are.
+    #[error("{what} does not hold {size} bytes of bits")]
+    NotBits {
+        /// The place.
+        what: &'static str,
+        /// The size of the Rust type.
+        size: usize,
+    },
+}
+
+/// A plain number that a field of bits can hold.
+pub trait Bits: Copy + private::Sealed {
+    /// The number of bytes.
+    const SIZE: usize = size_of::<Self>();
+    /// From bytes as they lie in memory.
+    fn from_bytes(bytes: &[u8]) -> Self;
+    /// As bytes as they lie in memory.
+    fn to_bytes(self) -> [u8; 16];
+}
+
+mod private {
+    pub trait Sealed {}
+}
+
+macro_rules! bits {
+    ($($ty:ty)*) => {
+        $(impl private::Sealed for $ty {}
+        impl Bits for $ty {
+            fn from_bytes(bytes: &[u8]) -> $ty {
+                let mut own = [0; size_of::<$ty>()];
+                own.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+                <$ty>::from_ne_bytes(own)
+            }
+            fn to_bytes(self) -> [u8; 16] {
+                let mut all = [0; 16];
+                all[..size_of::<$ty>()].copy_from_slice(&self.to_ne_bytes());
+                all
+            }
+        })*
+    };
+}
+
+bits!(i8 u8 i16 u16 i32 u32 i64 u64 i128 u128 f32 f64);
+
+impl<'f, 'h> Root<'f, 'h> {
+    /// The object.
+    pub fn get<'a>(self, scope: &'a Scope<'_, 'h>) -> Obj<'a, 'h> {
+        // The slot exists as long as the frame, which `'f` keeps open, and is never empty; the fall-back is not reached.
+        let object = scope.mutator.locals.borrow().get(self.slot).copied().flatten();
+        scope.obj(object.unwrap_or_else(|| scope.heap.types().nothing()))
+    }
+}
+
+impl<'f, 'h> Scope<'f, 'h> {
+    fn new(heap: &'h Heap, mutator: &'h Mutator) -> Scope<'f, 'h> {
+        Scope { heap, mutator, frame: PhantomData }
+    }
+
+    /// The heap.
+    pub fn heap(&self) -> &'h Heap {
+        self.heap
+    }
+
+    pub(super) fn obj<'a>(&'a self, object: Object) -> Obj<'a, 'h> {
+        Obj { object, borrow: PhantomData, brand: PhantomData }
+    }
+
+    fn add_root(&self, object: Object) -> Root<'f, 'h> {
+        let mut locals = self.mutator.locals.borrow_mut();
+        locals.push(Some(object));
+        Root { slot: locals.len() - 1, frame: PhantomData, brand: PhantomData }
+    }
+
+    // ----- roots -----
+
+    /// Keeps an object until the frame ends.
+    pub fn root(&self, obj: Obj<'_, 'h>) -> Root<'f, 'h> {
+        self.add_root(obj.object)
+    }
+
+    /// Lets a root keep another object instead.
+    pub fn set_root(&self, root: Root<'_, 'h>, obj: Obj<'_, 'h>) {
+        if let Some(slot) = self.mutator.locals.borrow_mut().get_mut(root.slot) {
+            *slot = Some(obj.object);
+        }
+    }
+
+    /// Calls `body` with a frame of its own, whose roots go when it returns.
+    pub fn frame<R>(&mut self, body: impl for<'g> FnOnce(&mut Scope<'g, 'h>) -> R) -> R {
+        with_frame(self.heap, self.mutator, body)
+    }
+
+    /// Keeps an object beyond the scope, until the handle is dropped.
+    pub fn persistent(&self, obj: Obj<'_, 'h>) -> Persistent {
+        self.heap.handles.persistent(obj.object)
+    }
+
+    /// The object of a handle; `None` when it belongs to another heap.
+    pub fn get_persistent<'a>(&'a self, handle: &Persistent) -> Option<Obj<'a, 'h>> {
+        self.heap.handles.get_persistent(handle).map(|object| self.obj(object))
+    }
+
+    /// A handle that does not keep the object alive.
+    pub fn weak_handle(&self, obj: Obj<'_, 'h>) -> WeakHandle {
+        self.heap.handles.weak(obj.object)
+    }
+
+    /// The object of a weak handle; `None` when it has died or belongs to another heap.
+    pub fn get_weak<'a>(&'a self, handle: &WeakHandle) -> Option<Obj<'a, 'h>> {
+        self.heap.handles.get_weak(handle).map(|object| self.obj(object))
+    }
+
+    /// Has something done when the object has died.
+    pub fn finalizer(&self, obj: Obj<'_, 'h>, finalizer: Finalizer) {
+        self.heap.handles.add_finalizer(obj.object, finalizer);
+    }
+
+    // ----- safepoints -----
+
+    /// A full collection.
+    pub fn collect(&mut self) {
+        self.collect_kind(Collection::Full);
+    }
+
+    /// A collection of either kind; without generations every one is full.
+    pub fn collect_kind(&mut self, kind: Collection) {
+        while !self.heap.collect(self.mutator, kind) {}
+    }
+
+    /// Lets another thread collect if it wants to. For long computations that allocate nothing.
+    pub fn safepoint(&mut self) {
+        self.heap.safepoint(self.mutator);
+    }
+
+    /// Calls something that may take long and does not touch the heap. Collections go on meanwhile.
+    pub fn blocking<R>(&mut self, body: impl FnOnce() -> R) -> R {
+        struct Back<'a>(&'a Heap, &'a Mutator, u32);
+        impl Drop for Back<'_> {
+            fn drop(&mut self) {
+                self.0.world.enter(self.1);
+                self.1.depth.set(self.2);
+                self.1.in_scope.set(true);
+            }
+        }
+        let back = Back(self.heap, self.mutator, self.mutator.depth.replace(0));
+        self.mutator.in_scope.set(false);
+        self.heap.world.leave(self.mutator);
+        let result = body();
+        drop(back);
+        result
+    }
+
+    /// Calls compiled code, which may enter scopes of its own on this thread.
+    pub fn call_out<R>(&mut self, body: impl FnOnce() -> R) -> R {
+        struct Back<'a>(&'a Mutator);
+        impl Drop for Back<'_> {
+            fn drop(&mut self) {
+                self.0.in_scope.set(true);
+            }
+        }
+        let _back = Back(self.mutator);
+        self.mutator.in_scope.set(false);
+        body()
+    }
+
+    // ----- making objects -----
+
+    /// An object of a struct type, all bits zero and all pointers null.
+    pub fn object(&mut self, ty: &TypeRef) -> Result<Root<'f, 'h>, ObjectError> {
+        self.check_owner(ty)?;
+        let ObjectKind::Struct(layout) = ty.kind() else { return Err(wrong_kind(ty, "fields")) };
+        let object = self.heap.allocate(self.mutator, ty, layout.size as usize)?;
+        Ok(self.add_root(object))
+    }
+
+    /// A boxed value of a primitive type.
+    pub fn boxed<T: Bits>(&mut self, ty: &TypeRef, value: T) -> Result<Root<'f, 'h>, ObjectError> {
+        let fits = matches!(ty.kind(), ObjectKind::Struct(layout)
+            if layout.fields.is_empty() && layout.size as usize == T::SIZE);
+        if !fits {
+            return Err(ObjectError::NotBits { what: "the type", size: T::SIZE });
+        }
+        let root = self.object(ty)?;
+        root.get(self).object.write_bits(0, &value.to_bytes()[..T::SIZE]);
+        Ok(root)
+    }
+
+    /// A boxed `Int64`. Small ones are boxed once for all.
+    pub fn int(&mut self, value: i64) -> Result<Root<'f, 'h>, ObjectError> {
+        match self.heap.types().small_int(value) {
+            Some(object) => Ok(self.add_root(object)),
+            None => self.boxed(self.heap.types().int64(), value),
+        }
+    }
+
+    /// A `String`.
+    pub fn string(&mut self, content: &[u8]) -> Result<Root<'f, 'h>, ObjectError> {
+        let ty = self.heap.types().string();
+        let bytes = ty.size_with_length(|| content.len() as u64);
+        let object = self.heap.allocate(self.mutator, ty, bytes)?;
+        object.set_word_at(LENGTH, content.len() as u64);
+        // SAFETY: the object has room for length, content and a zero byte, and nobody else knows it yet.
+        unsafe { object.fill_new(STRING_BYTES, content) };
+        Ok(self.add_root(object))
+    }
+
+    /// A `WeakRef`: an object that refers to another without keeping it alive.
+    pub fn weak_ref(&mut self, to: Root<'_, 'h>) -> Result<Root<'f, 'h>, ObjectError> {
+        let ty = self.heap.types().weak();
+        let object = self.heap.allocate(self.mutator, ty, ty.size())?;
+        object.set_pointer_at(0, Some(to.get(self).object));
+        self.heap.handles.add_weak_ref(object);
+        Ok(self.add_root(object))
+    }
+
+    /// Announces bytes that an object owns outside of the heap, so that collections happen as often as they should. Pair it with
+    /// a [`Finalizer::Release`] that frees them and calls [`Heap::release_external`].
+    pub fn add_external(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
+        self.heap.add_external(self.mutator, bytes)
+    }
+
+    pub(super) fn check_owner(&self, ty: &TypeRef) -> Result<(), ObjectError> {
+        if Arc::ptr_eq(ty.owner(), self.heap.types().owner()) {
+            return Ok(());
+        }
+        Err(ObjectError::OtherHeap { name: ty.name().into() })
+    }
+
+    pub(super) fn allocate(&mut self, ty: &TypeRef, bytes: usize) -> Result<Root<'f, 'h>, ObjectError> {
+        self.check_owner(ty)?;
+        let object = self.heap.allocate(self.mutator, ty, bytes)?;
+        Ok(self.add_root(object))
+    }
+
+    // ----- writing -----
+
+    /// Stores a reference into a pointer field. It is for the caller to store what the field's type allows.
+    pub fn set_field(
+        &self,
+        obj: Obj<'_, 'h>,
+        index: usize,
+        value: Option<Obj<'_, 'h>>,
+    ) -> Result<(), ObjectError> {
+        let field = obj.find_field(index)?;
+        if field.repr != FieldRepr::Pointer {
+            return Err(wrong_kind(obj.desc(), "reference in this field"));
+        }
+        self.store(obj.object, field.offset as usize, value.map(|value| value.object));
+        Ok(())
+    }
+
+    /// Stores a reference, and tells the collector.
+    pub(super) fn store(&self, object: Object, offset: usize, value: Option<Object>) {
+        object.set_pointer_at(offset, value);
+        self.heap.after_store(self.mutator, object);
+    }
+}
+
+pub(super) fn wrong_kind(desc: &TypeDesc, what: &'static str) -> ObjectError {
+    ObjectError::WrongKind { name: desc.name().into(), what }
+}
+
+impl<'a, 'h> Obj<'a, 'h> {
+    /// The object's type.
+    pub fn desc(self) -> &'a TypeDesc {
+        self.object.desc()
+    }
+
+    /// The object's type in the IR; `None` for weak references.
+    pub fn ty(self) -> Option<Type> {
+        self.desc().ty()
+    }
+
+    /// The address, which stays the same while the object lives.
+    pub fn address(self) -> usize {
+        self.object.address()
+    }
+
+    /// Another reference that is valid as long as this one.
+    pub(super) fn with(self, object: Object) -> Obj<'a, 'h> {
+        Obj { object, ..self }
+    }
+
+    fn find_field(self, index: usize) -> Result<Field, ObjectError> {
+        let ObjectKind::Struct(layout) = self.desc().kind() else {
+            return Err(wrong_kind(self.desc(), "fields"));
+        };
+        let length = layout.fields.len();
+        layout.fields.get(index).copied().ok_or(ObjectError::Index { index, length })
+    }
+
+    /// What a pointer field refers to; `None` while it is undefined.
+    pub fn field(self, index: usize) -> Result<Option<Obj<'a, 'h>>, ObjectError> {
+        let field = self.find_field(index)?;
+        if field.repr != FieldRepr::Pointer {
+            return Err(wrong_kind(self.desc(), "reference in this field"));
+        }
+        Ok(self.object.pointer_at(field.offset as usize).map(|object| self.with(object)))
+    }
+
+    /// The bits of a field without pointers.
+    pub fn bits<T: Bits>(self, index: usize) -> Result<T, ObjectError> {
+        let field = self.find_bits(index, T::SIZE)?;
+        let mut bytes = [0; 16];
+        self.object.read_bits(field.offset as usize, &mut bytes[..T::SIZE]);
+        Ok(T::from_bytes(&bytes))
+    }
+
+    /// Stores into a field without pointers.
+    pub fn set_bits<T: Bits>(self, index: usize, value: T) -> Result<(), ObjectError> {
+        let field = self.find_bits(index, T::SIZE)?;
+        self.object.write_bits(field.offset as usize, &value.to_bytes()[..T::SIZE]);
+        Ok(())
+    }
+
+    fn find_bits(self, index: usize, size: usize) -> Result<Field, ObjectError> {
+        let field = self.find_field(index)?;
+        let ObjectKind::Struct(layout) = self.desc().kind() else { return Ok(field) };
+        let bytes = field.offset..field.offset + field.size;
+        let has_pointer = layout.pointers.iter().any(|at| bytes.contains(at));
+        if field.repr != FieldRepr::Inline || has_pointer || field.size as usize != size {
+            return Err(ObjectError::NotBits { what: "the field", size });
+        }
+        Ok(field)
+    }
+
+    /// The value of a boxed primitive.
+    pub fn unboxed<T: Bits>(self) -> Result<T, ObjectError> {
+        let fits = matches!(self.desc().kind(), ObjectKind::Struct(layout)
+            if layout.fields.is_empty() && layout.size as usize == T::SIZE);
+        if !fits {
+            return Err(ObjectError::NotBits { what: "the box", size: T::SIZE });
+        }
+        let mut bytes = [0; 16];
+        self.object.read_bits(0, &mut bytes[..T::SIZE]);
+        Ok(T::from_bytes(&bytes))
+    }
+
+    /// The bytes of a `String` or `Symbol`.
+    pub fn string_bytes(self) -> Option<&'a [u8]> {
+        if !matches!(self.desc().kind(), ObjectKind::String | ObjectKind::Symbol) {
+            return None;
+        }
+        let length = usize::try_from(self.object.word_at(LENGTH)).ok()?;
+        // SAFETY: a string has as many bytes as its length says, which are written before anybody knows it and never after.
+        Some(unsafe { self.object.bytes(STRING_BYTES, length) })
+    }
+
+    /// The text of a `String` or `Symbol` that is UTF-8.
+    pub fn text(self) -> Option<&'a str> {
+        std::str::from_utf8(self.string_bytes()?).ok()
+    }
+
+    /// What a `WeakRef` refers to; `None` once that has died, and for other objects.
+    pub fn referent(self) -> Option<Obj<'a, 'h>> {
+        let weak = matches!(self.desc().kind(), ObjectKind::Weak);
+        weak.then(|| self.object.pointer_at(0)).flatten().map(|object| self.with(object))
+    }
+}
+
+/// Calls `body` with a frame whose roots go when it ends, also by a panic.
+fn with_frame<'h, R>(
+    heap: &'h Heap,
+    mutator: &'h Mutator,
+    body: impl for<'g> FnOnce(&mut Scope<'g, 'h>) -> R,
+) -> R {
+    struct Pop<'a>(&'a Mutator, usize);
+    impl Drop for Pop<'_> {
+        fn drop(&mut self) {
+            self.0.locals.borrow_mut().truncate(self.1);
+        }
+    }
+    let _pop = Pop(mutator, mutator.locals.borrow().len());
+    body(&mut Scope::new(heap, mutator))
+}
+
+/// Calls `body` with a scope on a mutator that runs and has none; `None` if it has one.
+pub(crate) fn with_scope<R>(
+    heap: &Heap,
+    mutator: &Mutator,
+    body: impl for<'f, 'h> FnOnce(&mut Scope<'f, 'h>) -> R,
+) -> Option<R> {
+    struct Leave<'a>(&'a Mutator);
+    impl Drop for Leave<'_> {
+        fn drop(&mut self) {
+            self.0.in_scope.set(false);
+        }
+    }
+    if mutator.in_scope.replace(true) {
+        return None;
+    }
+    let _leave = Leave(mutator);
+    Some(with_frame(heap, mutator, |scope| body(scope)))
+}
+
+/// Runs the finalizers that visit dead objects; how many panicked. Finalizers that become ready meanwhile run as well, in
+/// the same loop and not nested.
+pub(super) fn run_visits(heap: &Heap, mutator: &Mutator) -> u64 {
+    let mut failed = 0;
+    if mutator.finalizing.replace(true) {
+        return failed;
+    }
+    let had_scope = mutator.in_scope.replace(true);
+    let one = || {
+        with_frame(heap, mutator, |scope| {
+            let (root, visit) = heap.handles.take_ready(|object| scope.add_root(object))?;
+            Some(catch_unwind(AssertUnwindSafe(|| visit(scope, root))).is_err())
+        })
+    };
+    while let Some(panicked) = one() {
+        failed += u64::from(panicked);
+    }
+    mutator.in_scope.set(had_scope);
+    mutator.finalizing.set(false);
+    failed
+}
