@@ -13,7 +13,7 @@
 //! | `pass`, `facts`, `fuel` | what a pass is and what it is given |
 //! | `scope` | the only place that dumps, times, verifies and names a pass in a crash |
 //! | `pipeline` | the table of pipelines and the table of constraints on it |
-//! | `replace`, `heads` | replacing values all over a function; the φ of a block |
+//! | `replace`, `heads`, `ssa_repair` | replacing values all over a function; the φ of a block; values that are made in several places |
 //! | `callgraph` | the order in which callees come before callers |
 //!
 //! Functions are optimised one at a time against a module that nobody changes meanwhile, so any number of threads may do it
@@ -34,6 +34,7 @@ mod replace;
 mod report;
 mod rules;
 mod scope;
+mod ssa_repair;
 
 pub use error::{CrashNote, OptError};
 pub use facts::{Fact, Facts};

@@ -11,12 +11,15 @@
 use crate::error::OptError;
 use crate::options::OptLevel;
 use crate::pass::Pass;
-use crate::passes::{bounds_fold, cse, dce, inline, inst_simplify, simplify_cfg, sroa};
+use crate::passes::{
+    bounds_fold, cse, dce, inline, inst_simplify, loop_simplify, rotate, simplify_cfg, sroa,
+};
 use crate::scope::Step;
 use brolga_ir::Level;
 
 /// Every pass, in the order in which lists and reports name them.
-pub static PASSES: &[&Pass] = &[&BOUNDS_FOLD, &SIMPLIFY_CFG, &INLINE, &SROA, &INST_SIMPLIFY, &CSE, &DCE];
+pub static PASSES: &[&Pass] =
+    &[&BOUNDS_FOLD, &SIMPLIFY_CFG, &INLINE, &SROA, &INST_SIMPLIFY, &CSE, &DCE, &LOOP_SIMPLIFY, &ROTATE];
 
 static BOUNDS_FOLD: Pass = bounds_fold::PASS;
 static SIMPLIFY_CFG: Pass = simplify_cfg::PASS;
@@ -25,6 +28,8 @@ static SROA: Pass = sroa::PASS;
 static INST_SIMPLIFY: Pass = inst_simplify::PASS;
 static CSE: Pass = cse::PASS;
 static DCE: Pass = dce::PASS;
+static LOOP_SIMPLIFY: Pass = loop_simplify::PASS;
+static ROTATE: Pass = rotate::PASS;
 
 /// The steps of one level of optimisation.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +80,8 @@ const O2_HIGH: &[Step] = &[
 const O2_LOW: &[Step] = &[
     step("inst-simplify", &INST_SIMPLIFY),
     step("late simplify-cfg", &SIMPLIFY_CFG),
+    step("loop-simplify", &LOOP_SIMPLIFY),
+    step("rotate", &ROTATE),
     step("late dce", &DCE),
 ];
 
@@ -109,6 +116,9 @@ pub static ORDER: &[Order] = &[
     order("late simplify-cfg", "cse", "fewer blocks make more places dominate each other"),
     order("cse", "late inst-simplify", "`x == y` is true once x and y are one value"),
     order("late simplify-cfg", "late sroa", "a φ of one edge hides the object behind it"),
+    order("late simplify-cfg", "loop-simplify", "it drops blocks that only lead on, and a latch may be one"),
+    order("loop-simplify", "rotate", "a loop is rotated from its preheader"),
+    order("rotate", "late dce", "the copied head computes what only later rounds need"),
     order("late simplify-cfg", "late dce", "a branch that is folded needs its condition no more"),
     order("late inst-simplify", "late dce", "what a rule looked through may have lost its last use"),
     order("cse", "late dce", "operands of what was shared may have lost their last use"),

@@ -1,0 +1,233 @@
+//! Tests a loop's condition where a round ends instead of where it begins.
+//!
+//! ```text
+//!     p                          p: h' ──────┐          h' is a copy of h, for the first round
+//!     │                          │           │
+//!     h <───┐                    q           │          q, the new preheader
+//!    / \    │       ==>          │           │
+//!   e   n   │                    n <───┐     │          n, the new head
+//!       …   │                    …     │     │
+//!       l ──┘                    l     │     │
+//!                                h ────┘     │
+//!                                └──> e <────┘
+//! ```
+//!
+//! A round then takes one jump instead of two, and what stands in `n` is executed whenever the preheader is, so that later
+//! passes may move it there.
+//!
+//! A loop is rotated if it has a preheader, its head is one of its exits and no block that leads back is (then it has
+//! been rotated, or ends in a test anyway), and the head has at most [`MAX_COPIED`] instructions. Values of the head exist
+//! twice afterwards; `ssa_repair` gives every use the one that reaches it. In the copy stands no `safepoint`: every cycle of
+//! the function still has the one in the head.
+//!
+//! All loops are rotated on one look at the graph. That is possible because nothing is copied twice: a block that ends in
+//! a jump to a head is no head that is rotated itself.
+//!
+//! Cost: the copied instructions, and the repair. Breaks the graph. Not done: heads without an exit; taking the better of
+//! several exits.
+
+use crate::facts::Fact;
+use crate::heads::head_phis;
+use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use crate::replace::Replacements;
+use crate::ssa_repair::Repair;
+use brolga_ir::analysis::{Cfg, Loop, Loops, Rpo};
+use brolga_ir::constant::Const;
+use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
+use rustc_hash::FxHashMap;
+
+pub(crate) const PASS: Pass = Pass {
+    name: "rotate",
+    level: PassLevel::Low,
+    required: false,
+    needs: &[Fact::Cfg, Fact::Loops],
+    breaks: &[Fact::Cfg, Fact::Uses],
+    run,
+};
+
+/// A longer head is not copied. Heads of loops that people write have fewer than ten instructions; a call in one costs
+/// more than the jump that would be saved.
+const MAX_COPIED: usize = 16;
+
+/// A loop that can be rotated.
+struct Rotation {
+    preheader: Block,
+    header: Block,
+    /// Where the next round goes on.
+    inside: Block,
+    /// Where the loop is left.
+    exit: Block,
+}
+
+fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    let (cfg, loops) = (cx.facts.cfg(), cx.facts.loops());
+    let mut repair = Repair::default();
+    let mut rotated = Vec::new();
+    let mut starts = Vec::new();
+    for l in loops.iter() {
+        let Some(rotation) = candidate(func, cfg, loops, l) else { continue };
+        if !cx.spend("rotated loops") {
+            break;
+        }
+        starts.extend(rotate(func, cfg, &rotation, &mut repair));
+        rotated.push(rotation.header);
+    }
+    if rotated.is_empty() {
+        return Changed::No;
+    }
+    let cfg = Cfg::compute(func);
+    let rpo = Rpo::compute(&cfg);
+    repair.apply(func, &cfg, &rpo);
+    drop_passed_on(func, cx.types(), &cfg, &rotated, &starts);
+    Changed::Yes
+}
+
+fn candidate(func: &Func, cfg: &Cfg, loops: &Loops, l: Loop) -> Option<Rotation> {
+    let (preheader, header) = (loops.preheader(cfg, l)?, loops.header(l));
+    let end = func.terminator(header).filter(|&t| func.op(t) == Op::Branch)?;
+    let (inside, exit) = match *func.inst_blocks(end) {
+        [a, b] if loops.contains(l, a) && !loops.contains(l, b) => (a, b),
+        [a, b] if loops.contains(l, b) && !loops.contains(l, a) => (b, a),
+        _ => return None,
+    };
+    let leaves = |block: Block| cfg.succs(block).iter().any(|&s| !loops.contains(l, s));
+    if inside == header || loops.latches(cfg, l).any(leaves) {
+        return None;
+    }
+    let copied = func.block_insts(header).filter(|&i| is_copied(func, i)).take(MAX_COPIED + 1).count();
+    (copied <= MAX_COPIED).then_some(Rotation { preheader, header, inside, exit })
+}
+
+/// Whether the first round needs its own copy of an instruction of the head.
+fn is_copied(func: &Func, inst: Inst) -> bool {
+    let op = func.op(inst);
+    !op.is_terminator() && !matches!(op, Op::Phi | Op::Safepoint)
+}
+
+fn rotate(func: &mut Func, cfg: &Cfg, rotation: &Rotation, repair: &mut Repair) -> Vec<Inst> {
+    let &Rotation { preheader, header, inside, exit } = rotation;
+    let (Some(jump), Some(end)) = (func.terminator(preheader), func.terminator(header)) else {
+        return Vec::new();
+    };
+    let (copies, starts) = copy_head(func, preheader, header, jump);
+    let copied = |v: Value| copies.get(&v).copied().unwrap_or(v);
+
+    // The new head must be a block of its own, entered from the copy and from the old head alone.
+    let entered = if cfg.single_pred(inside) == Some(header) {
+        inside
+    } else {
+        let between = jump_block(func, header, inside);
+        redirect(func, end, inside, between);
+        rename_edges(func, inside, header, between);
+        between
+    };
+    let before = jump_block(func, preheader, entered);
+    add_edges(func, entered, header, before, copied);
+    add_edges(func, exit, header, preheader, copied);
+
+    // The copy of the branch takes the place of the jump.
+    let cond: Vec<Value> = func.args(end).iter().map(|&v| copied(v)).collect();
+    let targets: Vec<Block> =
+        func.inst_blocks(end).iter().map(|&t| if t == entered { before } else { t }).collect();
+    func.set_op(jump, Op::Branch, &cond);
+    func.set_inst_blocks(jump, &targets);
+    func.set_place(jump, func.place(end));
+
+    for phi in head_phis(func, header).collect::<Vec<_>>() {
+        func.retain_phi_edges(phi, |block, _| block != preheader);
+    }
+    let made: Vec<Value> = func.block_insts(header).flat_map(|i| func.results(i)).collect();
+    for value in made {
+        repair.add(value, vec![(preheader, copied(value)), (header, value)]);
+    }
+    starts
+}
+
+/// Copies what the head computes to before `jump`, the end of the preheader. Also gives the copies that stand for what φ of
+/// the head are in the first round: these values may be variables of the repair themselves, and it mends operands only.
+fn copy_head(
+    func: &mut Func,
+    preheader: Block,
+    header: Block,
+    jump: Inst,
+) -> (FxHashMap<Value, Value>, Vec<Inst>) {
+    let mut copies = FxHashMap::default();
+    let mut starts = Vec::new();
+    for phi in head_phis(func, header).collect::<Vec<_>>() {
+        let Some(result) = func.result(phi) else { continue };
+        let ty = func.ty(result);
+        let start = func.phi_edges(phi).find(|&(block, _)| block == preheader).map(|(_, v)| v);
+        // Without an edge the value is undefined in the first round.
+        let start = start.unwrap_or_else(|| func.constant(Const::Undef(ty)));
+        let copy = func.make_inst(Op::Copy, &[start], &[], &[ty]);
+        func.set_place(copy, func.place(phi));
+        func.insert_before(copy, jump);
+        starts.push(copy);
+        copies.extend(func.result(copy).map(|copy| (result, copy)));
+    }
+    let mut next = func.first_inst(header);
+    while let Some(inst) = next {
+        next = func.next_inst(inst);
+        if !is_copied(func, inst) {
+            continue;
+        }
+        let args: Vec<Value> = func.args(inst).iter().map(|v| copies.get(v).copied().unwrap_or(*v)).collect();
+        let types: Vec<Type> = func.results(inst).map(|v| func.ty(v)).collect();
+        let copy = func.make_inst(func.op(inst), &args, &[], &types);
+        func.set_place(copy, func.place(inst));
+        func.insert_before(copy, jump);
+        copies.extend(func.results(inst).zip(func.results(copy)));
+    }
+    (copies, starts)
+}
+
+/// A new block behind `after` that jumps to `target`.
+fn jump_block(func: &mut Func, after: Block, target: Block) -> Block {
+    let block = func.make_block();
+    func.insert_block_after(block, after);
+    let jump = func.make_inst(Op::Goto, &[], &[target], &[]);
+    if let Some(first) = func.first_inst(target) {
+        func.set_place(jump, func.place(first));
+    }
+    func.append_inst(jump, block);
+    block
+}
+
+fn redirect(func: &mut Func, end: Inst, from: Block, to: Block) {
+    for target in func.inst_blocks_mut(end).iter_mut().filter(|t| **t == from) {
+        *target = to;
+    }
+}
+
+/// Lets the φ of a block get from `to` what they got from `from`.
+fn rename_edges(func: &mut Func, block: Block, from: Block, to: Block) {
+    for phi in head_phis(func, block).collect::<Vec<_>>() {
+        for pred in func.inst_blocks_mut(phi).iter_mut().filter(|p| **p == from) {
+            *pred = to;
+        }
+    }
+}
+
+/// Gives the φ of a block an edge from `new` beside that from `old`, with the copy of its value.
+fn add_edges(func: &mut Func, block: Block, old: Block, new: Block, copied: impl Fn(Value) -> Value) {
+    for phi in head_phis(func, block).collect::<Vec<_>>() {
+        let value = func.phi_edges(phi).find(|&(pred, _)| pred == old).map(|(_, v)| v);
+        if let Some(value) = value {
+            func.add_phi_edge(phi, new, copied(value));
+        }
+    }
+}
+
+/// Looks through the copies that `copy_head` made, and through the φ of heads that are now reached from one block alone.
+fn drop_passed_on(func: &mut Func, types: &Types, cfg: &Cfg, heads: &[Block], starts: &[Inst]) {
+    let mut values = Replacements::default();
+    let single = heads.iter().filter(|&&head| cfg.single_pred(head).is_some());
+    let phis: Vec<Inst> = single.flat_map(|&head| head_phis(func, head)).collect();
+    for &inst in phis.iter().chain(starts) {
+        if let (&[value], Some(result)) = (func.args(inst), func.result(inst)) {
+            values.set(result, value);
+            func.remove_inst(inst);
+        }
+    }
+    values.apply(func, types);
+}
