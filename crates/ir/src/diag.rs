@@ -429,14 +429,15 @@ impl Rendering<'_> {
             let glyph = if mark.primary { "^" } else { "-" };
             let colour = if mark.primary { colour } else { self.style.related };
             let under = glyph.repeat(columns.len().max(1));
-            let line = format!(
-                " {frame}{:width$} |{reset} {:pad$}{colour}{under} {}{reset}",
+            // The escape that ends the colour would keep a blank at the end of the line.
+            let label = if mark.label.is_empty() { String::new() } else { format!(" {}", mark.label) };
+            let _ = writeln!(
+                self.out,
+                " {frame}{:width$} |{reset} {:pad$}{colour}{under}{label}{reset}",
                 "",
                 "",
-                mark.label,
                 pad = columns.start
             );
-            let _ = writeln!(self.out, "{}", line.trim_end());
         }
     }
 }

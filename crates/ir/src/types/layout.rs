@@ -32,6 +32,9 @@ use std::fmt;
 pub(super) const MAX_UNION: usize = 127;
 /// The largest value that has a layout, in bytes.
 pub(super) const MAX_SIZE: u32 = 1 << 30;
+/// The largest number of different types that a value may contain without a pointer between. Printed programs stay below
+/// 20; the bound lets walks over fields recurse, and keeps the search for cycles short.
+pub(super) const MAX_INLINE: usize = 256;
 /// The size and alignment of a pointer.
 const POINTER: u32 = 8;
 
@@ -116,6 +119,8 @@ pub enum LayoutError {
     TooLarge(Type),
     /// The type contains ever larger instances of itself.
     Unbounded(Type),
+    /// The value would contain more than 256 different types without a pointer between.
+    TooNested(Type),
 }
 
 impl LayoutError {
@@ -130,6 +135,7 @@ impl LayoutError {
                     LayoutError::Opaque(ty) => (ty, "is laid out by the run time"),
                     LayoutError::TooLarge(ty) => (ty, "is larger than the limit of 1 GiB"),
                     LayoutError::Unbounded(ty) => (ty, "contains ever larger instances of itself"),
+                    LayoutError::TooNested(ty) => (ty, "contains more than 256 types without a pointer"),
                 };
                 write!(f, "`{}` {why}", self.1.display(ty))
             }
@@ -237,6 +243,9 @@ impl Types {
             },
             _ => return Err(LayoutError::NotConcrete(ty)),
         };
+        if self.search_inline(ty, |_| false).is_none() {
+            return Err(LayoutError::TooNested(ty));
+        }
         let mut layout = Layout { size: 0, align: 1, fields: Box::new([]), pointers: Box::new([]) };
         let mut fields = Vec::with_capacity(elements.len());
         let mut pointers = Vec::new();
@@ -290,24 +299,38 @@ impl Types {
 
     /// Whether `target` is `from` or stands, without a pointer between, inside it.
     fn reaches(&self, from: Type, target: Type) -> bool {
+        self.search_inline(from, |ty| ty == target) == Some(true)
+    }
+
+    /// Whether `from` or a type that stands, without a pointer between, inside it is wanted; `None` if there are too
+    /// many to tell.
+    fn search_inline(&self, from: Type, wanted: impl Fn(Type) -> bool) -> Option<bool> {
         let mut seen = rustc_hash::FxHashSet::default();
+        let mut inline = 0;
         let mut work = vec![from];
         while let Some(ty) = work.pop() {
-            if ty == target {
-                return true;
+            if wanted(ty) {
+                return Some(true);
             }
-            if !seen.insert(ty) || !self.is_inline_candidate(ty) {
-                if let TypeKind::Union(members) = self.kind(ty) {
-                    work.extend(members.iter().filter(|m| !seen.contains(m)));
-                }
+            if !seen.insert(ty) {
                 continue;
+            }
+            if let TypeKind::Union(members) = self.kind(ty) {
+                work.extend(members.iter().filter(|m| !seen.contains(m)));
+            }
+            if !self.is_inline_candidate(ty) {
+                continue;
+            }
+            inline += 1;
+            if inline > MAX_INLINE {
+                return None;
             }
             match self.tuple_elements(ty) {
                 Some(elems) => work.extend(elems),
                 None => work.extend(self.fields(ty).unwrap_or_default().iter().map(|f| f.ty)),
             }
         }
-        false
+        Some(false)
     }
 }
 
@@ -390,5 +413,19 @@ mod tests {
         let ty = t.nominal(grow, &[Type::INT64]).unwrap();
         assert!(matches!(t.layout(ty), Err(LayoutError::Unbounded(_))));
         assert_eq!(t.repr(ty), Repr::Boxed);
+    }
+
+    #[test]
+    fn long_chains_of_structs_end_in_an_error() {
+        let cx = Context::new();
+        let mut ty = Type::INT64;
+        for n in 0..20_000 {
+            ty = declare(&cx, &format!("S{n}"), false, &[("x", ty)]);
+        }
+        assert_eq!(cx.types.layout(ty), Err(LayoutError::TooNested(ty)));
+        assert_eq!(cx.types.repr(ty), Repr::Boxed);
+        let short = cx.types.find_decl(cx.names.intern("S200")).unwrap();
+        let short = cx.types.nominal(short, &[]).unwrap();
+        assert_eq!(cx.types.layout(short).map(|l| l.size), Ok(8));
     }
 }
