@@ -474,7 +474,9 @@ impl<'a> Words<'a> {
         match rule {
             ExceptionRule::Join { first, first_depth, second, second_depth } => {
                 let text = Text::new("the handlers in force depend on the way into the block");
-                let note = |b: Block, depth: u32| format!("from {}: {depth} handlers", self.block(b));
+                let note = |b: Block, depth: u32| {
+                    format!("handlers in force on the way from {}: {depth}", self.block(b))
+                };
                 let end = |b: Block| self.func.last_inst(b).map_or(Site::Block(b), Site::Inst);
                 text.at(end(*first), "one way in")
                     .at(end(*second), "another way in")

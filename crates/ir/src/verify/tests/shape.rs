@@ -382,7 +382,10 @@ fn handlers_nest() {
     let join = "exception-join: the handlers in force depend on the way into the block";
     assert_eq!(b.says()[0], "exception-leave: operand 1 of `leave` is not the innermost handler");
     b.func.set_op(leave, Op::Leave, &[second]);
-    assert_eq!(b.says()[1], format!("{join}; from #3: 1 handlers; from #5: 0 handlers"));
+    assert_eq!(
+        b.says()[1],
+        format!("{join}; handlers in force on the way from #3: 1; handlers in force on the way from #5: 0")
+    );
     b.func.set_op(leave, Op::Leave, &[second, outer]);
     b.func.remove_inst(leave_outer);
     let jump = b.func.terminator(inner_handler).unwrap();
