@@ -12,6 +12,8 @@ use std::sync::Arc;
 
 use brolga::OptLevel;
 use brolga::fuzz::check::{Engine, HighInterpreter, LowInterpreter, Native, Outcome, Passes, show};
+use brolga_ir::base_fn::BaseFn;
+use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::{Convert, Intrinsic, Shape};
 use brolga_ir::module::Literal;
 use brolga_ir::{Const, Context, Func, FuncId, Level, Module, Op, Param, Signature, Type};
@@ -329,5 +331,29 @@ fn every_scalar_intrinsic_belongs_to_a_test() {
     for &op in Intrinsic::ALL {
         let is_scalar = op.is_pure() && !matches!(op.shape(), Shape::Query | Shape::PtrOffset);
         assert_eq!(!instances(&cx, op).is_empty(), is_scalar, "{op}");
+    }
+}
+
+/// What a list can lose, a test must find: the manual names everything that the tables hold.
+#[test]
+fn the_manual_names_every_intrinsic_builtin_and_function_of_base() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ir.md");
+    let text = std::fs::read_to_string(path).expect("the manual");
+    let section = |title: &str| {
+        let start = text.find(&format!("\n## {title}\n")).expect("the section");
+        let rest = &text[start + 1..];
+        rest.find("\n## ").map_or(rest, |end| &rest[..end])
+    };
+    let (intrinsics, builtins) = (section("Intrinsics"), section("Builtins"));
+    let names =
+        |text: &str, name: &str| text.contains(&format!("`{name}`")) || text.contains(&format!("`{name}("));
+    for &op in Intrinsic::ALL {
+        assert!(names(intrinsics, op.name()), "`{op}` is not in the section Intrinsics");
+    }
+    for &builtin in Builtin::ALL {
+        assert!(names(builtins, builtin.name()), "`{builtin}` is not in the section Builtins");
+    }
+    for &function in BaseFn::ALL {
+        assert!(names(builtins, function.name()), "`{function}` is not in the section Builtins");
     }
 }
