@@ -13,7 +13,7 @@
 use brolga_ir::abi::{Form, NativeSignature};
 use brolga_ir::interp::{Interp, Val};
 use brolga_ir::types::Repr;
-use brolga_ir::{Type, TypeKind, Types};
+use brolga_ir::{LowType, Type, TypeKind, Types};
 use brolga_jit::{CallError, UntypedFunc};
 use brolga_runtime::Runtime;
 
@@ -106,6 +106,21 @@ pub(crate) fn call(
         None => bytes_of_leaves(result, &results),
     };
     bridge.load(result.ty, &bytes)
+}
+
+/// The type as which a low value is given and shown: an integer is signed, an address points at nothing in particular.
+pub(crate) fn julia_type(types: &Types, low: LowType) -> Type {
+    match low {
+        LowType::I8 => Type::INT8,
+        LowType::I16 => Type::INT16,
+        LowType::I32 => Type::INT32,
+        LowType::I64 => Type::INT64,
+        LowType::I128 => Type::INT128,
+        LowType::F16 => Type::FLOAT16,
+        LowType::F32 => Type::FLOAT32,
+        LowType::F64 => Type::FLOAT64,
+        LowType::Ptr(_) => types.ptr(Type::NOTHING).unwrap_or(Type::UINT64),
+    }
 }
 
 fn bits(bytes: &[u8], offset: u32, size: u32) -> u128 {

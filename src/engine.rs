@@ -10,14 +10,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use brolga_codegen::sig::{Abi, FunctionType, Signature, ValueType};
+use brolga_codegen::sig::{FunctionType, ValueType};
 use brolga_codegen::translate::{abi_of, signature_of};
 use brolga_ir::abi::{Form, FormKind, NativeSignature};
-use brolga_ir::{Func, FuncId, Level, Module, TypeKind, Types};
+use brolga_ir::{Func, FuncId, Level, Module, Type, TypeKind, Types};
 use brolga_jit::{Jit, LookupError, Params, Source, TypedFunc, UntypedFunc, Value};
 use brolga_opt::{Cx, OptLevel};
 use brolga_runtime::Runtime;
 
+use crate::bridge::julia_type;
 use crate::error::Error;
 use crate::options::{Options, tier};
 use crate::program::Program;
@@ -126,7 +127,10 @@ pub(crate) fn function_type(module: &Module, id: FuncId, low: &Func) -> Function
             let params = native.params.iter().skip(object).map(|form| value_type(types, form)).collect();
             (params, value_type(types, &native.result))
         }
-        None => (signature.params.iter().copied().map(low_type).collect(), low_result(&signature)),
+        None => (
+            low_types(types, low.sig.params.iter().map(|param| param.ty)),
+            low_result(low_types(types, low.sig.results.iter().copied())),
+        ),
     };
     FunctionType { name: symbol.clone(), symbol, params, result, signature }
 }
@@ -145,26 +149,16 @@ fn value_type(types: &Types, form: &Form) -> ValueType {
     }
 }
 
-/// The Julia type that a low value is shown as: integers are signed.
-fn low_type(abi: Abi) -> ValueType {
-    let name = match abi {
-        Abi::I8 => "Int8",
-        Abi::I16 => "Int16",
-        Abi::I32 => "Int32",
-        Abi::I64 => "Int64",
-        Abi::I128 => "Int128",
-        Abi::F16 => "Float16",
-        Abi::F32 => "Float32",
-        Abi::F64 => "Float64",
-        Abi::Ptr => "Ptr{Nothing}",
-    };
-    ValueType::scalar(name, abi)
+/// How the arguments or results of a low function look.
+fn low_types(types: &Types, lows: impl Iterator<Item = Type>) -> Vec<ValueType> {
+    let scalar = |low| ValueType::scalar(types.display(julia_type(types, low)).to_string(), abi_of(low));
+    lows.filter_map(|ty| ty.as_low()).map(scalar).collect()
 }
 
-fn low_result(signature: &Signature) -> ValueType {
-    match signature.results[..] {
-        [] => ValueType::ghost("Nothing"),
-        [only] => low_type(only),
-        _ => ValueType::tuple(signature.results.iter().copied().map(low_type).collect()),
+fn low_result(mut results: Vec<ValueType>) -> ValueType {
+    match results.len() {
+        0 => ValueType::ghost("Nothing"),
+        1 => results.remove(0),
+        _ => ValueType::tuple(results),
     }
 }

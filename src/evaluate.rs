@@ -11,17 +11,19 @@
 //! no native form yet as long as nobody calls them.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::io::{self, Write as _};
 
 use brolga_ir::abi::NativeSignature;
+use brolga_ir::func::Signature;
 use brolga_ir::interp::{self, Interp, SimMemory, Val};
 use brolga_ir::text::{Call, Check, Outcome as Expected};
-use brolga_ir::{FuncId, Type};
-use brolga_jit::CallError;
+use brolga_ir::{FuncId, Level, Type};
+use brolga_jit::{CallError, UntypedFunc};
 use brolga_opt::lower::LowerErrors;
 
-use crate::bridge::{self, BridgeError};
+use crate::bridge::{self, BridgeError, julia_type};
 use crate::engine::{Engine, Unit};
 use crate::error::Error;
 use crate::program::Program;
@@ -141,50 +143,97 @@ impl<'p> Evaluator<'p> {
     }
 
     fn value(&mut self, call: &Call, interp: &mut Interp<'p>) -> Result<Val, Failure> {
-        let Some(engine) = self.engine.clone() else {
-            return interp.run_call(call).map_err(|outcome| stopped(interp, outcome));
-        };
         let made = interp.term(&call.callee).and_then(|callee| {
             let args = call.args.iter().map(|arg| interp.term(arg)).collect::<Result<Vec<_>, _>>()?;
             Ok((callee, args))
         });
         let (callee, args) = made.map_err(|outcome| stopped(interp, outcome))?;
-        self.native_value(&engine, &callee, &args, interp)
+        let module = self.program.module();
+        let types = &module.cx.types;
+        let function = callee.ty(types);
+        if let Some(&id) = module.methods(function).iter().find(|&&id| module.func(id).level == Level::Low) {
+            return self.low_value(id, &args, interp);
+        }
+        let given: Vec<Type> = args.iter().map(|arg| arg.ty(types)).collect();
+        match (self.engine.clone(), module.find_method(function, &given)) {
+            (Some(engine), Some(id)) => self.native_value(&engine, id, callee, args, interp),
+            // What is no function of the program is a builtin, or an exception: neither is compiled code.
+            _ => interp.call_value(callee, &args).map_err(|outcome| stopped(interp, outcome)),
+        }
+    }
+
+    /// The compiled form of a function.
+    fn compiled(&mut self, engine: &Engine, id: FuncId) -> Result<UntypedFunc, Failure> {
+        let unit = match self.units.entry(id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                new.insert(engine.compile_only(self.program, [id]).map_err(Failure::NotCompiled)?)
+            }
+        };
+        let symbol = self.program.module().symbol(id);
+        unit.untyped(&symbol).map_err(|error| Failure::NotCompiled(error.into()))
     }
 
     fn native_value(
         &mut self,
         engine: &Engine,
-        callee: &Val,
-        args: &[Val],
+        id: FuncId,
+        callee: Val,
+        mut args: Vec<Val>,
         interp: &mut Interp<'p>,
     ) -> Result<Val, Failure> {
+        let func = self.compiled(engine, id)?;
         let module = self.program.module();
-        let types = &module.cx.types;
-        let given: Vec<Type> = args.iter().map(|arg| arg.ty(types)).collect();
-        let function = callee.ty(types);
-        let Some(id) = module.find_method(function, &given) else {
-            let symbol = brolga_ir::module::method_symbol(&module.cx, function, &given);
-            return Err(Failure::Stopped(format!("no method fits the call `{symbol}`")));
-        };
-        let unit = match self.units.entry(id) {
-            std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::btree_map::Entry::Vacant(new) => {
-                new.insert(engine.compile_only(self.program, [id]).map_err(Failure::NotCompiled)?)
-            }
-        };
-        let func = unit.untyped(&module.symbol(id)).map_err(|error| Failure::NotCompiled(error.into()))?;
-        let signature = NativeSignature::new(types, &module.func(id).sig)
+        let signature = NativeSignature::new(&module.cx.types, &module.func(id).sig)
             .map_err(|_| Failure::Stopped("the function has no native signature".to_owned()))?;
-        let all: Vec<Val> = std::iter::once(callee).chain(args).cloned().collect();
-        bridge::call(&func, &signature, &all, interp, engine.runtime()).map_err(|error| match error {
-            BridgeError::Call(CallError::Exception(exception)) => {
-                let decl = types.find_decl(module.cx.names.intern(exception.kind.name()));
-                let ty = decl.and_then(|decl| types.nominal(decl, &[]).ok());
-                Failure::Thrown { ty, text: exception.to_string() }
-            }
+        args.insert(0, callee);
+        bridge::call(&func, &signature, &args, interp, engine.runtime()).map_err(|error| match error {
+            BridgeError::Call(error) => self.thrown(error),
             other => Failure::Stopped(other.to_string()),
         })
+    }
+
+    /// A low function takes and gives registers: scalars pass as their bits, several results as a tuple.
+    fn low_value(&mut self, id: FuncId, args: &[Val], interp: &mut Interp<'p>) -> Result<Val, Failure> {
+        let module = self.program.module();
+        let types = &module.cx.types;
+        let Signature { params, results, .. } = &module.func(id).sig;
+        let bits: Option<Vec<u128>> = args.iter().map(Val::as_bits).collect();
+        let Some(bits) = bits.filter(|bits| bits.len() == params.len()) else {
+            let name = module.symbol(id);
+            return Err(Failure::Stopped(format!(
+                "the low function `{name}` takes {} scalars",
+                params.len()
+            )));
+        };
+        let given: Vec<Val> =
+            params.iter().zip(bits).map(|(param, bits)| Val::bits(types, param.ty, bits)).collect();
+        let got: Vec<u128> = match self.engine.clone() {
+            Some(engine) => {
+                let bits: Vec<u128> = given.iter().filter_map(Val::as_bits).collect();
+                self.compiled(&engine, id)?.call(&bits).map_err(|error| self.thrown(error))?
+            }
+            None => {
+                let got = interp.call_low(id, &given).map_err(|outcome| stopped(interp, outcome))?;
+                got.iter().filter_map(Val::as_bits).collect()
+            }
+        };
+        let lows = results.iter().filter_map(|ty| ty.as_low());
+        let mut vals: Vec<Val> =
+            lows.zip(got).map(|(low, bits)| Val::bits(types, julia_type(types, low), bits)).collect();
+        match vals.len() {
+            0 => Ok(Val::NOTHING),
+            1 => Ok(vals.remove(0)),
+            _ => interp.tuple(&vals).map_err(|outcome| stopped(interp, outcome)),
+        }
+    }
+
+    fn thrown(&self, error: CallError) -> Failure {
+        let CallError::Exception(exception) = error else { return Failure::Stopped(error.to_string()) };
+        let cx = &self.program.module().cx;
+        let decl = cx.types.find_decl(cx.names.intern(exception.kind.name()));
+        let ty = decl.and_then(|decl| cx.types.nominal(decl, &[]).ok());
+        Failure::Thrown { ty, text: exception.to_string() }
     }
 }
 

@@ -16,7 +16,7 @@
 use std::fmt;
 
 use brolga_ir::diag::{Diagnostics, Finding, SourceFile, Span};
-use brolga_ir::text::{Unit, ast, parse, show_unit};
+use brolga_ir::text::{Unit, parse, show_unit};
 
 use crate::error::{Broken, Error};
 
@@ -103,13 +103,9 @@ fn items(source: &SourceFile) -> Vec<Item> {
     let globals = file.globals.iter().filter(|decl| !decl.is_const);
     items.extend(globals.enumerate().map(|(n, decl)| item(Kind::Global, n, decl.span)));
     items.extend(file.checks.iter().enumerate().map(|(n, check)| item(Kind::Check, n, check.span)));
-    items.extend(file.functions.iter().enumerate().map(|(n, f)| item(Kind::Function, n, function_span(f))));
+    items.extend(file.functions.iter().enumerate().map(|(n, f)| item(Kind::Function, n, f.span)));
     items.sort();
     items
-}
-
-fn function_span(function: &ast::Function<'_>) -> Span {
-    function.signature.as_ref().map_or(function.span, |signature| signature.span.to(function.span))
 }
 
 /// Appends the lines of `source` from `first` up to and without `end`.

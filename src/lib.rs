@@ -1,4 +1,18 @@
-//! Brolga turns a Julia-like SSA IR into fast native code.
+//! The library that embedders use; the `brolga` command is a few calls into it.
+//!
+#![doc = include_str!("../README.md")]
+//!
+//! # Reading order
+//!
+//! | item | what it is |
+//! |---|---|
+//! | [`Program`] | text, read and verified |
+//! | [`Engine`], [`Options`] | compiles programs and links them into the process |
+//! | [`Unit`], [`TypedFunc`] | compiled functions, and the typed way to call them |
+//! | [`Evaluator`] | calls and tests by their text, natively or by the interpreter |
+//! | [`Stages`], [`emit`] | the steps one by one, and what they look like |
+//! | [`Error`], [`Failure`] | what can go wrong, and whose fault it is |
+//! | [`ir`], [`opt`] | the IR and the optimiser themselves |
 #![forbid(unsafe_code)]
 
 mod bridge;

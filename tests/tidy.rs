@@ -24,7 +24,7 @@ use support::{
 /// Longer files hold more than one idea.
 const MAX_LINES: usize = 1000;
 
-/// The documents whose paths must exist, beside everything in `docs/`.
+/// The documents whose paths must exist, beside everything in docs.
 const DOCUMENTS: [&str; 4] = ["ARCHITECTURE.md", "README.md", "CHANGELOG.md", "editors/README.md"];
 
 /// The list `tag` of ARCHITECTURE.md as (name, rest of the line); `name: words` or `name  words`.
@@ -144,6 +144,13 @@ fn unsafe_stands_in_the_listed_files_only() {
     let mut broken: Vec<String> = Vec::new();
     broken.extend(found.difference(&listed).map(|path| format!("{path}: has `unsafe` and is not listed")));
     broken.extend(listed.difference(&found).map(|path| format!("{path}: is listed and has no `unsafe`")));
+    for dir in package_dirs() {
+        let src = format!("{dir}src/");
+        let forbids = read(&format!("{src}lib.rs")).contains("#![forbid(unsafe_code)]");
+        if !forbids && !listed.iter().any(|path| path.starts_with(&src)) {
+            broken.push(format!("{src}lib.rs: no file of the crate is listed, so it forbids unsafe code"));
+        }
+    }
     hold(
         "`unsafe` stands in the files of the list `unsafe` in ARCHITECTURE.md, each with its reason:",
         &broken,
