@@ -16,13 +16,14 @@
 //! Small unions (`Union{Nothing, Tuple{…}}`) stay as they are: which member it is has to be known first. So does an object
 //! with a missing or ill-typed field, whose `getfield` or `%new` throws.
 //!
-//! Cost: linear in instructions, uses, and the edges of the φ that are made; `MAX_FIELDS` bounds the last. Needs the order of blocks and the
-//! uses; breaks the uses. Not done: mutable objects that do not escape.
+//! Cost: linear in instructions, uses, and the edges of the φ that are made; `MAX_FIELDS` bounds the last. Needs the order of blocks;
+//! breaks the uses. Not done: mutable objects that do not escape.
 
 use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::replace::Replacements;
 use crate::rules::{constant_field, field_position};
+use brolga_ir::analysis::Uses;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::{Func, Inst, Op, Type, Types, Value};
@@ -33,7 +34,7 @@ pub(crate) const PASS: Pass = Pass {
     name: "sroa",
     level: PassLevel::High,
     required: false,
-    needs: &[Fact::Cfg, Fact::Uses],
+    needs: &[Fact::Cfg],
     breaks: &[Fact::Uses],
     run,
 };
@@ -238,7 +239,7 @@ fn splats_plainly(func: &Func, types: &Types, inst: Inst, ty: Type) -> bool {
 /// The φ of concrete immutables into which only objects flow that can be looked into.
 fn splittable_phis(func: &Func, cx: &PassCx<'_>) -> EntitySet<Inst> {
     let types = cx.types();
-    let (rpo, uses) = (cx.facts.rpo(), cx.facts.uses());
+    let rpo = cx.facts.rpo();
     let mut phis = EntitySet::new();
     let mut candidates = Vec::new();
     for &block in rpo.blocks() {
@@ -251,6 +252,11 @@ fn splittable_phis(func: &Func, cx: &PassCx<'_>) -> EntitySet<Inst> {
             }
         }
     }
+    if candidates.is_empty() {
+        return phis;
+    }
+    // Most functions have no such φ, so the uses are not a fact that the pass needs.
+    let uses = Uses::compute(func);
     // What flows into a φ has to be an object, whatever the φ is used for; a removed φ takes those that it flows into along.
     let mut work = candidates;
     while let Some(phi) = work.pop() {
