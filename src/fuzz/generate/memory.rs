@@ -14,7 +14,7 @@ use super::func::FuncGen;
 use super::palette::holds_float;
 use brolga_ir::func::ForeignData;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::{Op, Type, TypeKind, Value};
+use brolga_ir::{Const, Op, Type, TypeKind, Value};
 
 /// Memory that may be used at the open block.
 #[derive(Clone, Copy)]
@@ -129,7 +129,14 @@ impl FuncGen<'_> {
         const LOAD: &[&str] = &["monotonic", "acquire", "sequentially_consistent"];
         const STORE: &[&str] = &["monotonic", "release", "sequentially_consistent"];
         const BOTH: &[&str] = &["monotonic", "acquire_release", "sequentially_consistent"];
-        match self.rng.below(4) {
+        match self.rng.below(6) {
+            4 => self.modify(pointer, element),
+            5 => {
+                let order =
+                    order(self, &["acquire", "release", "acquire_release", "sequentially_consistent"]);
+                let op = Op::Intrinsic(Intrinsic::AtomicFence);
+                self.emit_void(op, &[order], &[], &[Type::NOTHING]);
+            }
             0 => {
                 let order = order(self, LOAD);
                 self.intrinsic(Intrinsic::AtomicPointerref, &[pointer, order], element);
@@ -145,6 +152,17 @@ impl FuncGen<'_> {
             }
             _ => self.replace(pointer, element),
         }
+    }
+
+    fn modify(&mut self, pointer: Value, element: Type) {
+        let Some(pair) = self.cx.types.find_decl(self.cx.names.intern("Pair")) else { return };
+        let Ok(both) = self.cx.types.nominal(pair, &[element, element]) else { return };
+        let function = self.rng.pick(&["+", "-", "&", "|", "min", "max"]).copied().unwrap_or("+");
+        let function = self.cx.types.function(self.cx.names.intern(function));
+        let function = self.func.constant(Const::Singleton(function));
+        let (operand, order) = (self.value(element), self.symbol("acquire_release"));
+        let operands = [pointer, function, operand, order];
+        self.intrinsic(Intrinsic::AtomicPointermodify, &operands, both);
     }
 
     fn replace(&mut self, pointer: Value, element: Type) {

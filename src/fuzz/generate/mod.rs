@@ -24,7 +24,7 @@
 //! only. Addresses are never looked at, memory is written before it is read, and what an element that no path defined
 //! would be is not asked. `_fast` intrinsics and `muladd_float` may differ between engines and are made on request only.
 //!
-//! Not done: dynamic calls, mutable objects, arrays, globals, vararg functions, static parameters.
+//! Not done: dynamic calls, mutable objects, arrays, assigned globals, vararg functions, static parameters, printing.
 
 mod control;
 mod digest;
@@ -36,6 +36,8 @@ mod straight;
 mod value;
 
 use super::rng::Rng;
+use super::values;
+use brolga_ir::module::Global;
 use brolga_ir::{Context, FuncId, Module, Name, Type};
 use func::FuncGen;
 use palette::Palette;
@@ -148,8 +150,14 @@ struct Known {
 pub fn generate(seed: u64, options: &Options) -> Module {
     let mut rng = Rng::new(seed);
     let cx = Context::new();
-    let palette = Palette::new(&mut rng, &cx, &options.features);
+    let mut palette = Palette::new(&mut rng, &cx, &options.features);
     let mut module = Module::new(cx.clone());
+    for index in 0..rng.below(4) {
+        let (name, ty) = (cx.names.intern(&format!("global{index}")), palette.any(&mut rng));
+        let Some(init) = values::literal(&mut rng, &cx, ty) else { continue };
+        module.add_global(Global { name, ty, init }).expect("globals have distinct names");
+        palette.globals.push((name, ty));
+    }
     let mut known = Vec::new();
     for index in 0..options.functions {
         let (func, fact) = FuncGen::generate(&mut rng, &cx, &palette, &known, options, index);
@@ -257,6 +265,11 @@ mod tests {
             "BoundsCheck",
             "LoopInfo",
             "CodeCoverage",
+            "SplatNew",
+            "Intrinsic(AtomicPointermodify)",
+            "GetGlobal",
+            "GcPreserveBegin",
+            "Builtin(Typeassert)",
             "Builtin(Egal)",
             "Builtin(Isa)",
             "Builtin(Tuple)",

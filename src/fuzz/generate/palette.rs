@@ -6,7 +6,7 @@
 use super::Features;
 use crate::fuzz::rng::Rng;
 use brolga_ir::types::{DeclKind, FieldDecl, FieldRepr};
-use brolga_ir::{Context, Type, TypeKind};
+use brolga_ir::{Context, Name, Type, TypeKind};
 
 /// Aggregates with more scalars than this are not made.
 const MAX_LEAVES: usize = 14;
@@ -23,6 +23,8 @@ pub(super) struct Palette {
     pub(super) unions: Vec<Type>,
     /// Strings and symbols.
     pub(super) texts: Vec<Type>,
+    /// Global variables, which nothing assigns.
+    pub(super) globals: Vec<(Name, Type)>,
 }
 
 impl Palette {
@@ -53,7 +55,8 @@ impl Palette {
             floats.push(Type::FLOAT16);
         }
         let texts = if features.texts { vec![Type::SYMBOL, Type::STRING] } else { Vec::new() };
-        let mut palette = Palette { ints, floats, texts, aggregates: Vec::new(), unions: Vec::new() };
+        let mut palette =
+            Palette { ints, floats, texts, aggregates: Vec::new(), unions: Vec::new(), globals: Vec::new() };
         if features.unions {
             palette.add_unions(rng, cx);
         }

@@ -34,7 +34,7 @@ impl FuncGen<'_> {
             16 => self.compare(),
             17 | 18 => self.call(),
             _ if self.options.features.marks => self.mark(),
-            _ => self.copy(),
+            _ => self.pass_on(),
         }
     }
 
@@ -372,18 +372,69 @@ impl FuncGen<'_> {
 
     // ----- what changes nothing -----
 
-    fn copy(&mut self) {
-        let ty = self.palette.any(self.rng);
-        if let Some(value) = self.find(ty) {
-            let copy = self.emit(Op::Copy, &[value], ty);
-            if self.is_exact(value) {
-                self.set_exact(copy);
+    /// A value under another name: copied, behind a barrier, asserted to be what it is, out of a global.
+    fn pass_on(&mut self) {
+        let ty = match self.rng.below(3) {
+            0 => self.likely(&self.palette.unions).unwrap_or(Type::BOOL),
+            1 => self.likely(&self.palette.aggregates).unwrap_or(Type::BOOL),
+            _ => self.palette.any(self.rng),
+        };
+        if self.rng.chance(20)
+            && let Some(&(name, ty)) = self.rng.pick(&self.palette.globals)
+        {
+            let value = self.emit(Op::GetGlobal(name), &[], ty);
+            return self.set_exact(value);
+        }
+        let Some(value) = self.find(ty) else { return };
+        let passed = match self.rng.below(5) {
+            0 => self.emit(Op::Copy, &[value], ty),
+            1 => {
+                let what = self.symbol("type");
+                self.builtin(Builtin::Compilerbarrier, &[what, value], ty)
             }
+            2 => self.builtin(Builtin::Blackbox, &[value], ty),
+            3 => match self.splat(value, ty) {
+                Some(made) => made,
+                None => return,
+            },
+            _ => self.assert_type(value, ty),
+        };
+        if self.is_exact(value) {
+            self.set_exact(passed);
         }
     }
 
+    /// A struct made anew from the tuple of its fields; `None` for what is no struct without unions.
+    fn splat(&mut self, value: Value, ty: Type) -> Option<Value> {
+        let fields: Vec<Type> = self.cx.types.fields(ty)?.iter().map(|f| f.ty).collect();
+        let is_union = |ty: Type| matches!(self.cx.types.kind(ty), TypeKind::Union(_));
+        if fields.is_empty() || fields.iter().any(|&field| is_union(field)) {
+            return None;
+        }
+        let tuple = self.cx.types.tuple(&fields).ok()?;
+        let mut parts = Vec::with_capacity(fields.len());
+        for (index, &field) in fields.iter().enumerate() {
+            let number = self.bits(Type::INT64, index as u128 + 1);
+            parts.push(self.emit_hidden(Op::Builtin(Builtin::Getfield), &[value, number], field));
+        }
+        let tuple = self.emit_hidden(Op::Builtin(Builtin::Tuple), &parts, tuple);
+        Some(self.emit(Op::SplatNew(ty), &[tuple], ty))
+    }
+
+    /// `typeassert`: of a union to one member, which throws if it holds another; of anything else to its own type.
+    fn assert_type(&mut self, value: Value, ty: Type) -> Value {
+        let wanted = match self.cx.types.kind(ty) {
+            TypeKind::Union(members) if self.options.features.throws => {
+                self.rng.pick(members).copied().unwrap_or(ty)
+            }
+            _ => ty,
+        };
+        let asked = self.func.constant(Const::Type(wanted));
+        self.builtin(Builtin::Typeassert, &[value, asked], wanted)
+    }
+
     fn mark(&mut self) {
-        match self.rng.below(4) {
+        match self.rng.below(6) {
             0 => {
                 self.emit_void(Op::CodeCoverage, &[], &[], &[]);
             }
@@ -398,7 +449,14 @@ impl FuncGen<'_> {
                     self.func.add_meta(MetaData { items: vec![MetaItem::Name(simd), MetaItem::Nothing] });
                 self.emit_void(Op::LoopInfo(meta), &[], &[], &[]);
             }
-            _ => self.copy(),
+            3 => {
+                let object = self.palette.any(self.rng);
+                let kept = self.value(object);
+                let token = self.emit_hidden(Op::GcPreserveBegin, &[kept], Type::TOKEN);
+                self.straight();
+                self.emit_void(Op::GcPreserveEnd, &[token], &[], &[]);
+            }
+            _ => self.pass_on(),
         }
     }
 }
