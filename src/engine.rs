@@ -14,7 +14,7 @@ use brolga_codegen::sig::{FunctionType, ValueType};
 use brolga_codegen::translate::{abi_of, signature_of};
 use brolga_ir::abi::{Form, FormKind, NativeSignature};
 use brolga_ir::{Func, FuncId, Level, Module, Type, TypeKind, Types};
-use brolga_jit::{Jit, LookupError, Params, Source, TypedFunc, UntypedFunc, Value};
+use brolga_jit::{CodeMemoryStats, Jit, LookupError, Params, Source, TypedFunc, UntypedFunc, Value};
 use brolga_opt::{Cx, OptLevel};
 use brolga_runtime::Runtime;
 
@@ -47,6 +47,11 @@ impl Engine {
     /// What compiled code belongs to: its constants, C symbols and output.
     pub fn runtime(&self) -> &Arc<Runtime> {
         self.shared.jit.runtime()
+    }
+
+    /// The state of the memory that compiled code lies in.
+    pub fn code_memory(&self) -> CodeMemoryStats {
+        self.shared.jit.stats()
     }
 
     /// Compiles all functions of a program.

@@ -59,8 +59,9 @@ pub fn format(source: &SourceFile, unit: &Unit) -> Result<String, Error> {
     for item in &items {
         for line in item.first..=item.last {
             let span = source.line_span(line);
-            // A test is itself written as a comment.
+            // A test is itself written as a comment, and so are declarations in a dump.
             if item.key.0 != Kind::Check
+                && !is_header(source.slice(span))
                 && let Some(at) = comment_in(source.slice(span))
             {
                 strays.error(&StrayComment, Span::new(span.start + at as u32, span.end));

@@ -27,7 +27,9 @@ mod program;
 mod stages;
 
 pub use brolga_ir as ir;
-pub use brolga_jit::{CallError, LookupError, Params, TypedFunc, UntypedFunc, Value, ValueError};
+pub use brolga_jit::{
+    CallError, CodeMemoryStats, LookupError, Params, TypedFunc, UntypedFunc, Value, ValueError,
+};
 pub use brolga_opt as opt;
 pub use brolga_opt::{CheckBounds, OptLevel};
 pub use brolga_runtime::{Exception, ExceptionKind, Interrupt, Output, Runtime};

@@ -177,6 +177,12 @@ impl<A, R> Clone for TypedFunc<A, R> {
     }
 }
 
+impl<A, R> std::fmt::Debug for TypedFunc<A, R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("TypedFunc").field(&self.callable).finish()
+    }
+}
+
 impl<A: Params, R: Value> TypedFunc<A, R> {
     /// Calls the function.
     pub fn call(&self, args: A) -> Result<R, CallError> {

@@ -1,0 +1,179 @@
+//! The library as an embedder sees it: read, compile, look up, call, drop.
+
+use std::thread;
+
+use brolga::ir::func::{Param, Signature};
+use brolga::ir::{Context, Func, Level, Module, Type};
+use brolga::{
+    CallError, Engine, Error, Evaluator, ExceptionKind, LookupError, OptLevel, Options, Output, Program,
+    Unit, Verdict,
+};
+
+const SOURCE: &str = "
+struct Point
+    x::Float64
+    y::Float64
+end
+mutable struct Counter
+    n::Int64
+end
+# check: twice(2) == 4
+# check: twice(1.5) == 3.0
+# check: count(1) == 1
+# throws: inverse(0) DivideError
+function twice(n::Int64)::Int64
+1 ─ %1 = Base.add_int(n, n)::Int64
+└──      return %1
+end
+function twice(x::Float64)::Float64
+1 ─ %1 = Base.add_float(x, x)::Float64
+└──      return %1
+end
+function inverse(d::Int64)::Int64
+1 ─ %1 = Base.checked_sdiv_int(1000, d)::Int64
+└──      return %1
+end
+function mirrored(t::Tuple{Int64, Bool}, p::Point)::Tuple{Bool, Int64}
+1 ─ %1 = Base.getfield(t, 1)::Int64
+│   %2 = Base.getfield(t, 2)::Bool
+│   %3 = Core.tuple(%2, %1)::Tuple{Bool, Int64}
+└──      return %3
+end
+function count(n::Int64)::Int64
+1 ─ %1 = %new(Counter, n)::Counter
+│        Base.setfield!(%1, :n, n)::Int64
+│        invoke Main.keep(%1::Counter)::Nothing
+│   %4 = Base.getfield(%1, :n)::Int64
+└──      return %4
+end
+function keep(c::Counter)::Nothing
+1 ─      return nothing
+end
+function greet(n::Int64)::Nothing
+1 ─      invoke Base.println(\"n = \"::String, n::Int64)::Nothing
+└──      return nothing
+end
+";
+
+fn program() -> Program {
+    Program::read("facade.jlir", SOURCE.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Everything in the program but what needs the heap.
+fn unit(engine: &Engine, program: &Program) -> Unit {
+    let module = program.module();
+    let native = ["twice", "inverse", "mirrored", "greet"];
+    let roots = native.iter().flat_map(|name| module.named(module.cx.names.intern(name)));
+    engine.compile_only(program, roots).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn engine(level: OptLevel) -> Engine {
+    Engine::new(Options::new().opt_level(level).verify_each(true).output(Output::Capture)).expect("an engine")
+}
+
+#[test]
+fn methods_are_found_by_their_symbols_and_bare_names_when_there_is_one() {
+    for level in OptLevel::ALL {
+        let unit = unit(&engine(level), &program());
+        assert_eq!(unit.func::<(i64,), i64>("twice(Int64)").unwrap().call((21,)), Ok(42));
+        assert_eq!(unit.func::<(f64,), f64>("twice(Float64)").unwrap().call((0.75,)), Ok(1.5));
+        assert_eq!(unit.func::<(i64,), i64>("inverse").unwrap().call((8,)), Ok(125));
+        let error = unit.func::<(i64,), i64>("twice").unwrap_err();
+        assert!(matches!(error, LookupError::NoFunction { .. }), "{error}");
+        assert!(error.to_string().contains("`twice(Float64)`, `twice(Int64)`"), "{error}");
+    }
+}
+
+#[test]
+fn signatures_are_checked_against_the_types_of_the_source() {
+    let unit = unit(&engine(OptLevel::O1), &program());
+    let error = unit.func::<(i32,), i64>("inverse").unwrap_err().to_string();
+    assert_eq!(error, "argument 1 of `inverse(Int64)` is `Int64`, for which `i32` does not stand");
+    assert!(matches!(unit.func::<(), i64>("inverse"), Err(LookupError::Count { expected: 1, .. })));
+    assert!(matches!(unit.func::<(i64,), u64>("inverse"), Err(LookupError::Result { .. })));
+    // A struct of the program has no Rust type; its bits can be given all the same.
+    let mirrored = unit.untyped("mirrored").unwrap();
+    let point = [1.0f64, 2.0].map(|x| u128::from(x.to_bits()));
+    assert_eq!(mirrored.call(&[5, 1, point[0], point[1]]), Ok(vec![1, 5]));
+}
+
+#[test]
+fn exceptions_are_errors_in_every_thread() {
+    let inverse = unit(&engine(OptLevel::O2), &program()).func::<(i64,), i64>("inverse").unwrap();
+    thread::scope(|scope| {
+        for divisor in 0..4 {
+            let inverse = inverse.clone();
+            scope.spawn(move || match (divisor, inverse.call((divisor,))) {
+                (0, Err(CallError::Exception(thrown))) => assert_eq!(thrown.kind, ExceptionKind::DivideError),
+                (_, result) => assert_eq!(result, Ok(1000 / divisor)),
+            });
+        }
+    });
+}
+
+#[test]
+fn printing_goes_where_the_options_say() {
+    let engine = engine(OptLevel::O2);
+    let greet = unit(&engine, &program()).func::<(i64,), ()>("greet").unwrap();
+    greet.call((7,)).unwrap();
+    assert_eq!(engine.runtime().sink().take_captured(), b"n = 7\n");
+}
+
+#[test]
+fn what_needs_the_heap_is_refused_by_name_and_runs_in_the_interpreter() {
+    let program = program();
+    let engine = engine(OptLevel::O2);
+    let error = engine.compile(&program).unwrap_err();
+    assert!(matches!(&error, Error::NotNative(_)), "{error}");
+    assert!(error.to_string().contains("needs the heap"), "{error}");
+    let verdicts = |mut evaluator: Evaluator<'_>| -> Vec<Verdict> {
+        program.checks().iter().map(|check| evaluator.check(check)).collect()
+    };
+    let native = verdicts(Evaluator::native(&program, &engine));
+    assert!(matches!(&native[2], Verdict::Skipped { reason } if reason.contains("Counter")), "{native:?}");
+    assert_eq!([&native[0], &native[1], &native[3]], [&Verdict::Passed; 3]);
+    assert_eq!(verdicts(Evaluator::interpreted(&program)), vec![Verdict::Passed; 4]);
+}
+
+#[test]
+fn broken_programs_are_refused_with_places_whether_read_or_built() {
+    let text = SOURCE.replacen("add_int(n, n)::Int64", "add_int(n, n)::Float64", 1);
+    let error = Program::read("broken.jlir", text.as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("--> broken.jlir:14:"), "{error}");
+
+    let cx = Context::new();
+    let ty = cx.types.function(cx.names.intern("f"));
+    let sig = Signature { params: vec![Param { name: None, ty }], results: vec![Type::INT64], vararg: false };
+    let mut func = Func::new(cx.names.intern("f"), Level::High, sig);
+    let block = func.make_block();
+    func.append_block(block);
+    let mut module = Module::new(cx);
+    module.add_func(func).unwrap();
+    let error = Program::from_module(module).unwrap_err();
+    assert!(matches!(&error, Error::Broken(broken) if broken.findings.has_errors()), "{error}");
+}
+
+#[test]
+fn code_goes_with_its_last_handle() {
+    let (engine, program) = (engine(OptLevel::O0), program());
+    let unit = unit(&engine, &program);
+    let twice = unit.func::<(i64,), i64>("twice(Int64)").unwrap();
+    let with_unit = engine.code_memory().in_use;
+    drop(unit);
+    assert_eq!(engine.code_memory().in_use, with_unit, "a function holds the code of its unit");
+    assert_eq!(twice.call((4,)), Ok(8));
+    drop(twice);
+    assert!(engine.code_memory().in_use < with_unit, "nothing holds the code any more");
+}
+
+/// What embedders share between threads.
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    shared::<Engine>();
+    shared::<Unit>();
+    shared::<Program>();
+    shared::<Error>();
+    shared::<brolga::Failure>();
+    shared::<brolga::TypedFunc<(i64, f64), (bool, char)>>();
+    shared::<brolga::UntypedFunc>();
+};
