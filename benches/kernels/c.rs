@@ -14,6 +14,7 @@ fn sources() -> Option<PathBuf> {
 }
 
 /// The kernel in C at `-O2`.
+#[expect(clippy::disallowed_methods, reason = "`CC` is how a user names the C compiler")]
 pub(crate) fn contender(name: &str) -> Result<Contender, String> {
     let sources = sources().ok_or("no kernel sources beside the checkout")?;
     let source = sources.join(name).join(format!("{name}.c"));
