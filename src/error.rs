@@ -2,12 +2,13 @@
 //!
 //! | kind | variants | whose fault |
 //! |---|---|---|
-//! | broken input | [`Error::Broken`], [`Error::NotNative`], [`Error::Lookup`] | the program's, or its caller's |
+//! | broken input | [`Error::Broken`], [`Error::NotNative`], [`Error::Lookup`], [`Error::ForeignFunction`] | the program's, or its caller's |
 //! | the world | [`Error::Engine`], [`Error::Link`] | the machine's: no memory, a C symbol that is not there |
 //! | our bug | [`Error::Optimise`], [`Error::Generate`] | Brolga's; the message says pass, function and step |
 
 use std::fmt;
 
+use brolga_ir::FuncId;
 use brolga_ir::diag::{Diagnostics, SourceFile, Style};
 use brolga_opt::OptError;
 use brolga_opt::lower::LowerErrors;
@@ -27,6 +28,9 @@ pub enum Error {
     /// There is no such function, or its type is another.
     #[error(transparent)]
     Lookup(#[from] crate::LookupError),
+    /// A function id that the program does not have. The caller's mistake.
+    #[error("{0} is no function of the program")]
+    ForeignFunction(FuncId),
     /// There is no code generator for this machine, or no memory for code.
     #[error(transparent)]
     Engine(#[from] brolga_jit::JitError),

@@ -4,59 +4,76 @@
 //! module ──► high(id): passes on high IR ──► low(id): lower, passes on low IR ──► closure(roots): all that they call
 //! ```
 //!
-//! Functions are taken on demand, so a program in which one function has no native form can still run the others.
-//! Passes read the callees of a function in the program's own module, which nobody changes: the order in which functions
-//! are taken does not matter.
+//! Functions are taken on demand, so a program in which one function has no native form can still run the others. Before
+//! a function its callees are optimised, so that what is inlined is optimised already; functions that call each other in a
+//! circle are taken in the order of the module. So what becomes of a function does not depend on what else is asked for.
+//!
+//! Cost: a copy of the module, one walk over its calls, and the passes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use brolga_ir::func::CalleeData;
 use brolga_ir::{Func, FuncId, Level, Module};
+use brolga_opt::callgraph::{bottom_up, callees};
 use brolga_opt::lower::{self, lower};
 use brolga_opt::{Cx, OptLevel, Pass, Report, optimize, run_passes};
 
 use crate::error::Error;
 
 /// One run of passes over functions of a module.
-pub struct Stages<'m, 'c> {
-    module: &'m Module,
+pub struct Stages<'o, 'c> {
+    /// The module; functions in `done` are optimised.
+    module: Module,
+    done: BTreeSet<FuncId>,
+    /// The place of each high function in the order of callees before callers.
+    rank: BTreeMap<FuncId, usize>,
     level: OptLevel,
-    options: &'m brolga_opt::Options,
+    options: &'o brolga_opt::Options,
     cx: Cx<'c>,
     report: Report,
 }
 
-impl<'m, 'c> Stages<'m, 'c> {
-    /// A run at this level. `cx` holds the fuel, the clock and where dumps go.
-    pub fn new(module: &'m Module, level: OptLevel, options: &'m brolga_opt::Options, cx: Cx<'c>) -> Self {
-        Stages { module, level, options, cx, report: Report::default() }
+impl<'o, 'c> Stages<'o, 'c> {
+    /// A run at this level over functions of `module`, which must be verified. `cx` holds the fuel, the clock and where
+    /// dumps go.
+    pub fn new(module: &Module, level: OptLevel, options: &'o brolga_opt::Options, cx: Cx<'c>) -> Self {
+        let order = bottom_up(module).into_iter().flatten();
+        let rank = order.enumerate().map(|(rank, id)| (id, rank)).collect();
+        let (done, report) = (BTreeSet::new(), Report::default());
+        Stages { module: module.clone(), done, rank, level, options, cx, report }
     }
 
     /// A function after the passes on high IR; a low function as it is.
     pub fn high(&mut self, id: FuncId) -> Result<Func, Error> {
-        match self.module.func(id).level {
-            Level::High => self.optimised(id),
-            Level::Low => Ok(self.module.func(id).clone()),
+        if self.level_of(id)? == Level::High {
+            self.optimise(id)?;
         }
+        Ok(self.module.func(id).clone())
     }
 
     /// A function after the passes for its own level of the IR.
     pub fn optimised(&mut self, id: FuncId) -> Result<Func, Error> {
-        self.pipeline(self.module.func(id).clone())
+        self.level_of(id)?;
+        self.optimise(id)?;
+        Ok(self.module.func(id).clone())
     }
 
-    /// A function after these passes.
+    /// A function after these passes and no others.
     pub fn passes(&mut self, id: FuncId, passes: &[&'static Pass]) -> Result<Func, Error> {
+        self.level_of(id)?;
         let func = self.module.func(id).clone();
-        let (func, report) = run_passes(self.module, func, passes, self.options, &mut self.cx)?;
+        let (func, report) = run_passes(&self.module, func, passes, self.options, &mut self.cx)?;
         self.report.merge(report);
         Ok(func)
     }
 
     /// A function after lowering and the passes on low IR.
     pub fn low(&mut self, id: FuncId) -> Result<Func, Error> {
-        let high = self.high(id)?;
-        let low = lower(self.module, &high, &lower::Options::default())?;
+        if self.level_of(id)? == Level::Low {
+            return self.optimised(id);
+        }
+        self.optimise(id)?;
+        let low = lower(&self.module, self.module.func(id), &lower::Options::default())?;
         self.pipeline(low)
     }
 
@@ -89,8 +106,37 @@ impl<'m, 'c> Stages<'m, 'c> {
         &self.report
     }
 
+    /// The level of a function, which may be none of the module's.
+    fn level_of(&self, id: FuncId) -> Result<Level, Error> {
+        if (id.as_u32() as usize) < self.module.func_count() {
+            Ok(self.module.func(id).level)
+        } else {
+            Err(Error::ForeignFunction(id))
+        }
+    }
+
+    /// Optimises a function in the module, and what it calls before it.
+    fn optimise(&mut self, root: FuncId) -> Result<(), Error> {
+        let mut wanted = BTreeSet::new();
+        let mut pending = vec![root];
+        while let Some(id) = pending.pop() {
+            if !self.done.contains(&id) && wanted.insert(id) {
+                pending.extend(callees(&self.module, self.module.func(id)));
+            }
+        }
+        let mut order: Vec<FuncId> = wanted.into_iter().collect();
+        // Low functions have no rank and come first; nobody looks into them.
+        order.sort_by_key(|id| self.rank.get(id));
+        for id in order {
+            let func = self.pipeline(self.module.func(id).clone())?;
+            *self.module.func_mut(id) = func;
+            self.done.insert(id);
+        }
+        Ok(())
+    }
+
     fn pipeline(&mut self, func: Func) -> Result<Func, Error> {
-        let (func, report) = optimize(self.module, func, self.level, self.options, &mut self.cx)?;
+        let (func, report) = optimize(&self.module, func, self.level, self.options, &mut self.cx)?;
         self.report.merge(report);
         Ok(func)
     }

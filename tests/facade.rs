@@ -120,6 +120,14 @@ fn printing_goes_where_the_options_say() {
 }
 
 #[test]
+fn a_function_of_another_program_is_an_error() {
+    let program = program();
+    let foreign = brolga::ir::FuncId::from_u32(99);
+    let error = engine(OptLevel::O1).compile_only(&program, [foreign]).unwrap_err();
+    assert!(matches!(error, Error::ForeignFunction(id) if id == foreign), "{error}");
+}
+
+#[test]
 fn what_needs_the_heap_is_refused_by_name_and_runs_in_the_interpreter() {
     let program = program();
     let engine = engine(OptLevel::O2);

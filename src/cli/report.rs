@@ -93,7 +93,9 @@ impl From<Error> for Stop {
         use brolga::opt::OptError;
         match error {
             Error::Broken(broken) => Stop::Findings(broken.render(&STYLE)),
-            Error::TooLarge(_) | Error::NotNative(_) | Error::Lookup(_) => Stop::Input(error.to_string()),
+            Error::TooLarge(_) | Error::NotNative(_) | Error::Lookup(_) | Error::ForeignFunction(_) => {
+                Stop::Input(error.to_string())
+            }
             Error::Optimise(OptError::UnknownPass { .. } | OptError::WrongLevel { .. }) => {
                 Stop::Usage(error.to_string())
             }

@@ -17,7 +17,7 @@
 //! a [`Style`] is a set of escape strings, and this crate only has the empty one.
 //!
 //! Cost: a diagnostic is found and rendered in time linear in its own size and logarithmic in the source's; a line
-//! longer than [`LINE_WINDOW`] is shown around its mark only, so the output of a bad one-line file stays readable.
+//! longer than `LINE_WINDOW` is shown around its mark only, so the output of a bad one-line file stays readable.
 
 use std::fmt::{self, Display, Write};
 use std::ops::Range;
