@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn messages_read_as_julia_prints_them() {
-        let records = Records::default();
+        let records = Records::new(0);
         let show = |kind, detail| Pending { kind, detail }.render().to_string();
         let (sym, text) = (|s: &str| records.symbol(s), |s: &str| records.string(s.as_bytes()));
         use ExceptionKind as K;

@@ -33,13 +33,15 @@ pub struct Runtime {
 impl Runtime {
     /// A new world.
     pub fn new(options: RuntimeOptions) -> Arc<Runtime> {
+        let heap = Heap::new(options.heap);
+        let (symbols, strings) = heap.record_tags();
         Arc::new(Runtime {
-            symbols: Records::default(),
-            strings: Records::default(),
+            symbols: Records::new(symbols),
+            strings: Records::new(strings),
             routines: routines::sorted_table(),
             foreign: Foreign::default(),
             sink: Sink::new(options.output),
-            heap: Heap::new(options.heap),
+            heap,
         })
     }
 

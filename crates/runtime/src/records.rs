@@ -1,9 +1,12 @@
 //! Permanent records: the run-time form of symbol and string constants.
 //!
 //! ```text
+//!                -8  tag: the type, and that the object is permanent
 //!   address ──►  +0  length in bytes
 //!                +8  the bytes, then a NUL that the length does not count
 //! ```
+//!
+//! So a record is an object as the heap has them, outside of the heap.
 //!
 //! A value of type `Symbol` is the address of its record; equal symbols have equal addresses, because each runtime
 //! keeps one table of symbols and one of strings and makes a record once. The content may hold NUL bytes itself; C code
@@ -23,6 +26,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// Bytes in front of the content.
 const HEADER: usize = 8;
+/// Bytes in front of the record that its address names.
+const TAG: usize = 8;
 
 /// The address of a record, as compiled code passes it to a routine.
 #[derive(Clone, Copy)]
@@ -86,31 +91,33 @@ unsafe impl Send for Owned {}
 
 impl Owned {
     fn layout(length: usize) -> Option<Layout> {
-        Layout::from_size_align(length.checked_add(HEADER + 1)?, HEADER).ok()
+        Layout::from_size_align(length.checked_add(TAG + HEADER + 1)?, HEADER).ok()
     }
 
     /// `None` when the content is longer than any allocation can be.
-    fn new(content: &[u8]) -> Option<Owned> {
+    fn new(tag: u64, content: &[u8]) -> Option<Owned> {
         let layout = Owned::layout(content.len())?;
         // SAFETY: the layout is not empty: it has the header and the NUL.
         let block = unsafe { alloc(layout) };
         let Some(block) = NonNull::new(block) else { handle_alloc_error(layout) };
-        // SAFETY: the block is new, aligned for the header, and has room for header, content and NUL by `layout`. This
+        // SAFETY: the block is new, aligned for the words, and has room for tag, header, content and NUL by `layout`. This
         // establishes R1.
         unsafe {
-            block.cast::<u64>().write(content.len() as u64);
-            block.add(HEADER).copy_from_nonoverlapping(NonNull::from(content).cast(), content.len());
-            block.add(HEADER + content.len()).write(0);
+            block.cast::<u64>().write(tag);
+            let record = block.add(TAG);
+            record.cast::<u64>().write(content.len() as u64);
+            record.add(HEADER).copy_from_nonoverlapping(NonNull::from(content).cast(), content.len());
+            record.add(HEADER + content.len()).write(0);
+            Some(Owned(Record(record)))
         }
-        Some(Owned(Record(block)))
     }
 }
 
 impl Drop for Owned {
     fn drop(&mut self) {
         if let Some(layout) = Owned::layout(self.0.bytes().len()) {
-            // SAFETY: `new` allocated the block with this same layout, and nothing else frees it.
-            unsafe { dealloc(self.0.0.as_ptr(), layout) }
+            // SAFETY: `new` allocated the block, which starts with the tag, with this same layout; nothing else frees it.
+            unsafe { dealloc(self.0.0.sub(TAG).as_ptr(), layout) }
         }
     }
 }
@@ -142,12 +149,17 @@ impl PartialEq for Owned {
 impl Eq for Owned {}
 
 /// One record for each content.
-#[derive(Default)]
 pub(crate) struct Records {
+    tag: u64,
     by_content: Mutex<BTreeSet<Owned>>,
 }
 
 impl Records {
+    /// A table whose records have this tag.
+    pub(crate) fn new(tag: u64) -> Records {
+        Records { tag, by_content: Mutex::default() }
+    }
+
     pub(crate) fn symbol(&self, name: &str) -> SymbolRef {
         SymbolRef(self.intern(name.as_bytes()))
     }
@@ -170,7 +182,7 @@ impl Records {
             return known.0;
         }
         // `content` exists in memory, so a record that is nine bytes longer has a valid layout.
-        let owned = Owned::new(content).unwrap_or_else(|| handle_alloc_error(Layout::new::<u64>()));
+        let owned = Owned::new(self.tag, content).unwrap_or_else(|| handle_alloc_error(Layout::new::<u64>()));
         let record = owned.0;
         set.insert(owned);
         record
@@ -183,7 +195,7 @@ mod tests {
 
     #[test]
     fn equal_contents_have_one_address_and_keep_it() {
-        let records = Records::default();
+        let records = Records::new(0);
         let a = records.symbol("alpha").address();
         for i in 0..100 {
             records.symbol(&format!("s{i}"));
@@ -196,7 +208,7 @@ mod tests {
 
     #[test]
     fn content_is_counted_and_ends_in_a_nul() {
-        let records = Records::default();
+        let records = Records::new(0);
         let text = records.string("a\0θ".as_bytes());
         assert_eq!(text.bytes(), "a\0θ".as_bytes());
         // SAFETY: the record has a NUL behind its content.

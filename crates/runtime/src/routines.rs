@@ -14,6 +14,7 @@
 use brolga_ir::show::{Shown, printed};
 
 use crate::exception::{Detail, ExceptionKind};
+use crate::heap::routines::*;
 use crate::libcalls::*;
 use crate::poll::brolga_safepoint;
 use crate::records::{StringRef, SymbolRef};
@@ -178,6 +179,13 @@ named! {
     brolga_print_symbol,
     brolga_print_nothing,
     brolga_print_ptr,
+    brolga_gc_alloc,
+    brolga_gc_memory,
+    brolga_gc_box_int,
+    brolga_gc_weak_ref,
+    brolga_gc_write,
+    brolga_gc_leave,
+    brolga_gc_enter,
     brolga_i128_div,
     brolga_i128_rem,
     brolga_u128_div,

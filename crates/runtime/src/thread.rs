@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
 use crate::exception::{Detail, Exception, ExceptionKind, Pending};
-use crate::heap::{Heap, Mutator, POLL_COLLECT, Scope, with_scope};
+use crate::heap::{GcFrame, Heap, Mutator, POLL_COLLECT, Scope, with_scope};
 use crate::instance::Runtime;
 use crate::stack;
 
@@ -114,14 +114,17 @@ pub enum EnterError {
 /// The bit of the poll word that asks for an interrupt.
 const POLL_INTERRUPT: u32 = 1;
 
-/// The right to touch the heap, until it is dropped. Entries nest.
+/// The right to touch the heap, until it is dropped. Entries nest. GC frames that compiled code linked inside and did not unlink,
+/// because an exception left it, are given up with the entry.
 pub struct HeapEntry<'t> {
     thread: &'t Thread,
     heap: &'t Heap,
+    gc_stack: *mut GcFrame,
 }
 
 impl Drop for HeapEntry<'_> {
     fn drop(&mut self) {
+        self.thread.mutator.restore_gc_stack(self.gc_stack);
         self.heap.leave(&self.thread.mutator);
     }
 }
@@ -217,7 +220,7 @@ impl Thread {
         let heap = runtime.heap();
         // SAFETY: a thread of the list `ATTACHED` is in an `Arc`, so it does not move; it unregisters when it is dropped.
         unsafe { heap.enter(&self.mutator, &self.poll) };
-        HeapEntry { thread: self, heap }
+        HeapEntry { thread: self, heap, gc_stack: self.mutator.gc_stack() }
     }
 }
 

@@ -96,6 +96,11 @@ impl Heap {
         self.types.describe(cx, ty)
     }
 
+    /// The tags of the permanent records of symbols and of strings.
+    pub(crate) fn record_tags(&self) -> (u64, u64) {
+        (self.types.symbol().tag() | TAG_PERMANENT, self.types.string().tag() | TAG_PERMANENT)
+    }
+
     /// What the heap has done and holds.
     pub fn stats(&self) -> HeapStats {
         let state = self.lock();
@@ -159,6 +164,16 @@ impl Heap {
         if depth == 0 {
             self.world.leave(mutator);
         }
+    }
+
+    /// Lets collections go on without this mutator, whose roots stay as they are.
+    pub(crate) fn pause(&self, mutator: &Mutator) {
+        self.world.leave(mutator);
+    }
+
+    /// Ends a pause.
+    pub(crate) fn go_on(&self, mutator: &Mutator) {
+        self.world.enter(mutator);
     }
 
     /// Takes a mutator that does not run off the list, for good. Its thread does not touch it any more.
@@ -300,6 +315,15 @@ impl Heap {
             mutator.until_stress.set(left - 1);
         }
         true
+    }
+
+    /// A `WeakRef`. A safepoint: the caller keeps what it refers to.
+    pub(crate) fn new_weak_ref(&self, mutator: &Mutator, to: Object) -> Result<Object, OutOfMemory> {
+        let desc = self.types.weak();
+        let object = self.allocate(mutator, desc, desc.size())?;
+        object.set_pointer_at(0, Some(to));
+        self.handles.add_weak_ref(object);
+        Ok(object)
     }
 
     // ----- stores -----

@@ -26,10 +26,12 @@
 //! | `mark.rs`, `collect.rs`, `verify.rs` | a collection, and its check |
 //! | `handles.rs` | persistent roots, weak handles, finalizers |
 //! | `heap.rs` | allocation |
+//! | `abi.rs`, `routines.rs` | what compiled code knows: offsets and masks, and the routines that it calls |
 //! | `scope.rs`, `array.rs` | objects in safe Rust |
 //!
 //! Not done: parallel marking; moving; giving back single pages.
 
+mod abi;
 mod array;
 mod chunk;
 mod class;
@@ -45,12 +47,14 @@ mod object;
 mod options;
 mod pages;
 mod policy;
+pub(crate) mod routines;
 mod scope;
 mod space;
 mod types;
 mod verify;
 mod world;
 
+pub use abi::HeapAbi;
 pub use array::End;
 pub use class::{CLASSES, MAX_CELL, SizeClass, TAG_BYTES};
 pub use desc::{

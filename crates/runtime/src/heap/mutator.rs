@@ -174,6 +174,11 @@ impl Mutator {
         self.gc_stack.get()
     }
 
+    /// Goes back to a frame that was innermost before, and still is on the stack.
+    pub(crate) fn restore_gc_stack(&self, frame: *mut GcFrame) {
+        self.gc_stack.set(frame);
+    }
+
     /// Makes a frame the innermost one.
     ///
     /// # Safety

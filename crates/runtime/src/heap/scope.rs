@@ -272,14 +272,14 @@ impl<'f, 'h> Scope<'f, 'h> {
         struct Back<'a>(&'a Heap, &'a Mutator, u32);
         impl Drop for Back<'_> {
             fn drop(&mut self) {
-                self.0.world.enter(self.1);
+                self.0.go_on(self.1);
                 self.1.depth.set(self.2);
                 self.1.in_scope.set(true);
             }
         }
         let back = Back(self.heap, self.mutator, self.mutator.depth.replace(0));
         self.mutator.in_scope.set(false);
-        self.heap.world.leave(self.mutator);
+        self.heap.pause(self.mutator);
         let result = body();
         drop(back);
         result
@@ -341,10 +341,7 @@ impl<'f, 'h> Scope<'f, 'h> {
 
     /// A `WeakRef`: an object that refers to another without keeping it alive.
     pub fn weak_ref(&mut self, to: Root<'_, 'h>) -> Result<Root<'f, 'h>, ObjectError> {
-        let ty = self.heap.types().weak();
-        let object = self.heap.allocate(self.mutator, ty, ty.size())?;
-        object.set_pointer_at(0, Some(to.get(self).object));
-        self.heap.handles.add_weak_ref(object);
+        let object = self.heap.new_weak_ref(self.mutator, to.get(self).object)?;
         Ok(self.add_root(object))
     }
 

@@ -77,6 +77,10 @@ impl RuntimeTypes {
         &self.string
     }
 
+    pub(crate) fn symbol(&self) -> &TypeRef {
+        &self.symbol
+    }
+
     pub(crate) fn weak(&self) -> &TypeRef {
         &self.weak
     }
