@@ -107,8 +107,8 @@ impl Heap {
         let outcome = Outcome {
             kind,
             live: live.bytes.saturating_add(space.external),
-            allocated,
             freed: before.saturating_sub(live.bytes),
+            visited: marker.visited(),
         };
         policy.record(&self.options, outcome);
         match kind {

@@ -37,6 +37,7 @@ pub(crate) struct Marker {
     queue: [Option<Object>; QUEUE],
     head: usize,
     old: u64,
+    visited: usize,
 }
 
 impl Marker {
@@ -48,7 +49,13 @@ impl Marker {
             queue: [None; QUEUE],
             head: 0,
             old: if generations { TAG_OLD } else { 0 },
+            visited: 0,
         }
+    }
+
+    /// How often an object was looked at, marked or not.
+    pub(crate) fn visited(&self) -> usize {
+        self.visited
     }
 
     /// Something that is alive.
@@ -92,6 +99,7 @@ impl Marker {
             };
             self.head = (self.head + 1) % QUEUE;
             queued -= 1;
+            self.visited += 1;
             let tag = object.tag();
             // SAFETY: an object that is not permanent is a cell of this heap; the rest is the contract.
             if tag & TAG_PERMANENT == 0 && unsafe { MarkBit::of(object).set() } {

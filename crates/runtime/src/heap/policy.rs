@@ -9,17 +9,18 @@
 //! **Budget.** After a collection that left `live` bytes (external ones included) the heap may grow to `live` times
 //! [`growth`](HeapOptions::growth_percent), and at least to [`initial`](HeapOptions::initial), before the next.
 //!
-//! **Kind.** A minor collection keeps every mark of the last one: what survived once counts as live. It pays when most of what
-//! was allocated since is dead. So, if generations are on, the next one is minor, except
+//! **Kind.** A minor collection keeps every mark of the last one: what survived once counts as live. So, if generations are on,
+//! the next one is minor, except
 //!
+//! - the first, which would be full anyway;
 //! - when live bytes have grown by the growth factor since the last full one, or fill most of the limit;
-//! - in adaptive mode, when minor ones have freed too little: a FIFO list, say, whose dead old cells keep the young
-//!   alive. Then the next `penalty` collections are full, and the penalty doubles until a minor one pays again.
+//! - in adaptive mode, when the last minor one did not *pay*: it visited more objects for a byte that it freed than the last
+//!   full one. A FIFO list does that, whose dead old cells keep the young alive, and a large array of references that is
+//!   written all over, which is looked at as a whole. Then the next `penalty` collections are full, and the penalty doubles until
+//!   a minor one pays again.
 
 use super::options::{Generations, HeapOptions};
 
-/// A minor collection that frees less than this share of what was allocated since the last one does not pay.
-const PAYS_PERCENT: u64 = 40;
 /// The longest row of full collections before a minor one is tried again.
 const MAX_PENALTY: u32 = 32;
 /// Smallest budget: collections cost something even when nothing is live.
@@ -40,10 +41,10 @@ pub(crate) struct Outcome {
     pub(crate) kind: Collection,
     /// Live bytes after it, external ones included.
     pub(crate) live: usize,
-    /// Bytes allocated between the collection before and this one.
-    pub(crate) allocated: usize,
-    /// How much of that was dead.
+    /// Bytes that it freed.
     pub(crate) freed: usize,
+    /// How often it looked at an object.
+    pub(crate) visited: usize,
 }
 
 /// The state between collections.
@@ -52,6 +53,8 @@ pub(crate) struct Policy {
     budget: usize,
     live: usize,
     live_after_full: usize,
+    /// Bytes freed and objects visited by the last full collection; `None` before the first.
+    last_full: Option<(usize, usize)>,
     penalty: u32,
     full_ones_left: u32,
 }
@@ -62,6 +65,7 @@ impl Policy {
             budget: options.initial.max(MIN_BUDGET),
             live: 0,
             live_after_full: 0,
+            last_full: None,
             penalty: 1,
             full_ones_left: 0,
         }
@@ -78,7 +82,8 @@ impl Policy {
         let near_limit = options.limit.is_some_and(|limit| self.live > limit / 4 * 3);
         match options.generations {
             Generations::Off => Collection::Full,
-            _ if grown || near_limit || self.full_ones_left > 0 => Collection::Full,
+            _ if self.last_full.is_none() || grown || near_limit => Collection::Full,
+            _ if self.full_ones_left > 0 => Collection::Full,
             Generations::On | Generations::Adaptive => Collection::Minor,
         }
     }
@@ -91,10 +96,12 @@ impl Policy {
         match outcome.kind {
             Collection::Full => {
                 self.live_after_full = outcome.live;
+                self.last_full = Some((outcome.freed, outcome.visited));
                 self.full_ones_left = self.full_ones_left.saturating_sub(1);
             }
             Collection::Minor => {
-                let pays = outcome.freed as u64 * 100 >= outcome.allocated as u64 * PAYS_PERCENT;
+                let (freed, visited) = self.last_full.unwrap_or_default();
+                let pays = outcome.visited as u128 * freed as u128 <= visited as u128 * outcome.freed as u128;
                 if pays {
                     self.penalty = 1;
                 } else if options.generations == Generations::Adaptive {
@@ -115,8 +122,8 @@ fn scaled(bytes: usize, growth_percent: u32) -> usize {
 mod tests {
     use super::*;
 
-    fn outcome(kind: Collection, live: usize, allocated: usize, freed: usize) -> Outcome {
-        Outcome { kind, live, allocated, freed }
+    fn outcome(kind: Collection, live: usize, freed: usize, visited: usize) -> Outcome {
+        Outcome { kind, live, freed, visited }
     }
 
     #[test]
@@ -133,23 +140,25 @@ mod tests {
     }
 
     #[test]
-    fn minor_collections_that_free_little_are_given_up_for_a_while() {
+    fn minor_collections_that_cost_more_than_full_ones_are_given_up_for_a_while() {
         let options =
             HeapOptions { generations: Generations::Adaptive, initial: 1 << 20, ..HeapOptions::default() };
         let mut policy = Policy::new(&options);
+        assert_eq!(policy.next_kind(&options), Collection::Full, "the first one");
+        policy.record(&options, outcome(Collection::Full, 1000, 500, 1000));
         let mut full_in_a_row = Vec::new();
         for _ in 0..3 {
             assert_eq!(policy.next_kind(&options), Collection::Minor);
-            policy.record(&options, outcome(Collection::Minor, 1000, 1000, 10));
+            policy.record(&options, outcome(Collection::Minor, 1000, 10, 50));
             let mut count = 0;
             while policy.next_kind(&options) == Collection::Full {
-                policy.record(&options, outcome(Collection::Full, 1000, 1000, 500));
+                policy.record(&options, outcome(Collection::Full, 1000, 500, 1000));
                 count += 1;
             }
             full_in_a_row.push(count);
         }
         assert_eq!(full_in_a_row, [1, 2, 4]);
-        policy.record(&options, outcome(Collection::Minor, 1000, 1000, 900));
+        policy.record(&options, outcome(Collection::Minor, 1000, 400, 800));
         assert_eq!(policy.next_kind(&options), Collection::Minor);
     }
 
@@ -159,9 +168,9 @@ mod tests {
             HeapOptions { generations: Generations::On, initial: 1 << 20, ..HeapOptions::default() };
         let mut policy = Policy::new(&options);
         policy.record(&options, outcome(Collection::Full, 2 << 20, 0, 0));
-        policy.record(&options, outcome(Collection::Minor, 3 << 20, 1 << 20, 1 << 20));
+        policy.record(&options, outcome(Collection::Minor, 3 << 20, 1 << 20, 0));
         assert_eq!(policy.next_kind(&options), Collection::Minor);
-        policy.record(&options, outcome(Collection::Minor, 5 << 20, 1 << 20, 1 << 20));
+        policy.record(&options, outcome(Collection::Minor, 5 << 20, 1 << 20, 0));
         assert_eq!(policy.next_kind(&options), Collection::Full);
     }
 }

@@ -1,0 +1,358 @@
+//! What an allocation and a collection cost, beside C's `malloc` and `free` in the same run.
+//!
+//! The code allocates, links GC frames and stores as compiled code does: by the offsets of `HeapAbi` from the thread, with
+//! `brolga_gc_alloc` as the slow path. Every program runs in turn with each heap and with C, several times; the figure is the
+//! median of the processor time of the thread, collections included, for each allocation. Pauses are by the clock, so they
+//! count what else the machine does.
+//!
+//! | program | what it does |
+//! |---|---|
+//! | trees | complete binary trees of growing depth, built and dropped, beside one that stays |
+//! | list | a queue of 100,000 cells: one is added at the tail, one taken off the head |
+//! | table | 262,144 slots; a random one gets a new object |
+//!
+//! `cargo bench -p brolga-runtime --bench heap -- [megabytes]`
+
+use std::ptr::{null_mut, with_exposed_provenance};
+use std::time::Duration;
+
+use brolga_ir::Context;
+use brolga_ir::types::{DeclKind, FieldDecl, Type, decl};
+use brolga_runtime::heap::{
+    GcFrame, Generations, HeapAbi, HeapOptions, HeapStats, MEMORY_ELEMENTS, SizeClass,
+};
+use brolga_runtime::{Runtime, RuntimeOptions, Thread, with_attached};
+
+const ABI: HeapAbi = HeapAbi::DEFAULT;
+const ROUNDS: usize = 5;
+const DEPTH: u32 = 18;
+const QUEUE: usize = 100_000;
+const SLOTS: usize = 1 << 18;
+const CHURN: usize = 20_000_000;
+
+type Object = *mut *mut u8;
+
+/// Where objects come from.
+trait Allocator {
+    /// An object of two words, zeroed.
+    fn pair(&self) -> Object;
+    /// Stores a reference into an object that may be old.
+    fn store(&self, object: Object, index: usize, value: Object);
+    /// Calls `body` with so many root slots, which are null.
+    fn rooted<const N: usize, R>(&self, body: impl FnOnce(*mut [Object; N]) -> R) -> R;
+    /// An object is not used any more.
+    fn free(&self, object: Object);
+    /// A table of so many references.
+    fn table(&self, length: usize) -> Object;
+    /// Where the references of a table begin, in words.
+    const FIRST: usize;
+}
+
+struct C;
+
+impl Allocator for C {
+    fn pair(&self) -> Object {
+        // SAFETY: `malloc` gives 16 bytes or null, which the machine that runs this does not.
+        unsafe {
+            let object: Object = libc::malloc(16).cast();
+            object.write(null_mut());
+            object.add(1).write(null_mut());
+            object
+        }
+    }
+    fn store(&self, object: Object, index: usize, value: Object) {
+        // SAFETY: callers pass an object and an index inside.
+        unsafe { object.add(index).write(value.cast()) }
+    }
+    fn rooted<const N: usize, R>(&self, body: impl FnOnce(*mut [Object; N]) -> R) -> R {
+        body(&mut [null_mut(); N])
+    }
+    fn free(&self, object: Object) {
+        // SAFETY: callers pass what `pair` or `table` gave, once.
+        unsafe { libc::free(object.cast()) }
+    }
+    const FIRST: usize = 0;
+    fn table(&self, length: usize) -> Object {
+        // SAFETY: any size may be asked for.
+        unsafe { libc::calloc(length, 8).cast() }
+    }
+}
+
+type Alloc = extern "C" fn(*const Thread, usize, u64) -> *mut u8;
+type Memory = extern "C" fn(*const Thread, u64, i64) -> *mut u8;
+type Write = extern "C" fn(*const Thread, *mut u8);
+
+/// What compiled code has: its thread, and the addresses of routines.
+struct Compiled {
+    thread: *const Thread,
+    pair: u64,
+    any: u64,
+    run: usize,
+    alloc: Alloc,
+    memory: Memory,
+    write: Write,
+}
+
+#[repr(C)]
+struct Frame<const N: usize> {
+    head: GcFrame,
+    roots: [Object; N],
+}
+
+const CELL: usize = 24;
+
+impl Allocator for Compiled {
+    #[inline(always)]
+    fn pair(&self) -> Object {
+        // SAFETY: the sequence of `HeapAbi`; the thread is the running one.
+        unsafe {
+            let run = self.thread.cast::<u8>().add(self.run).cast::<*mut u8>().cast_mut();
+            let cell = run.read();
+            let end = cell.wrapping_add(CELL);
+            if end > run.add(1).read() {
+                let object = (self.alloc)(self.thread, 16, self.pair);
+                assert!(!object.is_null(), "out of memory");
+                return object.cast();
+            }
+            run.write(end);
+            cell.cast::<u64>().write(self.pair);
+            cell.add(8).cast()
+        }
+    }
+    #[inline(always)]
+    fn store(&self, object: Object, index: usize, value: Object) {
+        // SAFETY: as above; the tag is the word before the object.
+        unsafe {
+            object.add(index).write(value.cast());
+            if object.cast::<u64>().sub(1).read() & ABI.tag_old != 0 {
+                (self.write)(self.thread, object.cast());
+            }
+        }
+    }
+    #[inline(always)]
+    fn rooted<const N: usize, R>(&self, body: impl FnOnce(*mut [Object; N]) -> R) -> R {
+        // SAFETY: as above; the frame is unlinked before it goes.
+        unsafe {
+            let top = self.thread.cast::<u8>().add(ABI.gc_stack).cast::<*mut GcFrame>().cast_mut();
+            let mut frame =
+                Frame::<N> { head: GcFrame { count: N << 2, previous: top.read() }, roots: [null_mut(); N] };
+            top.write((&raw mut frame).cast());
+            let result = body(&raw mut frame.roots);
+            top.write(frame.head.previous);
+            result
+        }
+    }
+    fn free(&self, _: Object) {}
+    const FIRST: usize = MEMORY_ELEMENTS / 8;
+    fn table(&self, length: usize) -> Object {
+        let memory = (self.memory)(self.thread, self.any, length as i64);
+        assert!(!memory.is_null(), "out of memory");
+        memory.cast()
+    }
+}
+
+/// A complete tree.
+#[inline(never)]
+fn build<A: Allocator>(a: &A, depth: u32) -> Object {
+    if depth == 0 {
+        return a.pair();
+    }
+    a.rooted::<2, _>(|roots| {
+        // SAFETY: the slots are in the frame; a new object has two words, and no safepoint lies between its making and the
+        // stores.
+        unsafe {
+            (&raw mut (*roots)[0]).write(build(a, depth - 1));
+            (&raw mut (*roots)[1]).write(build(a, depth - 1));
+            let object = a.pair();
+            object.write((*roots)[0].cast());
+            object.add(1).write((*roots)[1].cast());
+            object
+        }
+    })
+}
+
+/// Counts and frees.
+#[inline(never)]
+fn drop_tree<A: Allocator>(a: &A, tree: Object, free: bool) -> usize {
+    // SAFETY: trees hold pairs.
+    let (left, right) = unsafe { (tree.read(), tree.add(1).read()) };
+    let below =
+        if left.is_null() { 0 } else { drop_tree(a, left.cast(), free) + drop_tree(a, right.cast(), free) };
+    if free {
+        a.free(tree);
+    }
+    below + 1
+}
+
+fn trees<A: Allocator>(a: &A) -> usize {
+    a.rooted::<1, _>(|long| {
+        let tree = build(a, DEPTH);
+        // SAFETY: the slot is in the frame.
+        unsafe { (&raw mut (*long)[0]).write(tree) };
+        let mut count = (2 << DEPTH) - 1;
+        for depth in (4..=DEPTH).step_by(2) {
+            for _ in 0..1 << (DEPTH - depth + 4) {
+                let tree = build(a, depth);
+                count += drop_tree(a, tree, true);
+            }
+        }
+        // SAFETY: as above.
+        assert_eq!(drop_tree(a, unsafe { (*long)[0] }, true), (2 << DEPTH) - 1);
+        count
+    })
+}
+
+fn list<A: Allocator>(a: &A) -> usize {
+    a.rooted::<2, _>(|ends| {
+        let end = |index: usize| ends.cast::<Object>().wrapping_add(index);
+        // SAFETY: the slots are in the frame, and hold pairs.
+        unsafe {
+            let first = a.pair();
+            end(0).write(first);
+            end(1).write(first);
+            for step in 0..CHURN {
+                let new = a.pair();
+                a.store(end(1).read(), 0, new);
+                end(1).write(new);
+                if step >= QUEUE {
+                    let head = end(0).read();
+                    end(0).write(head.read().cast());
+                    a.free(head);
+                }
+            }
+            let mut at = end(0).read();
+            while !at.is_null() {
+                let next = at.read().cast();
+                a.free(at);
+                at = next;
+            }
+        }
+        CHURN + 1
+    })
+}
+
+fn table<A: Allocator>(a: &A) -> usize {
+    a.rooted::<1, _>(|root| {
+        let table = a.table(SLOTS);
+        // SAFETY: the slot is in the frame; the table has so many references from its first on.
+        unsafe {
+            (&raw mut (*root)[0]).write(table);
+            let references = table.add(A::FIRST);
+            let mut state = 1u64;
+            for _ in 0..CHURN {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                let slot = state as usize % SLOTS;
+                let new = a.pair();
+                a.free(references.add(slot).read().cast());
+                a.store(table, A::FIRST + slot, new);
+            }
+            (0..SLOTS).for_each(|slot| a.free(references.add(slot).read().cast()));
+        }
+        a.free(table);
+        CHURN
+    })
+}
+
+/// Time and allocations of one run.
+struct Sample {
+    nanoseconds: f64,
+    stats: HeapStats,
+}
+
+/// Processor time of the running thread, in nanoseconds.
+fn processor_time() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a local of the right type.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+}
+
+fn measure<A: Allocator>(a: &A, program: fn(&A) -> usize) -> f64 {
+    let began = processor_time();
+    let count = program(a);
+    (processor_time() - began) / count as f64
+}
+
+fn on_heap(options: HeapOptions, program: fn(&Compiled) -> usize) -> Sample {
+    let runtime = Runtime::new(RuntimeOptions { heap: options, ..RuntimeOptions::default() });
+    let cx = Context::new();
+    let pair = cx.types.declare(cx.names.intern("Pair2"), &[]).expect("a new name");
+    let field = |name| FieldDecl::new(cx.names.intern(name), Type::ANY);
+    let kind = DeclKind::Struct { mutable: true, fields: [field("a"), field("b")].into() };
+    cx.types.define(pair, Type::ANY, kind).expect("a good body");
+    let describe = |ty| runtime.heap().describe(&cx, ty).expect("a concrete type");
+    let pair = describe(cx.types.nominal(pair, &[]).expect("a type"));
+    let any = describe(cx.types.nominal(decl::MEMORY, &[Type::ANY]).expect("a type"));
+    let routine = |name| with_exposed_provenance::<()>(runtime.routine(name).expect("a routine"));
+    let class = SizeClass::of(pair.size(), pair.align()).expect("a small object");
+    assert_eq!(class.cell_bytes(), CELL);
+    let nanoseconds = with_attached(&runtime, |thread| {
+        let _entry = thread.enter_heap(&runtime);
+        // SAFETY: the routines have these signatures.
+        let compiled = unsafe {
+            Compiled {
+                thread,
+                pair: pair.tag(),
+                any: any.tag(),
+                run: ABI.runs + class.index() * ABI.run_bytes,
+                alloc: std::mem::transmute::<*const (), Alloc>(routine("brolga_gc_alloc")),
+                memory: std::mem::transmute::<*const (), Memory>(routine("brolga_gc_memory")),
+                write: std::mem::transmute::<*const (), Write>(routine("brolga_gc_write")),
+            }
+        };
+        measure(&compiled, program)
+    });
+    Sample { nanoseconds: nanoseconds.expect("a large enough stack"), stats: runtime.heap().stats() }
+}
+
+fn median(mut samples: Vec<f64>) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples[samples.len() / 2]
+}
+
+fn row(name: &str, heap: &str, samples: &[Sample]) {
+    let time = median(samples.iter().map(|s| s.nanoseconds).collect());
+    let stats = samples[samples.len() - 1].stats;
+    let count = stats.minor_collections + stats.full_collections;
+    let mean = stats.pause_total.checked_div(u32::try_from(count).unwrap_or(0)).unwrap_or_default();
+    let show = |pause: Duration| pause.as_secs_f64() * 1e3;
+    println!(
+        "{name:8} {heap:10} {time:8.2} {:6} {:6} {:10.1} {:10.3} {:10.3}",
+        stats.minor_collections,
+        stats.full_collections,
+        show(stats.pause_total),
+        show(mean),
+        show(stats.pause_max)
+    );
+}
+
+fn main() {
+    let megabytes = std::env::args().find_map(|arg| arg.parse::<usize>().ok()).unwrap_or(64);
+    println!("heap of {megabytes} MB; times of pauses in milliseconds");
+    println!(
+        "{:8} {:10} {:>8} {:>6} {:>6} {:>10} {:>10} {:>10}",
+        "program", "memory", "ns/alloc", "minor", "full", "pauses", "mean", "longest"
+    );
+    let heaps = [Generations::Off, Generations::On, Generations::Adaptive];
+    type Programs = (&'static str, fn(&C) -> usize, fn(&Compiled) -> usize);
+    let programs: [Programs; 3] = [("trees", trees, trees), ("list", list, list), ("table", table, table)];
+    for (name, in_c, compiled) in programs {
+        let mut malloc = Vec::new();
+        let mut samples: [Vec<Sample>; 3] = Default::default();
+        for _ in 0..ROUNDS {
+            malloc.push(Sample { nanoseconds: measure(&C, in_c), stats: HeapStats::default() });
+            for (generations, samples) in heaps.into_iter().zip(&mut samples) {
+                let bytes = megabytes << 20;
+                let options =
+                    HeapOptions { limit: Some(bytes), initial: bytes, generations, ..HeapOptions::default() };
+                samples.push(on_heap(options, compiled));
+            }
+        }
+        row(name, "malloc", &malloc);
+        for (generations, samples) in heaps.into_iter().zip(&samples) {
+            row(name, &format!("{generations:?}"), samples);
+        }
+    }
+}
