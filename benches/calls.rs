@@ -1,0 +1,97 @@
+//! Calls: through the doorway, typed and untyped, between compiled functions, and into C.
+//!
+//! ```text
+//! cargo bench --bench calls
+//! ```
+//!
+//! | bench | what one iteration is |
+//! |---|---|
+//! | `doorway/typed` | Rust calls a compiled function of one integer by its types |
+//! | `doorway/untyped` | the same with the arguments in an array |
+//! | `doorway/exception` | the function throws, and the exception arrives as an error with its message |
+//! | `compiled/call` | a compiled function calls another, which is not inlined, 1,000 times |
+//! | `compiled/foreign` | a compiled function calls a C function 1,000 times |
+//! | `compiled/loop` | the same loop without a call |
+
+use brolga::{Engine, OptLevel, Options, Program};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use std::hint::black_box;
+
+/// The functions that are called. `next` calls itself in a way that never happens, so that it is not inlined.
+const SOURCE: &str = r#"
+function next(x::Int64)::Int64
+1 ─ %1 = Base.slt_int(x, 0)::Bool
+└──      goto #3 if not %1
+2 ─ %3 = invoke Main.next(x::Int64)::Int64
+└──      return %3
+3 ─ %5 = Base.add_int(x, 1)::Int64
+└──      return %5
+end
+
+function fails(x::Int64)::Int64
+1 ─ invoke Base.error("as asked"::String)::Union{}
+└── unreachable
+end
+
+function calls(n::Int64)::Int64
+1 ─      goto #2
+2 ┄ %2 = φ (#1 => 0, #3 => %5)::Int64
+│   %3 = Base.slt_int(%2, n)::Bool
+└──      goto #4 if not %3
+3 ─ %5 = invoke Main.next(%2::Int64)::Int64
+└──      goto #2
+4 ─      return %2
+end
+
+function foreign(n::Int64)::Int64
+1 ─      goto #2
+2 ┄ %2 = φ (#1 => 0, #3 => %7)::Int64
+│   %3 = Base.slt_int(%2, n)::Bool
+└──      goto #4 if not %3
+3 ─ %5 = $(Expr(:foreigncall, :(:labs), Int64, svec(Int64), 0, :(:ccall), :(%2)))::Int64
+│   %7 = Base.add_int(%5, 1)::Int64
+└──      goto #2
+4 ─      return %2
+end
+
+function plain(n::Int64)::Int64
+1 ─      goto #2
+2 ┄ %2 = φ (#1 => 0, #3 => %6)::Int64
+│   %3 = Base.slt_int(%2, n)::Bool
+└──      goto #4 if not %3
+3 ─ %5 = Base.and_int(%2, n)::Int64
+│   %6 = Base.add_int(%2, 1)::Int64
+└──      goto #2
+4 ─      return %2
+end
+"#;
+
+/// How many calls a compiled loop makes.
+const CALLS: i64 = 1_000;
+
+fn calls(criterion: &mut Criterion) {
+    let program = Program::read("calls", SOURCE.as_bytes()).expect("the source is well-formed");
+    let engine = Engine::new(Options::new().opt_level(OptLevel::O2)).expect("this machine has a code generator");
+    let unit = engine.compile(&program).expect("the source needs no heap");
+
+    let mut group = criterion.benchmark_group("doorway");
+    let next = unit.func::<(i64,), i64>("next").expect("it is there");
+    group.bench_function("typed", |b| b.iter(|| next.call((black_box(41),))));
+    let untyped = unit.untyped("next").expect("it is there");
+    group.bench_function("untyped", |b| b.iter(|| untyped.call(&[black_box(41)])));
+    let fails = unit.func::<(i64,), i64>("fails").expect("it is there");
+    group.bench_function("exception", |b| b.iter(|| fails.call((black_box(41),))));
+    group.finish();
+
+    let mut group = criterion.benchmark_group("compiled");
+    group.throughput(Throughput::Elements(CALLS as u64));
+    for (bench, name) in [("call", "calls"), ("foreign", "foreign"), ("loop", "plain")] {
+        let function = unit.func::<(i64,), i64>(name).expect("it is there");
+        assert_eq!(function.call((CALLS,)), Ok(CALLS));
+        group.bench_function(bench, |b| b.iter(|| function.call((black_box(CALLS),))));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, calls);
+criterion_main!(benches);
