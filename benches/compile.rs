@@ -20,8 +20,12 @@ fn compile(criterion: &mut Criterion) {
         Program::read(name, &bytes).expect("the examples are well-formed")
     };
     let huge = Program::from_module(module(Shape::Diamonds, 2_000)).expect("the shapes are well-formed");
-    let programs =
-        [("small", example("fib")), ("medium", example("quicksort")), ("large", example("sha256")), ("huge", huge)];
+    let programs = [
+        ("small", example("fib")),
+        ("medium", example("quicksort")),
+        ("large", example("sha256")),
+        ("huge", huge),
+    ];
     let mut group = criterion.benchmark_group("compile");
     group.sample_size(10);
     for (size, program) in &programs {
@@ -32,7 +36,8 @@ fn compile(criterion: &mut Criterion) {
             .sum();
         group.throughput(Throughput::Elements(statements as u64));
         for level in OptLevel::ALL {
-            let engine = Engine::new(Options::new().opt_level(level)).expect("this machine has a code generator");
+            let engine =
+                Engine::new(Options::new().opt_level(level)).expect("this machine has a code generator");
             let id = BenchmarkId::new(*size, format!("O{}", level as u8));
             group.bench_with_input(id, program, |b, program| b.iter(|| engine.compile(program)));
         }
