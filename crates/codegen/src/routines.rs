@@ -11,8 +11,8 @@
 //! - No routine unwinds but two. One that throws leaves the exception in the thread and returns; the code then calls
 //!   `brolga_unwind` (or jumps to its own handler), which does not return. `brolga_safepoint` calls that itself.
 //! - `Thread` is the thread structure's address.
-//! - A routine marked `keeps_registers` saves every register that it touches: it is called by `preserve_all`, which has the
-//!   arguments where C has them and no result.
+//! - A routine marked `keeps_registers` saves every register that it touches: it is called by `preserve_all`. It has no
+//!   result.
 
 use cranelift_codegen::ir::{AbiParam, Signature as ClifSignature};
 use cranelift_codegen::isa::CallConv;
@@ -86,8 +86,8 @@ routines! {
     "brolga_exception_depth" (Thread) -> I64;
     // (thread, depth): forgets the exceptions above a depth, for `pop_exception`.
     "brolga_pop_exception" (Thread, I64);
-    // (thread): answers who wants the thread; returns, or throws by itself.
-    "brolga_safepoint" (Thread), keeps_registers;
+    // Answers who wants the thread, which is in the pinned register; returns, or throws by itself.
+    "brolga_safepoint" (), keeps_registers;
 
     // 128-bit integers. Division by zero gives 0; the code checks before.
 

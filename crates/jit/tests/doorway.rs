@@ -285,7 +285,7 @@ fn running_code_is_interrupted_from_another_thread() {
         c.b.switch_to_block(head);
         poll(&mut c.b, thread, slow, head);
         c.b.switch_to_block(slow);
-        c.routine("brolga_safepoint", &[thread]);
+        c.routine("brolga_safepoint", &[]);
         c.b.ins().jump(head, &[]);
     });
     let unit = load(&jit, vec![function], vec![int_function("spin", 0)]);

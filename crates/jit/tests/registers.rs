@@ -125,11 +125,10 @@ fn a_safepoint_keeps_integers_and_floats() {
         // More values of either kind than there are registers are alive over the safepoint.
         let busy = compile(&jit, tier, "busy", &ints(1, 1), |c| {
             let argument = c.params()[0];
-            let thread = brolga_codegen::thread::current_thread(&mut c.b);
             let words: Vec<_> = (1..=20).map(|i| c.b.ins().imul_imm_s(argument, i)).collect();
             let floats: Vec<_> =
                 words.iter().map(|&word| c.b.ins().fcvt_from_sint(types::F64, word)).collect();
-            c.routine("brolga_safepoint", &[thread]);
+            c.routine("brolga_safepoint", &[]);
             let again: Vec<_> =
                 floats.into_iter().map(|float| c.b.ins().fcvt_to_sint_sat(types::I64, float)).collect();
             let sum = words.into_iter().chain(again).reduce(|a, b| c.b.ins().iadd(a, b)).unwrap();

@@ -1,13 +1,14 @@
 //! The slow side of a safepoint: what compiled code calls when somebody wants its thread.
 //!
-//! `brolga_safepoint(thread)` keeps every register, so that a loop which polls keeps its values where it would without the
-//! poll: a call by the C convention would force everything that is alive, and every float, through memory in the loop,
-//! which costs a factor of up to seven in one that adds floats. So the call is by Cranelift's `preserve_all`: the
-//! arguments are those of C, there is no result, and the callee saves.
+//! `brolga_safepoint` keeps every register, so that a loop which polls keeps its values where it would without the poll: a
+//! call by the C convention would force everything that is alive, and every float, through memory in the loop, which costs
+//! a factor of up to seven in one that adds floats. So the call is by Cranelift's `preserve_all`: the callee saves, and
+//! there is no result. There is no argument either, because that would claim a register in the loop; the thread is in
+//! the pinned register.
 //!
 //! ```text
-//! compiled code ── call ──> brolga_safepoint ── saves all ──> answer ──┬─ 0: restores all, returns
-//!                                                                      └─ 1: brolga_unwind(thread)
+//! compiled code ── call ──> brolga_safepoint ── saves all ──> answer(thread) ──┬─ 0: restores all, returns
+//!                                                                              └─ 1: brolga_unwind(thread)
 //! ```
 //!
 //! Vector registers are saved to the 128 bits that Cranelift uses.
@@ -30,10 +31,10 @@ extern "C" fn answer(thread: &Thread) -> u32 {
 ///
 /// # Safety
 ///
-/// Only compiled code may call it, with its thread, as [`brolga_unwind`] says.
+/// Only compiled code may call it, with its thread in the pinned register, as [`brolga_unwind`] says.
 #[cfg(all(target_arch = "x86_64", not(windows)))]
 #[unsafe(naked)]
-pub(crate) unsafe extern "C" fn brolga_safepoint(_thread: *mut ()) {
+pub(crate) unsafe extern "C" fn brolga_safepoint() {
     naked_asm!(
         "push rbp",
         "mov rbp, rsp",
@@ -64,6 +65,7 @@ pub(crate) unsafe extern "C" fn brolga_safepoint(_thread: *mut ()) {
         "movups [rsp + 208], xmm13",
         "movups [rsp + 224], xmm14",
         "movups [rsp + 240], xmm15",
+        "mov rdi, r15",
         "call {answer}",
         "test eax, eax",
         "jne 2f",
@@ -96,7 +98,7 @@ pub(crate) unsafe extern "C" fn brolga_safepoint(_thread: *mut ()) {
         "pop rbp",
         "ret",
         "2:",
-        "mov rdi, [rbp - 8]",
+        "mov rdi, r15",
         "jmp {unwind}",
         answer = sym answer,
         unwind = sym brolga_unwind,
@@ -107,10 +109,10 @@ pub(crate) unsafe extern "C" fn brolga_safepoint(_thread: *mut ()) {
 ///
 /// # Safety
 ///
-/// Only compiled code may call it, with its thread, as [`brolga_unwind`] says.
+/// Only compiled code may call it, with its thread in the pinned register, as [`brolga_unwind`] says.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
-pub(crate) unsafe extern "C" fn brolga_safepoint(_thread: *mut ()) {
+pub(crate) unsafe extern "C" fn brolga_safepoint() {
     naked_asm!(
         "stp x29, x30, [sp, #-16]!",
         "mov x29, sp",
@@ -139,6 +141,7 @@ pub(crate) unsafe extern "C" fn brolga_safepoint(_thread: *mut ()) {
         "stp q26, q27, [sp, #-32]!",
         "stp q28, q29, [sp, #-32]!",
         "stp q30, q31, [sp, #-32]!",
+        "mov x0, x21",
         "bl {answer}",
         "cbnz w0, 2f",
         "ldp q30, q31, [sp], #32",
@@ -169,7 +172,7 @@ pub(crate) unsafe extern "C" fn brolga_safepoint(_thread: *mut ()) {
         "ldp x29, x30, [sp], #16",
         "ret",
         "2:",
-        "ldr x0, [x29, #-16]",
+        "mov x0, x21",
         "b {unwind}",
         answer = sym answer,
         unwind = sym brolga_unwind,

@@ -171,7 +171,7 @@ impl Translation<'_> {
         self.b.set_cold_block(slow);
         thread::poll(&mut self.b, thread, slow, go_on);
         self.b.switch_to_block(slow);
-        self.routine("brolga_safepoint", &[thread]);
+        self.routine("brolga_safepoint", &[]);
         self.b.ins().jump(go_on, &[]);
         self.b.switch_to_block(go_on);
         Ok(())
