@@ -17,8 +17,9 @@
 //!
 //! A loop is rotated if it has a preheader, its head is one of its exits and no block that leads back is (then it has
 //! been rotated, or ends in a test anyway), and the head has at most [`MAX_COPIED`] instructions. Values of the head exist
-//! twice afterwards; `ssa_repair` gives every use the one that reaches it. In the copy stands no `safepoint`: every cycle of
-//! the function still has the one in the head.
+//! twice afterwards; `ssa_repair` gives every use the one that reaches it. A `safepoint` of the head is not copied; it moves
+//! to the new head, through which every further round comes: between a body and its test it would keep Cranelift from joining
+//! what is computed in the one with its use in the other.
 //!
 //! All loops are rotated on one look at the graph. That is possible because nothing is copied twice: a block that ends in
 //! a jump to a head is no head that is rotated itself.
@@ -33,6 +34,7 @@ use crate::replace::Replacements;
 use crate::ssa_repair::Repair;
 use brolga_ir::analysis::{Cfg, Loop, Loops, Rpo};
 use brolga_ir::constant::Const;
+use brolga_ir::cursor::Cursor;
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 use rustc_hash::FxHashMap;
 
@@ -133,6 +135,11 @@ fn rotate(func: &mut Func, cfg: &Cfg, rotation: &Rotation, repair: &mut Repair) 
     func.set_inst_blocks(jump, &targets);
     func.set_place(jump, func.place(end));
 
+    let polls: Vec<Inst> = func.block_insts(header).filter(|&i| func.op(i) == Op::Safepoint).collect();
+    for poll in polls {
+        func.remove_inst(poll);
+        Cursor::new(func).at_first_insertion_point(entered).place_inst(poll);
+    }
     for phi in head_phis(func, header).collect::<Vec<_>>() {
         func.retain_phi_edges(phi, |block, _| block != preheader);
     }
