@@ -21,7 +21,8 @@
 //! * `reads`, `writes`: kinds of memory ([`Regions`]). Memory that never changes (fields of immutables, constants) is not
 //!   counted as read.
 //! * `pinned`: its place in the control flow is part of its meaning (terminators, φ, φᶜ, `leave`): it never moves.
-//! * `fence`: nothing that touches memory or may be a safepoint moves across it (`gc_preserve_end`, atomics, `safepoint`).
+//! * `fence`: nothing that touches memory or may be a safepoint moves across it (`gc_preserve_end`, atomics). A `safepoint` is
+//!   none: it reads all memory, so what is written stays on its side, and loads may move.
 //!
 //! Julia's `nonoverlayed` and `nortcall` have no counterpart, because there are neither overlays nor reflection.
 //!

@@ -49,7 +49,8 @@ pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
             ..PURE.writing(Regions::OUTSIDE | Regions::TASK).reading(Regions::RAW)
         },
         Op::CallRuntime(_) => PURE.throwing(true).writing(Regions::TASK),
-        Op::Safepoint => Effects { fence: true, effect_free: false, may_safepoint: true, ..PURE },
+        // Whoever stops the thread here may look at all that it wrote; what it reads may be read earlier.
+        Op::Safepoint => Effects { effect_free: false, may_safepoint: true, ..PURE.reading(Regions::ALL) },
     }
 }
 
@@ -523,6 +524,7 @@ mod tests {
         assert!(!raw.interferes(&inside) && !raw.inaccessiblememonly);
         let poll = b.ask(Op::Safepoint, &[], Type::NOTHING);
         assert!(poll.interferes(&raw) && !poll.interferes(&Effects::PURE) && !poll.is_removable());
+        assert!(!poll.interferes(&inside) && !poll.interferes(&beyond));
     }
 
     #[test]
