@@ -12,14 +12,24 @@ use crate::error::OptError;
 use crate::options::OptLevel;
 use crate::pass::Pass;
 use crate::passes::{
-    bounds_fold, cse, dce, inline, inst_simplify, loop_simplify, rotate, simplify_cfg, sroa,
+    bounds_fold, cse, dce, inline, inst_simplify, licm, loop_simplify, rotate, simplify_cfg, sroa,
 };
 use crate::scope::Step;
 use brolga_ir::Level;
 
 /// Every pass, in the order in which lists and reports name them.
-pub static PASSES: &[&Pass] =
-    &[&BOUNDS_FOLD, &SIMPLIFY_CFG, &INLINE, &SROA, &INST_SIMPLIFY, &CSE, &DCE, &LOOP_SIMPLIFY, &ROTATE];
+pub static PASSES: &[&Pass] = &[
+    &BOUNDS_FOLD,
+    &SIMPLIFY_CFG,
+    &INLINE,
+    &SROA,
+    &INST_SIMPLIFY,
+    &CSE,
+    &DCE,
+    &LOOP_SIMPLIFY,
+    &ROTATE,
+    &LICM,
+];
 
 static BOUNDS_FOLD: Pass = bounds_fold::PASS;
 static SIMPLIFY_CFG: Pass = simplify_cfg::PASS;
@@ -30,6 +40,7 @@ static CSE: Pass = cse::PASS;
 static DCE: Pass = dce::PASS;
 static LOOP_SIMPLIFY: Pass = loop_simplify::PASS;
 static ROTATE: Pass = rotate::PASS;
+static LICM: Pass = licm::PASS;
 
 /// The steps of one level of optimisation.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +93,7 @@ const O2_LOW: &[Step] = &[
     step("late simplify-cfg", &SIMPLIFY_CFG),
     step("loop-simplify", &LOOP_SIMPLIFY),
     step("rotate", &ROTATE),
+    step("licm", &LICM),
     step("late dce", &DCE),
 ];
 
@@ -118,6 +130,7 @@ pub static ORDER: &[Order] = &[
     order("late simplify-cfg", "late sroa", "a φ of one edge hides the object behind it"),
     order("late simplify-cfg", "loop-simplify", "it drops blocks that only lead on, and a latch may be one"),
     order("loop-simplify", "rotate", "a loop is rotated from its preheader"),
+    order("rotate", "licm", "the body of a rotated loop is executed whenever its preheader is"),
     order("rotate", "late dce", "the copied head computes what only later rounds need"),
     order("late simplify-cfg", "late dce", "a branch that is folded needs its condition no more"),
     order("late inst-simplify", "late dce", "what a rule looked through may have lost its last use"),

@@ -5,6 +5,7 @@ pub(crate) mod cse;
 pub(crate) mod dce;
 pub(crate) mod inline;
 pub(crate) mod inst_simplify;
+pub(crate) mod licm;
 pub(crate) mod loop_simplify;
 pub(crate) mod rotate;
 pub(crate) mod simplify_cfg;

@@ -1,0 +1,214 @@
+//! Moves what is the same in every round of a loop in front of it.
+//!
+//! ```text
+//! p: …                              p: …  %3 = mul_int(n, 8)
+//! h: %2 = φ (p => 0, l => %7)       h: %2 = φ (p => 0, l => %7)
+//!    %3 = mul_int(n, 8)        ==>
+//!    %4 = add_int(%2, %3)              %4 = add_int(%2, %3)
+//! ```
+//!
+//! An instruction goes to the preheader of the outermost loop for which all of these hold:
+//!
+//! | condition | because |
+//! |---|---|
+//! | its operands are made outside of the loop | |
+//! | nothing in the loop writes memory that it reads, and nothing is a fence | it would read something else |
+//! | it may be executed where it was not (`effects(inst).may_be_hoisted()`), or its block is *certain* | a loop may run no round, and a branch may guard an address |
+//! | no operand may be undefined, or its block is certain | an undefined value may be passed on, but not computed with |
+//!
+//! A block is certain if the first round always gets there: it lies on the straight line that starts at the head, with nothing
+//! in front of it that may throw or not end. After `rotate` that is the body of a loop up to its first branch.
+//!
+//! Blocks are visited in reverse postorder, so an instruction finds its operands where they went, and chains move at once.
+//!
+//! Cost: the effects of each instruction in a loop, and a walk up the nest for each that moves. At most [`MAX_HOISTED`]
+//! values are moved out of one loop: each occupies a register through all of it, and a loop that has used up the registers
+//! loads from the stack what it would have computed.
+//!
+//! Breaks the uses. Not done: what may throw; stores; loads from addresses that are known to be valid for another reason.
+
+use crate::facts::Fact;
+use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use brolga_ir::analysis::{Cfg, Loop, Loops, Rpo};
+use brolga_ir::constant::Const;
+use brolga_ir::effects::{Effects, Regions, effects};
+use brolga_ir::{Block, Func, Inst, Op, Types, Value};
+use cranelift_entity::{EntitySet, PrimaryMap, SecondaryMap};
+
+pub(crate) const PASS: Pass = Pass {
+    name: "licm",
+    level: PassLevel::Low,
+    required: false,
+    needs: &[Fact::Cfg, Fact::Loops],
+    breaks: &[Fact::Uses],
+    run,
+};
+
+/// Twice the registers of a processor: much of what is moved is itself only used by something else that moves.
+const MAX_HOISTED: u32 = 32;
+
+fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    let (cfg, rpo, loops) = (cx.facts.cfg(), cx.facts.rpo(), cx.facts.loops());
+    if loops.is_empty() {
+        return Changed::No;
+    }
+    let facts = LoopFacts::of(func, cx.types(), cfg, rpo, loops);
+    let mut hoisted: PrimaryMap<Loop, u32> = loops.iter().map(|_| 0).collect();
+    'blocks: for &block in rpo.blocks() {
+        let Some(innermost) = loops.loop_of(block) else { continue };
+        // How far out the next instruction is certain to be executed.
+        let mut certain = facts.certain[block];
+        let mut next = func.first_inst(block);
+        while let Some(inst) = next {
+            next = func.next_inst(inst);
+            let site = Site { inst, effects: effects(func, cx.types(), inst), innermost, certain };
+            match facts.target(func, cfg, loops, &site) {
+                Some((l, preheader)) if hoisted[l] < MAX_HOISTED => {
+                    if !cx.spend(if site.effects.reads.is_empty() { "hoisted" } else { "hoisted loads" }) {
+                        break 'blocks;
+                    }
+                    if let Some(end) = func.terminator(preheader) {
+                        hoisted[l] += 1;
+                        func.remove_inst(inst);
+                        func.insert_before(inst, end);
+                    }
+                }
+                _ if returns(&site.effects) => {}
+                _ => certain = None,
+            }
+        }
+    }
+    cx.changed()
+}
+
+/// An instruction in a loop.
+struct Site {
+    inst: Inst,
+    effects: Effects,
+    innermost: Loop,
+    /// The outermost loop whose first round always executes it.
+    certain: Option<Loop>,
+}
+
+fn returns(effects: &Effects) -> bool {
+    effects.nothrow && effects.terminates
+}
+
+/// What is asked about loops as a whole.
+struct LoopFacts {
+    memory: PrimaryMap<Loop, Memory>,
+    /// By block: the outermost loop whose first round always gets to its start.
+    certain: SecondaryMap<Block, Option<Loop>>,
+    /// φ and copies that may pass on "undefined".
+    undefined: EntitySet<Value>,
+}
+
+/// What a loop does to memory.
+#[derive(Clone, Copy, Default)]
+struct Memory {
+    writes: Regions,
+    fence: bool,
+}
+
+impl LoopFacts {
+    fn of(func: &Func, types: &Types, cfg: &Cfg, rpo: &Rpo, loops: &Loops) -> LoopFacts {
+        let mut memory: PrimaryMap<Loop, Memory> = loops.iter().map(|_| Memory::default()).collect();
+        let mut stops = EntitySet::with_capacity(cfg.block_count());
+        for &block in rpo.blocks() {
+            let Some(l) = loops.loop_of(block) else { continue };
+            for inst in func.block_insts(block) {
+                let effects = effects(func, types, inst);
+                memory[l].writes = memory[l].writes | effects.writes;
+                memory[l].fence |= effects.fence;
+                if !returns(&effects) {
+                    stops.insert(block);
+                }
+            }
+        }
+        // A loop comes before those inside it.
+        for l in loops.iter().rev() {
+            if let Some(parent) = loops.parent(l) {
+                let Memory { writes, fence } = memory[l];
+                memory[parent].writes = memory[parent].writes | writes;
+                memory[parent].fence |= fence;
+            }
+        }
+        let mut certain = SecondaryMap::with_capacity(cfg.block_count());
+        // Outer loops come last, so that they overwrite what their inner loops noted.
+        for l in loops.iter().rev() {
+            let mut at = loops.header(l);
+            // A line that comes back to itself is a loop without an exit.
+            while certain[at] != Some(l) {
+                certain[at] = Some(l);
+                match *cfg.succs(at) {
+                    [next] if loops.contains(l, next) && !stops.contains(at) => at = next,
+                    _ => break,
+                }
+            }
+        }
+        LoopFacts { memory, certain, undefined: undefined(func, cfg, rpo) }
+    }
+
+    /// The outermost loop that the instruction can leave, with its preheader.
+    fn target(&self, func: &Func, cfg: &Cfg, loops: &Loops, site: &Site) -> Option<(Loop, Block)> {
+        let &Site { inst, ref effects, innermost, certain } = site;
+        let movable = effects.is_removable() && !effects.pinned && !effects.fence;
+        if !movable || func.op(inst) == Op::Copy || func.results(inst).len() == 0 {
+            return None;
+        }
+        let anywhere = effects.noub && !func.args(inst).iter().any(|&v| self.may_be_undefined(func, v));
+        let mut found = None;
+        let mut at = Some(innermost);
+        while let Some(l) = at {
+            let varies = |&v: &Value| {
+                func.def_inst(v).and_then(|def| func.inst_block(def)).is_some_and(|b| loops.contains(l, b))
+            };
+            let memory = &self.memory[l];
+            let stays = func.args(inst).iter().any(varies)
+                || (!effects.reads.is_empty() && (memory.fence || memory.writes.overlaps(effects.reads)))
+                || !(anywhere || certain.is_some_and(|outer| loops.contains_loop(outer, l)));
+            if stays {
+                break;
+            }
+            found = loops.preheader(cfg, l).map(|preheader| (l, preheader)).or(found);
+            at = loops.parent(l);
+        }
+        found
+    }
+
+    fn may_be_undefined(&self, func: &Func, value: Value) -> bool {
+        self.undefined.contains(value) || is_undefined(func, value)
+    }
+}
+
+fn is_undefined(func: &Func, value: Value) -> bool {
+    matches!(func.as_const(value), Some(Const::Undef(_)))
+}
+
+/// The φ that lack an edge, and what passes these on.
+fn undefined(func: &Func, cfg: &Cfg, rpo: &Rpo) -> EntitySet<Value> {
+    let mut found = EntitySet::new();
+    loop {
+        let mut changed = false;
+        for &block in rpo.blocks() {
+            for inst in func.block_insts(block) {
+                let lacks_edge = match func.op(inst) {
+                    Op::Phi => {
+                        let edges = func.inst_blocks(inst);
+                        cfg.preds(block).iter().any(|p| rpo.is_reachable(*p) && !edges.contains(p))
+                    }
+                    Op::Copy => false,
+                    _ => continue,
+                };
+                let Some(result) = func.result(inst) else { continue };
+                let passes_on = |&v: &Value| found.contains(v) || is_undefined(func, v);
+                if !found.contains(result) && (lacks_edge || func.args(inst).iter().any(passes_on)) {
+                    changed = found.insert(result);
+                }
+            }
+        }
+        if !changed {
+            return found;
+        }
+    }
+}
