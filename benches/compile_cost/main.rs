@@ -52,7 +52,7 @@ fn main() {
         println!("{:<22}{:>96.2}", "geometric mean", (logs.0 / f64::from(logs.1.max(1))).exp());
     }
     println!("\n-O1, one function of an extreme shape");
-    for shape in [Shape::StraightLine, Shape::Diamonds, Shape::PhiWeb, Shape::Ladder] {
+    for shape in Shape::ALL {
         for size in [100, 1_000, 10_000, 100_000] {
             let module = sized(shape, size);
             let row = measure(&module, OptLevel::O1, &isa, if size < 10_000 { 9 } else { 2 });
