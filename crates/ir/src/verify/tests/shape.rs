@@ -6,7 +6,7 @@ use crate::builtin::Builtin;
 use crate::constant::Address;
 use crate::cursor::Cursor;
 use crate::diag::{SourceFile, Span, Style};
-use crate::func::{Place, Signature};
+use crate::func::{CalleeData, Place, Signature};
 use crate::intrinsic::Intrinsic;
 use crate::op::Op;
 use cranelift_entity::EntityRef;
@@ -139,6 +139,25 @@ fn counts() {
 }
 
 // ----- level -----
+
+#[test]
+fn each_level_calls_its_own_kind_of_callee() {
+    let mut b = Bench::high(&[], Type::NOTHING);
+    let symbol = b.cx.names.intern("f()");
+    let callee = b.func.add_callee(CalleeData::Symbol { symbol, params: [].into(), results: [].into() });
+    let object = b.arg(0);
+    b.op(Op::Invoke(callee), &[object], Type::NOTHING);
+    let nothing = b.nothing();
+    b.ret(nothing);
+    b.expect(&["call-callee: `invoke` names a symbol and not a method"]);
+    let mut b = Bench::low(&[], &[]);
+    let function = b.cx.types.function(b.cx.names.intern("f"));
+    let method = CalleeData::Method { function, args: [].into(), result: Type::NOTHING };
+    let callee = b.func.add_callee(method);
+    b.effect(Op::CallSymbol(callee), &[]);
+    b.last().ret(&[]);
+    b.expect(&["call-callee: the call names a method and not a symbol"]);
+}
 
 #[test]
 fn levels_do_not_mix() {
