@@ -17,6 +17,7 @@
 //! | `rpo` | reachability, an order in which definitions come before uses | linear |
 //! | `domtree` | does this dominate that | almost linear, then constant a question |
 //! | `frontier` | where do φ have to stand for these definitions | linear in the part of the graph that is touched |
+//! | `handlers` | which exception handler is in force here | linear |
 //! | `loops` | which loop is this block in | almost linear |
 //! | `liveness` | which values are needed after this block | the size of the answer |
 //! | `uses` | who uses this value | linear |
@@ -30,6 +31,7 @@ mod domtree;
 mod frontier;
 #[cfg(test)]
 mod graphs;
+mod handlers;
 mod liveness;
 mod loops;
 mod rpo;
@@ -38,6 +40,7 @@ mod uses;
 pub use cfg::Cfg;
 pub use domtree::{DomTree, InstOrder};
 pub use frontier::Frontier;
+pub use handlers::Handlers;
 pub use liveness::Liveness;
 pub use loops::{Loop, Loops};
 pub use rpo::Rpo;
