@@ -12,8 +12,8 @@
 //! instructions of the module, and one method look-up for each distinct callee of a function.
 
 use brolga_ir::func::CalleeData;
-use brolga_ir::{Func, FuncId, Level, Module};
-use cranelift_entity::{EntityRef, SecondaryMap};
+use brolga_ir::{Callee, Func, FuncId, Inst, Level, Module, Op};
+use cranelift_entity::{EntityRef, EntitySet, SecondaryMap};
 
 /// The functions that a function calls by `invoke` and that have a body in the module, each once.
 pub fn callees(module: &Module, func: &Func) -> Vec<FuncId> {
@@ -27,6 +27,49 @@ pub fn callees(module: &Module, func: &Func) -> Vec<FuncId> {
     found.sort_unstable();
     found.dedup();
     found
+}
+
+/// The function of the module that a high function is a form of.
+pub(crate) fn own_id(module: &Module, func: &Func) -> Option<FuncId> {
+    let object = func.sig.params.first()?.ty;
+    let types = |f: &Func| f.sig.params.iter().map(|p| p.ty).collect::<Vec<_>>();
+    let own = types(func);
+    let is_own = |other: &Func| {
+        other.level == func.level && other.sig.vararg == func.sig.vararg && types(other) == own
+    };
+    module.methods(object).iter().copied().find(|&id| is_own(module.func(id)))
+}
+
+/// The callees by which a function calls itself.
+#[derive(Debug)]
+pub(crate) struct SelfCallees(EntitySet<Callee>);
+
+impl SelfCallees {
+    /// Looks at all callees of a function.
+    pub(crate) fn of(module: &Module, func: &Func) -> SelfCallees {
+        let own = own_id(module, func);
+        let is_own = |data: &CalleeData| match data {
+            CalleeData::Method { function, args, .. } => {
+                own.is_some() && module.find_method(*function, args) == own
+            }
+            CalleeData::Symbol { .. } => false,
+        };
+        let mut found = EntitySet::new();
+        for (callee, _) in func.callees().filter(|(_, data)| is_own(data)) {
+            found.insert(callee);
+        }
+        SelfCallees(found)
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether an instruction calls the function that it stands in.
+    pub(crate) fn has(&self, func: &Func, inst: Inst) -> bool {
+        matches!(func.op(inst), Op::Invoke(callee) if self.0.contains(callee))
+    }
 }
 
 /// The high functions of a module in components: every function comes after what it calls, except for what calls it back.

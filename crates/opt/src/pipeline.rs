@@ -13,6 +13,7 @@ use crate::options::OptLevel;
 use crate::pass::Pass;
 use crate::passes::{
     bounds_fold, cse, dce, inline, inst_simplify, licm, loop_simplify, rotate, simplify_cfg, sroa,
+    tail_recursion, unfold_recursion,
 };
 use crate::scope::Step;
 use brolga_ir::Level;
@@ -22,6 +23,8 @@ pub static PASSES: &[&Pass] = &[
     &BOUNDS_FOLD,
     &SIMPLIFY_CFG,
     &INLINE,
+    &TAIL_RECURSION,
+    &UNFOLD_RECURSION,
     &SROA,
     &INST_SIMPLIFY,
     &CSE,
@@ -34,6 +37,8 @@ pub static PASSES: &[&Pass] = &[
 static BOUNDS_FOLD: Pass = bounds_fold::PASS;
 static SIMPLIFY_CFG: Pass = simplify_cfg::PASS;
 static INLINE: Pass = inline::PASS;
+static TAIL_RECURSION: Pass = tail_recursion::PASS;
+static UNFOLD_RECURSION: Pass = unfold_recursion::PASS;
 static SROA: Pass = sroa::PASS;
 static INST_SIMPLIFY: Pass = inst_simplify::PASS;
 static CSE: Pass = cse::PASS;
@@ -82,6 +87,8 @@ const O2_HIGH: &[Step] = &[
     step("sroa", &SROA),
     step("inst-simplify", &INST_SIMPLIFY),
     step("late simplify-cfg", &SIMPLIFY_CFG),
+    step("tail-recursion", &TAIL_RECURSION),
+    step("unfold-recursion", &UNFOLD_RECURSION),
     step("cse", &CSE),
     step("late sroa", &SROA),
     step("late inst-simplify", &INST_SIMPLIFY),
@@ -124,6 +131,18 @@ pub static ORDER: &[Order] = &[
     ),
     order("sroa", "inst-simplify", "fields that are known make operands that are constants"),
     order("inst-simplify", "late simplify-cfg", "conditions become constants, and their branches jumps"),
+    order(
+        "late simplify-cfg",
+        "tail-recursion",
+        "the sum behind a call stands in its block once lines are merged",
+    ),
+    order("inline", "tail-recursion", "functions that call each other become one that calls itself"),
+    order(
+        "tail-recursion",
+        "unfold-recursion",
+        "a call that became a jump is not copied, and the copies jump as well",
+    ),
+    order("unfold-recursion", "cse", "levels compute the same things"),
     order("inst-simplify", "cse", "equal things look equal only in canonical form"),
     order("late simplify-cfg", "cse", "fewer blocks make more places dominate each other"),
     order("cse", "late inst-simplify", "`x == y` is true once x and y are one value"),

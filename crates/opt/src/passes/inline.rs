@@ -21,9 +21,10 @@
 //! Cost: linear in what is added plus the function, for each round. Breaks every fact. Not done: hints at call sites;
 //! constant propagation into the callee before its cost is taken.
 
-mod copy;
-mod cost;
+pub(super) mod copy;
+pub(super) mod cost;
 
+use crate::callgraph::own_id;
 use crate::facts::Fact;
 use crate::heads::rename_phi_blocks;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
@@ -31,7 +32,7 @@ use crate::replace::Replacements;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::func::CalleeData;
-use brolga_ir::{Block, Func, FuncId, Inst, Level, Module, Op, Type, Value};
+use brolga_ir::{Block, Func, FuncId, Inst, Level, Op, Type, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use rustc_hash::FxHashMap;
@@ -55,7 +56,7 @@ const MAX_GROWTH: usize = 8;
 /// Small functions may grow to this many instructions whatever their size was.
 const FREE_GROWTH: usize = 2000;
 
-/// Julia's parameters of inlining.
+/// Julia's parameters of inlining, and those of recursion, which Julia leaves alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InlineLimits {
     /// The cost up to which a body is inlined (`inline_cost_threshold`).
@@ -64,11 +65,24 @@ pub struct InlineLimits {
     pub nonleaf_penalty: u32,
     /// How much more a body may cost that returns a tuple of unknown types (`inline_tupleret_bonus`).
     pub tuple_return_bonus: u32,
+    /// The cost up to which a function that calls itself is copied into itself.
+    pub recursion_threshold: u32,
+    /// How many levels of a recursion become one.
+    pub recursion_depth: u32,
+    /// How many instructions the copies of a recursive function may have in all.
+    pub recursion_growth: usize,
 }
 
 impl Default for InlineLimits {
     fn default() -> Self {
-        Self { threshold: 100, nonleaf_penalty: 1000, tuple_return_bonus: 250 }
+        Self {
+            threshold: 100,
+            nonleaf_penalty: 1000,
+            tuple_return_bonus: 250,
+            recursion_threshold: 100,
+            recursion_depth: 8,
+            recursion_growth: 300,
+        }
     }
 }
 
@@ -123,14 +137,6 @@ fn calls_of(func: &Func) -> Vec<Inst> {
     let mut calls: Vec<Inst> = insts.filter(|&i| matches!(func.op(i), Op::Invoke(_))).collect();
     calls.reverse();
     calls
-}
-
-/// The function of the module that this is a form of.
-fn own_id(module: &Module, func: &Func) -> Option<FuncId> {
-    let object = func.sig.params.first()?.ty;
-    let types = |f: &Func| f.sig.params.iter().map(|p| p.ty).collect::<Vec<_>>();
-    let own = types(func);
-    module.methods(object).iter().copied().find(|&id| types(module.func(id)) == own)
 }
 
 impl Inliner {
@@ -216,7 +222,7 @@ impl Inliner {
 }
 
 /// Whether the operands of a call are what the callee's parameters say.
-fn takes(cx: &PassCx<'_>, callee: &Func, func: &Func, operands: &[Value]) -> bool {
+pub(super) fn takes(cx: &PassCx<'_>, callee: &Func, func: &Func, operands: &[Value]) -> bool {
     let types = cx.types();
     let params = &callee.sig.params;
     let fixed = params.len() - usize::from(callee.sig.vararg);
@@ -229,7 +235,7 @@ fn takes(cx: &PassCx<'_>, callee: &Func, func: &Func, operands: &[Value]) -> boo
 }
 
 /// Whether everything that the callee returns has the type of the call's result.
-fn gives(cx: &PassCx<'_>, callee: &Func, result: Type) -> bool {
+pub(super) fn gives(cx: &PassCx<'_>, callee: &Func, result: Type) -> bool {
     let types = cx.types();
     let declared = callee.sig.results.first().is_some_and(|&ty| types.is_subtype(ty, result));
     declared

@@ -10,3 +10,5 @@ pub(crate) mod loop_simplify;
 pub(crate) mod rotate;
 pub(crate) mod simplify_cfg;
 pub(crate) mod sroa;
+pub(crate) mod tail_recursion;
+pub(crate) mod unfold_recursion;

@@ -21,20 +21,20 @@ use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 
 /// What a copy left behind.
-pub(super) struct Copied {
+pub(in crate::passes) struct Copied {
     /// What the call gave. `None` if the body never returns.
-    pub(super) result: Option<Value>,
+    pub(in crate::passes) result: Option<Value>,
     /// The calls in the copy, in order.
-    pub(super) calls: Vec<Inst>,
+    pub(in crate::passes) calls: Vec<Inst>,
     /// How many instructions were copied.
-    pub(super) insts: usize,
+    pub(in crate::passes) insts: usize,
     /// The block that now ends as the call's block did, if that was cut.
-    pub(super) tail: Option<Block>,
+    pub(in crate::passes) tail: Option<Block>,
 }
 
 /// Copies `callee` to where `call` stands in `caller` and removes the call. `args` are the values of the callee's
 /// parameters, and `result` is the type of the call's result.
-pub(super) fn copy_body(
+pub(in crate::passes) fn copy_body(
     caller: &mut Func,
     callee: &Func,
     types: &Types,

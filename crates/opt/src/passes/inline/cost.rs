@@ -21,7 +21,11 @@ const CALL: u32 = 20;
 const BACK_EDGE: u32 = 40;
 
 /// The cost of a body and its number of instructions; `None` if it is not to be inlined whatever the threshold.
-pub(super) fn body_cost(func: &Func, types: &Types, limits: &InlineLimits) -> Option<(u32, usize)> {
+pub(in crate::passes) fn body_cost(
+    func: &Func,
+    types: &Types,
+    limits: &InlineLimits,
+) -> Option<(u32, usize)> {
     let mut seen: EntitySet<Block> = EntitySet::new();
     let mut total = 0u32;
     let mut insts = 0;
@@ -46,7 +50,7 @@ pub(super) fn body_cost(func: &Func, types: &Types, limits: &InlineLimits) -> Op
 }
 
 /// What a callee with this result may cost.
-pub(super) fn threshold(types: &Types, result: Type, limits: &InlineLimits) -> u32 {
+pub(in crate::passes) fn threshold(types: &Types, result: Type, limits: &InlineLimits) -> u32 {
     // A tuple of unknown types has to be made as an object to be returned, and is mostly taken apart at once.
     let is_tuple = matches!(types.kind(result), TypeKind::Tuple { .. });
     let bonus = if is_tuple && !types.is_concrete(result) { limits.tuple_return_bonus } else { 0 };
