@@ -171,6 +171,11 @@ impl Writer {
                 Known::Function(self.import(name, Linkage::Import)?)
             }
             Symbol::Data(name) => Known::Data(self.import_data(name)?),
+            Symbol::Type(ty) => Known::Data(self.import_data(&format!("brolga.type.{}", ty.name))?),
+            Symbol::Instance(ty) => Known::Data(self.import_data(&format!("brolga.instance.{}", ty.name))?),
+            Symbol::Boxed { ty, low, high } => {
+                Known::Data(self.import_data(&format!("brolga.box.{}.{high:016x}{low:016x}", ty.name))?)
+            }
             Symbol::Interned(text) => Known::Data(self.import_data(&format!("brolga.symbol.{text}"))?),
             Symbol::Text(text) => {
                 let mut record = (text.len() as u64).to_le_bytes().to_vec();

@@ -75,6 +75,28 @@ pub enum Symbol {
     Interned(String),
     /// The permanent record of a `String` constant with this content.
     Text(Vec<u8>),
+    /// The object of a type.
+    Type(NamedType),
+    /// The only instance of a type, as an object.
+    Instance(NamedType),
+    /// A permanent object of a primitive type with these bits.
+    Boxed {
+        /// Its type.
+        ty: NamedType,
+        /// The lower half of the bits.
+        low: u64,
+        /// The upper half.
+        high: u64,
+    },
+}
+
+/// A type with the name that it prints as, which is the same in every process.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct NamedType {
+    /// The name.
+    pub name: Box<str>,
+    /// The type, in the context that the function was translated with.
+    pub ty: brolga_ir::Type,
 }
 
 impl std::fmt::Display for Symbol {
@@ -88,6 +110,11 @@ impl std::fmt::Display for Symbol {
             Symbol::Interned(name) => write!(f, "symbol constant `:{name}`"),
             Symbol::Text(bytes) => {
                 write!(f, "string constant {:?}", String::from_utf8_lossy(bytes))
+            }
+            Symbol::Type(ty) => write!(f, "type `{}`", ty.name),
+            Symbol::Instance(ty) => write!(f, "the instance of type `{}`", ty.name),
+            Symbol::Boxed { ty, low, high } => {
+                write!(f, "a box of type `{}` with bits 0x{high:016x}{low:016x}", ty.name)
             }
         }
     }

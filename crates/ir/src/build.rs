@@ -438,7 +438,7 @@ impl<'c> Builder<'c> {
 
     /// Makes a stack slot.
     pub fn create_slot(&mut self, size: u32, align_log2: u8) -> Slot {
-        self.func.add_slot(SlotData { size, align_log2 })
+        self.func.add_slot(SlotData::bytes(size, align_log2))
     }
 
     /// The address of a stack slot.

@@ -52,6 +52,19 @@ pub enum Address {
     Data(u32),
     /// A function or variable of C.
     Foreign(Name),
+    /// The object of a type: what the tags of its objects hold.
+    Type(Type),
+    /// The only instance of a type without fields, as an object.
+    Instance(Type),
+    /// A permanent object of a primitive type that holds these bits.
+    Boxed(Type, u128),
+}
+
+impl Address {
+    /// Whether an object is there, which is then permanent.
+    pub fn is_object(self) -> bool {
+        !matches!(self, Address::Data(_) | Address::Foreign(_))
+    }
 }
 
 impl Const {

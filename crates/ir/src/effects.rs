@@ -56,8 +56,10 @@ impl Regions {
     pub const TASK: Regions = Regions(32);
     /// The world outside the process: what is printed.
     pub const OUTSIDE: Regions = Regions(64);
+    /// What arrays say of themselves.
+    pub const HEADERS: Regions = Regions(128);
     /// All of them.
-    pub const ALL: Regions = Regions(127);
+    pub const ALL: Regions = Regions(255);
     /// What a `Ptr` may point at: its own memory and the insides of objects.
     pub const POINTABLE: Regions = Regions(1 | 4 | 8);
 

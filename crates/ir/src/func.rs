@@ -25,7 +25,7 @@ use crate::op::{Level, Op};
 use crate::order::Order;
 use crate::types::{Type, Types};
 use cranelift_entity::packed_option::PackedOption;
-use cranelift_entity::{EntityList, EntityRef, ListPool, PrimaryMap, SecondaryMap};
+use cranelift_entity::{EntityList, EntityRef, EntitySet, ListPool, PrimaryMap, SecondaryMap};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -92,6 +92,20 @@ pub struct SlotData {
     pub size: u32,
     /// Its alignment: 2 to this power.
     pub align_log2: u8,
+    /// Whether it holds one reference to an object, null until it is written. Its size is that of an address.
+    pub tracked: bool,
+}
+
+impl SlotData {
+    /// A slot that holds no references.
+    pub fn bytes(size: u32, align_log2: u8) -> SlotData {
+        SlotData { size, align_log2, tracked: false }
+    }
+
+    /// A slot for one reference to an object.
+    pub fn reference() -> SlotData {
+        SlotData { size: 8, align_log2: 3, tracked: true }
+    }
 }
 
 /// A note about a loop, as in Julia's `loopinfo`: names and constants.
@@ -177,6 +191,7 @@ pub struct Func {
     data: Vec<Box<[u8]>>,
     data_numbers: FxHashMap<Box<[u8]>, u32>,
     places: SecondaryMap<Inst, Place>,
+    cold: EntitySet<Block>,
 }
 
 impl Func {
@@ -202,6 +217,7 @@ impl Func {
             data: Vec::new(),
             data_numbers: FxHashMap::default(),
             places: SecondaryMap::new(),
+            cold: EntitySet::new(),
         };
         for n in 0..func.sig.params.len() {
             let data = ValueData { def: ValueDef::Param(n as u32), ty: func.sig.params[n].ty };
@@ -591,6 +607,16 @@ impl Func {
     /// All callees.
     pub fn callees(&self) -> impl Iterator<Item = (Callee, &CalleeData)> {
         self.callees.iter()
+    }
+
+    /// Says that a block is hardly ever entered. A hint for code generation that neither text nor binary form keeps.
+    pub fn set_cold(&mut self, block: Block) {
+        self.cold.insert(block);
+    }
+
+    /// Whether somebody said that a block is hardly ever entered.
+    pub fn is_cold(&self, block: Block) -> bool {
+        self.cold.contains(block)
     }
 
     /// Registers a C function.

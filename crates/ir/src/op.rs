@@ -6,9 +6,9 @@
 //!
 //! | level | operations |
 //! |---|---|
-//! | both | intrinsics, `ifelse`, φ, copies, `goto`, branches, `return`, `unreachable`, `foreigncall` |
-//! | high | builtins, calls, `new`, π, ϒ, φᶜ, exceptions, globals, preserve, marks |
-//! | low | loads, stores, stack addresses, copies of memory, calls of symbols and of the run time, safepoints |
+//! | both | intrinsics, `ifelse`, φ, copies, `goto`, branches, `return`, `unreachable`, `foreigncall`, `enter`, `leave`, preserve |
+//! | high | builtins, calls, `new`, π, ϒ, φᶜ, exceptions, globals, marks |
+//! | low | loads, stores, stack addresses, copies of memory, calls of symbols and of the run time, safepoints, objects |
 //!
 //! [`Op::level`] is the rule; the verifier holds functions to it.
 
@@ -50,6 +50,14 @@ pub enum Op {
     Return,
     /// Is never reached.
     Unreachable,
+    /// Installs an exception handler: continues at the first target; an exception continues at the second.
+    Enter,
+    /// Removes the handlers of the operands, which are tokens of `enter`, innermost first.
+    Leave,
+    /// Keeps the operands alive until its `gc_preserve_end`.
+    GcPreserveBegin,
+    /// Ends the `gc_preserve_begin` that made the operand.
+    GcPreserveEnd,
 
     // ----- high level -----
     /// A builtin function of Julia. On the low level only `ifelse` remains.
@@ -70,20 +78,12 @@ pub enum Op {
     PhiC,
     /// Reads a global variable.
     GetGlobal(Name),
-    /// Installs an exception handler: continues at the first target; an exception continues at the second.
-    Enter,
-    /// Removes the handlers of the operands, which are tokens of `enter`, innermost first.
-    Leave,
     /// The exception that the handler is handling.
     TheException,
     /// Ends the handling of the exception that the operand's handler caught.
     PopException,
     /// Throws `UndefVarError` for this variable unless the operand is true.
     ThrowUndefIfNot(Name),
-    /// Keeps the operands alive until its `gc_preserve_end`.
-    GcPreserveBegin,
-    /// Ends the `gc_preserve_begin` that made the operand.
-    GcPreserveEnd,
     /// Whether bounds are to be checked here.
     BoundsCheck(bool),
     /// A note about the loop that this block closes.
@@ -117,6 +117,20 @@ pub enum Op {
     CallRuntime(RuntimeFn),
     /// A point where a collection may happen and a stop request is answered.
     Safepoint,
+    /// Makes an object of this concrete struct type; its fields are zero.
+    Alloc(Type),
+    /// The type object of the operand, an object.
+    TypeOf,
+    /// Tells the collector that the further operands were stored into the first, an object.
+    WriteBarrier,
+    /// The second operand, an address that is valid for as long as the first, an object, is alive.
+    GcLoaded,
+    /// The address of the operand, an object. It is no use of it: who needs it alive preserves it.
+    PointerFromObjref,
+    /// Calls an entry point of the run time that takes an array of objects.
+    CallArgs(RuntimeFn),
+    /// The address of the structure of the running thread.
+    ThreadAddr,
 }
 
 /// How memory is accessed.
@@ -130,20 +144,42 @@ pub struct Access {
     pub align_log2: u8,
 }
 
-/// Kinds of memory that never overlap.
+/// Kinds of memory, which do not overlap except where they say so.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum Region {
-    /// What a `Ptr` points at, and anything that a `Ptr` may point at as well.
+    /// What a `Ptr` points at: also the insides of objects, so it overlaps `Field` and `Element`.
     Raw,
     /// Stack slots whose address never leaves the function.
     Slot,
     /// Bytes that never change.
     Constant,
+    /// Fields of mutable objects.
+    Field,
+    /// What never changes once its object is made: fields of immutable objects, the length of a `Memory`.
+    Immutable,
+    /// Elements of `Memory`.
+    Element,
+    /// What an `Array` says of itself: where its elements are, its `Memory`, its size.
+    Header,
+    /// Root slots and the links between GC frames.
+    Frame,
+    /// The thread structure.
+    Thread,
 }
 
 impl Region {
     /// All regions, in the order of their numbers.
-    pub const ALL: [Region; 3] = [Region::Raw, Region::Slot, Region::Constant];
+    pub const ALL: [Region; 9] = [
+        Region::Raw,
+        Region::Slot,
+        Region::Constant,
+        Region::Field,
+        Region::Immutable,
+        Region::Element,
+        Region::Header,
+        Region::Frame,
+        Region::Thread,
+    ];
 
     /// The name in low IR text.
     pub fn name(self) -> &'static str {
@@ -151,6 +187,12 @@ impl Region {
             Region::Raw => "raw",
             Region::Slot => "slot",
             Region::Constant => "constant",
+            Region::Field => "field",
+            Region::Immutable => "immutable",
+            Region::Element => "element",
+            Region::Header => "header",
+            Region::Frame => "frame",
+            Region::Thread => "thread",
         }
     }
 }
@@ -278,6 +320,10 @@ impl Op {
             | Op::Branch
             | Op::Return
             | Op::Unreachable
+            | Op::Enter
+            | Op::Leave
+            | Op::GcPreserveBegin
+            | Op::GcPreserveEnd
             | Op::Builtin(Builtin::Ifelse) => None,
             Op::Builtin(_)
             | Op::Call
@@ -288,13 +334,9 @@ impl Op {
             | Op::Upsilon
             | Op::PhiC
             | Op::GetGlobal(_)
-            | Op::Enter
-            | Op::Leave
             | Op::TheException
             | Op::PopException
             | Op::ThrowUndefIfNot(_)
-            | Op::GcPreserveBegin
-            | Op::GcPreserveEnd
             | Op::BoundsCheck(_)
             | Op::LoopInfo(_)
             | Op::CodeCoverage
@@ -309,7 +351,14 @@ impl Op {
             | Op::MemCopy
             | Op::CallSymbol(_)
             | Op::CallRuntime(_)
-            | Op::Safepoint => Some(Level::Low),
+            | Op::Safepoint
+            | Op::Alloc(_)
+            | Op::TypeOf
+            | Op::WriteBarrier
+            | Op::GcLoaded
+            | Op::PointerFromObjref
+            | Op::CallArgs(_)
+            | Op::ThreadAddr => Some(Level::Low),
         }
     }
 

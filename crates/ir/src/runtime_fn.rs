@@ -4,6 +4,17 @@
 //! process or written to an image. A row gives the symbol that the linker resolves, the low types of the arguments and
 //! results, and whether the call comes back.
 //!
+//! | kind | what it does |
+//! |---|---|
+//! | throws | records an exception and does not come back |
+//! | prints | writes to the output |
+//! | allocates | gives an object, or null with an exception recorded; a collection may happen |
+//! | asks | reads objects; no collection, no exception |
+//! | barrier | notes a store; no collection, no exception |
+//! | handles | works on the exceptions of the thread |
+//! | region | lets collections go on without the thread, or ends that |
+//! | args | takes an array of objects and its length; gives an object, or null with an exception recorded |
+//!
 //! The throwing entries record an exception in the thread and do not come back. What they are given is what the message
 //! needs: the address of a symbol's or string's record, or an integer.
 
@@ -35,16 +46,33 @@ macro_rules! runtime_fns {
                 match self { $(RuntimeFn::$variant => &[$(Type::$result)?],)* }
             }
 
-            fn kind(self) -> Kind {
-                match self { $(RuntimeFn::$variant => Kind::$kind,)* }
+            /// What kind of thing it does.
+            pub fn kind(self) -> RuntimeKind {
+                match self { $(RuntimeFn::$variant => RuntimeKind::$kind,)* }
             }
         }
     };
 }
 
-enum Kind {
+/// Kinds of entry points; see [the module](self).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RuntimeKind {
+    /// Records an exception and does not come back.
     Throws,
+    /// Writes to the output.
     Prints,
+    /// Gives an object, or null with an exception recorded.
+    Allocates,
+    /// Reads objects.
+    Asks,
+    /// Notes a store.
+    Barrier,
+    /// Works on the exceptions of the thread.
+    Handles,
+    /// Begins or ends a region in which collections do not wait for the thread.
+    Region,
+    /// Takes an array of objects and its length; gives an object, or null with an exception recorded.
+    Args,
 }
 
 runtime_fns! {
@@ -88,12 +116,67 @@ runtime_fns! {
     PrintNothing "brolga_print_nothing" () Prints;
     /// Prints an address.
     PrintPtr "brolga_print_ptr" (PTR) Prints;
+    /// Prints an object.
+    PrintAny "brolga_print_any" (TRACKED) Prints;
+    /// A zeroed object of so many bytes and this type.
+    GcAlloc "brolga_gc_alloc" (I64, PTR) -> TRACKED Allocates;
+    /// A `Memory` of this type with so many elements.
+    GcMemory "brolga_gc_memory" (PTR, I64) -> TRACKED Allocates;
+    /// A boxed `Int64`.
+    BoxInt "brolga_gc_box_int" (I64) -> TRACKED Allocates;
+    /// A reference that does not keep its object alive.
+    WeakRef "brolga_gc_weak_ref" (TRACKED) -> TRACKED Allocates;
+    /// Something was stored into an old object.
+    GcWrite "brolga_gc_write" (TRACKED) Barrier;
+    /// The thread is about to block.
+    GcLeave "brolga_gc_leave" () Region;
+    /// The thread has blocked.
+    GcEnter "brolga_gc_enter" () Region;
+    /// Throws an object.
+    Throw "brolga_throw" (TRACKED) Throws;
+    /// Throws `TypeError`: a value of this type was expected, and there is this object.
+    ThrowTypeAssert "brolga_throw_type_assert" (PTR, TRACKED) Throws;
+    /// Throws `BoundsError` for an array and an index.
+    ThrowBoundsOf "brolga_throw_bounds_of" (TRACKED, I64) Throws;
+    /// Throws the exception that is being handled once more.
+    Rethrow "brolga_rethrow" () Throws;
+    /// The exception that is being handled, as an object that the thread keeps alive.
+    CurrentException "brolga_current_exception" () -> TRACKED Handles;
+    /// How many exceptions are being handled.
+    ExceptionDepth "brolga_exception_depth" () -> I64 Handles;
+    /// Forgets the exceptions above a depth.
+    PopException "brolga_pop_exception" (I64) Handles;
+    /// Whether an object is of a type: 1 or 0.
+    Isa "brolga_isa" (TRACKED, PTR) -> I32 Asks;
+    /// Whether one type is a subtype of another: 1 or 0.
+    Subtype "brolga_subtype" (TRACKED, TRACKED) -> I32 Asks;
+    /// Whether two objects cannot be told apart: 1 or 0.
+    Egal "brolga_egal" (TRACKED, TRACKED) -> I32 Asks;
+    /// Calls the first object with the others.
+    Apply "brolga_apply" (PTR, I64) -> TRACKED Args;
+    /// Calls the second object with the elements of the others.
+    ApplyIterate "brolga_apply_iterate" (PTR, I64) -> TRACKED Args;
 }
 
 impl RuntimeFn {
     /// Whether the call comes back. The others throw.
     pub fn returns(self) -> bool {
-        matches!(self.kind(), Kind::Prints)
+        self.kind() != RuntimeKind::Throws
+    }
+
+    /// Whether it takes an array of objects and its length, so that low IR may name the objects instead.
+    pub fn takes_array(self) -> bool {
+        self.kind() == RuntimeKind::Args
+    }
+
+    /// Whether a null result says that an exception was recorded.
+    pub fn may_fail(self) -> bool {
+        matches!(self.kind(), RuntimeKind::Allocates | RuntimeKind::Args)
+    }
+
+    /// Whether a collection may happen during the call.
+    pub fn may_safepoint(self) -> bool {
+        !matches!(self.kind(), RuntimeKind::Asks | RuntimeKind::Barrier)
     }
 
     /// The entry point with this symbol.

@@ -595,7 +595,7 @@ fn low_functions_compute_on_memory() {
     module.add_func(b.func).unwrap();
 
     let mut b = Build::low(&cx, "main", &[Type::I64], &[Type::I64]);
-    let slot = b.func.add_slot(SlotData { size: 16, align_log2: 3 });
+    let slot = b.func.add_slot(SlotData::bytes(16, 3));
     let callee = b.func.add_callee(CalleeData::Symbol {
         symbol: cx.names.intern("both"),
         params: [Type::I64].into(),

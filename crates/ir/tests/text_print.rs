@@ -319,6 +319,41 @@ fn high_operations_are_read_back() {
 }
 
 #[test]
+fn low_operations_on_objects_are_read_back() {
+    let mut b = Build::new(Level::Low, &[Type::TRACKED, Type::PTR], &[Type::TRACKED]);
+    let [object, ptr] = b.func.params()[..] else { panic!() };
+    let new = b.inst(Op::Alloc(Type::BOX), &[], &[Type::TRACKED])[0];
+    b.inst(Op::TypeOf, &[object], &[Type::PTR]);
+    b.inst(Op::WriteBarrier, &[new, object], &[]);
+    b.inst(Op::GcLoaded, &[object, ptr], &[Type::LOADED]);
+    b.inst(Op::PointerFromObjref, &[object], &[Type::PTR]);
+    b.inst(Op::CallArgs(RuntimeFn::Apply), &[object, new], &[Type::TRACKED]);
+    b.inst(Op::CallArgs(RuntimeFn::Apply), &[], &[Type::TRACKED]);
+    b.inst(Op::ThreadAddr, &[], &[Type::PTR]);
+    let token = b.inst(Op::GcPreserveBegin, &[object, new], &[Type::TOKEN])[0];
+    b.inst(Op::GcPreserveEnd, &[token], &[]);
+    let slot = b.func.add_slot(SlotData::reference());
+    b.inst(Op::SlotAddr(slot), &[], &[Type::PTR]);
+    for region in Region::ALL {
+        b.inst(Op::Load(Access { offset: 8, region, align_log2: 3 }), &[object], &[Type::TRACKED]);
+    }
+    let addresses = [
+        Address::Type(Type::BOX),
+        Address::Instance(Type::NOTHING),
+        Address::Boxed(Type::INT64, u128::from(u64::MAX)),
+    ];
+    for address in addresses {
+        let constant = b.func.constant(Const::Address(address));
+        b.inst(Op::Copy, &[constant], &[Type::PTR]);
+    }
+    b.inst(Op::Return, &[new], &[]);
+    let text = round_trip(&b.cx, &b.func);
+    assert!(text.contains("call_args(brolga_apply, _1, %1)::tracked\n"), "{text}");
+    assert!(text.contains("slot_addr(0; size = 8, align = 8, tracked = true)::ptr\n"), "{text}");
+    assert!(text.contains("boxed_addr(Int64, 18446744073709551615)::ptr\n"), "{text}");
+}
+
+#[test]
 fn low_operations_are_read_back() {
     let params = [Type::PTR, Type::I64, Type::F64, Type::I8];
     let mut b = Build::new(Level::Low, &params, &[Type::I64, Type::F64]);
@@ -336,7 +371,7 @@ fn low_operations_are_read_back() {
     }
     b.inst(Op::AtomicCas(Ordering::SequentiallyConsistent), &[ptr, int, int], &[Type::I64]);
     for (size, align_log2) in [(16, 3), (1, 0), (16, 3)] {
-        let slot = b.func.add_slot(SlotData { size, align_log2 });
+        let slot = b.func.add_slot(SlotData::bytes(size, align_log2));
         b.inst(Op::SlotAddr(slot), &[], &[Type::PTR]);
         b.inst(Op::SlotAddr(slot), &[], &[Type::PTR]);
     }

@@ -191,6 +191,9 @@ impl Resolver for Visible<'_> {
             }
             Symbol::Interned(name) => Ok(outside(self.runtime.symbol(name).address())),
             Symbol::Text(content) => Ok(outside(self.runtime.string(content).address())),
+            Symbol::Type(_) | Symbol::Instance(_) | Symbol::Boxed { .. } => {
+                Err("objects are not linked into code yet".into())
+            }
         }
     }
 }

@@ -127,7 +127,7 @@ fn a_frame_larger_than_the_reserve_is_guarded_at_the_entry() {
         // deep(n) = 1 + deep(n), through a megabyte of stack each time, and flat(n) = n through the same megabyte.
         let with_frame = |name: &str, recursive: bool| {
             function(&cx, name, |func, block, x| {
-                let slot = func.add_slot(SlotData { size: FRAME, align_log2: 3 });
+                let slot = func.add_slot(SlotData::bytes(FRAME, 3));
                 let address = func.make_inst(Op::SlotAddr(slot), &[], &[], &[Type::PTR]);
                 func.append_inst(address, block);
                 let address = func.result(address).unwrap();

@@ -17,13 +17,14 @@ use std::ptr::{null_mut, with_exposed_provenance};
 use std::time::Duration;
 
 use brolga_ir::Context;
+use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::types::{DeclKind, FieldDecl, Type, decl};
 use brolga_runtime::heap::{
-    GcFrame, Generations, HeapAbi, HeapOptions, HeapStats, MEMORY_ELEMENTS, SizeClass,
+    DEFAULT_ABI, GcFrame, Generations, HeapOptions, HeapStats, MEMORY_ELEMENTS, SizeClass,
 };
 use brolga_runtime::{Runtime, RuntimeOptions, Thread, with_attached};
 
-const ABI: HeapAbi = HeapAbi::DEFAULT;
+const ABI: HeapAbi = DEFAULT_ABI;
 const ROUNDS: usize = 5;
 const DEPTH: u32 = 18;
 const QUEUE: usize = 100_000;

@@ -54,7 +54,7 @@ use cranelift_entity::packed_option::PackedOption;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use rustc_hash::FxHashMap;
 
-use crate::compile::Symbol;
+use crate::compile::{NamedType, Symbol};
 use crate::isa::HostIsa;
 use crate::sig::{Abi, Signature};
 use crate::thread;
@@ -408,6 +408,14 @@ impl Translation<'_> {
             Op::CallRuntime(entry) => self.call_runtime(inst, entry),
             Op::ForeignCall(foreign) => self.foreign_call(inst, foreign),
             Op::Safepoint => self.safepoint(),
+            Op::PointerFromObjref => {
+                let object = self.arg(inst, 0)?;
+                self.define(inst, &[object])
+            }
+            Op::ThreadAddr => {
+                let thread = self.thread();
+                self.define(inst, &[thread])
+            }
             _ => Err(TranslateError::NotLow { name: self.name.clone() }),
         }
     }
@@ -606,7 +614,13 @@ impl Translation<'_> {
 
     fn address(&mut self, address: Address) -> clif::Value {
         let text = |name| self.cx.names.text(name).to_owned();
+        let named = |ty| NamedType { name: self.cx.types.display(ty).to_string().into(), ty };
         let symbol = match address {
+            Address::Type(ty) => Symbol::Type(named(ty)),
+            Address::Instance(ty) => Symbol::Instance(named(ty)),
+            Address::Boxed(ty, bits) => {
+                Symbol::Boxed { ty: named(ty), low: bits as u64, high: (bits >> 64) as u64 }
+            }
             Address::Symbol(name) => Symbol::Interned(text(name)),
             Address::String(name) => Symbol::Text(text(name).into_bytes()),
             Address::Foreign(name) => Symbol::Foreign { name: text(name), library: None },

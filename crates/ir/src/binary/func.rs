@@ -28,6 +28,9 @@ const ADDRESS_OF_SYMBOL: u8 = 8;
 const ADDRESS_OF_STRING: u8 = 9;
 const ADDRESS_OF_DATA: u8 = 10;
 const ADDRESS_OF_FOREIGN: u8 = 11;
+const ADDRESS_OF_TYPE: u8 = 12;
+const ADDRESS_OF_INSTANCE: u8 = 13;
+const ADDRESS_OF_BOX: u8 = 14;
 
 /// Numbers for things in the order in which they are first met.
 struct Numbering<T> {
@@ -143,6 +146,7 @@ pub(super) fn write(names: &mut Names<'_>, out: &mut Sink, func: &Func) {
         let slot = func.slot(slot);
         out.number(u64::from(slot.size));
         out.byte(slot.align_log2);
+        out.byte(u8::from(slot.tracked));
     }
     out.count(used.metas.order.len());
     for &meta in &used.metas.order {
@@ -212,7 +216,8 @@ pub(super) fn read(tables: &Tables, source: &mut Source<'_>) -> Result<Func, Bin
     }
     for _ in 0..source.count()? {
         let size = source.small()?;
-        func.add_slot(SlotData { size, align_log2: source.byte()? });
+        let align_log2 = source.byte()?;
+        func.add_slot(SlotData { size, align_log2, tracked: source.flag()? });
         counts.slots += 1;
     }
     for _ in 0..source.count()? {
@@ -356,6 +361,19 @@ pub(super) fn write_const(
             out.byte(ADDRESS_OF_FOREIGN);
             names.name(out, *name);
         }
+        Const::Address(Address::Type(ty)) => {
+            out.byte(ADDRESS_OF_TYPE);
+            names.ty(out, *ty);
+        }
+        Const::Address(Address::Instance(ty)) => {
+            out.byte(ADDRESS_OF_INSTANCE);
+            names.ty(out, *ty);
+        }
+        Const::Address(Address::Boxed(ty, bits)) => {
+            out.byte(ADDRESS_OF_BOX);
+            names.ty(out, *ty);
+            out.wide(*bits);
+        }
     }
 }
 
@@ -384,6 +402,9 @@ pub(super) fn read_const(
         ADDRESS_OF_STRING => Const::Address(Address::String(tables.name(source)?)),
         ADDRESS_OF_DATA => Const::Address(Address::Data(source.small()?)),
         ADDRESS_OF_FOREIGN => Const::Address(Address::Foreign(tables.name(source)?)),
+        ADDRESS_OF_TYPE => Const::Address(Address::Type(tables.ty(source)?)),
+        ADDRESS_OF_INSTANCE => Const::Address(Address::Instance(tables.ty(source)?)),
+        ADDRESS_OF_BOX => Const::Address(Address::Boxed(tables.ty(source)?, source.wide()?)),
         tag => return source.refuse(Refusal::Tag { what: "constant", tag }),
     })
 }

@@ -31,7 +31,7 @@ pub(super) struct Counts {
 }
 
 /// Operations without anything beside their operands; the position is the tag.
-const PLAIN: [Op; 20] = [
+const PLAIN: [Op; 25] = [
     Op::Phi,
     Op::Copy,
     Op::Goto,
@@ -52,9 +52,14 @@ const PLAIN: [Op; 20] = [
     Op::MemCopy,
     Op::Safepoint,
     Op::BoundsCheck(false),
+    Op::TypeOf,
+    Op::WriteBarrier,
+    Op::GcLoaded,
+    Op::PointerFromObjref,
+    Op::ThreadAddr,
 ];
 
-const BOUNDS_CHECK: u8 = 20;
+const BOUNDS_CHECK: u8 = 31;
 const INTRINSIC: u8 = 32;
 const BUILTIN: u8 = 33;
 const FOREIGN_CALL: u8 = 34;
@@ -74,6 +79,8 @@ const ATOMIC_CAS: u8 = 47;
 const SLOT_ADDR: u8 = 48;
 const CALL_SYMBOL: u8 = 49;
 const CALL_RUNTIME: u8 = 50;
+const ALLOC: u8 = 51;
+const CALL_ARGS: u8 = 52;
 
 fn position<T: PartialEq>(all: &[T], wanted: &T) -> u8 {
     // Every value of the enum is in its own list.
@@ -151,6 +158,14 @@ pub(super) fn write(names: &mut Names<'_>, out: &mut Sink, op: Op, numbers: &Num
             out.byte(CALL_RUNTIME);
             names.text(out, f.symbol());
         }
+        Op::Alloc(ty) => {
+            out.byte(ALLOC);
+            names.ty(out, ty);
+        }
+        Op::CallArgs(f) => {
+            out.byte(CALL_ARGS);
+            names.text(out, f.symbol());
+        }
         // The plain ones were written above; of bounds checks the one that is on is left.
         Op::BoundsCheck(_)
         | Op::Phi
@@ -171,6 +186,11 @@ pub(super) fn write(names: &mut Names<'_>, out: &mut Sink, op: Op, numbers: &Num
         | Op::GcPreserveEnd
         | Op::CodeCoverage
         | Op::MemCopy
+        | Op::TypeOf
+        | Op::WriteBarrier
+        | Op::GcLoaded
+        | Op::PointerFromObjref
+        | Op::ThreadAddr
         | Op::Safepoint => out.byte(BOUNDS_CHECK),
     }
 }
@@ -210,6 +230,11 @@ pub(super) fn read(tables: &Tables, source: &mut Source<'_>, counts: &Counts) ->
         SLOT_ADDR => Op::SlotAddr(Slot::new(source.index("stack slot", counts.slots)?)),
         CALL_SYMBOL => Op::CallSymbol(Callee::new(source.index("callee", counts.callees)?)),
         CALL_RUNTIME => Op::CallRuntime(named(tables, source, "entry point", RuntimeFn::from_symbol)?),
+        ALLOC => Op::Alloc(tables.ty(source)?),
+        CALL_ARGS => {
+            let array = |name: &str| RuntimeFn::from_symbol(name).filter(|f| f.takes_array());
+            Op::CallArgs(named(tables, source, "entry point", array)?)
+        }
         tag => return source.refuse(Refusal::Tag { what: "operation", tag }),
     })
 }

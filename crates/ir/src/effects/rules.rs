@@ -7,6 +7,7 @@ use crate::entity::{Inst, Value};
 use crate::func::Func;
 use crate::intrinsic::{Intrinsic, Shape};
 use crate::op::{Access, Op, Ordering, Region};
+use crate::runtime_fn::RuntimeKind;
 use crate::types::{DeclKind, FieldRepr, Type, TypeKind, Types, decl};
 
 /// What an instruction of a verified function does.
@@ -35,20 +36,35 @@ pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
         Op::CodeCoverage => PURE.writing(Regions::OUTSIDE),
         Op::Load(access) => cx.load(access),
         Op::Store(access) => cx.store(access),
-        Op::AtomicLoad(order) => PURE.reading(Regions::RAW).unchecked(true).atomic(order),
-        Op::AtomicStore(order) => PURE.writing(Regions::RAW).unchecked(true).atomic(order),
+        Op::AtomicLoad(order) => PURE.reading(Regions::POINTABLE).unchecked(true).atomic(order),
+        Op::AtomicStore(order) => PURE.writing(Regions::POINTABLE).unchecked(true).atomic(order),
         Op::AtomicRmw(_, order) | Op::AtomicCas(order) => {
-            PURE.reading(Regions::RAW).writing(Regions::RAW).unchecked(true).atomic(order)
+            PURE.reading(Regions::POINTABLE).writing(Regions::POINTABLE).unchecked(true).atomic(order)
         }
         Op::MemCopy => {
-            let anywhere = Regions::RAW | Regions::SLOT;
+            let anywhere = Regions::POINTABLE | Regions::SLOT;
             PURE.reading(anywhere).writing(anywhere).unchecked(true)
         }
-        Op::CallRuntime(f) if f.returns() => Effects {
-            may_safepoint: true,
-            ..PURE.writing(Regions::OUTSIDE | Regions::TASK).reading(Regions::RAW)
+        Op::CallRuntime(f) => match f.kind() {
+            RuntimeKind::Throws => PURE.throwing(true).writing(Regions::TASK),
+            RuntimeKind::Prints => Effects {
+                may_safepoint: true,
+                ..PURE.writing(Regions::OUTSIDE | Regions::TASK).reading(Regions::RAW)
+            },
+            RuntimeKind::Allocates => PURE.reading(Regions::TASK).throwing(true),
+            RuntimeKind::Asks => PURE.reading(Regions::FIELDS | Regions::ELEMENTS),
+            RuntimeKind::Barrier => PURE.writing(Regions::TASK),
+            RuntimeKind::Handles => {
+                Effects { pinned: true, may_safepoint: true, ..PURE.writing(Regions::TASK) }
+            }
+            RuntimeKind::Region | RuntimeKind::Args => Effects::ANY,
         },
-        Op::CallRuntime(_) => PURE.throwing(true).writing(Regions::TASK),
+        Op::CallArgs(_) => Effects::ANY,
+        // Which object it is shows, that it was made does not. It stays on its side of a barrier, which a collection
+        // must not separate from its store.
+        Op::Alloc(_) => Effects { may_safepoint: true, ..PURE.reading(Regions::TASK) },
+        Op::TypeOf | Op::GcLoaded | Op::PointerFromObjref | Op::ThreadAddr => PURE,
+        Op::WriteBarrier => PURE.writing(Regions::TASK),
         // Whoever stops the thread here may look at all that it wrote; what it reads may be read earlier.
         Op::Safepoint => Effects { effect_free: false, may_safepoint: true, ..PURE.reading(Regions::ALL) },
     }
@@ -338,7 +354,14 @@ impl<'a> Cx<'a> {
     fn load(&self, access: Access) -> Effects {
         let bytes = self.result_type().as_low().map_or(16, |low| low.bytes());
         let effects = match access.region {
-            Region::Raw => Effects::PURE.reading(Regions::RAW),
+            Region::Raw => Effects::PURE.reading(Regions::POINTABLE),
+            Region::Field => Effects::PURE.reading(Regions::FIELDS),
+            Region::Element => Effects::PURE.reading(Regions::ELEMENTS),
+            Region::Header => Effects::PURE.reading(Regions::HEADERS),
+            // A new object is written before anybody else can read it.
+            Region::Immutable if self.is_new(0) => Effects::PURE.reading(Regions::FIELDS),
+            Region::Immutable => Effects::PURE,
+            Region::Frame | Region::Thread => Effects::PURE.reading(Regions::TASK),
             Region::Slot => Effects::PURE.reading(Regions::SLOT),
             Region::Constant => Effects::PURE,
         };
@@ -348,11 +371,21 @@ impl<'a> Cx<'a> {
     fn store(&self, access: Access) -> Effects {
         let bytes = self.arg_type(1).as_low().map_or(16, |low| low.bytes());
         let regions = match access.region {
-            Region::Raw => Regions::RAW,
+            Region::Raw => Regions::POINTABLE,
+            Region::Field | Region::Immutable => Regions::FIELDS,
+            Region::Element => Regions::ELEMENTS,
+            Region::Header => Regions::HEADERS,
+            Region::Frame | Region::Thread => Regions::TASK,
             Region::Slot => Regions::SLOT,
             Region::Constant => Regions::ALL,
         };
         Effects::PURE.writing(regions).unchecked(!self.is_inside_slot(access, bytes))
+    }
+
+    /// Whether an operand is an object that this function has made.
+    fn is_new(&self, n: usize) -> bool {
+        let def = self.arg(n).and_then(|v| self.func.def_inst(v));
+        def.is_some_and(|inst| matches!(self.func.op(inst), Op::Alloc(_)))
     }
 
     /// Whether the address is that of a stack slot and all bytes lie in it.
@@ -513,7 +546,7 @@ mod tests {
     #[test]
     fn slots_and_raw_memory() {
         let mut b = Bench::new(&[]);
-        let slot = b.func.add_slot(crate::func::SlotData { size: 16, align_log2: 3 });
+        let slot = b.func.add_slot(crate::func::SlotData::bytes(16, 3));
         let addr = b.func.make_inst(Op::SlotAddr(slot), &[], &[], &[Type::PTR]);
         let addr = b.func.result(addr).unwrap();
         let access = |offset, region| Access { offset, region, align_log2: 3 };

@@ -143,7 +143,15 @@ impl<'m> Interp<'m> {
                 let args = self.all_operands(func, inst)?;
                 self.runtime_fn(function, &args)
             }
-            Op::Safepoint => Ok(Flow::Values(Vec::new())),
+            Op::Safepoint | Op::GcPreserveEnd => Ok(Flow::Values(Vec::new())),
+            Op::Alloc(_)
+            | Op::TypeOf
+            | Op::WriteBarrier
+            | Op::GcLoaded
+            | Op::PointerFromObjref
+            | Op::CallArgs(_)
+            | Op::GcPreserveBegin
+            | Op::ThreadAddr => self.no_objects("an operation on objects"),
             _ => Err(Fault::Unsupported(format!("{op:?} has no place in low IR")).into()),
         }
     }
@@ -226,6 +234,9 @@ impl<'m> Interp<'m> {
                     address
                 }
             },
+            Address::Type(_) | Address::Instance(_) | Address::Boxed(..) => {
+                return self.no_objects("the address of an object");
+            }
             Address::Data(number) => {
                 let frame = self.frame()?;
                 let (id, data) = (frame.id, frame.func.data().get(number as usize));
@@ -242,6 +253,10 @@ impl<'m> Interp<'m> {
             }
         };
         Ok(Val::Bits { ty: Type::PTR, bits: u128::from(bits) })
+    }
+
+    fn no_objects<T>(&self, what: &str) -> Eval<T> {
+        Err(Fault::Unsupported(format!("{what} in low IR: objects exist in high IR only")).into())
     }
 
     fn text_record(&mut self, name: Name) -> Eval<u64> {
@@ -326,6 +341,31 @@ impl<'m> Interp<'m> {
                 self.output.write(b"nothing");
                 Ok(Flow::Values(Vec::new()))
             }
+            RuntimeFn::ExceptionDepth => {
+                let bits = self.exceptions.len() as u128;
+                Ok(Flow::Value(Val::Bits { ty: Type::I64, bits }))
+            }
+            RuntimeFn::PopException => {
+                self.exceptions.truncate(usize::try_from(bits(0)).unwrap_or(usize::MAX));
+                Ok(Flow::Values(Vec::new()))
+            }
+            RuntimeFn::GcLeave | RuntimeFn::GcEnter => Ok(Flow::Values(Vec::new())),
+            RuntimeFn::PrintAny
+            | RuntimeFn::GcAlloc
+            | RuntimeFn::GcMemory
+            | RuntimeFn::BoxInt
+            | RuntimeFn::WeakRef
+            | RuntimeFn::GcWrite
+            | RuntimeFn::Throw
+            | RuntimeFn::ThrowTypeAssert
+            | RuntimeFn::ThrowBoundsOf
+            | RuntimeFn::Rethrow
+            | RuntimeFn::CurrentException
+            | RuntimeFn::Isa
+            | RuntimeFn::Subtype
+            | RuntimeFn::Egal
+            | RuntimeFn::Apply
+            | RuntimeFn::ApplyIterate => self.no_objects(function.symbol()),
             RuntimeFn::PrintPtr => {
                 self.output.write(format!("Ptr{{Nothing}} @0x{:016x}", bits(0)).as_bytes());
                 Ok(Flow::Values(Vec::new()))

@@ -101,6 +101,8 @@ fn low_code(rule: &LowRule) -> &'static str {
         LowRule::Order { .. } => "low-order",
         LowRule::Class { .. } => "low-class",
         LowRule::ReturnClass { .. } => "low-return-class",
+        LowRule::ObjectType { .. } => "low-object-type",
+        LowRule::TrackedSlot { .. } => "low-tracked-slot",
     }
 }
 

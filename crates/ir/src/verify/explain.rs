@@ -250,6 +250,13 @@ impl<'a> Words<'a> {
             Op::CallSymbol(_) => "call",
             Op::CallRuntime(f) => f.symbol(),
             Op::Safepoint => "safepoint",
+            Op::Alloc(_) => "alloc",
+            Op::TypeOf => "type_of",
+            Op::WriteBarrier => "write_barrier",
+            Op::GcLoaded => "gc_loaded",
+            Op::PointerFromObjref => "pointer_from_objref",
+            Op::CallArgs(f) => f.symbol(),
+            Op::ThreadAddr => "thread_addr",
         };
         format!("`{name}`")
     }
@@ -466,6 +473,15 @@ impl<'a> Words<'a> {
             LowRule::SlotSize { size } => format!("a stack slot of {size} bytes is too large"),
             LowRule::Order { order } => format!("`{}` is no order for this access", order.name()),
             LowRule::Class { from, to } => format!("a {} does not become a {}", self.ty(*from), self.ty(*to)),
+            LowRule::ObjectType { given } => {
+                format!("objects of type {} have no fixed size", self.ty(*given))
+            }
+            LowRule::TrackedSlot { given: None } => {
+                "a slot for a reference has the size and alignment of an address".to_owned()
+            }
+            LowRule::TrackedSlot { given: Some(given) } => {
+                format!("the slot holds a reference, no {}", self.ty(*given))
+            }
             LowRule::ReturnClass { given } => format!("a {} pointer is not returned", self.ty(*given)),
         })
     }

@@ -109,7 +109,7 @@ impl Checker<'_> {
             Level::High => {
                 ty.as_low().is_none() && !matches!(self.types.kind(ty), TypeKind::Int(_) | TypeKind::Sym(_))
             }
-            Level::Low => ty.as_low().is_some(),
+            Level::Low => ty.as_low().is_some() || ty == Type::TOKEN,
         }
     }
 }

@@ -11,6 +11,7 @@
 use super::{Checker, TypeRule};
 use crate::builtin::Builtin;
 use crate::entity::Inst;
+use crate::func::SlotData;
 use crate::op::{Access, Op, Ordering, Region};
 use crate::types::{LowType, PtrClass, Type};
 
@@ -59,6 +60,16 @@ pub enum LowRule {
         from: Type,
         /// The class it is to have.
         to: Type,
+    },
+    /// `low-object-type`: objects of this type have no fixed size, or none are made.
+    ObjectType {
+        /// The type.
+        given: Type,
+    },
+    /// `low-tracked-slot`: a slot for a reference has another size than an address, or holds something else.
+    TrackedSlot {
+        /// What is read or written, if it is not the size that is wrong.
+        given: Option<Type>,
     },
     /// `low-return-class`: a pointer of this class is not returned.
     ReturnClass {
@@ -144,6 +155,11 @@ impl Checker<'_> {
                 if data.align_log2 > MAX_ALIGN_LOG2 {
                     self.at(inst, LowRule::Align { log2: data.align_log2 });
                 }
+                if data.tracked
+                    && (data.size != LowType::Ptr(PtrClass::Tracked).bytes() || data.align_log2 != 3)
+                {
+                    self.at(inst, LowRule::TrackedSlot { given: None });
+                }
                 self.result_is(inst, Type::PTR);
             }
             Op::MemCopy => {
@@ -151,6 +167,36 @@ impl Checker<'_> {
                 self.address(inst, 1);
                 self.exact_operand(inst, 2, Type::I64);
             }
+            Op::Alloc(ty) => {
+                if self.types.layout(ty).is_err() {
+                    self.at(inst, LowRule::ObjectType { given: ty });
+                }
+                self.result_is(inst, Type::TRACKED);
+            }
+            Op::TypeOf | Op::PointerFromObjref => {
+                self.exact_operand(inst, 0, Type::TRACKED);
+                self.result_is(inst, Type::PTR);
+            }
+            Op::GcLoaded => {
+                self.exact_operand(inst, 0, Type::TRACKED);
+                self.exact_operand(inst, 1, Type::PTR);
+                self.result_is(inst, Type::LOADED);
+            }
+            Op::WriteBarrier | Op::GcPreserveBegin => {
+                for n in 0..func.args(inst).len() {
+                    self.exact_operand(inst, n, Type::TRACKED);
+                }
+            }
+            Op::CallArgs(f) => {
+                if !f.takes_array() {
+                    self.at(inst, super::CallRule::NotSymbol);
+                }
+                for n in 0..func.args(inst).len() {
+                    self.exact_operand(inst, n, Type::TRACKED);
+                }
+                self.result_is(inst, Type::TRACKED);
+            }
+            Op::ThreadAddr => self.result_is(inst, Type::PTR),
             // What has no operands, and what `level` refuses.
             _ => {}
         }
@@ -225,7 +271,10 @@ impl Checker<'_> {
         let bytes = ty.as_low().map_or(0, |low| low.bytes());
         let base = self.arg(inst, 0).and_then(|v| self.func.def_inst(v)).map(|i| self.func.op(i));
         if let Some(Op::SlotAddr(slot)) = base {
-            let size = self.func.slot(slot).size;
+            let SlotData { size, tracked, .. } = self.func.slot(slot);
+            if tracked && ty != Type::TRACKED {
+                self.at(inst, LowRule::TrackedSlot { given: Some(ty) });
+            }
             let first = i64::from(access.offset);
             if first < 0 || first + i64::from(bytes) > i64::from(size) {
                 self.at(inst, LowRule::OutsideSlot { offset: access.offset, bytes, size });

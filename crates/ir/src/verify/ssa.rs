@@ -185,7 +185,10 @@ impl Checker<'_> {
         if !made_right || !taken_right {
             self.at(inst, SsaRule::Token);
         } else if op == Op::GcPreserveEnd
-            && !func.def_inst(func.args(inst)[0]).is_some_and(|d| func.op(d) == Op::GcPreserveBegin)
+            && !self
+                .arg(inst, 0)
+                .and_then(|v| func.def_inst(v))
+                .is_some_and(|d| func.op(d) == Op::GcPreserveBegin)
         {
             self.at(inst, SsaRule::NotPreserve);
         }

@@ -220,10 +220,12 @@ impl Checker<'_> {
             | Op::GcPreserveEnd
             | Op::SplatNew(_)
             | Op::Load(_)
-            | Op::AtomicLoad(_) => Arity::exactly(1),
+            | Op::AtomicLoad(_)
+            | Op::TypeOf
+            | Op::PointerFromObjref => Arity::exactly(1),
             // Calls say more about a wrong number than a number can.
-            Op::ForeignCall(_) | Op::New(_) | Op::CallSymbol(_) => Arity::at_least(0),
-            Op::Call | Op::Invoke(_) | Op::Leave => Arity::at_least(1),
+            Op::ForeignCall(_) | Op::New(_) | Op::CallSymbol(_) | Op::CallArgs(_) => Arity::at_least(0),
+            Op::Call | Op::Invoke(_) | Op::Leave | Op::WriteBarrier => Arity::at_least(1),
             Op::Upsilon => Arity::between(0, 1),
             Op::Goto
             | Op::Unreachable
@@ -235,8 +237,10 @@ impl Checker<'_> {
             | Op::CodeCoverage
             | Op::StaticParameter(_)
             | Op::SlotAddr(_)
-            | Op::Safepoint => Arity::exactly(0),
-            Op::Store(_) | Op::AtomicStore(_) | Op::AtomicRmw(..) => Arity::exactly(2),
+            | Op::Safepoint
+            | Op::Alloc(_)
+            | Op::ThreadAddr => Arity::exactly(0),
+            Op::Store(_) | Op::AtomicStore(_) | Op::AtomicRmw(..) | Op::GcLoaded => Arity::exactly(2),
             Op::AtomicCas(_) | Op::MemCopy => Arity::exactly(3),
             Op::CallRuntime(f) => exactly(f.params().len()),
         }
@@ -278,8 +282,14 @@ impl Checker<'_> {
             | Op::AtomicLoad(_)
             | Op::AtomicRmw(..)
             | Op::AtomicCas(_)
-            | Op::SlotAddr(_) => (1, 1),
-            Op::Store(_) | Op::AtomicStore(_) | Op::MemCopy | Op::Safepoint => (0, 0),
+            | Op::SlotAddr(_)
+            | Op::Alloc(_)
+            | Op::TypeOf
+            | Op::GcLoaded
+            | Op::PointerFromObjref
+            | Op::CallArgs(_)
+            | Op::ThreadAddr => (1, 1),
+            Op::Store(_) | Op::AtomicStore(_) | Op::MemCopy | Op::Safepoint | Op::WriteBarrier => (0, 0),
             Op::CallSymbol(_) => (0, usize::from(u16::MAX)),
             Op::CallRuntime(f) => (f.results().len(), f.results().len()),
         }

@@ -154,7 +154,7 @@ impl Lowering<'_> {
 
     /// A fresh piece of stack memory.
     pub(super) fn slot(&mut self, size: u32, align: u32) -> Slot {
-        self.out.add_slot(SlotData { size, align_log2: align.max(1).ilog2() as u8 })
+        self.out.add_slot(SlotData::bytes(size, align.max(1).ilog2() as u8))
     }
 
     /// The address of a piece of stack memory.

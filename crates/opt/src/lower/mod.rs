@@ -325,7 +325,14 @@ impl Lowering<'_> {
             | Op::MemCopy
             | Op::CallSymbol(_)
             | Op::CallRuntime(_)
-            | Op::Safepoint => {
+            | Op::Safepoint
+            | Op::Alloc(_)
+            | Op::TypeOf
+            | Op::WriteBarrier
+            | Op::GcLoaded
+            | Op::PointerFromObjref
+            | Op::CallArgs(_)
+            | Op::ThreadAddr => {
                 Err(self
                     .report(Refusal::Malformed { what: "an operation of low IR stands in a high function" }))
             }

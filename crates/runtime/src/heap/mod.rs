@@ -54,7 +54,7 @@ mod types;
 mod verify;
 mod world;
 
-pub use abi::HeapAbi;
+pub use abi::DEFAULT_ABI;
 pub use array::End;
 pub use class::{CLASSES, MAX_CELL, SizeClass, TAG_BYTES};
 pub use desc::{

@@ -137,11 +137,22 @@ impl FuncText<'_> {
             Op::SlotAddr(slot) => {
                 let data = self.func.slot(slot);
                 let align = 1u64 << data.align_log2.min(63);
-                write!(w, "slot_addr({}; size = {}, align = {align})", slot.as_u32(), data.size)?;
+                let tracked = if data.tracked { ", tracked = true" } else { "" };
+                write!(w, "slot_addr({}; size = {}, align = {align}{tracked})", slot.as_u32(), data.size)?;
             }
             Op::MemCopy => self.list(w, "mem_copy(", inst)?,
             Op::CallRuntime(entry) => self.list(w, &format!("{entry}("), inst)?,
             Op::Safepoint => w.write_str("safepoint()")?,
+            Op::Alloc(ty) => write!(w, "alloc({})", self.cx.types.display(ty))?,
+            Op::TypeOf => self.list(w, "type_of(", inst)?,
+            Op::WriteBarrier => self.list(w, "write_barrier(", inst)?,
+            Op::GcLoaded => self.list(w, "gc_loaded(", inst)?,
+            Op::PointerFromObjref => self.list(w, "pointer_from_objref(", inst)?,
+            Op::CallArgs(entry) => {
+                let comma = if args.is_empty() { "" } else { ", " };
+                self.list(w, &format!("call_args({entry}{comma}"), inst)?;
+            }
+            Op::ThreadAddr => w.write_str("thread_addr()")?,
         }
         self.result_types(w, inst)
     }

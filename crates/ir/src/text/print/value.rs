@@ -149,6 +149,9 @@ impl ValueText<'_> {
                 let bytes = func.and_then(|f| f.data().get(index as usize)).map_or(&[][..], |b| b);
                 write!(w, "data_addr({})", Shown::Str(bytes))
             }
+            Address::Type(ty) => write!(w, "type_addr({})", self.cx.types.display(ty)),
+            Address::Instance(ty) => write!(w, "instance_addr({})", self.cx.types.display(ty)),
+            Address::Boxed(ty, bits) => write!(w, "boxed_addr({}, {bits})", self.cx.types.display(ty)),
         }
     }
 

@@ -22,7 +22,7 @@ impl<'a> Body<'_, 'a> {
         let results = self.results(inst);
         match &row.stmt {
             Stmt::Expr(expr) if self.func.level == Level::Low => {
-                self.low_statement(inst, row, expr, &results)
+                self.low_statement(inst, row, expr, &results, at)
             }
             Stmt::Expr(expr) => self.expression(inst, row, expr, &results, at, next),
             Stmt::Invoke { callee, args, .. } => self.invoke(inst, callee, args, &results, row.span),

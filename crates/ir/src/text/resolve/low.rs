@@ -11,16 +11,23 @@
 //! | `%3 = atomic_rmw(:add, %1, %2, :monotonic)::i64` | read, modify, write |
 //! | `%3 = atomic_cas(%1, %2, %3, :acquire_release)::i64` | compare and swap |
 //! | `%3 = slot_addr(0; size = 16, align = 8)::ptr` | the address of a stack slot |
-//! | `mem_copy(%1, %2, %3)`, `safepoint()` | |
+//! | `mem_copy(%1, %2, %3)`, `safepoint()`, `%3 = thread_addr()::ptr` | |
+//! | `%3 = alloc(Main.Node)::tracked`, `%4 = type_of(%3)::ptr`, `write_barrier(%3, %4)` | objects |
+//! | `%5 = gc_loaded(%3, %4)::loaded`, `%6 = pointer_from_objref(%3)::ptr` | addresses of objects and inside them |
+//! | `%7 = call_args(brolga_apply, %3, %4)::tracked` | an entry point that takes an array of objects |
 //! | `%3 = invoke var"fib(Int64)"(%1::i64)::i64` | compiled code by its symbol |
 //! | `brolga_throw_divide()` | an entry point of the run time |
 //!
-//! Operands may be addresses: `symbol_addr(:x)`, `string_addr("…")`, `data_addr("…")`, `foreign_addr(:memcpy)`.
+//! `enter`, `leave`, `gc_preserve_begin` and `gc_preserve_end` are written as in high IR.
+//!
+//! Operands may be addresses: `symbol_addr(:x)`, `string_addr("…")`, `data_addr("…")`, `foreign_addr(:memcpy)`,
+//! `type_addr(Int64)`, `instance_addr(Nothing)`, `boxed_addr(Int64, 7)`: bits are unsigned.
 
 use super::super::ast::{Expr, ExprKind, Literal, Row};
 use super::Term;
 use super::body::Body;
 use super::error::ResolveError;
+use super::handlers::At;
 use super::near::near;
 use crate::builtin::Builtin;
 use crate::constant::{Address, Const};
@@ -33,7 +40,7 @@ use crate::runtime_fn::RuntimeFn;
 use crate::types::Type;
 
 /// The operations with a name of their own.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 17] = [
     "load",
     "store",
     "atomic_load",
@@ -44,6 +51,13 @@ const NAMES: [&str; 10] = [
     "mem_copy",
     "safepoint",
     "ifelse",
+    "alloc",
+    "type_of",
+    "write_barrier",
+    "gc_loaded",
+    "pointer_from_objref",
+    "call_args",
+    "thread_addr",
 ];
 
 impl<'a> Body<'_, 'a> {
@@ -53,6 +67,7 @@ impl<'a> Body<'_, 'a> {
         row: &Row<'a>,
         expr: &Expr<'a>,
         results: &[Type],
+        at: At,
     ) -> Option<()> {
         match &expr.kind {
             ExprKind::Call(callee, args) => {
@@ -69,6 +84,11 @@ impl<'a> Body<'_, 'a> {
             }
             ExprKind::Head(head, args) if head == "foreigncall" => {
                 self.foreign_call(inst, args, results, row.span)
+            }
+            ExprKind::Head(head, args)
+                if matches!(&**head, "leave" | "gc_preserve_begin" | "gc_preserve_end") =>
+            {
+                self.head(inst, head, args, results, row.span, at, None)
             }
             ExprKind::Head(head, _) => {
                 let name = format!("Expr(:{head})");
@@ -146,6 +166,35 @@ impl<'a> Body<'_, 'a> {
                 self.count(name, &operands, 0, at)?;
                 self.set(inst, Op::Safepoint, results, &[])
             }
+            "alloc" => {
+                self.count(name, &operands, 1, at)?;
+                let ty = self.r.ty(operands[0])?;
+                self.set(inst, Op::Alloc(ty), results, &[])
+            }
+            "type_of" | "pointer_from_objref" => {
+                self.count(name, &operands, 1, at)?;
+                let op = if name == "type_of" { Op::TypeOf } else { Op::PointerFromObjref };
+                self.set(inst, op, results, &operands)
+            }
+            "write_barrier" => self.set(inst, Op::WriteBarrier, results, &operands),
+            "gc_loaded" => {
+                self.count(name, &operands, 2, at)?;
+                self.set(inst, Op::GcLoaded, results, &operands)
+            }
+            "call_args" => {
+                let entry = match operands.first().map(|e| &e.kind) {
+                    Some(ExprKind::Name(entry)) => RuntimeFn::from_symbol(entry).filter(|f| f.takes_array()),
+                    _ => None,
+                };
+                match entry {
+                    Some(entry) => self.set(inst, Op::CallArgs(entry), results, &operands[1..]),
+                    None => self.bad(name, "an entry point such as `brolga_apply` first", at),
+                }
+            }
+            "thread_addr" => {
+                self.count(name, &operands, 0, at)?;
+                self.set(inst, Op::ThreadAddr, results, &[])
+            }
             _ => {
                 let unknown = ResolveError::UnknownOperation { name: name.to_owned() };
                 let diagnostic = Diagnostic::error(&unknown, at);
@@ -222,17 +271,19 @@ impl<'a> Body<'_, 'a> {
         let Some(slot) = slot else { return self.bad("slot_addr", "the number of a slot", number.span) };
         let mut size = None;
         let mut align_log2 = None;
+        let mut tracked = false;
         for (name, value) in self.attributes(attributes)? {
             match name {
                 "size" => size = integer(value).and_then(|v| u32::try_from(v).ok()),
                 "align" => align_log2 = alignment(value),
+                "tracked" if matches!(&value.kind, ExprKind::Name(name) if name == "true") => tracked = true,
                 _ => return self.bad(name, "`size = bytes` and `align = power of two`", value.span),
             }
         }
         let (Some(size), Some(align_log2)) = (size, align_log2) else {
             return self.bad("slot_addr", "`size = bytes` and `align = power of two`", at);
         };
-        let data = SlotData { size, align_log2 };
+        let data = SlotData { size, align_log2, tracked };
         let known = self.slots.get(&slot).copied();
         let id = match known {
             Some(id) if self.func.slot(id) == data => id,
@@ -258,6 +309,10 @@ impl<'a> Body<'_, 'a> {
         if !ADDRESSES.contains(&&**name) {
             return Some(None);
         }
+        if let "type_addr" | "instance_addr" | "boxed_addr" = &**name {
+            let address = self.object_address(name, args, at)?;
+            return Some(Some(self.func.constant(Const::Address(address))));
+        }
         let [arg] = args else { return self.bad(name, "one name or text", at) };
         let address = match (&**name, self.r.term(arg, None)?) {
             ("symbol_addr", Term::Const(Const::Symbol(symbol))) => Address::Symbol(symbol),
@@ -272,10 +327,29 @@ impl<'a> Body<'_, 'a> {
         };
         Some(Some(self.func.constant(Const::Address(address))))
     }
+
+    /// An address of a permanent object: its type, and its bits if it is a box.
+    fn object_address(&mut self, name: &str, args: &[Expr<'a>], at: Span) -> Option<Address> {
+        let bits = |e: &Expr<'_>| match e.kind {
+            ExprKind::Literal(Literal::Int { negative: false, magnitude }) => Some(magnitude),
+            ExprKind::Literal(Literal::Unsigned { value, .. }) => Some(value),
+            _ => None,
+        };
+        match (name, args) {
+            ("type_addr", [ty]) => Some(Address::Type(self.r.ty(ty)?)),
+            ("instance_addr", [ty]) => Some(Address::Instance(self.r.ty(ty)?)),
+            ("boxed_addr", [ty, value]) => match bits(value) {
+                Some(bits) => Some(Address::Boxed(self.r.ty(ty)?, bits)),
+                None => self.bad(name, "the bits of the value as an unsigned literal", value.span),
+            },
+            _ => self.bad(name, "a type, and bits for `boxed_addr`", at),
+        }
+    }
 }
 
 /// Operands that are addresses of things that the linker knows.
-pub(in super::super) const ADDRESSES: [&str; 4] = ["symbol_addr", "string_addr", "data_addr", "foreign_addr"];
+pub(in super::super) const ADDRESSES: [&str; 7] =
+    ["symbol_addr", "string_addr", "data_addr", "foreign_addr", "type_addr", "instance_addr", "boxed_addr"];
 
 /// More slots than these make no sense in one activation.
 const MAX_SLOTS: u32 = 1 << 20;

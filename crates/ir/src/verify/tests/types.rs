@@ -189,8 +189,8 @@ fn low_types() {
 #[test]
 fn stack_slots() {
     let mut b = Bench::low(&[], &[]);
-    let slot = b.func.add_slot(SlotData { size: 16, align_log2: 3 });
-    let huge = b.func.add_slot(SlotData { size: 1 << 30, align_log2: 3 });
+    let slot = b.func.add_slot(SlotData::bytes(16, 3));
+    let huge = b.func.add_slot(SlotData::bytes(1 << 30, 3));
     let addr = b.op(Op::SlotAddr(slot), &[], Type::PTR);
     b.op(Op::Load(access(8, Region::Slot)), &[addr], Type::I64);
     b.op(Op::Load(access(12, Region::Slot)), &[addr], Type::I64);
