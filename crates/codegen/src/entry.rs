@@ -60,7 +60,8 @@ pub fn entry_function(signature: &Signature, isa: &HostIsa) -> Function {
     for (abi, offset) in word_offsets(&signature.params) {
         values.push(b.ins().load(abi.clif(), flags, args, offset));
     }
-    let handler = Handler::new(&mut b, thread);
+    let handler = Handler::new(&mut b);
+    handler.link(&mut b, thread);
     let callee_signature = b.import_signature(signature.clif());
     if !signature.returns_through_memory() {
         for abi in &signature.results {
@@ -70,7 +71,7 @@ pub fn entry_function(signature: &Signature, isa: &HostIsa) -> Function {
     handler.call_indirect(&mut b, callee_signature, callee, &values, returned, threw);
 
     b.switch_to_block(returned);
-    handler.unlink(&mut b);
+    handler.unlink(&mut b, thread);
     let given = b.block_params(returned).to_vec();
     for (value, (_, offset)) in given.into_iter().zip(word_offsets(&signature.results)) {
         b.ins().store(flags, value, results, offset);

@@ -89,6 +89,9 @@ routines! {
     // Answers who wants the thread, which is in the pinned register; returns, or throws by itself.
     "brolga_safepoint" (), keeps_registers;
 
+    // The same by the C convention, for a thread that has a handler in the running function: not 0 if an exception is pending.
+    "brolga_safepoint_status" (Thread) -> I32;
+
     // 128-bit integers. Division by zero gives 0; the code checks before.
 
     "brolga_i128_div" (Ptr, I64, I64, I64, I64);

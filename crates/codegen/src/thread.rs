@@ -20,9 +20,9 @@
 //! takes all registers for clobbered on the exceptional edge of such a call. The pinned register is the exception: it
 //! holds the same thread everywhere, so it needs no restoring.
 //!
-//! **Try.** A function makes one record (`Handler::new`), stores the landing pad's address before each call that may
-//! throw (`Handler::call_indirect`, `Handler::call`; every edge has its own pad), and unlinks the record on the way out
-//! (`Handler::unlink`). On the exceptional way the record has been taken out already.
+//! **Try.** A function makes one record (`Handler::new`), links it (`Handler::link`), stores the landing pad's address before
+//! each call that may throw (`Handler::call_indirect`, `Handler::call`; every edge has its own pad), and unlinks the record on
+//! the way out (`Handler::unlink`). On the exceptional way the record has been taken out already.
 //!
 //! **Stack check.** `check_stack` stands at the start of every function that calls compiled code or runs time routines.
 //! The stack pointer it looks at is that of the frame already made. Whatever such a function calls without a check (a leaf,
@@ -88,24 +88,27 @@ pub fn poll(b: &mut FunctionBuilder<'_>, thread: Value, slow: Block, go_on: Bloc
     b.ins().brif(wanted, slow, &[], go_on, &[]);
 }
 
-/// A handler record of the function being built.
+/// The handler record of the function being built; one serves all its handlers.
 #[derive(Clone, Copy, Debug)]
 pub struct Handler {
     slot: StackSlot,
-    thread: Value,
-    previous: Value,
 }
 
 impl Handler {
-    /// Makes a record and links it in front of the thread's list. No call may stand between this and the first
-    /// `call*` of the handler: the record has no landing pad yet.
-    pub fn new(b: &mut FunctionBuilder<'_>, thread: Value) -> Handler {
+    /// Reserves memory for the record.
+    pub fn new(b: &mut FunctionBuilder<'_>) -> Handler {
         let slot = b.create_sized_stack_slot(StackSlotData::new(
             StackSlotKind::ExplicitSlot,
             HANDLER_BYTES,
             HANDLER_BYTES.trailing_zeros() as u8,
         ));
-        let record = b.ins().stack_addr(POINTER, slot, 0);
+        Handler { slot }
+    }
+
+    /// Fills the record, but for the landing pad, and links it in front of the thread's list. What throws behind this is
+    /// called by `call*`, which store the pad, or tells the function, which then goes on at its handler itself.
+    pub fn link(&self, b: &mut FunctionBuilder<'_>, thread: Value) {
+        let record = b.ins().stack_addr(POINTER, self.slot, 0);
         let previous = b.ins().load(POINTER, flags(), thread, THREAD_HANDLER);
         let sp = b.ins().get_stack_pointer(POINTER);
         let fp = b.ins().get_frame_pointer(POINTER);
@@ -113,7 +116,19 @@ impl Handler {
         b.ins().store(flags(), sp, record, HANDLER_SP);
         b.ins().store(flags(), fp, record, HANDLER_FP);
         b.ins().store(flags(), record, thread, THREAD_HANDLER);
-        Handler { slot, thread, previous }
+    }
+
+    /// Links the record once more, after an exception has taken it out.
+    pub fn relink(&self, b: &mut FunctionBuilder<'_>, thread: Value) {
+        let record = b.ins().stack_addr(POINTER, self.slot, 0);
+        b.ins().store(flags(), record, thread, THREAD_HANDLER);
+    }
+
+    /// Takes the record out of the list, on a way that no exception took.
+    pub fn unlink(&self, b: &mut FunctionBuilder<'_>, thread: Value) {
+        let record = b.ins().stack_addr(POINTER, self.slot, 0);
+        let previous = b.ins().load(POINTER, flags(), record, HANDLER_PREVIOUS);
+        b.ins().store(flags(), previous, thread, THREAD_HANDLER);
     }
 
     /// Calls a compiled function under this handler and ends the block. Results go to `normal`, whose parameters they
@@ -145,11 +160,6 @@ impl Handler {
         self.arm(b);
         let table = exception_table(b, signature, normal, landing);
         b.ins().try_call_indirect(callee, args, table);
-    }
-
-    /// Takes the record out of the list, on the way that no exception took.
-    pub fn unlink(&self, b: &mut FunctionBuilder<'_>) {
-        b.ins().store(flags(), self.previous, self.thread, THREAD_HANDLER);
     }
 
     /// Stores the landing pad of the call that is about to end this block. Cranelift does not let an instruction name

@@ -246,13 +246,15 @@ fn code_catches_what_its_callee_throws_and_values_survive() {
             let n = c.params()[0];
             let thread = current_thread(&mut c.b);
             let depth = c.routine("brolga_exception_depth", &[thread])[0];
-            let handler = Handler::new(&mut c.b, thread);
+            let handler = Handler::new(&mut c.b);
+            handler.link(&mut c.b, thread);
             let callee = c.import(Symbol::Function("down".into()), ints(1, 1).clif(), false);
             let (normal, landing) = (c.b.create_block(), c.b.create_block());
             let value = c.b.append_block_param(normal, cranelift_codegen::ir::types::I64);
             handler.call(&mut c.b, callee, &[n], normal, landing);
             c.b.switch_to_block(normal);
-            handler.unlink(&mut c.b);
+            let thread = current_thread(&mut c.b);
+            handler.unlink(&mut c.b, thread);
             c.b.ins().return_(&[value]);
             c.b.switch_to_block(landing);
             let thread = current_thread(&mut c.b);

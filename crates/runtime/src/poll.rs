@@ -7,7 +7,7 @@
 //! the pinned register.
 //!
 //! ```text
-//! compiled code ── call ──> brolga_safepoint ── saves all ──> answer(thread) ──┬─ 0: restores all, returns
+//! compiled code ── call ──> brolga_safepoint ── saves all ──> …_status(thread) ──┬─ 0: restores all, returns
 //!                                                                              └─ 1: brolga_unwind(thread)
 //! ```
 //!
@@ -23,7 +23,7 @@ use crate::thread::Thread;
 use crate::unwind::brolga_unwind;
 
 /// Answers who wants the thread: 1 when an exception is pending afterwards.
-extern "C" fn answer(thread: &Thread) -> u32 {
+pub(crate) extern "C" fn brolga_safepoint_status(thread: &Thread) -> u32 {
     thread.safepoint().into()
 }
 
@@ -100,7 +100,7 @@ pub(crate) unsafe extern "C" fn brolga_safepoint() {
         "2:",
         "mov rdi, r15",
         "jmp {unwind}",
-        answer = sym answer,
+        answer = sym brolga_safepoint_status,
         unwind = sym brolga_unwind,
     )
 }
@@ -174,7 +174,7 @@ pub(crate) unsafe extern "C" fn brolga_safepoint() {
         "2:",
         "mov x0, x21",
         "b {unwind}",
-        answer = sym answer,
+        answer = sym brolga_safepoint_status,
         unwind = sym brolga_unwind,
     )
 }

@@ -16,7 +16,7 @@ use brolga_ir::show::{Shown, printed};
 use crate::exception::{Detail, ExceptionKind};
 use crate::heap::routines::*;
 use crate::libcalls::*;
-use crate::poll::brolga_safepoint;
+use crate::poll::{brolga_safepoint, brolga_safepoint_status};
 use crate::records::{StringRef, SymbolRef};
 use crate::thread::Thread;
 use crate::unwind::brolga_unwind;
@@ -169,6 +169,7 @@ named! {
     brolga_exception_depth,
     brolga_pop_exception,
     brolga_safepoint,
+    brolga_safepoint_status,
     brolga_print_int,
     brolga_print_uint,
     brolga_print_int128,

@@ -9,8 +9,9 @@
 //!
 //! More results than fit into registers come back through a stack slot, as `sig.rs` says.
 //!
-//! **Throwing.** A throwing entry of the run time becomes the routine that notes the exception, then `brolga_unwind`.
-//! Both stand in the block where the throw stands; the block is marked cold.
+//! **Throwing.** A throwing entry of the run time becomes the routine that notes the exception, then `brolga_unwind`, or a
+//! jump to the handler in force in the same function. Both stand in the block where the throw stands; the block is marked
+//! cold.
 //!
 //! **C.** Scalars pass as the platform says. Arguments narrower than 32 bits are extended by `lower`, who knows their
 //! signs. Not passed: 16-bit floats, and floats to variadic functions (x86-64 wants their number in a register that
@@ -23,6 +24,7 @@ use cranelift_codegen::ir::{
     Signature as ClifSignature, StackSlotData, StackSlotKind, TrapCode, Value, types,
 };
 
+use super::exception::Inside;
 use super::{Done, TranslateError, Translation, UNREACHABLE_TRAP, abi_of};
 use crate::compile::Symbol;
 use crate::routines;
@@ -57,14 +59,30 @@ impl Translation<'_> {
         });
         args.extend(memory);
         args.extend(self.args(inst)?);
-        let call = self.b.ins().call(callee, &args);
+        let given = self.call_compiled(callee, &args);
         let made = match memory {
-            None => self.b.inst_results(call).to_vec(),
+            None => given,
             Some(memory) => word_offsets(&signature.results)
                 .map(|(abi, offset)| self.b.ins().load(abi.clif(), MemFlagsData::trusted(), memory, offset))
                 .collect(),
         };
         self.define(inst, &made)
+    }
+
+    /// Calls compiled code; an exception goes on at the handler in force.
+    fn call_compiled(&mut self, callee: FuncRef, args: &[Value]) -> Vec<Value> {
+        let Some(Inside { enter, record }) = self.inside() else {
+            let call = self.b.ins().call(callee, args);
+            return self.b.inst_results(call).to_vec();
+        };
+        let signature = self.b.func.dfg.ext_funcs[callee].signature;
+        let results: Vec<_> =
+            self.b.func.dfg.signatures[signature].returns.iter().map(|result| result.value_type).collect();
+        let (go_on, landing) = (self.b.create_block(), self.landing(enter));
+        let made = results.into_iter().map(|ty| self.b.append_block_param(go_on, ty)).collect();
+        record.call(&mut self.b, callee, args, go_on, landing);
+        self.b.switch_to_block(go_on);
+        made
     }
 
     pub(super) fn foreign_call(&mut self, inst: Inst, foreign: Foreign) -> Done {
@@ -152,27 +170,37 @@ impl Translation<'_> {
         }
         let callee = self.import(Symbol::Routine(entry.symbol().to_owned()), signature, false);
         let call = self.b.ins().call(callee, &args);
+        let made = self.b.inst_results(call).to_vec();
         if !entry.returns() {
-            self.unwind();
             // Cranelift refuses a cold entry block.
             if let Some(block) = self.b.current_block()
                 && self.b.func.layout.entry_block() != Some(block)
             {
                 self.b.set_cold_block(block);
             }
+            self.raise();
         }
-        let made = self.b.inst_results(call).to_vec();
         self.define(inst, &made)
     }
 
-    pub(super) fn safepoint(&mut self) -> Done {
+    pub(super) fn safepoint(&mut self, inst: Inst) -> Done {
         let thread = self.thread();
         let (slow, go_on) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(slow);
         thread::poll(&mut self.b, thread, slow, go_on);
         self.b.switch_to_block(slow);
-        self.routine("brolga_safepoint", &[]);
-        self.b.ins().jump(go_on, &[]);
+        match self.inside {
+            None => {
+                self.routine("brolga_safepoint", &[]);
+                self.b.ins().jump(go_on, &[]);
+            }
+            Some(enter) => {
+                let name = "brolga_safepoint_status";
+                let pending = self.routine_value(inst, name, &[thread])?;
+                let local = self.local(enter);
+                self.b.ins().brif(pending, local, &[], go_on, &[]);
+            }
+        }
         self.b.switch_to_block(go_on);
         Ok(())
     }
@@ -205,14 +233,23 @@ impl Translation<'_> {
         signature.params.push(AbiParam::new(types::I64));
         let callee = self.import(Symbol::Routine(routine.to_owned()), signature, false);
         self.b.ins().call(callee, &[thread]);
-        self.unwind();
+        self.raise();
         self.trap();
     }
 
-    /// Goes on at the innermost handler.
-    fn unwind(&mut self) {
-        let thread = self.thread();
-        self.routine("brolga_unwind", &[thread]);
+    /// Goes on at the innermost handler. What is translated next is not reached.
+    fn raise(&mut self) {
+        match self.inside {
+            None => {
+                let thread = self.thread();
+                self.routine("brolga_unwind", &[thread]);
+            }
+            Some(enter) => {
+                let (local, rest) = (self.local(enter), self.b.create_block());
+                self.b.ins().jump(local, &[]);
+                self.b.switch_to_block(rest);
+            }
+        }
     }
 
     /// Ends the block where nothing arrives.

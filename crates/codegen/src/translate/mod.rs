@@ -14,7 +14,7 @@
 //! | `Bool` (i8, 0 or 1) | `icmp`/`fcmp` results, which are the same |
 //! | regions | alias regions with the same numbers |
 //! | calls of compiled code | `tail` convention, through the signature rule of `sig.rs` |
-//! | a throw | a routine that notes the exception, then `brolga_unwind`, in a cold block |
+//! | a throw | a routine that notes the exception, then `brolga_unwind` or a branch to the handler, in a cold block |
 //!
 //! **Branches.** Cranelift hoists nothing out of a loop whose body comes after a side exit in dominator order, so the
 //! successor that leaves the innermost loop goes first in every `brif`, with the comparison inverted. A comparison is
@@ -31,14 +31,16 @@
 //! | `convert` | between integers and floats of any width |
 //! | `memory` | loads, stores, slots, copies, atomics |
 //! | `call` | compiled code, routines of the run time, C functions |
+//! | `exception` | handlers, and where an exception goes on |
 
 mod call;
 mod convert;
+mod exception;
 mod float;
 mod int;
 mod memory;
 
-use brolga_ir::analysis::{Cfg, DomTree, Loops, Rpo};
+use brolga_ir::analysis::{Cfg, DomTree, Handlers, Loops, Rpo};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::{Address, Const};
 use brolga_ir::func::ValueDef;
@@ -200,6 +202,10 @@ impl Translator {
             data: Vec::new(),
             regions,
             loops,
+            handlers: Handlers::compute(func, &cfg, &rpo),
+            inside: None,
+            record: None,
+            pads: SecondaryMap::new(),
             host: isa.host_call_conv(),
             is_local,
             result_pointer: None,
@@ -281,6 +287,11 @@ struct Translation<'a> {
     data: Vec<(Symbol, Box<[u8]>)>,
     regions: [AliasRegion; Region::ALL.len()],
     loops: Option<Loops>,
+    handlers: Handlers,
+    /// The `enter` of the innermost handler in force at the place being translated.
+    inside: Option<Inst>,
+    record: Option<thread::Handler>,
+    pads: SecondaryMap<Inst, exception::Pads>,
     host: CallConv,
     is_local: &'a dyn Fn(&str) -> bool,
     result_pointer: Option<clif::Value>,
@@ -305,8 +316,11 @@ impl Translation<'_> {
                 self.b.switch_to_block(made);
             }
             self.consts.clear();
+            self.inside = self.handlers.at_head(block);
             self.insts(block)?;
         }
+        self.inside = None;
+        self.pad_blocks()?;
         self.overflow_block();
         Ok(())
     }
@@ -391,6 +405,8 @@ impl Translation<'_> {
             Op::Goto => self.jump(block, inst),
             Op::Branch => self.branch(block, inst),
             Op::Return => self.return_(inst),
+            Op::Enter => self.enter(block, inst),
+            Op::Leave => self.leave(inst),
             Op::Unreachable => {
                 // What stands before it does not come back; reaching this is a defect and stops at once.
                 self.trap();
@@ -407,7 +423,6 @@ impl Translation<'_> {
             Op::CallSymbol(callee) => self.call_symbol(inst, callee),
             Op::CallRuntime(entry) => self.call_runtime(inst, entry),
             Op::ForeignCall(foreign) => self.foreign_call(inst, foreign),
-            Op::Safepoint => self.safepoint(),
             Op::PointerFromObjref => {
                 let object = self.arg(inst, 0)?;
                 self.define(inst, &[object])
@@ -416,6 +431,7 @@ impl Translation<'_> {
                 let thread = self.thread();
                 self.define(inst, &[thread])
             }
+            Op::Safepoint => self.safepoint(inst),
             _ => Err(TranslateError::NotLow { name: self.name.clone() }),
         }
     }
@@ -548,6 +564,7 @@ impl Translation<'_> {
 
     fn return_(&mut self, inst: Inst) -> Done {
         let values = self.args(inst)?;
+        self.leave_all();
         match self.result_pointer {
             Some(pointer) => {
                 let kinds: Vec<Abi> = self.low_types(inst)?.into_iter().map(abi_of).collect();

@@ -1,0 +1,138 @@
+//! Handlers: `enter`, `leave`, and where an exception goes on.
+//!
+//! A function with handlers has one record (`thread.rs`). It is linked while any handler of the function is in force; which
+//! one is meant follows from the place of the throw, so the record's landing pad is stored before each call and not by
+//! `enter`.
+//!
+//! ```text
+//!                   outermost enter         inner enter        leave of the outermost, return
+//!   record          link                    –                  unlink
+//!
+//!   throws inside          how it arrives                record then             next
+//!   ────────────────────   ───────────────────────────   ─────────────────────   ────────────────
+//!   compiled callee        try_call ──► landing block    taken out by the jump   relink¹, handler
+//!   routine, check, poll   branch   ──► local block      still linked            unlink², handler
+//!
+//!   ¹ if a handler of this function is in force around this one    ² if none is
+//! ```
+//!
+//! A routine of the run time never unwinds by itself here: it leaves the exception in the thread and says so, and the code
+//! branches. Each handler has at most one landing and one local block; both are cold, and pass the handler's φ what the
+//! edge from `enter` passes.
+//!
+//! Cost: an outermost `enter` is six instructions, its `leave` two, a call inside two more than outside.
+
+use brolga_ir::{Block, Inst};
+use cranelift_codegen::ir::{self as clif, InstBuilder};
+use cranelift_entity::packed_option::PackedOption;
+
+use super::{Done, TranslateError, Translation};
+use crate::thread::Handler;
+
+/// The blocks through which exceptions arrive at one handler.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Pads {
+    landing: PackedOption<clif::Block>,
+    local: PackedOption<clif::Block>,
+}
+
+/// The innermost handler in force.
+#[derive(Clone, Copy)]
+pub(super) struct Inside {
+    pub(super) enter: Inst,
+    pub(super) record: Handler,
+}
+
+impl Translation<'_> {
+    pub(super) fn enter(&mut self, block: Block, inst: Inst) -> Done {
+        let &[body, _] = self.func.inst_blocks(inst) else { return self.bad(inst) };
+        if self.handlers.outer(inst).is_none() {
+            let thread = self.thread();
+            let record = self.record();
+            record.link(&mut self.b, thread);
+        }
+        let args = self.edge(block, body)?;
+        let body = self.block(body)?;
+        self.b.ins().jump(body, &args);
+        Ok(())
+    }
+
+    pub(super) fn leave(&mut self, inst: Inst) -> Done {
+        let inside = self.handlers.after(self.func, inst, self.inside);
+        if inside.is_none() {
+            self.leave_all();
+        }
+        self.inside = inside;
+        Ok(())
+    }
+
+    /// Unlinks the record if any handler is in force.
+    pub(super) fn leave_all(&mut self) {
+        if let Some(Inside { record, .. }) = self.inside() {
+            let thread = self.thread();
+            record.unlink(&mut self.b, thread);
+        }
+    }
+
+    pub(super) fn inside(&mut self) -> Option<Inside> {
+        self.inside.map(|enter| Inside { enter, record: self.record() })
+    }
+
+    /// Where an exception out of a compiled callee arrives.
+    pub(super) fn landing(&mut self, enter: Inst) -> clif::Block {
+        let made = self.pads[enter].landing.expand().unwrap_or_else(|| self.cold_block());
+        self.pads[enter].landing = made.into();
+        made
+    }
+
+    /// Where the code of this function branches to when an exception is pending.
+    pub(super) fn local(&mut self, enter: Inst) -> clif::Block {
+        let made = self.pads[enter].local.expand().unwrap_or_else(|| self.cold_block());
+        self.pads[enter].local = made.into();
+        made
+    }
+
+    /// The landing and local blocks of all handlers.
+    pub(super) fn pad_blocks(&mut self) -> Done {
+        for number in 0..self.handlers.enters().len() {
+            let enter = self.handlers.enters()[number];
+            let Pads { landing, local } = self.pads[enter];
+            let has_outer = self.handlers.outer(enter).is_some();
+            for (pad, relinks, unlinks) in [(landing, has_outer, false), (local, false, !has_outer)] {
+                let Some(pad) = pad.expand() else { continue };
+                self.b.switch_to_block(pad);
+                self.consts.clear();
+                let (thread, record) = (self.thread(), self.record());
+                if relinks {
+                    record.relink(&mut self.b, thread);
+                }
+                if unlinks {
+                    record.unlink(&mut self.b, thread);
+                }
+                self.to_handler(enter)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn to_handler(&mut self, enter: Inst) -> Done {
+        let &[_, handler] = self.func.inst_blocks(enter) else { return self.bad(enter) };
+        let Some(from) = self.func.inst_block(enter) else {
+            return Err(TranslateError::Unterminated { name: self.name.clone() });
+        };
+        let args = self.edge(from, handler)?;
+        let handler = self.block(handler)?;
+        self.b.ins().jump(handler, &args);
+        Ok(())
+    }
+
+    fn record(&mut self) -> Handler {
+        *self.record.get_or_insert_with(|| Handler::new(&mut self.b))
+    }
+
+    fn cold_block(&mut self) -> clif::Block {
+        let block = self.b.create_block();
+        self.b.set_cold_block(block);
+        block
+    }
+}
