@@ -13,6 +13,8 @@
 //! jump to the handler in force in the same function. Both stand in the block where the throw stands; the block is marked
 //! cold.
 //!
+//! An entry that may fail gives null when it has noted an exception; the code branches to where it would have unwound from.
+//!
 //! **C.** Scalars pass as the platform says. Arguments narrower than 32 bits are extended by `lower`, who knows their
 //! signs. Not passed: 16-bit floats, and floats to variadic functions (x86-64 wants their number in a register that
 //! Cranelift does not name).
@@ -180,6 +182,13 @@ impl Translation<'_> {
             }
             self.raise();
         }
+        if entry.may_fail()
+            && let Some(&object) = made.first()
+        {
+            let (pending, go_on) = (self.pending(), self.b.create_block());
+            self.b.ins().brif(object, go_on, &[], pending, &[]);
+            self.b.switch_to_block(go_on);
+        }
         self.define(inst, &made)
     }
 
@@ -189,17 +198,13 @@ impl Translation<'_> {
         self.b.set_cold_block(slow);
         thread::poll(&mut self.b, thread, slow, go_on);
         self.b.switch_to_block(slow);
-        match self.inside {
-            None => {
-                self.routine("brolga_safepoint", &[]);
-                self.b.ins().jump(go_on, &[]);
-            }
-            Some(enter) => {
-                let name = "brolga_safepoint_status";
-                let pending = self.routine_value(inst, name, &[thread])?;
-                let local = self.local(enter);
-                self.b.ins().brif(pending, local, &[], go_on, &[]);
-            }
+        if self.inside.is_none() {
+            self.routine("brolga_safepoint", &[]);
+            self.b.ins().jump(go_on, &[]);
+        } else {
+            let failed = self.routine_value(inst, "brolga_safepoint_status", &[thread])?;
+            let pending = self.pending();
+            self.b.ins().brif(failed, pending, &[], go_on, &[]);
         }
         self.b.switch_to_block(go_on);
         Ok(())
@@ -239,17 +244,18 @@ impl Translation<'_> {
 
     /// Goes on at the innermost handler. What is translated next is not reached.
     fn raise(&mut self) {
-        match self.inside {
-            None => {
-                let thread = self.thread();
-                self.routine("brolga_unwind", &[thread]);
-            }
-            Some(enter) => {
-                let (local, rest) = (self.local(enter), self.b.create_block());
-                self.b.ins().jump(local, &[]);
-                self.b.switch_to_block(rest);
-            }
+        if self.inside.is_none() {
+            return self.unwind_here();
         }
+        let (pending, rest) = (self.pending(), self.b.create_block());
+        self.b.ins().jump(pending, &[]);
+        self.b.switch_to_block(rest);
+    }
+
+    /// Goes on at the handler of a caller.
+    pub(super) fn unwind_here(&mut self) {
+        let thread = self.thread();
+        self.routine("brolga_unwind", &[thread]);
     }
 
     /// Ends the block where nothing arrives.

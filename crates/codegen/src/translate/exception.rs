@@ -85,11 +85,25 @@ impl Translation<'_> {
         made
     }
 
-    /// Where the code of this function branches to when an exception is pending.
-    pub(super) fn local(&mut self, enter: Inst) -> clif::Block {
+    /// Where code branches to when an exception is pending.
+    pub(super) fn pending(&mut self) -> clif::Block {
+        let Some(enter) = self.inside else {
+            let made = self.unwind.unwrap_or_else(|| self.cold_block());
+            self.unwind = Some(made);
+            return made;
+        };
         let made = self.pads[enter].local.expand().unwrap_or_else(|| self.cold_block());
         self.pads[enter].local = made.into();
         made
+    }
+
+    /// The block that goes on at the handler of a caller.
+    pub(super) fn unwind_block(&mut self) {
+        if let Some(block) = self.unwind {
+            self.b.switch_to_block(block);
+            self.unwind_here();
+            self.trap();
+        }
     }
 
     /// The landing and local blocks of all handlers.
@@ -109,13 +123,13 @@ impl Translation<'_> {
                 if unlinks {
                     record.unlink(&mut self.b, thread);
                 }
-                self.to_handler(enter)?;
+                self.jump_to_handler(enter)?;
             }
         }
         Ok(())
     }
 
-    fn to_handler(&mut self, enter: Inst) -> Done {
+    fn jump_to_handler(&mut self, enter: Inst) -> Done {
         let &[_, handler] = self.func.inst_blocks(enter) else { return self.bad(enter) };
         let Some(from) = self.func.inst_block(enter) else {
             return Err(TranslateError::Unterminated { name: self.name.clone() });

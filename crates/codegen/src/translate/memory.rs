@@ -1,21 +1,54 @@
 //! Memory: loads, stores, slots, copies, atomics.
 //!
 //! Every access carries the alias region of its low IR region, so that a store to one region forgets nothing about the
-//! others. Constant memory is readable at any time by anyone, which lets Cranelift move its loads. Raw memory is what the
-//! program says it is: an access through a bad `Ptr` is the program's fault, as in C.
+//! others. Cranelift's regions are disjoint, low IR's are not quite; so in a function that mixes them they become one:
+//!
+//! | the function has | one region with `raw` | why |
+//! |---|---|---|
+//! | no access to `raw`, no copy | – | |
+//! | an access to `raw` | `field`, `element` | a `Ptr` may point into an object |
+//! | a copy (`mem_copy`) | `field`, `element`, `slot`, `immutable` | either side may be any of them |
+//!
+//! Atomics have no region: Cranelift takes each for a fence. Constant memory is readable at any time by anyone, which lets
+//! Cranelift move its loads. Loads of `immutable` do not move like that: the object's first stores are in the same region, and
+//! a check that it is of the right type may stand in front. Raw memory is what the program says it is: an access through a bad
+//! `Ptr` is the program's fault, as in C.
 //!
 //! Atomics are sequentially consistent whatever order was asked for: Cranelift has no other. They exist up to 64 bits.
 
 use brolga_ir::op::{Access, Region, RmwOp};
-use brolga_ir::{Inst, LowType, Slot};
+use brolga_ir::{Func, Inst, LowType, Op, Slot};
 use cranelift_codegen::ir::{
-    AtomicRmwOp, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Value, types,
+    self as clif, AliasRegion, AliasRegionData, AtomicRmwOp, InstBuilder, MemFlagsData, StackSlotData,
+    StackSlotKind, Value, types,
 };
 
 use super::{Done, TranslateError, Translation, abi_of};
 
 /// Copies of up to this many bytes become loads and stores.
 const MAX_INLINE_COPY: u128 = 128;
+
+/// The alias region of each region of low IR, by its number.
+pub(super) type AliasRegions = [AliasRegion; Region::ALL.len()];
+
+/// Makes the alias regions of a function; see the header.
+pub(super) fn alias_regions(func: &Func, out: &mut clif::Function) -> AliasRegions {
+    let ops = || func.blocks().flat_map(|block| func.block_insts(block)).map(|inst| func.op(inst));
+    let copies = ops().any(|op| op == Op::MemCopy);
+    let is_raw = |op| matches!(op, Op::Load(a) | Op::Store(a) if a.region == Region::Raw);
+    let mixes = copies || ops().any(is_raw);
+    let mut make = |region: Region| {
+        let description = region.name().into();
+        out.dfg.alias_regions.insert(AliasRegionData { user_id: region as u32, description })
+    };
+    let raw = make(Region::Raw);
+    Region::ALL.map(|region| match region {
+        Region::Raw => raw,
+        Region::Field | Region::Element if mixes => raw,
+        Region::Slot | Region::Immutable if copies => raw,
+        other => make(other),
+    })
+}
 
 impl Translation<'_> {
     fn flags(&self, access: Access, low: LowType) -> MemFlagsData {
@@ -74,8 +107,8 @@ impl Translation<'_> {
             self.routine("brolga_memcpy", &[to, from, length]);
             return Ok(());
         };
-        // The regions of both sides are unknown here, so these accesses carry none.
-        let flags = MemFlagsData::new().with_notrap();
+        let mut flags = MemFlagsData::new().with_notrap();
+        flags.set_alias_region(Some(self.regions[Region::Raw as usize]));
         let mut at = 0;
         for ty in [types::I64, types::I32, types::I16, types::I8] {
             while i128::from(at) + i128::from(ty.bytes()) <= length as i128 {

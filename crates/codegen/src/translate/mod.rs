@@ -12,7 +12,7 @@
 //! | φ | block parameters; an edge that is missing passes zero |
 //! | constants | made where they are used, once per block |
 //! | `Bool` (i8, 0 or 1) | `icmp`/`fcmp` results, which are the same |
-//! | regions | alias regions with the same numbers |
+//! | regions | alias regions, see `memory` |
 //! | calls of compiled code | `tail` convention, through the signature rule of `sig.rs` |
 //! | a throw | a routine that notes the exception, then `brolga_unwind` or a branch to the handler, in a cold block |
 //!
@@ -45,11 +45,8 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::{Address, Const};
 use brolga_ir::func::ValueDef;
 use brolga_ir::intrinsic::{Intrinsic, Shape};
-use brolga_ir::op::Region;
 use brolga_ir::{Block, Context, Func, Inst, Level, LowType, Op, Type, Value};
-use cranelift_codegen::ir::{
-    self as clif, AliasRegion, AliasRegionData, BlockArg, GlobalValueData, InstBuilder, MemFlagsData, types,
-};
+use cranelift_codegen::ir::{self as clif, BlockArg, GlobalValueData, InstBuilder, MemFlagsData, types};
 use cranelift_codegen::isa::CallConv;
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
@@ -179,10 +176,7 @@ impl Translator {
             return Err(TranslateError::Types { name, inst });
         };
         out.signature = signature.clif();
-        let regions = Region::ALL.map(|region| {
-            let description = region.name().into();
-            out.dfg.alias_regions.insert(AliasRegionData { user_id: region as u32, description })
-        });
+        let regions = memory::alias_regions(func, out);
         let cfg = Cfg::compute(func);
         let rpo = Rpo::compute(&cfg);
         let loops = options.order_branches.then(|| Loops::compute(&cfg, &rpo, &DomTree::compute(&cfg)));
@@ -210,6 +204,7 @@ impl Translator {
             is_local,
             result_pointer: None,
             overflow: None,
+            unwind: None,
             slots: SecondaryMap::new(),
         };
         let done = t.function(rpo.blocks(), &signature, options);
@@ -285,7 +280,7 @@ struct Translation<'a> {
     symbol_ids: FxHashMap<Symbol, u32>,
     imports: FxHashMap<Symbol, clif::FuncRef>,
     data: Vec<(Symbol, Box<[u8]>)>,
-    regions: [AliasRegion; Region::ALL.len()],
+    regions: memory::AliasRegions,
     loops: Option<Loops>,
     handlers: Handlers,
     /// The `enter` of the innermost handler in force at the place being translated.
@@ -296,6 +291,8 @@ struct Translation<'a> {
     is_local: &'a dyn Fn(&str) -> bool,
     result_pointer: Option<clif::Value>,
     overflow: Option<clif::Block>,
+    /// Where code without a handler in force branches to when an exception is pending.
+    unwind: Option<clif::Block>,
     slots: SecondaryMap<brolga_ir::Slot, PackedOption<clif::StackSlot>>,
 }
 
@@ -322,6 +319,7 @@ impl Translation<'_> {
         self.inside = None;
         self.pad_blocks()?;
         self.overflow_block();
+        self.unwind_block();
         Ok(())
     }
 
