@@ -39,7 +39,7 @@ fn high(passes: Option<Passes>) -> HighInterpreter {
 }
 
 fn low(passes: Option<Passes>) -> LowInterpreter {
-    LowInterpreter { max_steps: MAX_LOW_STEPS, passes }
+    LowInterpreter { max_steps: MAX_LOW_STEPS, passes, alone: None }
 }
 
 fn jit() -> Jit {

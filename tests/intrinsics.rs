@@ -288,7 +288,7 @@ fn check_all(choose: impl Fn(Shape) -> bool) {
     let native = |level| Native { jit: jit.clone(), passes: Passes::of(level) };
     let engines: [&dyn Engine; 4] = [
         &HighInterpreter { max_steps: 100, passes: None },
-        &LowInterpreter { max_steps: 1000, passes: None },
+        &LowInterpreter { max_steps: 1000, passes: None, alone: None },
         &native(OptLevel::O0),
         &native(OptLevel::O2),
     ];

@@ -92,7 +92,7 @@ fn run_checks(name: &str, unit: &Unit) -> usize {
     let cx = &module.cx;
     let (high, low) = (
         HighInterpreter { max_steps: 100_000_000, passes: None },
-        LowInterpreter { max_steps: 1_000_000_000, passes: None },
+        LowInterpreter { max_steps: 1_000_000_000, passes: None, alone: None },
     );
     let mut high = high.load(&module).unwrap();
     let mut low = low.load(&module).unwrap_or_else(|why| panic!("{name}: {why}"));

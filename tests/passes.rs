@@ -3,7 +3,7 @@
 //! Here each pass runs alone, and pipelines run over whole modules, callees first, with any amount of fuel. What comes out of the
 //! pipelines function by function, down to machine code, is compared in `tests/differential.rs`.
 
-use brolga::fuzz::check::{Compared, HighInterpreter, Run, check_differential};
+use brolga::fuzz::check::{Compared, HighInterpreter, LowInterpreter, Run, check_differential};
 use brolga::fuzz::generate::{Features, Options as Size, generate};
 use brolga_ir::Module;
 use brolga_opt::callgraph::bottom_up;
@@ -11,14 +11,16 @@ use brolga_opt::{Cx, OptLevel, Options, PASSES, Pass, PassLevel, optimize_module
 
 const SEEDS: u64 = 100;
 const MAX_STEPS: u64 = 2_000_000;
+/// A high statement becomes some low ones.
+const MAX_LOW_STEPS: u64 = 20_000_000;
 
 fn options() -> Options {
     Options { verify_each: true, ..Options::default() }
 }
 
 /// `_fast` intrinsics may be folded to another value than they have, so no program has them.
-fn program(seed: u64) -> Module {
-    generate(seed, &Size { features: Features { inexact: false, ..Features::ALL }, ..Size::default() })
+fn program(seed: u64, features: Features) -> Module {
+    generate(seed, &Size { features: Features { inexact: false, ..features }, ..Size::default() })
 }
 
 fn compare(seed: u64, what: &str, before: &Module, after: &Module) -> Compared {
@@ -40,7 +42,7 @@ fn run_one(seed: u64, module: &Module, pass: &'static Pass) -> Module {
 #[test]
 fn each_pass_keeps_the_meaning() {
     for seed in 0..SEEDS {
-        let module = program(seed);
+        let module = program(seed, Features::ALL);
         for pass in PASSES.iter().filter(|pass| pass.level != PassLevel::Low) {
             compare(seed, pass.name, &module, &run_one(seed, &module, pass));
         }
@@ -48,10 +50,26 @@ fn each_pass_keeps_the_meaning() {
 }
 
 #[test]
+fn each_pass_keeps_the_meaning_of_low_functions() {
+    let mut returned = 0;
+    for seed in 0..SEEDS {
+        let module = program(seed, Features::NATIVE);
+        let oracle = LowInterpreter { max_steps: MAX_LOW_STEPS, passes: None, alone: None };
+        for pass in PASSES.iter().filter(|pass| pass.level != PassLevel::High) {
+            let after = LowInterpreter { alone: Some(pass), ..oracle };
+            let runs = [Run { engine: &oracle, module: &module }, Run { engine: &after, module: &module }];
+            let compared = check_differential(seed, &runs, 3);
+            returned += compared.unwrap_or_else(|failure| panic!("{}: {failure}", pass.name)).returned;
+        }
+    }
+    assert!(returned > 0);
+}
+
+#[test]
 fn pipelines_keep_the_meaning_whatever_the_fuel() {
     let mut returned = 0;
     for seed in 0..SEEDS {
-        let module = program(seed);
+        let module = program(seed, Features::ALL);
         // Limits all over the range that such programs use up.
         let limits = [None, Some(seed % 40), Some(seed * 7 % 300)];
         for (level, limit) in

@@ -14,14 +14,17 @@
 //! | `scope` | the only place that dumps, times, verifies and names a pass in a crash |
 //! | `pipeline` | the table of pipelines and the table of constraints on it |
 //! | `replace`, `heads`, `ssa_repair` | replacing values all over a function; the φ of a block; values that are made in several places |
+//! | `alias`, `exprs` | which memory an access touches; instructions by what they compute |
 //! | `callgraph` | the order in which callees come before callers |
 //!
 //! Functions are optimised one at a time against a module that nobody changes meanwhile, so any number of threads may do it
 //! at once. There is no global state, no clock, no printing and no knowledge of code generation or of the run time.
 #![forbid(unsafe_code)]
 
+mod alias;
 pub mod callgraph;
 mod error;
+mod exprs;
 mod facts;
 mod fuel;
 mod heads;

@@ -12,7 +12,7 @@ use crate::error::OptError;
 use crate::options::OptLevel;
 use crate::pass::Pass;
 use crate::passes::{
-    bounds_fold, cse, dce, inline, inst_simplify, licm, loop_simplify, rotate, simplify_cfg, sroa,
+    bounds_fold, cse, dce, gvn, inline, inst_simplify, licm, loop_simplify, rotate, simplify_cfg, sroa,
     tail_recursion, unfold_recursion,
 };
 use crate::scope::Step;
@@ -28,6 +28,7 @@ pub static PASSES: &[&Pass] = &[
     &SROA,
     &INST_SIMPLIFY,
     &CSE,
+    &GVN,
     &DCE,
     &LOOP_SIMPLIFY,
     &ROTATE,
@@ -42,6 +43,7 @@ static UNFOLD_RECURSION: Pass = unfold_recursion::PASS;
 static SROA: Pass = sroa::PASS;
 static INST_SIMPLIFY: Pass = inst_simplify::PASS;
 static CSE: Pass = cse::PASS;
+static GVN: Pass = gvn::PASS;
 static DCE: Pass = dce::PASS;
 static LOOP_SIMPLIFY: Pass = loop_simplify::PASS;
 static ROTATE: Pass = rotate::PASS;
@@ -98,9 +100,11 @@ const O2_HIGH: &[Step] = &[
 const O2_LOW: &[Step] = &[
     step("inst-simplify", &INST_SIMPLIFY),
     step("late simplify-cfg", &SIMPLIFY_CFG),
+    step("early gvn", &GVN),
     step("loop-simplify", &LOOP_SIMPLIFY),
     step("rotate", &ROTATE),
     step("licm", &LICM),
+    step("late gvn", &GVN),
     step("late dce", &DCE),
 ];
 
@@ -147,6 +151,11 @@ pub static ORDER: &[Order] = &[
     order("late simplify-cfg", "cse", "fewer blocks make more places dominate each other"),
     order("cse", "late inst-simplify", "`x == y` is true once x and y are one value"),
     order("late simplify-cfg", "late sroa", "a φ of one edge hides the object behind it"),
+    order("inst-simplify", "early gvn", "equal things look equal only in canonical form"),
+    order("early gvn", "loop-simplify", "a way in that got a load may be the way into a loop"),
+    order("early gvn", "licm", "what is computed once moves once"),
+    order("rotate", "late gvn", "the copied head loads what the body loads again"),
+    order("late gvn", "late dce", "operands of what was shared may have lost their last use"),
     order("late simplify-cfg", "loop-simplify", "it drops blocks that only lead on, and a latch may be one"),
     order("loop-simplify", "rotate", "a loop is rotated from its preheader"),
     order("rotate", "licm", "the body of a rotated loop is executed whenever its preheader is"),

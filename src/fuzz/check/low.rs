@@ -10,6 +10,7 @@ use brolga_ir::interp::{Interp, Options, SimMemory, Val};
 use brolga_ir::module::Literal;
 use brolga_ir::{Const, Func, FuncId, Module, Type};
 use brolga_opt::lower::{self, lower_module};
+use brolga_opt::{Cx, Pass, run_passes};
 use std::collections::BTreeMap;
 
 /// The reference interpreter on low IR, in a fresh state for each call.
@@ -19,19 +20,26 @@ pub struct LowInterpreter {
     pub max_steps: u64,
     /// The passes around `lower`; `None` for `lower` alone.
     pub passes: Option<Passes>,
+    /// A pass that then runs on every low function.
+    pub alone: Option<&'static Pass>,
 }
 
 impl Engine for LowInterpreter {
     fn name(&self) -> String {
         let passes = self.passes.map_or(String::new(), |passes| format!(" at {}", passes.name()));
-        format!("interpreter of low IR{passes}")
+        let alone = self.alone.map_or(String::new(), |pass| format!(" after `{}`", pass.name));
+        format!("interpreter of low IR{passes}{alone}")
     }
 
     fn load<'m>(&self, module: &'m Module) -> Result<Box<dyn Loaded + 'm>, String> {
         let cx = &module.cx;
         let mut low = Module::new(cx.clone());
         let mut entries = BTreeMap::new();
-        for (id, func) in self.lowered(module)? {
+        for (id, mut func) in self.lowered(module)? {
+            if let Some(pass) = self.alone {
+                let done = run_passes(module, func, &[pass], &Passes::options(), &mut Cx::default());
+                func = done.map_err(|error| error.to_string())?.0;
+            }
             let signature = NativeSignature::new(&cx.types, &module.func(id).sig);
             let signature = signature.map_err(|_| format!("`{}` has no native form", module.symbol(id)))?;
             let low_id = low.add_func(func).map_err(|error| format!("{error:?}"))?;

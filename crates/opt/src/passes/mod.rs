@@ -3,6 +3,7 @@
 pub(crate) mod bounds_fold;
 pub(crate) mod cse;
 pub(crate) mod dce;
+pub(crate) mod gvn;
 pub(crate) mod inline;
 pub(crate) mod inst_simplify;
 pub(crate) mod licm;

@@ -1,0 +1,148 @@
+//! Computes equal things once, and loads what is in memory once.
+//!
+//! ```text
+//!     store(p, x)      2: store(p, y)            2: store(p, y)
+//! 1: … goto 3          … goto 3                  … goto 3
+//!          \            /                 ==>           \      /
+//!           3: %5 = load(p)                       3: %6 = φ (#1 => x, #2 => y)      uses of %5 become %6
+//! ```
+//!
+//! Instructions are numbered as in `cse`: the second of two equal ones takes the results of the first if that dominates it
+//! and the effects allow it. Here φ of one block are compared too, and so is memory: a load takes what is known to be at its
+//! place, from stores and from other loads.
+//!
+//! Words. A *place* is a root, an index, a displacement, a size and regions ([`Location`](crate::alias::Location)). A block *knows*
+//! a place at its end if the last instruction in it that may touch the place is a load or a store of exactly that place and type. It
+//! *loses* the place if it is another, and is *open* if there is none: then its ways in decide.
+//!
+//! Phases for each load, in `gvn/memory.rs`: look back in its own block; else collect the open blocks before it; find which of them
+//! get a value on every way in; if the block of the load itself does on all ways but one, a load at the end of that one
+//! makes up for it; merge what arrives, with φ where it differs. The blocks are walked down the dominator tree in reverse
+//! postorder among siblings, so what comes from before is replaced already; only what comes around a loop is not.
+//!
+//! A load is put on a way in only if the block always executes the load once entered from there, and if the way does not
+//! close a loop: then it is executed as often as before or less. A way that leaves a branch gets a block of its own.
+//!
+//! Cost: one look-up for each instruction; for each load at most [`memory::MAX_WAYS`] ways in and [`memory::MAX_ACCESSES`] accesses.
+//! Needs the dominator tree; breaks the graph only where a way in got a block. Not done: addresses that change at a φ (what
+//! was loaded for `i + 1` in the last round); values of another type or size; congruence of φ around loops.
+
+mod memory;
+
+use crate::exprs::Exprs;
+use crate::facts::Fact;
+use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use crate::passes::cse::is_worth_sharing;
+use crate::replace::Replacements;
+use brolga_ir::analysis::{DomTree, Rpo};
+use brolga_ir::effects::effects;
+use brolga_ir::{Block, Func, Inst, Level, Op};
+use cranelift_entity::SecondaryMap;
+use cranelift_entity::packed_option::PackedOption;
+use memory::Memory;
+
+pub(crate) const PASS: Pass = Pass {
+    name: "gvn",
+    level: PassLevel::Both,
+    required: false,
+    needs: &[Fact::Cfg, Fact::DomTree],
+    breaks: &[Fact::Cfg, Fact::Uses],
+    run,
+};
+
+/// Whether there was fuel for a rewrite.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fuel {
+    Left,
+    Empty,
+}
+
+fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    let facts = cx.facts;
+    let below = Children::of(facts.domtree(), facts.rpo());
+    let mut values = Replacements::default();
+    let mut exprs = Exprs::new(func.inst_count());
+    // On the high level memory is reached by other operations, which `lower` makes loads and stores of.
+    let mut memory =
+        (func.level == Level::Low).then(|| Memory::of(func, cx.types(), facts.cfg(), facts.rpo()));
+    // For each open block: how long the table was before it, and its child that comes next.
+    let mut open: Vec<(usize, Option<Block>)> = Vec::new();
+    let mut enter = func.entry();
+    'walk: loop {
+        if let Some(block) = enter.take() {
+            open.push((exprs.len(), below.first[block].expand()));
+            let mut next = func.first_inst(block);
+            while let Some(inst) = next {
+                next = func.next_inst(inst);
+                values.apply_to(func, cx.types(), inst);
+                let fuel = match &mut memory {
+                    Some(memory) if memory.is_load(inst) => memory.forward(func, cx, &mut values, inst),
+                    _ => share(func, cx, &mut exprs, &mut values, inst),
+                };
+                if fuel == Fuel::Empty {
+                    break 'walk;
+                }
+            }
+        }
+        let Some((start, child)) = open.last_mut() else { break };
+        match child.take() {
+            Some(block) => {
+                *child = below.next[block].expand();
+                enter = Some(block);
+            }
+            None => {
+                exprs.truncate(*start);
+                open.pop();
+            }
+        }
+    }
+    if let Some(memory) = memory {
+        memory.place_loads(func);
+    }
+    values.apply(func, cx.types());
+    cx.changed()
+}
+
+/// Replaces an instruction by an equal one, or remembers it.
+fn share(
+    func: &mut Func,
+    cx: &mut PassCx<'_>,
+    exprs: &mut Exprs,
+    values: &mut Replacements,
+    inst: Inst,
+) -> Fuel {
+    let op = func.op(inst);
+    if func.results(inst).len() == 0 || !(op == Op::Phi || is_worth_sharing(op)) {
+        return Fuel::Left;
+    }
+    if op != Op::Phi && !effects(func, cx.types(), inst).may_be_shared() {
+        return Fuel::Left;
+    }
+    let Some(first) = exprs.find_or_insert(func, inst) else { return Fuel::Left };
+    if !cx.spend("shared") {
+        return Fuel::Empty;
+    }
+    for (second, first) in func.results(inst).zip(func.results(first)) {
+        values.set(second, first);
+    }
+    func.remove_inst(inst);
+    Fuel::Left
+}
+
+/// The dominator tree with the children of each block in reverse postorder.
+struct Children {
+    first: SecondaryMap<Block, PackedOption<Block>>,
+    next: SecondaryMap<Block, PackedOption<Block>>,
+}
+
+impl Children {
+    fn of(tree: &DomTree, rpo: &Rpo) -> Children {
+        let (mut first, mut next) = (SecondaryMap::new(), SecondaryMap::new());
+        for &block in rpo.blocks().iter().rev() {
+            if let Some(parent) = tree.idom(block) {
+                next[block] = std::mem::replace(&mut first[parent], block.into());
+            }
+        }
+        Children { first, next }
+    }
+}

@@ -1,0 +1,485 @@
+//! What is at the place of a load; see `passes/gvn.rs` for the words and the phases.
+
+use super::Fuel;
+use crate::alias::{Alias, Aliases, Location};
+use crate::heads::head_phis;
+use crate::pass::PassCx;
+use crate::replace::Replacements;
+use brolga_ir::analysis::{Cfg, Rpo};
+use brolga_ir::effects::{Effects, effects};
+use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
+use cranelift_entity::SecondaryMap;
+use cranelift_entity::packed_option::PackedOption;
+use smallvec::SmallVec;
+
+/// A load looks back over at most this many edges.
+pub(super) const MAX_WAYS: usize = 48;
+
+/// A load looks at no more than this many accesses on the way back.
+pub(super) const MAX_ACCESSES: usize = 128;
+
+/// More φ than this for one load would cost more registers than the load costs time.
+const MAX_PHIS: usize = 4;
+
+/// The accesses of a function, block by block.
+pub(super) struct Memory<'a> {
+    types: &'a Types,
+    cfg: &'a Cfg,
+    rpo: &'a Rpo,
+    aliases: Aliases,
+    blocks: SecondaryMap<Block, Vec<Access>>,
+    /// By instruction: its number in the list of its block from 1; 0 for everything but loads of memory that changes.
+    loads: SecondaryMap<Inst, u32>,
+    seen: SecondaryMap<Block, Seen>,
+    stamp: u32,
+    /// The open blocks before the load in question, its own among them.
+    open: Vec<Block>,
+    /// Loads that were put on a way from one block to another.
+    added: Vec<(Block, Block, Inst)>,
+}
+
+/// An instruction that touches memory.
+#[derive(Clone, Copy)]
+struct Access {
+    inst: Inst,
+    effects: Effects,
+    /// For a load and a store.
+    known: Option<Known>,
+}
+
+/// What is at a place after a load or a store.
+#[derive(Clone, Copy)]
+struct Known {
+    at: Location,
+    value: Value,
+    ty: Type,
+    stored: bool,
+}
+
+/// What a block says about the place in question at its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Out {
+    /// Nothing.
+    #[default]
+    Lost,
+    /// It is this value.
+    Value(Value),
+    /// Whatever it was when the block was entered.
+    Open,
+    /// It is what the load in question gives.
+    Own,
+}
+
+/// What arrives at the start of an open block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum In {
+    #[default]
+    Unknown,
+    Value(Value),
+    /// What different ways bring to this block.
+    Phi(Block),
+}
+
+/// What was found out about a block for one question.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// The question to which the rest belongs.
+    stamp: u32,
+    /// What it says at its end; `None` if nobody asked.
+    out: Option<Out>,
+    /// Whether the block is in the list of open blocks.
+    open: bool,
+    /// Some way in brings nothing.
+    lacks: bool,
+    arrives: In,
+    phi: PackedOption<Value>,
+}
+
+/// A load with what is needed to look for its value.
+struct Question {
+    inst: Inst,
+    block: Block,
+    at: Location,
+    ty: Type,
+    /// A block at whose end the value is taken to be known, whatever the block says.
+    given: Option<(Block, Value)>,
+}
+
+/// The answer.
+#[derive(Clone, Copy)]
+enum Found {
+    Nothing,
+    Value(Value),
+    /// A value on every way.
+    Merge,
+    /// A value on every way but the one from this block.
+    AllBut(Block),
+}
+
+impl<'a> Memory<'a> {
+    /// Collects the accesses of all reachable blocks.
+    pub(super) fn of(func: &Func, types: &'a Types, cfg: &'a Cfg, rpo: &'a Rpo) -> Memory<'a> {
+        let aliases = Aliases::of(func, types, rpo);
+        let mut blocks: SecondaryMap<Block, Vec<Access>> = SecondaryMap::new();
+        let mut loads = SecondaryMap::new();
+        for &block in rpo.blocks() {
+            for inst in func.block_insts(block) {
+                let effects = effects(func, types, inst);
+                let known = known(func, types, &aliases, &effects, inst);
+                if known.is_some() || effects.fence || !effects.writes.is_empty() {
+                    blocks[block].push(Access { inst, effects, known });
+                    if known.is_some_and(|k| !k.stored) {
+                        loads[inst] = blocks[block].len() as u32;
+                    }
+                }
+            }
+        }
+        let (seen, open, added) = (SecondaryMap::new(), Vec::new(), Vec::new());
+        Memory { types, cfg, rpo, aliases, blocks, loads, seen, stamp: 0, open, added }
+    }
+
+    /// Whether the instruction loads from memory that may change.
+    pub(super) fn is_load(&self, inst: Inst) -> bool {
+        self.loads[inst] != 0
+    }
+
+    /// Replaces a load by what is known to be at its place.
+    pub(super) fn forward(
+        &mut self,
+        func: &mut Func,
+        cx: &mut PassCx<'_>,
+        values: &mut Replacements,
+        inst: Inst,
+    ) -> Fuel {
+        let Some(block) = func.inst_block(inst) else { return Fuel::Left };
+        let n = self.loads[inst] as usize - 1;
+        let Some(Known { at, ty, value: own, .. }) = self.blocks[block][n].known else { return Fuel::Left };
+        let at = at.resolved(|v| values.resolve(v));
+        let mut question = Question { inst, block, at, ty, given: None };
+        let mut budget = MAX_ACCESSES;
+        let found = match self.scan(func, values, &question, block, n, &mut budget) {
+            Out::Value(value) => Found::Value(value),
+            Out::Open => self.look_back(func, values, &question, budget),
+            _ => Found::Nothing,
+        };
+        let mut load = None;
+        let counter = match found {
+            Found::Nothing => return Fuel::Left,
+            Found::Value(_) => "forwarded loads",
+            Found::Merge => "merged loads",
+            Found::AllBut(way) => {
+                let args: SmallVec<[Value; 2]> = func.args(inst).into();
+                let copy = func.make_inst(func.op(inst), &args, &[], &[ty]);
+                let Some(value) = func.result(copy) else { return Fuel::Left };
+                func.set_place(copy, func.place(inst));
+                load = Some((way, copy));
+                question.given = Some((way, value));
+                if self.collect(func, values, &question, &mut { budget }).is_none() {
+                    return Fuel::Left;
+                }
+                "loads moved to a way in"
+            }
+        };
+        let value = match found {
+            Found::Value(value) => value,
+            _ => {
+                self.solve(block);
+                let phis = self.open.iter().filter(|&&b| self.seen[b].arrives == In::Phi(b)).count();
+                if phis > MAX_PHIS || self.seen[block].arrives == In::Unknown {
+                    return Fuel::Left;
+                }
+                own
+            }
+        };
+        if !cx.spend(counter) {
+            return Fuel::Empty;
+        }
+        if let Some((way, copy)) = load {
+            self.add_load(func, (way, block), copy, question.at);
+        }
+        let value = if value == own { self.merge(func, block, ty, own) } else { value };
+        values.set(own, value);
+        func.remove_inst(inst);
+        Fuel::Left
+    }
+
+    /// What the accesses of a block before number `end` say about the place.
+    fn scan(
+        &self,
+        func: &Func,
+        values: &mut Replacements,
+        question: &Question,
+        block: Block,
+        end: usize,
+        budget: &mut usize,
+    ) -> Out {
+        for access in self.blocks[block][..end].iter().rev() {
+            if access.inst == question.inst {
+                return Out::Own;
+            }
+            let Some(left) = budget.checked_sub(1) else { return Out::Lost };
+            *budget = left;
+            let touched = access.effects.reads | access.effects.writes;
+            if !access.effects.fence && !touched.overlaps(question.at.regions) {
+                continue;
+            }
+            let Some(known) = access.known else {
+                let Access { inst, effects, .. } = access;
+                if self.aliases.may_write(func, self.types, *inst, effects, &question.at) {
+                    return Out::Lost;
+                }
+                continue;
+            };
+            let at = known.at.resolved(|v| values.resolve(v));
+            match self.aliases.alias(func, &at, &question.at) {
+                Alias::Must if known.ty == question.ty => return Out::Value(values.resolve(known.value)),
+                Alias::Must | Alias::May if known.stored => return Out::Lost,
+                _ => {}
+            }
+        }
+        Out::Open
+    }
+
+    /// Looks for the place on the ways to the block of the load.
+    fn look_back(
+        &mut self,
+        func: &Func,
+        values: &mut Replacements,
+        question: &Question,
+        mut budget: usize,
+    ) -> Found {
+        if self.collect(func, values, question, &mut budget) != Some(true) {
+            return Found::Nothing;
+        }
+        self.mark_lacking();
+        let block = question.block;
+        if !self.seen[block].lacks {
+            return Found::Merge;
+        }
+        let lacks = |p: Block| match self.seen[p].out {
+            Some(Out::Value(_) | Out::Own) => false,
+            Some(Out::Open) => self.seen[p].lacks,
+            Some(Out::Lost) | None => true,
+        };
+        let mut ways =
+            self.cfg.preds(block).iter().copied().filter(|&p| self.rpo.is_reachable(p) && lacks(p));
+        let (Some(way), None) = (ways.next(), ways.next()) else { return Found::Nothing };
+        let closes_loop = self.rpo.position(way) >= self.rpo.position(block);
+        let above = |v: Value| func.def_inst(v).and_then(|def| func.inst_block(def)) != Some(block);
+        let movable = !closes_loop
+            && func.args(question.inst).iter().all(|&v| above(v))
+            && func.terminator(way).is_some_and(|t| matches!(func.op(t), Op::Goto | Op::Branch))
+            && self.always_executed(func, block, question.inst);
+        if movable { Found::AllBut(way) } else { Found::Nothing }
+    }
+
+    /// Whether nothing in a block in front of an instruction may throw or not end, or keeps it in its place.
+    fn always_executed(&self, func: &Func, block: Block, inst: Inst) -> bool {
+        let returns = |i: Inst| {
+            let does = effects(func, self.types, i);
+            does.nothrow && does.terminates && !does.fence
+        };
+        let before = || func.block_insts(block).take_while(|&i| i != inst);
+        before().nth(MAX_ACCESSES).is_none() && before().all(returns)
+    }
+
+    /// Finds the open blocks from which the load is reached. `None` if there are too many; else whether any block knows the
+    /// place.
+    fn collect(
+        &mut self,
+        func: &Func,
+        values: &mut Replacements,
+        question: &Question,
+        budget: &mut usize,
+    ) -> Option<bool> {
+        self.stamp += 1;
+        self.open.clear();
+        self.push_open(question.block);
+        let (mut any, mut ways, mut next) = (false, 0, 0);
+        while let Some(&block) = self.open.get(next) {
+            next += 1;
+            // What is there when the function starts is not known.
+            self.seen[block].lacks |= self.cfg.entry() == Some(block);
+            for &pred in self.cfg.preds(block).iter().filter(|&&p| self.rpo.is_reachable(p)) {
+                ways += 1;
+                if ways > MAX_WAYS {
+                    return None;
+                }
+                self.touch(pred);
+                let out = match (self.seen[pred].out, question.given) {
+                    (Some(out), _) => out,
+                    (None, Some((given, value))) if given == pred => Out::Value(value),
+                    _ => self.scan(func, values, question, pred, self.blocks[pred].len(), budget),
+                };
+                self.seen[pred].out = Some(out);
+                match out {
+                    Out::Lost => self.seen[block].lacks = true,
+                    Out::Value(_) | Out::Own => any = true,
+                    Out::Open => self.push_open(pred),
+                }
+            }
+        }
+        let rpo = self.rpo;
+        self.open.sort_unstable_by_key(|&b| rpo.position(b));
+        Some(any)
+    }
+
+    /// Forgets what was known about a block for another question.
+    fn touch(&mut self, block: Block) {
+        if self.seen[block].stamp != self.stamp {
+            self.seen[block] = Seen { stamp: self.stamp, ..Seen::default() };
+        }
+    }
+
+    fn push_open(&mut self, block: Block) {
+        self.touch(block);
+        if !std::mem::replace(&mut self.seen[block].open, true) {
+            self.open.push(block);
+        }
+    }
+
+    /// Notes which open blocks have a way in that brings nothing.
+    fn mark_lacking(&mut self) {
+        loop {
+            let mut changed = false;
+            for &block in &self.open {
+                let brings_nothing = |p: &Block| {
+                    let seen = &self.seen[*p];
+                    self.rpo.is_reachable(*p) && seen.out == Some(Out::Open) && seen.lacks
+                };
+                if !self.seen[block].lacks && self.cfg.preds(block).iter().any(brings_nothing) {
+                    self.seen[block].lacks = true;
+                    changed = true;
+                }
+            }
+            if !changed {
+                return;
+            }
+        }
+    }
+
+    /// What a block hands on, when the load in question stands in `home`.
+    fn leaves(&self, block: Block, home: Block) -> In {
+        match self.seen[block].out {
+            Some(Out::Value(value)) => In::Value(value),
+            Some(Out::Open) => self.seen[block].arrives,
+            Some(Out::Own) => self.seen[home].arrives,
+            Some(Out::Lost) | None => In::Unknown,
+        }
+    }
+
+    /// Finds what arrives in each open block. A block in which different things do is settled, so this ends.
+    fn solve(&mut self, home: Block) {
+        loop {
+            let mut changed = false;
+            for n in 0..self.open.len() {
+                let block = self.open[n];
+                let mut arrives = In::Unknown;
+                for &pred in self.cfg.preds(block).iter().filter(|&&p| self.rpo.is_reachable(p)) {
+                    let leaves = self.leaves(pred, home);
+                    arrives = match arrives {
+                        _ if leaves == In::Unknown => arrives,
+                        In::Unknown => leaves,
+                        one if one == leaves => one,
+                        _ => In::Phi(block),
+                    };
+                }
+                let old = self.seen[block].arrives;
+                if old != In::Phi(block) && old != arrives {
+                    self.seen[block].arrives = arrives;
+                    changed = true;
+                }
+            }
+            if !changed {
+                return;
+            }
+        }
+    }
+
+    /// Makes the φ, and gives what arrives in the block of the load.
+    fn merge(&mut self, func: &mut Func, home: Block, ty: Type, own: Value) -> Value {
+        for &block in &self.open {
+            if self.seen[block].arrives == In::Phi(block) {
+                let phi = func.make_inst(Op::Phi, &[], &[], &[ty]);
+                if let Some(first) = func.first_inst(block) {
+                    func.set_place(phi, func.place(first));
+                }
+                func.prepend_inst(phi, block);
+                self.seen[block].phi = func.result(phi).into();
+            }
+        }
+        for &block in &self.open {
+            let phi = self.seen[block].phi.expand().and_then(|v| func.def_inst(v));
+            let Some(phi) = phi.filter(|_| self.seen[block].arrives == In::Phi(block)) else { continue };
+            let mut preds: Vec<Block> = self.cfg.preds(block).to_vec();
+            preds.sort_unstable_by_key(|&p| (self.rpo.position(p), p));
+            preds.dedup();
+            for pred in preds.into_iter().filter(|&p| self.rpo.is_reachable(p)) {
+                if let Some(value) = self.value_of(self.leaves(pred, home)) {
+                    func.add_phi_edge(phi, pred, value);
+                }
+            }
+        }
+        self.value_of(self.seen[home].arrives).unwrap_or(own)
+    }
+
+    fn value_of(&self, arrives: In) -> Option<Value> {
+        match arrives {
+            In::Unknown => None,
+            In::Value(value) => Some(value),
+            In::Phi(block) => self.seen[block].phi.expand(),
+        }
+    }
+
+    /// Puts a load on the way from one block to another.
+    fn add_load(&mut self, func: &mut Func, (from, to): (Block, Block), load: Inst, at: Location) {
+        let (Some(end), Some(value)) = (func.terminator(from), func.result(load)) else { return };
+        if func.op(end) != Op::Goto {
+            self.added.push((from, to, load));
+            return;
+        }
+        func.insert_before(load, end);
+        let known = Known { at, value, ty: func.ty(value), stored: false };
+        let effects = effects(func, self.types, load);
+        self.blocks[from].push(Access { inst: load, effects, known: Some(known) });
+    }
+
+    /// Makes a block for every way that leaves a branch and got loads.
+    pub(super) fn place_loads(mut self, func: &mut Func) {
+        // Stable: loads of one way stay in the order in which they were added.
+        self.added.sort_by_key(|&(from, to, _)| (from, to));
+        for group in self.added.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            let (from, to, first) = group[0];
+            let Some(end) = func.terminator(from) else { continue };
+            let between = func.make_block();
+            func.insert_block_after(between, from);
+            for &(.., load) in group {
+                func.append_inst(load, between);
+            }
+            let jump = func.make_inst(Op::Goto, &[], &[to], &[]);
+            func.set_place(jump, func.place(first));
+            func.append_inst(jump, between);
+            for target in func.inst_blocks_mut(end).iter_mut().filter(|t| **t == to) {
+                *target = between;
+            }
+            let phis: Vec<Inst> = head_phis(func, to).collect();
+            for phi in phis {
+                for pred in func.inst_blocks_mut(phi).iter_mut().filter(|p| **p == from) {
+                    *pred = between;
+                }
+            }
+        }
+    }
+}
+
+/// What a load or a store says about its place.
+fn known(func: &Func, types: &Types, aliases: &Aliases, effects: &Effects, inst: Inst) -> Option<Known> {
+    // Memory that never changes is nobody's question here.
+    if effects.fence || (effects.reads | effects.writes).is_empty() {
+        return None;
+    }
+    let at = aliases.access(func, types, inst)?;
+    let stored = !effects.writes.is_empty();
+    let value = if stored { *func.args(inst).get(1)? } else { func.result(inst)? };
+    Some(Known { at, value, ty: func.ty(value), stored })
+}
