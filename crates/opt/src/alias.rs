@@ -119,9 +119,12 @@ impl Aliases {
         let op = func.op(inst);
         let address = match op {
             Op::SlotAddr(slot) => Some(Address { root: Root::Slot(slot), index: None, disp: 0 }),
-            Op::Copy | Op::Intrinsic(Intrinsic::Bitcast | Intrinsic::AddPtr | Intrinsic::SubPtr) => {
+            Op::Copy | Op::PointerFromObjref => self.offset(func, inst),
+            Op::Intrinsic(Intrinsic::Bitcast | Intrinsic::AddPtr | Intrinsic::SubPtr) => {
                 self.offset(func, inst)
             }
+            // The second operand, kept alive by the first.
+            Op::GcLoaded => func.args(inst).get(1).map(|&inside| self.address(inside)),
             _ => None,
         };
         if let (Some(address), Some(result)) = (address, func.result(inst)) {
@@ -134,7 +137,8 @@ impl Aliases {
         }
         let stays = |n: usize| match op {
             Op::Load(_) | Op::Store(_) => n == 0,
-            Op::MemCopy => n < 2,
+            Op::MemCopy | Op::GcLoaded => n < 2,
+            Op::TypeOf | Op::WriteBarrier => n == 0,
             _ => n == 0 && address.is_some(),
         };
         for (n, &arg) in func.args(inst).iter().enumerate() {
@@ -265,12 +269,8 @@ fn makes_memory(func: &Func, types: &Types, inst: Inst) -> bool {
             let name = func.foreign(foreign).name;
             name.is_some_and(|name| matches!(types.names().text(name), "malloc" | "calloc"))
         }
-        // Nothing but its own identity can make a result differ from the last one without any memory being read.
-        _ => {
-            let does = effects(func, types, inst);
-            let gives_pointer = func.result(inst).is_some_and(|v| is_pointer(func, v));
-            gives_pointer && !does.consistent && does.is_removable() && does.reads.is_empty()
-        }
+        Op::Alloc(_) => true,
+        _ => false,
     }
 }
 

@@ -12,7 +12,7 @@ use crate::error::OptError;
 use crate::options::OptLevel;
 use crate::pass::Pass;
 use crate::passes::{
-    bounds_fold, cse, dce, gvn, inline, inst_simplify, licm, loop_simplify, rotate, simplify_cfg, sroa,
+    bounds_fold, cse, dce, gvn, inline, inst_simplify, licm, loop_simplify, rotate, sccp, simplify_cfg, sroa,
     tail_recursion, unfold_recursion,
 };
 use crate::scope::Step;
@@ -29,6 +29,7 @@ pub static PASSES: &[&Pass] = &[
     &INST_SIMPLIFY,
     &CSE,
     &GVN,
+    &SCCP,
     &DCE,
     &LOOP_SIMPLIFY,
     &ROTATE,
@@ -44,6 +45,7 @@ static SROA: Pass = sroa::PASS;
 static INST_SIMPLIFY: Pass = inst_simplify::PASS;
 static CSE: Pass = cse::PASS;
 static GVN: Pass = gvn::PASS;
+static SCCP: Pass = sccp::PASS;
 static DCE: Pass = dce::PASS;
 static LOOP_SIMPLIFY: Pass = loop_simplify::PASS;
 static ROTATE: Pass = rotate::PASS;
@@ -99,6 +101,7 @@ const O2_HIGH: &[Step] = &[
 
 const O2_LOW: &[Step] = &[
     step("inst-simplify", &INST_SIMPLIFY),
+    step("sccp", &SCCP),
     step("late simplify-cfg", &SIMPLIFY_CFG),
     step("early gvn", &GVN),
     step("loop-simplify", &LOOP_SIMPLIFY),
@@ -151,6 +154,8 @@ pub static ORDER: &[Order] = &[
     order("late simplify-cfg", "cse", "fewer blocks make more places dominate each other"),
     order("cse", "late inst-simplify", "`x == y` is true once x and y are one value"),
     order("late simplify-cfg", "late sroa", "a φ of one edge hides the object behind it"),
+    order("inst-simplify", "sccp", "fewer values have to be followed"),
+    order("sccp", "late simplify-cfg", "branches on constants become jumps"),
     order("inst-simplify", "early gvn", "equal things look equal only in canonical form"),
     order("early gvn", "loop-simplify", "a way in that got a load may be the way into a loop"),
     order("early gvn", "licm", "what is computed once moves once"),

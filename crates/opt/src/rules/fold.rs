@@ -8,23 +8,35 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::{Convert, Intrinsic, Shape};
 use brolga_ir::scalar::{Outcome, Scalar, ScalarType, eval};
 use brolga_ir::types::PrimitiveRepr;
-use brolga_ir::{LowType, Op, PtrClass, Type, Types, Value};
+use brolga_ir::{Func, Inst, LowType, Op, PtrClass, Type, Types, Value};
 
 pub(super) fn simplify(site: &mut Site<'_>, op: Intrinsic) -> Option<Rewrite> {
-    if !op.is_pure() || op.shape() == Shape::Query {
+    if !op.is_pure() || !site.args().iter().all(|&v| site.is_constant(v)) {
         return None;
     }
-    let operands: Vec<Scalar> = site.args().iter().map(|&v| scalar(site, v)).collect::<Option<_>>()?;
-    let is_pair = op.shape() == Shape::CheckedPair;
-    let result_type = if is_pair { operands.first()?.ty() } else { scalar_type(site.types, site.ty)? };
-    match eval(op, result_type, &operands).ok()? {
-        Outcome::One(value) if value.is_nan() && !moves_bits(op) => None,
+    match evaluate(site.func, site.types, site.inst, site.args())? {
         Outcome::One(value) => site.constant_value(site.ty, value.bits()),
         Outcome::Pair(value, wrapped) => {
             let ty = site.func.ty(site.arg(0)?);
             let value = site.constant(ty, value.bits());
             pair(site, value, wrapped)
         }
+    }
+}
+
+/// What a pure intrinsic gives for these operands, if they are constants and the result is the same on every machine.
+pub(crate) fn evaluate(func: &Func, types: &Types, inst: Inst, args: &[Value]) -> Option<Outcome> {
+    let Op::Intrinsic(op) = func.op(inst) else { return None };
+    if !op.is_pure() || op.shape() == Shape::Query {
+        return None;
+    }
+    let operands: Vec<Scalar> = args.iter().map(|&v| scalar(func, types, v)).collect::<Option<_>>()?;
+    let is_pair = op.shape() == Shape::CheckedPair;
+    let given = || func.results(inst).next().map(|v| func.ty(v));
+    let result_type = if is_pair { operands.first()?.ty() } else { scalar_type(types, given()?)? };
+    match eval(op, result_type, &operands).ok()? {
+        Outcome::One(value) if value.is_nan() && !moves_bits(op) => None,
+        outcome => Some(outcome),
     }
 }
 
@@ -46,9 +58,9 @@ fn moves_bits(op: Intrinsic) -> bool {
         || op.shape() == Shape::Convert(Convert::Bits)
 }
 
-fn scalar(site: &Site<'_>, value: Value) -> Option<Scalar> {
-    let bits = site.bits(value)?;
-    Some(Scalar::new(scalar_type(site.types, site.func.ty(value))?, bits))
+fn scalar(func: &Func, types: &Types, value: Value) -> Option<Scalar> {
+    let bits = func.as_bits(value)?;
+    Some(Scalar::new(scalar_type(types, func.ty(value))?, bits))
 }
 
 /// How the reference semantics see a type of either level; `None` for what is no scalar, and for addresses that the

@@ -21,6 +21,7 @@ mod int;
 mod select;
 mod types;
 
+pub(crate) use fold::evaluate;
 pub(crate) use types::{constant_field, field_position};
 
 use brolga_ir::analysis::Cfg;

@@ -306,6 +306,11 @@ impl<'a> Memory<'a> {
                     return None;
                 }
                 self.touch(pred);
+                // A handler is entered from wherever something threw, not from the end of the block of its `enter`.
+                if func.terminator(pred).is_some_and(|t| func.op(t) == Op::Enter) {
+                    self.seen[block].lacks = true;
+                    continue;
+                }
                 let out = match (self.seen[pred].out, question.given) {
                     (Some(out), _) => out,
                     (None, Some((given, value))) if given == pred => Out::Value(value),
