@@ -1,6 +1,6 @@
-//! Entry trampolines: the way from Rust into compiled code.
+//! The ways from Rust into compiled code: entry trampolines.
 //!
-//! One trampoline serves all functions of one native signature. It is an ordinary function of the host's C convention:
+//! One serves all functions of one native signature. It is an ordinary function of the host's C convention:
 //!
 //! ```text
 //!   extern "C" fn(thread, callee, args: *const u64, results: *mut u64) -> i32
@@ -8,87 +8,148 @@
 //!      save the pinned register, put the thread into it
 //!      link a handler record
 //!      load the arguments from the word buffer, try_call the callee ─────────── exception ─┐
-//!      unlink the record, store the results into the word buffer                           │
+//!      unlink the record, store the results into the word buffer          give up GC frames │
 //!      restore the pinned register, return RETURNED        restore the pinned register, return THREW
+//! ```
+//!
+//! One more serves all boxed entries, which take objects in an array and give an object: the run time calls them by it when
+//! it has found the method of a dynamic call.
+//!
+//! ```text
+//!   extern "C" fn(callee, thread, args: *const object, count: i64) -> object, or null when it threw
 //! ```
 //!
 //! All callee-saved registers of the host are saved in the prologue, because the exceptional edge of the call clobbers
 //! every register; so they are intact on both ways out. Entries nest: the record and the saved register of an outer
-//! entry stay in the outer trampoline's frame.
+//! entry stay in the outer trampoline's frame. The exceptional way abandons frames with roots in them, so the thread's list
+//! of GC frames is put back to what it was.
 //!
 //! Cost: about 30 instructions beside the loads and stores of arguments and results, 4 ns; a throw adds its jump.
 
 use cranelift_codegen::ir::{
-    AbiParam, Function, InstBuilder, MemFlagsData, Signature as ClifSignature, types,
+    AbiParam, Block, Function, InstBuilder, MemFlagsData, Signature as ClifSignature, Type, Value, types,
 };
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
 use crate::isa::HostIsa;
-use crate::sig::{Signature, word_offsets};
-use crate::thread::Handler;
+use crate::sig::{Abi, Signature, word_offsets};
+use crate::thread::{Handler, THREAD_GC_STACK};
 
 /// Status of an entry whose callee returned.
 pub const RETURNED: i32 = 0;
 /// Status of an entry that an exception left; it is pending in the thread.
 pub const THREW: i32 = 1;
 
+/// The signature of boxed entries: an array of objects and its length; an object.
+pub fn boxed_signature() -> Signature {
+    Signature::new([Abi::Ptr, Abi::I64], [Abi::Object])
+}
+
 /// Builds the trampoline for functions of the given signature.
 pub fn entry_function(signature: &Signature, isa: &HostIsa) -> Function {
+    // The buffers belong to the caller, who sized and aligned them by the same signature.
+    let flags = MemFlagsData::trusted();
+    trampoline(isa, types::I32, i64::from(THREW), |b, params, [returned, threw]| {
+        let [thread, callee, args, results] = params;
+        let way = Way::open(b, thread);
+        let mut values = Vec::with_capacity(signature.params.len() + 1);
+        if signature.returns_through_memory() {
+            values.push(results);
+        }
+        for (abi, offset) in word_offsets(&signature.params) {
+            values.push(b.ins().load(abi.clif(), flags, args, offset));
+        }
+        let given = way.call(b, signature, callee, &values, [returned, threw]);
+        for (value, (_, offset)) in given.into_iter().zip(word_offsets(&signature.results)) {
+            b.ins().store(flags, value, results, offset);
+        }
+        (way, b.ins().iconst(types::I32, i64::from(RETURNED)))
+    })
+}
+
+/// Builds the trampoline for boxed entries.
+pub fn boxed_entry_function(isa: &HostIsa) -> Function {
+    trampoline(isa, types::I64, 0, |b, params, ways| {
+        let [callee, thread, args, count] = params;
+        let way = Way::open(b, thread);
+        let given = way.call(b, &boxed_signature(), callee, &[args, count], ways);
+        (way, given.first().copied().unwrap_or(args))
+    })
+}
+
+/// A function of four words. `body` fills it up to the place where the callee has returned, and says what is returned then;
+/// `failed` is returned when it threw.
+fn trampoline(
+    isa: &HostIsa,
+    result: Type,
+    failed: i64,
+    body: impl FnOnce(&mut FunctionBuilder<'_>, [Value; 4], [Block; 2]) -> (Way, Value),
+) -> Function {
     let mut func = Function::new();
     let mut own = ClifSignature::new(isa.host_call_conv());
     own.params.extend([AbiParam::new(types::I64); 4]);
-    own.returns.push(AbiParam::new(types::I32));
+    own.returns.push(AbiParam::new(result));
     func.signature = own;
-    // The buffers belong to the caller, who sized and aligned them by the same signature.
-    let flags = MemFlagsData::trusted();
 
     let mut scratch = FunctionBuilderContext::new();
     let mut b = FunctionBuilder::new(&mut func, &mut scratch);
     let entry = b.create_block();
     let returned = b.create_block();
     let threw = b.create_block();
-
-    b.append_block_params_for_function_params(entry);
+    let params = [(); 4].map(|()| b.append_block_param(entry, types::I64));
     b.switch_to_block(entry);
-    let &[thread, callee, args, results] = b.block_params(entry) else { return func };
-    let hosts = b.ins().get_pinned_reg(types::I64);
-    b.ins().set_pinned_reg(thread);
-    let mut values = Vec::with_capacity(signature.params.len() + 1);
-    if signature.returns_through_memory() {
-        values.push(results);
-    }
-    for (abi, offset) in word_offsets(&signature.params) {
-        values.push(b.ins().load(abi.clif(), flags, args, offset));
-    }
-    let handler = Handler::new(&mut b);
-    handler.link(&mut b, thread);
-    let callee_signature = b.import_signature(signature.clif());
-    if !signature.returns_through_memory() {
-        for abi in &signature.results {
-            b.append_block_param(returned, abi.clif());
-        }
-    }
-    handler.call_indirect(&mut b, callee_signature, callee, &values, returned, threw);
-
-    b.switch_to_block(returned);
-    handler.unlink(&mut b, thread);
-    let given = b.block_params(returned).to_vec();
-    for (value, (_, offset)) in given.into_iter().zip(word_offsets(&signature.results)) {
-        b.ins().store(flags, value, results, offset);
-    }
-    b.ins().set_pinned_reg(hosts);
-    let status = b.ins().iconst(types::I32, i64::from(RETURNED));
-    b.ins().return_(&[status]);
+    let (way, value) = body(&mut b, params, [returned, threw]);
+    b.ins().set_pinned_reg(way.hosts);
+    b.ins().return_(&[value]);
 
     b.switch_to_block(threw);
     b.set_cold_block(threw);
-    b.ins().set_pinned_reg(hosts);
-    let status = b.ins().iconst(types::I32, i64::from(THREW));
-    b.ins().return_(&[status]);
+    b.ins().store(MemFlagsData::trusted(), way.gc_stack, way.thread, THREAD_GC_STACK);
+    b.ins().set_pinned_reg(way.hosts);
+    let value = b.ins().iconst(result, failed);
+    b.ins().return_(&[value]);
 
     b.seal_all_blocks();
     b.finalize(isa.frontend_config());
     func
+}
+
+/// What has to be as before when a trampoline returns.
+struct Way {
+    thread: Value,
+    /// The host's value of the pinned register.
+    hosts: Value,
+    gc_stack: Value,
+    handler: Handler,
+}
+
+impl Way {
+    fn open(b: &mut FunctionBuilder<'_>, thread: Value) -> Way {
+        let hosts = b.ins().get_pinned_reg(types::I64);
+        b.ins().set_pinned_reg(thread);
+        let gc_stack = b.ins().load(types::I64, MemFlagsData::trusted(), thread, THREAD_GC_STACK);
+        let handler = Handler::new(b);
+        handler.link(b, thread);
+        Way { thread, hosts, gc_stack, handler }
+    }
+
+    /// Calls and goes on where the callee has returned, with its results.
+    fn call(
+        &self,
+        b: &mut FunctionBuilder<'_>,
+        signature: &Signature,
+        callee: Value,
+        args: &[Value],
+        [returned, threw]: [Block; 2],
+    ) -> Vec<Value> {
+        let imported = b.import_signature(signature.clif());
+        let in_registers: &[Abi] = if signature.returns_through_memory() { &[] } else { &signature.results };
+        let given = in_registers.iter().map(|abi| b.append_block_param(returned, abi.clif())).collect();
+        self.handler.call_indirect(b, imported, callee, args, returned, threw);
+        b.switch_to_block(returned);
+        self.handler.unlink(b, self.thread);
+        given
+    }
 }
 
 #[cfg(test)]
@@ -101,7 +162,18 @@ mod tests {
     #[test]
     fn every_kind_of_value_and_either_way_of_returning_compiles_under_the_register_allocation_checker() {
         let isa = HostIsa::new(IsaOptions { verify_clif: true, check_regalloc: true }).unwrap();
-        let all = [Abi::I8, Abi::I16, Abi::I32, Abi::I64, Abi::I128, Abi::F16, Abi::F32, Abi::F64, Abi::Ptr];
+        let all = [
+            Abi::I8,
+            Abi::I16,
+            Abi::I32,
+            Abi::I64,
+            Abi::I128,
+            Abi::F16,
+            Abi::F32,
+            Abi::F64,
+            Abi::Ptr,
+            Abi::Object,
+        ];
         for results in [&all[..0], &all[4..6], &all[..]] {
             let signature = Signature::new(all, results);
             for tier in [Tier::Baseline, Tier::Optimised] {
@@ -112,5 +184,8 @@ mod tests {
                 assert!(compiled.relocs.is_empty());
             }
         }
+        let options = CompileOptions { tier: Tier::Baseline, listing: false };
+        let mut func = boxed_entry_function(&isa);
+        assert!(Compiler::default().compile("boxed", &mut func, vec![], &isa, options).is_ok());
     }
 }

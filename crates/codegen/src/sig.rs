@@ -45,6 +45,8 @@ pub enum Abi {
     F64,
     /// An address.
     Ptr,
+    /// The address of an object, or null.
+    Object,
 }
 
 impl Abi {
@@ -62,7 +64,7 @@ impl Abi {
             Abi::I8 => 8,
             Abi::I16 | Abi::F16 => 16,
             Abi::I32 | Abi::F32 => 32,
-            Abi::I64 | Abi::F64 | Abi::Ptr => 64,
+            Abi::I64 | Abi::F64 | Abi::Ptr | Abi::Object => 64,
             Abi::I128 => 128,
         }
     }
@@ -73,7 +75,7 @@ impl Abi {
             Abi::I8 => types::I8,
             Abi::I16 | Abi::F16 => types::I16,
             Abi::I32 => types::I32,
-            Abi::I64 | Abi::Ptr => types::I64,
+            Abi::I64 | Abi::Ptr | Abi::Object => types::I64,
             Abi::I128 => types::I128,
             Abi::F32 => types::F32,
             Abi::F64 => types::F64,

@@ -8,14 +8,15 @@
 //! | function, data object | the unit itself, then the units that it may see, in order |
 //! | routine               | the runtime's table                                    |
 //! | C symbol              | the runtime's [`Foreign`](brolga_runtime::Foreign)     |
-//! | constant              | a permanent record of the runtime                      |
+//! | constant, type        | a permanent object of the runtime                      |
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use brolga_codegen::compile::{Compiler, Limits, Symbol};
+use brolga_codegen::compile::{Compiler, Limits, NamedType, Symbol};
 use brolga_codegen::isa::{HostIsa, IsaError, IsaOptions};
 use brolga_codegen::sig::{FunctionType, Signature};
+use brolga_ir::Context;
 use brolga_runtime::Runtime;
 
 use crate::code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats};
@@ -106,15 +107,43 @@ impl Jit {
         types: impl IntoIterator<Item = FunctionType>,
         visible: &[Unit],
     ) -> Result<Unit, LinkError> {
-        let resolver = Visible { runtime: &self.shared.runtime, units: visible };
+        // SAFETY: by the contract.
+        unsafe { self.load_program(unit, types, visible, None) }
+    }
+
+    /// As [`Jit::load`], with what is known of the program that the code is made from.
+    ///
+    /// # Safety
+    ///
+    /// L1 and L2.
+    pub(crate) unsafe fn load_program(
+        &self,
+        unit: &LinkUnit,
+        types: impl IntoIterator<Item = FunctionType>,
+        visible: &[Unit],
+        program: Option<Program<'_>>,
+    ) -> Result<Unit, LinkError> {
+        let cx = program.map(|program| program.cx);
+        let resolver = Visible { runtime: &self.shared.runtime, units: visible, cx };
         let loaded = self.shared.linker.link(unit, &resolver)?;
         let types = types.into_iter().map(|ty| (ty.name.clone(), ty)).collect();
-        Ok(Unit { inner: Arc::new(Inner { loaded, types, jit: self.clone() }) })
+        let needs_heap =
+            program.is_some_and(|p| p.needs_heap) || visible.iter().any(|unit| unit.inner.needs_heap);
+        Ok(Unit { inner: Arc::new(Inner { loaded, types, needs_heap, jit: self.clone() }) })
     }
 
     pub(crate) fn entry(&self, signature: &Signature) -> Result<Arc<Entry>, EntryError> {
         self.shared.entries.get(signature, &self.shared.isa, &self.shared.linker)
     }
+}
+
+/// What is known of the program that code is made from.
+#[derive(Clone, Copy)]
+pub(crate) struct Program<'a> {
+    /// The context of its types.
+    pub(crate) cx: &'a Arc<Context>,
+    /// Whether its code handles objects.
+    pub(crate) needs_heap: bool,
 }
 
 /// A unit that is loaded. Clones share it; it is freed with the last of them and of what was taken from it.
@@ -126,6 +155,8 @@ pub struct Unit {
 struct Inner {
     loaded: Arc<LoadedUnit>,
     types: BTreeMap<String, FunctionType>,
+    /// Whether its code, or code that it calls, handles objects.
+    needs_heap: bool,
     jit: Jit,
 }
 
@@ -145,6 +176,10 @@ impl Unit {
         self.inner.types.values()
     }
 
+    pub(crate) fn needs_heap(&self) -> bool {
+        self.inner.needs_heap
+    }
+
     pub(crate) fn ty(&self, name: &str) -> Option<&FunctionType> {
         self.inner.types.get(name)
     }
@@ -159,6 +194,8 @@ impl std::fmt::Debug for Unit {
 struct Visible<'a> {
     runtime: &'a Arc<Runtime>,
     units: &'a [Unit],
+    /// The context of the types in symbols.
+    cx: Option<&'a Arc<Context>>,
 }
 
 impl Visible<'_> {
@@ -191,9 +228,13 @@ impl Resolver for Visible<'_> {
             }
             Symbol::Interned(name) => Ok(outside(self.runtime.symbol(name).address())),
             Symbol::Text(content) => Ok(outside(self.runtime.string(content).address())),
-            Symbol::Type(_) | Symbol::Instance(_) | Symbol::Boxed { .. } => {
-                Err("objects are not linked into code yet".into())
+            Symbol::Type(NamedType { ty, .. }) => {
+                let cx = self.cx.ok_or("code without a program has no types")?;
+                let desc = self.runtime.heap().describe(cx, *ty);
+                let desc = desc.map_err(|error| error.display(&cx.types).to_string())?;
+                Ok(outside(desc.tag() as usize))
             }
+            Symbol::Instance(_) | Symbol::Boxed { .. } => Err("the run time has no such objects yet".into()),
         }
     }
 }

@@ -13,15 +13,22 @@
 //! Calling is safe as far as the program is: checked IR has no undefined behaviour, and a program that uses `Ptr`,
 //! `@inbounds` or `foreigncall` has opened one of the named doors itself.
 //!
+//! **Objects.** Code that handles objects runs inside an entry of the heap, which the call makes. Who gives objects or wants
+//! one calls inside a [`Scope`], by [`UntypedFunc::call_in`]: a bare address says nothing about how long its object lives.
+//! Any other call is refused while a scope of the runtime is in use on the thread, because a collection during the call
+//! would free objects that the scope's user has a reference to and does not keep.
+//!
 //! A panic in a C function implemented in Rust aborts the process at its `extern "C"` boundary; it never crosses
 //! compiled code.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use brolga_codegen::entry::RETURNED;
-use brolga_codegen::sig::{FunctionType, Signature, word_offsets};
+use brolga_codegen::sig::{Abi, FunctionType, Signature, word_offsets};
+use brolga_runtime::heap::{Root, Scope};
 use brolga_runtime::{AttachError, Exception, Thread, with_attached};
 
 use crate::engine::Unit;
@@ -111,6 +118,29 @@ pub enum CallError {
         /// How many were given.
         given: usize,
     },
+    /// A scope of the runtime is in use on this thread. Call inside it, or lend it ([`Scope::call_out`]).
+    #[error("this thread is inside a scope of the same runtime; call inside the scope")]
+    InScope,
+    /// The scope's objects belong to another runtime than the function.
+    #[error("the scope belongs to another runtime than the function")]
+    OtherRuntime,
+    /// An object stands where bits are passed, or bits where an object is; or the call was not made in a scope.
+    #[error("low value {index} is {}", if *.object { "an object, which is passed inside a scope" } else { "no object" })]
+    Word {
+        /// Which of the low arguments, or which of the results behind them, from 0.
+        index: usize,
+        /// Whether the function has an object there.
+        object: bool,
+    },
+}
+
+/// A low value at the doorway.
+#[derive(Clone, Copy, Debug)]
+pub enum Word<'f, 'h> {
+    /// The bits of a value that is no object, in the low end.
+    Bits(u128),
+    /// An object; `None` is an undefined reference.
+    Object(Option<Root<'f, 'h>>),
 }
 
 /// A compiled function and the way into it.
@@ -146,7 +176,12 @@ impl Callable {
     /// F1: `args` has as many readable words as the parameters take, and `results` as many writable ones as the results
     /// take, by the signature that the trampoline was made for.
     unsafe fn call(&self, args: *const u64, results: *mut u64) -> Result<(), CallError> {
-        with_attached(self.unit.jit().runtime(), |thread| {
+        let runtime = self.unit.jit().runtime();
+        with_attached(runtime, |thread| {
+            if thread.in_scope() {
+                return Err(CallError::InScope);
+            }
+            let _entry = self.unit.needs_heap().then(|| thread.enter_heap(runtime));
             let depth = thread.enter();
             // SAFETY: the address is that of a trampoline (`Entry`), whose code `self.entry` holds, and that has this type
             // by `codegen::entry`. The callee is code that `self.unit` holds, and has the trampoline's signature by L2
@@ -210,9 +245,53 @@ impl UntypedFunc {
         &self.signature
     }
 
-    /// Calls the function. Each argument is the bits of one low value, in its low end; each result likewise, with zeros
-    /// above.
+    /// Calls the function, which neither takes nor gives objects. Each argument is the bits of one low value, in its low end;
+    /// each result likewise, with zeros above.
     pub fn call(&self, args: &[u128]) -> Result<Vec<u128>, CallError> {
+        let Signature { params, results } = &self.signature;
+        if let Some(index) = params.iter().chain(results).position(|abi| *abi == Abi::Object) {
+            return Err(CallError::Word { index, object: true });
+        }
+        self.call_bits(args)
+    }
+
+    /// Calls the function inside a scope. The objects that it gives are kept by the scope's frame.
+    pub fn call_in<'f, 'h>(
+        &self,
+        scope: &mut Scope<'f, 'h>,
+        args: &[Word<'_, 'h>],
+    ) -> Result<Vec<Word<'f, 'h>>, CallError> {
+        if !std::ptr::eq(scope.heap(), self.callable.unit.jit().runtime().heap()) {
+            return Err(CallError::OtherRuntime);
+        }
+        let Signature { params, results } = &self.signature;
+        if args.len() != params.len() {
+            return Err(CallError::Count { expected: params.len(), given: args.len() });
+        }
+        let mut bits = Vec::with_capacity(args.len());
+        for (index, (word, abi)) in args.iter().zip(params).enumerate() {
+            bits.push(match *word {
+                Word::Bits(bits) if *abi != Abi::Object => bits,
+                Word::Object(None) if *abi == Abi::Object => 0,
+                // The roots keep the objects, which do not move.
+                Word::Object(Some(root)) if *abi == Abi::Object => root.get(scope).address() as u128,
+                _ => return Err(CallError::Word { index, object: *abi == Abi::Object }),
+            });
+        }
+        let given = scope.call_out(|| self.call_bits(&bits))?;
+        let word = |(bits, abi): (u128, &Abi)| match abi {
+            Abi::Object => {
+                let address = std::ptr::with_exposed_provenance_mut(bits as usize);
+                // SAFETY: compiled code has just given the address of an object of the scope's heap, which is the function's
+                // by the comparison above, or null; no safepoint of this thread stands between.
+                Word::Object(NonNull::new(address).map(|address| unsafe { scope.adopt(address) }))
+            }
+            _ => Word::Bits(bits),
+        };
+        Ok(given.into_iter().zip(results).map(word).collect())
+    }
+
+    fn call_bits(&self, args: &[u128]) -> Result<Vec<u128>, CallError> {
         let Signature { params, results } = &self.signature;
         if args.len() != params.len() {
             return Err(CallError::Count { expected: params.len(), given: args.len() });

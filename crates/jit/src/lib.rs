@@ -36,7 +36,7 @@ pub use code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemory
 pub use cranelift::CraneliftLinker;
 pub use engine::{Jit, JitError, JitOptions, Unit};
 pub use entry::EntryError;
-pub use func::{CallError, LookupError, TypedFunc, UntypedFunc};
+pub use func::{CallError, LookupError, TypedFunc, UntypedFunc, Word};
 pub use linker::{DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
 pub use program::{BuildError, Source};
 pub use value::{Params, Value, ValueError};

@@ -10,15 +10,16 @@
 //! Calls between the functions of one build are near. Cost: Cranelift's; one generator serves all functions.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use brolga_codegen::compile::{CompileOptions, Symbol};
 use brolga_codegen::generate::{GenerateError, Generator};
 use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_codegen::translate::signature_of;
-use brolga_ir::{Context, Func};
+use brolga_ir::{Context, Func, LowType, Op, PtrClass, RuntimeKind, Value};
 
-use crate::engine::{Jit, Unit};
+use crate::engine::{Jit, Program, Unit};
 use crate::linker::{DataObject, LinkError, LinkUnit};
 
 /// Constant bytes are aligned like the widest scalar.
@@ -56,10 +57,11 @@ pub enum BuildError {
 }
 
 impl Jit {
-    /// Builds a unit from low functions. `visible` are the units whose functions it may call.
+    /// Builds a unit from low functions. `visible` are the units whose functions it may call. Functions with objects have
+    /// their roots placed already.
     pub fn build(
         &self,
-        cx: &Context,
+        cx: &Arc<Context>,
         sources: &[Source<'_>],
         tier: Tier,
         visible: &[Unit],
@@ -79,9 +81,26 @@ impl Jit {
             unit.functions.extend(generated.body);
             unit.data.extend(generated.constants.into_iter().map(constant));
         }
+        let needs_heap = sources.iter().any(|source| needs_heap(source.func));
+        let program = Program { cx, needs_heap };
         // SAFETY: L1, the code was generated just now from these functions. L2, `recorded_type` compared the signatures.
-        Ok(unsafe { self.load(&unit, types, visible) }?)
+        Ok(unsafe { self.load_program(&unit, types, visible, Some(program)) }?)
     }
+}
+
+/// Whether a function handles objects, or calls what makes some.
+fn needs_heap(func: &Func) -> bool {
+    let is_object = |value| {
+        let low = func.ty(Value::from_u32(value)).as_low();
+        matches!(low, Some(LowType::Ptr(class)) if class != PtrClass::Raw)
+    };
+    let calls = |op| match op {
+        Op::CallRuntime(entry) => !matches!(entry.kind(), RuntimeKind::Throws | RuntimeKind::Prints),
+        Op::ThreadAddr => true,
+        _ => false,
+    };
+    (0..func.value_count() as u32).any(is_object)
+        || func.blocks().flat_map(|block| func.block_insts(block)).any(|inst| calls(func.op(inst)))
 }
 
 /// The type under which a function can be looked up, if it can.

@@ -6,6 +6,7 @@ use std::mem::offset_of;
 
 use brolga_codegen::routines::ROUTINES;
 use brolga_codegen::{compile, thread};
+use brolga_runtime::heap::DEFAULT_ABI;
 use brolga_runtime::{HandlerRecord, STACK_RESERVE, ThreadLayout};
 
 #[test]
@@ -14,6 +15,7 @@ fn offsets_in_machine_code_are_those_of_the_structures() {
         (thread::THREAD_HANDLER, ThreadLayout::HANDLER),
         (thread::THREAD_STACK_LIMIT, ThreadLayout::STACK_LIMIT),
         (thread::THREAD_POLL, ThreadLayout::POLL),
+        (thread::THREAD_GC_STACK, DEFAULT_ABI.gc_stack),
         (thread::HANDLER_PREVIOUS, offset_of!(HandlerRecord, previous)),
         (thread::HANDLER_PC, offset_of!(HandlerRecord, pc)),
         (thread::HANDLER_SP, offset_of!(HandlerRecord, sp)),

@@ -198,6 +198,8 @@ impl Thread {
     pub(crate) fn safepoint(&self) -> bool {
         let wanted = self.poll.fetch_and(!POLL_INTERRUPT, Ordering::Relaxed); // T2
         if wanted & POLL_COLLECT != 0
+            // Code without objects runs outside of the heap, which does not wait for it.
+            && self.mutator.depth.get() > 0
             && let Some(runtime) = self.runtime()
         {
             runtime.heap().safepoint(&self.mutator);
@@ -211,6 +213,11 @@ impl Thread {
     /// The heap's part of the thread.
     pub fn mutator(&self) -> &Mutator {
         &self.mutator
+    }
+
+    /// Whether a scope is in use on this thread and not lent for a call: objects that it does not keep may be in use.
+    pub fn in_scope(&self) -> bool {
+        self.mutator.in_scope.get()
     }
 
     /// Enters the heap of the thread's runtime: from now on collections wait for this thread at safepoints. Compiled code

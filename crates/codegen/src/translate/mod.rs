@@ -45,7 +45,7 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::{Address, Const};
 use brolga_ir::func::ValueDef;
 use brolga_ir::intrinsic::{Intrinsic, Shape};
-use brolga_ir::{Block, Context, Func, Inst, Level, LowType, Op, Type, Value};
+use brolga_ir::{Block, Context, Func, Inst, Level, LowType, Op, PtrClass, Type, Value};
 use cranelift_codegen::ir::{self as clif, BlockArg, GlobalValueData, InstBuilder, MemFlagsData, types};
 use cranelift_codegen::isa::CallConv;
 use cranelift_entity::SecondaryMap;
@@ -244,6 +244,7 @@ pub fn abi_of(low: LowType) -> Abi {
         LowType::F16 => Abi::F16,
         LowType::F32 => Abi::F32,
         LowType::F64 => Abi::F64,
+        LowType::Ptr(PtrClass::Tracked) => Abi::Object,
         LowType::Ptr(_) => Abi::Ptr,
     }
 }

@@ -68,6 +68,7 @@
 
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use brolga_ir::types::{Field, FieldRepr, Type};
@@ -248,6 +249,16 @@ impl<'f, 'h> Scope<'f, 'h> {
     /// Has something done when the object has died.
     pub fn finalizer(&self, obj: Obj<'_, 'h>, finalizer: Finalizer) {
         self.heap.handles.add_finalizer(obj.object, finalizer);
+    }
+
+    /// Keeps an object that compiled code gave, by its address.
+    ///
+    /// # Safety
+    ///
+    /// It is an object of this heap that compiled code gave to this thread since its last safepoint.
+    pub unsafe fn adopt(&self, address: NonNull<u8>) -> Root<'f, 'h> {
+        // SAFETY: by the contract.
+        self.add_root(unsafe { Object::from_pointer(address) })
     }
 
     // ----- safepoints -----

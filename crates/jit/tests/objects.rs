@@ -1,0 +1,117 @@
+//! Objects at the doorway: inside scopes only, kept while it matters, and of the right heap.
+
+mod support;
+
+use brolga_codegen::sig::{Abi, FunctionType, Signature, ValueType};
+use brolga_ir::diag::SourceFile;
+use brolga_ir::verify::verify_module;
+use brolga_ir::{Context, Func, text};
+use brolga_jit::{CallError, Jit, JitOptions, Source, Unit, Word};
+use brolga_runtime::heap::{HeapOptions, Stress};
+use brolga_runtime::{Runtime, RuntimeOptions};
+use support::TIERS;
+
+/// Functions of objects that need no roots.
+const PROGRAM: &str = "
+low function boxed(n::i64)::tracked
+1 ─ %1 = brolga_gc_box_int(n)::tracked
+└──      return %1
+end
+
+low function value(object::tracked)::i64
+1 ─ %1 = load(object; offset = 0, region = immutable, align = 8)::i64
+└──      return %1
+end
+
+low function swap(a::tracked, n::i64, b::tracked)::(tracked, i64, tracked)
+1 ─ return (b, n, a)
+end
+
+low function plain(n::i64)::i64
+1 ─ return n
+end
+";
+
+fn stressed() -> Jit {
+    let heap =
+        HeapOptions { stress: Stress::EverySafepoint, poison: true, verify: true, ..HeapOptions::default() };
+    let runtime = Runtime::new(RuntimeOptions { heap, ..RuntimeOptions::default() });
+    Jit::new(runtime, JitOptions::default()).unwrap()
+}
+
+fn build(jit: &Jit, tier: brolga_codegen::isa::Tier) -> Unit {
+    let cx = Context::new();
+    let (unit, findings) = text::read(&SourceFile::new("objects.jlir", PROGRAM).unwrap(), &cx);
+    assert!(!findings.has_errors(), "{findings:?}");
+    assert!(verify_module(&unit.module).is_ok());
+    let funcs: Vec<Func> = unit.module.funcs().map(|(_, func)| func.clone()).collect();
+    let source = |func| {
+        let func: &Func = func;
+        let signature: Signature = brolga_codegen::translate::signature_of(func).unwrap();
+        let name = cx.names.text(func.name).to_owned();
+        let values = |list: &[Abi]| list.iter().map(|&abi| ValueType::scalar("?", abi)).collect::<Vec<_>>();
+        let result = ValueType::tuple(values(&signature.results));
+        let ty =
+            FunctionType { symbol: name.clone(), name, params: values(&signature.params), result, signature };
+        Source { func, ty: Some(ty) }
+    };
+    jit.build(&cx, &funcs.iter().map(source).collect::<Vec<_>>(), tier, &[]).unwrap()
+}
+
+#[test]
+fn objects_go_in_and_come_out_and_are_kept_by_the_scope() {
+    for tier in TIERS {
+        let jit = stressed();
+        let unit = build(&jit, tier);
+        let [boxed, value, swap] = ["boxed", "value", "swap"].map(|name| unit.untyped(name).unwrap());
+        jit.runtime()
+            .enter(|scope| {
+                let mut kept = Vec::new();
+                for n in 0..50u128 {
+                    let given = boxed.call_in(scope, &[Word::Bits(1_000_000 + n)]).unwrap();
+                    let [Word::Object(Some(root))] = given[..] else { panic!("{given:?}") };
+                    kept.push(root);
+                }
+                for (n, &root) in kept.iter().enumerate() {
+                    assert_eq!(root.get(scope).unboxed::<i64>(), Ok(1_000_000 + n as i64));
+                    let back = value.call_in(scope, &[Word::Object(Some(root))]).unwrap();
+                    assert!(matches!(back[..], [Word::Bits(bits)] if bits == 1_000_000 + n as u128));
+                }
+                let args = [Word::Object(Some(kept[3])), Word::Bits(5), Word::Object(None)];
+                let given = swap.call_in(scope, &args).unwrap();
+                let [Word::Object(None), Word::Bits(5), Word::Object(Some(root))] = given[..] else {
+                    panic!("{given:?}")
+                };
+                assert_eq!(root.get(scope), kept[3].get(scope));
+            })
+            .unwrap();
+        jit.runtime().enter(|scope| scope.collect()).unwrap();
+        assert_eq!(jit.runtime().heap().stats().live_objects, 0);
+    }
+}
+
+#[test]
+fn a_call_that_could_lose_objects_is_refused() {
+    let (jit, other) = (stressed(), stressed());
+    let unit = build(&jit, TIERS[0]);
+    let [boxed, value, plain] = ["boxed", "value", "plain"].map(|name| unit.untyped(name).unwrap());
+    assert_eq!(boxed.call(&[1]), Err(CallError::Word { index: 1, object: true }));
+    assert_eq!(value.call(&[0]), Err(CallError::Word { index: 0, object: true }));
+    assert_eq!(plain.call(&[1]), Ok(vec![1]));
+    jit.runtime()
+        .enter(|scope| {
+            assert_eq!(plain.call(&[1]), Err(CallError::InScope));
+            assert_eq!(scope.call_out(|| plain.call(&[1])), Ok(vec![1]));
+            let string = scope.string(b"x").unwrap();
+            let refused = |result: Result<Vec<Word<'_, '_>>, CallError>| result.err().unwrap();
+            let index = 0;
+            let given = refused(value.call_in(scope, &[Word::Bits(64)]));
+            assert_eq!(given, CallError::Word { index, object: true });
+            let given = refused(plain.call_in(scope, &[Word::Object(Some(string))]));
+            assert_eq!(given, CallError::Word { index, object: false });
+            assert_eq!(refused(plain.call_in(scope, &[])), CallError::Count { expected: 1, given: 0 });
+        })
+        .unwrap();
+    let refused = other.runtime().enter(|scope| plain.call_in(scope, &[Word::Bits(1)]).err());
+    assert_eq!(refused, Ok(Some(CallError::OtherRuntime)));
+}
