@@ -32,7 +32,7 @@ pub use brolga_jit::{
 };
 pub use brolga_opt as opt;
 pub use brolga_opt::{CheckBounds, OptLevel};
-pub use brolga_runtime::{Exception, ExceptionKind, Interrupt, Output, Runtime};
+pub use brolga_runtime::{Exception, ExceptionKind, Interrupt, Output, Runtime, heap};
 pub use engine::{Engine, Unit};
 pub use error::{Broken, Error};
 pub use evaluate::{Evaluator, Failure, Verdict};

@@ -3,6 +3,7 @@
 use brolga_codegen::isa::Tier;
 use brolga_jit::JitOptions;
 use brolga_opt::{CheckBounds, OptLevel};
+use brolga_runtime::heap::{HeapOptions, Stress};
 use brolga_runtime::{Output, RuntimeOptions};
 
 /// The choices, each with a default that suits most programs. Made with [`Options::new`] and changed by its methods:
@@ -44,6 +45,23 @@ impl Options {
     #[must_use]
     pub fn verify_each(mut self, verify: bool) -> Options {
         self.opt.verify_each = verify;
+        self
+    }
+
+    /// How the heap is sized and when it collects.
+    #[must_use]
+    pub fn heap(mut self, heap: HeapOptions) -> Options {
+        self.runtime.heap = heap;
+        self
+    }
+
+    /// Whether every safepoint collects, freed memory is overwritten and the heap is checked: very slow, for finding
+    /// objects that are used and not kept.
+    #[must_use]
+    pub fn gc_stress(mut self, stress: bool) -> Options {
+        let heap = &mut self.runtime.heap;
+        heap.stress = if stress { Stress::EverySafepoint } else { Stress::Off };
+        (heap.poison, heap.verify) = (stress, stress);
         self
     }
 

@@ -97,6 +97,9 @@ struct How {
     /// Compile to native code (the default)
     #[arg(long)]
     jit: bool,
+    /// Collect garbage at every safepoint, and check the heap: slow, for finding objects that are not kept
+    #[arg(long, conflicts_with = "interp")]
+    gc_stress: bool,
 }
 
 impl How {
@@ -105,7 +108,7 @@ impl How {
         if self.interp {
             return Ok(None);
         }
-        let options = brolga::Options::new().opt_level(self.level.level);
+        let options = brolga::Options::new().opt_level(self.level.level).gc_stress(self.gc_stress);
         Ok(Some(brolga::Engine::new(options)?))
     }
 }
