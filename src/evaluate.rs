@@ -265,7 +265,7 @@ fn stopped(interp: &mut Interp<'_>, outcome: interp::Outcome) -> Failure {
             let types = &interp.module().cx.types;
             let ty = val.type_of(types);
             // Showing an exception can itself run out of memory; its type is known all the same.
-            let text = interp.show(&val).unwrap_or_else(|_| types.display(ty).to_string());
+            let text = interp.show_error(&val).unwrap_or_else(|_| types.display(ty).to_string());
             Failure::Thrown { ty: Some(ty), text }
         }
         interp::Outcome::Error(error) => Failure::Stopped(error.to_string()),

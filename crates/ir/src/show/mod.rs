@@ -14,14 +14,18 @@
 //! | `Symbol` | `:x`, `:+`, `:(==)`, `Symbol("Not Found")` | the same |
 //!
 //! [`Shown`] prints the first column, [`Element`] the second; [`printed`] is what `print` writes instead of `show`. `float.rs` has the rules for digits, `text.rs`
-//! those for characters, strings and symbols. Which of these a value is, its type says; composite values are
-//! put together by whoever knows their fields.
+//! those for characters, strings and symbols. Which of these a value is, its type says. `compose.rs` puts composite values
+//! together, `error.rs` says what went wrong in the words of Julia's `showerror`.
 
+mod compose;
+mod error;
 mod float;
 mod text;
 
 use std::fmt;
 
+pub use compose::{Graph, TypeIn, View, print, show};
+pub use error::show_error;
 pub use text::{bits_to_char, char_to_bits};
 
 /// A value to be printed.

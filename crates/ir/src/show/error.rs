@@ -1,0 +1,266 @@
+//! Exceptions as Julia's `showerror` writes them: what a person reads who did not catch one.
+//!
+//! | exception | text |
+//! |---|---|
+//! | `DivideError()` | `DivideError: integer division error` |
+//! | `BoundsError([1, 2], 5)` | `BoundsError: attempt to access 2-element Vector{Int64} at index [5]` |
+//! | `ErrorException("no")` | `no` |
+//! | `MethodError(f, (1, "a"), …)` | `MethodError: no method matching f(::Int64, ::String)` |
+//! | any other object | what `show` writes |
+
+use super::compose::{Graph, TypeIn, View, print, show, singleton};
+use crate::types::{Type, TypeKind, decl};
+
+/// The text of an exception that nobody caught.
+pub fn show_error<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<String, G::Error> {
+    let ty = graph.ty(node);
+    if !is_builtin_exception(ty) {
+        return show(graph, node);
+    }
+    let name = ty.text();
+    let fields = match graph.view(node)? {
+        View::Fields(fields) => fields,
+        _ => Vec::new(),
+    };
+    let mut text = Texts { graph, fields };
+    Ok(match name.as_str() {
+        "DivideError" => format!("{name}: integer division error"),
+        "UndefRefError" => format!("{name}: access to undefined reference"),
+        "StackOverflowError" | "InterruptException" => format!("{name}:"),
+        "ErrorException" => text.printed(0)?,
+        "ArgumentError"
+        | "DimensionMismatch"
+        | "AssertionError"
+        | "OverflowError"
+        | "ConcurrencyViolationError" => format!("{name}: {}", text.printed(0)?),
+        "DomainError" => {
+            let (val, why) = (text.shown(0)?, text.printed(1)?);
+            if why.is_empty() { format!("{name} with {val}") } else { format!("{name} with {val}:\n{why}") }
+        }
+        "BoundsError" => name + &text.bounds()?,
+        "InexactError" => format!("{name}: {}({})", text.printed(0)?, text.inexact()?),
+        "UndefVarError" => format!("{name}: `{}` not defined", text.printed(0)?),
+        "TypeError" => format!("{name}: {}", text.type_error()?),
+        "MethodError" => format!("{name}: no method matching {}", text.method_error()?),
+        "FieldError" => format!("{name}: type {} has no field `{}`", text.shown(0)?, text.printed(1)?),
+        "KeyError" => format!("{name}: key {} not found", text.shown(0)?),
+        _ => show(text.graph, node)?,
+    })
+}
+
+fn is_builtin_exception(ty: TypeIn<'_>) -> bool {
+    let builtin = ty.types.nominal_parts(ty.ty).is_some_and(|(decl, _)| decl.is_builtin());
+    builtin && ty.types.nominal_parts(ty.types.supertype(ty.ty)).is_some_and(|(d, _)| d == decl::EXCEPTION)
+}
+
+/// The fields of an exception.
+struct Texts<'g, G, N> {
+    graph: &'g mut G,
+    fields: Vec<Option<N>>,
+}
+
+impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
+    fn field(&self, index: usize) -> Option<G::Node> {
+        self.fields.get(index).cloned().flatten()
+    }
+
+    fn shown(&mut self, index: usize) -> Result<String, G::Error> {
+        match self.field(index) {
+            Some(node) => show(self.graph, &node),
+            None => Ok("#undef".to_owned()),
+        }
+    }
+
+    fn printed(&mut self, index: usize) -> Result<String, G::Error> {
+        match self.field(index) {
+            Some(node) => Ok(String::from_utf8_lossy(&print(self.graph, &node)?).into_owned()),
+            None => Ok("#undef".to_owned()),
+        }
+    }
+
+    /// What was accessed, and where.
+    fn bounds(&mut self) -> Result<String, G::Error> {
+        let (of, at) = (self.field(0), self.field(1));
+        let what = match of {
+            Some(of) => format!(" {}", self.summary(&of)?),
+            None if at.is_none() => return Ok(String::new()),
+            None => String::new(),
+        };
+        let Some(at) = at else { return Ok(format!(": attempt to access{what}")) };
+        let index = match self.graph.view(&at)? {
+            View::Fields(parts) => {
+                let parts = parts.iter().flatten().map(|part| show(self.graph, part));
+                parts.collect::<Result<Vec<_>, _>>()?.join(", ")
+            }
+            _ => show(self.graph, &at)?,
+        };
+        Ok(format!(": attempt to access{what} at index [{index}]"))
+    }
+
+    /// What Julia's `summary` says: the shape of an array, the type of anything else.
+    fn summary(&mut self, node: &G::Node) -> Result<String, G::Error> {
+        let ty = self.type_of(node)?;
+        let View::Elements { dims, .. } = self.graph.view(node)? else { return Ok(ty) };
+        Ok(match dims[..] {
+            [] => format!("0-dimensional {ty}"),
+            [length] => format!("{length}-element {ty}"),
+            _ => {
+                let dims: Vec<String> = dims.iter().map(i64::to_string).collect();
+                format!("{} {ty}", dims.join("×"))
+            }
+        })
+    }
+
+    /// The name of a value's type.
+    fn type_of(&mut self, node: &G::Node) -> Result<String, G::Error> {
+        Ok(match self.graph.view(node)? {
+            View::Type(of) => match of.types.kind(of.ty) {
+                TypeKind::Generic(_) => "UnionAll".to_owned(),
+                _ => "DataType".to_owned(),
+            },
+            _ => self.graph.ty(node).text(),
+        })
+    }
+
+    /// The parts of a tuple field.
+    fn tuple(&mut self, index: usize) -> Result<Vec<Option<G::Node>>, G::Error> {
+        let Some(node) = self.field(index) else { return Ok(Vec::new()) };
+        Ok(match self.graph.view(&node)? {
+            View::Fields(parts) => parts,
+            _ => Vec::new(),
+        })
+    }
+
+    /// The target type of a conversion, unless it gives the function its name, and the value.
+    fn inexact(&mut self) -> Result<String, G::Error> {
+        let func = self.printed(0)?;
+        let mut texts = Vec::new();
+        for (n, part) in self.tuple(1)?.into_iter().flatten().enumerate() {
+            let text = show(self.graph, &part)?;
+            if n > 0 || text != func {
+                texts.push(text);
+            }
+        }
+        Ok(texts.join(", "))
+    }
+
+    fn type_error(&mut self) -> Result<String, G::Error> {
+        let expected = match self.field(2) {
+            Some(node) => match self.graph.view(&node)? {
+                View::Type(of) => Some(of),
+                _ => None,
+            },
+            None => None,
+        };
+        let got = match self.field(3) {
+            Some(node) => match self.graph.view(&node)? {
+                View::Type(of) => format!("Type{{{}}}", of.text()),
+                _ => format!("a value of type {}", self.type_of(&node)?),
+            },
+            None => "#undef".to_owned(),
+        };
+        if expected.is_some_and(|of| of.ty == Type::BOOL) {
+            let got = got.strip_prefix("a value of type ").unwrap_or(&got);
+            return Ok(format!("non-boolean ({got}) used in boolean context"));
+        }
+        let (func, context) = (self.printed(0)?, self.printed(1)?);
+        let context = if context.is_empty() { context } else { format!(", in {context}") };
+        let expected = expected.map_or("#undef".to_owned(), TypeIn::text);
+        Ok(format!("in {func}{context}, expected {expected}, got {got}"))
+    }
+
+    /// The callee with the types of its arguments.
+    fn method_error(&mut self) -> Result<String, G::Error> {
+        let callee = match self.field(0) {
+            Some(node) => {
+                let ty = self.graph.ty(&node);
+                match (self.graph.view(&node)?, ty.types.kind(ty.ty)) {
+                    (View::Type(of), _) => of.text(),
+                    (View::Singleton, TypeKind::Function(_)) => singleton(ty),
+                    _ => format!("(::{})", ty.text()),
+                }
+            }
+            None => "#undef".to_owned(),
+        };
+        let types = self.tuple(1)?.into_iter().flatten().map(|part| match self.graph.view(&part)? {
+            View::Type(of) => Ok(format!("::Type{{{}}}", of.text())),
+            _ => Ok(format!("::{}", self.graph.ty(&part).text())),
+        });
+        let types = types.collect::<Result<Vec<_>, _>>()?.join(", ");
+        Ok(format!("{callee}({types})"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::interp::{Interp, Options, SimMemory, Val};
+    use crate::{Context, Module, Type};
+
+    #[test]
+    fn exceptions_read_as_julia_prints_them() {
+        let module = Module::new(Context::new());
+        let cx = module.cx.clone();
+        let mut interp = Interp::new(&module, Options::default(), Box::new(SimMemory::default()));
+        let sym = |s: &str| Val::Symbol(cx.names.intern(s));
+        let mut text = |s: &str| interp.string(s.as_bytes()).unwrap();
+        let (no, none) = (text("no"), text(""));
+        let array = interp.array(Type::INT64, &[2], &[Val::int64(1), Val::int64(2)]).unwrap();
+        let matrix = interp.array(Type::INT64, &[0, 3], &[]).unwrap();
+        let tuple = interp.tuple(&[Val::int64(1), Val::Type(Type::INT8), no.clone()]).unwrap();
+        let pair = interp.tuple(&[Val::int64(3), Val::int64(4)]).unwrap();
+        let inexact = interp.tuple(&[Val::Type(Type::INT64), Val::float64(1.5)]).unwrap();
+        let f = Val::Singleton(cx.types.function(cx.names.intern("f")));
+        let world = Val::bits(&cx.types, Type::UINT64, 0);
+        let rows: [(&str, Vec<Val>, &str); 17] = [
+            ("DivideError", vec![], "DivideError: integer division error"),
+            ("OutOfMemoryError", vec![], "OutOfMemoryError()"),
+            ("StackOverflowError", vec![], "StackOverflowError:"),
+            ("ErrorException", vec![no.clone()], "no"),
+            ("ArgumentError", vec![no.clone()], "ArgumentError: no"),
+            ("KeyError", vec![sym("k")], "KeyError: key :k not found"),
+            ("DomainError", vec![Val::float64(-1.0), no.clone()], "DomainError with -1.0:\nno"),
+            ("BoundsError", vec![], "BoundsError"),
+            (
+                "BoundsError",
+                vec![array.clone(), Val::int64(5)],
+                "BoundsError: attempt to access 2-element Vector{Int64} at index [5]",
+            ),
+            (
+                "BoundsError",
+                vec![matrix, pair],
+                "BoundsError: attempt to access 0×3 Matrix{Int64} at index [3, 4]",
+            ),
+            ("InexactError", vec![sym("trunc"), inexact.clone()], "InexactError: trunc(Int64, 1.5)"),
+            ("InexactError", vec![sym("Int64"), inexact], "InexactError: Int64(1.5)"),
+            ("UndefVarError", vec![sym("x")], "UndefVarError: `x` not defined"),
+            (
+                "TypeError",
+                vec![sym("typeassert"), none.clone(), Val::Type(Type::INT64), Val::float64(1.0)],
+                "TypeError: in typeassert, expected Int64, got a value of type Float64",
+            ),
+            (
+                "TypeError",
+                vec![sym("if"), none, Val::Type(Type::BOOL), Val::int64(1)],
+                "TypeError: non-boolean (Int64) used in boolean context",
+            ),
+            (
+                "MethodError",
+                vec![f, tuple, world],
+                "MethodError: no method matching f(::Int64, ::Type{Int8}, ::String)",
+            ),
+            (
+                "FieldError",
+                vec![Val::Type(Type::BOX), sym("x")],
+                "FieldError: type Core.Box has no field `x`",
+            ),
+        ];
+        for (name, fields, expected) in rows {
+            let decl = cx.types.find_decl(cx.names.intern(name)).unwrap();
+            let ty = cx.types.nominal(decl, &[]).unwrap();
+            let exception = Val::aggregate(ty, fields.into_iter().map(Some).collect());
+            assert_eq!(interp.show_error(&exception).unwrap(), expected);
+        }
+        assert_eq!(interp.show_error(&Val::int64(7)).unwrap(), "7");
+        assert_eq!(interp.show_error(&array).unwrap(), "[1, 2]");
+    }
+}
