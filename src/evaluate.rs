@@ -230,9 +230,7 @@ impl<'p> Evaluator<'p> {
 
     fn thrown(&self, error: CallError) -> Failure {
         let CallError::Exception(exception) = error else { return Failure::Stopped(error.to_string()) };
-        let cx = &self.program.module().cx;
-        let decl = cx.types.find_decl(cx.names.intern(exception.kind.name()));
-        let ty = decl.and_then(|decl| cx.types.nominal(decl, &[]).ok());
+        let ty = exception.type_in(&self.program.module().cx);
         Failure::Thrown { ty, text: exception.to_string() }
     }
 }

@@ -4,13 +4,17 @@
 //! going on at the innermost handler (`thread.rs` of `codegen`). The stack is Julia's: an exception stays on it while it is
 //! being handled, and `pop_exception` takes it off.
 //!
-//! A pending exception holds numbers and addresses of permanent records only, so throwing formats nothing. The message
-//! is made when the exception leaves through the doorway, as [`Exception`], which owns all it shows.
-//!
-//! Not done: exceptions that are objects of the program (`throw(MyError(1))`); they need the heap.
+//! An exception that the run time raises itself holds numbers and addresses of permanent records only, so throwing formats and
+//! allocates nothing. It becomes an object when compiled code asks for it (`throw.rs` of `objects`), and a text when it leaves
+//! through the doorway, as [`Exception`]. That text is the interpreter's: both ask `brolga_ir::show`.
 
-use brolga_ir::show::Shown;
+use std::sync::Arc;
 
+use brolga_ir::Context;
+use brolga_ir::types::Type;
+
+use crate::heap::{Heap, Object, Persistent};
+use crate::objects::show::{Made, exception_type, show_exception};
 use crate::records::{StringRef, SymbolRef};
 
 macro_rules! kinds {
@@ -70,40 +74,104 @@ kinds! {
     KeyError,
     /// An assertion does not hold.
     AssertionError,
+    /// A type has no field of that name.
+    FieldError,
+    /// A field was accessed in another way than its declaration demands.
+    ConcurrencyViolationError,
+    /// An object of any other type.
+    Other,
 }
 
 /// An exception that left compiled code.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone)]
 pub struct Exception {
-    /// The exception's type.
+    /// Its type, as far as it is one of the builtin ones.
     pub kind: ExceptionKind,
     /// What it says, without the type's name in front; may be empty.
     pub message: String,
+    text: String,
+    context: Arc<Context>,
+    ty: Type,
+    object: Option<Arc<Persistent>>,
+}
+
+impl Exception {
+    /// The exception on the stack of a thread that runs.
+    pub(crate) fn new(heap: &Heap, pending: Pending) -> Exception {
+        let text = show_exception(heap, pending);
+        let (context, ty) = exception_type(heap, pending);
+        let kind = match pending {
+            Pending::Kind(kind, _) => kind,
+            Pending::Object(object) => ExceptionKind::of(object.desc()),
+        };
+        let name = context.types.display(ty).to_string();
+        let message = match text.strip_prefix(&name) {
+            Some(rest) => rest.strip_prefix(':').or(rest.strip_prefix(" with")).unwrap_or(rest).trim_start(),
+            None => &text,
+        };
+        let object = pending.object().map(|object| Arc::new(heap.persistent(object)));
+        Exception { kind, message: message.into(), text, context: context.clone(), ty, object }
+    }
+
+    /// An exception where there should be one and is none.
+    pub(crate) fn missing(context: Arc<Context>) -> Exception {
+        let text = "unwound without an exception".to_owned();
+        let kind = ExceptionKind::ErrorException;
+        let ty = kind.builtin_type(&context).unwrap_or(Type::ANY);
+        Exception { kind, message: text.clone(), text, context, ty, object: None }
+    }
+
+    /// The exception object; `None` for an exception that the run time raised and nobody caught on its way, which was never
+    /// made into an object.
+    pub fn object(&self) -> Option<&Persistent> {
+        self.object.as_deref()
+    }
+
+    /// The exception's type, and the context that it belongs to.
+    pub fn ty(&self) -> (&Arc<Context>, Type) {
+        (&self.context, self.ty)
+    }
+
+    /// The exception's type as a program with this context knows it; `None` if it is the type of another program.
+    pub fn type_in(&self, cx: &Arc<Context>) -> Option<Type> {
+        if Arc::ptr_eq(&self.context, cx) {
+            return Some(self.ty);
+        }
+        self.kind.builtin_type(cx)
+    }
+}
+
+impl PartialEq for Exception {
+    fn eq(&self, other: &Exception) -> bool {
+        let same_object = match (&self.object, &other.object) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        self.kind == other.kind && self.text == other.text && same_object
+    }
+}
+
+impl Eq for Exception {}
+
+impl std::fmt::Debug for Exception {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = f.debug_struct("Exception");
+        out.field("kind", &self.kind).field("text", &self.text).field("object", &self.object);
+        out.finish_non_exhaustive()
+    }
 }
 
 /// As Julia shows it: `DivideError: integer division error`, `ArgumentError: …`, and an `ErrorException` by its message.
 impl std::fmt::Display for Exception {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let name = self.kind.name();
-        match (self.kind, self.message.as_str()) {
-            (ExceptionKind::ErrorException, message) => f.write_str(message),
-            // Julia puts the value behind "with" and has no colon before it.
-            (ExceptionKind::DomainError, message) if !message.is_empty() => {
-                write!(f, "{name} with {message}")
-            }
-            (ExceptionKind::StackOverflowError | ExceptionKind::InterruptException, "") => {
-                write!(f, "{name}:")
-            }
-            (_, "") => f.write_str(name),
-            (_, message) => write!(f, "{name}: {message}"),
-        }
+        f.write_str(&self.text)
     }
 }
 
 impl std::error::Error for Exception {}
 
 /// What a routine recorded about an exception.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Detail {
     None,
     Message(StringRef),
@@ -115,68 +183,88 @@ pub(crate) enum Detail {
 }
 
 /// An exception on a thread's stack of exceptions.
-#[derive(Clone, Copy)]
-pub(crate) struct Pending {
-    pub(crate) kind: ExceptionKind,
-    pub(crate) detail: Detail,
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pending {
+    /// One that the run time raised, and nobody has asked for as an object.
+    Kind(ExceptionKind, Detail),
+    /// An object that was thrown.
+    Object(Object),
 }
 
-impl Pending {
-    /// The exception with its message, free of the runtime's records.
-    pub(crate) fn render(&self) -> Exception {
-        let message = match (self.kind, self.detail) {
-            (kind, Detail::None) => without_detail(kind).to_string(),
-            (_, Detail::Message(text)) => text.text(),
-            (_, Detail::Index(index)) => format!("attempt to access index [{index}]"),
-            (_, Detail::Domain(function, argument)) => {
-                let (function, argument) = (function.name(), Shown::F64(argument));
+impl Detail {
+    /// The fields of the exception's object.
+    pub(crate) fn fields(self, kind: ExceptionKind) -> Vec<Option<Made>> {
+        let symbol = |name: SymbolRef| Some(Made::Symbol(name.name()));
+        match self {
+            Detail::None => Vec::new(),
+            Detail::Message(text) => vec![Some(Made::Text(text.text()))],
+            Detail::Index(index) => {
+                vec![None, Some(Made::Bits(Type::INT64, u128::from(index.cast_unsigned())))]
+            }
+            Detail::Domain(function, argument) => {
+                let function = function.name();
                 // Julia's words for a function whose result would be complex.
-                format!(
-                    "{argument}:\n{function} was called with a negative real argument but will only return a complex \
-                     result if called with a complex argument. Try {function}(Complex(x))."
-                )
+                let text = format!(
+                    "{function} was called with a negative real argument but will only return a complex result if \
+                     called with a complex argument. Try {function}(Complex(x))."
+                );
+                vec![Some(Made::Bits(Type::FLOAT64, argument.to_bits().into())), Some(Made::Text(text))]
             }
-            (ExceptionKind::UndefVarError, Detail::Name(variable)) => {
-                format!("`{}` not defined", variable.name())
+            Detail::Name(operator) if kind == ExceptionKind::OverflowError => {
+                vec![Some(Made::Text(format!("{} overflowed", operator.name())))]
             }
-            (ExceptionKind::OverflowError, Detail::Name(operator)) => {
-                format!("{} overflowed", operator.name())
+            Detail::Name(name) if kind == ExceptionKind::UndefVarError => {
+                vec![symbol(name), Some(Made::Bits(Type::UINT64, 0)), None]
             }
-            (ExceptionKind::TypeError, Detail::Name(place)) => format!("in {}", place.name()),
-            (_, Detail::Name(name)) => name.name(),
-        };
-        Exception { kind: self.kind, message }
-    }
-}
-
-/// What Julia says about an exception of which only the kind is known.
-fn without_detail(kind: ExceptionKind) -> &'static str {
-    match kind {
-        ExceptionKind::DivideError => "integer division error",
-        ExceptionKind::UndefRefError => "access to undefined reference",
-        _ => "",
+            Detail::Name(name) => vec![symbol(name)],
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::Records;
+    use crate::heap::HeapOptions;
 
     #[test]
     fn messages_read_as_julia_prints_them() {
-        let records = Records::new(0);
-        let show = |kind, detail| Pending { kind, detail }.render().to_string();
-        let (sym, text) = (|s: &str| records.symbol(s), |s: &str| records.string(s.as_bytes()));
+        let heap = Heap::new(HeapOptions::default());
+        let show = |kind, detail| Exception::new(&heap, Pending::Kind(kind, detail));
+        let sym = |s: &str| heap.symbols().symbol(s);
+        let text = |s: &str| heap.strings().string(s.as_bytes());
         use ExceptionKind as K;
-        assert_eq!(show(K::DivideError, Detail::None), "DivideError: integer division error");
-        assert_eq!(show(K::ErrorException, Detail::Message(text("no"))), "no");
-        assert_eq!(show(K::ArgumentError, Detail::Message(text("no"))), "ArgumentError: no");
-        assert_eq!(show(K::StackOverflowError, Detail::None), "StackOverflowError:");
-        assert_eq!(show(K::BoundsError, Detail::None), "BoundsError");
-        assert_eq!(show(K::UndefVarError, Detail::Name(sym("x"))), "UndefVarError: `x` not defined");
-        assert_eq!(show(K::OverflowError, Detail::Name(sym("+"))), "OverflowError: + overflowed");
+        let rows = [
+            (K::DivideError, Detail::None, "DivideError: integer division error"),
+            (K::ErrorException, Detail::Message(text("no")), "no"),
+            (K::ArgumentError, Detail::Message(text("no")), "ArgumentError: no"),
+            (K::StackOverflowError, Detail::None, "StackOverflowError:"),
+            (K::BoundsError, Detail::None, "BoundsError"),
+            (K::BoundsError, Detail::Index(7), "BoundsError: attempt to access index [7]"),
+            (K::UndefVarError, Detail::Name(sym("x")), "UndefVarError: `x` not defined"),
+            (K::OverflowError, Detail::Name(sym("+")), "OverflowError: + overflowed"),
+            (K::InexactError, Detail::Name(sym("trunc")), "InexactError: trunc"),
+            (K::TypeError, Detail::Name(sym("if")), "TypeError: in if"),
+        ];
+        for (kind, detail, expected) in rows {
+            let exception = show(kind, detail);
+            assert_eq!((exception.to_string().as_str(), exception.kind), (expected, kind));
+        }
+        assert_eq!(show(K::ArgumentError, Detail::Message(text("no"))).message, "no");
         let domain = show(K::DomainError, Detail::Domain(sym("sqrt"), -1.0));
-        assert!(domain.starts_with("DomainError with -1.0:\nsqrt was called"), "{domain}");
+        assert!(domain.to_string().starts_with("DomainError with -1.0:\nsqrt was called"), "{domain}");
+        assert!(domain.message.starts_with("-1.0:\nsqrt was called"), "{domain}");
+    }
+
+    #[test]
+    fn every_kind_has_a_type() {
+        let cx = Context::new();
+        for &kind in ExceptionKind::ALL {
+            let ty = kind.builtin_type(&cx);
+            assert_eq!(
+                ty.is_some_and(|ty| cx.types.is_exception(ty)),
+                kind != ExceptionKind::Other,
+                "{kind:?}"
+            );
+        }
     }
 }

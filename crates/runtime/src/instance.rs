@@ -4,10 +4,13 @@
 
 use std::sync::Arc;
 
+use brolga_ir::Context;
+use brolga_ir::types::{LayoutError, Type};
+
 use crate::foreign::Foreign;
-use crate::heap::{Heap, HeapOptions, Scope};
+use crate::heap::{Heap, HeapOptions, Object, Scope};
 use crate::output::{Output, Sink};
-use crate::records::{Records, StringRef, SymbolRef};
+use crate::records::{StringRef, SymbolRef};
 use crate::routines;
 use crate::thread::{EnterError, with_heap_scope};
 
@@ -22,8 +25,6 @@ pub struct RuntimeOptions {
 
 /// What compiled code needs beside a thread.
 pub struct Runtime {
-    symbols: Records,
-    strings: Records,
     routines: Vec<(&'static str, usize)>,
     foreign: Foreign,
     sink: Sink,
@@ -33,32 +34,48 @@ pub struct Runtime {
 impl Runtime {
     /// A new world.
     pub fn new(options: RuntimeOptions) -> Arc<Runtime> {
-        let heap = Heap::new(options.heap);
-        let (symbols, strings) = heap.record_tags();
         Arc::new(Runtime {
-            symbols: Records::new(symbols),
-            strings: Records::new(strings),
             routines: routines::sorted_table(),
             foreign: Foreign::default(),
             sink: Sink::new(options.output),
-            heap,
+            heap: Heap::new(options.heap),
         })
     }
 
     /// The record of a symbol constant.
     pub fn symbol(&self, name: &str) -> SymbolRef {
-        self.symbols.symbol(name)
+        self.heap.symbols().symbol(name)
     }
 
     /// The record of a string constant.
     pub fn string(&self, content: &[u8]) -> StringRef {
-        self.strings.string(content)
+        self.heap.strings().string(content)
+    }
+
+    /// The address of a type as an object: what is in the tags of objects of the type, if it has any.
+    pub fn type_address(&self, cx: &Arc<Context>, ty: Type) -> Result<usize, LayoutError> {
+        self.heap.type_object(cx, ty).map(|desc| desc.object().expose())
+    }
+
+    /// The address of the only object of a type: `nothing`, a function object.
+    pub fn instance_address(&self, cx: &Arc<Context>, ty: Type) -> Result<usize, LayoutError> {
+        let desc = self.heap.type_object(cx, ty)?;
+        self.heap.types().instance(&desc).map(Object::expose).ok_or(LayoutError::NotConcrete(ty))
+    }
+
+    /// The address of the permanent box of a value of a primitive type.
+    pub fn boxed_address(&self, cx: &Arc<Context>, ty: Type, bits: u128) -> Result<usize, LayoutError> {
+        if cx.types.primitive(ty).is_none() {
+            return Err(LayoutError::NotConcrete(ty));
+        }
+        let desc = self.heap.describe(cx, ty)?;
+        Ok(self.heap.permanent_box(&desc, bits).expose())
     }
 
     /// The content of a symbol or string that compiled code returned, by its address; `None` if it is no record of this
     /// runtime. Cost: a walk over all records.
     pub fn content(&self, address: usize) -> Option<Vec<u8>> {
-        self.symbols.content(address).or_else(|| self.strings.content(address))
+        self.heap.symbols().content(address).or_else(|| self.heap.strings().content(address))
     }
 
     /// The address of a routine that compiled code may call.

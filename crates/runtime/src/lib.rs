@@ -10,6 +10,7 @@
 //! | `thread.rs`    | [`Thread`]: the words that compiled code uses, attaching, interrupting                |
 //! | `stack.rs`     | where the stack of an operating-system thread ends                                    |
 //! | `heap/`        | objects, their types, and the garbage collector                                       |
+//! | `objects/`     | what running code does with objects: relations, exceptions, dispatch, builtins     |
 //! | `unwind.rs`    | the jump from a throw to its handler, one per processor                               |
 //! | `poll.rs`      | the slow side of a safepoint, which keeps all registers, one per processor             |
 //! | `foreign.rs`   | C symbols                                                                             |
@@ -25,6 +26,7 @@ mod foreign;
 pub mod heap;
 mod instance;
 mod libcalls;
+pub mod objects;
 mod output;
 mod poll;
 mod records;

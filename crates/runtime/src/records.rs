@@ -24,13 +24,15 @@ use std::collections::BTreeSet;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
+use crate::heap::Object;
+
 /// Bytes in front of the content.
 const HEADER: usize = 8;
 /// Bytes in front of the record that its address names.
 const TAG: usize = 8;
 
 /// The address of a record, as compiled code passes it to a routine.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 struct Record(NonNull<u8>);
 
@@ -47,12 +49,12 @@ impl Record {
 }
 
 /// A value of type `Symbol` in compiled code.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct SymbolRef(Record);
 
 /// A constant of type `String` in compiled code.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct StringRef(Record);
 
@@ -60,6 +62,12 @@ impl SymbolRef {
     /// The address: what compiled code holds.
     pub fn address(self) -> usize {
         self.0.0.addr().get()
+    }
+
+    /// The record as an object.
+    pub(crate) fn object(self) -> Object {
+        // SAFETY: a record is a permanent object (module header), which lives as long as its heap.
+        unsafe { Object::from_pointer(self.0.0) }
     }
 
     pub(crate) fn name(&self) -> String {

@@ -16,6 +16,7 @@ use brolga_ir::show::{Shown, printed};
 use crate::exception::{Detail, ExceptionKind};
 use crate::heap::routines::*;
 use crate::libcalls::*;
+use crate::objects::routines::*;
 use crate::poll::{brolga_safepoint, brolga_safepoint_status};
 use crate::records::{StringRef, SymbolRef};
 use crate::thread::Thread;
@@ -187,6 +188,15 @@ named! {
     brolga_gc_write,
     brolga_gc_leave,
     brolga_gc_enter,
+    brolga_throw,
+    brolga_current_exception,
+    brolga_throw_type_assert,
+    brolga_throw_bounds_of,
+    brolga_throw_undef_field,
+    brolga_isa,
+    brolga_subtype,
+    brolga_egal,
+    brolga_print_any,
     brolga_i128_div,
     brolga_i128_rem,
     brolga_u128_div,

@@ -31,9 +31,12 @@ use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
+use brolga_ir::Context;
+
 use crate::exception::{Detail, Exception, ExceptionKind, Pending};
-use crate::heap::{GcFrame, Heap, Mutator, POLL_COLLECT, Scope, with_scope};
+use crate::heap::{GcFrame, Heap, Mutator, Object, POLL_COLLECT, Scope, with_scope};
 use crate::instance::Runtime;
+use crate::objects::IsaCache;
 use crate::stack;
 
 /// Stack below the limit of a thread: two of the largest frames that a compile may give (128 KiB each).
@@ -63,7 +66,7 @@ pub struct Thread {
     stack_limit: Cell<usize>,
     poll: AtomicU32,
     mutator: Mutator,
-    exceptions: RefCell<Vec<Pending>>,
+    isa: IsaCache,
     runtime: Weak<Runtime>,
 }
 
@@ -140,7 +143,7 @@ impl Thread {
             stack_limit: Cell::new(lowest + STACK_RESERVE),
             poll: AtomicU32::new(0),
             mutator: Mutator::default(),
-            exceptions: RefCell::new(Vec::new()),
+            isa: IsaCache::default(),
             runtime: Arc::downgrade(runtime),
         })
     }
@@ -160,38 +163,52 @@ impl Thread {
 
     /// To be called when an exception left compiled code that was entered at `depth`: the exception, taken off.
     pub fn take_exception(&self, depth: usize) -> Exception {
-        let mut exceptions = self.exceptions.borrow_mut();
-        let pending = exceptions.last().copied();
-        exceptions.truncate(depth);
-        // Unwinding without an exception would be a defect of generated code; it is shown, not hidden.
-        pending.map_or_else(
-            || Exception {
-                kind: ExceptionKind::ErrorException,
-                message: "unwound without an exception".into(),
-            },
-            |pending| pending.render(),
-        )
+        let pending = self.mutator.exceptions.borrow().last().copied();
+        let exception = match (pending, self.runtime()) {
+            (Some(pending), Some(runtime)) => {
+                // Objects are looked at, so collections wait. The exception is a root until it is taken off.
+                let _entry = self.enter_heap(&runtime);
+                Exception::new(runtime.heap(), pending)
+            }
+            // Unwinding without an exception would be a defect of generated code; it is shown, not hidden.
+            (_, runtime) => {
+                Exception::missing(runtime.map_or_else(Context::new, |r| r.heap().types().base().clone()))
+            }
+        };
+        self.pop_exceptions(depth);
+        exception
     }
 
     pub(crate) fn throw(&self, kind: ExceptionKind, detail: Detail) {
-        self.exceptions.borrow_mut().push(Pending { kind, detail });
+        self.push(Pending::Kind(kind, detail));
     }
 
+    /// Throws an object.
+    pub(crate) fn throw_object(&self, object: Object) {
+        self.push(Pending::Object(object));
+    }
+
+    fn push(&self, pending: Pending) {
+        self.mutator.exceptions.borrow_mut().push(pending);
+    }
+
+    /// Throws the exception that is being handled again.
     pub(crate) fn rethrow(&self) {
-        let mut exceptions = self.exceptions.borrow_mut();
-        let again = exceptions
-            .last()
-            .copied()
-            .unwrap_or(Pending { kind: ExceptionKind::ErrorException, detail: Detail::None });
-        exceptions.push(again);
+        let again = self.mutator.exceptions.borrow().last().copied();
+        self.push(again.unwrap_or(Pending::Kind(ExceptionKind::ErrorException, Detail::None)));
     }
 
     pub(crate) fn exception_depth(&self) -> usize {
-        self.exceptions.borrow().len()
+        self.mutator.exceptions.borrow().len()
     }
 
     pub(crate) fn pop_exceptions(&self, depth: usize) {
-        self.exceptions.borrow_mut().truncate(depth);
+        self.mutator.exceptions.borrow_mut().truncate(depth);
+    }
+
+    /// Answers to `isa` that this thread remembers.
+    pub(crate) fn isa_cache(&self) -> &IsaCache {
+        &self.isa
     }
 
     /// What `brolga_safepoint` does: whether an exception is pending afterwards.

@@ -519,15 +519,61 @@ fn types_and_handles_of_another_heap_are_refused() {
 }
 
 #[test]
-fn types_that_have_no_objects_are_refused() {
+fn types_that_have_no_objects_are_refused_and_are_objects_themselves() {
     let runtime = runtime(HeapOptions::default());
     let cx = Context::new();
-    for ty in [Type::ANY, Type::BOTTOM, Type::I64, Type::TOKEN] {
+    for ty in [Type::I64, Type::TOKEN] {
+        assert!(runtime.type_address(&cx, ty).is_err(), "{}", cx.types.display(ty));
+    }
+    for ty in [Type::ANY, Type::BOTTOM, cx.types.union(&[Type::ANY, Type::INT64]).unwrap()] {
         assert!(runtime.heap().describe(&cx, ty).is_err(), "{}", cx.types.display(ty));
+        let address = runtime.type_address(&cx, ty).unwrap();
+        assert_eq!(runtime.type_address(&Context::new(), ty), Ok(address));
     }
     for ty in [Type::NOTHING, Type::STRING, Type::BOX, Type::INT128] {
         let one = runtime.heap().describe(&cx, ty).unwrap();
         let two = runtime.heap().describe(&Context::new(), ty).unwrap();
         assert_eq!(one.tag(), two.tag(), "{}", one.name());
     }
+}
+
+#[test]
+fn a_type_of_no_program_is_one_type_for_all_programs() {
+    let runtime = runtime(HeapOptions::default());
+    let (one, two) = (Context::new(), Context::new());
+    // The ids of the two contexts differ.
+    let own = [&one, &two].map(|cx| support::declare(cx, "Node", &[]));
+    two.types.vector(Type::BOOL).unwrap();
+    let exception = |cx: &Context| {
+        let decl = cx.types.find_decl(cx.names.intern("KeyError")).unwrap();
+        let error = cx.types.nominal(decl, &[]).unwrap();
+        cx.types.tuple(&[error, cx.types.vector(Type::INT8).unwrap()]).unwrap()
+    };
+    let address = |cx, ty| runtime.type_address(cx, ty).unwrap();
+    assert_eq!(address(&one, exception(&one)), address(&two, exception(&two)));
+    assert_ne!(address(&one, own[0]), address(&two, own[1]));
+    let vectors = [one.types.vector(own[0]).unwrap(), two.types.vector(own[1]).unwrap()];
+    assert_ne!(address(&one, vectors[0]), address(&two, vectors[1]));
+    // A function of one program is none of another.
+    let functions = [&one, &two].map(|cx| (cx, cx.types.function(cx.names.intern("f"))));
+    assert_ne!(address(functions[0].0, functions[0].1), address(functions[1].0, functions[1].1));
+}
+
+#[test]
+fn constants_and_instances_have_one_address() {
+    let runtime = runtime(HeapOptions::default());
+    let cx = Context::new();
+    let f = cx.types.function(cx.names.intern("f"));
+    let nothing = runtime.instance_address(&cx, Type::NOTHING).unwrap();
+    assert_eq!(runtime.instance_address(&Context::new(), Type::NOTHING), Ok(nothing));
+    assert_ne!(runtime.instance_address(&cx, f).unwrap(), nothing);
+    assert!(runtime.instance_address(&cx, Type::INT64).is_err());
+    let of = cx.types.type_of(Type::INT64).unwrap();
+    assert_eq!(runtime.instance_address(&cx, of), runtime.type_address(&cx, Type::INT64));
+    let boxed = |ty, bits| runtime.boxed_address(&cx, ty, bits).unwrap();
+    for (ty, bits) in [(Type::INT64, 5), (Type::INT64, 1 << 40), (Type::BOOL, 1), (Type::FLOAT64, 5)] {
+        assert_eq!(boxed(ty, bits), boxed(ty, bits));
+        assert_ne!(boxed(ty, bits), boxed(ty, bits ^ 1));
+    }
+    assert!(runtime.boxed_address(&cx, Type::STRING, 0).is_err());
 }

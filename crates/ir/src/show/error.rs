@@ -38,7 +38,7 @@ pub fn show_error<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<Str
             if why.is_empty() { format!("{name} with {val}") } else { format!("{name} with {val}:\n{why}") }
         }
         "BoundsError" => name + &text.bounds()?,
-        "InexactError" => format!("{name}: {}({})", text.printed(0)?, text.inexact()?),
+        "InexactError" => format!("{name}: {}{}", text.printed(0)?, text.inexact()?),
         "UndefVarError" => format!("{name}: `{}` not defined", text.printed(0)?),
         "TypeError" => format!("{name}: {}", text.type_error()?),
         "MethodError" => format!("{name}: no method matching {}", text.method_error()?),
@@ -87,6 +87,7 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
             None => String::new(),
         };
         let Some(at) = at else { return Ok(format!(": attempt to access{what}")) };
+        let place = if what.is_empty() { "" } else { " at" };
         let index = match self.graph.view(&at)? {
             View::Fields(parts) => {
                 let parts = parts.iter().flatten().map(|part| show(self.graph, part));
@@ -94,7 +95,7 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
             }
             _ => show(self.graph, &at)?,
         };
-        Ok(format!(": attempt to access{what} at index [{index}]"))
+        Ok(format!(": attempt to access{what}{place} index [{index}]"))
     }
 
     /// What Julia's `summary` says: the shape of an array, the type of anything else.
@@ -133,6 +134,9 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
 
     /// The target type of a conversion, unless it gives the function its name, and the value.
     fn inexact(&mut self) -> Result<String, G::Error> {
+        if self.field(1).is_none() {
+            return Ok(String::new());
+        }
         let func = self.printed(0)?;
         let mut texts = Vec::new();
         for (n, part) in self.tuple(1)?.into_iter().flatten().enumerate() {
@@ -141,10 +145,13 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
                 texts.push(text);
             }
         }
-        Ok(texts.join(", "))
+        Ok(format!("({})", texts.join(", ")))
     }
 
     fn type_error(&mut self) -> Result<String, G::Error> {
+        if self.field(2).is_none() && self.field(3).is_none() {
+            return Ok(format!("in {}", self.printed(0)?));
+        }
         let expected = match self.field(2) {
             Some(node) => match self.graph.view(&node)? {
                 View::Type(of) => Some(of),

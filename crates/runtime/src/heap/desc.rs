@@ -1,13 +1,16 @@
 //! Run-time types: what an object's tag names.
 //!
 //! A [`TypeDesc`] tells the collector where the pointers of an object are, and everybody else what the object is. It is made
-//! from the layout of `ir`'s type table and lives as long as its heap. It is a permanent object itself, of type `DataType`,
-//! so that `typeof` is the tag without its bits:
+//! from the layout of `ir`'s type table and lives as long as its heap. It is a permanent object itself, of type `DataType`
+//! (`UnionAll` if it stands for a parametric type without parameters), so that `typeof` is the tag without its bits:
 //!
 //! ```text
-//!   record │ pad │ tag of DataType │ TypeDesc …
+//!   record │ pad │ tag of DataType │ TypeDesc … │ pad │ own tag │ instance
+//!                                  │                            └─ the only object of a type without bits
 //!                                  └─ the address in tags of objects of this type, a multiple of 16
 //! ```
+//!
+//! Types without objects of their own (abstract types, unions) have a description too, because they are values.
 //!
 //! How objects lie behind their tags:
 //!
@@ -24,9 +27,10 @@
 use std::mem::offset_of;
 use std::sync::Arc;
 
-use brolga_ir::types::{FieldRepr, Layout, LayoutError, Type, Types};
+use brolga_ir::Context;
+use brolga_ir::types::{FieldRepr, Layout, LayoutError, Type, TypeKind};
 
-use super::object::{TAG_BITS, TAG_PERMANENT};
+use super::object::{Object, TAG_BITS, TAG_PERMANENT};
 
 /// Where the length of a `Memory` or `String` lies.
 pub const LENGTH: usize = 0;
@@ -78,6 +82,8 @@ pub enum ObjectKind {
     Weak,
     /// A type: a [`TypeDesc`].
     DataType,
+    /// No object has exactly this type, or none that the run time knows.
+    NoInstances,
 }
 
 /// What a `Memory` holds.
@@ -96,16 +102,23 @@ pub struct Element {
 }
 
 /// A run-time type.
-#[derive(Debug)]
 #[repr(C, align(16))]
 pub struct TypeDesc {
     scan: Scan,
     size: usize,
     align: usize,
     kind: ObjectKind,
+    mutable: bool,
     ty: Option<Type>,
+    cx: Arc<Context>,
     name: Box<str>,
     owner: Arc<()>,
+}
+
+impl std::fmt::Debug for TypeDesc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("TypeDesc").field(&self.name).finish()
+    }
 }
 
 /// A type as a permanent object.
@@ -115,6 +128,9 @@ struct Record {
     pad: u64,
     tag: u64,
     desc: TypeDesc,
+    instance_pad: u64,
+    instance_tag: u64,
+    instance: u64,
 }
 
 /// A run-time type of one heap.
@@ -140,10 +156,14 @@ impl std::ops::Deref for TypeRef {
 impl TypeRef {
     /// Makes the record of `desc`, an object whose type has the tag `datatype`; `None` for the type of types itself.
     pub(crate) fn new(desc: TypeDesc, datatype: Option<u64>) -> TypeRef {
-        TypeRef(Arc::new_cyclic(|own: &std::sync::Weak<Record>| {
-            let own = own.as_ptr().addr() + offset_of!(Record, desc);
-            Record { pad: 0, tag: datatype.unwrap_or(own as u64) | TAG_PERMANENT, desc }
-        }))
+        let record = Arc::new_cyclic(|own: &std::sync::Weak<Record>| {
+            let own = (own.as_ptr().addr() + offset_of!(Record, desc)) as u64;
+            let tag = datatype.unwrap_or(own) | TAG_PERMANENT;
+            Record { pad: 0, tag, desc, instance_pad: 0, instance_tag: own | TAG_PERMANENT, instance: 0 }
+        });
+        // `TypeDesc::object` finds its way back to the words beside the description.
+        Arc::as_ptr(&record).expose_provenance();
+        TypeRef(record)
     }
 }
 
@@ -153,14 +173,48 @@ impl TypeDesc {
         std::ptr::from_ref(self).expose_provenance() as u64 & !TAG_BITS
     }
 
+    fn at(&self, offset: usize) -> Object {
+        let address = std::ptr::from_ref(self).addr() + offset;
+        let pointer = std::ptr::with_exposed_provenance_mut(address);
+        // SAFETY: every description that anybody has a reference to lies in a `Record`, with a tag in front of it and of the
+        // instance, whose provenance `TypeRef::new` exposed. Both are permanent objects of the heap.
+        unsafe { Object::from_pointer(std::ptr::NonNull::new_unchecked(pointer)) }
+    }
+
+    /// The type as an object.
+    pub(crate) fn object(&self) -> Object {
+        self.at(0)
+    }
+
+    /// The only object of the type, if it has no more than one; of `Type{T}` that is `T`, which only the table of types knows.
+    pub(crate) fn instance(&self) -> Option<Object> {
+        let bits = matches!(&self.kind, ObjectKind::Struct(layout) if layout.size == 0 && !self.mutable);
+        bits.then(|| self.at(offset_of!(Record, instance) - offset_of!(Record, desc)))
+    }
+
     /// What kind of object it is.
     pub fn kind(&self) -> &ObjectKind {
         &self.kind
     }
 
-    /// The type in the IR; `None` for weak references, which have none.
+    /// The type in the IR, as [`TypeDesc::context`] numbers it; `None` for weak references, which have none.
     pub fn ty(&self) -> Option<Type> {
         self.ty
+    }
+
+    /// The context that the type and those of its fields belong to.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.cx
+    }
+
+    /// Whether objects have an identity, so that only an object itself is `===` to it.
+    pub fn is_mutable(&self) -> bool {
+        self.mutable
+    }
+
+    /// Whether objects can have exactly this type.
+    pub fn has_instances(&self) -> bool {
+        self.kind != ObjectKind::NoInstances
     }
 
     /// The type's name, as the IR prints it.
@@ -216,45 +270,59 @@ pub(crate) struct Maker {
 }
 
 impl Maker {
-    fn desc(&self, ty: Option<Type>, name: String, kind: ObjectKind, size: usize, scan: Scan) -> TypeDesc {
+    fn desc(
+        &self,
+        cx: &Arc<Context>,
+        ty: Option<Type>,
+        kind: ObjectKind,
+        size: usize,
+        scan: Scan,
+    ) -> TypeDesc {
         let align = match &kind {
             ObjectKind::Struct(layout) => layout.align as usize,
             ObjectKind::Memory(element) => element.align as usize,
             _ => 8,
         };
         let align = if align > 8 { 16 } else { 8 };
-        TypeDesc { scan, size, align, kind, ty, name: name.into(), owner: self.owner.clone() }
+        let name = ty.map_or("WeakRef".into(), |ty| cx.types.display(ty).to_string().into());
+        let mutable = match kind {
+            ObjectKind::Struct(_) => ty.is_some_and(|ty| cx.types.is_mutable(ty)),
+            _ => true,
+        };
+        TypeDesc { scan, size, align, kind, mutable, ty, cx: cx.clone(), name, owner: self.owner.clone() }
     }
 
     /// A type without pointers that every context has.
-    pub(crate) fn fixed(&self, ty: Type, name: &str, kind: ObjectKind) -> TypeDesc {
+    pub(crate) fn fixed(&self, cx: &Arc<Context>, ty: Type, kind: ObjectKind) -> TypeDesc {
         let size = match &kind {
             ObjectKind::Struct(layout) => layout.size as usize,
             ObjectKind::DataType => size_of::<TypeDesc>(),
             _ => STRING_BYTES,
         };
-        self.desc(Some(ty), name.into(), kind, size, Scan::Nothing)
+        self.desc(cx, Some(ty), kind, size, Scan::Nothing)
     }
 
-    pub(crate) fn weak(&self) -> TypeDesc {
-        self.desc(None, "WeakRef".into(), ObjectKind::Weak, 8, Scan::Nothing)
+    pub(crate) fn weak(&self, cx: &Arc<Context>) -> TypeDesc {
+        self.desc(cx, None, ObjectKind::Weak, 8, Scan::Nothing)
     }
 
-    /// The run-time form of a type that has objects and is none of the fixed ones. `memory` describes the type of an array's
-    /// `Memory`.
+    /// The run-time form of a type that is none of the fixed ones. `memory` describes the type of an array's `Memory`.
     pub(crate) fn describe(
         &self,
-        types: &Types,
+        cx: &Arc<Context>,
         ty: Type,
         memory: impl FnOnce(Type) -> Result<TypeRef, LayoutError>,
     ) -> Result<TypeDesc, LayoutError> {
-        let name = types.display(ty).to_string();
-        let make = |kind, size, scan| Ok(self.desc(Some(ty), name, kind, size, scan));
-        if ty.as_low().is_some() || ty == Type::TOKEN || !types.is_concrete(ty) {
+        let types = &cx.types;
+        let make = |kind, size, scan| Ok(self.desc(cx, Some(ty), kind, size, scan));
+        if ty.as_low().is_some() || ty == Type::TOKEN {
             return Err(LayoutError::NotConcrete(ty));
         }
+        if !types.is_concrete(ty) || matches!(types.kind(ty), TypeKind::TypeOf(_)) {
+            return make(ObjectKind::NoInstances, 0, Scan::Nothing);
+        }
         if let Some(element) = types.memory_element(ty) {
-            let element = describe_element(types, element)?;
+            let element = describe_element(cx, element)?;
             let scan = match &*element.pointers {
                 [] => Scan::Nothing,
                 offsets => Scan::Elements { stride: element.stride, offsets: offsets.into() },
@@ -266,14 +334,20 @@ impl Maker {
             let size = ARRAY_DIMS + 8 * dims as usize;
             return make(ObjectKind::Array { dims, memory }, size, Scan::Words(1 << (ARRAY_MEMORY / 8)));
         }
-        let layout = types.layout(ty)?.clone();
-        let (size, scan) = (layout.size as usize, scan_of(&layout));
-        make(ObjectKind::Struct(layout), size, scan)
+        match types.layout(ty).cloned() {
+            Ok(layout) => {
+                let (size, scan) = (layout.size as usize, scan_of(&layout));
+                make(ObjectKind::Struct(layout), size, scan)
+            }
+            Err(LayoutError::Opaque(_)) => make(ObjectKind::NoInstances, 0, Scan::Nothing),
+            Err(error) => Err(error),
+        }
     }
 }
 
 /// How the elements of a `Memory` lie.
-fn describe_element(types: &Types, ty: Type) -> Result<Element, LayoutError> {
+fn describe_element(cx: &Context, ty: Type) -> Result<Element, LayoutError> {
+    let types = &cx.types;
     let repr = types.field_repr(ty);
     let (stride, align, pointers): (u32, u32, Box<[u32]>) = match repr {
         FieldRepr::Pointer => (8, 8, [0].into()),

@@ -24,14 +24,16 @@ use brolga_ir::types::{LayoutError, Type};
 
 use super::class::{SizeClass, TAG_BYTES};
 use super::desc::{TypeDesc, TypeRef};
-use super::handles::{Handles, release};
+use super::handles::{Handles, Persistent, release};
 use super::mutator::{Member, Mutator};
 use super::object::{Object, TAG_PERMANENT};
 use super::options::{HeapOptions, HeapStats, Stress};
+use super::permanent::Permanent;
 use super::policy::{Collection, Policy};
 use super::space::{Shortage, Space};
 use super::types::RuntimeTypes;
 use super::world::World;
+use crate::records::Records;
 
 /// The heap's limit is reached, or the system has no memory, and a full collection did not help. Nothing that existed is lost,
 /// and smaller requests may succeed.
@@ -49,6 +51,9 @@ pub struct Heap {
     pub(super) state: Mutex<State>,
     pub(super) handles: Handles,
     types: RuntimeTypes,
+    symbols: Records,
+    strings: Records,
+    permanent: Permanent,
     /// 0: off; n: after every n slow allocations.
     stress: AtomicU32,
 }
@@ -61,7 +66,11 @@ pub(super) struct State {
 
 impl Heap {
     pub(crate) fn new(options: HeapOptions) -> Heap {
+        let types = RuntimeTypes::new();
         let heap = Heap {
+            symbols: Records::new(types.symbol().tag() | TAG_PERMANENT),
+            strings: Records::new(types.string().tag() | TAG_PERMANENT),
+            permanent: Permanent::default(),
             world: World::default(),
             state: Mutex::new(State {
                 space: Space::new(options.limit),
@@ -69,7 +78,7 @@ impl Heap {
                 stats: HeapStats::default(),
             }),
             handles: Handles::default(),
-            types: RuntimeTypes::new(),
+            types,
             stress: AtomicU32::new(0),
             options,
         };
@@ -96,9 +105,29 @@ impl Heap {
         self.types.describe(cx, ty)
     }
 
-    /// The tags of the permanent records of symbols and of strings.
-    pub(crate) fn record_tags(&self) -> (u64, u64) {
-        (self.types.symbol().tag() | TAG_PERMANENT, self.types.string().tag() | TAG_PERMANENT)
+    /// The run-time form of any type of Julia, with objects or without.
+    pub fn type_object(&self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, LayoutError> {
+        self.types.type_object(cx, ty)
+    }
+
+    /// The records of symbols.
+    pub(crate) fn symbols(&self) -> &Records {
+        &self.symbols
+    }
+
+    /// The records of string constants.
+    pub(crate) fn strings(&self) -> &Records {
+        &self.strings
+    }
+
+    /// The permanent box of a value of a primitive type.
+    pub(crate) fn permanent_box(&self, ty: &TypeDesc, bits: u128) -> Object {
+        let small = match ty.ty() {
+            Some(Type::INT64) => self.types.small_int(bits as i64),
+            Some(Type::BOOL) => self.types.boxed_bool(bits & 1 != 0),
+            _ => None,
+        };
+        small.unwrap_or_else(|| self.permanent.boxed(ty, bits))
     }
 
     /// What the heap has done and holds.
@@ -122,6 +151,11 @@ impl Heap {
         };
         self.stress.store(every, Ordering::Relaxed); // A1
         self.world.set_always_poll(stress == Stress::EverySafepoint);
+    }
+
+    /// A root that is not bound to a scope.
+    pub(crate) fn persistent(&self, object: Object) -> Persistent {
+        self.handles.persistent(object)
     }
 
     /// Takes back external bytes that were announced.

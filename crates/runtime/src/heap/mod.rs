@@ -19,6 +19,7 @@
 //! | `chunk.rs` | chunks, blocks, mark bits |
 //! | `space.rs` | which blocks are free; large objects; sweeping; the limit |
 //! | `desc.rs`, `types.rs` | run-time types, and the table of them |
+//! | `permanent.rs` | constants as objects |
 //! | `object.rs` | raw access to tags and fields |
 //! | `mutator.rs` | the heap's part of a thread, with the words that compiled code uses |
 //! | `handshake.rs`, `world.rs` | stopping the world |
@@ -46,6 +47,7 @@ mod mutator;
 mod object;
 mod options;
 mod pages;
+mod permanent;
 mod policy;
 pub(crate) mod routines;
 mod scope;
@@ -69,5 +71,6 @@ pub use options::{Generations, HeapOptions, HeapStats, Stress};
 pub use policy::Collection;
 pub use scope::{Bits, Obj, ObjectError, Root, Scope};
 
+pub(crate) use object::{Object, desc_of_tag};
 pub(crate) use scope::with_scope;
 pub(crate) use world::POLL_COLLECT;

@@ -28,6 +28,7 @@ use super::class::{CLASSES, SizeClass, TAG_BYTES};
 use super::handshake::Handshake;
 use super::object::Object;
 use super::space::Supply;
+use crate::exception::Pending;
 
 /// The most bytes that are cleared ahead of use: they stay in the nearest cache until then.
 const MAX_RUN: usize = 4096;
@@ -78,6 +79,8 @@ pub struct Mutator {
     pub(crate) locals: RefCell<Vec<Option<Object>>>,
     /// Old objects that were stored into.
     pub(crate) remembered: RefCell<Vec<Object>>,
+    /// Exceptions that are being handled or thrown, innermost last.
+    pub(crate) exceptions: RefCell<Vec<Pending>>,
 }
 
 /// Offsets in [`Mutator`] that machine code contains.
@@ -112,6 +115,7 @@ impl Default for Mutator {
             until_stress: Cell::new(0),
             locals: RefCell::new(Vec::new()),
             remembered: RefCell::new(Vec::new()),
+            exceptions: RefCell::new(Vec::new()),
         }
     }
 }
@@ -210,6 +214,7 @@ impl Mutator {
             }
         }
         self.locals.borrow().iter().flatten().for_each(|&root| visit(root));
+        self.exceptions.borrow().iter().filter_map(|pending| pending.object()).for_each(visit);
     }
 }
 

@@ -34,7 +34,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 
 use super::class::TAG_BYTES;
-use super::desc::TypeDesc;
+use super::desc::{LENGTH, ObjectKind, STRING_BYTES, TypeDesc};
 
 /// The tag bit of objects that the store barrier has to look at.
 pub const TAG_OLD: u64 = 1;
@@ -67,6 +67,11 @@ impl Object {
         self.0.addr().get()
     }
 
+    /// The address, for machine code to contain.
+    pub(crate) fn expose(self) -> usize {
+        self.0.as_ptr().expose_provenance()
+    }
+
     fn tag_word<'a>(self) -> &'a AtomicU64 {
         // SAFETY: every object has a tag word in front of it, aligned as the object is (O1).
         unsafe { self.0.sub(TAG_BYTES).cast().as_ref() }
@@ -89,6 +94,23 @@ impl Object {
     pub(crate) fn desc<'a>(self) -> &'a TypeDesc {
         // SAFETY: the tag of an object holds the address of a type of its heap (O1).
         unsafe { desc_of_tag(self.tag()) }
+    }
+
+    /// The type that this object is, if it is one. The lifetime is the heap's, as for [`Object::desc`].
+    pub(crate) fn as_desc<'a>(self) -> Option<&'a TypeDesc> {
+        let is_type = matches!(self.desc().kind(), ObjectKind::DataType);
+        // SAFETY: the address of a type is its tag without bits.
+        is_type.then(|| unsafe { desc_of_tag(self.address() as u64) })
+    }
+
+    /// The bytes of a `String` or `Symbol`. The lifetime is the object's: callers bind it to what keeps that alive.
+    pub(crate) fn string<'a>(self) -> Option<&'a [u8]> {
+        if !matches!(self.desc().kind(), ObjectKind::String | ObjectKind::Symbol) {
+            return None;
+        }
+        let length = usize::try_from(self.word_at(LENGTH)).ok()?;
+        // SAFETY: a string has as many bytes as its length says, which are written before anybody knows it and never after.
+        Some(unsafe { self.bytes(STRING_BYTES, length) })
     }
 
     fn word<'a>(self, offset: usize) -> &'a AtomicPtr<u8> {

@@ -101,7 +101,7 @@ pub struct Root<'f, 'h> {
 /// A reference that is valid until the next safepoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Obj<'a, 'h> {
-    pub(super) object: Object,
+    pub(crate) object: Object,
     borrow: PhantomData<&'a ()>,
     brand: Brand<'h>,
 }
@@ -197,14 +197,18 @@ impl<'f, 'h> Scope<'f, 'h> {
         self.heap
     }
 
-    pub(super) fn obj<'a>(&'a self, object: Object) -> Obj<'a, 'h> {
+    pub(crate) fn obj<'a>(&'a self, object: Object) -> Obj<'a, 'h> {
         Obj { object, borrow: PhantomData, brand: PhantomData }
     }
 
-    fn add_root(&self, object: Object) -> Root<'f, 'h> {
+    pub(crate) fn add_root(&self, object: Object) -> Root<'f, 'h> {
         let mut locals = self.mutator.locals.borrow_mut();
         locals.push(Some(object));
         Root { slot: locals.len() - 1, frame: PhantomData, brand: PhantomData }
+    }
+
+    pub(crate) fn mutator(&self) -> &'h Mutator {
+        self.mutator
     }
 
     // ----- roots -----
@@ -395,6 +399,11 @@ impl<'f, 'h> Scope<'f, 'h> {
     /// Stores a reference, and tells the collector.
     pub(super) fn store(&self, object: Object, offset: usize, value: Option<Object>) {
         object.set_pointer_at(offset, value);
+        self.after_store(object);
+    }
+
+    /// Tells the collector that references were stored into an object.
+    pub(crate) fn after_store(&self, object: Object) {
         self.heap.after_store(self.mutator, object);
     }
 }
@@ -481,12 +490,7 @@ impl<'a, 'h> Obj<'a, 'h> {
 
     /// The bytes of a `String` or `Symbol`.
     pub fn string_bytes(self) -> Option<&'a [u8]> {
-        if !matches!(self.desc().kind(), ObjectKind::String | ObjectKind::Symbol) {
-            return None;
-        }
-        let length = usize::try_from(self.object.word_at(LENGTH)).ok()?;
-        // SAFETY: a string has as many bytes as its length says, which are written before anybody knows it and never after.
-        Some(unsafe { self.object.bytes(STRING_BYTES, length) })
+        self.object.string()
     }
 
     /// The text of a `String` or `Symbol` that is UTF-8.

@@ -1,18 +1,21 @@
 //! The run-time types of one heap, made when they are first asked for.
 //!
-//! Types whose ids are the same in every context are the same here, whichever context asks; others belong to their context,
-//! which is kept alive so that its address names it.
+//! **One type, one description.** A program brings its own context, and several programs may share a heap. A type that
+//! mentions nothing declared by a program (`Int64`, `Vector{Any}`, `BoundsError`) is the same in all of them: it is translated
+//! into the heap's own context, the *base*, and described there. A type that mentions a declaration or a function of a program
+//! belongs to the program's context, which is kept alive so that its address names it. So two descriptions are the same
+//! type exactly if they are one, and relations between types are asked in the context of that one which is not of the base.
 //!
-//! Small integers are boxed once: `Int64` from -512 to 511. Their boxes are permanent objects.
+//! Small integers are boxed once, `Int64` from -512 to 511, and so are both `Bool`s. Their boxes are permanent objects.
 
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brolga_ir::Context;
-use brolga_ir::types::{Layout, LayoutError, Type};
+use brolga_ir::types::{Layout, LayoutError, Type, TypeKind, Types};
 
-use super::desc::{Maker, ObjectKind, TypeRef};
+use super::desc::{Maker, ObjectKind, TypeDesc, TypeRef};
 use super::object::{Object, TAG_BITS, TAG_PERMANENT};
 
 /// The smallest integer that has a permanent box.
@@ -20,10 +23,10 @@ const SMALLEST: i64 = -512;
 /// How many have one.
 const SMALL_INTS: usize = 1024;
 
-/// A permanent box of an `Int64`.
+/// A permanent box of an `Int64` or a `Bool`.
 #[derive(Debug)]
 #[repr(C)]
-struct SmallInt {
+struct Small {
     tag: u64,
     value: i64,
 }
@@ -32,17 +35,22 @@ struct SmallInt {
 #[derive(Debug)]
 pub(crate) struct RuntimeTypes {
     maker: Maker,
+    base: Arc<Context>,
     string: TypeRef,
     symbol: TypeRef,
     weak: TypeRef,
     datatype: TypeRef,
+    unionall: TypeRef,
     int64: TypeRef,
     by_type: Mutex<ByType>,
-    small_ints: Box<[SmallInt]>,
+    small_ints: Box<[Small]>,
+    bools: Box<[Small]>,
 }
 
 #[derive(Default, Debug)]
 struct ByType {
+    /// By the address of the context (0: the base) and the type. A type of the base is found under the contexts that asked for
+    /// it, too.
     types: BTreeMap<(usize, Type), TypeRef>,
     contexts: BTreeMap<usize, Arc<Context>>,
 }
@@ -50,27 +58,46 @@ struct ByType {
 impl RuntimeTypes {
     pub(crate) fn new() -> RuntimeTypes {
         let maker = Maker { owner: Arc::new(()) };
-        let fixed = |ty, name, kind| maker.fixed(ty, name, kind);
-        let datatype = TypeRef::new(fixed(Type::DATATYPE, "DataType", ObjectKind::DataType), None);
+        let base = Context::new();
+        let fixed = |ty, kind| maker.fixed(&base, ty, kind);
+        let datatype = TypeRef::new(fixed(Type::DATATYPE, ObjectKind::DataType), None);
         let make = |desc| TypeRef::new(desc, Some(datatype.tag()));
-        let word = Layout { size: 8, align: 8, fields: Box::new([]), pointers: Box::new([]) };
-        let int64 = make(fixed(Type::INT64, "Int64", ObjectKind::Struct(word)));
-        let tag = int64.tag() | TAG_PERMANENT;
-        let small_ints = (SMALLEST..).take(SMALL_INTS).map(|value| SmallInt { tag, value }).collect();
-        RuntimeTypes {
-            string: make(fixed(Type::STRING, "String", ObjectKind::String)),
-            symbol: make(fixed(Type::SYMBOL, "Symbol", ObjectKind::Symbol)),
-            weak: make(maker.weak()),
+        let bits = |bytes| {
+            let layout = Layout { size: bytes, align: bytes, fields: Box::new([]), pointers: Box::new([]) };
+            ObjectKind::Struct(layout)
+        };
+        let int64 = make(fixed(Type::INT64, bits(8)));
+        let bool = make(fixed(Type::BOOL, bits(1)));
+        let small = |ty: &TypeRef, value: i64| Small { tag: ty.tag() | TAG_PERMANENT, value };
+        let unionall = base.types.find_decl(base.names.intern("UnionAll"));
+        let unionall = unionall.and_then(|decl| base.types.nominal(decl, &[]).ok()).unwrap_or(Type::DATATYPE);
+        let types = RuntimeTypes {
+            small_ints: (SMALLEST..).take(SMALL_INTS).map(|value| small(&int64, value)).collect(),
+            // The value is one byte at the address of the word.
+            bools: [0i64, 1i64.to_le()].into_iter().map(|value| small(&bool, value)).collect(),
+            string: make(fixed(Type::STRING, ObjectKind::String)),
+            symbol: make(fixed(Type::SYMBOL, ObjectKind::Symbol)),
+            weak: make(maker.weak(&base)),
+            unionall: make(fixed(unionall, ObjectKind::DataType)),
             int64,
             datatype,
             by_type: Mutex::default(),
-            small_ints,
             maker,
-        }
+            base,
+        };
+        let known = [&types.string, &types.symbol, &types.datatype, &types.unionall, &types.int64, &bool];
+        let known = known.into_iter().filter_map(|desc| Some(((0, desc.ty()?), desc.clone()))).collect();
+        types.lock().types = known;
+        types
     }
 
     pub(crate) fn owner(&self) -> &Arc<()> {
         &self.maker.owner
+    }
+
+    /// The context of types that no program declares.
+    pub(crate) fn base(&self) -> &Arc<Context> {
+        &self.base
     }
 
     pub(crate) fn string(&self) -> &TypeRef {
@@ -89,28 +116,42 @@ impl RuntimeTypes {
         &self.int64
     }
 
-    /// The run-time form of a concrete type.
+    /// The run-time form of a type that objects can have.
     pub(crate) fn describe(&self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, LayoutError> {
-        match ty {
-            Type::STRING => return Ok(self.string.clone()),
-            Type::SYMBOL => return Ok(self.symbol.clone()),
-            Type::DATATYPE => return Ok(self.datatype.clone()),
-            Type::INT64 => return Ok(self.int64.clone()),
-            _ => {}
-        }
+        let desc = self.type_object(cx, ty)?;
+        if desc.has_instances() { Ok(desc) } else { Err(LayoutError::NotConcrete(ty)) }
+    }
+
+    /// The run-time form of any type of Julia.
+    pub(crate) fn type_object(&self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, LayoutError> {
         let fixed = ty.index() <= Type::TOKEN.index();
-        let context = if fixed { 0 } else { Arc::as_ptr(cx).addr() };
+        let context = if fixed || Arc::ptr_eq(cx, &self.base) { 0 } else { Arc::as_ptr(cx).addr() };
         if let Some(found) = self.lock().types.get(&(context, ty)) {
             return Ok(found.clone());
         }
-        // Not under the lock: an array asks for its `Memory`. Of two threads that describe a type, one is second.
-        let made = self.maker.describe(&cx.types, ty, |memory| self.describe(cx, memory))?;
+        let made = match context {
+            0 => self.make(&self.base, 0, ty)?,
+            _ => match translate(&cx.types, &self.base.types, ty) {
+                Some(portable) => self.type_object(&self.base, portable)?,
+                None => self.make(cx, context, ty)?,
+            },
+        };
         let mut known = self.lock();
-        if !fixed {
+        if context != 0 {
             known.contexts.entry(context).or_insert_with(|| cx.clone());
         }
-        let made = || TypeRef::new(made, Some(self.datatype.tag()));
-        Ok(known.types.entry((context, ty)).or_insert_with(made).clone())
+        Ok(known.types.entry((context, ty)).or_insert(made).clone())
+    }
+
+    fn make(&self, cx: &Arc<Context>, context: usize, ty: Type) -> Result<TypeRef, LayoutError> {
+        // Not under the lock: an array asks for its `Memory`. Of two threads that describe a type, one is second.
+        let made = self.maker.describe(cx, ty, |memory| self.describe(cx, memory))?;
+        let of = match cx.types.kind(ty) {
+            TypeKind::Generic(_) => &self.unionall,
+            _ => &self.datatype,
+        };
+        let made = || TypeRef::new(made, Some(of.tag()));
+        Ok(self.lock().types.entry((context, ty)).or_insert_with(made).clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, ByType> {
@@ -118,26 +159,95 @@ impl RuntimeTypes {
         self.by_type.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The type that a description stands for, as `cx` numbers it; `None` if it belongs to another program.
+    pub(crate) fn type_in(&self, desc: &TypeDesc, cx: &Arc<Context>) -> Option<Type> {
+        let ty = desc.ty()?;
+        if Arc::ptr_eq(desc.context(), cx) || ty.index() <= Type::TOKEN.index() {
+            return Some(ty);
+        }
+        let of_base = Arc::ptr_eq(desc.context(), &self.base);
+        of_base.then(|| translate(&self.base.types, &cx.types, ty)).flatten()
+    }
+
+    /// The context in which both types can be talked about, and the types in it; `None` if they belong to two programs.
+    pub(crate) fn in_common<'a>(
+        &self,
+        a: &'a TypeDesc,
+        b: &'a TypeDesc,
+    ) -> Option<(&'a Arc<Context>, Type, Type)> {
+        let of_base = Arc::ptr_eq(a.context(), &self.base);
+        let cx = if of_base { b.context() } else { a.context() };
+        Some((cx, self.type_in(a, cx)?, self.type_in(b, cx)?))
+    }
+
+    /// Whether every object of type `a` is one of type `b`.
+    pub(crate) fn is_subtype(&self, a: &TypeDesc, b: &TypeDesc) -> bool {
+        std::ptr::eq(a, b) || self.in_common(a, b).is_some_and(|(cx, a, b)| cx.types.is_subtype(a, b))
+    }
+
+    /// Whether the type object `of` is one of type `b`: whether `Type{of} <: b`.
+    pub(crate) fn is_type_of(&self, of: &TypeDesc, b: &TypeDesc) -> bool {
+        let of = self.in_common(of, b).and_then(|(cx, of, b)| Some((cx, cx.types.type_of(of).ok()?, b)));
+        of.is_some_and(|(cx, of, b)| cx.types.is_subtype(of, b))
+    }
+
+    /// The only object of a type; `None` if it has none or several.
+    pub(crate) fn instance(&self, desc: &TypeDesc) -> Option<Object> {
+        match *desc.context().types.kind(desc.ty()?) {
+            TypeKind::TypeOf(of) => self.type_object(desc.context(), of).ok().map(|of| of.object()),
+            _ => desc.instance(),
+        }
+    }
+
     /// The permanent box of a small integer.
     pub(crate) fn small_int(&self, value: i64) -> Option<Object> {
         let index = usize::try_from(value.checked_sub(SMALLEST)?).ok()?;
-        let boxed = NonNull::from(&self.small_ints.get(index)?.value);
-        // SAFETY: a permanent object: a tag word in front of an integer, which live as long as the heap.
-        Some(unsafe {
-            Object::from_pointer(NonNull::from(&*self.small_ints).cast::<u8>().with_addr(boxed.addr()))
-        })
+        boxed(&self.small_ints, index)
+    }
+
+    /// The box of a `Bool`.
+    pub(crate) fn boxed_bool(&self, value: bool) -> Option<Object> {
+        boxed(&self.bools, usize::from(value))
     }
 
     /// An object that is always there.
     pub(crate) fn nothing(&self) -> Object {
-        // SAFETY: a type is a permanent object, which lives as long as the heap.
-        unsafe { Object::from_pointer(NonNull::from(&*self.datatype).cast()) }
+        self.datatype.object()
     }
 
     /// Whether a tag is that of one of these types. Looks at all of them.
     pub(crate) fn has_tag(&self, tag: u64) -> bool {
-        let fixed = [&self.string, &self.symbol, &self.weak, &self.datatype, &self.int64];
         let known = self.lock();
-        fixed.into_iter().chain(known.types.values()).any(|desc| desc.tag() == tag & !TAG_BITS)
+        [&self.weak].into_iter().chain(known.types.values()).any(|desc| desc.tag() == tag & !TAG_BITS)
+    }
+}
+
+fn boxed(table: &[Small], index: usize) -> Option<Object> {
+    let value = NonNull::from(&table.get(index)?.value);
+    // SAFETY: a permanent object: a tag word in front of a value, which live as long as the heap.
+    Some(unsafe { Object::from_pointer(NonNull::from(table).cast::<u8>().with_addr(value.addr())) })
+}
+
+/// A type of one table in another; `None` if it mentions what a program declares. Recursion follows the nesting of types,
+/// which the table bounds.
+fn translate(from: &Types, to: &Types, ty: Type) -> Option<Type> {
+    let one = |ty: Type| translate(from, to, ty);
+    let all = |list: &[Type]| list.iter().map(|&ty| one(ty)).collect::<Option<Vec<_>>>();
+    let name = |name| to.names().intern(from.names().text(name));
+    match from.kind(ty) {
+        TypeKind::Bottom | TypeKind::Any | TypeKind::Low(_) | TypeKind::Token => Some(ty),
+        TypeKind::Nominal { decl, params } if decl.is_builtin() => to.nominal(*decl, &all(params)?).ok(),
+        TypeKind::Generic(decl) if decl.is_builtin() => to.nominal(*decl, &[]).ok(),
+        TypeKind::Nominal { .. } | TypeKind::Generic(_) | TypeKind::Function(_) | TypeKind::Param(_) => None,
+        TypeKind::Tuple { elems, vararg: None } => to.tuple(&all(elems)?).ok(),
+        TypeKind::Tuple { elems, vararg: Some(rest) } => to.tuple_vararg(&all(elems)?, one(*rest)?).ok(),
+        TypeKind::NamedTuple { names, tuple } => {
+            let names: Vec<_> = names.iter().map(|&n| name(n)).collect();
+            to.named_tuple(&names, one(*tuple)?).ok()
+        }
+        TypeKind::Union(members) => to.union(&all(members)?).ok(),
+        TypeKind::TypeOf(of) => to.type_of(one(*of)?).ok(),
+        TypeKind::Int(value) => Some(to.int(*value)),
+        TypeKind::Sym(value) => Some(to.sym(name(*value))),
     }
 }

@@ -112,7 +112,11 @@ impl Oracle {
                     element.pointers.iter().for_each(|&at| push(start + at as usize));
                 }
             }
-            ObjectKind::String | ObjectKind::Symbol | ObjectKind::Weak | ObjectKind::DataType => {}
+            ObjectKind::String
+            | ObjectKind::Symbol
+            | ObjectKind::Weak
+            | ObjectKind::DataType
+            | ObjectKind::NoInstances => {}
         }
     }
 }

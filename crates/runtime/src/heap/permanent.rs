@@ -1,0 +1,63 @@
+//! Permanent boxes: constants of programs as objects, made once for each type and value.
+//!
+//! ```text
+//!   word │ 0 │ tag │ value … │        16-byte words, so that every value is aligned
+//!                  └─ the object
+//! ```
+//!
+//! They hold bits and no references, are never changed, and live as long as the heap.
+//!
+//! Cost: a look-up in a balanced tree under a lock, when code is linked.
+
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::desc::TypeDesc;
+use super::object::{Object, TAG_PERMANENT};
+
+/// All permanent boxes of a heap, by tag and bytes.
+#[derive(Default, Debug)]
+pub(crate) struct Permanent {
+    boxes: Mutex<BTreeMap<(u64, u128), Arc<[u128]>>>,
+}
+
+impl Permanent {
+    /// The box of a value of a primitive type, of at most 16 bytes.
+    pub(crate) fn boxed(&self, ty: &TypeDesc, bits: u128) -> Object {
+        let tag = ty.tag() | TAG_PERMANENT;
+        // A panic under this lock cannot leave the map half changed.
+        let mut boxes = self.boxes.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = boxes.entry((tag, bits)).or_insert_with(|| {
+            let mut head = [0; 16];
+            head[8..].copy_from_slice(&tag.to_ne_bytes());
+            Arc::new([u128::from_ne_bytes(head), bits.to_le()])
+        });
+        let value = Arc::as_ptr(words).cast::<u8>().cast_mut().wrapping_add(16);
+        // SAFETY: the second word of the allocation, which stays as long as the heap, with the tag of its type in front of
+        // it. It lies in an allocation, so it is not null.
+        unsafe { Object::from_pointer(NonNull::new_unchecked(value)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::{Heap, HeapOptions};
+    use brolga_ir::Context;
+    use brolga_ir::types::Type;
+
+    #[test]
+    fn equal_constants_are_one_object() {
+        let heap = Heap::new(HeapOptions::default());
+        let desc = |ty| heap.describe(&Context::new(), ty).unwrap();
+        let (wide, float) = (desc(Type::INT128), desc(Type::FLOAT64));
+        let permanent = Permanent::default();
+        let one = permanent.boxed(&wide, 1 << 100);
+        assert_eq!(one, permanent.boxed(&wide, 1 << 100));
+        assert_ne!(one, permanent.boxed(&wide, 1));
+        assert_ne!(permanent.boxed(&wide, 1), permanent.boxed(&float, 1));
+        assert!(one.address().is_multiple_of(16));
+        assert_eq!((one.desc().name(), one.word_at(0), one.word_at(8)), ("Int128", 0, 1 << 36));
+    }
+}

@@ -1,0 +1,360 @@
+//! Typed places inside objects.
+//!
+//! ```text
+//!   At     a value of a known concrete type, at an offset of an object: a boxed value is at 0, an inline field further in
+//!   Place  a field or element: how it is stored is known, what it holds is asked
+//!
+//!   Place ── held ──► Held ─┬─ Undefined      a null reference
+//!                           ├─ Object         a reference
+//!                           └─ Inline(At)     the value itself, or the member of a union of bits that its selector names
+//! ```
+//!
+//! Reading needs no memory; boxing what is inline does, and so is a safepoint.
+//!
+//! Layouts are read in the context that the object's type belongs to. A value that is stored may be of a type of another
+//! context, and is compared by [`RuntimeTypes::type_in`](crate::heap::RuntimeTypes::type_in).
+
+use std::sync::Arc;
+
+use brolga_ir::Context;
+use brolga_ir::types::{FieldRepr, Layout, Type};
+
+use crate::heap::{
+    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, Obj, Object, ObjectKind,
+    Root, Scope,
+};
+
+use super::throw::Raised;
+
+/// A value of a concrete type inside an object.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'a> {
+    pub(crate) cx: &'a Arc<Context>,
+    pub(crate) ty: Type,
+    pub(crate) object: Object,
+    pub(crate) offset: usize,
+}
+
+/// A field or element.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) cx: &'a Arc<Context>,
+    /// What may be stored.
+    pub(crate) ty: Type,
+    pub(crate) repr: FieldRepr,
+    pub(crate) object: Object,
+    pub(crate) offset: usize,
+    /// Where the selector of a union of bits lies.
+    selector: usize,
+}
+
+/// What a place holds.
+#[derive(Clone, Copy)]
+pub(crate) enum Held<'a> {
+    Undefined,
+    Object(Object),
+    Inline(At<'a>),
+}
+
+impl<'a> At<'a> {
+    /// The value that an object is; `None` for weak references, which have no type.
+    pub(crate) fn boxed(object: Object) -> Option<At<'a>> {
+        let desc = object.desc();
+        Some(At { cx: desc.context(), ty: desc.ty()?, object, offset: 0 })
+    }
+
+    pub(crate) fn layout(self) -> Option<&'a Layout> {
+        self.cx.types.layout(self.ty).ok()
+    }
+
+    /// The fields of a struct, tuple or named tuple; none for primitive values.
+    pub(crate) fn fields(self) -> impl ExactSizeIterator<Item = Place<'a>> {
+        let fields = self.layout().map_or(&[][..], |layout| &layout.fields);
+        fields.iter().map(move |field| {
+            let offset = self.offset + field.offset as usize;
+            let selector = match field.repr {
+                FieldRepr::BitsUnion { selector } => offset + selector as usize,
+                _ => 0,
+            };
+            Place { cx: self.cx, ty: field.ty, repr: field.repr, object: self.object, offset, selector }
+        })
+    }
+
+    /// The bits of a primitive value.
+    pub(crate) fn bits(self) -> Option<u128> {
+        let (bits, _) = self.cx.types.primitive(self.ty)?;
+        let mut bytes = [0; 16];
+        self.object.read_bits(self.offset, &mut bytes[..usize::from(bits).div_ceil(8)]);
+        Some(u128::from_le_bytes(bytes))
+    }
+}
+
+impl<'a> Place<'a> {
+    pub(crate) fn held(self) -> Held<'a> {
+        let At { cx, object, offset, .. } =
+            At { cx: self.cx, ty: self.ty, object: self.object, offset: self.offset };
+        match self.repr {
+            FieldRepr::Pointer => object.pointer_at(offset).map_or(Held::Undefined, Held::Object),
+            FieldRepr::Inline => Held::Inline(At { cx, ty: self.ty, object, offset }),
+            FieldRepr::BitsUnion { .. } => {
+                let mut which = [0];
+                object.read_bits(self.selector, &mut which);
+                let members = cx.types.members(&self.ty);
+                match members.get(usize::from(which[0])) {
+                    Some(&ty) => Held::Inline(At { cx, ty, object, offset }),
+                    None => Held::Undefined,
+                }
+            }
+        }
+    }
+
+    /// Element `index`, from 0, of a `Memory`, which has that many.
+    pub(crate) fn element(memory: Object, index: usize) -> Option<Place<'a>> {
+        let desc = memory.desc();
+        let ObjectKind::Memory(element) = desc.kind() else { return None };
+        let length = memory.word_at(LENGTH) as usize;
+        if index >= length {
+            return None;
+        }
+        let stride = element.stride as usize;
+        let offset = MEMORY_ELEMENTS + index * stride;
+        let selector = MEMORY_ELEMENTS + length * stride + index;
+        Some(Place {
+            cx: desc.context(),
+            ty: element.ty,
+            repr: element.repr,
+            object: memory,
+            offset,
+            selector,
+        })
+    }
+}
+
+/// Elements of an array or memory in a row.
+#[derive(Clone, Copy)]
+pub(crate) struct Row {
+    pub(crate) memory: Object,
+    /// The position of the first in the `Memory`.
+    pub(crate) start: usize,
+    pub(crate) length: usize,
+}
+
+impl Row {
+    /// The elements of an array or memory; `None` for other objects.
+    pub(crate) fn of(object: Object) -> Option<Row> {
+        match object.desc().kind() {
+            ObjectKind::Memory(_) => {
+                Some(Row { memory: object, start: 0, length: object.word_at(LENGTH) as usize })
+            }
+            ObjectKind::Array { dims, .. } => {
+                let memory = object.pointer_at(ARRAY_MEMORY)?;
+                let start = position(memory, object.word_at(ARRAY_DATA));
+                let length = (0..*dims as usize)
+                    .fold(1u64, |n, d| n.saturating_mul(object.word_at(ARRAY_DIMS + 8 * d)));
+                Some(Row { memory, start: start as usize, length: length as usize })
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn place<'a>(self, index: usize) -> Option<Place<'a>> {
+        let index = (index < self.length).then_some(index)?;
+        Place::element(self.memory, self.start.checked_add(index)?)
+    }
+}
+
+/// The number of elements before an address in a `Memory`, or before a `MemoryRef`'s first word.
+pub(crate) fn position(memory: Object, address: u64) -> i64 {
+    let stride = match memory.desc().kind() {
+        ObjectKind::Memory(element) => i64::from(element.stride),
+        _ => 0,
+    };
+    match stride {
+        0 => address.cast_signed(),
+        stride => address.wrapping_sub(memory.word_at(MEMORY_DATA)).cast_signed().wrapping_div(stride),
+    }
+}
+
+/// Copies a value of this layout. References go one by one, so that a collector or another thread never sees half of one.
+fn copy(layout: &Layout, to: (Object, usize), from: (Object, usize)) {
+    let mut at = 0;
+    let bits = |start: usize, end: usize| {
+        let mut buffer = [0; 64];
+        for start in (start..end).step_by(buffer.len()) {
+            let part = &mut buffer[..(end - start).min(64)];
+            from.0.read_bits(from.1 + start, part);
+            to.0.write_bits(to.1 + start, part);
+        }
+    };
+    for &pointer in &layout.pointers {
+        let pointer = pointer as usize;
+        bits(at, pointer);
+        to.0.set_pointer_at(to.1 + pointer, from.0.pointer_at(from.1 + pointer));
+        at = pointer + 8;
+    }
+    bits(at, layout.size as usize);
+}
+
+/// Stores an object's value into a place; `false` if its type is not one that the place takes.
+pub(crate) fn store(scope: &Scope<'_, '_>, place: Place<'_>, value: Object) -> bool {
+    let types = scope.heap().types();
+    match place.repr {
+        FieldRepr::Pointer => {
+            place.object.set_pointer_at(place.offset, Some(value));
+            scope.after_store(place.object);
+            return true;
+        }
+        FieldRepr::Inline => {}
+        FieldRepr::BitsUnion { .. } => {
+            let given = types.type_in(value.desc(), place.cx);
+            let members = place.cx.types.members(&place.ty);
+            let Some(which) = members.iter().position(|&member| Some(member) == given) else { return false };
+            place.object.write_bits(place.selector, &[which as u8]);
+        }
+    }
+    let ObjectKind::Struct(layout) = value.desc().kind() else { return false };
+    copy(layout, (place.object, place.offset), (value, 0));
+    if !layout.is_bits() {
+        scope.after_store(place.object);
+    }
+    true
+}
+
+impl<'f, 'h> Scope<'f, 'h> {
+    /// A value of a primitive type as an object; small ones are permanent. A safepoint.
+    pub(crate) fn box_bits(
+        &mut self,
+        cx: &Arc<Context>,
+        ty: Type,
+        bits: u128,
+    ) -> Result<Root<'f, 'h>, Raised> {
+        let heap = self.heap();
+        let small = match ty {
+            Type::INT64 => heap.types().small_int(bits as i64),
+            Type::BOOL => heap.types().boxed_bool(bits & 1 != 0),
+            _ => None,
+        };
+        if let Some(small) = small {
+            return Ok(self.add_root(small));
+        }
+        let desc = self.desc_of(cx, ty)?;
+        let root = self.object(&desc).map_err(|error| self.raise(&error))?;
+        let object = root.get(self).object;
+        object.write_bits(0, &bits.to_le_bytes()[..desc.size().min(16)]);
+        Ok(root)
+    }
+
+    /// An `Int64` as an object.
+    pub(crate) fn box_int(&mut self, value: i64) -> Result<Root<'f, 'h>, Raised> {
+        let base = self.heap().types().base().clone();
+        self.box_bits(&base, Type::INT64, u128::from(value.cast_unsigned()))
+    }
+
+    /// A `Bool` as an object.
+    pub fn bool(&mut self, value: bool) -> Result<Root<'f, 'h>, Raised> {
+        let base = self.heap().types().base().clone();
+        self.box_bits(&base, Type::BOOL, value.into())
+    }
+
+    /// `nothing`.
+    pub(crate) fn nothing(&mut self) -> Result<Root<'f, 'h>, Raised> {
+        let base = self.heap().types().base().clone();
+        let desc = self.desc_of(&base, Type::NOTHING)?;
+        match self.heap().types().instance(&desc) {
+            Some(instance) => Ok(self.add_root(instance)),
+            None => self.object(&desc).map_err(|error| self.raise(&error)),
+        }
+    }
+
+    /// The run-time form of a type that a builtin makes. Types that cannot be made are an exception.
+    pub(crate) fn desc_of(&mut self, cx: &Arc<Context>, ty: Type) -> Result<crate::heap::TypeRef, Raised> {
+        self.heap().type_object(cx, ty).map_err(|error| {
+            let text = error.display(&cx.types).to_string();
+            self.raise_message(crate::ExceptionKind::ErrorException, &text)
+        })
+    }
+
+    /// A new immutable or mutable struct of these fields, whose types fit; the others are undefined.
+    pub(crate) fn new_struct(
+        &mut self,
+        cx: &Arc<Context>,
+        ty: Type,
+        fields: &[Option<Root<'_, 'h>>],
+    ) -> Result<Root<'f, 'h>, Raised> {
+        let desc = self.desc_of(cx, ty)?;
+        if let Some(instance) = self.heap().types().instance(&desc) {
+            return Ok(self.add_root(instance));
+        }
+        let root = self.object(&desc).map_err(|error| self.raise(&error))?;
+        let object = root.get(self).object;
+        let places = At::boxed(object).into_iter().flat_map(At::fields);
+        for (place, field) in places.zip(fields) {
+            if let Some(field) = field {
+                let value = field.get(self).object;
+                store(self, place, value);
+            }
+        }
+        Ok(root)
+    }
+
+    /// A tuple of these objects, of exactly their types.
+    pub fn tuple(&mut self, elements: &[Root<'_, 'h>]) -> Result<Root<'f, 'h>, Raised> {
+        let heap = self.heap();
+        // The context of the tuple is that of the first element that a program declares.
+        let descs: Vec<_> = elements.iter().map(|element| element.get(self).exact_type()).collect();
+        let base = heap.types().base().clone();
+        let cx = descs.iter().map(|desc| desc.context()).find(|cx| !Arc::ptr_eq(cx, &base)).cloned();
+        let cx = cx.unwrap_or(base);
+        let parts = descs.iter().map(|desc| heap.types().type_in(desc, &cx).unwrap_or(Type::ANY));
+        let ty = cx.types.tuple(&parts.collect::<Vec<_>>());
+        let ty = ty.map_err(|error| {
+            let text = error.display(&cx.types).to_string();
+            self.raise_message(crate::ExceptionKind::ErrorException, &text)
+        })?;
+        let fields: Vec<_> = elements.iter().copied().map(Some).collect();
+        self.new_struct(&cx, ty, &fields)
+    }
+
+    /// What a field holds, as an object of its own if it lies inside `of`; `None` while it is undefined.
+    pub fn load_field(&mut self, of: Root<'_, 'h>, index: usize) -> Result<Option<Root<'f, 'h>>, Raised> {
+        let object = of.get(self).object;
+        let place = At::boxed(object).and_then(|at| at.fields().nth(index));
+        match place {
+            Some(place) => self.box_held(place.held()),
+            None => Ok(None),
+        }
+    }
+
+    /// What a place holds, as an object; `None` while it is undefined. A safepoint.
+    pub(crate) fn box_held(&mut self, held: Held<'_>) -> Result<Option<Root<'f, 'h>>, Raised> {
+        let heap = self.heap();
+        match held {
+            Held::Undefined => Ok(None),
+            Held::Object(object) => Ok(Some(self.add_root(object))),
+            Held::Inline(At { cx, ty, object, offset }) => {
+                if let Some(bits) = (At { cx, ty, object, offset }).bits() {
+                    let cx = cx.clone();
+                    return self.box_bits(&cx, ty, bits).map(Some);
+                }
+                let cx = cx.clone();
+                let desc = self.desc_of(&cx, ty)?;
+                if let Some(instance) = heap.types().instance(&desc) {
+                    return Ok(Some(self.add_root(instance)));
+                }
+                let holder = self.add_root(object);
+                let made = self.object(&desc).map_err(|error| self.raise(&error))?;
+                if let ObjectKind::Struct(layout) = desc.kind() {
+                    copy(layout, (made.get(self).object, 0), (holder.get(self).object, offset));
+                }
+                Ok(Some(made))
+            }
+        }
+    }
+}
+
+impl<'a> Obj<'a, '_> {
+    /// The type of the object: what is in its tag.
+    pub(crate) fn exact_type(self) -> &'a crate::heap::TypeDesc {
+        self.object.desc()
+    }
+}

@@ -1,0 +1,147 @@
+//! `isa` and `===`.
+//!
+//! **isa.** An object is of type `T` if its own type is a subtype of `T`; a type is also of type `Type{itself}`. A small cache
+//! in each thread remembers answers by the two addresses, which are never used again for other types.
+//!
+//! **===.** The same exact type, and then: mutable objects by identity, strings by bytes, immutable values by their
+//! fields all the way down, floats by bits. A list of pairs replaces recursion; when it gets long, pairs that were met already
+//! are left out, so that values which share their parts are compared in the time that they take up.
+
+use std::cell::Cell;
+
+use rustc_hash::FxHashSet;
+
+use crate::heap::{Heap, Obj, Object, ObjectKind, Scope, TypeDesc, TypeRef};
+
+use super::place::{At, Held};
+
+/// How many answers a thread remembers.
+const CACHE: usize = 256;
+/// From how many pairs on `===` remembers them.
+const MANY_PAIRS: usize = 64;
+
+/// Answers of `isa` for pairs of types; the answer is in the lowest bit of the second word.
+pub(crate) struct IsaCache(Box<[Cell<(u64, u64)>]>);
+
+impl Default for IsaCache {
+    fn default() -> IsaCache {
+        IsaCache((0..CACHE).map(|_| Cell::new((0, 0))).collect())
+    }
+}
+
+impl IsaCache {
+    /// Whether objects with type `a` are of type `b`.
+    pub(crate) fn is_subtype(&self, heap: &Heap, a: &TypeDesc, b: &TypeDesc) -> bool {
+        let key = (a.tag(), b.tag());
+        if key.0 == key.1 {
+            return true;
+        }
+        let hash = (key.0 >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            ^ (key.1 >> 4).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        let slot = &self.0[(hash >> 40) as usize % CACHE];
+        let (known_a, known_b) = slot.get();
+        if known_a == key.0 && known_b & !1 == key.1 {
+            return known_b & 1 != 0;
+        }
+        let answer = heap.types().is_subtype(a, b);
+        slot.set((key.0, key.1 | u64::from(answer)));
+        answer
+    }
+}
+
+impl Heap {
+    /// Whether an object is of a type.
+    pub(crate) fn is_a(&self, cache: Option<&IsaCache>, object: Object, ty: &TypeDesc) -> bool {
+        let own = object.desc();
+        let by_type = match cache {
+            Some(cache) => cache.is_subtype(self, own, ty),
+            None => self.types().is_subtype(own, ty),
+        };
+        // A type is of the type `Type{itself}`, which is no subtype of the `DataType` that its tag names.
+        by_type || as_type(object).is_some_and(|of| self.types().is_type_of(of, ty))
+    }
+}
+
+/// The type that an object is, if it is one.
+pub(crate) fn as_type<'a>(object: Object) -> Option<&'a TypeDesc> {
+    object.as_desc()
+}
+
+impl<'h> Scope<'_, 'h> {
+    /// The type of an object, as an object.
+    pub fn type_of<'a>(&'a self, object: Obj<'_, 'h>) -> Obj<'a, 'h> {
+        self.obj(object.object.desc().object())
+    }
+
+    /// Whether an object is of a type.
+    pub fn is_a(&self, object: Obj<'_, 'h>, ty: &TypeRef) -> bool {
+        self.heap().is_a(None, object.object, ty)
+    }
+}
+
+impl<'h> Obj<'_, 'h> {
+    /// `===`
+    pub fn is_same(self, other: Obj<'_, 'h>) -> bool {
+        egal(self.object, other.object)
+    }
+}
+
+/// `===`
+pub(crate) fn egal(a: Object, b: Object) -> bool {
+    let mut work = vec![];
+    let mut seen = FxHashSet::default();
+    let mut visited = 0;
+    if !same(a, b, &mut work) {
+        return false;
+    }
+    while let Some((a, b)) = work.pop() {
+        visited += 1;
+        if visited > MANY_PAIRS && !seen.insert((a.object, a.offset, b.object, b.offset)) {
+            continue;
+        }
+        if let (Some(a), Some(b)) = (a.bits(), b.bits()) {
+            if a != b {
+                return false;
+            }
+            continue;
+        }
+        for (a, b) in a.fields().zip(b.fields()) {
+            let fits = match (a.held(), b.held()) {
+                (Held::Undefined, Held::Undefined) => true,
+                (Held::Object(a), Held::Object(b)) => same(a, b, &mut work),
+                (Held::Inline(a), Held::Inline(b)) => {
+                    let fits = a.ty == b.ty;
+                    work.push((a, b));
+                    fits
+                }
+                _ => false,
+            };
+            if !fits {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// Whether two objects may be the same; the values of immutable ones are left to be compared.
+fn same<'a>(a: Object, b: Object, work: &mut Vec<(At<'a>, At<'a>)>) -> bool {
+    if a == b {
+        return true;
+    }
+    let desc = a.desc();
+    if !std::ptr::eq(desc, b.desc()) {
+        return false;
+    }
+    match desc.kind() {
+        ObjectKind::String => a.string() == b.string(),
+        ObjectKind::Struct(_) if !desc.is_mutable() => match (At::boxed(a), At::boxed(b)) {
+            (Some(a), Some(b)) => {
+                work.push((a, b));
+                true
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}

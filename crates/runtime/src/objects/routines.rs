@@ -1,0 +1,208 @@
+//! What compiled code calls to do things with objects.
+//!
+//! | routine | safepoint | result |
+//! |---|---|---|
+//! | `brolga_throw(thread, exception)` | no | an object is thrown |
+//! | `brolga_current_exception(thread)` | yes | the exception that is being handled, as an object |
+//! | `brolga_throw_type_assert(thread, expected, got)` | yes | `TypeError` of `typeassert` |
+//! | `brolga_throw_bounds_of(thread, of, index)` | yes | `BoundsError(of, index)` |
+//! | `brolga_throw_undef_field(thread, name)` | no | `UndefVarError` for a field of that name |
+//! | `brolga_isa(thread, object, type)` | no | 1 if the object is of the type |
+//! | `brolga_subtype(thread, type, type)` | no | 1 if the first is a subtype of the second |
+//! | `brolga_egal(thread, object, object)` | no | 1 if they are `===` |
+//! | `brolga_print_any(thread, object)` | no | what Julia's `print` writes goes to the output |
+//!
+//! **Contract with compiled code.** That of `heap/routines.rs`. Objects are not null. A routine roots its own arguments if it needs
+//! them across a safepoint.
+
+use std::ptr::NonNull;
+
+use crate::exception::{Detail, ExceptionKind};
+use crate::heap::{Object, Root, Scope, TypeDesc, desc_of_tag, with_scope};
+use crate::instance::Runtime;
+use crate::records::SymbolRef;
+use crate::thread::Thread;
+
+use super::relations::{as_type, egal};
+use super::show::print_object;
+use super::throw::Raised;
+
+/// An object that compiled code passes.
+fn object(pointer: NonNull<u8>) -> Object {
+    // SAFETY: compiled code passes live objects (module header). Callers here hold the result up to their first safepoint.
+    unsafe { Object::from_pointer(pointer) }
+}
+
+/// A type that compiled code passes by its address.
+fn desc<'a>(address: u64) -> &'a TypeDesc {
+    // SAFETY: compiled code passes addresses of types of the thread's heap, which outlives the call.
+    unsafe { desc_of_tag(address) }
+}
+
+/// Does something in a scope on the thread's heap. Null: an exception is pending.
+pub(crate) fn in_scope(
+    thread: &Thread,
+    body: impl for<'f, 'h> FnOnce(&mut Scope<'f, 'h>, &Runtime) -> Result<Root<'f, 'h>, Raised>,
+) -> *mut u8 {
+    let done = thread.runtime().and_then(|runtime| {
+        with_scope(runtime.heap(), thread.mutator(), |scope| {
+            let made = body(scope, &runtime);
+            // No safepoint lies between here and compiled code, which roots what it gets.
+            made.map_or(std::ptr::null_mut(), |root| root.get(scope).object.pointer().as_ptr())
+        })
+    });
+    done.unwrap_or_else(|| {
+        // Compiled code runs while a scope is in use on the same thread, whose references nobody would keep.
+        thread.throw(ExceptionKind::ConcurrencyViolationError, Detail::None);
+        std::ptr::null_mut()
+    })
+}
+
+pub(crate) extern "C" fn brolga_throw(thread: &Thread, exception: NonNull<u8>) {
+    thread.throw_object(object(exception));
+}
+
+pub(crate) extern "C" fn brolga_current_exception(thread: &Thread) -> *mut u8 {
+    in_scope(thread, |scope, _| match scope.current_exception() {
+        Some(exception) => Ok(exception),
+        None => scope.nothing(),
+    })
+}
+
+pub(crate) extern "C" fn brolga_throw_type_assert(thread: &Thread, expected: u64, got: NonNull<u8>) {
+    in_scope(thread, |scope, _| {
+        let got = scope.add_root(object(got));
+        Err(scope.raise_type_error("typeassert", desc(expected), got))
+    });
+}
+
+pub(crate) extern "C" fn brolga_throw_bounds_of(thread: &Thread, of: NonNull<u8>, index: i64) {
+    in_scope(thread, |scope, _| {
+        let of = scope.add_root(object(of));
+        let index = scope.box_int(index)?;
+        Err(scope.raise_bounds(of, index))
+    });
+}
+
+pub(crate) extern "C" fn brolga_throw_undef_field(thread: &Thread, name: SymbolRef) {
+    thread.throw(ExceptionKind::UndefVarError, Detail::Name(name));
+}
+
+pub(crate) extern "C" fn brolga_isa(thread: &Thread, value: NonNull<u8>, ty: u64) -> u32 {
+    let is =
+        thread.runtime().is_some_and(|r| r.heap().is_a(Some(thread.isa_cache()), object(value), desc(ty)));
+    is.into()
+}
+
+pub(crate) extern "C" fn brolga_subtype(thread: &Thread, a: NonNull<u8>, b: NonNull<u8>) -> u32 {
+    let is = match (as_type(object(a)), as_type(object(b)), thread.runtime()) {
+        (Some(a), Some(b), Some(runtime)) => thread.isa_cache().is_subtype(runtime.heap(), a, b),
+        _ => false,
+    };
+    is.into()
+}
+
+pub(crate) extern "C" fn brolga_egal(_thread: &Thread, a: NonNull<u8>, b: NonNull<u8>) -> u32 {
+    egal(object(a), object(b)).into()
+}
+
+pub(crate) extern "C" fn brolga_print_any(thread: &Thread, value: NonNull<u8>) {
+    if let Some(runtime) = thread.runtime() {
+        runtime.sink().write(&print_object(runtime.heap(), object(value)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::{HeapOptions, Stress};
+    use crate::instance::RuntimeOptions;
+    use crate::output::Output;
+    use crate::thread::with_attached;
+    use brolga_ir::Context;
+    use brolga_ir::types::Type;
+    use std::sync::Arc;
+
+    fn runtime() -> Arc<Runtime> {
+        let heap = HeapOptions { stress: Stress::EverySafepoint, poison: true, ..HeapOptions::default() };
+        Runtime::new(RuntimeOptions { heap, output: Output::Capture })
+    }
+
+    fn pointer(address: usize) -> NonNull<u8> {
+        NonNull::new(std::ptr::with_exposed_provenance_mut(address)).unwrap()
+    }
+
+    #[test]
+    fn a_caught_exception_becomes_an_object_once() {
+        let (runtime, cx) = (runtime(), Context::new());
+        with_attached(&runtime, |thread| {
+            let _entry = thread.enter_heap(&runtime);
+            thread.throw(ExceptionKind::BoundsError, Detail::Index(9));
+            let first = brolga_current_exception(thread);
+            assert_eq!(brolga_current_exception(thread), first);
+            let decl = cx.types.find_decl(cx.names.intern("BoundsError")).unwrap();
+            let ty = cx.types.nominal(decl, &[]).unwrap();
+            let ty = runtime.type_address(&cx, ty).unwrap() as u64;
+            let first = NonNull::new(first).unwrap();
+            assert_eq!(brolga_isa(thread, first, ty), 1);
+            // A rethrown object is the same object.
+            thread.rethrow();
+            assert_eq!(NonNull::new(brolga_current_exception(thread)), Some(first));
+            let shown = thread.take_exception(0).to_string();
+            assert_eq!(shown, "BoundsError: attempt to access index [9]");
+            // Exceptions without fields need no memory.
+            thread.throw(ExceptionKind::DivideError, Detail::None);
+            let divide = brolga_current_exception(thread);
+            thread.pop_exceptions(0);
+            thread.throw(ExceptionKind::DivideError, Detail::None);
+            assert_eq!(brolga_current_exception(thread), divide);
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn failed_assertions_say_what_they_got() {
+        let (runtime, cx) = (runtime(), Context::new());
+        let expected = runtime.type_address(&cx, Type::STRING).unwrap() as u64;
+        let one = pointer(runtime.boxed_address(&cx, Type::INT64, 1).unwrap());
+        let text = pointer(runtime.string(b"abc").address());
+        with_attached(&runtime, |thread| {
+            let _entry = thread.enter_heap(&runtime);
+            assert_eq!(brolga_isa(thread, one, expected), 0);
+            assert_eq!(brolga_isa(thread, text, expected), 1);
+            brolga_throw_type_assert(thread, expected, one);
+            let shown = thread.take_exception(0).to_string();
+            assert_eq!(shown, "TypeError: in typeassert, expected String, got a value of type Int64");
+            brolga_throw_bounds_of(thread, text, 4);
+            assert_eq!(
+                thread.take_exception(0).to_string(),
+                "BoundsError: attempt to access String at index [4]"
+            );
+            brolga_throw(thread, one);
+            assert_eq!(thread.take_exception(0).to_string(), "1");
+            brolga_print_any(thread, text);
+            brolga_print_any(thread, one);
+        })
+        .unwrap();
+        assert_eq!(runtime.sink().take_captured(), b"abc1");
+    }
+
+    #[test]
+    fn relations_hold_for_types_as_objects() {
+        let (runtime, cx) = (runtime(), Context::new());
+        let number = cx.types.find_decl(cx.names.intern("Number")).unwrap();
+        let number = cx.types.nominal(number, &[]).unwrap();
+        let ty = |ty| pointer(runtime.type_address(&cx, ty).unwrap());
+        with_attached(&runtime, |thread| {
+            let _entry = thread.enter_heap(&runtime);
+            // Twice, for the cache.
+            for _ in 0..2 {
+                assert_eq!(brolga_subtype(thread, ty(Type::INT8), ty(number)), 1);
+                assert_eq!(brolga_subtype(thread, ty(number), ty(Type::INT8)), 0);
+            }
+            assert_eq!(brolga_egal(thread, ty(number), ty(number)), 1);
+            assert_eq!(brolga_egal(thread, ty(number), ty(Type::INT8)), 0);
+        })
+        .unwrap();
+    }
+}

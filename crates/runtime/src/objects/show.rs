@@ -1,0 +1,186 @@
+//! Objects as text: taken apart for [`brolga_ir::show`], which writes them.
+//!
+//! Nothing here allocates in the heap, so no safepoint lies between reading and writing. An exception that has not been made
+//! into an object yet is shown without making it.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use brolga_ir::Context;
+use brolga_ir::show::{Graph, TypeIn, View, print, show, show_error};
+use brolga_ir::types::Type;
+
+use crate::exception::{Detail, ExceptionKind, Pending};
+use crate::heap::{ARRAY_DIMS, Heap, Obj, Object, ObjectKind, Scope};
+
+use super::place::{At, Held, Place, Row, position};
+use super::relations::as_type;
+
+/// A part of an exception that is no object yet.
+#[derive(Clone, Debug)]
+pub(crate) enum Made {
+    /// A value of a primitive type.
+    Bits(Type, u128),
+    Symbol(String),
+    Text(String),
+}
+
+/// Something to be shown.
+#[derive(Clone)]
+enum Node<'t> {
+    Object(Object),
+    At(At<'t>),
+    Made(Made),
+    Exception(ExceptionKind, Detail),
+}
+
+struct Objects<'t> {
+    heap: &'t Heap,
+}
+
+impl<'t> Objects<'t> {
+    fn base(&self) -> &'t Arc<Context> {
+        self.heap.types().base()
+    }
+}
+
+fn node<'t>(place: Option<Place<'t>>) -> Option<Node<'t>> {
+    match place?.held() {
+        Held::Undefined => None,
+        Held::Object(object) => Some(Node::Object(object)),
+        Held::Inline(at) => Some(Node::At(at)),
+    }
+}
+
+fn type_in(cx: &Context, ty: Type) -> TypeIn<'_> {
+    TypeIn { types: &cx.types, ty }
+}
+
+fn value_view<'t>(at: At<'t>) -> View<'t, Node<'t>> {
+    if let Some(bits) = at.bits() {
+        return View::Bits(bits);
+    }
+    if at.cx.types.memory_ref_element(at.ty).is_some() {
+        let memory = at.object.pointer_at(at.offset + 8);
+        let offset = memory.map_or(0, |memory| position(memory, at.object.word_at(at.offset)));
+        return View::MemoryRef { memory: memory.map(Node::Object), offset };
+    }
+    if at.cx.types.is_singleton(at.ty) {
+        return View::Singleton;
+    }
+    View::Fields(at.fields().map(|place| node(Some(place))).collect())
+}
+
+fn object_view<'t>(object: Object) -> View<'t, Node<'t>> {
+    if let Some(of) = as_type(object) {
+        return View::Type(type_in(of.context(), of.ty().unwrap_or(Type::ANY)));
+    }
+    match object.desc().kind() {
+        ObjectKind::String => View::Str(object.string().unwrap_or_default().to_vec()),
+        ObjectKind::Symbol => {
+            View::Symbol(String::from_utf8_lossy(object.string().unwrap_or_default()).into_owned())
+        }
+        ObjectKind::Weak => View::Fields(vec![object.pointer_at(0).map(Node::Object)]),
+        kind => match (Row::of(object), At::boxed(object)) {
+            (Some(row), _) => {
+                let dims = match kind {
+                    ObjectKind::Array { dims, .. } => (0..*dims as usize)
+                        .map(|d| object.word_at(ARRAY_DIMS + 8 * d).cast_signed())
+                        .collect(),
+                    _ => vec![row.length as i64],
+                };
+                let elements = (0..row.length).map(|n| node(row.place(n))).collect();
+                let elem = match row.memory.desc().kind() {
+                    ObjectKind::Memory(element) => element.ty,
+                    _ => Type::ANY,
+                };
+                View::Elements { elem: type_in(row.memory.desc().context(), elem), dims, elements }
+            }
+            (None, Some(at)) => value_view(at),
+            (None, None) => View::Singleton,
+        },
+    }
+}
+
+impl<'t> Graph<'t> for Objects<'t> {
+    type Node = Node<'t>;
+    type Error = Infallible;
+
+    fn ty(&self, node: &Node<'t>) -> TypeIn<'t> {
+        let base = self.base();
+        match node {
+            Node::Object(object) => match as_type(*object).and_then(|of| Some((of.context(), of.ty()?))) {
+                Some((cx, of)) => type_in(cx, cx.types.type_of(of).unwrap_or(Type::DATATYPE)),
+                None => At::boxed(*object).map_or(type_in(base, Type::ANY), |at| type_in(at.cx, at.ty)),
+            },
+            Node::At(at) => type_in(at.cx, at.ty),
+            Node::Made(made) => type_in(
+                base,
+                match made {
+                    Made::Bits(ty, _) => *ty,
+                    Made::Symbol(_) => Type::SYMBOL,
+                    Made::Text(_) => Type::STRING,
+                },
+            ),
+            Node::Exception(kind, _) => type_in(base, kind.builtin_type(base).unwrap_or(Type::ANY)),
+        }
+    }
+
+    fn identity(&self, node: &Node<'t>) -> Option<usize> {
+        match node {
+            Node::Object(object) if object.desc().is_mutable() => Some(object.address()),
+            _ => None,
+        }
+    }
+
+    fn view(&mut self, node: &Node<'t>) -> Result<View<'t, Node<'t>>, Infallible> {
+        Ok(match node {
+            Node::Object(object) => object_view(*object),
+            Node::At(at) => value_view(*at),
+            Node::Made(Made::Bits(_, bits)) => View::Bits(*bits),
+            Node::Made(Made::Symbol(name)) => View::Symbol(name.clone()),
+            Node::Made(Made::Text(text)) => View::Str(text.clone().into_bytes()),
+            Node::Exception(kind, detail) => {
+                let fields = detail.fields(*kind);
+                if fields.is_empty() {
+                    View::Singleton
+                } else {
+                    View::Fields(fields.into_iter().map(|made| made.map(Node::Made)).collect())
+                }
+            }
+        })
+    }
+}
+
+impl<'h> Scope<'_, 'h> {
+    /// The text that Julia's `show` writes for an object.
+    pub fn show(&self, object: Obj<'_, 'h>) -> String {
+        let Ok(text) = show(&mut Objects { heap: self.heap() }, &Node::Object(object.object));
+        text
+    }
+}
+
+/// The bytes that Julia's `print` writes for an object.
+pub(crate) fn print_object(heap: &Heap, object: Object) -> Vec<u8> {
+    let Ok(bytes) = print(&mut Objects { heap }, &Node::Object(object));
+    bytes
+}
+
+/// The text of an exception that nobody caught.
+pub(crate) fn show_exception(heap: &Heap, pending: Pending) -> String {
+    let node = match pending {
+        Pending::Object(object) => Node::Object(object),
+        Pending::Kind(kind, detail) => Node::Exception(kind, detail),
+    };
+    let Ok(text) = show_error(&mut Objects { heap }, &node);
+    text
+}
+
+/// The table of names and types of an exception's type.
+pub(crate) fn exception_type<'t>(heap: &'t Heap, pending: Pending) -> (&'t Arc<Context>, Type) {
+    let base = heap.types().base();
+    match pending {
+        Pending::Object(object) => At::boxed(object).map_or((base, Type::ANY), |at: At<'t>| (at.cx, at.ty)),
+        Pending::Kind(kind, _) => (base, kind.builtin_type(base).unwrap_or(Type::ANY)),
+    }
+}

@@ -1,0 +1,166 @@
+//! Raising exceptions.
+//!
+//! ```text
+//!   routine ── raise ──► the thread's stack of exceptions ── Raised ──► … ──► null ──► compiled code unwinds
+//! ```
+//!
+//! An exception is put on the thread's stack where it is raised. What travels back through Rust is [`Raised`], which says no
+//! more than that it is there, so nothing has to be rooted on the way.
+
+use brolga_ir::Context;
+use brolga_ir::types::{Type, TypeKind};
+
+use crate::exception::{Detail, ExceptionKind, Pending};
+use crate::heap::{Obj, Object, ObjectError, Root, Scope, TypeDesc};
+
+use super::show::Made;
+
+/// An exception is on the stack of the thread. Code that gets it goes back to whoever called it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "an exception is pending"]
+pub struct Raised(());
+
+impl<'f, 'h> Scope<'f, 'h> {
+    /// Throws an object.
+    pub fn throw(&self, exception: Obj<'_, 'h>) -> Raised {
+        self.raise_pending(Pending::Object(exception.object))
+    }
+
+    /// Throws `ErrorException(text)`.
+    pub fn throw_error(&mut self, text: &str) -> Raised {
+        self.raise_message(ExceptionKind::ErrorException, text)
+    }
+
+    fn raise_pending(&self, pending: Pending) -> Raised {
+        self.mutator().exceptions.borrow_mut().push(pending);
+        Raised(())
+    }
+
+    /// Throws an exception that has no fields.
+    pub(crate) fn raise_kind(&self, kind: ExceptionKind) -> Raised {
+        self.raise_pending(Pending::Kind(kind, Detail::None))
+    }
+
+    /// Throws an exception whose only field is a text.
+    pub(crate) fn raise_message(&mut self, kind: ExceptionKind, text: &str) -> Raised {
+        match self.string(text.as_bytes()) {
+            Ok(text) => self.raise_fields(kind, &[Some(text)]),
+            Err(_) => self.raise_kind(ExceptionKind::OutOfMemoryError),
+        }
+    }
+
+    /// Throws what the heap could not do.
+    pub(crate) fn raise(&mut self, error: &ObjectError) -> Raised {
+        match error {
+            ObjectError::OutOfMemory(_) => self.raise_kind(ExceptionKind::OutOfMemoryError),
+            other => self.raise_message(ExceptionKind::ErrorException, &other.to_string()),
+        }
+    }
+
+    /// Throws a builtin exception with these fields.
+    pub(crate) fn raise_fields(&mut self, kind: ExceptionKind, fields: &[Option<Root<'_, 'h>>]) -> Raised {
+        match self.exception_object(kind, fields) {
+            Ok(exception) => self.throw(exception.get(self)),
+            Err(raised) => raised,
+        }
+    }
+
+    fn exception_object(
+        &mut self,
+        kind: ExceptionKind,
+        fields: &[Option<Root<'_, 'h>>],
+    ) -> Result<Root<'f, 'h>, Raised> {
+        let base = self.heap().types().base().clone();
+        match kind.builtin_type(&base) {
+            Some(ty) => self.new_struct(&base, ty, fields),
+            // Every kind has its type in the table of `ir`; a test says so.
+            None => self.nothing(),
+        }
+    }
+
+    /// `TypeError(func, "", expected, got)`
+    pub(crate) fn raise_type_error(&mut self, func: &str, expected: &TypeDesc, got: Root<'_, 'h>) -> Raised {
+        let (func, expected) = (self.symbol(func), self.add_root(expected.object()));
+        match self.string(b"") {
+            Ok(context) => {
+                let fields = [Some(func), Some(context), Some(expected), Some(got)];
+                self.raise_fields(ExceptionKind::TypeError, &fields)
+            }
+            Err(error) => self.raise(&error),
+        }
+    }
+
+    /// `BoundsError(of, index)`
+    pub(crate) fn raise_bounds(&mut self, of: Root<'_, 'h>, index: Root<'_, 'h>) -> Raised {
+        self.raise_fields(ExceptionKind::BoundsError, &[Some(of), Some(index)])
+    }
+
+    /// A symbol.
+    pub fn symbol(&self, name: &str) -> Root<'f, 'h> {
+        self.add_root(self.heap().symbols().symbol(name).object())
+    }
+
+    /// The innermost exception as an object, which is made now if nobody has asked for it before. `None` if none is being
+    /// handled.
+    pub fn current_exception(&mut self) -> Option<Root<'f, 'h>> {
+        let pending = self.mutator().exceptions.borrow().last().copied()?;
+        let (kind, detail) = match pending {
+            Pending::Object(object) => return Some(self.add_root(object)),
+            Pending::Kind(kind, detail) => (kind, detail),
+        };
+        let depth = self.mutator().exceptions.borrow().len();
+        let made = self.materialise(kind, detail).or_else(|_| {
+            // There was no memory for it: the exception is that one from now on, which needs none.
+            self.mutator().exceptions.borrow_mut().truncate(depth);
+            self.exception_object(ExceptionKind::OutOfMemoryError, &[])
+        });
+        let made = made.ok()?;
+        let object = made.get(self).object;
+        if let Some(last) = self.mutator().exceptions.borrow_mut().last_mut() {
+            *last = Pending::Object(object);
+        }
+        Some(made)
+    }
+
+    fn materialise(&mut self, kind: ExceptionKind, detail: Detail) -> Result<Root<'f, 'h>, Raised> {
+        let base = self.heap().types().base().clone();
+        let mut fields = Vec::new();
+        for made in detail.fields(kind) {
+            fields.push(match made {
+                None => None,
+                Some(Made::Bits(ty, bits)) => Some(self.box_bits(&base, ty, bits)?),
+                Some(Made::Symbol(name)) => Some(self.symbol(&name)),
+                Some(Made::Text(text)) => Some(self.string(text.as_bytes()).map_err(|e| self.raise(&e))?),
+            });
+        }
+        self.exception_object(kind, &fields)
+    }
+}
+
+impl ExceptionKind {
+    /// The type of such exceptions; `None` for [`ExceptionKind::Other`].
+    pub(crate) fn builtin_type(self, cx: &Context) -> Option<Type> {
+        let decl = cx.types.find_decl(cx.names.intern(self.name()))?;
+        decl.is_builtin().then(|| cx.types.nominal(decl, &[]).ok())?
+    }
+
+    /// The kind of an exception object of this type.
+    pub(crate) fn of(desc: &TypeDesc) -> ExceptionKind {
+        let declared = desc.ty().is_some_and(|ty| match desc.context().types.kind(ty) {
+            TypeKind::Nominal { decl, .. } => decl.is_builtin(),
+            _ => false,
+        });
+        let named = ExceptionKind::ALL.iter().copied().find(|kind| kind.name() == desc.name());
+        named.filter(|_| declared).unwrap_or(ExceptionKind::Other)
+    }
+}
+
+impl Pending {
+    /// The object, if it has been made.
+    pub(crate) fn object(self) -> Option<Object> {
+        match self {
+            Pending::Object(object) => Some(object),
+            Pending::Kind(..) => None,
+        }
+    }
+}
