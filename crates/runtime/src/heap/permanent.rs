@@ -19,8 +19,11 @@ use super::object::{Object, TAG_PERMANENT};
 /// All permanent boxes of a heap, by tag and bytes.
 #[derive(Default, Debug)]
 pub(crate) struct Permanent {
-    boxes: Mutex<BTreeMap<(u64, u128), Arc<[u128]>>>,
+    boxes: Mutex<BTreeMap<(u64, u128), Words>>,
 }
+
+/// A head and a value.
+type Words = Arc<[u128; 2]>;
 
 impl Permanent {
     /// The box of a value of a primitive type, of at most 16 bytes.
