@@ -12,8 +12,8 @@ use crate::error::OptError;
 use crate::options::OptLevel;
 use crate::pass::Pass;
 use crate::passes::{
-    bounds_fold, cse, dce, gvn, inline, inst_simplify, licm, loop_simplify, rotate, sccp, simplify_cfg, sroa,
-    tail_recursion, unfold_recursion,
+    alloc_opt, bounds_fold, cse, dce, gvn, inline, inst_simplify, licm, loop_simplify, rotate, sccp,
+    simplify_cfg, sroa, tail_recursion, unfold_recursion,
 };
 use crate::scope::Step;
 use brolga_ir::Level;
@@ -26,6 +26,7 @@ pub static PASSES: &[&Pass] = &[
     &TAIL_RECURSION,
     &UNFOLD_RECURSION,
     &SROA,
+    &ALLOC_OPT,
     &INST_SIMPLIFY,
     &CSE,
     &GVN,
@@ -42,6 +43,7 @@ static INLINE: Pass = inline::PASS;
 static TAIL_RECURSION: Pass = tail_recursion::PASS;
 static UNFOLD_RECURSION: Pass = unfold_recursion::PASS;
 static SROA: Pass = sroa::PASS;
+static ALLOC_OPT: Pass = alloc_opt::PASS;
 static INST_SIMPLIFY: Pass = inst_simplify::PASS;
 static CSE: Pass = cse::PASS;
 static GVN: Pass = gvn::PASS;
@@ -78,6 +80,8 @@ const O1_HIGH: &[Step] = &[
     step("inline", &INLINE),
     step("early bounds-fold", &BOUNDS_FOLD),
     step("sroa", &SROA),
+    step("early dce", &DCE),
+    step("alloc-opt", &ALLOC_OPT),
     step("inst-simplify", &INST_SIMPLIFY),
     step("late simplify-cfg", &SIMPLIFY_CFG),
     step("late dce", &DCE),
@@ -89,12 +93,15 @@ const O2_HIGH: &[Step] = &[
     step("inline", &INLINE),
     step("early bounds-fold", &BOUNDS_FOLD),
     step("sroa", &SROA),
+    step("early dce", &DCE),
+    step("alloc-opt", &ALLOC_OPT),
     step("inst-simplify", &INST_SIMPLIFY),
     step("late simplify-cfg", &SIMPLIFY_CFG),
     step("tail-recursion", &TAIL_RECURSION),
     step("unfold-recursion", &UNFOLD_RECURSION),
     step("cse", &CSE),
     step("late sroa", &SROA),
+    step("late alloc-opt", &ALLOC_OPT),
     step("late inst-simplify", &INST_SIMPLIFY),
     step("late dce", &DCE),
 ];
@@ -136,6 +143,11 @@ pub static ORDER: &[Order] = &[
         "inst-simplify",
         "whether bounds are checked decides what conditions are worth",
     ),
+    order("sroa", "early dce", "a closure that was taken apart still holds its boxes"),
+    order("early dce", "alloc-opt", "an object that is held by something unused does not get out"),
+    order("alloc-opt", "inst-simplify", "what was read from an object is known to be what was written"),
+    order("alloc-opt", "late sroa", "tuples that were kept in an object show up"),
+    order("late simplify-cfg", "late alloc-opt", "an object does not get out on a way that is not taken"),
     order("sroa", "inst-simplify", "fields that are known make operands that are constants"),
     order("inst-simplify", "late simplify-cfg", "conditions become constants, and their branches jumps"),
     order(

@@ -1,5 +1,6 @@
 //! One pass in each file; see [`Pass`](crate::Pass) and [the table](crate::pipeline).
 
+pub(crate) mod alloc_opt;
 pub(crate) mod bounds_fold;
 pub(crate) mod cse;
 pub(crate) mod dce;

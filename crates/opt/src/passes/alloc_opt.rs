@@ -1,0 +1,79 @@
+//! Objects that nobody outside of the function can see become values: no allocation, no stores, no loads.
+//!
+//! ```text
+//! %1 = new(RefValue{Int64}, 0)                      s' = φ (entry => 0, b => s'')
+//! b: %2 = getfield(%1, :x)                          b: s'' = add_int(s', i)
+//!    %3 = add_int(%2, i)                    ==>
+//!    setfield!(%1, :x, %3)
+//! e: %4 = getfield(%1, :x)                          e: …                                   %4 is what arrives
+//! ```
+//!
+//! Words. A *node* is a `%new` of a mutable struct, or a φ of objects of one such type; a π or copy of a node is the node by
+//! another name. Nodes that flow into each other through φ form a *group*, which is taken apart as a whole or not at all. A
+//! *variable* is a field of a node.
+//!
+//! **Which.** Every use of every name of the group reads or writes a known field with a value that fits, asks whether one is
+//! defined, keeps the object alive, or is a φ of the group. Anything else lets the object out: it is returned, stored, passed,
+//! put into a tuple, compared. Where a φ takes a node, the node must not be used afterwards under its own name, so that each
+//! object has one name at a time (invariant I1); liveness answers that.
+//!
+//! **Undefined fields.** A pointer field without a value throws when it is read. `defined` computes where a field surely has one; a
+//! group with a read elsewhere stays. `isdefined` becomes a variable of its own.
+//!
+//! **Handlers.** What a handler sees has come through no edge that carries values. Objects made or used in a block that can be
+//! reached from a handler stay.
+//!
+//! Phases of a round: 1 `nodes` (reads). 2 `defined` (reads). 3 `rewrite`: each block keeps what its variables hold; a read
+//! that finds nothing reads a φ at the head of its block; the edges of all φ are found by `ssa_repair`. A value that is an
+//! object itself may be free when the object that held it is gone, which is what further rounds are for.
+//!
+//! Cost: linear in instructions for each of `MAX_ROUNDS` rounds, plus, for each variable that is read, the blocks between its
+//! writes and its reads; `MAX_FIELDS` and `MAX_VARIABLES` bound these. Needs the graph; breaks the uses. Not done: arrays and
+//! `Memory`; objects that get out on some paths only; a φ with something beside objects (`Union{Nothing, T}`).
+
+mod defined;
+mod nodes;
+mod rewrite;
+
+use crate::facts::Fact;
+use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use brolga_ir::{Func, Op};
+
+pub(crate) const PASS: Pass = Pass {
+    name: "alloc-opt",
+    level: PassLevel::High,
+    required: false,
+    needs: &[Fact::Cfg],
+    breaks: &[Fact::Uses],
+    run,
+};
+
+/// Objects that hold objects that hold objects: each level needs a round. Deeper nests are rare, and the next run of the pass
+/// goes on.
+const MAX_ROUNDS: usize = 4;
+
+/// An object with more fields stays: each that is read costs φ.
+const MAX_FIELDS: usize = 32;
+
+/// Fields of nodes that may become variables in one round: each may put a φ into every block between its writes and reads.
+const MAX_VARIABLES: usize = 512;
+
+fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    let allocates = |func: &Func| {
+        let mut insts = func.blocks().flat_map(|b| func.block_insts(b));
+        insts.any(|i| matches!(func.op(i), Op::New(ty) if cx.types().is_mutable(ty)))
+    };
+    if !allocates(func) {
+        return Changed::No;
+    }
+    for _ in 0..MAX_ROUNDS {
+        let before = cx.rewrites();
+        let mut nodes = nodes::find(func, cx);
+        let partial = defined::check(func, cx, &mut nodes);
+        rewrite::rewrite(func, cx, &mut nodes, &partial);
+        if cx.rewrites() == before {
+            break;
+        }
+    }
+    cx.changed()
+}

@@ -1,0 +1,297 @@
+//! Finds the nodes, what is done with them, and which groups do not get out.
+
+use super::MAX_FIELDS;
+use crate::pass::PassCx;
+use crate::rules::field_position;
+use brolga_ir::analysis::Liveness;
+use brolga_ir::builtin::Builtin;
+use brolga_ir::constant::Const;
+use brolga_ir::op::Ordering;
+use brolga_ir::types::{DeclKind, FieldRepr, PrimitiveRepr};
+use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
+use cranelift_entity::{EntitySet, SecondaryMap};
+
+/// A node by its number.
+pub(super) type NodeId = usize;
+
+pub(super) struct Node {
+    /// The `%new` or φ.
+    pub(super) inst: Inst,
+    pub(super) ty: Type,
+    /// All values that are this object.
+    names: Vec<Value>,
+    /// The next node on the way to the one that stands for the group.
+    above: NodeId,
+}
+
+/// What an instruction does with a node.
+#[derive(Clone, Copy)]
+pub(super) enum Access {
+    New,
+    Phi,
+    Load {
+        field: usize,
+    },
+    Store {
+        field: usize,
+        value: Value,
+    },
+    IsDefined {
+        field: usize,
+    },
+    /// Another name.
+    Name,
+}
+
+/// The accesses of a block in order.
+type BlockAccesses = Vec<(Inst, NodeId, Access)>;
+
+pub(super) struct Nodes {
+    pub(super) nodes: Vec<Node>,
+    /// By value: its node's number, from 1.
+    of: SecondaryMap<Value, u32>,
+    /// By node: whether the group, for which the node stands, gets out.
+    out: Vec<bool>,
+    /// The accesses of all blocks in reverse postorder.
+    pub(super) accesses: Vec<(Block, BlockAccesses)>,
+    /// Instructions that keep objects alive.
+    pub(super) preserves: Vec<Inst>,
+}
+
+impl Nodes {
+    pub(super) fn of(&self, value: Value) -> Option<NodeId> {
+        self.of[value].checked_sub(1).map(|n| n as usize)
+    }
+
+    /// The node that stands for the group.
+    pub(super) fn group(&self, mut node: NodeId) -> NodeId {
+        while self.nodes[node].above != node {
+            node = self.nodes[node].above;
+        }
+        node
+    }
+
+    pub(super) fn is_out(&self, node: NodeId) -> bool {
+        self.out[self.group(node)]
+    }
+
+    /// The group of the node stays as it is.
+    pub(super) fn give_up(&mut self, node: NodeId) {
+        let group = self.group(node);
+        self.out[group] = true;
+    }
+
+    fn join(&mut self, a: NodeId, b: NodeId) {
+        let (a, b) = (self.group(a), self.group(b));
+        // The older node stands for both, so chains of φ stay short: each node but the root points further back.
+        let (low, high) = (a.min(b), a.max(b));
+        self.nodes[high].above = low;
+        self.out[low] |= self.out[high];
+    }
+
+    fn add(&mut self, inst: Inst, ty: Type, value: Value) {
+        let id = self.nodes.len();
+        self.nodes.push(Node { inst, ty, names: vec![value], above: id });
+        self.out.push(false);
+        self.of[value] = id as u32 + 1;
+    }
+}
+
+/// Whether a field of an object that was made without it has no value, rather than zero bits.
+pub(super) fn may_be_undefined(types: &Types, ty: Type) -> bool {
+    types.field_repr(ty) == FieldRepr::Pointer
+}
+
+pub(super) fn find(func: &Func, cx: &PassCx<'_>) -> Nodes {
+    let mut found = Nodes {
+        nodes: Vec::new(),
+        of: SecondaryMap::new(),
+        out: Vec::new(),
+        accesses: Vec::new(),
+        preserves: Vec::new(),
+    };
+    let types = cx.types();
+    for &block in cx.facts.rpo().blocks() {
+        for inst in func.block_insts(block) {
+            let Some(result) = func.result(inst) else { continue };
+            let ty = func.ty(result);
+            match func.op(inst) {
+                Op::New(ty) if is_plain_new(func, types, inst, ty) => found.add(inst, ty, result),
+                Op::Phi if is_struct(types, ty) => found.add(inst, ty, result),
+                Op::Pi | Op::Copy => {
+                    let Some(node) = func.args(inst).first().and_then(|&v| found.of(v)) else { continue };
+                    if types.is_subtype(found.nodes[node].ty, ty) {
+                        found.of[result] = node as u32 + 1;
+                        found.nodes[node].names.push(result);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    if !found.nodes.is_empty() {
+        uses(func, cx, &mut found);
+        phis(func, cx, &mut found);
+    }
+    found
+}
+
+fn is_struct(types: &Types, ty: Type) -> bool {
+    let mutable = matches!(types.nominal_kind(ty), Some(DeclKind::Struct { mutable: true, .. }));
+    mutable && types.is_concrete(ty) && types.field_count(ty).is_some_and(|count| count <= MAX_FIELDS)
+}
+
+/// A `%new` that cannot throw, whose missing fields have no value or zero bits.
+fn is_plain_new(func: &Func, types: &Types, inst: Inst, ty: Type) -> bool {
+    let args = func.args(inst);
+    let Some(fields) = types.fields(ty).filter(|_| is_struct(types, ty)) else { return false };
+    args.len() <= fields.len()
+        && args.iter().zip(fields).all(|(&v, field)| types.is_subtype(func.ty(v), field.ty))
+        && fields[args.len()..]
+            .iter()
+            .all(|field| may_be_undefined(types, field.ty) || zero_bits(types, field.ty))
+}
+
+/// Whether a value of zero bits can be written as a constant.
+fn zero_bits(types: &Types, ty: Type) -> bool {
+    matches!(types.primitive(ty), Some((_, repr)) if repr != PrimitiveRepr::Bits)
+}
+
+/// The field that the operands of an access name, if it is accessed like any other.
+fn plain_field(func: &Func, types: &Types, ty: Type, field: Value, rest: &[Value]) -> Option<usize> {
+    let index = field_position(func, types, ty, field)?;
+    let is_atomic = types.fields(ty)?.get(index)?.is_atomic;
+    let is_usual = |&v: &Value| match func.as_const(v) {
+        Some(Const::Symbol(name)) => types.names().text(*name) == Ordering::NotAtomic.name(),
+        _ => func.ty(v) == Type::BOOL,
+    };
+    (!is_atomic && rest.iter().all(is_usual)).then_some(index)
+}
+
+/// What an instruction does with the node that is its first operand.
+fn access(func: &Func, types: &Types, inst: Inst, ty: Type) -> Option<Access> {
+    match (func.op(inst), func.args(inst)) {
+        (Op::Builtin(Builtin::Getfield), [_, field, rest @ ..]) => {
+            Some(Access::Load { field: plain_field(func, types, ty, *field, rest)? })
+        }
+        (Op::Builtin(Builtin::Setfield), [_, field, value, rest @ ..]) => {
+            let field = plain_field(func, types, ty, *field, rest)?;
+            let decl = types.fields(ty)?.get(field)?;
+            let fits = !decl.is_const && types.is_subtype(func.ty(*value), decl.ty);
+            fits.then_some(Access::Store { field, value: *value })
+        }
+        (Op::Builtin(Builtin::Isdefined), [_, field]) => {
+            Some(Access::IsDefined { field: plain_field(func, types, ty, *field, &[])? })
+        }
+        _ => None,
+    }
+}
+
+/// Looks at every use of every node.
+fn uses(func: &Func, cx: &PassCx<'_>, found: &mut Nodes) {
+    let (types, rpo) = (cx.types(), cx.facts.rpo());
+    let after_handlers = after_handlers(func, cx);
+    for block in func.blocks().filter(|&b| !rpo.is_reachable(b)) {
+        for &value in func.block_insts(block).flat_map(|inst| func.args(inst)) {
+            if let Some(node) = found.of(value) {
+                found.give_up(node);
+            }
+        }
+    }
+    for &block in rpo.blocks() {
+        let mut accesses = Vec::new();
+        for inst in func.block_insts(block) {
+            let own = func.result(inst).and_then(|v| found.of(v));
+            let is_node = own.filter(|&n| found.nodes[n].inst == inst);
+            if let Some(node) = is_node {
+                let access = if func.op(inst) == Op::Phi { Access::Phi } else { Access::New };
+                accesses.push((inst, node, access));
+                if after_handlers.contains(block) {
+                    found.give_up(node);
+                }
+            }
+            for (n, &value) in func.args(inst).iter().enumerate() {
+                let Some(node) = found.of(value) else { continue };
+                let ty = found.nodes[node].ty;
+                let known = match func.op(inst) {
+                    _ if after_handlers.contains(block) => false,
+                    Op::Phi => is_node.filter(|&phi| found.nodes[phi].ty == ty).is_some_and(|phi| {
+                        found.join(phi, node);
+                        true
+                    }),
+                    Op::Pi | Op::Copy if own == Some(node) => {
+                        accesses.push((inst, node, Access::Name));
+                        true
+                    }
+                    Op::GcPreserveBegin => {
+                        found.preserves.push(inst);
+                        true
+                    }
+                    _ if n == 0 => match access(func, types, inst, ty) {
+                        Some(access) => {
+                            accesses.push((inst, node, access));
+                            true
+                        }
+                        None => false,
+                    },
+                    _ => false,
+                };
+                if !known {
+                    found.give_up(node);
+                }
+            }
+        }
+        found.accesses.push((block, accesses));
+    }
+}
+
+/// The blocks that can be reached from a handler.
+fn after_handlers(func: &Func, cx: &PassCx<'_>) -> EntitySet<Block> {
+    let cfg = cx.facts.cfg();
+    let enters = func.blocks().filter_map(|b| func.terminator(b)).filter(|&t| func.op(t) == Op::Enter);
+    let mut work: Vec<Block> = enters.filter_map(|t| func.inst_blocks(t).get(1).copied()).collect();
+    let mut reached = EntitySet::new();
+    while let Some(block) = work.pop() {
+        if reached.insert(block) {
+            work.extend(cfg.succs(block));
+        }
+    }
+    reached
+}
+
+/// Every operand of a φ must be an object of its group, and no object may go on under two names.
+fn phis(func: &Func, cx: &PassCx<'_>, found: &mut Nodes) {
+    let is_phi = |inst| func.op(inst) == Op::Phi;
+    for phi in 0..found.nodes.len() {
+        let inst = found.nodes[phi].inst;
+        if is_phi(inst) && func.args(inst).iter().any(|&v| found.of(v).is_none()) {
+            found.give_up(phi);
+        }
+    }
+    let left: Vec<NodeId> =
+        (0..found.nodes.len()).filter(|&n| is_phi(found.nodes[n].inst) && !found.is_out(n)).collect();
+    if left.is_empty() {
+        return;
+    }
+    let liveness = Liveness::compute(func, cx.facts.cfg());
+    // The nodes that an edge carries, as they are met: a second φ of a block that takes the same one gives it a second name.
+    let mut carried: Vec<(Block, Block, NodeId)> = Vec::new();
+    for phi in left {
+        let Some(block) = func.inst_block(found.nodes[phi].inst) else { continue };
+        let edges: Vec<(Block, Value)> = func.phi_edges(found.nodes[phi].inst).collect();
+        for (pred, value) in edges {
+            let Some(node) = found.of(value) else { continue };
+            let lives_on = |&name: &Value| liveness.is_live_in(name, block);
+            if node != phi && found.nodes[node].names.iter().any(lives_on) {
+                found.give_up(phi);
+            }
+            carried.push((block, pred, node));
+        }
+    }
+    carried.sort_unstable();
+    for pair in carried.windows(2) {
+        if pair[0] == pair[1] {
+            found.give_up(pair[0].2);
+        }
+    }
+}
