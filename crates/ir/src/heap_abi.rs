@@ -24,10 +24,8 @@ pub struct HeapAbi {
     pub tag_old: u64,
     /// The tag bit of objects outside of the heap.
     pub tag_permanent: u64,
-    /// The number of size classes.
-    pub classes: usize,
-    /// The largest cell.
-    pub max_cell: usize,
+    /// The bytes of a cell of each size class, tag included, ascending.
+    pub cells: &'static [u32],
     /// Offset in the thread: innermost GC frame.
     pub gc_stack: usize,
     /// Offset in the thread: cursor of class 0, its limit in the next word.
@@ -44,12 +42,23 @@ impl HeapAbi {
     /// A number that differs when any of the others does.
     pub fn fingerprint(&self) -> u64 {
         let HeapAbi { tag_bytes, tag_bits, tag_old, tag_permanent, .. } = *self;
-        let HeapAbi { classes, max_cell, gc_stack, runs, run_bytes, zeroed, moving, .. } = *self;
-        let sizes = [tag_bytes, classes, max_cell, gc_stack, runs, run_bytes].map(|size| size as u64);
+        let HeapAbi { cells, gc_stack, runs, run_bytes, zeroed, moving, .. } = *self;
+        let sizes = [tag_bytes, cells.len(), gc_stack, runs, run_bytes].map(|size| size as u64);
         let others = [tag_bits, tag_old, tag_permanent, zeroed.into(), moving.into()];
         // FNV-1a, by words.
         let step = |hash: u64, word: &u64| (hash ^ word).wrapping_mul(0x100_0000_01b3);
-        sizes.iter().chain(&others).fold(0xcbf2_9ce4_8422_2325, step)
+        let hash = sizes.iter().chain(&others).fold(0xcbf2_9ce4_8422_2325, step);
+        cells.iter().fold(hash, |hash, &cell| step(hash, &cell.into()))
+    }
+
+    /// The size class of objects of `bytes` bytes, the tag not counted, aligned to `align` (at most 16), and the bytes of its
+    /// cells. `None`: the object is too large for a cell.
+    pub fn class_of(&self, bytes: usize, align: usize) -> Option<(usize, u32)> {
+        let least = bytes.checked_add(self.tag_bytes)?;
+        let align = align.clamp(8, 16);
+        let first = self.cells.partition_point(|&cell| (cell as usize) < least);
+        let fits = |&(_, cell): &(usize, &u32)| (*cell as usize).is_multiple_of(align);
+        self.cells.iter().enumerate().skip(first).find(fits).map(|(class, &cell)| (class, cell))
     }
 }
 
@@ -57,29 +66,42 @@ impl HeapAbi {
 mod tests {
     use super::*;
 
+    const OWN: HeapAbi = HeapAbi {
+        tag_bytes: 8,
+        tag_bits: 15,
+        tag_old: 2,
+        tag_permanent: 8,
+        cells: &[16, 24, 32, 48, 64],
+        gc_stack: 24,
+        runs: 64,
+        run_bytes: 16,
+        zeroed: true,
+        moving: false,
+    };
+
     #[test]
     fn the_fingerprint_sees_every_number() {
-        let own = HeapAbi {
-            tag_bytes: 8,
-            tag_bits: 15,
-            tag_old: 2,
-            tag_permanent: 8,
-            classes: 40,
-            max_cell: 2048,
-            gc_stack: 24,
-            runs: 64,
-            run_bytes: 16,
-            zeroed: true,
-            moving: false,
-        };
+        let own = OWN;
         let others = [
             HeapAbi { tag_old: 4, ..own },
             HeapAbi { runs: own.runs + 8, ..own },
             HeapAbi { moving: true, ..own },
-            HeapAbi { max_cell: own.max_cell - 16, ..own },
+            HeapAbi { cells: &[16, 24, 32, 48, 80], ..own },
+            HeapAbi { cells: &[16, 24, 32, 48], ..own },
         ];
         for other in others {
             assert_ne!(own.fingerprint(), other.fingerprint(), "{other:?}");
         }
+    }
+
+    #[test]
+    fn the_class_is_the_first_whose_cells_fit() {
+        let class = |bytes, align| OWN.class_of(bytes, align);
+        assert_eq!(class(0, 8), Some((0, 16)));
+        assert_eq!(class(16, 8), Some((1, 24)));
+        assert_eq!(class(16, 16), Some((2, 32)));
+        assert_eq!(class(17, 1), Some((2, 32)));
+        assert_eq!(class(56, 8), Some((4, 64)));
+        assert_eq!((class(57, 8), class(usize::MAX, 8)), (None, None));
     }
 }

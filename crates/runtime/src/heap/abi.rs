@@ -1,6 +1,6 @@
 //! The numbers of [`HeapAbi`] that hold for the default heap.
 
-use super::class::{CLASSES, MAX_CELL, TAG_BYTES};
+use super::class::{CELLS, TAG_BYTES};
 use super::mutator::MutatorLayout;
 use super::object::{TAG_BITS, TAG_OLD, TAG_PERMANENT};
 use crate::thread::ThreadLayout;
@@ -12,11 +12,26 @@ pub const DEFAULT_ABI: HeapAbi = HeapAbi {
     tag_bits: TAG_BITS,
     tag_old: TAG_OLD,
     tag_permanent: TAG_PERMANENT,
-    classes: CLASSES,
-    max_cell: MAX_CELL,
+    cells: &CELLS,
     gc_stack: ThreadLayout::MUTATOR + MutatorLayout::GC_STACK,
     runs: ThreadLayout::MUTATOR + MutatorLayout::RUNS,
     run_bytes: MutatorLayout::RUN_BYTES,
     zeroed: true,
     moving: false,
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::class::SizeClass;
+
+    #[test]
+    fn compiled_code_and_the_heap_agree_on_classes() {
+        for align in [1, 8, 16] {
+            for bytes in (0..9000).chain([16_000, 16_400, 40_000]) {
+                let own = SizeClass::of(bytes, align).map(|class| (class.index(), class.cell_bytes() as u32));
+                assert_eq!(DEFAULT_ABI.class_of(bytes, align), own, "{bytes} {align}");
+            }
+        }
+    }
+}

@@ -44,7 +44,7 @@ const fn coarse_size(index: usize) -> usize {
 }
 
 /// The cell size of each class.
-const SIZES: [u32; CLASSES] = {
+pub(crate) const CELLS: [u32; CLASSES] = {
     let mut sizes = [0; CLASSES];
     let mut class = 0;
     while class < CLASSES {
@@ -66,7 +66,7 @@ impl SizeClass {
         if cell <= LARGEST_FINE {
             return Some(SizeClass((cell.div_ceil(8) - SMALLEST / 8) as u8));
         }
-        let coarse = SIZES[FINE..].partition_point(|&size| (size as usize) < cell);
+        let coarse = CELLS[FINE..].partition_point(|&size| (size as usize) < cell);
         (coarse < COARSE.len()).then_some(SizeClass((FINE + coarse) as u8))
     }
 
@@ -82,7 +82,7 @@ impl SizeClass {
 
     /// The bytes of a cell.
     pub fn cell_bytes(self) -> usize {
-        SIZES[self.index()] as usize
+        CELLS[self.index()] as usize
     }
 
     /// The number of cells in a block.
