@@ -1,0 +1,375 @@
+//! Bases: which object keeps each pointer's memory alive, and a number for every value that may need a root.
+//!
+//! ```text
+//!   %1 = alloc(…)::tracked                 own root r0
+//!   %2 = add_ptr(%1, 16)::derived          base r0
+//!   %3 = φ (#1 => %2, #2 => %9)::derived   another base on each edge: a φ of the bases is put beside it
+//!   %4 = gc_loaded(%1, %0)::loaded         base r0
+//!   %5 = bitcast(type_addr(T))::tracked    permanent
+//! ```
+//!
+//! A *root* is a tracked value that an instruction makes: an argument, a load, a call, an allocation, a φ, an `ifelse`. Copies
+//! and casts are other names of their operand. A pointer of another class has the base of what it was made from.
+//!
+//! **Lifting.** A φ or `ifelse` of derived or loaded pointers has no base of its own. If all its operands have one base, as an
+//! induction pointer has, it takes that. Else a tracked φ (or `ifelse`) of the operands' bases goes beside it. Which of the two
+//! is solved optimistically for all of them at once: a state goes from unknown to one base to "lifted", so at most twice down.
+//!
+//! **Roots are numbered** in an order in which definitions come before what they dominate.
+//!
+//! After this no tracked value is undefined: `undef` becomes null, and a φ edge that is not there brings null. A value that is
+//! used on some paths only would otherwise put into a slot what a register happened to hold.
+//!
+//! Departure from Julia: a raw pointer cast to tracked is permanent only if it is the address of a permanent object; any other
+//! is rooted like a loaded one, because nobody says who else keeps it alive.
+//!
+//! Cost: linear.
+
+use brolga_ir::analysis::{Cfg, DomTree, Rpo};
+use brolga_ir::builtin::Builtin;
+use brolga_ir::cursor::Cursor;
+use brolga_ir::func::ValueDef;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::{Block, Const, Context, Func, Inst, LowType, Op, PtrClass, Type, Value};
+use cranelift_entity::{EntityRef, SecondaryMap};
+
+/// A value that may need a root, by its number.
+pub(crate) type Root = u32;
+
+/// What keeps the memory behind a value alive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Base {
+    /// Not an object, or one that this function need not know about.
+    #[default]
+    None,
+    /// A permanent object, or null.
+    Permanent,
+    /// A root.
+    Root(Root),
+}
+
+/// The bases of all values.
+#[derive(Debug, Default)]
+pub(crate) struct Bases {
+    of: SecondaryMap<Value, Base>,
+    /// The value of each root and the block in which it is made.
+    pub(crate) roots: Vec<(Value, Block)>,
+    /// How many φ and `ifelse` of bases were added.
+    pub(crate) lifted: usize,
+}
+
+/// The class of a pointer type.
+pub(crate) fn class(ty: Type) -> Option<PtrClass> {
+    match ty.as_low() {
+        Some(LowType::Ptr(class)) => Some(class),
+        _ => None,
+    }
+}
+
+/// Whether pointers of this type keep, or need, an object alive.
+pub(crate) fn is_managed(ty: Type) -> bool {
+    !matches!(class(ty), None | Some(PtrClass::Raw))
+}
+
+/// What is known of a value before the φ are solved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Key {
+    #[default]
+    None,
+    Permanent,
+    Own(Value),
+    /// The base of this φ or `ifelse`, whatever that will be.
+    Node(Value),
+}
+
+/// What is known of a φ or `ifelse` of bases.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Unknown,
+    One(Key),
+    Lifted,
+}
+
+impl Bases {
+    /// The base of a value.
+    pub(crate) fn of(&self, value: Value) -> Base {
+        self.of[value]
+    }
+
+    /// The number of a value's base.
+    pub(crate) fn root(&self, value: Value) -> Option<Root> {
+        match self.of[value] {
+            Base::Root(root) => Some(root),
+            _ => None,
+        }
+    }
+
+    /// Finds all bases; adds φ where there is none, and null where a tracked value is undefined.
+    pub(crate) fn compute(func: &mut Func, cx: &Context, cfg: &Cfg, rpo: &Rpo, tree: &DomTree) -> Bases {
+        define_undefined(func, cx, cfg, rpo);
+        let (keys, nodes) = keys(func, rpo);
+        let states = solve(func, tree, &keys, &nodes);
+        let lifts = lift(func, cx, &keys, &nodes, &states);
+        let mut bases = Bases { lifted: lifts.len(), ..Bases::default() };
+        // Roots in the order of the function's reverse postorder; the lifted ones stand in it now.
+        let mut numbers: SecondaryMap<Value, Option<Root>> = SecondaryMap::new();
+        let is_lift: SecondaryMap<Value, bool> =
+            lifts.iter().fold(SecondaryMap::new(), |mut all, &(_, v)| {
+                all[v] = true;
+                all
+            });
+        let entry = rpo.blocks().first().copied();
+        let params = func.params().iter().map(|&v| (v, entry));
+        let results = rpo.blocks().iter().flat_map(|&b| {
+            let func = &*func;
+            func.block_insts(b).flat_map(move |i| func.results(i)).map(move |v| (v, Some(b)))
+        });
+        for (value, block) in params.chain(results) {
+            let is_root = is_lift[value] || keys[value] == Key::Own(value);
+            if let (true, Some(block)) = (is_root, block) {
+                numbers[value] = Some(bases.roots.len() as Root);
+                bases.roots.push((value, block));
+            }
+        }
+        let mut lifted: SecondaryMap<Value, Option<Value>> = SecondaryMap::new();
+        for &(node, value) in &lifts {
+            lifted[node] = Some(value);
+            bases.of[value] = numbers[value].map_or(Base::None, Base::Root);
+        }
+        let base_of = |key: Key| match resolved(key, &states, &lifted) {
+            Key::Own(value) => numbers[value].map_or(Base::None, Base::Root),
+            Key::Permanent => Base::Permanent,
+            Key::None | Key::Node(_) => Base::None,
+        };
+        for index in 0..func.value_count() {
+            let value = Value::new(index);
+            if !is_lift[value] {
+                bases.of[value] = base_of(keys[value]);
+            }
+        }
+        bases
+    }
+}
+
+/// Null for undefined tracked constants and for tracked φ edges that are not there.
+fn define_undefined(func: &mut Func, cx: &Context, cfg: &Cfg, rpo: &Rpo) {
+    let null = func.bits(&cx.types, Type::TRACKED, 0);
+    let mut undefined: SecondaryMap<Value, bool> = SecondaryMap::new();
+    let mut any = false;
+    for index in 0..func.value_count() {
+        let value = Value::new(index);
+        if func.as_const(value) == Some(&Const::Undef(Type::TRACKED)) {
+            (undefined[value], any) = (true, true);
+        }
+    }
+    if any {
+        func.replace_values(|v| if undefined[v] { null } else { v });
+    }
+    for &block in rpo.blocks() {
+        let phis: Vec<Inst> = func.block_insts(block).take_while(|&i| func.op(i) == Op::Phi).collect();
+        for phi in phis {
+            if func.result(phi).map(|v| func.ty(v)) != Some(Type::TRACKED) {
+                continue;
+            }
+            for &pred in cfg.preds(block) {
+                if rpo.is_reachable(pred) && !func.inst_blocks(phi).contains(&pred) {
+                    func.add_phi_edge(phi, pred, null);
+                }
+            }
+        }
+    }
+}
+
+/// What each value's base is, as far as one look at each instruction tells, and the φ and `ifelse` without a base of their own.
+fn keys(func: &Func, rpo: &Rpo) -> (SecondaryMap<Value, Key>, Vec<Value>) {
+    let mut keys: SecondaryMap<Value, Key> = SecondaryMap::new();
+    let mut nodes = Vec::new();
+    for index in 0..func.value_count() {
+        let value = Value::new(index);
+        match func.value_def(value) {
+            ValueDef::Const(_) => keys[value] = constant(func, value),
+            ValueDef::Param(_) if is_managed(func.ty(value)) => keys[value] = Key::Own(value),
+            _ => {}
+        }
+    }
+    for &block in rpo.blocks() {
+        for inst in func.block_insts(block) {
+            for value in func.results(inst) {
+                let key = made(func, inst, value, &keys);
+                if key == Key::Node(value) {
+                    nodes.push(value);
+                }
+                keys[value] = key;
+            }
+        }
+    }
+    (keys, nodes)
+}
+
+fn constant(func: &Func, value: Value) -> Key {
+    match func.as_const(value) {
+        Some(Const::Address(address)) if address.is_object() => Key::Permanent,
+        Some(Const::Bits { ty, .. } | Const::Undef(ty)) if is_managed(*ty) => Key::Permanent,
+        _ => Key::None,
+    }
+}
+
+/// The base of a result; its operands other than those of φ are known.
+fn made(func: &Func, inst: Inst, value: Value, keys: &SecondaryMap<Value, Key>) -> Key {
+    let op = func.op(inst);
+    let first = || func.args(inst).first().map_or(Key::None, |&v| keys[v]);
+    let Some(class) = class(func.ty(value)) else { return Key::None };
+    // Of raw pointers only the permanence of what they point at is of interest.
+    if class == PtrClass::Raw {
+        let permanent = match op {
+            Op::TypeOf => true,
+            Op::Copy | Op::PointerFromObjref => first() == Key::Permanent,
+            Op::Intrinsic(Intrinsic::Bitcast) => first() == Key::Permanent,
+            Op::Builtin(Builtin::Ifelse) => func.args(inst)[1..].iter().all(|&v| keys[v] == Key::Permanent),
+            _ => false,
+        };
+        return if permanent { Key::Permanent } else { Key::None };
+    }
+    match op {
+        Op::Copy | Op::GcLoaded => first(),
+        Op::Intrinsic(Intrinsic::Bitcast) => match (first(), class) {
+            (Key::None, PtrClass::Tracked) => Key::Own(value),
+            (key, _) => key,
+        },
+        Op::Intrinsic(Intrinsic::AddPtr | Intrinsic::SubPtr) => first(),
+        Op::Load(_) if class == PtrClass::Loaded => first(),
+        Op::Phi | Op::Builtin(Builtin::Ifelse) if class != PtrClass::Tracked => Key::Node(value),
+        _ => Key::Own(value),
+    }
+}
+
+/// The operands of a φ or `ifelse` of pointers.
+fn choices(func: &Func, inst: Inst) -> &[Value] {
+    match func.op(inst) {
+        Op::Phi => func.args(inst),
+        _ => func.args(inst).get(1..).unwrap_or(&[]),
+    }
+}
+
+/// One base for each φ and `ifelse`, or the word that it has to be lifted.
+fn solve(
+    func: &Func,
+    tree: &DomTree,
+    keys: &SecondaryMap<Value, Key>,
+    nodes: &[Value],
+) -> SecondaryMap<Value, Option<State>> {
+    let mut states: SecondaryMap<Value, Option<State>> = SecondaryMap::new();
+    let mut users: SecondaryMap<Value, Vec<Value>> = SecondaryMap::new();
+    for &node in nodes {
+        states[node] = Some(State::Unknown);
+        let Some(inst) = func.def_inst(node) else { continue };
+        for &operand in choices(func, inst) {
+            if let Key::Node(other) = keys[operand] {
+                users[other].push(node);
+            }
+        }
+    }
+    let mut work: Vec<Value> = nodes.to_vec();
+    while let Some(node) = work.pop() {
+        let Some(inst) = func.def_inst(node) else { continue };
+        let mut state = State::Unknown;
+        // A φ edge that is not there brings what nobody reads.
+        for &operand in choices(func, inst) {
+            let met = match keys[operand] {
+                // What was lifted is a base of its own.
+                Key::Node(other) => match states[other] {
+                    Some(State::Lifted) => State::One(Key::Node(other)),
+                    Some(state) => state,
+                    None => State::Unknown,
+                },
+                key => State::One(key),
+            };
+            state = match (state, met) {
+                (State::Unknown, met) => met,
+                (state, State::Unknown) => state,
+                (a, b) if a == b => a,
+                _ => State::Lifted,
+            };
+        }
+        if let State::One(Key::Own(base) | Key::Node(base)) = state
+            && !is_there(func, tree, base, inst)
+        {
+            state = State::Lifted;
+        }
+        if states[node] != Some(state) && states[node] != Some(State::Lifted) {
+            states[node] = Some(state);
+            work.extend(users[node].iter().copied());
+        }
+    }
+    states
+}
+
+/// The key of a value when the φ are solved: never a node.
+fn resolved(
+    key: Key,
+    states: &SecondaryMap<Value, Option<State>>,
+    lifted: &SecondaryMap<Value, Option<Value>>,
+) -> Key {
+    let lifted_one = |node| lifted[node].map_or(Key::None, Key::Own);
+    match key {
+        Key::Node(node) => match states[node] {
+            Some(State::One(Key::Node(other))) => lifted_one(other),
+            Some(State::One(key)) => key,
+            Some(State::Lifted) => lifted_one(node),
+            // Only φ in a circle without a way in.
+            Some(State::Unknown) | None => Key::Permanent,
+        },
+        key => key,
+    }
+}
+
+/// Whether a base is there wherever the φ or `ifelse` is.
+fn is_there(func: &Func, tree: &DomTree, base: Value, at: Inst) -> bool {
+    let home = func.def_inst(base).and_then(|i| func.inst_block(i));
+    match (home, func.inst_block(at)) {
+        (Some(home), Some(block)) if func.op(at) == Op::Phi => tree.strictly_dominates(home, block),
+        (Some(home), Some(block)) => tree.dominates(home, block),
+        (home, _) => home.is_none(),
+    }
+}
+
+/// Puts a φ or `ifelse` of the bases beside each that needs one. Gives the pairs.
+fn lift(
+    func: &mut Func,
+    cx: &Context,
+    keys: &SecondaryMap<Value, Key>,
+    nodes: &[Value],
+    states: &SecondaryMap<Value, Option<State>>,
+) -> Vec<(Value, Value)> {
+    let mut lifted: SecondaryMap<Value, Option<Value>> = SecondaryMap::new();
+    let mut lifts = Vec::new();
+    let null = func.bits(&cx.types, Type::TRACKED, 0);
+    for &node in nodes.iter().filter(|&&n| states[n] == Some(State::Lifted)) {
+        let Some(inst) = func.def_inst(node) else { continue };
+        let (op, args) = (func.op(inst), func.args(inst).to_vec());
+        let blocks = func.inst_blocks(inst).to_vec();
+        // The operands come when all lifted values exist; cycles end here.
+        let nulls: Vec<Value> = match op {
+            Op::Phi => args.iter().map(|_| null).collect(),
+            _ => vec![args[0], null, null],
+        };
+        let mut at = Cursor::new(func);
+        let new = at.before(inst).ins_with_blocks(op, &nulls, &blocks, &[Type::TRACKED]);
+        let value = func.results(new).next();
+        lifted[node] = value;
+        lifts.extend(value.map(|value| (node, value)));
+    }
+    for &(node, value) in &lifts {
+        let (Some(from), Some(to)) = (func.def_inst(node), func.def_inst(value)) else { continue };
+        let bases: Vec<Value> = choices(func, from)
+            .iter()
+            .map(|&operand| match resolved(keys[operand], states, &lifted) {
+                Key::Own(base) => base,
+                _ => null,
+            })
+            .collect();
+        let first = func.args(to).len() - bases.len();
+        func.args_mut(to)[first..].copy_from_slice(&bases);
+    }
+    lifts
+}

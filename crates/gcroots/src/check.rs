@@ -1,0 +1,183 @@
+//! The rules of pointer classes that placement relies on.
+//!
+//! What one instruction shows by itself (casts, address arithmetic, what is stored and returned, operands of the `args`
+//! convention) is checked by the verifier of `brolga-ir`. Here are the rules that need more than
+//! that instruction, or that only placement cares about:
+//!
+//! | code | rule | else |
+//! |---|---|---|
+//! | `class-callee-rooted` | a callee-rooted pointer is passed to a call, and nothing else is done with it | nobody roots it |
+//! | `class-no-base` | a derived, callee-rooted or loaded pointer is made from another pointer, not by a call and not passed in | nobody knows what keeps it alive |
+//! | `class-hidden` | a tracked pointer is not stored into a stack slot for bits | the collector does not look there |
+//! | `class-slot` | a stack slot for a reference is read and written, and its address used for nothing else | it moves into the frame |
+
+use crate::bases::class;
+use brolga_ir::builtin::Builtin;
+use brolga_ir::diag::{Diagnostic, Finding, Span};
+use brolga_ir::func::ValueDef;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::verify::Site;
+use brolga_ir::{Func, Inst, LowType, Op, PtrClass, Slot, Value};
+use std::fmt;
+
+/// How many violations of one function are kept.
+pub const MAX_VIOLATIONS: usize = 100;
+
+/// A broken rule of pointer classes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rule {
+    /// `class-callee-rooted`: this operand is callee-rooted, and the instruction is no call.
+    CalleeRooted {
+        /// The operand's number, from 0.
+        operand: usize,
+    },
+    /// `class-no-base`: a pointer of this class comes from nothing that has a base.
+    NoBase {
+        /// Its class.
+        class: PtrClass,
+    },
+    /// `class-hidden`: a tracked pointer is stored into a slot for bits.
+    Hidden {
+        /// The slot.
+        slot: Slot,
+    },
+    /// `class-slot`: the address of a slot for a reference is more than read and written through.
+    SlotUsed {
+        /// The slot.
+        slot: Slot,
+    },
+}
+
+impl Finding for Rule {
+    fn code(&self) -> &'static str {
+        match self {
+            Rule::CalleeRooted { .. } => "class-callee-rooted",
+            Rule::NoBase { .. } => "class-no-base",
+            Rule::Hidden { .. } => "class-hidden",
+            Rule::SlotUsed { .. } => "class-slot",
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Rule::CalleeRooted { operand } => {
+                write!(f, "operand {operand} is callee-rooted, and only calls take such pointers")
+            }
+            Rule::NoBase { class } => {
+                let name = LowType::Ptr(class).name();
+                write!(f, "a pointer of class `{name}` is made here, and nothing says what keeps it alive")
+            }
+            Rule::Hidden { slot } => {
+                write!(
+                    f,
+                    "an object is stored into slot {}, where the collector does not look",
+                    slot.as_u32()
+                )
+            }
+            Rule::SlotUsed { slot } => {
+                let slot = slot.as_u32();
+                write!(
+                    f,
+                    "slot {slot} holds a reference, and its address is used for more than reading and writing it"
+                )
+            }
+        }
+    }
+}
+
+/// A broken rule and the instruction that breaks it; none for an argument.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Violation {
+    /// Where.
+    pub inst: Option<Inst>,
+    /// What.
+    pub rule: Rule,
+}
+
+impl Violation {
+    /// The violation as a diagnostic; `span` says where the sites of the function stand in the text that is shown.
+    pub fn diagnostic(&self, span: &dyn Fn(Site) -> Span) -> Diagnostic {
+        Diagnostic::error(&self.rule, span(self.inst.map_or(Site::Func, Site::Inst)))
+    }
+}
+
+/// Checks the rules of this file in a function that obeys those of low IR.
+pub fn classes(func: &Func) -> Result<(), Vec<Violation>> {
+    let mut found = Vec::new();
+    for &param in func.params() {
+        if let Some(class @ (PtrClass::Derived | PtrClass::CalleeRooted | PtrClass::Loaded)) =
+            class(func.ty(param))
+        {
+            found.push(Violation { inst: None, rule: Rule::NoBase { class } });
+        }
+    }
+    for block in func.blocks() {
+        for inst in func.block_insts(block) {
+            operands(func, inst, &mut found);
+            results(func, inst, &mut found);
+        }
+    }
+    found.truncate(MAX_VIOLATIONS);
+    if found.is_empty() { Ok(()) } else { Err(found) }
+}
+
+/// The slot of which a value is the address.
+fn slot(func: &Func, value: Value) -> Option<Slot> {
+    match func.value_def(value) {
+        ValueDef::Result(inst, _) => match func.op(inst) {
+            Op::SlotAddr(slot) => Some(slot),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn operands(func: &Func, inst: Inst, found: &mut Vec<Violation>) {
+    let op = func.op(inst);
+    let mut report = |rule| found.push(Violation { inst: Some(inst), rule });
+    for (operand, &value) in func.args(inst).iter().enumerate() {
+        if class(func.ty(value)) == Some(PtrClass::CalleeRooted) {
+            let passed = matches!(
+                op,
+                Op::CallSymbol(_) | Op::CallRuntime(_) | Op::ForeignCall(_) | Op::Phi | Op::Copy
+            ) || matches!(op, Op::Intrinsic(Intrinsic::Bitcast) | Op::Builtin(Builtin::Ifelse));
+            if !passed {
+                report(Rule::CalleeRooted { operand });
+            }
+        }
+        let Some(slot) = slot(func, value) else { continue };
+        if func.slot(slot).tracked {
+            let accessed = matches!(op, Op::Load(a) | Op::Store(a) if operand == 0 && a.offset == 0);
+            if !accessed {
+                report(Rule::SlotUsed { slot });
+            }
+        } else if let (Op::Store(_), 0) = (op, operand)
+            && func.args(inst).get(1).is_some_and(|&v| class(func.ty(v)) == Some(PtrClass::Tracked))
+        {
+            report(Rule::Hidden { slot });
+        }
+    }
+}
+
+fn results(func: &Func, inst: Inst, found: &mut Vec<Violation>) {
+    let op = func.op(inst);
+    for value in func.results(inst) {
+        let Some(class) = class(func.ty(value)) else { continue };
+        let has_base = match class {
+            PtrClass::Raw | PtrClass::Tracked => true,
+            PtrClass::Loaded if matches!(op, Op::Load(_) | Op::GcLoaded) => true,
+            _ => matches!(
+                op,
+                Op::Copy
+                    | Op::Phi
+                    | Op::Builtin(Builtin::Ifelse)
+                    | Op::Intrinsic(Intrinsic::Bitcast | Intrinsic::AddPtr | Intrinsic::SubPtr)
+            ),
+        };
+        if !has_base {
+            found.push(Violation { inst: Some(inst), rule: Rule::NoBase { class } });
+        }
+    }
+}

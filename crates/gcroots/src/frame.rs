@@ -1,0 +1,355 @@
+//! Frames: where the root slots lie, where a frame is linked, and where it is taken off again.
+//!
+//! ```text
+//!   +0    4 × number of words                a stack slot; its words:
+//!   +8    the frame that was innermost       │ argument words │ tracked slots │ stored roots │
+//!   +16   words                                one area, shared    one each       coloured
+//! ```
+//!
+//! **Pushing.** A frame is linked in front of the first thing that needs it: in the nearest block that dominates all of them,
+//! out of every loop. Blocks that are [doomed](crate::flow) count on their own: each highest doomed dominator with such
+//! things links the frame for itself, unless it is linked already. Words are null when a frame is linked, but for those that
+//! are stored before the first safepoint.
+//!
+//! **Popping.** In front of each return, and on each edge that leaves what the push dominates. Nothing pops on the way to an
+//! exception: who catches it goes back to the frame that was innermost there.
+//!
+//! ```text
+//!   1 ─ goto #3 if not %1            1 ─ goto #3 if not %1
+//!   2 ─ invoke f()                   2 ─ push; store w0, %2
+//!       invoke g(%2)         ==>         invoke f(); invoke g(%2)
+//!       return                           pop; return
+//!   3 ─ return                       3 ─ return
+//! ```
+//!
+//! **Functions that catch exceptions**, and those with tracked slots (which keep what was stored from one end of the function
+//! to the other), link their frame at the entry. A handler first makes the frame that was innermost at the entry innermost
+//! again, because what was thrown through took nothing off.
+//!
+//! Invariant: no path links a frame that is linked. Every edge out of what a push dominates, and back to it, pops.
+
+use crate::Options;
+use crate::bases::Bases;
+use crate::flow::{Flow, is_safepoint};
+use crate::slots::Slots;
+use brolga_ir::analysis::{DomTree, Loops};
+use brolga_ir::cursor::Cursor;
+use brolga_ir::func::SlotData;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::op::{Access, Region};
+use brolga_ir::{Block, Context, Func, Inst, Op, Slot, Type, Value};
+use cranelift_entity::SecondaryMap;
+
+/// Bytes in front of the words.
+pub(crate) const HEADER: i32 = 16;
+
+/// The words of a function's frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    pub(crate) slot: Slot,
+}
+
+/// Something that needs the frame to be linked.
+#[derive(Clone, Copy)]
+struct FrameUse {
+    block: Block,
+    at: Inst,
+    /// The first word behind those that it touches.
+    words: u32,
+}
+
+/// Where a frame is linked.
+struct Push {
+    block: Block,
+    before: Inst,
+    words: u32,
+}
+
+pub(crate) fn access(offset: i32, region: Region) -> Access {
+    Access { offset, region, align_log2: 3 }
+}
+
+/// The offset of a word in a frame.
+pub(crate) fn word_offset(word: u32) -> i32 {
+    HEADER + 8 * word as i32
+}
+
+/// What placement decided, as the frame needs it.
+pub(crate) struct Plan<'a> {
+    pub(crate) bases: &'a Bases,
+    pub(crate) slots: &'a Slots,
+    /// Calls with argument words, and accesses of tracked slots: the block, the instruction, the words.
+    pub(crate) others: &'a [(Block, Inst, u32)],
+    pub(crate) has_tracked_slots: bool,
+}
+
+/// Links, fills and takes off the frame. `None`: the function needs none.
+pub(crate) fn build(
+    func: &mut Func,
+    cx: &Context,
+    options: &Options,
+    plan: &Plan<'_>,
+    flow: &Flow,
+    tree: &DomTree,
+    loops: &Loops,
+) -> Option<Frame> {
+    let stores =
+        plan.slots.stores.iter().map(|s| FrameUse { block: s.block, at: s.before, words: s.word + 1 });
+    let others = plan.others.iter().map(|&(block, at, words)| FrameUse { block, at, words });
+    let uses: Vec<FrameUse> = stores.chain(others).collect();
+    let words = uses.iter().map(|u| u.words).max().unwrap_or(0);
+    let frame = (words > 0).then(|| {
+        let size = HEADER as u32 + 8 * words;
+        Frame { slot: func.add_slot(SlotData::bytes(size, 4)) }
+    });
+    let pushes = match frame {
+        None => Vec::new(),
+        Some(_) if flow.catches() || plan.has_tracked_slots || !options.shrink_wrap => {
+            let entry = tree.preorder()[0];
+            let before = uses.iter().filter(|u| u.block == entry).map(|u| u.at);
+            let first = before.min_by_key(|&at| plan.slots.position(at)).filter(|_| !flow.catches());
+            let head = brolga_ir::cursor::first_insertion_point(func, entry);
+            let at = first.or(if flow.catches() { head } else { func.terminator(entry) })?;
+            vec![Push { block: entry, before: at, words }]
+        }
+        Some(_) => pushes(func, &uses, plan.slots, flow, tree, loops),
+    };
+    let mut builder = Builder { func, cx, options, frame };
+    builder.restore_in_handlers(flow, tree);
+    for push in &pushes {
+        let stored = builder.stored_first(plan, push);
+        builder.push(push, &stored);
+    }
+    if let Some(frame) = frame {
+        for store in &plan.slots.stores {
+            let value = plan.bases.roots[store.root as usize].0;
+            let mut at = Cursor::new(builder.func);
+            let base = at.before(store.before).ins_value(Op::SlotAddr(frame.slot), &[], Type::PTR);
+            at.ins(Op::Store(access(word_offset(store.word), Region::Frame)), &[base, value], &[]);
+        }
+        let doomed_push = pushes.iter().any(|p| flow.doom(p.block).is_some());
+        for push in &pushes {
+            builder.pops(push, flow, tree, doomed_push);
+        }
+    }
+    frame
+}
+
+/// Where to link the frame.
+fn pushes(
+    func: &Func,
+    uses: &[FrameUse],
+    slots: &Slots,
+    flow: &Flow,
+    tree: &DomTree,
+    loops: &Loops,
+) -> Vec<Push> {
+    let mut sorted: Vec<FrameUse> = uses.to_vec();
+    sorted.sort_by_key(|u| (flow.doom(u.block), slots.position(u.at)));
+    let (normal, doomed): (Vec<FrameUse>, Vec<FrameUse>) =
+        sorted.into_iter().partition(|u| flow.doom(u.block).is_none());
+    let mut places: Vec<Push> = Vec::new();
+    let mut normal_place = point(func, &normal, tree, loops);
+    for group in doomed.chunk_by(|a, b| flow.doom(a.block) == flow.doom(b.block)) {
+        let Some(place) = point(func, group, tree, loops) else { continue };
+        if flow.doom(place.block).is_some() {
+            places.push(place);
+            continue;
+        }
+        // A loop without end is entered from a block that may return: it is linked there, and nowhere twice.
+        normal_place = match normal_place {
+            None => Some(place),
+            Some(other) => {
+                let words = other.words.max(place.words);
+                let block = tree.common_dominator(other.block, place.block).unwrap_or(other.block);
+                let same = [other, place].into_iter().find(|p| p.block == block);
+                let at = |block| Some(Push { block, before: func.terminator(block)?, words });
+                match same {
+                    Some(push) => Some(Push { words, ..push }),
+                    None => at(out_of_loops(block, tree, loops)),
+                }
+            }
+        };
+    }
+    if let Some(normal) = normal_place {
+        let covered = |p: &Push| tree.dominates(normal.block, p.block);
+        let words = places.iter().filter(|p| covered(p)).map(|p| p.words).max().unwrap_or(0);
+        places.retain(|p| !covered(p));
+        places.insert(0, Push { words: normal.words.max(words), ..normal });
+    }
+    places
+}
+
+/// The point that dominates all uses, out of all loops.
+fn point(func: &Func, uses: &[FrameUse], tree: &DomTree, loops: &Loops) -> Option<Push> {
+    let mut block = uses.first()?.block;
+    for u in uses {
+        block = tree.common_dominator(block, u.block)?;
+    }
+    let words = uses.iter().map(|u| u.words).max()?;
+    let outside = out_of_loops(block, tree, loops);
+    let first = uses.iter().find(|u| u.block == block && outside == block).map(|u| u.at);
+    Some(Push { block: outside, before: first.or_else(|| func.terminator(outside))?, words })
+}
+
+fn out_of_loops(mut block: Block, tree: &DomTree, loops: &Loops) -> Block {
+    while let Some(mut around) = loops.loop_of(block) {
+        while let Some(parent) = loops.parent(around) {
+            around = parent;
+        }
+        match tree.idom(loops.header(around)) {
+            Some(above) => block = above,
+            // The entry has no predecessors, so it is in no loop.
+            None => return block,
+        }
+    }
+    block
+}
+
+struct Builder<'a> {
+    func: &'a mut Func,
+    cx: &'a Context,
+    options: &'a Options,
+    frame: Option<Frame>,
+}
+
+impl Builder<'_> {
+    /// The words that are stored between the push and the first safepoint behind it.
+    fn stored_first(&self, plan: &Plan<'_>, push: &Push) -> Vec<bool> {
+        let mut stored = vec![false; push.words as usize];
+        let slots = plan.slots;
+        let from = slots.position(push.before);
+        let behind = std::iter::successors(Some(push.before), |&i| self.func.next_inst(i));
+        let first = behind.into_iter().find(|&i| is_safepoint(self.func, self.cx, i));
+        let until = first.map_or(u32::MAX, |i| slots.position(i));
+        let mut store = |word: u32| {
+            if let Some(stored) = stored.get_mut(word as usize) {
+                *stored = true;
+            }
+        };
+        for s in slots.stores.iter().filter(|s| s.block == push.block) {
+            if (from..=until).contains(&slots.position(s.before)) {
+                store(s.word);
+            }
+        }
+        // The argument words of a call are stored in front of it.
+        if let Some(call) = first.filter(|&i| matches!(self.func.op(i), Op::CallArgs(_))) {
+            (0..self.func.args(call).len() as u32).for_each(store);
+        }
+        stored
+    }
+
+    fn push(&mut self, push: &Push, stored: &[bool]) {
+        let Some(frame) = self.frame else { return };
+        let types = &self.cx.types;
+        let mut at = Cursor::new(self.func);
+        let base = at.before(push.before).ins_value(Op::SlotAddr(frame.slot), &[], Type::PTR);
+        let null = at.func.bits(types, Type::TRACKED, 0);
+        for word in (0..push.words).filter(|&w| !stored[w as usize]) {
+            at.ins(Op::Store(access(word_offset(word), Region::Frame)), &[base, null], &[]);
+        }
+        let count = at.int(types, Type::I64, i128::from(push.words) * 4);
+        at.ins(Op::Store(access(0, Region::Frame)), &[base, count], &[]);
+        let (thread, link) = thread_word(&mut at, self.options);
+        let previous = at.ins_value(Op::Load(link), &[thread], Type::PTR);
+        at.ins(Op::Store(access(8, Region::Frame)), &[base, previous], &[]);
+        at.ins(Op::Store(link), &[thread, base], &[]);
+    }
+
+    fn pop(&mut self, frame: Frame, before: Inst) {
+        let mut at = Cursor::new(self.func);
+        let base = at.before(before).ins_value(Op::SlotAddr(frame.slot), &[], Type::PTR);
+        let previous = at.ins_value(Op::Load(access(8, Region::Frame)), &[base], Type::PTR);
+        let (thread, link) = thread_word(&mut at, self.options);
+        at.ins(Op::Store(link), &[thread, previous], &[]);
+    }
+
+    /// Takes the frame off wherever control leaves what the push dominates.
+    fn pops(&mut self, push: &Push, flow: &Flow, tree: &DomTree, doomed_push: bool) {
+        let Some(frame) = self.frame else { return };
+        let mut work = vec![push.block];
+        while let Some(block) = work.pop() {
+            work.extend(tree.children(block));
+            let Some(end) = self.func.terminator(block) else { continue };
+            if self.func.op(end) == Op::Return {
+                self.pop(frame, end);
+                continue;
+            }
+            let leaves = |target: Block| {
+                let outside = target == push.block || !tree.dominates(push.block, target);
+                // On the way to an exception that leaves the function nothing is popped, if nothing is linked there again.
+                outside && (doomed_push || flow.doom(target).is_none())
+            };
+            let targets = self.func.inst_blocks(end).to_vec();
+            match targets.iter().filter(|&&t| leaves(t)).count() {
+                0 => {}
+                all if all == targets.len() => self.pop(frame, end),
+                _ => {
+                    for (n, &target) in targets.iter().enumerate().filter(|&(_, &t)| leaves(t)) {
+                        let middle = self.split_edge(block, end, n, target);
+                        self.pop(frame, middle);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts a block on an edge and gives its jump.
+    fn split_edge(&mut self, from: Block, end: Inst, number: usize, to: Block) -> Inst {
+        let middle = self.func.make_block();
+        self.func.insert_block_after(middle, from);
+        self.func.inst_blocks_mut(end)[number] = middle;
+        let jump = Cursor::new(self.func).at_bottom(middle).goto(to);
+        let phis: Vec<Inst> = self.func.block_insts(to).take_while(|&i| self.func.op(i) == Op::Phi).collect();
+        for phi in phis {
+            for block in self.func.inst_blocks_mut(phi).iter_mut().filter(|b| **b == from) {
+                *block = middle;
+            }
+        }
+        jump
+    }
+
+    /// Makes the innermost frame of the function's entry innermost again at the head of each handler.
+    fn restore_in_handlers(&mut self, flow: &Flow, tree: &DomTree) {
+        if !flow.catches() {
+            return;
+        }
+        let frame = self.frame;
+        let mut at = Cursor::new(self.func);
+        at.at_first_insertion_point(tree.preorder()[0]);
+        let entry: Option<Value> = match frame {
+            Some(_) => None,
+            None => {
+                let (thread, link) = thread_word(&mut at, self.options);
+                Some(at.ins_value(Op::Load(link), &[thread], Type::PTR))
+            }
+        };
+        let mut done: SecondaryMap<Block, bool> = SecondaryMap::new();
+        for &handler in flow.handlers() {
+            if std::mem::replace(&mut done[handler], true) {
+                continue;
+            }
+            at.at_first_insertion_point(handler);
+            let innermost = match (entry, frame) {
+                (Some(value), _) => value,
+                (None, Some(frame)) => at.ins_value(Op::SlotAddr(frame.slot), &[], Type::PTR),
+                (None, None) => continue,
+            };
+            let (thread, link) = thread_word(&mut at, self.options);
+            at.ins(Op::Store(link), &[thread, innermost], &[]);
+        }
+    }
+}
+
+/// The address of the thread, and how its word for the innermost frame is accessed.
+fn thread_word(at: &mut Cursor<'_>, options: &Options) -> (Value, Access) {
+    let thread = at.ins_value(Op::ThreadAddr, &[], Type::PTR);
+    (thread, access(options.heap.gc_stack as i32, Region::Thread))
+}
+
+/// The address of a word.
+pub(crate) fn word_address(at: &mut Cursor<'_>, cx: &Context, frame: Frame, word: u32) -> Value {
+    let base = at.ins_value(Op::SlotAddr(frame.slot), &[], Type::PTR);
+    let offset = at.int(&cx.types, Type::I64, i128::from(word_offset(word)));
+    at.ins_value(Op::Intrinsic(Intrinsic::AddPtr), &[base, offset], Type::PTR)
+}

@@ -1,0 +1,219 @@
+//! Root placement: from low IR with objects to low IR without.
+//!
+//! ```text
+//!  check ─► bases ─► refine ─► needs ─► slots ─► frame ─► lower
+//!   │        │         │         │        │        │        └ allocation, barriers, tags, argument words
+//!   │        │         │         │        │        └ where the frame is linked, filled and taken off
+//!   │        │         │         │        └ where each root is stored, and in which word
+//!   │        │         │         └ which roots need a slot at which safepoint
+//!   │        │         └ what is kept alive by something else
+//!   │        └ which object keeps each pointer's memory alive
+//!   └ the rules of pointer classes
+//! ```
+//!
+//! **The promise.** At every safepoint, every object that is used afterwards is in a word of a linked frame, or is permanent, or is
+//! kept alive by one that is.
+//!
+//! **The convention.** Tracked arguments of compiled code and of the run time are rooted by the callee, as long as it needs
+//! them; a caller roots what it uses after the call. The argument words of an `args` call are rooted by the caller for the
+//! whole call, and so is everything that a foreign call names.
+//!
+//! It runs last, when nothing moves any more: alias facts that hold only while roots do are dropped. Functions without objects
+//! are left as they are. The heap is non-moving: values stay in registers, and nothing is reloaded.
+#![forbid(unsafe_code)]
+
+pub mod check;
+
+mod barrier;
+mod bases;
+mod flow;
+mod frame;
+mod lower;
+mod needs;
+mod ranges;
+mod refine;
+mod slots;
+
+use brolga_ir::analysis::{Cfg, DomTree, Loops, Rpo};
+use brolga_ir::heap_abi::HeapAbi;
+use brolga_ir::types::LayoutError;
+use brolga_ir::{Block, Context, Func, Inst, Level, Op};
+use thiserror::Error;
+
+/// What placement is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// The heap that the code is for.
+    pub heap: HeapAbi,
+    /// Link frames only on paths that need them.
+    pub shrink_wrap: bool,
+    /// Verify the function in full first, as whoever did not do that before should.
+    pub verify: bool,
+}
+
+impl Options {
+    /// Everything on, for a heap.
+    pub fn new(heap: HeapAbi) -> Options {
+        Options { heap, shrink_wrap: true, verify: true }
+    }
+}
+
+/// What placement did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Report {
+    /// Points at which a collection may happen.
+    pub safepoints: usize,
+    /// Words of the frame, argument words included.
+    pub slots: usize,
+    /// Stores of roots, argument words not included.
+    pub stores: usize,
+    /// What a placement would need that gives each tracked value a slot.
+    pub naive_slots: usize,
+    /// And stores it there where it is made.
+    pub naive_stores: usize,
+    /// The most roots that need slots at once.
+    pub most: usize,
+    /// φ and `ifelse` of bases that were added.
+    pub lifted: usize,
+    /// Write barriers that remain.
+    pub barriers: usize,
+    /// Write barriers that were found superfluous.
+    pub barriers_removed: usize,
+}
+
+/// Why a function has no roots placed. It is then as it was.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum Error {
+    /// The function is on the high level: whoever calls has not lowered it.
+    #[error("root placement is for low IR")]
+    NotLow,
+    /// The heap moves objects, and what lies in registers is not reloaded: the embedder's configuration.
+    #[error("root placement is for heaps that do not move objects")]
+    Moving,
+    /// The function breaks rules of the IR: whoever made it is at fault.
+    #[error("the function breaks {} rules of low IR", .0.len())]
+    Ir(Vec<brolga_ir::verify::Violation>),
+    /// The function breaks rules of pointer classes: whoever made it is at fault.
+    #[error("{}", .0.first().map_or(String::new(), |v| v.rule.to_string()))]
+    Classes(Vec<check::Violation>),
+    /// Objects of a type that has no layout are allocated.
+    #[error("an object is allocated whose type has no layout")]
+    Layout(LayoutError),
+}
+
+/// Places roots in a function of low IR and lowers its operations on objects.
+pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report, Error> {
+    if func.level != Level::Low {
+        return Err(Error::NotLow);
+    }
+    if !has_objects(func) {
+        return Ok(Report::default());
+    }
+    if options.heap.moving {
+        return Err(Error::Moving);
+    }
+    if options.verify {
+        brolga_ir::verify::verify_func(cx, func).map_err(Error::Ir)?;
+    }
+    check::classes(func).map_err(Error::Classes)?;
+    for block in func.blocks() {
+        for inst in func.block_insts(block) {
+            if let Op::Alloc(ty) = func.op(inst) {
+                cx.types.layout(ty).map_err(Error::Layout)?;
+            }
+        }
+    }
+
+    let cfg = without_unreachable(func);
+    let rpo = Rpo::compute(&cfg);
+    let tree = DomTree::compute(&cfg);
+    let loops = Loops::compute(&cfg, &rpo, &tree);
+    let flow = flow::Flow::compute(func, cx, cfg, &rpo, &tree);
+    let bases = bases::Bases::compute(func, cx, &flow.cfg, &rpo, &tree);
+    let refinements = refine::Refinements::compute(func, &bases, &tree);
+    let barriers = barrier::Barriers::compute(func, cx, &bases, &refinements, &flow);
+    let mut needs = needs::Needs::compute(func, cx, &bases, &refinements, &flow, &tree);
+
+    let (others, tracked, reserved) = reserve(func);
+    let slots = slots::Slots::compute(func, &bases, &mut needs, &flow, &tree, &loops, reserved);
+    let plan = frame::Plan {
+        bases: &bases,
+        slots: &slots,
+        others: &others,
+        has_tracked_slots: tracked.word.values().any(Option::is_some),
+    };
+    let frame = frame::build(func, cx, options, &plan, &flow, &tree, &loops);
+    lower::lower(func, cx, options, &barriers, &tracked, frame);
+
+    Ok(Report {
+        safepoints: needs.safepoints,
+        slots: slots.words as usize,
+        stores: slots.stores.len(),
+        naive_slots: bases.roots.len(),
+        naive_stores: bases.roots.len(),
+        most: needs.most,
+        lifted: bases.lifted,
+        barriers: barriers.kept,
+        barriers_removed: barriers.removed,
+    })
+}
+
+/// Whether there is anything to do. Cost: one look at each instruction.
+fn has_objects(func: &Func) -> bool {
+    func.blocks().flat_map(|block| func.block_insts(block)).any(|inst| {
+        let managed = |v| bases::is_managed(func.ty(v));
+        func.args(inst).iter().any(|&v| managed(v))
+            || func.results(inst).any(managed)
+            || matches!(func.op(inst), Op::Enter | Op::CallArgs(_) | Op::GcPreserveBegin | Op::GcPreserveEnd)
+    })
+}
+
+/// Takes out the blocks that cannot be reached, with the φ edges from them.
+fn without_unreachable(func: &mut Func) -> Cfg {
+    let cfg = Cfg::compute(func);
+    let rpo = Rpo::compute(&cfg);
+    let dead: Vec<Block> = func.blocks().filter(|&b| !rpo.is_reachable(b)).collect();
+    if dead.is_empty() {
+        return cfg;
+    }
+    for &block in &dead {
+        func.remove_block(block);
+    }
+    for &block in rpo.blocks() {
+        let phis: Vec<Inst> = func.block_insts(block).take_while(|&i| func.op(i) == Op::Phi).collect();
+        for phi in phis {
+            func.retain_phi_edges(phi, |from, _| rpo.is_reachable(from));
+        }
+    }
+    Cfg::compute(func)
+}
+
+/// The words that are taken before roots get theirs: argument words, then one for each tracked slot. Also who uses them.
+fn reserve(func: &Func) -> (Vec<(Block, Inst, u32)>, lower::TrackedSlots, u32) {
+    let mut others = Vec::new();
+    let mut accesses = Vec::new();
+    let mut tracked = lower::TrackedSlots::default();
+    let mut arguments = 0;
+    for block in func.blocks() {
+        for inst in func.block_insts(block) {
+            match func.op(inst) {
+                Op::CallArgs(_) if !func.args(inst).is_empty() => {
+                    let count = func.args(inst).len() as u32;
+                    arguments = arguments.max(count);
+                    others.push((block, inst, count));
+                }
+                Op::SlotAddr(slot) if func.slot(slot).tracked => accesses.push((block, inst, slot)),
+                _ => {}
+            }
+        }
+    }
+    let mut words = arguments;
+    for (block, inst, slot) in accesses {
+        let word = *tracked.word[slot].get_or_insert_with(|| {
+            words += 1;
+            words - 1
+        });
+        others.push((block, inst, word + 1));
+    }
+    (others, tracked, words)
+}

@@ -1,0 +1,369 @@
+//! Needs: which roots need a slot at which safepoints.
+//!
+//! At a safepoint a root is *held* if it is used afterwards (by the function, or by a handler that an exception may reach from
+//! here), if a `gc_preserve` holds it, if it is an operand of a foreign call, or if it is an argument word of this very call.
+//! A held root *needs* a slot unless it is an argument word, is always rooted, or all members of its refinement are held or
+//! follow in turn.
+//!
+//! ```text
+//!   %2 = load(%1; region = immutable)
+//!   invoke f()                       held %1, %2    needs %1
+//!   invoke g(%1)                     held %2        needs %2: the callee roots %1, and only as long as it likes
+//!   invoke h(%2)                     held nothing
+//! ```
+//!
+//! What uses a pointer, and with it its base: every instruction but casts, address arithmetic and `gc_loaded`, which make
+//! other pointers from it; φ use on the edge. `pointer_from_objref` is no use. Comparing addresses is one: a dead object's
+//! address may be another object's soon.
+//!
+//! `gc_preserve` holds its operands at every safepoint that its begin dominates and none of its ends does, whether the operands
+//! are used or not.
+//!
+//! Cost: the number of held roots, summed over safepoints, and the walk of each preserved region.
+
+use crate::bases::{Bases, Root, class};
+use crate::flow::{Flow, is_safepoint};
+use crate::ranges::{Ranges, Use};
+use crate::refine::Refinements;
+use brolga_ir::analysis::DomTree;
+use brolga_ir::builtin::Builtin;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::{Block, Context, Func, Inst, Op, PtrClass, Value};
+use cranelift_entity::SecondaryMap;
+use smallvec::SmallVec;
+
+/// A block in which a root needs a slot, and the safepoints between which it does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Need {
+    pub(crate) block: Block,
+    pub(crate) first: Inst,
+    pub(crate) last: Inst,
+}
+
+/// What each root needs.
+#[derive(Debug)]
+pub(crate) struct Needs {
+    /// By root.
+    pub(crate) of: Vec<Vec<Need>>,
+    /// How many safepoints there are.
+    pub(crate) safepoints: usize,
+    /// The most roots that need slots at one safepoint.
+    pub(crate) most: usize,
+}
+
+/// Whether an instruction uses this operand as an object, rather than making another pointer of it.
+fn is_use(func: &Func, inst: Inst, operand: usize) -> bool {
+    let result_class = || func.result(inst).and_then(|v| class(func.ty(v)));
+    match func.op(inst) {
+        Op::Copy
+        | Op::GcLoaded
+        | Op::PointerFromObjref
+        | Op::GcPreserveBegin
+        | Op::Intrinsic(Intrinsic::Bitcast | Intrinsic::AddPtr | Intrinsic::SubPtr) => false,
+        // The children are kept alive by the parent, in which they were stored.
+        Op::WriteBarrier => operand == 0,
+        Op::Phi | Op::Builtin(Builtin::Ifelse) => result_class() == Some(PtrClass::Tracked),
+        _ => true,
+    }
+}
+
+/// The live roots at the borders of blocks.
+fn ranges(func: &Func, bases: &Bases, flow: &Flow) -> Ranges {
+    let mut uses: Vec<(Root, Use)> = Vec::new();
+    for block in func.blocks() {
+        for inst in func.block_insts(block) {
+            let is_phi = func.op(inst) == Op::Phi;
+            for (n, &operand) in func.args(inst).iter().enumerate() {
+                let Some(root) = bases.root(operand).filter(|_| is_use(func, inst, n)) else { continue };
+                if !is_phi {
+                    uses.push((root, Use::In(block)));
+                    continue;
+                }
+                uses.push((root, Use::Out(func.inst_blocks(inst)[n])));
+                // A handler is entered from the whole region, and finds there what its `enter` would bring.
+                if flow.handlers().contains(&block) {
+                    uses.push((root, Use::In(block)));
+                }
+            }
+        }
+    }
+    uses.sort_unstable();
+    uses.dedup();
+    let mut ranges = Ranges::new(flow);
+    for group in uses.chunk_by(|a, b| a.0 == b.0) {
+        let root = group[0].0;
+        ranges.add(flow, root, bases.roots[root as usize].1, group.iter().map(|&(_, u)| u));
+    }
+    ranges
+}
+
+/// Roots with constant-time insertion, removal and clearing.
+#[derive(Default)]
+struct Set {
+    list: Vec<Root>,
+    place: Vec<u32>,
+}
+
+const NOWHERE: u32 = u32::MAX;
+
+impl Set {
+    fn contains(&self, root: Root) -> bool {
+        self.place[root as usize] != NOWHERE
+    }
+
+    fn insert(&mut self, root: Root) {
+        if !self.contains(root) {
+            self.place[root as usize] = self.list.len() as u32;
+            self.list.push(root);
+        }
+    }
+
+    fn remove(&mut self, root: Root) {
+        let place = std::mem::replace(&mut self.place[root as usize], NOWHERE);
+        if place != NOWHERE {
+            self.list.swap_remove(place as usize);
+            if let Some(&moved) = self.list.get(place as usize) {
+                self.place[moved as usize] = place;
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        for root in self.list.drain(..) {
+            self.place[root as usize] = NOWHERE;
+        }
+    }
+}
+
+/// A stretch of a block in which roots are preserved: from its head or an instruction to its end or an instruction.
+#[derive(Clone)]
+struct Preserved {
+    roots: SmallVec<[Root; 4]>,
+    after: Option<Inst>,
+    until: Option<Inst>,
+}
+
+/// The scan over blocks.
+struct Scan<'a> {
+    func: &'a Func,
+    bases: &'a Bases,
+    refinements: &'a Refinements,
+    /// Used later.
+    live: Set,
+    /// Preserved, by the number of stretches that hold it.
+    preserved: Vec<u32>,
+    /// Held by this safepoint only, and whether a slot is needed for that.
+    own: SmallVec<[(Root, bool); 8]>,
+    /// By root: the safepoint for which `answer` holds.
+    asked: Vec<u32>,
+    answer: Vec<bool>,
+    stack: Vec<Root>,
+    now: u32,
+    needs: Needs,
+}
+
+impl Needs {
+    pub(crate) fn compute(
+        func: &Func,
+        cx: &Context,
+        bases: &Bases,
+        refinements: &Refinements,
+        flow: &Flow,
+        tree: &DomTree,
+    ) -> Needs {
+        let ranges = ranges(func, bases, flow);
+        let count = bases.roots.len();
+        let mut stretches = preserved(func, bases, tree);
+        let mut scan = Scan {
+            func,
+            bases,
+            refinements,
+            live: Set { list: Vec::new(), place: vec![NOWHERE; count] },
+            preserved: vec![0; count],
+            own: SmallVec::new(),
+            asked: vec![0; count],
+            answer: vec![false; count],
+            stack: Vec::new(),
+            now: 0,
+            needs: Needs { of: vec![Vec::new(); count], safepoints: 0, most: 0 },
+        };
+        for &block in tree.preorder() {
+            let stretches = std::mem::take(&mut stretches[block]);
+            scan.block(cx, block, ranges.live_out(block), &stretches);
+        }
+        scan.needs
+    }
+}
+
+impl Scan<'_> {
+    fn block(&mut self, cx: &Context, block: Block, live_out: &[Root], stretches: &[Preserved]) {
+        self.live.clear();
+        live_out.iter().for_each(|&root| self.live.insert(root));
+        let mut held: Vec<Root> = Vec::new();
+        for stretch in stretches.iter().filter(|s| s.until.is_none()) {
+            self.hold(&stretch.roots, &mut held);
+        }
+        let mut at = self.func.last_inst(block);
+        while let Some(inst) = at {
+            at = self.func.prev_inst(inst);
+            for stretch in stretches {
+                if stretch.until == Some(inst) {
+                    self.hold(&stretch.roots, &mut held);
+                }
+                if stretch.after == Some(inst) {
+                    for &root in &stretch.roots {
+                        self.preserved[root as usize] -= 1;
+                        if let Some(n) = held.iter().position(|&h| h == root) {
+                            held.swap_remove(n);
+                        }
+                    }
+                }
+            }
+            for result in self.func.results(inst) {
+                if let Some(root) = self.bases.root(result)
+                    && self.bases.roots[root as usize].0 == result
+                {
+                    self.live.remove(root);
+                }
+            }
+            if is_safepoint(self.func, cx, inst) {
+                self.safepoint(block, inst, &held);
+            }
+            if self.func.op(inst) == Op::Phi {
+                continue;
+            }
+            for (n, &operand) in self.func.args(inst).iter().enumerate() {
+                if let Some(root) = self.bases.root(operand).filter(|_| is_use(self.func, inst, n)) {
+                    self.live.insert(root);
+                }
+            }
+        }
+        // Stretches that begin above the block.
+        for root in held {
+            self.preserved[root as usize] = 0;
+        }
+    }
+
+    fn hold(&mut self, roots: &[Root], held: &mut Vec<Root>) {
+        for &root in roots {
+            self.preserved[root as usize] += 1;
+            held.push(root);
+        }
+    }
+
+    fn is_held(&self, root: Root) -> bool {
+        self.live.contains(root)
+            || self.preserved[root as usize] > 0
+            || self.own.iter().any(|&(own, _)| own == root)
+    }
+
+    /// Whether a root is kept alive by what else is held. Members are made before what they refine, so the questions end.
+    fn follows(&mut self, root: Root) -> bool {
+        self.stack.push(root);
+        while let Some(&at) = self.stack.last() {
+            let index = at as usize;
+            if self.asked[index] == self.now {
+                self.stack.pop();
+                continue;
+            }
+            if self.refinements.is_always_rooted(at) {
+                (self.asked[index], self.answer[index]) = (self.now, true);
+                continue;
+            }
+            let members = self.refinements.members(at);
+            let mut answer = members.is_some();
+            let mut open = None;
+            for &member in members.unwrap_or(&[]) {
+                if self.is_held(member) {
+                    continue;
+                }
+                if self.asked[member as usize] != self.now {
+                    open = Some(member);
+                    break;
+                }
+                answer &= self.answer[member as usize];
+            }
+            match open {
+                Some(member) => self.stack.push(member),
+                None => (self.asked[index], self.answer[index]) = (self.now, answer),
+            }
+        }
+        self.answer[root as usize]
+    }
+
+    fn safepoint(&mut self, block: Block, inst: Inst, held: &[Root]) {
+        self.now += 1;
+        self.needs.safepoints += 1;
+        self.own.clear();
+        let args: &[Value] = self.func.args(inst);
+        // Argument words hold their operands; C functions root nothing.
+        let own = match self.func.op(inst) {
+            Op::CallArgs(_) => Some(false),
+            Op::ForeignCall(_) => Some(true),
+            _ => None,
+        };
+        if let Some(needs) = own {
+            self.own.extend(args.iter().filter_map(|&v| Some((self.bases.root(v)?, needs))));
+        }
+        let candidates = self.live.list.len() + held.len() + self.own.len();
+        let mut most = 0;
+        for n in 0..candidates {
+            let root = if n < self.live.list.len() {
+                self.live.list[n]
+            } else if n < self.live.list.len() + held.len() {
+                held[n - self.live.list.len()]
+            } else {
+                self.own[n - self.live.list.len() - held.len()].0
+            };
+            let is_word = self.own.iter().any(|&(own, needs)| own == root && !needs);
+            if is_word || self.follows(root) {
+                continue;
+            }
+            let needs = &mut self.needs.of[root as usize];
+            match needs.last_mut() {
+                // The scan goes upwards.
+                Some(need) if need.block == block => {
+                    most += usize::from(need.first != inst);
+                    need.first = inst;
+                }
+                _ => {
+                    needs.push(Need { block, first: inst, last: inst });
+                    most += 1;
+                }
+            }
+        }
+        self.needs.most = self.needs.most.max(most);
+    }
+}
+
+/// The preserved stretches of each block.
+fn preserved(func: &Func, bases: &Bases, tree: &DomTree) -> SecondaryMap<Block, Vec<Preserved>> {
+    let mut stretches: SecondaryMap<Block, Vec<Preserved>> = SecondaryMap::new();
+    let mut ends: SecondaryMap<Value, Vec<Inst>> = SecondaryMap::new();
+    let mut begins = Vec::new();
+    for &block in tree.preorder() {
+        for inst in func.block_insts(block) {
+            match func.op(inst) {
+                Op::GcPreserveBegin => begins.push((block, inst)),
+                Op::GcPreserveEnd => ends[func.args(inst)[0]].push(inst),
+                _ => {}
+            }
+        }
+    }
+    for (home, begin) in begins {
+        let roots: SmallVec<[Root; 4]> = func.args(begin).iter().filter_map(|&v| bases.root(v)).collect();
+        let Some(token) = func.result(begin).filter(|_| !roots.is_empty()) else { continue };
+        let mut work = vec![home];
+        while let Some(block) = work.pop() {
+            let in_block = |i: &&Inst| func.inst_block(**i) == Some(block);
+            // Ends in one block: the first counts; the others end nothing.
+            let until = ends[token].iter().find(in_block).copied();
+            let after = (block == home).then_some(begin);
+            stretches[block].push(Preserved { roots: roots.clone(), after, until });
+            if until.is_none() {
+                work.extend(tree.children(block));
+            }
+        }
+    }
+    stretches
+}

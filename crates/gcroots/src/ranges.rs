@@ -1,0 +1,78 @@
+//! Where numbered variables are live: roots from their definition to their uses, slots from their store to the safepoints that
+//! need them.
+//!
+//! Like [`Liveness`](brolga_ir::analysis::Liveness) this walks from each use backwards to the definition, one variable after the
+//! other in ascending order, so that a block's list is sorted and "already there" is a look at its last element. The cost is
+//! the size of the answer. Bit sets would be blocks × variables: 312 MB for each direction in a function of 50,000 blocks with
+//! a root in each, of which a handful are live at a time.
+//!
+//! Unlike it, it knows the edges of exceptions (see [`flow`](crate::flow)), and its variables are not values.
+
+use crate::flow::Flow;
+use brolga_ir::Block;
+use cranelift_entity::EntityRef;
+
+/// A place where a variable is needed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Use {
+    /// Somewhere in the block.
+    In(Block),
+    /// At the end of the block.
+    Out(Block),
+}
+
+/// Live variables at the borders of every block.
+#[derive(Debug)]
+pub(crate) struct Ranges {
+    live_in: Vec<Vec<u32>>,
+    live_out: Vec<Vec<u32>>,
+    work: Vec<Block>,
+}
+
+impl Ranges {
+    pub(crate) fn new(flow: &Flow) -> Ranges {
+        let count = flow.cfg.block_count();
+        Ranges { live_in: vec![Vec::new(); count], live_out: vec![Vec::new(); count], work: Vec::new() }
+    }
+
+    /// Adds a variable that is made in `home` and reaches all its uses from there. Variables come in ascending order.
+    pub(crate) fn add(&mut self, flow: &Flow, variable: u32, home: Block, uses: impl Iterator<Item = Use>) {
+        for needed in uses {
+            match needed {
+                Use::In(block) if block == home => {}
+                Use::In(block) => self.work.push(block),
+                Use::Out(block) => self.leaves(variable, block, home),
+            }
+            while let Some(block) = self.work.pop() {
+                let list = &mut self.live_in[block.index()];
+                if list.last() == Some(&variable) {
+                    continue;
+                }
+                list.push(variable);
+                for pred in flow.preds(block) {
+                    self.leaves(variable, pred, home);
+                }
+            }
+        }
+    }
+
+    fn leaves(&mut self, variable: u32, block: Block, home: Block) {
+        let list = &mut self.live_out[block.index()];
+        if list.last() != Some(&variable) {
+            list.push(variable);
+            if block != home {
+                self.work.push(block);
+            }
+        }
+    }
+
+    /// What is live at the head of the block and was made elsewhere, ascending.
+    pub(crate) fn live_in(&self, block: Block) -> &[u32] {
+        &self.live_in[block.index()]
+    }
+
+    /// What is live at the end of the block, ascending.
+    pub(crate) fn live_out(&self, block: Block) -> &[u32] {
+        &self.live_out[block.index()]
+    }
+}

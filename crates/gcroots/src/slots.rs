@@ -1,0 +1,177 @@
+//! Slots: where each root is stored, and in which word of the frame.
+//!
+//! A root that needs a slot becomes one or more *variables*: a store that dominates the safepoints it serves, and no second
+//! one. A variable lives from its store to the last of these, in a program in SSA form; so the graph of what lives at the
+//! same time is chordal, and giving each variable the lowest free word in the order of the dominator tree uses as few words as
+//! the largest number of variables that live at once (Hack, Grund, Goos: "Register Allocation for Programs in SSA-Form", 2006).
+//!
+//! **Where the store goes.** In the nearest block that dominates all safepoints of the variable, in front of the first of them
+//! if one stands there, else at its end; out of every loop in which the root is not made.
+//!
+//! ```text
+//!   1 ─ %1 = alloc(…)             1 ─ %1 = alloc(…)
+//!       goto #2                       store w0, %1          not in the loop
+//!   2 ┄ invoke f()         ==>        goto #2
+//!       goto #2 if … else #3      2 ┄ invoke f()
+//! ```
+//!
+//! **Which safepoints a variable serves.** All of the root's but those in [doomed](crate::flow) blocks; of these all below one
+//! highest doomed dominator. An error path then stores its own roots and the normal path stores nothing for it.
+//!
+//! Invariant: between a variable's store and its last safepoint nothing else is stored into its word.
+//! Cost: the size of the variables' live ranges. Not done: a root that some paths need and others do not, all of which return,
+//! is stored where they part.
+
+use crate::bases::{Bases, Root};
+use crate::flow::Flow;
+use crate::needs::{Need, Needs};
+use crate::ranges::{Ranges, Use};
+use brolga_ir::analysis::{DomTree, Loops};
+use brolga_ir::{Block, Func, Inst};
+use cranelift_entity::SecondaryMap;
+
+/// A store of a root into a word of the frame, in front of an instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Store {
+    pub(crate) root: Root,
+    pub(crate) block: Block,
+    pub(crate) before: Inst,
+    pub(crate) word: u32,
+}
+
+/// All stores, and how many words they need.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    /// In the order of the dominator tree, and of the instructions in each block.
+    pub(crate) stores: Vec<Store>,
+    pub(crate) words: u32,
+    /// Positions of instructions in their blocks.
+    position: SecondaryMap<Inst, u32>,
+}
+
+/// Something that happens to a variable in a block, in front of an instruction (`Begin`) or behind it (`End`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Begin(u32),
+    End(u32),
+}
+
+impl Slots {
+    /// Chooses stores and words. Words below `reserved` are taken.
+    pub(crate) fn compute(
+        func: &Func,
+        bases: &Bases,
+        needs: &mut Needs,
+        flow: &Flow,
+        tree: &DomTree,
+        loops: &Loops,
+        reserved: u32,
+    ) -> Slots {
+        let mut slots = Slots { words: reserved, ..Slots::default() };
+        for block in func.blocks() {
+            for (n, inst) in func.block_insts(block).enumerate() {
+                slots.position[inst] = n as u32;
+            }
+        }
+        let mut ranges = Ranges::new(flow);
+        let mut events: SecondaryMap<Block, Vec<(u32, Event)>> = SecondaryMap::new();
+        for root in 0..needs.of.len() {
+            let list = &mut needs.of[root];
+            // One variable for each doom, and one for what may return. The sort keeps the order of the tree.
+            list.sort_by_key(|need| flow.doom(need.block));
+            let home = bases.roots[root].1;
+            for served in list.chunk_by(|a, b| flow.doom(a.block) == flow.doom(b.block)) {
+                let Some((block, before)) = store_point(func, served, home, tree, loops) else { continue };
+                let variable = slots.stores.len() as u32;
+                slots.stores.push(Store { root: root as Root, block, before, word: 0 });
+                events[block].push((slots.position[before], Event::Begin(variable)));
+                for need in served {
+                    events[need.block].push((slots.position[need.last], Event::End(variable)));
+                }
+                ranges.add(flow, variable, block, served.iter().map(|need| Use::In(need.block)));
+            }
+        }
+        slots.colour(tree, &ranges, events, reserved);
+        slots
+    }
+
+    fn colour(
+        &mut self,
+        tree: &DomTree,
+        ranges: &Ranges,
+        mut events: SecondaryMap<Block, Vec<(u32, Event)>>,
+        reserved: u32,
+    ) {
+        let mut order = Vec::with_capacity(self.stores.len());
+        // By word: the variable that is in it.
+        let mut busy: Vec<Option<u32>> = Vec::new();
+        for &block in tree.preorder() {
+            let mut here = std::mem::take(&mut events[block]);
+            if here.is_empty() {
+                continue;
+            }
+            here.sort_unstable();
+            busy.fill(None);
+            for &variable in ranges.live_in(block) {
+                busy[(self.stores[variable as usize].word - reserved) as usize] = Some(variable);
+            }
+            let live_out = ranges.live_out(block);
+            for (_, event) in here {
+                match event {
+                    Event::Begin(variable) => {
+                        let free = busy.iter().position(Option::is_none).unwrap_or(busy.len());
+                        if free == busy.len() {
+                            busy.push(None);
+                        }
+                        busy[free] = Some(variable);
+                        self.stores[variable as usize].word = reserved + free as u32;
+                        order.push(variable);
+                    }
+                    Event::End(variable) if live_out.binary_search(&variable).is_err() => {
+                        let word = (self.stores[variable as usize].word - reserved) as usize;
+                        // Something stored for nothing ends nowhere; what ended may be followed in its word.
+                        if busy[word] == Some(variable) {
+                            busy[word] = None;
+                        }
+                    }
+                    Event::End(_) => {}
+                }
+            }
+        }
+        self.words = reserved + busy.len() as u32;
+        self.stores = order.into_iter().map(|v| self.stores[v as usize]).collect();
+    }
+
+    /// The position of an instruction in its block.
+    pub(crate) fn position(&self, inst: Inst) -> u32 {
+        self.position[inst]
+    }
+}
+
+/// Where the store for these safepoints goes: a block, and the instruction in front of which.
+fn store_point(
+    func: &Func,
+    served: &[Need],
+    home: Block,
+    tree: &DomTree,
+    loops: &Loops,
+) -> Option<(Block, Inst)> {
+    let mut block = served.first()?.block;
+    for need in served {
+        block = tree.common_dominator(block, need.block)?;
+    }
+    let lowest = block;
+    while let Some(around) = loops.loop_of(block).filter(|&l| !loops.contains(l, home)) {
+        block = tree.idom(outermost(loops, around, home))?;
+    }
+    let here = served.iter().find(|need| need.block == block && block == lowest);
+    let before = here.map(|need| need.first).or_else(|| func.terminator(block))?;
+    Some((block, before))
+}
+
+/// The header of the outermost loop around this one in which `home` does not stand.
+fn outermost(loops: &Loops, around: brolga_ir::analysis::Loop, home: Block) -> Block {
+    let parents = std::iter::successors(Some(around), |&l| loops.parent(l));
+    let last = parents.take_while(|&l| !loops.contains(l, home)).last();
+    loops.header(last.unwrap_or(around))
+}

@@ -1,0 +1,96 @@
+//! Runs the text tests in `tests/placed/`: low IR, and what placement makes of it.
+//!
+//!     Two values live at a call, so two slots.     for people, any number of lines
+//!     options: whole-function                      optional: no shrink-wrapping
+//!     ==== input
+//!     low function f(…)…
+//!     ==== report f                                what placement counts
+//!     ==== output                                  the functions afterwards, or the rules that are broken
+//!
+//! `BLESS=1 cargo test -p brolga-gcroots --test placed` writes what comes out now into the files; read the difference before you
+//! commit it. Every output is verified; that it keeps its roots is shown by the oracle in `roots.rs`, which reads these files too.
+
+mod support;
+
+use std::fmt::Write as _;
+use support::{Case, HEAP, cases, read_module};
+
+use brolga_gcroots::{Error, Options, Report, place};
+use brolga_ir::diag::Finding;
+use brolga_ir::text::show_func;
+use brolga_ir::verify::{point_into_printout, verify_func};
+
+fn counted(report: &Report) -> String {
+    let Report { safepoints, slots, stores, naive_slots, lifted, barriers, barriers_removed, .. } = report;
+    let mut text = format!("safepoints {safepoints}, slots {slots}, stores {stores}, naive {naive_slots}");
+    let further = [("lifted", lifted), ("barriers", barriers), ("barriers removed", barriers_removed)];
+    for (name, number) in further.into_iter().filter(|(_, number)| **number > 0) {
+        let _ = write!(text, ", {name} {number}");
+    }
+    text
+}
+
+fn run(case: &Case) -> String {
+    let mut options = Options::new(HEAP);
+    options.shrink_wrap = !case.whole_function;
+    let module = read_module(&case.name, &case.input);
+    let mut out = String::new();
+    for (_, func) in module.funcs() {
+        let mut func = func.clone();
+        let name = module.cx.names.text(func.name).to_owned();
+        match place(&mut func, &module.cx, &options) {
+            Ok(report) => {
+                if let Err(broken) = verify_func(&module.cx, &func) {
+                    panic!("{}: {name}: {broken:#?}\n{}", case.name, show_func(&module.cx, &func));
+                }
+                let _ = write!(out, "# {}\n{}", counted(&report), show_func(&module.cx, &func));
+            }
+            Err(Error::Classes(broken)) => {
+                for violation in broken {
+                    let line =
+                        violation.inst.map_or(String::new(), |inst| func.place(inst).to_line(&case.input));
+                    let _ = writeln!(out, "{name}: {}: {}\n  {line}", violation.rule.code(), violation.rule);
+                }
+            }
+            Err(Error::Ir(broken)) => {
+                let (_, found) = point_into_printout(&module.cx, &func, &broken);
+                for diagnostic in found {
+                    let _ = writeln!(out, "{name}: {}: {}", diagnostic.code, diagnostic.message);
+                }
+            }
+            Err(error) => {
+                let _ = writeln!(out, "{name}: {error}");
+            }
+        }
+    }
+    out
+}
+
+/// The line of the input in which a statement stands.
+trait ToLine {
+    fn to_line(&self, input: &str) -> String;
+}
+
+impl ToLine for brolga_ir::func::Place {
+    fn to_line(&self, input: &str) -> String {
+        input.get(self.start as usize..self.end as usize).unwrap_or("").trim().to_owned()
+    }
+}
+
+#[test]
+fn placed_functions_are_as_written() {
+    let bless = std::env::var_os("BLESS").is_some();
+    let mut wrong = Vec::new();
+    for case in cases() {
+        let output = run(&case);
+        if output == case.output {
+            continue;
+        }
+        if bless {
+            std::fs::write(&case.path, case.blessed(&output)).expect("a writable test file");
+        } else {
+            wrong.push(format!("{}:\n---- expected\n{}---- found\n{output}", case.name, case.output));
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n`BLESS=1` accepts all of it", wrong.join("\n"));
+}
