@@ -78,6 +78,7 @@ impl ToLine for brolga_ir::func::Place {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "`BLESS` is how a developer talks to the harness")]
 fn placed_functions_are_as_written() {
     let bless = std::env::var_os("BLESS").is_some();
     let mut wrong = Vec::new();
