@@ -115,7 +115,7 @@ pub(crate) fn julia_type(types: &Types, low: LowType) -> Type {
         LowType::I16 => Type::INT16,
         LowType::I32 => Type::INT32,
         LowType::I64 => Type::INT64,
-        LowType::I128 => Type::INT128,
+        LowType::I128 | LowType::V128 => Type::INT128,
         LowType::F16 => Type::FLOAT16,
         LowType::F32 => Type::FLOAT32,
         LowType::F64 => Type::FLOAT64,

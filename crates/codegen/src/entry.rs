@@ -48,7 +48,6 @@ pub fn boxed_signature() -> Signature {
 /// Builds the trampoline for functions of the given signature.
 pub fn entry_function(signature: &Signature, isa: &HostIsa) -> Function {
     // The buffers belong to the caller, who sized and aligned them by the same signature.
-    let flags = MemFlagsData::trusted();
     trampoline(isa, types::I32, i64::from(THREW), |b, params, [returned, threw]| {
         let [thread, callee, args, results] = params;
         let way = Way::open(b, thread);
@@ -57,11 +56,11 @@ pub fn entry_function(signature: &Signature, isa: &HostIsa) -> Function {
             values.push(results);
         }
         for (abi, offset) in word_offsets(&signature.params) {
-            values.push(b.ins().load(abi.clif(), flags, args, offset));
+            values.push(b.ins().load(abi.clif(), abi.word_flags(), args, offset));
         }
         let given = way.call(b, signature, callee, &values, [returned, threw]);
-        for (value, (_, offset)) in given.into_iter().zip(word_offsets(&signature.results)) {
-            b.ins().store(flags, value, results, offset);
+        for (value, (abi, offset)) in given.into_iter().zip(word_offsets(&signature.results)) {
+            b.ins().store(abi.word_flags(), value, results, offset);
         }
         (way, b.ins().iconst(types::I32, i64::from(RETURNED)))
     })
@@ -172,6 +171,7 @@ mod tests {
             Abi::F32,
             Abi::F64,
             Abi::Ptr,
+            Abi::V128,
             Abi::Object,
         ];
         for results in [&all[..0], &all[4..6], &all[..]] {

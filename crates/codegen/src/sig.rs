@@ -12,13 +12,13 @@
 //! integers and eight floats; results that do not fit are a hard error in Cranelift, so the rule is conservative.
 //!
 //! A *word buffer* is how values pass between Rust and compiled code, and through the hidden result pointer: one 8-byte
-//! word for each leaf and two (low half first) for `I128`, in order, without padding. A leaf narrower than its word
+//! word for each leaf and two (low half first) for `I128` and `V128`, in order, without padding. A leaf narrower than its word
 //! sits in the low bytes; the bytes above it are unspecified.
 //!
 //! `F16` travels as the 16-bit integer that holds its bits: no target computes with it, so every operation on it starts
 //! or ends in an integer register anyway.
 
-use cranelift_codegen::ir::{AbiParam, Signature as ClifSignature, Type, types};
+use cranelift_codegen::ir::{AbiParam, MemFlagsData, Signature as ClifSignature, Type, types};
 use cranelift_codegen::isa::CallConv;
 
 /// Results of up to this many words come back in registers.
@@ -47,13 +47,15 @@ pub enum Abi {
     Ptr,
     /// The address of an object, or null.
     Object,
+    /// 128 bits in lanes.
+    V128,
 }
 
 impl Abi {
     /// Words that the value takes in a word buffer.
     pub const fn words(self) -> usize {
         match self {
-            Abi::I128 => 2,
+            Abi::I128 | Abi::V128 => 2,
             _ => 1,
         }
     }
@@ -65,7 +67,15 @@ impl Abi {
             Abi::I16 | Abi::F16 => 16,
             Abi::I32 | Abi::F32 => 32,
             Abi::I64 | Abi::F64 | Abi::Ptr | Abi::Object => 64,
-            Abi::I128 => 128,
+            Abi::I128 | Abi::V128 => 128,
+        }
+    }
+
+    /// How it is read and written in a word buffer, whose words are aligned to 8 bytes.
+    pub fn word_flags(self) -> MemFlagsData {
+        match self {
+            Abi::V128 => MemFlagsData::new().with_notrap(),
+            _ => MemFlagsData::trusted(),
         }
     }
 
@@ -77,6 +87,7 @@ impl Abi {
             Abi::I32 => types::I32,
             Abi::I64 | Abi::Ptr | Abi::Object => types::I64,
             Abi::I128 => types::I128,
+            Abi::V128 => types::I8X16,
             Abi::F32 => types::F32,
             Abi::F64 => types::F64,
         }

@@ -19,6 +19,7 @@ pub mod heap_abi;
 pub mod ident;
 pub mod interp;
 pub mod intrinsic;
+pub mod lanes;
 pub mod module;
 mod names;
 pub mod op;

@@ -8,13 +8,14 @@
 //! |---|---|
 //! | both | intrinsics, `ifelse`, φ, copies, `goto`, branches, `return`, `unreachable`, `foreigncall`, `enter`, `leave`, preserve |
 //! | high | builtins, calls, `new`, π, ϒ, φᶜ, exceptions, globals, marks |
-//! | low | loads, stores, stack addresses, copies of memory, calls of symbols and of the run time, safepoints, objects |
+//! | low | loads, stores, stack addresses, copies of memory, calls of symbols and of the run time, safepoints, objects, vectors |
 //!
 //! [`Op::level`] is the rule; the verifier holds functions to it.
 
 use crate::builtin::Builtin;
 use crate::entity::{Callee, Foreign, Meta, Slot};
 use crate::intrinsic::Intrinsic;
+use crate::lanes::Lanes;
 use crate::names::Name;
 use crate::runtime_fn::RuntimeFn;
 use crate::types::Type;
@@ -131,6 +132,16 @@ pub enum Op {
     CallArgs(RuntimeFn),
     /// The address of the structure of the running thread.
     ThreadAddr,
+    /// An intrinsic lane by lane; see [`lanes`](crate::lanes).
+    Lanes(Intrinsic, Lanes),
+    /// The operand in every lane.
+    Splat(Lanes),
+    /// A lane of the operand, by its number.
+    ExtractLane(Lanes, u8),
+    /// The first operand with one lane replaced by the second.
+    InsertLane(Lanes, u8),
+    /// The bits of the second operand where the first has ones, else those of the third.
+    LaneSelect,
 }
 
 /// How memory is accessed.
@@ -358,7 +369,12 @@ impl Op {
             | Op::GcLoaded
             | Op::PointerFromObjref
             | Op::CallArgs(_)
-            | Op::ThreadAddr => Some(Level::Low),
+            | Op::ThreadAddr
+            | Op::Lanes(..)
+            | Op::Splat(_)
+            | Op::ExtractLane(..)
+            | Op::InsertLane(..)
+            | Op::LaneSelect => Some(Level::Low),
         }
     }
 

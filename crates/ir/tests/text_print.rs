@@ -9,6 +9,7 @@ use brolga_ir::constant::{Address, Const};
 use brolga_ir::diag::{SourceFile, Style};
 use brolga_ir::func::{CalleeData, ForeignData, MetaData, MetaItem, SlotData};
 use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::lanes::Lanes;
 use brolga_ir::op::{Access, Ordering, Region, RmwOp};
 use brolga_ir::text::{read, show_func, show_module, show_unit};
 use brolga_ir::{Context, Func, Level, Module, Op, Param, RuntimeFn, Signature, Type, Value};
@@ -316,6 +317,32 @@ fn high_operations_are_read_back() {
     let text = round_trip(&b.cx, &b.func);
     assert!(text.contains("$(Expr(:foreigncall, :(_2), Int32, svec(Int32, Any), 1, "), "{text}");
     assert!(text.contains("dynamic builtin Core._apply_iterate("), "{text}");
+}
+
+#[test]
+fn vectors_are_read_back() {
+    let mut b = Build::new(Level::Low, &[Type::V128, Type::F32, Type::I64], &[Type::V128]);
+    let [vector, single, word] = b.func.params()[..] else { panic!() };
+    for lanes in Lanes::ALL {
+        for &op in Intrinsic::ALL.iter().filter(|&&op| lanes.allows(op)) {
+            let args = match usize::from(op.arity().min) {
+                2 if Lanes::shifts(op) => vec![vector, word],
+                count => vec![vector; count],
+            };
+            b.inst(Op::Lanes(op, lanes), &args, &[Type::V128]);
+        }
+        let last = lanes.count() as u8 - 1;
+        let lane = b.inst(Op::ExtractLane(lanes, last), &[vector], &[Type::low(lanes.element())])[0];
+        b.inst(Op::InsertLane(lanes, 0), &[vector, lane], &[Type::V128]);
+    }
+    let all = b.inst(Op::Splat(Lanes::F32x4), &[single], &[Type::V128])[0];
+    let constant = b.bits(Type::V128, u128::MAX << 3);
+    b.inst(Op::LaneSelect, &[constant, all, vector], &[Type::V128]);
+    b.inst(Op::Return, &[all], &[]);
+    let text = round_trip(&b.cx, &b.func);
+    assert!(text.contains("lanes(muladd_float, f64x2, _1, _1, _1)::v128\n"), "{text}");
+    assert!(text.contains("extract_lane(i8x16, 15, _1)::i8\n"), "{text}");
+    assert!(text.contains("lane_select(v128(0xfffffffffffffffffffffffffffffff8), "), "{text}");
 }
 
 #[test]

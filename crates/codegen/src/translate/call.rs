@@ -65,7 +65,7 @@ impl Translation<'_> {
         let made = match memory {
             None => given,
             Some(memory) => word_offsets(&signature.results)
-                .map(|(abi, offset)| self.b.ins().load(abi.clif(), MemFlagsData::trusted(), memory, offset))
+                .map(|(abi, offset)| self.b.ins().load(abi.clif(), abi.word_flags(), memory, offset))
                 .collect(),
         };
         self.define(inst, &made)
@@ -102,6 +102,9 @@ impl Translation<'_> {
         for (n, ty) in data.params.iter().enumerate() {
             let Some(low) = ty.as_low() else { return self.bad(inst) };
             let variadic = data.variadic_after.is_some_and(|fixed| n >= fixed as usize);
+            if low == LowType::V128 {
+                return refuse(self, "a vector");
+            }
             if low == LowType::F16 {
                 return refuse(self, "a 16-bit float");
             }
@@ -115,6 +118,9 @@ impl Translation<'_> {
         }
         if data.result != Type::NOTHING {
             let Some(low) = data.result.as_low() else { return self.bad(inst) };
+            if low == LowType::V128 {
+                return refuse(self, "back a vector");
+            }
             if low == LowType::F16 {
                 return refuse(self, "back a 16-bit float");
             }

@@ -32,6 +32,7 @@
 //! | `memory` | loads, stores, slots, copies, atomics |
 //! | `call` | compiled code, routines of the run time, C functions |
 //! | `exception` | handlers, and where an exception goes on |
+//! | `vector` | operations on lanes |
 
 mod call;
 mod convert;
@@ -39,6 +40,7 @@ mod exception;
 mod float;
 mod int;
 mod memory;
+mod vector;
 
 use brolga_ir::analysis::{Cfg, DomTree, Handlers, Loops, Rpo};
 use brolga_ir::builtin::Builtin;
@@ -46,7 +48,7 @@ use brolga_ir::constant::{Address, Const};
 use brolga_ir::func::ValueDef;
 use brolga_ir::intrinsic::{Intrinsic, Shape};
 use brolga_ir::{Block, Context, Func, Inst, Level, LowType, Op, PtrClass, Type, Value};
-use cranelift_codegen::ir::{self as clif, BlockArg, GlobalValueData, InstBuilder, MemFlagsData, types};
+use cranelift_codegen::ir::{self as clif, BlockArg, GlobalValueData, InstBuilder, types};
 use cranelift_codegen::isa::CallConv;
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
@@ -246,6 +248,7 @@ pub fn abi_of(low: LowType) -> Abi {
         LowType::F64 => Abi::F64,
         LowType::Ptr(PtrClass::Tracked) => Abi::Object,
         LowType::Ptr(_) => Abi::Ptr,
+        LowType::V128 => Abi::V128,
     }
 }
 
@@ -426,6 +429,11 @@ impl Translation<'_> {
                 let object = self.arg(inst, 0)?;
                 self.define(inst, &[object])
             }
+            Op::Lanes(op, lanes) => self.lanes(inst, op, lanes),
+            Op::Splat(lanes) => self.splat(inst, lanes),
+            Op::ExtractLane(lanes, lane) => self.extract_lane(inst, lanes, lane),
+            Op::InsertLane(lanes, lane) => self.insert_lane(inst, lanes, lane),
+            Op::LaneSelect => self.lane_select(inst),
             Op::ThreadAddr => {
                 let thread = self.thread();
                 self.define(inst, &[thread])
@@ -567,8 +575,8 @@ impl Translation<'_> {
         match self.result_pointer {
             Some(pointer) => {
                 let kinds: Vec<Abi> = self.low_types(inst)?.into_iter().map(abi_of).collect();
-                for (value, (_, offset)) in values.into_iter().zip(crate::sig::word_offsets(&kinds)) {
-                    self.b.ins().store(MemFlagsData::trusted(), value, pointer, offset);
+                for (value, (abi, offset)) in values.into_iter().zip(crate::sig::word_offsets(&kinds)) {
+                    self.b.ins().store(abi.word_flags(), value, pointer, offset);
                 }
                 self.b.ins().return_(&[]);
             }
@@ -619,6 +627,7 @@ impl Translation<'_> {
                 let hi = self.b.ins().iconst(types::I64, (bits >> 64) as u64 as i64);
                 self.b.ins().iconcat(lo, hi)
             }
+            LowType::V128 => self.vector_constant(bits),
             // `iconst` wants the bits above the width to be clear.
             _ => self.b.ins().iconst(abi_of(low).clif(), bits as u64 as i64),
         }

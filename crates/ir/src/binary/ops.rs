@@ -9,6 +9,7 @@ use super::{BinaryError, Refusal};
 use crate::builtin::Builtin;
 use crate::entity::{Callee, Foreign, Meta, Slot};
 use crate::intrinsic::Intrinsic;
+use crate::lanes::Lanes;
 use crate::op::{Access, Op, Ordering, Region, RmwOp};
 use crate::runtime_fn::RuntimeFn;
 use cranelift_entity::EntityRef;
@@ -31,7 +32,7 @@ pub(super) struct Counts {
 }
 
 /// Operations without anything beside their operands; the position is the tag.
-const PLAIN: [Op; 25] = [
+const PLAIN: [Op; 26] = [
     Op::Phi,
     Op::Copy,
     Op::Goto,
@@ -57,6 +58,7 @@ const PLAIN: [Op; 25] = [
     Op::GcLoaded,
     Op::PointerFromObjref,
     Op::ThreadAddr,
+    Op::LaneSelect,
 ];
 
 const BOUNDS_CHECK: u8 = 31;
@@ -81,6 +83,10 @@ const CALL_SYMBOL: u8 = 49;
 const CALL_RUNTIME: u8 = 50;
 const ALLOC: u8 = 51;
 const CALL_ARGS: u8 = 52;
+const LANES: u8 = 53;
+const SPLAT: u8 = 54;
+const EXTRACT_LANE: u8 = 55;
+const INSERT_LANE: u8 = 56;
 
 fn position<T: PartialEq>(all: &[T], wanted: &T) -> u8 {
     // Every value of the enum is in its own list.
@@ -166,6 +172,13 @@ pub(super) fn write(names: &mut Names<'_>, out: &mut Sink, op: Op, numbers: &Num
             out.byte(CALL_ARGS);
             names.text(out, f.symbol());
         }
+        Op::Lanes(what, lanes) => {
+            out.bytes.extend([LANES, position(&Lanes::ALL, &lanes)]);
+            names.text(out, what.name());
+        }
+        Op::Splat(lanes) => out.bytes.extend([SPLAT, position(&Lanes::ALL, &lanes)]),
+        Op::ExtractLane(lanes, n) => out.bytes.extend([EXTRACT_LANE, position(&Lanes::ALL, &lanes), n]),
+        Op::InsertLane(lanes, n) => out.bytes.extend([INSERT_LANE, position(&Lanes::ALL, &lanes), n]),
         // The plain ones were written above; of bounds checks the one that is on is left.
         Op::BoundsCheck(_)
         | Op::Phi
@@ -191,6 +204,7 @@ pub(super) fn write(names: &mut Names<'_>, out: &mut Sink, op: Op, numbers: &Num
         | Op::GcLoaded
         | Op::PointerFromObjref
         | Op::ThreadAddr
+        | Op::LaneSelect
         | Op::Safepoint => out.byte(BOUNDS_CHECK),
     }
 }
@@ -235,6 +249,13 @@ pub(super) fn read(tables: &Tables, source: &mut Source<'_>, counts: &Counts) ->
             let array = |name: &str| RuntimeFn::from_symbol(name).filter(|f| f.takes_array());
             Op::CallArgs(named(tables, source, "entry point", array)?)
         }
+        LANES => {
+            let lanes = source.choice("lanes", &Lanes::ALL)?;
+            Op::Lanes(named(tables, source, "intrinsic", Intrinsic::from_name)?, lanes)
+        }
+        SPLAT => Op::Splat(source.choice("lanes", &Lanes::ALL)?),
+        EXTRACT_LANE => Op::ExtractLane(source.choice("lanes", &Lanes::ALL)?, source.byte()?),
+        INSERT_LANE => Op::InsertLane(source.choice("lanes", &Lanes::ALL)?, source.byte()?),
         tag => return source.refuse(Refusal::Tag { what: "operation", tag }),
     })
 }

@@ -64,6 +64,7 @@ pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
         // must not separate from its store.
         Op::Alloc(_) => Effects { may_safepoint: true, ..PURE.reading(Regions::TASK) },
         Op::TypeOf | Op::GcLoaded | Op::PointerFromObjref | Op::ThreadAddr => PURE,
+        Op::Lanes(..) | Op::Splat(_) | Op::ExtractLane(..) | Op::InsertLane(..) | Op::LaneSelect => PURE,
         Op::WriteBarrier => PURE.writing(Regions::TASK),
         // Whoever stops the thread here may look at all that it wrote; what it reads may be read earlier.
         Op::Safepoint => Effects { effect_free: false, may_safepoint: true, ..PURE.reading(Regions::ALL) },

@@ -139,6 +139,7 @@ impl<'m> Interp<'m> {
                 LowType::F16 => ScalarType::F16,
                 LowType::F32 => ScalarType::F32,
                 LowType::F64 => ScalarType::F64,
+                LowType::V128 => return None,
                 int => ScalarType::Int { bits: int.bits() as u16 },
             });
         }

@@ -144,6 +144,9 @@ impl<'m> Interp<'m> {
                 self.runtime_fn(function, &args)
             }
             Op::Safepoint | Op::GcPreserveEnd => Ok(Flow::Values(Vec::new())),
+            Op::Lanes(..) | Op::Splat(_) | Op::ExtractLane(..) | Op::InsertLane(..) | Op::LaneSelect => {
+                self.vector(func, inst, op)
+            }
             Op::Alloc(_)
             | Op::TypeOf
             | Op::WriteBarrier
@@ -153,6 +156,26 @@ impl<'m> Interp<'m> {
             | Op::GcPreserveBegin
             | Op::ThreadAddr => self.no_objects("an operation on objects"),
             _ => Err(Fault::Unsupported(format!("{op:?} has no place in low IR")).into()),
+        }
+    }
+
+    fn vector(&mut self, func: &Func, inst: Inst, op: Op) -> Eval<Flow> {
+        let args = self.all_operands(func, inst)?;
+        let bits: Vec<u128> = args.iter().map(|arg| arg.as_bits().unwrap_or(0)).collect();
+        let made = match (op, &bits[..]) {
+            (Op::Lanes(op, lanes), bits) => lanes.eval(op, bits),
+            (Op::Splat(lanes), &[x]) => Some(lanes.splat(x)),
+            (Op::ExtractLane(lanes, n), &[v]) => Some(lanes.extract(v, n.into())),
+            (Op::InsertLane(lanes, n), &[v, x]) => Some(lanes.insert(v, n.into(), x)),
+            (Op::LaneSelect, &[mask, yes, no]) => Some(crate::lanes::select(mask, yes, no)),
+            _ => None,
+        };
+        match made {
+            Some(bits) => {
+                let ty = Type::low(self.result_type(func, inst)?);
+                Ok(Flow::Value(Val::Bits { ty, bits }))
+            }
+            None => Err(self.bad_count(func, inst, args.len())),
         }
     }
 

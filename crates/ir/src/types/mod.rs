@@ -11,7 +11,7 @@
 //!                 │
 //!              Union{}                            no value at all
 //!
-//!     i8 i16 i32 i64 i128 f16 f32 f64 ptr …       low types: unrelated to all of the above
+//!     i8 i16 i32 i64 i128 f16 f32 f64 ptr v128 …  low types: unrelated to all of the above
 //! ```
 //!
 //! A type is interned: equal types have equal ids. The ids of the types in [`Type`]'s constants are fixed; all others
@@ -133,11 +133,13 @@ pub enum LowType {
     F64,
     /// An address, 64 bits wide.
     Ptr(PtrClass),
+    /// 128 bits in lanes; the operation says how wide these are.
+    V128,
 }
 
 impl LowType {
     /// All low types, in the order of their ids.
-    pub const ALL: [LowType; 13] = [
+    pub const ALL: [LowType; 14] = [
         LowType::I8,
         LowType::I16,
         LowType::I32,
@@ -151,6 +153,7 @@ impl LowType {
         LowType::Ptr(PtrClass::Derived),
         LowType::Ptr(PtrClass::CalleeRooted),
         LowType::Ptr(PtrClass::Loaded),
+        LowType::V128,
     ];
 
     /// The size in bytes, which is also the alignment.
@@ -160,7 +163,7 @@ impl LowType {
             LowType::I16 | LowType::F16 => 2,
             LowType::I32 | LowType::F32 => 4,
             LowType::I64 | LowType::F64 | LowType::Ptr(_) => 8,
-            LowType::I128 => 16,
+            LowType::I128 | LowType::V128 => 16,
         }
     }
 
@@ -207,6 +210,7 @@ impl LowType {
             LowType::Ptr(PtrClass::Derived) => "derived",
             LowType::Ptr(PtrClass::CalleeRooted) => "calleerooted",
             LowType::Ptr(PtrClass::Loaded) => "loaded",
+            LowType::V128 => "v128",
         }
     }
 
@@ -254,50 +258,52 @@ impl Type {
     pub const CALLEE_ROOTED: Type = Type(13);
     /// The low type `loaded`.
     pub const LOADED: Type = Type(14);
+    /// The low type `v128`.
+    pub const V128: Type = Type(15);
     /// `Nothing`.
-    pub const NOTHING: Type = Type(15);
+    pub const NOTHING: Type = Type(16);
     /// `Bool`.
-    pub const BOOL: Type = Type(16);
+    pub const BOOL: Type = Type(17);
     /// `Char`.
-    pub const CHAR: Type = Type(17);
+    pub const CHAR: Type = Type(18);
     /// `Int8`.
-    pub const INT8: Type = Type(18);
+    pub const INT8: Type = Type(19);
     /// `Int16`.
-    pub const INT16: Type = Type(19);
+    pub const INT16: Type = Type(20);
     /// `Int32`.
-    pub const INT32: Type = Type(20);
+    pub const INT32: Type = Type(21);
     /// `Int64`.
-    pub const INT64: Type = Type(21);
+    pub const INT64: Type = Type(22);
     /// `Int128`.
-    pub const INT128: Type = Type(22);
+    pub const INT128: Type = Type(23);
     /// `UInt8`.
-    pub const UINT8: Type = Type(23);
+    pub const UINT8: Type = Type(24);
     /// `UInt16`.
-    pub const UINT16: Type = Type(24);
+    pub const UINT16: Type = Type(25);
     /// `UInt32`.
-    pub const UINT32: Type = Type(25);
+    pub const UINT32: Type = Type(26);
     /// `UInt64`.
-    pub const UINT64: Type = Type(26);
+    pub const UINT64: Type = Type(27);
     /// `UInt128`.
-    pub const UINT128: Type = Type(27);
+    pub const UINT128: Type = Type(28);
     /// `Float16`.
-    pub const FLOAT16: Type = Type(28);
+    pub const FLOAT16: Type = Type(29);
     /// `Float32`.
-    pub const FLOAT32: Type = Type(29);
+    pub const FLOAT32: Type = Type(30);
     /// `Float64`.
-    pub const FLOAT64: Type = Type(30);
+    pub const FLOAT64: Type = Type(31);
     /// `String`.
-    pub const STRING: Type = Type(31);
+    pub const STRING: Type = Type(32);
     /// `Symbol`.
-    pub const SYMBOL: Type = Type(32);
+    pub const SYMBOL: Type = Type(33);
     /// `DataType`.
-    pub const DATATYPE: Type = Type(33);
+    pub const DATATYPE: Type = Type(34);
     /// `Module`.
-    pub const MODULE: Type = Type(34);
+    pub const MODULE: Type = Type(35);
     /// `Core.Box`.
-    pub const BOX: Type = Type(35);
+    pub const BOX: Type = Type(36);
     /// The type of tokens, which are no values.
-    pub const TOKEN: Type = Type(36);
+    pub const TOKEN: Type = Type(37);
 
     /// The id of a low type.
     pub const fn low(low: LowType) -> Type {
@@ -315,6 +321,7 @@ impl Type {
             LowType::Ptr(PtrClass::Derived) => Type::DERIVED,
             LowType::Ptr(PtrClass::CalleeRooted) => Type::CALLEE_ROOTED,
             LowType::Ptr(PtrClass::Loaded) => Type::LOADED,
+            LowType::V128 => Type::V128,
         }
     }
 

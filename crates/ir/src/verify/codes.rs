@@ -103,6 +103,8 @@ fn low_code(rule: &LowRule) -> &'static str {
         LowRule::ReturnClass { .. } => "low-return-class",
         LowRule::ObjectType { .. } => "low-object-type",
         LowRule::TrackedSlot { .. } => "low-tracked-slot",
+        LowRule::NoLanes { .. } => "low-lanes",
+        LowRule::Lane { .. } => "low-lane",
     }
 }
 

@@ -257,6 +257,11 @@ impl<'a> Words<'a> {
             Op::PointerFromObjref => "pointer_from_objref",
             Op::CallArgs(f) => f.symbol(),
             Op::ThreadAddr => "thread_addr",
+            Op::Lanes(op, _) => op.name(),
+            Op::Splat(_) => "splat",
+            Op::ExtractLane(..) => "extract_lane",
+            Op::InsertLane(..) => "insert_lane",
+            Op::LaneSelect => "lane_select",
         };
         format!("`{name}`")
     }
@@ -482,6 +487,8 @@ impl<'a> Words<'a> {
             LowRule::TrackedSlot { given: Some(given) } => {
                 format!("the slot holds a reference, no {}", self.ty(*given))
             }
+            LowRule::NoLanes { op, lanes } => format!("`{op}` does not exist for lanes {}", lanes.name()),
+            LowRule::Lane { lane, lanes } => format!("{} has no lane {lane}", lanes.name()),
             LowRule::ReturnClass { given } => format!("a {} pointer is not returned", self.ty(*given)),
         })
     }

@@ -129,6 +129,9 @@ impl Checker<'_> {
             32 => ScalarType::F32,
             _ => ScalarType::F64,
         };
+        if ty == Type::V128 {
+            return None;
+        }
         if let Some(low) = ty.as_low() {
             let bits = low.bits() as u16;
             return Some(if low.is_float() { low_float(bits) } else { ScalarType::Int { bits } });

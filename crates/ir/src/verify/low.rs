@@ -12,6 +12,8 @@ use super::{Checker, TypeRule};
 use crate::builtin::Builtin;
 use crate::entity::Inst;
 use crate::func::SlotData;
+use crate::intrinsic::Intrinsic;
+use crate::lanes::Lanes;
 use crate::op::{Access, Op, Ordering, Region};
 use crate::types::{LowType, PtrClass, Type};
 
@@ -70,6 +72,20 @@ pub enum LowRule {
     TrackedSlot {
         /// What is read or written, if it is not the size that is wrong.
         given: Option<Type>,
+    },
+    /// `low-lanes`: the intrinsic does not exist lane by lane.
+    NoLanes {
+        /// The intrinsic.
+        op: Intrinsic,
+        /// The lanes.
+        lanes: Lanes,
+    },
+    /// `low-lane`: there is no lane of this number.
+    Lane {
+        /// The number.
+        lane: u8,
+        /// The lanes.
+        lanes: Lanes,
     },
     /// `low-return-class`: a pointer of this class is not returned.
     ReturnClass {
@@ -197,8 +213,45 @@ impl Checker<'_> {
                 self.result_is(inst, Type::TRACKED);
             }
             Op::ThreadAddr => self.result_is(inst, Type::PTR),
+            Op::Lanes(op, lanes) => {
+                if !lanes.allows(op) {
+                    self.at(inst, LowRule::NoLanes { op, lanes });
+                }
+                for n in 0..func.args(inst).len() {
+                    let count = n == 1 && Lanes::shifts(op);
+                    self.exact_operand(inst, n, if count { Type::I64 } else { Type::V128 });
+                }
+                self.result_is(inst, Type::V128);
+            }
+            Op::Splat(lanes) => {
+                self.exact_operand(inst, 0, Type::low(lanes.element()));
+                self.result_is(inst, Type::V128);
+            }
+            Op::ExtractLane(lanes, lane) => {
+                self.lane(inst, lanes, lane);
+                self.exact_operand(inst, 0, Type::V128);
+                self.result_is(inst, Type::low(lanes.element()));
+            }
+            Op::InsertLane(lanes, lane) => {
+                self.lane(inst, lanes, lane);
+                self.exact_operand(inst, 0, Type::V128);
+                self.exact_operand(inst, 1, Type::low(lanes.element()));
+                self.result_is(inst, Type::V128);
+            }
+            Op::LaneSelect => {
+                for n in 0..3 {
+                    self.exact_operand(inst, n, Type::V128);
+                }
+                self.result_is(inst, Type::V128);
+            }
             // What has no operands, and what `level` refuses.
             _ => {}
+        }
+    }
+
+    fn lane(&mut self, inst: Inst, lanes: Lanes, lane: u8) {
+        if u32::from(lane) >= lanes.count() {
+            self.at(inst, LowRule::Lane { lane, lanes });
         }
     }
 

@@ -243,6 +243,10 @@ impl Checker<'_> {
             Op::Store(_) | Op::AtomicStore(_) | Op::AtomicRmw(..) | Op::GcLoaded => Arity::exactly(2),
             Op::AtomicCas(_) | Op::MemCopy => Arity::exactly(3),
             Op::CallRuntime(f) => exactly(f.params().len()),
+            Op::Lanes(op, _) => op.arity(),
+            Op::Splat(_) | Op::ExtractLane(..) => Arity::exactly(1),
+            Op::InsertLane(..) => Arity::exactly(2),
+            Op::LaneSelect => Arity::exactly(3),
         }
     }
 
@@ -288,7 +292,12 @@ impl Checker<'_> {
             | Op::GcLoaded
             | Op::PointerFromObjref
             | Op::CallArgs(_)
-            | Op::ThreadAddr => (1, 1),
+            | Op::ThreadAddr
+            | Op::Lanes(..)
+            | Op::Splat(_)
+            | Op::ExtractLane(..)
+            | Op::InsertLane(..)
+            | Op::LaneSelect => (1, 1),
             Op::Store(_) | Op::AtomicStore(_) | Op::MemCopy | Op::Safepoint | Op::WriteBarrier => (0, 0),
             Op::CallSymbol(_) => (0, usize::from(u16::MAX)),
             Op::CallRuntime(f) => (f.results().len(), f.results().len()),

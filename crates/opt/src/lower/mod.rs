@@ -332,7 +332,12 @@ impl Lowering<'_> {
             | Op::GcLoaded
             | Op::PointerFromObjref
             | Op::CallArgs(_)
-            | Op::ThreadAddr => {
+            | Op::ThreadAddr
+            | Op::Lanes(..)
+            | Op::Splat(_)
+            | Op::ExtractLane(..)
+            | Op::InsertLane(..)
+            | Op::LaneSelect => {
                 Err(self
                     .report(Refusal::Malformed { what: "an operation of low IR stands in a high function" }))
             }

@@ -71,6 +71,7 @@ pub(super) fn scalar_type(types: &Types, ty: Type) -> Option<ScalarType> {
         LowType::F32 => Some(ScalarType::F32),
         LowType::F64 => Some(ScalarType::F64),
         LowType::Ptr(class) if class != PtrClass::Raw => None,
+        LowType::V128 => None,
         int => Some(ScalarType::Int { bits: int.bits() as u16 }),
     };
     if let Some(ty) = ty.as_low() {

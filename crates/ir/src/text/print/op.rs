@@ -153,6 +153,15 @@ impl FuncText<'_> {
                 self.list(w, &format!("call_args({entry}{comma}"), inst)?;
             }
             Op::ThreadAddr => w.write_str("thread_addr()")?,
+            Op::Lanes(what, lanes) => self.list(w, &format!("lanes({what}, {}, ", lanes.name()), inst)?,
+            Op::Splat(lanes) => self.list(w, &format!("splat({}, ", lanes.name()), inst)?,
+            Op::ExtractLane(lanes, n) => {
+                self.list(w, &format!("extract_lane({}, {n}, ", lanes.name()), inst)?
+            }
+            Op::InsertLane(lanes, n) => {
+                self.list(w, &format!("insert_lane({}, {n}, ", lanes.name()), inst)?
+            }
+            Op::LaneSelect => self.list(w, "lane_select(", inst)?,
         }
         self.result_types(w, inst)
     }

@@ -100,6 +100,7 @@ impl ValueText<'_> {
                 }
                 LowType::F16 | LowType::F32 | LowType::F64 => by_bits(w, low.bits()),
                 LowType::Ptr(_) => write!(w, "{low}(0x{bits:016x})"),
+                LowType::V128 => write!(w, "{low}(0x{bits:032x})"),
                 _ if bare => write!(w, "{}", signed(bits, low.bits())),
                 _ => write!(w, "{low}({})", signed(bits, low.bits())),
             };

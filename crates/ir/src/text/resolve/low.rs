@@ -14,6 +14,8 @@
 //! | `mem_copy(%1, %2, %3)`, `safepoint()`, `%3 = thread_addr()::ptr` | |
 //! | `%3 = alloc(Main.Node)::tracked`, `%4 = type_of(%3)::ptr`, `write_barrier(%3, %4)` | objects |
 //! | `%5 = gc_loaded(%3, %4)::loaded`, `%6 = pointer_from_objref(%3)::ptr` | addresses of objects and inside them |
+//! | `%7 = lanes(add_float, f64x2, %1, %2)::v128`, `lane_select(%1, %2, %3)` | lane by lane |
+//! | `splat(i32x4, %1)`, `extract_lane(i32x4, 3, %1)`, `insert_lane(i32x4, 3, %1, %2)` | lanes and scalars |
 //! | `%7 = call_args(brolga_apply, %3, %4)::tracked` | an entry point that takes an array of objects |
 //! | `%3 = invoke var"fib(Int64)"(%1::i64)::i64` | compiled code by its symbol |
 //! | `brolga_throw_divide()` | an entry point of the run time |
@@ -35,12 +37,13 @@ use crate::diag::{Diagnostic, Span};
 use crate::entity::{Inst, Value};
 use crate::func::SlotData;
 use crate::intrinsic::{Arity, Intrinsic};
+use crate::lanes::Lanes;
 use crate::op::{Access, Op, Ordering, Region, RmwOp};
 use crate::runtime_fn::RuntimeFn;
 use crate::types::Type;
 
 /// The operations with a name of their own.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 22] = [
     "load",
     "store",
     "atomic_load",
@@ -58,6 +61,11 @@ const NAMES: [&str; 17] = [
     "pointer_from_objref",
     "call_args",
     "thread_addr",
+    "lanes",
+    "splat",
+    "extract_lane",
+    "insert_lane",
+    "lane_select",
 ];
 
 impl<'a> Body<'_, 'a> {
@@ -191,6 +199,9 @@ impl<'a> Body<'_, 'a> {
                     None => self.bad(name, "an entry point such as `brolga_apply` first", at),
                 }
             }
+            "lanes" | "splat" | "extract_lane" | "insert_lane" | "lane_select" => {
+                self.vector(inst, name, &operands, results, at)
+            }
             "thread_addr" => {
                 self.count(name, &operands, 0, at)?;
                 self.set(inst, Op::ThreadAddr, results, &[])
@@ -205,6 +216,39 @@ impl<'a> Body<'_, 'a> {
                 None
             }
         }
+    }
+
+    /// An operation on vectors: how they are divided, and which lane, come before the operands.
+    fn vector(
+        &mut self,
+        inst: Inst,
+        name: &str,
+        operands: &[&Expr<'a>],
+        results: &[Type],
+        at: Span,
+    ) -> Option<()> {
+        let word = |n: usize| match operands.get(n).map(|e| &e.kind) {
+            Some(ExprKind::Name(word)) => Some(&**word),
+            _ => None,
+        };
+        let lanes = |n: usize| word(n).and_then(Lanes::from_name);
+        let lane = |n: usize| operands.get(n).and_then(|e| integer(e)).and_then(|v| u8::try_from(v).ok());
+        let (op, first, count) = match name {
+            "lane_select" => (Some(Op::LaneSelect), 0, 3),
+            "splat" => (lanes(0).map(Op::Splat), 1, 1),
+            "extract_lane" => (lanes(0).zip(lane(1)).map(|(l, n)| Op::ExtractLane(l, n)), 2, 1),
+            "insert_lane" => (lanes(0).zip(lane(1)).map(|(l, n)| Op::InsertLane(l, n)), 2, 2),
+            _ => {
+                let op = word(0).and_then(Intrinsic::from_name).zip(lanes(1));
+                let count = op.map_or(0, |(op, _)| usize::from(op.arity().min));
+                (op.map(|(op, l)| Op::Lanes(op, l)), 2, count)
+            }
+        };
+        let Some(op) = op else {
+            return self.bad(name, "its lanes, such as `f64x2`, before the operands", at);
+        };
+        self.count(name, operands, first + count, at)?;
+        self.set(inst, op, results, &operands[first..])
     }
 
     fn bad<T>(&mut self, name: &str, needs: &'static str, at: Span) -> Option<T> {

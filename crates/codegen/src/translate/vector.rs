@@ -1,0 +1,198 @@
+//! Vectors: every operation on lanes.
+//!
+//! A `v128` is an `i8x16` between operations, and becomes what an operation wants by a `bitcast`, which is no instruction.
+//! Lane 0 lies in the low bits and comes first in memory, on every host that `isa.rs` takes.
+//!
+//! A shift whose count is not below the width gives zero, or the sign, as a scalar one does; the processor's own shifts
+//! differ in that, so only counts that are constants are free.
+
+use brolga_ir::Inst;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::lanes::Lanes;
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::{Endianness, InstBuilder, MemFlagsData, Type, Value, types};
+
+use super::{Done, TranslateError, Translation};
+
+/// The type of vectors between operations.
+const PLAIN: Type = types::I8X16;
+
+fn lane_type(lanes: Lanes) -> Type {
+    match lanes {
+        Lanes::I8x16 => types::I8X16,
+        Lanes::I16x8 => types::I16X8,
+        Lanes::I32x4 => types::I32X4,
+        Lanes::I64x2 => types::I64X2,
+        Lanes::F32x4 => types::F32X4,
+        Lanes::F64x2 => types::F64X2,
+    }
+}
+
+impl Translation<'_> {
+    fn vector_as(&mut self, value: Value, ty: Type) -> Value {
+        if self.b.func.dfg.value_type(value) == ty {
+            return value;
+        }
+        let flags = MemFlagsData::new().with_endianness(Endianness::Little);
+        self.b.ins().bitcast(ty, flags, value)
+    }
+
+    /// Operand `n`, with these lanes.
+    fn vector_arg(&mut self, inst: Inst, n: usize, ty: Type) -> Result<Value, TranslateError> {
+        let value = self.arg(inst, n)?;
+        if self.b.func.dfg.value_type(value) != PLAIN {
+            return self.bad(inst);
+        }
+        Ok(self.vector_as(value, ty))
+    }
+
+    fn define_vector(&mut self, inst: Inst, value: Value) -> Done {
+        let plain = self.vector_as(value, PLAIN);
+        self.define(inst, &[plain])
+    }
+
+    pub(super) fn splat(&mut self, inst: Inst, lanes: Lanes) -> Done {
+        let (ty, value) = (lane_type(lanes), self.arg(inst, 0)?);
+        if self.b.func.dfg.value_type(value) != ty.lane_type() {
+            return self.bad(inst);
+        }
+        let made = self.b.ins().splat(ty, value);
+        self.define_vector(inst, made)
+    }
+
+    pub(super) fn extract_lane(&mut self, inst: Inst, lanes: Lanes, lane: u8) -> Done {
+        let vector = self.vector_arg(inst, 0, lane_type(lanes))?;
+        if u32::from(lane) >= lanes.count() {
+            return self.bad(inst);
+        }
+        let value = self.b.ins().extractlane(vector, lane);
+        self.define(inst, &[value])
+    }
+
+    pub(super) fn insert_lane(&mut self, inst: Inst, lanes: Lanes, lane: u8) -> Done {
+        let ty = lane_type(lanes);
+        let (vector, value) = (self.vector_arg(inst, 0, ty)?, self.arg(inst, 1)?);
+        if u32::from(lane) >= lanes.count() || self.b.func.dfg.value_type(value) != ty.lane_type() {
+            return self.bad(inst);
+        }
+        let made = self.b.ins().insertlane(vector, value, lane);
+        self.define_vector(inst, made)
+    }
+
+    pub(super) fn lane_select(&mut self, inst: Inst) -> Done {
+        let mask = self.vector_arg(inst, 0, PLAIN)?;
+        let (yes, no) = (self.vector_arg(inst, 1, PLAIN)?, self.vector_arg(inst, 2, PLAIN)?);
+        let made = self.b.ins().bitselect(mask, yes, no);
+        self.define(inst, &[made])
+    }
+
+    pub(super) fn lanes(&mut self, inst: Inst, op: Intrinsic, lanes: Lanes) -> Done {
+        let ty = lane_type(lanes);
+        if !lanes.allows(op) || !op.arity().allows(self.func.args(inst).len()) {
+            return self.bad(inst);
+        }
+        if Lanes::shifts(op) {
+            return self.lane_shift(inst, op, lanes);
+        }
+        let mut args = [None; 3];
+        for (n, arg) in args.iter_mut().enumerate().take(self.func.args(inst).len()) {
+            *arg = Some(self.vector_arg(inst, n, ty)?);
+        }
+        let made = match args {
+            [Some(x), None, None] => self.lane_unary(op, x),
+            [Some(x), Some(y), None] => self.lane_binary(op, x, y),
+            [Some(x), Some(y), Some(z)] if op == Intrinsic::MuladdFloat => {
+                let product = self.b.ins().fmul(x, y);
+                Some(self.b.ins().fadd(product, z))
+            }
+            _ => None,
+        };
+        match made {
+            Some(made) => self.define_vector(inst, made),
+            None => self.bad(inst),
+        }
+    }
+
+    fn lane_unary(&mut self, op: Intrinsic, x: Value) -> Option<Value> {
+        let ins = self.b.ins();
+        Some(match op.strict() {
+            Intrinsic::NegInt => ins.ineg(x),
+            Intrinsic::NotInt => ins.bnot(x),
+            Intrinsic::NegFloat => ins.fneg(x),
+            Intrinsic::AbsFloat => ins.fabs(x),
+            Intrinsic::SqrtLlvm => ins.sqrt(x),
+            _ => return None,
+        })
+    }
+
+    fn lane_binary(&mut self, op: Intrinsic, x: Value, y: Value) -> Option<Value> {
+        let ins = self.b.ins();
+        Some(match op.strict() {
+            Intrinsic::AddInt => ins.iadd(x, y),
+            Intrinsic::SubInt => ins.isub(x, y),
+            Intrinsic::MulInt => ins.imul(x, y),
+            Intrinsic::AndInt => ins.band(x, y),
+            Intrinsic::OrInt => ins.bor(x, y),
+            Intrinsic::XorInt => ins.bxor(x, y),
+            Intrinsic::EqInt => ins.icmp(IntCC::Equal, x, y),
+            Intrinsic::NeInt => ins.icmp(IntCC::NotEqual, x, y),
+            Intrinsic::SltInt => ins.icmp(IntCC::SignedLessThan, x, y),
+            Intrinsic::SleInt => ins.icmp(IntCC::SignedLessThanOrEqual, x, y),
+            Intrinsic::UltInt => ins.icmp(IntCC::UnsignedLessThan, x, y),
+            Intrinsic::UleInt => ins.icmp(IntCC::UnsignedLessThanOrEqual, x, y),
+            Intrinsic::AddFloat => ins.fadd(x, y),
+            Intrinsic::SubFloat => ins.fsub(x, y),
+            Intrinsic::MulFloat => ins.fmul(x, y),
+            Intrinsic::DivFloat => ins.fdiv(x, y),
+            Intrinsic::MinFloat => ins.fmin(x, y),
+            Intrinsic::MaxFloat => ins.fmax(x, y),
+            Intrinsic::EqFloat => ins.fcmp(FloatCC::Equal, x, y),
+            Intrinsic::NeFloat => ins.fcmp(FloatCC::NotEqual, x, y),
+            Intrinsic::LtFloat => ins.fcmp(FloatCC::LessThan, x, y),
+            Intrinsic::LeFloat => ins.fcmp(FloatCC::LessThanOrEqual, x, y),
+            _ => return None,
+        })
+    }
+
+    fn lane_shift(&mut self, inst: Inst, op: Intrinsic, lanes: Lanes) -> Done {
+        let ty = lane_type(lanes);
+        let (x, count) = (self.vector_arg(inst, 0, ty)?, self.arg(inst, 1)?);
+        if self.b.func.dfg.value_type(count) != types::I64 {
+            return self.bad(inst);
+        }
+        let width = lanes.element().bits();
+        let known = self.func.args(inst).get(1).and_then(|&v| self.func.as_bits(v));
+        let last = i64::from(width) - 1;
+        // Nothing but the sign is left by the longest shift.
+        let count = match (op, known) {
+            (Intrinsic::AshrInt, _) => {
+                let last = self.b.ins().iconst(types::I64, last);
+                self.b.ins().umin(count, last)
+            }
+            _ => count,
+        };
+        let shifted = match op {
+            Intrinsic::ShlInt => self.b.ins().ishl(x, count),
+            Intrinsic::LshrInt => self.b.ins().ushr(x, count),
+            _ => self.b.ins().sshr(x, count),
+        };
+        if op == Intrinsic::AshrInt || known.is_some_and(|n| n < u128::from(width)) {
+            return self.define_vector(inst, shifted);
+        }
+        // All ones where the count is in range, else all zeros.
+        let inside = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, count, last);
+        let inside = self.b.ins().uextend(types::I64, inside);
+        let mask = self.b.ins().ineg(inside);
+        let mask = self.b.ins().splat(types::I64X2, mask);
+        let mask = self.vector_as(mask, ty);
+        let made = self.b.ins().band(shifted, mask);
+        self.define_vector(inst, made)
+    }
+
+    /// A constant vector.
+    pub(super) fn vector_constant(&mut self, bits: u128) -> Value {
+        let bytes = bits.to_le_bytes();
+        let handle = self.b.func.dfg.constants.insert(bytes[..].into());
+        self.b.ins().vconst(PLAIN, handle)
+    }
+}

@@ -1,0 +1,212 @@
+//! Vectors: how 128 bits are divided into lanes, and what lane-wise operations compute.
+//!
+//! Low IR has one vector type, `v128`. An operation on it says how it reads the lanes, as processors do:
+//!
+//! ```text
+//!   bit 127                                    0
+//!      │ lane 1 (f64) │ lane 0 (f64) │              f64x2, i64x2
+//!      │ 3 │ 2 │ 1 │ 0 │                            f32x4, i32x4         in memory lane 0 comes first
+//!
+//!   lanes(add_float, f64x2, %a, %b)     each lane of %a plus the same lane of %b
+//!   lanes(lt_float, f64x2, %a, %b)      a mask: all bits of a lane are set where the comparison holds
+//!   lane_select(%mask, %a, %b)          bits of %a where the mask has ones, else bits of %b
+//! ```
+//!
+//! Which intrinsics exist lane by lane is what [`Lanes::allows`] says: arithmetic and comparisons of one width, none that
+//! throws, and none that some processors can only do lane by lane in a loop. A shift takes one count, an `i64`, for all lanes. Each lane gets what the scalar intrinsic gives (`scalar`).
+//!
+//! Vectors pass between compiled functions in registers; no high type has them. Not done:
+//! shuffles, conversions between lanes, other widths than 128 bits.
+
+use crate::intrinsic::Intrinsic;
+use crate::scalar::{self, Outcome, Scalar, ScalarType};
+use crate::types::LowType;
+
+/// How 128 bits are divided.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub enum Lanes {
+    /// 16 integers of 8 bits.
+    I8x16,
+    /// 8 integers of 16 bits.
+    I16x8,
+    /// 4 integers of 32 bits.
+    I32x4,
+    /// 2 integers of 64 bits.
+    I64x2,
+    /// 4 floats of 32 bits.
+    F32x4,
+    /// 2 floats of 64 bits.
+    F64x2,
+}
+
+impl Lanes {
+    /// All divisions.
+    pub const ALL: [Lanes; 6] =
+        [Lanes::I8x16, Lanes::I16x8, Lanes::I32x4, Lanes::I64x2, Lanes::F32x4, Lanes::F64x2];
+
+    /// The text.
+    pub fn name(self) -> &'static str {
+        match self {
+            Lanes::I8x16 => "i8x16",
+            Lanes::I16x8 => "i16x8",
+            Lanes::I32x4 => "i32x4",
+            Lanes::I64x2 => "i64x2",
+            Lanes::F32x4 => "f32x4",
+            Lanes::F64x2 => "f64x2",
+        }
+    }
+
+    /// The division with this text.
+    pub fn from_name(name: &str) -> Option<Lanes> {
+        Lanes::ALL.into_iter().find(|l| l.name() == name)
+    }
+
+    /// The division into lanes of a scalar type.
+    pub fn of(element: LowType) -> Option<Lanes> {
+        Lanes::ALL.into_iter().find(|l| l.element() == element)
+    }
+
+    /// The type of a lane.
+    pub fn element(self) -> LowType {
+        match self {
+            Lanes::I8x16 => LowType::I8,
+            Lanes::I16x8 => LowType::I16,
+            Lanes::I32x4 => LowType::I32,
+            Lanes::I64x2 => LowType::I64,
+            Lanes::F32x4 => LowType::F32,
+            Lanes::F64x2 => LowType::F64,
+        }
+    }
+
+    /// How many lanes there are.
+    pub fn count(self) -> u32 {
+        128 / self.element().bits()
+    }
+
+    /// Whether the lanes are floats.
+    pub fn is_float(self) -> bool {
+        self.element().is_float()
+    }
+
+    /// Whether an intrinsic exists lane by lane.
+    pub fn allows(self, op: Intrinsic) -> bool {
+        use Intrinsic::*;
+        match op.strict() {
+            AddInt | SubInt | NegInt | NotInt | AndInt | OrInt | XorInt | ShlInt | LshrInt | AshrInt
+            | EqInt | NeInt | SltInt | SleInt | UltInt | UleInt => !self.is_float(),
+            MulInt => !self.is_float() && self != Lanes::I8x16,
+            NegFloat | AddFloat | SubFloat | MulFloat | DivFloat | MinFloat | MaxFloat | MuladdFloat
+            | AbsFloat | SqrtLlvm | EqFloat | NeFloat | LtFloat | LeFloat => self.is_float(),
+            _ => false,
+        }
+    }
+
+    /// Whether an operation gives a mask.
+    pub fn compares(op: Intrinsic) -> bool {
+        use crate::intrinsic::Shape;
+        matches!(op.shape(), Shape::IntCompare | Shape::FloatCompare)
+    }
+
+    /// Whether the second operand is one count for all lanes.
+    pub fn shifts(op: Intrinsic) -> bool {
+        op.shape() == crate::intrinsic::Shape::Shift
+    }
+
+    fn scalar(self) -> ScalarType {
+        match self.element() {
+            LowType::F32 => ScalarType::F32,
+            LowType::F64 => ScalarType::F64,
+            low => ScalarType::Int { bits: low.bits() as u16 },
+        }
+    }
+
+    /// The bits of a lane; lanes beyond the last are 0.
+    pub fn extract(self, vector: u128, lane: u32) -> u128 {
+        let bits = self.element().bits();
+        let mask = u128::MAX >> (128 - bits);
+        vector.checked_shr(lane.saturating_mul(bits)).unwrap_or(0) & mask
+    }
+
+    /// The vector with one lane replaced; one beyond the last changes nothing.
+    pub fn insert(self, vector: u128, lane: u32, value: u128) -> u128 {
+        if lane >= self.count() {
+            return vector;
+        }
+        let (bits, at) = (self.element().bits(), lane * self.element().bits());
+        let mask = u128::MAX >> (128 - bits);
+        vector & !(mask << at) | (value & mask) << at
+    }
+
+    /// The vector with this value in every lane.
+    pub fn splat(self, value: u128) -> u128 {
+        (0..self.count()).fold(0, |vector, lane| self.insert(vector, lane, value))
+    }
+
+    /// An intrinsic lane by lane; `None` if it does not exist for these lanes or this number of operands.
+    pub fn eval(self, op: Intrinsic, operands: &[u128]) -> Option<u128> {
+        if !self.allows(op) {
+            return None;
+        }
+        let (lane_type, mask) = (self.scalar(), u128::MAX >> (128 - self.element().bits()));
+        let result = if Lanes::compares(op) { ScalarType::BOOL } else { lane_type };
+        let mut vector = 0;
+        for lane in 0..self.count() {
+            let operand = |(n, &bits): (usize, &u128)| match (Lanes::shifts(op), n) {
+                (true, 1) => Scalar::new(ScalarType::Int { bits: 64 }, bits),
+                _ => Scalar::new(lane_type, self.extract(bits, lane)),
+            };
+            let operands: smallvec::SmallVec<[Scalar; 3]> =
+                operands.iter().enumerate().map(operand).collect();
+            let Ok(Outcome::One(value)) = scalar::eval(op, result, &operands) else { return None };
+            let bits = if Lanes::compares(op) { value.bits() * mask } else { value.bits() };
+            vector = self.insert(vector, lane, bits);
+        }
+        Some(vector)
+    }
+}
+
+/// The bits of `yes` where `mask` has ones, else those of `no`.
+pub fn select(mask: u128, yes: u128, no: u128) -> u128 {
+    mask & yes | !mask & no
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_are_counted_from_the_low_end() {
+        let v = Lanes::I32x4.insert(0, 1, 7);
+        assert_eq!(v, 7 << 32);
+        assert_eq!(Lanes::I32x4.extract(v, 1), 7);
+        assert_eq!(Lanes::I32x4.extract(v, 4), 0);
+        assert_eq!(Lanes::I32x4.insert(v, 4, 9), v);
+        assert_eq!(Lanes::I64x2.splat(u128::from(u64::MAX)), u128::MAX);
+    }
+
+    #[test]
+    fn no_carry_leaves_its_lane() {
+        let ones = u128::MAX;
+        assert_eq!(Lanes::I8x16.eval(Intrinsic::AddInt, &[ones, Lanes::I8x16.splat(1)]), Some(0));
+        assert_eq!(Lanes::I64x2.eval(Intrinsic::ShlInt, &[ones, 64]), Some(0));
+        assert_eq!(Lanes::I16x8.eval(Intrinsic::AshrInt, &[ones << 127, 99]), Some(0xffff << 112));
+    }
+
+    #[test]
+    fn comparisons_give_masks_that_select() {
+        let a = Lanes::F64x2.insert(u128::from(1.5f64.to_bits()), 1, u128::from(f64::NAN.to_bits()));
+        let b = Lanes::F64x2.splat(u128::from(2.0f64.to_bits()));
+        let mask = Lanes::F64x2.eval(Intrinsic::LtFloat, &[a, b]).unwrap();
+        assert_eq!(mask, u128::from(u64::MAX));
+        assert_eq!(select(mask, a, b), Lanes::F64x2.insert(b, 0, a));
+    }
+
+    #[test]
+    fn what_throws_or_changes_width_has_no_lanes() {
+        for op in [Intrinsic::SdivInt, Intrinsic::ZextInt, Intrinsic::CheckedSaddInt, Intrinsic::CtpopInt] {
+            assert_eq!(Lanes::I32x4.eval(op, &[1, 1]), None, "{op}");
+        }
+        assert_eq!(Lanes::F64x2.eval(Intrinsic::AddInt, &[1, 1]), None);
+        assert_eq!(Lanes::F64x2.eval(Intrinsic::AddFloat, &[1]), None);
+    }
+}
