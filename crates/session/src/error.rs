@@ -1,0 +1,331 @@
+//! What can go wrong, with the symbols that it concerns and the whole chain of causes.
+//!
+//! ```text
+//!   Error::Failed ─► Failure{main: [f]} ─cause─► Failure{main: [g]} ─cause─► Failure{lib: [h]} ─cause─► "no memory"
+//! ```
+//!
+//! Errors own the names that they print, so they outlive the session. A chain may be as long as the program is deep:
+//! dropping and printing it never recurse. A [`Failure`] made by the session for a hundred symbols is one value that
+//! is shared by all of them.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A symbol by its text: what errors carry.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Name {
+    /// The dylib's name.
+    pub dylib: Arc<str>,
+    /// The symbol's name.
+    pub symbol: Arc<str>,
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` of `{}`", self.symbol, self.dylib)
+    }
+}
+
+/// Names in a sentence.
+struct List<'a>(&'a [Name]);
+
+impl fmt::Display for List<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, name) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str(", ")?;
+            }
+            write!(f, "{name}")?;
+        }
+        Ok(())
+    }
+}
+
+/// An error that a user of the session brought.
+pub type Foreign = Arc<dyn std::error::Error + Send + Sync>;
+
+/// Why symbols failed.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum Cause {
+    /// Whoever materialized them said so.
+    Reported(Foreign),
+    /// Whoever materialized them dropped the responsibility, or its task, without a word.
+    Abandoned,
+    /// The code that materialized them panicked.
+    Panicked,
+    /// Their tracker was removed.
+    Removed,
+    /// Their dylib was closed, or the session ended.
+    Closed,
+    /// Something that they need failed.
+    Needs(Arc<Failure>),
+    /// The session refused a step of the materialization.
+    Refused(Box<Error>),
+}
+
+impl Cause {
+    /// The cause that `error` is: a failure that a lookup reported stays a link of the chain.
+    pub fn of(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Cause {
+        match error.into().downcast::<Error>() {
+            Ok(own) => Cause::from(*own),
+            Err(foreign) => Cause::Reported(Arc::from(foreign)),
+        }
+    }
+
+    fn take_need(&mut self) -> Option<Arc<Failure>> {
+        match std::mem::replace(self, Cause::Abandoned) {
+            Cause::Needs(next) => Some(next),
+            Cause::Refused(error) => match *error {
+                Error::Failed(next) => Some(next),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+impl From<Error> for Cause {
+    fn from(error: Error) -> Cause {
+        match error {
+            Error::Failed(failure) => Cause::Needs(failure),
+            other => Cause::Refused(Box::new(other)),
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::Reported(error) => write!(f, "{error}"),
+            Cause::Abandoned => f.write_str("the responsibility for them was dropped"),
+            Cause::Panicked => f.write_str("their materialization panicked"),
+            Cause::Removed => f.write_str("they were removed"),
+            Cause::Closed => f.write_str("their dylib was closed"),
+            Cause::Needs(failure) => write!(f, "they need {}", List(&failure.symbols)),
+            Cause::Refused(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+/// Symbols that failed together, and why.
+pub struct Failure {
+    symbols: Vec<Name>,
+    cause: Cause,
+}
+
+impl Failure {
+    pub(crate) fn new(mut symbols: Vec<Name>, cause: Cause) -> Arc<Failure> {
+        symbols.sort();
+        Arc::new(Failure { symbols, cause })
+    }
+
+    /// The symbols, sorted.
+    #[must_use]
+    pub fn symbols(&self) -> &[Name] {
+        &self.symbols
+    }
+
+    /// Why they failed.
+    #[must_use]
+    pub fn cause(&self) -> &Cause {
+        &self.cause
+    }
+
+    /// This failure, the failure that caused it, and so on to the root.
+    pub fn chain(&self) -> impl Iterator<Item = &Failure> {
+        std::iter::successors(Some(self), |failure| match &failure.cause {
+            Cause::Needs(next) => Some(next),
+            Cause::Refused(error) => match &**error {
+                Error::Failed(next) => Some(next),
+                _ => None,
+            },
+            _ => None,
+        })
+    }
+
+    /// The cause at the end of the chain.
+    #[must_use]
+    pub fn root(&self) -> &Cause {
+        self.chain().last().map_or(&self.cause, |failure| &failure.cause)
+    }
+}
+
+impl Drop for Failure {
+    fn drop(&mut self) {
+        let mut next = self.cause.take_need();
+        while let Some(failure) = next {
+            next = Arc::into_inner(failure).and_then(|mut failure| failure.cause.take_need());
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed: {}", List(&self.symbols), self.cause)
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}; root: {}", self.root())
+    }
+}
+
+impl fmt::Debug for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl std::error::Error for Failure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.cause {
+            Cause::Reported(error) => Some(&**error),
+            Cause::Needs(failure) => Some(&**failure),
+            Cause::Refused(error) => Some(&**error),
+            Cause::Abandoned | Cause::Panicked | Cause::Removed | Cause::Closed => None,
+        }
+    }
+}
+
+/// An operation of the session that did not take place.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A lookup required symbols that nothing defines; the caller's mistake, or a missing library.
+    #[error("not found: {}", List(symbols))]
+    NotFound {
+        /// All missing symbols.
+        symbols: Vec<Name>,
+    },
+    /// Symbols are defined already; nothing was defined.
+    #[error("defined twice: {}", List(symbols))]
+    Duplicate {
+        /// All of them.
+        symbols: Vec<Name>,
+    },
+    /// Symbols are being materialized and can be neither removed nor replaced now; nothing was changed.
+    #[error("being materialized: {}", List(symbols))]
+    Busy {
+        /// All of them.
+        symbols: Vec<Name>,
+    },
+    /// Symbols could not be materialized.
+    #[error("{0}")]
+    Failed(#[source] Arc<Failure>),
+    /// The definitions that this concerns were removed meanwhile.
+    #[error("the definitions were removed")]
+    Removed,
+    /// The dylib is closed.
+    #[error("dylib `{dylib}` is closed")]
+    DylibClosed {
+        /// Its name.
+        dylib: Arc<str>,
+    },
+    /// A dylib of this name exists.
+    #[error("there is a dylib `{dylib}` already")]
+    DuplicateDylib {
+        /// The name.
+        dylib: Arc<str>,
+    },
+    /// An identifier of another session, or of something that is gone.
+    #[error("no such {what} in this session")]
+    Unknown {
+        /// What it should have named.
+        what: &'static str,
+    },
+    /// The session is ending or has ended.
+    #[error("the session has ended")]
+    SessionEnded,
+    /// Code is used by other code, and the policy is to refuse; nothing was removed.
+    #[error("{} used by {}", List(symbols), List(dependants))]
+    InUse {
+        /// What was to be removed.
+        symbols: Vec<Name>,
+        /// What uses it.
+        dependants: Vec<Name>,
+    },
+    /// A responsibility was asked about symbols that are not its own, or that are past this step.
+    #[error("no responsibility, in this state, for {}", List(symbols))]
+    NotResponsible {
+        /// These symbols.
+        symbols: Vec<Name>,
+    },
+    /// Symbols were emitted before they had addresses.
+    #[error("emitted without address: {}", List(symbols))]
+    Unresolved {
+        /// These symbols.
+        symbols: Vec<Name>,
+    },
+    /// Symbols were emitted with dependences that cannot be met any more.
+    #[error("{} need {}, which cannot be had", List(symbols), List(on))]
+    Unsatisfied {
+        /// What was emitted.
+        symbols: Vec<Name>,
+        /// The dependences that are missing, failed, or replaced by another version.
+        on: Vec<Name>,
+    },
+    /// Aliases stand for each other.
+    #[error("aliases in a circle: {}", List(symbols))]
+    AliasCycle {
+        /// One of them.
+        symbols: Vec<Name>,
+    },
+    /// A definition generator reported an error.
+    #[error("a definition generator failed: {0}")]
+    Generator(Foreign),
+    /// A definition generator dropped its request, or was removed, before it answered.
+    #[error("a definition generator gave no answer")]
+    GeneratorAbandoned,
+    /// Trackers of different dylibs.
+    #[error("the trackers belong to different dylibs")]
+    DifferentDylibs,
+    /// A redirect to a symbol that is not ready, or no longer the version that was meant.
+    #[error("not ready: {}", List(symbols))]
+    NotReady {
+        /// The target.
+        symbols: Vec<Name>,
+    },
+    /// A redirect of a symbol that has no slot.
+    #[error("not redirectable: {}", List(symbols))]
+    NotRedirectable {
+        /// The symbol.
+        symbols: Vec<Name>,
+    },
+    /// A stub was asked for a symbol that is no code.
+    #[error("not callable: {}", List(symbols))]
+    NotCallable {
+        /// The symbols.
+        symbols: Vec<Name>,
+    },
+    /// A thread waits for what only it could do: its dispatcher runs tasks on this thread alone, and none is left.
+    #[error("waiting for what no task is left to do")]
+    Stalled,
+    /// An initialiser reported an error.
+    #[error("initialiser {name} failed: {error}")]
+    Initializer {
+        /// Which one.
+        name: Name,
+        /// What it reported.
+        error: Foreign,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cause, Error, Failure, Name};
+
+    #[test]
+    fn a_long_chain_is_walked_printed_and_dropped_without_recursion() {
+        let name = |i: usize| Name { dylib: "d".into(), symbol: i.to_string().into() };
+        let mut failure = Failure::new(vec![name(0)], Cause::of("no memory"));
+        for i in 1..200_000 {
+            let cause = if i % 2 == 0 { Cause::Needs(failure) } else { Cause::of(Error::Failed(failure)) };
+            failure = Failure::new(vec![name(i)], cause);
+        }
+        assert_eq!(failure.chain().count(), 200_000);
+        assert_eq!(failure.root().to_string(), "no memory");
+        assert!(format!("{failure:?}").contains("no memory"));
+    }
+}

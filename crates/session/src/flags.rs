@@ -1,0 +1,140 @@
+//! What is said about a symbol where it is defined, and where it is searched.
+//!
+//! | flag | meaning |
+//! |---|---|
+//! | exported | found by searches that see exported symbols only |
+//! | weak | gives way to another definition until somebody has searched it; strong from then on |
+//! | callable | code: a stub may stand for it. Lazy re-exports demand it |
+//! | absolute | an address without content behind it |
+//! | side effects only | no address: it is waited for and never delivered. Initialisers are such symbols |
+
+use std::ops::{BitOr, BitOrAssign};
+
+use crate::ids::{DylibId, Symbol};
+
+/// Flags of a definition.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct SymbolFlags(u8);
+
+impl SymbolFlags {
+    /// Hidden, strong data.
+    pub const NONE: SymbolFlags = SymbolFlags(0);
+    /// Seen by searches for exported symbols.
+    pub const EXPORTED: SymbolFlags = SymbolFlags(1);
+    /// Gives way to another definition until it is searched.
+    pub const WEAK: SymbolFlags = SymbolFlags(2);
+    /// Code: a stub may stand for it.
+    pub const CALLABLE: SymbolFlags = SymbolFlags(4);
+    /// An address without content behind it.
+    pub const ABSOLUTE: SymbolFlags = SymbolFlags(8);
+    /// Has no address; is waited for and never delivered.
+    pub const SIDE_EFFECTS_ONLY: SymbolFlags = SymbolFlags(16);
+
+    /// Whether all flags of `other` are set.
+    #[must_use]
+    pub const fn has(self, other: SymbolFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// These flags without those of `other`.
+    #[must_use]
+    pub const fn without(self, other: SymbolFlags) -> SymbolFlags {
+        SymbolFlags(self.0 & !other.0)
+    }
+}
+
+impl BitOr for SymbolFlags {
+    type Output = SymbolFlags;
+
+    fn bitor(self, other: SymbolFlags) -> SymbolFlags {
+        SymbolFlags(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for SymbolFlags {
+    fn bitor_assign(&mut self, other: SymbolFlags) {
+        self.0 |= other.0;
+    }
+}
+
+/// Which symbols of a dylib a search sees.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sees {
+    /// Exported ones.
+    Exported,
+    /// All of them.
+    All,
+}
+
+/// One step of a search order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Link {
+    /// Where to look.
+    pub dylib: DylibId,
+    /// What is seen there.
+    pub sees: Sees,
+}
+
+/// What a missing symbol means for the lookup that wants it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Need {
+    /// The whole lookup fails.
+    Required,
+    /// It is absent from the result.
+    Weak,
+}
+
+/// One wanted symbol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Want {
+    /// The symbol.
+    pub symbol: Symbol,
+    /// What it means when it is missing.
+    pub need: Need,
+}
+
+/// How far a symbol must have come before the lookup is answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Until {
+    /// It is in the table: nothing is materialized, flags are delivered.
+    Known,
+    /// It has an address; its memory may not be final. Linkers ask for this, so that units may refer to each other.
+    Resolved,
+    /// It may be called or read, and so may everything that it needs.
+    Ready,
+}
+
+/// Who asks; a hint for definition generators.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LookupKind {
+    /// A linker, for symbols that code refers to.
+    Static,
+    /// A program that asks for a name at run time.
+    Dynamic,
+}
+
+/// How urgent work is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Priority {
+    /// A thread waits for it.
+    Blocking,
+    /// Wanted soon.
+    Normal,
+    /// Speculative; done when there is nothing else.
+    Idle,
+}
+
+/// The wants of `wants` with duplicates merged, in order of first appearance; a symbol that is required once is required.
+pub(crate) fn merged(wants: &[Want]) -> Vec<Want> {
+    let mut place = rustc_hash::FxHashMap::default();
+    let mut merged: Vec<Want> = Vec::with_capacity(wants.len());
+    for want in wants {
+        let index = *place.entry(want.symbol).or_insert(merged.len());
+        match merged.get_mut(index) {
+            Some(known) if want.need == Need::Required => known.need = Need::Required,
+            Some(_) => {}
+            None => merged.push(*want),
+        }
+    }
+    merged
+}

@@ -1,0 +1,47 @@
+//! Sessions: names, definitions, and when they may be used.
+//!
+//! A session is an emulated dynamic linker for code that does not exist yet. Definitions are promises; a lookup makes
+//! whoever promised keep the promise, and is answered when a symbol, with everything that it transitively needs, may be
+//! called. It is the model of LLVM's ORC, made of three layers that can be understood alone:
+//!
+//! ```text
+//!   Session, Dylib, Lookup, Responsibility, …     handles: safe to share, blocking or futures
+//!   ────────────────────────────────────────
+//!   one short lock, dispatcher, ready boards      the shell: runs effects when the lock is released
+//!   ────────────────────────────────────────
+//!   Machine::step(event) -> (reply, effects)      pure: tables in, tables out
+//! ```
+//!
+//! This crate knows nothing about code generation, memory or signals; addresses, code, slots and sources of definitions are
+//! types of the embedder ([`machine::Parts`]). So it builds in seconds, and its locks and atomics can be model-checked.
+//!
+//! What is true, and by what:
+//!
+//! | promise | kept by |
+//! |---|---|
+//! | a ready symbol's needs are ready | `machine/graph.rs`: each waiting unit hangs below one unit that is not emitted |
+//! | every lookup is answered, or its session's owner can say what it waits for | states own who waits for them; dropping a responsibility fails it |
+//! | readiness costs near linear time, in any order | the same graph: logarithmic for each edge |
+//! | an error has the whole chain of causes | [`Failure`]: made once for each step of the chain, shared by all who are told |
+//! | removing code under its users is a decision | [`machine::Dependants`]: deny, cascade, tombstone, keep |
+//! | a version is not mistaken for another of the same name | [`machine::Version`]s in dependences and redirects |
+//! | user code, and destructors, never run under the lock | [`machine::Effects`] own all of it until the lock is released |
+//!
+//! Words. A *unit* is what is materialized, and removed, as one; whoever materializes it has the *responsibility*. A symbol is
+//! *resolved* when it has an address, *emitted* when its memory is final, *ready* when all it needs is emitted.
+//!
+//! Files, in reading order: `flags`, `ids`, `error`, `names` (on `trie`), `machine`.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod flags;
+mod ids;
+pub mod machine;
+mod names;
+mod trie;
+
+pub use error::{Cause, Error, Failure, Foreign, Name};
+pub use flags::{Link, LookupKind, Need, Priority, Sees, SymbolFlags, Until, Want};
+pub use ids::{DylibId, Key, Label, Symbol};
+pub use names::Names;

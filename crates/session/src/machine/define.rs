@@ -1,0 +1,251 @@
+//! Into the tables: definitions, aliases, absolute symbols, replacement.
+//!
+//! | there is \ new | strong | weak | replacing |
+//! |---|---|---|---|
+//! | nothing | defined | defined | defined |
+//! | weak, never searched | the old one gives way | the new one gives way | the old one gives way |
+//! | strong, never searched | duplicate | the new one gives way | the old one gives way |
+//! | materializing, resolved, emitted | duplicate | the new one gives way | busy |
+//! | ready | duplicate | the new one gives way | the old one loses its name |
+//! | failed | duplicate | the new one gives way | the old one is forgotten |
+//!
+//! All units of one event are defined, or none is. A unit that loses symbols is told so just before it is run or dropped,
+//! by the same owner, so being told cannot race with being run. A ready definition that loses its name lives on while
+//! ready code uses it; slots that lead to it are armed again, so that their next call finds the new one.
+
+use rustc_hash::FxHashMap;
+
+use super::dylibs::Initializer;
+use super::{Entry, Event, Garbage, Machine, Parts, Phase, Source, State, TrackerId, Unit, UnitId, Version};
+use crate::error::Error;
+use crate::flags::{Link, SymbolFlags};
+use crate::ids::{DylibId, Label, Symbol};
+
+/// A unit to define.
+pub struct NewUnit<P: Parts> {
+    /// What it defines.
+    pub symbols: Vec<(Symbol, SymbolFlags)>,
+    /// The symbol among them that stands for its initialisers.
+    pub initializer: Option<Symbol>,
+    /// How it is materialized.
+    pub source: Source<P>,
+}
+
+/// A symbol that has the address of another.
+pub struct Alias {
+    /// Its name.
+    pub symbol: Symbol,
+    /// Its own flags.
+    pub flags: SymbolFlags,
+    /// Where the other is searched.
+    pub from: Link,
+    /// The other's name.
+    pub aliasee: Symbol,
+}
+
+impl<P: Parts> From<Alias> for NewUnit<P> {
+    fn from(alias: Alias) -> Self {
+        NewUnit {
+            symbols: vec![(alias.symbol, alias.flags)],
+            initializer: None,
+            source: Source::Alias(alias.from, alias.aliasee),
+        }
+    }
+}
+
+/// Defines units.
+pub struct Define<P: Parts> {
+    /// In this dylib.
+    pub dylib: DylibId,
+    /// Removed with this tracker; none for the dylib's own.
+    pub tracker: Option<TrackerId<P>>,
+    /// The units.
+    pub units: Vec<NewUnit<P>>,
+    /// Whether they take the place of what is there.
+    pub replace: bool,
+}
+
+impl<P: Parts> Event<P> for Define<P> {
+    type Reply = Result<(), (Error, Vec<NewUnit<P>>)>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        let tracker = match machine.may_define(&self) {
+            Ok(tracker) => tracker,
+            Err(error) => return Err((error, self.units)),
+        };
+        for unit in self.units {
+            machine.define(self.dylib, tracker, unit, self.replace);
+        }
+        Ok(())
+    }
+}
+
+impl<P: Parts> Machine<P> {
+    fn may_define(&mut self, define: &Define<P>) -> Result<TrackerId<P>, Error> {
+        let default = self.accepting(define.dylib)?.default_tracker;
+        let tracker = define.tracker.unwrap_or(default);
+        match self.trackers.get(tracker) {
+            None => return Err(Error::Removed),
+            Some(known) if known.dylib != define.dylib => return Err(Error::DifferentDylibs),
+            Some(_) => {}
+        }
+        let symbols = define.units.iter().flat_map(|unit| &unit.symbols);
+        if let Some(slot) = define.units.iter().find(|unit| matches!(unit.source, Source::Slot { .. }))
+            && let Some((symbol, _)) =
+                slot.symbols.iter().find(|(_, flags)| !flags.has(SymbolFlags::CALLABLE))
+        {
+            let symbols = self.names_of([Label { dylib: define.dylib, symbol: *symbol }]);
+            return Err(Error::NotCallable { symbols });
+        }
+        let (mut twice, mut busy) = (Vec::new(), Vec::new());
+        // Whether a definition earlier in the same event is strong.
+        let mut earlier: FxHashMap<Symbol, bool> = FxHashMap::default();
+        for &(symbol, flags) in symbols {
+            let label = Label { dylib: define.dylib, symbol };
+            let strong = !flags.has(SymbolFlags::WEAK);
+            let there = self.find(label).and_then(|version| self.entries.get(version));
+            match there.map(|entry| (&entry.state, entry.flags.has(SymbolFlags::WEAK))) {
+                Some((State::Materializing(_) | State::Resolved(..) | State::Emitted(..), _))
+                    if define.replace =>
+                {
+                    busy.push(label);
+                }
+                Some(_) if define.replace => {}
+                None | Some((State::NeverSearched, true)) => {}
+                Some(_) if strong => twice.push(label),
+                Some(_) => {}
+            }
+            let before = earlier.entry(symbol).or_insert(false);
+            if strong && *before {
+                twice.push(label);
+            }
+            *before |= strong;
+        }
+        if !busy.is_empty() {
+            return Err(Error::Busy { symbols: self.names_of(busy) });
+        }
+        if !twice.is_empty() {
+            return Err(Error::Duplicate { symbols: self.names_of(twice) });
+        }
+        Ok(tracker)
+    }
+
+    fn define(&mut self, dylib: DylibId, tracker: TrackerId<P>, new: NewUnit<P>, replace: bool) {
+        let unit = self.new_unit(dylib, tracker, Phase::Lazy { source: new.source, lost: Vec::new() });
+        for (symbol, flags) in new.symbols {
+            let label = Label { dylib, symbol };
+            let weak = flags.has(SymbolFlags::WEAK);
+            match self.find(label) {
+                Some(there) if self.entries.get(there).is_some_and(|entry| entry.unit == unit) => continue,
+                Some(there) => {
+                    let lazy =
+                        self.entries.get(there).is_some_and(|e| matches!(e.state, State::NeverSearched));
+                    if weak && !replace {
+                        if let Some(Unit { phase: Phase::Lazy { lost, .. }, .. }) = self.units.get_mut(unit) {
+                            lost.push(symbol);
+                        }
+                        continue;
+                    }
+                    if lazy {
+                        self.give_way(there);
+                    } else {
+                        self.lose_name(there);
+                    }
+                }
+                None => {}
+            }
+            let version = self.new_entry(label, flags, unit, State::NeverSearched);
+            if new.initializer == Some(symbol)
+                && let Some(dylib) = self.dylibs.get_mut(dylib.0 as usize)
+            {
+                dylib.initializers.push(Initializer::new(version));
+            }
+        }
+        self.drop_if_empty(unit);
+    }
+
+    pub(super) fn new_unit(&mut self, dylib: DylibId, tracker: TrackerId<P>, phase: Phase<P>) -> UnitId<P> {
+        let unit = self.units.insert(Unit {
+            dylib,
+            tracker,
+            entries: Vec::new(),
+            phase,
+            codes: Vec::new(),
+            uses: Vec::new(),
+            slot: None,
+            alias_of: None,
+        });
+        if let Some(tracker) = self.trackers.get_mut(tracker) {
+            tracker.units.insert(unit);
+        }
+        unit
+    }
+
+    pub(super) fn new_entry(
+        &mut self,
+        label: Label,
+        flags: SymbolFlags,
+        unit: UnitId<P>,
+        state: State<P>,
+    ) -> Version<P> {
+        let version = self.entries.insert(Entry {
+            label,
+            flags,
+            unit,
+            state,
+            named: true,
+            users: Vec::new(),
+            slots: Vec::new(),
+        });
+        if let Some(unit) = self.units.get_mut(unit) {
+            unit.entries.push(version);
+        }
+        if let Some(dylib) = self.dylibs.get_mut(label.dylib.0 as usize) {
+            dylib.symbols.insert(label.symbol, version);
+        }
+        version
+    }
+
+    /// Takes a symbol that was never searched away from its unit.
+    pub(super) fn give_way(&mut self, version: Version<P>) {
+        let Some(entry) = self.entries.remove(version) else { return };
+        if let Some(dylib) = self.dylibs.get_mut(entry.label.dylib.0 as usize) {
+            dylib.symbols.remove(&entry.label.symbol);
+            dylib.initializers.retain(|known| known.version != version);
+        }
+        if let Some(unit) = self.units.get_mut(entry.unit) {
+            unit.entries.retain(|known| *known != version);
+            if let Phase::Lazy { lost, .. } = &mut unit.phase {
+                lost.push(entry.label.symbol);
+            }
+        }
+        self.drop_if_empty(entry.unit);
+    }
+
+    /// A unit that nothing can start any more is dropped.
+    pub(super) fn drop_if_empty(&mut self, unit: UnitId<P>) {
+        if self.units.get(unit).is_some_and(|unit| unit.entries.is_empty()) {
+            self.forget_unit(unit);
+        }
+    }
+
+    /// Takes `unit` out of the tables, with what it owns; its entries are the caller's business.
+    pub(super) fn forget_unit(&mut self, unit: UnitId<P>) -> Option<Unit<P>> {
+        let mut gone = self.units.remove(unit)?;
+        if let Some(tracker) = self.trackers.get_mut(gone.tracker) {
+            tracker.units.remove(&unit);
+        }
+        if let Phase::Lazy { source, lost } = std::mem::replace(&mut gone.phase, Phase::Done) {
+            match source {
+                Source::Work(source) => self.effects.dropped.push((source, lost)),
+                Source::Slot { slot, .. } => self.effects.garbage.push(Garbage::Slot(slot)),
+                Source::Absolute(_) | Source::Alias(..) => {}
+            }
+        }
+        if let Some(record) = gone.slot.take() {
+            self.effects.garbage.push(Garbage::Slot(record.slot));
+        }
+        self.effects.retired.extend(gone.codes.drain(..).rev());
+        Some(gone)
+    }
+}

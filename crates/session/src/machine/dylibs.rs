@@ -1,0 +1,352 @@
+//! Dylibs: links, generators, trackers, initialisers.
+//!
+//! **Links.** A new dylib's link order is itself, all symbols. Walks over link orders visit each dylib once, so circles end.
+//!
+//! **Initialisers** are symbols with side effects only, one for a unit that has any. Opening a dylib, as `dlopen` does, plans
+//! those of it and of everything that it is linked against, dependences first, each once; planning again plans only what
+//! came since (`dlupdate`). Releasing the last opening (`dlclose`) names the dylibs that nothing open reaches any more,
+//! dependants first; their initialisers are due again at the next opening. A unit that failed or was removed takes its
+//! record with it, so it cannot spoil what comes after.
+//!
+//! ```text
+//!   due ──planned──► running ──initialized──► done ──released──► due
+//!    ▲                  └── failed ──┐
+//!    └───────────────────────────────┘
+//! ```
+
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{Dylib, Event, Garbage, GeneratorId, Machine, Parts, Tracker, TrackerId, Version};
+use crate::error::Error;
+use crate::flags::{Link, Sees};
+use crate::ids::{DylibId, Label};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Init {
+    Due,
+    Running,
+    Done,
+}
+
+/// The record of a unit's initialisers.
+pub(super) struct Initializer<P: Parts> {
+    pub(super) version: Version<P>,
+    state: Init,
+}
+
+impl<P: Parts> Initializer<P> {
+    pub(super) fn new(version: Version<P>) -> Self {
+        Initializer { version, state: Init::Due }
+    }
+}
+
+/// A new dylib, open, linked against itself.
+pub struct CreateDylib<P: Parts> {
+    /// Its name; no two open dylibs have the same.
+    pub name: Arc<str>,
+    /// Where its ready symbols are published.
+    pub board: P::Board,
+}
+
+impl<P: Parts> Event<P> for CreateDylib<P> {
+    /// The dylib and the tracker of its own.
+    type Reply = Result<(DylibId, TrackerId<P>), Error>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        if machine.stopped {
+            return Err(Error::SessionEnded);
+        }
+        if machine.by_name.contains_key(&self.name) {
+            return Err(Error::DuplicateDylib { dylib: self.name });
+        }
+        let index = u32::try_from(machine.dylibs.len()).map_err(|_| Error::Unknown { what: "dylib" })?;
+        let id = DylibId(index);
+        let default_tracker = machine.trackers.insert(Tracker { dylib: id, units: Default::default() });
+        machine.by_name.insert(Arc::clone(&self.name), id);
+        machine.dylibs.push(Dylib {
+            name: self.name,
+            open: true,
+            board: self.board,
+            symbols: FxHashMap::default(),
+            links: vec![Link { dylib: id, sees: Sees::All }],
+            generators: Vec::new(),
+            default_tracker,
+            initializers: Vec::new(),
+            opens: 0,
+        });
+        Ok((id, default_tracker))
+    }
+}
+
+/// A tracker of its own for things in a dylib.
+pub struct CreateTracker(pub DylibId);
+
+impl<P: Parts> Event<P> for CreateTracker {
+    type Reply = Result<TrackerId<P>, Error>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        machine.accepting(self.0)?;
+        Ok(machine.trackers.insert(Tracker { dylib: self.0, units: Default::default() }))
+    }
+}
+
+/// Sets a dylib's link order. It counts for lookups made from now on, also by units that are defined already.
+pub struct SetLinks {
+    /// The dylib.
+    pub dylib: DylibId,
+    /// The order.
+    pub links: Vec<Link>,
+}
+
+impl<P: Parts> Event<P> for SetLinks {
+    type Reply = Result<(), Error>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        machine.open(self.dylib)?.links = self.links;
+        Ok(())
+    }
+}
+
+/// Appends to a dylib's link order what is not in it.
+pub struct AddLinks {
+    /// The dylib.
+    pub dylib: DylibId,
+    /// What is appended.
+    pub links: Vec<Link>,
+}
+
+impl<P: Parts> Event<P> for AddLinks {
+    type Reply = Result<(), Error>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        let known = &mut machine.open(self.dylib)?.links;
+        for link in self.links {
+            if !known.contains(&link) {
+                known.push(link);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes a dylib out of another's link order.
+pub struct RemoveLink {
+    /// The dylib whose order changes.
+    pub dylib: DylibId,
+    /// What is taken out.
+    pub linked: DylibId,
+}
+
+impl<P: Parts> Event<P> for RemoveLink {
+    type Reply = Result<(), Error>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        machine.open(self.dylib)?.links.retain(|link| link.dylib != self.linked);
+        Ok(())
+    }
+}
+
+/// Asks for link orders.
+pub enum LinkOrder {
+    /// That of one dylib.
+    Own(DylibId),
+    /// All dylibs that are reached from these, in pre-order, each once.
+    Reached(Vec<DylibId>),
+}
+
+impl<P: Parts> Event<P> for LinkOrder {
+    type Reply = Result<Vec<Link>, Error>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        match self {
+            LinkOrder::Own(dylib) => Ok(machine.open(dylib)?.links.clone()),
+            LinkOrder::Reached(roots) => {
+                let (pre, _) = machine.walk(&roots)?;
+                Ok(pre.into_iter().map(|dylib| Link { dylib, sees: Sees::Exported }).collect())
+            }
+        }
+    }
+}
+
+/// Appends a generator to those of a dylib.
+pub struct AddGenerator<P: Parts> {
+    /// The dylib.
+    pub dylib: DylibId,
+    /// The generator.
+    pub generator: P::Generator,
+}
+
+impl<P: Parts> Event<P> for AddGenerator<P> {
+    type Reply = Result<GeneratorId, (Error, P::Generator)>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        let id = GeneratorId(machine.next_generator);
+        match machine.accepting(self.dylib) {
+            Err(error) => return Err((error, self.generator)),
+            Ok(dylib) => dylib.generators.push((id, self.generator)),
+        }
+        machine.next_generator += 1;
+        Ok(id)
+    }
+}
+
+/// Takes a generator out of a dylib; lookups that wait for its answer fail.
+pub struct RemoveGenerator {
+    /// The dylib.
+    pub dylib: DylibId,
+    /// The generator.
+    pub generator: GeneratorId,
+}
+
+impl<P: Parts> Event<P> for RemoveGenerator {
+    type Reply = Result<(), Error>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        let generators = &mut machine.open(self.dylib)?.generators;
+        let index = generators
+            .iter()
+            .position(|(known, _)| *known == self.generator)
+            .ok_or(Error::Unknown { what: "generator" })?;
+        let (id, generator) = generators.remove(index);
+        machine.effects.garbage.push(Garbage::Generator(generator));
+        machine.drop_requests(id, &Error::GeneratorAbandoned);
+        Ok(())
+    }
+}
+
+/// Plans the initialisers of a dylib and of all that it is linked against.
+pub struct Initializers {
+    /// The dylib.
+    pub dylib: DylibId,
+    /// Whether this is an opening, to be released; otherwise only what is new is planned.
+    pub open: bool,
+}
+
+/// Initialisers to be looked up, until ready, and run in this order.
+pub struct Plan<P: Parts>(pub Vec<(Label, Version<P>)>);
+
+impl<P: Parts> Event<P> for Initializers {
+    type Reply = Result<Plan<P>, Error>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        if machine.stopped {
+            return Err(Error::SessionEnded);
+        }
+        let (_, post) = machine.walk(&[self.dylib])?;
+        if self.open {
+            machine.open(self.dylib)?.opens += 1;
+        }
+        let mut plan = Vec::new();
+        for id in post {
+            for initializer in &mut machine.open(id)?.initializers {
+                if initializer.state == Init::Due {
+                    initializer.state = Init::Running;
+                    plan.push(initializer.version);
+                }
+            }
+        }
+        let label = |version: Version<P>| Some((machine.entries.get(version)?.label, version));
+        Ok(Plan(plan.into_iter().filter_map(label).collect()))
+    }
+}
+
+/// Planned initialisers have run, or have not.
+pub struct Initialized<P: Parts> {
+    /// Which ones.
+    pub versions: Vec<Version<P>>,
+    /// Whether they ran; otherwise they are due again.
+    pub done: bool,
+}
+
+impl<P: Parts> Event<P> for Initialized<P> {
+    type Reply = ();
+
+    fn apply(self, machine: &mut Machine<P>) {
+        let versions: FxHashSet<Version<P>> = self.versions.into_iter().collect();
+        for dylib in &mut machine.dylibs {
+            for known in dylib.initializers.iter_mut().filter(|known| versions.contains(&known.version)) {
+                known.state = if self.done { Init::Done } else { Init::Due };
+            }
+        }
+    }
+}
+
+/// Takes one opening of a dylib back.
+pub struct Release(pub DylibId);
+
+impl<P: Parts> Event<P> for Release {
+    /// Initialised dylibs that nothing open reaches any more, in the order in which they are to be deinitialised.
+    type Reply = Result<Vec<DylibId>, Error>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        let (_, mut reached) = machine.walk(&[self.0])?;
+        let dylib = machine.open(self.0)?;
+        dylib.opens = dylib.opens.checked_sub(1).ok_or(Error::Unknown { what: "opening" })?;
+        let open = machine.dylibs.iter().zip(0..).filter(|(dylib, _)| dylib.open && dylib.opens > 0);
+        let roots: Vec<DylibId> = open.map(|(_, id)| DylibId(id)).collect();
+        let held: FxHashSet<DylibId> = machine.walk(&roots)?.0.into_iter().collect();
+        reached.reverse();
+        let mut closing = Vec::new();
+        for id in reached {
+            if held.contains(&id) {
+                continue;
+            }
+            let mut ran = false;
+            for known in &mut machine.open(id)?.initializers {
+                if known.state == Init::Done {
+                    known.state = Init::Due;
+                    ran = true;
+                }
+            }
+            if ran {
+                closing.push(id);
+            }
+        }
+        Ok(closing)
+    }
+}
+
+impl<P: Parts> Machine<P> {
+    /// Dylibs that link orders reach from `roots`: before and after what they lead to.
+    fn walk(&mut self, roots: &[DylibId]) -> Result<(Vec<DylibId>, Vec<DylibId>), Error> {
+        let (mut pre, mut post) = (Vec::new(), Vec::new());
+        let mut seen = FxHashSet::default();
+        for &root in roots {
+            let mut path: Vec<(DylibId, usize)> = Vec::new();
+            if seen.insert(root) {
+                self.open(root)?;
+                pre.push(root);
+                path.push((root, 0));
+            }
+            while let Some((at, next)) = path.last_mut() {
+                let (at, index) = (*at, *next);
+                *next += 1;
+                match self.open(at)?.links.get(index) {
+                    None => {
+                        post.push(at);
+                        path.pop();
+                    }
+                    Some(&Link { dylib, .. }) => {
+                        if seen.insert(dylib) {
+                            self.open(dylib)?;
+                            pre.push(dylib);
+                            path.push((dylib, 0));
+                        }
+                    }
+                }
+            }
+        }
+        Ok((pre, post))
+    }
+
+    /// Lookups that wait for `generator` fail.
+    pub(super) fn drop_requests(&mut self, generator: GeneratorId, error: &Error) {
+        let requests = self.requests.iter().filter(|(_, request)| request.generator == generator);
+        let requests: Vec<_> = requests.map(|(id, _)| id).collect();
+        for request in requests {
+            self.generated(request, &Err(error.clone()));
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! What waits for what: a unit is ready when it and everything that it transitively needs are emitted.
+//!
+//! ```text
+//!    emitted, waiting        emitted, waiting         not emitted
+//!   ┌───────────────┐  edge ┌───────────────┐  edge  ┌───────────┐      One edge of each waiting node is its current edge.
+//!   │ node a        ├──────►│ b ⇄ c         ├═══════►│ d         │      Current edges make a forest whose roots are
+//!   │ (one of five) │       │ (contracted)  │current │ (a leaf)  │      exactly the nodes that are not emitted.
+//!   └───────────────┘       └───────────────┘        └───────────┘
+//! ```
+//!
+//! **Invariant.** A waiting node hangs below exactly one node, its witness, which is not emitted: the one piece of evidence
+//! that is needed to know that it is not ready. (ORC keeps all such leaves with every waiting node; the sum of those sets
+//! is quadratic, and how large they grow depends on the order of emissions.)
+//!
+//! **Emission** of `n` turns a root into an inner node: it settles. Settling takes an edge of `n`:
+//!
+//! | the edge leads to | then |
+//! |---|---|
+//! | a port that is gone | its unit is ready already: drop the edge |
+//! | the node itself | drop the edge |
+//! | a node whose root is another one | it becomes the current edge; `n` is settled |
+//! | a node whose root is `n` itself | a cycle: all nodes on the way are contracted into one, with the rest of their edges |
+//! | (no edge left) | `n` is ready, with all that was contracted; nodes whose current edge leads to it settle anew |
+//!
+//! **Failure** of a node goes along reversed edges; it reaches exactly the waiting nodes that transitively need it.
+//!
+//! **Ports.** Edges lead to ports, one for each symbol, which belong to a node and may be handed to another while it is
+//! not emitted: a responsibility can be split with the right dependants following each part.
+//!
+//! **Cost.** An edge becomes current at most once and is dropped once; a node is contracted at most once. Asking for a
+//! root, linking and cutting are logarithmic ([`super::forest`]). So all emissions together take O((nodes + edges) · log
+//! nodes) in any order, and all failures O(edges).
+
+use super::forest::Forest;
+use crate::ids::{Key, Slab};
+
+/// A node: what is emitted at once.
+pub(crate) type Node<E> = Key<NodeData<E>>;
+/// What edges lead to.
+pub(crate) type Port<E> = Key<PortData<E>>;
+
+pub(crate) struct NodeData<E> {
+    state: State<E>,
+    ports: Vec<Port<E>>,
+}
+
+enum State<E> {
+    Unemitted,
+    Waiting(Waiting<E>),
+    /// Contracted; the node named, or the one that it is inside of, has the data.
+    Inside(Node<E>),
+}
+
+/// One emitted node, or several that were contracted.
+struct Waiting<E> {
+    members: Vec<Node<E>>,
+    /// Edges not looked at yet.
+    edges: Vec<Port<E>>,
+    /// None while the node settles.
+    current: Option<Port<E>>,
+    /// The member that is the root of the members' tree in the forest.
+    head: Node<E>,
+}
+
+pub(crate) struct PortData<E> {
+    node: Node<E>,
+    entry: E,
+    /// Waiting nodes with an edge to this port; some may be gone.
+    dependants: Vec<Node<E>>,
+}
+
+/// A node that failed: what its ports stand for, and the place in the list of what made it fail.
+pub(crate) struct Failed<E> {
+    pub(crate) entries: Vec<E>,
+    pub(crate) because: Option<usize>,
+}
+
+/// See the file's header. `E` is what a port stands for.
+pub(crate) struct Graph<E> {
+    nodes: Slab<NodeData<E>>,
+    ports: Slab<PortData<E>>,
+    forest: Forest,
+}
+
+impl<E> Default for Graph<E> {
+    fn default() -> Self {
+        Graph { nodes: Slab::default(), ports: Slab::default(), forest: Forest::default() }
+    }
+}
+
+impl<E: Copy> Graph<E> {
+    /// A node that is not emitted.
+    pub(crate) fn node(&mut self) -> Node<E> {
+        let node = self.nodes.insert(NodeData { state: State::Unemitted, ports: Vec::new() });
+        self.forest.reach(node.index());
+        node
+    }
+
+    /// A port of `node`, which is not emitted.
+    pub(crate) fn port(&mut self, node: Node<E>, entry: E) -> Port<E> {
+        let port = self.ports.insert(PortData { node, entry, dependants: Vec::new() });
+        if let Some(data) = self.nodes.get_mut(node) {
+            data.ports.push(port);
+        }
+        port
+    }
+
+    /// Hands `ports` of `from` to `to`; neither is emitted.
+    pub(crate) fn hand_over(&mut self, ports: &[Port<E>], from: Node<E>, to: Node<E>) {
+        let moved: rustc_hash::FxHashSet<Port<E>> = ports.iter().copied().collect();
+        if let Some(data) = self.nodes.get_mut(from) {
+            data.ports.retain(|port| !moved.contains(port));
+        }
+        if let Some(data) = self.nodes.get_mut(to) {
+            data.ports.extend_from_slice(ports);
+        }
+        for &port in ports {
+            let Some(data) = self.ports.get_mut(port) else { continue };
+            data.node = to;
+            for dependant in data.dependants.clone() {
+                if let Some((_, waiting)) = self.waiting(dependant)
+                    && waiting.current == Some(port)
+                {
+                    let head = waiting.head.index();
+                    self.forest.cut(head);
+                    self.forest.link(head, to.index());
+                }
+            }
+        }
+    }
+
+    /// Forgets ports of `node`, which is not emitted: nothing depends on them.
+    pub(crate) fn forget(&mut self, ports: &[Port<E>], node: Node<E>) {
+        if let Some(data) = self.nodes.get_mut(node) {
+            data.ports.retain(|port| !ports.contains(port));
+        }
+        for port in ports {
+            self.ports.remove(*port);
+        }
+    }
+
+    /// Whether a waiting node depends on `port`.
+    pub(crate) fn is_needed(&self, port: Port<E>) -> bool {
+        self.ports
+            .get(port)
+            .is_some_and(|data| data.dependants.iter().any(|dependant| self.nodes.contains(*dependant)))
+    }
+
+    /// The node that `port` belongs to.
+    pub(crate) fn node_of(&self, port: Port<E>) -> Option<Node<E>> {
+        self.ports.get(port).map(|data| data.node)
+    }
+
+    /// What `port` waits for: the entries of a node that is not emitted, possibly its own.
+    pub(crate) fn witness(&mut self, port: Port<E>) -> Vec<E> {
+        let Some(node) = self.ports.get(port).map(|data| data.node) else { return Vec::new() };
+        let root = self.forest.root(node.index());
+        self.nodes
+            .at(root)
+            .map(|data| data.ports.iter().filter_map(|port| Some(self.ports.get(*port)?.entry)).collect())
+            .unwrap_or_default()
+    }
+
+    /// Emits `node`, which needs `needs`; what becomes ready by it is appended to `ready`.
+    pub(crate) fn emit(&mut self, node: Node<E>, needs: Vec<Port<E>>, ready: &mut Vec<E>) {
+        for &port in &needs {
+            if let Some(data) = self.ports.get_mut(port) {
+                super::push_swept(&mut data.dependants, node, |known| self.nodes.contains(known));
+            }
+        }
+        let Some(data) = self.nodes.get_mut(node) else { return };
+        data.state = State::Waiting(Waiting { members: vec![node], edges: needs, current: None, head: node });
+        let mut settling = vec![node];
+        while let Some(next) = settling.pop() {
+            self.settle(next, &mut settling, ready);
+        }
+    }
+
+    /// Finds a current edge for the waiting node `settling`, or makes it ready.
+    fn settle(&mut self, settling: Node<E>, more: &mut Vec<Node<E>>, ready: &mut Vec<E>) {
+        let Some((mut here, waiting)) = self.waiting(settling) else { return };
+        if waiting.current.is_some() {
+            return;
+        }
+        let head = waiting.head;
+        loop {
+            let Some((_, waiting)) = self.waiting(here) else { return };
+            let Some(port) = waiting.edges.pop() else { return self.ready(here, more, ready) };
+            let Some(target) = self.ports.get(port).map(|data| data.node) else { continue };
+            let outer = self.outer(target);
+            if outer == here {
+                continue;
+            }
+            if self.forest.root(target.index()) != head.index() {
+                self.forest.link(head.index(), target.index());
+                if let Some((_, waiting)) = self.waiting(here) {
+                    waiting.current = Some(port);
+                }
+                return;
+            }
+            // Every node on the way from the target to `here` has a current edge: only roots have none.
+            let mut at = outer;
+            while at != here {
+                let Some((_, waiting)) = self.waiting(at) else { break };
+                let Some(current) = waiting.current.take() else { break };
+                let Some(next) = self.ports.get(current).map(|data| data.node) else { break };
+                let next = self.outer(next);
+                let met = next == here;
+                here = self.contract(at, here, head);
+                at = if met { here } else { next };
+            }
+        }
+    }
+
+    /// Makes one of two waiting nodes of both, with head `head`; says which.
+    fn contract(&mut self, a: Node<E>, b: Node<E>, head: Node<E>) -> Node<E> {
+        let size =
+            |graph: &mut Self, node| graph.waiting(node).map_or(0, |(_, w)| w.members.len() + w.edges.len());
+        let (small, large) = if size(self, a) < size(self, b) { (a, b) } else { (b, a) };
+        let Some(data) = self.nodes.get_mut(small) else { return large };
+        let State::Waiting(mut from) = std::mem::replace(&mut data.state, State::Inside(large)) else {
+            return large;
+        };
+        if let Some((_, into)) = self.waiting(large) {
+            into.members.append(&mut from.members);
+            into.edges.append(&mut from.edges);
+            into.head = head;
+        }
+        large
+    }
+
+    /// All that was contracted into `node` is ready.
+    fn ready(&mut self, node: Node<E>, more: &mut Vec<Node<E>>, ready: &mut Vec<E>) {
+        let members = self.waiting(node).map(|(_, w)| std::mem::take(&mut w.members)).unwrap_or_default();
+        for &member in &members {
+            let ports = self.nodes.get_mut(member).map(|data| std::mem::take(&mut data.ports));
+            for port in ports.into_iter().flatten() {
+                let Some(data) = self.ports.remove(port) else { continue };
+                ready.push(data.entry);
+                for dependant in data.dependants {
+                    let Some((outer, waiting)) = self.waiting(dependant) else { continue };
+                    if outer != node && waiting.current == Some(port) {
+                        waiting.current = None;
+                        let head = waiting.head.index();
+                        self.forest.cut(head);
+                        more.push(outer);
+                    }
+                }
+            }
+        }
+        for member in members {
+            self.forest.cut(member.index());
+            self.nodes.remove(member);
+        }
+    }
+
+    /// Removes `nodes` and every waiting node that transitively needs one of them. Causes come before what they cause.
+    pub(crate) fn fail(&mut self, nodes: &[Node<E>]) -> Vec<Failed<E>> {
+        let mut queue: Vec<(Node<E>, Option<usize>)> = nodes.iter().map(|node| (*node, None)).collect();
+        let mut reached: rustc_hash::FxHashSet<Node<E>> = nodes.iter().copied().collect();
+        let mut failed = Vec::with_capacity(nodes.len());
+        let mut at = 0;
+        while let Some(&(node, because)) = queue.get(at) {
+            let ports = self.nodes.get(node).map(|data| data.ports.as_slice()).unwrap_or_default();
+            let mut entries = Vec::with_capacity(ports.len());
+            for data in ports.iter().filter_map(|port| self.ports.get(*port)) {
+                entries.push(data.entry);
+                for &dependant in &data.dependants {
+                    if self.nodes.contains(dependant) && reached.insert(dependant) {
+                        queue.push((dependant, Some(at)));
+                    }
+                }
+            }
+            failed.push(Failed { entries, because });
+            at += 1;
+        }
+        // A contracted node is reached with all its members, and what hangs below a reached node needs it: so nothing that
+        // stays refers to what goes.
+        for &(node, _) in &queue {
+            if self.nodes.contains(node) {
+                self.forest.cut(node.index());
+            }
+        }
+        for (node, _) in queue {
+            for port in self.nodes.remove(node).map(|data| data.ports).into_iter().flatten() {
+                self.ports.remove(port);
+            }
+        }
+        failed
+    }
+
+    /// What `node` was contracted into.
+    fn outer(&mut self, node: Node<E>) -> Node<E> {
+        let mut outer = node;
+        while let Some(NodeData { state: State::Inside(next), .. }) = self.nodes.get(outer) {
+            outer = *next;
+        }
+        let mut at = node;
+        while let Some(NodeData { state: State::Inside(next), .. }) = self.nodes.get_mut(at) {
+            at = std::mem::replace(next, outer);
+        }
+        outer
+    }
+
+    /// What `node` was contracted into, with its data, when it is waiting.
+    fn waiting(&mut self, node: Node<E>) -> Option<(Node<E>, &mut Waiting<E>)> {
+        let outer = self.outer(node);
+        match &mut self.nodes.get_mut(outer)?.state {
+            State::Waiting(waiting) => Some((outer, waiting)),
+            State::Unemitted | State::Inside(_) => None,
+        }
+    }
+
+    /// Checks the invariant of the file's header.
+    pub(crate) fn check(&mut self) -> Result<(), String> {
+        let all: Vec<Node<E>> = self.nodes.iter().map(|(node, _)| node).collect();
+        for node in all {
+            let root = self.forest.root(node.index());
+            let root_is_leaf = self.nodes.at(root).is_some_and(|data| matches!(data.state, State::Unemitted));
+            if !root_is_leaf {
+                return Err(format!("node {node:?} hangs below {root}, which is emitted"));
+            }
+            let waiting = self.waiting(node).map(|(_, waiting)| (waiting.current, waiting.head));
+            if let Some((current, head)) = waiting {
+                let target = current.and_then(|port| self.ports.get(port)).map(|data| data.node);
+                let Some(target) = target else {
+                    return Err(format!("node {node:?} waits without a current edge"));
+                };
+                if self.outer(target) == self.outer(head) {
+                    return Err(format!("node {node:?} waits for itself"));
+                }
+            } else if root != node.index() {
+                return Err(format!("node {node:?} is not emitted and hangs below {root}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Nodes that are not ready.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+}

@@ -1,0 +1,476 @@
+//! The linking model as a pure machine: `step(event)` changes the tables and says what is to be done.
+//!
+//! ```text
+//!                ┌──────────────────────── Machine ────────────────────────┐
+//!   event ──────►│ dylibs ─► entries (symbol, State) ─► units ─► trackers  │──────► (reply, Effects)
+//!                │             ▲ waiters    ports ▼                        │
+//!                │          queries         graph (what waits for what)    │
+//!                └─────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! No lock, no callback, no clock, no thread: whoever owns the machine runs the effects when it has unlocked it, so user
+//! code and user destructors cannot meet the lock. Every list in the effects has a fixed order.
+//!
+//! | state of a symbol | owns | left by |
+//! |---|---|---|
+//! | never searched | | a lookup, or a dependence on it: its whole unit starts |
+//! | materializing | who waits | resolve, fail, removal |
+//! | resolved | address, who waits | emit, fail, removal |
+//! | emitted | address, who waits | the last thing that it transitively needs is emitted; or fails; removal |
+//! | ready | address | removal, replacement |
+//! | failed | the failure with its causes | removal, replacement |
+//!
+//! A symbol's *version* is its entry's key: a name that was removed and defined again is another version, and a
+//! dependence on the old one is refused. An entry outlives its name while ready units use it.
+//!
+//! Files: `define` (into the tables), `search` (lookups), `duty` (what responsibilities do), `settle` (starting, readiness,
+//! failure), `remove` (out of the tables), `redirect` (slots), `dylibs` (links, generators, initialisers), `graph` and
+//! `forest` (waiting), `check` (invariants).
+
+mod check;
+mod define;
+mod duty;
+mod dylibs;
+mod forest;
+mod graph;
+mod redirect;
+mod remove;
+mod search;
+mod settle;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+pub use define::{Alias, Define, NewUnit};
+pub use duty::{Attach, Claim, Delegate, Dependence, Duty, Emit, Fail, Group, HandBack, Requested, Resolve};
+pub use dylibs::{
+    AddGenerator, AddLinks, CreateDylib, CreateTracker, Initialized, Initializers, LinkOrder, Plan, Release,
+    RemoveGenerator, RemoveLink, SetLinks,
+};
+pub use redirect::{Aliasee, Redirect};
+pub use remove::{Close, Dependants, RemoveSymbols, RemoveTracker, Stop, Transfer};
+pub use search::{Cancel, Generated, Lookup, WaitsFor};
+
+use crate::error::{Cause, Error, Failure, Name};
+use crate::flags::{Link, LookupKind, Priority, SymbolFlags, Until, Want};
+use crate::ids::{DylibId, Key, Label, Slab, Symbol};
+use crate::names::Names;
+use graph::{Graph, Node, Port};
+
+/// The types that the machine carries and never looks into.
+pub trait Parts: Sized + 'static {
+    /// Where a symbol is.
+    type Address: Copy + Debug + Send + 'static;
+    /// What owns code or data: given back when the unit is removed.
+    type Code: Send + 'static;
+    /// How a unit is materialized.
+    type Source: Send + 'static;
+    /// Something that defines missing symbols on demand.
+    type Generator: Clone + Send + 'static;
+    /// Whom a lookup's answer goes to.
+    type Ticket: Send + 'static;
+    /// Where a redirectable symbol's calls go through.
+    type Slot: Clone + Send + 'static;
+    /// Where ready symbols of a dylib are published.
+    type Board: Clone + Send + 'static;
+}
+
+/// A version of a symbol.
+pub type Version<P> = Key<Entry<P>>;
+/// A unit: what is materialized, and removed, as one.
+pub type UnitId<P> = Key<Unit<P>>;
+/// A resource tracker.
+pub type TrackerId<P> = Key<Tracker<P>>;
+/// A lookup.
+pub type QueryId<P> = Key<Query<P>>;
+/// A question to a generator.
+pub type RequestId<P> = Key<Request<P>>;
+/// A definition generator in a dylib.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct GeneratorId(pub(crate) u64);
+
+/// A symbol that a lookup found.
+pub struct Found<P: Parts> {
+    /// Which one.
+    pub label: Label,
+    /// Its flags.
+    pub flags: SymbolFlags,
+    /// Its address; none when the lookup only asked for flags.
+    pub address: Option<P::Address>,
+    /// The version that was found, for dependences and redirects.
+    pub version: Version<P>,
+}
+
+impl<P: Parts> Clone for Found<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Parts> Copy for Found<P> {}
+
+impl<P: Parts> Debug for Found<P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} at {:?}", self.label, self.address)
+    }
+}
+
+/// A lookup's answer: what was found, in the order of the wants.
+pub type Answer<P> = Result<Vec<Found<P>>, Error>;
+
+/// How a unit comes to be.
+pub enum Source<P: Parts> {
+    /// Somebody materializes it.
+    Work(P::Source),
+    /// The addresses are known.
+    Absolute(Vec<(Symbol, P::Address)>),
+    /// It has the address of another symbol, searched there. Made by [`Alias`].
+    Alias(Link, Symbol),
+    /// Its address is that of a stub whose calls go through a slot.
+    Slot {
+        /// The stub.
+        stub: P::Address,
+        /// The slot.
+        slot: P::Slot,
+        /// What the slot is bound to on the first call; none when it is redirected by hand.
+        aliasee: Option<(Link, Symbol)>,
+    },
+}
+
+/// A unit to materialize.
+pub struct Work<P: Parts> {
+    /// The unit; whoever gets this is responsible for it.
+    pub unit: UnitId<P>,
+    /// How it is materialized.
+    pub source: P::Source,
+    /// Symbols of it that gave way to others.
+    pub lost: Vec<Symbol>,
+    /// How urgent it is.
+    pub priority: Priority,
+}
+
+/// A question to a generator.
+pub struct Ask<P: Parts> {
+    /// To be answered by [`Generated`].
+    pub request: RequestId<P>,
+    /// Who is asked.
+    pub generator: P::Generator,
+    /// Where the definitions shall go.
+    pub dylib: DylibId,
+    /// What is missing.
+    pub symbols: Vec<Symbol>,
+    /// Who wants it.
+    pub kind: LookupKind,
+    /// How urgent it is.
+    pub priority: Priority,
+}
+
+/// A store to a slot. Stores to one slot are numbered; an earlier one must not follow a later one.
+pub struct SlotStore<P: Parts> {
+    /// The slot.
+    pub slot: P::Slot,
+    /// The target; none arms the slot again, so that the next call asks the session.
+    pub target: Option<P::Address>,
+    /// The store's number.
+    pub serial: u64,
+}
+
+/// What is to be done after a step, in this order. The first list belongs to the step itself: it is applied before the
+/// next step, because it mirrors the tables.
+pub struct Effects<P: Parts> {
+    /// Ready exported symbols to publish (an address) or to take back (none).
+    pub publish: Vec<(P::Board, Symbol, Option<P::Address>)>,
+    /// Slots to set.
+    pub slots: Vec<SlotStore<P>>,
+    /// Lookups that are done.
+    pub answers: Vec<(P::Ticket, Answer<P>)>,
+    /// Generators to ask.
+    pub asks: Vec<Ask<P>>,
+    /// Units to materialize.
+    pub work: Vec<Work<P>>,
+    /// Sources that will not be run, with what gave way to others: tell them and drop them.
+    pub dropped: Vec<(P::Source, Vec<Symbol>)>,
+    /// Code that nothing leads to any more, in the order in which it shall be freed.
+    pub retired: Vec<P::Code>,
+    /// Ready code that refers to symbols which were removed under it: (user, removed symbol).
+    pub orphaned: Vec<(Label, Label)>,
+    /// Values of users that the tables held: to be dropped.
+    pub garbage: Vec<Garbage<P>>,
+}
+
+/// A value of a user whose destructor must not run inside a step.
+pub enum Garbage<P: Parts> {
+    /// A slot whose symbol is gone.
+    Slot(P::Slot),
+    /// A generator that was taken out.
+    Generator(P::Generator),
+    /// A failure that nobody can ask for any more.
+    Failure(Arc<Failure>),
+    /// A cause that was copied into failures, or that concerned nothing.
+    Cause(Cause),
+}
+
+impl<P: Parts> Default for Effects<P> {
+    fn default() -> Self {
+        Effects {
+            publish: Vec::new(),
+            slots: Vec::new(),
+            answers: Vec::new(),
+            asks: Vec::new(),
+            work: Vec::new(),
+            dropped: Vec::new(),
+            retired: Vec::new(),
+            orphaned: Vec::new(),
+            garbage: Vec::new(),
+        }
+    }
+}
+
+/// An event and its reply.
+pub trait Event<P: Parts> {
+    /// What the caller is told.
+    type Reply;
+
+    /// Changes the tables. Called by [`Machine::step`].
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply;
+}
+
+/// Who waits for a symbol, and the port that other units' edges lead to.
+struct Pending<P: Parts> {
+    port: Port<Version<P>>,
+    waiters: Vec<(QueryId<P>, usize)>,
+}
+
+enum State<P: Parts> {
+    NeverSearched,
+    Materializing(Pending<P>),
+    Resolved(P::Address, Pending<P>),
+    Emitted(Option<P::Address>, Pending<P>),
+    Ready(Option<P::Address>),
+    Failed(Arc<Failure>),
+}
+
+impl<P: Parts> State<P> {
+    fn pending(&mut self) -> Option<&mut Pending<P>> {
+        match self {
+            State::Materializing(pending) | State::Resolved(_, pending) | State::Emitted(_, pending) => {
+                Some(pending)
+            }
+            State::NeverSearched | State::Ready(_) | State::Failed(_) => None,
+        }
+    }
+
+    fn port(&self) -> Option<Port<Version<P>>> {
+        match self {
+            State::Materializing(pending) | State::Resolved(_, pending) | State::Emitted(_, pending) => {
+                Some(pending.port)
+            }
+            State::NeverSearched | State::Ready(_) | State::Failed(_) => None,
+        }
+    }
+}
+
+/// One version of a symbol.
+pub struct Entry<P: Parts> {
+    label: Label,
+    flags: SymbolFlags,
+    unit: UnitId<P>,
+    state: State<P>,
+    /// Whether the dylib's table leads here.
+    named: bool,
+    /// Units that were emitted with a dependence on this; some may be gone.
+    users: Vec<UnitId<P>>,
+    /// Redirectable symbols whose slots lead here; some may be gone, or lead elsewhere.
+    slots: Vec<Version<P>>,
+}
+
+enum Phase<P: Parts> {
+    Lazy {
+        source: Source<P>,
+        lost: Vec<Symbol>,
+    },
+    Materializing(Node<Version<P>>),
+    /// Somebody's responsibility no more: the entries say how it went.
+    Done,
+}
+
+struct SlotRecord<P: Parts> {
+    slot: P::Slot,
+    aliasee: Option<(Link, Symbol)>,
+    target: Option<Version<P>>,
+    serial: u64,
+    was_bound: bool,
+}
+
+/// What is materialized, and removed, as one.
+pub struct Unit<P: Parts> {
+    dylib: DylibId,
+    tracker: TrackerId<P>,
+    entries: Vec<Version<P>>,
+    phase: Phase<P>,
+    codes: Vec<P::Code>,
+    /// What it was emitted with a dependence on.
+    uses: Vec<Version<P>>,
+    slot: Option<SlotRecord<P>>,
+    /// For an alias that waits for its aliasee's address: that.
+    alias_of: Option<Version<P>>,
+}
+
+/// A set of units that are removed together.
+pub struct Tracker<P: Parts> {
+    dylib: DylibId,
+    units: BTreeSet<UnitId<P>>,
+}
+
+struct Dylib<P: Parts> {
+    name: Arc<str>,
+    open: bool,
+    board: P::Board,
+    symbols: FxHashMap<Symbol, Version<P>>,
+    links: Vec<Link>,
+    generators: Vec<(GeneratorId, P::Generator)>,
+    default_tracker: TrackerId<P>,
+    initializers: Vec<dylibs::Initializer<P>>,
+    opens: u64,
+}
+
+enum Purpose<P: Parts> {
+    Ticket(P::Ticket),
+    Alias(UnitId<P>),
+}
+
+/// A lookup under way.
+pub struct Query<P: Parts> {
+    order: Vec<Link>,
+    wants: Vec<Want>,
+    kind: LookupKind,
+    until: Until,
+    priority: Priority,
+    purpose: Purpose<P>,
+    /// Questions that have been answered for this lookup.
+    asked: FxHashSet<(GeneratorId, Symbol)>,
+    /// Questions without an answer yet.
+    asking: FxHashSet<RequestId<P>>,
+    /// Symbols that are not there yet.
+    outstanding: usize,
+    found: Vec<Option<Found<P>>>,
+}
+
+/// A question to a generator under way.
+pub struct Request<P: Parts> {
+    generator: GeneratorId,
+    symbols: Vec<Symbol>,
+    queries: Vec<QueryId<P>>,
+}
+
+enum Todo<P: Parts> {
+    Search(QueryId<P>),
+    Aliased(UnitId<P>, Answer<P>),
+}
+
+/// See the file's header.
+pub struct Machine<P: Parts> {
+    names: Arc<Names>,
+    dylibs: Vec<Dylib<P>>,
+    by_name: FxHashMap<Arc<str>, DylibId>,
+    entries: Slab<Entry<P>>,
+    units: Slab<Unit<P>>,
+    trackers: Slab<Tracker<P>>,
+    queries: Slab<Query<P>>,
+    requests: Slab<Request<P>>,
+    asking: FxHashMap<(GeneratorId, Symbol), RequestId<P>>,
+    next_generator: u64,
+    graph: Graph<Version<P>>,
+    stopped: bool,
+    /// What is left to do in this step; empty between steps.
+    todo: VecDeque<Todo<P>>,
+    effects: Effects<P>,
+}
+
+impl<P: Parts> Machine<P> {
+    /// An empty session whose names are `names`.
+    #[must_use]
+    pub fn new(names: Arc<Names>) -> Self {
+        Machine {
+            names,
+            dylibs: Vec::new(),
+            by_name: FxHashMap::default(),
+            entries: Slab::default(),
+            units: Slab::default(),
+            trackers: Slab::default(),
+            queries: Slab::default(),
+            requests: Slab::default(),
+            asking: FxHashMap::default(),
+            next_generator: 0,
+            graph: Graph::default(),
+            stopped: false,
+            todo: VecDeque::new(),
+            effects: Effects::default(),
+        }
+    }
+
+    /// One step: what `event` replies, and what is to be done.
+    pub fn step<E: Event<P>>(&mut self, event: E) -> (E::Reply, Effects<P>) {
+        let reply = event.apply(self);
+        while let Some(todo) = self.todo.pop_front() {
+            match todo {
+                Todo::Search(query) => self.search(query),
+                Todo::Aliased(unit, answer) => self.aliased(unit, answer),
+            }
+        }
+        (reply, std::mem::take(&mut self.effects))
+    }
+
+    /// How many versions of symbols, units, and lookups there are, and how many units' nodes wait.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize, usize, usize) {
+        (self.entries.len(), self.units.len(), self.queries.len(), self.graph.len())
+    }
+
+    fn name(&self, label: Label) -> Name {
+        let dylib =
+            self.dylibs.get(label.dylib.0 as usize).map_or_else(|| "?".into(), |d| Arc::clone(&d.name));
+        Name { dylib, symbol: self.names.text(label.symbol) }
+    }
+
+    fn names_of(&self, labels: impl IntoIterator<Item = Label>) -> Vec<Name> {
+        labels.into_iter().map(|label| self.name(label)).collect()
+    }
+
+    fn names_of_versions(&self, versions: &[Version<P>]) -> Vec<Name> {
+        self.names_of(versions.iter().filter_map(|version| Some(self.entries.get(*version)?.label)))
+    }
+
+    /// The dylib, when it is open.
+    fn open(&mut self, id: DylibId) -> Result<&mut Dylib<P>, Error> {
+        match self.dylibs.get_mut(id.0 as usize) {
+            Some(dylib) if dylib.open => Ok(dylib),
+            Some(dylib) => Err(Error::DylibClosed { dylib: Arc::clone(&dylib.name) }),
+            None => Err(Error::Unknown { what: "dylib" }),
+        }
+    }
+
+    /// The dylib, when it is open and the session still takes work.
+    fn accepting(&mut self, id: DylibId) -> Result<&mut Dylib<P>, Error> {
+        if self.stopped {
+            return Err(Error::SessionEnded);
+        }
+        self.open(id)
+    }
+
+    fn find(&self, label: Label) -> Option<Version<P>> {
+        self.dylibs.get(label.dylib.0 as usize)?.symbols.get(&label.symbol).copied()
+    }
+}
+
+/// Adds `key` to `list`; before the list grows, keys of things that are gone are swept out. Constant, amortised.
+fn push_swept<T>(list: &mut Vec<Key<T>>, key: Key<T>, alive: impl Fn(Key<T>) -> bool) {
+    if list.len() == list.capacity() {
+        list.retain(|known| alive(*known));
+        list.reserve(list.len().max(4));
+    }
+    list.push(key);
+}

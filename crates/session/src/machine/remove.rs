@@ -1,0 +1,405 @@
+//! Out of the tables: trackers, names, dylibs, the session.
+//!
+//! What is removed loses its names at once. What is not ready yet fails, with everything that waits for it; ready code
+//! that others use is treated by policy:
+//!
+//! | policy | ready code that uses what is removed |
+//! |---|---|
+//! | deny | the removal does not take place; the error names the users |
+//! | cascade | is removed too, and what uses that, and so on |
+//! | tombstone | stays, and is listed in the effects: whoever linked it makes its references trap |
+//! | keep | stays, and what it uses stays with it until nothing that has a name reaches it |
+//!
+//! Slots are not users: a slot that leads to something removed is armed again, and its next call asks the session.
+//!
+//! Cost: the entries removed and their users. Keeping asks, whenever something goes, whether a named unit still reaches the
+//! kept ones: the size of the kept group each time.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashSet;
+
+use super::{Entry, Event, Garbage, Machine, Parts, Phase, State, TrackerId, UnitId, Version};
+use crate::error::{Cause, Error};
+use crate::ids::{DylibId, Label, Symbol};
+
+/// What happens to ready code that uses what is removed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dependants {
+    /// Nothing is removed.
+    Deny,
+    /// It is removed too.
+    Cascade,
+    /// It stays, with references that must be made to trap.
+    Tombstone,
+    /// It stays, and what it uses with it.
+    Keep,
+}
+
+/// Removes what a tracker tracks, and the tracker.
+pub struct RemoveTracker<P: Parts> {
+    /// The tracker. A dylib's own is emptied and stays.
+    pub tracker: TrackerId<P>,
+    /// What happens to its users.
+    pub dependants: Dependants,
+}
+
+impl<P: Parts> Event<P> for RemoveTracker<P> {
+    type Reply = Result<(), Error>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        let Some(tracker) = machine.trackers.get(self.tracker) else { return Err(Error::Removed) };
+        let (units, dylib) = (tracker.units.clone(), tracker.dylib);
+        machine.remove_units(units, self.dependants, &Cause::Removed)?;
+        machine.retire_tracker(self.tracker, dylib);
+        Ok(())
+    }
+}
+
+/// Moves what a tracker tracks to another of the same dylib, and removes the tracker.
+pub struct Transfer<P: Parts> {
+    /// The tracker that goes. Nothing happens when it is the other one too.
+    pub from: TrackerId<P>,
+    /// The tracker that takes over; none for the dylib's own.
+    pub to: Option<TrackerId<P>>,
+}
+
+impl<P: Parts> Event<P> for Transfer<P> {
+    type Reply = Result<(), Error>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        let from = machine.trackers.get(self.from).ok_or(Error::Removed)?;
+        let dylib = from.dylib;
+        let default = machine.open(dylib)?.default_tracker;
+        let to = self.to.unwrap_or(default);
+        match machine.trackers.get(to) {
+            None => return Err(Error::Removed),
+            Some(to) if to.dylib != dylib => return Err(Error::DifferentDylibs),
+            Some(_) if self.from == to => return Ok(()),
+            Some(_) => {}
+        }
+        machine.move_units(self.from, to);
+        machine.retire_tracker(self.from, dylib);
+        Ok(())
+    }
+}
+
+/// Takes names out of a dylib; all of them or none. Symbols that were never searched give way; ready code goes when its
+/// last name is gone and nothing uses it.
+pub struct RemoveSymbols {
+    /// The dylib.
+    pub dylib: DylibId,
+    /// The names.
+    pub symbols: Vec<Symbol>,
+}
+
+impl<P: Parts> Event<P> for RemoveSymbols {
+    type Reply = Result<(), Error>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        machine.open(self.dylib)?;
+        let (mut missing, mut busy, mut versions) = (Vec::new(), Vec::new(), BTreeSet::new());
+        for symbol in self.symbols {
+            let label = Label { dylib: self.dylib, symbol };
+            match machine.find(label).and_then(|version| Some((version, machine.entries.get(version)?))) {
+                None => missing.push(label),
+                Some((_, entry)) if entry.state.port().is_some() => busy.push(label),
+                Some((version, _)) => {
+                    versions.insert(version);
+                }
+            }
+        }
+        if !missing.is_empty() {
+            return Err(Error::NotFound { symbols: machine.names_of(missing) });
+        }
+        if !busy.is_empty() {
+            return Err(Error::Busy { symbols: machine.names_of(busy) });
+        }
+        for version in versions {
+            match machine.entries.get(version).map(|entry| &entry.state) {
+                Some(State::NeverSearched) => machine.give_way(version),
+                Some(_) => machine.lose_name(version),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Removes everything from dylibs, and closes them or leaves them open.
+pub struct Close {
+    /// The dylibs; those that are closed already are passed over.
+    pub dylibs: Vec<DylibId>,
+    /// What happens to users elsewhere.
+    pub dependants: Dependants,
+    /// Whether they stay open, empty.
+    pub stay_open: bool,
+}
+
+impl<P: Parts> Event<P> for Close {
+    type Reply = Result<(), Error>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        let mut open = Vec::new();
+        for id in self.dylibs {
+            match machine.dylibs.get(id.0 as usize) {
+                None => return Err(Error::Unknown { what: "dylib" }),
+                Some(dylib) if dylib.open => open.push(id),
+                Some(_) => {}
+            }
+        }
+        let ours: FxHashSet<DylibId> = open.iter().copied().collect();
+        let units =
+            machine.units.iter().filter(|(_, unit)| ours.contains(&unit.dylib)).map(|(id, _)| id).collect();
+        let cause = if self.stay_open { Cause::Removed } else { Cause::Closed };
+        machine.remove_units(units, self.dependants, &cause)?;
+        let trackers: Vec<(TrackerId<P>, DylibId)> = machine
+            .trackers
+            .iter()
+            .filter(|(_, tracker)| ours.contains(&tracker.dylib))
+            .map(|(id, tracker)| (id, tracker.dylib))
+            .collect();
+        for (tracker, dylib) in trackers {
+            machine.retire_tracker(tracker, dylib);
+        }
+        if !self.stay_open {
+            for id in open {
+                machine.close(id);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The session takes no more definitions, lookups, dylibs or trackers. What was begun can be finished.
+pub struct Stop;
+
+impl<P: Parts> Event<P> for Stop {
+    /// Open dylibs, the youngest first. None when the session had been stopped before.
+    type Reply = Option<Vec<DylibId>>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        if std::mem::replace(&mut machine.stopped, true) {
+            return None;
+        }
+        let open = machine.dylibs.iter().zip(0..).filter(|(dylib, _)| dylib.open);
+        let mut open: Vec<DylibId> = open.map(|(_, id)| DylibId(id)).collect();
+        open.reverse();
+        Some(open)
+    }
+}
+
+impl<P: Parts> Machine<P> {
+    /// The tracker is gone; what is kept alive moves to the dylib's own, which stays.
+    fn retire_tracker(&mut self, tracker: TrackerId<P>, dylib: DylibId) {
+        let Some(default) = self.dylibs.get(dylib.0 as usize).map(|dylib| dylib.default_tracker) else {
+            return;
+        };
+        if tracker != default {
+            self.move_units(tracker, default);
+            self.trackers.remove(tracker);
+        }
+    }
+
+    fn move_units(&mut self, from: TrackerId<P>, to: TrackerId<P>) {
+        let Some(units) = self.trackers.get_mut(from).map(|tracker| std::mem::take(&mut tracker.units))
+        else {
+            return;
+        };
+        for unit in &units {
+            if let Some(unit) = self.units.get_mut(*unit) {
+                unit.tracker = to;
+            }
+        }
+        if let Some(to) = self.trackers.get_mut(to) {
+            to.units.extend(units);
+        }
+    }
+
+    /// Live units other than those of `removed` that use ready symbols of `units`, each with one such symbol.
+    fn outside_users(
+        &self,
+        units: impl IntoIterator<Item = UnitId<P>>,
+        removed: &BTreeSet<UnitId<P>>,
+    ) -> Vec<(UnitId<P>, Version<P>)> {
+        let mut users = Vec::new();
+        for unit in units {
+            for &version in self.units.get(unit).map(|unit| unit.entries.as_slice()).unwrap_or_default() {
+                let Some(entry) = self.entries.get(version) else { continue };
+                if let State::Ready(_) = entry.state {
+                    let outside =
+                        |user: &&UnitId<P>| self.is_user(**user, version) && !removed.contains(*user);
+                    users.extend(entry.users.iter().filter(outside).map(|user| (*user, version)));
+                }
+            }
+        }
+        users.sort();
+        users.dedup();
+        users
+    }
+
+    fn remove_units(
+        &mut self,
+        mut units: BTreeSet<UnitId<P>>,
+        dependants: Dependants,
+        cause: &Cause,
+    ) -> Result<(), Error> {
+        let users = self.outside_users(units.iter().copied(), &units);
+        match dependants {
+            Dependants::Deny if !users.is_empty() => {
+                let removed: BTreeSet<Version<P>> = users.iter().map(|(_, version)| *version).collect();
+                let users: BTreeSet<UnitId<P>> = users.iter().map(|(user, _)| *user).collect();
+                let removed: Vec<_> = removed.into_iter().collect();
+                return Err(Error::InUse {
+                    symbols: self.names_of_versions(&removed),
+                    dependants: self.names_of(users.into_iter().filter_map(|user| self.label_of(user))),
+                });
+            }
+            Dependants::Cascade => {
+                let mut fresh: Vec<UnitId<P>> = users.into_iter().map(|(user, _)| user).collect();
+                while !fresh.is_empty() {
+                    fresh.retain(|user| units.insert(*user));
+                    fresh = self.outside_users(fresh, &units).into_iter().map(|(user, _)| user).collect();
+                }
+            }
+            Dependants::Tombstone => {
+                for (user, version) in users {
+                    if let (Some(user), Some(entry)) = (self.label_of(user), self.entries.get(version)) {
+                        self.effects.orphaned.push((user, entry.label));
+                    }
+                }
+            }
+            Dependants::Deny | Dependants::Keep => {}
+        }
+        self.fail_what_is_pending(&units, cause);
+        for &unit in &units {
+            let versions = self.units.get(unit).map(|unit| unit.entries.clone()).unwrap_or_default();
+            for version in versions {
+                self.unname(version);
+            }
+        }
+        for &unit in &units {
+            if dependants == Dependants::Keep {
+                self.collect(unit);
+            } else {
+                self.dismiss(unit);
+            }
+        }
+        Ok(())
+    }
+
+    fn fail_what_is_pending(&mut self, units: &BTreeSet<UnitId<P>>, cause: &Cause) {
+        let mut nodes = Vec::new();
+        for unit in units.iter().filter_map(|unit| self.units.get(*unit)) {
+            if let Phase::Materializing(node) = unit.phase {
+                nodes.push(node);
+            }
+            for version in &unit.entries {
+                let port = self.entries.get(*version).and_then(|entry| entry.state.port());
+                nodes.extend(port.and_then(|port| self.graph.node_of(port)));
+            }
+        }
+        nodes.sort();
+        nodes.dedup();
+        if !nodes.is_empty() {
+            let failed = self.graph.fail(&nodes);
+            self.fail_entries(failed, cause);
+        }
+    }
+
+    /// A symbol to name the unit by.
+    fn label_of(&self, unit: UnitId<P>) -> Option<Label> {
+        self.units.get(unit)?.entries.iter().find_map(|version| Some(self.entries.get(*version)?.label))
+    }
+
+    /// Takes the name of `version`, and its unit if that was the last reason for it to be there.
+    pub(super) fn lose_name(&mut self, version: Version<P>) {
+        self.unname(version);
+        if let Some(unit) = self.entries.get(version).map(|entry| entry.unit) {
+            self.collect(unit);
+        }
+    }
+
+    fn unname(&mut self, version: Version<P>) {
+        let Some(entry) = self.entries.get_mut(version) else { return };
+        if !std::mem::replace(&mut entry.named, false) {
+            return;
+        }
+        let was_ready = matches!(entry.state, State::Ready(_));
+        let Label { dylib, symbol } = entry.label;
+        let slots = std::mem::take(&mut entry.slots);
+        if let Some(dylib) = self.dylibs.get_mut(dylib.0 as usize) {
+            dylib.symbols.remove(&symbol);
+            dylib.initializers.retain(|known| known.version != version);
+            if was_ready {
+                self.effects.publish.push((dylib.board.clone(), symbol, None));
+            }
+        }
+        for slot in slots {
+            self.arm_slot(slot, version);
+        }
+    }
+
+    /// Dismisses `unit`, and what only it kept alive, unless something with a name still reaches it.
+    fn collect(&mut self, unit: UnitId<P>) {
+        let mut asked = vec![unit];
+        while let Some(unit) = asked.pop() {
+            let mut group = BTreeSet::from([unit]);
+            let mut fresh = vec![unit];
+            let mut alive = false;
+            while let Some(unit) = fresh.pop() {
+                let Some(data) = self.units.get(unit) else { continue };
+                for version in &data.entries {
+                    let Some(entry) = self.entries.get(*version) else { continue };
+                    alive |= entry.named;
+                    let users = entry.users.iter().filter(|user| self.is_user(**user, *version));
+                    fresh.extend(users.filter(|user| group.insert(**user)));
+                }
+                if alive {
+                    break;
+                }
+            }
+            if !alive {
+                for unit in group {
+                    let uses = self.dismiss(unit);
+                    let kept = uses.into_iter().filter_map(|version| self.entries.get(version));
+                    asked.extend(kept.filter(|entry| !entry.named).map(|entry| entry.unit));
+                }
+            }
+        }
+    }
+
+    /// Takes `unit` and its entries out of the tables; says what it used.
+    fn dismiss(&mut self, unit: UnitId<P>) -> Vec<Version<P>> {
+        let Some(gone) = self.forget_unit(unit) else { return Vec::new() };
+        for version in gone.entries {
+            self.unname(version);
+            if let Some(Entry { state: State::Failed(failure), .. }) = self.entries.remove(version) {
+                self.effects.garbage.push(Garbage::Failure(failure));
+            }
+        }
+        gone.uses
+    }
+
+    /// Whether `user` is there and was emitted with a dependence on `version`. Lists of users may hold units that failed.
+    fn is_user(&self, user: UnitId<P>, version: Version<P>) -> bool {
+        self.units.get(user).is_some_and(|user| user.uses.binary_search(&version).is_ok())
+    }
+
+    fn close(&mut self, id: DylibId) {
+        let Some(dylib) = self.dylibs.get_mut(id.0 as usize) else { return };
+        dylib.open = false;
+        dylib.links.clear();
+        dylib.initializers.clear();
+        let generators = std::mem::take(&mut dylib.generators);
+        let closed = Error::DylibClosed { dylib: std::sync::Arc::clone(&dylib.name) };
+        if self.by_name.get(&dylib.name) == Some(&id) {
+            self.by_name.remove(&dylib.name);
+        }
+        self.trackers.remove(dylib.default_tracker);
+        for (id, generator) in generators {
+            self.drop_requests(id, &closed);
+            self.effects.garbage.push(Garbage::Generator(generator));
+        }
+    }
+}

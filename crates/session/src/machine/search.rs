@@ -1,0 +1,366 @@
+//! Lookups: from names to definitions.
+//!
+//! A search is one pass over the tables, made anew whenever a generator has answered: names are matched, dylib by dylib
+//! in the order of the lookup, and only when every name is matched or given up are all of them lodged, in the same step.
+//! So nothing can vanish between matching and lodging, and a lookup that fails has started nothing.
+//!
+//! ```text
+//!            ┌── unmatched, a generator not asked yet ──► ask, wait ◄─┐
+//!   search ──┤                                                        └── generated: search again
+//!            ├── required and missing, failed, closed ──► answered with the error
+//!            └── all matched ──► lodge: start units, wait for each symbol ──► answered
+//! ```
+//!
+//! Two lookups that miss the same name in the same dylib ask its generator once, and get the same answer. What a generator
+//! did not have is not remembered: the next lookup asks again. Cost: names × dylibs, times generators asked.
+
+use rustc_hash::FxHashSet;
+
+use super::{
+    Answer, Ask, Event, Found, Garbage, GeneratorId, Machine, Parts, Phase, Purpose, Query, QueryId, Request,
+    RequestId, State, Todo, UnitId, Version,
+};
+use crate::error::Error;
+use crate::flags::{Link, LookupKind, Need, Priority, Sees, SymbolFlags, Until, Want, merged};
+use crate::ids::{DylibId, Label, Symbol};
+
+/// Looks symbols up; the answer is an effect of this step or of a later one.
+pub struct Lookup<P: Parts> {
+    /// Where; the first dylib that has a symbol wins.
+    pub order: Vec<Link>,
+    /// What; duplicates are merged.
+    pub wants: Vec<Want>,
+    /// Who asks.
+    pub kind: LookupKind,
+    /// How far the symbols must have come.
+    pub until: Until,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// Whom the answer goes to.
+    pub ticket: P::Ticket,
+}
+
+impl<P: Parts> Event<P> for Lookup<P> {
+    type Reply = QueryId<P>;
+
+    fn apply(self, machine: &mut Machine<P>) -> QueryId<P> {
+        let query = machine.new_query(
+            self.order,
+            &self.wants,
+            (self.kind, self.until, self.priority),
+            Purpose::Ticket(self.ticket),
+        );
+        if machine.stopped {
+            machine.answer(query, Err(Error::SessionEnded));
+        }
+        query
+    }
+}
+
+/// Forgets a lookup. Nothing happens when it has been answered.
+pub struct Cancel<P: Parts>(pub QueryId<P>);
+
+impl<P: Parts> Event<P> for Cancel<P> {
+    type Reply = Option<P::Ticket>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Option<P::Ticket> {
+        match machine.queries.remove(self.0)?.purpose {
+            Purpose::Ticket(ticket) => Some(ticket),
+            Purpose::Alias(_) => None,
+        }
+    }
+}
+
+/// A generator has answered: what it could define is defined.
+pub struct Generated<P: Parts> {
+    /// Which question.
+    pub request: RequestId<P>,
+    /// Whether it worked. An error is the answer of every lookup that waits for this.
+    pub result: Result<(), Error>,
+}
+
+impl<P: Parts> Event<P> for Generated<P> {
+    type Reply = ();
+
+    fn apply(self, machine: &mut Machine<P>) {
+        machine.generated(self.request, &self.result);
+        if let Err(error) = self.result {
+            machine.effects.garbage.push(Garbage::Cause(error.into()));
+        }
+    }
+}
+
+/// What a symbol waits for: symbols of a unit that is not emitted, or nothing when it is ready, failed or not begun.
+pub struct WaitsFor(pub Label);
+
+impl<P: Parts> Event<P> for WaitsFor {
+    type Reply = Vec<Label>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Vec<Label> {
+        let Some(port) = machine.find(self.0).and_then(|version| machine.entries.get(version)?.state.port())
+        else {
+            return Vec::new();
+        };
+        let witness = machine.graph.witness(port);
+        let mut labels: Vec<Label> =
+            witness.into_iter().filter_map(|version| Some(machine.entries.get(version)?.label)).collect();
+        labels.sort();
+        labels
+    }
+}
+
+enum Matched<P: Parts> {
+    All(Vec<Option<Version<P>>>),
+    Ask { generator: GeneratorId, dylib: DylibId, symbols: Vec<Symbol> },
+}
+
+impl<P: Parts> Machine<P> {
+    pub(super) fn new_query(
+        &mut self,
+        order: Vec<Link>,
+        wants: &[Want],
+        (kind, until, priority): (LookupKind, Until, Priority),
+        purpose: Purpose<P>,
+    ) -> QueryId<P> {
+        let wants = merged(wants);
+        let query = self.queries.insert(Query {
+            order,
+            kind,
+            until,
+            priority,
+            purpose,
+            asked: FxHashSet::default(),
+            asking: FxHashSet::default(),
+            outstanding: 0,
+            found: vec![None; wants.len()],
+            wants,
+        });
+        self.todo.push_back(Todo::Search(query));
+        query
+    }
+
+    /// Answers `query`, which is then gone.
+    pub(super) fn answer(&mut self, query: QueryId<P>, result: Result<(), Error>) {
+        let Some(query) = self.queries.remove(query) else { return };
+        let answer = result.map(|()| query.found.into_iter().flatten().collect());
+        match query.purpose {
+            Purpose::Ticket(ticket) => self.effects.answers.push((ticket, answer)),
+            Purpose::Alias(unit) => self.todo.push_back(Todo::Aliased(unit, answer)),
+        }
+    }
+
+    /// One pass; see the file's header.
+    pub(super) fn search(&mut self, id: QueryId<P>) {
+        let Some(query) = self.queries.get(id) else { return };
+        match self.matches(query) {
+            Err(error) => self.answer(id, Err(error)),
+            Ok(Matched::Ask { generator, dylib, symbols }) => self.ask(id, generator, dylib, symbols),
+            Ok(Matched::All(versions)) => self.lodge(id, &versions),
+        }
+    }
+
+    fn matches(&self, query: &Query<P>) -> Result<Matched<P>, Error> {
+        let mut versions = vec![None; query.wants.len()];
+        let mut left: Vec<usize> = (0..query.wants.len()).collect();
+        for link in &query.order {
+            let dylib = self.dylibs.get(link.dylib.0 as usize).ok_or(Error::Unknown { what: "dylib" })?;
+            if !dylib.open {
+                return Err(Error::DylibClosed { dylib: std::sync::Arc::clone(&dylib.name) });
+            }
+            // A hidden symbol is neither found here nor asked for here; the next dylib may have it.
+            let mut absent = Vec::new();
+            left.retain(|&index| {
+                let Some(&version) = dylib.symbols.get(&query.wants[index].symbol) else {
+                    absent.push(query.wants[index].symbol);
+                    return true;
+                };
+                let exported =
+                    self.entries.get(version).is_some_and(|entry| entry.flags.has(SymbolFlags::EXPORTED));
+                let seen = link.sees == Sees::All || exported;
+                if seen {
+                    versions[index] = Some(version);
+                }
+                !seen
+            });
+            for (generator, _) in &dylib.generators {
+                let mut symbols = absent.clone();
+                symbols.retain(|symbol| !query.asked.contains(&(*generator, *symbol)));
+                if !symbols.is_empty() {
+                    return Ok(Matched::Ask { generator: *generator, dylib: link.dylib, symbols });
+                }
+            }
+        }
+        let mut missing: Vec<Symbol> = Vec::new();
+        for (want, version) in query.wants.iter().zip(&versions) {
+            let entry = version.and_then(|version| self.entries.get(version));
+            if let Some(State::Failed(failure)) = entry.map(|entry| &entry.state)
+                && query.until != Until::Known
+            {
+                return Err(Error::Failed(failure.clone()));
+            }
+            let no_address = entry.is_some_and(|entry| entry.flags.has(SymbolFlags::SIDE_EFFECTS_ONLY));
+            if want.need == Need::Required && (entry.is_none() || no_address && query.until != Until::Known) {
+                missing.push(want.symbol);
+            }
+        }
+        match (missing.is_empty(), query.order.first()) {
+            (true, _) => Ok(Matched::All(versions)),
+            (false, Some(first)) => {
+                let labels = missing.into_iter().map(|symbol| Label { dylib: first.dylib, symbol });
+                Err(Error::NotFound { symbols: self.names_of(labels) })
+            }
+            (false, None) => Err(Error::NotFound {
+                symbols: missing
+                    .into_iter()
+                    .map(|symbol| crate::Name { dylib: "".into(), symbol: self.names.text(symbol) })
+                    .collect(),
+            }),
+        }
+    }
+
+    /// Asks `generator` for those of `symbols` that nobody is asking it for, and waits for all of them.
+    fn ask(&mut self, id: QueryId<P>, generator: GeneratorId, dylib: DylibId, symbols: Vec<Symbol>) {
+        let Some(query) = self.queries.get_mut(id) else { return };
+        let (kind, priority) = (query.kind, query.priority);
+        let mut fresh = Vec::new();
+        for symbol in symbols {
+            match self.asking.get(&(generator, symbol)) {
+                Some(&request) => {
+                    if query.asking.insert(request)
+                        && let Some(request) = self.requests.get_mut(request)
+                    {
+                        request.queries.push(id);
+                    }
+                }
+                None => fresh.push(symbol),
+            }
+        }
+        if fresh.is_empty() {
+            return;
+        }
+        let request = self.requests.insert(Request { generator, symbols: fresh.clone(), queries: vec![id] });
+        query.asking.insert(request);
+        for symbol in &fresh {
+            self.asking.insert((generator, *symbol), request);
+        }
+        let known = self.dylibs.get(dylib.0 as usize).into_iter().flat_map(|dylib| &dylib.generators);
+        if let Some((_, handle)) = known.into_iter().find(|(known, _)| *known == generator) {
+            let generator = handle.clone();
+            self.effects.asks.push(Ask { request, generator, dylib, symbols: fresh, kind, priority });
+        }
+    }
+
+    pub(super) fn generated(&mut self, id: RequestId<P>, result: &Result<(), Error>) {
+        let Some(request) = self.requests.remove(id) else { return };
+        for symbol in &request.symbols {
+            self.asking.remove(&(request.generator, *symbol));
+        }
+        for waiting in request.queries {
+            let Some(query) = self.queries.get_mut(waiting) else { continue };
+            query.asking.remove(&id);
+            query.asked.extend(request.symbols.iter().map(|symbol| (request.generator, *symbol)));
+            match result {
+                Err(error) => self.answer(waiting, Err(error.clone())),
+                Ok(()) if query.asking.is_empty() => self.todo.push_back(Todo::Search(waiting)),
+                Ok(()) => {}
+            }
+        }
+    }
+
+    /// Starts what must be started and waits for what is not there yet.
+    fn lodge(&mut self, id: QueryId<P>, versions: &[Option<Version<P>>]) {
+        let Some(query) = self.queries.get(id) else { return };
+        let (until, priority) = (query.until, query.priority);
+        let alias = match query.purpose {
+            Purpose::Alias(unit) => Some(unit),
+            Purpose::Ticket(_) => None,
+        };
+        if let (Some(unit), [Some(aliasee)]) = (alias, versions)
+            && let Err(error) = self.wait_as_alias(unit, *aliasee)
+        {
+            return self.answer(id, Err(error));
+        }
+        let mut outstanding = 0;
+        for (index, version) in versions.iter().enumerate() {
+            let Some(version) = *version else { continue };
+            if until != Until::Known {
+                self.start(version, priority);
+            }
+            let Some(entry) = self.entries.get_mut(version) else { continue };
+            let side_effects = entry.flags.has(SymbolFlags::SIDE_EFFECTS_ONLY);
+            let address = match (&mut entry.state, until) {
+                (State::Ready(address), _) => *address,
+                (State::Resolved(address, _) | State::Emitted(Some(address), _), Until::Resolved)
+                    if !side_effects =>
+                {
+                    Some(*address)
+                }
+                (_, Until::Known) => None,
+                (state, _) => {
+                    if let Some(pending) = state.pending() {
+                        let queries = &self.queries;
+                        if pending.waiters.len() == pending.waiters.capacity() {
+                            pending.waiters.retain(|(query, _)| queries.contains(*query));
+                            pending.waiters.reserve(pending.waiters.len().max(1));
+                        }
+                        pending.waiters.push((id, index));
+                        outstanding += 1;
+                    }
+                    continue;
+                }
+            };
+            if !side_effects || until == Until::Known {
+                let found = Found { label: entry.label, flags: entry.flags, address, version };
+                if let Some(place) = self.queries.get_mut(id).and_then(|query| query.found.get_mut(index)) {
+                    *place = Some(found);
+                }
+            }
+        }
+        if let Some(query) = self.queries.get_mut(id) {
+            query.outstanding = outstanding;
+        }
+        if outstanding == 0 {
+            self.answer(id, Ok(()));
+        }
+    }
+
+    /// Notes that the alias `unit` waits for `aliasee`, unless the aliasee waits for the alias. Cost: the length of the
+    /// chain of aliases that wait already.
+    fn wait_as_alias(&mut self, unit: UnitId<P>, aliasee: Version<P>) -> Result<(), Error> {
+        let mut at = Some(aliasee);
+        while let Some(version) = at {
+            let Some(entry) = self.entries.get(version) else { break };
+            if entry.unit == unit {
+                return Err(Error::AliasCycle { symbols: self.names_of([entry.label]) });
+            }
+            let waiting = matches!(entry.state, State::Materializing(_));
+            at = if waiting { self.units.get(entry.unit).and_then(|unit| unit.alias_of) } else { None };
+        }
+        if let Some(unit) = self.units.get_mut(unit) {
+            unit.alias_of = Some(aliasee);
+        }
+        Ok(())
+    }
+
+    /// An alias' lookup is answered: it has an address, or it fails.
+    pub(super) fn aliased(&mut self, unit: UnitId<P>, answer: Answer<P>) {
+        let Some(alias) = self.units.get_mut(unit) else { return };
+        let aliasee = alias.alias_of.take();
+        let Phase::Materializing(_) = alias.phase else { return };
+        let Some(&version) = alias.entries.first() else { return };
+        match answer {
+            Err(error) => self.fail_unit(unit, error.into()),
+            Ok(_) if aliasee.is_none() => {
+                let symbols = self.names_of_versions(&[version]);
+                self.fail_unit(unit, Error::NotFound { symbols }.into());
+            }
+            Ok(found) => {
+                if let Some(address) = found.first().and_then(|found| found.address) {
+                    self.resolve_entry(version, address);
+                }
+                // The aliasee may be gone by now, or waiting itself: both are what emission looks into.
+                self.emit_alias(unit, version, aliasee.into_iter().collect());
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Starting units, and what becomes of them: addresses, readiness, failure.
+//!
+//! These are the only places that change a symbol's [`State`] forward. Each wakes the lookups that wait for the new state;
+//! a lookup is answered when its last symbol has come far enough, or at once when one fails.
+
+use std::sync::Arc;
+
+use super::graph::Failed;
+use super::{
+    Found, Garbage, Machine, Parts, Pending, Phase, Purpose, SlotRecord, Source, State, UnitId, Version, Work,
+};
+use crate::error::{Cause, Error, Failure};
+use crate::flags::{LookupKind, Need, Priority, SymbolFlags, Until, Want};
+
+impl<P: Parts> Machine<P> {
+    /// Starts the unit of `version`, when nobody has.
+    pub(super) fn start(&mut self, version: Version<P>, priority: Priority) {
+        let Some(unit_id) = self.entries.get(version).map(|entry| entry.unit) else { return };
+        let Some(unit) = self.units.get_mut(unit_id) else { return };
+        let Phase::Lazy { .. } = unit.phase else { return };
+        let Phase::Lazy { source, lost } = std::mem::replace(&mut unit.phase, Phase::Done) else { return };
+        match source {
+            Source::Work(source) => {
+                self.begin(unit_id);
+                self.effects.work.push(Work { unit: unit_id, source, lost, priority });
+            }
+            Source::Absolute(addresses) => {
+                let entries = unit.entries.clone();
+                for version in entries {
+                    let symbol = self.entries.get(version).map(|entry| entry.label.symbol);
+                    let address = addresses.iter().find(|(known, _)| Some(*known) == symbol).map(|(_, a)| *a);
+                    self.ready_at_once(version, address);
+                }
+            }
+            Source::Alias(from, aliasee) => {
+                let flags = self.entries.get(version).map(|entry| entry.flags).unwrap_or_default();
+                self.begin(unit_id);
+                // A symbol without address is waited for to the end: there is no address to be had earlier.
+                let (need, until) = if flags.has(SymbolFlags::SIDE_EFFECTS_ONLY) {
+                    (Need::Weak, Until::Ready)
+                } else {
+                    (Need::Required, Until::Resolved)
+                };
+                let want = Want { symbol: aliasee, need };
+                let how = (LookupKind::Static, until, priority);
+                self.new_query(vec![from], &[want], how, Purpose::Alias(unit_id));
+            }
+            Source::Slot { stub, slot, aliasee } => {
+                unit.slot = Some(SlotRecord { slot, aliasee, target: None, serial: 0, was_bound: false });
+                let entries = unit.entries.clone();
+                for version in entries {
+                    self.ready_at_once(version, Some(stub));
+                }
+            }
+        }
+    }
+
+    /// All symbols of `unit` are being materialized from now on.
+    pub(super) fn begin(&mut self, unit: UnitId<P>) {
+        let node = self.graph.node();
+        let Some(unit) = self.units.get_mut(unit) else { return };
+        unit.phase = Phase::Materializing(node);
+        for &version in &unit.entries {
+            if let Some(entry) = self.entries.get_mut(version) {
+                let port = self.graph.port(node, version);
+                entry.state = State::Materializing(Pending { port, waiters: Vec::new() });
+            }
+        }
+    }
+
+    fn ready_at_once(&mut self, version: Version<P>, address: Option<P::Address>) {
+        if let Some(entry) = self.entries.get_mut(version) {
+            entry.state = State::Ready(address);
+            self.publish(version);
+        }
+    }
+
+    fn publish(&mut self, version: Version<P>) {
+        let Some(entry) = self.entries.get(version) else { return };
+        if let State::Ready(Some(address)) = entry.state
+            && entry.named
+            && entry.flags.has(SymbolFlags::EXPORTED)
+            && !entry.flags.has(SymbolFlags::SIDE_EFFECTS_ONLY)
+            && let Some(dylib) = self.dylibs.get(entry.label.dylib.0 as usize)
+        {
+            self.effects.publish.push((dylib.board.clone(), entry.label.symbol, Some(address)));
+        }
+    }
+
+    pub(super) fn resolve_entry(&mut self, version: Version<P>, address: P::Address) {
+        let Some(entry) = self.entries.get_mut(version) else { return };
+        let old = std::mem::replace(&mut entry.state, State::NeverSearched);
+        let State::Materializing(mut pending) = old else {
+            entry.state = old;
+            return;
+        };
+        let waiters = std::mem::take(&mut pending.waiters);
+        entry.state = State::Resolved(address, pending);
+        let found = Found { label: entry.label, flags: entry.flags, address: Some(address), version };
+        let mut still = Vec::new();
+        for (query, index) in waiters {
+            match self.queries.get(query).map(|query| query.until) {
+                Some(Until::Ready) => still.push((query, index)),
+                Some(_) => self.arrived(query, index, Some(found)),
+                None => {}
+            }
+        }
+        if let Some(pending) = self.entries.get_mut(version).and_then(|entry| entry.state.pending()) {
+            pending.waiters = still;
+        }
+    }
+
+    /// One symbol of `query` has come far enough.
+    fn arrived(&mut self, query: super::QueryId<P>, index: usize, found: Option<Found<P>>) {
+        let Some(data) = self.queries.get_mut(query) else { return };
+        if let Some(place) = data.found.get_mut(index) {
+            *place = found;
+        }
+        data.outstanding = data.outstanding.saturating_sub(1);
+        if data.outstanding == 0 {
+            self.answer(query, Ok(()));
+        }
+    }
+
+    /// Everything that these need is emitted.
+    pub(super) fn make_ready(&mut self, versions: Vec<Version<P>>) {
+        for version in versions {
+            let Some(entry) = self.entries.get_mut(version) else { continue };
+            let old = std::mem::replace(&mut entry.state, State::NeverSearched);
+            let State::Emitted(address, pending) = old else {
+                entry.state = old;
+                continue;
+            };
+            entry.state = State::Ready(address);
+            let found = Found { label: entry.label, flags: entry.flags, address, version };
+            let shown = (!entry.flags.has(SymbolFlags::SIDE_EFFECTS_ONLY)).then_some(found);
+            self.publish(version);
+            for (query, index) in pending.waiters {
+                self.arrived(query, index, shown);
+            }
+        }
+    }
+
+    /// The unit, which is being materialized, fails: all that is left of it, and all that waits for that.
+    pub(super) fn fail_unit(&mut self, unit: UnitId<P>, cause: Cause) {
+        if let Some(data) = self.units.get_mut(unit)
+            && let Phase::Materializing(node) = data.phase
+        {
+            data.phase = Phase::Done;
+            let failed = self.graph.fail(&[node]);
+            self.fail_entries(failed, &cause);
+        }
+        self.effects.garbage.push(Garbage::Cause(cause));
+        // Nothing was left of it when all its symbols had been delegated: its code goes nevertheless.
+        self.drop_if_empty(unit);
+    }
+
+    /// What the graph says has failed; the first ones by `cause`, the others because of one before them.
+    pub(super) fn fail_entries(&mut self, failed: Vec<Failed<Version<P>>>, cause: &Cause) {
+        let mut failures: Vec<Arc<Failure>> = Vec::with_capacity(failed.len());
+        let mut units = Vec::new();
+        for Failed { entries, because } in failed {
+            let cause = match because.and_then(|index| failures.get(index)) {
+                Some(failure) => Cause::Needs(Arc::clone(failure)),
+                None => cause.clone(),
+            };
+            let failure = Failure::new(self.names_of_versions(&entries), cause);
+            failures.push(Arc::clone(&failure));
+            for version in entries {
+                let Some(entry) = self.entries.get_mut(version) else { continue };
+                if units.last() != Some(&entry.unit) {
+                    units.push(entry.unit);
+                }
+                let waiters = entry.state.pending().map(|pending| std::mem::take(&mut pending.waiters));
+                entry.state = State::Failed(Arc::clone(&failure));
+                for (query, _) in waiters.into_iter().flatten() {
+                    self.answer(query, Err(Error::Failed(Arc::clone(&failure))));
+                }
+            }
+        }
+        for unit in units {
+            self.after_failure(unit);
+        }
+    }
+
+    /// A unit of which nothing works any more gives its code back and uses nothing; its symbols stay, to say why.
+    fn after_failure(&mut self, unit: UnitId<P>) {
+        let Some(data) = self.units.get_mut(unit) else { return };
+        let entries = &self.entries;
+        let failed = |version: &Version<P>| {
+            entries.get(*version).is_none_or(|entry| matches!(entry.state, State::Failed(_)))
+        };
+        if !data.entries.iter().all(failed) {
+            return;
+        }
+        self.effects.retired.extend(data.codes.drain(..).rev());
+        data.uses.clear();
+        let mine: rustc_hash::FxHashSet<Version<P>> = data.entries.iter().copied().collect();
+        let dylib = data.dylib;
+        if let Some(dylib) = self.dylibs.get_mut(dylib.0 as usize) {
+            dylib.initializers.retain(|known| !mine.contains(&known.version));
+        }
+    }
+}
