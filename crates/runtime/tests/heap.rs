@@ -577,3 +577,29 @@ fn constants_and_instances_have_one_address() {
     }
     assert!(runtime.boxed_address(&cx, Type::STRING, 0).is_err());
 }
+
+#[test]
+fn a_cell_keeps_what_was_stored_last() {
+    let runtime = Runtime::new(RuntimeOptions::default());
+    let (first, second) = (runtime.heap().cell(), runtime.heap().cell());
+    runtime
+        .enter(|scope| {
+            for text in [b"a", b"b"] {
+                scope.frame(|scope| {
+                    let string = scope.string(text).unwrap();
+                    assert!(scope.set_cell(&first, Some(string.get(scope))));
+                });
+                scope.collect();
+            }
+            assert_eq!(scope.get_cell(&first).and_then(|object| object.text()), Some("b"));
+            assert!(scope.get_cell(&second).is_none());
+            assert_eq!(runtime.heap().stats().live_objects, 1);
+            drop(first);
+            scope.collect();
+            assert_eq!(runtime.heap().stats().live_objects, 0);
+        })
+        .unwrap();
+    let other = Runtime::new(RuntimeOptions::default());
+    let refused = other.enter(|scope| (scope.set_cell(&second, None), scope.get_cell(&second).is_none()));
+    assert_eq!(refused, Ok((false, true)));
+}

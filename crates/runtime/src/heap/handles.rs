@@ -3,6 +3,7 @@
 //! | handle | keeps the object alive | what happens when the object dies |
 //! |---|---|---|
 //! | [`Persistent`] | yes, until dropped | – |
+//! | [`RootCell`] | yes, what was stored last | – |
 //! | [`WeakHandle`] | no | it gives `None` |
 //! | [`Finalizer::Visit`] | no | the object comes back for one call, which may keep it |
 //! | [`Finalizer::Release`] | no | the closure runs; it never sees the object |
@@ -12,11 +13,20 @@
 //! registration, after the collection, on the thread that made it. When the heap is dropped, `Release` runs for every
 //! object that is left, and `Visit` does not, because there is no heap any more to visit.
 //!
+//! Threads of the program may race on a cell:
+//!
+//! | row | operation | order | pairs with | without it |
+//! |-----|-----------|-------|------------|------------|
+//! | C1  | store into a cell | Release | C2 | another thread would follow the reference to fields it cannot see yet |
+//! | C2  | load from a cell | Acquire | C1 | as C1, from the other side |
+//!
 //! Cost: a collection looks at every handle and finalizer once.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::object::Object;
 use super::scope::{Root, Scope};
@@ -123,11 +133,32 @@ pub struct Persistent(Handle);
 #[derive(Debug)]
 pub struct WeakHandle(Handle);
 
+/// A word in memory that keeps what it refers to alive: a global variable of compiled code, which reads and writes it by its
+/// address. It is a root of every collection, so storing into it needs no barrier.
+#[derive(Debug)]
+pub struct RootCell {
+    word: Arc<AtomicPtr<u8>>,
+    of: SharedSlots,
+}
+
+impl RootCell {
+    /// The address of the word, valid as long as the cell.
+    pub fn address(&self) -> usize {
+        self.word.as_ptr().expose_provenance()
+    }
+}
+
+fn load(word: &AtomicPtr<u8>) -> Option<Object> {
+    // SAFETY: compiled code and `set_cell` store references to objects of the heap only; what is there is kept alive.
+    NonNull::new(word.load(Ordering::Acquire)).map(|object| unsafe { Object::from_pointer(object) }) // C2
+}
+
 /// All handles of one heap.
 #[derive(Default, Debug)]
 pub(crate) struct Handles {
     persistent: SharedSlots,
     weak: SharedSlots,
+    cells: Mutex<Vec<Weak<AtomicPtr<u8>>>>,
     /// All `WeakRef` objects.
     weak_refs: Mutex<Vec<Object>>,
     queue: Mutex<Queue>,
@@ -172,13 +203,39 @@ impl Handles {
         handle.0.get(&self.weak)
     }
 
+    /// An empty cell.
+    pub(crate) fn cell(&self) -> RootCell {
+        let word = Arc::new(AtomicPtr::new(null_mut()));
+        let mut cells = lock(&self.cells);
+        cells.retain(|cell| cell.strong_count() > 0);
+        cells.push(Arc::downgrade(&word));
+        RootCell { word, of: self.persistent.clone() }
+    }
+
+    /// `None` if the cell is empty or belongs to another heap.
+    pub(crate) fn get_cell(&self, cell: &RootCell) -> Option<Object> {
+        if Arc::ptr_eq(&cell.of, &self.persistent) { load(&cell.word) } else { None }
+    }
+
+    /// Whether the cell belongs to this heap and was set.
+    pub(crate) fn set_cell(&self, cell: &RootCell, object: Option<Object>) -> bool {
+        let own = Arc::ptr_eq(&cell.of, &self.persistent);
+        if own {
+            let pointer = object.map_or(null_mut(), |object| object.pointer().as_ptr());
+            cell.word.store(pointer, Ordering::Release); // C1
+        }
+        own
+    }
+
     pub(crate) fn add_finalizer(&self, object: Object, finalizer: Finalizer) {
         lock(&self.queue).waiting.push((object, finalizer));
     }
 
-    /// Roots: what persistent handles name, and objects that wait for their finalizer.
+    /// Roots: what persistent handles name and cells refer to, and objects that wait for their finalizer.
     pub(crate) fn each_root(&self, mut visit: impl FnMut(Object)) {
         lock(&self.persistent).slots.iter().flatten().for_each(|&object| visit(object));
+        let cells = lock(&self.cells);
+        cells.iter().filter_map(Weak::upgrade).filter_map(|word| load(&word)).for_each(&mut visit);
         lock(&self.queue).ready.iter().for_each(|&(object, _)| visit(object));
     }
 

@@ -24,7 +24,7 @@ use brolga_ir::types::{LayoutError, Type};
 
 use super::class::{SizeClass, TAG_BYTES};
 use super::desc::{TypeDesc, TypeRef};
-use super::handles::{Handles, Persistent, release};
+use super::handles::{Handles, Persistent, RootCell, release};
 use super::mutator::{Member, Mutator};
 use super::object::{Object, TAG_PERMANENT};
 use super::options::{HeapOptions, HeapStats, Stress};
@@ -98,6 +98,11 @@ impl Heap {
     /// What was chosen.
     pub fn options(&self) -> &HeapOptions {
         &self.options
+    }
+
+    /// An empty cell, which keeps what is stored into it.
+    pub fn cell(&self) -> RootCell {
+        self.handles.cell()
     }
 
     /// The run-time form of a concrete type: what an object's tag names.

@@ -63,7 +63,7 @@ pub use desc::{
     ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, Element, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, ObjectKind,
     STRING_BYTES, TypeDesc, TypeRef,
 };
-pub use handles::{Finalizer, Persistent, VisitFn, WeakHandle};
+pub use handles::{Finalizer, Persistent, RootCell, VisitFn, WeakHandle};
 pub use heap::{Heap, OutOfMemory};
 pub use mutator::{GcFrame, Mutator, MutatorLayout};
 pub use object::{TAG_BITS, TAG_OLD, TAG_PERMANENT};

@@ -74,7 +74,7 @@ use std::sync::Arc;
 use brolga_ir::types::{Field, FieldRepr, Type};
 
 use super::desc::{LENGTH, ObjectKind, STRING_BYTES, TypeDesc, TypeRef};
-use super::handles::{Finalizer, Persistent, WeakHandle};
+use super::handles::{Finalizer, Persistent, RootCell, WeakHandle};
 use super::heap::{Heap, OutOfMemory};
 use super::mutator::Mutator;
 use super::object::Object;
@@ -238,6 +238,16 @@ impl<'f, 'h> Scope<'f, 'h> {
     /// The object of a handle; `None` when it belongs to another heap.
     pub fn get_persistent<'a>(&'a self, handle: &Persistent) -> Option<Obj<'a, 'h>> {
         self.heap.handles.get_persistent(handle).map(|object| self.obj(object))
+    }
+
+    /// What a cell refers to; `None` when that is nothing, or the cell belongs to another heap.
+    pub fn get_cell<'a>(&'a self, cell: &RootCell) -> Option<Obj<'a, 'h>> {
+        self.heap.handles.get_cell(cell).map(|object| self.obj(object))
+    }
+
+    /// Lets a cell refer to another object, or to nothing; false when it belongs to another heap.
+    pub fn set_cell(&self, cell: &RootCell, obj: Option<Obj<'_, 'h>>) -> bool {
+        self.heap.handles.set_cell(cell, obj.map(|obj| obj.object))
     }
 
     /// A handle that does not keep the object alive.
