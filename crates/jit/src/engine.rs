@@ -16,7 +16,8 @@ use std::sync::Arc;
 use brolga_codegen::compile::{Compiler, Limits, NamedType, Symbol};
 use brolga_codegen::isa::{HostIsa, IsaError, IsaOptions};
 use brolga_codegen::sig::{FunctionType, Signature};
-use brolga_ir::Context;
+use brolga_ir::types::LayoutError;
+use brolga_ir::{Context, Type};
 use brolga_runtime::Runtime;
 
 use crate::code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats};
@@ -213,6 +214,21 @@ impl Visible<'_> {
     }
 }
 
+impl Visible<'_> {
+    /// The address of a permanent object that a type describes.
+    fn object(
+        &self,
+        named: &NamedType,
+        address: impl FnOnce(&Arc<Context>, Type) -> Result<usize, LayoutError>,
+    ) -> Result<Import, String> {
+        let cx = self.cx.ok_or("code without a program has no types")?;
+        match address(cx, named.ty) {
+            Ok(address) => Ok(Import { address, owner: None }),
+            Err(error) => Err(error.display(&cx.types).to_string()),
+        }
+    }
+}
+
 impl Resolver for Visible<'_> {
     fn resolve(&self, symbol: &Symbol) -> Result<Import, String> {
         let outside = |address| Import { address, owner: None };
@@ -228,13 +244,12 @@ impl Resolver for Visible<'_> {
             }
             Symbol::Interned(name) => Ok(outside(self.runtime.symbol(name).address())),
             Symbol::Text(content) => Ok(outside(self.runtime.string(content).address())),
-            Symbol::Type(NamedType { ty, .. }) => {
-                let cx = self.cx.ok_or("code without a program has no types")?;
-                let desc = self.runtime.heap().describe(cx, *ty);
-                let desc = desc.map_err(|error| error.display(&cx.types).to_string())?;
-                Ok(outside(desc.tag() as usize))
+            Symbol::Type(ty) => self.object(ty, |cx, ty| self.runtime.type_address(cx, ty)),
+            Symbol::Instance(ty) => self.object(ty, |cx, ty| self.runtime.instance_address(cx, ty)),
+            Symbol::Boxed { ty, low, high } => {
+                let bits = u128::from(*high) << 64 | u128::from(*low);
+                self.object(ty, |cx, ty| self.runtime.boxed_address(cx, ty, bits))
             }
-            Symbol::Instance(_) | Symbol::Boxed { .. } => Err("the run time has no such objects yet".into()),
         }
     }
 }
