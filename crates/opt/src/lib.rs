@@ -14,7 +14,7 @@
 //! | `scope` | the only place that dumps, times, verifies and names a pass in a crash |
 //! | `pipeline` | the table of pipelines and the table of constraints on it |
 //! | `replace`, `heads`, `ssa_repair` | replacing values all over a function; the φ of a block; values that are made in several places |
-//! | `alias`, `exprs` | which memory an access touches; instructions by what they compute |
+//! | `alias`, `exprs`, `ranges` | which memory an access touches; instructions by what they compute; how large an integer can be |
 //! | `callgraph` | the order in which callees come before callers |
 //!
 //! Functions are optimised one at a time against a module that nobody changes meanwhile, so any number of threads may do it
@@ -33,6 +33,7 @@ mod options;
 mod pass;
 mod passes;
 pub mod pipeline;
+mod ranges;
 mod replace;
 mod report;
 mod rules;

@@ -12,8 +12,8 @@ use crate::error::OptError;
 use crate::options::OptLevel;
 use crate::pass::Pass;
 use crate::passes::{
-    alloc_opt, bounds_fold, cse, dce, gvn, inline, inst_simplify, licm, loop_simplify, rotate, sccp,
-    simplify_cfg, sroa, tail_recursion, unfold_recursion,
+    alloc_opt, bounds_fold, correlated, cse, dce, gvn, inline, inst_simplify, licm, loop_simplify, rotate,
+    sccp, simplify_cfg, sroa, tail_recursion, unfold_recursion,
 };
 use crate::scope::Step;
 use brolga_ir::Level;
@@ -31,6 +31,7 @@ pub static PASSES: &[&Pass] = &[
     &CSE,
     &GVN,
     &SCCP,
+    &CORRELATED,
     &DCE,
     &LOOP_SIMPLIFY,
     &ROTATE,
@@ -48,6 +49,7 @@ static INST_SIMPLIFY: Pass = inst_simplify::PASS;
 static CSE: Pass = cse::PASS;
 static GVN: Pass = gvn::PASS;
 static SCCP: Pass = sccp::PASS;
+static CORRELATED: Pass = correlated::PASS;
 static DCE: Pass = dce::PASS;
 static LOOP_SIMPLIFY: Pass = loop_simplify::PASS;
 static ROTATE: Pass = rotate::PASS;
@@ -109,8 +111,10 @@ const O2_HIGH: &[Step] = &[
 const O2_LOW: &[Step] = &[
     step("inst-simplify", &INST_SIMPLIFY),
     step("sccp", &SCCP),
-    step("late simplify-cfg", &SIMPLIFY_CFG),
+    step("early simplify-cfg", &SIMPLIFY_CFG),
     step("early gvn", &GVN),
+    step("correlated", &CORRELATED),
+    step("late simplify-cfg", &SIMPLIFY_CFG),
     step("loop-simplify", &LOOP_SIMPLIFY),
     step("rotate", &ROTATE),
     step("licm", &LICM),
@@ -167,7 +171,10 @@ pub static ORDER: &[Order] = &[
     order("cse", "late inst-simplify", "`x == y` is true once x and y are one value"),
     order("late simplify-cfg", "late sroa", "a φ of one edge hides the object behind it"),
     order("inst-simplify", "sccp", "fewer values have to be followed"),
-    order("sccp", "late simplify-cfg", "branches on constants become jumps"),
+    order("sccp", "early simplify-cfg", "branches on constants become jumps"),
+    order("early simplify-cfg", "early gvn", "fewer blocks make more places dominate each other"),
+    order("early gvn", "correlated", "what was tested is recognised by its value"),
+    order("correlated", "late simplify-cfg", "checks that never fail are branches on constants"),
     order("inst-simplify", "early gvn", "equal things look equal only in canonical form"),
     order("early gvn", "loop-simplify", "a way in that got a load may be the way into a loop"),
     order("early gvn", "licm", "what is computed once moves once"),

@@ -1,0 +1,248 @@
+//! Decides comparisons, checks and signs by what was tested on the way to them.
+//!
+//! ```text
+//! 1: sle_int(1, n)   yes: 2                     every i that comes to 3 is at least 1 and at most n, so
+//! 2: i = φ (1 => 1, 4 => i')           ==>        ult_int(i - 1, n)                       is true
+//! 3: … ult_int(i - 1, n) …                         checked_sadd_int(i, 1) with i ≠ n      does not overflow
+//! 4: eq_int(i, n) no: i' = i + 1                   sdiv_int(i, 8)                         is lshr_int(i, 3)
+//! ```
+//!
+//! | at | asks | and makes of it |
+//! |---|---|---|
+//! | a comparison of integers | is it always true, always false | the constant |
+//! | a branch on a condition, and `ifelse` | did a branch on the way test the same condition | the constant |
+//! | a checked operation | do the operands keep it from wrapping | the unchecked one; the flag is false |
+//! | a division by 2ⁿ, its remainder | is the dividend negative | a shift; an `and` |
+//!
+//! Proofs are in `correlated/prover.rs`, ranges in `crate::ranges`. What is undecided stays as it is.
+//!
+//! Cost: a bounded number of goals for each question, and [`GOALS_PER_INST`] for each instruction of the function in all. Needs the
+//! dominator tree; breaks the uses. Not done: a value that was tested to be a constant is not replaced by it; floats.
+
+mod prover;
+
+use crate::facts::Fact;
+use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use crate::ranges::{Range, constant, fitting, strict, width};
+use crate::replace::Replacements;
+use brolga_ir::builtin::Builtin;
+use brolga_ir::intrinsic::{Intrinsic, Shape};
+use brolga_ir::{Block, Func, Inst, Op, Type, Value};
+use prover::Prover;
+
+pub(crate) const PASS: Pass = Pass {
+    name: "correlated",
+    level: PassLevel::Low,
+    required: false,
+    needs: &[Fact::Cfg, Fact::DomTree],
+    breaks: &[Fact::Uses],
+    run,
+};
+
+/// Goals that the function may cost in all, for each of its instructions: a goal takes about as long as ten look-ups.
+const GOALS_PER_INST: usize = 8;
+
+/// Goals that any function may cost.
+const GOALS: usize = 512;
+
+fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    let facts = cx.facts;
+    let mut prover = Prover::new(func, facts.cfg(), facts.rpo(), facts.domtree());
+    let limit = GOALS + GOALS_PER_INST * func.inst_count();
+    let mut values = Replacements::default();
+    'all: for &block in facts.rpo().blocks() {
+        let mut next = func.first_inst(block);
+        while let Some(inst) = next {
+            next = func.next_inst(inst);
+            if prover.spent > limit {
+                break 'all;
+            }
+            let Some(found) = decide(func, &mut prover, inst, block) else { continue };
+            if !cx.spend(found.counter()) {
+                break 'all;
+            }
+            apply(func, cx, &mut values, inst, found);
+        }
+    }
+    values.apply(func, cx.types());
+    cx.changed()
+}
+
+/// What was found out about an instruction.
+#[derive(Clone, Copy)]
+enum Found {
+    /// A comparison always has this outcome.
+    Decided(bool),
+    /// Operand 0, a condition, is this.
+    Known(bool),
+    /// A checked operation does not wrap.
+    Exact(Intrinsic),
+    /// A signed division of what is not negative is this with that operand.
+    Natural(Intrinsic, u128),
+}
+
+impl Found {
+    fn counter(self) -> &'static str {
+        match self {
+            Found::Decided(_) => "decided comparisons",
+            Found::Known(_) => "known conditions",
+            Found::Exact(_) => "checks that never fail",
+            Found::Natural(..) => "divisions of natural numbers",
+        }
+    }
+}
+
+fn decide(func: &Func, prover: &mut Prover<'_>, inst: Inst, block: Block) -> Option<Found> {
+    match (func.op(inst), func.args(inst)) {
+        (Op::Branch | Op::Builtin(Builtin::Ifelse), &[cond, ..]) => {
+            let open = func.as_const(cond).is_none();
+            open.then(|| prover.known(cond, block))?.map(Found::Known)
+        }
+        (Op::Intrinsic(op), &[x, y]) => match op.shape() {
+            Shape::IntCompare => compare(func, prover, op, x, y, block).map(Found::Decided),
+            Shape::CheckedPair => {
+                let exact = never_wraps(func, prover, op, x, y, block);
+                exact.then(|| strict(op))?.map(Found::Exact)
+            }
+            Shape::IntDivide => divide(func, prover, op, x, y, block),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn compare(
+    func: &Func,
+    prover: &mut Prover<'_>,
+    op: Intrinsic,
+    x: Value,
+    y: Value,
+    block: Block,
+) -> Option<bool> {
+    width(func.ty(x))?;
+    let mut below = |a, b, k| prover.at_most(func, a, b, k, block);
+    match op {
+        Intrinsic::SltInt | Intrinsic::SleInt => {
+            let strict = i128::from(op == Intrinsic::SltInt);
+            if below(x, y, -strict) {
+                return Some(true);
+            }
+            below(y, x, strict - 1).then_some(false)
+        }
+        Intrinsic::EqInt | Intrinsic::NeInt => {
+            let differ = below(x, y, -1) || below(y, x, -1);
+            let equal = !differ && below(x, y, 0) && below(y, x, 0);
+            (differ || equal).then_some(equal == (op == Intrinsic::EqInt))
+        }
+        Intrinsic::UltInt | Intrinsic::UleInt => {
+            let strict = i128::from(op == Intrinsic::UltInt);
+            // As unsigned integers, what is negative is larger than what is not.
+            if below(x, y, -strict) {
+                return prover.at_least_number(func, x, 0, block).then_some(true);
+            }
+            let larger = below(y, x, strict - 1);
+            (larger && prover.at_least_number(func, y, 0, block)).then_some(false)
+        }
+        _ => None,
+    }
+}
+
+/// Whether the flag of a checked operation is always false.
+fn never_wraps(
+    func: &Func,
+    prover: &mut Prover<'_>,
+    op: Intrinsic,
+    x: Value,
+    y: Value,
+    block: Block,
+) -> bool {
+    let Some(bits) = width(func.ty(x)) else { return false };
+    let all = Range::all(bits);
+    let (Some(a), Some(b)) = (prover.range(func, x), prover.range(func, y)) else { return false };
+    let wide = i128::from;
+    match op {
+        Intrinsic::CheckedSaddInt => match constant(func, y) {
+            Some(c) if c >= 0 => prover.at_most_number(func, x, wide(all.hi) - wide(c), block),
+            Some(c) => prover.at_least_number(func, x, wide(all.lo) - wide(c), block),
+            None => fitting(all, [wide(a.lo) + wide(b.lo), wide(a.hi) + wide(b.hi)]).is_some(),
+        },
+        Intrinsic::CheckedSsubInt => match constant(func, y) {
+            Some(c) if c >= 0 => prover.at_least_number(func, x, wide(all.lo) + wide(c), block),
+            Some(c) => prover.at_most_number(func, x, wide(all.hi) + wide(c), block),
+            None => {
+                let by_ranges = fitting(all, [wide(a.lo) - wide(b.hi), wide(a.hi) - wide(b.lo)]).is_some();
+                // The difference of two natural numbers fits.
+                by_ranges
+                    || (prover.at_least_number(func, x, 0, block)
+                        && prover.at_least_number(func, y, 0, block))
+            }
+        },
+        Intrinsic::CheckedSmulInt => {
+            let of = |p: i64, q: i64| wide(p) * wide(q);
+            fitting(all, [of(a.lo, b.lo), of(a.lo, b.hi), of(a.hi, b.lo), of(a.hi, b.hi)]).is_some()
+        }
+        // The sum of two natural numbers is below 2 to the width.
+        Intrinsic::CheckedUaddInt => {
+            prover.at_least_number(func, x, 0, block) && prover.at_least_number(func, y, 0, block)
+        }
+        Intrinsic::CheckedUsubInt => {
+            prover.at_most(func, y, x, 0, block) && prover.at_least_number(func, y, 0, block)
+        }
+        _ => false,
+    }
+}
+
+fn divide(
+    func: &Func,
+    prover: &mut Prover<'_>,
+    op: Intrinsic,
+    x: Value,
+    y: Value,
+    block: Block,
+) -> Option<Found> {
+    width(func.ty(x))?;
+    let by = constant(func, y).filter(|&c| c > 1 && c.count_ones() == 1)?;
+    let natural = match op {
+        Intrinsic::SdivInt | Intrinsic::CheckedSdivInt => {
+            Found::Natural(Intrinsic::LshrInt, u128::from(by.trailing_zeros()))
+        }
+        Intrinsic::SremInt | Intrinsic::CheckedSremInt => Found::Natural(Intrinsic::AndInt, (by - 1) as u128),
+        _ => return None,
+    };
+    prover.at_least_number(func, x, 0, block).then_some(natural)
+}
+
+fn apply(func: &mut Func, cx: &PassCx<'_>, values: &mut Replacements, inst: Inst, found: Found) {
+    let types = cx.types();
+    match found {
+        Found::Decided(truth) => {
+            let truth = func.bits(types, Type::I8, u128::from(truth));
+            if let Some(result) = func.result(inst) {
+                values.set(result, truth);
+            }
+            func.remove_inst(inst);
+        }
+        Found::Known(truth) => {
+            func.args_mut(inst)[0] = func.bits(types, Type::I8, u128::from(truth));
+        }
+        Found::Exact(op) => {
+            let &[x, y] = func.args(inst) else { return };
+            let mut results = func.results(inst);
+            let (Some(value), Some(flag)) = (results.next(), results.next()) else { return };
+            let exact = func.make_inst(Op::Intrinsic(op), &[x, y], &[], &[func.ty(value)]);
+            func.set_place(exact, func.place(inst));
+            func.insert_before(exact, inst);
+            let never = func.bits(types, func.ty(flag), 0);
+            values.set(flag, never);
+            if let Some(exact) = func.result(exact) {
+                values.set(value, exact);
+            }
+            func.remove_inst(inst);
+        }
+        Found::Natural(op, operand) => {
+            let x = func.args(inst)[0];
+            let operand = func.bits(types, func.ty(x), operand);
+            func.set_op(inst, Op::Intrinsic(op), &[x, operand]);
+        }
+    }
+}

@@ -1,0 +1,493 @@
+//! Proofs of "a is at most b + k" from what was tested on the way to a place.
+//!
+//! ```text
+//! 1: sle_int(1, n)  ──yes──►  2: i = φ (1 => 1, 3 => i')              to prove in 2: i ≤ n
+//!                                … ult_int(i - 1, n) …                  from 1: 1 ≤ n          tested
+//!                             3: eq_int(i, n)  ──no──► i' = i + 1 ─┐     from 3: i' = i + 1 ≤ n  since i ≠ n, and i ≤ n
+//!                                  ▲                               │             is what is to be proved, one round earlier
+//!                                  └───────────────────────────────┘
+//! ```
+//!
+//! Numbers are mathematical: signed integers without a width. A *fact* is something that a branch tested; it holds in the blocks
+//! that the branch's way dominates, and on the way itself. A goal follows from its ranges, from a fact that leads to an easier
+//! goal, or from what computes one of its sides; the goal for a φ follows from the goals for all that comes in, where the goal itself
+//! may be used: it holds for the φ of the round before (the other side must be made outside of the loop, so that it is the same).
+//!
+//! Wrapping is on our side where it makes a sum smaller than an upper bound asks for, or larger than a lower one does; elsewhere it is
+//! shown not to happen. The method is that of Bodík, Gupta and Sarkar, "ABCD: eliminating array bounds checks on demand"
+//! (2000), with comparisons of any kind as facts and without their graph.
+//!
+//! Cost: at most [`MAX_GOALS`] goals for a question, [`MAX_DEPTH`] on top of each other, with [`MAX_FACTS`] facts for each.
+
+use crate::ranges::{Range, Ranges, constant, strict, width};
+use brolga_ir::analysis::{Cfg, DomTree, Rpo};
+use brolga_ir::builtin::Builtin;
+use brolga_ir::func::ValueDef;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::{Block, Func, Inst, Op, Value};
+use cranelift_entity::SecondaryMap;
+use smallvec::SmallVec;
+
+/// Goals for one question. Checks in loops take 5 to 20.
+const MAX_GOALS: u32 = 64;
+
+/// Goals on top of each other.
+const MAX_DEPTH: u32 = 12;
+
+/// Facts about one value that are looked at. More belong to long chains of comparisons with constants.
+const MAX_FACTS: usize = 12;
+
+/// Values that come into a φ.
+const MAX_EDGES: usize = 6;
+
+/// Conditions within one condition that are taken apart.
+const MAX_PARTS: usize = 8;
+
+/// What a branch tested.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Test {
+    /// The first is at most the second plus the number.
+    AtMost(Term, Term, i64),
+    /// The first is not the second.
+    Differ(Term, Term),
+    /// The first is at most the second plus the number, as unsigned integers of one width.
+    UnsignedAtMost(Term, Term, i64),
+    /// The condition has this value.
+    Known(Value, bool),
+}
+
+/// A value, or zero, plus a number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Term {
+    pub(super) value: Option<Value>,
+    pub(super) plus: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Fact {
+    /// Where it holds: in all that this block dominates.
+    block: Block,
+    test: Test,
+}
+
+/// A place: a block, or a way from it to another.
+#[derive(Clone, Copy)]
+pub(super) struct At<'t> {
+    pub(super) block: Block,
+    /// What holds on the way besides.
+    pub(super) way: &'t [Test],
+}
+
+/// What is asked, and what it is asked from.
+pub(super) struct Prover<'a> {
+    cfg: &'a Cfg,
+    rpo: &'a Rpo,
+    tree: &'a DomTree,
+    ranges: Ranges,
+    facts: Vec<Fact>,
+    /// By value: where its facts begin and end in `by_value`.
+    of: SecondaryMap<Value, (u32, u32)>,
+    by_value: Vec<u32>,
+    /// Goals that are being proved for φ.
+    assumed: Vec<(Option<Value>, Option<Value>, i128)>,
+    goals: u32,
+    /// All goals so far.
+    pub(super) spent: usize,
+}
+
+const ZERO: Term = Term { value: None, plus: 0 };
+
+impl<'a> Prover<'a> {
+    /// Collects the facts of all reachable blocks.
+    pub(super) fn new(func: &Func, cfg: &'a Cfg, rpo: &'a Rpo, tree: &'a DomTree) -> Prover<'a> {
+        let mut facts = Vec::new();
+        let mut tests = Vec::new();
+        for &block in rpo.blocks() {
+            let [pred] = *cfg.preds(block) else { continue };
+            way_tests(func, pred, block, &mut tests);
+            facts.extend(tests.drain(..).map(|test| Fact { block, test }));
+        }
+        let mut pairs: Vec<(Value, u32)> = Vec::new();
+        for (n, fact) in facts.iter().enumerate() {
+            let (a, b) = match fact.test {
+                Test::AtMost(a, b, _) | Test::Differ(a, b) | Test::UnsignedAtMost(a, b, _) => {
+                    (a.value, b.value)
+                }
+                Test::Known(value, _) => (Some(value), None),
+            };
+            pairs.extend(a.into_iter().chain(b).map(|v| (v, n as u32)));
+        }
+        pairs.sort_unstable();
+        let mut of: SecondaryMap<Value, (u32, u32)> = SecondaryMap::new();
+        for (n, &(value, _)) in pairs.iter().enumerate() {
+            let n = n as u32;
+            let start = if of[value].1 == 0 { n } else { of[value].0 };
+            of[value] = (start, n + 1);
+        }
+        let by_value = pairs.into_iter().map(|(_, n)| n).collect();
+        let ranges = Ranges::of(func, rpo);
+        Prover { cfg, rpo, tree, ranges, facts, of, by_value, assumed: Vec::new(), goals: 0, spent: 0 }
+    }
+
+    /// The range of a value wherever it is.
+    pub(super) fn range(&self, func: &Func, value: Value) -> Option<Range> {
+        self.ranges.get(func, value)
+    }
+
+    /// What a condition is known to be in a block.
+    pub(super) fn known(&self, cond: Value, block: Block) -> Option<bool> {
+        self.tests_of(cond, At { block, way: &[] }).find_map(|test| match test {
+            Test::Known(_, truth) => Some(truth),
+            _ => None,
+        })
+    }
+
+    /// Whether `a <= b + k` can be proved in a block.
+    pub(super) fn at_most(&mut self, func: &Func, a: Value, b: Value, k: i128, block: Block) -> bool {
+        let (a, b) = (term(func, a), term(func, b));
+        self.ask(func, a, b, k, block)
+    }
+
+    /// Whether `value <= k` can be proved.
+    pub(super) fn at_most_number(&mut self, func: &Func, value: Value, k: i128, block: Block) -> bool {
+        let value = term(func, value);
+        self.ask(func, value, ZERO, k, block)
+    }
+
+    /// Whether `value >= k` can be proved.
+    pub(super) fn at_least_number(&mut self, func: &Func, value: Value, k: i128, block: Block) -> bool {
+        let value = term(func, value);
+        self.ask(func, ZERO, value, -k, block)
+    }
+
+    fn ask(&mut self, func: &Func, a: Term, b: Term, k: i128, block: Block) -> bool {
+        self.goals = MAX_GOALS;
+        self.assumed.clear();
+        let at = At { block, way: &[] };
+        self.goal(func, a.value, b.value, k + i128::from(b.plus) - i128::from(a.plus), at, MAX_DEPTH)
+    }
+
+    fn tests_of<'s>(&'s self, value: Value, at: At<'s>) -> impl Iterator<Item = Test> + 's {
+        let (start, end) = self.of[value];
+        let about = self.by_value[start as usize..end as usize].iter().take(MAX_FACTS);
+        let facts = about.map(|&n| self.facts[n as usize]);
+        let above = facts.filter(move |f| self.tree.dominates(f.block, at.block)).map(|f| f.test);
+        at.way.iter().copied().chain(above)
+    }
+
+    fn range_of(&self, func: &Func, value: Option<Value>) -> Option<Range> {
+        match value {
+            Some(value) => self.ranges.get(func, value),
+            None => Some(Range::ZERO),
+        }
+    }
+
+    /// Whether `a <= b + k`.
+    fn goal(
+        &mut self,
+        func: &Func,
+        a: Option<Value>,
+        b: Option<Value>,
+        k: i128,
+        at: At<'_>,
+        depth: u32,
+    ) -> bool {
+        if a == b {
+            return k >= 0;
+        }
+        if self.assumed.iter().any(|&(p, q, c)| p == a && q == b && c <= k) {
+            return true;
+        }
+        let (Some(left), Some(depth)) = (self.goals.checked_sub(1), depth.checked_sub(1)) else {
+            return false;
+        };
+        (self.goals, self.spent) = (left, self.spent + 1);
+        let (Some(x), Some(y)) = (self.range_of(func, a), self.range_of(func, b)) else { return false };
+        if i128::from(x.hi) <= i128::from(y.lo) + k {
+            return true;
+        }
+        if i128::from(x.lo) > i128::from(y.hi) + k {
+            return false;
+        }
+        // Arithmetic leaves one goal, facts leave several, and φ one for each way in.
+        a.is_some_and(|a| self.by_smaller_side(func, a, b, k, at, depth))
+            || b.is_some_and(|b| self.by_larger_side(func, a, b, k, at, depth))
+            || self.by_facts(func, a, b, k, at, depth)
+            || self.by_phi(func, a, b, k, depth)
+    }
+
+    /// By what comes into a φ on one of the sides.
+    fn by_phi(&mut self, func: &Func, a: Option<Value>, b: Option<Value>, k: i128, depth: u32) -> bool {
+        let phi = |side: Option<Value>| {
+            side.and_then(|v| func.def_inst(v)).filter(|&inst| func.op(inst) == Op::Phi)
+        };
+        let goal = (a, b, k);
+        phi(a).is_some_and(|phi| {
+            self.for_all_edges(func, phi, b, goal, |s, x, at| {
+                s.goal(func, x.value, b, k - i128::from(x.plus), at, depth)
+            })
+        }) || phi(b).is_some_and(|phi| {
+            self.for_all_edges(func, phi, a, goal, |s, x, at| {
+                s.goal(func, a, x.value, k + i128::from(x.plus), at, depth)
+            })
+        })
+    }
+
+    /// From a test that one of the sides was in.
+    fn by_facts(
+        &mut self,
+        func: &Func,
+        a: Option<Value>,
+        b: Option<Value>,
+        k: i128,
+        at: At<'_>,
+        depth: u32,
+    ) -> bool {
+        let sides = a.into_iter().chain(b);
+        let tests: SmallVec<[Test; 8]> = sides.flat_map(|v| self.tests_of(v, at)).collect();
+        tests.into_iter().any(|test| match test {
+            Test::AtMost(p, q, c) => self.by_way_of(func, (a, b, k), (p, q, i128::from(c)), at, depth),
+            Test::UnsignedAtMost(p, q, c) => {
+                // If the larger is no negative number, the other is neither, and they compare as signed integers do.
+                let lower = (ZERO, p, 0);
+                (self.by_way_of(func, (a, b, k), (p, q, i128::from(c)), at, depth)
+                    || self.by_way_of(func, (a, b, k), lower, at, depth))
+                    && self.goal(func, None, q.value, i128::from(q.plus), at, depth)
+            }
+            Test::Differ(p, q) => [(p, q), (q, p)].into_iter().any(|(p, q)| {
+                let c = i128::from(q.plus) - i128::from(p.plus);
+                // p ≤ q - 1 follows from p ≤ q, and then q - 1 ≤ b + k is left to show; or a ≤ p + k + 1.
+                let least = p.value == a && self.goal(func, q.value, b, k + 1 - c, at, depth);
+                let most = !least && q.value == b && self.goal(func, a, p.value, k + 1 - c, at, depth);
+                (least || most) && self.goal(func, p.value, q.value, c, at, depth)
+            }),
+            Test::Known(..) => false,
+        })
+    }
+
+    /// From `p <= q + c` where p is a or q is b.
+    fn by_way_of(
+        &mut self,
+        func: &Func,
+        (a, b, k): (Option<Value>, Option<Value>, i128),
+        (p, q, c): (Term, Term, i128),
+        at: At<'_>,
+        depth: u32,
+    ) -> bool {
+        let c = c + i128::from(q.plus) - i128::from(p.plus);
+        (p.value == a && self.goal(func, q.value, b, k - c, at, depth))
+            || (q.value == b && self.goal(func, a, p.value, k - c, at, depth))
+    }
+
+    /// From what computes the smaller side.
+    fn by_smaller_side(
+        &mut self,
+        func: &Func,
+        a: Value,
+        b: Option<Value>,
+        k: i128,
+        at: At<'_>,
+        depth: u32,
+    ) -> bool {
+        use Intrinsic as I;
+        if let Some((x, c, all)) = sum(func, a) {
+            // Downwards a sum may wrap to something large.
+            let (x, c, least) = (term(func, x), i128::from(c), i128::from(all.lo));
+            let plus = i128::from(x.plus);
+            return self.goal(func, x.value, b, k - c - plus, at, depth)
+                && (c >= 0 || self.goal(func, None, x.value, plus + c - least, at, depth));
+        }
+        let Some(inst) = func.def_inst(a) else { return false };
+        match (func.op(inst), func.args(inst)) {
+            (Op::Intrinsic(I::SubInt), &[x, y]) => {
+                self.goal(func, Some(x), b, k, at, depth)
+                    && self.natural(func, x, at, depth)
+                    && self.natural(func, y, at, depth)
+            }
+            (Op::Intrinsic(I::AndInt), &[x, y]) => [x, y]
+                .into_iter()
+                .any(|one| self.goal(func, Some(one), b, k, at, depth) && self.natural(func, one, at, depth)),
+            (Op::Intrinsic(I::LshrInt | I::AshrInt | I::SdivInt | I::UdivInt), &[x, y]) => {
+                self.goal(func, Some(x), b, k, at, depth)
+                    && self.ranges.get(func, y).is_some_and(Range::is_natural)
+                    && self.natural(func, x, at, depth)
+            }
+            (Op::Intrinsic(I::SremInt | I::UremInt), &[x, y]) => {
+                let positive = self.ranges.get(func, y).is_some_and(|r| r.lo > 0);
+                positive
+                    && (self.goal(func, Some(y), b, k + 1, at, depth)
+                        || (self.goal(func, Some(x), b, k, at, depth) && self.natural(func, x, at, depth)))
+            }
+            (Op::Intrinsic(I::ZextInt), &[x]) => {
+                self.goal(func, Some(x), b, k, at, depth) && self.natural(func, x, at, depth)
+            }
+            (Op::Builtin(Builtin::Ifelse), &[_, x, y]) => {
+                let (x, y) = (term(func, x), term(func, y));
+                self.goal(func, x.value, b, k - i128::from(x.plus), at, depth)
+                    && self.goal(func, y.value, b, k - i128::from(y.plus), at, depth)
+            }
+            _ => false,
+        }
+    }
+
+    /// From what computes the larger side.
+    fn by_larger_side(
+        &mut self,
+        func: &Func,
+        a: Option<Value>,
+        b: Value,
+        k: i128,
+        at: At<'_>,
+        depth: u32,
+    ) -> bool {
+        if let Some((y, c, all)) = sum(func, b) {
+            // Upwards a sum may wrap to something small.
+            let (y, c, greatest) = (term(func, y), i128::from(c), i128::from(all.hi));
+            let plus = i128::from(y.plus);
+            return self.goal(func, a, y.value, k + c + plus, at, depth)
+                && (c <= 0 || self.goal(func, y.value, None, greatest - c - plus, at, depth));
+        }
+        let Some(inst) = func.def_inst(b) else { return false };
+        match (func.op(inst), func.args(inst)) {
+            (Op::Intrinsic(Intrinsic::ZextInt), &[y]) => {
+                self.goal(func, a, Some(y), k, at, depth) && self.natural(func, y, at, depth)
+            }
+            (Op::Builtin(Builtin::Ifelse), &[_, x, y]) => {
+                let (x, y) = (term(func, x), term(func, y));
+                self.goal(func, a, x.value, k + i128::from(x.plus), at, depth)
+                    && self.goal(func, a, y.value, k + i128::from(y.plus), at, depth)
+            }
+            _ => false,
+        }
+    }
+
+    fn natural(&mut self, func: &Func, value: Value, at: At<'_>, depth: u32) -> bool {
+        self.goal(func, None, Some(value), 0, at, depth)
+    }
+
+    /// Proves something for all that comes into a φ, where it may be assumed for the φ itself.
+    fn for_all_edges(
+        &mut self,
+        func: &Func,
+        phi: Inst,
+        other: Option<Value>,
+        goal: (Option<Value>, Option<Value>, i128),
+        mut prove: impl FnMut(&mut Self, Term, At<'_>) -> bool,
+    ) -> bool {
+        let Some(block) = func.inst_block(phi) else { return false };
+        let made = other.and_then(|v| func.def_inst(v)).map(|def| func.inst_block(def));
+        let outside = match made {
+            None => true,
+            Some(made) => made.is_some_and(|made| self.tree.strictly_dominates(made, block)),
+        };
+        let edges = func.args(phi).len();
+        if !outside || edges > MAX_EDGES || self.cfg.preds(block).len() > MAX_EDGES {
+            return false;
+        }
+        self.assumed.push(goal);
+        let mut tests = Vec::new();
+        let all = (0..edges).all(|n| {
+            let (pred, value) = (func.inst_blocks(phi)[n], func.args(phi)[n]);
+            if !self.rpo.is_reachable(pred) {
+                return true;
+            }
+            tests.clear();
+            way_tests(func, pred, block, &mut tests);
+            prove(self, term(func, value), At { block: pred, way: &tests })
+        });
+        self.assumed.pop();
+        all
+    }
+}
+
+/// A value that is another plus a constant, wrapped to its type.
+fn sum(func: &Func, value: Value) -> Option<(Value, i64, Range)> {
+    let ValueDef::Result(inst, 0) = func.value_def(value) else { return None };
+    let (Op::Intrinsic(op), &[x, y]) = (func.op(inst), func.args(inst)) else { return None };
+    let c = constant(func, y)?;
+    let c = match strict(op).unwrap_or(op) {
+        Intrinsic::AddInt => c,
+        Intrinsic::SubInt => c.checked_neg()?,
+        _ => return None,
+    };
+    Some((x, c, Range::all(width(func.ty(value))?)))
+}
+
+/// A value as zero plus a number if it is a constant, without sign extensions around it.
+fn term(func: &Func, value: Value) -> Term {
+    let mut value = value;
+    for _ in 0..4 {
+        if let Some(c) = constant(func, value) {
+            return Term { value: None, plus: c };
+        }
+        match func.def_inst(value).map(|inst| (func.op(inst), func.args(inst))) {
+            Some((Op::Intrinsic(Intrinsic::SextInt) | Op::Copy, &[x])) if width(func.ty(x)).is_some() => {
+                value = x
+            }
+            _ => break,
+        }
+    }
+    Term { value: Some(value), plus: 0 }
+}
+
+/// What holds on the way from one block to another because of the branch that ends the first.
+fn way_tests(func: &Func, from: Block, to: Block, tests: &mut Vec<Test>) {
+    let Some(end) = func.terminator(from).filter(|&t| func.op(t) == Op::Branch) else { return };
+    let (&[cond], &[yes, no]) = (func.args(end), func.inst_blocks(end)) else { return };
+    if yes == no {
+        return;
+    }
+    let mut parts = vec![(cond, to == yes)];
+    let mut next = 0;
+    while let Some(&(cond, truth)) = parts.get(next).filter(|_| next < MAX_PARTS) {
+        next += 1;
+        tests.push(Test::Known(cond, truth));
+        let Some(inst) = func.def_inst(cond) else { continue };
+        let (Op::Intrinsic(op), &[x, y]) = (func.op(inst), func.args(inst)) else { continue };
+        compared(func, op, x, y, truth, tests, &mut parts);
+    }
+}
+
+fn compared(
+    func: &Func,
+    op: Intrinsic,
+    x: Value,
+    y: Value,
+    truth: bool,
+    tests: &mut Vec<Test>,
+    parts: &mut Vec<(Value, bool)>,
+) {
+    use Intrinsic as I;
+    let is_truth = |v: Value| {
+        let made = func.def_inst(v).map(|inst| func.op(inst));
+        matches!(made, Some(Op::Intrinsic(op)) if matches!(op, I::EqInt | I::NeInt | I::SltInt | I::SleInt | I::UltInt | I::UleInt))
+    };
+    // Of bytes that hold truth values.
+    match op {
+        I::AndInt if truth => parts.extend([x, y].into_iter().filter(|&v| is_truth(v)).map(|v| (v, true))),
+        I::OrInt if !truth => parts.extend([(x, false), (y, false)]),
+        I::XorInt if is_truth(x) && constant(func, y) == Some(1) => parts.push((x, !truth)),
+        I::EqInt if is_truth(x) && constant(func, y) == Some(0) => parts.push((x, !truth)),
+        I::NeInt if is_truth(x) && constant(func, y) == Some(0) => parts.push((x, truth)),
+        _ => {}
+    }
+    if width(func.ty(x)).is_none() {
+        return;
+    }
+    let (a, b) = (term(func, x), term(func, y));
+    match (op, truth) {
+        (I::SltInt, true) => tests.push(Test::AtMost(a, b, -1)),
+        (I::SltInt, false) => tests.push(Test::AtMost(b, a, 0)),
+        (I::SleInt, true) => tests.push(Test::AtMost(a, b, 0)),
+        (I::SleInt, false) => tests.push(Test::AtMost(b, a, -1)),
+        (I::UltInt, true) => tests.push(Test::UnsignedAtMost(a, b, -1)),
+        (I::UltInt, false) => tests.push(Test::UnsignedAtMost(b, a, 0)),
+        (I::UleInt, true) => tests.push(Test::UnsignedAtMost(a, b, 0)),
+        (I::UleInt, false) => tests.push(Test::UnsignedAtMost(b, a, -1)),
+        (I::EqInt, true) | (I::NeInt, false) => {
+            tests.extend([Test::AtMost(a, b, 0), Test::AtMost(b, a, 0)]);
+        }
+        (I::EqInt, false) | (I::NeInt, true) => tests.push(Test::Differ(a, b)),
+        _ => {}
+    }
+}
