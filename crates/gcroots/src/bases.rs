@@ -106,10 +106,11 @@ impl Bases {
 
     /// Finds all bases; adds φ where there is none, and null where a tracked value is undefined.
     pub(crate) fn compute(func: &mut Func, cx: &Context, cfg: &Cfg, rpo: &Rpo, tree: &DomTree) -> Bases {
-        define_undefined(func, cx, cfg, rpo);
+        define_undefined(func, cx);
         let (keys, nodes) = keys(func, rpo);
         let states = solve(func, tree, &keys, &nodes);
         let lifts = lift(func, cx, &keys, &nodes, &states);
+        complete_edges(func, cx, cfg, rpo);
         let mut bases = Bases { lifted: lifts.len(), ..Bases::default() };
         // Roots in the order of the function's reverse postorder; the lifted ones stand in it now.
         let mut numbers: SecondaryMap<Value, Option<Root>> = SecondaryMap::new();
@@ -151,8 +152,8 @@ impl Bases {
     }
 }
 
-/// Null for undefined tracked constants and for tracked φ edges that are not there.
-fn define_undefined(func: &mut Func, cx: &Context, cfg: &Cfg, rpo: &Rpo) {
+/// Null for undefined tracked constants.
+fn define_undefined(func: &mut Func, cx: &Context) {
     let null = func.bits(&cx.types, Type::TRACKED, 0);
     let mut undefined: SecondaryMap<Value, bool> = SecondaryMap::new();
     let mut any = false;
@@ -165,6 +166,11 @@ fn define_undefined(func: &mut Func, cx: &Context, cfg: &Cfg, rpo: &Rpo) {
     if any {
         func.replace_values(|v| if undefined[v] { null } else { v });
     }
+}
+
+/// Null on the edges that tracked φ, lifted ones among them, do not name.
+fn complete_edges(func: &mut Func, cx: &Context, cfg: &Cfg, rpo: &Rpo) {
+    let null = func.bits(&cx.types, Type::TRACKED, 0);
     for &block in rpo.blocks() {
         let phis: Vec<Inst> = func.block_insts(block).take_while(|&i| func.op(i) == Op::Phi).collect();
         for phi in phis {

@@ -58,7 +58,6 @@ fn is_use(func: &Func, inst: Inst, operand: usize) -> bool {
         Op::Copy
         | Op::GcLoaded
         | Op::PointerFromObjref
-        | Op::GcPreserveBegin
         | Op::Intrinsic(Intrinsic::Bitcast | Intrinsic::AddPtr | Intrinsic::SubPtr) => false,
         // The children are kept alive by the parent, in which they were stored.
         Op::WriteBarrier => operand == 0,
@@ -67,11 +66,48 @@ fn is_use(func: &Func, inst: Inst, operand: usize) -> bool {
     }
 }
 
+/// What is demanded: roots that something uses, and what reaches them through φ and `ifelse`. A φ that nothing uses keeps
+/// nothing alive.
+fn demanded(func: &Func, bases: &Bases) -> Vec<bool> {
+    let mut demanded = vec![false; bases.roots.len()];
+    let mut work: Vec<Root> = Vec::new();
+    for block in func.blocks() {
+        for inst in func.block_insts(block).filter(|&i| choice(func, bases, i).is_none()) {
+            for (n, &operand) in func.args(inst).iter().enumerate() {
+                if let Some(root) = bases.root(operand).filter(|_| is_use(func, inst, n)) {
+                    work.push(root);
+                }
+            }
+        }
+    }
+    while let Some(root) = work.pop() {
+        if std::mem::replace(&mut demanded[root as usize], true) {
+            continue;
+        }
+        let made = func.def_inst(bases.roots[root as usize].0);
+        if let Some(inst) = made.filter(|&i| choice(func, bases, i).is_some()) {
+            work.extend(func.args(inst).iter().filter_map(|&v| bases.root(v)));
+        }
+    }
+    demanded
+}
+
+/// The root of a φ or `ifelse`.
+fn choice(func: &Func, bases: &Bases, inst: Inst) -> Option<Root> {
+    let value = func.result(inst)?;
+    let root = bases.root(value)?;
+    let chooses = matches!(func.op(inst), Op::Phi | Op::Builtin(Builtin::Ifelse));
+    (chooses && bases.roots[root as usize].0 == value).then_some(root)
+}
+
 /// The live roots at the borders of blocks.
-fn ranges(func: &Func, bases: &Bases, flow: &Flow) -> Ranges {
+fn ranges(func: &Func, bases: &Bases, flow: &Flow, demanded: &[bool]) -> Ranges {
     let mut uses: Vec<(Root, Use)> = Vec::new();
     for block in func.blocks() {
         for inst in func.block_insts(block) {
+            if choice(func, bases, inst).is_some_and(|root| !demanded[root as usize]) {
+                continue;
+            }
             let is_phi = func.op(inst) == Op::Phi;
             for (n, &operand) in func.args(inst).iter().enumerate() {
                 let Some(root) = bases.root(operand).filter(|_| is_use(func, inst, n)) else { continue };
@@ -148,6 +184,8 @@ struct Scan<'a> {
     func: &'a Func,
     bases: &'a Bases,
     refinements: &'a Refinements,
+    /// See [`demanded`].
+    demanded: Vec<bool>,
     /// Used later.
     live: Set,
     /// Preserved, by the number of stretches that hold it.
@@ -171,13 +209,15 @@ impl Needs {
         flow: &Flow,
         tree: &DomTree,
     ) -> Needs {
-        let ranges = ranges(func, bases, flow);
+        let demanded = demanded(func, bases);
+        let ranges = ranges(func, bases, flow, &demanded);
         let count = bases.roots.len();
         let mut stretches = preserved(func, bases, tree);
         let mut scan = Scan {
             func,
             bases,
             refinements,
+            demanded,
             live: Set { list: Vec::new(), place: vec![NOWHERE; count] },
             preserved: vec![0; count],
             own: SmallVec::new(),
@@ -229,7 +269,9 @@ impl Scan<'_> {
             if is_safepoint(self.func, cx, inst) {
                 self.safepoint(block, inst, &held);
             }
-            if self.func.op(inst) == Op::Phi {
+            let undemanded =
+                choice(self.func, self.bases, inst).is_some_and(|root| !self.demanded[root as usize]);
+            if undemanded || self.func.op(inst) == Op::Phi {
                 continue;
             }
             for (n, &operand) in self.func.args(inst).iter().enumerate() {

@@ -4,11 +4,10 @@
 //!     options: whole-function                      optional: no shrink-wrapping
 //!     ==== input
 //!     low function f(…)…
-//!     ==== report f                                what placement counts
-//!     ==== output                                  the functions afterwards, or the rules that are broken
+//!     ==== output                                  what is counted and the functions, or broken rules
 //!
 //! `BLESS=1 cargo test -p brolga-gcroots --test placed` writes what comes out now into the files; read the difference before you
-//! commit it. Every output is verified; that it keeps its roots is shown by the oracle in `roots.rs`, which reads these files too.
+//! commit it. Every output is verified; that it keeps its roots is shown by the oracle in `roots/`, which reads these files too.
 
 mod support;
 

@@ -22,6 +22,7 @@ pub(crate) const HEAP: HeapAbi = HeapAbi {
 };
 
 /// A test file.
+#[allow(dead_code, reason = "each test program uses a part of this module")]
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) path: PathBuf,

@@ -1,0 +1,509 @@
+//! The oracle: runs a placed function on made-up objects and collects at every safepoint.
+//!
+//! It shares no code with placement and knows nothing of liveness. It walks one path after the other, with a coin for every
+//! branch. Objects are numbers. At a safepoint everything dies that is not found from the words of the linked frames, from
+//! permanent objects, or through immutable fields of what is found. Whoever touches a dead object afterwards was not rooted.
+//!
+//! What makes it hard to please:
+//!
+//! * A mutable field is written by others all the time: it keeps nothing alive, and each load gives another object.
+//! * An entry point with argument words overwrites them before it comes back.
+//! * A callee lets its arguments die during the call; only argument words and the operands of C functions must survive it.
+//! * A thrown exception leaves the innermost frame wrong, as frames of callees that were never taken off.
+//! * Words of a linked frame that were never written are an error, and so are dead objects in them.
+//! * Returning with another innermost frame than the caller's is an error, and so is linking a frame twice.
+//!
+//! The original function, whose instructions keep their numbers, says what is no longer to be seen: which loads were of
+//! immutable memory, what a loaded pointer belongs to, and what is preserved where. Integers are not computed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use brolga_ir::constant::Address;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::op::Region;
+use brolga_ir::runtime_fn::RuntimeKind;
+use brolga_ir::{Block, Const, Func, Inst, LowType, Op, PtrClass, RuntimeFn, Slot, Type, Value};
+use cranelift_entity::EntityRef;
+
+use crate::random::Random;
+
+/// Where the thread keeps its innermost frame.
+const GC_STACK: i32 = crate::support::HEAP.gc_stack as i32;
+
+/// A value as far as it matters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Val {
+    Undefined,
+    Null,
+    Object(usize),
+    /// A pointer into an object.
+    Inside(usize),
+    /// A permanent object.
+    Permanent,
+    Thread,
+    /// Into a stack slot.
+    Stack(Slot, i64),
+    /// The innermost frame of the caller.
+    Caller,
+    /// A frame of a callee that is gone.
+    Gone,
+    /// A constant integer.
+    Int(i64),
+    /// Another integer, or an address of something else.
+    Other,
+}
+
+#[derive(Default)]
+struct Object {
+    dead: bool,
+    /// By offset: what immutable fields refer to.
+    immutable: BTreeMap<i32, usize>,
+}
+
+/// A path that goes wrong.
+#[derive(Debug)]
+pub(crate) struct Wrong {
+    pub(crate) what: String,
+    pub(crate) at: Inst,
+}
+
+/// One run.
+pub(crate) struct Oracle<'a> {
+    original: &'a Func,
+    placed: &'a Func,
+    preserved: &'a BTreeMap<Inst, Vec<Value>>,
+    random: &'a mut Random,
+    values: Vec<Val>,
+    objects: Vec<Object>,
+    memory: BTreeMap<(Slot, i64), Val>,
+    gc_stack: Val,
+    handlers: Vec<(Inst, Block)>,
+}
+
+type Run<T> = Result<T, Wrong>;
+
+enum Next {
+    On,
+    Jump(Block),
+    End,
+}
+
+/// How many instructions a run executes at most.
+const MAX_STEPS: usize = 600;
+
+/// Runs a function along `paths` paths; the first thing that goes wrong.
+pub(crate) fn run(original: &Func, placed: &Func, paths: usize, random: &mut Random) -> Result<(), Wrong> {
+    let preserved = preserved(original);
+    for _ in 0..paths {
+        let mut oracle = Oracle {
+            original,
+            placed,
+            preserved: &preserved,
+            random,
+            values: vec![Val::Undefined; placed.value_count()],
+            objects: Vec::new(),
+            memory: BTreeMap::new(),
+            gc_stack: Val::Caller,
+            handlers: Vec::new(),
+        };
+        oracle.path()?;
+    }
+    Ok(())
+}
+
+impl Oracle<'_> {
+    fn new_object(&mut self) -> Val {
+        self.objects.push(Object::default());
+        Val::Object(self.objects.len() - 1)
+    }
+
+    fn path(&mut self) -> Run<()> {
+        for &param in self.placed.params() {
+            self.values[param.index()] = match self.placed.ty(param) {
+                Type::TRACKED => self.new_object(),
+                _ => Val::Other,
+            };
+        }
+        let mut block = self.placed.entry().expect("a function with blocks");
+        let mut from = None;
+        let mut steps = 0;
+        loop {
+            self.phis(block, from);
+            let mut at = self.placed.first_inst(block);
+            let target = loop {
+                let Some(inst) = at else { return Ok(()) };
+                at = self.placed.next_inst(inst);
+                steps += 1;
+                if steps > MAX_STEPS {
+                    return Ok(());
+                }
+                match self.inst(inst)? {
+                    Next::On => {}
+                    Next::Jump(target) => break target,
+                    Next::End => return Ok(()),
+                }
+            };
+            (from, block) = (Some(block), target);
+        }
+    }
+
+    fn phis(&mut self, block: Block, from: Option<Block>) {
+        let mut new = Vec::new();
+        for inst in self.placed.block_insts(block) {
+            if self.placed.op(inst) != Op::Phi {
+                continue;
+            }
+            let operand = self.placed.phi_edges(inst).find(|e| Some(e.0) == from).map(|e| e.1);
+            let val = operand.map_or(Val::Undefined, |v| self.val(v));
+            new.extend(self.placed.result(inst).map(|v| (v, val)));
+        }
+        for (value, val) in new {
+            self.values[value.index()] = val;
+        }
+    }
+
+    fn val(&self, value: Value) -> Val {
+        match self.placed.as_const(value) {
+            None => self.values[value.index()],
+            Some(Const::Address(address)) => match address {
+                Address::Data(_) | Address::Foreign(_) => Val::Other,
+                _ => Val::Permanent,
+            },
+            Some(Const::Bits { ty, .. }) => match ty.as_low() {
+                Some(LowType::Ptr(PtrClass::Raw)) | None => Val::Other,
+                Some(LowType::Ptr(_)) => Val::Null,
+                Some(_) => Val::Int(self.placed.as_bits(value).unwrap_or(0) as i64),
+            },
+            Some(_) => Val::Undefined,
+        }
+    }
+
+    fn wrong<T>(&self, at: Inst, what: impl Into<String>) -> Run<T> {
+        Err(Wrong { what: what.into(), at })
+    }
+
+    /// A use: what is used must live.
+    fn alive(&self, at: Inst, val: Val) -> Run<()> {
+        match val {
+            Val::Object(n) | Val::Inside(n) if self.objects[n].dead => {
+                self.wrong(at, format!("object {n} is used and dead"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn uses(&self, inst: Inst) -> Run<()> {
+        self.placed.args(inst).iter().try_for_each(|&v| self.alive(inst, self.val(v)))
+    }
+
+    fn define(&mut self, inst: Inst, val: Val) {
+        for value in self.placed.results(inst) {
+            self.values[value.index()] = val;
+        }
+    }
+
+    fn made(&mut self, inst: Inst) {
+        let results: Vec<Value> = self.placed.results(inst).collect();
+        for value in results {
+            self.values[value.index()] = match self.placed.ty(value) {
+                Type::TRACKED => self.new_object(),
+                _ => Val::Other,
+            };
+        }
+    }
+
+    fn inst(&mut self, inst: Inst) -> Run<Next> {
+        let func = self.placed;
+        let args: Vec<Val> = func.args(inst).iter().map(|&v| self.val(v)).collect();
+        let original = (inst.index() < self.original.inst_count()).then(|| self.original.op(inst));
+        match func.op(inst) {
+            Op::Phi => return Ok(Next::On),
+            Op::Intrinsic(Intrinsic::Bitcast) => {
+                let to = func.result(inst).map(|v| func.ty(v));
+                let val = match (original, args[0]) {
+                    (Some(Op::GcLoaded), _) => match self.val(self.original.args(inst)[0]) {
+                        Val::Object(n) => Val::Inside(n),
+                        other => other,
+                    },
+                    (_, Val::Other) if to == Some(Type::TRACKED) => self.new_object(),
+                    (_, Val::Object(n)) if to != Some(Type::TRACKED) => Val::Inside(n),
+                    (_, val) => val,
+                };
+                self.define(inst, val);
+            }
+            Op::Intrinsic(Intrinsic::AddPtr | Intrinsic::SubPtr) => {
+                let by = func.as_bits(func.args(inst)[1]).map_or(0, |bits| bits as i64);
+                let val = match args[0] {
+                    Val::Object(n) | Val::Inside(n) => Val::Inside(n),
+                    Val::Stack(slot, offset) => Val::Stack(slot, offset + by),
+                    other => other,
+                };
+                self.define(inst, val);
+            }
+            Op::Intrinsic(_) => {
+                self.uses(inst)?;
+                self.define(inst, Val::Other);
+            }
+            Op::Copy => self.define(inst, args[0]),
+            Op::Builtin(_) => {
+                let val = args[1 + self.random.below(2)];
+                self.define(inst, val);
+            }
+            Op::PointerFromObjref => self.define(inst, Val::Other),
+            Op::ThreadAddr => self.define(inst, Val::Thread),
+            Op::SlotAddr(slot) => self.define(inst, Val::Stack(slot, 0)),
+            // Nobody reads or writes through null, or where a φ left it open: a path on which that happens is not taken.
+            Op::Load(_) | Op::Store(_) if matches!(args[0], Val::Null | Val::Undefined) => {
+                return Ok(Next::End);
+            }
+            Op::Load(access) => {
+                self.uses(inst)?;
+                let stays = matches!(original, Some(Op::Load(a)) if a.region == Region::Immutable);
+                self.load(inst, args[0], access.offset, stays)?;
+            }
+            Op::Store(access) => {
+                self.uses(inst)?;
+                let stays = matches!(original, Some(Op::Store(a)) if a.region == Region::Immutable);
+                self.store(inst, args[0], args[1], access.offset, stays)?;
+            }
+            Op::CallSymbol(_) | Op::Safepoint => {
+                self.uses(inst)?;
+                self.collect(inst, &[])?;
+                return self.called(inst, true);
+            }
+            Op::ForeignCall(_) => {
+                self.uses(inst)?;
+                self.collect(inst, &args)?;
+                return self.called(inst, true);
+            }
+            Op::CallRuntime(entry) => {
+                self.uses(inst)?;
+                if entry.kind() == RuntimeKind::Args {
+                    let count = func.as_bits(func.args(inst)[1]).unwrap_or(0) as i64;
+                    let mut words = Vec::new();
+                    for n in 0..count {
+                        let Val::Stack(slot, offset) = args[0] else {
+                            return self.wrong(inst, "argument words that lie nowhere");
+                        };
+                        let word = self.memory.get(&(slot, offset + 8 * n)).copied();
+                        words.push(word.unwrap_or(Val::Undefined));
+                    }
+                    if words.contains(&Val::Undefined) {
+                        return self.wrong(inst, "an argument word was never written");
+                    }
+                    words.iter().try_for_each(|&word| self.alive(inst, word))?;
+                    self.collect(inst, &words)?;
+                    if let Val::Stack(slot, offset) = args[0] {
+                        for n in 0..count {
+                            self.memory.insert((slot, offset + 8 * n), Val::Null);
+                        }
+                    }
+                } else if entry.may_safepoint() {
+                    self.collect(inst, &[])?;
+                }
+                return match entry.returns() {
+                    true => self.called(inst, entry != RuntimeFn::GcAlloc),
+                    false => self.thrown(),
+                };
+            }
+            Op::Goto => return Ok(Next::Jump(func.inst_blocks(inst)[0])),
+            Op::Branch => return Ok(Next::Jump(func.inst_blocks(inst)[self.random.below(2)])),
+            Op::Enter => {
+                let &[body, handler] = func.inst_blocks(inst) else { return Ok(Next::End) };
+                self.handlers.push((inst, handler));
+                return Ok(Next::Jump(body));
+            }
+            Op::Leave => {
+                for &token in func.args(inst) {
+                    let innermost = self.handlers.pop().map(|h| h.0);
+                    assert_eq!(innermost, func.def_inst(token), "handlers nest");
+                }
+            }
+            Op::Return => {
+                self.uses(inst)?;
+                if self.gc_stack != Val::Caller {
+                    return self.wrong(inst, format!("returns with {:?} as innermost frame", self.gc_stack));
+                }
+                return Ok(Next::End);
+            }
+            Op::Unreachable => return Ok(Next::End),
+            other => return self.wrong(inst, format!("{other:?} is left")),
+        }
+        Ok(Next::On)
+    }
+
+    fn load(&mut self, inst: Inst, from: Val, offset: i32, stays: bool) -> Run<()> {
+        let tracked = self.placed.result(inst).is_some_and(|v| self.placed.ty(v) == Type::TRACKED);
+        let loaded = self.placed.result(inst).is_some_and(|v| self.placed.ty(v) == Type::LOADED);
+        let val = match from {
+            Val::Thread if offset == GC_STACK => self.gc_stack,
+            Val::Stack(slot, at) => {
+                let at = (slot, at + i64::from(offset));
+                let val = self.memory.get(&at).copied().unwrap_or(Val::Undefined);
+                if val == Val::Undefined && tracked {
+                    return self.wrong(inst, "a word that was never written is read");
+                }
+                val
+            }
+            Val::Object(n) | Val::Inside(n) if loaded => Val::Inside(n),
+            Val::Object(n) | Val::Inside(n) if tracked && stays => {
+                let child = match self.objects[n].immutable.get(&offset) {
+                    Some(&child) => child,
+                    None => {
+                        self.objects.push(Object::default());
+                        let child = self.objects.len() - 1;
+                        self.objects[n].immutable.insert(offset, child);
+                        child
+                    }
+                };
+                Val::Object(child)
+            }
+            // What a permanent object refers to for ever is as good as permanent.
+            Val::Permanent if tracked && stays => Val::Permanent,
+            _ if tracked => self.new_object(),
+            _ => Val::Other,
+        };
+        self.define(inst, val);
+        Ok(())
+    }
+
+    fn store(&mut self, inst: Inst, to: Val, val: Val, offset: i32, stays: bool) -> Run<()> {
+        match to {
+            Val::Thread if offset == GC_STACK => self.gc_stack = val,
+            Val::Stack(slot, at) => {
+                self.memory.insert((slot, at + i64::from(offset)), val);
+            }
+            Val::Object(n) => {
+                if let (Val::Object(child), true) = (val, stays) {
+                    self.objects[n].immutable.insert(offset, child);
+                }
+            }
+            Val::Undefined => return self.wrong(inst, "a store to nowhere"),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A call has come back, or throws.
+    fn called(&mut self, inst: Inst, may_throw: bool) -> Run<Next> {
+        if may_throw && self.random.below(6) == 0 {
+            return self.thrown();
+        }
+        self.made(inst);
+        Ok(Next::On)
+    }
+
+    fn thrown(&mut self) -> Run<Next> {
+        let Some((_, handler)) = self.handlers.pop() else { return Ok(Next::End) };
+        self.gc_stack = Val::Gone;
+        Ok(Next::Jump(handler))
+    }
+
+    /// Collects. These have to survive it.
+    fn collect(&mut self, inst: Inst, survive: &[Val]) -> Run<()> {
+        let mut work: Vec<usize> = Vec::new();
+        let mut frame = self.gc_stack;
+        let mut seen: BTreeSet<Slot> = BTreeSet::new();
+        loop {
+            match frame {
+                Val::Caller => break,
+                Val::Stack(slot, 0) => {
+                    if !seen.insert(slot) {
+                        return self.wrong(inst, "a frame is linked to itself");
+                    }
+                    let size = i64::from(self.placed.slot(slot).size);
+                    let words = self.words(inst, slot, size)?;
+                    for n in 0..words {
+                        match self.memory.get(&(slot, 16 + 8 * n)).copied() {
+                            Some(Val::Object(n)) => work.push(n),
+                            Some(Val::Null | Val::Permanent) => {}
+                            other => return self.wrong(inst, format!("word {n} of the frame is {other:?}")),
+                        }
+                    }
+                    frame = self.memory.get(&(slot, 8)).copied().unwrap_or(Val::Undefined);
+                }
+                other => return self.wrong(inst, format!("the innermost frame is {other:?}")),
+            }
+        }
+        for &root in &work {
+            self.alive(inst, Val::Object(root))?;
+        }
+        let mut marked = vec![false; self.objects.len()];
+        while let Some(n) = work.pop() {
+            if !std::mem::replace(&mut marked[n], true) {
+                work.extend(self.objects[n].immutable.values().copied());
+            }
+        }
+        for (object, marked) in self.objects.iter_mut().zip(marked) {
+            object.dead |= !marked;
+        }
+        survive.iter().try_for_each(|&val| match val {
+            Val::Object(n) if self.objects[n].dead => {
+                self.wrong(inst, format!("object {n} does not survive the call that it is given to"))
+            }
+            _ => Ok(()),
+        })?;
+        for &value in self.preserved.get(&self.origin(inst)).into_iter().flatten() {
+            self.alive(inst, self.val(value)).map_err(|w| Wrong { what: w.what + " (preserved)", ..w })?;
+        }
+        Ok(())
+    }
+
+    /// How many words a frame says that it has.
+    fn words(&self, inst: Inst, slot: Slot, size: i64) -> Run<i64> {
+        match self.memory.get(&(slot, 0)) {
+            Some(&Val::Int(count)) if count % 4 == 0 && 16 + 2 * count <= size => Ok(count / 4),
+            other => self.wrong(inst, format!("a frame of {size} bytes with {other:?} words")),
+        }
+    }
+
+    /// The instruction of the original function that a safepoint stands for.
+    fn origin(&self, inst: Inst) -> Inst {
+        if inst.index() < self.original.inst_count() {
+            return inst;
+        }
+        let join = self.placed.inst_block(inst).and_then(|b| self.placed.successors(b).first().copied());
+        join.and_then(|join| self.placed.first_inst(join)).unwrap_or(inst)
+    }
+}
+
+/// What is preserved at each instruction: by paths, without a dominator tree.
+fn preserved(func: &Func) -> BTreeMap<Inst, Vec<Value>> {
+    let insts: Vec<Inst> = func.blocks().flat_map(|b| func.block_insts(b)).collect();
+    let mut all: BTreeMap<Inst, Vec<Value>> = BTreeMap::new();
+    let reach = |without: Inst| -> BTreeSet<Inst> {
+        let mut found = BTreeSet::new();
+        let mut work: Vec<Block> = func.entry().into_iter().collect();
+        let mut seen = BTreeSet::new();
+        while let Some(block) = work.pop() {
+            if !seen.insert(block) {
+                continue;
+            }
+            let mut through = true;
+            for inst in func.block_insts(block) {
+                if inst == without {
+                    through = false;
+                    break;
+                }
+                found.insert(inst);
+            }
+            if through {
+                work.extend(func.successors(block));
+            }
+        }
+        found
+    };
+    for &begin in insts.iter().filter(|&&i| func.op(i) == Op::GcPreserveBegin) {
+        let around = reach(begin);
+        let ends = insts
+            .iter()
+            .filter(|&&i| func.op(i) == Op::GcPreserveEnd && func.def_inst(func.args(i)[0]) == Some(begin));
+        let around_ends: Vec<BTreeSet<Inst>> = ends.map(|&end| reach(end)).collect();
+        for &inst in &insts {
+            if !around.contains(&inst) && inst != begin && around_ends.iter().all(|a| a.contains(&inst)) {
+                all.entry(inst).or_default().extend(func.args(begin));
+            }
+        }
+    }
+    all
+}
