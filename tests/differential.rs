@@ -93,7 +93,8 @@ fn passes_on_high_ir_keep_the_meaning() {
 
 #[test]
 fn low_ir_means_what_high_ir_means() {
-    let engines: [&dyn Engine; 2] = [&low(None), &low(Some(Passes::of(OptLevel::O2)))];
+    let engines: [&dyn Engine; 3] =
+        [&low(None), &low(Some(Passes::of(OptLevel::O2))), &low(Some(Passes::of(OptLevel::O3)))];
     check_mixture(compare(0..MODULES, Features::NATIVE, &engines));
 }
 
@@ -101,7 +102,8 @@ fn low_ir_means_what_high_ir_means() {
 fn native_code_does_what_the_interpreter_does() {
     let jit = jit();
     let native = |level| Native { jit: jit.clone(), passes: Passes::of(level) };
-    let engines: [&dyn Engine; 2] = [&native(OptLevel::O0), &native(OptLevel::O2)];
+    let natives = [OptLevel::O0, OptLevel::O2, OptLevel::O3].map(native);
+    let engines = natives.each_ref().map(|n| n as &dyn Engine);
     check_mixture(compare(0..MODULES, Features::NATIVE, &engines));
 }
 

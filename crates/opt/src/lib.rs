@@ -15,6 +15,7 @@
 //! | `pipeline` | the table of pipelines and the table of constraints on it |
 //! | `replace`, `heads`, `ssa_repair` | replacing values all over a function; the φ of a block; values that are made in several places |
 //! | `alias`, `exprs`, `ranges` | which memory an access touches; instructions by what they compute; how large an integer can be |
+//! | `counted`, `loop_copy`, `undefined` | loops that count, copies of loops, values that may be undefined |
 //! | `callgraph` | the order in which callees come before callers |
 //!
 //! Functions are optimised one at a time against a module that nobody changes meanwhile, so any number of threads may do it
@@ -23,11 +24,13 @@
 
 mod alias;
 pub mod callgraph;
+mod counted;
 mod error;
 mod exprs;
 mod facts;
 mod fuel;
 mod heads;
+mod loop_copy;
 pub mod lower;
 mod options;
 mod pass;
@@ -39,6 +42,7 @@ mod report;
 mod rules;
 mod scope;
 mod ssa_repair;
+mod undefined;
 
 pub use error::{CrashNote, OptError};
 pub use facts::{Fact, Facts};

@@ -15,6 +15,7 @@ use crate::passes::{
     alloc_opt, bounds_fold, correlated, cse, dce, gvn, inline, inst_simplify, licm, loop_simplify, rotate,
     sccp, simplify_cfg, sroa, tail_recursion, unfold_recursion,
 };
+use crate::passes::{indvars, irce, unroll, unroll_full};
 use crate::scope::Step;
 use brolga_ir::Level;
 
@@ -36,6 +37,10 @@ pub static PASSES: &[&Pass] = &[
     &LOOP_SIMPLIFY,
     &ROTATE,
     &LICM,
+    &INDVARS,
+    &IRCE,
+    &UNROLL_FULL,
+    &UNROLL,
 ];
 
 static BOUNDS_FOLD: Pass = bounds_fold::PASS;
@@ -54,6 +59,10 @@ static DCE: Pass = dce::PASS;
 static LOOP_SIMPLIFY: Pass = loop_simplify::PASS;
 static ROTATE: Pass = rotate::PASS;
 static LICM: Pass = licm::PASS;
+static INDVARS: Pass = indvars::PASS;
+static IRCE: Pass = irce::PASS;
+static UNROLL_FULL: Pass = unroll_full::PASS;
+static UNROLL: Pass = unroll::PASS;
 
 /// The steps of one level of optimisation.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +84,7 @@ pub static PIPELINES: &[Pipeline] = &[
     Pipeline { level: OptLevel::O0, high: &[step("early bounds-fold", &BOUNDS_FOLD)], low: &[] },
     Pipeline { level: OptLevel::O1, high: O1_HIGH, low: O1_LOW },
     Pipeline { level: OptLevel::O2, high: O2_HIGH, low: O2_LOW },
-    Pipeline { level: OptLevel::O3, high: O2_HIGH, low: O2_LOW },
+    Pipeline { level: OptLevel::O3, high: O2_HIGH, low: O3_LOW },
 ];
 
 const O1_HIGH: &[Step] = &[
@@ -119,6 +128,29 @@ const O2_LOW: &[Step] = &[
     step("rotate", &ROTATE),
     step("licm", &LICM),
     step("late gvn", &GVN),
+    step("indvars", &INDVARS),
+    step("irce", &IRCE),
+    step("unroll-full", &UNROLL_FULL),
+    step("late inst-simplify", &INST_SIMPLIFY),
+    step("last simplify-cfg", &SIMPLIFY_CFG),
+    step("late dce", &DCE),
+];
+
+const O3_LOW: &[Step] = &[
+    step("inst-simplify", &INST_SIMPLIFY),
+    step("sccp", &SCCP),
+    step("late simplify-cfg", &SIMPLIFY_CFG),
+    step("early gvn", &GVN),
+    step("loop-simplify", &LOOP_SIMPLIFY),
+    step("rotate", &ROTATE),
+    step("licm", &LICM),
+    step("late gvn", &GVN),
+    step("indvars", &INDVARS),
+    step("irce", &IRCE),
+    step("unroll-full", &UNROLL_FULL),
+    step("unroll", &UNROLL),
+    step("late inst-simplify", &INST_SIMPLIFY),
+    step("last simplify-cfg", &SIMPLIFY_CFG),
     step("late dce", &DCE),
 ];
 
@@ -183,6 +215,18 @@ pub static ORDER: &[Order] = &[
     order("late simplify-cfg", "loop-simplify", "it drops blocks that only lead on, and a latch may be one"),
     order("loop-simplify", "rotate", "a loop is rotated from its preheader"),
     order("rotate", "licm", "the body of a rotated loop is executed whenever its preheader is"),
+    order("rotate", "indvars", "a test at the end of a round tells the last value"),
+    order("licm", "irce", "a length that is loaded in the loop bounds nothing"),
+    order("late gvn", "irce", "a bound that is the length is the same value only then"),
+    order("late gvn", "unroll", "what a body computes twice counts as its size"),
+    order("indvars", "irce", "a loop is split at the test in its latch"),
+    order("irce", "unroll", "a loop with checks has several ways out"),
+    order("unroll-full", "unroll", "a loop of few rounds is better written out"),
+    order("unroll-full", "late inst-simplify", "counters are constants then"),
+    order("unroll", "late inst-simplify", "sums of sums of a counter are one sum"),
+    order("irce", "last simplify-cfg", "blocks with checks end in jumps"),
+    order("late inst-simplify", "last simplify-cfg", "conditions become constants, and their branches jumps"),
+    order("last simplify-cfg", "late dce", "a branch that is folded needs its condition no more"),
     order("rotate", "late dce", "the copied head computes what only later rounds need"),
     order("late simplify-cfg", "late dce", "a branch that is folded needs its condition no more"),
     order("late inst-simplify", "late dce", "what a rule looked through may have lost its last use"),

@@ -29,8 +29,8 @@
 
 use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use crate::undefined::MaybeUndefined;
 use brolga_ir::analysis::{Cfg, Loop, Loops, Rpo};
-use brolga_ir::constant::Const;
 use brolga_ir::effects::{Effects, Regions, effects};
 use brolga_ir::{Block, Func, Inst, Op, Types, Value};
 use cranelift_entity::{EntitySet, PrimaryMap, SecondaryMap};
@@ -99,8 +99,7 @@ struct LoopFacts {
     memory: PrimaryMap<Loop, Memory>,
     /// By block: the outermost loop whose first round always gets to its start.
     certain: SecondaryMap<Block, Option<Loop>>,
-    /// φ and copies that may pass on "undefined".
-    undefined: EntitySet<Value>,
+    undefined: MaybeUndefined,
 }
 
 /// What a loop does to memory.
@@ -146,7 +145,7 @@ impl LoopFacts {
                 }
             }
         }
-        LoopFacts { memory, certain, undefined: undefined(func, cfg, rpo) }
+        LoopFacts { memory, certain, undefined: MaybeUndefined::of(func, cfg, rpo) }
     }
 
     /// The outermost loop that the instruction can leave, with its preheader.
@@ -156,7 +155,7 @@ impl LoopFacts {
         if !movable || func.op(inst) == Op::Copy || func.results(inst).len() == 0 {
             return None;
         }
-        let anywhere = effects.noub && !func.args(inst).iter().any(|&v| self.may_be_undefined(func, v));
+        let anywhere = effects.noub && !func.args(inst).iter().any(|&v| self.undefined.has(func, v));
         let mut found = None;
         let mut at = Some(innermost);
         while let Some(l) = at {
@@ -174,41 +173,5 @@ impl LoopFacts {
             at = loops.parent(l);
         }
         found
-    }
-
-    fn may_be_undefined(&self, func: &Func, value: Value) -> bool {
-        self.undefined.contains(value) || is_undefined(func, value)
-    }
-}
-
-fn is_undefined(func: &Func, value: Value) -> bool {
-    matches!(func.as_const(value), Some(Const::Undef(_)))
-}
-
-/// The φ that lack an edge, and what passes these on.
-fn undefined(func: &Func, cfg: &Cfg, rpo: &Rpo) -> EntitySet<Value> {
-    let mut found = EntitySet::new();
-    loop {
-        let mut changed = false;
-        for &block in rpo.blocks() {
-            for inst in func.block_insts(block) {
-                let lacks_edge = match func.op(inst) {
-                    Op::Phi => {
-                        let edges = func.inst_blocks(inst);
-                        cfg.preds(block).iter().any(|p| rpo.is_reachable(*p) && !edges.contains(p))
-                    }
-                    Op::Copy => false,
-                    _ => continue,
-                };
-                let Some(result) = func.result(inst) else { continue };
-                let passes_on = |&v: &Value| found.contains(v) || is_undefined(func, v);
-                if !found.contains(result) && (lacks_edge || func.args(inst).iter().any(passes_on)) {
-                    changed = found.insert(result);
-                }
-            }
-        }
-        if !changed {
-            return found;
-        }
     }
 }

@@ -1,0 +1,387 @@
+//! Copies of the blocks of a loop, and the division of a counted loop into a part that may assume more and the rest.
+//!
+//! ```text
+//!   p ─> h … l ─┬─> x            p ─ start < limit? ─┬─> m ─> h' … l' ─┬─> e ─ as in l ─┬─> d
+//!        ^──────┘          ==>                       │        ^────────┘                │
+//!                                                    └─> r <────────────────────────────┘
+//!                                                        └─> h … l ─┬─> d ─> x
+//!                                                            ^──────┘
+//! ```
+//!
+//! [`split_at`] makes the second picture of the first. The *main* loop `h' … l'` executes the rounds whose counter is less
+//! than `limit`, without going round in the range of its type; the *rest*, the loop as it was, executes those that remain, if
+//! any. The caller chooses a limit up to which every round's test holds ([`end_of`] and less), so the order of everything that
+//! can be seen stays. What it may assume in the main loop is its own affair: that an index is in range (`irce`) or that
+//! several rounds follow each other without a test (`unroll`).
+//!
+//! Values of the loop that are used behind it are made in two places afterwards; both functions leave it to `ssa_repair` to say
+//! which one is meant. What may be copied: [`is_copyable`].
+//!
+//! Cost: the copied instructions; [`Escapes`] looks once at the uses of what the loop makes.
+
+use crate::counted::{Counted, Relation, Shape, Signed, Tested, signed};
+use crate::heads::head_phis;
+use crate::ssa_repair::Repair;
+use brolga_ir::analysis::{Loop, Loops, Uses};
+use brolga_ir::constant::Const;
+use brolga_ir::cursor::Cursor;
+use brolga_ir::effects::effects;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
+use rustc_hash::FxHashMap;
+
+/// What became of blocks and values that were copied.
+#[derive(Debug, Default)]
+pub(crate) struct Copied {
+    pub(crate) blocks: FxHashMap<Block, Block>,
+    pub(crate) values: FxHashMap<Value, Value>,
+}
+
+impl Copied {
+    /// The copy of a value; what was not copied is its own copy.
+    pub(crate) fn value(&self, value: Value) -> Value {
+        self.values.get(&value).copied().unwrap_or(value)
+    }
+
+    /// The copy of a block; what was not copied is its own copy.
+    pub(crate) fn block(&self, block: Block) -> Block {
+        self.blocks.get(&block).copied().unwrap_or(block)
+    }
+}
+
+/// How many instructions a loop has that would be copied, or `None` if one may not be: an instruction whose place is part of its
+/// meaning, or a handler's entrance.
+pub(crate) fn is_copyable(func: &Func, types: &Types, loops: &Loops, l: Loop) -> Option<usize> {
+    let mut count = 0;
+    for inst in loops.blocks(l).iter().flat_map(|&b| func.block_insts(b)) {
+        let op = func.op(inst);
+        let fixed = effects(func, types, inst).pinned && op != Op::Phi;
+        if (fixed && !op.is_terminator()) || op == Op::Enter {
+            return None;
+        }
+        count += usize::from(!matches!(op, Op::Phi | Op::Goto | Op::Safepoint));
+    }
+    Some(count)
+}
+
+/// The values of a loop that are used outside of it, each with its block.
+#[derive(Debug)]
+pub(crate) struct Escapes(Vec<(Value, Block)>);
+
+impl Escapes {
+    pub(crate) fn of(func: &Func, loops: &Loops, uses: &Uses, l: Loop) -> Escapes {
+        let mut found = Vec::new();
+        for &block in loops.blocks(l) {
+            for inst in func.block_insts(block) {
+                let outside = |inst: Inst| func.inst_block(inst).is_none_or(|b| !loops.contains(l, b));
+                let escapes = |&v: &Value| uses.of(v).iter().any(|one| outside(one.inst));
+                found.extend(func.results(inst).filter(escapes).map(|v| (v, block)));
+            }
+        }
+        Escapes(found)
+    }
+
+    /// Notes that all these copies make the values as well.
+    pub(crate) fn repair(self, copies: &[Copied], repair: &mut Repair) {
+        for (value, block) in self.0 {
+            let copied = copies.iter().map(|copy| (copy.block(block), copy.value(value)));
+            repair.add(value, std::iter::once((block, value)).chain(copied).collect());
+        }
+    }
+}
+
+/// Which instructions are left out of a copy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Polls {
+    /// None.
+    Copied,
+    /// Safepoints: something else answers stop requests often enough.
+    Left,
+}
+
+/// Copies blocks and puts the copies behind `after`. Jumps between them lead to the copies, all others where they led, with
+/// new edges for the φ there. What is in `values` already takes the place of the φ that it is noted for: these are not copied.
+pub(crate) fn copy_blocks(
+    func: &mut Func,
+    blocks: &[Block],
+    after: Block,
+    values: FxHashMap<Value, Value>,
+    polls: Polls,
+) -> Copied {
+    let mut copied = Copied { blocks: FxHashMap::default(), values };
+    let mut last = after;
+    for &block in blocks {
+        let new = func.make_block();
+        func.insert_block_after(new, last);
+        copied.blocks.insert(block, new);
+        last = new;
+    }
+    let mut made = Vec::new();
+    for &block in blocks {
+        let mut next = func.first_inst(block);
+        while let Some(inst) = next {
+            next = func.next_inst(inst);
+            let op = func.op(inst);
+            let given = func.result(inst).is_some_and(|v| copied.values.contains_key(&v));
+            if given || (op == Op::Safepoint && polls == Polls::Left) {
+                continue;
+            }
+            let args = func.args(inst).to_vec();
+            let targets: Vec<Block> = func.inst_blocks(inst).iter().map(|&b| copied.block(b)).collect();
+            let types: Vec<Type> = func.results(inst).map(|v| func.ty(v)).collect();
+            let new = func.make_inst(op, &args, &targets, &types);
+            func.set_place(new, func.place(inst));
+            func.append_inst(new, copied.block(block));
+            copied.values.extend(func.results(inst).zip(func.results(new)));
+            made.push(new);
+        }
+    }
+    for inst in made {
+        for arg in func.args_mut(inst) {
+            *arg = copied.value(*arg);
+        }
+    }
+    for &block in blocks {
+        let mut targets = func.successors(block).to_vec();
+        targets.retain(|t| !copied.blocks.contains_key(t));
+        targets.dedup();
+        for target in targets {
+            for phi in head_phis(func, target).collect::<Vec<_>>() {
+                let value = func.phi_edges(phi).find(|&(b, _)| b == block).map(|(_, v)| v);
+                if let Some(value) = value {
+                    func.add_phi_edge(phi, copied.block(block), copied.value(value));
+                }
+            }
+        }
+    }
+    copied
+}
+
+/// The edges that a φ gets from a block are those that it got from another.
+pub(crate) fn rename_pred(func: &mut Func, block: Block, from: Block, to: Block) {
+    for phi in head_phis(func, block).collect::<Vec<_>>() {
+        for pred in func.inst_blocks_mut(phi).iter_mut().filter(|p| **p == from) {
+            *pred = to;
+        }
+    }
+}
+
+/// Removes the edges from a block that no longer leads here.
+pub(crate) fn drop_pred(func: &mut Func, block: Block, pred: Block) {
+    for phi in head_phis(func, block).collect::<Vec<_>>() {
+        func.retain_phi_edges(phi, |from, _| from != pred);
+    }
+}
+
+/// Replaces a target of a terminator.
+pub(crate) fn retarget(func: &mut Func, end: Inst, from: Block, to: Block) {
+    for target in func.inst_blocks_mut(end).iter_mut().filter(|t| **t == from) {
+        *target = to;
+    }
+}
+
+/// A terminator becomes a jump.
+pub(crate) fn make_jump(func: &mut Func, end: Inst, target: Block) {
+    func.set_op(end, Op::Goto, &[]);
+    func.set_inst_blocks(end, &[target]);
+}
+
+/// A new block behind `after` that jumps to `target`, with the place of what it leads to.
+pub(crate) fn jump_block(func: &mut Func, after: Block, target: Block) -> Block {
+    let block = func.make_block();
+    func.insert_block_after(block, after);
+    let jump = func.make_inst(Op::Goto, &[], &[target], &[]);
+    if let Some(first) = func.first_inst(target) {
+        func.set_place(jump, func.place(first));
+    }
+    func.append_inst(jump, block);
+    block
+}
+
+/// Gives the edge from the end of `from` to `to` a block of its own.
+pub(crate) fn split_edge(func: &mut Func, from: Block, to: Block) -> Block {
+    let between = jump_block(func, from, to);
+    if let Some(end) = func.terminator(from) {
+        retarget(func, end, to, between);
+    }
+    rename_pred(func, to, from, between);
+    between
+}
+
+/// Inserts an integer operation in front of the end of a block.
+pub(crate) fn ins(func: &mut Func, block: Block, op: Intrinsic, args: &[Value], ty: Type) -> Value {
+    Cursor::new(func).before_terminator(block).ins_value(Op::Intrinsic(op), args, ty)
+}
+
+/// The step of a loop that can be split: it counts upwards in 64 bits, its test is signed or for equality, and it starts where the
+/// type of the counter allows a comparison.
+pub(crate) fn splittable_step(func: &Func, counted: &Counted) -> Option<i128> {
+    let step = counted.test.counter.const_step(func).filter(|&s| s > 0)?;
+    let test = &counted.test;
+    let counts = match test.relation {
+        Relation::Less(Signed::Yes) | Relation::AtMost(Signed::Yes) => true,
+        Relation::Differs => step == 1,
+        _ => false,
+    };
+    (counts && func.ty(test.counter.value) == Type::I64).then_some(step)
+}
+
+/// The first value of the counter, as a signed integer, that is behind all rounds which the test lets pass; made at the end of the
+/// preheader. If there is no such integer it is the least one, so that no round is before it.
+pub(crate) fn end_of(func: &mut Func, types: &Types, counted: &Counted) -> Value {
+    let test = counted.test;
+    // A round follows one whose counter passed, so testing before the step lets one step more pass; ending earlier is right too.
+    match test.relation {
+        Relation::AtMost(_) if test.tested == Tested::Next => {
+            let one = func.bits(types, Type::I64, 1);
+            match signed(func, test.bound) {
+                Some(n) => func.bits(types, Type::I64, (n + 1) as u128),
+                None => ins(func, counted.shape.preheader, Intrinsic::AddInt, &[test.bound, one], Type::I64),
+            }
+        }
+        _ => test.bound,
+    }
+}
+
+/// When the main loop is entered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Enter {
+    /// If the counter starts below the limit.
+    Below,
+    /// If it does and this is true.
+    BelowAnd(Value),
+    /// If this is true; it implies the former.
+    If(Value),
+}
+
+/// What [`split_at`] made.
+pub(crate) struct Split {
+    /// The rounds of the main loop, in their order; each is a copy of the loop.
+    pub(crate) rounds: Vec<Copied>,
+}
+
+/// Copies a loop `count` times behind a copy of it, so that each goes on with the values that the one before it ended with.
+/// The latches still end as the loop's latch does. None uses a value of the loop itself, so that `ssa_repair` can tell them apart.
+pub(crate) fn chain(
+    func: &mut Func,
+    blocks: &[Block],
+    shape: &Shape,
+    first: Copied,
+    count: usize,
+) -> Vec<Copied> {
+    let mut rounds = vec![first];
+    for _ in 0..count {
+        let Some(before) = rounds.last() else { break };
+        let values = carried(func, shape, shape.latch, |v| before.value(v));
+        let end = blocks.iter().map(|&b| before.block(b)).next_back().unwrap_or(shape.latch);
+        rounds.push(copy_blocks(func, blocks, end, values, Polls::Left));
+    }
+    rounds
+}
+
+/// What the φ of the head get over the edge from a block.
+pub(crate) fn carried(
+    func: &mut Func,
+    shape: &Shape,
+    from: Block,
+    value: impl Fn(Value) -> Value,
+) -> FxHashMap<Value, Value> {
+    let mut values = FxHashMap::default();
+    for phi in head_phis(func, shape.header).collect::<Vec<_>>() {
+        let Some(result) = func.result(phi) else { continue };
+        let arrives = func.phi_edges(phi).find(|&(b, _)| b == from).map(|(_, v)| value(v));
+        let ty = func.ty(result);
+        // Without an edge the value is undefined.
+        values.insert(result, arrives.unwrap_or_else(|| func.constant(Const::Undef(ty))));
+    }
+    values
+}
+
+/// Leads from the end of each round but the last to the next one.
+pub(crate) fn join_rounds(func: &mut Func, shape: &Shape, rounds: &[Copied]) {
+    for pair in rounds.windows(2) {
+        if let Some(end) = func.terminator(pair[0].block(shape.latch)) {
+            make_jump(func, end, pair[1].block(shape.header));
+        }
+    }
+}
+
+/// Splits a loop at a limit that was made at the end of the preheader; a trip through the main loop is `count` rounds, and the
+/// limit is such that all of them may be executed if the counter is below it and that the counter does not go round in them.
+pub(crate) fn split_at(
+    func: &mut Func,
+    loops: &Loops,
+    counted: &Counted,
+    limit: Value,
+    enter: Enter,
+    count: usize,
+) -> Split {
+    let Counted { shape, test } = *counted;
+    let place = func.terminator(shape.preheader).map(|t| func.place(t)).unwrap_or_default();
+    split_edge(func, shape.latch, test.exit);
+    let blocks = loops.blocks(shape.l);
+    let first = copy_blocks(func, blocks, shape.preheader, FxHashMap::default(), Polls::Copied);
+    let rounds = chain(func, blocks, &shape, first, count.saturating_sub(1));
+    join_rounds(func, &shape, &rounds);
+    let (header, end) = (rounds[0].block(shape.header), &rounds[rounds.len() - 1]);
+    let latch = end.block(shape.latch);
+
+    // The way in.
+    let main_pre = jump_block(func, shape.preheader, header);
+    let rest = jump_block(func, latch, shape.header);
+    let below = |func: &mut Func| {
+        ins(func, shape.preheader, Intrinsic::SltInt, &[test.counter.start, limit], Type::I8)
+    };
+    let enters = match enter {
+        Enter::Below => below(func),
+        Enter::BelowAnd(known) => {
+            let below = below(func);
+            ins(func, shape.preheader, Intrinsic::AndInt, &[below, known], Type::I8)
+        }
+        Enter::If(enters) => enters,
+    };
+    if let Some(jump) = func.terminator(shape.preheader) {
+        func.set_op(jump, Op::Branch, &[enters]);
+        func.set_inst_blocks(jump, &[main_pre, rest]);
+    }
+
+    // The end of a trip through the main loop, and behind it the test that the loop had.
+    let goes_on = ins(func, latch, Intrinsic::SltInt, &[end.value(test.counter.next), limit], Type::I8);
+    let after_main = func.make_block();
+    func.insert_block_after(after_main, latch);
+    let branch = func.make_inst(Op::Branch, &[goes_on], &[header, after_main], &[]);
+    func.set_place(branch, place);
+    if let Some(old) = func.terminator(latch) {
+        func.remove_inst(old);
+        func.append_inst(old, after_main);
+        retarget(func, old, end.block(shape.header), rest);
+    }
+    func.append_inst(branch, latch);
+
+    // What the main loop starts with and goes on with; the rest starts where the main loop ended.
+    let phis: Vec<Inst> = head_phis(func, shape.header).collect();
+    for phi in phis {
+        let Some(result) = func.result(phi) else { continue };
+        let from = |block| func.phi_edges(phi).find(|&(b, _)| b == block).map(|(_, v)| v);
+        let (start, last) = (from(shape.preheader), from(shape.latch).map(|v| end.value(v)));
+        if let Some(main_phi) = func.def_inst(rounds[0].value(result)) {
+            func.retain_phi_edges(main_phi, |_, _| false);
+            add_edges(func, main_phi, [(main_pre, start), (latch, last)]);
+        }
+        let merged = func.make_inst(Op::Phi, &[], &[], &[func.ty(result)]);
+        func.set_place(merged, func.place(phi));
+        func.prepend_inst(merged, rest);
+        add_edges(func, merged, [(shape.preheader, start), (after_main, last)]);
+        func.retain_phi_edges(phi, |b, _| b != shape.preheader);
+        add_edges(func, phi, [(rest, func.result(merged))]);
+    }
+    Split { rounds }
+}
+
+fn add_edges<const N: usize>(func: &mut Func, phi: Inst, edges: [(Block, Option<Value>); N]) {
+    for (block, value) in edges {
+        if let Some(value) = value {
+            func.add_phi_edge(phi, block, value);
+        }
+    }
+}

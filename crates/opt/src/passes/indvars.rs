@@ -1,0 +1,235 @@
+//! Makes what counts in a loop simple: one test on the counter that goes into the next round, and values behind the loop that do not
+//! need it.
+//!
+//! ```text
+//! h: %i = φ (p => 1, l => %n)               p: %b = add_int(k, 1)
+//!    …                                      h: %i = φ (p => 1, h => %n)
+//!    %c = eq_int(%i, k)             ==>        …
+//!    goto x if %c, else l                      %n = add_int(%i, 1)
+//! l: %n = add_int(%i, 1)                       %d = ne_int(%n, %b)
+//!    goto h                                    goto h if %d, else x
+//! x: … uses of %i …                         x: … uses of k …
+//! ```
+//!
+//! | step | condition |
+//! |---|---|
+//! | a latch that only computes joins the block with the test in front of it | what it computes may be computed in vain |
+//! | a test of the counter for equality, made before the step, looks at the value after it | the step is made in front of the test |
+//! | a use behind the loop gets the counter's last value from what is known before it | the test is the only way out |
+//!
+//! With the first two, the counter needs one register instead of two, and the loop one jump. The last value is known if the
+//! number of rounds is; if the loop is left when the counter is equal to a bound; or if it counts by one up or down to a bound
+//! that the start is known not to be beyond, because it then meets the bound exactly. With a bound at the end of the range of the type
+//! the last two may never be left, and then nothing behind them is executed either.
+//!
+//! Cost: the φ of heads, the blocks of loops of at most [`MAX_BLOCKS`] blocks. Breaks the graph. Not done: making counters
+//! wider; taking the place of a counter that only serves the test.
+
+use crate::counted::{Counted, Relation, Shape, Test, Tested, recurrences};
+use crate::facts::Fact;
+use crate::loop_copy::{rename_pred, retarget};
+use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use crate::undefined::MaybeUndefined;
+use brolga_ir::analysis::{Cfg, Loops, Use, Uses};
+use brolga_ir::cursor::Cursor;
+use brolga_ir::effects::effects;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::{Block, Func, Op, Type, Types, Value};
+
+pub(crate) const PASS: Pass = Pass {
+    name: "indvars",
+    level: PassLevel::Low,
+    required: false,
+    needs: &[Fact::Cfg, Fact::Loops, Fact::Uses],
+    breaks: &[Fact::Cfg, Fact::Uses],
+    run,
+};
+
+/// The ways out of larger loops are not counted: of loops in loops each block would be looked at once for each.
+const MAX_BLOCKS: usize = 64;
+/// A longer latch is not computed in vain when the loop is left.
+const MAX_JOINED: usize = 8;
+
+fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    let (cfg, loops, uses) = (cx.facts.cfg(), cx.facts.loops(), cx.facts.uses());
+    if loops.is_empty() {
+        return Changed::No;
+    }
+    let undefined = MaybeUndefined::of(func, cfg, cx.facts.rpo());
+    for l in loops.iter() {
+        let Some(mut shape) = Shape::of(cfg, loops, l) else { continue };
+        if let Some(before) = joined_to(func, cx.types(), cfg, loops, &undefined, &shape) {
+            if !cx.spend("joined latches") {
+                break;
+            }
+            join(func, before, &mut shape);
+        }
+        let Some(test) = Test::at(func, loops, &shape, shape.latch) else { continue };
+        let counted = Counted { shape, test };
+        if tests_before_step(func, &counted) && !undefined.has(func, test.bound) {
+            if !cx.spend("tests") {
+                break;
+            }
+            test_after_step(func, &counted);
+        }
+        if loops.blocks(l).len() <= MAX_BLOCKS && loops.exits(cfg, l).count() == 1 {
+            let (guarded, step) =
+                (counted.is_guarded(func, cfg, loops), counted.test.counter.const_step(func));
+            let last = LastValues { counted, guarded, step, loops, uses };
+            if !last.replace(func, cx, &undefined) {
+                break;
+            }
+        }
+    }
+    cx.changed()
+}
+
+/// The block with the test that the latch can join.
+fn joined_to(
+    func: &Func,
+    types: &Types,
+    cfg: &Cfg,
+    loops: &Loops,
+    undefined: &MaybeUndefined,
+    shape: &Shape,
+) -> Option<Block> {
+    let Shape { l, latch, header, .. } = *shape;
+    let before = cfg.single_pred(latch).filter(|&b| loops.loop_of(b) == Some(l) && latch != header)?;
+    let ends_in_test = |b: Block| func.terminator(b).is_some_and(|t| func.op(t) == Op::Branch);
+    let targets = func.successors(before);
+    let leaves = targets.iter().any(|&t| !loops.contains(l, t)) && targets.contains(&latch);
+    let jumps = func.terminator(latch).is_some_and(|t| func.op(t) == Op::Goto);
+    let computes = |inst| {
+        let may_be_in_vain = effects(func, types, inst).may_be_hoisted()
+            && func.op(inst) != Op::Phi
+            && !func.args(inst).iter().any(|&v| undefined.has(func, v));
+        may_be_in_vain || func.op(inst) == Op::Goto
+    };
+    let short = func.block_insts(latch).take(MAX_JOINED + 1).count() <= MAX_JOINED;
+    (ends_in_test(before) && leaves && jumps && short && func.block_insts(latch).all(computes))
+        .then_some(before)
+}
+
+fn join(func: &mut Func, before: Block, shape: &mut Shape) {
+    let Some(end) = func.terminator(before) else { return };
+    while let Some(inst) = func.first_inst(shape.latch).filter(|&i| func.op(i) != Op::Goto) {
+        func.remove_inst(inst);
+        func.insert_before(inst, end);
+    }
+    retarget(func, end, shape.latch, shape.header);
+    rename_pred(func, shape.header, shape.latch, before);
+    func.remove_block(shape.latch);
+    shape.latch = before;
+}
+
+/// Whether the test is one for equality and looks at the counter before the step, and the step is made in the block of the test.
+fn tests_before_step(func: &Func, counted: &Counted) -> bool {
+    let Test { counter, tested, relation, .. } = counted.test;
+    let stepped_in = func.def_inst(counter.next).and_then(|step| func.inst_block(step));
+    tested == Tested::This
+        && relation == Relation::Differs
+        && stepped_in == Some(counted.shape.latch)
+        && func.ty(counter.value) != Type::PTR
+}
+
+fn test_after_step(func: &mut Func, counted: &Counted) {
+    let Counted { shape, test } = *counted;
+    let ty = func.ty(test.counter.value);
+    let add = Op::Intrinsic(Intrinsic::AddInt);
+    let bound = Cursor::new(func).before_terminator(shape.preheader).ins_value(
+        add,
+        &[test.bound, test.counter.step],
+        ty,
+    );
+    let differ = Op::Intrinsic(Intrinsic::NeInt);
+    let goes_on =
+        Cursor::new(func).before(test.branch).ins_value(differ, &[test.counter.next, bound], Type::I8);
+    func.set_op(test.branch, Op::Branch, &[goes_on]);
+    func.set_inst_blocks(test.branch, &[shape.header, test.exit]);
+}
+
+/// What the recurrences of a loop are when it has been left by its only way out.
+struct LastValues<'a> {
+    counted: Counted,
+    guarded: bool,
+    /// The step of the tested counter, if it is constant.
+    step: Option<i128>,
+    loops: &'a Loops,
+    uses: &'a Uses,
+}
+
+impl LastValues<'_> {
+    /// Replaces what is used behind the loop. False if there was no fuel left.
+    fn replace(&self, func: &mut Func, cx: &mut PassCx<'_>, undefined: &MaybeUndefined) -> bool {
+        let Counted { shape, test } = self.counted;
+        let rounds = self.counted.rounds(func);
+        let all: Vec<_> = recurrences(func, self.loops, &shape).collect();
+        for recurrence in all {
+            if undefined.has(func, recurrence.start) || undefined.has(func, test.bound) {
+                continue;
+            }
+            for (value, steps_back) in [(recurrence.next, 0), (recurrence.value, 1)] {
+                let outside = self.used_outside(func, value);
+                if outside.is_empty() {
+                    continue;
+                }
+                let step = recurrence.const_step(func);
+                let (from, steps) = match (rounds, step, self.met()) {
+                    (Some(rounds), Some(_), _) => (recurrence.start, i128::from(rounds) - steps_back),
+                    (None, Some(_), Some(beyond)) if recurrence.value == test.counter.value => {
+                        (test.bound, beyond - steps_back)
+                    }
+                    _ => continue,
+                };
+                let Some(distance) = step.and_then(|step| step.checked_mul(steps)) else { continue };
+                if !cx.spend("last values") {
+                    return false;
+                }
+                let last = self.offset(func, cx.types(), from, distance);
+                for one in outside {
+                    func.args_mut(one.inst)[one.index as usize] = last;
+                }
+            }
+        }
+        true
+    }
+
+    fn used_outside(&self, func: &Func, value: Value) -> Vec<Use> {
+        let outside = |b: Block| !self.loops.contains(self.counted.shape.l, b);
+        let is_used = |one: &&Use| {
+            func.inst_block(one.inst).is_some_and(outside)
+                && func.args(one.inst).get(one.index as usize) == Some(&value)
+        };
+        self.uses.of(value).iter().filter(is_used).copied().collect()
+    }
+
+    /// How many steps beyond the bound the next value is when the loop is left, if that is the same whenever it is left.
+    fn met(&self) -> Option<i128> {
+        let Test { tested, relation, .. } = self.counted.test;
+        let behind = i128::from(tested == Tested::This);
+        let unit = self.step.filter(|_| self.guarded);
+        match (relation, unit) {
+            (Relation::Differs, _) => Some(behind),
+            (Relation::Less(_), Some(1)) | (Relation::Greater(_), Some(-1)) => Some(behind),
+            (Relation::AtMost(_), Some(1)) | (Relation::AtLeast(_), Some(-1)) => Some(behind + 1),
+            _ => None,
+        }
+    }
+
+    fn offset(&self, func: &mut Func, types: &Types, from: Value, distance: i128) -> Value {
+        if distance == 0 {
+            return from;
+        }
+        let ty = func.ty(from);
+        let (op, by) = if ty == Type::PTR { (Intrinsic::AddPtr, Type::I64) } else { (Intrinsic::AddInt, ty) };
+        if let (Some(bits), true) = (func.as_bits(from), ty != Type::PTR) {
+            return func.bits(types, ty, (bits as i128).wrapping_add(distance) as u128);
+        }
+        let distance = func.bits(types, by, distance as u128);
+        Cursor::new(func).before_terminator(self.counted.shape.preheader).ins_value(
+            Op::Intrinsic(op),
+            &[from, distance],
+            ty,
+        )
+    }
+}

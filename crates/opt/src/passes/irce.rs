@@ -1,0 +1,288 @@
+//! Takes range checks out of loops that count (inductive range check elimination).
+//!
+//! ```text
+//! p: …                                    p: %m = min(n, len - a)     the rounds that every check lets pass
+//! h: %i = φ (p => s, l => %n)             h': as h … l', without the checks, while %n < %m
+//!    %x = add_int(%i, a)           ==>       then, if any round is left:
+//!    goto t if not ult_int(%x, len)       h:  as before, with the checks
+//!    …
+//! l: goto h if slt_int(%n, n) …           t: the check fails
+//! ```
+//!
+//! A check is a branch out of the loop by a comparison of the counter plus a constant with a value that does not change.
+//! Nothing is hoisted: a check that would fail fails in the same round as before, after the same effects, because the rounds from
+//! the first one that might fail belong to the rest. The head of `loop_copy` says why the order is kept.
+//!
+//! | check passes while | holds in the main loop because |
+//! |---|---|
+//! | `i + a <u len` | `-a <= s <= i`, and `i < len - a`; if `len` is so large that it is negative when read as signed, or `len - a` goes round, then either no round is less or the check holds anyway |
+//! | `i + a <s len` | `i < len - a`, which is known not to have gone round, nor has `s + a` |
+//! | `k <=s i + a` | `k - a <= s <= i`, constants |
+//!
+//! What has to be known of `s` is a constant or is asked before the main loop. With `len` the bound itself and a start that
+//! is known, checks hold in every round: then no copy is made and they are removed where they stand.
+//!
+//! Cost: the branches of innermost loops; at most [`MAX_COPIED`] instructions are copied for a loop, at most [`MAX_GROWTH`] in a function. Breaks
+//! the graph. Not done: counters that go down or are narrower than 64 bits; checks of `i·c + a`; checks that are invariant (`unswitch`).
+
+use crate::counted::{Counted, Recurrence, Relation, Signed, Tested, is_invariant, related, signed, way_out};
+use crate::facts::Fact;
+use crate::loop_copy::{
+    Enter, Escapes, drop_pred, end_of, ins, is_copyable, make_jump, split_at, splittable_step,
+};
+use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use crate::ssa_repair::Repair;
+use crate::undefined::MaybeUndefined;
+use brolga_ir::analysis::{Cfg, Loop, Loops, Rpo};
+use brolga_ir::builtin::Builtin;
+use brolga_ir::cursor::Cursor;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::{Block, Func, Op, Type, Types, Value};
+
+pub(crate) const PASS: Pass = Pass {
+    name: "irce",
+    level: PassLevel::Low,
+    required: false,
+    needs: &[Fact::Cfg, Fact::Loops, Fact::Uses],
+    breaks: &[Fact::Cfg, Fact::Uses],
+    run,
+};
+
+/// A longer loop spends little of its time in checks.
+const MAX_COPIED: usize = 80;
+/// How many instructions all copies together may have.
+const MAX_GROWTH: usize = 1000;
+/// Each check costs a minimum before the loop, and a loop that runs few rounds pays for it each time.
+const MAX_CHECKS: usize = 6;
+/// How many additions of constants are looked through.
+const MAX_ADDED: usize = 4;
+
+fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    let (cfg, loops, uses) = (cx.facts.cfg(), cx.facts.loops(), cx.facts.uses());
+    if loops.is_empty() {
+        return Changed::No;
+    }
+    let undefined = MaybeUndefined::of(func, cfg, cx.facts.rpo());
+    let mut repair = Repair::default();
+    let mut growth = 0;
+    for l in loops.iter().filter(|&l| loops.is_innermost(l)) {
+        let Some(counted) = Counted::of(func, cfg, loops, l) else { continue };
+        let known = [counted.test.bound, counted.test.counter.start];
+        if known.iter().any(|&v| undefined.has(func, v)) {
+            continue;
+        }
+        let checks = checks(func, loops, &counted, &undefined);
+        let (always, others): (Vec<Check>, Vec<Check>) =
+            checks.into_iter().partition(|check| check.always_holds(func, cfg, loops, &counted));
+        for check in always {
+            if !cx.spend("checks that always hold") {
+                break;
+            }
+            check.remove(func, check.block, check.stays, check.fails);
+        }
+        let size = is_copyable(func, cx.types(), loops, l).unwrap_or(usize::MAX);
+        if others.is_empty()
+            || splittable_step(func, &counted).is_none()
+            || size > MAX_COPIED
+            || growth + size > MAX_GROWTH
+        {
+            continue;
+        }
+        if !cx.spend("split loops") {
+            break;
+        }
+        growth += size;
+        cx.count("checks in the rest only", others.len() as u64);
+        let escapes = Escapes::of(func, loops, uses, l);
+        let Limits { limit, enter } = limits(func, cx.types(), &counted, &others);
+        let split = split_at(func, loops, &counted, limit, enter, 1);
+        for check in &others {
+            let main = &split.rounds[0];
+            check.remove(func, main.block(check.block), main.block(check.stays), check.fails);
+        }
+        escapes.repair(&split.rounds, &mut repair);
+    }
+    if cx.changed() == Changed::Yes {
+        let cfg = Cfg::compute(func);
+        repair.apply(func, &cfg, &Rpo::compute(&cfg));
+    }
+    cx.changed()
+}
+
+/// A branch out of the loop that compares the counter.
+struct Check {
+    block: Block,
+    /// Where the loop goes on.
+    stays: Block,
+    fails: Block,
+    kind: Kind,
+    /// What is added to the counter.
+    added: i128,
+}
+
+/// While what does a check let pass?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The value is less than another.
+    Below(Value, Signed),
+    /// The value is not greater than another, as signed integers.
+    UpTo(Value),
+    /// The value is at least a constant, as signed integers.
+    From(i128),
+}
+
+fn checks(func: &Func, loops: &Loops, counted: &Counted, undefined: &MaybeUndefined) -> Vec<Check> {
+    let l = counted.shape.l;
+    let others = loops.blocks(l).iter().filter(|&&b| b != counted.shape.latch);
+    let found = others.filter_map(|&block| check_at(func, loops, l, &counted.test.counter, block, undefined));
+    found.take(MAX_CHECKS).collect()
+}
+
+fn check_at(
+    func: &Func,
+    loops: &Loops,
+    l: Loop,
+    counter: &Recurrence,
+    block: Block,
+    undefined: &MaybeUndefined,
+) -> Option<Check> {
+    let (branch, fails, taken) = way_out(func, loops, l, block)?;
+    let stays = func.inst_blocks(branch)[taken];
+    let (a, relation, b) = related(func, branch, taken)?;
+    let (index, relation, other) =
+        if is_invariant(func, loops, l, b) { (a, relation, b) } else { (b, relation.swapped(), a) };
+    if !is_invariant(func, loops, l, other) || undefined.has(func, other) || func.ty(other) != Type::I64 {
+        return None;
+    }
+    let added = distance(func, counter.value, index)?;
+    let kind = match relation {
+        Relation::Less(signedness) => Kind::Below(other, signedness),
+        Relation::AtMost(Signed::Yes) => Kind::UpTo(other),
+        Relation::AtLeast(Signed::Yes) => Kind::From(signed(func, other)?),
+        Relation::Greater(Signed::Yes) => Kind::From(signed(func, other)? + 1),
+        _ => return None,
+    };
+    // A constant that no start can reach leaves nothing to gain.
+    let in_reach = !matches!(kind, Kind::From(least) if least - added > i128::from(i64::MAX));
+    in_reach.then_some(Check { block, stays, fails, kind, added })
+}
+
+/// The constant that is added to `from` to make `to`, modulo 2⁶⁴, as a signed integer of few bits.
+fn distance(func: &Func, from: Value, mut to: Value) -> Option<i128> {
+    let mut sum: i128 = 0;
+    for _ in 0..=MAX_ADDED {
+        if to == from {
+            return (sum.abs() < 1 << 32).then_some(sum);
+        }
+        let add = func.def_inst(to)?;
+        let (Op::Intrinsic(Intrinsic::AddInt), &[a, b]) = (func.op(add), func.args(add)) else { return None };
+        sum += signed(func, b)?;
+        to = a;
+    }
+    None
+}
+
+impl Check {
+    /// Whether the check holds in every round, whatever the length of the loop.
+    fn always_holds(&self, func: &Func, cfg: &Cfg, loops: &Loops, counted: &Counted) -> bool {
+        let test = &counted.test;
+        let starts_from =
+            |least: i128| signed(func, test.counter.start).is_some_and(|s| s + self.added >= least);
+        // Rounds have start <= i < bound: each followed one whose next value passed, the first is guarded, and a sequence by
+        // one does not jump over the bound.
+        let up = test.counter.const_step(func) == Some(1) && counted.is_guarded(func, cfg, loops);
+        let below_bound = up && test.relation == Relation::Less(Signed::Yes) && test.tested == Tested::Next;
+        match self.kind {
+            Kind::Below(len, _) => below_bound && len == test.bound && self.added <= 0 && starts_from(0),
+            Kind::UpTo(len) => below_bound && len == test.bound && self.added <= 1 && starts_from(0),
+            Kind::From(least) => below_bound && self.added <= 0 && starts_from(least),
+        }
+    }
+
+    /// Lets the block at whose end a copy of the check stands go on without asking.
+    fn remove(&self, func: &mut Func, block: Block, stays: Block, fails: Block) {
+        if let Some(end) = func.terminator(block) {
+            make_jump(func, end, stays);
+            drop_pred(func, fails, block);
+        }
+    }
+}
+
+/// Up to where the main loop runs, and whether it is entered at all.
+struct Limits {
+    limit: Value,
+    enter: Enter,
+}
+
+fn limits(func: &mut Func, types: &Types, counted: &Counted, checks: &[Check]) -> Limits {
+    let pre = counted.shape.preheader;
+    let start = counted.test.counter.start;
+    let mut limits = Limits { limit: end_of(func, types, counted), enter: Enter::Below };
+    if let Some(step @ 2..) = splittable_step(func, counted) {
+        let most = func.bits(types, Type::I64, (i128::from(i64::MAX) - step + 1) as u128);
+        limits.at_most(func, pre, most);
+    }
+    let mut seen = Vec::new();
+    for check in checks {
+        if seen.contains(&(check.kind, check.added)) {
+            continue;
+        }
+        seen.push((check.kind, check.added));
+        let (least, below) = match check.kind {
+            Kind::Below(len, Signed::No) => (Some(0), Some((len, check.added, false))),
+            Kind::Below(len, Signed::Yes) => (None, Some((len, check.added, true))),
+            Kind::UpTo(len) => (None, Some((len, check.added - 1, true))),
+            Kind::From(least) => (Some(least), None),
+        };
+        if let Some((len, added, must_not_wrap)) = below {
+            let minus = func.bits(types, Type::I64, -added as u128);
+            let end = match signed(func, len) {
+                _ if added == 0 => len,
+                Some(n) => func.bits(types, Type::I64, (n - added) as u128),
+                None => ins(func, pre, Intrinsic::AddInt, &[len, minus], Type::I64),
+            };
+            if must_not_wrap && added > 0 {
+                let not_wrapped = ins(func, pre, Intrinsic::SltInt, &[end, len], Type::I8);
+                limits.only_if(func, pre, not_wrapped);
+            }
+            limits.at_most(func, pre, end);
+        }
+        if let (Kind::From(_), 1..) = (check.kind, check.added) {
+            let end = func.bits(types, Type::I64, (i128::from(i64::MAX) - check.added + 1) as u128);
+            limits.at_most(func, pre, end);
+        }
+        // What is compared as signed must not go round below either.
+        let least = least.unwrap_or(i128::from(i64::MIN)) - check.added;
+        match signed(func, start) {
+            Some(s) if s >= least => {}
+            _ if least <= i128::from(i64::MIN) => {}
+            _ => {
+                let from = func.bits(types, Type::I64, least as u128);
+                let late = ins(func, pre, Intrinsic::SleInt, &[from, start], Type::I8);
+                limits.only_if(func, pre, late);
+            }
+        }
+    }
+    limits
+}
+
+impl Limits {
+    fn at_most(&mut self, func: &mut Func, pre: Block, other: Value) {
+        if other == self.limit {
+            return;
+        }
+        let less = ins(func, pre, Intrinsic::SltInt, &[other, self.limit], Type::I8);
+        let choose = Op::Builtin(Builtin::Ifelse);
+        self.limit =
+            Cursor::new(func).before_terminator(pre).ins_value(choose, &[less, other, self.limit], Type::I64);
+    }
+
+    fn only_if(&mut self, func: &mut Func, pre: Block, condition: Value) {
+        self.enter = Enter::BelowAnd(match self.enter {
+            Enter::BelowAnd(known) | Enter::If(known) => {
+                ins(func, pre, Intrinsic::AndInt, &[known, condition], Type::I8)
+            }
+            Enter::Below => condition,
+        });
+    }
+}

@@ -1,0 +1,126 @@
+//! Executes several rounds of a small loop between two tests.
+//!
+//! ```text
+//! h: … goto h if next < n        ==>     m: … … … …  goto m if next < n - 3     four rounds
+//!                                        h: … goto h if next < n                the last ones, fewer than four
+//! ```
+//!
+//! What a round costs beside its work is an addition, a comparison, a branch and the poll: as much as the work of many loops.
+//! The rest is the loop as it was; `loop_copy` says why the order stays.
+//!
+//! Loops without a loop inside are unrolled that count upwards, whose test is the only way out, and that call nothing. How often
+//! depends on the size of the body, so that the main loop has at most [`MAX_SIZE`] instructions: rounds follow each other and
+//! reuse registers, but what Cranelift joins of them lives longer. A loop with another way out either has checks left, and is then
+//! the rare rest behind `irce`, or leaves too early for the work before it to pay.
+//!
+//! Cost: the copied instructions, at most [`MAX_GROWTH`] in a function; the tests before the loop, for each time it is entered. Breaks the graph.
+//! Not done: hints from `loopinfo`, which low IR does not have; breaking up the chain of a reduction.
+
+use crate::counted::{Counted, signed};
+use crate::facts::Fact;
+use crate::loop_copy::{Enter, Escapes, end_of, ins, is_copyable, split_at, splittable_step};
+use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use crate::ssa_repair::Repair;
+use crate::undefined::MaybeUndefined;
+use brolga_ir::analysis::{Cfg, Loop, Loops, Rpo};
+use brolga_ir::builtin::Builtin;
+use brolga_ir::cursor::Cursor;
+use brolga_ir::effects::effects;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::{Func, Op, Type, Types, Value};
+
+pub(crate) const PASS: Pass = Pass {
+    name: "unroll",
+    level: PassLevel::Low,
+    required: false,
+    needs: &[Fact::Cfg, Fact::Loops, Fact::Uses],
+    breaks: &[Fact::Cfg, Fact::Uses],
+    run,
+};
+
+/// How many instructions the main loop may have.
+const MAX_SIZE: usize = 64;
+/// More rounds make what is left between two tests too small to notice.
+const MAX_ROUNDS: usize = 8;
+/// How many instructions all copies together may have.
+const MAX_GROWTH: usize = 2000;
+
+fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    let (cfg, loops, uses) = (cx.facts.cfg(), cx.facts.loops(), cx.facts.uses());
+    if loops.is_empty() {
+        return Changed::No;
+    }
+    let undefined = MaybeUndefined::of(func, cfg, cx.facts.rpo());
+    let mut repair = Repair::default();
+    let mut growth = 0;
+    for l in loops.iter().filter(|&l| loops.is_innermost(l)) {
+        let Some((counted, rounds, size)) = candidate(func, cx.types(), cfg, loops, l) else { continue };
+        let known = [counted.test.bound, counted.test.counter.start];
+        if known.iter().any(|&v| undefined.has(func, v)) || growth + size * rounds > MAX_GROWTH {
+            continue;
+        }
+        if !cx.spend("unrolled loops") {
+            break;
+        }
+        growth += size * rounds;
+        cx.count("rounds", rounds as u64);
+        let escapes = Escapes::of(func, loops, uses, l);
+        let (limit, enter) = limit(func, cx.types(), &counted, rounds);
+        let split = split_at(func, loops, &counted, limit, enter, rounds);
+        escapes.repair(&split.rounds, &mut repair);
+    }
+    if cx.changed() == Changed::Yes {
+        let cfg = Cfg::compute(func);
+        repair.apply(func, &cfg, &Rpo::compute(&cfg));
+    }
+    cx.changed()
+}
+
+/// A loop to be unrolled, how many rounds at a time, and its size.
+fn candidate(
+    func: &Func,
+    types: &Types,
+    cfg: &Cfg,
+    loops: &Loops,
+    l: Loop,
+) -> Option<(Counted, usize, usize)> {
+    let counted = Counted::of(func, cfg, loops, l)?;
+    splittable_step(func, &counted)?;
+    let size = is_copyable(func, types, loops, l)?;
+    let rounds = [MAX_ROUNDS, 4, 2].into_iter().find(|n| n * size <= MAX_SIZE)?;
+    let calls = |inst| {
+        func.op(inst) != Op::Safepoint && {
+            let effects = effects(func, types, inst);
+            effects.may_safepoint || !effects.terminates
+        }
+    };
+    let works = loops.blocks(l).iter().flat_map(|&b| func.block_insts(b)).all(|inst| !calls(inst));
+    let few = counted.rounds(func).is_some_and(|n| n < 2 * rounds as u64);
+    (works && !few && loops.exits(cfg, l).count() == 1).then_some((counted, rounds, size))
+}
+
+/// Up to where a trip of so many rounds may start, and whether the first one may: the value before which it ends may have gone round.
+fn limit(func: &mut Func, types: &Types, counted: &Counted, rounds: usize) -> (Value, Enter) {
+    let pre = counted.shape.preheader;
+    let step = splittable_step(func, counted).unwrap_or(1);
+    let further = step * (rounds as i128 - 1);
+    let mut end = end_of(func, types, counted);
+    if step > 1 {
+        let most = func.bits(types, Type::I64, (i128::from(i64::MAX) - step + 1) as u128);
+        let less = ins(func, pre, Intrinsic::SltInt, &[most, end], Type::I8);
+        let choose = Op::Builtin(Builtin::Ifelse);
+        end = Cursor::new(func).before_terminator(pre).ins_value(choose, &[less, most, end], Type::I64);
+    }
+    let minus = func.bits(types, Type::I64, -further as u128);
+    let limit = ins(func, pre, Intrinsic::AddInt, &[end, minus], Type::I64);
+    let start = counted.test.counter.start;
+    let last = signed(func, start).map(|s| s + further).filter(|&n| n <= i128::from(i64::MAX));
+    let enter = match last {
+        Some(last) => {
+            let last = func.bits(types, Type::I64, last as u128);
+            Enter::If(ins(func, pre, Intrinsic::SltInt, &[last, end], Type::I8))
+        }
+        None => Enter::BelowAnd(ins(func, pre, Intrinsic::SleInt, &[limit, end], Type::I8)),
+    };
+    (limit, enter)
+}

@@ -1,0 +1,114 @@
+//! Writes a loop out that is executed a small number of times, which is known.
+//!
+//! ```text
+//! p ─> h … l ─┬─> x                  p ─> h … l ─> h' … l' ─> h'' … l'' ─> x
+//!      ^──────┘       3 rounds  ==>
+//! ```
+//!
+//! The tests of the counter go, the counter becomes a constant in each round, and with it addresses and conditions. Other
+//! ways out of the loop stay in each round. Safepoints go: so little work needs none, and what it calls has its own.
+//!
+//! A loop is written out if it has no loop inside and the rounds together have at most [`MAX_SIZE`] instructions. Loops around
+//! it are looked at when the pass runs again: what became straight is then their body.
+//!
+//! Cost: the copied instructions, at most [`MAX_GROWTH`] in a function. Breaks the graph. Not done: taking off single rounds of a loop
+//! that stays.
+
+use crate::counted::{Counted, Shape};
+use crate::facts::Fact;
+use crate::heads::head_phis;
+use crate::loop_copy::{
+    Copied, Escapes, Polls, carried, chain, copy_blocks, drop_pred, is_copyable, join_rounds, make_jump,
+    retarget, split_edge,
+};
+use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use crate::ssa_repair::Repair;
+use brolga_ir::analysis::{Cfg, Rpo};
+use brolga_ir::{Block, Func, Inst, Op};
+
+pub(crate) const PASS: Pass = Pass {
+    name: "unroll-full",
+    level: PassLevel::Low,
+    required: false,
+    needs: &[Fact::Cfg, Fact::Loops, Fact::Uses],
+    breaks: &[Fact::Cfg, Fact::Uses],
+    run,
+};
+
+/// Twice what a small function has; the first level of the instruction cache holds a hundred such loops.
+const MAX_SIZE: u64 = 128;
+/// A round that only counts would be written out often for nothing: a cheap loop is predicted well.
+const MAX_ROUNDS: u64 = 16;
+/// How many instructions all copies together may have.
+const MAX_GROWTH: u64 = 2000;
+
+fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    let (cfg, loops, uses) = (cx.facts.cfg(), cx.facts.loops(), cx.facts.uses());
+    let mut repair = Repair::default();
+    let mut growth = 0;
+    for l in loops.iter().filter(|&l| loops.is_innermost(l)) {
+        let Some(counted) = Counted::of(func, cfg, loops, l) else { continue };
+        let Some(rounds) = counted.rounds(func).filter(|&n| n <= MAX_ROUNDS) else { continue };
+        let Some(size) = is_copyable(func, cx.types(), loops, l) else { continue };
+        let size = size as u64;
+        if size * rounds > MAX_SIZE || growth + size * (rounds - 1) > MAX_GROWTH {
+            continue;
+        }
+        if !cx.spend("loops written out") {
+            break;
+        }
+        growth += size * (rounds - 1);
+        cx.count("rounds", rounds);
+        let escapes = Escapes::of(func, loops, uses, l);
+        let rounds = write_out(func, loops.blocks(l), &counted, rounds as usize);
+        escapes.repair(&rounds, &mut repair);
+    }
+    if cx.changed() == Changed::Yes {
+        let cfg = Cfg::compute(func);
+        repair.apply(func, &cfg, &Rpo::compute(&cfg));
+    }
+    cx.changed()
+}
+
+/// Puts copies for all rounds but the last in front of the loop, which becomes the last round.
+fn write_out(func: &mut Func, blocks: &[Block], counted: &Counted, rounds: usize) -> Vec<Copied> {
+    let Counted { shape, test } = *counted;
+    let exit = split_edge(func, shape.latch, test.exit);
+    for &block in blocks {
+        let polls: Vec<Inst> = func.block_insts(block).filter(|&i| func.op(i) == Op::Safepoint).collect();
+        polls.into_iter().for_each(|poll| func.remove_inst(poll));
+    }
+    let mut copies = Vec::new();
+    if let Some(further) = rounds.checked_sub(2) {
+        let start = carried(func, &shape, shape.preheader, |v| v);
+        let first = copy_blocks(func, blocks, shape.preheader, start, Polls::Left);
+        copies = chain(func, blocks, &shape, first, further);
+        join_rounds(func, &shape, &copies);
+    }
+    match copies.last() {
+        Some(last) => enter_behind(func, &shape, copies[0].block(shape.header), last),
+        None => drop_pred(func, shape.header, shape.latch),
+    }
+    if let Some(end) = func.terminator(shape.latch) {
+        make_jump(func, end, exit);
+    }
+    copies
+}
+
+/// Leads the way into the loop to `first`, and from the end of a copy to the head.
+fn enter_behind(func: &mut Func, shape: &Shape, first: Block, last: &Copied) {
+    let latch = last.block(shape.latch);
+    for phi in head_phis(func, shape.header).collect::<Vec<_>>() {
+        let arrives = func.phi_edges(phi).find(|&(b, _)| b == shape.latch).map(|(_, v)| last.value(v));
+        func.retain_phi_edges(phi, |_, _| false);
+        if let Some(value) = arrives {
+            func.add_phi_edge(phi, latch, value);
+        }
+    }
+    if let Some(jump) = func.terminator(shape.preheader) {
+        retarget(func, jump, shape.header, first);
+    }
+    if let Some(end) = func.terminator(latch) {
+        make_jump(func, end, shape.header);
+    }
+}
