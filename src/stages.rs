@@ -16,6 +16,7 @@ use brolga_ir::func::CalleeData;
 use brolga_ir::{Func, FuncId, Level, Module};
 use brolga_opt::callgraph::{bottom_up, callees};
 use brolga_opt::lower::{self, lower};
+use brolga_opt::summary::summarise_module;
 use brolga_opt::{Cx, OptLevel, Pass, Report, optimize, run_passes};
 
 use crate::error::Error;
@@ -40,7 +41,11 @@ impl<'o, 'c> Stages<'o, 'c> {
         let order = bottom_up(module).into_iter().flatten();
         let rank = order.enumerate().map(|(rank, id)| (id, rank)).collect();
         let (done, report) = (BTreeSet::new(), Report::default());
-        Stages { module: module.clone(), done, rank, level, options, cx, report }
+        let mut module = module.clone();
+        if level > OptLevel::O0 {
+            summarise_module(&mut module);
+        }
+        Stages { module, done, rank, level, options, cx, report }
     }
 
     /// A function after the passes on high IR; a low function as it is.

@@ -26,7 +26,8 @@
 //!
 //! Julia's `nonoverlayed` and `nortcall` have no counterpart, because there are neither overlays nor reflection.
 //!
-//! `rules` says what each operation does. The function is taken to be verified. Not done: what a call does is unknown here; who knows the callee knows more.
+//! `rules` says what each operation does. The function is taken to be verified. What a call
+//! does is what the function notes of the callee ([`Func::callee_effects`](crate::Func::callee_effects)), and unknown if it notes nothing.
 
 mod rules;
 

@@ -19,6 +19,7 @@
 //! [`Func::replace_values`]; one that needs uses computes them.
 
 use crate::constant::Const;
+use crate::effects::Effects;
 use crate::entity::{Block, Callee, ConstId, Foreign, Inst, Meta, Slot, Value};
 use crate::names::Name;
 use crate::op::{Level, Op};
@@ -175,6 +176,9 @@ pub struct Func {
     pub level: Level,
     /// Arguments and results.
     pub sig: Signature,
+    /// What a call of the function does at most; `None` if nobody has found out. Who gives the function another meaning
+    /// resets it.
+    pub summary: Option<Effects>,
     insts: PrimaryMap<Inst, InstData>,
     values: PrimaryMap<Value, ValueData>,
     blocks: PrimaryMap<Block, ()>,
@@ -185,6 +189,7 @@ pub struct Func {
     order: Order,
     params: Vec<Value>,
     callees: PrimaryMap<Callee, CalleeData>,
+    callee_effects: SecondaryMap<Callee, Option<Effects>>,
     foreigns: PrimaryMap<Foreign, ForeignData>,
     slots: PrimaryMap<Slot, SlotData>,
     metas: PrimaryMap<Meta, MetaData>,
@@ -201,6 +206,7 @@ impl Func {
             name,
             level,
             sig,
+            summary: None,
             insts: PrimaryMap::new(),
             values: PrimaryMap::new(),
             blocks: PrimaryMap::new(),
@@ -211,6 +217,7 @@ impl Func {
             order: Order::default(),
             params: Vec::new(),
             callees: PrimaryMap::new(),
+            callee_effects: SecondaryMap::new(),
             foreigns: PrimaryMap::new(),
             slots: PrimaryMap::new(),
             metas: PrimaryMap::new(),
@@ -617,6 +624,16 @@ impl Func {
     /// Whether somebody said that a block is hardly ever entered.
     pub fn is_cold(&self, block: Block) -> bool {
         self.cold.contains(block)
+    }
+
+    /// What calls of a callee do at most, if that is known.
+    pub fn callee_effects(&self, callee: Callee) -> Option<Effects> {
+        self.callee_effects[callee]
+    }
+
+    /// Notes what calls of a callee do at most.
+    pub fn set_callee_effects(&mut self, callee: Callee, effects: Option<Effects>) {
+        self.callee_effects[callee] = effects;
     }
 
     /// Registers a C function.

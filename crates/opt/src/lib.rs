@@ -17,6 +17,7 @@
 //! | `alias`, `exprs`, `ranges` | which memory an access touches; instructions by what they compute; how large an integer can be |
 //! | `counted`, `loop_copy`, `undefined` | loops that count, copies of loops, values that may be undefined |
 //! | `callgraph` | the order in which callees come before callers |
+//! | `callgraph`, `summary` | the order in which callees come before callers; what a call does |
 //!
 //! Functions are optimised one at a time against a module that nobody changes meanwhile, so any number of threads may do it
 //! at once. There is no global state, no clock, no printing and no knowledge of code generation or of the run time.
@@ -42,6 +43,7 @@ mod report;
 mod rules;
 mod scope;
 mod ssa_repair;
+pub mod summary;
 mod undefined;
 
 pub use error::{CrashNote, OptError};
@@ -58,7 +60,8 @@ use brolga_ir::{Func, FuncId, Level, Module};
 
 /// Runs the pipeline of `level` on a function: the stage for high IR or the one for low IR, whichever it is.
 ///
-/// `module` is what the function may call and inline. It must hold verified functions, and so must `func` be.
+/// `module` is what the function may call and inline. It must hold verified functions, and so must `func` be. From O1 on a high
+/// function leaves with a new summary.
 pub fn optimize(
     module: &Module,
     mut func: Func,
@@ -68,6 +71,9 @@ pub fn optimize(
 ) -> Result<(Func, Report), OptError> {
     let steps = Pipeline::of(level).stage(func.level);
     let report = scope::PassScope::run(module, &mut func, steps, options, cx)?;
+    if level > OptLevel::O0 && func.level == Level::High {
+        func.summary = Some(summary::summarise(module, &func));
+    }
     Ok((func, report))
 }
 
@@ -81,6 +87,9 @@ pub fn optimize_module(
     cx: &mut Cx<'_>,
 ) -> Result<Report, OptError> {
     let mut report = Report::default();
+    if level > OptLevel::O0 {
+        summary::summarise_module(module);
+    }
     let low = module.funcs().filter(|(_, f)| f.level == Level::Low).map(|(id, _)| id);
     let order: Vec<FuncId> = low.chain(callgraph::bottom_up(module).into_iter().flatten()).collect();
     for id in order {

@@ -100,7 +100,7 @@ impl<'a> PassCx<'a> {
         self.report.count(counter, by);
     }
 
-    /// Notes that the body of a function became part of this one.
+    /// Notes that the body of a function became part of this one, or that its summary was relied on.
     pub fn inlined(&mut self, func: FuncId) {
         self.inlined.push(func);
     }

@@ -12,8 +12,8 @@ use crate::error::OptError;
 use crate::options::OptLevel;
 use crate::pass::Pass;
 use crate::passes::{
-    alloc_opt, bounds_fold, correlated, cse, dce, gvn, inline, inst_simplify, licm, loop_simplify, rotate,
-    sccp, simplify_cfg, sroa, tail_recursion, unfold_recursion,
+    alloc_opt, bounds_fold, call_effects, correlated, cse, dce, gvn, inline, inst_simplify, licm,
+    loop_simplify, rotate, sccp, simplify_cfg, sroa, tail_recursion, unfold_recursion,
 };
 use crate::passes::{indvars, irce, unroll, unroll_full};
 use crate::scope::Step;
@@ -26,6 +26,7 @@ pub static PASSES: &[&Pass] = &[
     &INLINE,
     &TAIL_RECURSION,
     &UNFOLD_RECURSION,
+    &CALL_EFFECTS,
     &SROA,
     &ALLOC_OPT,
     &INST_SIMPLIFY,
@@ -48,6 +49,7 @@ static SIMPLIFY_CFG: Pass = simplify_cfg::PASS;
 static INLINE: Pass = inline::PASS;
 static TAIL_RECURSION: Pass = tail_recursion::PASS;
 static UNFOLD_RECURSION: Pass = unfold_recursion::PASS;
+static CALL_EFFECTS: Pass = call_effects::PASS;
 static SROA: Pass = sroa::PASS;
 static ALLOC_OPT: Pass = alloc_opt::PASS;
 static INST_SIMPLIFY: Pass = inst_simplify::PASS;
@@ -89,6 +91,7 @@ pub static PIPELINES: &[Pipeline] = &[
 
 const O1_HIGH: &[Step] = &[
     step("inline", &INLINE),
+    step("call-effects", &CALL_EFFECTS),
     step("early bounds-fold", &BOUNDS_FOLD),
     step("sroa", &SROA),
     step("early dce", &DCE),
@@ -102,6 +105,7 @@ const O1_LOW: &[Step] = &[step("inst-simplify", &INST_SIMPLIFY), step("late dce"
 
 const O2_HIGH: &[Step] = &[
     step("inline", &INLINE),
+    step("call-effects", &CALL_EFFECTS),
     step("early bounds-fold", &BOUNDS_FOLD),
     step("sroa", &SROA),
     step("early dce", &DCE),
@@ -172,6 +176,9 @@ const fn order(first: &'static str, then: &'static str, because: &'static str) -
 /// The constraints on the order. They document and check the pipelines; they do not make them.
 pub static ORDER: &[Order] = &[
     order("inline", "early bounds-fold", "inlined bodies bring checks of their own"),
+    order("inline", "call-effects", "calls come in with inlined bodies"),
+    order("call-effects", "early dce", "a call that only computes goes when nobody needs what it gives"),
+    order("call-effects", "cse", "equal calls of what only computes are one"),
     order("inline", "sroa", "a tuple that a callee returned is taken apart where it was inlined"),
     order("inline", "late simplify-cfg", "an inlined body begins and ends with a jump"),
     order(

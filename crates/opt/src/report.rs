@@ -14,8 +14,8 @@ use brolga_ir::FuncId;
 pub struct Report {
     /// One row for each step that ran, in order of the first run.
     pub steps: Vec<StepReport>,
-    /// The functions whose bodies were copied into the optimised ones, ascending: the code is wrong when one of them is
-    /// redefined.
+    /// The functions whose bodies were copied into the optimised ones, or whose summaries were relied on, ascending: the code is
+    /// wrong when one of them is redefined.
     pub inlined: Vec<FuncId>,
 }
 

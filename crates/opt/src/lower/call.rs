@@ -15,6 +15,7 @@ use super::value::{Leaves, Val};
 use super::{Lowering, Reported, Step};
 use brolga_ir::abi::{FormKind, LeafRole, NativeSignature, NotNative, Position};
 use brolga_ir::base_fn::BaseFn;
+use brolga_ir::effects::Effects;
 use brolga_ir::func::{CalleeData, ForeignData};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::module::method_symbol;
@@ -27,6 +28,14 @@ use std::rc::Rc;
 pub(super) struct Target {
     callee: Callee,
     sig: Rc<NativeSignature>,
+}
+
+/// Whether a summary says all that the low form of a function does. What it reads or writes may be other memory there, and
+/// arguments and results in memory are memory that it touches.
+fn holds_in_low_ir(effects: &Effects, data: &CalleeData) -> bool {
+    let CalleeData::Symbol { params, results, .. } = data else { return false };
+    let in_registers = params.iter().chain(results).all(|ty| !matches!(ty.as_low(), Some(LowType::Ptr(_))));
+    in_registers && (effects.reads | effects.writes).is_empty()
 }
 
 impl Lowering<'_> {
@@ -123,7 +132,9 @@ impl Lowering<'_> {
             params: sig.low_params().collect(),
             results: sig.low_results().collect(),
         };
+        let effects = module.func(id).summary.filter(|effects| holds_in_low_ir(effects, &data));
         let target = Target { callee: self.out.add_callee(data), sig };
+        self.out.set_callee_effects(target.callee, effects);
         self.targets.insert(id, target.clone());
         Ok(target)
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod alloc_opt;
 pub(crate) mod bounds_fold;
+pub(crate) mod call_effects;
 pub(crate) mod correlated;
 pub(crate) mod cse;
 pub(crate) mod dce;

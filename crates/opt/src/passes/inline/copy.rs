@@ -160,7 +160,11 @@ impl<'a> Copy<'a> {
         match op {
             Op::Invoke(id) => {
                 let known = self.callees[id].expand();
-                let new = known.unwrap_or_else(|| caller.add_callee(self.callee.callee(id).clone()));
+                let new = known.unwrap_or_else(|| {
+                    let new = caller.add_callee(self.callee.callee(id).clone());
+                    caller.set_callee_effects(new, self.callee.callee_effects(id));
+                    new
+                });
                 self.callees[id] = new.into();
                 Op::Invoke(new)
             }
