@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | broken input | [`Error::Broken`], [`Error::NotNative`], [`Error::Lookup`], [`Error::ForeignFunction`] | the program's, or its caller's |
 //! | the world | [`Error::Engine`], [`Error::Link`] | the machine's: no memory, a C symbol that is not there |
-//! | our bug | [`Error::Optimise`], [`Error::Generate`] | Brolga's; the message says pass, function and step |
+//! | our bug | [`Error::Optimise`], [`Error::Roots`], [`Error::Build`] | Brolga's; the message says pass, function and step |
 
 use std::fmt;
 
@@ -40,6 +40,14 @@ pub enum Error {
     /// No object file could be written. The machine's fault, or a bug of ours.
     #[error(transparent)]
     Object(#[from] brolga_aot::ObjectError),
+    /// The roots of a function could not be placed. A bug of ours.
+    #[error("the roots of `{function}` cannot be placed: {reason}")]
+    Roots {
+        /// The function.
+        function: String,
+        /// What is wrong with it.
+        reason: brolga_gcroots::Error,
+    },
     /// A pass failed. A bug of ours, unless the options name a pass that does not exist.
     #[error(transparent)]
     Optimise(#[from] OptError),

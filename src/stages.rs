@@ -1,7 +1,8 @@
 //! From verified high IR to optimised low IR, function by function.
 //!
 //! ```text
-//! module ──► high(id): passes on high IR ──► low(id): lower, passes on low IR ──► closure(roots): all that they call
+//! module ──► high(id): passes on high IR ──► low(id): lower, passes on low IR ──► placed(id): roots placed
+//!                                                                                 closure(roots): all that they call
 //! ```
 //!
 //! Functions are taken on demand, so a program in which one function has no native form can still run the others. Before
@@ -18,6 +19,7 @@ use brolga_opt::callgraph::{bottom_up, callees};
 use brolga_opt::lower::{self, lower};
 use brolga_opt::summary::summarise_module;
 use brolga_opt::{Cx, OptLevel, Pass, Report, optimize, run_passes};
+use brolga_runtime::heap::DEFAULT_ABI;
 
 use crate::error::Error;
 
@@ -82,7 +84,23 @@ impl<'o, 'c> Stages<'o, 'c> {
         self.pipeline(low)
     }
 
-    /// The low form of these functions and of all that they call, directly or not, in the order of the module.
+    /// A function in the form that becomes machine code: low, with its roots placed for the default heap.
+    pub fn placed(&mut self, id: FuncId) -> Result<Func, Error> {
+        let low = self.low(id)?;
+        self.place(low)
+    }
+
+    fn place(&self, mut low: Func) -> Result<Func, Error> {
+        let verify = self.options.verify_each || cfg!(debug_assertions);
+        let options = brolga_gcroots::Options { verify, ..brolga_gcroots::Options::new(DEFAULT_ABI) };
+        let cx = &self.module.cx;
+        match brolga_gcroots::place(&mut low, cx, &options) {
+            Ok(_) => Ok(low),
+            Err(reason) => Err(Error::Roots { function: cx.names.text(low.name).to_owned(), reason }),
+        }
+    }
+
+    /// The placed form of these functions and of all that they call, directly or not, in the order of the module.
     pub fn closure(
         &mut self,
         roots: impl IntoIterator<Item = FuncId>,
@@ -95,7 +113,7 @@ impl<'o, 'c> Stages<'o, 'c> {
             if done.contains_key(&id) {
                 continue;
             }
-            let low = self.low(id)?;
+            let low = self.placed(id)?;
             for (_, callee) in low.callees() {
                 if let CalleeData::Symbol { symbol, .. } = callee {
                     pending.extend(symbols.get(self.module.cx.names.text(*symbol)));

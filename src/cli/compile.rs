@@ -18,6 +18,8 @@ enum Form {
     Ir,
     /// Low IR after all passes
     Low,
+    /// Low IR with the roots of objects placed
+    Placed,
     /// Cranelift's IR
     Clif,
     /// Machine code in the system assembler's syntax, with symbols and relocations
@@ -79,7 +81,8 @@ fn code(args: &Args, program: &Program, stages: &mut Stages<'_, '_>) -> Result<V
     let mut lows: Vec<Func> = Vec::with_capacity(module.func_count());
     let mut refused = Vec::new();
     for (id, _) in module.funcs() {
-        match stages.low(id) {
+        let made = if args.emit == Form::Low { stages.low(id) } else { stages.placed(id) };
+        match made {
             Ok(low) => lows.push(low),
             Err(Error::NotNative(reasons)) => refused.push(reasons),
             Err(error) => return Err(error.into()),
@@ -93,7 +96,7 @@ fn code(args: &Args, program: &Program, stages: &mut Stages<'_, '_>) -> Result<V
     let mut add = |part: &dyn std::fmt::Display| {
         let _ = write!(text, "{}{part}", if text.is_empty() { "" } else { "\n" });
     };
-    if args.emit == Form::Low {
+    if matches!(args.emit, Form::Low | Form::Placed) {
         lows.iter().for_each(|low| add(&show_func(&module.cx, low)));
         return Ok(text.into());
     }
@@ -102,7 +105,7 @@ fn code(args: &Args, program: &Program, stages: &mut Stages<'_, '_>) -> Result<V
         Form::Obj => return Ok(code.object(program.source().name())?),
         Form::Clif => code.clif().for_each(|clif| add(&clif)),
         Form::Asm => text = assembly::of(&code),
-        Form::Ir | Form::Low | Form::Vcode => {
+        Form::Ir | Form::Low | Form::Placed | Form::Vcode => {
             for function in code.functions() {
                 add(&format_args!("{}:\n{}", function.name, function.listing));
             }

@@ -99,7 +99,7 @@ impl From<Error> for Stop {
             Error::Optimise(OptError::UnknownPass { .. } | OptError::WrongLevel { .. }) => {
                 Stop::Usage(error.to_string())
             }
-            Error::Optimise(_) => Stop::Bug(error.to_string()),
+            Error::Optimise(_) | Error::Roots { .. } => Stop::Bug(error.to_string()),
             Error::Engine(_) | Error::Build(_) | Error::Object(_) => Stop::System(error.to_string()),
         }
     }
