@@ -164,7 +164,11 @@ fn has_objects(func: &Func) -> bool {
         let managed = |v| bases::is_managed(func.ty(v));
         func.args(inst).iter().any(|&v| managed(v))
             || func.results(inst).any(managed)
-            || matches!(func.op(inst), Op::Enter | Op::CallArgs(_) | Op::GcPreserveBegin | Op::GcPreserveEnd)
+            || match func.op(inst) {
+                Op::SlotAddr(slot) => func.slot(slot).tracked,
+                Op::Enter | Op::CallArgs(_) | Op::GcPreserveBegin | Op::GcPreserveEnd => true,
+                _ => false,
+            }
     })
 }
 

@@ -78,6 +78,8 @@ pub(crate) struct Oracle<'a> {
     memory: BTreeMap<(Slot, i64), Val>,
     gc_stack: Val,
     handlers: Vec<(Inst, Block)>,
+    /// Decides choices.
+    coin: usize,
 }
 
 type Run<T> = Result<T, Wrong>;
@@ -95,6 +97,7 @@ const MAX_STEPS: usize = 600;
 pub(crate) fn run(original: &Func, placed: &Func, paths: usize, random: &mut Random) -> Result<(), Wrong> {
     let preserved = preserved(original);
     for _ in 0..paths {
+        let coin = random.below(2);
         let mut oracle = Oracle {
             original,
             placed,
@@ -105,6 +108,7 @@ pub(crate) fn run(original: &Func, placed: &Func, paths: usize, random: &mut Ran
             memory: BTreeMap::new(),
             gc_stack: Val::Caller,
             handlers: Vec::new(),
+            coin,
         };
         oracle.path()?;
     }
@@ -221,6 +225,7 @@ impl Oracle<'_> {
             Op::Intrinsic(Intrinsic::Bitcast) => {
                 let to = func.result(inst).map(|v| func.ty(v));
                 let val = match (original, args[0]) {
+                    (Some(Op::TypeOf), _) => Val::Permanent,
                     (Some(Op::GcLoaded), _) => match self.val(self.original.args(inst)[0]) {
                         Val::Object(n) => Val::Inside(n),
                         other => other,
@@ -246,7 +251,9 @@ impl Oracle<'_> {
             }
             Op::Copy => self.define(inst, args[0]),
             Op::Builtin(_) => {
-                let val = args[1 + self.random.below(2)];
+                // Choices by one condition go one way, for the objects as for pointers into them.
+                let condition = func.args(inst)[0].index();
+                let val = args[1 + (condition ^ self.coin) % 2];
                 self.define(inst, val);
             }
             Op::PointerFromObjref => self.define(inst, Val::Other),
@@ -266,6 +273,7 @@ impl Oracle<'_> {
                 let stays = matches!(original, Some(Op::Store(a)) if a.region == Region::Immutable);
                 self.store(inst, args[0], args[1], access.offset, stays)?;
             }
+            Op::MemCopy => self.uses(inst)?,
             Op::CallSymbol(_) | Op::Safepoint => {
                 self.uses(inst)?;
                 self.collect(inst, &[])?;
