@@ -94,3 +94,17 @@ fn placed_functions_are_as_written() {
     }
     assert!(wrong.is_empty(), "{}\n`BLESS=1` accepts all of it", wrong.join("\n"));
 }
+
+#[test]
+fn every_test_stands_in_the_list_of_behaviours() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/conformance-gc.md");
+    let text = std::fs::read_to_string(path).expect("the list of behaviours");
+    let mut named: Vec<&str> =
+        text.split("`placed/").skip(1).filter_map(|rest| rest.split('`').next()).collect();
+    named.sort_unstable();
+    named.dedup();
+    let cases = cases();
+    let mut files: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+    files.sort_unstable();
+    assert_eq!(named, files);
+}
