@@ -12,8 +12,8 @@ use crate::error::OptError;
 use crate::options::OptLevel;
 use crate::pass::Pass;
 use crate::passes::{
-    alloc_opt, bounds_fold, call_effects, correlated, cse, dce, gvn, inline, inst_simplify, licm,
-    loop_simplify, rotate, sccp, simplify_cfg, sroa, tail_recursion, unfold_recursion,
+    alloc_opt, bounds_fold, call_effects, correlated, cse, dce, gvn, inline, inst_simplify, jump_threading,
+    licm, loop_simplify, rotate, sccp, simplify_cfg, sroa, tail_recursion, unfold_recursion,
 };
 use crate::passes::{indvars, irce, unroll, unroll_full};
 use crate::scope::Step;
@@ -34,6 +34,7 @@ pub static PASSES: &[&Pass] = &[
     &GVN,
     &SCCP,
     &CORRELATED,
+    &JUMP_THREADING,
     &DCE,
     &LOOP_SIMPLIFY,
     &ROTATE,
@@ -57,6 +58,7 @@ static CSE: Pass = cse::PASS;
 static GVN: Pass = gvn::PASS;
 static SCCP: Pass = sccp::PASS;
 static CORRELATED: Pass = correlated::PASS;
+static JUMP_THREADING: Pass = jump_threading::PASS;
 static DCE: Pass = dce::PASS;
 static LOOP_SIMPLIFY: Pass = loop_simplify::PASS;
 static ROTATE: Pass = rotate::PASS;
@@ -127,6 +129,7 @@ const O2_LOW: &[Step] = &[
     step("early simplify-cfg", &SIMPLIFY_CFG),
     step("early gvn", &GVN),
     step("correlated", &CORRELATED),
+    step("jump-threading", &JUMP_THREADING),
     step("late simplify-cfg", &SIMPLIFY_CFG),
     step("loop-simplify", &LOOP_SIMPLIFY),
     step("rotate", &ROTATE),
@@ -213,6 +216,8 @@ pub static ORDER: &[Order] = &[
     order("sccp", "early simplify-cfg", "branches on constants become jumps"),
     order("early simplify-cfg", "early gvn", "fewer blocks make more places dominate each other"),
     order("early gvn", "correlated", "what was tested is recognised by its value"),
+    order("correlated", "jump-threading", "a branch that is decided everywhere needs no second way"),
+    order("jump-threading", "late simplify-cfg", "it leaves lines of blocks and blocks without a way in"),
     order("correlated", "late simplify-cfg", "checks that never fail are branches on constants"),
     order("inst-simplify", "early gvn", "equal things look equal only in canonical form"),
     order("early gvn", "loop-simplify", "a way in that got a load may be the way into a loop"),

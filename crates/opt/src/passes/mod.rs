@@ -11,6 +11,7 @@ pub(crate) mod indvars;
 pub(crate) mod inline;
 pub(crate) mod inst_simplify;
 pub(crate) mod irce;
+pub(crate) mod jump_threading;
 pub(crate) mod licm;
 pub(crate) mod loop_simplify;
 pub(crate) mod rotate;

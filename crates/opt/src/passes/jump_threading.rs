@@ -1,0 +1,265 @@
+//! Leads a jump past a branch whose outcome is known on that way.
+//!
+//! ```text
+//! 1: branch c, 2, 3                                    1: branch c, 2, 5'
+//! 2: %1 = slt_int(x, y); goto 3'                       2: %1 = slt_int(x, y); goto 3'
+//! 3': %2 = φ (1 => false, 2 => %1)             ==>     3': branch %1, 4, 5
+//!     branch %2, 4, 5                                  5': (what 3' computes, for the way from 1); goto 5
+//! ```
+//!
+//! The outcome is known on a way if the condition is a constant there: a φ gets one, or it is computed in the block from constants and
+//! such φ; or if a branch on the way tested the same condition. The ways that lead to one target share one copy of
+//! the block, which ends in a jump to it. What the block computes exists twice then, and `ssa_repair` mends the uses.
+//!
+//! Not threaded: through heads of loops, where a way around the test is another loop; through blocks with what must not be
+//! copied (calls, fences, what belongs to the task) or with too much of it; from `enter`. A block takes part in one rewrite of a run at most.
+//!
+//! Cost: one look at each block with a branch and each of its ways; what is copied is bounded for a block and for the function.
+//! Breaks every fact. Not done: conditions that follow from another one; loads with a known value.
+
+use crate::facts::Fact;
+use crate::heads::head_phis;
+use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use crate::rules::evaluate;
+use crate::ssa_repair::Repair;
+use brolga_ir::analysis::{Cfg, Rpo};
+use brolga_ir::constant::Const;
+use brolga_ir::effects::effects;
+use brolga_ir::scalar::Outcome;
+use brolga_ir::{Block, Func, Inst, Op, Type, Value};
+use cranelift_entity::EntitySet;
+use rustc_hash::FxHashMap;
+
+pub(crate) const PASS: Pass = Pass {
+    name: "jump-threading",
+    level: PassLevel::Both,
+    required: false,
+    needs: &[Fact::Cfg, Fact::Loops],
+    breaks: &[Fact::Cfg, Fact::Uses],
+    run,
+};
+
+/// Instructions of a block besides φ that may be copied: the test itself and little more. A copy costs its size in code and
+/// saves one branch.
+const MAX_COPIED: usize = 6;
+
+/// φ of a block: each becomes two.
+const MAX_PHIS: usize = 8;
+
+/// Ways into a block that are looked at.
+const MAX_WAYS: usize = 16;
+
+/// Operations between a condition and the constants that it is computed from.
+const MAX_STEPS: u32 = 4;
+
+/// Branches above a way that may have tested the same condition.
+const MAX_ABOVE: usize = 8;
+
+/// What may be copied in all: an eighth of the function, and this.
+const MIN_GROWTH: usize = 64;
+
+fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    let (rpo, loops) = (cx.facts.rpo(), cx.facts.loops());
+    let mut repair = Repair::default();
+    let mut used: EntitySet<Block> = EntitySet::new();
+    let mut growth = MIN_GROWTH + func.inst_count() / 8;
+    for &block in rpo.blocks() {
+        let Some(size) = copied_size(func, cx, block) else { continue };
+        if loops.is_header(block) || used.contains(block) || func.entry() == Some(block) {
+            continue;
+        }
+        let threads = threads(func, cx, block);
+        let mut copies = Vec::new();
+        for (ways, target) in threads.into_iter().filter(|(ways, _)| !ways.is_empty()) {
+            let busy = ways.iter().chain([&target]).any(|&b| used.contains(b));
+            if busy || target == block || size > growth || !cx.spend("threaded jumps") {
+                continue;
+            }
+            growth -= size;
+            used.insert(block);
+            used.insert(target);
+            ways.iter().for_each(|&way| {
+                used.insert(way);
+            });
+            copies.push(copy(func, block, &ways, target));
+        }
+        for value in func.block_insts(block).flat_map(|i| func.results(i)).collect::<Vec<_>>() {
+            let made = copies.iter().map(|(b, values)| (*b, values.get(&value).copied().unwrap_or(value)));
+            let defs: Vec<(Block, Value)> = made.chain([(block, value)]).collect();
+            if defs.len() > 1 {
+                repair.add(value, defs);
+            }
+        }
+    }
+    if cx.changed() == Changed::Yes {
+        let cfg = Cfg::compute(func);
+        let rpo = Rpo::compute(&cfg);
+        repair.apply(func, &cfg, &rpo);
+    }
+    cx.changed()
+}
+
+/// How much would be copied of a block that ends in a branch; `None` if it must not be or is too much.
+fn copied_size(func: &Func, cx: &PassCx<'_>, block: Block) -> Option<usize> {
+    let end = func.terminator(block).filter(|&t| func.op(t) == Op::Branch)?;
+    let &[yes, no] = func.inst_blocks(end) else { return None };
+    if yes == no || func.as_const(func.args(end)[0]).is_some() {
+        return None;
+    }
+    let (mut size, mut phis) = (0, 0);
+    for inst in func.block_insts(block).take_while(|&i| i != end) {
+        if func.op(inst) == Op::Phi {
+            phis += 1;
+        } else {
+            let does = effects(func, cx.types(), inst);
+            if does.pinned || does.fence || !does.terminates || does.may_safepoint || !does.notaskstate {
+                return None;
+            }
+            size += 1;
+        }
+        if size > MAX_COPIED || phis > MAX_PHIS {
+            return None;
+        }
+    }
+    Some(size + phis)
+}
+
+/// The ways into a block on which its branch is known to go to its first target, and to its second.
+fn threads(func: &mut Func, cx: &PassCx<'_>, block: Block) -> [(Vec<Block>, Block); 2] {
+    let cfg = cx.facts.cfg();
+    let end = func.terminator(block);
+    let (cond, targets) = match end.map(|t| (func.args(t), func.inst_blocks(t))) {
+        Some((&[cond], &[yes, no])) => (cond, [yes, no]),
+        _ => return [(Vec::new(), block), (Vec::new(), block)],
+    };
+    let mut ways: [Vec<Block>; 2] = [Vec::new(), Vec::new()];
+    let preds = cfg.preds(block);
+    for &pred in preds.iter().take(MAX_WAYS).filter(|&&p| cx.facts.rpo().is_reachable(p)) {
+        let jump = func.terminator(pred).filter(|&t| matches!(func.op(t), Op::Goto | Op::Branch));
+        let once = preds.iter().filter(|&&p| p == pred).count() == 1;
+        if jump.is_none() || !once || pred == block {
+            continue;
+        }
+        if let Some(truth) = outcome(func, cx, cond, (pred, block)) {
+            ways[usize::from(!truth)].push(pred);
+        }
+    }
+    let [yes, no] = ways;
+    [(yes, targets[0]), (no, targets[1])]
+}
+
+/// What a condition is in a block that was entered on this way.
+fn outcome(func: &mut Func, cx: &PassCx<'_>, cond: Value, way: (Block, Block)) -> Option<bool> {
+    let value = constant_on(func, cx, cond, way, MAX_STEPS)?;
+    func.as_bits(value).map(|bits| bits != 0)
+}
+
+/// The constant that a value is in a block that was entered on this way.
+fn constant_on(
+    func: &mut Func,
+    cx: &PassCx<'_>,
+    value: Value,
+    (pred, block): (Block, Block),
+    steps: u32,
+) -> Option<Value> {
+    if func.as_const(value).is_some() {
+        return (!is_undefined(func, value)).then_some(value);
+    }
+    let steps = steps.checked_sub(1)?;
+    let Some(inst) = func.def_inst(value).filter(|&i| func.inst_block(i) == Some(block)) else {
+        let truth = tested(func, cx, value, (pred, block))?;
+        let ty = func.ty(value);
+        return Some(func.bits(cx.types(), ty, u128::from(truth)));
+    };
+    match func.op(inst) {
+        Op::Phi => {
+            let value = func.phi_edges(inst).find(|&(b, _)| b == pred).map(|(_, v)| v)?;
+            if func.as_const(value).is_some() {
+                return (!is_undefined(func, value)).then_some(value);
+            }
+            let truth = tested(func, cx, value, (pred, block))?;
+            let ty = func.ty(value);
+            Some(func.bits(cx.types(), ty, u128::from(truth)))
+        }
+        Op::Intrinsic(op) if op.is_pure() && func.results(inst).len() == 1 => {
+            let args: Vec<Value> = func.args(inst).to_vec();
+            let mut constants = Vec::with_capacity(args.len());
+            for arg in args {
+                constants.push(constant_on(func, cx, arg, (pred, block), steps)?);
+            }
+            let Outcome::One(result) = evaluate(func, cx.types(), inst, &constants)? else { return None };
+            let ty = func.ty(value);
+            Some(func.bits(cx.types(), ty, result.bits()))
+        }
+        _ => None,
+    }
+}
+
+fn is_undefined(func: &Func, value: Value) -> bool {
+    matches!(func.as_const(value), Some(Const::Undef(_)))
+}
+
+/// What a branch on the way has shown a condition to be.
+fn tested(func: &Func, cx: &PassCx<'_>, cond: Value, (from, to): (Block, Block)) -> Option<bool> {
+    let (mut from, mut to) = (from, to);
+    for _ in 0..MAX_ABOVE {
+        if let Some(end) = func.terminator(from)
+            && let (Op::Branch, &[on], &[yes, no]) = (func.op(end), func.args(end), func.inst_blocks(end))
+            && on == cond
+            && yes != no
+        {
+            return Some(to == yes);
+        }
+        // A value of the block itself was not there before.
+        if func.def_inst(cond).and_then(|def| func.inst_block(def)) == Some(from) {
+            return None;
+        }
+        (from, to) = (cx.facts.cfg().single_pred(from)?, from);
+    }
+    None
+}
+
+/// Copies a block for some of its ways in, with a jump to `target` at the end. Gives the copy and what stands in it for the
+/// values of the block.
+fn copy(func: &mut Func, block: Block, ways: &[Block], target: Block) -> (Block, FxHashMap<Value, Value>) {
+    let twin = func.make_block();
+    func.insert_block_after(twin, block);
+    let mut values: FxHashMap<Value, Value> = FxHashMap::default();
+    let mapped = |values: &FxHashMap<Value, Value>, v: Value| values.get(&v).copied().unwrap_or(v);
+    for &way in ways {
+        let Some(jump) = func.terminator(way) else { continue };
+        for to in func.inst_blocks_mut(jump).iter_mut().filter(|to| **to == block) {
+            *to = twin;
+        }
+    }
+    let insts: Vec<Inst> = func.block_insts(block).collect();
+    for inst in insts {
+        let types: Vec<Type> = func.results(inst).map(|v| func.ty(v)).collect();
+        let made = match func.op(inst) {
+            Op::Phi => {
+                let edges: Vec<(Block, Value)> =
+                    func.phi_edges(inst).filter(|(b, _)| ways.contains(b)).collect();
+                let phi = func.make_inst(Op::Phi, &[], &[], &types);
+                // All φ of a block read what was there before any of them.
+                edges.into_iter().for_each(|(way, value)| func.add_phi_edge(phi, way, value));
+                func.retain_phi_edges(inst, |b, _| !ways.contains(&b));
+                phi
+            }
+            op if op.is_terminator() => func.make_inst(Op::Goto, &[], &[target], &[]),
+            op => {
+                let args: Vec<Value> = func.args(inst).iter().map(|&v| mapped(&values, v)).collect();
+                func.make_inst(op, &args, &[], &types)
+            }
+        };
+        func.set_place(made, func.place(inst));
+        func.append_inst(made, twin);
+        values.extend(func.results(inst).zip(func.results(made)));
+    }
+    for phi in head_phis(func, target).collect::<Vec<_>>() {
+        let value = func.phi_edges(phi).find(|&(b, _)| b == block).map(|(_, v)| v);
+        if let Some(value) = value.filter(|_| func.op(phi) == Op::Phi) {
+            func.add_phi_edge(phi, twin, mapped(&values, value));
+        }
+    }
+    (twin, values)
+}
