@@ -70,6 +70,15 @@ pub(crate) struct Location {
 }
 
 impl Location {
+    /// The values that the address is made of.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = Value> + use<> {
+        let root = match self.address.root {
+            Root::Value(value) => Some(value),
+            Root::Slot(_) => None,
+        };
+        root.into_iter().chain(self.address.index.map(|(value, _)| value))
+    }
+
     /// The same location in terms of the values that took the place of others.
     pub(crate) fn resolved(self, mut resolve: impl FnMut(Value) -> Value) -> Location {
         let Address { root, index, disp } = self.address;

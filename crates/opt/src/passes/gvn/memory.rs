@@ -265,9 +265,8 @@ impl<'a> Memory<'a> {
             self.cfg.preds(block).iter().copied().filter(|&p| self.rpo.is_reachable(p) && lacks(p));
         let (Some(way), None) = (ways.next(), ways.next()) else { return Found::Nothing };
         let closes_loop = self.rpo.position(way) >= self.rpo.position(block);
-        let above = |v: Value| func.def_inst(v).and_then(|def| func.inst_block(def)) != Some(block);
         let movable = !closes_loop
-            && func.args(question.inst).iter().all(|&v| above(v))
+            && !func.args(question.inst).iter().any(|&v| made_in(func, v, block))
             && func.terminator(way).is_some_and(|t| matches!(func.op(t), Op::Goto | Op::Branch))
             && self.always_executed(func, block, question.inst);
         if movable { Found::AllBut(way) } else { Found::Nothing }
@@ -298,8 +297,12 @@ impl<'a> Memory<'a> {
         let (mut any, mut ways, mut next) = (false, 0, 0);
         while let Some(&block) = self.open.get(next) {
             next += 1;
-            // What is there when the function starts is not known.
-            self.seen[block].lacks |= self.cfg.entry() == Some(block);
+            // What is there when the function starts is not known. And before the block that makes a part of the address, that part
+            // is what it was in the round before.
+            if self.cfg.entry() == Some(block) || question.at.parts().any(|v| made_in(func, v, block)) {
+                self.seen[block].lacks = true;
+                continue;
+            }
             for &pred in self.cfg.preds(block).iter().filter(|&&p| self.rpo.is_reachable(p)) {
                 ways += 1;
                 if ways > MAX_WAYS {
@@ -475,6 +478,10 @@ impl<'a> Memory<'a> {
             }
         }
     }
+}
+
+fn made_in(func: &Func, value: Value, block: Block) -> bool {
+    func.def_inst(value).and_then(|def| func.inst_block(def)) == Some(block)
 }
 
 /// What a load or a store says about its place.
