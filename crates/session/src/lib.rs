@@ -30,18 +30,50 @@
 //! Words. A *unit* is what is materialized, and removed, as one; whoever materializes it has the *responsibility*. A symbol is
 //! *resolved* when it has an address, *emitted* when its memory is final, *ready* when all it needs is emitted.
 //!
-//! Files, in reading order: `flags`, `ids`, `error`, `names` (on `trie`), `machine`.
+//! | files, in reading order | what they hold |
+//! |---|---|
+//! | `flags`, `ids`, `error`, `names` (on `trie`) | the words |
+//! | `machine` | the pure machine |
+//! | `session` | the lock, the effects, what an embedder gives and is asked |
+//! | `dylib`, `lookup`, `responsibility`, `generator`, `slot` | handles, and what users of the session implement |
+//! | `dispatch`, `promise` | tasks, waiting |
+//! | `board` | ready symbols, read without a lock |
+//!
+//! Not done: what a generator did not have is not remembered; names are kept as long as the session; a session's events are
+//! not recorded.
 
 #![forbid(unsafe_code)]
 
+mod board;
+mod dispatch;
+mod dylib;
 mod error;
 mod flags;
+mod generator;
 mod ids;
+mod lookup;
 pub mod machine;
 mod names;
+mod promise;
+mod responsibility;
+mod session;
+mod slot;
+mod sync;
 mod trie;
 
+pub use board::Address;
+pub use dispatch::{Dispatcher, InPlace, OnExecutor, Pool, Seeded, Task};
+pub use dylib::{Dylib, OnDrop, Tracker};
 pub use error::{Cause, Error, Failure, Foreign, Name};
 pub use flags::{Link, LookupKind, Need, Priority, Sees, SymbolFlags, Until, Want};
+pub use generator::{Addresses, Generator, Reexports, Request};
 pub use ids::{DylibId, Key, Label, Symbol};
+pub use lookup::Lookup;
+pub use machine::{Alias, Dependants};
 pub use names::Names;
+pub use promise::Latch;
+pub use responsibility::{MaterializationUnit, Resolved, Responsibility, absolute, unit};
+pub use session::{
+    Answer, Definition, Dependence, EpochHost, Group, Host, PlainHost, Session, Target, Unit, required, weak,
+};
+pub use slot::Slot;

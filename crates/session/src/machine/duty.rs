@@ -16,8 +16,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::graph::Node;
 use super::{Event, Machine, Parts, Phase, Source, State, Unit, UnitId, Version, push_swept};
 use crate::error::{Cause, Error};
-use crate::flags::{Priority, SymbolFlags};
-use crate::ids::{Label, Symbol};
+use crate::flags::{Link, Priority, SymbolFlags};
+use crate::ids::{DylibId, Label, Symbol};
 
 /// A symbol that emitted code refers to.
 pub struct Dependence<P: Parts> {
@@ -292,10 +292,22 @@ impl<P: Parts> Event<P> for Requested<P> {
     }
 }
 
+/// Asks for the dylib of a unit, and its link order.
+pub struct UnitHome<P: Parts>(pub UnitId<P>);
+
+impl<P: Parts> Event<P> for UnitHome<P> {
+    type Reply = Result<(DylibId, Vec<Link>), Error>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        let (_, dylib) = machine.materializing(self.0)?;
+        Ok((dylib, machine.open(dylib)?.links.clone()))
+    }
+}
+
 type Emission<P> = Vec<(Vec<Version<P>>, Vec<Version<P>>)>;
 
 impl<P: Parts> Machine<P> {
-    fn materializing(&self, unit: UnitId<P>) -> Result<(Node<Version<P>>, crate::DylibId), Error> {
+    fn materializing(&self, unit: UnitId<P>) -> Result<(Node<Version<P>>, DylibId), Error> {
         match self.units.get(unit) {
             Some(Unit { phase: Phase::Materializing(node), dylib, .. }) => Ok((*node, *dylib)),
             _ => Err(Error::Removed),

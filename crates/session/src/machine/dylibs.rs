@@ -40,6 +40,10 @@ impl<P: Parts> Initializer<P> {
     pub(super) fn new(version: Version<P>) -> Self {
         Initializer { version, state: Init::Due }
     }
+
+    pub(super) fn has_run(&self) -> bool {
+        self.state == Init::Done
+    }
 }
 
 /// A new dylib, open, linked against itself.

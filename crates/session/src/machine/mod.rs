@@ -45,7 +45,9 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 pub use define::{Alias, Define, NewUnit};
-pub use duty::{Attach, Claim, Delegate, Dependence, Duty, Emit, Fail, Group, HandBack, Requested, Resolve};
+pub use duty::{
+    Attach, Claim, Delegate, Dependence, Duty, Emit, Fail, Group, HandBack, Requested, Resolve, UnitHome,
+};
 pub use dylibs::{
     AddGenerator, AddLinks, CreateDylib, CreateTracker, Initialized, Initializers, LinkOrder, Plan, Release,
     RemoveGenerator, RemoveLink, SetLinks,
@@ -197,6 +199,8 @@ pub struct Effects<P: Parts> {
     pub retired: Vec<P::Code>,
     /// Ready code that refers to symbols which were removed under it: (user, removed symbol).
     pub orphaned: Vec<(Label, Label)>,
+    /// Failures at the root of this step that no lookup was told.
+    pub unheard: Vec<Arc<Failure>>,
     /// Values of users that the tables held: to be dropped.
     pub garbage: Vec<Garbage<P>>,
 }
@@ -224,6 +228,7 @@ impl<P: Parts> Default for Effects<P> {
             dropped: Vec::new(),
             retired: Vec::new(),
             orphaned: Vec::new(),
+            unheard: Vec::new(),
             garbage: Vec::new(),
         }
     }
@@ -430,7 +435,7 @@ impl<P: Parts> Machine<P> {
         (self.entries.len(), self.units.len(), self.queries.len(), self.graph.len())
     }
 
-    fn name(&self, label: Label) -> Name {
+    pub(crate) fn name(&self, label: Label) -> Name {
         let dylib =
             self.dylibs.get(label.dylib.0 as usize).map_or_else(|| "?".into(), |d| Arc::clone(&d.name));
         Name { dylib, symbol: self.names.text(label.symbol) }

@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashSet;
 
+use super::dylibs::Initializer;
 use super::{Entry, Event, Garbage, Machine, Parts, Phase, State, TrackerId, UnitId, Version};
 use crate::error::{Cause, Error};
 use crate::ids::{DylibId, Label, Symbol};
@@ -175,15 +176,18 @@ impl<P: Parts> Event<P> for Close {
 pub struct Stop;
 
 impl<P: Parts> Event<P> for Stop {
-    /// Open dylibs, the youngest first. None when the session had been stopped before.
-    type Reply = Option<Vec<DylibId>>;
+    /// Open dylibs, the youngest first, and whether any of their initialisers have run. None when the session had been stopped
+    /// before.
+    type Reply = Option<Vec<(DylibId, bool)>>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
         if std::mem::replace(&mut machine.stopped, true) {
             return None;
         }
         let open = machine.dylibs.iter().zip(0..).filter(|(dylib, _)| dylib.open);
-        let mut open: Vec<DylibId> = open.map(|(_, id)| DylibId(id)).collect();
+        let mut open: Vec<(DylibId, bool)> = open
+            .map(|(dylib, id)| (DylibId(id), dylib.initializers.iter().any(Initializer::has_run)))
+            .collect();
         open.reverse();
         Some(open)
     }

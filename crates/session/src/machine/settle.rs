@@ -178,6 +178,10 @@ impl<P: Parts> Machine<P> {
                 }
             }
         }
+        let told = self.effects.answers.iter().any(|(_, answer)| answer.is_err());
+        if !told && !matches!(cause, Cause::Removed | Cause::Closed) {
+            self.effects.unheard.extend(failures.into_iter().next());
+        }
         for unit in units {
             self.after_failure(unit);
         }

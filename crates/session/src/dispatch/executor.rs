@@ -1,0 +1,68 @@
+//! Tasks on an executor of the embedder.
+//!
+//! The executor gets jobs, one for each task; a job runs the most urgent task that is there then, which may be another one,
+//! or none when a waiting thread has run it. A job that is dropped drops a task, which fails what it was responsible for.
+
+use std::sync::Arc;
+
+use super::queue::Queue;
+use super::{Dispatcher, Task, depth};
+use crate::error::Error;
+use crate::promise::Latch;
+
+/// See the file's header. `F` hands a job to the executor.
+pub struct OnExecutor<F> {
+    queue: Arc<Queue>,
+    spawn: F,
+}
+
+struct Job {
+    queue: Arc<Queue>,
+    dropped: bool,
+}
+
+impl<F: Fn(Box<dyn FnOnce() + Send>) + Send + Sync> OnExecutor<F> {
+    /// Runs tasks by handing jobs to `spawn`.
+    pub fn new(spawn: F) -> Self {
+        OnExecutor { queue: Arc::new(Queue::new()), spawn }
+    }
+}
+
+impl Job {
+    fn run(mut self) {
+        self.dropped = false;
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let Some(task) = self.queue.pop() else { return };
+        if self.dropped {
+            self.queue.run(Task::new(task.priority(), move || drop(task)));
+        } else {
+            self.queue.run(task);
+        }
+    }
+}
+
+impl<F: Fn(Box<dyn FnOnce() + Send>) + Send + Sync> Dispatcher for OnExecutor<F> {
+    fn dispatch(&self, task: Task) {
+        self.queue.push(task);
+        let job = Job { queue: Arc::clone(&self.queue), dropped: true };
+        (self.spawn)(Box::new(move || job.run()));
+    }
+
+    fn wait(&self, latch: &dyn Latch) -> Result<(), Error> {
+        while !latch.is_done() {
+            match self.queue.pop() {
+                Some(task) => self.queue.run(task),
+                None => latch.park(),
+            }
+        }
+        Ok(())
+    }
+
+    fn drain(&self) {
+        self.queue.drain(depth());
+    }
+}

@@ -1,0 +1,192 @@
+//! A queue of tasks with three priorities, and a place for idle threads to sleep.
+//!
+//! Tasks are in lock-free queues, one for each priority. The lock is for sleeping only:
+//!
+//! ```text
+//!   pusher                              sleeper
+//!     put the task into the queue         count itself           Q2
+//!     fence                       Q1      fence                  Q2
+//!     anybody asleep?             Q3      look again: a task? ──► take it
+//!     if so: lock, notify                 lock is held from counting to sleeping
+//! ```
+//!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | Q1 | pusher: fence between task and look | SeqCst | Q2 | pusher sees no sleeper, sleeper no task: the task lies there |
+//! | Q2 | sleeper: count, fence, then look | SeqCst | Q1 | the same, from the other side |
+//! | Q3 | pusher: load of the count | Relaxed | | the fence orders it |
+//! | Q4 | outstanding: count up | Relaxed | | whoever waits for zero has counted, or learnt of the task from one who has |
+//! | Q5 | outstanding: count down | AcqRel | Q6 | a drained session misses what its tasks did |
+//! | Q6 | outstanding: read | Acquire | Q5 | the same, from the other side |
+//! | Q7 | task over: fence between counting down and looking for drainers | SeqCst | Q8 | a drainer sleeps after the last task |
+//! | Q8 | drainer: count, fence, then read what is outstanding | SeqCst | Q7 | the same, from the other side |
+//!
+//! Liveness: a pusher that sees a sleeper notifies one; whoever takes the last task and leaves others asleep has taken it.
+//! What loom cannot see: the lock-free queue, which is replaced by a locked one in models.
+
+use crate::dispatch::Task;
+use crate::flags::Priority;
+use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering, fence, lock, wait};
+
+#[cfg(not(all(test, loom)))]
+mod lane {
+    use crossbeam_deque::{Injector, Steal};
+
+    pub(super) struct Lane<T>(Injector<T>);
+
+    impl<T> Lane<T> {
+        pub(super) fn new() -> Self {
+            Lane(Injector::new())
+        }
+
+        pub(super) fn push(&self, item: T) {
+            self.0.push(item);
+        }
+
+        pub(super) fn pop(&self) -> Option<T> {
+            loop {
+                match self.0.steal() {
+                    Steal::Success(item) => return Some(item),
+                    Steal::Empty => return None,
+                    Steal::Retry => std::hint::spin_loop(),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod lane {
+    use std::collections::VecDeque;
+
+    use crate::sync::{Mutex, lock};
+
+    pub(super) struct Lane<T>(Mutex<VecDeque<T>>);
+
+    impl<T> Lane<T> {
+        pub(super) fn new() -> Self {
+            Lane(Mutex::new(VecDeque::new()))
+        }
+
+        pub(super) fn push(&self, item: T) {
+            lock(&self.0).push_back(item);
+        }
+
+        pub(super) fn pop(&self) -> Option<T> {
+            lock(&self.0).pop_front()
+        }
+    }
+}
+
+/// See the file's header.
+pub(crate) struct Queue {
+    lanes: [lane::Lane<Task>; 3],
+    outstanding: AtomicUsize,
+    sleepers: AtomicUsize,
+    drainers: AtomicUsize,
+    closed: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Queue {
+    pub(crate) fn new() -> Queue {
+        Queue {
+            lanes: [lane::Lane::new(), lane::Lane::new(), lane::Lane::new()],
+            outstanding: AtomicUsize::new(0),
+            sleepers: AtomicUsize::new(0),
+            drainers: AtomicUsize::new(0),
+            closed: Mutex::new(false),
+            wake: Condvar::new(),
+        }
+    }
+
+    pub(crate) fn push(&self, task: Task) {
+        self.outstanding.fetch_add(1, Ordering::Relaxed); // Q4
+        let lane = match task.priority() {
+            Priority::Blocking => &self.lanes[0],
+            Priority::Normal => &self.lanes[1],
+            Priority::Idle => &self.lanes[2],
+        };
+        lane.push(task);
+        fence(Ordering::SeqCst); // Q1
+        let asleep = self.sleepers.load(Ordering::Relaxed); // Q3
+        if asleep > 0 {
+            drop(lock(&self.closed));
+            self.wake.notify_one();
+        }
+    }
+
+    /// The most urgent task.
+    pub(crate) fn pop(&self) -> Option<Task> {
+        self.lanes.iter().find_map(lane::Lane::pop)
+    }
+
+    /// Runs a task that [`Queue::pop`] gave.
+    pub(crate) fn run(&self, task: Task) {
+        task.run();
+        self.outstanding.fetch_sub(1, Ordering::AcqRel); // Q5
+        fence(Ordering::SeqCst); // Q7
+        let drainers = self.drainers.load(Ordering::Relaxed); // Q7
+        if drainers > 0 {
+            self.rouse();
+        }
+    }
+
+    /// Tasks that were pushed and are not over.
+    pub(crate) fn outstanding(&self) -> usize {
+        self.outstanding.load(Ordering::Acquire) // Q6
+    }
+
+    /// Runs tasks until no more than `left` are outstanding.
+    pub(crate) fn drain(&self, left: usize) {
+        self.drainers.fetch_add(1, Ordering::SeqCst); // Q8
+        fence(Ordering::SeqCst); // Q8
+        while self.outstanding() > left && self.run_or_sleep(|| self.outstanding() <= left) {}
+        self.drainers.fetch_sub(1, Ordering::SeqCst); // Q8
+    }
+
+    /// Runs a task, or sleeps until something has changed; false when the queue is closed and empty.
+    pub(crate) fn run_or_sleep(&self, awake: impl Fn() -> bool) -> bool {
+        if let Some(task) = self.pop() {
+            self.run(task);
+            return true;
+        }
+        let closed = lock(&self.closed);
+        self.sleepers.fetch_add(1, Ordering::SeqCst); // Q2
+        fence(Ordering::SeqCst); // Q2
+        let task = self.pop();
+        let mut open = !*closed;
+        if task.is_none() && open && !awake() {
+            let closed = wait(&self.wake, closed);
+            open = !*closed;
+        } else {
+            drop(closed);
+        }
+        self.sleepers.fetch_sub(1, Ordering::SeqCst); // Q2
+        if let Some(task) = task {
+            self.run(task);
+            return true;
+        }
+        open
+    }
+
+    /// Wakes every sleeper, to look again.
+    pub(crate) fn rouse(&self) {
+        fence(Ordering::SeqCst); // Q1
+        let asleep = self.sleepers.load(Ordering::Relaxed); // Q3
+        if asleep > 0 {
+            drop(lock(&self.closed));
+            self.wake.notify_all();
+        }
+    }
+
+    /// No more sleeping.
+    pub(crate) fn close(&self) {
+        *lock(&self.closed) = true;
+        self.wake.notify_all();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        *lock(&self.closed)
+    }
+}

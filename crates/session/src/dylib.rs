@@ -1,0 +1,442 @@
+//! Dylibs and trackers, as handles.
+//!
+//! A handle does not keep a dylib open. Operations on a closed one are errors.
+
+use std::sync::Arc;
+
+use crate::board::Address;
+use crate::error::{Error, Foreign, Name};
+use crate::flags::{Link, LookupKind, Priority, Sees, SymbolFlags, Until};
+use crate::generator::Generator;
+use crate::ids::{DylibId, Label, Symbol};
+use crate::lookup::Lookup;
+use crate::machine::{
+    AddGenerator, AddLinks, Alias, Aliasee, Close, CreateTracker, Define, Dependants, GeneratorId,
+    Initialized, Initializers, LinkOrder, NewUnit, Redirect, Release, RemoveGenerator, RemoveLink,
+    RemoveSymbols, RemoveTracker, SetLinks, Source, TrackerId, Transfer, Version, WaitsFor,
+};
+use crate::session::{Definition, Live, Session, Shown, Target, Unit, required};
+use crate::slot::SlotCell;
+
+/// A dylib of a session.
+pub struct Dylib<T: Target> {
+    session: Session<T>,
+    id: DylibId,
+    tracker: TrackerId<Live<T>>,
+    name: Arc<str>,
+    shown: Arc<Shown<T>>,
+}
+
+impl<T: Target> Clone for Dylib<T> {
+    fn clone(&self) -> Self {
+        Dylib {
+            session: self.session.clone(),
+            id: self.id,
+            tracker: self.tracker,
+            name: Arc::clone(&self.name),
+            shown: Arc::clone(&self.shown),
+        }
+    }
+}
+
+/// How often a redirect is tried again because its target was replaced between being found and being led to.
+const REDIRECT_TRIES: usize = 64;
+
+impl<T: Target> Dylib<T> {
+    pub(crate) fn new(
+        session: Session<T>,
+        id: DylibId,
+        tracker: TrackerId<Live<T>>,
+        name: Arc<str>,
+        shown: Arc<Shown<T>>,
+    ) -> Self {
+        Dylib { session, id, tracker, name, shown }
+    }
+
+    /// Its identity.
+    #[must_use]
+    pub fn id(&self) -> DylibId {
+        self.id
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The session.
+    #[must_use]
+    pub fn session(&self) -> &Session<T> {
+        &self.session
+    }
+
+    /// A symbol in it.
+    #[must_use]
+    pub fn label(&self, symbol: Symbol) -> Label {
+        Label { dylib: self.id, symbol }
+    }
+
+    /// It, as a place to search for exported symbols.
+    #[must_use]
+    pub fn exported(&self) -> Link {
+        Link { dylib: self.id, sees: Sees::Exported }
+    }
+
+    /// It, as a place to search for all symbols.
+    #[must_use]
+    pub fn all(&self) -> Link {
+        Link { dylib: self.id, sees: Sees::All }
+    }
+
+    /// The address of a symbol that is exported and ready. Takes no lock and starts nothing. Whoever uses the address holds
+    /// what keeps code alive from before this call.
+    #[must_use]
+    pub fn ready(&self, symbol: Symbol) -> Option<T::Address> {
+        self.shown.board.get(symbol).map(T::Address::from_word)
+    }
+
+    /// Looks symbols up in its link order, as a program does at run time.
+    pub fn lookup(&self, symbols: impl IntoIterator<Item = Symbol>) -> Lookup<T> {
+        // A closed dylib is searched nevertheless: the lookup says that it is closed.
+        let order = self.links().unwrap_or_else(|_| vec![self.all()]);
+        let wants = required(symbols);
+        self.session.lookup_with(order, wants, Until::Ready, LookupKind::Dynamic, Priority::Blocking)
+    }
+
+    /// The address of an exported symbol of this dylib: at once when it is ready, otherwise by [`Dylib::lookup`].
+    ///
+    /// # Errors
+    /// As [`Lookup::wait`].
+    pub fn address(&self, name: &str) -> Result<T::Address, Error> {
+        let symbol = self.session.intern(name);
+        if let Some(address) = self.ready(symbol) {
+            return Ok(address);
+        }
+        let found = self.lookup([symbol]).wait_one()?;
+        found.address.ok_or_else(|| Error::NotFound { symbols: vec![self.session.name(found.label)] })
+    }
+
+    /// Defines a unit, tracked by the dylib itself.
+    ///
+    /// # Errors
+    /// Symbols are defined already; the dylib is closed; the session has ended.
+    pub fn define(&self, unit: impl Into<Unit<T>>) -> Result<(), Error> {
+        self.define_all(vec![unit.into()], None)
+    }
+
+    /// Defines units, all or none.
+    ///
+    /// # Errors
+    /// As [`Dylib::define`]; also when the tracker was removed or belongs to another dylib.
+    pub fn define_all(&self, units: Vec<Unit<T>>, tracker: Option<&Tracker<T>>) -> Result<(), Error> {
+        self.put(units, tracker, false)
+    }
+
+    /// Defines units in place of what is there: names lead to the new definitions from now on; ready code that uses the old
+    /// ones keeps them; slots that led to them ask again.
+    ///
+    /// # Errors
+    /// As [`Dylib::define_all`], but symbols that are being materialized are busy, and others are no duplicates.
+    pub fn redefine(&self, units: Vec<Unit<T>>, tracker: Option<&Tracker<T>>) -> Result<(), Error> {
+        self.put(units, tracker, true)
+    }
+
+    fn put(&self, units: Vec<Unit<T>>, tracker: Option<&Tracker<T>>, replace: bool) -> Result<(), Error> {
+        let tracker = tracker.map(|tracker| tracker.id);
+        let reply = self.session.step(Define { dylib: self.id, tracker, units, replace });
+        reply.map_err(|(error, _)| error)
+    }
+
+    /// Defines symbols that have the addresses of others, all or none.
+    ///
+    /// # Errors
+    /// As [`Dylib::define`].
+    pub fn alias(&self, aliases: impl IntoIterator<Item = Alias>) -> Result<(), Error> {
+        self.define_all(aliases.into_iter().map(Unit::<T>::from).collect(), None)
+    }
+
+    /// Defines a symbol whose calls go through `slot`, which `stub` jumps through. The slot is armed.
+    ///
+    /// # Errors
+    /// As [`Dylib::define`]; also when the symbol is not callable.
+    pub fn redirectable(
+        &self,
+        symbol: Symbol,
+        flags: SymbolFlags,
+        stub: T::Address,
+        slot: T::Slot,
+    ) -> Result<(), Error> {
+        self.define(slot_unit(symbol, flags, stub, slot, None))
+    }
+
+    /// Defines a symbol that stands for another one, which is materialized when [`Dylib::bind`] is called first.
+    ///
+    /// # Errors
+    /// As [`Dylib::redirectable`].
+    pub fn lazy_reexport(
+        &self,
+        symbol: Symbol,
+        flags: SymbolFlags,
+        (from, aliasee): (Link, Symbol),
+        stub: T::Address,
+        slot: T::Slot,
+    ) -> Result<(), Error> {
+        self.define(slot_unit(symbol, flags, stub, slot, Some((from, aliasee))))
+    }
+
+    /// Leads the slot of a redirectable symbol to a symbol that is ready. Says whether it was the slot's first time.
+    ///
+    /// # Errors
+    /// The symbol has no slot; the target is not ready, or not that version any more.
+    pub fn redirect(&self, symbol: Symbol, to: &Definition<T>) -> Result<bool, Error> {
+        self.session.step(Redirect { label: self.label(symbol), to: to.label, version: Some(to.version) })
+    }
+
+    /// What a lazy re-export's armed slot calls: materializes the aliasee, waits for it, leads the slot there. Says where
+    /// that is, and whether it was the slot's first time. Callers that come together wait for the same materialization.
+    ///
+    /// # Errors
+    /// As [`Lookup::wait`]; also when the symbol is no lazy re-export.
+    pub fn bind(&self, symbol: Symbol) -> Result<(T::Address, bool), Error> {
+        let mut last = Error::Stalled;
+        for _ in 0..REDIRECT_TRIES {
+            let (from, aliasee) = self.session.step(Aliasee(self.label(symbol)))?;
+            let (kind, priority) = (LookupKind::Static, Priority::Blocking);
+            let lookup =
+                self.session.lookup_with(vec![from], required([aliasee]), Until::Ready, kind, priority);
+            let found = lookup.wait_one()?;
+            match (self.redirect(symbol, &found), found.address) {
+                (Ok(first), Some(address)) => return Ok((address, first)),
+                (Ok(_), None) => {
+                    return Err(Error::NotReady { symbols: vec![self.session.name(found.label)] });
+                }
+                (Err(error @ Error::NotReady { .. }), _) => last = error,
+                (Err(error), _) => return Err(error),
+            }
+        }
+        Err(last)
+    }
+
+    /// Its link order.
+    ///
+    /// # Errors
+    /// The dylib is closed.
+    pub fn links(&self) -> Result<Vec<Link>, Error> {
+        self.session.step(LinkOrder::Own(self.id))
+    }
+
+    /// Sets its link order; it counts for lookups from now on.
+    ///
+    /// # Errors
+    /// The dylib is closed.
+    pub fn set_links(&self, links: Vec<Link>) -> Result<(), Error> {
+        self.session.step(SetLinks { dylib: self.id, links })
+    }
+
+    /// Appends to its link order what is not in it.
+    ///
+    /// # Errors
+    /// The dylib is closed.
+    pub fn add_links(&self, links: Vec<Link>) -> Result<(), Error> {
+        self.session.step(AddLinks { dylib: self.id, links })
+    }
+
+    /// Takes a dylib out of its link order.
+    ///
+    /// # Errors
+    /// The dylib is closed.
+    pub fn remove_link(&self, linked: DylibId) -> Result<(), Error> {
+        self.session.step(RemoveLink { dylib: self.id, linked })
+    }
+
+    /// Appends a generator.
+    ///
+    /// # Errors
+    /// The dylib is closed.
+    pub fn add_generator(&self, generator: impl Generator<T> + 'static) -> Result<GeneratorId, Error> {
+        let generator: Arc<dyn Generator<T>> = Arc::new(generator);
+        self.session.step(AddGenerator { dylib: self.id, generator }).map_err(|(error, _)| error)
+    }
+
+    /// Takes a generator out; lookups that wait for it fail.
+    ///
+    /// # Errors
+    /// The dylib is closed, or does not have it.
+    pub fn remove_generator(&self, generator: GeneratorId) -> Result<(), Error> {
+        self.session.step(RemoveGenerator { dylib: self.id, generator })
+    }
+
+    /// A tracker for things in this dylib.
+    ///
+    /// # Errors
+    /// The dylib is closed.
+    pub fn create_tracker(&self, on_drop: OnDrop) -> Result<Tracker<T>, Error> {
+        let id = self.session.step(CreateTracker(self.id))?;
+        Ok(Tracker { session: self.session.clone(), id, on_drop })
+    }
+
+    /// Takes names out: all or none. See [`RemoveSymbols`].
+    ///
+    /// # Errors
+    /// Some are missing, or being materialized.
+    pub fn remove(&self, symbols: impl IntoIterator<Item = Symbol>) -> Result<(), Error> {
+        self.session.step(RemoveSymbols { dylib: self.id, symbols: symbols.into_iter().collect() })
+    }
+
+    /// Removes everything, and all trackers.
+    ///
+    /// # Errors
+    /// The policy refuses.
+    pub fn clear(&self, dependants: Dependants) -> Result<(), Error> {
+        self.session.step(Close { dylibs: vec![self.id], dependants, stay_open: true })
+    }
+
+    /// Removes what the dylib itself tracks.
+    ///
+    /// # Errors
+    /// The policy refuses, or the dylib is closed.
+    pub fn remove_untracked(&self, dependants: Dependants) -> Result<(), Error> {
+        self.session.step(RemoveTracker { tracker: self.tracker, dependants })
+    }
+
+    /// Symbols that a symbol waits for: those of one unit that is not emitted. Nothing when it is ready or failed.
+    #[must_use]
+    pub fn waits_for(&self, symbol: Symbol) -> Vec<Name> {
+        let labels = self.session.step(WaitsFor(self.label(symbol)));
+        labels.into_iter().map(|label| self.session.name(label)).collect()
+    }
+
+    /// Opens the dylib as `dlopen` does: runs the initialisers of what it is linked against and its own, dependences first,
+    /// each once, by `run`; to be taken back by [`Dylib::close`].
+    ///
+    /// # Errors
+    /// An initialiser cannot be had or reports an error: it and those after it are due again, and the opening is taken back.
+    pub fn open(&self, run: impl FnMut(&Name) -> Result<(), Foreign>) -> Result<(), Error> {
+        let opened = self.initialize(true, run);
+        if let Err(error) = &opened
+            && !matches!(error, Error::DylibClosed { .. } | Error::SessionEnded)
+        {
+            // What had run is run again at the next opening, as after a release.
+            drop(self.session.step(Release(self.id)));
+        }
+        opened
+    }
+
+    /// Runs initialisers that came since the dylib was opened.
+    ///
+    /// # Errors
+    /// As [`Dylib::open`].
+    pub fn update(&self, run: impl FnMut(&Name) -> Result<(), Foreign>) -> Result<(), Error> {
+        self.initialize(false, run)
+    }
+
+    /// Takes one opening back. Says which dylibs, in this order, are to be deinitialised: nothing open reaches them now.
+    ///
+    /// # Errors
+    /// The dylib is closed, or was not open.
+    pub fn close(&self) -> Result<Vec<DylibId>, Error> {
+        self.session.step(Release(self.id))
+    }
+
+    fn initialize(&self, open: bool, mut run: impl FnMut(&Name) -> Result<(), Foreign>) -> Result<(), Error> {
+        let plan = self.session.step(Initializers { dylib: self.id, open })?.0;
+        let mut left = Unfinished {
+            session: &self.session,
+            versions: plan.iter().rev().map(|(_, version)| *version).collect(),
+        };
+        // All are started before the first is waited for.
+        let lookups: Vec<(Name, Lookup<T>)> = plan
+            .iter()
+            .map(|&(label, _)| {
+                let order = vec![Link { dylib: label.dylib, sees: Sees::All }];
+                let wants = crate::session::weak([label.symbol]);
+                (self.session.name(label), self.session.lookup(order, wants, Until::Ready))
+            })
+            .collect();
+        for (name, lookup) in lookups {
+            lookup.wait()?;
+            run(&name).map_err(|error| Error::Initializer { name, error })?;
+            if let Some(version) = left.versions.pop() {
+                self.session.step(Initialized { versions: vec![version], done: true });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Initialisers that did not run are due again, also when one of them panics.
+struct Unfinished<'a, T: Target> {
+    session: &'a Session<T>,
+    versions: Vec<Version<Live<T>>>,
+}
+
+impl<T: Target> Drop for Unfinished<'_, T> {
+    fn drop(&mut self) {
+        let versions = std::mem::take(&mut self.versions);
+        if !versions.is_empty() {
+            self.session.step(Initialized { versions, done: false });
+        }
+    }
+}
+
+fn slot_unit<T: Target>(
+    symbol: Symbol,
+    flags: SymbolFlags,
+    stub: T::Address,
+    slot: T::Slot,
+    aliasee: Option<(Link, Symbol)>,
+) -> Unit<T> {
+    let slot = Arc::new(SlotCell::new(slot));
+    NewUnit {
+        symbols: vec![(symbol, flags)],
+        initializer: None,
+        source: Source::Slot { stub, slot, aliasee },
+    }
+}
+
+/// What becomes of a tracker's definitions when its handle is dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnDrop {
+    /// They stay, tracked by the dylib.
+    Keep,
+    /// They are removed; what ready code uses stays until it is not used any more.
+    Remove,
+}
+
+/// Definitions that are removed together.
+pub struct Tracker<T: Target> {
+    session: Session<T>,
+    id: TrackerId<Live<T>>,
+    on_drop: OnDrop,
+}
+
+impl<T: Target> Tracker<T> {
+    /// Removes what it tracks, and the tracker.
+    ///
+    /// # Errors
+    /// The policy refuses, and nothing was removed; or it was removed before.
+    pub fn remove(&self, dependants: Dependants) -> Result<(), Error> {
+        self.session.step(RemoveTracker { tracker: self.id, dependants })
+    }
+
+    /// Moves what it tracks to `to`, and removes the tracker. Nothing happens when they are the same.
+    ///
+    /// # Errors
+    /// One of them was removed before, or they belong to different dylibs.
+    pub fn transfer_to(&self, to: &Tracker<T>) -> Result<(), Error> {
+        self.session.step(Transfer { from: self.id, to: Some(to.id) })
+    }
+}
+
+impl<T: Target> Drop for Tracker<T> {
+    fn drop(&mut self) {
+        // It may have been removed: then there is nothing to do.
+        let _ = match self.on_drop {
+            OnDrop::Keep => self.session.step(Transfer { from: self.id, to: None }),
+            OnDrop::Remove => {
+                self.session.step(RemoveTracker { tracker: self.id, dependants: Dependants::Keep })
+            }
+        };
+    }
+}

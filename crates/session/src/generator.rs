@@ -1,0 +1,163 @@
+//! Definition generators: what defines missing symbols on demand.
+//!
+//! A generator is asked, in a task, for the symbols that a lookup misses; it defines those it knows, in the dylib, and says
+//! that it is done. It may keep the request and answer later: the lookup is suspended, nothing else is. Many requests may be
+//! under way in one generator; none is for a symbol that another request is for. A request that is dropped is an error of
+//! the lookups that wait for it.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Foreign};
+use crate::flags::{Link, LookupKind, Need, Priority, SymbolFlags, Until, Want};
+use crate::ids::{DylibId, Symbol};
+use crate::machine::{Alias, Ask, Define, Generated, RequestId};
+use crate::responsibility::absolute;
+use crate::session::{Live, Session, Target, Unit};
+
+/// See the file's header.
+pub trait Generator<T: Target>: Send + Sync {
+    /// Defines what it can of what is missing.
+    fn generate(&self, request: Request<T>);
+}
+
+/// A question: which of these symbols can you define?
+#[must_use = "a request that is dropped fails lookups"]
+pub struct Request<T: Target> {
+    session: Session<T>,
+    id: RequestId<Live<T>>,
+    dylib: DylibId,
+    symbols: Vec<Symbol>,
+    kind: LookupKind,
+    open: bool,
+}
+
+impl<T: Target> Request<T> {
+    pub(crate) fn new(session: Session<T>, ask: Ask<Live<T>>) -> Self {
+        Request {
+            session,
+            id: ask.request,
+            dylib: ask.dylib,
+            symbols: ask.symbols,
+            kind: ask.kind,
+            open: true,
+        }
+    }
+
+    /// The session.
+    #[must_use]
+    pub fn session(&self) -> &Session<T> {
+        &self.session
+    }
+
+    /// What is missing.
+    #[must_use]
+    pub fn symbols(&self) -> &[Symbol] {
+        &self.symbols
+    }
+
+    /// Who asks.
+    #[must_use]
+    pub fn kind(&self) -> LookupKind {
+        self.kind
+    }
+
+    /// Defines units in the dylib that was searched.
+    ///
+    /// # Errors
+    /// As [`crate::Dylib::define`].
+    pub fn define(&self, units: Vec<Unit<T>>) -> Result<(), Error> {
+        let define = Define { dylib: self.dylib, tracker: None, units, replace: false };
+        self.session.step(define).map_err(|(error, _)| error)
+    }
+
+    /// Lets the search go on, with what was defined.
+    pub fn done(mut self) {
+        self.finish(Ok(()));
+    }
+
+    /// Fails the lookups that wait for this.
+    pub fn fail(mut self, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) {
+        let error = match error.into().downcast::<Error>() {
+            Ok(own) => *own,
+            Err(foreign) => Error::Generator(Foreign::from(foreign)),
+        };
+        self.finish(Err(error));
+    }
+
+    fn finish(&mut self, result: Result<(), Error>) {
+        if std::mem::replace(&mut self.open, false) {
+            self.session.step(Generated { request: self.id, result });
+        }
+    }
+}
+
+impl<T: Target> Drop for Request<T> {
+    fn drop(&mut self) {
+        self.finish(Err(Error::GeneratorAbandoned));
+    }
+}
+
+/// A generator by predicate: symbols to which a function gives an address become absolute symbols.
+pub struct Addresses<F>(pub F);
+
+impl<T, F> Generator<T> for Addresses<F>
+where
+    T: Target,
+    F: Fn(&str) -> Option<(T::Address, SymbolFlags)> + Send + Sync,
+{
+    fn generate(&self, request: Request<T>) {
+        let known = request.symbols().iter().filter_map(|&symbol| {
+            let (address, flags) = (self.0)(&request.session().names().text(symbol))?;
+            Some((symbol, flags, address))
+        });
+        let known: Vec<_> = known.collect();
+        let defined = if known.is_empty() { Ok(()) } else { request.define(vec![absolute(known)]) };
+        match defined {
+            Ok(()) => request.done(),
+            Err(error) => request.fail(error),
+        }
+    }
+}
+
+/// A generator of re-exports: symbols of another dylib, as far as the filter lets them through, with their flags.
+pub struct Reexports<F> {
+    /// Where they come from.
+    pub from: Link,
+    /// Which are let through.
+    pub filter: F,
+}
+
+impl<T, F> Generator<T> for Reexports<F>
+where
+    T: Target,
+    F: Fn(&str) -> bool + Send + Sync,
+{
+    fn generate(&self, request: Request<T>) {
+        let session = request.session().clone();
+        let names = session.names();
+        let let_through = request.symbols().iter().filter(|symbol| (self.filter)(&names.text(**symbol)));
+        let wants: Vec<Want> = let_through.map(|symbol| Want { symbol: *symbol, need: Need::Weak }).collect();
+        let from = self.from;
+        session.lookup_then(vec![from], wants, Until::Known, Priority::Normal, move |answer| {
+            let aliases = answer.map(|found| {
+                let alias = |found: &crate::Definition<T>| Alias {
+                    symbol: found.label.symbol,
+                    flags: found.flags.without(SymbolFlags::WEAK),
+                    from,
+                    aliasee: found.label.symbol,
+                };
+                found.iter().map(|found| Unit::<T>::from(alias(found))).collect::<Vec<_>>()
+            });
+            match aliases.and_then(|aliases| request.define(aliases)) {
+                Ok(()) => request.done(),
+                Err(error) => request.fail(error),
+            }
+        });
+    }
+}
+
+impl<T: Target, G: Generator<T> + ?Sized> Generator<T> for Arc<G> {
+    fn generate(&self, request: Request<T>) {
+        (**self).generate(request);
+    }
+}

@@ -1,0 +1,105 @@
+//! A lookup under way: a future, and something to wait for.
+//!
+//! Waiting on a thread runs tasks meanwhile, as the dispatcher sees fit. Dropping a lookup that has no answer takes it out of
+//! the session; what it has started goes on.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::error::Error;
+use crate::flags::Priority;
+use crate::machine::{Cancel, QueryId};
+use crate::promise::{Latch, Promise};
+use crate::session::{Answer, Definition, Live, Session, Target};
+
+type Continuation<T> = Box<dyn FnOnce(Answer<T>) + Send>;
+
+/// Whom an answer goes to.
+pub struct Ticket<T: Target>(Receiver<T>);
+
+enum Receiver<T: Target> {
+    Promise(Arc<Promise<Answer<T>>>),
+    Then(Priority, Continuation<T>),
+}
+
+impl<T: Target> Ticket<T> {
+    /// Whoever waits for the promise.
+    pub(crate) fn promise(promise: Arc<Promise<Answer<T>>>) -> Self {
+        Ticket(Receiver::Promise(promise))
+    }
+
+    /// A task.
+    pub(crate) fn then(priority: Priority, then: impl FnOnce(Answer<T>) + Send + 'static) -> Self {
+        Ticket(Receiver::Then(priority, Box::new(then)))
+    }
+
+    pub(crate) fn deliver(self, session: &Session<T>, answer: Answer<T>) {
+        match self.0 {
+            Receiver::Promise(promise) => promise.complete(answer),
+            Receiver::Then(priority, then) => session.dispatch(priority, move || then(answer)),
+        }
+    }
+}
+
+/// See the file's header.
+#[must_use = "a lookup that is dropped is cancelled"]
+pub struct Lookup<T: Target> {
+    session: Session<T>,
+    query: QueryId<Live<T>>,
+    promise: Arc<Promise<Answer<T>>>,
+    taken: bool,
+}
+
+impl<T: Target> Lookup<T> {
+    pub(crate) fn new(
+        session: Session<T>,
+        query: QueryId<Live<T>>,
+        promise: Arc<Promise<Answer<T>>>,
+    ) -> Self {
+        Lookup { session, query, promise, taken: false }
+    }
+
+    /// Whether there is an answer.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.promise.is_done()
+    }
+
+    /// Waits for the answer; the thread runs tasks meanwhile. Found symbols are in the order of the wants.
+    ///
+    /// # Errors
+    /// The lookup's own, or [`Error::Stalled`] when the dispatcher knows that there will be none.
+    pub fn wait(mut self) -> Result<Vec<Definition<T>>, Error> {
+        self.session.dispatcher().wait(&*self.promise)?;
+        self.taken = true;
+        self.promise.take().unwrap_or(Err(Error::Stalled))
+    }
+
+    /// Waits for the only symbol.
+    ///
+    /// # Errors
+    /// As [`Lookup::wait`]; also when the answer is empty.
+    pub fn wait_one(self) -> Result<Definition<T>, Error> {
+        self.wait()?.into_iter().next().ok_or(Error::NotFound { symbols: Vec::new() })
+    }
+}
+
+impl<T: Target> Future for Lookup<T> {
+    type Output = Answer<T>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = self.promise.poll(context);
+        self.taken |= answer.is_ready();
+        answer
+    }
+}
+
+impl<T: Target> Drop for Lookup<T> {
+    fn drop(&mut self) {
+        if !self.taken && !self.promise.is_done() {
+            drop(self.session.step(Cancel(self.query)));
+        }
+    }
+}

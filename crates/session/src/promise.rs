@@ -1,0 +1,96 @@
+//! A value that is awaited by one: as a future, or by a thread.
+//!
+//! ```text
+//!   pending (perhaps with a waker) ── complete ──► done(value) ── take ──► taken
+//! ```
+//!
+//! The waker is called, and threads are notified, after the lock is released. Completing twice keeps the first value.
+
+use std::task::{Context, Poll, Waker};
+
+use crate::sync::{Condvar, Mutex, lock, wait};
+
+enum State<V> {
+    Pending(Option<Waker>),
+    Done(V),
+    Taken,
+}
+
+/// See the file's header.
+pub(crate) struct Promise<V> {
+    state: Mutex<State<V>>,
+    changed: Condvar,
+}
+
+/// Something that a thread waits for.
+pub trait Latch {
+    /// Whether waiting is over.
+    fn is_done(&self) -> bool;
+    /// Blocks the thread until it is.
+    fn park(&self);
+}
+
+impl<V> Promise<V> {
+    pub(crate) fn new() -> Self {
+        Promise { state: Mutex::new(State::Pending(None)), changed: Condvar::new() }
+    }
+
+    pub(crate) fn complete(&self, value: V) {
+        let mut state = lock(&self.state);
+        let unused = match std::mem::replace(&mut *state, State::Taken) {
+            State::Pending(waker) => {
+                *state = State::Done(value);
+                drop(state);
+                self.changed.notify_all();
+                if let Some(waker) = waker {
+                    waker.wake();
+                }
+                None
+            }
+            other => {
+                *state = other;
+                drop(state);
+                Some(value)
+            }
+        };
+        drop(unused);
+    }
+
+    pub(crate) fn take(&self) -> Option<V> {
+        let mut state = lock(&self.state);
+        match std::mem::replace(&mut *state, State::Taken) {
+            State::Done(value) => Some(value),
+            other => {
+                *state = other;
+                None
+            }
+        }
+    }
+
+    pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<V> {
+        let mut state = lock(&self.state);
+        match std::mem::replace(&mut *state, State::Taken) {
+            State::Done(value) => Poll::Ready(value),
+            State::Pending(old) => {
+                *state = State::Pending(Some(context.waker().clone()));
+                drop(state);
+                drop(old);
+                Poll::Pending
+            }
+            State::Taken => Poll::Pending,
+        }
+    }
+}
+
+impl<V> Latch for Promise<V> {
+    fn is_done(&self) -> bool {
+        !matches!(*lock(&self.state), State::Pending(_))
+    }
+
+    fn park(&self) {
+        let mut state = lock(&self.state);
+        while let State::Pending(_) = *state {
+            state = wait(&self.changed, state);
+        }
+    }
+}

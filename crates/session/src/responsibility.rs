@@ -1,0 +1,291 @@
+//! Materialization: what is promised, and by whom.
+//!
+//! ```text
+//!   dyn MaterializationUnit ── somebody looks ──► Responsibility ── resolve ──► Resolved ── emit ──► (done)
+//!                                                     │ drop, panic, fail           │
+//!                                                     └─────────────► failed ◄──────┘
+//! ```
+//!
+//! The obligation is a value that is consumed by keeping it. Resolving twice, emitting what is not resolved and forgetting do
+//! not compile or are failures; nothing strands a lookup. When the unit was removed meanwhile, every operation says so, and
+//! giving up does nothing.
+
+use crate::error::{Cause, Error};
+use crate::flags::{Need, Priority, SymbolFlags, Until, Want};
+use crate::ids::Symbol;
+use crate::lookup::Lookup;
+use crate::machine::{
+    Attach, Claim, Delegate, Emit, Fail, HandBack, NewUnit, Requested, Resolve, Source, UnitHome, UnitId,
+};
+use crate::session::{Dependence, Group, Live, Session, Target, Unit};
+
+/// Definitions that are made when somebody looks. Bring your own program representation.
+pub trait MaterializationUnit<T: Target>: Send {
+    /// What it will define. Asked once, when it is defined.
+    fn symbols(&self) -> Vec<(Symbol, SymbolFlags)>;
+
+    /// The symbol among them that stands for its initialisers.
+    fn initializer(&self) -> Option<Symbol> {
+        None
+    }
+
+    /// A symbol of it has given way to another definition. Called just before the unit is materialized or dropped.
+    fn discard(&mut self, symbol: Symbol) {
+        let _ = symbol;
+    }
+
+    /// Makes the definitions. May keep the responsibility and finish elsewhere, later.
+    fn materialize(self: Box<Self>, responsibility: Responsibility<T>);
+}
+
+impl<T: Target> From<Box<dyn MaterializationUnit<T>>> for Unit<T> {
+    fn from(unit: Box<dyn MaterializationUnit<T>>) -> Self {
+        NewUnit { symbols: unit.symbols(), initializer: unit.initializer(), source: Source::Work(unit) }
+    }
+}
+
+struct FromFn<F> {
+    symbols: Vec<(Symbol, SymbolFlags)>,
+    materialize: F,
+}
+
+impl<T: Target, F: FnOnce(Responsibility<T>) + Send> MaterializationUnit<T> for FromFn<F> {
+    fn symbols(&self) -> Vec<(Symbol, SymbolFlags)> {
+        self.symbols.clone()
+    }
+
+    fn materialize(self: Box<Self>, responsibility: Responsibility<T>) {
+        (self.materialize)(responsibility);
+    }
+}
+
+/// A unit that `materialize` makes.
+pub fn unit<T: Target>(
+    symbols: impl IntoIterator<Item = (Symbol, SymbolFlags)>,
+    materialize: impl FnOnce(Responsibility<T>) + Send + 'static,
+) -> Unit<T> {
+    let unit: Box<dyn MaterializationUnit<T>> =
+        Box::new(FromFn { symbols: symbols.into_iter().collect(), materialize });
+    unit.into()
+}
+
+/// Symbols whose addresses are known.
+pub fn absolute<T: Target>(symbols: impl IntoIterator<Item = (Symbol, SymbolFlags, T::Address)>) -> Unit<T> {
+    let (mut flags, mut addresses) = (Vec::new(), Vec::new());
+    for (symbol, flag, address) in symbols {
+        flags.push((symbol, flag | SymbolFlags::ABSOLUTE));
+        addresses.push((symbol, address));
+    }
+    NewUnit { symbols: flags, initializer: None, source: Source::Absolute(addresses) }
+}
+
+/// A unit in hand: fails when it is dropped open.
+struct Duty<T: Target> {
+    session: Session<T>,
+    unit: UnitId<Live<T>>,
+    open: bool,
+}
+
+impl<T: Target> Duty<T> {
+    fn fail(&mut self, cause: Cause) {
+        if std::mem::replace(&mut self.open, false) {
+            self.session.step(Fail { unit: self.unit, cause });
+        }
+    }
+
+    fn attach(&self, code: T::Code) -> Result<(), T::Code> {
+        self.session.step(Attach { unit: self.unit, code })
+    }
+}
+
+impl<T: Target> Drop for Duty<T> {
+    fn drop(&mut self) {
+        self.fail(if std::thread::panicking() { Cause::Panicked } else { Cause::Abandoned });
+    }
+}
+
+/// The obligation to define symbols. See the file's header.
+#[must_use = "a responsibility that is dropped fails its symbols"]
+pub struct Responsibility<T: Target> {
+    duty: Duty<T>,
+}
+
+impl<T: Target> Responsibility<T> {
+    pub(crate) fn new(session: Session<T>, unit: UnitId<Live<T>>) -> Self {
+        Responsibility { duty: Duty { session, unit, open: true } }
+    }
+
+    /// The session.
+    #[must_use]
+    pub fn session(&self) -> &Session<T> {
+        &self.duty.session
+    }
+
+    /// What it is responsible for.
+    ///
+    /// # Errors
+    /// The unit was removed.
+    pub fn symbols(&self) -> Result<Vec<(Symbol, SymbolFlags)>, Error> {
+        let asked = Requested { unit: self.duty.unit, wanted_only: false };
+        Ok(self.duty.session.step(asked)?.0)
+    }
+
+    /// Those of its symbols that somebody waits for now.
+    ///
+    /// # Errors
+    /// The unit was removed.
+    pub fn requested(&self) -> Result<Vec<Symbol>, Error> {
+        let asked = Requested { unit: self.duty.unit, wanted_only: true };
+        Ok(self.duty.session.step(asked)?.0.into_iter().map(|(symbol, _)| symbol).collect())
+    }
+
+    /// Looks up what the unit refers to, in its dylib's link order. In a task, prefer [`Session::lookup_then`].
+    ///
+    /// # Errors
+    /// The unit was removed.
+    pub fn lookup(
+        &self,
+        symbols: impl IntoIterator<Item = Symbol>,
+        until: Until,
+    ) -> Result<Lookup<T>, Error> {
+        let (_, order) = self.duty.session.step(UnitHome(self.duty.unit))?;
+        let wants = symbols.into_iter().map(|symbol| Want { symbol, need: Need::Required }).collect();
+        Ok(self.duty.session.lookup(order, wants, until))
+    }
+
+    /// Looks up what the unit refers to, in its dylib's link order, and goes on in a task with the responsibility and what
+    /// was found. Symbols that cannot be had fail the unit, with that as the cause.
+    pub fn lookup_then(
+        self,
+        symbols: impl IntoIterator<Item = Symbol>,
+        until: Until,
+        then: impl FnOnce(Responsibility<T>, Vec<crate::Definition<T>>) + Send + 'static,
+    ) {
+        // A unit that was removed has nothing to go on with.
+        let Ok((_, order)) = self.duty.session.step(UnitHome(self.duty.unit)) else { return };
+        let wants = symbols.into_iter().map(|symbol| Want { symbol, need: Need::Required }).collect();
+        let session = self.duty.session.clone();
+        session.lookup_then(order, wants, until, Priority::Normal, move |answer| match answer {
+            Ok(found) => then(self, found),
+            Err(error) => self.fail(error),
+        });
+    }
+
+    /// Makes it responsible for symbols that were invented on the way; says which. Weak ones that exist are not claimed.
+    ///
+    /// # Errors
+    /// Strong ones exist, or the unit was removed.
+    pub fn claim(
+        &self,
+        symbols: impl IntoIterator<Item = (Symbol, SymbolFlags)>,
+    ) -> Result<Vec<Symbol>, Error> {
+        self.duty.session.step(Claim { unit: self.duty.unit, symbols: symbols.into_iter().collect() })
+    }
+
+    /// Splits symbols off into a responsibility of their own.
+    ///
+    /// # Errors
+    /// They are not its own, or have addresses already; or the unit was removed.
+    pub fn delegate(&self, symbols: impl IntoIterator<Item = Symbol>) -> Result<Responsibility<T>, Error> {
+        let event = Delegate { unit: self.duty.unit, symbols: symbols.into_iter().collect() };
+        let unit = self.duty.session.step(event)?;
+        Ok(Responsibility::new(self.duty.session.clone(), unit))
+    }
+
+    /// Hands symbols back, to be made by `unit`: at once when somebody waits for one, else when somebody looks.
+    ///
+    /// # Errors
+    /// As [`Responsibility::delegate`].
+    pub fn hand_back(&self, unit: Box<dyn MaterializationUnit<T>>) -> Result<(), Error> {
+        let symbols = unit.symbols().into_iter().map(|(symbol, _)| symbol).collect();
+        self.duty
+            .session
+            .step(HandBack { unit: self.duty.unit, symbols, source: unit })
+            .map_err(|(error, _)| error)
+    }
+
+    /// Hands over code, which lives as long as the unit.
+    ///
+    /// # Errors
+    /// The unit was removed; here is the code.
+    pub fn attach(&self, code: T::Code) -> Result<(), T::Code> {
+        self.duty.attach(code)
+    }
+
+    /// Gives some symbols their addresses.
+    ///
+    /// # Errors
+    /// They are not its own, or have addresses already; or the unit was removed.
+    pub fn resolve_some(
+        &self,
+        addresses: impl IntoIterator<Item = (Symbol, T::Address)>,
+    ) -> Result<(), Error> {
+        self.duty.session.step(Resolve { unit: self.duty.unit, addresses: addresses.into_iter().collect() })
+    }
+
+    /// Gives all symbols that have none yet their addresses. When it is refused, the unit has failed.
+    ///
+    /// # Errors
+    /// As [`Responsibility::resolve_some`].
+    pub fn resolve(
+        mut self,
+        addresses: impl IntoIterator<Item = (Symbol, T::Address)>,
+    ) -> Result<Resolved<T>, Error> {
+        match self.resolve_some(addresses) {
+            Ok(()) => Ok(Resolved { duty: self.duty }),
+            Err(error) => {
+                self.duty.fail(error.clone().into());
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives up. The cause reaches every lookup that waits for it, now or later.
+    pub fn fail(mut self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) {
+        self.duty.fail(Cause::of(cause));
+    }
+}
+
+/// The obligation to make the memory of resolved symbols final.
+#[must_use = "a responsibility that is dropped fails its symbols"]
+pub struct Resolved<T: Target> {
+    duty: Duty<T>,
+}
+
+impl<T: Target> Resolved<T> {
+    /// Hands over code, which lives as long as the unit.
+    ///
+    /// # Errors
+    /// The unit was removed; here is the code.
+    pub fn attach(&self, code: T::Code) -> Result<(), T::Code> {
+        self.duty.attach(code)
+    }
+
+    /// The memory is final, and all of it needs `needs`. When it is refused, the unit has failed.
+    ///
+    /// # Errors
+    /// Something that it needs is missing, failed or replaced; or the unit was removed.
+    pub fn emit(self, needs: impl IntoIterator<Item = Dependence<T>>) -> Result<(), Error> {
+        let needs: Vec<Dependence<T>> = needs.into_iter().collect();
+        if needs.is_empty() {
+            return self.emit_groups(Vec::new());
+        }
+        let asked = Requested { unit: self.duty.unit, wanted_only: false };
+        let symbols = self.duty.session.step(asked)?.0.into_iter().map(|(symbol, _)| symbol).collect();
+        self.emit_groups(vec![Group { symbols, needs }])
+    }
+
+    /// The memory is final; symbols in a group need what the group needs, others nothing.
+    ///
+    /// # Errors
+    /// As [`Resolved::emit`].
+    pub fn emit_groups(mut self, groups: Vec<Group<T>>) -> Result<(), Error> {
+        self.duty.open = false;
+        self.duty.session.step(Emit { unit: self.duty.unit, groups })
+    }
+
+    /// Gives up.
+    pub fn fail(mut self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) {
+        self.duty.fail(Cause::of(cause));
+    }
+}

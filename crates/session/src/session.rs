@@ -1,0 +1,324 @@
+//! The session: one lock around the machine, and what is done when it is released.
+//!
+//! ```text
+//!   handle ── event ──► lock ── step ── boards ── unlock ──► slots, answers, tasks, drops, code to free ──► reply
+//! ```
+//!
+//! The lock is held for one step, microseconds. Boards are written inside it: they mirror the tables. Everything else of the
+//! effects is done outside, by the thread that made the step: it calls user code (wakers, dispatchers, destructors), which
+//! may make further steps. Slots are stored to outside as well, so two threads may store to one slot in the wrong order; a
+//! store has a number, and one that comes late is left out (`slot.rs`).
+//!
+//! Ending: no more work is taken; tasks are drained; initialised dylibs are deinitialised, the youngest first; everything is
+//! removed, and what was not ready fails; code is handed to the host, whose grace period it is.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use crate::board::{Address, Board};
+use crate::dispatch::{Dispatcher, Task};
+use crate::dylib::Dylib;
+use crate::error::{Error, Failure, Name};
+use crate::flags::{Link, LookupKind, Need, Priority, Until, Want};
+use crate::generator::{Generator, Request};
+use crate::ids::{DylibId, Label, Symbol};
+use crate::lookup::{Lookup, Ticket};
+use crate::machine::{
+    self, Close, CreateDylib, Dependants, Effects, Event, Found, LinkOrder, Machine, NewUnit, Parts, Stop,
+};
+use crate::names::Names;
+use crate::promise::Promise;
+use crate::responsibility::{MaterializationUnit, Responsibility};
+use crate::slot::{Slot, SlotCell};
+use crate::sync::{Mutex, lock};
+
+/// What a session links: chosen by the embedder.
+pub trait Target: Sized + Send + Sync + 'static {
+    /// Where a symbol is.
+    type Address: Address;
+    /// What owns code or data of a unit; dropped when nothing leads there any more.
+    type Code: Send + 'static;
+    /// What calls of redirectable symbols go through.
+    type Slot: Slot<Self::Address>;
+}
+
+/// The machine's parts, for a target.
+pub struct Live<T>(PhantomData<fn() -> T>);
+
+impl<T: Target> Parts for Live<T> {
+    type Address = T::Address;
+    type Code = T::Code;
+    type Source = Box<dyn MaterializationUnit<T>>;
+    type Generator = Arc<dyn Generator<T>>;
+    type Ticket = Ticket<T>;
+    type Slot = Arc<SlotCell<T>>;
+    type Board = Arc<Shown<T>>;
+}
+
+/// Ready symbols of a dylib. Handles read it; nobody else can.
+pub struct Shown<T> {
+    pub(crate) board: Board,
+    target: PhantomData<fn() -> T>,
+}
+
+/// A symbol that a lookup found.
+pub type Definition<T> = Found<Live<T>>;
+/// A unit to define in a dylib.
+pub type Unit<T> = NewUnit<Live<T>>;
+/// A symbol that code refers to.
+pub type Dependence<T> = machine::Dependence<Live<T>>;
+/// Symbols of a unit that need the same things.
+pub type Group<T> = machine::Group<Live<T>>;
+/// A lookup's answer.
+pub type Answer<T> = machine::Answer<Live<T>>;
+
+/// What the session asks of whoever embeds it. No lock is held in any call.
+pub trait Host<T: Target>: Send + Sync {
+    /// Nothing in the session leads to this code any more; running threads may. The order is that in which it shall be freed.
+    fn retire(&self, code: Vec<T::Code>) {
+        drop(code);
+    }
+
+    /// `user`, which is ready, refers to `removed`, which was removed under it: make the reference trap.
+    fn orphaned(&self, user: Name, removed: Name) {
+        let _ = (user, removed);
+    }
+
+    /// Symbols failed that nobody was waiting for. Whoever looks them up later is told too.
+    fn unheard(&self, failure: &Failure) {
+        let _ = failure;
+    }
+}
+
+/// A host that drops code at once and says nothing: for code that handles keep alive, and for tests.
+pub struct PlainHost;
+
+impl<T: Target> Host<T> for PlainHost {}
+
+/// A host that drops code when every thread that was pinned by `crossbeam_epoch::pin` at that moment has been unpinned.
+pub struct EpochHost;
+
+impl<T: Target> Host<T> for EpochHost {
+    fn retire(&self, code: Vec<T::Code>) {
+        let guard = crossbeam_epoch::pin();
+        guard.defer(move || drop(code));
+        guard.flush();
+    }
+}
+
+pub(crate) struct Inner<T: Target> {
+    names: Arc<Names>,
+    machine: Mutex<Machine<Live<T>>>,
+    dispatcher: Arc<dyn Dispatcher>,
+    host: Box<dyn Host<T>>,
+}
+
+/// A handle to a session. See the file's header.
+pub struct Session<T: Target>(Arc<Inner<T>>);
+
+impl<T: Target> Clone for Session<T> {
+    fn clone(&self) -> Self {
+        Session(Arc::clone(&self.0))
+    }
+}
+
+impl<T: Target> fmt::Debug for Session<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (versions, units, queries, waiting) = lock(&self.0.machine).counts();
+        write!(
+            f,
+            "session of {versions} symbols, {units} units, {queries} lookups; {waiting} units are not ready"
+        )
+    }
+}
+
+impl<T: Target> Session<T> {
+    /// A session without dylibs.
+    #[must_use]
+    pub fn new(dispatcher: Arc<dyn Dispatcher>, host: Box<dyn Host<T>>) -> Self {
+        let names = Arc::new(Names::default());
+        let machine = Mutex::new(Machine::new(Arc::clone(&names)));
+        Session(Arc::new(Inner { names, machine, dispatcher, host }))
+    }
+
+    /// The symbol of `text`.
+    #[must_use]
+    pub fn intern(&self, text: &str) -> Symbol {
+        self.0.names.intern(text)
+    }
+
+    /// All names.
+    #[must_use]
+    pub fn names(&self) -> &Names {
+        &self.0.names
+    }
+
+    /// The dispatcher.
+    #[must_use]
+    pub fn dispatcher(&self) -> &dyn Dispatcher {
+        &*self.0.dispatcher
+    }
+
+    /// Makes a dylib, which is linked against itself.
+    ///
+    /// # Errors
+    /// There is one of that name, or the session has ended.
+    pub fn create_dylib(&self, name: &str) -> Result<Dylib<T>, Error> {
+        let name: Arc<str> = name.into();
+        let shown = Arc::new(Shown { board: Board::new(), target: PhantomData });
+        let (id, tracker) = self.step(CreateDylib { name: Arc::clone(&name), board: Arc::clone(&shown) })?;
+        Ok(Dylib::new(self.clone(), id, tracker, name, shown))
+    }
+
+    /// Looks symbols up in dylibs, the first that has a symbol wins.
+    pub fn lookup(&self, order: Vec<Link>, wants: Vec<Want>, until: Until) -> Lookup<T> {
+        self.lookup_with(order, wants, until, LookupKind::Static, Priority::Normal)
+    }
+
+    /// The same, with all there is to say.
+    pub fn lookup_with(
+        &self,
+        order: Vec<Link>,
+        wants: Vec<Want>,
+        until: Until,
+        kind: LookupKind,
+        priority: Priority,
+    ) -> Lookup<T> {
+        let promise = Arc::new(Promise::new());
+        let ticket = Ticket::promise(Arc::clone(&promise));
+        let query = self.step(machine::Lookup { order, wants, kind, until, priority, ticket });
+        Lookup::new(self.clone(), query, promise)
+    }
+
+    /// Looks symbols up, and hands the answer to `then`, in a task.
+    pub fn lookup_then(
+        &self,
+        order: Vec<Link>,
+        wants: Vec<Want>,
+        until: Until,
+        priority: Priority,
+        then: impl FnOnce(Answer<T>) + Send + 'static,
+    ) {
+        let ticket = Ticket::then(priority, then);
+        self.step(machine::Lookup { order, wants, kind: LookupKind::Static, until, priority, ticket });
+    }
+
+    /// Dylibs that link orders reach from `roots`, in pre-order, each once.
+    ///
+    /// # Errors
+    /// One of them is closed.
+    pub fn reached(&self, roots: &[&Dylib<T>]) -> Result<Vec<DylibId>, Error> {
+        let roots = roots.iter().map(|dylib| dylib.id()).collect();
+        Ok(self.step(LinkOrder::Reached(roots))?.into_iter().map(|link| link.dylib).collect())
+    }
+
+    /// Removes everything from dylibs and closes them, all or none.
+    ///
+    /// # Errors
+    /// The policy refuses.
+    pub fn close_dylibs(&self, dylibs: &[&Dylib<T>], dependants: Dependants) -> Result<(), Error> {
+        let dylibs = dylibs.iter().map(|dylib| dylib.id()).collect();
+        self.step(Close { dylibs, dependants, stay_open: false })
+    }
+
+    /// Ends the session; see the file's header. Dylibs that are initialised are handed to `deinitialize`. Must not be called
+    /// by a task. Nothing happens the second time.
+    pub fn end(&self, mut deinitialize: impl FnMut(DylibId)) {
+        let Some(open) = self.step(Stop) else { return };
+        self.0.dispatcher.drain();
+        for &(dylib, _) in open.iter().filter(|(_, initialized)| *initialized) {
+            deinitialize(dylib);
+        }
+        let dylibs = open.into_iter().map(|(dylib, _)| dylib).collect();
+        // All of them close at once, so nobody outside is left to be asked about.
+        let closed = self.step(Close { dylibs, dependants: Dependants::Tombstone, stay_open: false });
+        debug_assert!(closed.is_ok(), "tombstones never refuse");
+    }
+
+    /// The names of a label, for messages.
+    #[must_use]
+    pub fn name(&self, label: Label) -> Name {
+        lock(&self.0.machine).name(label)
+    }
+
+    /// Checks the tables. For tests: visits everything.
+    ///
+    /// # Errors
+    /// What does not fit together.
+    pub fn check(&self) -> Result<(), String> {
+        lock(&self.0.machine).check()
+    }
+
+    /// Runs one event, and what it entails.
+    pub(crate) fn step<E: Event<Live<T>>>(&self, event: E) -> E::Reply {
+        let (reply, effects) = {
+            let mut machine = lock(&self.0.machine);
+            let (reply, mut effects) = machine.step(event);
+            for (shown, symbol, address) in effects.publish.drain(..) {
+                shown.board.set(symbol, address.map(Address::to_word));
+            }
+            (reply, effects)
+        };
+        self.perform(effects);
+        reply
+    }
+
+    fn perform(&self, effects: Effects<Live<T>>) {
+        for store in effects.slots {
+            store.slot.store(store.serial, store.target);
+        }
+        for failure in effects.unheard {
+            self.0.host.unheard(&failure);
+        }
+        for (ticket, answer) in effects.answers {
+            ticket.deliver(self, answer);
+        }
+        for ask in effects.asks {
+            let session = self.clone();
+            self.dispatch(ask.priority, move || {
+                let generator = Arc::clone(&ask.generator);
+                generator.generate(Request::new(session, ask));
+            });
+        }
+        for work in effects.work {
+            let responsibility = Responsibility::new(self.clone(), work.unit);
+            let (mut source, lost) = (work.source, work.lost);
+            self.dispatch(work.priority, move || {
+                for symbol in lost {
+                    source.discard(symbol);
+                }
+                // A unit that was removed while it was queued is not worth the work.
+                if responsibility.symbols().is_ok() {
+                    source.materialize(responsibility);
+                }
+            });
+        }
+        for (mut source, lost) in effects.dropped {
+            for symbol in lost {
+                source.discard(symbol);
+            }
+        }
+        for (user, removed) in effects.orphaned {
+            self.0.host.orphaned(self.name(user), self.name(removed));
+        }
+        if !effects.retired.is_empty() {
+            self.0.host.retire(effects.retired);
+        }
+        drop(effects.garbage);
+    }
+
+    pub(crate) fn dispatch(&self, priority: Priority, work: impl FnOnce() + Send + 'static) {
+        self.0.dispatcher.dispatch(Task::new(priority, work));
+    }
+}
+
+/// Every symbol required.
+pub fn required(symbols: impl IntoIterator<Item = Symbol>) -> Vec<Want> {
+    symbols.into_iter().map(|symbol| Want { symbol, need: Need::Required }).collect()
+}
+
+/// Every symbol only if it is there.
+pub fn weak(symbols: impl IntoIterator<Item = Symbol>) -> Vec<Want> {
+    symbols.into_iter().map(|symbol| Want { symbol, need: Need::Weak }).collect()
+}

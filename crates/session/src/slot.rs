@@ -1,0 +1,47 @@
+//! Slots: what calls of redirectable symbols go through. The embedder makes them; the session says where they lead.
+//!
+//! Two steps may lead one slot to two targets, and their threads may come here in the other order. So stores are numbered by
+//! the machine, and a store with a lower number than the last one is left out. The lock is the slot's own; under it there
+//! is one call to [`Slot::bind`] or [`Slot::arm`], which store a word.
+
+use crate::session::Target;
+use crate::sync::{Mutex, lock};
+
+/// A word that calls go through.
+pub trait Slot<A>: Send + Sync + 'static {
+    /// Leads calls to `target`: one store, with release ordering. Must not call the session.
+    fn bind(&self, target: A);
+
+    /// Leads calls to whatever asks the session ([`crate::Dylib::bind`]) and then calls what it says. As `bind`.
+    fn arm(&self);
+}
+
+/// For targets without redirectable symbols.
+impl<A> Slot<A> for () {
+    fn bind(&self, _target: A) {}
+
+    fn arm(&self) {}
+}
+
+/// A slot, and the number of the last store to it.
+pub struct SlotCell<T: Target> {
+    slot: T::Slot,
+    last: Mutex<u64>,
+}
+
+impl<T: Target> SlotCell<T> {
+    pub(crate) fn new(slot: T::Slot) -> Self {
+        SlotCell { slot, last: Mutex::new(0) }
+    }
+
+    pub(crate) fn store(&self, serial: u64, target: Option<T::Address>) {
+        let mut last = lock(&self.last);
+        if serial > *last {
+            *last = serial;
+            match target {
+                Some(target) => self.slot.bind(target),
+                None => self.slot.arm(),
+            }
+        }
+    }
+}

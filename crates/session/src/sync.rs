@@ -1,0 +1,25 @@
+//! Locks and atomics: the standard library's, or loom's in models.
+//!
+//! Locks are never poisoned from the outside: no user code runs while one is held, so a panic under a lock is a bug of this
+//! crate, and going on with the data is as good as anything.
+
+#[cfg(all(test, loom))]
+pub(crate) use loom::sync::{
+    Condvar, Mutex, MutexGuard,
+    atomic::{AtomicU64, AtomicUsize, Ordering, fence},
+};
+#[cfg(not(all(test, loom)))]
+pub(crate) use std::sync::{
+    Condvar, Mutex, MutexGuard,
+    atomic::{AtomicU64, AtomicUsize, Ordering, fence},
+};
+
+use std::sync::PoisonError;
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    condition.wait(guard).unwrap_or_else(PoisonError::into_inner)
+}

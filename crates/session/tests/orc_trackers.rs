@@ -1,0 +1,424 @@
+//! ORC's tracker tests, R01 to R10, and what is ours: policies for dependants, replacement, ending.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use brolga_session::{
+    Cause, Dependants, Dependence, Dylib, Error, Host, OnDrop, Responsibility, Session, Symbol, SymbolFlags,
+    Target, Unit, Until, required, unit,
+};
+use support::{E, Kept, Never, Owned, Words, count, failure, in_place, keep, made, take, texts};
+
+/// A unit with one symbol whose code counts its drop in `freed`, and which needs `needs`.
+fn code(symbol: Symbol, address: u64, needs: &[Dependence<Words>], freed: &Arc<AtomicUsize>) -> Unit<Words> {
+    let (needs, freed) = (needs.to_vec(), Arc::clone(freed));
+    unit([(symbol, E)], move |duty: Responsibility<Words>| {
+        assert!(duty.attach(Owned(freed)).is_ok());
+        duty.resolve([(symbol, address)]).expect("resolved").emit(needs).expect("emitted");
+    })
+}
+
+/// Ready: `app` needs `lib`, which needs `base`; each in a tracker of its own, with a counter of freed code.
+struct Three {
+    session: Session<Words>,
+    main: Dylib<Words>,
+    symbols: [Symbol; 3],
+    trackers: Vec<brolga_session::Tracker<Words>>,
+    freed: Vec<Arc<AtomicUsize>>,
+}
+
+impl Three {
+    fn new() -> Three {
+        let (session, main) = in_place();
+        let symbols = ["app", "lib", "base"].map(|name| session.intern(name));
+        let freed: Vec<Arc<AtomicUsize>> = (0..3).map(|_| Arc::default()).collect();
+        let mut trackers = Vec::new();
+        for (i, symbol) in symbols.iter().enumerate() {
+            let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
+            let needs: Vec<Dependence<Words>> =
+                symbols.get(i + 1).map(|next| main.label(*next).into()).into_iter().collect();
+            let unit = code(*symbol, 10 + i as u64, &needs, &freed[i]);
+            main.define_all(vec![unit], Some(&tracker)).expect("defined");
+            trackers.push(tracker);
+        }
+        main.lookup([symbols[0]]).wait().expect("ready");
+        Three { session, main, symbols, trackers, freed }
+    }
+
+    fn freed(&self) -> Vec<usize> {
+        self.freed.iter().map(|freed| count(freed)).collect()
+    }
+
+    fn ready(&self) -> Vec<bool> {
+        self.symbols.iter().map(|symbol| self.main.ready(*symbol).is_some()).collect()
+    }
+}
+
+#[test]
+fn r01_removal_before_materialization() {
+    let (session, main) = in_place();
+    let foo = session.intern("foo");
+    let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
+    let lazy = Never::new(&[(foo, E)]);
+    let dropped = Arc::clone(&lazy.dropped);
+    main.define_all(vec![lazy.unit()], Some(&tracker)).expect("defined");
+    tracker.remove(Dependants::Deny).expect("removed");
+    assert_eq!(count(&dropped), 1, "never run");
+    assert!(matches!(main.lookup([foo]).wait(), Err(Error::NotFound { .. })));
+    assert!(matches!(tracker.remove(Dependants::Deny), Err(Error::Removed)));
+    let late = main.define_all(vec![made(&[(foo, E, 1)])], Some(&tracker));
+    assert!(matches!(late, Err(Error::Removed)));
+}
+
+#[test]
+fn r02_removal_after_materialization_frees_the_code() {
+    let (session, main) = in_place();
+    let foo = session.intern("foo");
+    let freed = Arc::new(AtomicUsize::new(0));
+    let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
+    main.define_all(vec![code(foo, 1, &[], &freed)], Some(&tracker)).expect("defined");
+    main.lookup([foo]).wait().expect("ready");
+    assert_eq!(count(&freed), 0);
+    tracker.remove(Dependants::Deny).expect("removed");
+    assert_eq!((count(&freed), main.ready(foo)), (1, None));
+    main.define(made(&[(foo, E, 2)])).expect("the name is free");
+}
+
+#[test]
+fn r03_removal_while_materializing() {
+    let (session, main) = in_place();
+    let foo = session.intern("foo");
+    let kept = Kept::default();
+    let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
+    main.define_all(vec![keep(&[(foo, E)], &kept)], Some(&tracker)).expect("defined");
+    let lookup = main.lookup([foo]);
+    let freed = Arc::new(AtomicUsize::new(0));
+    let duty = take(&kept);
+    assert!(duty.attach(Owned(Arc::clone(&freed))).is_ok());
+    tracker.remove(Dependants::Deny).expect("removed");
+    assert!(matches!(failure(lookup.wait()).cause(), Cause::Removed));
+    assert_eq!(count(&freed), 1, "what was attached is freed");
+    let back = duty.attach(Owned(Arc::clone(&freed)));
+    assert!(back.is_err() && count(&freed) == 1, "what comes late is given back");
+    assert!(matches!(duty.resolve_some([(foo, 1)]), Err(Error::Removed)));
+    duty.fail("harmless");
+    session.check().expect("invariants");
+}
+
+#[test]
+fn r04_clearing_a_dylib() {
+    let (session, main) = in_place();
+    let (foo, bar) = (session.intern("foo"), session.intern("bar"));
+    let freed = Arc::new(AtomicUsize::new(0));
+    let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
+    main.define_all(vec![code(foo, 1, &[], &freed)], Some(&tracker)).expect("defined");
+    main.define(code(bar, 2, &[], &freed)).expect("defined");
+    main.lookup([foo, bar]).wait().expect("ready");
+    main.clear(Dependants::Deny).expect("cleared");
+    assert_eq!((count(&freed), main.ready(foo), main.ready(bar)), (2, None, None));
+    assert!(matches!(tracker.remove(Dependants::Deny), Err(Error::Removed)));
+    main.define(made(&[(foo, E, 3)])).expect("it is open");
+}
+
+#[test]
+fn r05_r06_r07_transfer_before_after_and_while_materializing() {
+    for state in 0..3 {
+        let (session, main) = in_place();
+        let foo = session.intern("foo");
+        let (kept, freed) = (Kept::default(), Arc::new(AtomicUsize::new(0)));
+        let [from, to] = [0, 1].map(|_| main.create_tracker(OnDrop::Keep).expect("a tracker"));
+        main.define_all(vec![keep(&[(foo, E)], &kept)], Some(&from)).expect("defined");
+        let transfer = || {
+            from.transfer_to(&from).expect("nothing happens");
+            from.transfer_to(&to).expect("transferred");
+            assert!(matches!(from.transfer_to(&to), Err(Error::Removed)));
+        };
+        if state == 0 {
+            transfer();
+        }
+        let lookup = main.lookup([foo]);
+        let duty = take(&kept);
+        assert!(duty.attach(Owned(Arc::clone(&freed))).is_ok());
+        if state == 1 {
+            transfer();
+        }
+        duty.resolve([(foo, 1)]).expect("resolved").emit([]).expect("emitted");
+        lookup.wait().expect("ready");
+        if state == 2 {
+            transfer();
+        }
+        assert!(matches!(from.remove(Dependants::Deny), Err(Error::Removed)));
+        assert_eq!(count(&freed), 0);
+        to.remove(Dependants::Deny).expect("removed");
+        assert_eq!((count(&freed), main.ready(foo)), (1, None));
+        session.check().expect("invariants");
+    }
+}
+
+#[test]
+fn r05_trackers_of_other_dylibs_are_refused() {
+    let (session, main) = in_place();
+    let other = session.create_dylib("other").expect("a dylib");
+    let ours = main.create_tracker(OnDrop::Keep).expect("a tracker");
+    let theirs = other.create_tracker(OnDrop::Keep).expect("a tracker");
+    assert!(matches!(ours.transfer_to(&theirs), Err(Error::DifferentDylibs)));
+    let foo = session.intern("foo");
+    let defined = main.define_all(vec![made(&[(foo, E, 1)])], Some(&theirs));
+    assert!(matches!(defined, Err(Error::DifferentDylibs)));
+}
+
+#[test]
+fn r08_dropping_a_tracker_keeps_or_removes() {
+    let (session, main) = in_place();
+    let (foo, bar) = (session.intern("foo"), session.intern("bar"));
+    let freed = Arc::new(AtomicUsize::new(0));
+    for (symbol, on_drop) in [(foo, OnDrop::Keep), (bar, OnDrop::Remove)] {
+        let tracker = main.create_tracker(on_drop).expect("a tracker");
+        main.define_all(vec![code(symbol, 1, &[], &freed)], Some(&tracker)).expect("defined");
+        main.lookup([symbol]).wait().expect("ready");
+    }
+    assert_eq!((count(&freed), main.ready(foo), main.ready(bar)), (1, Some(1), None));
+    main.remove_untracked(Dependants::Deny).expect("the dylib tracks it now");
+    assert_eq!(count(&freed), 2);
+}
+
+#[test]
+fn r09_symbols_claimed_late_are_removed_with_their_tracker() {
+    let (session, main) = in_place();
+    let (foo, bar) = (session.intern("foo"), session.intern("bar"));
+    let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
+    let claiming = unit([(foo, E)], move |duty: Responsibility<Words>| {
+        duty.claim([(bar, E)]).expect("claimed");
+        duty.resolve([(foo, 1), (bar, 2)]).expect("resolved").emit([]).expect("emitted");
+    });
+    main.define_all(vec![claiming], Some(&tracker)).expect("defined");
+    main.lookup([foo]).wait().expect("ready");
+    tracker.remove(Dependants::Deny).expect("removed");
+    assert_eq!(main.ready(bar), None);
+    main.define(made(&[(bar, E, 3)])).expect("the name is free");
+}
+
+#[test]
+fn r10_deny_names_the_users_and_changes_nothing() {
+    let three = Three::new();
+    let denied = three.trackers[1].remove(Dependants::Deny);
+    let Err(Error::InUse { symbols, dependants }) = denied else { panic!("{denied:?}") };
+    assert_eq!((texts(&symbols), texts(&dependants)), (vec!["lib".to_owned()], vec!["app".to_owned()]));
+    assert_eq!((three.freed(), three.ready()), (vec![0, 0, 0], vec![true; 3]));
+    three.trackers[0].remove(Dependants::Deny).expect("nobody uses it");
+    three.trackers[1].remove(Dependants::Deny).expect("nobody uses it now");
+    assert_eq!((three.freed(), three.ready()), (vec![1, 1, 0], vec![false, false, true]));
+}
+
+#[test]
+fn r10_cascade_removes_the_users_too() {
+    let three = Three::new();
+    three.trackers[1].remove(Dependants::Cascade).expect("removed");
+    assert_eq!((three.freed(), three.ready()), (vec![1, 1, 0], vec![false, false, true]));
+    three.session.check().expect("invariants");
+}
+
+#[test]
+fn r10_tombstone_leaves_the_users_and_names_them() {
+    use std::sync::Mutex;
+    type Told = Arc<Mutex<Vec<String>>>;
+    struct Telling(Told);
+    impl Host<Words> for Telling {
+        fn orphaned(&self, user: brolga_session::Name, removed: brolga_session::Name) {
+            self.0.lock().expect("told").push(format!("{} {}", user.symbol, removed.symbol));
+        }
+    }
+    let told = Told::default();
+    let session: Session<Words> =
+        Session::new(Arc::new(brolga_session::InPlace::new()), Box::new(Telling(Arc::clone(&told))));
+    let main = session.create_dylib("main").expect("a dylib");
+    let (foo, bar) = (session.intern("foo"), session.intern("bar"));
+    let freed = [0, 1].map(|_| Arc::new(AtomicUsize::new(0)));
+    let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
+    main.define_all(vec![code(bar, 1, &[], &freed[0])], Some(&tracker)).expect("defined");
+    main.define(code(foo, 2, &[main.label(bar).into()], &freed[1])).expect("defined");
+    main.lookup([foo]).wait().expect("ready");
+    tracker.remove(Dependants::Tombstone).expect("removed");
+    assert_eq!((count(&freed[0]), count(&freed[1]), main.ready(foo), main.ready(bar)), (1, 0, Some(2), None));
+    assert_eq!(*told.lock().expect("told"), ["foo bar"]);
+    session.check().expect("invariants");
+}
+
+#[test]
+fn r10_keep_takes_the_name_and_keeps_the_code_for_its_users() {
+    let three = Three::new();
+    three.trackers[2].remove(Dependants::Keep).expect("removed");
+    three.trackers[1].remove(Dependants::Keep).expect("removed");
+    assert_eq!((three.freed(), three.ready()), (vec![0, 0, 0], vec![true, false, false]));
+    three.session.check().expect("invariants");
+    three.trackers[0].remove(Dependants::Keep).expect("removed");
+    assert_eq!(three.freed(), [1, 1, 1], "nothing with a name reaches them");
+}
+
+#[test]
+fn r10_kept_code_in_a_circle_goes_together() {
+    let (session, main) = in_place();
+    let (foo, bar) = (session.intern("foo"), session.intern("bar"));
+    let freed = Arc::new(AtomicUsize::new(0));
+    let trackers = [(foo, bar), (bar, foo)].map(|(symbol, other)| {
+        let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
+        let unit = code(symbol, 1, &[main.label(other).into()], &freed);
+        main.define_all(vec![unit], Some(&tracker)).expect("defined");
+        tracker
+    });
+    main.lookup([foo]).wait().expect("ready");
+    trackers[0].remove(Dependants::Keep).expect("removed");
+    assert_eq!(count(&freed), 0);
+    trackers[1].remove(Dependants::Keep).expect("removed");
+    assert_eq!(count(&freed), 2);
+}
+
+#[test]
+fn replacement_leaves_the_old_version_to_its_users() {
+    let three = Three::new();
+    let [app, lib, _] = three.symbols;
+    let old = three.main.lookup([lib]).wait_one().expect("found");
+    three.main.redefine(vec![made(&[(lib, E, 99)])], None).expect("replaced");
+    assert_eq!(three.main.ready(lib), None, "the new one is lazy");
+    assert_eq!(three.main.lookup([lib]).wait_one().expect("found").address, Some(99));
+    assert_eq!(three.freed(), [0, 0, 0], "`app` uses the old one");
+    // What was linked against the old one is too late.
+    let late = three.session.intern("late");
+    let kept = Kept::default();
+    three.main.define(keep(&[(late, E)], &kept)).expect("defined");
+    let lookup = three.main.lookup([late]);
+    let resolved = take(&kept).resolve([(late, 5)]).expect("resolved");
+    assert!(matches!(resolved.emit([old.into()]), Err(Error::Unsatisfied { .. })));
+    failure(lookup.wait());
+    // When its last user is replaced, it goes; `base` with it loses its last user, and has a name.
+    three.main.redefine(vec![made(&[(app, E, 98)])], None).expect("replaced");
+    assert_eq!((three.freed(), three.ready()), (vec![1, 1, 0], vec![false, true, true]));
+    three.session.check().expect("invariants");
+}
+
+#[test]
+fn replacement_of_what_is_being_made_is_busy_and_of_what_failed_is_free() {
+    let (session, main) = in_place();
+    let foo = session.intern("foo");
+    let kept = Kept::default();
+    main.define(keep(&[(foo, E)], &kept)).expect("defined");
+    let lookup = main.lookup([foo]);
+    assert!(matches!(main.redefine(vec![made(&[(foo, E, 1)])], None), Err(Error::Busy { .. })));
+    take(&kept).fail("no");
+    failure(lookup.wait());
+    main.redefine(vec![made(&[(foo, E, 1)])], None).expect("replaced");
+    assert_eq!(main.address("foo").expect("ready"), 1);
+}
+
+#[test]
+fn removal_while_others_wait_fails_them_with_the_cause() {
+    let (session, main) = in_place();
+    let (foo, bar) = (session.intern("foo"), session.intern("bar"));
+    let kept = Kept::default();
+    let freed = Arc::new(AtomicUsize::new(0));
+    let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
+    main.define_all(vec![keep(&[(bar, E)], &kept)], Some(&tracker)).expect("defined");
+    main.define(code(foo, 1, &[main.label(bar).into()], &freed)).expect("defined");
+    let lookup = main.lookup([foo]);
+    tracker.remove(Dependants::Deny).expect("what is not ready does not deny");
+    let failed = failure(lookup.wait());
+    assert!(failed.chain().count() == 2 && matches!(failed.root(), Cause::Removed));
+    assert_eq!(count(&freed), 1, "the code of what failed is freed");
+}
+
+#[test]
+fn code_is_freed_in_reverse_and_by_the_host() {
+    use std::sync::Mutex;
+    struct Numbers;
+    impl Target for Numbers {
+        type Address = usize;
+        type Code = u32;
+        type Slot = ();
+    }
+    struct Freed(Arc<Mutex<Vec<u32>>>);
+    impl Host<Numbers> for Freed {
+        fn retire(&self, code: Vec<u32>) {
+            self.0.lock().expect("freed").extend(code);
+        }
+    }
+    let freed = Arc::new(Mutex::new(Vec::new()));
+    let session: Session<Numbers> =
+        Session::new(Arc::new(brolga_session::InPlace::new()), Box::new(Freed(Arc::clone(&freed))));
+    let main = session.create_dylib("main").expect("a dylib");
+    let foo = session.intern("foo");
+    main.define(unit([(foo, E)], move |duty: Responsibility<Numbers>| {
+        for code in 1..=3 {
+            duty.attach(code).expect("attached");
+        }
+        duty.resolve([(foo, 7)]).expect("resolved").emit([]).expect("emitted");
+    }))
+    .expect("defined");
+    assert_eq!(main.address("foo").expect("ready"), 7);
+    session.end(|_| {});
+    assert_eq!(*freed.lock().expect("freed"), [3, 2, 1]);
+}
+
+#[test]
+fn a_session_ends_once_and_refuses_what_comes_later() {
+    let (session, main) = in_place();
+    let (foo, bar, init) = (session.intern("foo"), session.intern("bar"), session.intern("init"));
+    let freed = Arc::new(AtomicUsize::new(0));
+    main.define(code(foo, 1, &[], &freed)).expect("defined");
+    let side = E | SymbolFlags::SIDE_EFFECTS_ONLY;
+    let mut initialised = unit([(init, side)], |duty: Responsibility<Words>| {
+        duty.resolve([]).expect("resolved").emit([]).expect("emitted")
+    });
+    initialised.initializer = Some(init);
+    main.define(initialised).expect("defined");
+    main.open(|_| Ok(())).expect("opened");
+    let kept = Kept::default();
+    main.define(keep(&[(bar, E)], &kept)).expect("defined");
+    main.lookup([foo]).wait().expect("ready");
+    let waiting = main.lookup([bar]);
+    let mut ended = Vec::new();
+    session.end(|dylib| ended.push((dylib, count(&freed))));
+    assert_eq!(ended, [(main.id(), 0)], "deinitialised before its code is freed");
+    assert_eq!(count(&freed), 1);
+    assert!(matches!(failure(waiting.wait()).cause(), Cause::Closed));
+    assert!(matches!(main.lookup([foo]).wait(), Err(Error::SessionEnded)));
+    assert!(matches!(session.create_dylib("other"), Err(Error::SessionEnded)));
+    assert!(matches!(main.define(made(&[(foo, E, 1)])), Err(Error::SessionEnded)));
+    take(&kept).fail("harmless");
+    session.end(|_| panic!("it has ended"));
+    session.check().expect("invariants");
+}
+
+#[test]
+fn o02_many_transfers_keep_the_code() {
+    let (session, main) = in_place();
+    let foo = session.intern("foo");
+    let freed = Arc::new(AtomicUsize::new(0));
+    let mut tracker = main.create_tracker(OnDrop::Remove).expect("a tracker");
+    main.define_all(vec![code(foo, 1, &[], &freed)], Some(&tracker)).expect("defined");
+    main.lookup([foo]).wait().expect("ready");
+    for _ in 0..64 {
+        let next = main.create_tracker(OnDrop::Remove).expect("a tracker");
+        tracker.transfer_to(&next).expect("transferred");
+        tracker = next;
+    }
+    assert_eq!((count(&freed), main.ready(foo)), (0, Some(1)));
+    drop(tracker);
+    assert_eq!((count(&freed), main.ready(foo)), (1, None));
+}
+
+#[test]
+fn a_lookup_that_is_dropped_leaves_nothing_behind() {
+    let (session, main) = in_place();
+    let foo = session.intern("foo");
+    let kept = Kept::default();
+    main.define(keep(&[(foo, E)], &kept)).expect("defined");
+    for _ in 0..1000 {
+        drop(session.lookup(vec![main.all()], required([foo]), Until::Ready));
+    }
+    session.check().expect("invariants");
+    assert!(format!("{session:?}").contains("0 lookups"), "{session:?}");
+    take(&kept).resolve([(foo, 1)]).expect("resolved").emit([]).expect("emitted");
+    assert_eq!(main.ready(foo), Some(1));
+}
