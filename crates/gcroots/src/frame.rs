@@ -11,6 +11,8 @@
 //! things links the frame for itself, unless it is linked already. Words are null when a frame is linked, but for those that
 //! are stored before the first safepoint.
 //!
+//! Dead words become null in front of calls, as [`nulls`](crate::nulls) says, where the frame is linked.
+//!
 //! **Popping.** In front of each return, and on each edge that leaves what the push dominates. Nothing pops on the way to an
 //! exception: who catches it goes back to the frame that was innermost there.
 //!
@@ -31,6 +33,7 @@
 use crate::Options;
 use crate::bases::Bases;
 use crate::flow::{Flow, is_safepoint};
+use crate::nulls::Null;
 use crate::slots::Slots;
 use brolga_ir::analysis::{DomTree, Loops};
 use brolga_ir::cursor::Cursor;
@@ -81,6 +84,7 @@ pub(crate) struct Plan<'a> {
     /// Calls with argument words, and accesses of tracked slots: the block, the instruction, the words.
     pub(crate) others: &'a [(Block, Inst, u32)],
     pub(crate) has_tracked_slots: bool,
+    pub(crate) nulls: &'a [Null],
 }
 
 /// Links, fills and takes off the frame. `None`: the function needs none.
@@ -121,6 +125,11 @@ pub(crate) fn build(
         builder.push(push, &stored);
     }
     if let Some(frame) = frame {
+        let mut linked: Vec<Block> = pushes.iter().map(|p| p.block).collect();
+        linked.dedup();
+        for null in plan.nulls.iter().filter(|n| linked.iter().any(|&p| tree.dominates(p, n.block))) {
+            builder.null(frame, null);
+        }
         for store in &plan.slots.stores {
             let value = plan.bases.roots[store.root as usize].0;
             let mut at = Cursor::new(builder.func);
@@ -254,6 +263,15 @@ impl Builder<'_> {
         let previous = at.ins_value(Op::Load(link), &[thread], Type::PTR);
         at.ins(Op::Store(access(8, Region::Frame)), &[base, previous], &[]);
         at.ins(Op::Store(link), &[thread, base], &[]);
+    }
+
+    fn null(&mut self, frame: Frame, null: &Null) {
+        let mut at = Cursor::new(self.func);
+        let base = at.before(null.before).ins_value(Op::SlotAddr(frame.slot), &[], Type::PTR);
+        let value = at.func.bits(&self.cx.types, Type::TRACKED, 0);
+        for &word in &null.words {
+            at.ins(Op::Store(access(word_offset(word), Region::Frame)), &[base, value], &[]);
+        }
     }
 
     fn pop(&mut self, frame: Frame, before: Inst) {

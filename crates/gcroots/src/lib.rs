@@ -4,7 +4,7 @@
 //!  check ─► bases ─► refine ─► needs ─► slots ─► frame ─► lower
 //!   │        │         │         │        │        │        └ allocation, barriers, tags, argument words
 //!   │        │         │         │        │        └ where the frame is linked, filled and taken off
-//!   │        │         │         │        └ where each root is stored, and in which word
+//!   │        │         │         │        └ where each root is stored, and in which word; `nulls`: where words become null
 //!   │        │         │         └ which roots need a slot at which safepoint
 //!   │        │         └ what is kept alive by something else
 //!   │        └ which object keeps each pointer's memory alive
@@ -30,6 +30,7 @@ mod flow;
 mod frame;
 mod lower;
 mod needs;
+mod nulls;
 mod ranges;
 mod refine;
 mod slots;
@@ -38,6 +39,7 @@ use brolga_ir::analysis::{Cfg, DomTree, Loops, Rpo};
 use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::types::LayoutError;
 use brolga_ir::{Block, Context, Func, Inst, Level, Op};
+use std::ops::Range;
 use thiserror::Error;
 
 /// What placement is told.
@@ -47,6 +49,8 @@ pub struct Options {
     pub heap: HeapAbi,
     /// Link frames only on paths that need them.
     pub shrink_wrap: bool,
+    /// Let no word of a frame keep what is no longer needed alive during a call.
+    pub null_dead: bool,
     /// Verify the function in full first, as whoever did not do that before should.
     pub verify: bool,
 }
@@ -54,7 +58,7 @@ pub struct Options {
 impl Options {
     /// Everything on, for a heap.
     pub fn new(heap: HeapAbi) -> Options {
-        Options { heap, shrink_wrap: true, verify: true }
+        Options { heap, shrink_wrap: true, null_dead: true, verify: true }
     }
 }
 
@@ -67,6 +71,8 @@ pub struct Report {
     pub slots: usize,
     /// Stores of roots, argument words not included.
     pub stores: usize,
+    /// Stores of null into words that are no longer needed.
+    pub nulls: usize,
     /// What a placement would need that gives each tracked value a slot.
     pub naive_slots: usize,
     /// And stores it there where it is made.
@@ -134,13 +140,16 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
     let barriers = barrier::Barriers::compute(func, cx, &bases, &refinements, &flow);
     let mut needs = needs::Needs::compute(func, cx, &bases, &refinements, &flow, &tree);
 
-    let (others, tracked, reserved) = reserve(func);
-    let slots = slots::Slots::compute(func, &bases, &mut needs, &flow, &tree, &loops, reserved);
+    let (others, tracked, kept) = reserve(func);
+    let slots = slots::Slots::compute(func, &bases, &mut needs, &flow, &tree, &loops, kept.end);
+    let nulls =
+        if options.null_dead { nulls::compute(func, &bases, &slots, kept, &flow, &rpo) } else { Vec::new() };
     let plan = frame::Plan {
         bases: &bases,
         slots: &slots,
         others: &others,
         has_tracked_slots: tracked.word.values().any(Option::is_some),
+        nulls: &nulls,
     };
     let frame = frame::build(func, cx, options, &plan, &flow, &tree, &loops);
     lower::lower(func, cx, options, &barriers, &tracked, frame);
@@ -149,6 +158,7 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
         safepoints: needs.safepoints,
         slots: slots.words as usize,
         stores: slots.stores.len(),
+        nulls: nulls.iter().map(|n| n.words.len()).sum(),
         naive_slots: bases.roots.len(),
         naive_stores: bases.roots.len(),
         most: needs.most,
@@ -192,8 +202,9 @@ fn without_unreachable(func: &mut Func) -> Cfg {
     Cfg::compute(func)
 }
 
-/// The words that are taken before roots get theirs: argument words, then one for each tracked slot. Also who uses them.
-fn reserve(func: &Func) -> (Vec<(Block, Inst, u32)>, lower::TrackedSlots, u32) {
+/// The words that are taken before roots get theirs: argument words, then one for each tracked slot. Gives who uses them, the
+/// word of each tracked slot, and the words of all of these.
+fn reserve(func: &Func) -> (Vec<(Block, Inst, u32)>, lower::TrackedSlots, Range<u32>) {
     let mut others = Vec::new();
     let mut accesses = Vec::new();
     let mut tracked = lower::TrackedSlots::default();
@@ -219,5 +230,5 @@ fn reserve(func: &Func) -> (Vec<(Block, Inst, u32)>, lower::TrackedSlots, u32) {
         });
         others.push((block, inst, word + 1));
     }
-    (others, tracked, words)
+    (others, tracked, arguments..words)
 }

@@ -40,18 +40,23 @@ pub(crate) struct Store {
 }
 
 /// All stores, and how many words they need.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Slots {
-    /// In the order of the dominator tree, and of the instructions in each block.
+    /// By variable.
     pub(crate) stores: Vec<Store>,
     pub(crate) words: u32,
+    /// Where variables live.
+    pub(crate) ranges: Ranges,
+    /// By block: what happens in it, in order.
+    pub(crate) events: SecondaryMap<Block, Vec<(u32, Event)>>,
     /// Positions of instructions in their blocks.
     position: SecondaryMap<Inst, u32>,
 }
 
-/// Something that happens to a variable in a block, in front of an instruction (`Begin`) or behind it (`End`).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+/// Something that happens to a variable in a block, in front of an instruction (`Begin`) or behind it (`End`, if it does not
+/// live on).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Event {
     Begin(u32),
     End(u32),
 }
@@ -67,14 +72,18 @@ impl Slots {
         loops: &Loops,
         reserved: u32,
     ) -> Slots {
-        let mut slots = Slots { words: reserved, ..Slots::default() };
+        let mut slots = Slots {
+            stores: Vec::new(),
+            words: reserved,
+            ranges: Ranges::new(flow),
+            events: SecondaryMap::new(),
+            position: SecondaryMap::new(),
+        };
         for block in func.blocks() {
             for (n, inst) in func.block_insts(block).enumerate() {
                 slots.position[inst] = n as u32;
             }
         }
-        let mut ranges = Ranges::new(flow);
-        let mut events: SecondaryMap<Block, Vec<(u32, Event)>> = SecondaryMap::new();
         for root in 0..needs.of.len() {
             let list = &mut needs.of[root];
             // One variable for each doom, and one for what may return. The sort keeps the order of the tree.
@@ -84,39 +93,34 @@ impl Slots {
                 let Some((block, before)) = store_point(func, served, home, tree, loops) else { continue };
                 let variable = slots.stores.len() as u32;
                 slots.stores.push(Store { root: root as Root, block, before, word: 0 });
-                events[block].push((slots.position[before], Event::Begin(variable)));
+                let position = slots.position[before];
+                slots.events[block].push((position, Event::Begin(variable)));
                 for need in served {
-                    events[need.block].push((slots.position[need.last], Event::End(variable)));
+                    let last = slots.position[need.last];
+                    slots.events[need.block].push((last, Event::End(variable)));
                 }
-                ranges.add(flow, variable, block, served.iter().map(|need| Use::In(need.block)));
+                slots.ranges.add(flow, variable, block, served.iter().map(|need| Use::In(need.block)));
             }
         }
-        slots.colour(tree, &ranges, events, reserved);
+        slots.colour(tree, reserved);
         slots
     }
 
-    fn colour(
-        &mut self,
-        tree: &DomTree,
-        ranges: &Ranges,
-        mut events: SecondaryMap<Block, Vec<(u32, Event)>>,
-        reserved: u32,
-    ) {
-        let mut order = Vec::with_capacity(self.stores.len());
+    fn colour(&mut self, tree: &DomTree, reserved: u32) {
         // By word: the variable that is in it.
         let mut busy: Vec<Option<u32>> = Vec::new();
         for &block in tree.preorder() {
-            let mut here = std::mem::take(&mut events[block]);
+            let here = &mut self.events[block];
             if here.is_empty() {
                 continue;
             }
             here.sort_unstable();
             busy.fill(None);
-            for &variable in ranges.live_in(block) {
+            for &variable in self.ranges.live_in(block) {
                 busy[(self.stores[variable as usize].word - reserved) as usize] = Some(variable);
             }
-            let live_out = ranges.live_out(block);
-            for (_, event) in here {
+            let live_out = self.ranges.live_out(block);
+            for &(_, event) in &*here {
                 match event {
                     Event::Begin(variable) => {
                         let free = busy.iter().position(Option::is_none).unwrap_or(busy.len());
@@ -125,21 +129,16 @@ impl Slots {
                         }
                         busy[free] = Some(variable);
                         self.stores[variable as usize].word = reserved + free as u32;
-                        order.push(variable);
                     }
                     Event::End(variable) if live_out.binary_search(&variable).is_err() => {
                         let word = (self.stores[variable as usize].word - reserved) as usize;
-                        // Something stored for nothing ends nowhere; what ended may be followed in its word.
-                        if busy[word] == Some(variable) {
-                            busy[word] = None;
-                        }
+                        busy[word] = None;
                     }
                     Event::End(_) => {}
                 }
             }
         }
         self.words = reserved + busy.len() as u32;
-        self.stores = order.into_iter().map(|v| self.stores[v as usize]).collect();
     }
 
     /// The position of an instruction in its block.

@@ -20,9 +20,15 @@ use brolga_ir::text::show_func;
 use brolga_ir::verify::{point_into_printout, verify_func};
 
 fn counted(report: &Report) -> String {
-    let Report { safepoints, slots, stores, naive_slots, lifted, barriers, barriers_removed, .. } = report;
+    let Report { safepoints, slots, stores, nulls, naive_slots, lifted, barriers, barriers_removed, .. } =
+        report;
     let mut text = format!("safepoints {safepoints}, slots {slots}, stores {stores}, naive {naive_slots}");
-    let further = [("lifted", lifted), ("barriers", barriers), ("barriers removed", barriers_removed)];
+    let further = [
+        ("nulls", nulls),
+        ("lifted", lifted),
+        ("barriers", barriers),
+        ("barriers removed", barriers_removed),
+    ];
     for (name, number) in further.into_iter().filter(|(_, number)| **number > 0) {
         let _ = write!(text, ", {name} {number}");
     }

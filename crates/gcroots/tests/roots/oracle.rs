@@ -78,6 +78,8 @@ pub(crate) struct Oracle<'a> {
     memory: BTreeMap<(Slot, i64), Val>,
     gc_stack: Val,
     handlers: Vec<(Inst, Block)>,
+    /// What tracked slots hold.
+    tracked: BTreeMap<Slot, Val>,
     /// Decides choices.
     coin: usize,
 }
@@ -108,6 +110,7 @@ pub(crate) fn run(original: &Func, placed: &Func, paths: usize, random: &mut Ran
             memory: BTreeMap::new(),
             gc_stack: Val::Caller,
             handlers: Vec::new(),
+            tracked: BTreeMap::new(),
             coin,
         };
         oracle.path()?;
@@ -267,11 +270,21 @@ impl Oracle<'_> {
                 self.uses(inst)?;
                 let stays = matches!(original, Some(Op::Load(a)) if a.region == Region::Immutable);
                 self.load(inst, args[0], access.offset, stays)?;
+                if let (Some(slot), Some(value)) = (self.tracked_slot(inst), func.result(inst)) {
+                    let expected = self.tracked.get(&slot).copied().unwrap_or(Val::Null);
+                    if self.val(value) != expected {
+                        return self
+                            .wrong(inst, format!("the slot holds {:?}, not {expected:?}", self.val(value)));
+                    }
+                }
             }
             Op::Store(access) => {
                 self.uses(inst)?;
                 let stays = matches!(original, Some(Op::Store(a)) if a.region == Region::Immutable);
                 self.store(inst, args[0], args[1], access.offset, stays)?;
+                if let Some(slot) = self.tracked_slot(inst) {
+                    self.tracked.insert(slot, args[1]);
+                }
             }
             Op::MemCopy => self.uses(inst)?,
             Op::CallSymbol(_) | Op::Safepoint => {
@@ -338,6 +351,16 @@ impl Oracle<'_> {
             other => return self.wrong(inst, format!("{other:?} is left")),
         }
         Ok(Next::On)
+    }
+
+    /// The tracked slot that the original instruction reads or writes.
+    fn tracked_slot(&self, inst: Inst) -> Option<Slot> {
+        let original = (inst.index() < self.original.inst_count()).then_some(inst)?;
+        let address = self.original.def_inst(*self.original.args(original).first()?)?;
+        match self.original.op(address) {
+            Op::SlotAddr(slot) if self.original.slot(slot).tracked => Some(slot),
+            _ => None,
+        }
     }
 
     fn load(&mut self, inst: Inst, from: Val, offset: i32, stays: bool) -> Run<()> {

@@ -1,0 +1,204 @@
+//! Null for words whose object is no longer needed.
+//!
+//! A word keeps the last object that was stored into it alive until something else is stored. That is garbage kept, not a danger;
+//! but a call may take as long as the program runs:
+//!
+//! ```text
+//!   store w0, %1
+//!   invoke parse(%1)
+//!   store w0, null            else the text stays in memory for good
+//!   invoke serve()
+//! ```
+//!
+//! A word is *stale* where it may hold an object that no variable in it stands for. In front of each call of compiled code, of
+//! C, or through argument words the stale words become null. Not in front of allocations and polls, which take no time to
+//! speak of, and not on [doomed](crate::flow) paths: a word may then be stale across them, and becomes null at the next call.
+//! Argument words are stale behind their call. What is passed to a call and dies with it stays in its word during that call: many
+//! functions end with it.
+//!
+//! Staleness flows forward: what is live at the end of a block and not at the head of its successor is stale there. In a
+//! handler everything may be that is not live. Cost: the words of the frame, as bits, for each block, and a replay of the
+//! events of each block until nothing changes, which is twice in most programs.
+
+use crate::bases::{Bases, Root};
+use crate::flow::Flow;
+use crate::slots::{Event, Slots};
+use brolga_ir::analysis::Rpo;
+use brolga_ir::{Block, Func, Inst, Op};
+use cranelift_entity::{EntityRef, SecondaryMap};
+use std::ops::Range;
+
+/// Words that become null in front of a call.
+#[derive(Debug)]
+pub(crate) struct Null {
+    pub(crate) block: Block,
+    pub(crate) before: Inst,
+    pub(crate) words: Vec<u32>,
+}
+
+/// A row of bits for each block.
+struct Rows {
+    width: usize,
+    bits: Vec<u64>,
+}
+
+impl Rows {
+    fn new(blocks: usize, words: u32) -> Rows {
+        let width = (words as usize).div_ceil(64);
+        Rows { width, bits: vec![0; blocks * width] }
+    }
+
+    fn row(&self, block: Block) -> &[u64] {
+        &self.bits[block.index() * self.width..][..self.width]
+    }
+
+    fn row_mut(&mut self, block: Block) -> &mut [u64] {
+        &mut self.bits[block.index() * self.width..][..self.width]
+    }
+}
+
+fn set(row: &mut [u64], word: u32, value: bool) {
+    let bit = 1 << (word % 64);
+    match value {
+        true => row[word as usize / 64] |= bit,
+        false => row[word as usize / 64] &= !bit,
+    }
+}
+
+/// What happens to words in a block.
+#[derive(Clone, Copy)]
+enum Step {
+    Stored(u32),
+    /// A call, with so many argument words.
+    Call(Inst, u32),
+    Dead(u32),
+}
+
+/// Where words become null, block by block. The words of tracked slots, `kept`, are the function's own.
+pub(crate) fn compute(
+    func: &Func,
+    bases: &Bases,
+    slots: &Slots,
+    kept: Range<u32>,
+    flow: &Flow,
+    rpo: &Rpo,
+) -> Vec<Null> {
+    if slots.words == 0 {
+        return Vec::new();
+    }
+    let blocks = flow.cfg.block_count();
+    let mut steps: SecondaryMap<Block, Vec<Step>> = SecondaryMap::new();
+    let mut live_in = Rows::new(blocks, slots.words);
+    let mut live_out = Rows::new(blocks, slots.words);
+    let word = |variable: u32| slots.stores[variable as usize].word;
+    for &block in rpo.blocks() {
+        steps[block] = steps_of(func, bases, slots, block);
+        slots.ranges.live_in(block).iter().for_each(|&v| set(live_in.row_mut(block), word(v), true));
+        slots.ranges.live_out(block).iter().for_each(|&v| set(live_out.row_mut(block), word(v), true));
+    }
+    // Stale at heads and at ends.
+    let mut heads = Rows::new(blocks, slots.words);
+    let mut ends = Rows::new(blocks, slots.words);
+    for &handler in flow.handlers() {
+        let words = (0..slots.words).filter(|w| !kept.contains(w));
+        words.for_each(|w| set(heads.row_mut(handler), w, true));
+    }
+    let mut changed = true;
+    let mut row = vec![0; heads.width];
+    while changed {
+        changed = false;
+        for &block in rpo.blocks() {
+            row.copy_from_slice(heads.row(block));
+            for &pred in flow.cfg.preds(block) {
+                for (n, bits) in row.iter_mut().enumerate() {
+                    *bits |= ends.row(pred)[n] | live_out.row(pred)[n];
+                }
+            }
+            for (n, bits) in row.iter_mut().enumerate() {
+                *bits &= !live_in.row(block)[n];
+            }
+            heads.row_mut(block).copy_from_slice(&row);
+            replay(&steps[block], flow.doom(block).is_some(), &mut row, |_, _| {});
+            if ends.row(block) != row {
+                ends.row_mut(block).copy_from_slice(&row);
+                changed = true;
+            }
+        }
+    }
+    let mut nulls = Vec::new();
+    for &block in rpo.blocks() {
+        row.copy_from_slice(heads.row(block));
+        replay(&steps[block], flow.doom(block).is_some(), &mut row, |before, stale| {
+            let words: Vec<u32> =
+                (0..slots.words).filter(|&w| stale[w as usize / 64] & (1 << (w % 64)) != 0).collect();
+            if !words.is_empty() {
+                nulls.push(Null { block, before, words });
+            }
+        });
+    }
+    nulls
+}
+
+fn steps_of(func: &Func, bases: &Bases, slots: &Slots, block: Block) -> Vec<Step> {
+    let mut steps = Vec::new();
+    // What died since the last call, by word and root.
+    let mut died: Vec<(u32, Root)> = Vec::new();
+    let live_out = slots.ranges.live_out(block);
+    let step = |steps: &mut Vec<Step>, died: &mut Vec<(u32, Root)>, event: Event| match event {
+        Event::Begin(variable) => {
+            let word = slots.stores[variable as usize].word;
+            died.retain(|d| d.0 != word);
+            steps.push(Step::Stored(word));
+        }
+        Event::End(variable) if live_out.binary_search(&variable).is_err() => {
+            let store = slots.stores[variable as usize];
+            died.push((store.word, store.root));
+        }
+        Event::End(_) => {}
+    };
+    let mut events = slots.events[block].iter().peekable();
+    for inst in func.block_insts(block) {
+        let arguments = match func.op(inst) {
+            Op::CallArgs(_) => func.args(inst).len() as u32,
+            Op::CallSymbol(_) | Op::ForeignCall(_) => 0,
+            _ => continue,
+        };
+        let at = slots.position(inst);
+        while let Some(&&(_, event)) = events.peek().filter(|e| e.0 < at || (e.0 == at && is_begin(e.1))) {
+            step(&mut steps, &mut died, event);
+            events.next();
+        }
+        let is_passed = |root| func.args(inst).iter().any(|&v| bases.root(v) == Some(root));
+        let (passed, gone): (Vec<_>, Vec<_>) = died.drain(..).partition(|&(_, root)| is_passed(root));
+        steps.extend(gone.into_iter().map(|(word, _)| Step::Dead(word)));
+        steps.push(Step::Call(inst, arguments));
+        steps.extend(passed.into_iter().map(|(word, _)| Step::Dead(word)));
+    }
+    for &(_, event) in events {
+        step(&mut steps, &mut died, event);
+    }
+    steps.extend(died.into_iter().map(|(word, _)| Step::Dead(word)));
+    steps
+}
+
+fn is_begin(event: Event) -> bool {
+    matches!(event, Event::Begin(_))
+}
+
+/// Applies what happens in a block to the stale words. Nulls are reported with the call in front of which they go.
+fn replay(steps: &[Step], doomed: bool, stale: &mut [u64], mut null: impl FnMut(Inst, &[u64])) {
+    for &step in steps {
+        match step {
+            Step::Stored(word) => set(stale, word, false),
+            Step::Dead(word) => set(stale, word, true),
+            Step::Call(_, arguments) if doomed => (0..arguments).for_each(|w| set(stale, w, true)),
+            Step::Call(call, arguments) => {
+                // These are written anyway.
+                (0..arguments).for_each(|w| set(stale, w, false));
+                null(call, stale);
+                stale.fill(0);
+                (0..arguments).for_each(|w| set(stale, w, true));
+            }
+        }
+    }
+}
