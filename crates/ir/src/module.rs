@@ -175,20 +175,27 @@ impl Module {
         }
     }
 
+    /// Whether every call that goes to `a` could go to `b`.
     fn is_more_specific(&self, a: FuncId, b: FuncId) -> bool {
-        let (fa, fb) = (&self.funcs[a], &self.funcs[b]);
         let types = &self.cx.types;
-        let narrower =
-            fa.sig.params[1..].iter().zip(&fb.sig.params[1..]).all(|(p, q)| types.is_subtype(p.ty, q.ty));
-        match (fa.sig.vararg, fb.sig.vararg) {
-            (true, false) => false,
-            (false, true) => {
-                let fixed = fb.sig.params.len() - 1;
-                let heads = fa.sig.params[1..].iter().zip(&fb.sig.params[1..fixed]);
-                heads.clone().all(|(p, q)| types.is_subtype(p.ty, q.ty))
-            }
-            _ => narrower,
-        }
+        // The fixed parameters, and the element type of a collecting one.
+        let parts = |id: FuncId| {
+            let func = &self.funcs[id];
+            let params = &func.sig.params[1..];
+            let fixed = params.len() - usize::from(func.sig.vararg && !params.is_empty());
+            (&params[..fixed], func.sig.vararg.then(|| self.vararg_element(func)))
+        };
+        let ((x, xr), (y, yr)) = (parts(a), parts(b));
+        let fits = match (xr, yr) {
+            (None, None) => x.len() == y.len(),
+            (None, Some(_)) => x.len() >= y.len(),
+            (Some(_), None) => false,
+            (Some(p), Some(q)) => x.len() >= y.len() && types.is_subtype(p, q),
+        };
+        fits && x.iter().enumerate().all(|(n, p)| match y.get(n).map(|q| q.ty).or(yr) {
+            Some(q) => types.is_subtype(p.ty, q),
+            None => false,
+        })
     }
 
     /// The name that the linker knows a function by.

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use brolga_ir::Context;
 use brolga_ir::types::{LayoutError, Type};
 
+use crate::exception::Exception;
 use crate::foreign::Foreign;
-use crate::heap::{Heap, HeapOptions, Object, Scope};
+use crate::heap::{Heap, HeapOptions, Object, Root, Scope};
+use crate::objects::{MethodRow, MethodTables, Methods, Ops};
 use crate::output::{Output, Sink};
 use crate::records::{StringRef, SymbolRef};
 use crate::routines;
-use crate::thread::{EnterError, with_heap_scope};
+use crate::thread::{AttachError, EnterError, with_attached, with_heap_scope};
 
 /// What can be chosen about a runtime.
 #[derive(Default)]
@@ -23,11 +25,26 @@ pub struct RuntimeOptions {
     pub heap: HeapOptions,
 }
 
+/// Why a call of an object gave none.
+#[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
+pub enum CallError {
+    /// The callee threw.
+    #[error(transparent)]
+    Exception(#[from] Exception),
+    /// The thread cannot be attached.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// The scope is one of another runtime.
+    #[error("the scope belongs to another runtime")]
+    OtherRuntime,
+}
+
 /// What compiled code needs beside a thread.
 pub struct Runtime {
     routines: Vec<(&'static str, usize)>,
     foreign: Foreign,
     sink: Sink,
+    methods: Arc<MethodTables>,
     heap: Heap,
 }
 
@@ -38,6 +55,7 @@ impl Runtime {
             routines: routines::sorted_table(),
             foreign: Foreign::default(),
             sink: Sink::new(options.output),
+            methods: Arc::default(),
             heap: Heap::new(options.heap),
         })
     }
@@ -97,6 +115,36 @@ impl Runtime {
     /// The heap. Nothing is mapped before the first object.
     pub fn heap(&self) -> &Heap {
         &self.heap
+    }
+
+    pub(crate) fn methods(&self) -> &Arc<MethodTables> {
+        &self.methods
+    }
+
+    /// Adds methods of functions of a program. They are there until the result is dropped.
+    pub fn add_methods(
+        &self,
+        cx: &Arc<Context>,
+        rows: impl IntoIterator<Item = MethodRow>,
+    ) -> Result<Methods, LayoutError> {
+        self.methods.add(&self.heap, cx, rows)
+    }
+
+    /// Calls an object with others: a function, a closure, a type. Builtins and operators are called as well as methods.
+    pub fn call<'f, 'h>(
+        self: &Arc<Self>,
+        scope: &mut Scope<'f, 'h>,
+        callee: Root<'f, 'h>,
+        args: &[Root<'f, 'h>],
+    ) -> Result<Root<'f, 'h>, CallError> {
+        if !std::ptr::eq(scope.heap(), &self.heap) {
+            return Err(CallError::OtherRuntime);
+        }
+        with_attached(self, |thread| {
+            let depth = thread.enter();
+            let done = Ops { scope, thread, runtime: self }.apply(callee, args);
+            done.map_err(|_| CallError::Exception(thread.take_exception(depth)))
+        })?
     }
 
     /// Calls `body` with the right to make and use objects, on the running thread, which is attached if it was not.

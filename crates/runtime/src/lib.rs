@@ -37,7 +37,7 @@ mod unwind;
 
 pub use exception::{Exception, ExceptionKind};
 pub use foreign::{Foreign, ForeignError};
-pub use instance::{Runtime, RuntimeOptions};
+pub use instance::{CallError, Runtime, RuntimeOptions};
 pub use output::{Output, Sink};
 pub use records::{StringRef, SymbolRef};
 pub use thread::{

@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
-use crate::heap::Object;
+use crate::heap::{Object, ObjectKind, TAG_PERMANENT};
 
 /// Bytes in front of the content.
 const HEADER: usize = 8;
@@ -76,6 +76,14 @@ impl SymbolRef {
 }
 
 impl StringRef {
+    /// The record that an object is, if it is a string constant.
+    pub(crate) fn of(object: Object) -> Option<StringRef> {
+        // Permanent strings are records (module header).
+        let constant =
+            object.tag() & TAG_PERMANENT != 0 && matches!(object.desc().kind(), ObjectKind::String);
+        constant.then(|| StringRef(Record(object.pointer())))
+    }
+
     /// The address: what compiled code holds.
     pub fn address(self) -> usize {
         self.0.0.addr().get()

@@ -36,7 +36,7 @@ use brolga_ir::Context;
 use crate::exception::{Detail, Exception, ExceptionKind, Pending};
 use crate::heap::{GcFrame, Heap, Mutator, Object, POLL_COLLECT, Scope, with_scope};
 use crate::instance::Runtime;
-use crate::objects::IsaCache;
+use crate::objects::{CallCache, IsaCache, MethodTables};
 use crate::stack;
 
 /// Stack below the limit of a thread: two of the largest frames that a compile may give (128 KiB each).
@@ -67,6 +67,8 @@ pub struct Thread {
     poll: AtomicU32,
     mutator: Mutator,
     isa: IsaCache,
+    calls: CallCache,
+    methods: Arc<MethodTables>,
     runtime: Weak<Runtime>,
 }
 
@@ -144,6 +146,8 @@ impl Thread {
             poll: AtomicU32::new(0),
             mutator: Mutator::default(),
             isa: IsaCache::default(),
+            calls: CallCache::default(),
+            methods: runtime.methods().clone(),
             runtime: Arc::downgrade(runtime),
         })
     }
@@ -204,6 +208,16 @@ impl Thread {
 
     pub(crate) fn pop_exceptions(&self, depth: usize) {
         self.mutator.exceptions.borrow_mut().truncate(depth);
+    }
+
+    /// The methods of the runtime.
+    pub(crate) fn methods(&self) -> &MethodTables {
+        &self.methods
+    }
+
+    /// Where calls went that this thread has made.
+    pub(crate) fn call_cache(&self) -> &CallCache {
+        &self.calls
     }
 
     /// Answers to `isa` that this thread remembers.

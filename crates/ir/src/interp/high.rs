@@ -2,6 +2,7 @@
 
 use super::error::{Eval, Fault, Stop};
 use super::exec::{Flow, Then};
+use super::generic::number;
 use super::value::Val;
 use super::{Interp, bytes};
 use crate::builtin::Builtin;
@@ -9,8 +10,8 @@ use crate::entity::Inst;
 use crate::func::Func;
 use crate::intrinsic::{Intrinsic, Shape};
 use crate::op::Op;
-use crate::scalar::{self, Scalar, ScalarError, ScalarType};
-use crate::types::{LowType, PrimitiveRepr, Type, TypeKind, decl};
+use crate::scalar::{Number, Numbers, Scalar};
+use crate::types::{Type, TypeKind, decl};
 
 impl<'m> Interp<'m> {
     /// A statement that `exec` does not do itself.
@@ -109,52 +110,27 @@ impl<'m> Interp<'m> {
         result: Type,
         args: &[Val],
     ) -> Eval<(Val, Option<bool>)> {
-        let mut scalars = Vec::with_capacity(args.len());
+        let mut given = Vec::with_capacity(args.len());
+        let numbers = Numbers(self.types());
         for arg in args {
-            match self.scalar(arg) {
-                Some(scalar) => scalars.push(scalar),
+            match number(arg).filter(|&n| numbers.scalar(n).is_some()) {
+                Some(number) => given.push(number),
                 None => return Err(self.bad_operand(op.name(), "a primitive value", arg)),
             }
         }
-        let Some(form) = self.scalar_type(result) else {
-            return Err(Fault::TypeMismatch {
+        match numbers.intrinsic(op, result, &given) {
+            Ok(Some((Number { ty, bits }, wrapped))) => Ok((Val::Bits { ty, bits }, wrapped)),
+            Ok(None) => Err(Fault::TypeMismatch {
                 expected: "a primitive type".to_owned(),
                 given: self.type_text(result),
             }
-            .into());
-        };
-        let val = |s: Scalar| Val::Bits { ty: result, bits: s.bits() };
-        match scalar::eval(op, form, &scalars) {
-            Ok(scalar::Outcome::One(scalar)) => Ok((val(scalar), None)),
-            Ok(scalar::Outcome::Pair(scalar, wrapped)) => Ok((val(scalar), Some(wrapped))),
-            Err(ScalarError::DivideError) => Err(self.exception("DivideError", Vec::new())),
-            Err(ScalarError::Misuse(misuse)) => Err(Fault::Scalar(misuse).into()),
+            .into()),
+            Err(error) => Err(self.scalar_error(error)),
         }
-    }
-
-    /// The scalar form of a primitive (or low) type.
-    pub(super) fn scalar_type(&self, ty: Type) -> Option<ScalarType> {
-        if let Some(low) = ty.as_low() {
-            return Some(match low {
-                LowType::F16 => ScalarType::F16,
-                LowType::F32 => ScalarType::F32,
-                LowType::F64 => ScalarType::F64,
-                LowType::V128 => return None,
-                int => ScalarType::Int { bits: int.bits() as u16 },
-            });
-        }
-        Some(match self.types().primitive(ty)? {
-            (_, PrimitiveRepr::Bool) => ScalarType::BOOL,
-            (16, PrimitiveRepr::Float) => ScalarType::F16,
-            (32, PrimitiveRepr::Float) => ScalarType::F32,
-            (64, PrimitiveRepr::Float) => ScalarType::F64,
-            (bits, _) => ScalarType::Int { bits },
-        })
     }
 
     pub(super) fn scalar(&self, val: &Val) -> Option<Scalar> {
-        let Val::Bits { ty, bits } = *val else { return None };
-        Some(Scalar::new(self.scalar_type(ty)?, bits))
+        Numbers(self.types()).scalar(number(val)?)
     }
 
     /// A builtin function on values. Those that call something hand `then` on.

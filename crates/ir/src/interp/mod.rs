@@ -15,7 +15,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `value`, `heap`, `bytes`, `memory`, `libc` | values, objects, their bytes, raw memory, C functions |
-//! | `compare`, `show`, `error` | equality, text, how a call ends |
+//! | `compare`, `show`, `graph`, `error` | equality, text, copying values elsewhere, how a call ends |
 //! | `exec`, `shape` | frames, control flow, exceptions; what is checked before a function first runs |
 //! | `high`, `calls`, `fields`, `places`, `arrays`, `generic`, `foreign`, `pointers` | high IR by family of operations |
 //! | `low` | low IR |
@@ -41,6 +41,7 @@ mod exec;
 mod fields;
 mod foreign;
 mod generic;
+mod graph;
 mod heap;
 mod high;
 mod libc;

@@ -23,6 +23,10 @@ impl<'m> Interp<'m> {
         print(&mut Values(self), val)
     }
 
+    pub(super) fn take_apart(&mut self, val: &Val) -> Eval<View<'m, Val>> {
+        Values(self).view(val)
+    }
+
     /// What an object is made of.
     fn object_view(&mut self, id: ObjId) -> Eval<View<'m, Val>> {
         if let Some(bytes) = self.text(id)? {

@@ -7,6 +7,7 @@
 //! mod.rs      types, the type rule of each shape (`check`), dispatch
 //! int.rs      integers of 1 to 128 bits         float.rs    IEEE arithmetic on 16, 32, 64 bits
 //! convert.rs  between any two types             format.rs   the float formats and the one rounding routine
+//! numbers.rs  numbers of Julia's types: promotion, operators, conversion
 //! ```
 //!
 //! **Scalars** are a type and 128 bits, of which only the low ones of the type's width may be set. Signed and
@@ -44,6 +45,7 @@ mod convert;
 mod float;
 mod format;
 mod int;
+mod numbers;
 #[cfg(test)]
 mod tests;
 
@@ -52,6 +54,7 @@ use std::fmt;
 use crate::intrinsic::{Convert, Intrinsic, Shape};
 use format::Format;
 pub use format::{f16_to_f64, f64_to_f16};
+pub use numbers::{Converted, Number, Numbers};
 
 /// The type of a scalar.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -212,8 +212,13 @@ impl<'f, 'h> Scope<'f, 'h> {
         Ok(root)
     }
 
+    /// An `Array` that has no `Memory` yet.
+    pub(crate) fn bare_array(&mut self, ty: &TypeRef) -> Result<Root<'f, 'h>, ObjectError> {
+        self.allocate(ty, ty.size())
+    }
+
     /// Lets an array use a `Memory` from element `start` on.
-    fn set_memory(&self, array: Object, memory: Object, start: usize) {
+    pub(crate) fn set_memory(&self, array: Object, memory: Object, start: usize) {
         let ObjectKind::Memory(element) = memory.desc().kind() else { return };
         let data = match element.stride as usize {
             0 => start as u64,

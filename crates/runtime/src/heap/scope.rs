@@ -364,6 +364,18 @@ impl<'f, 'h> Scope<'f, 'h> {
         Ok(self.add_root(object))
     }
 
+    /// A `String` of so many zero bytes.
+    pub(crate) fn zeroed_string(&mut self, length: usize) -> Result<Root<'f, 'h>, ObjectError> {
+        let ty = self.heap.types().string();
+        let bytes = ty.size_with_length(|| length as u64);
+        if bytes > isize::MAX as usize {
+            return Err(OutOfMemory { requested: bytes }.into());
+        }
+        let object = self.heap.allocate(self.mutator, ty, bytes)?;
+        object.set_word_at(LENGTH, length as u64);
+        Ok(self.add_root(object))
+    }
+
     /// A `WeakRef`: an object that refers to another without keeping it alive.
     pub fn weak_ref(&mut self, to: Root<'_, 'h>) -> Result<Root<'f, 'h>, ObjectError> {
         let object = self.heap.new_weak_ref(self.mutator, to.get(self).object)?;

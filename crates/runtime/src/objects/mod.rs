@@ -1,8 +1,8 @@
 //! What running code does with objects beyond allocating them: relations, dispatch, the builtins on boxed values.
 //!
-//! Compiled code does inline what it knows the types of. Everything else comes here, with every operand an object. Nothing
-//! here is `unsafe`, apart from the routines that take what compiled code passes: the rest is written on
-//! [`Scope`](crate::heap::Scope) and its roots, as an embedder would write it.
+//! Compiled code does inline what it knows the types of. Everything else comes here, with every operand an object. It is
+//! written on [`Scope`](crate::heap::Scope) and its roots, as an embedder would write it; only where addresses come in or go out
+//! is there `unsafe`.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -10,14 +10,30 @@
 //! | `relations.rs` | `isa`, `===` |
 //! | `throw.rs` | raising exceptions, and making the objects that they are |
 //! | `show.rs` | objects as text |
+//! | `methods.rs` | generic functions: which method a call goes to |
+//! | `call.rs` | calls of anything |
+//! | `builtins.rs`, `fields.rs`, `elements.rs`, `numbers.rs`, `base.rs` | what calls of no method do, by family |
+//! | `values.rs` | values of the interpreter as objects, and back |
 //! | `routines.rs` | what compiled code calls |
 
+mod base;
+mod builtins;
+mod call;
+mod elements;
+mod fields;
+mod methods;
+mod numbers;
 mod place;
 mod relations;
 pub(crate) mod routines;
 pub(crate) mod show;
 mod throw;
+mod values;
 
+pub use methods::{Ambiguous, CodeEntry, EntryCaller, HostFn, MethodEntry, MethodRow, Methods};
 pub use throw::Raised;
+pub use values::CopyError;
 
+pub(crate) use call::Ops;
+pub(crate) use methods::{CallCache, MethodTables};
 pub(crate) use relations::IsaCache;

@@ -91,8 +91,7 @@ impl<'a> At<'a> {
 
 impl<'a> Place<'a> {
     pub(crate) fn held(self) -> Held<'a> {
-        let At { cx, object, offset, .. } =
-            At { cx: self.cx, ty: self.ty, object: self.object, offset: self.offset };
+        let Place { cx, object, offset, .. } = self;
         match self.repr {
             FieldRepr::Pointer => object.pointer_at(offset).map_or(Held::Undefined, Held::Object),
             FieldRepr::Inline => Held::Inline(At { cx, ty: self.ty, object, offset }),
@@ -106,6 +105,11 @@ impl<'a> Place<'a> {
                 }
             }
         }
+    }
+
+    /// Whether something is there.
+    pub(crate) fn is_assigned(self) -> bool {
+        !matches!(self.held(), Held::Undefined)
     }
 
     /// Element `index`, from 0, of a `Memory`, which has that many.
@@ -175,17 +179,22 @@ pub(crate) fn position(memory: Object, address: u64) -> i64 {
     }
 }
 
+/// The first word of a `MemoryRef` that has `offset` elements before it.
+pub(crate) fn address(memory: Object, offset: i64) -> u64 {
+    let stride = match memory.desc().kind() {
+        ObjectKind::Memory(element) => i64::from(element.stride),
+        _ => 0,
+    };
+    match stride {
+        0 => offset.cast_unsigned(),
+        stride => memory.word_at(MEMORY_DATA).wrapping_add(offset.wrapping_mul(stride).cast_unsigned()),
+    }
+}
+
 /// Copies a value of this layout. References go one by one, so that a collector or another thread never sees half of one.
 fn copy(layout: &Layout, to: (Object, usize), from: (Object, usize)) {
     let mut at = 0;
-    let bits = |start: usize, end: usize| {
-        let mut buffer = [0; 64];
-        for start in (start..end).step_by(buffer.len()) {
-            let part = &mut buffer[..(end - start).min(64)];
-            from.0.read_bits(from.1 + start, part);
-            to.0.write_bits(to.1 + start, part);
-        }
-    };
+    let bits = |start: usize, end: usize| copy_bits(to, from, start, end);
     for &pointer in &layout.pointers {
         let pointer = pointer as usize;
         bits(at, pointer);
@@ -193,6 +202,56 @@ fn copy(layout: &Layout, to: (Object, usize), from: (Object, usize)) {
         at = pointer + 8;
     }
     bits(at, layout.size as usize);
+}
+
+/// Copies the bytes from `start` to `end` of a value.
+fn copy_bits(to: (Object, usize), from: (Object, usize), start: usize, end: usize) {
+    let mut buffer = [0; 64];
+    for start in (start..end).step_by(buffer.len()) {
+        let part = &mut buffer[..(end - start).min(64)];
+        from.0.read_bits(from.1 + start, part);
+        to.0.write_bits(to.1 + start, part);
+    }
+}
+
+/// Copies an element over another of the same `Memory`.
+pub(crate) fn copy_element(scope: &Scope<'_, '_>, from: Place<'_>, to: Place<'_>) {
+    match from.repr {
+        FieldRepr::Pointer => to.object.set_pointer_at(to.offset, from.object.pointer_at(from.offset)),
+        FieldRepr::Inline => {
+            if let Some(layout) = (At { cx: from.cx, ty: from.ty, object: from.object, offset: 0 }).layout() {
+                copy(layout, (to.object, to.offset), (from.object, from.offset));
+            }
+        }
+        FieldRepr::BitsUnion { selector } => {
+            let mut which = [0];
+            copy_bits((to.object, to.offset), (from.object, from.offset), 0, selector as usize);
+            from.object.read_bits(from.selector, &mut which);
+            to.object.write_bits(to.selector, &which);
+        }
+    }
+    scope.after_store(to.object);
+}
+
+/// Makes an element as it was when its `Memory` was made.
+pub(crate) fn clear(place: Place<'_>) {
+    let zeros = |size: usize| (0..size).for_each(|n| place.object.write_bits(place.offset + n, &[0]));
+    match place.repr {
+        FieldRepr::Pointer => place.object.set_pointer_at(place.offset, None),
+        FieldRepr::Inline => {
+            let at = At { cx: place.cx, ty: place.ty, object: place.object, offset: place.offset };
+            let Some(layout) = at.layout() else { return };
+            layout
+                .pointers
+                .iter()
+                .for_each(|&p| place.object.set_pointer_at(place.offset + p as usize, None));
+            zeros(layout.size as usize);
+        }
+        FieldRepr::BitsUnion { selector } => {
+            zeros(selector as usize);
+            place.object.write_bits(place.selector, &[0]);
+        }
+    }
 }
 
 /// Stores an object's value into a place; `false` if its type is not one that the place takes.

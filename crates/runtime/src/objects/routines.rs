@@ -6,11 +6,18 @@
 //! | `brolga_current_exception(thread)` | yes | the exception that is being handled, as an object |
 //! | `brolga_throw_type_assert(thread, expected, got)` | yes | `TypeError` of `typeassert` |
 //! | `brolga_throw_bounds_of(thread, of, index)` | yes | `BoundsError(of, index)` |
+//! | `brolga_throw_error`, `brolga_throw_argument(thread, string)` | yes | `ErrorException`, `ArgumentError` |
 //! | `brolga_throw_undef_field(thread, name)` | no | `UndefVarError` for a field of that name |
 //! | `brolga_isa(thread, object, type)` | no | 1 if the object is of the type |
 //! | `brolga_subtype(thread, type, type)` | no | 1 if the first is a subtype of the second |
-//! | `brolga_egal(thread, object, object)` | no | 1 if they are `===` |
+//! | `brolga_egal(thread, object, object)` | no | 1 if they are `===`; a null is the same as a null only |
 //! | `brolga_print_any(thread, object)` | no | what Julia's `print` writes goes to the output |
+//! | `brolga_apply(thread, args, n)` | yes | calls the first object with the others |
+//! | `brolga_apply_iterate(thread, args, n)` | yes | calls the second object with the elements of those behind it |
+//! | `brolga_tuple(thread, args, n)` | yes | a tuple of the objects |
+//! | `brolga_julia_call(thread, args, n)` | yes | calls the function of Julia's run time that the first object, a symbol, names |
+//!
+//! The last four give null when an exception is pending.
 //!
 //! **Contract with compiled code.** That of `heap/routines.rs`. Objects are not null. A routine roots its own arguments if it needs
 //! them across a safepoint.
@@ -20,9 +27,11 @@ use std::ptr::NonNull;
 use crate::exception::{Detail, ExceptionKind};
 use crate::heap::{Object, Root, Scope, TypeDesc, desc_of_tag, with_scope};
 use crate::instance::Runtime;
-use crate::records::SymbolRef;
+use crate::records::{StringRef, SymbolRef};
 use crate::thread::Thread;
 
+use super::call::{Ops, call_code};
+use super::methods::MethodEntry;
 use super::relations::{as_type, egal};
 use super::show::print_object;
 use super::throw::Raised;
@@ -39,12 +48,25 @@ fn desc<'a>(address: u64) -> &'a TypeDesc {
     unsafe { desc_of_tag(address) }
 }
 
+/// Objects that compiled code passes in an array.
+fn objects<'a>(args: *const Object, count: i64) -> &'a [Object] {
+    let count = usize::try_from(count).unwrap_or(0);
+    if count == 0 {
+        return &[];
+    }
+    // SAFETY: compiled code passes an array of so many live objects, none of them null, which it keeps as it is for the whole
+    // call.
+    unsafe { std::slice::from_raw_parts(args, count) }
+}
+
 /// Does something in a scope on the thread's heap. Null: an exception is pending.
-pub(crate) fn in_scope(
+fn in_scope(
     thread: &Thread,
     body: impl for<'f, 'h> FnOnce(&mut Scope<'f, 'h>, &Runtime) -> Result<Root<'f, 'h>, Raised>,
 ) -> *mut u8 {
     let done = thread.runtime().and_then(|runtime| {
+        // Code without objects runs outside of the heap, and may throw all the same.
+        let _entry = thread.enter_heap(&runtime);
         with_scope(runtime.heap(), thread.mutator(), |scope| {
             let made = body(scope, &runtime);
             // No safepoint lies between here and compiled code, which roots what it gets.
@@ -56,6 +78,70 @@ pub(crate) fn in_scope(
         thread.throw(ExceptionKind::ConcurrencyViolationError, Detail::None);
         std::ptr::null_mut()
     })
+}
+
+/// Does something with objects that compiled code passes in an array. Null: an exception is pending.
+fn with_args(
+    thread: &Thread,
+    args: &[Object],
+    body: impl for<'a, 'f, 'h> FnOnce(&mut Ops<'a, 'f, 'h>, Vec<Root<'f, 'h>>) -> Result<Root<'f, 'h>, Raised>,
+) -> *mut u8 {
+    in_scope(thread, |scope, runtime| {
+        let roots = args.iter().map(|&arg| scope.add_root(arg)).collect();
+        body(&mut Ops { scope, thread, runtime }, roots)
+    })
+}
+
+pub(crate) extern "C" fn brolga_apply(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
+    let all = objects(args, count);
+    if let Some(MethodEntry::Code(entry)) = thread.call_cache().get(thread.methods(), all) {
+        return call_code(thread, entry, all);
+    }
+    with_args(thread, all, |ops, all| ops.apply_all(all))
+}
+
+pub(crate) extern "C" fn brolga_apply_iterate(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
+    with_args(thread, objects(args, count), |ops, all| {
+        let [_, callee, containers @ ..] = &all[..] else { return ops.scope.nothing() };
+        let mut next = vec![*callee];
+        for &container in containers {
+            ops.collect(container, &mut next)?;
+        }
+        ops.apply_all(next)
+    })
+}
+
+pub(crate) extern "C" fn brolga_tuple(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
+    with_args(thread, objects(args, count), |ops, all| ops.scope.tuple(&all))
+}
+
+pub(crate) extern "C" fn brolga_julia_call(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
+    with_args(thread, objects(args, count), |ops, all| {
+        let name = all.first().and_then(|&name| ops.symbol_text(name)).unwrap_or_default();
+        ops.julia_call(&name, all.get(1..).unwrap_or_default())
+    })
+}
+
+/// Throws an exception whose only field is a string.
+fn throw_message(thread: &Thread, kind: ExceptionKind, message: NonNull<u8>) {
+    let message = object(message);
+    if let Some(constant) = StringRef::of(message) {
+        // Of a constant nothing has to be made before somebody asks.
+        thread.throw(kind, Detail::Message(constant));
+        return;
+    }
+    in_scope(thread, |scope, _| {
+        let message = scope.add_root(message);
+        Err(scope.raise_fields(kind, &[Some(message)]))
+    });
+}
+
+pub(crate) extern "C" fn brolga_throw_error(thread: &Thread, message: NonNull<u8>) {
+    throw_message(thread, ExceptionKind::ErrorException, message);
+}
+
+pub(crate) extern "C" fn brolga_throw_argument(thread: &Thread, message: NonNull<u8>) {
+    throw_message(thread, ExceptionKind::ArgumentError, message);
 }
 
 pub(crate) extern "C" fn brolga_throw(thread: &Thread, exception: NonNull<u8>) {
@@ -102,8 +188,12 @@ pub(crate) extern "C" fn brolga_subtype(thread: &Thread, a: NonNull<u8>, b: NonN
     is.into()
 }
 
-pub(crate) extern "C" fn brolga_egal(_thread: &Thread, a: NonNull<u8>, b: NonNull<u8>) -> u32 {
-    egal(object(a), object(b)).into()
+pub(crate) extern "C" fn brolga_egal(_thread: &Thread, a: *mut u8, b: *mut u8) -> u32 {
+    let same = match (NonNull::new(a), NonNull::new(b)) {
+        (Some(a), Some(b)) => egal(object(a), object(b)),
+        (a, b) => a == b,
+    };
+    same.into()
 }
 
 pub(crate) extern "C" fn brolga_print_any(thread: &Thread, value: NonNull<u8>) {
@@ -200,8 +290,12 @@ mod tests {
                 assert_eq!(brolga_subtype(thread, ty(Type::INT8), ty(number)), 1);
                 assert_eq!(brolga_subtype(thread, ty(number), ty(Type::INT8)), 0);
             }
-            assert_eq!(brolga_egal(thread, ty(number), ty(number)), 1);
-            assert_eq!(brolga_egal(thread, ty(number), ty(Type::INT8)), 0);
+            let egal = |a: NonNull<u8>, b: NonNull<u8>| brolga_egal(thread, a.as_ptr(), b.as_ptr());
+            assert_eq!(egal(ty(number), ty(number)), 1);
+            assert_eq!(egal(ty(number), ty(Type::INT8)), 0);
+            let null = std::ptr::null_mut();
+            assert_eq!(brolga_egal(thread, null, ty(number).as_ptr()), 0);
+            assert_eq!(brolga_egal(thread, null, null), 1);
         })
         .unwrap();
     }

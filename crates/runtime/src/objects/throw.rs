@@ -7,11 +7,13 @@
 //! An exception is put on the thread's stack where it is raised. What travels back through Rust is [`Raised`], which says no
 //! more than that it is there, so nothing has to be rooted on the way.
 
+use std::sync::Arc;
+
 use brolga_ir::Context;
 use brolga_ir::types::{Type, TypeKind};
 
 use crate::exception::{Detail, ExceptionKind, Pending};
-use crate::heap::{Obj, Object, ObjectError, Root, Scope, TypeDesc};
+use crate::heap::{Obj, Object, ObjectError, Root, Scope, TypeDesc, TypeRef};
 
 use super::show::Made;
 
@@ -19,6 +21,14 @@ use super::show::Made;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "an exception is pending"]
 pub struct Raised(());
+
+impl Raised {
+    /// What somebody else has put on the thread's stack.
+    pub(crate) fn pending(scope: &Scope<'_, '_>) -> Raised {
+        debug_assert!(!scope.mutator().exceptions.borrow().is_empty());
+        Raised(())
+    }
+}
 
 impl<'f, 'h> Scope<'f, 'h> {
     /// Throws an object.
@@ -93,6 +103,29 @@ impl<'f, 'h> Scope<'f, 'h> {
     /// `BoundsError(of, index)`
     pub(crate) fn raise_bounds(&mut self, of: Root<'_, 'h>, index: Root<'_, 'h>) -> Raised {
         self.raise_fields(ExceptionKind::BoundsError, &[Some(of), Some(index)])
+    }
+
+    /// `MethodError(callee, args, 0)`
+    pub(crate) fn raise_method_error(&mut self, callee: Root<'_, 'h>, args: &[Root<'_, 'h>]) -> Raised {
+        let base = self.heap().types().base().clone();
+        let world = self.box_bits(&base, Type::UINT64, 0);
+        match (self.tuple(args), world) {
+            (Ok(args), Ok(world)) => {
+                self.raise_fields(ExceptionKind::MethodError, &[Some(callee), Some(args), Some(world)])
+            }
+            (Err(raised), _) | (_, Err(raised)) => raised,
+        }
+    }
+
+    /// A type as an object.
+    pub(crate) fn type_value(&mut self, cx: &Arc<Context>, ty: Type) -> Result<Root<'f, 'h>, Raised> {
+        let desc = self.desc_of(cx, ty)?;
+        Ok(self.add_root(desc.object()))
+    }
+
+    /// The only object of a type that has one: `nothing`, a function object.
+    pub fn instance(&self, ty: &TypeRef) -> Option<Root<'f, 'h>> {
+        self.heap().types().instance(ty).map(|instance| self.add_root(instance))
     }
 
     /// A symbol.

@@ -1,0 +1,227 @@
+//! The functions of Base without a body ([`BaseFn`]) and the entry points of Julia's run time that work on objects.
+
+use brolga_ir::base_fn::{BaseAction, BaseFn};
+use brolga_ir::types::Type;
+
+use crate::exception::ExceptionKind;
+use crate::heap::{ObjectKind, Root, STRING_BYTES};
+
+use super::call::{Done, Ops};
+use super::place::{At, Row, address};
+use super::show::print_object;
+use super::throw::Raised;
+
+impl<'f, 'h> Ops<'_, 'f, 'h> {
+    /// A function of the table; `all` starts with the function object.
+    pub(crate) fn base_fn(&mut self, function: BaseFn, all: &[Root<'f, 'h>]) -> Done<'f, 'h> {
+        let args = &all[1..];
+        if !function.arity().allows(args.len()) {
+            return Err(self.scope.raise_method_error(all[0], args));
+        }
+        match function.action() {
+            BaseAction::Rethrow => match args.first() {
+                Some(&exception) => Err(self.scope.throw(exception.get(self.scope))),
+                None if self.thread.exception_depth() > 0 => {
+                    self.thread.rethrow();
+                    Err(Raised::pending(self.scope))
+                }
+                None => {
+                    let text = "rethrow() not allowed outside a catch block";
+                    Err(self.message(ExceptionKind::ErrorException, text))
+                }
+            },
+            BaseAction::Print { newline } => {
+                for &arg in args {
+                    let bytes = print_object(self.runtime.heap(), self.object(arg));
+                    self.runtime.sink().write(&bytes);
+                }
+                if newline {
+                    self.runtime.sink().write(b"\n");
+                }
+                self.scope.nothing()
+            }
+            BaseAction::Throw(name) => {
+                let kind = ExceptionKind::ALL.iter().copied().find(|kind| kind.name() == name);
+                Err(self.base_exception(function, kind.unwrap_or(ExceptionKind::ErrorException), args))
+            }
+        }
+    }
+
+    fn printed(&self, root: Root<'f, 'h>) -> String {
+        String::from_utf8_lossy(&print_object(self.runtime.heap(), self.object(root))).into_owned()
+    }
+
+    /// The exception that a throwing function of the table makes of its arguments.
+    fn base_exception(&mut self, function: BaseFn, kind: ExceptionKind, args: &[Root<'f, 'h>]) -> Raised {
+        match (function, args) {
+            (BaseFn::ThrowBoundserror, &[array, index]) => self.scope.raise_bounds(array, index),
+            (BaseFn::ThrowBoundserror, &[array]) => self.scope.raise_fields(kind, &[Some(array)]),
+            (BaseFn::ThrowInexacterror, &[func, ty, value]) => match self.scope.tuple(&[ty, value]) {
+                Ok(rest) => self.scope.raise_fields(kind, &[Some(func), Some(rest)]),
+                Err(raised) => raised,
+            },
+            (BaseFn::ThrowOverflowerrBinaryop, &[op, x, y]) => {
+                let ty = self.type_text(x);
+                let (op, x, y) = (self.printed(op), self.printed(x), self.printed(y));
+                self.message(kind, &format!("{x} {op} {y} overflowed for type {ty}"))
+            }
+            (BaseFn::ThrowOverflowerrNegation, &[x]) => {
+                let (ty, x) = (self.type_text(x), self.printed(x));
+                self.message(kind, &format!("checked arithmetic: cannot compute -x for x = {x}::{ty}"))
+            }
+            (BaseFn::ThrowComplexDomainerror, &[f, x]) => {
+                let f = self.printed(f);
+                let text = format!(
+                    "{f} was called with a negative real argument but will only return a complex result if \
+                     called with a complex argument. Try {f}(Complex(x))."
+                );
+                self.domain_error(x, &text)
+            }
+            (BaseFn::ThrowComplexDomainerrorNeg1, &[f, x]) => {
+                let f = self.printed(f);
+                let text = format!(
+                    "{f} was called with a real argument < -1 but will only return a complex result if called \
+                     with a complex argument. Try {f}(Complex(x))."
+                );
+                self.domain_error(x, &text)
+            }
+            (BaseFn::ThrowExpDomainerror, &[x]) => {
+                let text = "Exponentiation yielding a complex result requires a complex argument.\nReplace x^y \
+                            with (x+0im)^y, Complex(x)^y, or similar.";
+                self.domain_error(x, text)
+            }
+            (BaseFn::ThrowDomerrPowbysq, &[x, p]) => {
+                let text = format!("Cannot raise an integer x to a negative power {}.", self.printed(p));
+                self.domain_error(x, &text)
+            }
+            _ => {
+                let heap = self.runtime.heap();
+                let text: Vec<u8> =
+                    self.objects(args).into_iter().flat_map(|object| print_object(heap, object)).collect();
+                match self.scope.string(&text) {
+                    Ok(text) => self.scope.raise_fields(kind, &[Some(text)]),
+                    Err(error) => self.scope.raise(&error),
+                }
+            }
+        }
+    }
+
+    fn domain_error(&mut self, value: Root<'f, 'h>, text: &str) -> Raised {
+        match self.scope.string(text.as_bytes()) {
+            Ok(text) => self.scope.raise_fields(ExceptionKind::DomainError, &[Some(value), Some(text)]),
+            Err(error) => self.scope.raise(&error),
+        }
+    }
+
+    // ----- Julia's run time -----
+
+    /// A function of Julia's run time by its name. Addresses are given as `Ptr{Nothing}`.
+    pub(crate) fn julia_call(&mut self, name: &str, args: &[Root<'f, 'h>]) -> Done<'f, 'h> {
+        match (name, args) {
+            ("jl_alloc_array_1d" | "jl_alloc_array_2d" | "jl_alloc_array_3d", &[ty, ref dims @ ..]) => {
+                let dims = dims.iter().map(|&dim| self.int64(dim)).collect();
+                self.new_array(name, ty, dims)
+            }
+            ("jl_new_array", &[ty, dims]) => {
+                let dims = self.dims(dims)?;
+                self.new_array(name, ty, dims)
+            }
+            ("jl_alloc_genericmemory", &[ty, length]) => {
+                let length = self.word(name, length)?;
+                let length = self.scope.box_int(length)?;
+                self.new_memory(name, ty, length)
+            }
+            ("jl_array_grow_end", &[array, by]) => self.resize_by(name, array, i64::MAX, by, true),
+            ("jl_array_grow_beg", &[array, by]) => self.resize_by(name, array, 0, by, true),
+            ("jl_array_grow_at", &[array, at, by]) => {
+                let at = self.word(name, at)?;
+                self.resize_by(name, array, at, by, true)
+            }
+            ("jl_array_del_end", &[array, by]) => self.resize_by(name, array, i64::MAX, by, false),
+            ("jl_array_del_beg", &[array, by]) => self.resize_by(name, array, 0, by, false),
+            ("jl_array_del_at", &[array, at, by]) => {
+                let at = self.word(name, at)?;
+                self.resize_by(name, array, at, by, false)
+            }
+            ("jl_array_sizehint", &[_, _]) => self.scope.nothing(),
+            ("jl_array_ptr", &[array]) => match Row::of(self.object(array)) {
+                Some(row) => self.address(address(row.memory, row.start as i64)),
+                None => Err(self.bad_operand(name, "an Array", array)),
+            },
+            ("jl_string_ptr" | "jl_symbol_name", &[text]) => {
+                let object = self.object(text);
+                match object.desc().kind() {
+                    ObjectKind::String | ObjectKind::Symbol => {
+                        self.address((object.expose() + STRING_BYTES) as u64)
+                    }
+                    _ => Err(self.bad_operand(name, "a String or Symbol", text)),
+                }
+            }
+            ("jl_value_ptr", &[value]) => {
+                let address = self.object(value).expose();
+                self.address(address as u64)
+            }
+            ("jl_alloc_string", &[length]) => {
+                let length = self.word(name, length)?;
+                let made = usize::try_from(length).ok().map(|length| self.scope.zeroed_string(length));
+                match made {
+                    Some(made) => made.map_err(|error| self.scope.raise(&error)),
+                    None => Err(self.scope.raise_kind(ExceptionKind::OutOfMemoryError)),
+                }
+            }
+            ("jl_pchar_to_string", &[from, length]) => {
+                let (from, length) = (self.word(name, from)?, self.word(name, length)?);
+                let Ok(length) = usize::try_from(length) else {
+                    return Err(self.scope.raise_kind(ExceptionKind::OutOfMemoryError));
+                };
+                let bytes = bytes_at(from, length);
+                self.scope.string(&bytes).map_err(|error| self.scope.raise(&error))
+            }
+            ("jl_cstr_to_string", &[from]) => {
+                let from = self.word(name, from)?;
+                let length = (0..).take_while(|&n| bytes_at(from.wrapping_add(n), 1) != [0]).count();
+                let bytes = bytes_at(from, length);
+                self.scope.string(&bytes).map_err(|error| self.scope.raise(&error))
+            }
+            _ => Err(self.unsupported(&format!("`{name}` is no function of the run time"))),
+        }
+    }
+
+    fn resize_by(
+        &mut self,
+        name: &str,
+        array: Root<'f, 'h>,
+        at: i64,
+        by: Root<'f, 'h>,
+        grow: bool,
+    ) -> Done<'f, 'h> {
+        let by = self.word(name, by)?;
+        self.resize(name, array, at, by, grow)
+    }
+
+    fn address(&mut self, address: u64) -> Done<'f, 'h> {
+        let base = self.base();
+        let ty = self.made(&base, base.types.ptr(Type::NOTHING))?;
+        self.scope.box_bits(&base, ty, address.into())
+    }
+
+    /// A 64-bit integer or address.
+    fn word(&mut self, op: &str, value: Root<'f, 'h>) -> Result<i64, Raised> {
+        let at = At::boxed(self.object(value));
+        let is_word = |at: &At<'_>| at.cx.types.primitive(at.ty).is_some_and(|(bits, _)| bits == 64);
+        match at.filter(is_word).and_then(At::bits) {
+            Some(bits) => Ok(bits as u64 as i64),
+            None => Err(self.bad_operand(op, "a 64-bit integer", value)),
+        }
+    }
+}
+
+/// What lies at an address that the program gave. Such a call is one of the doors out of checked code.
+fn bytes_at(address: i64, length: usize) -> Vec<u8> {
+    if length == 0 {
+        return Vec::new();
+    }
+    let start = std::ptr::with_exposed_provenance::<u8>(address as usize);
+    // SAFETY: the program vouches for what it passes to these functions, as for `unsafe_load`: so many readable bytes.
+    unsafe { std::slice::from_raw_parts(start, length) }.to_vec()
+}

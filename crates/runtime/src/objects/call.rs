@@ -1,0 +1,314 @@
+//! Calls of objects: methods, builtins, operators, constructors.
+//!
+//! What a callee is decides what a call does, in this order, which is the interpreter's:
+//!
+//! | callee | call |
+//! |---|---|
+//! | has a method for these arguments | the method's entry |
+//! | the name of a builtin or intrinsic | that operation on objects |
+//! | the name of a function of [`BaseFn`] | its action |
+//! | the name of an operator on numbers | its value |
+//! | a type | its constructor: conversion of a number, or the fields in order |
+//! | anything else | `MethodError` |
+//!
+//! Builtins that do no more than call something else go round a loop here, so that a chain of them uses no stack.
+//!
+//! A panic in a function of the host is an `ErrorException`.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use brolga_ir::Context;
+use brolga_ir::base_fn::BaseFn;
+use brolga_ir::builtin::Builtin;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::types::{Type, TypeKind};
+
+use crate::exception::ExceptionKind;
+use crate::heap::{Object, ObjectKind, Root, Scope, TypeDesc, TypeRef};
+use crate::instance::Runtime;
+use crate::thread::Thread;
+
+use super::methods::{CodeEntry, HostFn, MethodEntry};
+use super::place::{Held, Row};
+use super::relations::as_type;
+use super::throw::Raised;
+
+/// What an operation comes to.
+pub(crate) type Done<'f, 'h> = Result<Root<'f, 'h>, Raised>;
+
+/// What operations on objects work with.
+pub(crate) struct Ops<'a, 'f, 'h> {
+    pub(crate) scope: &'a mut Scope<'f, 'h>,
+    pub(crate) thread: &'a Thread,
+    pub(crate) runtime: &'a Runtime,
+}
+
+/// Calls compiled code. The arguments stay alive for the whole call. Null: an exception is pending.
+pub(crate) fn call_code(thread: &Thread, entry: CodeEntry, args: &[Object]) -> *mut u8 {
+    // SAFETY: whoever made the entry vouches for it (`CodeEntry::new`); its methods have not been removed, or it would not
+    // have been found. An `Object` is laid out as the pointer that it is. The thread is the running one.
+    unsafe { (entry.call)(entry.address, thread, args.as_ptr().cast(), args.len() as i64) }
+}
+
+impl<'f, 'h> Ops<'_, 'f, 'h> {
+    pub(crate) fn object(&self, root: Root<'f, 'h>) -> Object {
+        root.get(self.scope).object
+    }
+
+    pub(crate) fn objects(&self, roots: &[Root<'f, 'h>]) -> Vec<Object> {
+        roots.iter().map(|&root| self.object(root)).collect()
+    }
+
+    /// Something that cannot be done, and that a program which was verified does not ask for.
+    pub(crate) fn unsupported(&mut self, text: &str) -> Raised {
+        self.scope.throw_error(text)
+    }
+
+    pub(crate) fn message(&mut self, kind: ExceptionKind, text: &str) -> Raised {
+        self.scope.raise_message(kind, text)
+    }
+
+    pub(crate) fn base(&self) -> Arc<Context> {
+        self.runtime.heap().types().base().clone()
+    }
+
+    pub(crate) fn is_a(&self, object: Object, ty: &TypeDesc) -> bool {
+        self.runtime.heap().is_a(Some(self.thread.isa_cache()), object, ty)
+    }
+
+    /// A type given as an object.
+    pub(crate) fn type_operand(&mut self, op: &str, root: Root<'f, 'h>) -> Result<&'h TypeDesc, Raised> {
+        match as_type(self.object(root)) {
+            Some(of) => Ok(of),
+            None => {
+                let base = self.base();
+                let ty = base.types.supertype(Type::DATATYPE);
+                let expected = self.scope.desc_of(&base, ty)?;
+                Err(self.scope.raise_type_error(op, &expected, root))
+            }
+        }
+    }
+
+    /// The value of an `Int64`.
+    pub(crate) fn int64(&self, root: Root<'f, 'h>) -> Option<i64> {
+        let object = self.object(root);
+        (object.desc().ty() == Some(Type::INT64)).then(|| object.word_at(0).cast_signed())
+    }
+
+    /// The value of a `Bool`.
+    pub(crate) fn bool(&self, root: Root<'f, 'h>) -> Option<bool> {
+        let object = self.object(root);
+        let mut byte = [0];
+        object.read_bits(0, &mut byte);
+        (object.desc().ty() == Some(Type::BOOL)).then_some(byte[0] & 1 != 0)
+    }
+
+    pub(crate) fn flag_operand(&mut self, op: &str, root: Root<'f, 'h>) -> Result<bool, Raised> {
+        match self.bool(root) {
+            Some(flag) => Ok(flag),
+            None => Err(self.fixed_type_error(op, Type::BOOL, root)),
+        }
+    }
+
+    /// The text of a symbol.
+    pub(crate) fn symbol_text(&self, root: Root<'f, 'h>) -> Option<String> {
+        let object = self.object(root);
+        let is_symbol = matches!(object.desc().kind(), ObjectKind::Symbol);
+        is_symbol.then(|| String::from_utf8_lossy(object.string().unwrap_or_default()).into_owned())
+    }
+
+    /// `TypeError` where one of the fixed types was expected.
+    pub(crate) fn fixed_type_error(&mut self, op: &str, ty: Type, got: Root<'f, 'h>) -> Raised {
+        let base = self.base();
+        match self.scope.desc_of(&base, ty) {
+            Ok(expected) => self.scope.raise_type_error(op, &expected, got),
+            Err(raised) => raised,
+        }
+    }
+
+    /// The name of the type of an object: what `typeof` gives.
+    pub(crate) fn type_text(&self, root: Root<'f, 'h>) -> String {
+        self.object(root).desc().name().to_owned()
+    }
+
+    /// Calls `callee` with `args`.
+    pub(crate) fn apply(&mut self, callee: Root<'f, 'h>, args: &[Root<'f, 'h>]) -> Done<'f, 'h> {
+        let mut all = vec![callee];
+        all.extend_from_slice(args);
+        self.apply_all(all)
+    }
+
+    /// Calls the first object with the others.
+    pub(crate) fn apply_all(&mut self, mut all: Vec<Root<'f, 'h>>) -> Done<'f, 'h> {
+        loop {
+            let objects = self.objects(&all);
+            let Some(&callee) = objects.first() else { return Err(self.unsupported("a call of nothing")) };
+            let (tables, heap) = (self.runtime.methods(), self.runtime.heap());
+            match self.thread.call_cache().find(tables, heap, self.thread.isa_cache(), &objects) {
+                Ok(Some(entry)) => return self.enter(&entry, &all),
+                Ok(None) => {}
+                Err(_) => return Err(self.scope.raise_method_error(all[0], &all[1..])),
+            }
+            if let Some(of) = as_type(callee) {
+                return match self.construct(of, &all[1..])? {
+                    Some(made) => Ok(made),
+                    None => Err(self.scope.raise_method_error(all[0], &all[1..])),
+                };
+            }
+            let Some(name) = function_name(callee.desc()) else {
+                return Err(self.scope.raise_method_error(all[0], &all[1..]));
+            };
+            let bare =
+                name.rsplit_once('.').map_or(&*name, |(_, bare)| if bare.is_empty() { &*name } else { bare });
+            match Builtin::from_name(bare) {
+                Some(builtin) => match self.next_call(builtin, &all)? {
+                    Some(next) => {
+                        all = next;
+                        continue;
+                    }
+                    None => return self.builtin(builtin, &all[1..]),
+                },
+                None => return self.named(&name, bare, &all),
+            }
+        }
+    }
+
+    fn named(&mut self, name: &str, bare: &str, all: &[Root<'f, 'h>]) -> Done<'f, 'h> {
+        if let Some(intrinsic) = Intrinsic::from_name(bare) {
+            return self.intrinsic_function(intrinsic, &all[1..]);
+        }
+        if let Some(function) = BaseFn::from_name(name) {
+            return self.base_fn(function, all);
+        }
+        match self.operator(bare, &all[1..])? {
+            Some(value) => Ok(value),
+            None => Err(self.scope.raise_method_error(all[0], &all[1..])),
+        }
+    }
+
+    /// The call that a builtin comes to which does nothing else; `None` for other builtins.
+    fn next_call(
+        &mut self,
+        builtin: Builtin,
+        all: &[Root<'f, 'h>],
+    ) -> Result<Option<Vec<Root<'f, 'h>>>, Raised> {
+        if !builtin.arity().allows(all.len() - 1) {
+            return Ok(None);
+        }
+        Ok(match (builtin, all) {
+            (Builtin::Invokelatest, [_, rest @ ..]) => Some(rest.to_vec()),
+            (Builtin::InvokeInWorld, [_, _, rest @ ..]) => Some(rest.to_vec()),
+            (Builtin::ApplyIterate, [_, _, callee, containers @ ..]) => {
+                let mut next = vec![*callee];
+                for &container in containers {
+                    self.collect(container, &mut next)?;
+                }
+                Some(next)
+            }
+            _ => None,
+        })
+    }
+
+    /// The elements that iterating over a container gives.
+    pub(crate) fn collect(
+        &mut self,
+        container: Root<'f, 'h>,
+        into: &mut Vec<Root<'f, 'h>>,
+    ) -> Result<(), Raised> {
+        let object = self.object(container);
+        if let Some(elements) = self.tuple_elements(container)? {
+            into.extend(elements);
+            return Ok(());
+        }
+        let Some(row) = Row::of(object) else {
+            let text =
+                format!("iterating over a `{}`: only tuples and arrays are known", self.type_text(container));
+            return Err(self.unsupported(&text));
+        };
+        // The `Memory` is kept beside the array, which another one may be put into meanwhile.
+        self.scope.add_root(row.memory);
+        for index in 0..row.length {
+            let held = row.place(index).map_or(Held::Undefined, |place| place.held());
+            match self.scope.box_held(held)? {
+                Some(element) => into.push(element),
+                None => return Err(self.scope.raise_kind(ExceptionKind::UndefRefError)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls a method.
+    fn enter(&mut self, entry: &MethodEntry, all: &[Root<'f, 'h>]) -> Done<'f, 'h> {
+        match entry {
+            MethodEntry::Code(entry) => {
+                let objects = self.objects(all);
+                let thread = self.thread;
+                // The roots keep the objects alive.
+                let result = self.scope.call_out(|| call_code(thread, *entry, &objects));
+                match std::ptr::NonNull::new(result) {
+                    // SAFETY: compiled code gives an object of its heap (`CodeEntry::new`), and no safepoint lies between.
+                    Some(object) => Ok(self.scope.add_root(unsafe { Object::from_pointer(object) })),
+                    None => Err(Raised::pending(self.scope)),
+                }
+            }
+            MethodEntry::Host(host) => self.call_host(host, all),
+        }
+    }
+
+    fn call_host(&mut self, host: &Arc<HostFn>, all: &[Root<'f, 'h>]) -> Done<'f, 'h> {
+        let depth = self.thread.exception_depth();
+        let scope = &mut *self.scope;
+        match catch_unwind(AssertUnwindSafe(|| host(scope, all))) {
+            Ok(done) => done,
+            Err(payload) => {
+                self.thread.pop_exceptions(depth);
+                let text = payload.downcast_ref::<&str>().copied();
+                let text =
+                    text.or(payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+                Err(self.unsupported(&format!("a function of the host panicked: {text}")))
+            }
+        }
+    }
+
+    /// `invoke(f, Tuple{…}, args…)`
+    pub(crate) fn invoke(&mut self, args: &[Root<'f, 'h>]) -> Done<'f, 'h> {
+        let [callee, signature, rest @ ..] = args else {
+            return Err(self.unsupported("invoke without a signature"));
+        };
+        let signature = self.type_operand("invoke", *signature)?;
+        let (cx, ty) = (signature.context().clone(), signature.ty().unwrap_or(Type::ANY));
+        let types = cx.types.tuple_elements(ty).map(<[Type]>::to_vec);
+        let mut descs: Vec<TypeRef> = Vec::new();
+        for ty in types.iter().flatten() {
+            descs.push(self.scope.desc_of(&cx, *ty)?);
+        }
+        let (heap, callee_object) = (self.runtime.heap(), self.object(*callee));
+        let found = types.and_then(|_| self.runtime.methods().find_declared(heap, callee_object, &descs));
+        match found {
+            Some(method) => {
+                let mut all = vec![*callee];
+                all.extend_from_slice(rest);
+                self.enter(&method.entry, &all)
+            }
+            None => Err(self.scope.raise_method_error(*callee, rest)),
+        }
+    }
+
+    /// Whether a call would find a method.
+    pub(crate) fn applicable(&mut self, all: &[Root<'f, 'h>]) -> Done<'f, 'h> {
+        let objects = self.objects(all);
+        let (tables, heap) = (self.runtime.methods(), self.runtime.heap());
+        let found = self.thread.call_cache().find(tables, heap, self.thread.isa_cache(), &objects);
+        self.scope.bool(matches!(found, Ok(Some(_))))
+    }
+}
+
+/// The name of the function that a type is the type of.
+fn function_name(desc: &TypeDesc) -> Option<String> {
+    let cx = desc.context();
+    match cx.types.kind(desc.ty()?) {
+        TypeKind::Function(name) => Some(cx.names.text(*name).to_owned()),
+        _ => None,
+    }
+}

@@ -1,0 +1,423 @@
+//! Fields by name or number, and what can be done with any place: read, write, swap, modify, replace, set once.
+//!
+//! A field is named by a symbol or a number from 1. Fields of arrays, memories and memory references are computed; of these
+//! only `:ref` and `:size` of an array can be set. A memory order must be that of the field: `@atomic` fields want an atomic
+//! one, others none (`ConcurrencyViolationError`).
+//!
+//! Not done: swapping, modifying, replacing and setting once as one step that other threads cannot divide, where the types of
+//! a program say so little that they come here.
+
+use std::sync::Arc;
+
+use brolga_ir::Context;
+use brolga_ir::builtin::Builtin;
+use brolga_ir::op::Ordering;
+use brolga_ir::types::{MAX_WIDTH, Type};
+
+use crate::exception::ExceptionKind;
+use crate::heap::{ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_DATA, Object, ObjectKind, Root};
+
+use super::call::{Done, Ops};
+use super::place::{At, Held, Place, store};
+use super::relations::egal;
+use super::throw::Raised;
+
+/// The fields of a memory reference: its words.
+const MEMORY_OF_REF: usize = 8;
+
+impl<'f, 'h> Ops<'_, 'f, 'h> {
+    pub(crate) fn field_builtin(&mut self, builtin: Builtin, args: &[Root<'f, 'h>]) -> Done<'f, 'h> {
+        let op = builtin.name();
+        let &[object, field, ref rest @ ..] = args else { return Err(self.bad_count(op, args.len())) };
+        match (builtin, rest) {
+            (Builtin::Getfield, _) => self.get_field(object, field, rest),
+            (Builtin::Isdefined, _) => {
+                let defined = self.field_is_defined(object, field);
+                self.scope.bool(defined)
+            }
+            (Builtin::Setfield, &[value, ref order @ ..]) => {
+                if matches!(self.object(object).desc().kind(), ObjectKind::Array { .. }) {
+                    self.set_array_field(object, field, value)?;
+                    return Ok(value);
+                }
+                let place = self.field_place(op, object, field, order.first().copied())?;
+                self.write(op, place, value)?;
+                Ok(value)
+            }
+            (Builtin::Swapfield, &[value, ref order @ ..]) => {
+                let place = self.field_place(op, object, field, order.first().copied())?;
+                self.swap(op, place, value)
+            }
+            (Builtin::Modifyfield, &[f, x, ref order @ ..]) => {
+                let place = self.field_place(op, object, field, order.first().copied())?;
+                self.modify(place, f, x)
+            }
+            (Builtin::Replacefield, &[expected, value, ref order @ ..]) => {
+                let place = self.field_place(op, object, field, order.first().copied())?;
+                self.replace(op, place, expected, value)
+            }
+            (Builtin::Setfieldonce, &[value, ref order @ ..]) => {
+                let place = self.field_place(op, object, field, order.first().copied())?;
+                self.set_once(op, place, value)
+            }
+            _ => Err(self.bad_count(op, args.len())),
+        }
+    }
+
+    fn get_field(&mut self, of: Root<'f, 'h>, field: Root<'f, 'h>, rest: &[Root<'f, 'h>]) -> Done<'f, 'h> {
+        let (mut order, mut checked) = (None, true);
+        for &arg in rest {
+            match self.symbol_text(arg) {
+                Some(_) => order = Some(arg),
+                None => checked = self.flag_operand("getfield", arg)?,
+            }
+        }
+        let object = self.object(of);
+        let computed = self.computed_field(object, field);
+        match (object.desc().kind(), computed) {
+            (ObjectKind::Array { .. }, Some(0)) => self.array_ref(of),
+            (ObjectKind::Array { dims, .. }, Some(1)) => {
+                let dims: Vec<i64> =
+                    (0..*dims as usize).map(|d| object.word_at(ARRAY_DIMS + 8 * d).cast_signed()).collect();
+                self.int_tuple(&dims)
+            }
+            (ObjectKind::Memory(_), Some(0)) => {
+                let length = object.word_at(LENGTH).cast_signed();
+                self.scope.box_int(length)
+            }
+            (ObjectKind::Memory(_), Some(1)) => self.untyped_pointer(object.word_at(MEMORY_DATA)),
+            (ObjectKind::Struct(_), Some(0)) if is_memory_ref(object) => {
+                self.untyped_pointer(object.word_at(0))
+            }
+            (ObjectKind::Struct(_), Some(1)) if is_memory_ref(object) => {
+                match object.pointer_at(MEMORY_OF_REF) {
+                    Some(memory) => Ok(self.scope.add_root(memory)),
+                    None => Err(self.scope.raise_kind(ExceptionKind::UndefRefError)),
+                }
+            }
+            (ObjectKind::Struct(_), _) if !is_memory_ref(object) => {
+                let place = self.find_field("getfield", of, field, checked)?;
+                if object.desc().is_mutable() {
+                    self.check_order("getfield", of, place.0, order)?;
+                }
+                self.read(place.1)
+            }
+            _ => Err(self.no_field(of, field)),
+        }
+    }
+
+    fn field_is_defined(&self, of: Root<'f, 'h>, field: Root<'f, 'h>) -> bool {
+        let object = self.object(of);
+        match object.desc().kind() {
+            ObjectKind::Struct(_) if !is_memory_ref(object) => {
+                let Some(at) = At::boxed(object) else { return false };
+                let index = match self.symbol_text(field) {
+                    Some(name) => at.cx.types.field_index(at.ty, at.cx.names.intern(&name)),
+                    None => self.int64(field).and_then(|n| usize::try_from(n.checked_sub(1)?).ok()),
+                };
+                let place = index.and_then(|n| at.fields().nth(n));
+                place.is_some_and(|place| !matches!(place.held(), Held::Undefined))
+            }
+            _ => self.computed_field(object, field).is_some(),
+        }
+    }
+
+    /// The position of a field of an object that the run time lays out.
+    fn computed_field(&self, object: Object, field: Root<'f, 'h>) -> Option<usize> {
+        let names = match object.desc().kind() {
+            ObjectKind::Array { .. } => ["ref", "size"],
+            ObjectKind::Memory(_) => ["length", "ptr"],
+            ObjectKind::Struct(_) if is_memory_ref(object) => ["ptr_or_offset", "mem"],
+            _ => return None,
+        };
+        match self.symbol_text(field) {
+            Some(name) => names.iter().position(|&known| known == name),
+            None => {
+                let n = usize::try_from(self.int64(field)?.checked_sub(1)?).ok()?;
+                (n < names.len()).then_some(n)
+            }
+        }
+    }
+
+    /// The position from 0 of a field of a struct, and its place.
+    fn find_field(
+        &mut self,
+        op: &str,
+        of: Root<'f, 'h>,
+        field: Root<'f, 'h>,
+        checked: bool,
+    ) -> Result<(usize, Place<'h>), Raised> {
+        let Some(at) = At::boxed(self.object(of)) else { return Err(self.no_field(of, field)) };
+        let index = match self.symbol_text(field) {
+            Some(name) => at.cx.types.field_index(at.ty, at.cx.names.intern(&name)),
+            None => match self.int64(field) {
+                Some(n) => usize::try_from(n.wrapping_sub(1)).ok(),
+                None => return Err(self.fixed_type_error("getfield", Type::SYMBOL, field)),
+            },
+        };
+        match index.and_then(|n| Some((n, at.fields().nth(n)?))) {
+            Some(found) => Ok(found),
+            None if checked || self.int64(field).is_none() => Err(self.no_field(of, field)),
+            None => Err(self.unsupported(&format!("{op}: unchecked access to a field that does not exist"))),
+        }
+    }
+
+    /// The place of a field that is to change.
+    fn field_place(
+        &mut self,
+        op: &str,
+        of: Root<'f, 'h>,
+        field: Root<'f, 'h>,
+        order: Option<Root<'f, 'h>>,
+    ) -> Result<Place<'h>, Raised> {
+        let desc = self.object(of).desc();
+        if !desc.is_mutable() {
+            let text = format!("{op}: immutable struct of type {} cannot be changed", desc.name());
+            return Err(self.message(ExceptionKind::ErrorException, &text));
+        }
+        if !matches!(desc.kind(), ObjectKind::Struct(_)) {
+            return Err(self.unsupported(&format!("{op} on a `{}`", desc.name())));
+        }
+        let (index, place) = self.find_field(op, of, field, true)?;
+        self.check_order(op, of, index, order)?;
+        let decl = desc.ty().and_then(|ty| place.cx.types.fields(ty)?.get(index));
+        if let Some(decl) = decl.filter(|decl| decl.is_const) {
+            let name = place.cx.names.text(decl.name);
+            let text = format!("{op}: const field .{name} of type {} cannot be changed", desc.name());
+            return Err(self.message(ExceptionKind::ErrorException, &text));
+        }
+        Ok(place)
+    }
+
+    fn no_field(&mut self, of: Root<'f, 'h>, field: Root<'f, 'h>) -> Raised {
+        match self.symbol_text(field) {
+            Some(_) => {
+                let ty = self.object(of).desc().object();
+                let ty = self.scope.add_root(ty);
+                self.scope.raise_fields(ExceptionKind::FieldError, &[Some(ty), Some(field)])
+            }
+            None => self.scope.raise_bounds(of, field),
+        }
+    }
+
+    /// That a memory order fits a field.
+    fn check_order(
+        &mut self,
+        op: &str,
+        of: Root<'f, 'h>,
+        index: usize,
+        order: Option<Root<'f, 'h>>,
+    ) -> Result<(), Raised> {
+        let order = match order {
+            None => Ordering::NotAtomic,
+            Some(order) => self.ordering(op, order)?,
+        };
+        let desc = self.object(of).desc();
+        let decl = desc.ty().and_then(|ty| desc.context().types.fields(ty)?.get(index));
+        let text = match (decl.is_some_and(|decl| decl.is_atomic), order) {
+            (true, Ordering::NotAtomic) => "atomic field cannot be accessed non-atomically",
+            (false, order) if order != Ordering::NotAtomic => {
+                "non-atomic field cannot be accessed atomically"
+            }
+            _ => return Ok(()),
+        };
+        Err(self.message(ExceptionKind::ConcurrencyViolationError, &format!("{op}: {text}")))
+    }
+
+    /// A memory order given as a symbol.
+    fn ordering(&mut self, op: &str, order: Root<'f, 'h>) -> Result<Ordering, Raised> {
+        let Some(name) = self.symbol_text(order) else {
+            return Err(self.fixed_type_error(op, Type::SYMBOL, order));
+        };
+        match Ordering::from_name(&name) {
+            Some(order) => Ok(order),
+            None => Err(self.message(ExceptionKind::ConcurrencyViolationError, "invalid atomic ordering")),
+        }
+    }
+
+    // ----- any place -----
+
+    /// What is there, as an object; an exception if nothing is. A root keeps the object that the place is in.
+    pub(crate) fn read(&mut self, place: Place<'_>) -> Done<'f, 'h> {
+        self.scope.add_root(place.object);
+        match self.scope.box_held(place.held())? {
+            Some(value) => Ok(value),
+            None => Err(self.scope.raise_kind(ExceptionKind::UndefRefError)),
+        }
+    }
+
+    /// That a value is of the type of a place.
+    fn check(&mut self, op: &str, place: Place<'_>, value: Root<'f, 'h>) -> Result<(), Raised> {
+        let ty = self.scope.desc_of(place.cx, place.ty)?;
+        match self.is_a(self.object(value), &ty) {
+            true => Ok(()),
+            false => Err(self.scope.raise_type_error(op, &ty, value)),
+        }
+    }
+
+    pub(crate) fn write(&mut self, op: &str, place: Place<'_>, value: Root<'f, 'h>) -> Result<(), Raised> {
+        self.scope.add_root(place.object);
+        self.check(op, place, value)?;
+        match store(self.scope, place, self.object(value)) {
+            true => Ok(()),
+            false => Err(self.bad_operand(op, "a value of the place's type", value)),
+        }
+    }
+
+    pub(crate) fn swap(&mut self, op: &str, place: Place<'_>, value: Root<'f, 'h>) -> Done<'f, 'h> {
+        let old = self.read(place)?;
+        self.write(op, place, value)?;
+        Ok(old)
+    }
+
+    pub(crate) fn modify(&mut self, place: Place<'_>, f: Root<'f, 'h>, x: Root<'f, 'h>) -> Done<'f, 'h> {
+        let old = self.read(place)?;
+        let new = self.apply(f, &[old, x])?;
+        self.write("modifyfield!", place, new)?;
+        let cx = place.cx.clone();
+        let pair = cx.types.find_decl(cx.names.intern("Pair"));
+        let Some(pair) = pair else { return Err(self.unsupported("`Pair` does not exist")) };
+        let ty = self.made(&cx, cx.types.nominal(pair, &[place.ty, place.ty]))?;
+        self.scope.new_struct(&cx, ty, &[Some(old), Some(new)])
+    }
+
+    pub(crate) fn replace(
+        &mut self,
+        op: &str,
+        place: Place<'_>,
+        expected: Root<'f, 'h>,
+        value: Root<'f, 'h>,
+    ) -> Done<'f, 'h> {
+        self.scope.add_root(place.object);
+        self.check(op, place, value)?;
+        let old = self.read(place)?;
+        let success = egal(self.object(old), self.object(expected));
+        if success {
+            self.write(op, place, value)?;
+        }
+        let cx = place.cx.clone();
+        let tuple = self.made(&cx, cx.types.tuple(&[place.ty, Type::BOOL]))?;
+        let names = [cx.names.intern("old"), cx.names.intern("success")];
+        let ty = self.made(&cx, cx.types.named_tuple(&names, tuple))?;
+        let success = self.scope.bool(success)?;
+        self.scope.new_struct(&cx, ty, &[Some(old), Some(success)])
+    }
+
+    pub(crate) fn set_once(&mut self, op: &str, place: Place<'_>, value: Root<'f, 'h>) -> Done<'f, 'h> {
+        self.scope.add_root(place.object);
+        self.check(op, place, value)?;
+        let free = matches!(place.held(), Held::Undefined);
+        if free {
+            self.write(op, place, value)?;
+        }
+        self.scope.bool(free)
+    }
+
+    // ----- fields that the run time lays out -----
+
+    /// A tuple of `Int64`.
+    pub(crate) fn int_tuple(&mut self, numbers: &[i64]) -> Done<'f, 'h> {
+        let mut parts = Vec::with_capacity(numbers.len());
+        for &number in numbers {
+            parts.push(self.scope.box_int(number)?);
+        }
+        self.scope.tuple(&parts)
+    }
+
+    /// The numbers of a tuple of `Int64`.
+    pub(crate) fn dims(&mut self, tuple: Root<'f, 'h>) -> Result<Option<Vec<i64>>, Raised> {
+        let elements = self.tuple_elements(tuple)?;
+        Ok(elements.and_then(|elements| elements.into_iter().map(|n| self.int64(n)).collect()))
+    }
+
+    fn untyped_pointer(&mut self, address: u64) -> Done<'f, 'h> {
+        let base = self.base();
+        let ty = self.made(&base, base.types.ptr(Type::NOTHING))?;
+        self.scope.box_bits(&base, ty, address.into())
+    }
+
+    fn array_ref(&mut self, array: Root<'f, 'h>) -> Done<'f, 'h> {
+        let object = self.object(array);
+        let Some(memory) = object.pointer_at(ARRAY_MEMORY) else {
+            return Err(self.scope.raise_kind(ExceptionKind::UndefRefError));
+        };
+        let memory = self.scope.add_root(memory);
+        self.memory_ref(memory, object.word_at(ARRAY_DATA))
+    }
+
+    /// A `MemoryRef` with this first word.
+    pub(crate) fn memory_ref(&mut self, memory: Root<'f, 'h>, address: u64) -> Done<'f, 'h> {
+        let desc = self.object(memory).desc();
+        let (cx, elem) = element_type(desc);
+        let ty = self.made(&cx, cx.types.memory_ref(elem))?;
+        let desc = self.scope.desc_of(&cx, ty)?;
+        let made = self.scope.object(&desc).map_err(|error| self.scope.raise(&error))?;
+        let object = self.object(made);
+        object.set_word_at(0, address);
+        // The object is new, so no barrier is needed.
+        object.set_pointer_at(MEMORY_OF_REF, Some(self.object(memory)));
+        Ok(made)
+    }
+
+    fn set_array_field(
+        &mut self,
+        array: Root<'f, 'h>,
+        field: Root<'f, 'h>,
+        value: Root<'f, 'h>,
+    ) -> Result<(), Raised> {
+        let object = self.object(array);
+        let desc = object.desc();
+        let Some((elem, rank)) = desc.ty().and_then(|ty| desc.context().types.array_parts(ty)) else {
+            return Err(self.no_field(array, field));
+        };
+        let cx = desc.context().clone();
+        match self.computed_field(object, field) {
+            Some(0) => {
+                let wanted = self.made(&cx, cx.types.memory_ref(elem))?;
+                let wanted = self.scope.desc_of(&cx, wanted)?;
+                let reference = self.object(value);
+                if !self.is_a(reference, &wanted) {
+                    return Err(self.scope.raise_type_error("setfield!", &wanted, value));
+                }
+                object.set_pointer_at(ARRAY_MEMORY, reference.pointer_at(MEMORY_OF_REF));
+                object.set_word_at(ARRAY_DATA, reference.word_at(0));
+                self.scope.after_store(object);
+                Ok(())
+            }
+            Some(_) => match self.dims(value)? {
+                Some(dims) if dims.len() == rank as usize => {
+                    for (dim, extent) in dims.into_iter().enumerate() {
+                        object.set_word_at(ARRAY_DIMS + 8 * dim, extent.cast_unsigned());
+                    }
+                    Ok(())
+                }
+                _ => {
+                    let rank = (rank as usize).min(MAX_WIDTH);
+                    let wanted = self.made(&cx, cx.types.tuple(&vec![Type::INT64; rank]))?;
+                    let wanted = self.scope.desc_of(&cx, wanted)?;
+                    Err(self.scope.raise_type_error("setfield!", &wanted, value))
+                }
+            },
+            None => Err(self.no_field(array, field)),
+        }
+    }
+}
+
+/// Whether an object is a boxed `MemoryRef`.
+pub(crate) fn is_memory_ref(object: Object) -> bool {
+    At::boxed(object).is_some_and(|at| at.cx.types.memory_ref_element(at.ty).is_some())
+}
+
+/// The `Memory` of a boxed `MemoryRef`.
+pub(crate) fn memory_of_ref(object: Object) -> Option<Object> {
+    if is_memory_ref(object) { object.pointer_at(MEMORY_OF_REF) } else { None }
+}
+
+/// The element type of a `Memory`.
+pub(crate) fn element_type(memory: &crate::heap::TypeDesc) -> (Arc<Context>, Type) {
+    let elem = match memory.kind() {
+        ObjectKind::Memory(element) => element.ty,
+        _ => Type::ANY,
+    };
+    (memory.context().clone(), elem)
+}

@@ -1,0 +1,468 @@
+//! Calls of objects: what the run time does by itself is what the interpreter does, and methods are chosen as Julia does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use brolga_ir::diag::SourceFile;
+use brolga_ir::interp::{Interp, Options, Outcome, SimMemory, Val};
+use brolga_ir::text::{Unit, read, read_call};
+use brolga_ir::types::Type;
+use brolga_ir::{Context, Module};
+use brolga_runtime::heap::{HeapOptions, Root, Stress};
+use brolga_runtime::objects::{MethodEntry, MethodRow, Methods};
+use brolga_runtime::{CallError, Output, Runtime, RuntimeOptions};
+
+fn runtime() -> Arc<Runtime> {
+    let heap = HeapOptions { poison: true, verify: true, ..HeapOptions::default() };
+    Runtime::new(RuntimeOptions { heap, output: Output::Capture })
+}
+
+fn module(text: &str) -> Module {
+    let source = SourceFile::new("t", text).unwrap();
+    let (Unit { module, .. }, found) = read(&source, &Context::new());
+    assert!(!found.has_errors(), "{text}");
+    module
+}
+
+fn interp(module: &Module) -> Interp<'_> {
+    Interp::new(module, Options::default(), Box::new(SimMemory::default()))
+}
+
+/// Callee and arguments of a call, in an interpreter.
+fn operands(interp: &mut Interp<'_>, module: &Module, text: &str) -> (Val, Vec<Val>) {
+    let read = |text: &str| read_call(&SourceFile::new("call", text).unwrap(), module).ok();
+    // Text knows functions that a program declares and a few others; the rest is made here.
+    let (name, rest) = text.split_once('(').unwrap();
+    let call = read(text).or_else(|| read(&format!("tuple({rest}")));
+    let call = call.unwrap_or_else(|| panic!("cannot read {text}"));
+    let function = Val::Singleton(module.cx.types.function(module.cx.names.intern(name)));
+    let callee = if read(text).is_some() { interp.term(&call.callee).unwrap() } else { function };
+    let args = call.args.iter().map(|arg| interp.term(arg).unwrap()).collect();
+    (callee, args)
+}
+
+/// What a call gives or throws, as text, by the interpreter and by the run time. Objects are copied there and back.
+fn both(runtime: &Arc<Runtime>, module: &Module, text: &str) -> (String, String) {
+    let mut one = interp(module);
+    let (callee, args) = operands(&mut one, module, text);
+    let expected = match one.call_value(callee, &args) {
+        Ok(val) => one.show(&val).unwrap(),
+        Err(Outcome::Thrown(val)) => one.show_error(&val).unwrap(),
+        Err(outcome) => one.describe(&outcome),
+    };
+    let mut two = interp(module);
+    let (callee, args) = operands(&mut two, module, text);
+    let found = runtime
+        .enter(|scope| {
+            let callee = scope.copy_in(&mut two, &callee).unwrap();
+            let args: Vec<_> = args.iter().map(|arg| scope.copy_in(&mut two, arg).unwrap()).collect();
+            match runtime.call(scope, callee, &args) {
+                Ok(result) => {
+                    let val = scope.copy_out(&mut two, result.get(scope)).unwrap();
+                    let (shown, again) = (scope.show(result.get(scope)), two.show(&val).unwrap());
+                    assert_eq!(shown, again, "{text}, as a value");
+                    shown
+                }
+                Err(error) => error.to_string(),
+            }
+        })
+        .unwrap();
+    (expected, found)
+}
+
+const DECLARATIONS: &str = "\
+mutable struct Node
+    next::Union{Nothing, Node}
+    val::Int64
+end
+
+struct Pt
+    x::Float64
+    y::Union{Nothing, Int8}
+    tag::String
+end
+
+mutable struct At
+    const c::Int64
+    @atomic a::Int64
+    any::Any
+end
+";
+
+#[test]
+fn what_is_no_method_does_what_the_interpreter_does() {
+    let (runtime, module) = (runtime(), module(DECLARATIONS));
+    runtime.heap().set_stress(Stress::EverySafepoint);
+    let calls = "
+        +(1, 2)
+        +(1, 2.5, 0x03)
+        -(5)
+        -(true)
+        *(0x02, -3)
+        /(7, 2)
+        div(7, -2)
+        div(1, 0)
+        rem(-7, 3)
+        <(1, 1.5)
+        ==(9007199254740993, 9007199254740992.0)
+        ==(\"a\", \"a\")
+        !=(:a, :b)
+        !(true)
+        ~(0x0f)
+        &(12, 10)
+        xor(true, false)
+        abs(-3)
+        abs(-0.0)
+        min(1, 2.5)
+        max(0x01, -1)
+        +(1, \"a\")
+        undefined_function(1, \"a\")
+        Int64(2.0)
+        Int64(2.5)
+        Int8(300)
+        Float32(1)
+        Bool(1)
+        Char(1)
+        Node(nothing, 3)
+        Node(nothing, 3.0)
+        Node(nothing, 3.5)
+        Node(1, 2)
+        Node(1)
+        Pt(1, nothing, \"t\")
+        tuple(1, \"a\", :b, nothing, (2, 3.0f0))
+        tuple()
+        ===(1, 1)
+        ===(1, 1.0)
+        ===((1, \"a\"), (1, \"a\"))
+        ===([1], [1])
+        typeof(1)
+        typeof([1.0])
+        typeof((1, \"a\"))
+        typeof(Int64)
+        isa(1, Number)
+        isa(1, Union{Nothing, Int64})
+        isa(Int64, Type{Int64})
+        isa(1, 2)
+        <:(Int64, Number)
+        <:(Vector{Int64}, Vector{Number})
+        typeassert(1, Int64)
+        typeassert(1, String)
+        typeassert(1, 1)
+        sizeof(1)
+        sizeof(\"abc\")
+        sizeof([1, 2, 3])
+        sizeof(Int32)
+        sizeof(Any)
+        sizeof(:abc)
+        nfields((1, 2, 3))
+        nfields(5)
+        fieldtype(Pt, 2)
+        fieldtype(Pt, :x)
+        fieldtype(Pt, :nope)
+        fieldtype(Pt, 9)
+        ifelse(true, 1, 2)
+        ifelse(1, 1, 2)
+        getfield((1, 2.5), 2)
+        getfield((1, 2.5), 3)
+        getfield(Pt(1.0, nothing, \"t\"), :tag)
+        getfield(Pt(1.0, nothing, \"t\"), :y)
+        getfield(Pt(1.0, nothing, \"t\"), :z)
+        getfield(Pt(1.0, nothing, \"t\"), 0)
+        getfield(Pt(1.0, nothing, \"t\"), \"x\")
+        getfield(5, 1)
+        getfield([1, 2, 3], :size)
+        getfield([1, 2, 3], :ref)
+        getfield([1, 2, 3], :nope)
+        getfield(At(1, 2, 3), :a)
+        getfield(At(1, 2, 3), :a, :monotonic)
+        getfield(At(1, 2, 3), :c, :monotonic)
+        getfield(At(1, 2, 3), :a, :wrong)
+        setfield!(Node(nothing, 1), :val, 5)
+        setfield!(Node(nothing, 1), :val, 5.0)
+        setfield!(Node(nothing, 1), 3, 5)
+        setfield!(At(1, 2, 3), :c, 5)
+        setfield!(Pt(1.0, nothing, \"t\"), :x, 2.0)
+        swapfield!(Node(nothing, 1), :val, 5)
+        replacefield!(Node(nothing, 1), :val, 1, 6)
+        replacefield!(Node(nothing, 1), :val, 2, 6)
+        modifyfield!(Node(nothing, 1), :val, +, 6)
+        setfieldonce!(At(1, 2, 3), :any, 6)
+        isdefined(Node(nothing, 1), :next)
+        isdefined(Node(nothing, 1), :nope)
+        isdefined((1, 2), 3)
+        arrayref(true, [1, 2, 3], 2)
+        arrayref(true, [1, 2, 3], 4)
+        arrayref(true, [1 2; 3 4], 1, 2)
+        arrayref(true, [1 2; 3 4], 3, 1)
+        arrayset(true, [1, 2, 3], 9, 2)
+        arrayset(true, [1, 2, 3], 9.5, 2)
+        arrayset(true, Any[1, 2.5, nothing], \"x\", 2)
+        arraylen([1 2; 3 4])
+        arraysize([1 2 3; 4 5 6], 2)
+        arraysize([1 2 3; 4 5 6], 7)
+        arraysize([1 2 3; 4 5 6], 0)
+        memorynew(Memory{Int64}, 3)
+        memorynew(Memory{String}, 2)
+        memorynew(Memory{Int64}, -1)
+        memorynew(Memory{Int64}, 2.0)
+        invokelatest(+, 1, 2)
+        _apply_iterate(tuple, +, (1, 2), [3, 4], (5,))
+        _apply_iterate(tuple, tuple, [1.5, 2.5], Any[:a, \"b\"])
+        _apply_iterate(tuple, invokelatest, (+, 1), (2,))
+        applicable(+, 1)
+        throw(5)
+        throw(:a)
+        throw((1, 2))
+        error(\"no \", 5, :x)
+        error()
+        throw_boundserror([1, 2], 5)
+        throw_boundserror([1, 2], (5, 6))
+        throw_overflowerr_binaryop(:+, 1, 2)
+        throw_inexacterror(:trunc, Int64, 1.5)
+        throw_complex_domainerror(:sqrt, -1.0)
+        throw_domerr_powbysq(2, -1)
+        throw_methoderror(+, 1, \"a\")
+        rethrow()
+        add_int(1, 2)
+        slt_int(1, 2)
+        checked_sadd_int(9223372036854775807, 1)
+        sitofp(Float64, 3)
+        trunc_int(Int8, 513)
+        checked_sdiv_int(1, 0)
+        add_int(1)
+        donotdelete(1, 2)
+        compilerbarrier(:type, 5)
+        apply_type(Vector, Int64)
+        apply_type(Array, Int64, 2)
+    ";
+    let mut wrong = Vec::new();
+    for call in calls.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (expected, found) = both(&runtime, &module, call);
+        if expected != found {
+            wrong.push(format!("{call}\n  interpreter {expected}\n  run time    {found}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn cyclic_and_shared_values_go_there_and_back() {
+    let (runtime, module) = (runtime(), module(DECLARATIONS));
+    let types = &module.cx.types;
+    let node = types.find_decl(module.cx.names.intern("Node")).unwrap();
+    let node = types.nominal(node, &[]).unwrap();
+    let mut interp = interp(&module);
+    let a = interp.blank_struct(node).unwrap();
+    let b = interp.blank_struct(node).unwrap();
+    interp.set_part(&a, 0, b.clone()).unwrap();
+    interp.set_part(&b, 0, a.clone()).unwrap();
+    let shared = interp.array(Type::ANY, &[3], &[a.clone(), b, a]).unwrap();
+    let outer = interp.tuple(&[shared.clone(), shared]).unwrap();
+    let text = interp.show(&outer).unwrap();
+    runtime
+        .enter(|scope| {
+            let copy = scope.copy_in(&mut interp, &outer).unwrap();
+            scope.collect();
+            assert_eq!(scope.show(copy.get(scope)), text);
+            let arrays = [0, 1].map(|index| {
+                let root = scope.load_field(copy, index).unwrap().unwrap();
+                root.get(scope).address()
+            });
+            assert_eq!(arrays[0], arrays[1], "what was shared is shared");
+            let back = scope.copy_out(&mut interp, copy.get(scope)).unwrap();
+            assert_eq!(interp.show(&back).unwrap(), text);
+            assert!(interp.is_equal(&back, &outer).unwrap());
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_list_of_many_immutable_values_is_copied_without_recursion() {
+    let (runtime, module) = (runtime(), module(""));
+    let mut interp = interp(&module);
+    let some = module.cx.types.find_decl(module.cx.names.intern("Some")).unwrap();
+    let some = module.cx.types.nominal(some, &[Type::ANY]).unwrap();
+    let mut list = Val::NOTHING;
+    for _ in 0..100_000 {
+        list = Val::aggregate(some, vec![Some(list)]);
+    }
+    runtime
+        .enter(|scope| {
+            let copy = scope.copy_in(&mut interp, &list).unwrap();
+            let back = scope.copy_out(&mut interp, copy.get(scope)).unwrap();
+            assert!(interp.is_equal(&list, &back).unwrap());
+        })
+        .unwrap();
+}
+
+/// Methods of `f` that give their number.
+fn numbered(runtime: &Runtime, cx: &Arc<Context>, rows: &[(&[Type], Option<Type>)]) -> Methods {
+    let function = cx.types.function(cx.names.intern("f"));
+    let rows = rows.iter().enumerate().map(|(number, (args, rest))| MethodRow {
+        function,
+        args: args.to_vec(),
+        rest: *rest,
+        name: format!("f#{number}"),
+        entry: MethodEntry::host(move |scope, _| Ok(scope.int(number as i64).unwrap())),
+    });
+    runtime.add_methods(cx, rows).unwrap()
+}
+
+fn call_f(runtime: &Arc<Runtime>, cx: &Arc<Context>, args: &[f64]) -> Result<i64, String> {
+    let f = cx.types.function(cx.names.intern("f"));
+    let float = runtime.heap().describe(cx, Type::FLOAT64).unwrap();
+    runtime
+        .enter(|scope| {
+            let f = runtime.heap().type_object(cx, f).unwrap();
+            let f = scope.instance(&f).unwrap();
+            // Whole numbers are passed as `Int64`.
+            let args: Vec<Root<'_, '_>> = args
+                .iter()
+                .map(|&x| match x.fract() == 0.0 {
+                    true => scope.int(x as i64).unwrap(),
+                    false => scope.boxed(&float, x).unwrap(),
+                })
+                .collect();
+            match runtime.call(scope, f, &args) {
+                Ok(result) => Ok(result.get(scope).unboxed::<i64>().unwrap()),
+                Err(error) => Err(error.to_string()),
+            }
+        })
+        .unwrap()
+}
+
+#[test]
+fn the_most_specific_method_is_called() {
+    let (runtime, cx) = (runtime(), Context::new());
+    let named = |name: &str| {
+        let decl = cx.types.find_decl(cx.names.intern(name)).unwrap();
+        cx.types.nominal(decl, &[]).unwrap()
+    };
+    let (number, int) = (named("Number"), Type::INT64);
+    let _methods = numbered(
+        &runtime,
+        &cx,
+        &[
+            (&[Type::ANY], None),
+            (&[number], None),
+            (&[int], None),
+            (&[number, int], None),
+            (&[int, number], None),
+            (&[], Some(Type::ANY)),
+            (&[int], Some(int)),
+        ],
+    );
+    assert_eq!(call_f(&runtime, &cx, &[1.0]), Ok(2));
+    assert_eq!(call_f(&runtime, &cx, &[1.5]), Ok(1));
+    assert_eq!(call_f(&runtime, &cx, &[1.5, 1.0]), Ok(3));
+    assert_eq!(call_f(&runtime, &cx, &[1.0, 1.5]), Ok(4));
+    assert_eq!(call_f(&runtime, &cx, &[]), Ok(5));
+    assert_eq!(call_f(&runtime, &cx, &[1.0, 1.0, 1.0]), Ok(6));
+    assert_eq!(call_f(&runtime, &cx, &[1.5, 1.5]), Ok(5));
+    // Twice, so that what was remembered is asked too.
+    for _ in 0..2 {
+        let ambiguous = call_f(&runtime, &cx, &[1.0, 1.0]);
+        assert_eq!(ambiguous, Err("MethodError: no method matching f(::Int64, ::Int64)".into()));
+    }
+}
+
+#[test]
+fn methods_come_and_go() {
+    let (runtime, cx) = (runtime(), Context::new());
+    let first = numbered(&runtime, &cx, &[(&[Type::ANY], None)]);
+    assert_eq!(call_f(&runtime, &cx, &[1.0]), Ok(0));
+    let second = numbered(&runtime, &cx, &[(&[Type::INT8], None), (&[Type::ANY], None)]);
+    assert_eq!(call_f(&runtime, &cx, &[1.0]), Ok(1), "the later one counts");
+    drop(second);
+    assert_eq!(call_f(&runtime, &cx, &[1.0]), Ok(0));
+    drop(first);
+    let missing = call_f(&runtime, &cx, &[1.0, 1.5]);
+    assert_eq!(missing, Err("MethodError: no method matching f(::Int64, ::Float64)".into()));
+}
+
+#[test]
+fn closures_and_types_are_called_by_their_methods() {
+    let (runtime, module) = (runtime(), module(DECLARATIONS));
+    let cx = &module.cx;
+    let node = cx.types.find_decl(cx.names.intern("Node")).unwrap();
+    let node = cx.types.nominal(node, &[]).unwrap();
+    let of_node = cx.types.type_of(node).unwrap();
+    let row = |function, name: &str| MethodRow {
+        function,
+        args: vec![Type::ANY],
+        rest: None,
+        name: name.into(),
+        entry: MethodEntry::host(|scope, all| {
+            scope.collect();
+            scope.tuple(&[all[1], all[0]])
+        }),
+    };
+    let _methods = runtime.add_methods(cx, [row(node, "(::Node)(Any)"), row(of_node, "Node(Any)")]).unwrap();
+    let mut interp = interp(&module);
+    runtime
+        .enter(|scope| {
+            let desc = runtime.heap().describe(cx, node).unwrap();
+            let object = scope.object(&desc).unwrap();
+            let arg = scope.string(b"a").unwrap();
+            let result = runtime.call(scope, object, &[arg]).unwrap();
+            assert_eq!(
+                scope.show(result.get(scope)),
+                r#"("a", Node(nothing, 0))"#.replace("nothing", "#undef")
+            );
+            let ty = Val::Type(node);
+            let ty = scope.copy_in(&mut interp, &ty).unwrap();
+            let result = runtime.call(scope, ty, &[arg]).unwrap();
+            assert_eq!(scope.show(result.get(scope)), r#"("a", Node)"#);
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_panic_of_the_host_is_an_exception() {
+    let (runtime, cx) = (runtime(), Context::new());
+    let f = cx.types.function(cx.names.intern("f"));
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = calls.clone();
+    let row = MethodRow {
+        function: f,
+        args: vec![Type::ANY],
+        rest: None,
+        name: "f(Any)".into(),
+        entry: MethodEntry::host(move |scope, all| {
+            // An exception that the panic overtakes is forgotten.
+            let _ = scope.throw(all[1].get(scope));
+            assert!(count.fetch_add(1, Ordering::Relaxed) > 5, "not yet");
+            Err(scope.throw_error("done"))
+        }),
+    };
+    let _methods = runtime.add_methods(&cx, [row]).unwrap();
+    assert_eq!(call_f(&runtime, &cx, &[1.0]), Err("a function of the host panicked: not yet".into()));
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_chain_of_builtins_that_call_uses_no_stack() {
+    let runtime = runtime();
+    let module = module("");
+    let cx = &module.cx;
+    let mut interp = interp(&module);
+    let result = runtime
+        .enter(|scope| {
+            let function = |name: &str| Val::Singleton(cx.types.function(cx.names.intern(name)));
+            let latest = scope.copy_in(&mut interp, &function("invokelatest")).unwrap();
+            let plus = scope.copy_in(&mut interp, &function("+")).unwrap();
+            let one = scope.int(1).unwrap();
+            let mut args = vec![latest; 20_000];
+            args.extend([plus, one, one]);
+            let result = runtime.call(scope, latest, &args);
+            result.map(|root| root.get(scope).unboxed::<i64>().unwrap())
+        })
+        .unwrap();
+    assert_eq!(result, Ok(2));
+    let other = Runtime::new(RuntimeOptions::default());
+    let refused = other.enter(|scope| {
+        let one = scope.int(1).unwrap();
+        runtime.call(scope, one, &[]).map(|_| ())
+    });
+    assert_eq!(refused, Ok(Err(CallError::OtherRuntime)));
+}
