@@ -207,6 +207,7 @@ mod tests {
     use super::*;
     use crate::heap::{HeapOptions, Stress};
     use crate::instance::RuntimeOptions;
+    use crate::objects::methods::{CodeEntry, MethodRow};
     use crate::output::Output;
     use crate::thread::with_attached;
     use brolga_ir::Context;
@@ -296,6 +297,167 @@ mod tests {
             let null = std::ptr::null_mut();
             assert_eq!(brolga_egal(thread, null, ty(number).as_ptr()), 0);
             assert_eq!(brolga_egal(thread, null, null), 1);
+        })
+        .unwrap();
+    }
+
+    /// What compiled code would be: it gives its second argument, or throws it if it is a string.
+    extern "C" fn second_or_throw(thread: &Thread, args: *const *mut u8, count: i64) -> *mut u8 {
+        assert_eq!(count, 3);
+        // SAFETY: the caller passes as many words as it says.
+        let second = NonNull::new(unsafe { args.add(1).read() }).unwrap();
+        match object(second).string() {
+            Some(_) => {
+                brolga_throw(thread, second);
+                std::ptr::null_mut()
+            }
+            None => second.as_ptr(),
+        }
+    }
+
+    type Entry = extern "C" fn(&Thread, *const *mut u8, i64) -> *mut u8;
+
+    unsafe extern "C" fn call(
+        entry: usize,
+        thread: *const Thread,
+        args: *const *mut u8,
+        count: i64,
+    ) -> *mut u8 {
+        // SAFETY: entries of this test are such functions, and the thread is the running one.
+        unsafe {
+            let entry: Entry = std::mem::transmute(std::ptr::with_exposed_provenance::<()>(entry));
+            entry(&*thread, args, count)
+        }
+    }
+
+    #[test]
+    fn compiled_entries_are_called_and_remembered() {
+        let (runtime, cx) = (runtime(), Context::new());
+        let f = cx.types.function(cx.names.intern("f"));
+        // SAFETY: `call` fits the entry, and both are there for ever.
+        let entry = unsafe { CodeEntry::new(second_or_throw as *const () as usize, call) };
+        let row = MethodRow {
+            function: f,
+            args: vec![Type::ANY, Type::INT64],
+            rest: None,
+            name: "f(Any, Int64)".into(),
+            entry: MethodEntry::Code(entry),
+        };
+        let methods = runtime.add_methods(&cx, [row]).unwrap();
+        let f = object(pointer(runtime.instance_address(&cx, f).unwrap()));
+        let latest = cx.types.function(cx.names.intern("invokelatest"));
+        let latest = object(pointer(runtime.instance_address(&cx, latest).unwrap()));
+        let one = object(pointer(runtime.boxed_address(&cx, Type::INT64, 1 << 40).unwrap()));
+        let half = object(pointer(runtime.boxed_address(&cx, Type::FLOAT64, 1 << 61).unwrap()));
+        let text = object(pointer(runtime.string(b"thrown").address()));
+        with_attached(&runtime, |thread| {
+            let _entry = thread.enter_heap(&runtime);
+            let apply = |all: &[Object]| {
+                let result = brolga_apply(thread, all.as_ptr(), all.len() as i64);
+                match NonNull::new(result) {
+                    Some(result) => Ok(object(result)),
+                    None => Err(thread.take_exception(0).to_string()),
+                }
+            };
+            for _ in 0..2 {
+                assert_eq!(apply(&[f, half, one]), Ok(half));
+                assert_eq!(apply(&[latest, f, half, one]), Ok(half));
+                assert_eq!(apply(&[f, text, one]), Err("\"thrown\"".into()));
+                assert_eq!(apply(&[latest, f, text, one]), Err("\"thrown\"".into()));
+                let missing = "MethodError: no method matching f(::Int64, ::Float64)";
+                assert_eq!(apply(&[f, one, half]), Err(missing.into()));
+            }
+            assert!(thread.call_cache().get(thread.methods(), &[f, half, one]).is_some());
+            drop(methods);
+            assert!(thread.call_cache().get(thread.methods(), &[f, half, one]).is_none());
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn functions_of_julias_run_time_work_on_objects() {
+        let (runtime, cx) = (runtime(), Context::new());
+        let vector = cx.types.vector(Type::INT64).unwrap();
+        let vector = object(pointer(runtime.type_address(&cx, vector).unwrap()));
+        let int = |n: i64| {
+            object(pointer(runtime.boxed_address(&cx, Type::INT64, u128::from(n.cast_unsigned())).unwrap()))
+        };
+        with_attached(&runtime, |thread| {
+            let entry = thread.enter_heap(&runtime);
+            let call = |name: &str, args: &[Object]| {
+                let mut all = vec![runtime.symbol(name).object()];
+                all.extend(args);
+                let result = brolga_julia_call(thread, all.as_ptr(), all.len() as i64);
+                NonNull::new(result).map(object).ok_or_else(|| thread.take_exception(0).to_string())
+            };
+            // As compiled code would: the array stays in a root.
+            let array = call("jl_alloc_array_1d", &[vector, int(3)]).unwrap();
+            thread.mutator().locals.borrow_mut().push(Some(array));
+            let shown = || String::from_utf8(print_object(runtime.heap(), array)).unwrap();
+            for n in 0..3 {
+                let apply = |name: &str, args: &[Object]| {
+                    let f = cx.types.function(cx.names.intern(name));
+                    let mut all = vec![object(pointer(runtime.instance_address(&cx, f).unwrap()))];
+                    all.extend(args);
+                    assert!(!brolga_apply(thread, all.as_ptr(), all.len() as i64).is_null());
+                };
+                let yes = object(pointer(runtime.boxed_address(&cx, Type::BOOL, 1).unwrap()));
+                apply("arrayset", &[yes, array, int(n + 1), int(n + 1)]);
+            }
+            let steps = [
+                ("jl_array_grow_end", vec![1], "[1, 2, 3, 0]"),
+                ("jl_array_grow_beg", vec![2], "[0, 0, 1, 2, 3, 0]"),
+                ("jl_array_grow_at", vec![3, 2], "[0, 0, 1, 0, 0, 2, 3, 0]"),
+                ("jl_array_del_at", vec![1, 3], "[0, 0, 2, 3, 0]"),
+                ("jl_array_del_beg", vec![2], "[2, 3, 0]"),
+                ("jl_array_del_end", vec![1], "[2, 3]"),
+            ];
+            for (name, args, expected) in steps {
+                let mut all = vec![array];
+                all.extend(args.into_iter().map(int));
+                call(name, &all).unwrap();
+                assert_eq!(shown(), expected, "{name}");
+            }
+            assert_eq!(
+                call("jl_array_del_end", &[array, int(5)]),
+                Err("BoundsError: attempt to access 2-element Vector{Int64} at index [-2]".into())
+            );
+            let text = object(pointer(runtime.string(b"text\0more").address()));
+            let address = call("jl_string_ptr", &[text]).unwrap();
+            thread.mutator().locals.borrow_mut().push(Some(address));
+            let copied = call("jl_pchar_to_string", &[address, int(6)]).unwrap();
+            assert_eq!(copied.string(), Some(&b"text\0m"[..]));
+            let copied = call("jl_cstr_to_string", &[address]).unwrap();
+            assert_eq!(copied.string(), Some(&b"text"[..]));
+            let zeros = call("jl_alloc_string", &[int(3)]).unwrap();
+            assert_eq!(zeros.string(), Some(&[0; 3][..]));
+            assert_eq!(call("jl_alloc_string", &[int(-1)]), Err("OutOfMemoryError()".into()));
+            assert!(call("jl_none", &[]).is_err());
+            thread.mutator().locals.borrow_mut().clear();
+            drop(entry);
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn messages_may_be_strings_of_the_heap() {
+        let runtime = runtime();
+        with_attached(&runtime, |thread| {
+            let made = runtime.enter(|scope| {
+                let text = scope.string(b"made").unwrap();
+                brolga_throw_error(thread, text.get(scope).object.pointer());
+            });
+            made.unwrap();
+            // The scope is in use, so that no exception object could be made.
+            assert_eq!(thread.take_exception(0).kind, ExceptionKind::ConcurrencyViolationError);
+            let _entry = thread.enter_heap(&runtime);
+            let name = runtime.symbol("jl_alloc_string").object();
+            let args = [name, runtime.heap().types().small_int(2).unwrap()];
+            let text = NonNull::new(brolga_julia_call(thread, args.as_ptr(), 2)).unwrap();
+            brolga_throw_argument(thread, text);
+            assert_eq!(thread.take_exception(0).to_string(), "ArgumentError: \0\0");
+            brolga_throw_error(thread, pointer(runtime.string(b"constant").address()));
+            assert_eq!(thread.take_exception(0).to_string(), "constant");
         })
         .unwrap();
     }
