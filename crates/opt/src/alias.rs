@@ -293,7 +293,7 @@ pub(crate) fn size_of(ty: Type) -> Option<u64> {
 }
 
 /// A 64-bit integer as factor · index + displacement.
-fn linear(func: &Func, value: Value) -> (Option<(Value, u64)>, u64) {
+pub(crate) fn linear(func: &Func, value: Value) -> (Option<(Value, u64)>, u64) {
     let (mut at, mut factor, mut disp) = (value, 1_u64, 0_u64);
     for _ in 0..MAX_INDEX_STEPS {
         if let Some(bits) = func.as_bits(at) {

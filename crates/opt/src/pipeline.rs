@@ -15,7 +15,7 @@ use crate::passes::{
     alloc_opt, bounds_fold, call_effects, correlated, cse, dce, gvn, inline, inst_simplify, jump_threading,
     licm, loop_simplify, rotate, sccp, simplify_cfg, sroa, tail_recursion, unfold_recursion,
 };
-use crate::passes::{indvars, irce, unroll, unroll_full};
+use crate::passes::{indvars, irce, unroll, unroll_full, vectorize};
 use crate::scope::Step;
 use brolga_ir::Level;
 
@@ -42,6 +42,7 @@ pub static PASSES: &[&Pass] = &[
     &INDVARS,
     &IRCE,
     &UNROLL_FULL,
+    &VECTORIZE,
     &UNROLL,
 ];
 
@@ -66,6 +67,7 @@ static LICM: Pass = licm::PASS;
 static INDVARS: Pass = indvars::PASS;
 static IRCE: Pass = irce::PASS;
 static UNROLL_FULL: Pass = unroll_full::PASS;
+static VECTORIZE: Pass = vectorize::PASS;
 static UNROLL: Pass = unroll::PASS;
 
 /// The steps of one level of optimisation.
@@ -155,6 +157,9 @@ const O3_LOW: &[Step] = &[
     step("indvars", &INDVARS),
     step("irce", &IRCE),
     step("unroll-full", &UNROLL_FULL),
+    step("middle simplify-cfg", &SIMPLIFY_CFG),
+    step("middle dce", &DCE),
+    step("vectorize", &VECTORIZE),
     step("unroll", &UNROLL),
     step("late inst-simplify", &INST_SIMPLIFY),
     step("last simplify-cfg", &SIMPLIFY_CFG),
@@ -232,6 +237,10 @@ pub static ORDER: &[Order] = &[
     order("late gvn", "irce", "a bound that is the length is the same value only then"),
     order("late gvn", "unroll", "what a body computes twice counts as its size"),
     order("indvars", "irce", "a loop is split at the test in its latch"),
+    order("irce", "middle simplify-cfg", "a loop without its checks becomes one block"),
+    order("middle simplify-cfg", "vectorize", "only loops of one block are executed in lanes"),
+    order("middle dce", "vectorize", "what is not used need not exist in lanes"),
+    order("vectorize", "unroll", "several rounds in a row are no round in lanes"),
     order("irce", "unroll", "a loop with checks has several ways out"),
     order("unroll-full", "unroll", "a loop of few rounds is better written out"),
     order("unroll-full", "late inst-simplify", "counters are constants then"),

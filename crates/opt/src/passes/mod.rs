@@ -22,3 +22,4 @@ pub(crate) mod tail_recursion;
 pub(crate) mod unfold_recursion;
 pub(crate) mod unroll;
 pub(crate) mod unroll_full;
+pub(crate) mod vectorize;

@@ -65,7 +65,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         growth += size * rounds;
         cx.count("rounds", rounds as u64);
         let escapes = Escapes::of(func, loops, uses, l);
-        let (limit, enter) = limit(func, cx.types(), &counted, rounds);
+        let (limit, enter) = trip_limit(func, cx.types(), &counted, rounds);
         let split = split_at(func, loops, &counted, limit, enter, rounds);
         escapes.repair(&split.rounds, &mut repair);
     }
@@ -100,7 +100,7 @@ fn candidate(
 }
 
 /// Up to where a trip of so many rounds may start, and whether the first one may: the value before which it ends may have gone round.
-fn limit(func: &mut Func, types: &Types, counted: &Counted, rounds: usize) -> (Value, Enter) {
+pub(super) fn trip_limit(func: &mut Func, types: &Types, counted: &Counted, rounds: usize) -> (Value, Enter) {
     let pre = counted.shape.preheader;
     let step = splittable_step(func, counted).unwrap_or(1);
     let further = step * (rounds as i128 - 1);

@@ -1,0 +1,87 @@
+//! Executes several rounds of a loop at once, one in each lane of a vector.
+//!
+//! ```text
+//! h: %x = load(a + 8·i)                    m: %v = load(a + 8·i)::v128                   rounds i and i+1
+//!    %y = mul_float(%x, k)          ==>       %w = lanes(mul_float, f64x2, %v, {k, k})
+//!    store(b + 8·i, %y)                       store(b + 8·i, %w)
+//!    goto h if i+1 < n                        goto m if i+2 < n - 1
+//!                                          h: as before, for the rounds that are left
+//! ```
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `plan` | which instructions become vectors, and why they may |
+//! | `overlap` | accesses that must not overlap: what is known, and what is asked before the loop |
+//! | `emit` | the vectors |
+//!
+//! **Which loops.** One block, one way out, a counter that goes up by one in 64 bits and is tested after its step, as `rotate`,
+//! `irce` and `simplify-cfg` leave them. Every load and store walks over memory one element in each round, all elements have one
+//! width, and what is computed from them exists lane by lane (`brolga_ir::lanes`). Nothing may throw or call.
+//!
+//! **Why the result is the same.** Lanes compute what rounds compute. Loads and stores keep their order within a trip; between the
+//! rounds of a trip, an access of a later round moves before one of an earlier round only if both are known not to overlap. Where
+//! that is not known, the addresses are compared before the loop, and the loop as it was runs if they may overlap. Sums
+//! and products that run through all rounds (*reductions*) are taken lane by lane and put together behind the loop, which is another
+//! order: integers do not mind, and floats do unless the operation is one of the `_fast` ones.
+//!
+//! The rest of the rounds is the loop as it was; `loop_copy` says why the order stays.
+//!
+//! Cost: each loop's block, and the pairs of its accesses, of which there are at most [`plan::MAX_ACCESSES`]. Breaks the graph. Not
+//! done: conversions between widths, conditions that are branches, elements that are not neighbours, counters as values.
+
+mod emit;
+mod overlap;
+mod plan;
+
+use crate::alias::Aliases;
+use crate::counted::Counted;
+use crate::facts::Fact;
+use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use crate::ssa_repair::Repair;
+use crate::undefined::MaybeUndefined;
+use brolga_ir::Func;
+use brolga_ir::analysis::{Cfg, Rpo};
+
+pub(crate) const PASS: Pass = Pass {
+    name: "vectorize",
+    level: PassLevel::Low,
+    required: false,
+    needs: &[Fact::Cfg, Fact::Loops, Fact::Uses],
+    breaks: &[Fact::Cfg, Fact::Uses],
+    run,
+};
+
+/// How many instructions all copies together may have.
+const MAX_GROWTH: usize = 4000;
+
+fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    let (cfg, loops, uses) = (cx.facts.cfg(), cx.facts.loops(), cx.facts.uses());
+    if loops.is_empty() {
+        return Changed::No;
+    }
+    let rpo = cx.facts.rpo();
+    let undefined = MaybeUndefined::of(func, cfg, rpo);
+    let aliases = Aliases::of(func, cx.types(), rpo);
+    let mut repair = Repair::default();
+    let mut growth = 0;
+    for l in loops.iter().filter(|&l| loops.is_innermost(l)) {
+        let Some(counted) = Counted::of(func, cfg, loops, l) else { continue };
+        let known = [counted.test.bound, counted.test.counter.start];
+        if known.iter().any(|&v| undefined.has(func, v)) || loops.exits(cfg, l).count() != 1 {
+            continue;
+        }
+        let Some(plan) = plan::Plan::of(func, cx.types(), loops, uses, &counted) else { continue };
+        let Some(checks) = overlap::checks(func, cx.types(), &aliases, &plan) else { continue };
+        growth += func.block_insts(counted.shape.header).count();
+        if growth > MAX_GROWTH || !cx.spend("vectorized loops") {
+            break;
+        }
+        cx.count("checks", checks.len() as u64);
+        emit::emit(func, cx.types(), loops, uses, &plan, &checks, &mut repair);
+    }
+    if cx.changed() == Changed::Yes {
+        let cfg = Cfg::compute(func);
+        repair.apply(func, &cfg, &Rpo::compute(&cfg));
+    }
+    cx.changed()
+}

@@ -1,0 +1,270 @@
+//! The loop in lanes: a copy of the loop whose trips are several rounds, made into vectors in place.
+//!
+//! ```text
+//! p ─ enter? ─┬─> q ─> m … ─┬─> e ─ any left? ─> …      q  values in all lanes, what reductions start with
+//!             │        ^────┘                           m  the copy: vectors, counters a trip further
+//!             └─> rest: the loop as it was              e  lanes of reductions put together
+//! ```
+
+use super::overlap::Walk;
+use super::plan::{Plan, Vector};
+use crate::loop_copy::{Copied, Enter, Escapes, end_of, ins, split_at};
+use crate::passes::unroll::trip_limit;
+use crate::ssa_repair::Repair;
+use brolga_ir::analysis::{Loops, Uses};
+use brolga_ir::cursor::Cursor;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::lanes::Lanes;
+use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
+use rustc_hash::FxHashMap;
+
+pub(super) fn emit(
+    func: &mut Func,
+    types: &Types,
+    loops: &Loops,
+    uses: &Uses,
+    plan: &Plan,
+    checks: &[(Walk, Walk)],
+    repair: &mut Repair,
+) {
+    let counted = plan.counted;
+    let shape = counted.shape;
+    let escapes = Escapes::of(func, loops, uses, shape.l);
+    let mut body: Vec<Inst> = func.block_insts(shape.header).collect();
+    // Of the end there is no copy in the main loop.
+    body.pop();
+    let (limit, enter) = trip_limit(func, types, &counted, plan.rounds);
+    let enter = match apart(func, types, plan, checks) {
+        None => enter,
+        Some(apart) => {
+            let and = |func: &mut Func, known| {
+                ins(func, shape.preheader, Intrinsic::AndInt, &[known, apart], Type::I8)
+            };
+            match enter {
+                Enter::Below => Enter::BelowAnd(apart),
+                Enter::BelowAnd(known) => Enter::BelowAnd(and(func, known)),
+                Enter::If(known) => Enter::If(and(func, known)),
+            }
+        }
+    };
+    let split = split_at(func, loops, &counted, limit, enter, 1);
+    let Some(copy) = split.rounds.first() else { return };
+    let main = copy.block(shape.header);
+    let copies = body.into_iter().zip(func.block_insts(main)).collect();
+    let before = plan.counters.iter().find_map(|r| {
+        let phi = func.def_inst(copy.value(r.value))?;
+        func.phi_edges(phi).map(|(block, _)| block).find(|&b| b != main)
+    });
+    let after = func.successors(main).iter().copied().find(|&b| b != main);
+    let (Some(before), Some(after)) = (before, after) else { return };
+    let mut lanes =
+        InLanes { func, types, plan, copy, copies, main, before, after, made: FxHashMap::default() };
+    lanes.counters();
+    lanes.starts();
+    for &(inst, vector) in &plan.vectors {
+        lanes.vector(inst, vector);
+    }
+    lanes.ends();
+    // Behind the main loop the values of the copy are there, also those that are put together only there.
+    let seen =
+        Copied { blocks: std::iter::once((shape.header, after)).collect(), values: copy.values.clone() };
+    escapes.repair(&[seen], repair);
+}
+
+/// Whether all these walks are apart, as a truth value at the end of the preheader.
+fn apart(func: &mut Func, types: &Types, plan: &Plan, checks: &[(Walk, Walk)]) -> Option<Value> {
+    if checks.is_empty() {
+        return None;
+    }
+    let (pre, counter) = (plan.counted.shape.preheader, plan.counted.test.counter);
+    let end = end_of(func, types, &plan.counted);
+    let rounds = ins(func, pre, Intrinsic::SubInt, &[end, counter.start], Type::I64);
+    let mut all = None;
+    for (a, b) in checks {
+        let (a_low, a_high) = extent(func, types, pre, a, rounds);
+        let (b_low, b_high) = extent(func, types, pre, b, rounds);
+        let a_first = ins(func, pre, Intrinsic::UleInt, &[a_high, b_low], Type::I8);
+        let b_first = ins(func, pre, Intrinsic::UleInt, &[b_high, a_low], Type::I8);
+        let apart = ins(func, pre, Intrinsic::OrInt, &[a_first, b_first], Type::I8);
+        all = Some(match all {
+            None => apart,
+            Some(others) => ins(func, pre, Intrinsic::AndInt, &[others, apart], Type::I8),
+        });
+    }
+    all
+}
+
+/// The first byte that a walk touches, and the one behind the last.
+fn extent(func: &mut Func, types: &Types, pre: Block, walk: &Walk, rounds: Value) -> (Value, Value) {
+    let mut low = walk.root;
+    let size = func.bits(types, Type::I64, walk.size.into());
+    if let Some(start) = walk.start {
+        let distance = ins(func, pre, Intrinsic::MulInt, &[start, size], Type::I64);
+        low = ins(func, pre, Intrinsic::AddPtr, &[low, distance], Type::PTR);
+    }
+    if walk.disp != 0 {
+        let disp = func.bits(types, Type::I64, walk.disp.into());
+        low = ins(func, pre, Intrinsic::AddPtr, &[low, disp], Type::PTR);
+    }
+    let bytes = ins(func, pre, Intrinsic::MulInt, &[rounds, size], Type::I64);
+    (low, ins(func, pre, Intrinsic::AddPtr, &[low, bytes], Type::PTR))
+}
+
+/// The copy of the loop while it becomes vectors.
+struct InLanes<'a> {
+    func: &'a mut Func,
+    types: &'a Types,
+    plan: &'a Plan,
+    copy: &'a Copied,
+    /// By instruction of the loop: its copy.
+    copies: FxHashMap<Inst, Inst>,
+    main: Block,
+    before: Block,
+    after: Block,
+    /// By value of the loop, or used in it: the vector.
+    made: FxHashMap<Value, Value>,
+}
+
+impl InLanes<'_> {
+    /// Counters go a trip further; addresses are those of the first round of the trip.
+    fn counters(&mut self) {
+        let test = self.plan.counted.test;
+        let compare = self.func.args(test.branch).first().and_then(|&c| self.func.def_inst(c));
+        for r in &self.plan.counters {
+            let (Some(step), next) = (r.const_step(self.func), self.copy.value(r.next)) else { continue };
+            let Some(add) = self.func.def_inst(next) else { continue };
+            let (op, ty) = (self.func.op(add), self.func.ty(next));
+            let args = self.func.args(add).to_vec();
+            let first = Cursor::new(self.func).before(add).ins_value(op, &args, ty);
+            let trip = step * self.plan.rounds as i128;
+            let trip = self.func.bits(self.types, self.func.ty(r.step), trip as u128);
+            for arg in self.func.args_mut(add).iter_mut().filter(|arg| **arg == r.step) {
+                *arg = trip;
+            }
+            for (&of, &copy) in &self.copies {
+                let counts = copy == add || Some(of) == compare || self.func.op(copy) == Op::Phi;
+                if !counts && self.func.inst_block(copy) == Some(self.main) {
+                    for arg in self.func.args_mut(copy).iter_mut().filter(|arg| **arg == next) {
+                        *arg = first;
+                    }
+                }
+            }
+        }
+    }
+
+    /// A reduction starts with its first value in one lane, and with what changes nothing in the others.
+    fn starts(&mut self) {
+        for reduction in &self.plan.reductions {
+            let (Some(value), Some(&phi)) =
+                (self.func.result(reduction.phi), self.copies.get(&reduction.phi))
+            else {
+                continue;
+            };
+            let start = self.func.phi_edges(phi).find(|&(b, _)| b == self.before).map(|(_, v)| v);
+            let Some(start) = start else { continue };
+            let identity = self.constant(reduction.lanes, reduction.identity());
+            let insert = Op::InsertLane(reduction.lanes, 0);
+            let init = Cursor::new(self.func).before_terminator(self.before).ins_value(
+                insert,
+                &[identity, start],
+                Type::V128,
+            );
+            let vector = self.func.make_inst(Op::Phi, &[init], &[self.before], &[Type::V128]);
+            self.func.set_place(vector, self.func.place(phi));
+            self.func.prepend_inst(vector, self.main);
+            self.made.extend(self.func.result(vector).map(|made| (value, made)));
+        }
+    }
+
+    fn constant(&mut self, lanes: Lanes, bits: u128) -> Value {
+        self.func.bits(self.types, Type::V128, lanes.splat(bits))
+    }
+
+    /// A value in lanes: a vector, or what is the same in all rounds in each of them.
+    fn operand(&mut self, value: Value, lanes: Lanes) -> Value {
+        if let Some(&made) = self.made.get(&value) {
+            return made;
+        }
+        let made = match self.func.as_bits(value) {
+            Some(bits) => self.constant(lanes, bits),
+            None => Cursor::new(self.func).before_terminator(self.before).ins_value(
+                Op::Splat(lanes),
+                &[value],
+                Type::V128,
+            ),
+        };
+        self.made.insert(value, made);
+        made
+    }
+
+    fn vector(&mut self, inst: Inst, vector: Vector) {
+        let Some(&copy) = self.copies.get(&inst) else { return };
+        let args = self.func.args(inst).to_vec();
+        let (op, operands) = match vector {
+            Vector::Load => (self.func.op(inst), self.func.args(copy).to_vec()),
+            Vector::Store(lanes) => {
+                let value = self.operand(args[1], lanes);
+                (self.func.op(inst), vec![self.func.args(copy)[0], value])
+            }
+            Vector::Lanes(op, lanes) => {
+                let counts = usize::from(Lanes::shifts(op));
+                let data = args.len() - counts;
+                let mut operands: Vec<Value> = args[..data].iter().map(|&v| self.operand(v, lanes)).collect();
+                for &count in &args[data..] {
+                    operands.push(match self.func.as_bits(count) {
+                        Some(bits) => self.func.bits(self.types, Type::I64, bits),
+                        None => count,
+                    });
+                }
+                (Op::Lanes(op, lanes), operands)
+            }
+            Vector::Select(lanes) => (Op::LaneSelect, args.iter().map(|&v| self.operand(v, lanes)).collect()),
+        };
+        let mut at = Cursor::new(self.func);
+        at.before(copy);
+        match vector {
+            Vector::Store(_) => {
+                at.ins(op, &operands, &[]);
+            }
+            _ => {
+                let made = at.ins_value(op, &operands, Type::V128);
+                self.made.extend(self.func.result(inst).map(|value| (value, made)));
+            }
+        }
+        if !self.plan.reductions.iter().any(|r| r.next == inst) {
+            self.func.remove_inst(copy);
+        }
+    }
+
+    /// Lanes of reductions are put together behind the loop, by the instruction that did it in each round.
+    fn ends(&mut self) {
+        for reduction in &self.plan.reductions {
+            let (Some(&phi), Some(&next)) =
+                (self.copies.get(&reduction.phi), self.copies.get(&reduction.next))
+            else {
+                continue;
+            };
+            let made = |value: Option<Value>| value.and_then(|v| self.made.get(&v).copied());
+            let (head, end) = (made(self.func.result(reduction.phi)), made(self.func.result(reduction.next)));
+            let (Some(head), Some(end)) = (head.and_then(|v| self.func.def_inst(v)), end) else { continue };
+            self.func.add_phi_edge(head, self.main, end);
+            self.func.remove_inst(phi);
+            self.func.remove_inst(next);
+            let ty = Type::low(reduction.lanes.element());
+            let mut at = Cursor::new(self.func);
+            at.at_first_insertion_point(self.after);
+            let lane = |at: &mut Cursor<'_>, n: u32| {
+                at.ins_value(Op::ExtractLane(reduction.lanes, n as u8), &[end], ty)
+            };
+            let mut sum = lane(&mut at, 0);
+            let last = reduction.lanes.count() - 1;
+            for n in 1..last {
+                let other = lane(&mut at, n);
+                sum = at.ins_value(Op::Intrinsic(reduction.op), &[sum, other], ty);
+            }
+            let other = lane(&mut at, last);
+            at.place_inst(next);
+            self.func.set_op(next, Op::Intrinsic(reduction.op), &[sum, other]);
+        }
+    }
+}

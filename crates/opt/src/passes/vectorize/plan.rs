@@ -1,0 +1,261 @@
+//! Which instructions of a loop become vectors.
+//!
+//! ```text
+//! scalar    counters and their steps, what computes addresses from them, the test, the poll
+//! vector    loads and stores of neighbours, what is computed from what they load, reductions
+//! outside   what does not change in the loop: in all lanes if a vector uses it
+//! ```
+//!
+//! A scalar value is never in a lane and a vector is never part of an address; a loop in which they mix has no plan.
+
+use crate::counted::{Counted, Recurrence, Tested, is_invariant, recurrences};
+use crate::heads::head_phis;
+use crate::loop_copy::splittable_step;
+use brolga_ir::analysis::{Loops, Uses};
+use brolga_ir::builtin::Builtin;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::lanes::Lanes;
+use brolga_ir::{Func, Inst, Op, Type, Types, Value};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Loops with more loads and stores are left alone: their pairs are looked at.
+pub(super) const MAX_ACCESSES: usize = 16;
+
+/// A value that all rounds put together by one operation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reduction {
+    /// The φ of the head.
+    pub(super) phi: Inst,
+    /// What a round adds to it.
+    pub(super) next: Inst,
+    /// The operation.
+    pub(super) op: Intrinsic,
+    pub(super) lanes: Lanes,
+}
+
+impl Reduction {
+    /// What the operation leaves everything as it is with, in a lane.
+    pub(super) fn identity(&self) -> u128 {
+        let ones = u128::MAX >> (128 - self.lanes.element().bits());
+        match self.op {
+            Intrinsic::MulInt => 1,
+            Intrinsic::AndInt => ones,
+            // -0.0 plus x is x, also if x is -0.0.
+            Intrinsic::AddFloatFast => 1 << (self.lanes.element().bits() - 1),
+            Intrinsic::MulFloatFast if self.lanes == Lanes::F64x2 => u128::from(1.0f64.to_bits()),
+            Intrinsic::MulFloatFast => u128::from(1.0f32.to_bits()),
+            _ => 0,
+        }
+    }
+}
+
+/// What an instruction becomes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Vector {
+    Load,
+    Store(Lanes),
+    Lanes(Intrinsic, Lanes),
+    Select(Lanes),
+}
+
+/// A loop that can be executed in lanes.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) counted: Counted,
+    /// How many rounds make a trip.
+    pub(super) rounds: usize,
+    /// The instructions that become vectors, in their order, without the φ.
+    pub(super) vectors: Vec<(Inst, Vector)>,
+    pub(super) reductions: Vec<Reduction>,
+    pub(super) counters: Vec<Recurrence>,
+}
+
+impl Plan {
+    pub(super) fn of(
+        func: &Func,
+        types: &Types,
+        loops: &Loops,
+        uses: &Uses,
+        counted: &Counted,
+    ) -> Option<Plan> {
+        let shape = counted.shape;
+        let one_block = shape.header == shape.latch;
+        if !one_block || counted.test.tested != Tested::Next || splittable_step(func, counted) != Some(1) {
+            return None;
+        }
+        let counters: Vec<Recurrence> = recurrences(func, loops, &shape)
+            .filter(|r| {
+                r.const_step(func).is_some() && !func.ty(r.value).as_low().is_some_and(|l| l.is_float())
+            })
+            .collect();
+        let mut search = Search {
+            func,
+            loops,
+            counted,
+            vectors: FxHashMap::default(),
+            masks: FxHashSet::default(),
+            width: None,
+            accesses: 0,
+        };
+        let reductions = search.reductions(uses, &counters)?;
+        let mut found = Vec::new();
+        for inst in func.block_insts(shape.header).filter(|&i| func.op(i) != Op::Phi) {
+            if let Some(vector) = search.inst(types, inst)? {
+                found.push((inst, vector));
+            }
+        }
+        let width = search.width?;
+        // A reduction that nothing was added to, or that something else reads, is no reduction.
+        let settled = |r: &Reduction| found.contains(&(r.next, Vector::Lanes(r.op, r.lanes)));
+        if search.accesses == 0 || search.accesses > MAX_ACCESSES || !reductions.iter().all(settled) {
+            return None;
+        }
+        let rounds = 16 / width as usize;
+        let few = counted.rounds(func).is_some_and(|n| n < 2 * rounds as u64);
+        let stays = |&(inst, _): &(Inst, Vector)| {
+            let reduced = reductions.iter().any(|r| r.next == inst);
+            let inside = |one: &brolga_ir::analysis::Use| func.inst_block(one.inst) == Some(shape.header);
+            reduced || func.results(inst).all(|v| uses.of(v).iter().all(inside))
+        };
+        let usable = !few && found.iter().all(stays);
+        usable.then_some(Plan { counted: *counted, rounds, vectors: found, reductions, counters })
+    }
+}
+
+struct Search<'a> {
+    func: &'a Func,
+    loops: &'a Loops,
+    counted: &'a Counted,
+    /// The values that become vectors, with their lanes; of a mask those that it is for.
+    vectors: FxHashMap<Value, Lanes>,
+    masks: FxHashSet<Value>,
+    /// The bytes of an element.
+    width: Option<u32>,
+    accesses: usize,
+}
+
+impl Search<'_> {
+    /// The φ of the head that are no counters: all have to be reductions.
+    fn reductions(&mut self, uses: &Uses, counters: &[Recurrence]) -> Option<Vec<Reduction>> {
+        let (func, shape) = (self.func, self.counted.shape);
+        let mut found = Vec::new();
+        for phi in head_phis(func, shape.header) {
+            let value = func.result(phi)?;
+            if counters.iter().any(|r| r.value == value) {
+                continue;
+            }
+            let lanes = Lanes::of(func.ty(value).as_low()?)?;
+            let (_, next) = shape.edges(func, phi)?;
+            let next = func.def_inst(next).filter(|&i| func.inst_block(i) == Some(shape.header))?;
+            let Op::Intrinsic(op) = func.op(next) else { return None };
+            let any_order = matches!(
+                op,
+                Intrinsic::AddInt
+                    | Intrinsic::MulInt
+                    | Intrinsic::AndInt
+                    | Intrinsic::OrInt
+                    | Intrinsic::XorInt
+                    | Intrinsic::AddFloatFast
+                    | Intrinsic::MulFloatFast
+            );
+            let once = func.args(next).iter().filter(|&&v| v == value).count() == 1;
+            let only = uses.of(value).iter().all(|one| one.inst == next);
+            let result = func.result(next)?;
+            let outside = uses
+                .of(result)
+                .iter()
+                .all(|one| one.inst == phi || func.inst_block(one.inst) != Some(shape.header));
+            if !any_order || !once || !only || !outside || !self.fits(lanes) {
+                return None;
+            }
+            self.vectors.insert(value, lanes);
+            found.push(Reduction { phi, next, op, lanes });
+        }
+        Some(found)
+    }
+
+    fn fits(&mut self, lanes: Lanes) -> bool {
+        let bytes = lanes.element().bytes();
+        *self.width.get_or_insert(bytes) == bytes
+    }
+
+    fn lanes_of(&mut self, ty: Type) -> Option<Lanes> {
+        let lanes = Lanes::of(ty.as_low()?)?;
+        self.fits(lanes).then_some(lanes)
+    }
+
+    /// Whether a value may be in lanes: it is a vector, or the same in all rounds.
+    fn is_data(&self, value: Value) -> bool {
+        !self.masks.contains(&value)
+            && (self.vectors.contains_key(&value)
+                || is_invariant(self.func, self.loops, self.counted.shape.l, value))
+    }
+
+    /// What an instruction becomes: a vector, or itself; `None` outside if it can be neither.
+    fn inst(&mut self, types: &Types, inst: Inst) -> Option<Option<Vector>> {
+        let func = self.func;
+        let args = func.args(inst);
+        match func.op(inst) {
+            Op::Load(_) => {
+                self.accesses += 1;
+                let result = func.result(inst)?;
+                let lanes = self.lanes_of(func.ty(result))?;
+                if self.vectors.contains_key(&args[0]) {
+                    return None;
+                }
+                self.vectors.insert(result, lanes);
+                return Some(Some(Vector::Load));
+            }
+            Op::Store(_) => {
+                self.accesses += 1;
+                let lanes = self.lanes_of(func.ty(args[1]))?;
+                let data = self.is_data(args[1]) && !self.vectors.contains_key(&args[0]);
+                return data.then_some(Some(Vector::Store(lanes)));
+            }
+            Op::Safepoint | Op::Branch | Op::Goto => {
+                return args.iter().all(|v| !self.vectors.contains_key(v)).then_some(None);
+            }
+            _ => {}
+        }
+        if !args.iter().any(|v| self.vectors.contains_key(v)) {
+            let effects = brolga_ir::effects::effects(func, types, inst);
+            let pure = effects.may_be_hoisted() && effects.reads.is_empty();
+            return pure.then_some(None);
+        }
+        let result = func.result(inst)?;
+        match func.op(inst) {
+            Op::Intrinsic(op) => {
+                let of = args.iter().find_map(|v| self.vectors.get(v).copied())?;
+                let costly = op == Intrinsic::MulInt && of == Lanes::I64x2;
+                let count = usize::from(Lanes::shifts(op));
+                let (data, counts) = args.split_at(args.len() - count);
+                let typed = data.iter().all(|&v| self.is_data(v) && func.ty(v) == Type::low(of.element()));
+                let counted = counts.iter().all(|&v| {
+                    func.as_bits(v).is_some()
+                        || func.ty(v) == Type::I64 && is_invariant(func, self.loops, self.counted.shape.l, v)
+                });
+                if costly || !of.allows(op) || !typed || !counted {
+                    return None;
+                }
+                if Lanes::compares(op) {
+                    self.masks.insert(result);
+                } else if func.ty(result) != Type::low(of.element()) {
+                    return None;
+                }
+                self.vectors.insert(result, of);
+                Some(Some(Vector::Lanes(op, of)))
+            }
+            Op::Builtin(Builtin::Ifelse) => {
+                let &[mask, yes, no] = args else { return None };
+                let lanes = self.lanes_of(func.ty(result))?;
+                let whole = self.masks.contains(&mask) && self.is_data(yes) && self.is_data(no);
+                if !whole {
+                    return None;
+                }
+                self.vectors.insert(result, lanes);
+                Some(Some(Vector::Select(lanes)))
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Loops over memory, with and without overlap: what `O3` makes of them, lanes included, computes what the interpreter computes.
+//!
+//! A function is made for each type of element and each way to combine elements. It fills a stack slot, walks over three parts of
+//! it whose places and length are arguments, and returns what a reduction came to and a digest of the slot. Places are chosen so
+//! that the parts are the same, are apart, or overlap by less than a vector.
+
+use std::fmt::Write as _;
+
+use brolga::{Engine, Evaluator, OptLevel, Options, Program};
+use brolga_ir::{Func, Module, Op};
+
+const BYTES: usize = 512;
+const ELEMENTS: [&str; 6] = ["i8", "i16", "i32", "i64", "f32", "f64"];
+const INT_WAYS: [&str; 6] = [
+    "│ %z = add_int(%x, %y)::T\n",
+    "│ %u = sub_int(%x, %k)::T\n│ %z = xor_int(%u, %y)::T\n",
+    "│ %u = slt_int(%x, %y)::i8\n│ %z = ifelse(%u, %x, %y)::T\n",
+    "│ %u = ult_int(%k, %y)::i8\n│ %z = ifelse(%u, %k, %x)::T\n",
+    "│ %u = shl_int(%x, 3)::T\n│ %v = neg_int(%y)::T\n│ %z = or_int(%u, %v)::T\n",
+    "│ %u = mul_int(%x, %y)::T\n│ %z = not_int(%u)::T\n",
+];
+const FLOAT_WAYS: [&str; 4] = [
+    "│ %z = add_float(%x, %y)::T\n",
+    "│ %u = mul_float(%x, %k)::T\n│ %z = sub_float(%u, %y)::T\n",
+    "│ %u = lt_float(%x, %y)::i8\n│ %z = ifelse(%u, %y, %k)::T\n",
+    "│ %u = abs_float(%x)::T\n│ %v = sqrt_llvm(%u)::T\n│ %z = muladd_float(%v, %k, %y)::T\n",
+];
+const REDUCTIONS: [&str; 3] = ["add_int", "xor_int", "and_int"];
+
+/// Gives the rows names that are numbers.
+fn numbered(text: &str) -> String {
+    let mut numbers: Vec<&str> = Vec::new();
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('%') {
+        out.push_str(&rest[..=at]);
+        rest = &rest[at + 1..];
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+        let (name, behind) = rest.split_at(end);
+        let number = numbers.iter().position(|&known| known == name).unwrap_or_else(|| {
+            numbers.push(name);
+            numbers.len() - 1
+        });
+        let _ = write!(out, "{}", number + 1);
+        rest = behind;
+    }
+    out + rest
+}
+
+fn function(name: &str, element: &str, way: &str, reduction: Option<&str>) -> String {
+    let size = match element {
+        "i8" => 1,
+        "i16" => 2,
+        "i32" | "f32" => 4,
+        _ => 8,
+    };
+    let float = element.starts_with('f');
+    let fill = if float { "sitofp" } else { "bitcast" };
+    let fill = match element {
+        "i64" => "│ %f = mul_int(%i, 40503)::i64\n".to_owned(),
+        "f32" | "f64" => format!("│ %f = {fill}({element}, %i)::{element}\n"),
+        _ => format!("│ %g = mul_int(%i, 40503)::i64\n│ %f = trunc_int({element}, %g)::{element}\n"),
+    };
+    let constant = if float {
+        format!("│ %k = sitofp({element}, _5)::{element}\n")
+    } else {
+        match element {
+            "i64" => "│ %k = add_int(_5, 0)::i64\n".to_owned(),
+            _ => format!("│ %k = trunc_int({element}, _5)::{element}\n"),
+        }
+    };
+    let (zero, carried, reduced) = match reduction {
+        None => (String::new(), String::new(), "0".to_owned()),
+        Some(op) => (
+            format!("│ %s = φ (#4 => {element}(-3), #5 => %t)::{element}\n"),
+            format!("│ %t = {op}(%s, %z)::{element}\n"),
+            "%r".to_owned(),
+        ),
+    };
+    let result = match (reduction, element) {
+        (None, _) => String::new(),
+        (Some(_), "i64") => format!("│ %r = φ (#3 => 0, #5 => %t)::{element}\n"),
+        (Some(_), _) => {
+            format!("│ %q = φ (#3 => {element}(0), #5 => %t)::{element}\n│ %r = zext_int(i64, %q)::i64\n")
+        }
+    };
+    let text = format!(
+        "low function {name}(::i64, ::i64, ::i64, ::i64, ::i64)::(i64, i64)
+1 ─ %p = slot_addr(0; size = {BYTES}, align = 8)::ptr
+└──      goto #2
+2 ┄ %i = φ (#1 => 0, #2 => %j)::i64
+{fill}│ %o = mul_int(%i, {size})::i64
+│ %a = add_ptr(%p, %o)::ptr
+│ store(%a, %f; offset = 0, region = raw, align = 1)
+│ %j = add_int(%i, 1)::i64
+│ %c = slt_int(%j, {count})::i8
+└──      goto #3 if not %c else #2
+3 ─ %A = add_ptr(%p, _1)::ptr
+│ %B = add_ptr(%p, _2)::ptr
+│ %C = add_ptr(%p, _3)::ptr
+{constant}│ %d = slt_int(0, _4)::i8
+└──      goto #6 if not %d
+4 ─      goto #5
+5 ┄ %m = φ (#4 => 0, #5 => %n)::i64
+{zero}│ %O = mul_int(%m, {size})::i64
+│ %E = add_ptr(%A, %O)::ptr
+│ %x = load(%E; offset = 0, region = raw, align = 1)::{element}
+│ %F = add_ptr(%B, %O)::ptr
+│ %y = load(%F; offset = 0, region = raw, align = 1)::{element}
+{way}{carried}│ %G = add_ptr(%C, %O)::ptr
+│ store(%G, %z; offset = 0, region = raw, align = 1)
+│ %n = add_int(%m, 1)::i64
+│ %H = slt_int(%n, _4)::i8
+└──      goto #6 if not %H else #5
+6 ┄ {first}
+{result_rows}└──      goto #7
+7 ┄ %I = φ (#6 => 0, #7 => %J)::i64
+│ %D = φ (#6 => 0, #7 => %K)::i64
+│ %L = add_ptr(%p, %I)::ptr
+│ %M = load(%L; offset = 0, region = raw, align = 1)::i8
+│ %N = zext_int(i64, %M)::i64
+│ %P = mul_int(%D, 31)::i64
+│ %K = add_int(%P, %N)::i64
+│ %J = add_int(%I, 1)::i64
+│ %Q = slt_int(%J, {BYTES})::i8
+└──      goto #8 if not %Q else #7
+8 ─      return ({reduced}, %K)
+end
+
+",
+        count = BYTES / size,
+        way = way.replace('T', element),
+        first =
+            result.lines().next().map_or(String::new(), |row| row.trim_start_matches('│').trim().to_owned()),
+        result_rows = result.lines().skip(1).fold(String::new(), |rows, row| rows + row + "\n"),
+    );
+    let text = text.replace("6 ┄ \n└──      goto #7", "6 ┄      goto #7");
+    numbered(&text)
+}
+
+/// Whether the pipeline finds something to do in lanes.
+fn in_lanes(module: &Module, func: Func) -> bool {
+    let options = brolga_opt::Options::default();
+    let mut cx = brolga_opt::Cx::new(None);
+    let (func, _) = brolga_opt::optimize(module, func, OptLevel::O3, &options, &mut cx).unwrap();
+    let ops = func.blocks().flat_map(|b| func.block_insts(b)).map(|inst| func.op(inst));
+    ops.into_iter().any(|op| matches!(op, Op::Lanes(..)))
+}
+
+#[test]
+fn loops_over_memory_compute_the_same_in_lanes() {
+    let mut text = String::new();
+    let mut names = Vec::new();
+    for element in ELEMENTS {
+        let ways: &[&str] = if element.starts_with('f') { &FLOAT_WAYS } else { &INT_WAYS };
+        for (n, way) in ways.iter().enumerate() {
+            let reduction = (!element.starts_with('f') && n < REDUCTIONS.len()).then(|| REDUCTIONS[n]);
+            let name = format!("walk_{element}_{n}");
+            text.push_str(&function(&name, element, way, reduction));
+            names.push(name);
+        }
+    }
+    let program = Program::read("loops", text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    for (_, func) in program.module().funcs() {
+        let name = program.module().cx.names.text(func.name);
+        // Products have no lanes of 8 bits, and slow ones of 64.
+        let has_lanes = !matches!(name, "walk_i8_5" | "walk_i64_5");
+        assert_eq!(in_lanes(program.module(), func.clone()), has_lanes, "`{name}`");
+    }
+    let engines = [OptLevel::O0, OptLevel::O3].map(|l| Engine::new(Options::new().opt_level(l)).unwrap());
+    let mut interpreted = Evaluator::interpreted(&program);
+    let mut native: Vec<Evaluator<'_>> = engines.iter().map(|e| Evaluator::native(&program, e)).collect();
+    for (name, scale) in names.iter().flat_map(|name| [(name, 1), (name, 2)]) {
+        for (a, b, c) in
+            [(0, 64, 128), (0, 0, 0), (0, 8, 16), (64, 0, 8), (16, 8, 0), (0, 128, 136), (1, 17, 3)]
+        {
+            for count in [0, 1, 2, 5, 16, 17, 30] {
+                // Bytes overlap by less than a vector at places that are closer.
+                let [a, b, c] = [a, b, c].map(|place| place * scale);
+                if [a, b, c].iter().any(|place| place + 8 * count > BYTES) {
+                    continue;
+                }
+                let call = program.call(&format!("{name}({a}, {b}, {c}, {count}, -7)")).unwrap();
+                let expected = interpreted.call(&call).unwrap();
+                for (native, level) in native.iter_mut().zip(["O0", "O3"]) {
+                    let got = native.call(&call).unwrap();
+                    assert_eq!(expected, got, "{level}: {name}({a}, {b}, {c}, {count})");
+                }
+            }
+        }
+    }
+}
