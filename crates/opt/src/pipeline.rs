@@ -14,6 +14,8 @@ use crate::pass::Pass;
 use crate::passes::{
     alloc_opt, bounds_fold, call_effects, correlated, cse, dce, gvn, inline, inst_simplify, jump_threading,
     licm, loop_simplify, rotate, sccp, simplify_cfg, sroa, tail_recursion, unfold_recursion,
+    alloc_opt, bounds_fold, call_effects, correlated, cse, dce, gvn, inline, inst_simplify, licm,
+    loop_simplify, rotate, sccp, simplify_cfg, sroa, tail_recursion, unfold_recursion, union_split,
 };
 use crate::passes::{indvars, irce, unroll, unroll_full, vectorize};
 use crate::scope::Step;
@@ -23,6 +25,7 @@ use brolga_ir::Level;
 pub static PASSES: &[&Pass] = &[
     &BOUNDS_FOLD,
     &SIMPLIFY_CFG,
+    &UNION_SPLIT,
     &INLINE,
     &TAIL_RECURSION,
     &UNFOLD_RECURSION,
@@ -48,6 +51,7 @@ pub static PASSES: &[&Pass] = &[
 
 static BOUNDS_FOLD: Pass = bounds_fold::PASS;
 static SIMPLIFY_CFG: Pass = simplify_cfg::PASS;
+static UNION_SPLIT: Pass = union_split::PASS;
 static INLINE: Pass = inline::PASS;
 static TAIL_RECURSION: Pass = tail_recursion::PASS;
 static UNFOLD_RECURSION: Pass = unfold_recursion::PASS;
@@ -94,6 +98,7 @@ pub static PIPELINES: &[Pipeline] = &[
 ];
 
 const O1_HIGH: &[Step] = &[
+    step("union-split", &UNION_SPLIT),
     step("inline", &INLINE),
     step("call-effects", &CALL_EFFECTS),
     step("early bounds-fold", &BOUNDS_FOLD),
@@ -108,6 +113,7 @@ const O1_HIGH: &[Step] = &[
 const O1_LOW: &[Step] = &[step("inst-simplify", &INST_SIMPLIFY), step("late dce", &DCE)];
 
 const O2_HIGH: &[Step] = &[
+    step("union-split", &UNION_SPLIT),
     step("inline", &INLINE),
     step("call-effects", &CALL_EFFECTS),
     step("early bounds-fold", &BOUNDS_FOLD),
@@ -183,6 +189,7 @@ const fn order(first: &'static str, then: &'static str, because: &'static str) -
 
 /// The constraints on the order. They document and check the pipelines; they do not make them.
 pub static ORDER: &[Order] = &[
+    order("union-split", "inline", "a call of a method that is known may be inlined"),
     order("inline", "early bounds-fold", "inlined bodies bring checks of their own"),
     order("inline", "call-effects", "calls come in with inlined bodies"),
     order("call-effects", "early dce", "a call that only computes goes when nobody needs what it gives"),

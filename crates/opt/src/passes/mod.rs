@@ -20,6 +20,7 @@ pub(crate) mod simplify_cfg;
 pub(crate) mod sroa;
 pub(crate) mod tail_recursion;
 pub(crate) mod unfold_recursion;
+pub(crate) mod union_split;
 pub(crate) mod unroll;
 pub(crate) mod unroll_full;
 pub(crate) mod vectorize;

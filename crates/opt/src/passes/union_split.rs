@@ -1,0 +1,293 @@
+//! Turns calls that dispatch at run time into calls of the methods that they can reach.
+//!
+//! ```text
+//! area(s::Union{Circle, Square})               b: isa(s, Circle) ? c : q
+//!                                              c: %1 = invoke area(π(s, Circle));  goto t
+//! b: %1 = call area(s)                  ==>    q: %2 = invoke area(π(s, Square));  goto t
+//!    …                                         t: %3 = φ (c => %1, q => %2)
+//!                                                 …
+//! ```
+//!
+//! **Which methods.** Those of the module whose parameters have something in common with the operands' types. If there is one and it
+//! takes everything that the operands can be, the call becomes an `invoke`. If there are at most [`InlineLimits::max_methods`],
+//! they are tried one after the other, the more specific first, and what none of them takes is called as before. The last test
+//! is left out where the tests before it leave only what the last method takes.
+//!
+//! **When not.** Two methods that have operands in common, neither being more specific: such a call may be ambiguous. Methods that
+//! collect arguments. Types of which a test would leave more than the method takes.
+//!
+//! The module is what the program consists of: who adds a method later has to compile the callers again, which the report says.
+//!
+//! Phases, for each call, the last of a block first: 1 candidates and tests (reads). 2 cut the block behind the call, put tests and
+//! calls between. At the end one sweep for the results and for φ that name a block whose end has moved.
+//!
+//! Cost: a look at all methods for each call, and `MAX_SPLITS` bounds the growth. Breaks every fact. Not done: tests shared by several
+//! calls; values known by a test further up.
+
+use crate::facts::Fact;
+use crate::heads::rename_phi_blocks;
+use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use crate::replace::Replacements;
+use brolga_ir::builtin::Builtin;
+use brolga_ir::constant::Const;
+use brolga_ir::func::CalleeData;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::{Block, Func, FuncId, Inst, Level, Op, Type, Types, Value};
+use cranelift_entity::SecondaryMap;
+use cranelift_entity::packed_option::PackedOption;
+
+pub(crate) const PASS: Pass = Pass {
+    name: "union-split",
+    level: PassLevel::High,
+    required: false,
+    needs: &[],
+    breaks: &[Fact::Cfg, Fact::Uses],
+    run,
+};
+
+/// Calls that are split in one function. Each adds a few blocks.
+const MAX_SPLITS: usize = 200;
+
+fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    let insts = func.blocks().flat_map(|b| func.block_insts(b));
+    let mut calls: Vec<Inst> = insts.filter(|&i| func.op(i) == Op::Call).collect();
+    if calls.is_empty() {
+        return Changed::No;
+    }
+    calls.reverse();
+    let mut results = Replacements::default();
+    let mut ends: SecondaryMap<Block, PackedOption<Block>> = SecondaryMap::new();
+    for &call in calls.iter().take(MAX_SPLITS) {
+        let operands: Vec<Value> = func.args(call).iter().map(|&v| results.resolve(v)).collect();
+        // What follows a call that never returns is no way on.
+        if func.result(call).is_none_or(|v| func.ty(v) == Type::BOTTOM) {
+            continue;
+        }
+        let Some(choices) = choices(func, cx, &operands) else { continue };
+        if !cx.spend("calls") {
+            break;
+        }
+        for choice in &choices {
+            cx.inlined(choice.method);
+        }
+        let home = func.inst_block(call);
+        let split = Split { types: cx.types(), call, operands };
+        let tail = match choices.as_slice() {
+            [only] if only.tests.is_empty() => {
+                split.replace(func, cx, only, &mut results);
+                None
+            }
+            _ => split.spread(func, cx, &choices, &mut results),
+        };
+        if let (Some(home), Some(tail)) = (home, tail)
+            && ends[home].is_none()
+        {
+            ends[home] = tail.into();
+        }
+    }
+    results.apply(func, cx.types());
+    rename_phi_blocks(func, &ends);
+    cx.changed()
+}
+
+/// A method, what has to be tested before it is called, and with which types.
+struct Choice {
+    method: FuncId,
+    /// Operands with the types to test for; none if nothing else is left.
+    tests: Vec<(usize, Type)>,
+    /// The types of the arguments when the tests hold.
+    args: Vec<Type>,
+}
+
+/// The methods that a call may reach, in the order in which to try them.
+fn choices(func: &Func, cx: &PassCx<'_>, operands: &[Value]) -> Option<Vec<Choice>> {
+    let (module, types) = (cx.module, cx.types());
+    let (&object, args) = operands.split_first()?;
+    let function = func.ty(object);
+    if !types.is_concrete(function) {
+        return None;
+    }
+    let given: Vec<Type> = args.iter().map(|&v| func.ty(v)).collect();
+    let params = |id: FuncId| module.func(id).sig.params[1..].iter().map(|p| p.ty);
+    let mut found: Vec<FuncId> = Vec::new();
+    for &id in module.methods(function) {
+        let callee = module.func(id);
+        if callee.level == Level::Low || callee.sig.vararg {
+            return None;
+        }
+        let overlaps = params(id).len() == given.len()
+            && params(id).zip(&given).all(|(param, &arg)| !types.is_disjoint(param, arg));
+        if overlaps {
+            found.push(id);
+        }
+    }
+    if found.is_empty() || found.len() > cx.options.inline.max_methods {
+        return None;
+    }
+    let narrower = |a: FuncId, b: FuncId| params(a).zip(params(b)).all(|(p, q)| types.is_subtype(p, q));
+    let apart = |a: FuncId, b: FuncId| params(a).zip(params(b)).any(|(p, q)| types.is_disjoint(p, q));
+    for (n, &a) in found.iter().enumerate() {
+        if found[n + 1..].iter().any(|&b| !narrower(a, b) && !narrower(b, a) && !apart(a, b)) {
+            return None;
+        }
+    }
+    // There are few, and the relation is not a total order: take one that no other is narrower than, again and again.
+    let mut ordered = Vec::new();
+    while !found.is_empty() {
+        let first = found.iter().position(|&a| found.iter().all(|&b| a == b || !narrower(b, a)))?;
+        ordered.push(found.remove(first));
+    }
+    let mut left = given.clone();
+    let mut choices = Vec::new();
+    for method in ordered {
+        let wanted: Vec<Type> = params(method).collect();
+        let args: Option<Vec<Type>> = left.iter().zip(&wanted).map(|(&l, &w)| meet(types, l, w)).collect();
+        let args = args?;
+        let tests: Vec<(usize, Type)> = (0..left.len())
+            .filter(|&n| !types.is_subtype(left[n], wanted[n]))
+            .map(|n| (n, wanted[n]))
+            .collect();
+        if module.find_method(function, &args) != Some(method) {
+            return None;
+        }
+        let done = tests.is_empty();
+        if let &[(n, ty)] = tests.as_slice() {
+            left[n] = types.difference(left[n], ty).ok()?;
+        }
+        choices.push(Choice { method, tests, args });
+        if done {
+            break;
+        }
+    }
+    Some(choices)
+}
+
+/// What a value of type `have` is when it is also a `wanted`; `None` if no type says that.
+fn meet(types: &Types, have: Type, wanted: Type) -> Option<Type> {
+    if types.is_subtype(have, wanted) {
+        return Some(have);
+    }
+    if types.is_subtype(wanted, have) {
+        return Some(wanted);
+    }
+    let mut inside = Vec::new();
+    for &member in types.members(&have) {
+        if types.is_subtype(member, wanted) {
+            inside.push(member);
+        } else if !types.is_disjoint(member, wanted) {
+            return None;
+        }
+    }
+    types.union(&inside).ok().filter(|&ty| ty != Type::BOTTOM)
+}
+
+struct Split<'a> {
+    types: &'a Types,
+    call: Inst,
+    operands: Vec<Value>,
+}
+
+impl Split<'_> {
+    fn claimed(&self, func: &Func) -> Type {
+        func.result(self.call).map_or(Type::ANY, |v| func.ty(v))
+    }
+
+    /// The call becomes an `invoke` where it stands.
+    fn replace(&self, func: &mut Func, cx: &PassCx<'_>, choice: &Choice, results: &mut Replacements) {
+        let invoke = self.make_invoke(func, cx, choice, &self.operands);
+        func.insert_before(invoke, self.call);
+        if let (Some(old), Some(new)) = (func.result(self.call), func.result(invoke)) {
+            results.set(old, new);
+        }
+        func.remove_inst(self.call);
+    }
+
+    fn make_invoke(&self, func: &mut Func, cx: &PassCx<'_>, choice: &Choice, operands: &[Value]) -> Inst {
+        let claimed = self.claimed(func);
+        let declared = cx.module.func(choice.method).sig.results.first().copied().unwrap_or(claimed);
+        // A result of no type at all would have to end the block.
+        let narrows = declared != Type::BOTTOM && self.types.is_subtype(declared, claimed);
+        let result = if narrows { declared } else { claimed };
+        let function = func.ty(operands[0]);
+        let callee =
+            func.add_callee(CalleeData::Method { function, args: choice.args.clone().into(), result });
+        let invoke = func.make_inst(Op::Invoke(callee), operands, &[], &[result]);
+        func.set_place(invoke, func.place(self.call));
+        invoke
+    }
+
+    /// Puts a chain of tests and calls in front of what follows the call, which gets a block of its own.
+    fn spread(
+        &self,
+        func: &mut Func,
+        cx: &PassCx<'_>,
+        choices: &[Choice],
+        results: &mut Replacements,
+    ) -> Option<Block> {
+        let home = func.inst_block(self.call)?;
+        let next = func.next_inst(self.call)?;
+        let place = func.place(self.call);
+        let tail = func.make_block();
+        func.insert_block_after(tail, home);
+        func.split_block(next, tail);
+        let claimed = self.claimed(func);
+        let old = func.result(self.call);
+        let put = |func: &mut Func, block: Block, op: Op, args: &[Value], to: &[Block], ty: Option<Type>| {
+            let inst = func.make_inst(op, args, to, ty.as_slice());
+            func.set_place(inst, place);
+            func.append_inst(inst, block);
+            func.result(inst)
+        };
+        let (mut at, mut last) = (home, home);
+        let mut edges: Vec<(Block, Value)> = Vec::new();
+        let mut complete = false;
+        func.remove_inst(self.call);
+        for choice in choices {
+            let mut holds = None;
+            for &(n, ty) in &choice.tests {
+                let wanted = func.constant(Const::Type(ty));
+                let args = [self.operands[n + 1], wanted];
+                let test = put(func, at, Op::Builtin(Builtin::Isa), &args, &[], Some(Type::BOOL));
+                holds = match (holds, test) {
+                    (Some(a), Some(b)) => {
+                        put(func, at, Op::Intrinsic(Intrinsic::AndInt), &[a, b], &[], Some(Type::BOOL))
+                    }
+                    (_, test) => test,
+                };
+            }
+            let mut block = at;
+            if let Some(holds) = holds {
+                let [yes, no] = [(); 2].map(|()| func.make_block());
+                func.insert_block_after(yes, last);
+                func.insert_block_after(no, yes);
+                put(func, at, Op::Branch, &[holds], &[yes, no], None);
+                (block, at, last) = (yes, no, no);
+            } else {
+                complete = true;
+            }
+            let mut operands = self.operands.clone();
+            for (operand, &ty) in operands[1..].iter_mut().zip(&choice.args) {
+                if func.ty(*operand) != ty {
+                    *operand = put(func, block, Op::Pi, &[*operand], &[], Some(ty)).unwrap_or(*operand);
+                }
+            }
+            let invoke = self.make_invoke(func, cx, choice, &operands);
+            func.append_inst(invoke, block);
+            edges.extend(func.result(invoke).map(|value| (block, value)));
+            put(func, block, Op::Goto, &[], &[tail], None);
+        }
+        if !complete {
+            let value = put(func, at, Op::Call, &self.operands, &[], Some(claimed));
+            edges.extend(value.map(|value| (at, value)));
+            put(func, at, Op::Goto, &[], &[tail], None);
+        }
+        let (blocks, values): (Vec<Block>, Vec<Value>) = edges.into_iter().unzip();
+        let phi = func.make_inst(Op::Phi, &values, &blocks, &[claimed]);
+        func.set_place(phi, place);
+        func.prepend_inst(phi, tail);
+        if let (Some(old), Some(new)) = (old, func.result(phi)) {
+            results.set(old, new);
+        }
+        Some(tail)
+    }
+}
