@@ -14,6 +14,7 @@
 mod assembly;
 mod compile;
 mod completions;
+mod diff;
 mod fmt;
 mod input;
 mod opt;

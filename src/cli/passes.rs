@@ -3,9 +3,11 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
+use brolga::ir::Func;
 use brolga::ir::text::show_func;
-use brolga::opt::{Cx, Dump, Options, PassFilter, Report, When, pass_named};
+use brolga::opt::{Changed, Cx, Dump, Options, PassFilter, Report, When, pass_named};
 
+use super::diff;
 use super::report::{Stop, err};
 
 /// Flags about passes.
@@ -24,6 +26,9 @@ pub(crate) struct Flags {
     /// Print each function after every pass
     #[arg(long)]
     print_after_all: bool,
+    /// Print the rows that each pass changed
+    #[arg(long, conflicts_with_all = ["print_before", "print_after", "print_before_all", "print_after_all"])]
+    diff: bool,
     /// Print how long each pass took and what it did
     #[arg(long)]
     time_passes: bool,
@@ -40,15 +45,16 @@ impl Flags {
     pub(crate) fn options(&self) -> Result<Options, Stop> {
         Ok(Options {
             verify_each: self.verify_each,
-            print_before: filter(self.print_before_all, &self.print_before)?,
-            print_after: filter(self.print_after_all, &self.print_after)?,
+            print_before: filter(self.print_before_all || self.diff, &self.print_before)?,
+            print_after: filter(self.print_after_all || self.diff, &self.print_after)?,
             ..Options::default()
         })
     }
 
     /// Fuel, clock and printing.
     pub(crate) fn cx<'a>(&self) -> Cx<'a> {
-        let cx = Cx::new(self.opt_limit).with_sink(print);
+        let cx = Cx::new(self.opt_limit);
+        let cx = if self.diff { cx.with_sink(differ()) } else { cx.with_sink(print) };
         if !self.time_passes {
             return cx;
         }
@@ -75,12 +81,31 @@ fn filter(all: bool, names: &[String]) -> Result<PassFilter, Stop> {
 
 fn print(dump: &Dump<'_>) {
     let when = match dump.when {
-        When::Before => "before",
-        When::After => "after",
+        When::Before => "before ",
+        When::After => "after ",
     };
-    let Dump { label, step, steps, symbol, rewrites, module, func, .. } = dump;
-    err(format_args!("# {when} {label} (step {step} of {steps}) on {symbol}, {rewrites} rewrites so far"));
-    err(show_func(&module.cx, func));
+    err(title(when, dump));
+    err(show_func(&dump.module.cx, dump.func));
+}
+
+fn title(when: &str, dump: &Dump<'_>) -> String {
+    let Dump { label, step, steps, symbol, rewrites, .. } = dump;
+    format!("# {when}{label} (step {step} of {steps}) on {symbol}, {rewrites} rewrites so far")
+}
+
+/// Remembers each function as it is before a pass, and prints what the pass made of it.
+fn differ() -> impl FnMut(&Dump<'_>) + Send {
+    let mut before: Option<Func> = None;
+    move |dump| match (dump.when, dump.changed) {
+        (When::Before, _) => before = Some(dump.func.clone()),
+        (When::After, Changed::No) => {}
+        (When::After, Changed::Yes) => {
+            if let Some(before) = &before {
+                err(title("", dump));
+                err(diff::diff(&dump.module.cx, before, dump.func));
+            }
+        }
+    }
 }
 
 /// One row for each step: what it did and how long it took.

@@ -13,9 +13,7 @@ use crate::options::OptLevel;
 use crate::pass::Pass;
 use crate::passes::{
     alloc_opt, bounds_fold, call_effects, correlated, cse, dce, gvn, inline, inst_simplify, jump_threading,
-    licm, loop_simplify, rotate, sccp, simplify_cfg, sroa, tail_recursion, unfold_recursion,
-    alloc_opt, bounds_fold, call_effects, correlated, cse, dce, gvn, inline, inst_simplify, licm,
-    loop_simplify, rotate, sccp, simplify_cfg, sroa, tail_recursion, unfold_recursion, union_split,
+    licm, loop_simplify, rotate, sccp, simplify_cfg, sroa, tail_recursion, unfold_recursion, union_split,
 };
 use crate::passes::{indvars, irce, unroll, unroll_full, vectorize};
 use crate::scope::Step;
