@@ -30,11 +30,11 @@
 //!
 //! Invariant: no path links a frame that is linked. Every edge out of what a push dominates, and back to it, pops.
 
-use crate::Options;
 use crate::bases::Bases;
 use crate::flow::{Flow, is_safepoint};
 use crate::nulls::Null;
 use crate::slots::Slots;
+use crate::{Lowering, Options};
 use brolga_ir::analysis::{DomTree, Loops};
 use brolga_ir::cursor::Cursor;
 use brolga_ir::func::SlotData;
@@ -43,13 +43,36 @@ use brolga_ir::op::{Access, Region};
 use brolga_ir::{Block, Context, Func, Inst, Op, Slot, Type, Value};
 use cranelift_entity::SecondaryMap;
 
-/// Bytes in front of the words.
-pub(crate) const HEADER: i32 = 16;
+/// Bytes in front of the words of a linked frame.
+const LINKS: u32 = 16;
 
 /// The words of a function's frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {
     pub(crate) slot: Slot,
+    /// Bytes in front of the words.
+    header: u32,
+}
+
+impl Frame {
+    /// A frame of so many words, which is linked or found by maps.
+    pub(crate) fn new(func: &mut Func, words: u32, lowering: Lowering) -> Frame {
+        let header = match lowering {
+            Lowering::Linked => LINKS,
+            Lowering::Maps => 0,
+        };
+        Frame { slot: func.add_slot(SlotData::bytes(header + 8 * words, 4)), header }
+    }
+
+    /// The offset of a word.
+    pub(crate) fn offset(self, word: u32) -> u32 {
+        self.header + 8 * word
+    }
+
+    /// How a word is accessed, from the start of the frame.
+    pub(crate) fn access(self, word: u32) -> Access {
+        access(self.offset(word) as i32, Region::Frame)
+    }
 }
 
 /// Something that needs the frame to be linked.
@@ -70,11 +93,6 @@ struct Push {
 
 pub(crate) fn access(offset: i32, region: Region) -> Access {
     Access { offset, region, align_log2: 3 }
-}
-
-/// The offset of a word in a frame.
-pub(crate) fn word_offset(word: u32) -> i32 {
-    HEADER + 8 * word as i32
 }
 
 /// What placement decided, as the frame needs it.
@@ -102,10 +120,7 @@ pub(crate) fn build(
     let others = plan.others.iter().map(|&(block, at, words)| FrameUse { block, at, words });
     let uses: Vec<FrameUse> = stores.chain(others).collect();
     let words = uses.iter().map(|u| u.words).max().unwrap_or(0);
-    let frame = (words > 0).then(|| {
-        let size = HEADER as u32 + 8 * words;
-        Frame { slot: func.add_slot(SlotData::bytes(size, 4)) }
-    });
+    let frame = (words > 0).then(|| Frame::new(func, words, Lowering::Linked));
     let pushes = match frame {
         None => Vec::new(),
         Some(_) if flow.catches() || plan.has_tracked_slots || !options.shrink_wrap => {
@@ -130,18 +145,23 @@ pub(crate) fn build(
         for null in plan.nulls.iter().filter(|n| linked.iter().any(|&p| tree.dominates(p, n.block))) {
             builder.null(frame, null);
         }
-        for store in &plan.slots.stores {
-            let value = plan.bases.roots[store.root as usize].0;
-            let mut at = Cursor::new(builder.func);
-            let base = at.before(store.before).ins_value(Op::SlotAddr(frame.slot), &[], Type::PTR);
-            at.ins(Op::Store(access(word_offset(store.word), Region::Frame)), &[base, value], &[]);
-        }
+        fill(builder.func, plan, frame);
         let doomed_push = pushes.iter().any(|p| flow.doom(p.block).is_some());
         for push in &pushes {
             builder.pops(push, flow, tree, doomed_push);
         }
     }
     frame
+}
+
+/// Stores the roots.
+pub(crate) fn fill(func: &mut Func, plan: &Plan<'_>, frame: Frame) {
+    for store in &plan.slots.stores {
+        let value = plan.bases.roots[store.root as usize].0;
+        let mut at = Cursor::new(func);
+        let base = at.before(store.before).ins_value(Op::SlotAddr(frame.slot), &[], Type::PTR);
+        at.ins(Op::Store(frame.access(store.word)), &[base, value], &[]);
+    }
 }
 
 /// Where to link the frame.
@@ -255,7 +275,7 @@ impl Builder<'_> {
         let base = at.before(push.before).ins_value(Op::SlotAddr(frame.slot), &[], Type::PTR);
         let null = at.func.bits(types, Type::TRACKED, 0);
         for word in (0..push.words).filter(|&w| !stored[w as usize]) {
-            at.ins(Op::Store(access(word_offset(word), Region::Frame)), &[base, null], &[]);
+            at.ins(Op::Store(frame.access(word)), &[base, null], &[]);
         }
         let count = at.int(types, Type::I64, i128::from(push.words) * 4);
         at.ins(Op::Store(access(0, Region::Frame)), &[base, count], &[]);
@@ -270,7 +290,7 @@ impl Builder<'_> {
         let base = at.before(null.before).ins_value(Op::SlotAddr(frame.slot), &[], Type::PTR);
         let value = at.func.bits(&self.cx.types, Type::TRACKED, 0);
         for &word in &null.words {
-            at.ins(Op::Store(access(word_offset(word), Region::Frame)), &[base, value], &[]);
+            at.ins(Op::Store(frame.access(word)), &[base, value], &[]);
         }
     }
 
@@ -368,6 +388,6 @@ fn thread_word(at: &mut Cursor<'_>, options: &Options) -> (Value, Access) {
 /// The address of a word.
 pub(crate) fn word_address(at: &mut Cursor<'_>, cx: &Context, frame: Frame, word: u32) -> Value {
     let base = at.ins_value(Op::SlotAddr(frame.slot), &[], Type::PTR);
-    let offset = at.int(&cx.types, Type::I64, i128::from(word_offset(word)));
+    let offset = at.int(&cx.types, Type::I64, i128::from(frame.offset(word)));
     at.ins_value(Op::Intrinsic(Intrinsic::AddPtr), &[base, offset], Type::PTR)
 }

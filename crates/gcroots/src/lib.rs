@@ -3,7 +3,7 @@
 //! ```text
 //!  check ─► bases ─► refine ─► needs ─► slots ─► frame ─► lower
 //!   │        │         │         │        │        │        └ allocation, barriers, tags, argument words
-//!   │        │         │         │        │        └ where the frame is linked, filled and taken off
+//!   │        │         │         │        │        └ where the frame is linked, filled and taken off; or `maps`
 //!   │        │         │         │        └ where each root is stored, and in which word; `nulls`: where words become null
 //!   │        │         │         └ which roots need a slot at which safepoint
 //!   │        │         └ what is kept alive by something else
@@ -29,6 +29,7 @@ mod bases;
 mod flow;
 mod frame;
 mod lower;
+mod maps;
 mod needs;
 mod nulls;
 mod ranges;
@@ -42,11 +43,23 @@ use brolga_ir::{Block, Context, Func, Inst, Level, Op};
 use std::ops::Range;
 use thiserror::Error;
 
+/// How the collector finds the words of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lowering {
+    /// Frames are linked from the thread while they are in use.
+    Linked,
+    /// Each safepoint has a map ([`brolga_ir::func::RootMap`]) of the words that hold its roots. Whoever translates the function
+    /// puts the maps into a table by return address, and the collector walks the stack.
+    Maps,
+}
+
 /// What placement is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// The heap that the code is for.
     pub heap: HeapAbi,
+    /// How frames are found.
+    pub lowering: Lowering,
     /// Link frames only on paths that need them.
     pub shrink_wrap: bool,
     /// Let no word of a frame keep what is no longer needed alive during a call.
@@ -58,7 +71,7 @@ pub struct Options {
 impl Options {
     /// Everything on, for a heap.
     pub fn new(heap: HeapAbi) -> Options {
-        Options { heap, shrink_wrap: true, null_dead: true, verify: true }
+        Options { heap, lowering: Lowering::Linked, shrink_wrap: true, null_dead: true, verify: true }
     }
 }
 
@@ -142,8 +155,12 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
 
     let (others, tracked, kept) = reserve(func);
     let slots = slots::Slots::compute(func, &bases, &mut needs, &flow, &tree, &loops, kept.end);
-    let nulls =
-        if options.null_dead { nulls::compute(func, &bases, &slots, kept, &flow, &rpo) } else { Vec::new() };
+    let linked = options.lowering == Lowering::Linked;
+    let nulls = if linked && options.null_dead {
+        nulls::compute(func, &bases, &slots, kept, &flow, &rpo)
+    } else {
+        Vec::new()
+    };
     let plan = frame::Plan {
         bases: &bases,
         slots: &slots,
@@ -151,7 +168,10 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
         has_tracked_slots: tracked.word.values().any(Option::is_some),
         nulls: &nulls,
     };
-    let frame = frame::build(func, cx, options, &plan, &flow, &tree, &loops);
+    let frame = match options.lowering {
+        Lowering::Linked => frame::build(func, cx, options, &plan, &flow, &tree, &loops),
+        Lowering::Maps => maps::build(func, cx, &plan, &tracked, &tree),
+    };
     lower::lower(func, cx, options, &barriers, &tracked, frame);
 
     Ok(Report {

@@ -27,7 +27,7 @@
 
 use crate::Options;
 use crate::barrier::Barriers;
-use crate::frame::{Frame, access, word_address, word_offset};
+use crate::frame::{Frame, access, word_address};
 use brolga_ir::constant::Address;
 use brolga_ir::cursor::Cursor;
 use brolga_ir::intrinsic::Intrinsic;
@@ -179,6 +179,10 @@ impl Lowering<'_> {
         at.at_bottom(slow).with_place(place);
         let called = at.ins_value(Op::CallRuntime(RuntimeFn::GcAlloc), &[bytes, tag], Type::TRACKED);
         at.goto(join);
+        // The safepoint is in the call now.
+        if let (Some(map), Some(call)) = (self.func.take_root_map(inst), self.func.def_inst(called)) {
+            self.func.set_root_map(call, map);
+        }
         self.func.set_op(inst, Op::Phi, &[bumped, called]);
         self.func.set_inst_blocks(inst, &[fast, slow]);
         Some(join)
@@ -237,7 +241,7 @@ impl Lowering<'_> {
             Some(frame) => {
                 let base = at.ins_value(Op::SlotAddr(frame.slot), &[], Type::PTR);
                 for (n, &arg) in args.iter().enumerate() {
-                    let word = access(word_offset(n as u32), Region::Frame);
+                    let word = frame.access(n as u32);
                     at.ins(Op::Store(word), &[base, arg], &[]);
                 }
                 word_address(&mut at, self.cx, frame, 0)
@@ -252,7 +256,7 @@ impl Lowering<'_> {
         let (Some(word), Some(frame)) = (self.tracked.word[slot], self.frame) else { return };
         let mut at = Cursor::new(self.func);
         let base = at.before(inst).ins_value(Op::SlotAddr(frame.slot), &[], Type::PTR);
-        let offset = at.int(&self.cx.types, Type::I64, word_offset(word).into());
+        let offset = at.int(&self.cx.types, Type::I64, frame.offset(word).into());
         self.func.set_op(inst, Op::Intrinsic(Intrinsic::AddPtr), &[base, offset]);
     }
 }

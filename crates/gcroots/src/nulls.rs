@@ -164,7 +164,7 @@ fn steps_of(func: &Func, bases: &Bases, slots: &Slots, block: Block) -> Vec<Step
             _ => continue,
         };
         let at = slots.position(inst);
-        while let Some(&&(_, event)) = events.peek().filter(|e| e.0 < at || (e.0 == at && is_begin(e.1))) {
+        while let Some(&&(_, event)) = events.peek().filter(|e| e.0 < at || (e.0 == at && e.1.is_begin())) {
             step(&mut steps, &mut died, event);
             events.next();
         }
@@ -179,10 +179,6 @@ fn steps_of(func: &Func, bases: &Bases, slots: &Slots, block: Block) -> Vec<Step
     }
     steps.extend(died.into_iter().map(|(word, _)| Step::Dead(word)));
     steps
-}
-
-fn is_begin(event: Event) -> bool {
-    matches!(event, Event::Begin(_))
 }
 
 /// Applies what happens in a block to the stale words. Nulls are reported with the call in front of which they go.

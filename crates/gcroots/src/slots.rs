@@ -61,6 +61,13 @@ pub(crate) enum Event {
     End(u32),
 }
 
+impl Event {
+    /// Whether it happens in front of the instruction.
+    pub(crate) fn is_begin(self) -> bool {
+        matches!(self, Event::Begin(_))
+    }
+}
+
 impl Slots {
     /// Chooses stores and words. Words below `reserved` are taken.
     pub(crate) fn compute(

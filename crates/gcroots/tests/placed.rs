@@ -1,7 +1,7 @@
 //! Runs the text tests in `tests/placed/`: low IR, and what placement makes of it.
 //!
 //!     Two values live at a call, so two slots.     for people, any number of lines
-//!     options: whole-function                      optional: no shrink-wrapping
+//!     options: whole-function                      optional: no shrink-wrapping; or `maps`: frame maps instead of links
 //!     ==== input
 //!     low function f(…)…
 //!     ==== output                                  what is counted and the functions, or broken rules
@@ -12,9 +12,10 @@
 mod support;
 
 use std::fmt::Write as _;
-use support::{Case, HEAP, cases, read_module};
+use support::{Case, cases, read_module};
 
-use brolga_gcroots::{Error, Options, Report, place};
+use brolga_gcroots::{Error, Report, place};
+use brolga_ir::Func;
 use brolga_ir::diag::Finding;
 use brolga_ir::text::show_func;
 use brolga_ir::verify::{point_into_printout, verify_func};
@@ -35,20 +36,35 @@ fn counted(report: &Report) -> String {
     text
 }
 
+/// The frame maps, by the lines of the function's text.
+fn maps(func: &Func) -> String {
+    let mut out = String::new();
+    let mut line = 1;
+    for block in func.blocks() {
+        for inst in func.block_insts(block) {
+            line += 1;
+            if let Some(map) = func.root_map(inst) {
+                let _ =
+                    writeln!(out, "# line {line}: roots at {:?} of slot {}", map.offsets, map.slot.as_u32());
+            }
+        }
+    }
+    out
+}
+
 fn run(case: &Case) -> String {
-    let mut options = Options::new(HEAP);
-    options.shrink_wrap = !case.whole_function;
     let module = read_module(&case.name, &case.input);
     let mut out = String::new();
     for (_, func) in module.funcs() {
         let mut func = func.clone();
         let name = module.cx.names.text(func.name).to_owned();
-        match place(&mut func, &module.cx, &options) {
+        match place(&mut func, &module.cx, &case.options) {
             Ok(report) => {
                 if let Err(broken) = verify_func(&module.cx, &func) {
                     panic!("{}: {name}: {broken:#?}\n{}", case.name, show_func(&module.cx, &func));
                 }
                 let _ = write!(out, "# {}\n{}", counted(&report), show_func(&module.cx, &func));
+                out.push_str(&maps(&func));
             }
             Err(Error::Classes(broken)) => {
                 for violation in broken {

@@ -109,6 +109,15 @@ impl SlotData {
     }
 }
 
+/// Where objects lie that must survive a safepoint: words of a stack slot, by their distances from its start.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RootMap {
+    /// The slot.
+    pub slot: Slot,
+    /// Where the words begin, ascending.
+    pub offsets: Box<[u32]>,
+}
+
 /// A note about a loop, as in Julia's `loopinfo`: names and constants.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MetaData {
@@ -197,6 +206,7 @@ pub struct Func {
     data_numbers: FxHashMap<Box<[u8]>, u32>,
     places: SecondaryMap<Inst, Place>,
     cold: EntitySet<Block>,
+    root_maps: FxHashMap<Inst, RootMap>,
 }
 
 impl Func {
@@ -225,6 +235,7 @@ impl Func {
             data_numbers: FxHashMap::default(),
             places: SecondaryMap::new(),
             cold: EntitySet::new(),
+            root_maps: FxHashMap::default(),
         };
         for n in 0..func.sig.params.len() {
             let data = ValueData { def: ValueDef::Param(n as u32), ty: func.sig.params[n].ty };
@@ -624,6 +635,22 @@ impl Func {
     /// Whether somebody said that a block is hardly ever entered.
     pub fn is_cold(&self, block: Block) -> bool {
         self.cold.contains(block)
+    }
+
+    /// Says where the roots of a safepoint lie, if frames are found by maps instead of links. Neither text nor binary form
+    /// keeps it.
+    pub fn set_root_map(&mut self, inst: Inst, map: RootMap) {
+        self.root_maps.insert(inst, map);
+    }
+
+    /// Where the roots of a safepoint lie.
+    pub fn root_map(&self, inst: Inst) -> Option<&RootMap> {
+        self.root_maps.get(&inst)
+    }
+
+    /// Takes the map of a safepoint away, to give it to the instruction that takes its place.
+    pub fn take_root_map(&mut self, inst: Inst) -> Option<RootMap> {
+        self.root_maps.remove(&inst)
     }
 
     /// What calls of a callee do at most, if that is known.

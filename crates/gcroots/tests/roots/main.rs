@@ -6,7 +6,7 @@ mod random;
 #[path = "../support/mod.rs"]
 mod support;
 
-use brolga_gcroots::{Options, Report, place};
+use brolga_gcroots::{Lowering, Options, Report, place};
 use brolga_ir::op::Region;
 use brolga_ir::text::show_func;
 use brolga_ir::verify::verify_func;
@@ -16,12 +16,20 @@ use oracle::Wrong;
 use random::{Random, Shape, function};
 use support::{HEAP, cases, read_module};
 
-fn placed(cx: &Context, func: &Func, shrink_wrap: bool, what: &str) -> (Func, Report) {
-    let mut options = Options::new(HEAP);
-    options.shrink_wrap = shrink_wrap;
+/// All that changes how frames are built.
+fn variants() -> [Options; 3] {
+    let usual = Options::new(HEAP);
+    [
+        usual,
+        Options { shrink_wrap: false, null_dead: false, ..usual },
+        Options { lowering: Lowering::Maps, ..usual },
+    ]
+}
+
+fn placed(cx: &Context, func: &Func, options: &Options, what: &str) -> (Func, Report) {
     let mut placed = func.clone();
     let report =
-        place(&mut placed, cx, &options).unwrap_or_else(|e| panic!("{what}: {e:?}\n{}", show_func(cx, func)));
+        place(&mut placed, cx, options).unwrap_or_else(|e| panic!("{what}: {e:?}\n{}", show_func(cx, func)));
     if let Err(broken) = verify_func(cx, &placed) {
         panic!("{what}: {broken:?}\n{}\n{}", show_func(cx, func), show_func(cx, &placed));
     }
@@ -57,9 +65,9 @@ fn what_is_used_after_a_safepoint_is_rooted() {
         if let Err(broken) = verify_func(&cx, &func) {
             panic!("{what}: the generator is wrong: {broken:?}\n{}", show_func(&cx, &func));
         }
-        for shrink_wrap in [true, false] {
-            let (placed, _) = placed(&cx, &func, shrink_wrap, &what);
-            if let Err(wrong) = oracle::run(&func, &placed, 40, &mut random) {
+        for options in variants() {
+            let (placed, _) = placed(&cx, &func, &options, &what);
+            if let Err(wrong) = oracle::run(&func, &placed, options.lowering, 40, &mut random) {
                 complain(&cx, &func, &placed, &wrong, &what);
             }
         }
@@ -72,14 +80,14 @@ fn the_text_tests_keep_their_roots() {
         let module = read_module(&case.name, &case.input);
         for (_, func) in module.funcs() {
             let mut random = Random::new(7);
-            let mut options = Options::new(HEAP);
-            options.shrink_wrap = !case.whole_function;
-            let mut placed = func.clone();
-            if place(&mut placed, &module.cx, &options).is_err() {
-                continue;
-            }
-            if let Err(wrong) = oracle::run(func, &placed, 300, &mut random) {
-                complain(&module.cx, func, &placed, &wrong, &case.name);
+            for options in variants() {
+                let mut placed = func.clone();
+                if place(&mut placed, &module.cx, &options).is_err() {
+                    continue;
+                }
+                if let Err(wrong) = oracle::run(func, &placed, options.lowering, 300, &mut random) {
+                    complain(&module.cx, func, &placed, &wrong, &case.name);
+                }
             }
         }
     }
@@ -111,7 +119,7 @@ fn missed(func: &Func, placed: &Func, random: &mut Random) -> (usize, Vec<Inst>)
         let mut without = placed.clone();
         let null = without.constant(Const::Bits { ty: Type::TRACKED, bits: 0 });
         without.args_mut(store)[1] = null;
-        oracle::run(func, &without, 1500, random).is_ok()
+        oracle::run(func, &without, Lowering::Linked, 1500, random).is_ok()
     };
     (stores.len(), stores.iter().copied().filter(unnoticed).collect())
 }
@@ -121,8 +129,7 @@ fn every_store_in_the_text_tests_is_missed() {
     for case in cases() {
         let module = read_module(&case.name, &case.input);
         for (_, func) in module.funcs() {
-            let mut options = Options::new(HEAP);
-            options.shrink_wrap = !case.whole_function;
+            let options = Options { lowering: Lowering::Linked, ..case.options };
             let mut placed = func.clone();
             if place(&mut placed, &module.cx, &options).is_err() {
                 continue;
@@ -145,7 +152,7 @@ fn stores_in_random_functions_are_missed() {
         let shape = Shape { plain: true, ..SHAPES[seed % SHAPES.len()] };
         let mut random = Random::new(seed as u64);
         let (cx, func) = function(&mut random, shape);
-        let (placed, _) = placed(&cx, &func, true, "a random function");
+        let (placed, _) = placed(&cx, &func, &Options::new(HEAP), "a random function");
         let (all, silent) = missed(&func, &placed, &mut random);
         stores += all;
         unnoticed += silent.len();

@@ -1,7 +1,7 @@
 //! The oracle: runs a placed function on made-up objects and collects at every safepoint.
 //!
 //! It shares no code with placement and knows nothing of liveness. It walks one path after the other, with a coin for every
-//! branch. Objects are numbers. At a safepoint everything dies that is not found from the words of the linked frames, from
+//! branch. Objects are numbers. At a safepoint everything dies that is not found from the words of the linked frames (or those that the safepoint's map lists), from
 //! permanent objects, or through immutable fields of what is found. Whoever touches a dead object afterwards was not rooted.
 //!
 //! What makes it hard to please:
@@ -18,6 +18,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use brolga_gcroots::Lowering;
 use brolga_ir::constant::Address;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::Region;
@@ -71,6 +72,7 @@ pub(crate) struct Wrong {
 pub(crate) struct Oracle<'a> {
     original: &'a Func,
     placed: &'a Func,
+    lowering: Lowering,
     preserved: &'a BTreeMap<Inst, Vec<Value>>,
     random: &'a mut Random,
     values: Vec<Val>,
@@ -96,13 +98,20 @@ enum Next {
 const MAX_STEPS: usize = 600;
 
 /// Runs a function along `paths` paths; the first thing that goes wrong.
-pub(crate) fn run(original: &Func, placed: &Func, paths: usize, random: &mut Random) -> Result<(), Wrong> {
+pub(crate) fn run(
+    original: &Func,
+    placed: &Func,
+    lowering: Lowering,
+    paths: usize,
+    random: &mut Random,
+) -> Result<(), Wrong> {
     let preserved = preserved(original);
     for _ in 0..paths {
         let coin = random.below(2);
         let mut oracle = Oracle {
             original,
             placed,
+            lowering,
             preserved: &preserved,
             random,
             values: vec![Val::Undefined; placed.value_count()],
@@ -342,7 +351,7 @@ impl Oracle<'_> {
             }
             Op::Return => {
                 self.uses(inst)?;
-                if self.gc_stack != Val::Caller {
+                if self.lowering == Lowering::Linked && self.gc_stack != Val::Caller {
                     return self.wrong(inst, format!("returns with {:?} as innermost frame", self.gc_stack));
                 }
                 return Ok(Next::End);
@@ -433,27 +442,14 @@ impl Oracle<'_> {
     /// Collects. These have to survive it.
     fn collect(&mut self, inst: Inst, survive: &[Val]) -> Run<()> {
         let mut work: Vec<usize> = Vec::new();
-        let mut frame = self.gc_stack;
-        let mut seen: BTreeSet<Slot> = BTreeSet::new();
-        loop {
-            match frame {
-                Val::Caller => break,
-                Val::Stack(slot, 0) => {
-                    if !seen.insert(slot) {
-                        return self.wrong(inst, "a frame is linked to itself");
+        match self.lowering {
+            Lowering::Linked => self.linked_words(inst, &mut work)?,
+            Lowering::Maps => {
+                if let Some(map) = self.placed.root_map(inst) {
+                    for &offset in &map.offsets {
+                        self.root(inst, map.slot, i64::from(offset), &mut work)?;
                     }
-                    let size = i64::from(self.placed.slot(slot).size);
-                    let words = self.words(inst, slot, size)?;
-                    for n in 0..words {
-                        match self.memory.get(&(slot, 16 + 8 * n)).copied() {
-                            Some(Val::Object(n)) => work.push(n),
-                            Some(Val::Null | Val::Permanent) => {}
-                            other => return self.wrong(inst, format!("word {n} of the frame is {other:?}")),
-                        }
-                    }
-                    frame = self.memory.get(&(slot, 8)).copied().unwrap_or(Val::Undefined);
                 }
-                other => return self.wrong(inst, format!("the innermost frame is {other:?}")),
             }
         }
         for &root in &work {
@@ -476,6 +472,37 @@ impl Oracle<'_> {
         })?;
         for &value in self.preserved.get(&self.origin(inst)).into_iter().flatten() {
             self.alive(inst, self.val(value)).map_err(|w| Wrong { what: w.what + " (preserved)", ..w })?;
+        }
+        Ok(())
+    }
+
+    fn linked_words(&self, inst: Inst, work: &mut Vec<usize>) -> Run<()> {
+        let mut frame = self.gc_stack;
+        let mut seen: BTreeSet<Slot> = BTreeSet::new();
+        loop {
+            match frame {
+                Val::Caller => return Ok(()),
+                Val::Stack(slot, 0) => {
+                    if !seen.insert(slot) {
+                        return self.wrong(inst, "a frame is linked to itself");
+                    }
+                    let size = i64::from(self.placed.slot(slot).size);
+                    for n in 0..self.words(inst, slot, size)? {
+                        self.root(inst, slot, 16 + 8 * n, work)?;
+                    }
+                    frame = self.memory.get(&(slot, 8)).copied().unwrap_or(Val::Undefined);
+                }
+                other => return self.wrong(inst, format!("the innermost frame is {other:?}")),
+            }
+        }
+    }
+
+    /// What the collector finds in a word.
+    fn root(&self, inst: Inst, slot: Slot, offset: i64, work: &mut Vec<usize>) -> Run<()> {
+        match self.memory.get(&(slot, offset)).copied() {
+            Some(Val::Object(n)) => work.push(n),
+            Some(Val::Null | Val::Permanent) => {}
+            other => return self.wrong(inst, format!("the word at {offset} of the frame is {other:?}")),
         }
         Ok(())
     }

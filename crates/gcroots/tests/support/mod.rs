@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use brolga_gcroots::{Lowering, Options};
 use brolga_ir::diag::{SourceFile, Style};
 use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::{Context, Module, text};
@@ -27,7 +28,7 @@ pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     head: String,
-    pub(crate) whole_function: bool,
+    pub(crate) options: Options,
     pub(crate) input: String,
     pub(crate) output: String,
 }
@@ -39,14 +40,15 @@ impl Case {
         let (head, rest) =
             text.split_once("==== input\n").unwrap_or_else(|| panic!("{name}: no `==== input`"));
         let (input, output) = rest.split_once("==== output\n").unwrap_or((rest, ""));
-        let options = head.lines().find_map(|line| line.strip_prefix("options: "));
-        let whole_function = match options {
-            None => false,
-            Some("whole-function") => true,
+        let mut options = Options::new(HEAP);
+        match head.lines().find_map(|line| line.strip_prefix("options: ")) {
+            None => {}
+            Some("whole-function") => options.shrink_wrap = false,
+            Some("maps") => options.lowering = Lowering::Maps,
             Some(other) => panic!("{name}: there is no option `{other}`"),
-        };
+        }
         let (head, input, output) = (head.to_owned(), input.to_owned(), output.to_owned());
-        Case { name, path, head, whole_function, input, output }
+        Case { name, path, head, options, input, output }
     }
 
     /// The file's text with this output.

@@ -1,0 +1,95 @@
+//! Frame maps: the same words, found without links.
+//!
+//! ```text
+//!   linked frames                          frame maps
+//!   push; store w0, %1                     store w0, %1
+//!   invoke f()                             invoke f()         roots: w0
+//!   invoke g(%1)                           invoke g(%1)       roots: none
+//!   pop; return                            return
+//! ```
+//!
+//! Each safepoint gets a list of the words that hold roots there ([`RootMap`]). What is not on a list is not looked at, so that
+//! nothing has to be null before it is stored or after it died, nothing is linked or taken off, and handlers find nothing to
+//! put right: a function pays its stores and nothing else. The price is paid by the collector, which walks the stack and looks
+//! each return address up.
+//!
+//! Tracked slots are on every list, so they are null from the entry on. Argument words are on that of their call.
+//!
+//! Cost: the size of the lists.
+
+use crate::Lowering;
+use crate::flow::is_safepoint;
+use crate::frame::{Frame, Plan, fill};
+use crate::lower::TrackedSlots;
+use crate::slots::Event;
+use brolga_ir::analysis::DomTree;
+use brolga_ir::cursor::Cursor;
+use brolga_ir::func::RootMap;
+use brolga_ir::{Block, Context, Func, Op, Type};
+
+/// Fills the frame and lists the words of every safepoint. `None`: the function needs no frame.
+pub(crate) fn build(
+    func: &mut Func,
+    cx: &Context,
+    plan: &Plan<'_>,
+    tracked: &TrackedSlots,
+    tree: &DomTree,
+) -> Option<Frame> {
+    if plan.slots.words == 0 {
+        return None;
+    }
+    let frame = Frame::new(func, plan.slots.words, Lowering::Maps);
+    let kept: Vec<u32> = tracked.word.values().flatten().copied().collect();
+    for &block in tree.preorder() {
+        lists(func, cx, plan, frame, &kept, block);
+    }
+    if !kept.is_empty() {
+        let mut at = Cursor::new(func);
+        at.at_first_insertion_point(tree.preorder()[0]);
+        let base = at.ins_value(Op::SlotAddr(frame.slot), &[], Type::PTR);
+        let null = at.func.bits(&cx.types, Type::TRACKED, 0);
+        for &word in &kept {
+            at.ins(Op::Store(frame.access(word)), &[base, null], &[]);
+        }
+    }
+    fill(func, plan, frame);
+    Some(frame)
+}
+
+/// The lists of one block.
+fn lists(func: &mut Func, cx: &Context, plan: &Plan<'_>, frame: Frame, kept: &[u32], block: Block) {
+    let slots = plan.slots;
+    let word = |variable: u32| slots.stores[variable as usize].word;
+    let mut live: Vec<u32> = slots.ranges.live_in(block).iter().map(|&v| word(v)).collect();
+    let live_out = slots.ranges.live_out(block);
+    let mut events = slots.events[block].iter().peekable();
+    let mut at = func.first_inst(block);
+    while let Some(inst) = at {
+        at = func.next_inst(inst);
+        if !is_safepoint(func, cx, inst) {
+            continue;
+        }
+        let position = slots.position(inst);
+        let is_here = |e: &&&(u32, Event)| e.0 < position || (e.0 == position && e.1.is_begin());
+        while let Some(&(_, event)) = events.peek().filter(is_here).copied() {
+            events.next();
+            match event {
+                Event::Begin(variable) => live.push(word(variable)),
+                Event::End(variable) if live_out.binary_search(&variable).is_err() => {
+                    live.retain(|&w| w != word(variable));
+                }
+                Event::End(_) => {}
+            }
+        }
+        let arguments = match func.op(inst) {
+            Op::CallArgs(_) => func.args(inst).len() as u32,
+            _ => 0,
+        };
+        let mut words: Vec<u32> = live.iter().chain(kept).copied().chain(0..arguments).collect();
+        words.sort_unstable();
+        if !words.is_empty() {
+            let offsets = words.into_iter().map(|w| frame.offset(w)).collect();
+            func.set_root_map(inst, RootMap { slot: frame.slot, offsets });
+        }
+    }
+}
