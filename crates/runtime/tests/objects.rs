@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use brolga_ir::Context;
 use brolga_ir::types::{DeclKind, FieldDecl, Type};
-use brolga_runtime::heap::{End, HeapOptions, Root, Scope, Stress, TypeRef};
+use brolga_runtime::heap::{End, HeapOptions, ObjectError, Root, Scope, Stress, TypeRef};
 use brolga_runtime::{ExceptionKind, Runtime, RuntimeOptions, with_attached};
 
 fn declare(cx: &Context, name: &str, mutable: bool, fields: &[(&str, Type)]) -> Type {
@@ -243,4 +243,53 @@ fn a_builtin_exception_is_of_the_programs_type() {
     .unwrap();
     assert_eq!((exception.kind, exception.message.as_str()), (ExceptionKind::ErrorException, "because"));
     assert_eq!(exception.type_in(&cx), Some(named(&cx, "ErrorException")));
+}
+
+#[test]
+fn only_what_a_place_may_hold_is_stored() {
+    let runtime = poisoned();
+    let cx = Context::new();
+    let ty = |ty| runtime.heap().type_object(&cx, ty).unwrap();
+    let node = declare(&cx, "Node", true, &[]);
+    let small = cx.types.union(&[Type::NOTHING, Type::INT8]).unwrap();
+    let maybe = cx.types.union(&[Type::NOTHING, node]).unwrap();
+    let inner = declare(&cx, "Inner", false, &[("a", Type::UINT8), ("s", Type::STRING)]);
+    let holder =
+        declare(&cx, "Holder", true, &[("i", Type::INT64), ("u", small), ("m", maybe), ("in", inner)]);
+    let inners = cx.types.vector(inner).unwrap();
+    stressed(&runtime, |scope| {
+        let object = scope.object(&ty(holder)).unwrap();
+        let (int, text) = (scope.int(7).unwrap(), scope.string(b"s").unwrap());
+        let nothing = scope.instance(&ty(Type::NOTHING)).unwrap();
+        let byte = scope.boxed(&ty(Type::INT8), -1i8).unwrap();
+        let other = scope.object(&ty(node)).unwrap();
+        let inner_value = scope.object(&ty(inner)).unwrap();
+        scope.set_field(inner_value.get(scope), 1, Some(text.get(scope))).unwrap();
+        for (index, fits, not) in [
+            (0, vec![int], vec![byte, text]),
+            (1, vec![nothing, byte], vec![int]),
+            (2, vec![nothing, other], vec![object, int]),
+            (3, vec![inner_value], vec![object, text]),
+        ] {
+            for value in fits {
+                let place = object.get(scope);
+                assert_eq!(scope.set_field(place, index, Some(value.get(scope))), Ok(()));
+                let held = scope.load_field(object, index).unwrap().unwrap();
+                assert!(held.get(scope).is_same(value.get(scope)));
+            }
+            for value in not {
+                let refused = scope.set_field(object.get(scope), index, Some(value.get(scope)));
+                assert!(matches!(refused, Err(ObjectError::WrongType { .. })), "{refused:?}");
+            }
+        }
+        assert_eq!(scope.show(object.get(scope)), r#"Holder(7, -1, Node(), Inner(0x00, "s"))"#);
+        assert!(scope.set_field(object.get(scope), 0, None).is_err());
+        assert!(scope.set_field(object.get(scope), 4, None).is_err());
+        let array = scope.array(&ty(inners), &[2]).unwrap();
+        scope.set_element(array.get(scope), 1, Some(inner_value.get(scope))).unwrap();
+        assert!(scope.set_element(array.get(scope), 1, Some(int.get(scope))).is_err());
+        assert!(scope.set_element(array.get(scope), 2, Some(inner_value.get(scope))).is_err());
+        let element = scope.load_element(array, 1).unwrap().unwrap();
+        assert!(element.get(scope).is_same(inner_value.get(scope)));
+    });
 }

@@ -228,22 +228,6 @@ impl<'f, 'h> Scope<'f, 'h> {
         array.set_word_at(ARRAY_DATA, data);
     }
 
-    /// Stores a reference into an element. It is for the caller to store what the element type allows.
-    pub fn set_element(
-        &self,
-        obj: Obj<'_, 'h>,
-        index: usize,
-        value: Option<Obj<'_, 'h>>,
-    ) -> Result<(), ObjectError> {
-        let elements = obj.elements()?;
-        if elements.element.repr != FieldRepr::Pointer {
-            return Err(wrong_kind(obj.desc(), "references as elements"));
-        }
-        let offset = elements.offset(index)?;
-        self.store(elements.memory, offset, value.map(|value| value.object));
-        Ok(())
-    }
-
     /// Makes a vector longer by `count` undefined elements at one end.
     pub fn grow(&mut self, vector: Root<'_, 'h>, end: End, count: usize) -> Result<(), ObjectError> {
         let old = vector.get(self).vector()?;

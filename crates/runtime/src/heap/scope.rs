@@ -134,6 +134,14 @@ pub enum ObjectError {
         /// How many there are.
         length: usize,
     },
+    /// A value is not of the type of its place.
+    #[error("a `{got}` is no value of type `{expected}`")]
+    WrongType {
+        /// The type of the place.
+        expected: String,
+        /// The type of the value.
+        got: String,
+    },
     /// The Rust type and the field's differ in size or in what they are.
     #[error("{what} does not hold {size} bytes of bits")]
     NotBits {
@@ -402,21 +410,6 @@ impl<'f, 'h> Scope<'f, 'h> {
     }
 
     // ----- writing -----
-
-    /// Stores a reference into a pointer field. It is for the caller to store what the field's type allows.
-    pub fn set_field(
-        &self,
-        obj: Obj<'_, 'h>,
-        index: usize,
-        value: Option<Obj<'_, 'h>>,
-    ) -> Result<(), ObjectError> {
-        let field = obj.find_field(index)?;
-        if field.repr != FieldRepr::Pointer {
-            return Err(wrong_kind(obj.desc(), "reference in this field"));
-        }
-        self.store(obj.object, field.offset as usize, value.map(|value| value.object));
-        Ok(())
-    }
 
     /// Stores a reference, and tells the collector.
     pub(super) fn store(&self, object: Object, offset: usize, value: Option<Object>) {

@@ -20,8 +20,8 @@ use brolga_ir::Context;
 use brolga_ir::types::{FieldRepr, Layout, Type};
 
 use crate::heap::{
-    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, Obj, Object, ObjectKind,
-    Root, Scope,
+    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, Obj, Object, ObjectError,
+    ObjectKind, Root, Scope,
 };
 
 use super::throw::Raised;
@@ -372,6 +372,67 @@ impl<'f, 'h> Scope<'f, 'h> {
         })?;
         let fields: Vec<_> = elements.iter().copied().map(Some).collect();
         self.new_struct(&cx, ty, &fields)
+    }
+
+    /// Stores into a field or element, after a look at the type; nothing makes a reference undefined again.
+    fn store_checked(&self, place: Place<'_>, value: Option<Obj<'_, 'h>>) -> Result<(), ObjectError> {
+        let text = |ty| place.cx.types.display(ty).to_string();
+        match value {
+            None if place.repr == FieldRepr::Pointer => {
+                place.object.set_pointer_at(place.offset, None);
+                Ok(())
+            }
+            Some(value)
+                if self.heap().is_of(value.object, place.cx, place.ty)
+                    && store(self, place, value.object) =>
+            {
+                Ok(())
+            }
+            Some(value) => {
+                Err(ObjectError::WrongType { expected: text(place.ty), got: value.desc().name().into() })
+            }
+            None => {
+                Err(ObjectError::WrongType { expected: text(place.ty), got: "undefined reference".into() })
+            }
+        }
+    }
+
+    /// Stores into a field, by its number from 0. What lies in the object itself is copied. `None` makes a reference undefined.
+    pub fn set_field(
+        &self,
+        of: Obj<'_, 'h>,
+        index: usize,
+        value: Option<Obj<'_, 'h>>,
+    ) -> Result<(), ObjectError> {
+        let places = At::boxed(of.object).map(At::fields);
+        let length = places.as_ref().map_or(0, ExactSizeIterator::len);
+        match places.and_then(|mut places| places.nth(index)) {
+            Some(place) => self.store_checked(place, value),
+            None => Err(ObjectError::Index { index, length }),
+        }
+    }
+
+    /// Stores into an element of an array or memory, by its number from 0, as [`Scope::set_field`] does.
+    pub fn set_element(
+        &self,
+        of: Obj<'_, 'h>,
+        index: usize,
+        value: Option<Obj<'_, 'h>>,
+    ) -> Result<(), ObjectError> {
+        let row = Row::of(of.object);
+        match row.and_then(|row| row.place(index)) {
+            Some(place) => self.store_checked(place, value),
+            None => Err(ObjectError::Index { index, length: row.map_or(0, |row| row.length) }),
+        }
+    }
+
+    /// What an element holds, as [`Scope::load_field`] gives it.
+    pub fn load_element(&mut self, of: Root<'_, 'h>, index: usize) -> Result<Option<Root<'f, 'h>>, Raised> {
+        let object = of.get(self).object;
+        match Row::of(object).and_then(|row| row.place(index)) {
+            Some(place) => self.box_held(place.held()),
+            None => Ok(None),
+        }
     }
 
     /// What a field holds, as an object of its own if it lies inside `of`; `None` while it is undefined.

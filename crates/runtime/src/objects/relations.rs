@@ -8,7 +8,10 @@
 //! are left out, so that values which share their parts are compared in the time that they take up.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
+use brolga_ir::Context;
+use brolga_ir::types::Type;
 use rustc_hash::FxHashSet;
 
 use crate::heap::{Heap, Obj, Object, ObjectKind, Scope, TypeDesc, TypeRef};
@@ -59,6 +62,19 @@ impl Heap {
         };
         // A type is of the type `Type{itself}`, which is no subtype of the `DataType` that its tag names.
         by_type || as_type(object).is_some_and(|of| self.types().is_type_of(of, ty))
+    }
+}
+
+impl Heap {
+    /// Whether an object is of a type of some context. Needs no description of the type.
+    pub(crate) fn is_of(&self, object: Object, cx: &Arc<Context>, ty: Type) -> bool {
+        let types = self.types();
+        let own = types.type_in(object.desc(), cx);
+        ty == Type::ANY
+            || own.is_some_and(|own| own == ty || cx.types.is_subtype(own, ty))
+            || as_type(object)
+                .and_then(|of| cx.types.type_of(types.type_in(of, cx)?).ok())
+                .is_some_and(|of| cx.types.is_subtype(of, ty))
     }
 }
 
