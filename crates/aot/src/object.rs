@@ -171,6 +171,7 @@ impl Writer {
                 Known::Function(self.import(name, Linkage::Import)?)
             }
             Symbol::Data(name) => Known::Data(self.import_data(name)?),
+            Symbol::Global(name) => Known::Data(self.import_data(&format!("brolga.global.{name}"))?),
             Symbol::Type(ty) => Known::Data(self.import_data(&format!("brolga.type.{}", ty.name))?),
             Symbol::Instance(ty) => Known::Data(self.import_data(&format!("brolga.instance.{}", ty.name))?),
             Symbol::Boxed { ty, low, high } => {

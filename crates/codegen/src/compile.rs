@@ -75,6 +75,8 @@ pub enum Symbol {
     Interned(String),
     /// The permanent record of a `String` constant with this content.
     Text(Vec<u8>),
+    /// The cell of a global variable: a reference to its value.
+    Global(String),
     /// The object of a type.
     Type(NamedType),
     /// The only instance of a type, as an object.
@@ -111,6 +113,7 @@ impl std::fmt::Display for Symbol {
             Symbol::Text(bytes) => {
                 write!(f, "string constant {:?}", String::from_utf8_lossy(bytes))
             }
+            Symbol::Global(name) => write!(f, "the global variable `{name}`"),
             Symbol::Type(ty) => write!(f, "type `{}`", ty.name),
             Symbol::Instance(ty) => write!(f, "the instance of type `{}`", ty.name),
             Symbol::Boxed { ty, low, high } => {

@@ -138,7 +138,7 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
     for block in func.blocks() {
         for inst in func.block_insts(block) {
             if let Op::Alloc(ty) = func.op(inst) {
-                cx.types.layout(ty).map_err(Error::Layout)?;
+                cx.types.object_extent(ty).map_err(Error::Layout)?;
             }
         }
     }

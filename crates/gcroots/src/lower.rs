@@ -144,7 +144,7 @@ impl Lowering<'_> {
     fn alloc(&mut self, inst: Inst, ty: Type) -> Option<Block> {
         let types = &self.cx.types;
         let heap = &self.options.heap;
-        let (size, align) = types.layout(ty).map_or((0, 1), |layout| (layout.size, layout.align));
+        let (size, align) = types.object_extent(ty).unwrap_or((0, 1));
         let tag = self.func.constant(Const::Address(Address::Type(ty)));
         let bytes = self.func.bits(types, Type::I64, size.into());
         let Some((class, cell)) = heap.class_of(size as usize, align as usize) else {

@@ -7,17 +7,25 @@
 //! Tuple{Int8, Tuple{Float32, Nothing}}      i8 @0, f32 @4                      @n: byte n of the value in memory
 //! Union{Nothing, Int16}                     i64 @0 (2 bytes), i8 @2            payload word, selector
 //! NTuple{9, Int64}                          ptr                                to 72 bytes that nobody changes
+//! Tuple{Int64, String}                      i64 @0, tracked @8
+//! Any, Vector{Int64}, Union{Nothing, Node}  tracked                            to an object
 //! ```
 //!
 //! | type | [`FormKind`] | leaves |
 //! |---|---|---|
 //! | `Union{}` | never | none: no value exists |
 //! | no bits: `Nothing`, `typeof(f)`, `Type{T}`, a tuple of such | ghost | none |
-//! | primitive types, `Ptr`, `String`, `Symbol` | scalar | one; the last two are addresses of permanent records |
+//! | primitive types, `Ptr` | scalar | one |
 //! | immutable structs, tuples, named tuples | aggregate | those of the fields, in order |
 //! | unions of pointer-free types | union | payload words of 64 bits, then the selector byte |
-//! | more than [`MAX_LEAVES`] leaves, or [`MAX_UNION_WORDS`] payload words | memory | one address |
-//! | everything else | [`NotNative`] | it needs the heap, or has no register form |
+//! | pointer-free ones of more than [`MAX_LEAVES`] leaves, or [`MAX_UNION_WORDS`] payload words | memory | one address |
+//! | others of more than [`MAX_LEAVES`] leaves | scalar | one reference to an object that holds the value |
+//! | everything else: what has an identity, and what only an object says the exact type of | scalar | one reference |
+//! | primitive types of a width that no register has | [`NotNative`] | |
+//!
+//! **Objects.** A reference is never null, with one exception: a leaf of an aggregate for a field that is stored as a pointer
+//! is null while the field is undefined. Such a leaf is a reference even if values of the field's type are not: an
+//! immutable type that contains itself. No memory on the stack holds both references and bits.
 //!
 //! **Unions.** The selector counts the members in their printing order, from 0. A payload word holds the bytes of the
 //! member as they lie in memory, least significant first; bytes that the member does not use are unspecified.
@@ -33,13 +41,16 @@
 //! the type table bounds.
 
 use crate::func::{Param, Signature};
-use crate::types::{FieldRepr, LayoutError, LowType, PtrClass, Repr, Type, TypeKind, Types};
+use crate::types::{FieldRepr, LayoutError, LowType, PtrClass, Repr, Type, Types};
 use std::fmt;
 
 /// Values with more leaves travel in memory.
 pub const MAX_LEAVES: usize = 8;
 /// Unions with more payload words of eight bytes travel in memory.
 pub const MAX_UNION_WORDS: u32 = 4;
+
+/// What refers to an object.
+const REFERENCE: LowType = LowType::Ptr(PtrClass::Tracked);
 
 /// One register of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,10 +124,6 @@ pub struct Part {
 /// Why values of a type cannot be handled by native code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotNative {
-    /// They are objects, and the heap is not there yet.
-    Heap(Type),
-    /// A tuple type that does not say how many elements there are.
-    OpenTuple(Type),
     /// A primitive type of a width that no register has.
     Width(Type),
     /// A token is no value.
@@ -132,18 +139,6 @@ impl NotNative {
         impl fmt::Display for Show<'_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match *self.0 {
-                    NotNative::Heap(ty) => {
-                        write!(
-                            f,
-                            "a value of type `{}` needs the heap, which native code does not have yet",
-                            { self.1.display(ty) }
-                        )
-                    }
-                    NotNative::OpenTuple(ty) => write!(
-                        f,
-                        "`{}` does not say how many elements there are, which native code has to know",
-                        self.1.display(ty)
-                    ),
                     NotNative::Width(ty) => {
                         write!(f, "`{}` has a width that no register has", self.1.display(ty))
                     }
@@ -160,6 +155,16 @@ impl Form {
     /// Whether values travel as an address.
     pub fn is_memory(&self) -> bool {
         self.kind == FormKind::Memory
+    }
+
+    /// Whether values travel as a reference to an object.
+    pub fn is_object(&self) -> bool {
+        self.kind == FormKind::Scalar && self.leaves.iter().all(|leaf| leaf.low == REFERENCE)
+    }
+
+    /// The form of an object, or of a value that is held by one.
+    pub fn object(ty: Type) -> Form {
+        Form::scalar(ty, REFERENCE)
     }
 
     /// The low types of the leaves.
@@ -191,20 +196,9 @@ pub fn form(types: &Types, ty: Type) -> Result<Form, NotNative> {
         Repr::Scalar(low) => Ok(Form::scalar(ty, low)),
         Repr::Aggregate => aggregate(types, ty),
         Repr::BitsUnion => union(types, ty),
-        Repr::Boxed => record_or_heap(types, ty),
+        Repr::Boxed => Ok(Form::object(ty)),
         Repr::OddPrimitive => Err(NotNative::Width(ty)),
         Repr::Token => Err(NotNative::Token),
-    }
-}
-
-/// Strings and symbols are addresses of permanent records; everything else with an identity is an object.
-fn record_or_heap(types: &Types, ty: Type) -> Result<Form, NotNative> {
-    if ty == Type::STRING || ty == Type::SYMBOL {
-        return Ok(Form::scalar(ty, LowType::Ptr(PtrClass::Raw)));
-    }
-    match types.kind(ty) {
-        TypeKind::Tuple { vararg: Some(_), .. } => Err(NotNative::OpenTuple(ty)),
-        _ => Err(NotNative::Heap(ty)),
     }
 }
 
@@ -217,13 +211,15 @@ fn aggregate(types: &Types, ty: Type) -> Result<Form, NotNative> {
     let mut parts = Vec::with_capacity(layout.fields.len());
     for field in &layout.fields {
         let form = match field.repr {
-            FieldRepr::Pointer => record_or_heap(types, field.ty)?,
+            FieldRepr::Pointer => Form::object(field.ty),
             FieldRepr::Inline | FieldRepr::BitsUnion { .. } => form(types, field.ty)?,
         };
         let first = leaves.len();
-        if form.is_memory() || first + form.leaves.len() > MAX_LEAVES {
+        let held = form.is_object() && field.repr == FieldRepr::Inline;
+        if form.is_memory() || held || first + form.leaves.len() > MAX_LEAVES {
             check_contents(types, ty)?;
-            return Ok(Form::memory(ty, layout.size, layout.align));
+            let memory = layout.is_bits();
+            return Ok(if memory { Form::memory(ty, layout.size, layout.align) } else { Form::object(ty) });
         }
         leaves.extend(form.leaves.iter().map(|leaf| Leaf { offset: leaf.offset + field.offset, ..*leaf }));
         parts.push(Part { first, offset: field.offset, form });
@@ -233,7 +229,8 @@ fn aggregate(types: &Types, ty: Type) -> Result<Form, NotNative> {
 
 fn union(types: &Types, ty: Type) -> Result<Form, NotNative> {
     let members = types.members(&ty);
-    let (payload, align) = types.union_extent(members).ok_or(NotNative::Heap(ty))?;
+    let (payload, align) =
+        types.union_extent(members).ok_or(NotNative::NoLayout(LayoutError::NotConcrete(ty)))?;
     let words = payload.div_ceil(8);
     if words > MAX_UNION_WORDS {
         check_contents(types, ty)?;
@@ -249,7 +246,7 @@ fn union(types: &Types, ty: Type) -> Result<Form, NotNative> {
     Ok(Form::new(ty, FormKind::Union(members.into()), leaves, payload + 1, align))
 }
 
-/// Whether everything inside a type that travels in memory is native. Looks at every type once.
+/// Whether everything inside a type that travels as a whole is native. Looks at every type once.
 fn check_contents(types: &Types, ty: Type) -> Result<(), NotNative> {
     let mut seen = rustc_hash::FxHashSet::default();
     let mut work = vec![ty];
@@ -258,19 +255,16 @@ fn check_contents(types: &Types, ty: Type) -> Result<(), NotNative> {
             continue;
         }
         match types.repr(ty) {
-            Repr::Boxed => record_or_heap(types, ty).map(drop)?,
             Repr::OddPrimitive => return Err(NotNative::Width(ty)),
             Repr::Aggregate => {
                 for field in &types.layout(ty).map_err(NotNative::NoLayout)?.fields {
-                    if field.repr == FieldRepr::Pointer {
-                        record_or_heap(types, field.ty)?;
-                    } else {
+                    if field.repr != FieldRepr::Pointer {
                         work.push(field.ty);
                     }
                 }
             }
             Repr::BitsUnion => work.extend(types.members(&ty)),
-            Repr::Never | Repr::Ghost | Repr::Scalar(_) | Repr::Token => {}
+            Repr::Never | Repr::Ghost | Repr::Scalar(_) | Repr::Boxed | Repr::Token => {}
         }
     }
     Ok(())
@@ -339,6 +333,7 @@ impl NativeSignature {
 mod tests {
     use super::*;
     use crate::Context;
+    use crate::types::{DeclKind, PrimitiveRepr};
 
     fn lows(form: &Form) -> Vec<(&'static str, u32, u32)> {
         form.leaves.iter().map(|l| (l.low.name(), l.offset, l.bytes)).collect()
@@ -387,26 +382,34 @@ mod tests {
     }
 
     #[test]
-    fn records_are_addresses_and_objects_are_refused() {
+    fn what_an_object_says_is_one_reference() {
         let cx = Context::new();
         let t = &cx.types;
-        assert_eq!(lows(&form(t, Type::SYMBOL).unwrap()), [("ptr", 0, 8)]);
-        let pair = t.tuple(&[Type::INT64, Type::STRING]).unwrap();
-        assert_eq!(lows(&form(t, pair).unwrap()), [("i64", 0, 8), ("ptr", 8, 8)]);
-        let vector = t.vector(Type::INT64).unwrap();
-        assert_eq!(form(t, vector), Err(NotNative::Heap(vector)));
-        let mut elems = vec![Type::INT64; 20];
-        elems.push(vector);
-        assert_eq!(form(t, t.tuple(&elems).unwrap()), Err(NotNative::Heap(vector)));
-        let open = t.tuple_vararg(&[], Type::INT64).unwrap();
-        assert_eq!(form(t, open), Err(NotNative::OpenTuple(open)));
+        let reference = [("tracked", 0, 8)];
         let mixed = t.union(&[Type::NOTHING, Type::STRING]).unwrap();
-        assert_eq!(form(t, mixed), Err(NotNative::Heap(mixed)));
-        let why = NotNative::Heap(vector).display(t).to_string();
-        assert_eq!(
-            why,
-            "a value of type `Vector{Int64}` needs the heap, which native code does not have yet"
-        );
+        let open = t.tuple_vararg(&[], Type::INT64).unwrap();
+        for ty in [Type::SYMBOL, Type::STRING, Type::ANY, t.vector(Type::INT64).unwrap(), mixed, open] {
+            let f = form(t, ty).unwrap();
+            assert_eq!((lows(&f), f.is_object()), (reference.to_vec(), true), "{}", t.display(ty));
+        }
+        let pair = form(t, t.tuple(&[Type::INT64, Type::STRING]).unwrap()).unwrap();
+        assert_eq!((lows(&pair), pair.is_object()), (vec![("i64", 0, 8), ("tracked", 8, 8)], false));
+        let element = form(t, t.memory_ref(Type::INT64).unwrap()).unwrap();
+        assert_eq!(lows(&element), [("ptr", 0, 8), ("tracked", 8, 8)]);
+        let blob = form(t, t.tuple(&[Type::STRING]).unwrap()).unwrap();
+        assert!(!blob.is_object() && lows(&blob) == reference);
+    }
+
+    #[test]
+    fn large_values_with_references_are_objects() {
+        let cx = Context::new();
+        let t = &cx.types;
+        let mut elems = vec![Type::INT64; 20];
+        assert!(form(t, t.tuple(&elems).unwrap()).unwrap().is_memory());
+        elems.push(Type::STRING);
+        let large = t.tuple(&elems).unwrap();
+        assert!(form(t, large).unwrap().is_object());
+        assert!(form(t, t.tuple(&[large, Type::INT8]).unwrap()).unwrap().is_object());
     }
 
     #[test]
@@ -428,7 +431,12 @@ mod tests {
         assert_eq!(native.low_params().next(), Some(Type::PTR));
         assert_eq!(native.low_params().count(), 4);
         assert_eq!(native.low_results().count(), 0);
-        let errors = NativeSignature::new(t, &sig(Type::ANY)).unwrap_err();
-        assert_eq!(errors, [(Position::Result, NotNative::Heap(Type::ANY))]);
+        let odd = t.declare(cx.names.intern("Odd"), &[]).unwrap();
+        let bits = DeclKind::Primitive { bits: 24, repr: PrimitiveRepr::Bits };
+        t.define(odd, Type::ANY, bits).unwrap();
+        let odd = t.nominal(odd, &[]).unwrap();
+        let errors = NativeSignature::new(t, &sig(odd)).unwrap_err();
+        assert_eq!(errors, [(Position::Result, NotNative::Width(odd))]);
+        assert_eq!(NativeSignature::new(t, &sig(Type::ANY)).unwrap().low().results, [Type::TRACKED]);
     }
 }

@@ -58,12 +58,14 @@ pub enum Address {
     Instance(Type),
     /// A permanent object of a primitive type that holds these bits.
     Boxed(Type, u128),
+    /// The cell of a global variable: a reference to its value, null while it has none. The collector knows the cell.
+    Global(Name),
 }
 
 impl Address {
     /// Whether an object is there, which is then permanent.
     pub fn is_object(self) -> bool {
-        !matches!(self, Address::Data(_) | Address::Foreign(_))
+        !matches!(self, Address::Data(_) | Address::Foreign(_) | Address::Global(_))
     }
 }
 

@@ -16,7 +16,7 @@
 //! | args | takes an array of objects and its length; gives an object, or null with an exception recorded |
 //!
 //! The throwing entries record an exception in the thread and do not come back. What they are given is what the message
-//! needs: the address of a symbol's or string's record, or an integer.
+//! needs: the address of a symbol's record, a string, or a number.
 
 use crate::types::Type;
 use std::fmt;
@@ -87,9 +87,9 @@ runtime_fns! {
     /// Throws `DomainError` for the function whose symbol is given and the float argument that it got.
     ThrowDomain "brolga_throw_domain" (PTR, F64) Throws;
     /// Throws `ErrorException` with the string.
-    ThrowError "brolga_throw_error" (PTR) Throws;
+    ThrowError "brolga_throw_error" (TRACKED) Throws;
     /// Throws `ArgumentError` with the string.
-    ThrowArgument "brolga_throw_argument" (PTR) Throws;
+    ThrowArgument "brolga_throw_argument" (TRACKED) Throws;
     /// Throws `UndefVarError` for the variable whose symbol is given.
     ThrowUndefVar "brolga_throw_undef_var" (PTR) Throws;
     /// Throws `UndefRefError()`.
@@ -109,9 +109,9 @@ runtime_fns! {
     /// Prints a character given as its bits.
     PrintChar "brolga_print_char" (I32) Prints;
     /// Prints the text of a string.
-    PrintString "brolga_print_string" (PTR) Prints;
+    PrintString "brolga_print_string" (TRACKED) Prints;
     /// Prints the name of a symbol.
-    PrintSymbol "brolga_print_symbol" (PTR) Prints;
+    PrintSymbol "brolga_print_symbol" (TRACKED) Prints;
     /// Prints `nothing`.
     PrintNothing "brolga_print_nothing" () Prints;
     /// Prints an address.
@@ -150,12 +150,16 @@ runtime_fns! {
     Isa "brolga_isa" (TRACKED, PTR) -> I32 Asks;
     /// Whether one type is a subtype of another: 1 or 0.
     Subtype "brolga_subtype" (TRACKED, TRACKED) -> I32 Asks;
-    /// Whether two objects cannot be told apart: 1 or 0.
+    /// Whether two objects cannot be told apart: 1 or 0. A null is the same as a null only.
     Egal "brolga_egal" (TRACKED, TRACKED) -> I32 Asks;
     /// Calls the first object with the others.
     Apply "brolga_apply" (PTR, I64) -> TRACKED Args;
-    /// Calls the second object with the elements of the others.
+    /// Calls the second object with the elements of those behind it; the first is the function that iterates.
     ApplyIterate "brolga_apply_iterate" (PTR, I64) -> TRACKED Args;
+    /// A tuple of the objects.
+    Tuple "brolga_tuple" (PTR, I64) -> TRACKED Args;
+    /// Calls the function of Julia's run time whose name is the first object, a symbol, with the others.
+    JuliaCall "brolga_julia_call" (PTR, I64) -> TRACKED Args;
 }
 
 impl RuntimeFn {

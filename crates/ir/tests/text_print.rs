@@ -431,6 +431,7 @@ fn low_operations_are_read_back() {
         b.func.constant(Const::Address(Address::Symbol(name("a b")))),
         b.func.constant(Const::Address(Address::String(name("a \"b\"")))),
         b.func.constant(Const::Address(Address::Foreign(name("memcpy")))),
+        b.func.constant(Const::Address(Address::Global(name("a b")))),
         b.func.constant(Const::Undef(Type::TRACKED)),
     ];
     for ty in [

@@ -250,6 +250,7 @@ impl Resolver for Visible<'_> {
                 let bits = u128::from(*high) << 64 | u128::from(*low);
                 self.object(ty, |cx, ty| self.runtime.boxed_address(cx, ty, bits))
             }
+            Symbol::Global(_) => Err("the run time has no cells for global variables yet".into()),
         }
     }
 }

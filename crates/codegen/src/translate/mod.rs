@@ -648,6 +648,7 @@ impl Translation<'_> {
             }
             Address::Symbol(name) => Symbol::Interned(text(name)),
             Address::String(name) => Symbol::Text(text(name).into_bytes()),
+            Address::Global(name) => Symbol::Global(text(name)),
             Address::Foreign(name) => Symbol::Foreign { name: text(name), library: None },
             Address::Data(number) => {
                 let symbol = data_symbol(&self.name, number);

@@ -31,6 +31,7 @@ const ADDRESS_OF_FOREIGN: u8 = 11;
 const ADDRESS_OF_TYPE: u8 = 12;
 const ADDRESS_OF_INSTANCE: u8 = 13;
 const ADDRESS_OF_BOX: u8 = 14;
+const ADDRESS_OF_GLOBAL: u8 = 15;
 
 /// Numbers for things in the order in which they are first met.
 struct Numbering<T> {
@@ -361,6 +362,10 @@ pub(super) fn write_const(
             out.byte(ADDRESS_OF_FOREIGN);
             names.name(out, *name);
         }
+        Const::Address(Address::Global(name)) => {
+            out.byte(ADDRESS_OF_GLOBAL);
+            names.name(out, *name);
+        }
         Const::Address(Address::Type(ty)) => {
             out.byte(ADDRESS_OF_TYPE);
             names.ty(out, *ty);
@@ -402,6 +407,7 @@ pub(super) fn read_const(
         ADDRESS_OF_STRING => Const::Address(Address::String(tables.name(source)?)),
         ADDRESS_OF_DATA => Const::Address(Address::Data(source.small()?)),
         ADDRESS_OF_FOREIGN => Const::Address(Address::Foreign(tables.name(source)?)),
+        ADDRESS_OF_GLOBAL => Const::Address(Address::Global(tables.name(source)?)),
         ADDRESS_OF_TYPE => Const::Address(Address::Type(tables.ty(source)?)),
         ADDRESS_OF_INSTANCE => Const::Address(Address::Instance(tables.ty(source)?)),
         ADDRESS_OF_BOX => Const::Address(Address::Boxed(tables.ty(source)?, source.wide()?)),

@@ -64,8 +64,10 @@ pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
         // Which object it is shows, that it was made does not. It stays on its side of a barrier, which a collection
         // must not separate from its store.
         Op::Alloc(_) => Effects { may_safepoint: true, ..PURE.reading(Regions::TASK) },
-        Op::TypeOf | Op::GcLoaded | Op::PointerFromObjref | Op::ThreadAddr => PURE,
         Op::Lanes(..) | Op::Splat(_) | Op::ExtractLane(..) | Op::InsertLane(..) | Op::LaneSelect => PURE,
+        // The tag of no object cannot be read, so it is not read before a test for null.
+        Op::TypeOf => PURE.unchecked(true),
+        Op::GcLoaded | Op::PointerFromObjref | Op::ThreadAddr => PURE,
         Op::WriteBarrier => PURE.writing(Regions::TASK),
         // Whoever stops the thread here may look at all that it wrote; what it reads may be read earlier.
         Op::Safepoint => Effects { effect_free: false, may_safepoint: true, ..PURE.reading(Regions::ALL) },

@@ -257,7 +257,7 @@ impl<'m> Interp<'m> {
                     address
                 }
             },
-            Address::Type(_) | Address::Instance(_) | Address::Boxed(..) => {
+            Address::Type(_) | Address::Instance(_) | Address::Boxed(..) | Address::Global(_) => {
                 return self.no_objects("the address of an object");
             }
             Address::Data(number) => {
@@ -388,7 +388,9 @@ impl<'m> Interp<'m> {
             | RuntimeFn::Subtype
             | RuntimeFn::Egal
             | RuntimeFn::Apply
-            | RuntimeFn::ApplyIterate => self.no_objects(function.symbol()),
+            | RuntimeFn::ApplyIterate
+            | RuntimeFn::Tuple
+            | RuntimeFn::JuliaCall => self.no_objects(function.symbol()),
             RuntimeFn::PrintPtr => {
                 self.output.write(format!("Ptr{{Nothing}} @0x{:016x}", bits(0)).as_bytes());
                 Ok(Flow::Values(Vec::new()))

@@ -158,6 +158,18 @@ impl Types {
         }
     }
 
+    /// Size and alignment of an object of a concrete type, its tag not counted. Of types whose contents the run time lays
+    /// out only an `Array` has objects of one size: address, `Memory`, dimensions.
+    pub fn object_extent(&self, ty: Type) -> Result<(u32, u32), LayoutError> {
+        match self.array_parts(ty) {
+            Some((_, dims)) => match dims.checked_add(2).and_then(|words| words.checked_mul(POINTER)) {
+                Some(size) if size <= MAX_SIZE => Ok((size, POINTER)),
+                _ => Err(LayoutError::TooLarge(ty)),
+            },
+            None => self.layout(ty).map(|layout| (layout.size, layout.align)),
+        }
+    }
+
     /// The form in which values of `ty` travel.
     pub fn repr(&self, ty: Type) -> Repr {
         if ty == Type::BOTTOM {
@@ -398,6 +410,17 @@ mod tests {
         t.define(b, Type::ANY, body(ta)).unwrap();
         assert_eq!(t.layout(tb).unwrap().fields[0].repr, FieldRepr::Pointer);
         assert_eq!(t.layout(ta).unwrap().fields[0].repr, FieldRepr::Pointer);
+    }
+
+    #[test]
+    fn objects_have_an_extent_where_values_have_none() {
+        let cx = Context::new();
+        let t = &cx.types;
+        let matrix = t.array(Type::INT8, 2).unwrap();
+        assert_eq!(t.object_extent(matrix), Ok((32, 8)));
+        assert_eq!(t.object_extent(Type::INT128), Ok((16, 16)));
+        let memory = t.memory(Type::INT8).unwrap();
+        assert_eq!(t.object_extent(memory), Err(LayoutError::Opaque(memory)));
     }
 
     #[test]

@@ -184,7 +184,7 @@ impl Checker<'_> {
                 self.exact_operand(inst, 2, Type::I64);
             }
             Op::Alloc(ty) => {
-                if self.types.layout(ty).is_err() {
+                if self.types.object_extent(ty).is_err() {
                     self.at(inst, LowRule::ObjectType { given: ty });
                 }
                 self.result_is(inst, Type::TRACKED);

@@ -7,132 +7,68 @@
 //! |---|---|
 //! | a constant without addresses in it | load from constant bytes |
 //! | a value in memory form | load from there |
-//! | fields of one type | stored to a stack slot, then loaded from there |
-//! | fields of several types | a chain of choices, up to `MAX_CHOICES` fields |
+//! | fields of one type without references | stored to a stack slot, then loaded from there |
+//! | a tuple of other fields | a chain of choices, up to `MAX_CHOICES` fields |
+//! | anything else | a call of the builtin |
 //!
 //! The bounds are checked before, unless the statement says not to.
 
-use super::error::Refusal;
 use super::memory::Addr;
 use super::value::Val;
 use super::{Known, Lowering, Step};
-use brolga_ir::abi::{FormKind, NotNative};
+use brolga_ir::abi::FormKind;
+use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::Region;
-use brolga_ir::{Const, LowType, Op, RuntimeFn, Type, Value};
+use brolga_ir::{Const, LowType, Op, Type, Value};
 
 /// More fields than this are not chosen from one by one.
 const MAX_CHOICES: usize = 64;
 
 impl Lowering<'_> {
     pub(super) fn tuple(&mut self) -> Step<()> {
-        let count = self.src.args(self.at).len();
-        let fields = (0..count).map(|n| self.operand(n)).collect::<Step<Vec<Val>>>()?;
+        let fields = self.operands_from(0)?;
         let Some(result) = self.src.result(self.at) else { return Ok(()) };
         let declared = self.src.ty(result);
+        let is_known = self.types.is_concrete(declared) && self.find_form(declared).is_ok();
         let ty = match self.types.tuple_elements(declared) {
-            Some(elems) if elems.len() == count && self.find_form(declared).is_ok() => declared,
-            _ => {
-                let elems: Vec<Type> = fields.iter().map(|f| f.ty).collect();
-                self.types.tuple(&elems).map_err(|_| self.bad_operands())?
-            }
+            Some(elems) if elems.len() == fields.len() && is_known => declared,
+            _ => self.tuple_type(&fields)?,
         };
-        let val = self.aggregate(ty, &fields)?;
-        self.define(val)
-    }
-
-    pub(super) fn new_struct(&mut self, ty: Type) -> Step<()> {
-        if self.types.is_exception(ty) && self.find_form(ty).is_err() {
-            // Its only native use is to be thrown, and the throw looks here for the parts.
-            if let Some(result) = self.src.result(self.at) {
-                self.known[result] = Known::Exception(self.at);
-            }
-            return Ok(());
-        }
-        if self.types.is_mutable(ty) {
-            return Err(self.not_native(NotNative::Heap(ty)));
-        }
-        self.form(ty)?;
-        let count = self.src.args(self.at).len();
-        let declared = self.types.field_count(ty).unwrap_or(0);
-        if count > declared {
-            return Err(self.bad_operands());
-        }
-        let undefined = (count..declared).filter_map(|n| self.types.field_type(ty, n));
-        if undefined.clone().any(|field| field == Type::STRING || field == Type::SYMBOL) {
-            let what = format!("a `{}` with an undefined field", self.types.display(ty));
-            return Err(self.report(Refusal::Unsupported { what }));
-        }
-        let fields = (0..count).map(|n| self.operand(n)).collect::<Step<Vec<Val>>>()?;
-        let val = self.aggregate(ty, &fields)?;
-        self.define(val)
-    }
-
-    pub(super) fn splat_new(&mut self, ty: Type) -> Step<()> {
-        let tuple = self.operand(0)?;
-        if self.types.is_mutable(ty) {
-            return Err(self.not_native(NotNative::Heap(ty)));
-        }
-        let Some(elems) = self.types.tuple_elements(tuple.ty) else { return Err(self.bad_operands()) };
-        if self.types.field_count(ty) != Some(elems.len()) {
-            return Err(self.bad_operands());
-        }
-        self.form(ty)?;
-        let same = (0..elems.len()).all(|n| self.types.field_type(ty, n) == Some(elems[n]));
-        let val = if same {
-            // The same fields have the same layout and the same leaves.
-            Val { ty, leaves: tuple.leaves }
-        } else {
-            let fields = (0..elems.len()).map(|n| self.field(&tuple, n)).collect::<Step<Vec<Val>>>()?;
+        let val = if self.types.is_concrete(ty) {
             self.aggregate(ty, &fields)?
+        } else {
+            // Only the elements know their types.
+            let object = self.dynamic_tuple(&fields)?;
+            Val::scalar(ty, object)
         };
         self.define(val)
+    }
+
+    /// The type of a tuple of these values, as far as it is known.
+    pub(super) fn tuple_type(&mut self, fields: &[Val]) -> Step<Type> {
+        let elems: Vec<Type> = fields.iter().map(|f| f.ty).collect();
+        self.types.tuple(&elems).map_err(|_| self.bad_operands())
     }
 
     // ----- fields -----
 
-    pub(super) fn getfield(&mut self) -> Step<()> {
-        let (object, which) = (self.arg(0)?, self.arg(1)?);
-        if let Some(&Const::Module(_)) = self.src.as_const(object) {
-            return self.getglobal();
-        }
-        let val = self.val(object)?;
-        if self.union_members(val.ty).is_some() {
-            let what = format!("`getfield` of a `{}`", self.types.display(val.ty));
-            return Err(self.report(Refusal::Unsupported { what }));
-        }
-        let Some(count) = self.types.field_count(val.ty) else { return Err(self.bad_operands()) };
+    /// `getfield` of an immutable value that has `count` fields.
+    pub(super) fn getfield_of(&mut self, object: Value, val: &Val, count: usize) -> Step<()> {
+        let which = self.arg(1)?;
         let checked = self.bounds_checked(2);
+        if let Some(n) = self.constant_field(val.ty, 1)? {
+            let field = self.field(val, n)?;
+            return self.define(field);
+        }
         match self.src.as_const(which) {
-            Some(Const::Symbol(name)) => match self.types.field_index(val.ty, *name) {
-                Some(n) => {
-                    let field = self.field(&val, n)?;
-                    self.define(field)
-                }
-                None => {
-                    let what = format!(
-                        "`getfield` of `{}`, which `{}` does not have,",
-                        self.cx.names.text(*name),
-                        self.types.display(val.ty)
-                    );
-                    Err(self.report(Refusal::Unsupported { what }))
-                }
-            },
             Some(&Const::Bits { ty: Type::INT64, bits }) => {
-                let index = bits as u64 as i64;
-                match usize::try_from(index).ok().and_then(|n| n.checked_sub(1)).filter(|&n| n < count) {
-                    Some(n) => {
-                        let field = self.field(&val, n)?;
-                        self.define(field)
-                    }
-                    None => {
-                        let (always, index) = (self.truth(true), self.word(index));
-                        self.throw_if(always, RuntimeFn::ThrowBounds, &[index]);
-                        self.define_nothing()
-                    }
-                }
+                let (always, index) = (self.truth(true), self.word(bits as u64 as i64));
+                self.throw_out_of_bounds(always, val, index)?;
+                self.define_nothing()
             }
-            _ => self.getfield_at(object, &val, count, checked),
+            Some(_) => self.call_builtin(Builtin::Getfield),
+            None => self.getfield_at(object, val, count, checked),
         }
     }
 
@@ -148,34 +84,45 @@ impl Lowering<'_> {
     }
 
     /// Whether the operands from `first` on leave the bounds check on: only a `false` among them turns it off.
-    fn bounds_checked(&self, first: usize) -> bool {
-        let off = |&value: &Value| match self.known[value] {
+    pub(super) fn bounds_checked(&self, first: usize) -> bool {
+        let options = self.src.args(self.at).get(first..).unwrap_or_default();
+        !options.iter().filter(|&&v| self.src.ty(v) == Type::BOOL).any(|&v| self.is_false(v))
+    }
+
+    /// Whether a value is known to be `false`.
+    pub(super) fn is_false(&self, value: Value) -> bool {
+        match self.known[value] {
             Known::Leaves { start, count: 1, .. } => {
                 self.pool.get(start as usize).and_then(|&leaf| self.out.as_bits(leaf)) == Some(0)
             }
             _ => self.src.as_bits(value) == Some(0),
-        };
-        let options = self.src.args(self.at).get(first..).unwrap_or_default();
-        !options.iter().filter(|&&v| self.src.ty(v) == Type::BOOL).any(off)
+        }
     }
 
     /// `getfield` with an index that is not constant.
     fn getfield_at(&mut self, object: Value, val: &Val, count: usize, checked: bool) -> Step<()> {
         let types = self.types;
-        let (index, ty) = self.scalar_operand(1)?;
-        if ty != Type::INT64 {
-            return Err(self.bad_operands());
+        let given = self.operand(1)?;
+        let layout = self.layout(val.ty)?;
+        // A struct may have undefined fields beside the one that is meant.
+        let is_tuple = types.tuple_elements(val.ty).is_some();
+        let (&[index], true) = (&given.leaves[..], given.ty == Type::INT64 && (is_tuple || layout.is_bits()))
+        else {
+            return self.call_builtin(Builtin::Getfield);
+        };
+        let same = layout.fields.windows(2).all(|pair| pair[0].ty == pair[1].ty) && layout.is_bits();
+        if !same && count > MAX_CHOICES {
+            return self.call_builtin(Builtin::Getfield);
         }
         let one = self.word(1);
         let n = self.binary(Intrinsic::SubInt, index, one, LowType::I64);
         if checked {
             let count = self.word(count as i64);
             let bad = self.binary(Intrinsic::UleInt, count, n, LowType::I8);
-            self.throw_if(bad, RuntimeFn::ThrowBounds, &[index]);
+            self.throw_out_of_bounds(bad, val, index)?;
         }
-        let layout = types.layout(val.ty).map_err(|why| self.not_native(NotNative::NoLayout(why)))?;
         let Some(&first) = layout.fields.first() else { return self.define_nothing() };
-        if layout.fields.iter().any(|f| f.ty != first.ty) {
+        if !same {
             return self.choose_field(val, index, count);
         }
         let stride = layout.fields.get(1).map_or(0, |second| second.offset - first.offset);
@@ -206,9 +153,8 @@ impl Lowering<'_> {
     fn choose_field(&mut self, val: &Val, index: Value, count: usize) -> Step<()> {
         let Some(result) = self.src.result(self.at) else { return Ok(()) };
         let ty = self.src.ty(result);
-        if count > MAX_CHOICES {
-            let what = format!("a variable index into the large type `{}`", self.types.display(val.ty));
-            return Err(self.report(Refusal::Unsupported { what }));
+        if self.form(ty)?.is_object() {
+            return self.choose_object(val, index, count, ty);
         }
         let mut chosen: Option<Val> = None;
         for n in (0..count).rev() {
@@ -233,6 +179,29 @@ impl Lowering<'_> {
         }
     }
 
+    /// Only the field that is meant becomes an object.
+    fn choose_object(&mut self, val: &Val, index: Value, count: usize, ty: Type) -> Step<()> {
+        let mut join = self.join();
+        for n in 0..count {
+            let no = match count - n {
+                1 => None,
+                _ => {
+                    let number = self.word(n as i64 + 1);
+                    let here = self.equal(index, number);
+                    Some(self.split(here))
+                }
+            };
+            let field = self.field(val, n)?;
+            let field = self.convert(field, ty)?;
+            self.leave_to(&mut join, field.leaves);
+            if let Some(no) = no {
+                self.go_on_in(no);
+            }
+        }
+        let leaves = self.meet(join);
+        self.define(Val { ty, leaves })
+    }
+
     /// One of two values of the same type, leaf by leaf.
     fn choose_val(&mut self, truth: Value, a: &Val, b: &Val) -> Val {
         let leaves = a.leaves.iter().zip(&b.leaves).map(|(&a, &b)| self.choose(truth, a, b)).collect();
@@ -240,10 +209,7 @@ impl Lowering<'_> {
     }
 
     pub(super) fn ifelse(&mut self) -> Step<()> {
-        let (truth, ty) = self.scalar_operand(0)?;
-        if ty != Type::BOOL {
-            return Err(self.bad_operands());
-        }
+        let truth = self.truth_operand(0)?;
         let (a, b) = (self.operand(1)?, self.operand(2)?);
         let Some(result) = self.src.result(self.at) else { return Ok(()) };
         let declared = self.src.ty(result);
@@ -253,67 +219,18 @@ impl Lowering<'_> {
         self.define(val)
     }
 
-    // ----- questions -----
-
-    pub(super) fn nfields(&mut self) -> Step<()> {
-        let val = self.operand(0)?;
-        match self.types.field_count(val.ty) {
-            Some(count) if self.union_members(val.ty).is_none() => {
-                let count = self.word(count as i64);
-                self.define(Val::scalar(Type::INT64, count))
-            }
-            _ => Err(self.bad_operands()),
-        }
-    }
-
-    pub(super) fn isdefined(&mut self) -> Step<()> {
-        let val = self.operand(0)?;
-        let which = self.arg(1)?;
-        let count = self.types.field_count(val.ty).unwrap_or(0);
-        // The fields of a native value are always there.
-        let defined = match self.src.as_const(which) {
-            Some(Const::Symbol(name)) => self.types.field_index(val.ty, *name).is_some(),
-            Some(&Const::Bits { ty: Type::INT64, bits }) => (1..=count as u128).contains(&bits),
-            _ => return Err(self.bad_operands()),
-        };
-        if self.union_members(val.ty).is_some() {
-            return Err(self.bad_operands());
-        }
-        let defined = self.truth(defined);
-        self.define(Val::scalar(Type::BOOL, defined))
-    }
-
-    pub(super) fn sizeof(&mut self) -> Step<()> {
-        let val = self.operand(0)?;
-        let ty = self.static_type(&val).unwrap_or(val.ty);
-        match self.types.layout(ty) {
-            Ok(layout) => {
-                let size = self.word(i64::from(layout.size));
-                self.define(Val::scalar(Type::INT64, size))
-            }
-            Err(_) => {
-                let what = format!("`sizeof` of a `{}`", self.types.display(ty));
-                Err(self.report(Refusal::Unsupported { what }))
-            }
-        }
-    }
-
     pub(super) fn fieldtype(&mut self) -> Step<()> {
-        let ty = self.type_operand(0)?;
-        let which = self.arg(1)?;
-        let index = match self.src.as_const(which) {
-            Some(Const::Symbol(name)) => self.types.field_index(ty, *name),
-            Some(&Const::Bits { ty: Type::INT64, bits }) => {
-                usize::try_from(bits).ok().and_then(|n| n.checked_sub(1))
-            }
-            _ => None,
+        let val = self.operand(0)?;
+        let field = match self.static_type(&val) {
+            Some(ty) => self.constant_field(ty, 1)?.and_then(|n| self.types.field_type(ty, n)),
+            None => None,
         };
-        match index.and_then(|n| self.types.field_type(ty, n)) {
+        match field {
             Some(field) => {
                 let ty = self.type_of(field)?;
                 self.define(Val::ghost(ty))
             }
-            None => Err(self.bad_operands()),
+            None => self.call_builtin(Builtin::Fieldtype),
         }
     }
 }

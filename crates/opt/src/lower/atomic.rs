@@ -1,4 +1,4 @@
-//! Atomic access to what a `Ptr` points at.
+//! Atomic access to what a `Ptr` points at, and to fields of objects that hold such values.
 //!
 //! Values of one register only: integers and addresses as they are, floats as their bits. `:not_atomic` is a plain access.
 //!
@@ -16,14 +16,14 @@
 
 use super::error::Refusal;
 use super::memory::Addr;
-use super::value::{Leaves, Val};
+use super::value::Val;
 use super::{Lowering, Reported, Step};
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::op::{Ordering, Region, RmwOp};
+use brolga_ir::op::{Ordering, RmwOp};
 use brolga_ir::{Const, LowType, Op, Type, TypeKind, Value};
 
 /// How a function of two equal scalars is computed.
-enum Modify {
+pub(super) enum Modify {
     /// In one step; the intrinsic makes the new value once more.
     Rmw(RmwOp, Intrinsic),
     /// In one step; the comparison that says whether the old value is less, and whether the greater one is kept.
@@ -74,10 +74,15 @@ impl Lowering<'_> {
         self.report(Refusal::Unsupported { what })
     }
 
-    /// A scalar operand of type `ty` as atomic memory holds it.
+    /// An operand that is to be of the scalar type `ty`, as atomic memory holds it.
     fn atomic_operand(&mut self, n: usize, ty: Type) -> Step<Value> {
         let val = self.operand(n)?;
-        let val = self.convert(val, ty)?;
+        let val = self.checked(&val, ty)?;
+        self.held(&val)
+    }
+
+    /// A scalar as atomic memory holds it.
+    fn held(&mut self, val: &Val) -> Step<Value> {
         match val.leaves[..] {
             [leaf] if self.low(leaf).is_float() => Ok(self.bits_of(leaf)),
             [leaf] => Ok(leaf),
@@ -102,7 +107,7 @@ impl Lowering<'_> {
 
     fn plain_addr(&self, pointer: Value, held: Type) -> Addr {
         let align = held.as_low().map_or(1, LowType::bytes);
-        Addr { base: pointer, offset: 0, align, region: Region::Raw, own: false }
+        Addr::pointer(pointer, 0, align)
     }
 
     pub(super) fn atomic_fence(&mut self, op: Intrinsic) -> Step<()> {
@@ -121,9 +126,22 @@ impl Lowering<'_> {
             let val = self.load(addr, ty)?;
             return self.define(val);
         }
-        let value = self.value(Op::AtomicLoad(order), &[pointer], held);
-        let value = self.unheld(value, ty)?;
-        self.define(Val::scalar(ty, value))
+        let val = self.load_atomic(pointer, ty, order)?;
+        self.define(val)
+    }
+
+    /// The scalar of type `ty` at an address.
+    pub(super) fn load_atomic(&mut self, address: Value, ty: Type, order: Ordering) -> Step<Val> {
+        let held = self.held_type(ty)?;
+        let value = self.value(Op::AtomicLoad(order), &[address], held);
+        Ok(Val::scalar(ty, self.unheld(value, ty)?))
+    }
+
+    /// Writes a scalar to an address.
+    pub(super) fn store_atomic(&mut self, address: Value, val: &Val, order: Ordering) -> Step<()> {
+        let value = self.held(val)?;
+        self.emit(Op::AtomicStore(order), &[address, value], &[]);
+        Ok(())
     }
 
     pub(super) fn atomic_store(&mut self, op: Intrinsic) -> Step<()> {
@@ -143,75 +161,90 @@ impl Lowering<'_> {
 
     pub(super) fn atomic_swap(&mut self, op: Intrinsic) -> Step<()> {
         let (pointer, _, ty) = self.atomic_pointer(op)?;
-        let value = self.atomic_operand(1, ty)?;
         let order = self.rmw_order(op, 2)?;
+        self.swap_atomic(pointer, ty, 1, order)
+    }
+
+    /// Operand `n` replaces the scalar at an address.
+    pub(super) fn swap_atomic(&mut self, address: Value, ty: Type, n: usize, order: Ordering) -> Step<()> {
+        let value = self.atomic_operand(n, ty)?;
         let held = self.out.ty(value);
-        let old = self.value(Op::AtomicRmw(RmwOp::Xchg, order), &[pointer, value], held);
+        let old = self.value(Op::AtomicRmw(RmwOp::Xchg, order), &[address, value], held);
         let old = self.unheld(old, ty)?;
         self.define(Val::scalar(ty, old))
     }
 
     pub(super) fn atomic_replace(&mut self, op: Intrinsic) -> Step<()> {
         let (pointer, _, ty) = self.atomic_pointer(op)?;
-        let expected = self.atomic_operand(1, ty)?;
-        let new = self.atomic_operand(2, ty)?;
         let order = self.rmw_order(op, 3)?;
         self.load_order(op, 4)?;
+        self.replace_atomic(pointer, ty, 1, order)
+    }
+
+    /// Operand `n + 1` replaces the scalar at an address if that is operand `n`.
+    pub(super) fn replace_atomic(&mut self, address: Value, ty: Type, n: usize, order: Ordering) -> Step<()> {
+        let expected = self.atomic_operand(n, ty)?;
+        let new = self.atomic_operand(n + 1, ty)?;
         let held = self.out.ty(new);
-        let seen = self.value(Op::AtomicCas(order), &[pointer, expected, new], held);
+        let seen = self.value(Op::AtomicCas(order), &[address, expected, new], held);
         let done = self.same_bits(seen, expected);
         let old = self.unheld(seen, ty)?;
-        let names = ["old", "success"].map(|n| self.cx.names.intern(n));
-        let pair =
-            self.types.tuple(&[ty, Type::BOOL]).and_then(|tuple| self.types.named_tuple(&names, tuple));
-        let ty = pair.map_err(|_| self.bad_operands())?;
-        self.define(Val { ty, leaves: Leaves::from_slice(&[old, done]) })
+        self.define_replaced(ty, Val::scalar(ty, old), done)
     }
 
     pub(super) fn atomic_modify(&mut self, op: Intrinsic) -> Step<()> {
         let (pointer, _, ty) = self.atomic_pointer(op)?;
-        let function = self.arg(1)?;
-        let function = self.src.ty(function);
         let order = self.rmw_order(op, 3)?;
-        let Some(result) = self.src.result(self.at) else { return Err(self.bad_operands()) };
-        let pair = self.src.ty(result);
-        let y = self.operand(2)?;
-        let (old, new) = match self.known_modify(function, ty, y.ty) {
+        self.modify_atomic(pointer, ty, 1, order)
+    }
+
+    /// The function that operand `n` is makes the new value of the scalar at an address and operand `n + 1`.
+    pub(super) fn modify_atomic(&mut self, address: Value, ty: Type, n: usize, order: Ordering) -> Step<()> {
+        let (function, y) = (self.operand(n)?, self.operand(n + 1)?);
+        let (old, new) = match self.known_modify(function.ty, ty, y.ty) {
             Some(Modify::Rmw(rmw, again)) => {
-                let y = self.atomic_operand(2, ty)?;
+                let y = self.held(&y)?;
                 let held = self.out.ty(y);
-                let old = self.value(Op::AtomicRmw(rmw, order), &[pointer, y], held);
+                let old = self.value(Op::AtomicRmw(rmw, order), &[address, y], held);
                 let new = self.value(Op::Intrinsic(again), &[old, y], held);
                 (old, new)
             }
-            Some(Modify::Choose(rmw, less, keeps_greater)) => {
-                let y = self.atomic_operand(2, ty)?;
+            Some(ref known @ Modify::Choose(rmw, ..)) => {
+                let y = self.held(&y)?;
                 let held = self.out.ty(y);
-                let old = self.value(Op::AtomicRmw(rmw, order), &[pointer, y], held);
-                let less = self.binary(less, old, y, LowType::I8);
-                let new = if keeps_greater { self.choose(less, y, old) } else { self.choose(less, old, y) };
-                (old, new)
+                let old = self.value(Op::AtomicRmw(rmw, order), &[address, y], held);
+                (old, self.computed(known, old, y))
             }
-            Some(Modify::Loop(compute)) => {
-                let leaf = y.leaves.first().copied();
-                self.retry(pointer, ty, order, |l, old| {
-                    let args: Vec<Value> = [Some(old), leaf].into_iter().flatten().collect();
-                    let ty = l.out.ty(old);
-                    Ok(l.value(Op::Intrinsic(compute), &args, ty))
-                })?
+            Some(known @ Modify::Loop(_)) => {
+                let Some(&leaf) = y.leaves.first() else { return Err(self.bad_operands()) };
+                self.retry(address, ty, order, |l, old| Ok(l.computed(&known, old, leaf)))?
             }
-            None => self.retry(pointer, ty, order, |l, old| {
-                let called = l.call_method(function, &[Val::scalar(ty, old), y.clone()])?;
-                let new = l.convert(called, ty)?;
+            None => self.retry(address, ty, order, |l, old| {
+                let called = l.modified(&function, &Val::scalar(ty, old), &y)?;
+                let new = l.checked(&called, ty)?;
                 new.leaves.first().copied().ok_or(Reported)
             })?,
         };
         let (old, new) = (self.unheld(old, ty)?, self.unheld(new, ty)?);
-        self.define(Val { ty: pair, leaves: Leaves::from_slice(&[old, new]) })
+        self.define_pair(ty, Val::scalar(ty, old), Val::scalar(ty, new))
+    }
+
+    /// The new value that a known function makes of two equal scalars.
+    pub(super) fn computed(&mut self, known: &Modify, old: Value, y: Value) -> Value {
+        match *known {
+            Modify::Rmw(_, op) | Modify::Loop(op) => {
+                let ty = self.out.ty(old);
+                self.value(Op::Intrinsic(op), &[old, y], ty)
+            }
+            Modify::Choose(_, less, keeps_greater) => {
+                let less = self.binary(less, old, y, LowType::I8);
+                if keeps_greater { self.choose(less, y, old) } else { self.choose(less, old, y) }
+            }
+        }
     }
 
     /// How Base's function of that name works on two values of one primitive type; `None` for all other functions.
-    fn known_modify(&self, function: Type, ty: Type, operand: Type) -> Option<Modify> {
+    pub(super) fn known_modify(&self, function: Type, ty: Type, operand: Type) -> Option<Modify> {
         use brolga_ir::types::PrimitiveRepr;
         let TypeKind::Function(name) = self.types.kind(function) else { return None };
         if ty != operand || self.unit.module.find_method(function, &[ty, operand]).is_some() {

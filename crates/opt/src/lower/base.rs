@@ -1,24 +1,26 @@
 //! What Base does and no text gives a body for: throwing known exceptions, and printing.
 //!
-//! An exception is an object, but a program that only throws needs none: the run time makes the exception of what the
-//! throwing entry gets. So the value that is thrown is never made here. What it would hold beside that (the array of
-//! a `BoundsError`, the number of an `InexactError`) is dropped.
+//! An exception is an object. Where the run time has an entry point that makes the exception of what it gets, that is called
+//! instead, if nothing else needs the object: a function that only throws makes no objects then.
 //!
 //! ```text
-//! invoke Base.error("no")              call ThrowError(address of "no")
+//! invoke Base.error("no")              call ThrowError("no")
 //! throw(%new(ErrorException, "no"))    the same
+//! throw(%new(Odd, 3))                  alloc(Odd), store, call Throw
 //! println("x = ", x)                   call PrintString, call PrintInt, call PrintChar('\n')
 //! ```
+//!
+//! The entries for `InexactError`, `OverflowError` and `DomainError` get what the message begins with, and not the numbers.
 
-use super::error::Refusal;
 use super::value::Val;
-use super::{Lowering, Step};
-use brolga_ir::abi::NotNative;
+use super::{Known, Lowering, Step};
 use brolga_ir::base_fn::{BaseAction, BaseFn};
+use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Address;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::types::PrimitiveRepr;
 use brolga_ir::{Const, LowType, Op, RuntimeFn, Type, TypeKind, Value};
+use cranelift_entity::SecondaryMap;
 
 /// Where the arguments of a call stand among the operands of its statement.
 #[derive(Clone, Copy)]
@@ -40,10 +42,17 @@ impl Lowering<'_> {
             return self.print(first, newline);
         }
         match base {
-            BaseFn::ThrowBoundserror => self.throw_bounds(first + 1),
+            BaseFn::ThrowBoundserror => self.throw_bounds(first),
             BaseFn::Error if count == 1 => self.throw_string(RuntimeFn::ThrowError, first),
             BaseFn::Error => self.throw_joined(first),
-            BaseFn::Rethrow => Err(self.report(Refusal::TryCatch { what: "`rethrow`" })),
+            BaseFn::Rethrow if count == 0 => {
+                self.throw(RuntimeFn::Rethrow, &[]);
+                Ok(())
+            }
+            BaseFn::Rethrow => {
+                let exception = self.operand(first)?;
+                self.throw_object(&exception)
+            }
             BaseFn::ThrowInexacterror => self.throw_symbol(RuntimeFn::ThrowInexact, first),
             BaseFn::ThrowOverflowerrBinaryop => self.throw_symbol(RuntimeFn::ThrowOverflow, first),
             BaseFn::ThrowOverflowerrNegation => {
@@ -53,7 +62,7 @@ impl Lowering<'_> {
                 Ok(())
             }
             BaseFn::ThrowComplexDomainerror | BaseFn::ThrowComplexDomainerrorNeg1 => {
-                let function = self.of_type(first, Type::SYMBOL)?;
+                let function = self.symbol_operand(first)?;
                 let number = self.float(first + 1)?;
                 self.throw(RuntimeFn::ThrowDomain, &[function, number]);
                 Ok(())
@@ -79,59 +88,65 @@ impl Lowering<'_> {
         }
     }
 
-    fn throw_symbol(&mut self, entry: RuntimeFn, n: usize) -> Step<()> {
+    /// The address of the record of a symbol operand.
+    fn symbol_operand(&mut self, n: usize) -> Step<Value> {
+        let value = self.arg(n)?;
+        if let Some(&Const::Symbol(name)) = self.src.as_const(value) {
+            return Ok(self.symbol(name));
+        }
+        // Symbols are permanent.
         let symbol = self.of_type(n, Type::SYMBOL)?;
+        Ok(self.value(Op::PointerFromObjref, &[symbol], Type::PTR))
+    }
+
+    fn throw_symbol(&mut self, entry: RuntimeFn, n: usize) -> Step<()> {
+        let symbol = self.symbol_operand(n)?;
         self.throw(entry, &[symbol]);
         Ok(())
     }
 
     fn throw_string(&mut self, entry: RuntimeFn, n: usize) -> Step<()> {
-        let text = self.of_type(n, Type::STRING)?;
-        self.throw(entry, &[text]);
-        Ok(())
+        let text = self.operand(n)?;
+        match text.leaves[..] {
+            [leaf] if text.ty == Type::STRING => {
+                self.throw(entry, &[leaf]);
+                Ok(())
+            }
+            _ => self.dynamic_call(),
+        }
     }
 
-    /// `error` with a message in several parts, which have to be constant to be joined here.
+    /// `error` with a message in several parts: joined here if they are constant.
     fn throw_joined(&mut self, first: usize) -> Step<()> {
         let mut text = String::new();
         for &part in self.src.args(self.at).get(first..).unwrap_or_default() {
             match self.src.as_const(part) {
                 Some(Const::String(name) | Const::Symbol(name)) => text.push_str(self.cx.names.text(*name)),
-                _ => {
-                    let what = "a message that is put together while the program runs".to_owned();
-                    return Err(self.report(Refusal::Heap { what }));
-                }
+                _ => return self.dynamic_call(),
             }
         }
         let text = self.cx.names.intern(&text);
-        let text = self.address(Address::String(text));
+        let text = self.permanent(Address::String(text));
         self.throw(RuntimeFn::ThrowError, &[text]);
         Ok(())
     }
 
-    /// Throws `BoundsError` with operand `n` as the index: an integer or a tuple whose first element is one.
+    /// `throw_boundserror(a, i)` with `a` as operand `n`; the index may be a tuple.
     fn throw_bounds(&mut self, n: usize) -> Step<()> {
-        let val = match self.src.args(self.at).get(n) {
-            Some(&index) => Some(self.val(index)?),
-            None => None,
+        let all = self.operands_from(n)?;
+        let [array, index] = &all[..] else { return self.throw_new("BoundsError", &all) };
+        let single = match self.types.tuple_elements(index.ty) {
+            Some([Type::INT64]) => self.field(index, 0)?,
+            _ => index.clone(),
         };
-        self.throw_bounds_at(val)
-    }
-
-    fn throw_bounds_at(&mut self, index: Option<Val>) -> Step<()> {
-        let index = match index {
-            Some(val) if self.types.tuple_elements(val.ty).is_some_and(|e| !e.is_empty()) => {
-                Some(self.field(&val, 0)?)
+        match single.leaves[..] {
+            [leaf] if single.ty == Type::INT64 => {
+                let array = self.object(array)?;
+                self.throw(RuntimeFn::ThrowBoundsOf, &[array, leaf]);
+                Ok(())
             }
-            other => other,
-        };
-        let index = match index {
-            Some(val) if val.ty == Type::INT64 => val.leaves.first().copied(),
-            _ => None,
-        };
-        let index = index.unwrap_or_else(|| self.word(0));
-        self.throw(RuntimeFn::ThrowBounds, &[index]);
-        Ok(())
+            _ => self.throw_new("BoundsError", &all),
+        }
     }
 
     /// A number as a `Float64`.
@@ -149,65 +164,81 @@ impl Lowering<'_> {
 
     // ----- throw -----
 
-    /// `throw(x)`, where `x` is an exception whose type the run time can make.
-    pub(super) fn throw_value(&mut self) -> Step<()> {
-        let thrown = self.arg(0)?;
-        let ty = self.src.ty(thrown);
-        let parts: Vec<Value> = match (self.src.as_const(thrown), self.src.def_inst(thrown)) {
-            (Some(Const::Aggregate { fields, .. }), _) => fields.to_vec(),
-            (_, Some(made)) if matches!(self.src.op(made), Op::New(_)) => self.src.args(made).to_vec(),
-            _ => Vec::new(),
-        };
-        let name = match self.types.nominal_parts(ty) {
-            Some((decl, _)) if self.types.is_exception(ty) => self.cx.names.text(self.types.decl(decl).name),
-            _ => "",
-        };
-        let (entry, wanted) = match name {
+    /// The entry point that makes and throws an exception of a type, and the type of the one field that it gets.
+    pub(super) fn throwing_entry(&self, ty: Type) -> Option<(RuntimeFn, Option<Type>)> {
+        let (decl, _) = self.types.nominal_parts(ty).filter(|_| self.types.is_exception(ty))?;
+        Some(match self.cx.names.text(self.types.decl(decl).name) {
             "DivideError" => (RuntimeFn::ThrowDivide, None),
             "UndefRefError" => (RuntimeFn::ThrowUndefRef, None),
             "ErrorException" => (RuntimeFn::ThrowError, Some(Type::STRING)),
             "ArgumentError" => (RuntimeFn::ThrowArgument, Some(Type::STRING)),
-            "InexactError" => (RuntimeFn::ThrowInexact, Some(Type::SYMBOL)),
-            "UndefVarError" => (RuntimeFn::ThrowUndefVar, Some(Type::SYMBOL)),
-            "TypeError" => (RuntimeFn::ThrowType, Some(Type::SYMBOL)),
-            "BoundsError" if !parts.is_empty() || self.src.def_inst(thrown).is_some() => {
-                let index = match parts.get(1) {
-                    Some(&index) => Some(self.val(index)?),
-                    None => None,
-                };
-                return self.throw_bounds_at(index);
-            }
-            _ => return Err(self.cannot_throw(ty)),
-        };
-        let Some(wanted) = wanted else {
-            self.throw(entry, &[]);
-            return Ok(());
-        };
-        let Some(&part) = parts.first() else { return Err(self.cannot_throw(ty)) };
-        let part = self.val(part)?;
-        match part.leaves[..] {
-            [leaf] if part.ty == wanted => {
-                self.throw(entry, &[leaf]);
-                Ok(())
-            }
-            _ => Err(self.cannot_throw(ty)),
-        }
+            _ => return None,
+        })
     }
 
-    fn cannot_throw(&mut self, ty: Type) -> super::Reported {
-        if self.has_refused_operand() {
-            return super::Reported;
+    /// Whether the only use of a value is that it is thrown.
+    pub(super) fn is_thrown_once(&mut self, value: Value) -> bool {
+        let src = self.src;
+        let uses = self.uses.get_or_insert_with(|| {
+            let mut uses = SecondaryMap::<Value, u32>::new();
+            for inst in src.blocks().flat_map(|b| src.block_insts(b)) {
+                // Two for every use that is none by `throw`.
+                let weight = if src.op(inst) == Op::Builtin(Builtin::Throw) { 1 } else { 2 };
+                src.args(inst).iter().for_each(|&v| uses[v] = uses[v].saturating_add(weight));
+            }
+            uses
+        });
+        uses[value] == 1
+    }
+
+    /// `throw(x)`.
+    pub(super) fn throw_value(&mut self) -> Step<()> {
+        let thrown = self.arg(0)?;
+        let made = self.src.def_inst(thrown).filter(|_| matches!(self.known[thrown], Known::Thrown));
+        let parts: Option<Vec<Value>> = match (self.src.as_const(thrown), made) {
+            (Some(Const::Aggregate { fields, .. }), _) => Some(fields.to_vec()),
+            (Some(Const::Singleton(_)), _) => Some(Vec::new()),
+            (_, Some(made)) => Some(self.src.args(made).to_vec()),
+            _ => None,
+        };
+        if let (Some(parts), Some((entry, wanted))) = (parts, self.throwing_entry(self.src.ty(thrown))) {
+            match (wanted, &parts[..]) {
+                (None, _) => {
+                    self.throw(entry, &[]);
+                    return Ok(());
+                }
+                (Some(wanted), &[part]) => {
+                    let part = self.val(part)?;
+                    if let (true, &[leaf]) = (part.ty == wanted, &part.leaves[..]) {
+                        self.throw(entry, &[leaf]);
+                        return Ok(());
+                    }
+                }
+                _ => {}
+            }
         }
-        let what = format!("throwing a value of type `{}`", self.types.display(ty));
-        self.report(Refusal::Heap { what })
+        let exception = self.val(thrown)?;
+        self.throw_object(&exception)
+    }
+
+    fn throw_object(&mut self, exception: &Val) -> Step<()> {
+        let object = self.object(exception)?;
+        self.throw(RuntimeFn::Throw, &[object]);
+        Ok(())
+    }
+
+    /// Throws a new exception of a builtin type.
+    pub(super) fn throw_new(&mut self, name: &str, fields: &[Val]) -> Step<()> {
+        let decl = self.types.find_decl(self.cx.names.intern(name));
+        let ty =
+            decl.and_then(|decl| self.types.nominal(decl, &[]).ok()).ok_or_else(|| self.bad_operands())?;
+        let exception = self.instance_of(ty, fields)?;
+        self.throw_object(&exception)
     }
 
     /// `throw_undef_if_not`.
     pub(super) fn throw_undef_if_not(&mut self, name: brolga_ir::Name) -> Step<()> {
-        let (defined, ty) = self.scalar_operand(0)?;
-        if ty != Type::BOOL {
-            return Err(self.bad_operands());
-        }
+        let defined = self.truth_operand(0)?;
         let bad = self.not(defined);
         let name = self.symbol(name);
         self.throw_if(bad, RuntimeFn::ThrowUndefVar, &[name]);
@@ -246,12 +277,15 @@ impl Lowering<'_> {
                         self.cx.names.intern(&self.types.display(ty).to_string())
                     }
                 };
-                let text = self.address(Address::String(text));
+                let text = self.permanent(Address::String(text));
                 call(self, RuntimeFn::PrintString, &[text]);
                 return Ok(());
             }
-            _ => return Err(self.cannot_print(val.ty)),
+            _ => return self.print_object(&val),
         };
+        if self.form(val.ty)?.is_memory() {
+            return self.print_object(&val);
+        }
         let low = self.low(leaf);
         let width = self.int(LowType::I32, u128::from(low.bits()));
         match (val.ty, self.types.primitive(val.ty)) {
@@ -285,16 +319,14 @@ impl Lowering<'_> {
                 call(self, RuntimeFn::PrintFloat, &[wide, width]);
             }
             _ if self.types.pointee(val.ty).is_some() => call(self, RuntimeFn::PrintPtr, &[leaf]),
-            _ => return Err(self.cannot_print(val.ty)),
+            _ => return self.print_object(&val),
         }
         Ok(())
     }
 
-    fn cannot_print(&mut self, ty: Type) -> super::Reported {
-        if self.find_form(ty).is_err() {
-            return self.not_native(NotNative::Heap(ty));
-        }
-        let what = format!("printing a `{}`", self.types.display(ty));
-        self.report(Refusal::Unsupported { what })
+    fn print_object(&mut self, val: &Val) -> Step<()> {
+        let object = self.object(val)?;
+        self.emit(Op::CallRuntime(RuntimeFn::PrintAny), &[object], &[]);
+        Ok(())
     }
 }

@@ -1,12 +1,19 @@
 //! Emitting low IR: instructions at the current position, constants, blocks and cold exits.
 
-use super::Lowering;
+use super::value::Leaves;
+use super::{Lowering, Step};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::func::SlotData;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::scalar::{Outcome, Scalar, ScalarType, eval};
-use brolga_ir::{Block, Const, Inst, LowType, Op, RuntimeFn, Slot, Type, Value};
+use brolga_ir::{Block, Const, Inst, LowType, Op, PtrClass, RuntimeFn, Slot, Type, Value};
 use smallvec::SmallVec;
+
+/// Ways that meet, each with its block and values.
+pub(super) struct Join {
+    block: Block,
+    ways: Vec<(Block, Leaves)>,
+}
 
 impl Lowering<'_> {
     /// An instruction at the current position, with the source place of the statement being lowered.
@@ -149,7 +156,17 @@ impl Lowering<'_> {
             return base;
         }
         let bytes = self.word(bytes);
-        self.value(Op::Intrinsic(Intrinsic::AddPtr), &[base, bytes], Type::PTR)
+        self.moved_by(base, bytes)
+    }
+
+    /// An address moved by a number of bytes. An address inside an object stays known as one.
+    pub(super) fn moved_by(&mut self, base: Value, bytes: Value) -> Value {
+        let class = match self.low(base) {
+            LowType::Ptr(PtrClass::Tracked | PtrClass::Derived) => Type::DERIVED,
+            LowType::Ptr(PtrClass::Loaded) => Type::LOADED,
+            _ => Type::PTR,
+        };
+        self.value(Op::Intrinsic(Intrinsic::AddPtr), &[base, bytes], class)
     }
 
     /// A fresh piece of stack memory.
@@ -186,17 +203,73 @@ impl Lowering<'_> {
 
     /// Throws if `bad` is 1, in a block at the end of the function; goes on in a new block if not.
     pub(super) fn throw_if(&mut self, bad: Value, entry: RuntimeFn, args: &[Value]) {
+        // Throwing itself cannot be refused.
+        let _ = self.throw_if_with(bad, |lowering| {
+            lowering.throw(entry, args);
+            Ok(())
+        });
+    }
+
+    /// Throws as `throw` says if `bad` is 1, in blocks at the end of the function; goes on in a new block if not.
+    pub(super) fn throw_if_with(
+        &mut self,
+        bad: Value,
+        throw: impl FnOnce(&mut Self) -> Step<()>,
+    ) -> Step<()> {
         if self.out.as_bits(bad) == Some(0) {
-            return;
+            return Ok(());
         }
         let go_on = self.next_block();
         let cold = self.out.make_block();
         self.out.append_block(cold);
         self.terminate(Op::Branch, &[bad], &[cold, go_on]);
         self.cur = cold;
-        self.throw(entry, args);
+        let thrown = throw(self);
         self.terminate(Op::Unreachable, &[], &[]);
         self.cur = go_on;
+        thrown
+    }
+
+    /// Goes on in a new block if `truth` is 1. Gives the block for 0, which is to be gone on in later.
+    pub(super) fn split(&mut self, truth: Value) -> Block {
+        let yes = self.next_block();
+        let no = self.out.make_block();
+        self.terminate(Op::Branch, &[truth], &[yes, no]);
+        self.cur = yes;
+        no
+    }
+
+    /// Goes on in a block that has no place yet.
+    pub(super) fn go_on_in(&mut self, block: Block) {
+        self.out.insert_block_after(block, self.cur);
+        self.cur = block;
+    }
+
+    /// A place where several ways meet.
+    pub(super) fn join(&mut self) -> Join {
+        Join { block: self.out.make_block(), ways: Vec::new() }
+    }
+
+    /// Ends the current block, which goes on with these values where the ways meet.
+    pub(super) fn leave_to(&mut self, join: &mut Join, leaves: Leaves) {
+        self.terminate(Op::Goto, &[], &[join.block]);
+        join.ways.push((self.cur, leaves));
+    }
+
+    /// Goes on where the ways meet. Gives the values of the way that was taken.
+    pub(super) fn meet(&mut self, join: Join) -> Leaves {
+        self.go_on_in(join.block);
+        let count = join.ways.first().map_or(0, |(_, leaves)| leaves.len());
+        (0..count)
+            .filter_map(|n| {
+                let low = self.out.ty(join.ways.first()?.1[n]);
+                let phi = self.emit(Op::Phi, &[], &[low]);
+                for (block, leaves) in &join.ways {
+                    self.out.add_phi_edge(phi, *block, *leaves.get(n)?);
+                }
+                self.out.result(phi)
+            })
+            .collect()
     }
 
     /// Throws here. What follows in the block must be `unreachable`.

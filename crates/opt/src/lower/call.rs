@@ -15,13 +15,39 @@ use super::value::{Leaves, Val};
 use super::{Lowering, Reported, Step};
 use brolga_ir::abi::{FormKind, LeafRole, NativeSignature, NotNative, Position};
 use brolga_ir::base_fn::BaseFn;
+use brolga_ir::constant::Address;
 use brolga_ir::effects::Effects;
 use brolga_ir::func::{CalleeData, ForeignData};
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::module::method_symbol;
 use brolga_ir::types::PrimitiveRepr;
-use brolga_ir::{Callee, Foreign, FuncId, LowType, Op, Type, TypeKind, Value};
+use brolga_ir::{Callee, Foreign, FuncId, LowType, Name, Op, PtrClass, RuntimeFn, Type, TypeKind, Value};
 use std::rc::Rc;
+
+/// Where the bytes of a string begin.
+const STRING_BYTES: i64 = 8;
+
+/// The functions of Julia's run time that programs may call.
+const JULIA_FUNCTIONS: &[&str] = &[
+    "jl_alloc_array_1d",
+    "jl_alloc_array_2d",
+    "jl_alloc_array_3d",
+    "jl_new_array",
+    "jl_alloc_genericmemory",
+    "jl_array_grow_end",
+    "jl_array_grow_beg",
+    "jl_array_grow_at",
+    "jl_array_del_end",
+    "jl_array_del_beg",
+    "jl_array_del_at",
+    "jl_array_sizehint",
+    "jl_array_ptr",
+    "jl_string_ptr",
+    "jl_symbol_name",
+    "jl_value_ptr",
+    "jl_alloc_string",
+    "jl_pchar_to_string",
+    "jl_cstr_to_string",
+];
 
 /// A method as a caller needs it.
 #[derive(Clone)]
@@ -60,37 +86,41 @@ impl Lowering<'_> {
         };
         match base {
             Some(base) => self.base_call(base, BaseCall { first: 1 }),
-            None => {
-                let call = method_symbol(self.cx, function, args);
-                Err(self.report(Refusal::NoMethod { call }))
-            }
+            // As if it was not known at compile time.
+            None => self.dynamic_call(),
         }
     }
 
-    /// Calls the method of a plain function for these arguments.
-    pub(super) fn call_method(&mut self, function: Type, args: &[Val]) -> Step<Val> {
-        let types: Vec<Type> = args.iter().map(|a| a.ty).collect();
-        match self.unit.module.find_method(function, &types) {
-            Some(id) => self.call(id, Val::ghost(function), args.to_vec()),
-            None => {
-                let call = method_symbol(self.cx, function, &types);
-                Err(self.report(Refusal::NoMethod { call }))
-            }
-        }
-    }
-
-    fn call(&mut self, id: FuncId, object: Val, mut args: Vec<Val>) -> Step<Val> {
-        let Target { callee, sig } = self.target(id)?;
+    /// Calls a method of the module for an object and arguments.
+    pub(super) fn call(&mut self, id: FuncId, object: Val, mut args: Vec<Val>) -> Step<Val> {
         let declared = &self.unit.module.func(id).sig;
         args.insert(0, object);
         if declared.vararg
             && let Some(collecting) = declared.params.last()
         {
-            // The declaration fixes how many values the last argument collects.
             let fixed = declared.params.len() - 1;
             let rest = args.split_off(fixed.min(args.len()));
-            args.push(self.aggregate(collecting.ty, &rest)?);
+            args.push(self.collected(collecting.ty, &rest)?);
         }
+        self.call_declared(id, args)
+    }
+
+    /// What the last argument of a method collects.
+    fn collected(&mut self, ty: Type, rest: &[Val]) -> Step<Val> {
+        if self.types.is_concrete(ty) {
+            return self.aggregate(ty, rest);
+        }
+        let exact = self.tuple_type(rest)?;
+        if self.types.is_concrete(exact) {
+            return self.aggregate(exact, rest);
+        }
+        let object = self.dynamic_tuple(rest)?;
+        Ok(Val::scalar(ty, object))
+    }
+
+    /// Calls a method of the module with one value for each declared argument, the object first.
+    pub(super) fn call_declared(&mut self, id: FuncId, args: Vec<Val>) -> Step<Val> {
+        let Target { callee, sig } = self.target(id)?;
         if args.len() != sig.params.len() {
             return Err(self.bad_operands());
         }
@@ -133,6 +163,8 @@ impl Lowering<'_> {
             results: sig.low_results().collect(),
         };
         let effects = module.func(id).summary.filter(|effects| holds_in_low_ir(effects, &data));
+        // Low IR boxes where high IR has values, so it may collect.
+        let effects = effects.map(|effects| Effects { may_safepoint: true, ..effects });
         let target = Target { callee: self.out.add_callee(data), sig };
         self.out.set_callee_effects(target.callee, effects);
         self.targets.insert(id, target.clone());
@@ -144,19 +176,19 @@ impl Lowering<'_> {
             Position::Argument(n) => format!("argument {n}"),
             Position::Result => "the result".to_owned(),
         };
-        let refusal = match why {
-            NotNative::Heap(ty) => Refusal::Heap {
-                what: format!("{part} of `{symbol}`, a value of type `{}`,", self.types.display(ty)),
-            },
-            _ => self.refusal_of(why),
-        };
-        self.report(refusal);
+        let why = why.display(self.types).to_string();
+        self.report(Refusal::Form { why: format!("{part} of `{symbol}`: {why}") });
     }
 
     // ----- C -----
 
     pub(super) fn foreign_call(&mut self, foreign: Foreign) -> Step<()> {
         let data = self.src.foreign(foreign).clone();
+        if let Some(name) = data.name
+            && self.julia_call(name, &data)?
+        {
+            return Ok(());
+        }
         let mut args: Vec<Value> = Vec::new();
         if data.name.is_none() {
             let (address, _) = self.scalar_operand(0)?;
@@ -164,9 +196,17 @@ impl Lowering<'_> {
         }
         let first = args.len();
         let mut params: Vec<Type> = Vec::new();
+        let mut roots = Leaves::new();
         for (n, &ty) in data.params.iter().enumerate() {
-            let scalar = self.c_scalar(ty, &data)?;
             let val = self.operand(first + n)?;
+            if self.form(ty)?.is_object() {
+                let object = self.object(&val)?;
+                roots.push(object);
+                params.push(Type::PTR);
+                args.push(self.value(Op::PointerFromObjref, &[object], Type::PTR));
+                continue;
+            }
+            let scalar = self.c_scalar(ty, &data)?;
             let fits = self.find_form(val.ty).is_ok_and(|form| form.kind != FormKind::Memory);
             let leaf = match val.leaves[..] {
                 [leaf] if fits && self.low(leaf) == scalar.0 => leaf,
@@ -178,6 +218,7 @@ impl Lowering<'_> {
         }
         let result = match self.find_form(data.result) {
             Ok(form) if form.leaves.is_empty() => None,
+            Ok(form) if form.is_object() => Some((LowType::Ptr(PtrClass::Raw), data.result)),
             _ => Some(self.c_scalar(data.result, &data)?),
         };
         let low = ForeignData {
@@ -187,13 +228,80 @@ impl Lowering<'_> {
             variadic_after: data.variadic_after,
         };
         let results: Vec<Type> = result.iter().map(|&(low, _)| Type::low(low)).collect();
+        for val in self.operands_from(first + data.params.len())? {
+            roots.extend(val.leaves.into_iter().filter(|&leaf| self.out.ty(leaf) == Type::TRACKED));
+        }
+        args.extend(roots);
         let foreign = self.out.add_foreign(low);
         let call = self.emit(Op::ForeignCall(foreign), &args, &results);
         let mut leaves: Leaves = self.out.results(call).collect();
         if let (Some((_, Type::BOOL)), Some(leaf)) = (result, leaves.first_mut()) {
             *leaf = self.lowest_bit(*leaf);
         }
+        if let (Some((_, ty)), Some(leaf)) = (result, leaves.first_mut())
+            && self.form(ty)?.is_object()
+        {
+            *leaf = self.bitcast(*leaf, LowType::Ptr(PtrClass::Tracked));
+        }
         self.define(Val { ty: data.result, leaves })
+    }
+
+    /// A function of Julia's run time; whether it is one.
+    fn julia_call(&mut self, name: Name, data: &ForeignData) -> Step<bool> {
+        let text = self.cx.names.text(name);
+        if !JULIA_FUNCTIONS.contains(&text) {
+            return Ok(false);
+        }
+        let args = (0..data.params.len()).map(|n| self.operand(n)).collect::<Step<Vec<Val>>>()?;
+        if let Some(val) = self.julia_in_place(text, data.result, &args)? {
+            self.define(val)?;
+            return Ok(true);
+        }
+        let mut all = vec![Val::scalar(Type::SYMBOL, self.permanent(Address::Symbol(name)))];
+        all.extend(args);
+        let result = self.call_args(RuntimeFn::JuliaCall, &all)?;
+        let result = self.convert(result, data.result)?;
+        self.define(result)?;
+        Ok(true)
+    }
+
+    /// The functions of Julia's run time that need no call, where the types are known.
+    fn julia_in_place(&mut self, name: &str, result: Type, args: &[Val]) -> Step<Option<Val>> {
+        let is_address = self.types.pointee(result).is_some();
+        Ok(match (name, args) {
+            ("jl_alloc_array_1d", [ty, length]) if length.ty == Type::INT64 => {
+                let Some(ty) = self.static_type(ty) else { return Ok(None) };
+                let (Some((elem, 1)), &[length]) = (self.types.array_parts(ty), &length.leaves[..]) else {
+                    return Ok(None);
+                };
+                Some(Val::scalar(ty, self.new_vector(ty, elem, length)?))
+            }
+            ("jl_alloc_genericmemory", [ty, length]) if length.leaves.len() == 1 => {
+                let Some(ty) = self.static_type(ty) else { return Ok(None) };
+                if self.types.memory_element(ty).is_none() || self.low(length.leaves[0]) != LowType::I64 {
+                    return Ok(None);
+                }
+                Some(Val::scalar(ty, self.new_memory(ty, length.leaves[0])))
+            }
+            ("jl_array_ptr", [array]) if is_address => {
+                match (self.types.array_parts(array.ty), &array.leaves[..]) {
+                    (Some(_), &[array]) => Some(Val::scalar(result, self.array_address(array))),
+                    _ => None,
+                }
+            }
+            ("jl_string_ptr" | "jl_symbol_name", [text]) if is_address => match (text.ty, &text.leaves[..]) {
+                (Type::STRING | Type::SYMBOL, &[object]) => {
+                    let address = self.value(Op::PointerFromObjref, &[object], Type::PTR);
+                    Some(Val::scalar(result, self.moved(address, STRING_BYTES)))
+                }
+                _ => None,
+            },
+            ("jl_value_ptr", [val]) if is_address => {
+                let object = self.object(val)?;
+                Some(Val::scalar(result, self.value(Op::PointerFromObjref, &[object], Type::PTR)))
+            }
+            _ => None,
+        })
     }
 
     /// The register in which a value passes to or from C, and the scalar type that it holds.

@@ -41,23 +41,11 @@ pub enum At {
 /// Why something has no native form.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// It would be or use an object.
-    #[error("{what} needs the heap, which native code does not have yet")]
-    Heap {
-        /// What needs it.
-        what: String,
-    },
     /// Values of a type have no register form.
     #[error("{why}")]
     Form {
         /// The type's name and what is wrong with it.
         why: String,
-    },
-    /// A handler, or what belongs to one.
-    #[error("{what} is not compiled to native code yet: exceptions cannot be caught there")]
-    TryCatch {
-        /// The statement.
-        what: &'static str,
     },
     /// An operation that native code does not have.
     #[error("{what} is not compiled to native code")]
@@ -71,12 +59,6 @@ pub enum Refusal {
         /// The operation's own words.
         why: &'static str,
     },
-    /// A call of something that has no body here.
-    #[error("no method `{call}` is defined in this module")]
-    NoMethod {
-        /// The function and the types of its arguments.
-        call: String,
-    },
     /// The operands do not fit the operation.
     #[error("the operands of `{op}` do not fit it")]
     Operands {
@@ -88,12 +70,6 @@ pub enum Refusal {
     MemoryOrder {
         /// The operation.
         op: String,
-    },
-    /// A global variable that may change.
-    #[error("the global variable `{name}` may be assigned, which native code cannot follow yet")]
-    Global {
-        /// Its name.
-        name: String,
     },
     /// The function is not well-formed IR.
     #[error("{what}")]

@@ -9,18 +9,19 @@
 //! | registers | equal bits |
 //! | aggregates | all fields |
 //! | unions | the same member, and that member equal |
-//! | symbols | equal addresses: equal symbols share their record |
-//! | strings | by content, so only constants are compared |
+//! | symbols, mutable objects | the same object |
+//! | other objects | the run time compares |
+//! | an object and a value that is none | the object is of that type, and holds an equal value |
 //!
-//! A value in memory form is compared field by field up to `MAX_COMPARED` leaves.
+//! Beyond `MAX_COMPARED` leaves the run time compares, too.
 
-use super::error::Refusal;
 use super::value::Val;
 use super::{Lowering, Step};
 use brolga_ir::abi::FormKind;
 use brolga_ir::builtin::Builtin;
+use brolga_ir::constant::Address;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::{Const, LowType, RuntimeFn, Type, TypeKind, Value};
+use brolga_ir::{Const, LowType, Op, PtrClass, RuntimeFn, Type, TypeKind, Value};
 
 /// More leaves than this are not compared one by one.
 const MAX_COMPARED: u32 = 64;
@@ -49,11 +50,53 @@ impl Lowering<'_> {
             (Some(Const::String(x)), Some(Const::String(y))) => self.truth(x == y),
             _ => {
                 let (a, b) = (self.val(a)?, self.val(b)?);
-                let mut budget = MAX_COMPARED;
-                self.same(&a, &b, &mut budget)?
+                self.is_same(&a, &b)?
             }
         };
         self.define(Val::scalar(Type::BOOL, truth))
+    }
+
+    /// Whether two values are the same.
+    pub(super) fn is_same(&mut self, a: &Val, b: &Val) -> Step<Value> {
+        let mut budget = MAX_COMPARED;
+        self.same(a, b, &mut budget)
+    }
+
+    /// Whether two objects, known to be of these types, are the same. A null is the same as a null only.
+    fn same_objects(&mut self, a: Value, b: Value, types: [Type; 2]) -> Value {
+        if a == b {
+            return self.truth(true);
+        }
+        let by_address = |ty: Type| ty != Type::STRING && ty != Type::DATATYPE && self.types.is_mutable(ty);
+        if types.into_iter().any(by_address) {
+            return self.equal(a, b);
+        }
+        let same = self.value(Op::CallRuntime(RuntimeFn::Egal), &[a, b], Type::I32);
+        self.resize(same, LowType::I8)
+    }
+
+    /// Whether an object is the same as a value that is none.
+    fn same_as_object(&mut self, object: &Val, val: &Val, budget: &mut u32) -> Step<Value> {
+        let &[reference] = &object.leaves[..] else { return Err(self.bad_operands()) };
+        let types = self.types;
+        let form = self.form(val.ty)?;
+        let plain = types.is_concrete(val.ty) && self.is_tagged(val.ty);
+        if form.kind == FormKind::Ghost && plain {
+            return self.object_is_a(reference, object.ty, val.ty);
+        }
+        if form.kind == FormKind::Ghost || !plain || form.is_memory() {
+            let other = self.object(val)?;
+            return Ok(self.same_objects(reference, other, [object.ty, val.ty]));
+        }
+        let is = self.object_is_a(reference, object.ty, val.ty)?;
+        let mut join = self.join();
+        let no = self.split(is);
+        let held = self.unbox(reference, val.ty)?;
+        let equal = self.same(&held, val, budget)?;
+        self.leave_to(&mut join, [equal].into_iter().collect());
+        self.go_on_in(no);
+        self.leave_to(&mut join, [is].into_iter().collect());
+        self.meet(join).first().copied().ok_or_else(|| self.bad_operands())
     }
 
     /// Whether two values are the same. Recursion follows the nesting of types.
@@ -61,6 +104,15 @@ impl Lowering<'_> {
         let types = self.types;
         if a.ty == b.ty {
             return self.same_of_type(a, b, budget);
+        }
+        if types.is_disjoint(a.ty, b.ty) {
+            return Ok(self.truth(false));
+        }
+        match (self.form(a.ty)?.is_object(), self.form(b.ty)?.is_object(), &a.leaves[..], &b.leaves[..]) {
+            (true, true, &[x], &[y]) => return Ok(self.same_objects(x, y, [a.ty, b.ty])),
+            (true, false, ..) => return self.same_as_object(a, b, budget),
+            (false, true, ..) => return self.same_as_object(b, a, budget),
+            _ => {}
         }
         match (types.kind(a.ty), types.kind(b.ty)) {
             // Two types may be written differently and still be the same.
@@ -101,17 +153,14 @@ impl Lowering<'_> {
         }
         *budget = budget.saturating_sub(1);
         if *budget == 0 {
-            let what = format!("`===` on values of the large type `{}`", self.types.display(a.ty));
-            return Err(self.report(Refusal::Unsupported { what }));
+            let [x, y] = [self.object(a)?, self.object(b)?];
+            return Ok(self.same_objects(x, y, [a.ty, b.ty]));
         }
         let types = self.types;
         match (&form.kind, types.kind(a.ty)) {
             (FormKind::Never | FormKind::Ghost, _) => Ok(self.truth(true)),
-            (FormKind::Scalar, _) if a.ty == Type::STRING => {
-                let what = "`===` on strings that are not both constants".to_owned();
-                Err(self.report(Refusal::Unsupported { what }))
-            }
             (FormKind::Scalar, _) => match (&a.leaves[..], &b.leaves[..]) {
+                (&[x], &[y]) if form.is_object() => Ok(self.same_objects(x, y, [a.ty, b.ty])),
                 (&[a], &[b]) => Ok(self.same_bits(a, b)),
                 _ => Err(self.bad_operands()),
             },
@@ -134,8 +183,14 @@ impl Lowering<'_> {
             (FormKind::Aggregate(_) | FormKind::Memory | FormKind::Union(_), _) => {
                 let mut all = self.truth(true);
                 for n in 0..types.field_count(a.ty).unwrap_or(0) {
-                    let (left, right) = (self.field(a, n)?, self.field(b, n)?);
-                    let equal = self.same_of_type(&left, &right, budget)?;
+                    let equal = match self.references_of_field(a, b, n)? {
+                        // Undefined fields are compared as well.
+                        Some(([x, y], ty)) => self.same_objects(x, y, [ty, ty]),
+                        None => {
+                            let (left, right) = (self.field(a, n)?, self.field(b, n)?);
+                            self.same_of_type(&left, &right, budget)?
+                        }
+                    };
                     all = self.both(all, equal);
                 }
                 Ok(all)
@@ -145,9 +200,23 @@ impl Lowering<'_> {
 
     // ----- types -----
 
+    /// The references that field `n` of two values of one type is stored as, and the field's type.
+    fn references_of_field(&mut self, a: &Val, b: &Val, n: usize) -> Step<Option<([Value; 2], Type)>> {
+        let form = self.form(a.ty)?;
+        let FormKind::Aggregate(parts) = &form.kind else { return Ok(None) };
+        let Some(part) = parts.get(n).filter(|part| part.form.is_object()) else { return Ok(None) };
+        Ok(match (a.leaves.get(part.first), b.leaves.get(part.first)) {
+            (Some(&x), Some(&y)) => Some(([x, y], part.form.ty)),
+            _ => None,
+        })
+    }
+
     /// Whether a value belongs to a type.
     pub(super) fn is_a(&mut self, val: &Val, ty: Type) -> Step<Value> {
         let types = self.types;
+        if let (true, &[object]) = (self.form(val.ty)?.is_object(), &val.leaves[..]) {
+            return self.object_is_a(object, val.ty, ty);
+        }
         let Some(members) = self.union_members(val.ty) else {
             let is = types.is_subtype(val.ty, ty);
             return Ok(self.truth(is));
@@ -174,58 +243,96 @@ impl Lowering<'_> {
         }
     }
 
-    /// An operand that is a type known at compile time.
-    pub(super) fn type_operand(&mut self, n: usize) -> Step<Type> {
+    /// The type that an operand is, if it is known.
+    fn type_operand(&mut self, n: usize) -> Step<Option<Type>> {
         let val = self.operand(n)?;
-        match self.static_type(&val) {
-            Some(ty) => Ok(ty),
-            None => Err(self.bad_operands()),
-        }
+        Ok(self.static_type(&val))
     }
 
     pub(super) fn isa(&mut self) -> Step<()> {
         let val = self.operand(0)?;
-        let ty = self.type_operand(1)?;
+        let Some(ty) = self.type_operand(1)? else { return self.call_builtin(Builtin::Isa) };
         let is = self.is_a(&val, ty)?;
         self.define(Val::scalar(Type::BOOL, is))
     }
 
     pub(super) fn subtype(&mut self) -> Step<()> {
-        let (a, b) = (self.type_operand(0)?, self.type_operand(1)?);
-        let is = self.types.is_subtype(a, b);
-        let is = self.truth(is);
+        if let (Some(a), Some(b)) = (self.type_operand(0)?, self.type_operand(1)?) {
+            let is = self.types.is_subtype(a, b);
+            let is = self.truth(is);
+            return self.define(Val::scalar(Type::BOOL, is));
+        }
+        let (a, b) = (self.operand(0)?, self.operand(1)?);
+        let supertype = self.types.supertype(Type::DATATYPE);
+        if [a.ty, b.ty].iter().any(|&ty| !self.types.is_subtype(ty, supertype)) {
+            return self.call_builtin(Builtin::Subtype);
+        }
+        let (a, b) = (self.object(&a)?, self.object(&b)?);
+        let is = self.value(Op::CallRuntime(RuntimeFn::Subtype), &[a, b], Type::I32);
+        let is = self.resize(is, LowType::I8);
         self.define(Val::scalar(Type::BOOL, is))
     }
 
     pub(super) fn typeof_(&mut self) -> Step<()> {
         let val = self.operand(0)?;
-        if self.union_members(val.ty).is_some() {
-            let what = format!("the type of a `{}` as a value", self.types.display(val.ty));
-            return Err(self.report(Refusal::Heap { what }));
+        if self.static_type(&val).is_some() {
+            let of = self.static_type(&val).unwrap_or(val.ty);
+            let ty = self.kind_of_type(of);
+            let ty = self.type_of(ty)?;
+            return self.define(Val::ghost(ty));
         }
-        // The type of a type is `DataType` (or a kind that is rarer still), an object in its own right.
-        let ty = if self.static_type(&val).is_some() { Type::DATATYPE } else { val.ty };
-        let ty = self.type_of(ty)?;
-        self.define(Val::ghost(ty))
+        if self.is_tagged(val.ty) {
+            let ty = self.type_of(val.ty)?;
+            return self.define(Val::ghost(ty));
+        }
+        let tag = match self.form(val.ty)?.is_object() {
+            false if self.union_members(val.ty).is_some() => self.tag_of_member(&val)?,
+            _ => {
+                let object = self.object(&val)?;
+                self.value(Op::TypeOf, &[object], Type::PTR)
+            }
+        };
+        let ty = self.bitcast(tag, LowType::Ptr(PtrClass::Tracked));
+        self.define(Val::scalar(Type::DATATYPE, ty))
+    }
+
+    /// The type object of the member that a value of a union type is.
+    fn tag_of_member(&mut self, val: &Val) -> Step<Value> {
+        let types = self.types;
+        let mut chosen: Option<Value> = None;
+        for (n, &member) in types.members(&val.ty).iter().enumerate() {
+            let ty = match *self.types.kind(member) {
+                TypeKind::TypeOf(of) => self.kind_of_type(of),
+                _ => member,
+            };
+            let here = self.address(Address::Type(ty));
+            chosen = Some(match chosen {
+                None => here,
+                Some(other) => {
+                    let is = self.is_member(val, n)?;
+                    self.choose(is, here, other)
+                }
+            });
+        }
+        chosen.ok_or_else(|| self.bad_operands())
     }
 
     pub(super) fn typeassert(&mut self) -> Step<()> {
         let val = self.operand(0)?;
-        let ty = self.type_operand(1)?;
+        let Some(ty) = self.type_operand(1)? else { return self.call_builtin(Builtin::Typeassert) };
         let is = self.is_a(&val, ty)?;
-        let bad = match self.out.as_bits(is) {
-            Some(1) => return self.define(val),
-            Some(_) => self.truth(true),
-            None => self.not(is),
-        };
-        let context = self.cx.names.intern(Builtin::Typeassert.name());
-        let context = self.symbol(context);
-        self.throw_if(bad, RuntimeFn::ThrowType, &[context]);
+        self.throw_unless_type(is, &val, ty)?;
         let Some(result) = self.src.result(self.at) else { return Ok(()) };
         let wanted = self.src.ty(result);
+        if self.types.is_subtype(val.ty, ty) {
+            return self.define(val);
+        }
         let kept: Vec<Type> =
-            self.types.members(&val.ty).iter().copied().filter(|&m| self.types.is_subtype(m, ty)).collect();
-        let kept = self.types.union(&kept).map_err(|_| self.bad_operands())?;
+            self.types.members(&val.ty).iter().copied().filter(|&m| !self.types.is_disjoint(m, ty)).collect();
+        let kept = match kept.iter().all(|&m| self.types.is_subtype(m, ty)) {
+            true => self.types.union(&kept).map_err(|_| self.bad_operands())?,
+            false => ty,
+        };
         match kept {
             Type::BOTTOM if wanted == Type::BOTTOM => Ok(()),
             Type::BOTTOM => {

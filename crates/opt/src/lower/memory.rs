@@ -7,19 +7,27 @@
 //!         │ value …         │ leaf           alignment is known at base + offset
 //! ```
 //!
-//! Memory is *own* if only this code writes it and nobody after the value is made: then a value inside it may be used
-//! in place, and a `Bool` in it is 0 or 1. What a `Ptr` points at is not own: values are copied out, and a `Bool` is the lowest
-//! bit of its byte (a value in memory form is copied byte by byte, so a byte in it that is no `Bool` stays none).
+//! | memory | a value in memory form | a `Bool` |
+//! |---|---|---|
+//! | *own*: written by this code only, and by nobody after the value is made | is used in place | is 0 or 1 |
+//! | inside an object, which may die or change | is copied out | is 0 or 1 |
+//! | what a `Ptr` points at | is copied out, byte by byte | is the lowest bit of its byte |
+//!
+//! In an object a field is stored as its `FieldRepr` says: `load_stored` and `store_stored` know that a pointer may be null,
+//! and that a pointer field of an immutable type holds a box. A value that is held by an object because it has too many
+//! leaves is copied word by word between the object and the memory that it lies in.
 //!
 //! The last payload word of a union may be shorter than a register. It is then read and written in pieces, so that no byte
 //! beside it is touched.
 
+use super::error::Refusal;
 use super::value::{Leaves, Val};
 use super::{Lowering, Step};
 use brolga_ir::abi::{Leaf, LeafRole};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::{Access, Region};
-use brolga_ir::{LowType, Op, Type, Value};
+use brolga_ir::types::{FieldRepr, Layout, Repr};
+use brolga_ir::{LowType, Op, PtrClass, RuntimeFn, Type, Value};
 
 /// A place in memory.
 #[derive(Clone, Copy, Debug)]
@@ -28,23 +36,53 @@ pub(super) struct Addr {
     pub(super) base: Value,
     /// The distance of the place from there.
     pub(super) offset: i64,
-    /// The known alignment of the place for `Ptr` memory, of the base for own memory.
+    /// The known alignment of the place for `Ptr` memory, of the base for other memory.
     pub(super) align: u32,
     /// Which memory it is.
     pub(super) region: Region,
-    /// Whether it is own memory.
-    pub(super) own: bool,
+    /// Who may write it.
+    pub(super) owner: Owner,
+}
+
+/// Who may write a place in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Owner {
+    /// Only this code, and nobody after the value is made.
+    Own,
+    /// Whoever has the object.
+    Object,
+    /// Anybody, anything.
+    Pointer,
 }
 
 impl Addr {
     /// The start of a value in own memory.
     pub(super) fn own(base: Value, align: u32, region: Region) -> Addr {
-        Addr { base, offset: 0, align, region, own: true }
+        Addr { base, offset: 0, align, region, owner: Owner::Own }
+    }
+
+    /// A place inside an object that is known to be aligned so. The base is the object, or an address inside it that keeps
+    /// it alive.
+    pub(super) fn inside(base: Value, align: u32, region: Region) -> Addr {
+        Addr { base, offset: 0, align, region, owner: Owner::Object }
+    }
+
+    /// What the program says is behind an address.
+    pub(super) fn pointer(base: Value, offset: i64, align: u32) -> Addr {
+        Addr { base, offset, align, region: Region::Raw, owner: Owner::Pointer }
+    }
+
+    /// The place so many bytes further on; not of `Ptr` memory.
+    pub(super) fn at(self, offset: u32) -> Addr {
+        Addr { offset: self.offset + i64::from(offset), ..self }
     }
 
     /// The known alignment `within` bytes behind the place.
     fn align_at(&self, within: u32) -> u32 {
-        let distance = if self.own { self.offset + i64::from(within) } else { i64::from(within) };
+        let distance = match self.owner {
+            Owner::Own | Owner::Object => self.offset + i64::from(within),
+            Owner::Pointer => i64::from(within),
+        };
         match distance.trailing_zeros() {
             zeros if zeros < 16 => self.align.min(1 << zeros),
             _ => self.align,
@@ -75,7 +113,7 @@ impl Lowering<'_> {
         (base, Access { offset, region: addr.region, align_log2 })
     }
 
-    fn load_low(&mut self, addr: Addr, within: u32, low: LowType) -> Value {
+    pub(super) fn load_low(&mut self, addr: Addr, within: u32, low: LowType) -> Value {
         let (base, access) = self.access(addr, within);
         self.value(Op::Load(access), &[base], Type::low(low))
     }
@@ -123,7 +161,7 @@ impl Lowering<'_> {
     fn load_leaf(&mut self, addr: Addr, leaf: &Leaf) -> Value {
         match leaf.role {
             LeafRole::Payload => self.load_word(addr, leaf.offset, leaf.bytes),
-            LeafRole::Value(Type::BOOL) if !addr.own => {
+            LeafRole::Value(Type::BOOL) if addr.owner == Owner::Pointer => {
                 let byte = self.load_low(addr, leaf.offset, leaf.low);
                 self.lowest_bit(byte)
             }
@@ -131,15 +169,21 @@ impl Lowering<'_> {
         }
     }
 
-    /// The value of type `ty` at a place.
+    /// The value of type `ty` that lies at a place.
     pub(super) fn load(&mut self, addr: Addr, ty: Type) -> Step<Val> {
         let form = self.form(ty)?;
+        if form.is_object() && self.types.repr(ty) == Repr::Aggregate {
+            let object = self.value(Op::Alloc(ty), &[], Type::TRACKED);
+            let layout = self.layout(ty)?;
+            self.copy_words(Addr::inside(object, layout.align, Region::Immutable), addr, layout);
+            return Ok(Val::scalar(ty, object));
+        }
         if !form.is_memory() {
             let leaves: Leaves = form.leaves.iter().map(|leaf| self.load_leaf(addr, leaf)).collect();
             return Ok(Val { ty, leaves });
         }
         let there = self.moved(addr.base, addr.offset);
-        if addr.own {
+        if addr.owner == Owner::Own {
             return Ok(Val::scalar(ty, there));
         }
         let slot = self.slot(form.size, form.align);
@@ -148,21 +192,103 @@ impl Lowering<'_> {
         Ok(Val::scalar(ty, copy))
     }
 
-    /// Writes a value to a place.
-    pub(super) fn store(&mut self, addr: Addr, val: &Val) -> Step<()> {
+    /// Writes a value to a place where it is to lie. Gives the references that were stored, for the barrier.
+    pub(super) fn store(&mut self, addr: Addr, val: &Val) -> Step<Leaves> {
         let form = self.form(val.ty)?;
         if let (true, &[from]) = (form.is_memory(), &val.leaves[..]) {
             let there = self.moved(addr.base, addr.offset);
             self.copy_bytes(there, from, form.size);
-            return Ok(());
+            return Ok(Leaves::new());
         }
+        if let (true, &[object]) = (form.is_object(), &val.leaves[..])
+            && self.types.repr(val.ty) == Repr::Aggregate
+        {
+            let layout = self.layout(val.ty)?;
+            let from = Addr::inside(object, layout.align, Region::Immutable);
+            return Ok(self.copy_words(addr, from, layout));
+        }
+        let mut references = Leaves::new();
         for (leaf, &value) in form.leaves.iter().zip(&val.leaves) {
             match leaf.role {
                 LeafRole::Payload => self.store_word(addr, leaf.offset, leaf.bytes, value),
                 _ => self.store_low(addr, leaf.offset, value),
             }
+            if leaf.low == LowType::Ptr(PtrClass::Tracked) {
+                references.push(value);
+            }
+        }
+        Ok(references)
+    }
+
+    /// Copies a value that holds references. Gives these.
+    fn copy_words(&mut self, to: Addr, from: Addr, layout: &Layout) -> Leaves {
+        let mut references = Leaves::new();
+        let mut at = 0;
+        while at < layout.size {
+            let bytes = (layout.size - at).min(8);
+            if layout.pointers.binary_search(&at).is_ok() {
+                let reference = self.load_low(from, at, LowType::Ptr(PtrClass::Tracked));
+                self.store_low(to, at, reference);
+                references.push(reference);
+            } else {
+                let word = self.load_word(from, at, bytes);
+                self.store_word(to, at, bytes, word);
+            }
+            at += bytes;
+        }
+        references
+    }
+
+    // ----- fields and elements -----
+
+    /// The value of a field or element. Throws if it is an undefined reference.
+    pub(super) fn load_stored(&mut self, addr: Addr, ty: Type, repr: FieldRepr) -> Step<Val> {
+        match repr {
+            FieldRepr::Pointer => {
+                let leaf = self.load_low(addr, 0, LowType::Ptr(PtrClass::Tracked));
+                self.reference(leaf, ty)
+            }
+            FieldRepr::Inline | FieldRepr::BitsUnion { .. } => self.load(addr, ty),
+        }
+    }
+
+    /// What a reference of a field refers to. Throws if it is undefined.
+    pub(super) fn reference(&mut self, leaf: Value, ty: Type) -> Step<Val> {
+        let undefined = self.is_null(leaf);
+        self.throw_if(undefined, RuntimeFn::ThrowUndefRef, &[]);
+        self.referred(leaf, ty)
+    }
+
+    /// Writes a value of the place's type to a field or element of `parent`; without a parent that of an object which was
+    /// made after the last safepoint, so that the collector need not be told.
+    pub(super) fn store_stored(
+        &mut self,
+        addr: Addr,
+        val: &Val,
+        repr: FieldRepr,
+        parent: Option<Value>,
+    ) -> Step<()> {
+        let references = match repr {
+            FieldRepr::Pointer => {
+                let reference = self.object(val)?;
+                self.store_low(addr, 0, reference);
+                Leaves::from_slice(&[reference])
+            }
+            FieldRepr::Inline | FieldRepr::BitsUnion { .. } => self.store(addr, val)?,
+        };
+        if let Some(parent) = parent {
+            self.barrier(parent, &references);
         }
         Ok(())
+    }
+
+    /// Tells the collector what was stored into an object. Permanent objects need no telling.
+    pub(super) fn barrier(&mut self, parent: Value, children: &[Value]) {
+        let mut operands = Leaves::from_slice(&[parent]);
+        operands.extend(children.iter().copied().filter(|&child| !self.is_permanent(child)));
+        if operands.len() > 1 {
+            self.emit(Op::WriteBarrier, &operands, &[]);
+        }
     }
 
     // ----- pointers -----
@@ -183,7 +309,7 @@ impl Lowering<'_> {
         let size = i64::from(size);
         if let Some(i) = self.out.as_bits(i) {
             let offset = (i as i64).wrapping_sub(1).wrapping_mul(size);
-            return Ok(Addr { base: pointer, offset, align, region: Region::Raw, own: false });
+            return Ok(Addr::pointer(pointer, offset, align));
         }
         let distance = if size == 1 {
             i
@@ -192,7 +318,7 @@ impl Lowering<'_> {
             self.binary(Intrinsic::MulInt, i, size, LowType::I64)
         };
         let base = self.value(Op::Intrinsic(Intrinsic::AddPtr), &[pointer, distance], Type::PTR);
-        Ok(Addr { base, offset: -size, align, region: Region::Raw, own: false })
+        Ok(Addr::pointer(base, -size, align))
     }
 
     /// The distance of two elements in memory. Types with addresses inside are objects there.
@@ -200,7 +326,11 @@ impl Lowering<'_> {
         let form = self.form(pointee)?;
         let members = self.types.members(&pointee);
         if members.len() == 1 && !self.types.layout(pointee).is_ok_and(|l| l.is_bits()) {
-            return Err(self.not_native(brolga_ir::abi::NotNative::Heap(pointee)));
+            let what = format!(
+                "a `Ptr` to values of type `{}`, which hold references,",
+                self.types.display(pointee)
+            );
+            return Err(self.report(Refusal::Unsupported { what }));
         }
         Ok(form.size.next_multiple_of(form.align.max(1)))
     }

@@ -7,8 +7,8 @@
 //! return %2                                                  return v1
 //! ```
 //!
-//! **Values.** Every high value becomes its leaves, the registers of `brolga_ir::abi`; larger ones become the address of
-//! memory that nobody changes while the value lives. A statement's result may go on with a narrower type than it declares (see
+//! **Values.** Every high value becomes its leaves, the registers of `brolga_ir::abi`; objects become references, large
+//! pointer-free ones the address of memory that nobody changes while the value lives. A statement's result may go on with a narrower type than it declares (see
 //! `value`). The slot of a value in memory form is written once for each execution of its statement. A value that
 //! survives into the next round of a loop does so through a φ, and a φ in memory form has two slots of its own: predecessors
 //! copy into the first, the head of the block copies that to the second. So no copy destroys what another still reads,
@@ -22,11 +22,13 @@
 //! one) and one at the entry of every function that calls compiled code, so that recursion has one. A function that
 //! neither loops nor calls has none.
 //!
-//! **Refused** is what needs the heap: mutable objects, arrays, `Any`, unions with objects in them; and exception
-//! handlers. All reasons are collected; see `error`. A refused value refuses what uses it, silently.
+//! **Objects.** Whatever the interpreter runs has a native form: in place where the types are plain, else a call of the run time
+//! with objects as operands (`dynamic`). Where references must be kept for the collector is decided later, on low IR.
 //!
-//! **Dropped** because nothing depends on it natively: `gc_preserve` (there is nothing to keep), coverage, loop notes,
-//! `donotdelete`.
+//! **Refused** is what neither knows, by name. All reasons are collected; see `error`. A refused value refuses what uses it,
+//! silently.
+//!
+//! **Dropped** because nothing depends on it natively: coverage, loop notes, `donotdelete`, finalizers.
 //!
 //! Cost: one visit of each statement and φ edge. What a statement becomes is bounded by its operands and the limits named in
 //! `abi`, `identity` and `aggregate`. Recursion follows the nesting of types only.
@@ -34,20 +36,29 @@
 //! | file | what it lowers |
 //! |---|---|
 //! | `scalar`, `atomic` | intrinsics |
-//! | `aggregate`, `identity` | builtins |
-//! | `call`, `base` | calls, throws, printing |
-//! | `value`, `union`, `memory` | the forms of values |
+//! | `aggregate`, `identity`, `object`, `array`, `places` | builtins |
+//! | `call`, `base`, `dynamic` | calls, throws, printing |
+//! | `handler` | exception handlers |
+//! | `value`, `union`, `boxes`, `memory` | the forms of values |
 //! | `walk` | blocks, φs, terminators, safepoints |
 //! | `build` | emitting |
 
 mod aggregate;
+mod array;
 mod atomic;
 mod base;
+mod boxes;
 mod build;
 mod call;
+#[cfg(test)]
+mod corpus_tests;
+mod dynamic;
 mod error;
+mod handler;
 mod identity;
 mod memory;
+mod object;
+mod places;
 mod scalar;
 #[cfg(test)]
 mod tests;
@@ -55,16 +66,19 @@ mod union;
 mod value;
 mod walk;
 
+pub use dynamic::{boxed_entry, boxed_symbol};
 pub use error::{At, LowerError, LowerErrors, Refusal};
 
 use brolga_ir::abi::{Form, NativeSignature, NotNative, Position};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::func::{Place, Signature};
 use brolga_ir::module::method_symbol;
+use brolga_ir::types::Layout;
 use brolga_ir::{Block, Const, Context, Func, FuncId, Inst, Level, Module, Name, Op, Type, Types, Value};
 use call::Target;
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
+use handler::CatchSlots;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -145,28 +159,8 @@ impl<'a> Unit<'a> {
             Err(refused) => (None, refused),
         };
         let low = sig.as_ref().map_or_else(Signature::default, NativeSignature::low);
-        let mut lowering = Lowering {
-            unit: self,
-            cx,
-            types: &cx.types,
-            src: func,
-            out: Func::new(cx.names.intern(&symbol), Level::Low, low),
-            forms: FxHashMap::default(),
-            known: SecondaryMap::with_capacity(func.value_count()),
-            pool: Vec::new(),
-            data: FxHashMap::default(),
-            targets: FxHashMap::default(),
-            heads: SecondaryMap::with_capacity(func.block_count()),
-            tails: SecondaryMap::with_capacity(func.block_count()),
-            phis: Vec::new(),
-            cur: Block::from_u32(0),
-            before: None,
-            at: Inst::from_u32(0),
-            place: Place::default(),
-            handlers: false,
-            calls: false,
-            errors: Vec::new(),
-        };
+        let out = Func::new(cx.names.intern(&symbol), Level::Low, low);
+        let mut lowering = Lowering::new(self, func, out);
         lowering.refuse_signature(refused);
         lowering.params(sig.is_some());
         lowering.body(*options);
@@ -195,8 +189,12 @@ enum Known {
     Leaves { ty: Type, start: u32, count: u8 },
     /// It has no native form, and this was said.
     Refused,
-    /// It is an exception, made by this statement, that may only be thrown.
-    Exception(Inst),
+    /// It is an exception that is only thrown, and made by who throws it.
+    Thrown,
+    /// A token of `enter`, and how many exceptions were being handled in front of it.
+    Handler { token: Value, depth: Value },
+    /// A token of `gc_preserve_begin`, if there was anything to preserve.
+    Preserved(Option<Value>),
 }
 
 /// One function on its way.
@@ -222,22 +220,60 @@ struct Lowering<'a> {
     /// The statement that is being lowered, and its place.
     at: Inst,
     place: Place,
-    /// Whether there is an `enter`, so that what belongs to it is not mentioned.
-    handlers: bool,
+    /// References that are not null.
+    defined: FxHashSet<Value>,
+    /// How often each high value is used; see `is_thrown_once`.
+    uses: Option<SecondaryMap<Value, u32>>,
+    /// The slots of each φᶜ, and the φᶜ that name each ϒ.
+    catches: FxHashMap<Inst, Rc<CatchSlots>>,
+    upsilons: FxHashMap<Inst, Vec<Inst>>,
     /// Whether compiled code is called.
     calls: bool,
     errors: Vec<LowerError>,
+}
+
+impl<'a> Lowering<'a> {
+    fn new(unit: &'a Unit<'a>, src: &'a Func, out: Func) -> Self {
+        let cx: &Context = &unit.module.cx;
+        Lowering {
+            unit,
+            cx,
+            types: &cx.types,
+            src,
+            out,
+            forms: FxHashMap::default(),
+            known: SecondaryMap::with_capacity(src.value_count()),
+            pool: Vec::new(),
+            data: FxHashMap::default(),
+            targets: FxHashMap::default(),
+            heads: SecondaryMap::with_capacity(src.block_count()),
+            tails: SecondaryMap::with_capacity(src.block_count()),
+            phis: Vec::new(),
+            cur: Block::from_u32(0),
+            before: None,
+            at: Inst::from_u32(0),
+            place: Place::default(),
+            defined: FxHashSet::default(),
+            uses: None,
+            catches: FxHashMap::default(),
+            upsilons: FxHashMap::default(),
+            calls: false,
+            errors: Vec::new(),
+        }
+    }
+
+    /// How values of a concrete type lie in memory.
+    fn layout(&mut self, ty: Type) -> Step<&'a Layout> {
+        let types = self.types;
+        types.layout(ty).map_err(|why| self.not_native(NotNative::NoLayout(why)))
+    }
 }
 
 impl Lowering<'_> {
     // ----- errors -----
 
     fn report(&mut self, why: Refusal) -> Reported {
-        self.report_at(self.at, why)
-    }
-
-    fn report_at(&mut self, inst: Inst, why: Refusal) -> Reported {
-        let error = LowerError { at: At::Inst(inst), place: self.src.place(inst), why };
+        let error = LowerError { at: At::Inst(self.at), place: self.src.place(self.at), why };
         if self.errors.last() != Some(&error) {
             self.errors.push(error);
         }
@@ -291,26 +327,16 @@ impl Lowering<'_> {
                 let on = self.truth(on);
                 self.define(Val::scalar(Type::BOOL, on))
             }
-            // A token is never used as a value natively.
-            Op::GcPreserveBegin => Ok(()),
-            Op::GcPreserveEnd | Op::LoopInfo(_) | Op::CodeCoverage => self.define(Val::ghost(Type::NOTHING)),
-            Op::Goto | Op::Branch | Op::Return | Op::Unreachable => self.terminator(op),
-            Op::Enter => {
-                // Nothing runs; the walk goes on to find all reasons.
-                self.terminate(Op::Unreachable, &[], &[]);
-                Err(self.report(Refusal::TryCatch { what: "`enter`" }))
-            }
-            Op::Leave | Op::TheException | Op::PopException | Op::Upsilon | Op::PhiC if self.handlers => {
-                Err(Reported)
-            }
-            Op::Leave => Err(self.report(Refusal::TryCatch { what: "`leave`" })),
-            Op::TheException => Err(self.report(Refusal::TryCatch { what: "`the_exception`" })),
-            Op::PopException => Err(self.report(Refusal::TryCatch { what: "`pop_exception`" })),
-            Op::Upsilon | Op::PhiC => Err(self.report(Refusal::TryCatch { what: "`φᶜ`" })),
-            Op::Call if self.has_refused_operand() => Err(Reported),
-            Op::Call => {
-                Err(self.report(Refusal::Heap { what: "a call that is dispatched at run time".to_owned() }))
-            }
+            Op::GcPreserveBegin => self.preserve(),
+            Op::GcPreserveEnd => self.end_preserve(),
+            Op::LoopInfo(_) | Op::CodeCoverage => self.define(Val::ghost(Type::NOTHING)),
+            Op::Goto | Op::Branch | Op::Return | Op::Unreachable | Op::Enter => self.terminator(op),
+            Op::Leave => self.leave(),
+            Op::TheException => self.the_exception(),
+            Op::PopException => self.pop_exception(),
+            Op::Upsilon => self.upsilon(),
+            Op::PhiC => self.phi_c(),
+            Op::Call => self.dynamic_call(),
             Op::StaticParameter(_) => {
                 Err(self.report(Refusal::Unsupported { what: "a static parameter".to_owned() }))
             }
@@ -369,10 +395,11 @@ impl Lowering<'_> {
             Builtin::Isdefined => self.isdefined(),
             Builtin::Tuple => self.tuple(),
             Builtin::Getfield => self.getfield(),
-            Builtin::Getglobal => self.getglobal(),
             Builtin::Throw => self.throw_value(),
             Builtin::Ifelse => self.ifelse(),
-            Builtin::Donotdelete => self.define(Val::ghost(Type::NOTHING)),
+            Builtin::Donotdelete | Builtin::Finalizer | Builtin::CurrentScope => {
+                self.define(Val::ghost(Type::NOTHING))
+            }
             Builtin::Compilerbarrier => {
                 let val = self.operand(1)?;
                 self.define(val)
@@ -381,43 +408,39 @@ impl Lowering<'_> {
                 let val = self.operand(0)?;
                 self.define(val)
             }
-            _ if self.has_refused_operand() => Err(Reported),
-            Builtin::Setglobal
+            Builtin::Setfield
+            | Builtin::Swapfield
+            | Builtin::Modifyfield
+            | Builtin::Replacefield
+            | Builtin::Setfieldonce => self.change_field(op),
+            Builtin::Getglobal
+            | Builtin::Setglobal
             | Builtin::Swapglobal
             | Builtin::Modifyglobal
             | Builtin::Replaceglobal
-            | Builtin::Setglobalonce => {
-                let what = "assigning a global variable".to_owned();
-                Err(self.report(Refusal::Unsupported { what }))
-            }
-            _ => Err(match op.refusal() {
-                Some(why) => self.report(Refusal::Refused { why }),
-                None => self.report(Refusal::Heap { what: format!("`{op}`") }),
-            }),
-        }
-    }
-
-    /// `getglobal(Module, :name)`.
-    fn getglobal(&mut self) -> Step<()> {
-        let name = self.arg(1)?;
-        match self.src.as_const(name) {
-            Some(&Const::Symbol(name)) => self.global(name),
-            _ => Err(self.bad_operands()),
-        }
-    }
-
-    /// A global variable that nothing assigns is its first value.
-    fn global(&mut self, name: Name) -> Step<()> {
-        let module = self.unit.module;
-        match module.global(name) {
-            Some(global) if !self.unit.is_assigned(name) => {
-                let val = self.literal(&global.init)?;
-                self.define(val)
-            }
-            _ => {
-                let name = self.cx.names.text(name).to_owned();
-                Err(self.report(Refusal::Global { name }))
-            }
+            | Builtin::Setglobalonce
+            | Builtin::Isdefinedglobal
+            | Builtin::GetBindingType => self.global_builtin(op),
+            Builtin::Memorynew
+            | Builtin::Memoryrefnew
+            | Builtin::Memoryrefget
+            | Builtin::Memoryrefset
+            | Builtin::Memoryrefswap
+            | Builtin::Memoryrefmodify
+            | Builtin::Memoryrefreplace
+            | Builtin::Memoryrefsetonce
+            | Builtin::Memoryrefoffset
+            | Builtin::MemoryrefIsassigned
+            | Builtin::Arrayref
+            | Builtin::Arrayset
+            | Builtin::Arraylen
+            | Builtin::Arraysize => self.array_builtin(op),
+            Builtin::ApplyIterate
+            | Builtin::Invoke
+            | Builtin::Invokelatest
+            | Builtin::InvokeInWorld
+            | Builtin::Applicable => self.calling_builtin(op),
+            _ => self.call_builtin(op),
         }
     }
 }

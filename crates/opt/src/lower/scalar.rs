@@ -17,7 +17,7 @@
 use super::value::{Leaves, Val};
 use super::{Lowering, Step};
 use brolga_ir::intrinsic::{Convert, Intrinsic, Shape};
-use brolga_ir::{LowType, Op, PtrClass, RuntimeFn, Type, Value};
+use brolga_ir::{LowType, Op, RuntimeFn, Type, Value};
 
 /// Whether an operation on bytes that are 0 or 1 gives 0 or 1.
 fn keeps_truth(op: Intrinsic) -> bool {
@@ -203,7 +203,11 @@ impl Lowering<'_> {
         let (old, Some(new)) = (self.low(value), form.leaves.first().map(|l| l.low)) else {
             return Err(self.bad_operands());
         };
-        if form.leaves.len() != 1 || form.is_memory() || !self.conversion_fits(kind, (from, old), (to, new)) {
+        if form.leaves.len() != 1
+            || form.is_memory()
+            || form.is_object()
+            || !self.conversion_fits(kind, (from, old), (to, new))
+        {
             return Err(self.bad_operands());
         }
         let value = match kind {
@@ -224,12 +228,6 @@ impl Lowering<'_> {
     fn conversion_fits(&self, kind: Convert, from: (Type, LowType), to: (Type, LowType)) -> bool {
         let width = |(ty, low): (Type, LowType)| if ty == Type::BOOL { 1 } else { low.bits() };
         let float = |(_, low): (Type, LowType)| low.is_float();
-        let record = |(ty, low): (Type, LowType)| {
-            low == LowType::Ptr(PtrClass::Raw) && self.types.pointee(ty).is_none() && ty.as_low().is_none()
-        };
-        if record(from) || record(to) {
-            return false;
-        }
         match kind {
             Convert::Bits => from.1.bits() == to.1.bits(),
             Convert::SignExtend | Convert::ZeroExtend => {

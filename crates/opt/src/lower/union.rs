@@ -1,4 +1,4 @@
-//! Unions of pointer-free types: a value of one type used as one of another.
+//! A value of one type used as one of another; and unions of pointer-free types.
 //!
 //! ```text
 //! Tuple{Int16, Float32}     0: i16 │ 4: f32
@@ -30,7 +30,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// A value as one of another type: the same type, a union that it is a member of, or a member of its union.
+    /// A value as one of another type, which it is known to be of as well: an object, a union that it is a member of, a
+    /// member of its union, what an object holds.
     pub(super) fn convert(&mut self, val: Val, to: Type) -> Step<Val> {
         if val.ty == to {
             return Ok(val);
@@ -39,7 +40,19 @@ impl Lowering<'_> {
             return self.undefined(to);
         }
         let types = self.types;
-        self.form(to)?;
+        let (from, form) = (self.form(val.ty)?, self.form(to)?);
+        if types.is_disjoint(val.ty, to) {
+            // More is known about the value than the program says, and it contradicts the program: this is the side of
+            // a type test that control never takes.
+            return self.undefined(to);
+        }
+        if form.is_object() {
+            let object = self.object(&val)?;
+            return Ok(Val::scalar(to, object));
+        }
+        if let (true, &[object]) = (from.is_object(), &val.leaves[..]) {
+            return self.unbox(object, to);
+        }
         match (types.kind(val.ty), types.kind(to)) {
             (TypeKind::Union(from), TypeKind::Union(members)) => self.reselect(&val, from, to, members),
             (TypeKind::Union(from), _) if from.contains(&to) => self.unpack(&val, to),
@@ -47,9 +60,14 @@ impl Lowering<'_> {
                 Some(number) => self.pack(&val, to, number),
                 None => self.undefined(to),
             },
-            // More is known about the value than the program says, and it contradicts the program: this is the side of
-            // a type test that control never takes.
-            _ => self.undefined(to),
+            // The same tuple, of which more is known.
+            _ => match (types.field_count(val.ty), types.field_count(to)) {
+                (Some(count), Some(wanted)) if count == wanted => {
+                    let fields = (0..count).map(|n| self.field(&val, n)).collect::<Step<Vec<Val>>>()?;
+                    self.aggregate(to, &fields)
+                }
+                _ => self.undefined(to),
+            },
         }
     }
 

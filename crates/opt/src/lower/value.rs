@@ -2,17 +2,21 @@
 //!
 //! A [`Val`] carries the narrowest type that is known, which may be narrower than the statement's: `typeof(1)` is a
 //! `Type{Int64}` although the statement says `DataType`, and a `compilerbarrier` gives what it got although the statement says
-//! `Any`. Uses ask for the type they need with `convert`. So a statement whose declared type would need a box is fine as long
-//! as nobody needs the box.
+//! `Any`. Uses ask for the type they need with `convert`. So a statement whose declared type would need a box makes none as
+//! long as nobody needs it.
+//!
+//! A permanent object (a string, a symbol, a type, the instance of a ghost) is a constant address that becomes a reference
+//! by a `bitcast`. That is an instruction with a position, so constants that are references are made where they are used.
 
 use super::error::Refusal;
 use super::memory::Addr;
 use super::{Known, Lowering, Reported, Step};
 use brolga_ir::abi::{self, Form, FormKind, NotNative};
 use brolga_ir::constant::Address;
+use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::module::Literal;
 use brolga_ir::op::Region;
-use brolga_ir::{Const, Name, Type, TypeKind, Value};
+use brolga_ir::{Const, LowType, Name, Op, PtrClass, Type, TypeKind, Value};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
@@ -58,12 +62,7 @@ impl Lowering<'_> {
     }
 
     pub(super) fn refusal_of(&self, why: NotNative) -> Refusal {
-        match why {
-            NotNative::Heap(ty) => {
-                Refusal::Heap { what: format!("a value of type `{}`", self.types.display(ty)) }
-            }
-            _ => Refusal::Form { why: why.display(self.types).to_string() },
-        }
+        Refusal::Form { why: why.display(self.types).to_string() }
     }
 
     // ----- operands and results -----
@@ -96,10 +95,8 @@ impl Lowering<'_> {
                 Ok(Val { ty, leaves })
             }
             Known::Refused => Err(Reported),
-            Known::Exception(made) => {
-                self.known[value] = Known::Refused;
-                let what = format!("a value of type `{}`", self.types.display(self.src.ty(value)));
-                Err(self.report_at(made, Refusal::Heap { what }))
+            Known::Thrown | Known::Handler { .. } | Known::Preserved(_) => {
+                Err(self.report(Refusal::Malformed { what: "a token is used as a value" }))
             }
             Known::Nothing if self.src.as_const(value).is_some() => self.constant(value),
             Known::Nothing => {
@@ -131,12 +128,19 @@ impl Lowering<'_> {
         self.report(Refusal::Operands { op })
     }
 
+    /// An operand that has to be a truth value; `TypeError` if it is none.
+    pub(super) fn truth_operand(&mut self, n: usize) -> Step<Value> {
+        let val = self.operand(n)?;
+        let val = self.checked(&val, Type::BOOL)?;
+        val.leaves.first().copied().ok_or_else(|| self.bad_operands())
+    }
+
     /// An operand that is one register.
     pub(super) fn scalar_operand(&mut self, n: usize) -> Step<(Value, Type)> {
         let val = self.operand(n)?;
         let form = self.form(val.ty)?;
         match (&form.kind, &val.leaves[..]) {
-            (FormKind::Scalar, &[leaf]) => Ok((leaf, val.ty)),
+            (FormKind::Scalar, &[leaf]) if !form.is_object() => Ok((leaf, val.ty)),
             _ => Err(self.bad_operands()),
         }
     }
@@ -152,8 +156,15 @@ impl Lowering<'_> {
             Const::Undef(ty) => return self.undefined(*ty),
             other => self.simple_constant(other)?,
         };
-        self.set(value, &val);
+        self.keep_constant(value, &val);
         Ok(val)
+    }
+
+    /// What was built by instructions stands here, which does not dominate other uses.
+    fn keep_constant(&mut self, value: Value, val: &Val) {
+        if val.leaves.iter().all(|&leaf| self.out.as_const(leaf).is_some()) {
+            self.set(value, val);
+        }
     }
 
     fn simple_constant(&mut self, data: &Const) -> Step<Val> {
@@ -172,10 +183,12 @@ impl Lowering<'_> {
                 self.form(ty)?;
                 Ok(Val::ghost(ty))
             }
-            Const::String(text) => Ok(Val::scalar(Type::STRING, self.address(Address::String(text)))),
-            Const::Symbol(name) => Ok(Val::scalar(Type::SYMBOL, self.address(Address::Symbol(name)))),
+            Const::String(text) => Ok(Val::scalar(Type::STRING, self.permanent(Address::String(text)))),
+            Const::Symbol(name) => Ok(Val::scalar(Type::SYMBOL, self.permanent(Address::Symbol(name)))),
             Const::Type(ty) => Ok(Val::ghost(self.type_of(ty)?)),
-            Const::Module(_) => Err(self.not_native(NotNative::Heap(Type::MODULE))),
+            Const::Module(_) => {
+                Err(self.report(Refusal::Unsupported { what: "a module as a value".to_owned() }))
+            }
             Const::Address(_) | Const::Aggregate { .. } | Const::Undef(_) => Err(self.bad_operands()),
         }
     }
@@ -187,6 +200,17 @@ impl Lowering<'_> {
 
     pub(super) fn address(&mut self, address: Address) -> Value {
         self.out.constant(Const::Address(address))
+    }
+
+    /// A permanent object.
+    pub(super) fn permanent(&mut self, address: Address) -> Value {
+        let raw = self.address(address);
+        self.value(Op::Intrinsic(Intrinsic::Bitcast), &[raw], Type::TRACKED)
+    }
+
+    /// No object.
+    pub(super) fn null(&mut self) -> Value {
+        self.int(LowType::Ptr(PtrClass::Tracked), 0)
     }
 
     /// The address of the record of a symbol.
@@ -205,10 +229,7 @@ impl Lowering<'_> {
         }
         let parts = fields.iter().map(|&f| self.val(f)).collect::<Step<Vec<Val>>>()?;
         let val = self.aggregate(ty, &parts)?;
-        // What was built by instructions stands here, which does not dominate other uses.
-        if val.leaves.iter().all(|&leaf| self.out.as_const(leaf).is_some()) {
-            self.set(value, &val);
-        }
+        self.keep_constant(value, &val);
         Ok(val)
     }
 
@@ -218,7 +239,8 @@ impl Lowering<'_> {
             Some(&number) => number,
             None => {
                 let Const::Aggregate { ty, .. } = self.src.as_const(value)? else { return None };
-                let mut bytes = vec![0; self.types.layout(*ty).ok()?.size as usize];
+                let layout = self.types.layout(*ty).ok().filter(|layout| layout.is_bits())?;
+                let mut bytes = vec![0; layout.size as usize];
                 self.write_constant(value, *ty, &mut bytes)?;
                 let number = self.out.add_data(&bytes);
                 self.data.insert(value, number);
@@ -261,6 +283,15 @@ impl Lowering<'_> {
         Some(())
     }
 
+    /// The reference that field number `n` of an unboxed value is stored as, which may be null; `None` if it is not.
+    pub(super) fn leaf_of_field(&mut self, val: &Val, n: usize) -> Step<Option<Value>> {
+        let form = self.form(val.ty)?;
+        Ok(match &form.kind {
+            FormKind::Aggregate(parts) => parts.get(n).and_then(|part| val.leaves.get(part.first)).copied(),
+            _ => None,
+        })
+    }
+
     /// No value in particular.
     pub(super) fn undefined(&mut self, ty: Type) -> Step<Val> {
         let form = self.form(ty)?;
@@ -270,6 +301,15 @@ impl Lowering<'_> {
         }
         let leaves = form.low_types().map(|low| self.out.constant(Const::Undef(low))).collect();
         Ok(Val { ty, leaves })
+    }
+
+    /// All leaves zero: the fields of an instance that was not given them.
+    fn zero(&mut self, form: &Form) -> Leaves {
+        let zero = |low| match low {
+            LowType::Ptr(PtrClass::Tracked) => self.null(),
+            low => self.int(low, 0),
+        };
+        form.leaves.iter().map(|leaf| leaf.low).map(zero).collect()
     }
 
     /// A constant that stands outside of functions. Recursion follows the nesting of types.
@@ -285,7 +325,8 @@ impl Lowering<'_> {
 
     // ----- aggregates -----
 
-    /// A value of an immutable type from its fields. Fields beyond the given ones hold nothing in particular.
+    /// A value of an immutable type from its fields. Fields beyond the given ones are zero: undefined, if they are
+    /// references.
     pub(super) fn aggregate(&mut self, ty: Type, fields: &[Val]) -> Step<Val> {
         let form = self.form(ty)?;
         match &form.kind {
@@ -293,11 +334,19 @@ impl Lowering<'_> {
             FormKind::Aggregate(parts) => {
                 let mut leaves = Leaves::new();
                 for (n, part) in parts.iter().enumerate() {
-                    let field = match fields.get(n) {
-                        Some(field) => self.convert(field.clone(), part.form.ty)?,
-                        None => self.undefined(part.form.ty)?,
+                    let Some(field) = fields.get(n) else {
+                        leaves.extend(self.zero(&part.form));
+                        continue;
                     };
-                    leaves.extend(field.leaves);
+                    let field = self.convert(field.clone(), part.form.ty)?;
+                    match part.form.is_object() {
+                        true => {
+                            let reference = self.object(&field)?;
+                            self.defined.insert(reference);
+                            leaves.push(reference);
+                        }
+                        false => leaves.extend(field.leaves),
+                    }
                 }
                 Ok(Val { ty, leaves })
             }
@@ -308,34 +357,42 @@ impl Lowering<'_> {
                 let base = self.slot_addr(slot);
                 for (field, at) in fields.iter().zip(&layout.fields) {
                     let field = self.convert(field.clone(), at.ty)?;
-                    let addr =
-                        Addr { offset: i64::from(at.offset), ..Addr::own(base, form.align, Region::Raw) };
+                    let addr = Addr::own(base, form.align, Region::Raw).at(at.offset);
                     self.store(addr, &field)?;
                 }
                 Ok(Val::scalar(ty, base))
+            }
+            FormKind::Scalar if form.is_object() => {
+                let object = self.new_object(ty, fields)?;
+                Ok(Val::scalar(ty, object))
             }
             FormKind::Never | FormKind::Scalar | FormKind::Union(_) => Err(self.bad_operands()),
         }
     }
 
-    /// Field number `n`, from 0, of a value that has fields.
+    /// Field number `n`, from 0, of an immutable value that has fields. Throws if it is undefined.
     pub(super) fn field(&mut self, val: &Val, n: usize) -> Step<Val> {
         let types = self.types;
         let form = self.form(val.ty)?;
         if let FormKind::Aggregate(parts) = &form.kind {
             let Some(part) = parts.get(n) else { return Err(self.bad_operands()) };
-            let leaves =
+            let leaves: Leaves =
                 val.leaves.get(part.first..part.first + part.form.leaves.len()).unwrap_or_default().into();
-            return Ok(Val { ty: part.form.ty, leaves });
+            return match leaves[..] {
+                [leaf] if part.form.is_object() => self.reference(leaf, part.form.ty),
+                _ => Ok(Val { ty: part.form.ty, leaves }),
+            };
         }
         let layout = types.layout(val.ty).map_err(|why| self.not_native(NotNative::NoLayout(why)))?;
         let Some(&field) = layout.fields.get(n) else { return Err(self.bad_operands()) };
         match (&form.kind, &val.leaves[..]) {
             (FormKind::Ghost, _) => Ok(Val::ghost(field.ty)),
             (FormKind::Memory, &[base]) => {
-                let addr =
-                    Addr { offset: i64::from(field.offset), ..Addr::own(base, form.align, Region::Raw) };
-                self.load(addr, field.ty)
+                self.load(Addr::own(base, form.align, Region::Raw).at(field.offset), field.ty)
+            }
+            (FormKind::Scalar, &[object]) if form.is_object() => {
+                let addr = Addr::inside(object, layout.align, Region::Immutable).at(field.offset);
+                self.load_stored(addr, field.ty, field.repr)
             }
             _ => Err(self.bad_operands()),
         }

@@ -11,7 +11,7 @@
 //! needs to become a value of the φ's type goes in front of the predecessor's terminator, in its tail.
 
 use super::error::Refusal;
-use super::value::Val;
+use super::value::{Leaves, Val};
 use super::{Known, Lowering, Options, Reported, Step};
 use brolga_ir::analysis::{Cfg, Rpo};
 use brolga_ir::func::Place;
@@ -62,8 +62,7 @@ impl Lowering<'_> {
         if rpo.blocks().is_empty() {
             self.report(Refusal::Malformed { what: "the function has no blocks" });
         }
-        self.handlers =
-            rpo.blocks().iter().any(|&b| src.terminator(b).is_some_and(|t| src.op(t) == Op::Enter));
+        self.catch_slots(rpo.blocks());
         for &block in rpo.blocks() {
             let Some(head) = self.heads[block].expand() else { continue };
             self.cur = head;
@@ -102,10 +101,6 @@ impl Lowering<'_> {
                 self.report(Refusal::Malformed { what: "a statement stands behind a terminator" });
                 break;
             }
-            if op.is_terminator() {
-                self.tails[block] = self.cur.into();
-                ended = true;
-            }
             let done = match op {
                 // Those at the head were lowered before.
                 Op::Phi if at_head => continue,
@@ -115,6 +110,10 @@ impl Lowering<'_> {
                 _ => self.inst(op),
             };
             self.finish_inst(done);
+            if op.is_terminator() {
+                self.tails[block] = self.cur.into();
+                ended = true;
+            }
         }
         if !ended {
             self.report(Refusal::Malformed { what: "a block does not end in a terminator" });
@@ -168,36 +167,54 @@ impl Lowering<'_> {
         }
     }
 
+    /// What an operand needs to become a value of its φ's type may take blocks of its own, so the predecessors come one
+    /// after the other, and the φs learn in the end where each of them ends.
     fn phi_edges(&mut self) {
         let src = self.src;
-        for pending in std::mem::take(&mut self.phis) {
-            self.go_to(pending.src);
-            for (pred, value) in src.phi_edges(pending.src) {
-                let Some(tail) = self.tails.get(pred).and_then(|t| t.expand()) else { continue };
-                // Undefined on this path, and then not used.
-                if matches!(src.as_const(value), Some(Const::Undef(_))) {
-                    continue;
-                }
-                self.cur = tail;
-                self.before = self.out.terminator(tail);
+        let mut by_pred: Vec<(Block, usize, Value)> = Vec::new();
+        for (n, pending) in self.phis.iter().enumerate() {
+            // An operand that is undefined on its path is not used.
+            let edges = src
+                .phi_edges(pending.src)
+                .filter(|&(_, v)| !matches!(src.as_const(v), Some(Const::Undef(_))));
+            by_pred.extend(edges.map(|(pred, value)| (pred, n, value)));
+        }
+        by_pred.sort_by_key(|&(pred, n, _)| (pred, n));
+        let phis = std::mem::take(&mut self.phis);
+        let mut edges: Vec<(usize, Block, Leaves)> = Vec::with_capacity(by_pred.len());
+        for group in by_pred.chunk_by(|a, b| a.0 == b.0) {
+            let pred = group[0].0;
+            let Some(tail) = self.tails.get(pred).and_then(|t| t.expand()) else { continue };
+            let Some(end) = self.out.terminator(tail) else { continue };
+            self.out.remove_inst(end);
+            self.cur = tail;
+            for &(_, n, value) in group {
+                self.go_to(phis[n].src);
                 // What cannot be converted was reported.
-                let _ = self.phi_edge(&pending, value);
+                if let Ok(leaves) = self.phi_edge(&phis[n], value) {
+                    edges.push((n, pred, leaves));
+                }
+            }
+            self.out.append_inst(end, self.cur);
+            self.tails[pred] = self.cur.into();
+        }
+        for (n, pred, leaves) in edges {
+            let Some(tail) = self.tails[pred].expand() else { continue };
+            for (&phi, leaf) in phis[n].low.iter().zip(leaves) {
+                self.out.add_phi_edge(phi, tail, leaf);
             }
         }
-        self.before = None;
     }
 
-    fn phi_edge(&mut self, pending: &PendingPhi, value: Value) -> Step<()> {
+    /// The operand of a φ at the end of a predecessor.
+    fn phi_edge(&mut self, pending: &PendingPhi, value: Value) -> Step<Leaves> {
         let val = self.val(value)?;
         let val = self.convert(val, pending.ty)?;
         if let (Some((slot, size)), &[from]) = (pending.memory, &val.leaves[..]) {
             let to = self.slot_addr(slot);
             self.copy_bytes(to, from, size);
         }
-        for (&phi, &leaf) in pending.low.iter().zip(&val.leaves) {
-            self.out.add_phi_edge(phi, self.cur, leaf);
-        }
-        Ok(())
+        Ok(val.leaves)
     }
 
     pub(super) fn terminator(&mut self, op: Op) -> Step<()> {
@@ -209,20 +226,16 @@ impl Lowering<'_> {
         }
         match op {
             Op::Branch => {
-                let (truth, ty) = self.scalar_operand(0)?;
-                if ty != Type::BOOL {
-                    return Err(self.bad_operands());
-                }
+                let truth = self.truth_operand(0)?;
                 self.terminate(op, &[truth], &targets);
             }
+            Op::Enter => self.enter(&targets),
             Op::Return => {
                 let val = self.operand(0)?;
                 let ty = src.sig.results.first().copied().unwrap_or(Type::NOTHING);
-                let val = match self.find_form(ty) {
-                    Ok(_) => self.convert(val, ty)?,
-                    // The signature was refused.
-                    Err(_) => return Err(Reported),
-                };
+                // A signature that was refused is not mentioned again.
+                self.find_form(ty).map_err(|_| Reported)?;
+                let val = self.convert(val, ty)?;
                 let form = self.form(ty)?;
                 match (form.is_memory(), &val.leaves[..], self.out.params().first()) {
                     (true, &[from], Some(&to)) => {

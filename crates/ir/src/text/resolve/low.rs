@@ -22,7 +22,7 @@
 //!
 //! `enter`, `leave`, `gc_preserve_begin` and `gc_preserve_end` are written as in high IR.
 //!
-//! Operands may be addresses: `symbol_addr(:x)`, `string_addr("…")`, `data_addr("…")`, `foreign_addr(:memcpy)`,
+//! Operands may be addresses: `symbol_addr(:x)`, `string_addr("…")`, `data_addr("…")`, `foreign_addr(:memcpy)`, `global_addr(:x)`,
 //! `type_addr(Int64)`, `instance_addr(Nothing)`, `boxed_addr(Int64, 7)`: bits are unsigned.
 
 use super::super::ast::{Expr, ExprKind, Literal, Row};
@@ -361,6 +361,7 @@ impl<'a> Body<'_, 'a> {
         let address = match (&**name, self.r.term(arg, None)?) {
             ("symbol_addr", Term::Const(Const::Symbol(symbol))) => Address::Symbol(symbol),
             ("foreign_addr", Term::Const(Const::Symbol(symbol))) => Address::Foreign(symbol),
+            ("global_addr", Term::Const(Const::Symbol(symbol))) => Address::Global(symbol),
             ("string_addr", Term::Const(Const::String(text))) => Address::String(text),
             ("data_addr", Term::Const(Const::String(text))) => {
                 let bytes = self.r.cx.names.text(text).as_bytes().to_vec();
@@ -392,8 +393,16 @@ impl<'a> Body<'_, 'a> {
 }
 
 /// Operands that are addresses of things that the linker knows.
-pub(in super::super) const ADDRESSES: [&str; 7] =
-    ["symbol_addr", "string_addr", "data_addr", "foreign_addr", "type_addr", "instance_addr", "boxed_addr"];
+pub(in super::super) const ADDRESSES: [&str; 8] = [
+    "symbol_addr",
+    "string_addr",
+    "data_addr",
+    "foreign_addr",
+    "global_addr",
+    "type_addr",
+    "instance_addr",
+    "boxed_addr",
+];
 
 /// More slots than these make no sense in one activation.
 const MAX_SLOTS: u32 = 1 << 20;

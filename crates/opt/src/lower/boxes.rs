@@ -1,0 +1,282 @@
+//! Values as objects, and objects as values.
+//!
+//! ```text
+//! Int64, Bool, Tuple{…}, Union{Nothing, Int64}    object ▼   ▲ unbox    Any, Integer, Union{Nothing, Node}
+//! leaves                                                                one reference
+//! ```
+//!
+//! | value | its object |
+//! |---|---|
+//! | what travels as a reference | that reference |
+//! | a ghost | the permanent instance of its type; of `Type{T}` the type object |
+//! | a constant in one register | a permanent box |
+//! | `Bool` | one of two permanent boxes |
+//! | `Int64` | by the run time, which has permanent boxes for small numbers |
+//! | anything else | a new object with the value's memory form |
+//! | a union of pointer-free types | that of the member, chosen by the selector |
+//!
+//! **Tests.** An object is of a concrete type if its tag says so; a singleton, `nothing` above all, is compared by its address.
+//! Every other question is answered by the run time. What is known of the object beforehand decides which members of a union
+//! are asked for.
+//!
+//! A boxed value never changes, so reading it back is a load of immutable memory. A value that is unboxed and boxed again is
+//! another object, which no program can tell.
+
+use super::memory::Addr;
+use super::value::{Leaves, Val};
+use super::{Lowering, Step};
+use brolga_ir::abi::FormKind;
+use brolga_ir::constant::Address;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::op::Region;
+use brolga_ir::{Const, LowType, Op, RuntimeFn, Type, TypeKind, Value};
+
+/// More members than this are not asked for one by one.
+const MAX_TESTS: usize = 8;
+
+impl Lowering<'_> {
+    // ----- into an object -----
+
+    /// A value as an object.
+    pub(super) fn object(&mut self, val: &Val) -> Step<Value> {
+        let form = self.form(val.ty)?;
+        match (&form.kind, &val.leaves[..]) {
+            (FormKind::Scalar, &[leaf]) if form.is_object() => Ok(leaf),
+            (FormKind::Never, _) => Ok(self.out.constant(Const::Undef(Type::TRACKED))),
+            (FormKind::Scalar, &[leaf]) => self.boxed_scalar(val.ty, leaf),
+            _ if self.union_members(val.ty).is_some() => self.boxed_union(val),
+            _ => {
+                let exact = self.exact_type(val.ty)?;
+                if exact != val.ty {
+                    let val = self.convert(val.clone(), exact)?;
+                    return self.object(&val);
+                }
+                match form.kind {
+                    FormKind::Ghost => Ok(self.instance(val.ty)),
+                    _ => self.new_box(val),
+                }
+            }
+        }
+    }
+
+    /// A value of type `Any`.
+    pub(super) fn any(&mut self, val: &Val) -> Step<Val> {
+        Ok(Val::scalar(Type::ANY, self.object(val)?))
+    }
+
+    /// The object of a type without fields.
+    fn instance(&mut self, ty: Type) -> Value {
+        match *self.types.kind(ty) {
+            TypeKind::TypeOf(of) => self.permanent(Address::Type(of)),
+            _ => self.permanent(Address::Instance(ty)),
+        }
+    }
+
+    fn boxed_scalar(&mut self, ty: Type, leaf: Value) -> Step<Value> {
+        if let Some(bits) = self.out.as_bits(leaf) {
+            return Ok(self.permanent(Address::Boxed(ty, bits)));
+        }
+        match ty {
+            Type::BOOL => {
+                let [yes, no] = [1, 0].map(|bits| self.permanent(Address::Boxed(ty, bits)));
+                Ok(self.choose(leaf, yes, no))
+            }
+            Type::INT64 => Ok(self.value(Op::CallRuntime(RuntimeFn::BoxInt), &[leaf], Type::TRACKED)),
+            _ => self.new_box(&Val::scalar(ty, leaf)),
+        }
+    }
+
+    fn new_box(&mut self, val: &Val) -> Step<Value> {
+        let align = self.form(val.ty)?.align;
+        let object = self.value(Op::Alloc(val.ty), &[], Type::TRACKED);
+        // Nothing can have been collected since, so no barrier is needed.
+        self.store(Addr::inside(object, align, Region::Immutable), val)?;
+        Ok(object)
+    }
+
+    fn boxed_union(&mut self, val: &Val) -> Step<Value> {
+        let types = self.types;
+        let members = types.members(&val.ty);
+        let mut join = self.join();
+        for (n, &member) in members.iter().enumerate() {
+            let is_last = n + 1 == members.len();
+            let no = if is_last { None } else { Some(self.is_member(val, n)?) }.map(|is| self.split(is));
+            let inner = self.unpack(val, member)?;
+            let object = self.object(&inner)?;
+            self.leave_to(&mut join, Leaves::from_slice(&[object]));
+            if let Some(no) = no {
+                self.go_on_in(no);
+            }
+        }
+        let merged = self.meet(join);
+        merged.first().copied().ok_or_else(|| self.bad_operands())
+    }
+
+    /// The type of the object that a value of this type becomes: a type in a tuple is a `DataType` there.
+    fn exact_type(&mut self, ty: Type) -> Step<Type> {
+        let types = self.types;
+        let exact = match types.kind(ty) {
+            TypeKind::Tuple { elems, vararg: None } => {
+                let elems = elems.iter().map(|&e| self.exact_element(e)).collect::<Step<Vec<Type>>>()?;
+                types.tuple(&elems)
+            }
+            TypeKind::NamedTuple { names, tuple } => {
+                let tuple = self.exact_type(*tuple)?;
+                types.named_tuple(names, tuple)
+            }
+            _ => Ok(ty),
+        };
+        exact.map_err(|_| self.bad_operands())
+    }
+
+    fn exact_element(&mut self, ty: Type) -> Step<Type> {
+        match *self.types.kind(ty) {
+            TypeKind::TypeOf(of) => Ok(self.kind_of_type(of)),
+            _ => self.exact_type(ty),
+        }
+    }
+
+    /// What `typeof` gives for a type.
+    pub(super) fn kind_of_type(&self, ty: Type) -> Type {
+        let generic = matches!(self.types.kind(ty), TypeKind::Generic(_));
+        let union_all = || self.types.find_decl(self.cx.names.intern("UnionAll"));
+        generic
+            .then(union_all)
+            .flatten()
+            .and_then(|decl| self.types.nominal(decl, &[]).ok())
+            .unwrap_or(Type::DATATYPE)
+    }
+
+    // ----- out of an object -----
+
+    /// The value that an object, known to be of this type, holds.
+    pub(super) fn unbox(&mut self, object: Value, to: Type) -> Step<Val> {
+        let form = self.form(to)?;
+        match form.kind {
+            FormKind::Scalar if form.is_object() => Ok(Val::scalar(to, object)),
+            FormKind::Ghost | FormKind::Never => Ok(Val { ty: to, leaves: Leaves::new() }),
+            _ if self.union_members(to).is_some() => self.unbox_union(object, to),
+            _ => self.load(Addr::inside(object, form.align, Region::Immutable), to),
+        }
+    }
+
+    /// What a reference that is not null refers to.
+    pub(super) fn referred(&mut self, object: Value, ty: Type) -> Step<Val> {
+        self.unbox(object, ty)
+    }
+
+    fn unbox_union(&mut self, object: Value, to: Type) -> Step<Val> {
+        let types = self.types;
+        let members = types.members(&to);
+        let mut join = self.join();
+        for (n, &member) in members.iter().enumerate() {
+            let no = match members.len() - n {
+                1 => None,
+                _ => {
+                    let is = self.has_type(object, member)?;
+                    Some(self.split(is))
+                }
+            };
+            let inner = self.unbox(object, member)?;
+            let packed = self.convert(inner, to)?;
+            self.leave_to(&mut join, packed.leaves);
+            if let Some(no) = no {
+                self.go_on_in(no);
+            }
+        }
+        Ok(Val { ty: to, leaves: self.meet(join) })
+    }
+
+    // ----- tests -----
+
+    /// Whether a reference is null.
+    pub(super) fn is_null(&mut self, reference: Value) -> Value {
+        if self.is_made(reference) {
+            return self.truth(false);
+        }
+        let null = self.null();
+        self.equal(reference, null)
+    }
+
+    /// Whether the reference is known not to be null.
+    fn is_made(&self, reference: Value) -> bool {
+        let made = self.out.def_inst(reference).map(|inst| self.out.op(inst));
+        matches!(made, Some(Op::Alloc(_)))
+            || self.is_permanent(reference)
+            || self.defined.contains(&reference)
+    }
+
+    /// Whether the reference is that of a permanent object, in plain sight, or null.
+    pub(super) fn is_permanent(&self, reference: Value) -> bool {
+        let Some(inst) = self.out.def_inst(reference) else { return false };
+        self.out.op(inst) == Op::Intrinsic(Intrinsic::Bitcast)
+            && self.out.args(inst).iter().all(|&v| matches!(self.out.as_const(v), Some(Const::Address(_))))
+    }
+
+    /// Whether one look at the tag of an object answers whether it is of this type.
+    pub(super) fn is_tagged(&self, ty: Type) -> bool {
+        let inexact = |&e: &Type| !self.is_tagged(e);
+        match self.types.kind(ty) {
+            TypeKind::TypeOf(_) => false,
+            TypeKind::NamedTuple { tuple, .. } => self.is_tagged(*tuple),
+            TypeKind::Tuple { elems, vararg: None } => !elems.iter().any(inexact),
+            _ => self.types.is_concrete(ty) && ty != self.kind_of_type(ty),
+        }
+    }
+
+    /// Whether an object is of a type, of which nothing is known beforehand.
+    pub(super) fn has_type(&mut self, object: Value, ty: Type) -> Step<Value> {
+        let types = self.types;
+        if self.is_tagged(ty) {
+            if types.is_singleton(ty) {
+                let instance = self.instance(ty);
+                return Ok(self.equal(object, instance));
+            }
+            let tag = self.value(Op::TypeOf, &[object], Type::PTR);
+            let wanted = self.address(Address::Type(ty));
+            return Ok(self.equal(tag, wanted));
+        }
+        let members = types.members(&ty);
+        if (2..=MAX_TESTS).contains(&members.len()) && members.iter().all(|&m| self.is_tagged(m)) {
+            return self.has_any_type(object, members);
+        }
+        let ty = self.address(Address::Type(ty));
+        let is = self.value(Op::CallRuntime(RuntimeFn::Isa), &[object, ty], Type::I32);
+        Ok(self.resize(is, LowType::I8))
+    }
+
+    fn has_any_type(&mut self, object: Value, members: &[Type]) -> Step<Value> {
+        let mut any: Option<Value> = None;
+        for &member in members {
+            let is = self.has_type(object, member)?;
+            any = Some(match any {
+                None => is,
+                Some(any) => self.binary(Intrinsic::OrInt, any, is, LowType::I8),
+            });
+        }
+        Ok(any.unwrap_or_else(|| self.truth(false)))
+    }
+
+    /// Whether an object that is known to be of one type is of another.
+    pub(super) fn object_is_a(&mut self, object: Value, known: Type, ty: Type) -> Step<Value> {
+        let types = self.types;
+        if types.is_subtype(known, ty) || types.is_disjoint(known, ty) {
+            return Ok(self.truth(types.is_subtype(known, ty)));
+        }
+        let members = types.members(&known);
+        let (inside, rest): (Vec<Type>, Vec<Type>) = members.iter().partition(|&&m| types.is_subtype(m, ty));
+        if !rest.iter().all(|&m| types.is_disjoint(m, ty)) {
+            return self.has_type(object, ty);
+        }
+        let cost = |list: &[Type]| {
+            let each =
+                |&m: &Type| if !self.is_tagged(m) { 64 } else { 2 - usize::from(types.is_singleton(m)) };
+            list.iter().map(each).sum::<usize>()
+        };
+        if cost(&rest) < cost(&inside) {
+            let other = self.has_any_type(object, &rest)?;
+            return Ok(self.not(other));
+        }
+        self.has_any_type(object, &inside)
+    }
+}

@@ -1,0 +1,339 @@
+//! Places that can be read and changed: fields of mutable objects, elements of memories, global variables.
+//!
+//! Julia has the same changes for all of them, and they are said once here; how a place is found is the business of its family.
+//!
+//! | change | gives | writes |
+//! |---|---|---|
+//! | set | the new value | always |
+//! | swap | the old value | always |
+//! | modify | `Pair(old, f(old, x))` | what `f` returned |
+//! | replace | `(old = …, success = …)` | if the old value is `===` the expected one |
+//! | set once | whether it wrote | if nothing was there |
+//!
+//! What is written is tested to be of the place's type, unless that is known: a `TypeError` if it is not.
+//!
+//! **Atomic fields** are read and set in one access if they hold a reference, and changed in any way if they hold a primitive
+//! value of at most 64 bits. Everything else that is atomic is done by the run time, reading included, so that all agree on
+//! the lock.
+
+use super::array::Element;
+use super::memory::Addr;
+use super::value::{Leaves, Val};
+use super::{Lowering, Step};
+use brolga_ir::abi::FormKind;
+use brolga_ir::builtin::Builtin;
+use brolga_ir::constant::Address;
+use brolga_ir::op::Region;
+use brolga_ir::types::FieldRepr;
+use brolga_ir::{LowType, Name, Op, PtrClass, RuntimeFn, Type, Value};
+
+/// A place, which holds a value of type `ty` or nothing.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) ty: Type,
+    pub(super) kind: PlaceKind,
+}
+
+/// Where a place is.
+#[derive(Clone, Debug)]
+pub(super) enum PlaceKind {
+    /// A field, in an object.
+    Field { addr: Addr, repr: FieldRepr, object: Value },
+    /// An element.
+    Element(Element),
+    /// A global variable, by the address of the cell that refers to its value.
+    Global { cell: Value, name: Name },
+}
+
+/// What a change does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Change {
+    Set,
+    Swap,
+    Modify,
+    Replace,
+    SetOnce,
+}
+
+impl Change {
+    /// What a builtin does to a place.
+    pub(super) fn of(builtin: Builtin) -> Option<Change> {
+        Some(match builtin {
+            Builtin::Setfield | Builtin::Setglobal | Builtin::Memoryrefset => Change::Set,
+            Builtin::Swapfield | Builtin::Swapglobal | Builtin::Memoryrefswap => Change::Swap,
+            Builtin::Modifyfield | Builtin::Modifyglobal | Builtin::Memoryrefmodify => Change::Modify,
+            Builtin::Replacefield | Builtin::Replaceglobal | Builtin::Memoryrefreplace => Change::Replace,
+            Builtin::Setfieldonce | Builtin::Setglobalonce | Builtin::Memoryrefsetonce => Change::SetOnce,
+            _ => return None,
+        })
+    }
+
+    /// How many operands it has.
+    pub(super) fn operands(self) -> usize {
+        match self {
+            Change::Set | Change::Swap | Change::SetOnce => 1,
+            Change::Modify | Change::Replace => 2,
+        }
+    }
+}
+
+impl Lowering<'_> {
+    /// The value at a place. Throws if there is none.
+    pub(super) fn read_place(&mut self, place: &Place) -> Step<Val> {
+        match &place.kind {
+            PlaceKind::Field { addr, repr, .. } => self.load_stored(*addr, place.ty, *repr),
+            PlaceKind::Element(element) => self.load_element(element),
+            PlaceKind::Global { cell, name } => {
+                let name = self.symbol(*name);
+                let leaf = self.load_cell(*cell);
+                let undefined = self.is_null(leaf);
+                self.throw_if(undefined, RuntimeFn::ThrowUndefVar, &[name]);
+                self.unbox(leaf, place.ty)
+            }
+        }
+    }
+
+    fn load_cell(&mut self, cell: Value) -> Value {
+        let addr = Addr::inside(cell, 8, Region::Field);
+        self.load_low(addr, 0, LowType::Ptr(PtrClass::Tracked))
+    }
+
+    /// Whether there is a value at a place.
+    pub(super) fn is_set(&mut self, place: &Place) -> Step<Value> {
+        let reference = match &place.kind {
+            PlaceKind::Field { addr, repr: FieldRepr::Pointer, .. } => {
+                self.load_low(*addr, 0, LowType::Ptr(PtrClass::Tracked))
+            }
+            PlaceKind::Field { .. } => return Ok(self.truth(true)),
+            PlaceKind::Element(element) => match self.element_reference(element)? {
+                Some(reference) => reference,
+                None => return Ok(self.truth(true)),
+            },
+            PlaceKind::Global { cell, .. } => self.load_cell(*cell),
+        };
+        let undefined = self.is_null(reference);
+        Ok(self.not(undefined))
+    }
+
+    /// Writes a value of the place's type.
+    pub(super) fn write_place(&mut self, place: &Place, val: &Val) -> Step<()> {
+        match &place.kind {
+            PlaceKind::Field { addr, repr, object } => self.store_stored(*addr, val, *repr, Some(*object)),
+            PlaceKind::Element(element) => self.store_element(element, val),
+            PlaceKind::Global { cell, .. } => {
+                let object = self.object(val)?;
+                // The cell is a root of its own, so nobody has to be told.
+                let addr = Addr::inside(*cell, 8, Region::Field);
+                self.store_low(addr, 0, object);
+                Ok(())
+            }
+        }
+    }
+
+    /// Changes a place. The operands of the change begin at `first`.
+    pub(super) fn change(&mut self, change: Change, place: &Place, first: usize) -> Step<()> {
+        match change {
+            Change::Set => {
+                let given = self.operand(first)?;
+                let val = self.checked(&given, place.ty)?;
+                self.write_place(place, &val)?;
+                self.define(given)
+            }
+            Change::Swap => {
+                let given = self.operand(first)?;
+                let old = self.read_place(place)?;
+                let val = self.checked(&given, place.ty)?;
+                self.write_place(place, &val)?;
+                self.define(old)
+            }
+            Change::Modify => {
+                let (function, operand) = (self.operand(first)?, self.operand(first + 1)?);
+                let old = self.read_place(place)?;
+                let new = self.modified(&function, &old, &operand)?;
+                let val = self.checked(&new, place.ty)?;
+                self.write_place(place, &val)?;
+                self.define_pair(place.ty, old, val)
+            }
+            Change::Replace => {
+                let (expected, given) = (self.operand(first)?, self.operand(first + 1)?);
+                let val = self.checked(&given, place.ty)?;
+                let old = self.read_place(place)?;
+                let same = self.is_same(&old, &expected)?;
+                let mut join = self.join();
+                let no = self.split(same);
+                self.write_place(place, &val)?;
+                self.leave_to(&mut join, Leaves::new());
+                self.go_on_in(no);
+                self.leave_to(&mut join, Leaves::new());
+                self.meet(join);
+                self.define_replaced(place.ty, old, same)
+            }
+            Change::SetOnce => {
+                let given = self.operand(first)?;
+                let val = self.checked(&given, place.ty)?;
+                let set = self.is_set(place)?;
+                let free = self.not(set);
+                let mut join = self.join();
+                let no = self.split(free);
+                self.write_place(place, &val)?;
+                self.leave_to(&mut join, Leaves::new());
+                self.go_on_in(no);
+                self.leave_to(&mut join, Leaves::new());
+                self.meet(join);
+                self.define(Val::scalar(Type::BOOL, free))
+            }
+        }
+    }
+
+    /// What `modify…!` makes of the old value.
+    pub(super) fn modified(&mut self, function: &Val, old: &Val, operand: &Val) -> Step<Val> {
+        if old.ty == operand.ty
+            && let Some(known) = self.known_modify(function.ty, old.ty, operand.ty)
+            && let (&[a], &[b]) = (&old.leaves[..], &operand.leaves[..])
+        {
+            let new = self.computed(&known, a, b);
+            return Ok(Val::scalar(old.ty, new));
+        }
+        if let Some(id) = self.unit.module.find_method(function.ty, &[old.ty, operand.ty])
+            && [function.ty, old.ty, operand.ty].iter().all(|&ty| self.types.is_concrete(ty))
+        {
+            return self.call(id, function.clone(), vec![old.clone(), operand.clone()]);
+        }
+        self.apply(&[function.clone(), old.clone(), operand.clone()])
+    }
+
+    /// `Pair(old, new)` is the result.
+    pub(super) fn define_pair(&mut self, ty: Type, old: Val, new: Val) -> Step<()> {
+        let pair = self.types.find_decl(self.cx.names.intern("Pair"));
+        let pair = pair.and_then(|decl| self.types.nominal(decl, &[ty, ty]).ok());
+        let pair = pair.ok_or_else(|| self.bad_operands())?;
+        let val = self.aggregate(pair, &[old, new])?;
+        self.define(val)
+    }
+
+    /// `(old = …, success = …)` is the result.
+    pub(super) fn define_replaced(&mut self, ty: Type, old: Val, success: Value) -> Step<()> {
+        let replaced = self.replaced_type(ty)?;
+        let val = self.aggregate(replaced, &[old, Val::scalar(Type::BOOL, success)])?;
+        self.define(val)
+    }
+
+    /// The type of what `replace…!` gives.
+    fn replaced_type(&mut self, ty: Type) -> Step<Type> {
+        let names = ["old", "success"].map(|n| self.cx.names.intern(n));
+        let tuple = self.types.tuple(&[ty, Type::BOOL]);
+        tuple.and_then(|tuple| self.types.named_tuple(&names, tuple)).map_err(|_| self.bad_operands())
+    }
+
+    /// Whether the result of a change has a type that is known here. A named tuple's type says the exact types inside.
+    pub(super) fn result_is_known(&mut self, change: Change, ty: Type) -> Step<bool> {
+        let known = change != Change::Replace || {
+            let replaced = self.replaced_type(ty)?;
+            self.types.is_concrete(replaced)
+        };
+        Ok(known)
+    }
+
+    // ----- global variables -----
+
+    /// The place of a global variable.
+    pub(super) fn global_place(&mut self, name: Name) -> Place {
+        let ty = self.unit.module.global(name).map_or(Type::ANY, |global| global.ty);
+        let cell = self.address(Address::Global(name));
+        Place { ty, kind: PlaceKind::Global { cell, name } }
+    }
+
+    /// The name of the global variable that operand `n` is.
+    pub(super) fn global_name(&mut self, n: usize) -> Step<Name> {
+        let name = self.arg(n)?;
+        match self.src.as_const(name) {
+            Some(&brolga_ir::Const::Symbol(name)) => Ok(name),
+            _ => Err(self.bad_operands()),
+        }
+    }
+
+    /// Reads a global variable. One that nothing assigns is its first value.
+    pub(super) fn global(&mut self, name: Name) -> Step<()> {
+        let module = self.unit.module;
+        if let Some(global) = module.global(name)
+            && !self.unit.is_assigned(name)
+        {
+            let val = self.literal(&global.init)?;
+            return self.define(val);
+        }
+        let place = self.global_place(name);
+        let val = self.read_place(&place)?;
+        self.define(val)
+    }
+
+    /// The builtins on global variables: `op(module, :name, …)`.
+    pub(super) fn global_builtin(&mut self, op: Builtin) -> Step<()> {
+        let name = self.global_name(1)?;
+        match op {
+            Builtin::Getglobal => return self.global(name),
+            Builtin::GetBindingType => {
+                let ty = self.global_place(name).ty;
+                let ty = self.type_of(ty)?;
+                return self.define(Val::ghost(ty));
+            }
+            Builtin::Isdefinedglobal | Builtin::Isdefined => {
+                let place = self.global_place(name);
+                let set = self.is_set(&place)?;
+                return self.define(Val::scalar(Type::BOOL, set));
+            }
+            _ => {}
+        }
+        let Some(change) = Change::of(op) else { return Err(self.bad_operands()) };
+        let place = self.global_place(name);
+        if !self.result_is_known(change, place.ty)? {
+            let what = format!("`{op}` of a global variable without a concrete type");
+            return Err(self.report(super::error::Refusal::Unsupported { what }));
+        }
+        self.change(change, &place, 2)
+    }
+
+    // ----- types of what is written -----
+
+    /// A value as one of another type; `TypeError` if it is none.
+    pub(super) fn checked(&mut self, val: &Val, to: Type) -> Step<Val> {
+        if !self.types.is_subtype(val.ty, to) {
+            let is = self.is_a(val, to)?;
+            self.throw_unless_type(is, val, to)?;
+        }
+        self.convert(val.clone(), to)
+    }
+
+    /// Throws `TypeError` unless the value is of the type, as `is` says.
+    pub(super) fn throw_unless_type(&mut self, is: Value, val: &Val, ty: Type) -> Step<()> {
+        let bad = match self.out.as_bits(is) {
+            Some(1) => return Ok(()),
+            Some(_) => self.truth(true),
+            None => self.not(is),
+        };
+        self.throw_if_with(bad, |lowering| {
+            let got = lowering.object(val)?;
+            let expected = lowering.address(Address::Type(ty));
+            lowering.throw(RuntimeFn::ThrowTypeAssert, &[expected, got]);
+            Ok(())
+        })
+    }
+
+    /// Whether a value of this type may be changed atomically in place.
+    pub(super) fn is_atomic_scalar(&mut self, ty: Type) -> Step<bool> {
+        let form = self.form(ty)?;
+        let narrow = form.leaves.first().is_some_and(|leaf| leaf.low != LowType::I128);
+        Ok(form.kind == FormKind::Scalar && self.types.primitive(ty).is_some() && narrow)
+    }
+
+    /// The address of a field, for atomic access.
+    pub(super) fn field_address(&mut self, object: Value, offset: u32) -> Value {
+        if offset == 0 {
+            return self.value(
+                Op::Intrinsic(brolga_ir::intrinsic::Intrinsic::Bitcast),
+                &[object],
+                Type::DERIVED,
+            );
+        }
+        self.moved(object, i64::from(offset))
+    }
+}
