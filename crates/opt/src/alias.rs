@@ -43,7 +43,7 @@ pub(crate) enum Alias {
 }
 
 /// What an address is computed from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Root {
     /// The start of a stack slot.
     Slot(Slot),
@@ -268,6 +268,37 @@ impl Aliases {
             Some(written) => self.alias(func, &written, at) != Alias::No,
             None => !self.stays(at.address.root),
         }
+    }
+
+    /// Whether an instruction with these effects may read the bytes of a location.
+    pub(crate) fn may_read(
+        &self,
+        func: &Func,
+        types: &Types,
+        inst: Inst,
+        effects: &Effects,
+        at: &Location,
+    ) -> bool {
+        if !effects.fence && !effects.reads.overlaps(at.regions) {
+            return false;
+        }
+        let read = match func.op(inst) {
+            Op::Load(_) => self.access(func, types, inst),
+            Op::MemCopy => self.copied(func, types, inst).map(|(_, from)| from),
+            _ => None,
+        };
+        match read {
+            Some(read) => self.alias(func, &read, at) != Alias::No,
+            None => !self.stays(at.address.root),
+        }
+    }
+
+    /// Whether the first location has all bytes of the second.
+    pub(crate) fn covers(&self, all: &Location, part: &Location) -> bool {
+        let (x, y) = (all.address, part.address);
+        let (Some(size), Some(needed)) = (all.size, part.size) else { return false };
+        let same = x.root == y.root && x.index == y.index && all.regions.contains(part.regions);
+        same && y.disp.wrapping_sub(x.disp).checked_add(needed).is_some_and(|end| end <= size)
     }
 }
 

@@ -12,8 +12,9 @@ use crate::error::OptError;
 use crate::options::OptLevel;
 use crate::pass::Pass;
 use crate::passes::{
-    alloc_opt, bounds_fold, call_effects, correlated, cse, dce, gvn, inline, inst_simplify, jump_threading,
-    licm, loop_simplify, rotate, sccp, simplify_cfg, sroa, tail_recursion, unfold_recursion, union_split,
+    alloc_opt, bounds_fold, call_effects, correlated, cse, dce, dse, gvn, inline, inst_simplify,
+    jump_threading, licm, loop_simplify, rotate, sccp, simplify_cfg, sroa, tail_recursion, unfold_recursion,
+    union_split,
 };
 use crate::passes::{indvars, irce, unroll, unroll_full, vectorize};
 use crate::scope::Step;
@@ -36,6 +37,7 @@ pub static PASSES: &[&Pass] = &[
     &SCCP,
     &CORRELATED,
     &JUMP_THREADING,
+    &DSE,
     &DCE,
     &LOOP_SIMPLIFY,
     &ROTATE,
@@ -62,6 +64,7 @@ static GVN: Pass = gvn::PASS;
 static SCCP: Pass = sccp::PASS;
 static CORRELATED: Pass = correlated::PASS;
 static JUMP_THREADING: Pass = jump_threading::PASS;
+static DSE: Pass = dse::PASS;
 static DCE: Pass = dce::PASS;
 static LOOP_SIMPLIFY: Pass = loop_simplify::PASS;
 static ROTATE: Pass = rotate::PASS;
@@ -141,6 +144,7 @@ const O2_LOW: &[Step] = &[
     step("rotate", &ROTATE),
     step("licm", &LICM),
     step("late gvn", &GVN),
+    step("dse", &DSE),
     step("indvars", &INDVARS),
     step("irce", &IRCE),
     step("unroll-full", &UNROLL_FULL),
@@ -158,6 +162,7 @@ const O3_LOW: &[Step] = &[
     step("rotate", &ROTATE),
     step("licm", &LICM),
     step("late gvn", &GVN),
+    step("dse", &DSE),
     step("indvars", &INDVARS),
     step("irce", &IRCE),
     step("unroll-full", &UNROLL_FULL),
@@ -229,6 +234,8 @@ pub static ORDER: &[Order] = &[
     order("correlated", "jump-threading", "a branch that is decided everywhere needs no second way"),
     order("jump-threading", "late simplify-cfg", "it leaves lines of blocks and blocks without a way in"),
     order("correlated", "late simplify-cfg", "checks that never fail are branches on constants"),
+    order("late gvn", "dse", "a slot whose loads were forwarded is never read"),
+    order("dse", "late dce", "what was stored may have lost its last use"),
     order("inst-simplify", "early gvn", "equal things look equal only in canonical form"),
     order("early gvn", "loop-simplify", "a way in that got a load may be the way into a loop"),
     order("early gvn", "licm", "what is computed once moves once"),

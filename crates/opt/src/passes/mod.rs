@@ -6,6 +6,7 @@ pub(crate) mod call_effects;
 pub(crate) mod correlated;
 pub(crate) mod cse;
 pub(crate) mod dce;
+pub(crate) mod dse;
 pub(crate) mod gvn;
 pub(crate) mod indvars;
 pub(crate) mod inline;
