@@ -53,6 +53,8 @@ mod generator;
 mod ids;
 mod lookup;
 pub mod machine;
+#[cfg(all(test, loom))]
+mod models;
 mod names;
 mod promise;
 mod responsibility;

@@ -4,7 +4,7 @@
 //!   pending (perhaps with a waker) ── complete ──► done(value) ── take ──► taken
 //! ```
 //!
-//! The waker is called, and threads are notified, after the lock is released. Completing twice keeps the first value.
+//! Wakers are user code: they are called, cloned and dropped outside the lock. Completing twice keeps the first value.
 
 use std::task::{Context, Poll, Waker};
 
@@ -68,17 +68,19 @@ impl<V> Promise<V> {
     }
 
     pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<V> {
+        let waker = context.waker().clone();
         let mut state = lock(&self.state);
-        match std::mem::replace(&mut *state, State::Taken) {
-            State::Done(value) => Poll::Ready(value),
+        let (polled, unused) = match std::mem::replace(&mut *state, State::Taken) {
+            State::Done(value) => (Poll::Ready(value), Some(waker)),
             State::Pending(old) => {
-                *state = State::Pending(Some(context.waker().clone()));
-                drop(state);
-                drop(old);
-                Poll::Pending
+                *state = State::Pending(Some(waker));
+                (Poll::Pending, old)
             }
-            State::Taken => Poll::Pending,
-        }
+            State::Taken => (Poll::Pending, Some(waker)),
+        };
+        drop(state);
+        drop(unused);
+        polled
     }
 }
 

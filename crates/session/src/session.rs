@@ -9,7 +9,8 @@
 //! may make further steps. Slots are stored to outside as well, so two threads may store to one slot in the wrong order; a
 //! store has a number, and one that comes late is left out (`slot.rs`).
 //!
-//! Ending: no more work is taken; tasks are drained; initialised dylibs are deinitialised, the youngest first; everything is
+//! Ending: no more work is taken; tasks are drained (one that waits for a responsibility that its holder neither keeps nor
+//! drops keeps the session waiting); initialised dylibs are deinitialised, the youngest first; everything is
 //! removed, and what was not ready fails; code is handed to the host, whose grace period it is.
 
 use std::fmt;

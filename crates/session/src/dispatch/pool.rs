@@ -6,6 +6,7 @@
 //!
 //! Waiting threads that are not in the middle of a task (the embedder's) run tasks while they wait.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -14,6 +15,10 @@ use super::{Dispatcher, Task, depth};
 use crate::error::Error;
 use crate::promise::Latch;
 use crate::sync::{Mutex, lock};
+
+thread_local! {
+    static WORKER: Cell<bool> = const { Cell::new(false) };
+}
 
 struct Threads {
     /// Threads that exist and are not parked in a wait.
@@ -74,6 +79,7 @@ impl Shared {
     }
 
     fn work(&self) {
+        WORKER.set(true);
         while self.queue.run_or_sleep(|| lock(&self.threads).running > self.size) {
             let mut threads = lock(&self.threads);
             if threads.running > self.size {
@@ -96,14 +102,19 @@ impl Dispatcher for Pool {
     fn wait(&self, latch: &dyn Latch) -> Result<(), Error> {
         let queue = &self.shared.queue;
         if depth() > 0 && !latch.is_done() {
-            lock(&self.shared.threads).running -= 1;
-            let replaced = self.shared.add_thread();
-            if replaced {
+            // A task on a thread of the embedder leaves the workers as many as they are.
+            let worker = WORKER.get();
+            if worker {
+                lock(&self.shared.threads).running -= 1;
+            }
+            if !worker || self.shared.add_thread() {
                 latch.park();
             }
-            lock(&self.shared.threads).running += 1;
-            // Whoever is one too many now sleeps, and shall look; or will look when it is done.
-            queue.rouse();
+            if worker {
+                lock(&self.shared.threads).running += 1;
+                // Whoever is one too many now sleeps, and shall look; or will look when it is done.
+                queue.rouse();
+            }
         }
         // Without a spare thread, running tasks here is the best that can be done.
         while !latch.is_done() {

@@ -20,9 +20,10 @@
 //! | Q6 | outstanding: read | Acquire | Q5 | the same, from the other side |
 //! | Q7 | task over: fence between counting down and looking for drainers | SeqCst | Q8 | a drainer sleeps after the last task |
 //! | Q8 | drainer: count, fence, then read what is outstanding | SeqCst | Q7 | the same, from the other side |
+//! | Q9 | models' queue: whether it is empty | Relaxed | | as loose as can be, so that the fences are needed |
 //!
 //! Liveness: a pusher that sees a sleeper notifies one; whoever takes the last task and leaves others asleep has taken it.
-//! What loom cannot see: the lock-free queue, which is replaced by a locked one in models.
+//! What loom cannot see: the lock-free queue, which models replace. Models: `models.rs`.
 
 use crate::dispatch::Task;
 use crate::flags::Priority;
@@ -55,25 +56,35 @@ mod lane {
     }
 }
 
+/// A queue as loose as a lock-free one may be: whether anything is in it is read without synchronisation.
 #[cfg(all(test, loom))]
 mod lane {
     use std::collections::VecDeque;
 
-    use crate::sync::{Mutex, lock};
+    use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 
-    pub(super) struct Lane<T>(Mutex<VecDeque<T>>);
+    pub(super) struct Lane<T>(Mutex<VecDeque<T>>, AtomicUsize);
 
     impl<T> Lane<T> {
         pub(super) fn new() -> Self {
-            Lane(Mutex::new(VecDeque::new()))
+            Lane(Mutex::new(VecDeque::new()), AtomicUsize::new(0))
         }
 
         pub(super) fn push(&self, item: T) {
-            lock(&self.0).push_back(item);
+            let mut items = lock(&self.0);
+            items.push_back(item);
+            self.1.store(items.len(), Ordering::Relaxed); // Q9
         }
 
         pub(super) fn pop(&self) -> Option<T> {
-            lock(&self.0).pop_front()
+            let seen = self.1.load(Ordering::Relaxed); // Q9
+            if seen == 0 {
+                return None;
+            }
+            let mut items = lock(&self.0);
+            let item = items.pop_front();
+            self.1.store(items.len(), Ordering::Relaxed); // Q9
+            item
         }
     }
 }

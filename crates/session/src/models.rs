@@ -1,0 +1,240 @@
+//! The concurrent protocols, in all interleavings that loom finds. Run by
+//!
+//! ```sh
+//! RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p brolga-session --lib models
+//! ```
+//!
+//! | model | protocol | what would go wrong |
+//! |---|---|---|
+//! | `publish_and_read` | `board.rs` B1, B2 | an address is seen before its code |
+//! | `emission_against_removal` | the session's lock, boards inside it | a removed symbol stays on the board |
+//! | `lookup_against_removal` | the same | a lookup without answer; an address after removal was seen |
+//! | `a_dropped_responsibility` | `promise.rs`, failure by drop | a thread waits for ever |
+//! | `redirects_in_two_threads` | `slot.rs`, numbered stores | the slot leads elsewhere than the tables say |
+//! | `a_push_wakes_a_sleeper` | `queue.rs` Q1 to Q3 | a task lies in the queue while its worker sleeps |
+//! | `draining_sees_what_tasks_did` | `queue.rs` Q4 to Q8 | draining sleeps for ever, or ends before a task's effects are seen |
+//!
+//! `tests/weaken.sh` weakens the rows one by one: each time a model must fail. Loom cannot see the standard library's
+//! `OnceLock`, through which readers find cells (they are made before threads start here).
+
+use std::sync::Arc;
+
+use loom::thread;
+
+use crate::dispatch::queue::Queue;
+use crate::session::{PlainHost, required};
+use crate::sync::{AtomicU64, Ordering};
+use crate::{
+    Dependants, Dispatcher, Dylib, Error, Latch, OnDrop, Priority, Responsibility, Session, Slot,
+    SymbolFlags, Target, Task, Until, unit,
+};
+use crate::{Symbol, board::Board};
+
+struct Words;
+
+impl Target for Words {
+    type Address = u64;
+    type Code = ();
+    type Slot = Word;
+}
+
+struct Word(Arc<AtomicU64>);
+
+impl Slot<u64> for Word {
+    fn bind(&self, target: u64) {
+        self.0.store(target, Ordering::SeqCst);
+    }
+
+    fn arm(&self) {
+        self.0.store(0, Ordering::SeqCst);
+    }
+}
+
+/// Runs tasks where they are made; waiting threads park. (Threads of a model are one thread to the standard library.)
+struct Inline;
+
+impl Dispatcher for Inline {
+    fn dispatch(&self, task: Task) {
+        task.run();
+    }
+
+    fn wait(&self, latch: &dyn Latch) -> Result<(), Error> {
+        latch.park();
+        Ok(())
+    }
+
+    fn drain(&self) {}
+}
+
+/// All interleavings with up to three preemptions: more find nothing here and take minutes.
+fn model(run: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(run);
+}
+
+fn session() -> (Session<Words>, Dylib<Words>) {
+    let session = Session::new(Arc::new(Inline), Box::new(PlainHost));
+    let main = session.create_dylib("main").expect("a dylib");
+    (session, main)
+}
+
+/// A responsibility in hand for `symbol`, which somebody has looked up and which is tracked.
+fn begun(
+    main: &Dylib<Words>,
+    symbol: Symbol,
+) -> (Responsibility<Words>, crate::Tracker<Words>, crate::Lookup<Words>) {
+    let kept = Arc::new(std::sync::Mutex::new(None));
+    let there = Arc::clone(&kept);
+    let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
+    let unit = unit([(symbol, SymbolFlags::EXPORTED)], move |duty: Responsibility<Words>| {
+        *there.lock().expect("kept") = Some(duty);
+    });
+    main.define_all(vec![unit], Some(&tracker)).expect("defined");
+    let lookup = main.session().lookup(vec![main.all()], required([symbol]), Until::Ready);
+    // The board's cell is there before the threads are.
+    assert_eq!(main.ready(symbol), None);
+    let duty = kept.lock().expect("kept").take().expect("started");
+    (duty, tracker, lookup)
+}
+
+#[test]
+fn publish_and_read() {
+    model(|| {
+        let board = Arc::new(Board::new());
+        let code = Arc::new(AtomicU64::new(0));
+        board.set(Symbol(1), None);
+        let writer = {
+            let (board, code) = (Arc::clone(&board), Arc::clone(&code));
+            thread::spawn(move || {
+                code.store(7, Ordering::Relaxed);
+                board.set(Symbol(1), Some(42));
+            })
+        };
+        if board.get(Symbol(1)) == Some(42) {
+            assert_eq!(code.load(Ordering::Relaxed), 7);
+        }
+        writer.join().expect("no panic");
+        assert_eq!(board.get(Symbol(1)), Some(42));
+    });
+}
+
+#[test]
+fn emission_against_removal() {
+    model(|| {
+        let (session, main) = session();
+        let foo = session.intern("foo");
+        let (duty, tracker, lookup) = begun(&main, foo);
+        let remover = thread::spawn(move || tracker.remove(Dependants::Cascade).expect("removed"));
+        let emitted = duty.resolve([(foo, 42)]).and_then(|resolved| resolved.emit([]));
+        remover.join().expect("no panic");
+        assert_eq!(main.ready(foo), None);
+        let answer = lookup.wait();
+        assert!(answer.is_err() || emitted.is_ok());
+        session.check().expect("invariants");
+    });
+}
+
+#[test]
+fn lookup_against_removal() {
+    model(|| {
+        let (session, main) = session();
+        let foo = session.intern("foo");
+        let (duty, tracker, lookup) = begun(&main, foo);
+        duty.resolve([(foo, 42)]).expect("resolved").emit([]).expect("emitted");
+        drop(lookup);
+        let remover = thread::spawn(move || tracker.remove(Dependants::Cascade).expect("removed"));
+        let answer = main.lookup([foo]).wait();
+        let first = main.ready(foo);
+        let second = main.ready(foo);
+        assert!(!(answer.is_err() && first.is_some()) && !(first.is_none() && second.is_some()));
+        remover.join().expect("no panic");
+        assert_eq!(main.ready(foo), None);
+    });
+}
+
+#[test]
+fn a_dropped_responsibility() {
+    model(|| {
+        let (session, main) = session();
+        let foo = session.intern("foo");
+        let (duty, _tracker, lookup) = begun(&main, foo);
+        let waiter = thread::spawn(move || lookup.wait().is_err());
+        drop(duty);
+        assert!(waiter.join().expect("no panic"));
+        session.check().expect("invariants");
+    });
+}
+
+#[test]
+fn redirects_in_two_threads() {
+    model(|| {
+        let (session, main) = session();
+        let [entry, a, b] = ["entry", "a", "b"].map(|name| session.intern(name));
+        let word = Arc::new(AtomicU64::new(0));
+        let flags = SymbolFlags::EXPORTED | SymbolFlags::CALLABLE;
+        main.redirectable(entry, flags, 1000, Word(Arc::clone(&word))).expect("defined");
+        let targets = [(a, 1), (b, 2)].map(|(symbol, address)| {
+            main.define(crate::absolute([(symbol, flags, address)])).expect("defined");
+            main.lookup([symbol]).wait_one().expect("ready")
+        });
+        let other = {
+            let main = main.clone();
+            thread::spawn(move || main.redirect(entry, &targets[0]).expect("redirected"))
+        };
+        let second = main.redirect(entry, &targets[1]).expect("redirected");
+        let first = other.join().expect("no panic");
+        assert!(first != second, "one of them was the first");
+        // Whoever was first in the tables was overtaken by the other.
+        let leads_to = word.load(Ordering::SeqCst);
+        assert_eq!(leads_to, if first { 2 } else { 1 });
+    });
+}
+
+#[test]
+fn a_push_wakes_a_sleeper() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        let ran = Arc::new(AtomicU64::new(0));
+        let worker = {
+            let (queue, ran) = (Arc::clone(&queue), Arc::clone(&ran));
+            thread::spawn(move || {
+                while ran.load(Ordering::SeqCst) == 0 {
+                    queue.run_or_sleep(|| false);
+                }
+            })
+        };
+        let task = {
+            let ran = Arc::clone(&ran);
+            Task::new(Priority::Normal, move || {
+                ran.fetch_add(1, Ordering::SeqCst);
+            })
+        };
+        queue.push(task);
+        worker.join().expect("no panic");
+    });
+}
+
+#[test]
+fn draining_sees_what_tasks_did() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        let did = Arc::new(AtomicU64::new(0));
+        let task = {
+            let did = Arc::clone(&did);
+            Task::new(Priority::Normal, move || did.store(1, Ordering::Relaxed))
+        };
+        queue.push(task);
+        let worker = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || {
+                if let Some(task) = queue.pop() {
+                    queue.run(task);
+                }
+            })
+        };
+        queue.drain(0);
+        assert_eq!(did.load(Ordering::Relaxed), 1);
+        worker.join().expect("no panic");
+    });
+}
