@@ -2,6 +2,7 @@
 //! oracle notices when a store of a root is missing.
 
 mod oracle;
+mod programs;
 mod random;
 #[path = "../support/mod.rs"]
 mod support;
@@ -91,6 +92,22 @@ fn the_text_tests_keep_their_roots() {
             }
         }
     }
+}
+
+#[test]
+fn lowered_programs_keep_their_roots() {
+    let mut count = 0;
+    for (name, cx, func) in programs::lowered() {
+        let mut random = Random::new(5);
+        for options in variants() {
+            let (placed, report) = placed(&cx, &func, &options, &name);
+            if let Err(wrong) = oracle::run(&func, &placed, options.lowering, 100, &mut random) {
+                complain(&cx, &func, &placed, &wrong, &name);
+            }
+            count += report.stores;
+        }
+    }
+    assert!(count > 100, "{count} stores");
 }
 
 /// The stores of roots in a placed function: into words of the frame, of something that is not null. Argument words may hold
