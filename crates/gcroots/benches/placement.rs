@@ -6,7 +6,8 @@
 //!
 //! The first table has nanoseconds for each instruction of functions of 100 to 100,000 instructions; a row that rises says that a
 //! cost is not linear. The second has words and stores against those of a placement that gives each tracked value a word of
-//! its own and stores it where it is made. The last line is a function of 50,000 blocks.
+//! its own and stores it where it is made; the third the same for the programs of the corpus and the examples that have objects,
+//! at O2. The last line is a function of 50,000 blocks.
 //!
 //! | shape | what is hard about it |
 //! |---|---|
@@ -17,28 +18,23 @@
 //! | long | 32 values that live from the beginning to the end |
 //! | lists | allocations, barriers, loads of immutable fields |
 
+#[path = "../tests/roots/programs.rs"]
+mod programs;
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use brolga_gcroots::{Options, Report, place};
 use brolga_ir::cursor::Cursor;
 use brolga_ir::func::{CalleeData, Param};
-use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::op::{Access, Region};
-use brolga_ir::{Block, Callee, Context, Func, Level, Op, RuntimeFn, Signature, Type, Value};
+use brolga_opt::OptLevel;
+use support::HEAP;
 
-const HEAP: HeapAbi = HeapAbi {
-    tag_bytes: 8,
-    tag_bits: 15,
-    tag_old: 2,
-    tag_permanent: 8,
-    cells: &[16, 24, 32, 48, 64, 128],
-    gc_stack: 24,
-    runs: 64,
-    run_bytes: 16,
-    zeroed: true,
-    moving: false,
-};
+use brolga_ir::{Block, Callee, Context, Func, Level, Op, RuntimeFn, Signature, Type, Value};
 
 const FIELD: Access = Access { offset: 0, region: Region::Field, align_log2: 3 };
 
@@ -235,10 +231,59 @@ fn main() {
     for (name, r) in reports {
         println!("{name:10} {:11} {:8} {:8} {:8}", r.safepoints, r.slots, r.stores, r.naive_stores);
     }
+    println!("\nprograms at O2: functions with objects, and their sums");
+    println!(
+        "{:24} {:>9} {:>10} {:>6} {:>6} {:>6} {:>11} {:>8} {:>5}",
+        "", "functions", "safepoints", "words", "stores", "nulls", "naive words", "barriers", "gone"
+    );
+    let mut total = (0, Report::default());
+    for (file, (count, sum)) in programs() {
+        row(&file, count, &sum);
+        total = (total.0 + count, added(total.1, sum));
+    }
+    row("all", total.0, &total.1);
     let (time, count, report) = placed(Shape::Chain, 150_000);
     println!(
         "\n50,000 blocks, {count} instructions: {:.0} ms, {time:.0} ns for each, {} words",
         time * count as f64 / 1e6,
         report.slots
+    );
+}
+
+/// The reports of the programs' functions at O2, added up by file.
+fn programs() -> BTreeMap<String, (usize, Report)> {
+    let mut files: BTreeMap<String, (usize, Report)> = BTreeMap::new();
+    for mut program in programs::lowered() {
+        if program.level != OptLevel::O2 {
+            continue;
+        }
+        let report = place(&mut program.func, &program.cx, &Options::new(HEAP)).expect(&program.what);
+        if report.naive_slots > 0 {
+            let (count, sum) = files.entry(program.file).or_default();
+            (*count, *sum) = (*count + 1, added(*sum, report));
+        }
+    }
+    files
+}
+
+fn added(a: Report, b: Report) -> Report {
+    Report {
+        safepoints: a.safepoints + b.safepoints,
+        slots: a.slots + b.slots,
+        stores: a.stores + b.stores,
+        nulls: a.nulls + b.nulls,
+        naive_slots: a.naive_slots + b.naive_slots,
+        naive_stores: a.naive_stores + b.naive_stores,
+        most: a.most.max(b.most),
+        lifted: a.lifted + b.lifted,
+        barriers: a.barriers + b.barriers,
+        barriers_removed: a.barriers_removed + b.barriers_removed,
+    }
+}
+
+fn row(name: &str, count: usize, r: &Report) {
+    println!(
+        "{name:24} {count:9} {:10} {:6} {:6} {:6} {:11} {:8} {:5}",
+        r.safepoints, r.slots, r.stores, r.nulls, r.naive_slots, r.barriers, r.barriers_removed
     );
 }

@@ -97,12 +97,12 @@ fn the_text_tests_keep_their_roots() {
 #[test]
 fn lowered_programs_keep_their_roots() {
     let mut count = 0;
-    for (name, cx, func) in programs::lowered() {
+    for programs::Lowered { what, cx, func, .. } in programs::lowered() {
         let mut random = Random::new(5);
         for options in variants() {
-            let (placed, report) = placed(&cx, &func, &options, &name);
+            let (placed, report) = placed(&cx, &func, &options, &what);
             if let Err(wrong) = oracle::run(&func, &placed, options.lowering, 100, &mut random) {
-                complain(&cx, &func, &placed, &wrong, &name);
+                complain(&cx, &func, &placed, &wrong, &what);
             }
             count += report.stores;
         }

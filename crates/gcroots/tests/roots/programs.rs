@@ -13,8 +13,19 @@ use crate::support::read_module;
 /// Where the programs are, from the root of the workspace.
 const FOLDERS: [&str; 3] = ["tests/corpus", "tests/lowering", "examples"];
 
-/// Every function that has a native form, with a name for messages.
-pub(crate) fn lowered() -> Vec<(String, Arc<Context>, Func)> {
+/// A function of a program in low IR.
+pub(crate) struct Lowered {
+    /// The file.
+    pub(crate) file: String,
+    pub(crate) level: OptLevel,
+    /// A name for messages.
+    pub(crate) what: String,
+    pub(crate) cx: Arc<Context>,
+    pub(crate) func: Func,
+}
+
+/// Every function that has a native form.
+pub(crate) fn lowered() -> Vec<Lowered> {
     let mut all = Vec::new();
     for folder in FOLDERS {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
@@ -28,12 +39,18 @@ pub(crate) fn lowered() -> Vec<(String, Arc<Context>, Func)> {
                 let mut module = read_module(name, &text);
                 let (options, cx) = (Options::default(), module.cx.clone());
                 optimize_module(&mut module, level, &options, &mut Cx::new(None)).expect("passes");
+                let mut add = |what: String, func| {
+                    let (file, cx) = (name.to_owned(), cx.clone());
+                    all.push(Lowered { file, level, what, cx, func });
+                };
                 for (id, func) in module.funcs() {
+                    let what = format!("{name}: {} at O{}", module.symbol(id), level as u8);
+                    if let Ok(boxed) = lower::boxed_entry(&module, id) {
+                        add(format!("{what}, boxed"), boxed);
+                    }
                     let Ok(low) = lower(&module, func, &lower::Options::default()) else { continue };
                     let optimised = optimize(&module, low, level, &options, &mut Cx::new(None));
-                    let (low, _) = optimised.expect("passes on low IR");
-                    let what = format!("{name}: {} at O{}", module.symbol(id), level as u8);
-                    all.push((what, cx.clone(), low));
+                    add(what, optimised.expect("passes on low IR").0);
                 }
             }
         }
