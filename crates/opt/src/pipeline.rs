@@ -13,8 +13,8 @@ use crate::options::OptLevel;
 use crate::pass::Pass;
 use crate::passes::{
     alloc_opt, bounds_fold, call_effects, correlated, cse, dce, dse, gvn, inline, inst_simplify,
-    jump_threading, licm, loop_simplify, rotate, sccp, simplify_cfg, sroa, tail_recursion, unfold_recursion,
-    union_split,
+    jump_threading, licm, loop_simplify, rotate, sccp, simd_loop, simplify_cfg, sroa, tail_recursion,
+    unfold_recursion, union_split,
 };
 use crate::passes::{indvars, irce, unroll, unroll_full, vectorize};
 use crate::scope::Step;
@@ -45,6 +45,7 @@ pub static PASSES: &[&Pass] = &[
     &INDVARS,
     &IRCE,
     &UNROLL_FULL,
+    &SIMD_LOOP,
     &VECTORIZE,
     &UNROLL,
 ];
@@ -72,6 +73,7 @@ static LICM: Pass = licm::PASS;
 static INDVARS: Pass = indvars::PASS;
 static IRCE: Pass = irce::PASS;
 static UNROLL_FULL: Pass = unroll_full::PASS;
+static SIMD_LOOP: Pass = simd_loop::PASS;
 static VECTORIZE: Pass = vectorize::PASS;
 static UNROLL: Pass = unroll::PASS;
 
@@ -126,6 +128,7 @@ const O2_HIGH: &[Step] = &[
     step("tail-recursion", &TAIL_RECURSION),
     step("unfold-recursion", &UNFOLD_RECURSION),
     step("cse", &CSE),
+    step("simd-loop", &SIMD_LOOP),
     step("late sroa", &SROA),
     step("late alloc-opt", &ALLOC_OPT),
     step("late inst-simplify", &INST_SIMPLIFY),
@@ -224,6 +227,7 @@ pub static ORDER: &[Order] = &[
     ),
     order("unfold-recursion", "cse", "levels compute the same things"),
     order("inst-simplify", "cse", "equal things look equal only in canonical form"),
+    order("late simplify-cfg", "simd-loop", "a mark stands in its loop once lines are merged"),
     order("late simplify-cfg", "cse", "fewer blocks make more places dominate each other"),
     order("cse", "late inst-simplify", "`x == y` is true once x and y are one value"),
     order("late simplify-cfg", "late sroa", "a φ of one edge hides the object behind it"),

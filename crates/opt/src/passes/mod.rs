@@ -17,6 +17,7 @@ pub(crate) mod licm;
 pub(crate) mod loop_simplify;
 pub(crate) mod rotate;
 pub(crate) mod sccp;
+pub(crate) mod simd_loop;
 pub(crate) mod simplify_cfg;
 pub(crate) mod sroa;
 pub(crate) mod tail_recursion;

@@ -1,0 +1,112 @@
+//! Lets the sums of loops that are marked `@simd` be taken in another order.
+//!
+//! ```text
+//! h: %s = φ (p => 0.0, l => %t)                   h: %s = φ (p => 0.0, l => %t)
+//!    %u = add_float(%s, x)             ==>           %u = add_float_fast(%s, x)
+//!    %t = add_float(%u, y)                           %t = add_float_fast(%u, y)
+//! l: $(Expr(:loopinfo, julia.simdloop))           l: $(Expr(:loopinfo, julia.simdloop))
+//! ```
+//!
+//! The mark says that the author does not mind the order in which a *reduction* puts values together: the chain of one operation, `+`
+//! or `*` of floats, from a φ of the head back to it, whose parts the loop uses for nothing else. Nothing else becomes fast, so that
+//! what a round computes stays as it is (Julia's `LowerSIMDLoop`). `vectorize` and `reassociate` make use of it.
+//!
+//! The mark stands in a block of the loop that it is for, the innermost one there. The note `julia.ivdep`, which promises
+//! that rounds do not depend on each other through memory, is not needed: `vectorize` asks.
+//!
+//! Cost: the φ of marked loops and the chains behind them, each of at most [`MAX_CHAIN`] operations.
+
+use crate::facts::Fact;
+use crate::heads::head_phis;
+use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use brolga_ir::analysis::{Loop, Loops, Uses};
+use brolga_ir::func::MetaItem;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::{Func, Inst, Op, Types, Value};
+
+pub(crate) const PASS: Pass = Pass {
+    name: "simd-loop",
+    level: PassLevel::High,
+    required: false,
+    needs: &[Fact::Cfg, Fact::Loops, Fact::Uses],
+    breaks: &[],
+    run,
+};
+
+/// The note that `@simd` leaves.
+const MARK: &str = "julia.simdloop";
+/// Longer chains are left in order.
+const MAX_CHAIN: usize = 64;
+
+fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    let (cfg, loops, uses) = (cx.facts.cfg(), cx.facts.loops(), cx.facts.uses());
+    for l in loops.iter() {
+        if !is_marked(func, cx.types(), loops, l) {
+            continue;
+        }
+        let header = loops.header(l);
+        for phi in head_phis(func, header).collect::<Vec<_>>() {
+            let back = func.phi_edges(phi).filter(|(b, _)| loops.latches(cfg, l).any(|latch| latch == *b));
+            let ends: Vec<Value> = back.map(|(_, v)| v).collect();
+            let &[end] = &ends[..] else { continue };
+            let Some((op, chain)) = chain(func, loops, uses, l, phi, end) else { continue };
+            if !cx.spend("reductions") {
+                return cx.changed();
+            }
+            for inst in chain {
+                let args = func.args(inst).to_vec();
+                func.set_op(inst, Op::Intrinsic(op), &args);
+            }
+        }
+    }
+    cx.changed()
+}
+
+fn is_marked(func: &Func, types: &Types, loops: &Loops, l: Loop) -> bool {
+    let own = loops.blocks(l).iter().filter(|&&b| loops.loop_of(b) == Some(l));
+    own.flat_map(|&b| func.block_insts(b)).any(|inst| match func.op(inst) {
+        Op::LoopInfo(meta) => func.meta(meta).items.iter().any(|item| match *item {
+            MetaItem::Name(name) => types.names().text(name) == MARK,
+            _ => false,
+        }),
+        _ => false,
+    })
+}
+
+/// The operations from the end of a round back to the φ, and what they are to become.
+fn chain(
+    func: &Func,
+    loops: &Loops,
+    uses: &Uses,
+    l: Loop,
+    phi: Inst,
+    end: Value,
+) -> Option<(Intrinsic, Vec<Inst>)> {
+    let start = func.result(phi)?;
+    let inside = |inst: Inst| func.inst_block(inst).is_some_and(|b| loops.contains(l, b));
+    let used_once = |v: Value, by: Inst| uses.of(v).iter().filter(|u| inside(u.inst)).all(|u| u.inst == by);
+    let (mut at, mut by, mut chain, mut kind) = (end, phi, Vec::new(), None);
+    while at != start {
+        let inst = func.def_inst(at).filter(|&i| inside(i))?;
+        let fast = match func.op(inst) {
+            Op::Intrinsic(Intrinsic::AddFloat | Intrinsic::AddFloatFast) => Intrinsic::AddFloatFast,
+            Op::Intrinsic(Intrinsic::MulFloat | Intrinsic::MulFloatFast) => Intrinsic::MulFloatFast,
+            _ => return None,
+        };
+        if *kind.get_or_insert(fast) != fast || !used_once(at, by) || chain.len() == MAX_CHAIN {
+            return None;
+        }
+        chain.push(inst);
+        let &[a, b] = func.args(inst) else { return None };
+        let leads = |v: Value| {
+            v == start || func.def_inst(v).is_some_and(|i| inside(i) && func.op(i) == func.op(inst))
+        };
+        // The side that leads back to the φ; if both may, the first, and if that is wrong there is no chain.
+        (at, by) = (if a == start || (leads(a) && b != start) { a } else { b }, inst);
+        if !leads(at) {
+            return None;
+        }
+    }
+    let kind = kind?;
+    used_once(start, by).then_some((kind, chain))
+}
