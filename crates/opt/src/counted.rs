@@ -15,7 +15,8 @@
 //!
 //! **Rounds.** [`Counted::rounds`] is the exact number of times the head is executed if start, step and bound are constants and
 //! nothing else leaves the loop. No tested value may lie outside of the range of its type, because the sequence would go
-//! round; then there is no answer.
+//! round; then there is no answer. [`most_rounds`] is an upper bound, from any test that every round gets to; it also knows that a
+//! value that is shifted right becomes 0.
 //!
 //! **What holds before the loop.** [`Counted::is_guarded`] finds the test of the first round, as `rotate` leaves it, among the branches
 //! that lead to the preheader.
@@ -23,7 +24,7 @@
 //! Cost: the φ of the head, and a walk over at most [`MAX_GUARDS`] blocks. Not done: recurrences of recurrences; steps that
 //! are subtracted (`inst-simplify` makes them sums); integers of 128 bits have no rounds.
 
-use brolga_ir::analysis::{Cfg, Loop, Loops};
+use brolga_ir::analysis::{Cfg, DomTree, Loop, Loops};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Func, Inst, Op, Type, Value};
 
@@ -311,4 +312,39 @@ impl Counted {
         }
         false
     }
+}
+
+/// An upper bound of how often the head of a loop is executed each time the loop is entered.
+pub(crate) fn most_rounds(func: &Func, cfg: &Cfg, tree: &DomTree, loops: &Loops, l: Loop) -> Option<u64> {
+    let shape = Shape::of(cfg, loops, l)?;
+    let exits = loops.exits(cfg, l).map(|(from, _)| from);
+    let every_round =
+        exits.filter(|&from| loops.loop_of(from) == Some(l) && tree.dominates(from, shape.latch));
+    every_round
+        .filter_map(|from| {
+            let test = Test::at(func, loops, &shape, from);
+            test.and_then(|t| t.rounds(func)).or_else(|| shifts_out(func, loops, &shape, from))
+        })
+        .min()
+}
+
+/// The rounds after which a value that is shifted right by a constant in each is 0, if a test leaves the loop then.
+fn shifts_out(func: &Func, loops: &Loops, shape: &Shape, block: Block) -> Option<u64> {
+    let (branch, _, taken) = way_out(func, loops, shape.l, block)?;
+    let (a, Relation::Differs, b) = related(func, branch, taken)? else { return None };
+    let tested = [(a, b), (b, a)].into_iter().find(|&(_, zero)| func.as_bits(zero) == Some(0))?.0;
+    let phis = func.block_insts(shape.header).take_while(|&i| func.op(i) == Op::Phi);
+    let shifted = phis.filter_map(|phi| Some((func.result(phi)?, shape.edges(func, phi)?.1)));
+    for (value, next) in shifted.filter(|&(value, next)| tested == value || tested == next) {
+        let shift = func.def_inst(next)?;
+        if let (Op::Intrinsic(Intrinsic::LshrInt), &[of, by]) = (func.op(shift), func.args(shift))
+            && of == value
+            && let Some(by @ 1..) = func.as_bits(by)
+        {
+            let width = u128::from(int_width(func, value)?);
+            // One round more where the value before the shift is tested.
+            return u64::try_from(width.div_ceil(by) + 1).ok();
+        }
+    }
+    None
 }

@@ -15,7 +15,8 @@
 //! | `pipeline` | the table of pipelines and the table of constraints on it |
 //! | `replace`, `heads`, `ssa_repair` | replacing values all over a function; the φ of a block; values that are made in several places |
 //! | `alias`, `exprs`, `ranges` | which memory an access touches; instructions by what they compute; how large an integer can be |
-//! | `counted`, `loop_copy`, `undefined` | loops that count, copies of loops, values that may be undefined |
+//! | `counted`, `address` | loops that count; addresses in them as sums |
+//! | `loop_copy`, `undefined` | copies of loops; values that may be undefined |
 //! | `callgraph` | the order in which callees come before callers |
 //! | `callgraph`, `summary` | the order in which callees come before callers; what a call does |
 //!
@@ -23,6 +24,7 @@
 //! at once. There is no global state, no clock, no printing and no knowledge of code generation or of the run time.
 #![forbid(unsafe_code)]
 
+mod address;
 mod alias;
 pub mod callgraph;
 mod counted;

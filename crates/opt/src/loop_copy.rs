@@ -81,6 +81,11 @@ impl Escapes {
         Escapes(found)
     }
 
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Notes that all these copies make the values as well.
     pub(crate) fn repair(self, copies: &[Copied], repair: &mut Repair) {
         for (value, block) in self.0 {

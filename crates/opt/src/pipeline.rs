@@ -16,7 +16,9 @@ use crate::passes::{
     jump_threading, licm, loop_simplify, rotate, sccp, simd_loop, simplify_cfg, sroa, tail_recursion,
     unfold_recursion, union_split,
 };
-use crate::passes::{indvars, irce, unroll, unroll_full, vectorize};
+use crate::passes::{
+    indvars, irce, loop_delete, polls, strength_reduce, unroll, unroll_full, unswitch, vectorize,
+};
 use crate::scope::Step;
 use brolga_ir::Level;
 
@@ -43,11 +45,15 @@ pub static PASSES: &[&Pass] = &[
     &ROTATE,
     &LICM,
     &INDVARS,
+    &LOOP_DELETE,
+    &UNSWITCH,
     &IRCE,
     &UNROLL_FULL,
     &SIMD_LOOP,
     &VECTORIZE,
     &UNROLL,
+    &STRENGTH_REDUCE,
+    &POLLS,
 ];
 
 static BOUNDS_FOLD: Pass = bounds_fold::PASS;
@@ -71,11 +77,15 @@ static LOOP_SIMPLIFY: Pass = loop_simplify::PASS;
 static ROTATE: Pass = rotate::PASS;
 static LICM: Pass = licm::PASS;
 static INDVARS: Pass = indvars::PASS;
+static LOOP_DELETE: Pass = loop_delete::PASS;
+static UNSWITCH: Pass = unswitch::PASS;
 static IRCE: Pass = irce::PASS;
 static UNROLL_FULL: Pass = unroll_full::PASS;
 static SIMD_LOOP: Pass = simd_loop::PASS;
 static VECTORIZE: Pass = vectorize::PASS;
 static UNROLL: Pass = unroll::PASS;
+static STRENGTH_REDUCE: Pass = strength_reduce::PASS;
+static POLLS: Pass = polls::PASS;
 
 /// The steps of one level of optimisation.
 #[derive(Clone, Copy, Debug)]
@@ -149,9 +159,13 @@ const O2_LOW: &[Step] = &[
     step("late gvn", &GVN),
     step("dse", &DSE),
     step("indvars", &INDVARS),
+    step("loop-delete", &LOOP_DELETE),
+    step("unswitch", &UNSWITCH),
     step("irce", &IRCE),
     step("unroll-full", &UNROLL_FULL),
+    step("strength-reduce", &STRENGTH_REDUCE),
     step("late inst-simplify", &INST_SIMPLIFY),
+    step("polls", &POLLS),
     step("last simplify-cfg", &SIMPLIFY_CFG),
     step("late dce", &DCE),
 ];
@@ -167,13 +181,18 @@ const O3_LOW: &[Step] = &[
     step("late gvn", &GVN),
     step("dse", &DSE),
     step("indvars", &INDVARS),
+    step("loop-delete", &LOOP_DELETE),
+    step("unswitch", &UNSWITCH),
     step("irce", &IRCE),
     step("unroll-full", &UNROLL_FULL),
     step("middle simplify-cfg", &SIMPLIFY_CFG),
     step("middle dce", &DCE),
     step("vectorize", &VECTORIZE),
+    step("strength-reduce", &STRENGTH_REDUCE),
     step("unroll", &UNROLL),
     step("late inst-simplify", &INST_SIMPLIFY),
+    step("late strength-reduce", &STRENGTH_REDUCE),
+    step("polls", &POLLS),
     step("last simplify-cfg", &SIMPLIFY_CFG),
     step("late dce", &DCE),
 ];
@@ -257,6 +276,22 @@ pub static ORDER: &[Order] = &[
     order("middle simplify-cfg", "vectorize", "only loops of one block are executed in lanes"),
     order("middle dce", "vectorize", "what is not used need not exist in lanes"),
     order("vectorize", "unroll", "several rounds in a row are no round in lanes"),
+    order("indvars", "loop-delete", "a counter that is used behind the loop keeps it"),
+    order("licm", "unswitch", "a condition is computed in front of the loop first"),
+    order("unswitch", "irce", "a loop without the branch is smaller, and twice"),
+    order("strength-reduce", "unroll", "each round steps from the address of the one before"),
+    order(
+        "late inst-simplify",
+        "late strength-reduce",
+        "a counter plus a sum of constants is a counter plus a constant",
+    ),
+    order(
+        "strength-reduce",
+        "polls",
+        "counters are found in innermost loops, and these get loops around them",
+    ),
+    order("unroll", "polls", "a loop that polls rarely is two loops"),
+    order("polls", "last simplify-cfg", "blocks that lost their poll may be empty"),
     order("irce", "unroll", "a loop with checks has several ways out"),
     order("unroll-full", "unroll", "a loop of few rounds is better written out"),
     order("unroll-full", "late inst-simplify", "counters are constants then"),

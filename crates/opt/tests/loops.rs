@@ -102,8 +102,8 @@ fn shapes() -> impl Iterator<Item = Shape> {
 }
 
 /// What a call did; `None` if it did not end.
-fn call(module: &Module, args: [i64; 3]) -> Option<String> {
-    let limits = Limits { max_steps: MAX_STEPS, ..Limits::default() };
+fn call(module: &Module, args: [i64; 3], max_steps: u64) -> Option<String> {
+    let limits = Limits { max_steps, ..Limits::default() };
     let mut interp = Interp::new(module, limits, Box::new(SimMemory::default()));
     let (id, _) = module.funcs().next().unwrap();
     match interp.call_low(id, &args.map(low)) {
@@ -139,9 +139,9 @@ fn check(passes: &str) {
             .flat_map(|s| BOUNDS.map(|b| (s, b)))
             .flat_map(|(s, b)| LENGTHS.map(|l| [s, b, l]));
         for args in all.skip(n % 23).step_by(23) {
-            let Some(expected) = call(&before, args) else { continue };
+            let Some(expected) = call(&before, args, MAX_STEPS) else { continue };
             ended += 1;
-            let found = call(&after, args);
+            let found = call(&after, args, MAX_STEPS);
             assert_eq!(Some(expected), found, "{passes}: {args:?}\n{}", shape.text());
         }
     }
@@ -164,8 +164,44 @@ fn unrolling_keeps_the_meaning() {
 }
 
 #[test]
+fn polling_rarely_keeps_the_meaning() {
+    check("polls");
+}
+
+/// Loops of several thousand rounds: polls come once for one or two thousand.
+#[test]
+fn long_loops_that_poll_rarely_keep_the_meaning() {
+    const ARGS: [[i64; 3]; 7] = [
+        [0, 1, 0],
+        [0, 5000, 0],
+        [-3000, 1500, 0],
+        [MAX - 4000, MAX - 1, 0],
+        [MAX - 4000, MAX, 0],
+        [MIN, MIN + 6001, 0],
+        [7, 3, 0],
+    ];
+    const STEPS: u64 = 100_000;
+    let passes = parse_passes("polls").unwrap();
+    let long = |shape: &Shape| {
+        shape.on_next && shape.check.1.is_empty() && shape.start.is_none() && shape.bound.is_none()
+    };
+    let mut ended = 0;
+    for shape in shapes().filter(long) {
+        let before = shape.module();
+        let after = after(&before, &passes, &shape.text());
+        for args in ARGS {
+            let Some(expected) = call(&before, args, STEPS) else { continue };
+            ended += 1;
+            assert_eq!(Some(expected), call(&after, args, 2 * STEPS), "{args:?}\n{}", shape.text());
+        }
+    }
+    assert!(ended > 100, "only {ended} calls ended");
+}
+
+#[test]
 fn all_together_keep_the_meaning() {
     check(
-        "inst-simplify,loop-simplify,rotate,licm,indvars,irce,unroll-full,unroll,inst-simplify,simplify-cfg,dce",
+        "inst-simplify,loop-simplify,rotate,licm,indvars,loop-delete,unswitch,irce,unroll-full,strength-reduce,unroll,\
+         inst-simplify,strength-reduce,polls,simplify-cfg,dce",
     );
 }

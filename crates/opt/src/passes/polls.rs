@@ -1,0 +1,214 @@
+//! Polls less often: loops that end soon need no safepoint, and loops that count look at theirs once for many rounds.
+//!
+//! ```text
+//! p: goto h                               p: goto o
+//! h: … safepoint() …                      o: lim = min(end, i + K)      goto h
+//! l: goto h if next < end, else x   ==>   h: …
+//!                                         l: goto h if next < lim, else t
+//!                                         t: goto s if next < end, else x
+//!                                         s: safepoint()                goto o
+//! ```
+//!
+//! A poll is a load, a test and a branch in every round: in the smallest loops, as much as everything else. What a poll is there for
+//! is that a thread that is asked to stop does so soon.
+//!
+//! **The bound.** Between two polls a loop executes at most about [`MAX_WORK`] instructions of low IR, some microseconds, where a call
+//! counts as [`CALL`] and has polls of its own if it loops or recurs. Loops in a row add up, so the time between two polls of a
+//! function is at most that of its text, each loop in it taken at its bound. No bound is given for C functions.
+//!
+//! | loop | polls |
+//! |---|---|
+//! | at most so many rounds, known, that all work is within the bound | none |
+//! | innermost, calls nothing, its latch tests the next value of a counter in 64 bits that goes up | once for K rounds, in `s` |
+//! | any other | as it was |
+//!
+//! In the second case a round goes on without a look at `s` only if `next < lim`, and `lim <= end` always: then the loop's own test
+//! holds as well, whatever went round where. So the order and number of rounds stay. If the test is that the counter differs from a bound,
+//! `end` is the bound, and with a counter that starts above it every round goes through `s`: slow, and right.
+//!
+//! Inner loops come first, so the work of a loop without polls counts as part of the loop around it. Loops behind a split (`irce`,
+//! `unroll`) are recognised by their two ways in and left alone: few rounds are left for them.
+//!
+//! Cost: each loop's blocks, of at most [`MAX_BLOCKS`]. Breaks the graph. Not done: counters that go down; moving the poll of an
+//! inner loop of few but unknown rounds into the outer one.
+
+use crate::counted::{Counted, Tested, most_rounds};
+use crate::facts::Fact;
+use crate::heads::head_phis;
+use crate::loop_copy::{end_of, ins, jump_block, rename_pred, retarget, splittable_step};
+use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use crate::undefined::MaybeUndefined;
+use brolga_ir::analysis::{Cfg, Loop, Loops};
+use brolga_ir::builtin::Builtin;
+use brolga_ir::cursor::Cursor;
+use brolga_ir::effects::effects;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
+use cranelift_entity::PrimaryMap;
+
+pub(crate) const PASS: Pass = Pass {
+    name: "polls",
+    level: PassLevel::Low,
+    required: false,
+    needs: &[Fact::Cfg, Fact::DomTree, Fact::Loops],
+    breaks: &[Fact::Cfg, Fact::Uses],
+    run,
+};
+
+/// How many instructions may be executed between two polls of a loop: a few microseconds.
+const MAX_WORK: u64 = 16_384;
+/// What a call counts as.
+const CALL: u64 = 256;
+/// Larger loops are not looked at: of loops in loops each block would be counted once for each.
+const MAX_BLOCKS: usize = 64;
+/// With fewer rounds for a poll nothing is saved.
+const MIN_ROUNDS: u64 = 16;
+
+fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    let (cfg, tree, loops) = (cx.facts.cfg(), cx.facts.domtree(), cx.facts.loops());
+    // A cycle that is no loop goes round as often as it likes.
+    if loops.is_empty() || !loops.irreducible_edges().is_empty() {
+        return Changed::No;
+    }
+    let undefined = MaybeUndefined::of(func, cfg, cx.facts.rpo());
+    // What a loop without polls executes at most each time it is entered.
+    let mut work: PrimaryMap<Loop, Option<u64>> = loops.iter().map(|_| None).collect();
+    // A loop comes before those inside it.
+    for l in loops.iter().rev().filter(|&l| loops.blocks(l).len() <= MAX_BLOCKS) {
+        let round = Round::of(func, cx.types(), loops, &work, l);
+        let rounds = if round.work.is_some() { most_rounds(func, cfg, tree, loops, l) } else { None };
+        let all = round.work.zip(rounds).map(|(work, rounds)| work.saturating_mul(rounds));
+        if let Some(all) = all.filter(|&all| all <= MAX_WORK) {
+            if !round.polls.is_empty() {
+                if !cx.spend("loops without polls") {
+                    break;
+                }
+                round.polls.iter().for_each(|&poll| func.remove_inst(poll));
+            }
+            work[l] = Some(all);
+            continue;
+        }
+        let Some(counted) = strippable(func, cfg, loops, &undefined, l, &round) else { continue };
+        let rounds = MAX_WORK / round.work.unwrap_or(MAX_WORK).max(1);
+        if rounds >= MIN_ROUNDS {
+            if !cx.spend("loops that poll rarely") {
+                break;
+            }
+            strip(func, cx.types(), &counted, &round.polls, rounds);
+        }
+    }
+    cx.changed()
+}
+
+/// One round of a loop.
+struct Round {
+    /// The polls of the loop itself.
+    polls: Vec<Inst>,
+    /// How many instructions are executed, if that is bounded without polls.
+    work: Option<u64>,
+    calls: bool,
+}
+
+impl Round {
+    fn of(func: &Func, types: &Types, loops: &Loops, work: &PrimaryMap<Loop, Option<u64>>, l: Loop) -> Round {
+        let mut round = Round { polls: Vec::new(), work: Some(0), calls: false };
+        for &block in loops.blocks(l) {
+            let inner = loops.loop_of(block).filter(|&inner| inner != l);
+            if let Some(inner) = inner {
+                let counts = loops.header(inner) == block && loops.parent(inner) == Some(l);
+                let add = if counts { work[inner] } else { Some(0) };
+                round.work = round.work.zip(add).map(|(sum, add)| sum.saturating_add(add));
+                continue;
+            }
+            for inst in func.block_insts(block) {
+                let is_poll = func.op(inst) == Op::Safepoint;
+                if is_poll {
+                    round.polls.push(inst);
+                }
+                let effects = effects(func, types, inst);
+                let calls = !is_poll && (effects.may_safepoint || !effects.terminates);
+                round.calls |= calls;
+                round.work = round.work.map(|sum| sum.saturating_add(if calls { CALL } else { 1 }));
+            }
+        }
+        round
+    }
+}
+
+/// The loop as one that counts, if its polls can be made rare.
+fn strippable(
+    func: &Func,
+    cfg: &Cfg,
+    loops: &Loops,
+    undefined: &MaybeUndefined,
+    l: Loop,
+    round: &Round,
+) -> Option<Counted> {
+    let counted = Counted::of(func, cfg, loops, l)?;
+    let test = &counted.test;
+    let simple = loops.is_innermost(l) && !round.calls && !round.polls.is_empty();
+    let entered_once = cfg.preds(counted.shape.preheader).len() <= 1;
+    let counts = splittable_step(func, &counted).is_some() && test.tested == Tested::Next;
+    let defined = !undefined.has(func, test.bound) && !undefined.has(func, test.counter.start);
+    (simple && entered_once && counts && defined).then_some(counted)
+}
+
+fn strip(func: &mut Func, types: &Types, counted: &Counted, polls: &[Inst], rounds: u64) {
+    let Counted { shape, test } = *counted;
+    let end = end_of(func, types, counted);
+    let step = splittable_step(func, counted).unwrap_or(1);
+
+    let outer = jump_block(func, shape.preheader, shape.header);
+    if let Some(jump) = func.terminator(shape.preheader) {
+        retarget(func, jump, shape.header, outer);
+    }
+    let after = func.make_block();
+    func.insert_block_after(after, shape.latch);
+    let again = jump_block(func, after, outer);
+
+    // What goes round the outer loop.
+    let mut first = test.counter.start;
+    for phi in head_phis(func, shape.header).collect::<Vec<_>>() {
+        let Some(result) = func.result(phi) else { continue };
+        let edge = |from| func.phi_edges(phi).find(|&(b, _)| b == from).map(|(_, v)| v);
+        let edges = [(shape.preheader, edge(shape.preheader)), (again, edge(shape.latch))];
+        let (from, values): (Vec<Block>, Vec<Value>) =
+            edges.into_iter().filter_map(|(b, v)| Some((b, v?))).unzip();
+        let carried = func.make_inst(Op::Phi, &values, &from, &[func.ty(result)]);
+        func.set_place(carried, func.place(phi));
+        func.prepend_inst(carried, outer);
+        func.retain_phi_edges(phi, |b, _| b != shape.preheader);
+        if let Some(value) = func.result(carried) {
+            func.add_phi_edge(phi, outer, value);
+            if result == test.counter.value {
+                first = value;
+            }
+        }
+    }
+
+    // How far this time.
+    let distance = func.bits(types, Type::I64, (i128::from(rounds) * step) as u128);
+    let far = ins(func, outer, Intrinsic::AddInt, &[first, distance], Type::I64);
+    let in_range = ins(func, outer, Intrinsic::SltInt, &[first, far], Type::I8);
+    let before_end = ins(func, outer, Intrinsic::SltInt, &[far, end], Type::I8);
+    let short = ins(func, outer, Intrinsic::AndInt, &[in_range, before_end], Type::I8);
+    let choose = Op::Builtin(Builtin::Ifelse);
+    let limit = Cursor::new(func).before_terminator(outer).ins_value(choose, &[short, far, end], Type::I64);
+
+    // The loop's own test, behind the new one.
+    let goes_on = ins(func, shape.latch, Intrinsic::SltInt, &[test.counter.next, limit], Type::I8);
+    let branch = func.make_inst(Op::Branch, &[goes_on], &[shape.header, after], &[]);
+    func.set_place(branch, func.place(test.branch));
+    func.remove_inst(test.branch);
+    func.append_inst(test.branch, after);
+    func.append_inst(branch, shape.latch);
+    retarget(func, test.branch, shape.header, again);
+    rename_pred(func, test.exit, shape.latch, after);
+
+    for (n, &poll) in polls.iter().enumerate() {
+        func.remove_inst(poll);
+        if let (0, Some(jump)) = (n, func.terminator(again)) {
+            func.insert_before(poll, jump);
+        }
+    }
+}
