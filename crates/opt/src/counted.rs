@@ -295,6 +295,16 @@ impl Counted {
     /// start and the bound when the preheader is entered. Looks at no block of another loop: that may just be changing.
     pub(crate) fn is_guarded(&self, func: &Func, cfg: &Cfg, loops: &Loops) -> bool {
         let Test { counter, relation, bound, .. } = self.test;
+        if let (Some(start), Some(bound)) = (signed(func, counter.start), signed(func, bound)) {
+            return match relation {
+                Relation::Less(Signed::Yes) => start < bound,
+                Relation::AtMost(Signed::Yes) => start <= bound,
+                Relation::Greater(Signed::Yes) => start > bound,
+                Relation::AtLeast(Signed::Yes) => start >= bound,
+                Relation::Differs => start != bound,
+                _ => false,
+            };
+        }
         let mut at = self.shape.preheader;
         for _ in 0..MAX_GUARDS {
             let around =

@@ -28,7 +28,7 @@ use brolga_ir::cursor::Cursor;
 use brolga_ir::effects::effects;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What became of blocks and values that were copied.
 #[derive(Debug, Default)]
@@ -104,7 +104,7 @@ pub(crate) enum Polls {
     Left,
 }
 
-/// Copies blocks and puts the copies behind `after`. Jumps between them lead to the copies, all others where they led, with
+/// Copies the blocks of a loop, its head first, and puts the copies behind `after`. Jumps between them lead to the copies, all others where they led, with
 /// new edges for the φ there. What is in `values` already takes the place of the φ that it is noted for: these are not copied.
 pub(crate) fn copy_blocks(
     func: &mut Func,
@@ -121,6 +121,7 @@ pub(crate) fn copy_blocks(
         copied.blocks.insert(block, new);
         last = new;
     }
+    let inside: FxHashSet<Block> = copied.blocks.values().copied().collect();
     let mut made = Vec::new();
     for &block in blocks {
         let mut next = func.first_inst(block);
@@ -141,9 +142,14 @@ pub(crate) fn copy_blocks(
             made.push(new);
         }
     }
+    let head = blocks.first().map(|&b| copied.block(b));
     for inst in made {
         for arg in func.args_mut(inst) {
             *arg = copied.value(*arg);
+        }
+        // Into other blocks than the head only unreachable ones lead from outside, and they lead to no copy.
+        if func.op(inst) == Op::Phi && func.inst_block(inst) != head {
+            func.retain_phi_edges(inst, |from, _| inside.contains(&from));
         }
     }
     for &block in blocks {

@@ -17,6 +17,9 @@ use crate::passes::{
     unfold_recursion, union_split,
 };
 use crate::passes::{
+    indvars, irce, loop_delete, loop_idiom, polls, strength_reduce, unroll, unroll_full, unswitch,
+};
+use crate::passes::{
     indvars, irce, loop_delete, polls, strength_reduce, unroll, unroll_full, unswitch, vectorize,
 };
 use crate::scope::Step;
@@ -46,6 +49,7 @@ pub static PASSES: &[&Pass] = &[
     &LICM,
     &INDVARS,
     &LOOP_DELETE,
+    &LOOP_IDIOM,
     &UNSWITCH,
     &IRCE,
     &UNROLL_FULL,
@@ -78,6 +82,7 @@ static ROTATE: Pass = rotate::PASS;
 static LICM: Pass = licm::PASS;
 static INDVARS: Pass = indvars::PASS;
 static LOOP_DELETE: Pass = loop_delete::PASS;
+static LOOP_IDIOM: Pass = loop_idiom::PASS;
 static UNSWITCH: Pass = unswitch::PASS;
 static IRCE: Pass = irce::PASS;
 static UNROLL_FULL: Pass = unroll_full::PASS;
@@ -160,6 +165,7 @@ const O2_LOW: &[Step] = &[
     step("dse", &DSE),
     step("indvars", &INDVARS),
     step("loop-delete", &LOOP_DELETE),
+    step("loop-idiom", &LOOP_IDIOM),
     step("unswitch", &UNSWITCH),
     step("irce", &IRCE),
     step("unroll-full", &UNROLL_FULL),
@@ -173,8 +179,10 @@ const O2_LOW: &[Step] = &[
 const O3_LOW: &[Step] = &[
     step("inst-simplify", &INST_SIMPLIFY),
     step("sccp", &SCCP),
-    step("late simplify-cfg", &SIMPLIFY_CFG),
+    step("early simplify-cfg", &SIMPLIFY_CFG),
     step("early gvn", &GVN),
+    step("correlated", &CORRELATED),
+    step("late simplify-cfg", &SIMPLIFY_CFG),
     step("loop-simplify", &LOOP_SIMPLIFY),
     step("rotate", &ROTATE),
     step("licm", &LICM),
@@ -182,6 +190,7 @@ const O3_LOW: &[Step] = &[
     step("dse", &DSE),
     step("indvars", &INDVARS),
     step("loop-delete", &LOOP_DELETE),
+    step("loop-idiom", &LOOP_IDIOM),
     step("unswitch", &UNSWITCH),
     step("irce", &IRCE),
     step("unroll-full", &UNROLL_FULL),
@@ -277,6 +286,9 @@ pub static ORDER: &[Order] = &[
     order("middle dce", "vectorize", "what is not used need not exist in lanes"),
     order("vectorize", "unroll", "several rounds in a row are no round in lanes"),
     order("indvars", "loop-delete", "a counter that is used behind the loop keeps it"),
+    order("indvars", "loop-idiom", "a counter that is used behind the loop keeps it"),
+    order("loop-idiom", "unroll", "a loop that is a routine needs no copies"),
+    order("loop-idiom", "polls", "a fill is recognised while it is one loop"),
     order("licm", "unswitch", "a condition is computed in front of the loop first"),
     order("unswitch", "irce", "a loop without the branch is smaller, and twice"),
     order("strength-reduce", "unroll", "each round steps from the address of the one before"),

@@ -15,6 +15,7 @@ pub(crate) mod irce;
 pub(crate) mod jump_threading;
 pub(crate) mod licm;
 pub(crate) mod loop_delete;
+pub(crate) mod loop_idiom;
 pub(crate) mod loop_simplify;
 pub(crate) mod polls;
 pub(crate) mod rotate;

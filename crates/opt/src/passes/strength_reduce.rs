@@ -56,7 +56,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     for l in loops.iter().filter(|&l| loops.is_innermost(l)) {
         let Some(shape) = Shape::of(cfg, loops, l) else { continue };
         let addresses = Addresses::of(func, loops, &undefined, shape);
-        let mut reduced = Reduced { addresses, made: Vec::new(), new_counters: 0 };
+        let mut reduced = Reduced { addresses, made: Vec::new(), scaled: Vec::new(), new_counters: 0 };
         for &block in loops.blocks(l) {
             let accesses: Vec<Inst> =
                 func.block_insts(block).filter(|&i| access_of(func, i).is_some()).collect();
@@ -83,6 +83,8 @@ struct Reduced<'a> {
     addresses: Addresses<'a>,
     /// Sums without their constant, and the addresses made for them.
     made: Vec<(Sum, Value)>,
+    /// Multiples of counters that stand at the head.
+    scaled: Vec<(Value, i64, Value)>,
     new_counters: usize,
 }
 
@@ -126,11 +128,23 @@ impl Reduced<'_> {
     }
 
     /// Fixed part plus a multiple of the counter, made at the head of the loop.
-    fn indexed(&self, func: &mut Func, types: &Types, sum: &Sum, counter: Value) -> Value {
+    fn indexed(&mut self, func: &mut Func, types: &Types, sum: &Sum, counter: Value) -> Value {
         let fixed = self.addresses.fixed_part(func, types, sum);
         let mut at = Cursor::new(func);
         at.at_first_insertion_point(self.addresses.shape.header);
-        let part = times(&mut at, types, counter, sum.factor);
+        let known = self.scaled.iter().find(|&&(by, factor, _)| (by, factor) == (counter, sum.factor));
+        let part = match known {
+            Some(&(.., part)) => {
+                if let Some(def) = at.func.def_inst(part).filter(|_| sum.factor != 1) {
+                    at.after(def);
+                }
+                part
+            }
+            None => times(&mut at, types, counter, sum.factor),
+        };
+        if known.is_none() {
+            self.scaled.push((counter, sum.factor, part));
+        }
         plus(&mut at, fixed, part)
     }
 
