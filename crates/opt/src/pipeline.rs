@@ -17,10 +17,7 @@ use crate::passes::{
     unfold_recursion, union_split,
 };
 use crate::passes::{
-    indvars, irce, loop_delete, loop_idiom, polls, strength_reduce, unroll, unroll_full, unswitch,
-};
-use crate::passes::{
-    indvars, irce, loop_delete, polls, strength_reduce, unroll, unroll_full, unswitch, vectorize,
+    indvars, irce, loop_delete, loop_idiom, polls, strength_reduce, unroll, unroll_full, unswitch, vectorize,
 };
 use crate::scope::Step;
 use brolga_ir::Level;
@@ -182,6 +179,7 @@ const O3_LOW: &[Step] = &[
     step("early simplify-cfg", &SIMPLIFY_CFG),
     step("early gvn", &GVN),
     step("correlated", &CORRELATED),
+    step("jump-threading", &JUMP_THREADING),
     step("late simplify-cfg", &SIMPLIFY_CFG),
     step("loop-simplify", &LOOP_SIMPLIFY),
     step("rotate", &ROTATE),
@@ -291,6 +289,7 @@ pub static ORDER: &[Order] = &[
     order("loop-idiom", "polls", "a fill is recognised while it is one loop"),
     order("licm", "unswitch", "a condition is computed in front of the loop first"),
     order("unswitch", "irce", "a loop without the branch is smaller, and twice"),
+    order("vectorize", "strength-reduce", "lanes are found by a base and an index"),
     order("strength-reduce", "unroll", "each round steps from the address of the one before"),
     order(
         "late inst-simplify",
