@@ -1,7 +1,9 @@
 //! Placement against the oracle: random functions and the text tests, run with a collection at every safepoint; and whether the
 //! oracle notices when a store of a root is missing.
 
+mod cases;
 mod oracle;
+mod placed;
 mod programs;
 mod random;
 #[path = "../support/mod.rs"]
@@ -12,10 +14,11 @@ use brolga_ir::op::Region;
 use brolga_ir::text::show_func;
 use brolga_ir::verify::verify_func;
 use brolga_ir::{Const, Context, Func, Inst, Op, Type};
+use cases::cases;
 use cranelift_entity::EntityRef;
 use oracle::Wrong;
 use random::{Random, Shape, function};
-use support::{HEAP, cases, read_module};
+use support::{HEAP, read_module};
 
 /// All that changes how frames are built.
 fn variants() -> [Options; 3] {
@@ -27,7 +30,7 @@ fn variants() -> [Options; 3] {
     ]
 }
 
-fn placed(cx: &Context, func: &Func, options: &Options, what: &str) -> (Func, Report) {
+fn with_roots(cx: &Context, func: &Func, options: &Options, what: &str) -> (Func, Report) {
     let mut placed = func.clone();
     let report =
         place(&mut placed, cx, options).unwrap_or_else(|e| panic!("{what}: {e:?}\n{}", show_func(cx, func)));
@@ -67,7 +70,7 @@ fn what_is_used_after_a_safepoint_is_rooted() {
             panic!("{what}: the generator is wrong: {broken:?}\n{}", show_func(&cx, &func));
         }
         for options in variants() {
-            let (placed, _) = placed(&cx, &func, &options, &what);
+            let (placed, _) = with_roots(&cx, &func, &options, &what);
             if let Err(wrong) = oracle::run(&func, &placed, options.lowering, 40, &mut random) {
                 complain(&cx, &func, &placed, &wrong, &what);
             }
@@ -97,10 +100,11 @@ fn the_text_tests_keep_their_roots() {
 #[test]
 fn lowered_programs_keep_their_roots() {
     let mut count = 0;
-    for programs::Lowered { what, cx, func, .. } in programs::lowered() {
+    for programs::Lowered { file, level, what, cx, func } in programs::lowered() {
+        let what = format!("{file} at O{}: {what}", level as u8);
         let mut random = Random::new(5);
         for options in variants() {
-            let (placed, report) = placed(&cx, &func, &options, &what);
+            let (placed, report) = with_roots(&cx, &func, &options, &what);
             if let Err(wrong) = oracle::run(&func, &placed, options.lowering, 100, &mut random) {
                 complain(&cx, &func, &placed, &wrong, &what);
             }
@@ -169,7 +173,7 @@ fn stores_in_random_functions_are_missed() {
         let shape = Shape { plain: true, ..SHAPES[seed % SHAPES.len()] };
         let mut random = Random::new(seed as u64);
         let (cx, func) = function(&mut random, shape);
-        let (placed, _) = placed(&cx, &func, &Options::new(HEAP), "a random function");
+        let (placed, _) = with_roots(&cx, &func, &Options::new(HEAP), "a random function");
         let (all, silent) = missed(&func, &placed, &mut random);
         stores += all;
         unnoticed += silent.len();

@@ -18,7 +18,7 @@ pub(crate) struct Lowered {
     /// The file.
     pub(crate) file: String,
     pub(crate) level: OptLevel,
-    /// A name for messages.
+    /// Its symbol, and whether it is the boxed entry.
     pub(crate) what: String,
     pub(crate) cx: Arc<Context>,
     pub(crate) func: Func,
@@ -44,7 +44,7 @@ pub(crate) fn lowered() -> Vec<Lowered> {
                     all.push(Lowered { file, level, what, cx, func });
                 };
                 for (id, func) in module.funcs() {
-                    let what = format!("{name}: {} at O{}", module.symbol(id), level as u8);
+                    let what = module.symbol(id);
                     if let Ok(boxed) = lower::boxed_entry(&module, id) {
                         add(format!("{what}, boxed"), boxed);
                     }

@@ -6,13 +6,12 @@
 //!     low function f(…)…
 //!     ==== output                                  what is counted and the functions, or broken rules
 //!
-//! `BLESS=1 cargo test -p brolga-gcroots --test placed` writes what comes out now into the files; read the difference before you
-//! commit it. Every output is verified; that it keeps its roots is shown by the oracle in `roots/`, which reads these files too.
+//! `BLESS=1 cargo test -p brolga-gcroots placed` writes what comes out now into the files; read the difference before you
+//! commit it. Every output is verified; that it keeps its roots is shown by the oracle, which reads these files too.
 
-mod support;
-
+use crate::cases::{Case, cases};
+use crate::support::read_module;
 use std::fmt::Write as _;
-use support::{Case, cases, read_module};
 
 use brolga_gcroots::{Error, Report, place};
 use brolga_ir::Func;
