@@ -6,16 +6,23 @@
 //!
 //! A value's memory form (`brolga_ir::abi`) has every leaf at a known offset, so bytes are the one thing between the two
 //! worlds: registers are read from them and written to them. A value that travels in memory is handed over as the address of its bytes.
-//! A `String` or `Symbol` is the address of a permanent record of the run time.
+//!
+//! A call that takes or gives objects goes another way, through the run time's own dispatch: values become objects of the heap,
+//! with all that they refer to, and so does the result come back.
 //!
 //! Cost: linear in the size of the values. Recursion follows the nesting of types, which the type table bounds.
 
+use std::sync::Arc;
+
+use brolga_codegen::sig::Abi;
+use brolga_codegen::translate::abi_of;
 use brolga_ir::abi::{Form, NativeSignature};
 use brolga_ir::interp::{Interp, Val};
 use brolga_ir::types::Repr;
 use brolga_ir::{LowType, Type, TypeKind, Types};
-use brolga_jit::{CallError, UntypedFunc};
-use brolga_runtime::Runtime;
+use brolga_jit::{CallError, Globals, UntypedFunc};
+use brolga_runtime::objects::CopyError;
+use brolga_runtime::{EnterError, Runtime};
 
 /// Why a value does not pass between the interpreter and compiled code.
 #[derive(thiserror::Error, Debug)]
@@ -36,15 +43,24 @@ pub(crate) enum BridgeError {
         /// How many there are.
         given: usize,
     },
-    /// Compiled code returned an address that is no record of the run time.
-    #[error("the result is a `{ty}` that the run time does not know")]
-    Record {
+    /// Compiled code returned what is no value of the result's type.
+    #[error("the result is no value of type `{ty}`")]
+    Result {
         /// The type.
         ty: String,
     },
     /// The call gave no value.
     #[error(transparent)]
     Call(#[from] CallError),
+    /// The call of an object gave none.
+    #[error(transparent)]
+    Object(#[from] brolga_runtime::CallError),
+    /// A value cannot be made in the heap, or an object in the interpreter.
+    #[error(transparent)]
+    Copy(#[from] CopyError),
+    /// The thread cannot touch the heap.
+    #[error(transparent)]
+    Enter(#[from] EnterError),
 }
 
 /// Bytes of a value, aligned for every type. Compiled code may write to them through their address.
@@ -77,14 +93,17 @@ pub(crate) fn call(
     signature: &NativeSignature,
     args: &[Val],
     interp: &mut Interp<'_>,
-    runtime: &Runtime,
+    runtime: &Arc<Runtime>,
 ) -> Result<Val, BridgeError> {
     let forms = &signature.params;
     if forms.len() != args.len() {
         return Err(BridgeError::Count { wanted: forms.len(), given: args.len() });
     }
+    if let (Some((callee, args)), false) = (args.split_first(), is_bits(signature)) {
+        return call_object(callee, args, interp, runtime);
+    }
     let result = &signature.result;
-    let mut bridge = Bridge { types: &interp.module().cx.types, interp, runtime };
+    let bridge = Bridge { types: &interp.module().cx.types };
     let mut returned = result.is_memory().then(|| Bytes::new(&vec![0; result.size as usize]));
     let mut registers: Vec<u128> = returned.iter_mut().map(Bytes::address).collect();
     // What addresses in `registers` point at lives until the call is over.
@@ -106,6 +125,47 @@ pub(crate) fn call(
         None => bytes_of_leaves(result, &results),
     };
     bridge.load(result.ty, &bytes)
+}
+
+/// Whether a function takes and gives bits alone.
+fn is_bits(signature: &NativeSignature) -> bool {
+    let mut forms = signature.params.iter().chain([&signature.result]);
+    forms.all(|form| form.leaves.iter().all(|leaf| abi_of(leaf.low) != Abi::Object))
+}
+
+/// Calls an object with others.
+fn call_object(
+    callee: &Val,
+    args: &[Val],
+    interp: &mut Interp<'_>,
+    runtime: &Arc<Runtime>,
+) -> Result<Val, BridgeError> {
+    runtime.enter(|scope| {
+        let callee = scope.copy_in(interp, callee)?;
+        let args = args.iter().map(|arg| scope.copy_in(interp, arg)).collect::<Result<Vec<_>, _>>()?;
+        let result = runtime.call(scope, callee, &args)?;
+        Ok(scope.copy_out(interp, result.get(scope))?)
+    })?
+}
+
+/// Gives global variables the values that they have in an interpreter.
+pub(crate) fn set_globals(
+    globals: &Globals,
+    interp: &mut Interp<'_>,
+    runtime: &Arc<Runtime>,
+) -> Result<(), BridgeError> {
+    let names = globals.names();
+    if names.is_empty() {
+        return Ok(());
+    }
+    runtime.enter(|scope| {
+        for name in names {
+            let value = interp.global(interp.module().cx.names.intern(&name)).cloned();
+            let object = value.map(|value| scope.copy_in(interp, &value)).transpose()?;
+            globals.set(scope, &name, object.map(|root| root.get(scope)));
+        }
+        Ok(())
+    })?
 }
 
 /// The type as which a low value is given and shown: an integer is signed, an address points at nothing in particular.
@@ -139,25 +199,22 @@ fn bytes_of_leaves(form: &Form, leaves: &[u128]) -> Vec<u8> {
     bytes
 }
 
-struct Bridge<'a, 'm> {
-    types: &'m Types,
-    interp: &'a mut Interp<'m>,
-    runtime: &'a Runtime,
+struct Bridge<'a> {
+    types: &'a Types,
 }
 
-impl Bridge<'_, '_> {
+impl Bridge<'_> {
     fn mismatch(&self, wanted: Type, val: &Val) -> BridgeError {
         let text = |ty| self.types.display(ty).to_string();
         BridgeError::Type { wanted: text(wanted), given: text(val.ty(self.types)) }
     }
 
+    fn unknown(&self, ty: Type) -> BridgeError {
+        BridgeError::Result { ty: self.types.display(ty).to_string() }
+    }
+
     /// Writes the memory form of a value of type `ty`.
-    fn store(&mut self, ty: Type, val: &Val, out: &mut [u8]) -> Result<(), BridgeError> {
-        if ty == Type::STRING || ty == Type::SYMBOL {
-            let address = self.record(ty, val)?;
-            out[..8].copy_from_slice(&(address as u64).to_le_bytes());
-            return Ok(());
-        }
+    fn store(&self, ty: Type, val: &Val, out: &mut [u8]) -> Result<(), BridgeError> {
         match self.types.repr(ty) {
             Repr::BitsUnion => {
                 let given = val.ty(self.types);
@@ -183,7 +240,7 @@ impl Bridge<'_, '_> {
     }
 
     fn store_fields(
-        &mut self,
+        &self,
         ty: Type,
         val: &Val,
         fields: &[Option<Val>],
@@ -198,37 +255,16 @@ impl Bridge<'_, '_> {
         Ok(())
     }
 
-    /// The address of the record of a `String` or `Symbol`.
-    fn record(&mut self, ty: Type, val: &Val) -> Result<usize, BridgeError> {
-        if let (Type::SYMBOL, Val::Symbol(name)) = (ty, val) {
-            return Ok(self.runtime.symbol(self.interp.module().cx.names.text(*name)).address());
-        }
-        match self.interp.string_bytes(val) {
-            Ok(Some(bytes)) if ty == Type::STRING => Ok(self.runtime.string(&bytes).address()),
-            _ => Err(self.mismatch(ty, val)),
-        }
-    }
-
     /// Reads the memory form of a value of type `ty`.
-    fn load(&mut self, ty: Type, bytes: &[u8]) -> Result<Val, BridgeError> {
-        let unknown = |types: &Types| BridgeError::Record { ty: types.display(ty).to_string() };
-        if ty == Type::STRING || ty == Type::SYMBOL {
-            let address = bits(bytes, 0, 8) as usize;
-            let content = self.runtime.content(address).ok_or_else(|| unknown(self.types))?;
-            if ty == Type::SYMBOL {
-                let name = String::from_utf8_lossy(&content);
-                return Ok(Val::Symbol(self.interp.module().cx.names.intern(&name)));
-            }
-            return self.interp.string(&content).map_err(|_| unknown(self.types));
-        }
+    fn load(&self, ty: Type, bytes: &[u8]) -> Result<Val, BridgeError> {
         match self.types.repr(ty) {
             Repr::BitsUnion => {
                 let number = bytes.last().copied().unwrap_or(0);
                 let member = self.types.members(&ty).get(usize::from(number)).copied();
-                self.load(member.ok_or_else(|| unknown(self.types))?, bytes)
+                self.load(member.ok_or_else(|| self.unknown(ty))?, bytes)
             }
             Repr::Aggregate => {
-                let layout = self.types.layout(ty).map_err(|_| unknown(self.types))?;
+                let layout = self.types.layout(ty).map_err(|_| self.unknown(ty))?;
                 let mut fields = Vec::with_capacity(layout.fields.len());
                 for field in &layout.fields {
                     let from = field.offset as usize;

@@ -10,19 +10,25 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::{FunctionType, ValueType};
 use brolga_codegen::translate::{abi_of, signature_of};
 use brolga_ir::abi::{Form, FormKind, NativeSignature};
+use brolga_ir::interp::{self, Interp, SimMemory};
 use brolga_ir::{Func, FuncId, Level, Module, Type, TypeKind, Types};
-use brolga_jit::{CodeMemoryStats, Jit, LookupError, Params, Source, TypedFunc, UntypedFunc, Value};
+use brolga_jit::{
+    BuildError, CodeMemoryStats, Globals, Jit, Linkage, LookupError, Method, Params, Source, TypedFunc,
+    UntypedFunc, Value,
+};
+use brolga_opt::lower::boxed_symbol;
 use brolga_opt::{Cx, OptLevel};
 use brolga_runtime::Runtime;
 
-use crate::bridge::julia_type;
+use crate::bridge::{self, julia_type};
 use crate::error::Error;
 use crate::options::{Options, tier};
 use crate::program::Program;
-use crate::stages::Stages;
+use crate::stages::{Linked, Stages};
 
 /// Compiles programs and links them into the process. Clones share one engine.
 #[derive(Clone)]
@@ -59,24 +65,38 @@ impl Engine {
         self.compile_only(program, program.module().funcs().map(|(id, _)| id))
     }
 
-    /// Compiles these functions of a program and what they call; the others may have no native form.
+    /// Compiles these functions of a program and what they call; the others may have no native form. Global variables have
+    /// their first values.
     pub fn compile_only(
         &self,
         program: &Program,
         roots: impl IntoIterator<Item = FuncId>,
     ) -> Result<Unit, Error> {
+        let globals = Globals::new(self.runtime());
+        let unit = self.compile_with(program, roots, &globals)?;
+        let mut interp =
+            Interp::new(program.module(), interp::Options::default(), Box::<SimMemory>::default());
+        let set = bridge::set_globals(&globals, &mut interp, self.runtime());
+        set.map_err(|error| Error::Globals(error.to_string().into()))?;
+        Ok(unit)
+    }
+
+    /// As [`Engine::compile_only`], with global variables that are given and not set.
+    pub(crate) fn compile_with(
+        &self,
+        program: &Program,
+        roots: impl IntoIterator<Item = FuncId>,
+        globals: &Globals,
+    ) -> Result<Unit, Error> {
         let module = program.module();
         let mut stages = Stages::new(module, self.shared.level, &self.shared.opt, Cx::default());
-        let lows = stages.closure(roots)?;
-        let mut sources = Vec::with_capacity(lows.len());
+        let linked = stages.linked(roots)?;
         let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for (&id, low) in &lows {
-            let ty = function_type(module, id, low);
+        for &id in linked.funcs.keys() {
             let bare = module.cx.names.text(module.func(id).name).to_owned();
-            names.entry(bare).or_default().push(ty.name.clone());
-            sources.push(Source { func: low, ty: Some(ty) });
+            names.entry(bare).or_default().push(module.symbol(id));
         }
-        let unit = self.shared.jit.build(&module.cx, &sources, tier(self.shared.level), &[])?;
+        let unit = build(&self.shared.jit, module, &linked, tier(self.shared.level), Some(globals))?;
         Ok(Unit { unit, names: Arc::new(names) })
     }
 }
@@ -113,6 +133,36 @@ impl Unit {
             _ => name,
         }
     }
+}
+
+/// Builds a unit of functions of a module.
+pub(crate) fn build(
+    jit: &Jit,
+    module: &Module,
+    linked: &Linked,
+    tier: Tier,
+    globals: Option<&Globals>,
+) -> Result<brolga_jit::Unit, BuildError> {
+    let mut sources: Vec<Source<'_>> = Vec::with_capacity(linked.funcs.len() + linked.entries.len());
+    for (&id, low) in &linked.funcs {
+        sources.push(Source { func: low, ty: Some(function_type(module, id, low)) });
+    }
+    sources.extend(linked.entries.values().map(|low| Source { func: low, ty: None }));
+    let methods: Vec<Method> = linked.entries.keys().filter_map(|&id| method(module, id)).collect();
+    let linkage = Linkage { globals, methods: &methods, ..Linkage::default() };
+    jit.build_program(&module.cx, &sources, tier, &linkage)
+}
+
+/// A high function as a method of its function object.
+fn method(module: &Module, id: FuncId) -> Option<Method> {
+    let func = module.func(id);
+    let (function, args) = func.sig.params.split_first()?;
+    let mut args: Vec<Type> = args.iter().map(|param| param.ty).collect();
+    let rest = func.sig.vararg.then(|| {
+        args.pop();
+        module.vararg_element(func)
+    });
+    Some(Method { symbol: boxed_symbol(&module.symbol(id)), function: function.ty, args, rest })
 }
 
 /// How a function looks at the doorway: the types of its source, and the registers of its low form.

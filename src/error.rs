@@ -3,8 +3,8 @@
 //! | kind | variants | whose fault |
 //! |---|---|---|
 //! | broken input | [`Error::Broken`], [`Error::NotNative`], [`Error::Lookup`], [`Error::ForeignFunction`] | the program's, or its caller's |
-//! | the world | [`Error::Engine`], [`Error::Link`] | the machine's: no memory, a C symbol that is not there |
-//! | our bug | [`Error::Optimise`], [`Error::Roots`], [`Error::Build`] | Brolga's; the message says pass, function and step |
+//! | the world | [`Error::Engine`], [`Error::Build`], [`Error::Globals`] | the machine's: no memory, a C symbol that is not there |
+//! | our bug | [`Error::Optimise`], [`Error::Roots`] | Brolga's; the message says pass, function and step |
 
 use std::fmt;
 
@@ -48,6 +48,9 @@ pub enum Error {
         /// What is wrong with it.
         reason: brolga_gcroots::Error,
     },
+    /// The first values of global variables could not be made in the heap. The machine's fault: there is no memory.
+    #[error("the global variables have no values: {0}")]
+    Globals(Box<dyn std::error::Error + Send + Sync>),
     /// A pass failed. A bug of ours, unless the options name a pass that does not exist.
     #[error(transparent)]
     Optimise(#[from] OptError),

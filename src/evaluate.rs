@@ -20,8 +20,10 @@ use brolga_ir::func::Signature;
 use brolga_ir::interp::{self, Interp, SimMemory, Val};
 use brolga_ir::text::{Call, Check, Outcome as Expected};
 use brolga_ir::{FuncId, Level, Type};
-use brolga_jit::{CallError, UntypedFunc};
+use brolga_jit::{CallError, Globals, UntypedFunc};
 use brolga_opt::lower::LowerErrors;
+
+use brolga_runtime::Exception;
 
 use crate::bridge::{self, BridgeError, julia_type};
 use crate::engine::{Engine, Unit};
@@ -81,17 +83,20 @@ pub struct Evaluator<'p> {
     engine: Option<Engine>,
     /// Units by the function that they were compiled for.
     units: BTreeMap<FuncId, Unit>,
+    /// The program's global variables in compiled code.
+    globals: Option<Globals>,
 }
 
 impl<'p> Evaluator<'p> {
     /// Evaluates by the reference interpreter.
     pub fn interpreted(program: &'p Program) -> Self {
-        Evaluator { program, engine: None, units: BTreeMap::new() }
+        Evaluator { program, engine: None, units: BTreeMap::new(), globals: None }
     }
 
     /// Compiles and runs native code.
     pub fn native(program: &'p Program, engine: &Engine) -> Self {
-        Evaluator { program, engine: Some(engine.clone()), units: BTreeMap::new() }
+        let globals = Some(Globals::new(engine.runtime()));
+        Evaluator { program, engine: Some(engine.clone()), units: BTreeMap::new(), globals }
     }
 
     /// The value of a call, as Julia would show it.
@@ -162,14 +167,23 @@ impl<'p> Evaluator<'p> {
         }
     }
 
-    /// The compiled form of a function.
-    fn compiled(&mut self, engine: &Engine, id: FuncId) -> Result<UntypedFunc, Failure> {
+    /// The compiled form of a function, with global variables as they are at first.
+    fn compiled(
+        &mut self,
+        engine: &Engine,
+        id: FuncId,
+        interp: &mut Interp<'p>,
+    ) -> Result<UntypedFunc, Failure> {
+        let globals = self.globals.get_or_insert_with(|| Globals::new(engine.runtime()));
         let unit = match self.units.entry(id) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                new.insert(engine.compile_only(self.program, [id]).map_err(Failure::NotCompiled)?)
+                let made = engine.compile_with(self.program, [id], globals);
+                new.insert(made.map_err(Failure::NotCompiled)?)
             }
         };
+        bridge::set_globals(globals, interp, engine.runtime())
+            .map_err(|error| Failure::Stopped(error.to_string()))?;
         let symbol = self.program.module().symbol(id);
         unit.untyped(&symbol).map_err(|error| Failure::NotCompiled(error.into()))
     }
@@ -182,13 +196,14 @@ impl<'p> Evaluator<'p> {
         mut args: Vec<Val>,
         interp: &mut Interp<'p>,
     ) -> Result<Val, Failure> {
-        let func = self.compiled(engine, id)?;
+        let func = self.compiled(engine, id, interp)?;
         let module = self.program.module();
         let signature = NativeSignature::new(&module.cx.types, &module.func(id).sig)
             .map_err(|_| Failure::Stopped("the function has no native signature".to_owned()))?;
         args.insert(0, callee);
         bridge::call(&func, &signature, &args, interp, engine.runtime()).map_err(|error| match error {
-            BridgeError::Call(error) => self.thrown(error),
+            BridgeError::Call(CallError::Exception(exception))
+            | BridgeError::Object(brolga_runtime::CallError::Exception(exception)) => self.thrown(&exception),
             other => Failure::Stopped(other.to_string()),
         })
     }
@@ -211,7 +226,11 @@ impl<'p> Evaluator<'p> {
         let got: Vec<u128> = match self.engine.clone() {
             Some(engine) => {
                 let bits: Vec<u128> = given.iter().filter_map(Val::as_bits).collect();
-                self.compiled(&engine, id)?.call(&bits).map_err(|error| self.thrown(error))?
+                let func = self.compiled(&engine, id, interp)?;
+                func.call(&bits).map_err(|error| match error {
+                    CallError::Exception(exception) => self.thrown(&exception),
+                    other => Failure::Stopped(other.to_string()),
+                })?
             }
             None => {
                 let got = interp.call_low(id, &given).map_err(|outcome| stopped(interp, outcome))?;
@@ -228,8 +247,7 @@ impl<'p> Evaluator<'p> {
         }
     }
 
-    fn thrown(&self, error: CallError) -> Failure {
-        let CallError::Exception(exception) = error else { return Failure::Stopped(error.to_string()) };
+    fn thrown(&self, exception: &Exception) -> Failure {
         let ty = exception.type_in(&self.program.module().cx);
         Failure::Thrown { ty, text: exception.to_string() }
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! module ──► high(id): passes on high IR ──► low(id): lower, passes on low IR ──► placed(id): roots placed
-//!                                                                                 closure(roots): all that they call
+//!                                                                                 linked(roots): all that they call
 //! ```
 //!
 //! Functions are taken on demand, so a program in which one function has no native form can still run the others. Before
@@ -14,9 +14,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use brolga_ir::func::CalleeData;
-use brolga_ir::{Func, FuncId, Level, Module};
+use brolga_ir::{Func, FuncId, Level, LowType, Module, Op, PtrClass, RuntimeFn, Value};
 use brolga_opt::callgraph::{bottom_up, callees};
-use brolga_opt::lower::{self, lower};
+use brolga_opt::lower::{self, boxed_entry, lower};
 use brolga_opt::summary::summarise_module;
 use brolga_opt::{Cx, OptLevel, Pass, Report, optimize, run_passes};
 use brolga_runtime::heap::DEFAULT_ABI;
@@ -34,6 +34,15 @@ pub struct Stages<'o, 'c> {
     options: &'o brolga_opt::Options,
     cx: Cx<'c>,
     report: Report,
+}
+
+/// Functions that are linked together, in the order of the module.
+#[derive(Clone, Debug, Default)]
+pub struct Linked {
+    /// The functions.
+    pub funcs: BTreeMap<FuncId, Func>,
+    /// Their boxed entries, by which the run time calls them; none if nothing here handles objects.
+    pub entries: BTreeMap<FuncId, Func>,
 }
 
 impl<'o, 'c> Stages<'o, 'c> {
@@ -100,15 +109,14 @@ impl<'o, 'c> Stages<'o, 'c> {
         }
     }
 
-    /// The placed form of these functions and of all that they call, directly or not, in the order of the module.
-    pub fn closure(
-        &mut self,
-        roots: impl IntoIterator<Item = FuncId>,
-    ) -> Result<BTreeMap<FuncId, Func>, Error> {
+    /// The placed form of these functions and of all that they call, directly or not. A call that is decided at run time may
+    /// go to any method of the module, so all of them belong to it then.
+    pub fn linked(&mut self, roots: impl IntoIterator<Item = FuncId>) -> Result<Linked, Error> {
         let symbols: BTreeMap<String, FuncId> =
             self.module.funcs().map(|(id, _)| (self.module.symbol(id), id)).collect();
         let mut done = BTreeMap::new();
         let mut pending: Vec<FuncId> = roots.into_iter().collect();
+        let mut is_open = false;
         while let Some(id) = pending.pop() {
             if done.contains_key(&id) {
                 continue;
@@ -119,9 +127,26 @@ impl<'o, 'c> Stages<'o, 'c> {
                     pending.extend(symbols.get(self.module.cx.names.text(*symbol)));
                 }
             }
+            if dispatches(&low) && !std::mem::replace(&mut is_open, true) {
+                pending.extend(self.methods());
+            }
             done.insert(id, low);
         }
-        Ok(done)
+        let mut entries = BTreeMap::new();
+        if done.values().any(has_objects) {
+            let methods: Vec<FuncId> = self.methods().filter(|id| done.contains_key(id)).collect();
+            for id in methods {
+                let boxed = self.pipeline(boxed_entry(&self.module, id)?)?;
+                entries.insert(id, self.place(boxed)?);
+            }
+        }
+        Ok(Linked { funcs: done, entries })
+    }
+
+    /// The functions that can be called by dispatch.
+    fn methods(&self) -> impl Iterator<Item = FuncId> + '_ {
+        let is_method = |func: &Func| func.level == Level::High && func.entry().is_some();
+        self.module.funcs().filter(move |(_, func)| is_method(func)).map(|(id, _)| id)
     }
 
     /// What the passes did so far.
@@ -163,4 +188,16 @@ impl<'o, 'c> Stages<'o, 'c> {
         self.report.merge(report);
         Ok(func)
     }
+}
+
+/// Whether a low function makes calls that are decided at run time.
+fn dispatches(low: &Func) -> bool {
+    let mut ops = low.blocks().flat_map(|block| low.block_insts(block)).map(|inst| low.op(inst));
+    ops.any(|op| matches!(op, Op::CallRuntime(RuntimeFn::Apply | RuntimeFn::ApplyIterate)))
+}
+
+/// Whether a low function handles objects.
+fn has_objects(low: &Func) -> bool {
+    let low_type = |value| low.ty(Value::from_u32(value)).as_low();
+    (0..low.value_count() as u32).any(|value| low_type(value) == Some(LowType::Ptr(PtrClass::Tracked)))
 }

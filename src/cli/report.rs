@@ -100,7 +100,9 @@ impl From<Error> for Stop {
                 Stop::Usage(error.to_string())
             }
             Error::Optimise(_) | Error::Roots { .. } => Stop::Bug(error.to_string()),
-            Error::Engine(_) | Error::Build(_) | Error::Object(_) => Stop::System(error.to_string()),
+            Error::Engine(_) | Error::Globals(_) | Error::Build(_) | Error::Object(_) => {
+                Stop::System(error.to_string())
+            }
         }
     }
 }

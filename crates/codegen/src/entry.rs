@@ -31,7 +31,8 @@ use cranelift_codegen::ir::{
 };
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
-use crate::isa::HostIsa;
+use crate::compile::{CompileError, CompileOptions, CompiledFunction, Compiler};
+use crate::isa::{HostIsa, Tier};
 use crate::sig::{Abi, Signature, word_offsets};
 use crate::thread::{Handler, THREAD_GC_STACK};
 
@@ -74,6 +75,16 @@ pub fn boxed_entry_function(isa: &HostIsa) -> Function {
         let given = way.call(b, &boxed_signature(), callee, &[args, count], ways);
         (way, given.first().copied().unwrap_or(args))
     })
+}
+
+/// The machine code of a trampoline.
+pub fn compile_entry(
+    name: &str,
+    mut func: Function,
+    isa: &HostIsa,
+) -> Result<CompiledFunction, CompileError> {
+    let options = CompileOptions { tier: Tier::Optimised, listing: false };
+    Compiler::default().compile(name, &mut func, Vec::new(), isa, options)
 }
 
 /// A function of four words. `body` fills it up to the place where the callee has returned, and says what is returned then;
@@ -154,8 +165,7 @@ impl Way {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compile::{CompileOptions, Compiler};
-    use crate::isa::{IsaOptions, Tier};
+    use crate::isa::IsaOptions;
     use crate::sig::Abi;
 
     #[test]

@@ -19,11 +19,14 @@ use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_ir::types::LayoutError;
 use brolga_ir::{Context, Type};
 use brolga_runtime::Runtime;
+use brolga_runtime::objects::{CodeEntry, EntryCaller, MethodEntry, MethodRow, Methods};
 
 use crate::code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats};
 use crate::cranelift::CraneliftLinker;
 use crate::entry::{Entries, Entry, EntryError};
+use crate::globals::Globals;
 use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
+use crate::program::Method;
 
 /// What can be chosen about an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -124,13 +127,46 @@ impl Jit {
         visible: &[Unit],
         program: Option<Program<'_>>,
     ) -> Result<Unit, LinkError> {
-        let cx = program.map(|program| program.cx);
-        let resolver = Visible { runtime: &self.shared.runtime, units: visible, cx };
+        let resolver = Visible { runtime: &self.shared.runtime, units: visible, program };
         let loaded = self.shared.linker.link(unit, &resolver)?;
         let types = types.into_iter().map(|ty| (ty.name.clone(), ty)).collect();
         let needs_heap =
             program.is_some_and(|p| p.needs_heap) || visible.iter().any(|unit| unit.inner.needs_heap);
-        Ok(Unit { inner: Arc::new(Inner { loaded, types, needs_heap, jit: self.clone() }) })
+        let globals = program.map(|program| program.globals.clone());
+        let methods = match program {
+            Some(program) if !program.methods.is_empty() => Some(self.add_methods(&loaded, program)?),
+            _ => None,
+        };
+        let inner = Inner { methods, loaded, types, needs_heap, globals, jit: self.clone() };
+        Ok(Unit { inner: Arc::new(inner) })
+    }
+
+    /// Tells the runtime about the methods of a unit that is about to be made.
+    fn add_methods(&self, loaded: &Arc<LoadedUnit>, program: Program<'_>) -> Result<Methods, LinkError> {
+        let boxed = self
+            .shared
+            .entries
+            .boxed(&self.shared.isa, &self.shared.linker)
+            .map_err(|error| LinkError::Backend { reason: format!("no entry for methods: {error}") })?;
+        // SAFETY: the address is that of a trampoline of this type, by `codegen::entry`; the engine keeps it.
+        let call: EntryCaller =
+            unsafe { std::mem::transmute(std::ptr::with_exposed_provenance::<()>(boxed.address)) };
+        let mut rows = Vec::with_capacity(program.methods.len());
+        for method in program.methods {
+            let Some(address) = loaded.function(&method.symbol) else {
+                return Err(LinkError::Malformed {
+                    name: method.symbol.clone(),
+                    fault: "is a method's entry and not in the unit",
+                });
+            };
+            let Method { symbol: name, function, args, rest } = method.clone();
+            // SAFETY: the code at the address is a boxed entry, whose signature `Jit::build_program` compared. The unit keeps
+            // it until after its methods are removed.
+            let entry = MethodEntry::Code(unsafe { CodeEntry::new(address, call) });
+            rows.push(MethodRow { function, args, rest, name, entry });
+        }
+        let added = self.shared.runtime.add_methods(program.cx, rows);
+        added.map_err(|error| LinkError::Backend { reason: error.display(&program.cx.types).to_string() })
     }
 
     pub(crate) fn entry(&self, signature: &Signature) -> Result<Arc<Entry>, EntryError> {
@@ -145,6 +181,9 @@ pub(crate) struct Program<'a> {
     pub(crate) cx: &'a Arc<Context>,
     /// Whether its code handles objects.
     pub(crate) needs_heap: bool,
+    pub(crate) globals: &'a Globals,
+    /// The methods that calls at run time may go to.
+    pub(crate) methods: &'a [Method],
 }
 
 /// A unit that is loaded. Clones share it; it is freed with the last of them and of what was taken from it.
@@ -154,10 +193,14 @@ pub struct Unit {
 }
 
 struct Inner {
+    /// The methods that the runtime knows. They go before the code goes.
+    #[expect(dead_code, reason = "held so that the runtime can call the methods")]
+    methods: Option<Methods>,
     loaded: Arc<LoadedUnit>,
     types: BTreeMap<String, FunctionType>,
     /// Whether its code, or code that it calls, handles objects.
     needs_heap: bool,
+    globals: Option<Globals>,
     jit: Jit,
 }
 
@@ -175,6 +218,11 @@ impl Unit {
     /// The functions that can be looked up, by name.
     pub fn types(&self) -> impl Iterator<Item = &FunctionType> {
         self.inner.types.values()
+    }
+
+    /// The global variables that its code reads and writes.
+    pub fn globals(&self) -> Option<&Globals> {
+        self.inner.globals.as_ref()
     }
 
     pub(crate) fn needs_heap(&self) -> bool {
@@ -195,8 +243,7 @@ impl std::fmt::Debug for Unit {
 struct Visible<'a> {
     runtime: &'a Arc<Runtime>,
     units: &'a [Unit],
-    /// The context of the types in symbols.
-    cx: Option<&'a Arc<Context>>,
+    program: Option<Program<'a>>,
 }
 
 impl Visible<'_> {
@@ -221,7 +268,7 @@ impl Visible<'_> {
         named: &NamedType,
         address: impl FnOnce(&Arc<Context>, Type) -> Result<usize, LayoutError>,
     ) -> Result<Import, String> {
-        let cx = self.cx.ok_or("code without a program has no types")?;
+        let cx = self.program.ok_or("code without a program has no types")?.cx;
         match address(cx, named.ty) {
             Ok(address) => Ok(Import { address, owner: None }),
             Err(error) => Err(error.display(&cx.types).to_string()),
@@ -250,7 +297,13 @@ impl Resolver for Visible<'_> {
                 let bits = u128::from(*high) << 64 | u128::from(*low);
                 self.object(ty, |cx, ty| self.runtime.boxed_address(cx, ty, bits))
             }
-            Symbol::Global(_) => Err("the run time has no cells for global variables yet".into()),
+            Symbol::Global(name) => match self.program {
+                Some(Program { globals, .. }) if globals.belong_to(self.runtime) => {
+                    Ok(outside(globals.address(name)))
+                }
+                Some(_) => Err("the global variables are those of another runtime".into()),
+                None => Err("code without a program has no global variables".into()),
+            },
         }
     }
 }

@@ -1,14 +1,14 @@
-//! Entry trampolines in memory, one for each native signature, shared by all functions of an engine.
+//! Entry trampolines in memory, one for each native signature, and the one of boxed entries; shared by all functions of an engine.
 //!
 //! A trampoline costs a compile and a page, so it is kept after its last user is gone. The number kept is bounded: a
 //! program that goes through many signatures gives up those not in use.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use brolga_codegen::compile::{CompileError, CompileOptions, Compiler, Symbol};
-use brolga_codegen::entry::entry_function;
-use brolga_codegen::isa::{HostIsa, Tier};
+use brolga_codegen::compile::{CompileError, CompiledFunction, Symbol};
+use brolga_codegen::entry::{boxed_entry_function, compile_entry, entry_function};
+use brolga_codegen::isa::HostIsa;
 use brolga_codegen::sig::Signature;
 
 use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
@@ -43,6 +43,7 @@ pub enum EntryError {
 #[derive(Default)]
 pub(crate) struct Entries {
     by_signature: Mutex<BTreeMap<Signature, Arc<Entry>>>,
+    boxed: OnceLock<Entry>,
 }
 
 impl Entries {
@@ -56,7 +57,7 @@ impl Entries {
             return Ok(known.clone());
         }
         // Compiled without the lock; of two threads that do the same, the first one's is kept.
-        let made = Arc::new(make(signature, isa, linker)?);
+        let made = Arc::new(make(compile_entry(NAME, entry_function(signature, isa), isa)?, linker)?);
         let mut entries = self.lock();
         if entries.len() >= MAX_IDLE {
             entries.retain(|_, entry| Arc::strong_count(entry) > 1);
@@ -64,15 +65,21 @@ impl Entries {
         Ok(entries.entry(signature.clone()).or_insert(made).clone())
     }
 
+    /// The trampoline of boxed entries.
+    pub(crate) fn boxed(&self, isa: &HostIsa, linker: &dyn Linker) -> Result<&Entry, EntryError> {
+        if let Some(known) = self.boxed.get() {
+            return Ok(known);
+        }
+        let made = make(compile_entry(NAME, boxed_entry_function(isa), isa)?, linker)?;
+        Ok(self.boxed.get_or_init(|| made))
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Signature, Arc<Entry>>> {
         self.by_signature.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn make(signature: &Signature, isa: &HostIsa, linker: &dyn Linker) -> Result<Entry, EntryError> {
-    let mut func = entry_function(signature, isa);
-    let options = CompileOptions { tier: Tier::Optimised, listing: false };
-    let compiled = Compiler::default().compile(NAME, &mut func, Vec::new(), isa, options)?;
+fn make(compiled: CompiledFunction, linker: &dyn Linker) -> Result<Entry, EntryError> {
     let unit = linker.link(&LinkUnit { functions: vec![compiled], data: Vec::new() }, &Nothing)?;
     let address =
         unit.function(NAME).ok_or_else(|| LinkError::Backend { reason: "lost a function".into() })?;

@@ -17,6 +17,7 @@
 //! | `entry.rs`       | trampolines, one for each native signature                                       |
 //! | `engine.rs`      | [`Jit`] and [`Unit`]: what the layer above holds                                 |
 //! | `program.rs`     | [`Jit::build`]: from low IR to a unit                                            |
+//! | `globals.rs`     | global variables of a program                                                    |
 //! | `value.rs`       | Rust types at the doorway and the words that carry them                          |
 //! | `func.rs`        | the doorway: typed and untyped calls                                             |
 //!
@@ -28,6 +29,7 @@ mod cranelift;
 mod engine;
 mod entry;
 mod func;
+mod globals;
 mod linker;
 mod program;
 mod value;
@@ -37,6 +39,7 @@ pub use cranelift::CraneliftLinker;
 pub use engine::{Jit, JitError, JitOptions, Unit};
 pub use entry::EntryError;
 pub use func::{CallError, LookupError, TypedFunc, UntypedFunc, Word};
+pub use globals::Globals;
 pub use linker::{DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
-pub use program::{BuildError, Source};
+pub use program::{BuildError, Linkage, Method, Source};
 pub use value::{Params, Value, ValueError};

@@ -9,17 +9,19 @@
 //!
 //! Calls between the functions of one build are near. Cost: Cranelift's; one generator serves all functions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use brolga_codegen::compile::{CompileOptions, Symbol};
+use brolga_codegen::entry::boxed_signature;
 use brolga_codegen::generate::{GenerateError, Generator};
 use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_codegen::translate::signature_of;
-use brolga_ir::{Context, Func, LowType, Op, PtrClass, RuntimeKind, Value};
+use brolga_ir::{Context, Func, LowType, Op, PtrClass, RuntimeKind, Type, Value};
 
 use crate::engine::{Jit, Program, Unit};
+use crate::globals::Globals;
 use crate::linker::{DataObject, LinkError, LinkUnit};
 
 /// Constant bytes are aligned like the widest scalar.
@@ -33,6 +35,30 @@ pub struct Source<'a> {
     /// Its type at the doorway; `None` for a function that is only called by others. The symbol in it is not looked at:
     /// the function's own name is the linked one.
     pub ty: Option<FunctionType>,
+}
+
+/// A method that calls at run time may go to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Method {
+    /// The symbol of its boxed entry, which is among the sources.
+    pub symbol: String,
+    /// The type of the function object.
+    pub function: Type,
+    /// The types of the other arguments.
+    pub args: Vec<Type>,
+    /// The type of all further arguments, if there may be any.
+    pub rest: Option<Type>,
+}
+
+/// What a unit is linked to beside the runtime.
+#[derive(Clone, Default, Debug)]
+pub struct Linkage<'a> {
+    /// The units whose functions it may call.
+    pub visible: &'a [Unit],
+    /// The program's global variables; variables of its own if there are none.
+    pub globals: Option<&'a Globals>,
+    /// The methods that the runtime is told about.
+    pub methods: &'a [Method],
 }
 
 /// Why a build failed. Nothing of it remains.
@@ -66,6 +92,18 @@ impl Jit {
         tier: Tier,
         visible: &[Unit],
     ) -> Result<Unit, BuildError> {
+        self.build_program(cx, sources, tier, &Linkage { visible, ..Linkage::default() })
+    }
+
+    /// Builds a unit that shares global variables with others, and whose methods can be called by dispatch.
+    pub fn build_program(
+        &self,
+        cx: &Arc<Context>,
+        sources: &[Source<'_>],
+        tier: Tier,
+        linkage: &Linkage<'_>,
+    ) -> Result<Unit, BuildError> {
+        check_methods(cx, sources, linkage.methods)?;
         let mut types = Vec::new();
         for source in sources {
             types.extend(recorded_type(cx, source)?);
@@ -82,10 +120,32 @@ impl Jit {
             unit.data.extend(generated.constants.into_iter().map(constant));
         }
         let needs_heap = sources.iter().any(|source| needs_heap(source.func));
-        let program = Program { cx, needs_heap };
+        let own = Globals::new(self.runtime());
+        let globals = linkage.globals.unwrap_or(&own);
+        let program = Program { cx, needs_heap, globals, methods: linkage.methods };
         // SAFETY: L1, the code was generated just now from these functions. L2, `recorded_type` compared the signatures.
-        Ok(unsafe { self.load_program(&unit, types, visible, Some(program)) }?)
+        Ok(unsafe { self.load_program(&unit, types, linkage.visible, Some(program)) }?)
     }
+}
+
+/// The code of every method's entry has the signature of boxed entries.
+fn check_methods(cx: &Context, sources: &[Source<'_>], methods: &[Method]) -> Result<(), BuildError> {
+    let boxed = boxed_signature();
+    let actual: BTreeMap<&str, Option<Signature>> =
+        sources.iter().map(|source| (cx.names.text(source.func.name), signature_of(source.func))).collect();
+    for method in methods {
+        // One that is not there is found when the unit is linked.
+        if let Some(actual) = actual.get(method.symbol.as_str())
+            && actual.as_ref() != Some(&boxed)
+        {
+            return Err(BuildError::Signature {
+                name: method.symbol.clone(),
+                recorded: boxed,
+                actual: actual.clone().unwrap_or_default(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Whether a function handles objects, or calls what makes some.

@@ -2,7 +2,7 @@
 //! verified, printed, interpreted and compiled, or is refused with a reason; compiled code of it is never run.
 
 use super::{Failure, Trouble, fenced};
-use crate::engine::function_type;
+use crate::engine::build;
 use crate::fuzz::rng::Rng;
 use crate::fuzz::values;
 use crate::{Error, Stages};
@@ -14,7 +14,7 @@ use brolga_ir::diag::{Diagnostics, SourceFile, Style};
 use brolga_ir::interp::{Interp, Options, SimMemory};
 use brolga_ir::verify::verify_module;
 use brolga_ir::{Context, Level, Module, Type, binary, text};
-use brolga_jit::{BuildError, Jit, Source};
+use brolga_jit::{BuildError, Jit};
 use brolga_opt::{Cx, OptLevel};
 
 /// What became of an input.
@@ -124,16 +124,12 @@ fn compile(module: &Module, jit: &Jit) -> Result<(), Trouble> {
     let mut stages = Stages::new(module, OptLevel::O2, &options, Cx::default());
     for (id, _) in module.funcs() {
         let defect = |error: String| Err(Trouble::Refused { engine: "the compiler".to_owned(), why: error });
-        let lows = match stages.closure([id]) {
+        let lows = match stages.linked([id]) {
             Ok(lows) => lows,
             Err(Error::NotNative(_)) => continue,
             Err(error) => return defect(error.to_string()),
         };
-        let sources: Vec<Source<'_>> = lows
-            .iter()
-            .map(|(&id, low)| Source { func: low, ty: Some(function_type(module, id, low)) })
-            .collect();
-        match jit.build(&module.cx, &sources, Tier::Optimised, &[]) {
+        match build(jit, module, &lows, Tier::Optimised, None) {
             Ok(_) => {}
             Err(BuildError::Link(_)) => {}
             Err(BuildError::Generate(

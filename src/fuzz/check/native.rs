@@ -3,13 +3,13 @@
 use super::engine::{Engine, Loaded, Passes, to_literal, to_val};
 use super::outcome::Outcome;
 use crate::bridge::{self, BridgeError};
-use crate::engine::function_type;
+use crate::engine::build;
 use crate::options::tier;
 use brolga_ir::abi::NativeSignature;
 use brolga_ir::interp::{Interp, Options, SimMemory, Val};
 use brolga_ir::module::Literal;
 use brolga_ir::{FuncId, Module};
-use brolga_jit::{CallError, Jit, Source, UntypedFunc};
+use brolga_jit::{CallError, Jit, UntypedFunc};
 use brolga_runtime::ExceptionKind;
 use std::collections::BTreeMap;
 
@@ -31,12 +31,8 @@ impl Engine for Native {
     fn load<'m>(&self, module: &'m Module) -> Result<Box<dyn Loaded + 'm>, String> {
         let options = Passes::options();
         let mut stages = self.passes.stages(module, &options);
-        let lows = stages.closure(module.funcs().map(|(id, _)| id)).map_err(|error| error.to_string())?;
-        let sources: Vec<Source<'_>> = lows
-            .iter()
-            .map(|(&id, low)| Source { func: low, ty: Some(function_type(module, id, low)) })
-            .collect();
-        let unit = self.jit.build(&module.cx, &sources, tier(self.passes.level), &[]);
+        let lows = stages.linked(module.funcs().map(|(id, _)| id)).map_err(|error| error.to_string())?;
+        let unit = build(&self.jit, module, &lows, tier(self.passes.level), None);
         let unit = unit.map_err(|error| error.to_string())?;
         let mut funcs = BTreeMap::new();
         for (id, func) in module.funcs() {
@@ -81,7 +77,10 @@ impl Loaded for NativeLoaded<'_> {
                 Some(value) => Outcome::Returned(value),
                 None => Outcome::Failed("the result is no literal".to_owned()),
             },
-            Err(BridgeError::Call(CallError::Exception(exception))) => {
+            Err(
+                BridgeError::Call(CallError::Exception(exception))
+                | BridgeError::Object(brolga_runtime::CallError::Exception(exception)),
+            ) => {
                 let says =
                     matches!(exception.kind, ExceptionKind::ErrorException | ExceptionKind::ArgumentError);
                 let message = says.then_some(exception.message);

@@ -176,6 +176,11 @@ impl<'m> Interp<'m> {
         self.module
     }
 
+    /// The present value of a global variable.
+    pub fn global(&self, name: Name) -> Option<&Val> {
+        self.globals.get(&name)
+    }
+
     /// How many statements have run.
     pub fn steps(&self) -> u64 {
         self.steps
