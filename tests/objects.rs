@@ -1,0 +1,69 @@
+//! Programs with objects keep their meaning in native code, whatever is optimised and whenever garbage is collected.
+//!
+//! The programs are the corpus, the examples and those in `tests/objects/`; their own checks say what they mean.
+
+use std::path::{Path, PathBuf};
+
+use brolga::{Engine, Evaluator, OptLevel, Options, Program, Verdict};
+
+/// All programs of some folders of this repository, with their names.
+fn programs(folders: &[&str]) -> Vec<(String, Program)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for folder in folders {
+        let entries = std::fs::read_dir(root.join(folder)).expect("a folder of this repository");
+        paths.extend(entries.map(|entry| entry.expect("a file").path()));
+    }
+    paths.sort();
+    let read = |path: PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let bytes = std::fs::read(&path).expect("a file");
+        let program = Program::read(&name, &bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
+        (name, program)
+    };
+    paths.into_iter().map(read).collect()
+}
+
+/// What fails of the checks of the programs, and how many checks there are.
+fn failures(programs: &[(String, Program)], level: OptLevel, stress: bool) -> (Vec<String>, usize) {
+    let mut failed = Vec::new();
+    let mut count = 0;
+    for (name, program) in programs {
+        let engine = Engine::new(Options::new().opt_level(level).gc_stress(stress)).expect("an engine");
+        let mut evaluator = Evaluator::native(program, &engine);
+        for check in program.checks() {
+            count += 1;
+            let verdict = evaluator.check(check);
+            if verdict != Verdict::Passed {
+                let text = program.source().slice(check.span).trim();
+                failed.push(format!("{name} at {level:?}: {text}: {verdict:?}"));
+            }
+        }
+    }
+    (failed, count)
+}
+
+fn hold(programs: &[(String, Program)], levels: &[OptLevel], stress: bool, at_least: usize) {
+    for &level in levels {
+        let (failed, count) = failures(programs, level, stress);
+        assert!(failed.is_empty(), "{}", failed.join("\n"));
+        assert!(count >= at_least, "{count} checks");
+    }
+}
+
+const LEVELS: [OptLevel; 3] = [OptLevel::O0, OptLevel::O2, OptLevel::O3];
+
+#[test]
+fn the_corpus_is_native() {
+    hold(&programs(&["tests/corpus"]), &LEVELS, false, 150);
+}
+
+#[test]
+fn the_examples_are_native() {
+    hold(&programs(&["examples", "tests/objects"]), &[OptLevel::O0, OptLevel::O2], false, 50);
+}
+
+#[test]
+fn objects_that_are_used_survive_collections_at_every_safepoint() {
+    hold(&programs(&["tests/corpus", "tests/objects"]), &[OptLevel::O0, OptLevel::O2], true, 170);
+}
