@@ -95,12 +95,12 @@ pub(crate) fn call(
     interp: &mut Interp<'_>,
     runtime: &Arc<Runtime>,
 ) -> Result<Val, BridgeError> {
+    if let (Some((callee, args)), false) = (args.split_first(), is_bits(signature)) {
+        return call_object(callee, args, interp, runtime);
+    }
     let forms = &signature.params;
     if forms.len() != args.len() {
         return Err(BridgeError::Count { wanted: forms.len(), given: args.len() });
-    }
-    if let (Some((callee, args)), false) = (args.split_first(), is_bits(signature)) {
-        return call_object(callee, args, interp, runtime);
     }
     let result = &signature.result;
     let bridge = Bridge { types: &interp.module().cx.types };

@@ -54,6 +54,10 @@ const KERNELS: &[Kernel] = &[
     kernel("dot_f64", 2_048, 2_000),
     kernel("dot8_f64", 2_048, 3_000),
     kernel("axpy_f64", 2_048, 3_000),
+    kernel("binary_trees", 12, 0),
+    kernel("shapes", 1_024, 200),
+    kernel("sort_cmp", 20_000, 4),
+    kernel("exceptions", 100_000, 1),
 ];
 
 /// How often each contender runs; the best run counts.

@@ -63,9 +63,7 @@ pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
         Op::CallArgs(_) => Effects::ANY,
         // Which object it is shows, that it was made does not. It stays on its side of a barrier, which a collection
         // must not separate from its store.
-        Op::Alloc(_) => {
-            Effects { consistent: false, may_safepoint: true, ..PURE.reading(Regions::TASK) }
-        },
+        Op::Alloc(_) => Effects { consistent: false, may_safepoint: true, ..PURE.reading(Regions::TASK) },
         Op::Lanes(..) | Op::Splat(_) | Op::ExtractLane(..) | Op::InsertLane(..) | Op::LaneSelect => PURE,
         // The tag of no object cannot be read, so it is not read before a test for null.
         Op::TypeOf => PURE.unchecked(true),

@@ -152,8 +152,7 @@ impl LoopFacts {
     fn target(&self, func: &Func, cfg: &Cfg, loops: &Loops, site: &Site) -> Option<(Loop, Block)> {
         let &Site { inst, ref effects, innermost, certain } = site;
         // An allocation gives another object in each round.
-        let movable =
-            effects.is_removable() && !effects.pinned && !effects.fence && !effects.may_safepoint;
+        let movable = effects.is_removable() && !effects.pinned && !effects.fence && !effects.may_safepoint;
         if !movable || func.op(inst) == Op::Copy || func.results(inst).len() == 0 {
             return None;
         }
