@@ -13,7 +13,7 @@
 //! A word is *stale* where it may hold an object that no variable in it stands for. In front of each call of compiled code, of
 //! C, or through argument words the stale words become null. Not in front of allocations and polls, which take no time to
 //! speak of, and not on [doomed](crate::flow) paths: a word may then be stale across them, and becomes null at the next call.
-//! Argument words are stale behind their call. What is passed to a call and dies with it stays in its word during that call: many
+//! Argument words are stale behind their call, but for permanent ones. What is passed to a call and dies with it stays in its word during that call: many
 //! functions end with it.
 //!
 //! Staleness flows forward: what is live at the end of a block and not at the head of its successor is stale there. In a
@@ -172,6 +172,9 @@ fn steps_of(func: &Func, bases: &Bases, slots: &Slots, block: Block) -> Vec<Step
         let (passed, gone): (Vec<_>, Vec<_>) = died.drain(..).partition(|&(_, root)| is_passed(root));
         steps.extend(gone.into_iter().map(|(word, _)| Step::Dead(word)));
         steps.push(Step::Call(inst, arguments));
+        let operands = func.args(inst).iter().take(arguments as usize).zip(0..);
+        let held = operands.filter(|&(&v, _)| bases.root(v).is_some());
+        steps.extend(held.map(|(_, word)| Step::Dead(word)));
         steps.extend(passed.into_iter().map(|(word, _)| Step::Dead(word)));
     }
     for &(_, event) in events {
@@ -187,13 +190,12 @@ fn replay(steps: &[Step], doomed: bool, stale: &mut [u64], mut null: impl FnMut(
         match step {
             Step::Stored(word) => set(stale, word, false),
             Step::Dead(word) => set(stale, word, true),
-            Step::Call(_, arguments) if doomed => (0..arguments).for_each(|w| set(stale, w, true)),
+            Step::Call(_, arguments) if doomed => (0..arguments).for_each(|w| set(stale, w, false)),
             Step::Call(call, arguments) => {
                 // These are written anyway.
                 (0..arguments).for_each(|w| set(stale, w, false));
                 null(call, stale);
                 stale.fill(0);
-                (0..arguments).for_each(|w| set(stale, w, true));
             }
         }
     }
