@@ -465,3 +465,71 @@ fn a_chain_of_builtins_that_call_uses_no_stack() {
     });
     assert_eq!(refused, Ok(Err(CallError::OtherRuntime)));
 }
+
+/// What one thread does: it makes objects, calls methods and operators on them, throws some, catches them, and lets others
+/// collect. The sum of what it has computed.
+fn call_and_throw(runtime: &Arc<Runtime>, cx: &Arc<Context>, rounds: i64) -> i64 {
+    let function = |name: &str| {
+        let ty = cx.types.function(cx.names.intern(name));
+        runtime.heap().type_object(cx, ty).unwrap()
+    };
+    let (f, plus) = (function("f"), function("+"));
+    runtime
+        .enter(|scope| {
+            let (f, plus) = (scope.instance(&f).unwrap(), scope.instance(&plus).unwrap());
+            let mut sum = 0;
+            for round in 0..rounds {
+                sum += scope.frame(|scope| {
+                    let number = scope.int(round * 1000).unwrap();
+                    let pair = scope.tuple(&[number, number]).unwrap();
+                    let [f, plus] = [f, plus].map(|root| scope.root(root.get(scope)));
+                    match runtime.call(scope, f, &[pair]) {
+                        Ok(first) => {
+                            let twice = runtime.call(scope, plus, &[first, number]).unwrap();
+                            twice.get(scope).unboxed::<i64>().unwrap()
+                        }
+                        Err(CallError::Exception(exception)) => {
+                            let thrown = scope.get_persistent(exception.object().unwrap()).unwrap();
+                            let thrown = scope.root(thrown);
+                            let first = scope.load_field(thrown, 0).unwrap().unwrap();
+                            -first.get(scope).unboxed::<i64>().unwrap()
+                        }
+                        Err(error) => panic!("{error}"),
+                    }
+                });
+            }
+            sum
+        })
+        .unwrap()
+}
+
+#[test]
+fn threads_call_and_throw_while_others_collect() {
+    let heap = HeapOptions { initial: 1 << 20, stress: Stress::Every(500), ..HeapOptions::default() };
+    let heap = HeapOptions { poison: true, verify: true, ..heap };
+    let runtime = Runtime::new(RuntimeOptions { heap, output: Output::Capture });
+    let cx = Context::new();
+    let row = MethodRow {
+        function: cx.types.function(cx.names.intern("f")),
+        args: vec![Type::ANY],
+        rest: None,
+        name: "f(Any)".into(),
+        // Every third pair is thrown, the others give their first element.
+        entry: MethodEntry::host(|scope, all| {
+            let first = scope.load_field(all[1], 0)?.unwrap();
+            let number = first.get(scope).unboxed::<i64>().unwrap();
+            if number / 1000 % 3 == 0 { Err(scope.throw(all[1].get(scope))) } else { Ok(first) }
+        }),
+    };
+    let _methods = runtime.add_methods(&cx, [row]).unwrap();
+    const ROUNDS: i64 = 3_000;
+    let expected: i64 = (0..ROUNDS).map(|n| if n % 3 == 0 { -n * 1000 } else { 2 * n * 1000 }).sum();
+    std::thread::scope(|threads| {
+        for _ in 0..4 {
+            threads.spawn(|| assert_eq!(call_and_throw(&runtime, &cx, ROUNDS), expected));
+        }
+    });
+    runtime.enter(|scope| scope.collect()).unwrap();
+    assert_eq!(runtime.heap().stats().live_objects, 0);
+    assert!(runtime.heap().stats().minor_collections + runtime.heap().stats().full_collections > 10);
+}

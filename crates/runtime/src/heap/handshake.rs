@@ -22,7 +22,14 @@
 //! | H5  | is_running: load | Acquire | H3 | as H3, for a mutator that leaves while the collector waits |
 //! | H6  | release: clear STOP | Release | H1 | as H1, from the other side |
 //! | H7  | must_stop: load | Relaxed | – | nothing: a mutator that sees it leaves and enters again, which synchronise |
+//!
+//! **Model.** `RUSTFLAGS="--cfg loom" cargo test -p brolga-runtime --lib handshake --release` tries all interleavings of two
+//! mutators and a collector; it fails if any of H1, H3, H4, H5 and H6 is weakened. What it cannot see: the locks and conditions of
+//! `world.rs`, which only decide who waits, and the poll words.
 
+#[cfg(all(test, loom))]
+use loom::sync::atomic::{AtomicU32, Ordering};
+#[cfg(not(all(test, loom)))]
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const RUNNING: u32 = 1;
@@ -68,5 +75,82 @@ impl Handshake {
     /// Whether the collector wants the mutator to stop.
     pub(crate) fn must_stop(&self) -> bool {
         self.0.load(Ordering::Relaxed) & STOP != 0 // H7
+    }
+}
+
+/// The heap is a cell that tells who touches it at the same time, or without having seen what was done before.
+#[cfg(all(test, loom))]
+mod model {
+    use super::Handshake;
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    /// The words of the mutators, and what each of them may touch while it runs.
+    struct World<const N: usize> {
+        words: [Handshake; N],
+        heaps: [UnsafeCell<u32>; N],
+    }
+
+    impl<const N: usize> World<N> {
+        fn touch(&self, heap: usize) {
+            // SAFETY: that nobody else is inside is what the model checks.
+            self.heaps[heap].with_mut(|cell| unsafe { *cell += 1 });
+        }
+
+        fn mutate(&self, own: usize, rounds: usize) {
+            for _ in 0..rounds {
+                // A mutator that is refused would wait; here it comes again or not at all.
+                if self.words[own].try_enter() {
+                    self.touch(own);
+                    if self.words[own].must_stop() {
+                        self.words[own].leave();
+                        continue;
+                    }
+                    self.touch(own);
+                    self.words[own].leave();
+                }
+            }
+        }
+
+        fn collect(&self) {
+            for word in &self.words {
+                word.request();
+            }
+            while self.words.iter().any(Handshake::is_running) {
+                thread::yield_now();
+            }
+            (0..N).for_each(|heap| self.touch(heap));
+            self.words.iter().for_each(Handshake::release);
+        }
+    }
+
+    fn check<const N: usize>(rounds: usize, collections: usize) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(move || {
+            let world = Arc::new(World::<N> {
+                words: std::array::from_fn(|_| Handshake::default()),
+                heaps: std::array::from_fn(|_| UnsafeCell::new(0)),
+            });
+            let mutators: Vec<_> = (0..N)
+                .map(|own| {
+                    let world = world.clone();
+                    thread::spawn(move || world.mutate(own, rounds))
+                })
+                .collect();
+            (0..collections).for_each(|_| world.collect());
+            mutators.into_iter().for_each(|mutator| mutator.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn a_mutator_and_a_collector_are_never_inside_together() {
+        check::<1>(2, 2);
+    }
+
+    #[test]
+    fn two_mutators_and_a_collector_are_never_inside_together() {
+        check::<2>(1, 1);
     }
 }
