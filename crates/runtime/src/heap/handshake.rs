@@ -17,14 +17,14 @@
 //! |-----|-----------|-------|------------|------------|
 //! | H1  | try_enter: 0 → RUNNING | Acquire | H6 | the mutator would not see what the collector did: cells freed, fields cleared |
 //! | H2  | try_enter fails | Relaxed | – | nothing: the mutator goes to wait under the world's lock |
-//! | H3  | leave: clear RUNNING | Release | H4, H5 | the collector would not see the mutator's last stores |
-//! | H4  | request: set STOP | Acquire | H3 | as H3, for a mutator that had left before |
-//! | H5  | is_running: load | Acquire | H3 | as H3, for a mutator that leaves while the collector waits |
+//! | H3  | leave: clear RUNNING | Release | H5 | the collector would not see the mutator's last stores |
+//! | H4  | request: set STOP | Relaxed | – | nothing: the collector looks whether the mutator runs before it does anything (H5) |
+//! | H5  | is_running: load | Acquire | H3 | as H3, whether the mutator left before the request or after |
 //! | H6  | release: clear STOP | Release | H1 | as H1, from the other side |
 //! | H7  | must_stop: load | Relaxed | – | nothing: a mutator that sees it leaves and enters again, which synchronise |
 //!
 //! **Model.** `RUSTFLAGS="--cfg loom" cargo test -p brolga-runtime --lib handshake --release` tries all interleavings of two
-//! mutators and a collector; it fails if any of H1, H3, H4, H5 and H6 is weakened. What it cannot see: the locks and conditions of
+//! mutators and a collector; it fails if any of H1, H3, H5 and H6 is weakened. What it cannot see: the locks and conditions of
 //! `world.rs`, which only decide who waits, and the poll words.
 
 #[cfg(all(test, loom))]
@@ -57,9 +57,10 @@ impl Handshake {
         self.0.fetch_and(!RUNNING, Ordering::Release) & STOP != 0 // H3
     }
 
-    /// The collector wants the mutator to stop; whether it is running.
+    /// The collector wants the mutator to stop; whether it is running, as far as this alone tells ([`Handshake::is_running`]
+    /// is what counts).
     pub(crate) fn request(&self) -> bool {
-        self.0.fetch_or(STOP, Ordering::Acquire) & RUNNING != 0 // H4
+        self.0.fetch_or(STOP, Ordering::Relaxed) & RUNNING != 0 // H4
     }
 
     /// Whether the mutator runs.
