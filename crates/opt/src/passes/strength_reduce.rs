@@ -20,7 +20,8 @@
 //!
 //! Nothing changes if nothing is saved: the address is a base plus a multiple already. Every sum is the old one in another order, so
 //! no fact about ranges is needed. Only untracked bases are moved: a sum with a tracked one is a derived pointer, which would have to be
-//! kept alive through the loop.
+//! kept alive through the loop. An element of an array is an untracked address that `gc_loaded` ties to its object; the tie is made anew at each
+//! access, and with it the object lives as long as the addresses made of it are used.
 //!
 //! Cost: at most [`MAX_PARTS`](crate::address::MAX_PARTS) parts for each access in innermost loops. Breaks the uses. Not done: addresses in outer loops; counters
 //! narrower than 64 bits; products that are no addresses.
@@ -94,6 +95,8 @@ impl Reduced<'_> {
         let (Some(access), Some(&address)) = (access_of(func, inst), func.args(inst).first()) else {
             return true;
         };
+        let kept = self.kept_alive(func, address);
+        let address = kept.map_or(address, |(_, raw)| raw);
         if self.addresses.is_fixed(func, address) || func.ty(address) != Type::PTR {
             return true;
         }
@@ -122,9 +125,21 @@ impl Reduced<'_> {
         let access = Access { offset, ..access };
         let op = if matches!(func.op(inst), Op::Load(_)) { Op::Load(access) } else { Op::Store(access) };
         let mut args = func.args(inst).to_vec();
-        args[0] = new;
+        args[0] = match kept {
+            Some((memory, _)) => {
+                Cursor::new(func).before(inst).ins_value(Op::GcLoaded, &[memory, new], Type::LOADED)
+            }
+            None => new,
+        };
         func.set_op(inst, op, &args);
         true
+    }
+
+    /// The object that keeps an address alive, which does not change, and the address.
+    fn kept_alive(&self, func: &Func, address: Value) -> Option<(Value, Value)> {
+        let def = func.def_inst(address).filter(|&def| func.op(def) == Op::GcLoaded)?;
+        let &[memory, raw] = func.args(def) else { return None };
+        self.addresses.is_fixed(func, memory).then_some((memory, raw))
     }
 
     /// Fixed part plus a multiple of the counter, made at the head of the loop.
