@@ -84,7 +84,9 @@ impl Shared {
             let mut threads = lock(&self.threads);
             if threads.running > self.size {
                 threads.running -= 1;
-                return;
+                drop(threads);
+                // It may have been woken for a task, which is somebody else's now.
+                return self.queue.rouse();
             }
         }
         lock(&self.threads).running -= 1;

@@ -13,13 +13,13 @@
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
 //! | Q1 | pusher: fence between task and look | SeqCst | Q2 | pusher sees no sleeper, sleeper no task: the task lies there |
-//! | Q2 | sleeper: count, fence, then look | SeqCst | Q1 | the same, from the other side |
-//! | Q3 | pusher: load of the count | Relaxed | | the fence orders it |
+//! | Q2 | sleeper: fence between counting itself and looking again | SeqCst | Q1, Q7 | the same, from the other side |
+//! | Q3 | count of sleepers | Relaxed | | the fences order it |
 //! | Q4 | outstanding: count up | Relaxed | | whoever waits for zero has counted, or learnt of the task from one who has |
 //! | Q5 | outstanding: count down | AcqRel | Q6 | a drained session misses what its tasks did |
 //! | Q6 | outstanding: read | Acquire | Q5 | the same, from the other side |
-//! | Q7 | task over: fence between counting down and looking for drainers | SeqCst | Q8 | a drainer sleeps after the last task |
-//! | Q8 | drainer: count, fence, then read what is outstanding | SeqCst | Q7 | the same, from the other side |
+//! | Q7 | task over: fence between counting down and looking for drainers | SeqCst | Q2 | a drainer sleeps after the last task |
+//! | Q8 | count of drainers | Relaxed | | a drainer counts itself before it sleeps, which is the sleeper's fence |
 //! | Q9 | models' queue: whether it is empty | Relaxed | | as loose as can be, so that the fences are needed |
 //!
 //! Liveness: a pusher that sees a sleeper notifies one; whoever takes the last task and leaves others asleep has taken it.
@@ -150,10 +150,9 @@ impl Queue {
 
     /// Runs tasks until no more than `left` are outstanding.
     pub(crate) fn drain(&self, left: usize) {
-        self.drainers.fetch_add(1, Ordering::SeqCst); // Q8
-        fence(Ordering::SeqCst); // Q8
+        self.drainers.fetch_add(1, Ordering::Relaxed); // Q8
         while self.outstanding() > left && self.run_or_sleep(|| self.outstanding() <= left) {}
-        self.drainers.fetch_sub(1, Ordering::SeqCst); // Q8
+        self.drainers.fetch_sub(1, Ordering::Relaxed); // Q8
     }
 
     /// Runs a task, or sleeps until something has changed; false when the queue is closed and empty.
@@ -163,7 +162,7 @@ impl Queue {
             return true;
         }
         let closed = lock(&self.closed);
-        self.sleepers.fetch_add(1, Ordering::SeqCst); // Q2
+        self.sleepers.fetch_add(1, Ordering::Relaxed); // Q3
         fence(Ordering::SeqCst); // Q2
         let task = self.pop();
         let mut open = !*closed;
@@ -173,7 +172,7 @@ impl Queue {
         } else {
             drop(closed);
         }
-        self.sleepers.fetch_sub(1, Ordering::SeqCst); // Q2
+        self.sleepers.fetch_sub(1, Ordering::Relaxed); // Q3
         if let Some(task) = task {
             self.run(task);
             return true;
