@@ -28,7 +28,7 @@ mod stages;
 
 pub use brolga_ir as ir;
 pub use brolga_jit::{
-    CallError, CodeMemoryStats, LookupError, Params, TypedFunc, UntypedFunc, Value, ValueError,
+    CallError, CodeMemoryStats, LookupError, Params, TypedFunc, UntypedFunc, Value, ValueError, Word,
 };
 pub use brolga_opt as opt;
 pub use brolga_opt::{CheckBounds, OptLevel};

@@ -6,7 +6,7 @@ use brolga::ir::func::{Param, Signature};
 use brolga::ir::{Context, Func, Level, Module, Type};
 use brolga::{
     CallError, Engine, Error, Evaluator, ExceptionKind, LookupError, OptLevel, Options, Output, Program,
-    Unit, Verdict,
+    Unit, Verdict, Word,
 };
 
 const SOURCE: &str = "
@@ -181,3 +181,51 @@ const _: () = {
     shared::<brolga::TypedFunc<(i64, f64), (bool, char)>>();
     shared::<brolga::UntypedFunc>();
 };
+
+#[test]
+fn objects_pass_inside_a_scope_and_globals_have_their_first_values() {
+    let source = "
+mutable struct Counter
+    n::Int64
+end
+global total::Int64 = 40
+function counter(n::Int64)::Counter
+1 ─ %1 = %new(Counter, n)::Counter
+└──      return %1
+end
+function step(c::Counter)::Int64
+1 ─ %1 = Base.getfield(c, :n)::Int64
+│   %2 = Base.add_int(%1, 1)::Int64
+│        Base.setfield!(c, :n, %2)::Int64
+│   %4 = Main.total::Int64
+│   %5 = Base.add_int(%4, 1)::Int64
+│        Core.setglobal!(Main, :total, %5)::Int64
+└──      return %2
+end
+function sum()::Int64
+1 ─ %1 = Main.total::Int64
+└──      return %1
+end
+";
+    let program = Program::read("counter.jlir", source.as_bytes()).unwrap();
+    for level in [OptLevel::O0, OptLevel::O2] {
+        let engine = Engine::new(Options::new().opt_level(level).gc_stress(true)).unwrap();
+        let unit = engine.compile(&program).unwrap();
+        let (make, step) = (unit.untyped("counter").unwrap(), unit.untyped("step").unwrap());
+        engine
+            .runtime()
+            .enter(|scope| {
+                let made = make.call_in(scope, &[Word::Bits(5)]).unwrap();
+                let [Word::Object(Some(counter))] = made[..] else { panic!("{made:?}") };
+                for expected in 6..9 {
+                    scope.collect();
+                    let given = step.call_in(scope, &[Word::Object(Some(counter))]).unwrap();
+                    assert!(matches!(given[..], [Word::Bits(bits)] if bits == expected), "{given:?}");
+                }
+                assert_eq!(counter.get(scope).bits::<i64>(0), Ok(8));
+            })
+            .unwrap();
+        assert_eq!(unit.func::<(), i64>("sum").unwrap().call(()), Ok(43));
+        assert!(matches!(step.call(&[0]), Err(CallError::Word { index: 0, object: true })));
+    }
+}
