@@ -24,7 +24,9 @@ pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
         Op::Copy | Op::SlotAddr(_) | Op::BoundsCheck(_) => PURE,
         Op::Pi => PURE.unchecked(!cx.arg_is(0, cx.result_type())),
         Op::Goto | Op::Branch | Op::Return | Op::Unreachable | Op::LoopInfo(_) => CONTROL,
-        Op::Enter | Op::Leave | Op::PopException => CONTROL.reading(Regions::TASK).writing(Regions::TASK),
+        // The way to the handler leads past the region, but the handler sees what the region did.
+        Op::Enter => CONTROL.reading(Regions::ALL).writing(Regions::ALL),
+        Op::Leave | Op::PopException => CONTROL.reading(Regions::TASK).writing(Regions::TASK),
         Op::Upsilon => PURE.writing(Regions::TASK),
         Op::TheException => PINNED.reading(Regions::TASK),
         Op::Invoke(callee) | Op::CallSymbol(callee) => func.callee_effects(callee).unwrap_or(Effects::ANY),

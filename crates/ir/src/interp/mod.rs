@@ -394,10 +394,10 @@ impl<'m> Interp<'m> {
             }
         } else {
             self.reserve(length)?;
-            let first = match types.field_repr(elem) {
-                FieldRepr::Pointer => None,
-                repr => bytes::fresh(types, elem, repr),
-            };
+            // What holds references is undefined until it is set.
+            let undefined = types.field_repr(elem) == FieldRepr::Pointer
+                || types.layout(elem).is_ok_and(|layout| !layout.is_bits());
+            let first = if undefined { None } else { bytes::fresh(types, elem, types.field_repr(elem)) };
             Data::Vals(vec![first; length as usize])
         };
         match self.heap.make(Object::Memory(Memory { elem, length, data })) {
