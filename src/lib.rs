@@ -11,6 +11,7 @@
 //! | [`Unit`], [`TypedFunc`] | compiled functions, and the typed way to call them |
 //! | [`Evaluator`] | calls and tests by their text, natively or by the interpreter |
 //! | [`Stages`], [`emit`] | the steps one by one, and what they look like |
+//! | [`reduce`](mod@reduce) | a failing program made smaller |
 //! | [`Error`], [`Failure`] | what can go wrong, and whose fault it is |
 //! | [`ir`], [`opt`] | the IR and the optimiser themselves |
 #![forbid(unsafe_code)]
@@ -24,6 +25,7 @@ mod format;
 pub mod fuzz;
 mod options;
 mod program;
+pub mod reduce;
 mod stages;
 
 pub use brolga_ir as ir;

@@ -19,6 +19,7 @@ mod fmt;
 mod input;
 mod opt;
 mod passes;
+mod reduce;
 mod report;
 mod run;
 mod test;
@@ -54,6 +55,7 @@ enum Command {
     Compile(compile::Args),
     Fmt(fmt::Args),
     Verify(verify::Args),
+    Reduce(reduce::Args),
     Completions(completions::Args),
 }
 
@@ -66,6 +68,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Compile(args) => compile::run(&args),
         Command::Fmt(args) => fmt::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Reduce(args) => reduce::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
     match done {
