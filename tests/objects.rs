@@ -3,6 +3,7 @@
 //! The programs are the corpus, the examples and those in `tests/objects/`; their own checks say what they mean.
 
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use brolga::{Engine, Evaluator, OptLevel, Options, Program, Verdict};
 
@@ -66,4 +67,39 @@ fn the_examples_are_native() {
 #[test]
 fn objects_that_are_used_survive_collections_at_every_safepoint() {
     hold(&programs(&["tests/corpus", "tests/objects"]), &[OptLevel::O0, OptLevel::O2], true, 170);
+}
+
+/// Four threads allocate, dispatch, throw and catch in one heap, and collect under each other.
+#[test]
+fn threads_share_a_heap() {
+    let programs = programs(&["examples"]);
+    let engine = Engine::new(Options::new()).expect("an engine");
+    let units: Vec<_> = [
+        ("binary_trees.jlir", (8, 0), 25_774.0),
+        ("shapes.jlir", (256, 8), 804.881_490_572_574_4),
+        ("exceptions.jlir", (3_000, 1), 0.0),
+        ("sort_cmp.jlir", (100, 4), 4_080_224_364.0),
+    ]
+    .into_iter()
+    .map(|(name, args, value)| {
+        let (_, program) = programs.iter().find(|(known, _)| known == name).expect("an example");
+        let unit = engine.compile(program).expect("a unit");
+        let run = unit.func::<(i64, i64), f64>("run").expect("a function");
+        let wanted = run.call(args).expect("a value");
+        assert!(value == 0.0 || wanted == value, "{name}: {wanted}");
+        (run, args, wanted)
+    })
+    .collect();
+    thread::scope(|scope| {
+        for first in 0..4 {
+            let units = &units;
+            scope.spawn(move || {
+                for (run, args, wanted) in units.iter().cycle().skip(first).take(40) {
+                    assert_eq!(run.call(*args), Ok(*wanted));
+                }
+            });
+        }
+    });
+    engine.runtime().enter(|scope| scope.collect()).expect("a scope");
+    assert_eq!(engine.runtime().heap().stats().live_objects, 0);
 }

@@ -22,7 +22,8 @@
 //! Names are the same in every process and the order of everything is that of the input, so equal input gives equal
 //! bytes. Cost: linear in the code.
 //!
-//! Not done: unwind tables, line tables, images.
+//! Not done: unwind tables, line tables, images. Types, singletons, boxes and global variables are things of a run time: code that
+//! refers to one is refused, by its name.
 
 use std::collections::BTreeMap;
 
@@ -54,6 +55,12 @@ pub enum ObjectError {
     Malformed {
         /// The function.
         name: String,
+    },
+    /// The code refers to something that only a run time makes, and no loader of object files asks one for it.
+    #[error("an object file cannot refer to {symbol} yet")]
+    NeedsRuntime {
+        /// What it is.
+        symbol: String,
     },
     /// The host has no object format, or the format cannot say what the code needs.
     #[error("cannot write an object file: {reason}")]
@@ -171,11 +178,8 @@ impl Writer {
                 Known::Function(self.import(name, Linkage::Import)?)
             }
             Symbol::Data(name) => Known::Data(self.import_data(name)?),
-            Symbol::Global(name) => Known::Data(self.import_data(&format!("brolga.global.{name}"))?),
-            Symbol::Type(ty) => Known::Data(self.import_data(&format!("brolga.type.{}", ty.name))?),
-            Symbol::Instance(ty) => Known::Data(self.import_data(&format!("brolga.instance.{}", ty.name))?),
-            Symbol::Boxed { ty, low, high } => {
-                Known::Data(self.import_data(&format!("brolga.box.{}.{high:016x}{low:016x}", ty.name))?)
+            Symbol::Global(_) | Symbol::Type(_) | Symbol::Instance(_) | Symbol::Boxed { .. } => {
+                return Err(ObjectError::NeedsRuntime { symbol: symbol.to_string() });
             }
             Symbol::Interned(text) => Known::Data(self.import_data(&format!("brolga.symbol.{text}"))?),
             Symbol::Text(text) => {
