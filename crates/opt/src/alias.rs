@@ -21,7 +21,7 @@
 //! An address *stays here* if all that is done with it is adding offsets and reading and writing there. What then touches memory
 //! in another way, a call for example, does not touch the object.
 //!
-//! Cost: one sweep over the function; a question takes constant time. Not done: two indices; addresses that come together in
+//! Cost: one sweep over the function; a question takes constant time. Not done: two indices, of which nothing is known but that they are the same in the same address; addresses that come together in
 //! φ or `ifelse`, which count as leaving.
 
 use brolga_ir::analysis::Rpo;
@@ -177,7 +177,14 @@ impl Aliases {
         let index = match (base.index, index) {
             (one, None) | (None, one) => one,
             (Some((a, f)), Some((b, g))) if a == b => Some((a, f.wrapping_add(g))),
-            _ => return None,
+            // The address itself stands for its distance from the root.
+            _ => {
+                return func.result(inst).map(|own| Address {
+                    root: base.root,
+                    index: Some((own, 1)),
+                    disp: 0,
+                });
+            }
         };
         Some(Address { root: base.root, index, disp: base.disp.wrapping_add(disp) })
     }

@@ -11,6 +11,8 @@
 //!
 //! A ϒ is needed when a φᶜ that names it is: its effect is seen by nobody else.
 //!
+//! Instructions go one after the other, users first, each for one unit of fuel; what is left then are circles, which go together.
+//!
 //! Cost: one visit to each instruction and operand. Breaks the uses; blocks and edges stay. Not done: stores to stack
 //! slots that are never read; branches that decide nothing.
 
@@ -18,7 +20,7 @@ use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use brolga_ir::effects::effects;
 use brolga_ir::{Func, Inst, Op};
-use cranelift_entity::EntitySet;
+use cranelift_entity::{EntitySet, SecondaryMap};
 
 pub(crate) const PASS: Pass =
     Pass { name: "dce", level: PassLevel::Both, required: false, needs: &[], breaks: &[Fact::Uses], run };
@@ -27,15 +29,43 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let needed = needed(func, cx);
     let dead: Vec<Inst> =
         func.blocks().flat_map(|b| func.block_insts(b)).filter(|&i| !needed.contains(i)).collect();
-    // One unit for all: dead instructions use each other's results, and some alone would leave uses of nothing.
-    if dead.is_empty() || !cx.spend("sweeps") {
+    if dead.is_empty() {
         return Changed::No;
     }
-    cx.count("removed", dead.len() as u64);
-    for inst in dead {
+    // By instruction: how many operands of dead instructions are its results.
+    let mut users: SecondaryMap<Inst, u32> = SecondaryMap::new();
+    for &inst in &dead {
+        for &arg in func.args(inst) {
+            if let Some(def) = func.def_inst(arg) {
+                users[def] += 1;
+            }
+        }
+    }
+    let mut unused: Vec<Inst> = dead.iter().copied().filter(|&i| users[i] == 0).collect();
+    let mut left = dead.len();
+    while let Some(inst) = unused.pop() {
+        if !cx.spend("removed") {
+            return cx.changed();
+        }
+        left -= 1;
+        for n in 0..func.args(inst).len() {
+            let Some(def) = func.def_inst(func.args(inst)[n]) else { continue };
+            users[def] -= 1;
+            if users[def] == 0 && !needed.contains(def) {
+                unused.push(def);
+            }
+        }
         func.remove_inst(inst);
     }
-    Changed::Yes
+    // The rest use each other in circles: some alone would leave uses of nothing.
+    if left > 0 && cx.spend("removed circles") {
+        for inst in dead {
+            if func.inst_block(inst).is_some() {
+                func.remove_inst(inst);
+            }
+        }
+    }
+    cx.changed()
 }
 
 fn needed(func: &Func, cx: &PassCx<'_>) -> EntitySet<Inst> {
