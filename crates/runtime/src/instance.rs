@@ -9,8 +9,8 @@ use brolga_ir::types::{LayoutError, Type};
 
 use crate::exception::Exception;
 use crate::foreign::Foreign;
-use crate::heap::{Heap, HeapOptions, Object, Root, Scope};
-use crate::objects::{MethodRow, MethodTables, Methods, Ops};
+use crate::heap::{Heap, HeapOptions, Obj, Object, Root, Scope};
+use crate::objects::{Ambiguous, IsaCache, MethodRow, MethodTables, Methods, Ops};
 use crate::output::{Output, Sink};
 use crate::records::{StringRef, SymbolRef};
 use crate::routines;
@@ -128,6 +128,13 @@ impl Runtime {
         rows: impl IntoIterator<Item = MethodRow>,
     ) -> Result<Methods, LayoutError> {
         self.methods.add(&self.heap, cx, rows)
+    }
+
+    /// The name of the method that a call would go to; `None` if no method fits.
+    pub fn which<'h>(&self, callee: Obj<'_, 'h>, args: &[Obj<'_, 'h>]) -> Result<Option<String>, Ambiguous> {
+        let args: Vec<Object> = args.iter().map(|arg| arg.object).collect();
+        let found = self.methods.find(&self.heap, &IsaCache::default(), callee.object, &args)?;
+        Ok(found.map(|method| method.name().to_owned()))
     }
 
     /// Calls an object with others: a function, a closure, a type. Builtins and operators are called as well as methods.

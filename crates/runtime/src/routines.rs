@@ -188,7 +188,6 @@ named! {
     brolga_current_exception,
     brolga_throw_type_assert,
     brolga_throw_bounds_of,
-    brolga_throw_undef_field,
     brolga_isa,
     brolga_subtype,
     brolga_egal,

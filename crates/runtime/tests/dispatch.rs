@@ -366,6 +366,26 @@ fn the_most_specific_method_is_called() {
 }
 
 #[test]
+fn the_method_of_a_call_can_be_asked_for() {
+    let (runtime, cx) = (runtime(), Context::new());
+    let int = Type::INT64;
+    let _methods = numbered(&runtime, &cx, &[(&[Type::ANY, int], None), (&[int, Type::ANY], None)]);
+    let f = runtime.heap().type_object(&cx, cx.types.function(cx.names.intern("f"))).unwrap();
+    runtime
+        .enter(|scope| {
+            let (f, one) = (scope.instance(&f).unwrap(), scope.int(1).unwrap());
+            let text = scope.string(b"a").unwrap();
+            let [f, one, text] = [f, one, text].map(|root| root.get(scope));
+            assert_eq!(runtime.which(f, &[text, one]), Ok(Some("f#0".into())));
+            assert_eq!(runtime.which(f, &[one, text]), Ok(Some("f#1".into())));
+            assert_eq!(runtime.which(f, &[text]), Ok(None));
+            let ambiguous = runtime.which(f, &[one, one]).unwrap_err();
+            assert_eq!((ambiguous.first.as_str(), ambiguous.second.as_str()), ("f#0", "f#1"));
+        })
+        .unwrap();
+}
+
+#[test]
 fn methods_come_and_go() {
     let (runtime, cx) = (runtime(), Context::new());
     let first = numbered(&runtime, &cx, &[(&[Type::ANY], None)]);

@@ -272,6 +272,10 @@ impl MethodTables {
 }
 
 impl Method {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     fn count_fits(&self, count: usize) -> bool {
         if self.rest.is_some() { count >= self.args.len() } else { count == self.args.len() }
     }

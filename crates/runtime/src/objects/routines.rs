@@ -7,7 +7,6 @@
 //! | `brolga_throw_type_assert(thread, expected, got)` | yes | `TypeError` of `typeassert` |
 //! | `brolga_throw_bounds_of(thread, of, index)` | yes | `BoundsError(of, index)` |
 //! | `brolga_throw_error`, `brolga_throw_argument(thread, string)` | yes | `ErrorException`, `ArgumentError` |
-//! | `brolga_throw_undef_field(thread, name)` | no | `UndefVarError` for a field of that name |
 //! | `brolga_isa(thread, object, type)` | no | 1 if the object is of the type |
 //! | `brolga_subtype(thread, type, type)` | no | 1 if the first is a subtype of the second |
 //! | `brolga_egal(thread, object, object)` | no | 1 if they are `===`; a null is the same as a null only |
@@ -27,7 +26,7 @@ use std::ptr::NonNull;
 use crate::exception::{Detail, ExceptionKind};
 use crate::heap::{Object, Root, Scope, TypeDesc, desc_of_tag, with_scope};
 use crate::instance::Runtime;
-use crate::records::{StringRef, SymbolRef};
+use crate::records::StringRef;
 use crate::thread::Thread;
 
 use super::call::{Ops, call_code};
@@ -168,10 +167,6 @@ pub(crate) extern "C" fn brolga_throw_bounds_of(thread: &Thread, of: NonNull<u8>
         let index = scope.box_int(index)?;
         Err(scope.raise_bounds(of, index))
     });
-}
-
-pub(crate) extern "C" fn brolga_throw_undef_field(thread: &Thread, name: SymbolRef) {
-    thread.throw(ExceptionKind::UndefVarError, Detail::Name(name));
 }
 
 pub(crate) extern "C" fn brolga_isa(thread: &Thread, value: NonNull<u8>, ty: u64) -> u32 {
