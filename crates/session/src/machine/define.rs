@@ -14,6 +14,7 @@
 //! ready code uses it; slots that lead to it are armed again, so that their next call finds the new one.
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::dylibs::Initializer;
 use super::{Entry, Event, Garbage, Machine, Parts, Phase, Source, State, TrackerId, Unit, UnitId, Version};
@@ -168,10 +169,10 @@ impl<P: Parts> Machine<P> {
         let unit = self.units.insert(Unit {
             dylib,
             tracker,
-            entries: Vec::new(),
+            entries: SmallVec::new(),
             phase,
             codes: Vec::new(),
-            uses: Vec::new(),
+            uses: SmallVec::new(),
             slot: None,
             alias_of: None,
         });
@@ -188,15 +189,8 @@ impl<P: Parts> Machine<P> {
         unit: UnitId<P>,
         state: State<P>,
     ) -> Version<P> {
-        let version = self.entries.insert(Entry {
-            label,
-            flags,
-            unit,
-            state,
-            named: true,
-            users: Vec::new(),
-            slots: Vec::new(),
-        });
+        let version =
+            self.entries.insert(Entry { label, flags, unit, state, named: true, users: SmallVec::new() });
         if let Some(unit) = self.units.get_mut(unit) {
             unit.entries.push(version);
         }

@@ -12,6 +12,7 @@
 //! since, the code refers to memory that may go away, and the emission is refused.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use super::graph::Node;
 use super::{Event, Machine, Parts, Phase, Source, State, Unit, UnitId, Version, push_swept};
@@ -201,7 +202,7 @@ impl<P: Parts> Event<P> for Claim<P> {
             let version = machine.new_entry(label, flags, self.unit, State::NeverSearched);
             let port = machine.graph.port(node, version);
             if let Some(entry) = machine.entries.get_mut(version) {
-                entry.state = State::Materializing(super::Pending { port, waiters: Vec::new() });
+                entry.state = State::Materializing(super::Pending { port, waiters: SmallVec::new() });
             }
             claimed.push(symbol);
         }
@@ -262,7 +263,7 @@ impl<P: Parts> Event<P> for HandBack<P> {
             let lazy = Phase::Lazy { source: Source::Work(self.source), lost: Vec::new() };
             if let Phase::Materializing(node) = std::mem::replace(&mut data.phase, lazy) {
                 machine.graph.forget(&ports, node);
-                machine.graph.emit(node, Vec::new(), &mut Vec::new());
+                machine.graph.emit(node, SmallVec::new(), &mut Vec::new());
             }
         }
         Ok(())
@@ -376,7 +377,7 @@ impl<P: Parts> Machine<P> {
         }
         self.graph.hand_over(&ports, node, to);
         if let Some(new) = self.units.get_mut(new) {
-            new.entries = versions.clone();
+            new.entries = versions.iter().copied().collect();
         }
         Ok((new, versions))
     }
@@ -468,7 +469,8 @@ impl<P: Parts> Machine<P> {
                 other => other,
             };
         }
-        let mut uses: Vec<Version<P>> = groups.iter().flat_map(|(_, needs)| needs).copied().collect();
+        let mut uses: SmallVec<[Version<P>; 1]> =
+            groups.iter().flat_map(|(_, needs)| needs).copied().collect();
         uses.sort();
         uses.dedup();
         uses.retain(|version| self.entries.get(*version).is_some_and(|entry| entry.unit != unit));
@@ -503,7 +505,7 @@ impl<P: Parts> Machine<P> {
             .into_iter()
             .map(|(node, needs)| {
                 let ports = needs.iter().filter_map(|version| self.entries.get(*version)?.state.port());
-                (node, ports.collect::<Vec<_>>())
+                (node, ports.collect::<SmallVec<[_; 1]>>())
             })
             .collect();
         let mut ready = Vec::new();

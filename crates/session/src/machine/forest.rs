@@ -57,7 +57,18 @@ impl Forest {
         }
     }
 
-    /// Makes the path from `node` to its root one splay tree with `node` on top.
+    /// Cuts `child` from its parent, on which [`Forest::reach_up`] was called last but for other calls of this.
+    pub(crate) fn cut_child(&mut self, child: usize) {
+        self.splay(id(child));
+        debug_assert_eq!(self.spots[child].left, NONE, "its path begins with it");
+        self.spots[child].up = NONE;
+    }
+
+    /// Makes the path from `node` to its root one splay tree with `node` on top; paths of its children end below it.
+    pub(crate) fn reach_up(&mut self, node: usize) {
+        self.access(id(node));
+    }
+
     fn access(&mut self, node: u32) {
         let (mut below, mut at) = (NONE, node);
         while at != NONE {

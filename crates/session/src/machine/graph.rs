@@ -31,6 +31,8 @@
 //! root, linking and cutting are logarithmic ([`super::forest`]). So all emissions together take O((nodes + edges) · log
 //! nodes) in any order, and all failures O(edges).
 
+use smallvec::{SmallVec, smallvec};
+
 use super::forest::Forest;
 use crate::ids::{Key, Slab};
 
@@ -41,7 +43,7 @@ pub(crate) type Port<E> = Key<PortData<E>>;
 
 pub(crate) struct NodeData<E> {
     state: State<E>,
-    ports: Vec<Port<E>>,
+    ports: SmallVec<[Port<E>; 1]>,
 }
 
 enum State<E> {
@@ -53,9 +55,9 @@ enum State<E> {
 
 /// One emitted node, or several that were contracted.
 struct Waiting<E> {
-    members: Vec<Node<E>>,
+    members: SmallVec<[Node<E>; 1]>,
     /// Edges not looked at yet.
-    edges: Vec<Port<E>>,
+    edges: SmallVec<[Port<E>; 1]>,
     /// None while the node settles.
     current: Option<Port<E>>,
     /// The member that is the root of the members' tree in the forest.
@@ -66,7 +68,7 @@ pub(crate) struct PortData<E> {
     node: Node<E>,
     entry: E,
     /// Waiting nodes with an edge to this port; some may be gone.
-    dependants: Vec<Node<E>>,
+    dependants: SmallVec<[Node<E>; 1]>,
 }
 
 /// A node that failed: what its ports stand for, and the place in the list of what made it fail.
@@ -91,14 +93,14 @@ impl<E> Default for Graph<E> {
 impl<E: Copy> Graph<E> {
     /// A node that is not emitted.
     pub(crate) fn node(&mut self) -> Node<E> {
-        let node = self.nodes.insert(NodeData { state: State::Unemitted, ports: Vec::new() });
+        let node = self.nodes.insert(NodeData { state: State::Unemitted, ports: SmallVec::new() });
         self.forest.reach(node.index());
         node
     }
 
     /// A port of `node`, which is not emitted.
     pub(crate) fn port(&mut self, node: Node<E>, entry: E) -> Port<E> {
-        let port = self.ports.insert(PortData { node, entry, dependants: Vec::new() });
+        let port = self.ports.insert(PortData { node, entry, dependants: SmallVec::new() });
         if let Some(data) = self.nodes.get_mut(node) {
             data.ports.push(port);
         }
@@ -162,15 +164,16 @@ impl<E: Copy> Graph<E> {
     }
 
     /// Emits `node`, which needs `needs`; what becomes ready by it is appended to `ready`.
-    pub(crate) fn emit(&mut self, node: Node<E>, needs: Vec<Port<E>>, ready: &mut Vec<E>) {
+    pub(crate) fn emit(&mut self, node: Node<E>, needs: SmallVec<[Port<E>; 1]>, ready: &mut Vec<E>) {
         for &port in &needs {
             if let Some(data) = self.ports.get_mut(port) {
                 super::push_swept(&mut data.dependants, node, |known| self.nodes.contains(known));
             }
         }
         let Some(data) = self.nodes.get_mut(node) else { return };
-        data.state = State::Waiting(Waiting { members: vec![node], edges: needs, current: None, head: node });
-        let mut settling = vec![node];
+        data.state =
+            State::Waiting(Waiting { members: smallvec![node], edges: needs, current: None, head: node });
+        let mut settling: Vec<Node<E>> = vec![node];
         while let Some(next) = settling.pop() {
             self.settle(next, &mut settling, ready);
         }
@@ -191,7 +194,9 @@ impl<E: Copy> Graph<E> {
             if outer == here {
                 continue;
             }
-            if self.forest.root(target.index()) != head.index() {
+            // What is not emitted is a root; asking the forest would only be slower.
+            let is_leaf = self.nodes.get(outer).is_some_and(|data| matches!(data.state, State::Unemitted));
+            if is_leaf || self.forest.root(target.index()) != head.index() {
                 self.forest.link(head.index(), target.index());
                 if let Some((_, waiting)) = self.waiting(here) {
                     waiting.current = Some(port);
@@ -234,6 +239,7 @@ impl<E: Copy> Graph<E> {
         let members = self.waiting(node).map(|(_, w)| std::mem::take(&mut w.members)).unwrap_or_default();
         for &member in &members {
             let ports = self.nodes.get_mut(member).map(|data| std::mem::take(&mut data.ports));
+            self.forest.reach_up(member.index());
             for port in ports.into_iter().flatten() {
                 let Some(data) = self.ports.remove(port) else { continue };
                 ready.push(data.entry);
@@ -242,14 +248,17 @@ impl<E: Copy> Graph<E> {
                     if outer != node && waiting.current == Some(port) {
                         waiting.current = None;
                         let head = waiting.head.index();
-                        self.forest.cut(head);
+                        self.forest.cut_child(head);
                         more.push(outer);
                     }
                 }
             }
         }
+        let alone = members.len() == 1;
         for member in members {
-            self.forest.cut(member.index());
+            if !alone {
+                self.forest.cut(member.index());
+            }
             self.nodes.remove(member);
         }
     }

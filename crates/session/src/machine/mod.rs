@@ -43,6 +43,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 pub use define::{Alias, Define, NewUnit};
 pub use duty::{
@@ -246,7 +247,7 @@ pub trait Event<P: Parts> {
 /// Who waits for a symbol, and the port that other units' edges lead to.
 struct Pending<P: Parts> {
     port: Port<Version<P>>,
-    waiters: Vec<(QueryId<P>, usize)>,
+    waiters: SmallVec<[(QueryId<P>, usize); 1]>,
 }
 
 enum State<P: Parts> {
@@ -287,9 +288,7 @@ pub struct Entry<P: Parts> {
     /// Whether the dylib's table leads here.
     named: bool,
     /// Units that were emitted with a dependence on this; some may be gone.
-    users: Vec<UnitId<P>>,
-    /// Redirectable symbols whose slots lead here; some may be gone, or lead elsewhere.
-    slots: Vec<Version<P>>,
+    users: SmallVec<[UnitId<P>; 1]>,
 }
 
 enum Phase<P: Parts> {
@@ -314,11 +313,11 @@ struct SlotRecord<P: Parts> {
 pub struct Unit<P: Parts> {
     dylib: DylibId,
     tracker: TrackerId<P>,
-    entries: Vec<Version<P>>,
+    entries: SmallVec<[Version<P>; 1]>,
     phase: Phase<P>,
     codes: Vec<P::Code>,
     /// What it was emitted with a dependence on.
-    uses: Vec<Version<P>>,
+    uses: SmallVec<[Version<P>; 1]>,
     slot: Option<SlotRecord<P>>,
     /// For an alias that waits for its aliasee's address: that.
     alias_of: Option<Version<P>>,
@@ -388,6 +387,8 @@ pub struct Machine<P: Parts> {
     requests: Slab<Request<P>>,
     asking: FxHashMap<(GeneratorId, Symbol), RequestId<P>>,
     next_generator: u64,
+    /// Redirectable symbols whose slots lead to a version; some may be gone, or lead elsewhere.
+    slots: FxHashMap<Version<P>, SmallVec<[Version<P>; 1]>>,
     graph: Graph<Version<P>>,
     stopped: bool,
     /// What is left to do in this step; empty between steps.
@@ -410,6 +411,7 @@ impl<P: Parts> Machine<P> {
             requests: Slab::default(),
             asking: FxHashMap::default(),
             next_generator: 0,
+            slots: FxHashMap::default(),
             graph: Graph::default(),
             stopped: false,
             todo: VecDeque::new(),
@@ -472,10 +474,12 @@ impl<P: Parts> Machine<P> {
 }
 
 /// Adds `key` to `list`; before the list grows, keys of things that are gone are swept out. Constant, amortised.
-fn push_swept<T>(list: &mut Vec<Key<T>>, key: Key<T>, alive: impl Fn(Key<T>) -> bool) {
+fn push_swept<T>(list: &mut SmallVec<[Key<T>; 1]>, key: Key<T>, alive: impl Fn(Key<T>) -> bool) {
     if list.len() == list.capacity() {
         list.retain(|known| alive(*known));
-        list.reserve(list.len().max(4));
+        if list.len() * 2 > list.capacity() {
+            list.reserve(list.len());
+        }
     }
     list.push(key);
 }

@@ -34,8 +34,7 @@ impl<P: Parts> Event<P> for Redirect<P> {
         machine.start(slot, Priority::Normal);
         let there =
             machine.find(self.to).filter(|there| self.version.is_none_or(|version| version == *there));
-        let Some((target, entry)) = there.and_then(|there| Some((there, machine.entries.get_mut(there)?)))
-        else {
+        let Some((target, entry)) = there.and_then(|there| Some((there, machine.entries.get(there)?))) else {
             return Err(Error::NotReady { symbols: machine.names_of([self.to]) });
         };
         let State::Ready(Some(address)) = entry.state else {
@@ -50,12 +49,9 @@ impl<P: Parts> Event<P> for Redirect<P> {
             record.serial += 1;
             let store = SlotStore { slot: record.slot.clone(), target: Some(address), serial: record.serial };
             machine.effects.slots.push(store);
-            let mut slots =
-                machine.entries.get_mut(target).map(|e| std::mem::take(&mut e.slots)).unwrap_or_default();
+            let mut slots = machine.slots.remove(&target).unwrap_or_default();
             push_swept(&mut slots, slot, |slot| machine.leads_to(slot, target));
-            if let Some(entry) = machine.entries.get_mut(target) {
-                entry.slots = slots;
-            }
+            machine.slots.insert(target, slots);
         }
         Ok(first)
     }

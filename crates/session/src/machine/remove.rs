@@ -18,6 +18,7 @@
 use std::collections::BTreeSet;
 
 use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 
 use super::dylibs::Initializer;
 use super::{Entry, Event, Garbage, Machine, Parts, Phase, State, TrackerId, UnitId, Version};
@@ -331,7 +332,7 @@ impl<P: Parts> Machine<P> {
         }
         let was_ready = matches!(entry.state, State::Ready(_));
         let Label { dylib, symbol } = entry.label;
-        let slots = std::mem::take(&mut entry.slots);
+        let slots = self.slots.remove(&version).unwrap_or_default();
         if let Some(dylib) = self.dylibs.get_mut(dylib.0 as usize) {
             dylib.symbols.remove(&symbol);
             dylib.initializers.retain(|known| known.version != version);
@@ -374,8 +375,8 @@ impl<P: Parts> Machine<P> {
     }
 
     /// Takes `unit` and its entries out of the tables; says what it used.
-    fn dismiss(&mut self, unit: UnitId<P>) -> Vec<Version<P>> {
-        let Some(gone) = self.forget_unit(unit) else { return Vec::new() };
+    fn dismiss(&mut self, unit: UnitId<P>) -> SmallVec<[Version<P>; 1]> {
+        let Some(gone) = self.forget_unit(unit) else { return SmallVec::new() };
         for version in gone.entries {
             self.unname(version);
             if let Some(Entry { state: State::Failed(failure), .. }) = self.entries.remove(version) {

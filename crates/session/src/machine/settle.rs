@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::graph::Failed;
 use super::{
     Found, Garbage, Machine, Parts, Pending, Phase, Purpose, SlotRecord, Source, State, UnitId, Version, Work,
@@ -63,7 +65,7 @@ impl<P: Parts> Machine<P> {
         for &version in &unit.entries {
             if let Some(entry) = self.entries.get_mut(version) {
                 let port = self.graph.port(node, version);
-                entry.state = State::Materializing(Pending { port, waiters: Vec::new() });
+                entry.state = State::Materializing(Pending { port, waiters: SmallVec::new() });
             }
         }
     }
@@ -97,7 +99,7 @@ impl<P: Parts> Machine<P> {
         let waiters = std::mem::take(&mut pending.waiters);
         entry.state = State::Resolved(address, pending);
         let found = Found { label: entry.label, flags: entry.flags, address: Some(address), version };
-        let mut still = Vec::new();
+        let mut still = SmallVec::new();
         for (query, index) in waiters {
             match self.queries.get(query).map(|query| query.until) {
                 Some(Until::Ready) => still.push((query, index)),
