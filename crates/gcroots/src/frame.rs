@@ -274,8 +274,21 @@ impl Builder<'_> {
         let mut at = Cursor::new(self.func);
         let base = at.before(push.before).ins_value(Op::SlotAddr(frame.slot), &[], Type::PTR);
         let null = at.func.bits(types, Type::TRACKED, 0);
-        for word in (0..push.words).filter(|&w| !stored[w as usize]) {
-            at.ins(Op::Store(frame.access(word)), &[base, null], &[]);
+        let is_stored = |word: u32| stored.get(word as usize).is_none_or(|&stored| stored);
+        let mut word = 0;
+        while word < push.words {
+            let first = frame.access(word);
+            // Two at a time where they are aligned.
+            if first.offset % 16 == 0 && !is_stored(word) && !is_stored(word + 1) {
+                let nulls = at.func.bits(types, Type::V128, 0);
+                at.ins(Op::Store(first), &[base, nulls], &[]);
+                word += 2;
+                continue;
+            }
+            if !is_stored(word) {
+                at.ins(Op::Store(first), &[base, null], &[]);
+            }
+            word += 1;
         }
         let count = at.int(types, Type::I64, i128::from(push.words) * 4);
         at.ins(Op::Store(access(0, Region::Frame)), &[base, count], &[]);

@@ -427,7 +427,14 @@ impl Oracle<'_> {
         match to {
             Val::Thread if offset == GC_STACK => self.gc_stack = val,
             Val::Stack(slot, at) => {
-                self.memory.insert((slot, at + i64::from(offset)), val);
+                let at = at + i64::from(offset);
+                // Nothing but nulls are written two at a time.
+                if self.placed.ty(self.placed.args(inst)[1]) == Type::V128 {
+                    self.memory.insert((slot, at), Val::Null);
+                    self.memory.insert((slot, at + 8), Val::Null);
+                } else {
+                    self.memory.insert((slot, at), val);
+                }
             }
             Val::Object(n) => {
                 if let (Val::Object(child), true) = (val, stays) {
