@@ -32,8 +32,8 @@ const TESTS: [(&str, bool); 6] = [
     ("eq_int(T, B)", false),
 ];
 
-/// What is added to the counter to make `%20`, and the check of that.
-const CHECKS: [(i64, &str); 8] = [
+/// What is added to the counter to make `%20`, and the check of that or of `%22`, which is `s` more.
+const CHECKS: [(i64, &str); 10] = [
     (0, ""),
     (0, "ult_int(%20, len)"),
     (-1, "ult_int(%20, len)"),
@@ -42,6 +42,8 @@ const CHECKS: [(i64, &str); 8] = [
     (-2, "sle_int(%20, len)"),
     (3, "sle_int(1, %20)"),
     (-1, "ult_int(%20, B)"),
+    (-1, "ult_int(%22, len)"),
+    (3, "ult_int(%22, B)"),
 ];
 
 /// A loop as text. Where `start` and `bound` are given they stand for the arguments.
@@ -71,7 +73,7 @@ impl Shape {
              1 ─ %1 = {first}::i8\n└── {first_branch}\n\
              2 ─ goto #3\n\
              3 ┄ %10 = φ (#2 => {start}, #4 => %31)::i64\n│ %11 = φ (#2 => 7, #4 => %13)::i64\n│ safepoint()\n\
-             │ %20 = add_int(%10, {added})::i64\n│ %21 = {check}::i8\n└── goto #5 if not %21\n\
+             │ %20 = add_int(%10, {added})::i64\n│ %22 = add_int(s, %20)::i64\n│ %21 = {check}::i8\n└── goto #5 if not %21\n\
              4 ─ %12 = mul_int(%11, 31)::i64\n│ %13 = xor_int(%12, %10)::i64\n│ %31 = add_int(%10, {step})::i64\n\
              │ %32 = {tested}::i8\n└── {branch}\n\
              5 ─ brolga_throw_bounds(%11)\n└── unreachable\n\

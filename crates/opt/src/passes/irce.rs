@@ -17,6 +17,7 @@
 //! |---|---|
 //! | `i + a <u len` | `-a <= s <= i`, and `i < len - a`; if `len` is so large that it is negative when read as signed, or `len - a` goes round, then either no round is less or the check holds anyway |
 //! | `i + a <s len` | `i < len - a`, which is known not to have gone round, nor has `s + a` |
+//! | `i + t + a <u len`, `t` another value | `0 <= s + t + a < len` and `0 <= len` as signed, so the sum grows by what `i` does and does not go round before it is `len` |
 //! | `k <=s i + a` | `k - a <= s <= i`, constants |
 //!
 //! What has to be known of `s` is a constant or is asked before the main loop. With `len` the bound itself and a start that
@@ -118,6 +119,8 @@ struct Check {
     kind: Kind,
     /// What is added to the counter.
     added: i128,
+    /// A value that is added as well, if the check is `Below` and unsigned.
+    term: Option<Value>,
 }
 
 /// While what does a check let pass?
@@ -154,7 +157,8 @@ fn check_at(
     if !is_invariant(func, loops, l, other) || undefined.has(func, other) || func.ty(other) != Type::I64 {
         return None;
     }
-    let added = distance(func, counter.value, index)?;
+    let fixed = |v: Value| is_invariant(func, loops, l, v) && !undefined.has(func, v);
+    let (added, term) = distance(func, counter.value, index, fixed)?;
     let kind = match relation {
         Relation::Less(signedness) => Kind::Below(other, signedness),
         Relation::AtMost(Signed::Yes) => Kind::UpTo(other),
@@ -163,21 +167,39 @@ fn check_at(
         _ => return None,
     };
     // A constant that no start can reach leaves nothing to gain.
+    if term.is_some() && !matches!(kind, Kind::Below(_, Signed::No)) {
+        return None;
+    }
     let in_reach = !matches!(kind, Kind::From(least) if least - added > i128::from(i64::MAX));
-    in_reach.then_some(Check { block, stays, fails, kind, added })
+    in_reach.then_some(Check { block, stays, fails, kind, added, term })
 }
 
-/// The constant that is added to `from` to make `to`, modulo 2⁶⁴, as a signed integer of few bits.
-fn distance(func: &Func, from: Value, mut to: Value) -> Option<i128> {
+/// The constant that is added to `from` to make `to`, modulo 2⁶⁴, as a signed integer of few bits, and at most one value that does not
+/// change.
+fn distance(
+    func: &Func,
+    from: Value,
+    mut to: Value,
+    fixed: impl Fn(Value) -> bool,
+) -> Option<(i128, Option<Value>)> {
     let mut sum: i128 = 0;
+    let mut term = None;
     for _ in 0..=MAX_ADDED {
         if to == from {
-            return (sum.abs() < 1 << 32).then_some(sum);
+            return (sum.abs() < 1 << 32).then_some((sum, term));
         }
         let add = func.def_inst(to)?;
         let (Op::Intrinsic(Intrinsic::AddInt), &[a, b]) = (func.op(add), func.args(add)) else { return None };
-        sum += signed(func, b)?;
-        to = a;
+        if let Some(n) = signed(func, b) {
+            sum += n;
+            to = a;
+            continue;
+        }
+        let (other, next) = if fixed(a) { (a, b) } else { (b, a) };
+        if !fixed(other) || term.replace(other).is_some() {
+            return None;
+        }
+        to = next;
     }
     None
 }
@@ -185,6 +207,9 @@ fn distance(func: &Func, from: Value, mut to: Value) -> Option<i128> {
 impl Check {
     /// Whether the check holds in every round, whatever the length of the loop.
     fn always_holds(&self, func: &Func, cfg: &Cfg, loops: &Loops, counted: &Counted) -> bool {
+        if self.term.is_some() {
+            return false;
+        }
         let test = &counted.test;
         let starts_from =
             |least: i128| signed(func, test.counter.start).is_some_and(|s| s + self.added >= least);
@@ -224,10 +249,14 @@ fn limits(func: &mut Func, types: &Types, counted: &Counted, checks: &[Check]) -
     }
     let mut seen = Vec::new();
     for check in checks {
-        if seen.contains(&(check.kind, check.added)) {
+        if seen.contains(&(check.kind, check.added, check.term)) {
             continue;
         }
-        seen.push((check.kind, check.added));
+        seen.push((check.kind, check.added, check.term));
+        if let (Kind::Below(len, _), Some(term)) = (check.kind, check.term) {
+            limits.below_with(func, types, pre, start, [len, term], check.added);
+            continue;
+        }
         let (least, below) = match check.kind {
             Kind::Below(len, Signed::No) => (Some(0), Some((len, check.added, false))),
             Kind::Below(len, Signed::Yes) => (None, Some((len, check.added, true))),
@@ -267,6 +296,27 @@ fn limits(func: &mut Func, types: &Types, counted: &Counted, checks: &[Check]) -
 }
 
 impl Limits {
+    /// For `i + term + added <u len`, where nothing is known of the term.
+    fn below_with(
+        &mut self,
+        func: &mut Func,
+        types: &Types,
+        pre: Block,
+        start: Value,
+        [len, term]: [Value; 2],
+        added: i128,
+    ) {
+        let (added, zero) = (func.bits(types, Type::I64, added as u128), func.bits(types, Type::I64, 0));
+        let further = ins(func, pre, Intrinsic::AddInt, &[term, added], Type::I64);
+        let first = ins(func, pre, Intrinsic::AddInt, &[start, further], Type::I64);
+        let passes = ins(func, pre, Intrinsic::UltInt, &[first, len], Type::I8);
+        self.only_if(func, pre, passes);
+        let not_huge = ins(func, pre, Intrinsic::SleInt, &[zero, len], Type::I8);
+        self.only_if(func, pre, not_huge);
+        let end = ins(func, pre, Intrinsic::SubInt, &[len, further], Type::I64);
+        self.at_most(func, pre, end);
+    }
+
     fn at_most(&mut self, func: &mut Func, pre: Block, other: Value) {
         if other == self.limit {
             return;

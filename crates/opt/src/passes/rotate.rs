@@ -16,7 +16,7 @@
 //! passes may move it there.
 //!
 //! A loop is rotated if it has a preheader, its head is one of its exits and no block that leads back is (then it has
-//! been rotated, or ends in a test anyway), and the head has at most [`MAX_COPIED`] instructions. Values of the head exist
+//! been rotated, or ends in a test anyway; nor the block in front of it, if the way out of the head only throws), and the head has at most [`MAX_COPIED`] instructions. Values of the head exist
 //! twice afterwards; `ssa_repair` gives every use the one that reaches it. A `safepoint` of the head is not copied; it moves
 //! to the new head, through which every further round comes: between a body and its test it would keep Cranelift from joining
 //! what is computed in the one with its use in the other.
@@ -93,7 +93,10 @@ fn candidate(func: &Func, cfg: &Cfg, loops: &Loops, l: Loop) -> Option<Rotation>
         _ => return None,
     };
     let leaves = |block: Block| cfg.succs(block).iter().any(|&s| !loops.contains(l, s));
-    if inside == header || loops.latches(cfg, l).any(leaves) {
+    // A check whose failure throws is better left where it is: the test that ends the loop stands in front of the latch already.
+    let throws = func.terminator(exit).is_some_and(|t| func.op(t) == Op::Unreachable);
+    let leaves_before = |latch: Block| throws && cfg.single_pred(latch).is_some_and(leaves);
+    if inside == header || loops.latches(cfg, l).any(|latch| leaves(latch) || leaves_before(latch)) {
         return None;
     }
     let copied = func.block_insts(header).filter(|&i| is_copied(func, i)).take(MAX_COPIED + 1).count();
