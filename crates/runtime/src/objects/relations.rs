@@ -33,22 +33,29 @@ impl Default for IsaCache {
 }
 
 impl IsaCache {
-    /// Whether objects with type `a` are of type `b`.
-    pub(crate) fn is_subtype(&self, heap: &Heap, a: &TypeDesc, b: &TypeDesc) -> bool {
-        let key = (a.tag(), b.tag());
-        if key.0 == key.1 {
-            return true;
-        }
+    fn slot(&self, key: (u64, u64)) -> &Cell<(u64, u64)> {
         let hash = (key.0 >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15)
             ^ (key.1 >> 4).wrapping_mul(0xff51_afd7_ed55_8ccd);
-        let slot = &self.0[(hash >> 40) as usize % CACHE];
-        let (known_a, known_b) = slot.get();
-        if known_a == key.0 && known_b & !1 == key.1 {
-            return known_b & 1 != 0;
+        &self.0[(hash >> 40) as usize % CACHE]
+    }
+
+    /// Whether objects with type `a` are of type `b`, if that is remembered.
+    pub(crate) fn known(&self, a: &TypeDesc, b: &TypeDesc) -> Option<bool> {
+        let key = (a.tag(), b.tag());
+        if key.0 == key.1 {
+            return Some(true);
         }
-        let answer = heap.types().is_subtype(a, b);
-        slot.set((key.0, key.1 | u64::from(answer)));
-        answer
+        let (known_a, known_b) = self.slot(key).get();
+        (known_a == key.0 && known_b & !1 == key.1).then_some(known_b & 1 != 0)
+    }
+
+    /// Whether objects with type `a` are of type `b`.
+    pub(crate) fn is_subtype(&self, heap: &Heap, a: &TypeDesc, b: &TypeDesc) -> bool {
+        self.known(a, b).unwrap_or_else(|| {
+            let answer = heap.types().is_subtype(a, b);
+            self.slot((a.tag(), b.tag())).set((a.tag(), b.tag() | u64::from(answer)));
+            answer
+        })
     }
 }
 

@@ -170,14 +170,20 @@ pub(crate) extern "C" fn brolga_throw_bounds_of(thread: &Thread, of: NonNull<u8>
 }
 
 pub(crate) extern "C" fn brolga_isa(thread: &Thread, value: NonNull<u8>, ty: u64) -> u32 {
-    let is =
-        thread.runtime().is_some_and(|r| r.heap().is_a(Some(thread.isa_cache()), object(value), desc(ty)));
+    let (value, ty) = (object(value), desc(ty));
+    let is = match thread.isa_cache().known(value.desc(), ty) {
+        // A type may be of a type that its tag does not tell.
+        Some(known) if known || as_type(value).is_none() => known,
+        _ => thread.runtime().is_some_and(|r| r.heap().is_a(Some(thread.isa_cache()), value, ty)),
+    };
     is.into()
 }
 
 pub(crate) extern "C" fn brolga_subtype(thread: &Thread, a: NonNull<u8>, b: NonNull<u8>) -> u32 {
-    let is = match (as_type(object(a)), as_type(object(b)), thread.runtime()) {
-        (Some(a), Some(b), Some(runtime)) => thread.isa_cache().is_subtype(runtime.heap(), a, b),
+    let is = match (as_type(object(a)), as_type(object(b))) {
+        (Some(a), Some(b)) => thread.isa_cache().known(a, b).unwrap_or_else(|| {
+            thread.runtime().is_some_and(|r| thread.isa_cache().is_subtype(r.heap(), a, b))
+        }),
         _ => false,
     };
     is.into()
@@ -256,6 +262,13 @@ mod tests {
             let _entry = thread.enter_heap(&runtime);
             assert_eq!(brolga_isa(thread, one, expected), 0);
             assert_eq!(brolga_isa(thread, text, expected), 1);
+            let ty = cx.types.type_of(Type::STRING).unwrap();
+            let ty = runtime.type_address(&cx, ty).unwrap() as u64;
+            for _ in 0..2 {
+                assert_eq!(brolga_isa(thread, one, expected), 0);
+                assert_eq!(brolga_isa(thread, pointer(expected as usize), ty), 1);
+                assert_eq!(brolga_isa(thread, text, ty), 0);
+            }
             brolga_throw_type_assert(thread, expected, one);
             let shown = thread.take_exception(0).to_string();
             assert_eq!(shown, "TypeError: in typeassert, expected String, got a value of type Int64");
