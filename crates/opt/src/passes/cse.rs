@@ -16,7 +16,7 @@
 //! in. Operands are replaced on the way, so chains of equal instructions collapse in one pass.
 //!
 //! Cost: one look-up for each instruction. Needs the dominator tree; breaks the uses. Not done: memory that was not written
-//! in between; φ; values that are equal for algebraic reasons.
+//! in between and φ (`gvn`); values that are equal for algebraic reasons.
 
 use crate::exprs::Exprs;
 use crate::facts::Fact;

@@ -13,8 +13,8 @@
 //!
 //! Instructions go one after the other, users first, each for one unit of fuel; what is left then are circles, which go together.
 //!
-//! Cost: one visit to each instruction and operand. Breaks the uses; blocks and edges stay. Not done: stores to stack
-//! slots that are never read; branches that decide nothing.
+//! Cost: one visit to each instruction and operand. Breaks the uses; blocks and edges stay. Not done: stores
+//! (`dse`); branches that decide nothing.
 
 use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
