@@ -304,6 +304,9 @@ impl Translation<'_> {
     fn function(&mut self, rpo: &[Block], signature: &Signature, options: TranslateOptions) -> Done {
         for &block in rpo {
             let made = self.b.create_block();
+            if self.func.is_cold(block) {
+                self.b.set_cold_block(made);
+            }
             self.blocks[block] = made.into();
         }
         let Some(&entry) = rpo.first() else {

@@ -222,6 +222,7 @@ impl Lowering<'_> {
         let go_on = self.next_block();
         let cold = self.out.make_block();
         self.out.append_block(cold);
+        self.out.set_cold(cold);
         self.terminate(Op::Branch, &[bad], &[cold, go_on]);
         self.cur = cold;
         let thrown = throw(self);

@@ -58,6 +58,8 @@ mod handler;
 mod identity;
 mod memory;
 mod object;
+#[cfg(test)]
+mod object_tests;
 mod places;
 mod scalar;
 #[cfg(test)]
