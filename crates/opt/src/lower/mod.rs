@@ -50,8 +50,6 @@ mod base;
 mod boxes;
 mod build;
 mod call;
-#[cfg(test)]
-mod corpus_tests;
 mod dynamic;
 mod error;
 mod handler;

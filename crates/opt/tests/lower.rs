@@ -1,10 +1,10 @@
 //! Every function that the interpreter runs has a native form, which the verifier accepts.
 
-use super::{Options, boxed_entry, lower};
 use brolga_ir::diag::{SourceFile, Style};
 use brolga_ir::text::{read, show_func};
 use brolga_ir::verify::verify_func;
 use brolga_ir::{Context, Module};
+use brolga_opt::lower::{Options, boxed_entry, lower};
 use std::fs;
 use std::path::Path;
 
