@@ -109,6 +109,9 @@ pub enum Error {
     /// The heap moves objects, and what lies in registers is not reloaded: the embedder's configuration.
     #[error("root placement is for heaps that do not move objects")]
     Moving,
+    /// The heap hands out memory that is not zero, and nothing writes null into new objects: the embedder's configuration.
+    #[error("root placement is for heaps whose new objects are zero")]
+    NotZeroed,
     /// The function breaks rules of the IR: whoever made it is at fault.
     #[error("the function breaks {} rules of low IR", .0.len())]
     Ir(Vec<brolga_ir::verify::Violation>),
@@ -130,6 +133,9 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
     }
     if options.heap.moving {
         return Err(Error::Moving);
+    }
+    if !options.heap.zeroed {
+        return Err(Error::NotZeroed);
     }
     if options.verify {
         brolga_ir::verify::verify_func(cx, func).map_err(Error::Ir)?;

@@ -9,11 +9,12 @@ mod random;
 #[path = "../support/mod.rs"]
 mod support;
 
-use brolga_gcroots::{Lowering, Options, Report, place};
+use brolga_gcroots::{Error, Lowering, Options, Report, place};
+use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::op::Region;
 use brolga_ir::text::show_func;
 use brolga_ir::verify::verify_func;
-use brolga_ir::{Const, Context, Func, Inst, Op, Type};
+use brolga_ir::{Const, Context, Func, Inst, Level, Op, Type};
 use cases::cases;
 use cranelift_entity::EntityRef;
 use oracle::Wrong;
@@ -179,4 +180,18 @@ fn stores_in_random_functions_are_missed() {
         unnoticed += silent.len();
     }
     assert!(stores > 300 && unnoticed * 10 < stores, "{unnoticed} of {stores} stores are not missed");
+}
+
+#[test]
+fn what_placement_is_not_for_is_refused() {
+    let (cx, mut func) = function(&mut Random::new(1), SHAPES[0]);
+    let before = show_func(&cx, &func).to_string();
+    let moving = Options::new(HeapAbi { moving: true, ..HEAP });
+    let dirty = Options::new(HeapAbi { zeroed: false, ..HEAP });
+    assert_eq!(place(&mut func, &cx, &moving), Err(Error::Moving));
+    assert_eq!(place(&mut func, &cx, &dirty), Err(Error::NotZeroed));
+    func.level = Level::High;
+    assert_eq!(place(&mut func, &cx, &Options::new(HEAP)), Err(Error::NotLow));
+    func.level = Level::Low;
+    assert_eq!(show_func(&cx, &func).to_string(), before);
 }
