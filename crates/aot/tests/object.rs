@@ -6,6 +6,7 @@ use brolga_codegen::isa::{HostIsa, IsaOptions, Tier};
 use brolga_codegen::translate::{TranslateOptions, Translator};
 use brolga_ir::constant::{Address, Const};
 use brolga_ir::func::{CalleeData, ForeignData};
+use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Context, Func, Level, Op, RuntimeFn, Signature, Type};
 use cranelift_codegen::ir::Function;
 use object::{Object, ObjectSymbol};
@@ -35,6 +36,11 @@ fn compiled(isa: &HostIsa) -> (CompiledFunction, Constants) {
     let [text, symbol, bytes] =
         [Address::String(name("a string")), Address::Symbol(name("sym")), Address::Data(number)]
             .map(|address| f.constant(Const::Address(address)));
+    let [text, symbol] = [text, symbol].map(|record| {
+        let object = f.make_inst(Op::Intrinsic(Intrinsic::Bitcast), &[record], &[], &[Type::TRACKED]);
+        f.append_inst(object, block);
+        f.result(object).unwrap()
+    });
     for (op, args, results) in [
         (Op::CallSymbol(callee), vec![], vec![]),
         (Op::CallRuntime(RuntimeFn::PrintString), vec![text], vec![]),
