@@ -5,7 +5,8 @@
 //! ```
 //!
 //! **Which.** An `invoke` whose method has a body in the module, if that body costs at most the threshold of Julia's model
-//! (`inline/cost.rs`), has no handlers of its own, and takes exactly what the call gives. A host's functions are functions
+//! (`inline/cost.rs`), has no handlers of its own, and takes exactly what the call gives. A body that costs too much may be cheap for the
+//! constants of a call (`inline/specialise.rs`). A host's functions are functions
 //! of the module like any other.
 //!
 //! **How far.** Calls that come in with a body are looked at again in the next round, `MAX_DEPTH` rounds deep. A function is never
@@ -18,11 +19,12 @@
 //! Phases of a round. 1 copy bodies, last call of a block first, so that what stands behind a call moves once. 2 one sweep
 //! for the results of calls and for φ that name a block whose end has moved.
 //!
-//! Cost: linear in what is added plus the function, for each round. Breaks every fact. Not done: hints at call sites;
-//! constant propagation into the callee before its cost is taken.
+//! Cost: linear in what is added plus the function, for each round. Breaks every fact. Not done: hints at call sites,
+//! which the text form does not carry.
 
 pub(super) mod copy;
 pub(super) mod cost;
+mod specialise;
 
 use crate::callgraph::own_id;
 use crate::facts::Fact;
@@ -36,6 +38,8 @@ use brolga_ir::{Block, Func, FuncId, Inst, Level, Op, Type, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use rustc_hash::FxHashMap;
+use specialise::{Special, Specials};
+use std::rc::Rc;
 
 pub(crate) const PASS: Pass = Pass {
     name: "inline",
@@ -103,8 +107,19 @@ struct Link {
     above: Option<u32>,
 }
 
+/// How a call is inlined.
+struct Decision {
+    id: FuncId,
+    /// The body to take instead of the callee's own.
+    special: Option<Rc<Special>>,
+    operands: Vec<Value>,
+    /// The type of the call's result.
+    result: Type,
+}
+
 struct Inliner {
     links: Vec<Link>,
+    specials: Specials,
     /// By function: what its body costs and how many instructions it has; `None` if it is never inlined.
     bodies: FxHashMap<FuncId, Option<(u32, usize)>>,
     /// How many more instructions may be added.
@@ -119,6 +134,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let size: usize = func.blocks().map(|b| func.block_insts(b).count()).sum();
     let mut inliner = Inliner {
         links: Vec::new(),
+        specials: Specials::default(),
         bodies: FxHashMap::default(),
         room: (size * (MAX_GROWTH - 1)).max(FREE_GROWTH.saturating_sub(size)),
     };
@@ -161,12 +177,18 @@ impl Inliner {
         let mut ends: SecondaryMap<Block, PackedOption<Block>> = SecondaryMap::new();
         let mut cut = false;
         for &call in calls {
-            let Some((id, args, result)) = self.decide(func, cx, &mut results, call) else { continue };
+            let Some(Decision { id, special, operands, result }) = self.decide(func, cx, &mut results, call)
+            else {
+                continue;
+            };
             if !cx.spend("inlined calls") {
                 break;
             }
-            let callee = cx.module.func(id);
-            let args = collect_rest(func, cx, callee, call.inst, args);
+            if special.is_some() {
+                cx.count("with constants", 1);
+            }
+            let callee = special.as_ref().map_or(cx.module.func(id), |special| &special.func);
+            let args = collect_rest(func, cx, callee, call.inst, operands);
             let (home, call_result) = (func.inst_block(call.inst), func.result(call.inst));
             let Some(copied) = copy::copy_body(func, callee, cx.types(), call.inst, &args, result) else {
                 continue;
@@ -196,14 +218,14 @@ impl Inliner {
         new_calls
     }
 
-    /// The callee, the operands and the type of the result of a call that is to be inlined.
+    /// How a call is to be inlined, if it is.
     fn decide(
         &mut self,
         func: &Func,
         cx: &PassCx<'_>,
         results: &mut Replacements,
         call: Call,
-    ) -> Option<(FuncId, Vec<Value>, Type)> {
+    ) -> Option<Decision> {
         let Op::Invoke(callee) = func.op(call.inst) else { return None };
         let CalleeData::Method { function, args, .. } = func.callee(callee) else { return None };
         let id = cx.module.find_method(*function, args)?;
@@ -214,13 +236,22 @@ impl Inliner {
         }
         let (types, limits) = (cx.types(), &cx.options.inline);
         let body = self.bodies.entry(id).or_insert_with(|| cost::body_cost(callee, types, limits));
-        let (cost, size) = (*body)?;
-        if cost > cost::threshold(types, result, limits) || size > self.room {
+        let threshold = cost::threshold(types, result, limits);
+        let operands: Vec<Value> = func.args(call.inst).iter().map(|&v| results.resolve(v)).collect();
+        let mut special = None;
+        let cheap = body.filter(|&(cost, _)| cost <= threshold);
+        let size = match cheap {
+            Some((_, size)) => size,
+            None => {
+                let found = self.specials.get(cx, id, func, &operands).filter(|s| s.cost <= threshold)?;
+                special.insert(found).size
+            }
+        };
+        if size > self.room {
             return None;
         }
-        let operands: Vec<Value> = func.args(call.inst).iter().map(|&v| results.resolve(v)).collect();
         let fits = takes(cx, callee, func, &operands) && gives(cx, callee, result);
-        fits.then_some((id, operands, result))
+        fits.then_some(Decision { id, special, operands, result })
     }
 }
 

@@ -1,0 +1,104 @@
+//! Bodies with constants for some of their parameters: what is too dear in general may be cheap for one call.
+//!
+//! ```text
+//! function power(x, n)                            power(x, 2), after the passes
+//!     n == 0 && return one(x)                         mul_float(x, x)
+//!     n == 2 && return x * x              ==>
+//!     … a loop …
+//! ```
+//!
+//! A body that costs more than the threshold is copied, the parameters become the constants that the call gives, and the passes that
+//! fold and clean run over it. If it is cheap enough then, the call takes this body. Copies are remembered by callee and
+//! constants. At most [`MAX_SPECIAL`] are made for one function, of bodies of at most [`MAX_INSTS`] instructions, so the work is bounded
+//! whatever the program looks like. A copy that is not taken is dropped: nothing is called by another name.
+
+use super::InlineLimits;
+use super::cost::body_cost;
+use crate::pass::PassCx;
+use crate::{Cx, Options, run_passes};
+use brolga_ir::constant::Const;
+use brolga_ir::{Func, FuncId, Value};
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
+
+/// Copies that are made for one function. Each costs a run of some passes.
+const MAX_SPECIAL: usize = 16;
+
+/// Longer bodies rarely fold to something small, and cost more to try.
+const MAX_INSTS: usize = 400;
+
+/// What folds constants and removes what is then not reached.
+const PASSES: &str = "sccp,inst-simplify,simplify-cfg,inst-simplify,simplify-cfg,dce";
+
+/// A body for some constants.
+pub(super) struct Special {
+    pub(super) func: Func,
+    pub(super) cost: u32,
+    pub(super) size: usize,
+}
+
+/// The constants of a call, by parameter.
+type Key = (FuncId, Vec<Option<Const>>);
+
+#[derive(Default)]
+pub(super) struct Specials(FxHashMap<Key, Option<Rc<Special>>>);
+
+impl Specials {
+    /// The body of `id` for a call with these operands, if they hold constants and the body is worth it.
+    pub(super) fn get(
+        &mut self,
+        cx: &PassCx<'_>,
+        id: FuncId,
+        caller: &Func,
+        operands: &[Value],
+    ) -> Option<Rc<Special>> {
+        let callee = cx.module.func(id);
+        // The function object is known to the callee by its type.
+        let known = |(n, &value): (usize, &Value)| {
+            caller
+                .as_const(value)
+                .filter(|c| n > 0 && matches!(c, Const::Bits { .. } | Const::Type(_)))
+                .cloned()
+        };
+        let constants: Vec<Option<Const>> = operands.iter().enumerate().map(known).collect();
+        if callee.sig.vararg
+            || constants.len() != callee.params().len()
+            || constants.iter().all(Option::is_none)
+        {
+            return None;
+        }
+        let key = (id, constants);
+        if let Some(made) = self.0.get(&key) {
+            return made.clone();
+        }
+        if self.0.len() >= MAX_SPECIAL {
+            return None;
+        }
+        let special = make(cx, callee, &key.1, &cx.options.inline).map(Rc::new);
+        self.0.insert(key, special.clone());
+        special
+    }
+}
+
+fn make(
+    cx: &PassCx<'_>,
+    callee: &Func,
+    constants: &[Option<Const>],
+    limits: &InlineLimits,
+) -> Option<Special> {
+    let size: usize = callee.blocks().map(|b| callee.block_insts(b).count()).sum();
+    if size > MAX_INSTS {
+        return None;
+    }
+    let mut func = callee.clone();
+    for (n, constant) in constants.iter().enumerate() {
+        let Some(constant) = constant else { continue };
+        let (param, value) = (func.params()[n], func.constant(constant.clone()));
+        func.replace_values(|v| if v == param { value } else { v });
+    }
+    let passes: Vec<_> = PASSES.split(',').filter_map(|name| crate::pass_named(name).ok()).collect();
+    let passes: Vec<_> = passes.into_iter().filter(|pass| pass.level.takes(func.level)).collect();
+    let (func, _) = run_passes(cx.module, func, &passes, &Options::default(), &mut Cx::default()).ok()?;
+    let (cost, size) = body_cost(&func, cx.types(), limits)?;
+    Some(Special { func, cost, size })
+}
