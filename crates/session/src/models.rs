@@ -14,6 +14,13 @@
 //! | `a_push_wakes_a_sleeper` | `queue.rs` Q1 to Q3 | a task lies in the queue while its worker sleeps |
 //! | `draining_sees_what_tasks_did` | `queue.rs` Q4 to Q8 | draining sleeps for ever, or ends before a task's effects are seen |
 //!
+//! The models' own words, which stand for code, slots and what tasks do:
+//!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | M1 | what a protocol must make visible | Relaxed | | a stronger order would hide that the protocol does not |
+//! | M2 | what only the model itself looks at | SeqCst | | nothing |
+//!
 //! `tests/weaken.sh` weakens the rows one by one: each time a model must fail. Loom cannot see the standard library's
 //! `OnceLock`, through which readers find cells (they are made before threads start here).
 
@@ -42,11 +49,11 @@ struct Word(Arc<AtomicU64>);
 
 impl Slot<u64> for Word {
     fn bind(&self, target: u64) {
-        self.0.store(target, Ordering::SeqCst);
+        self.0.store(target, Ordering::SeqCst); // M2
     }
 
     fn arm(&self) {
-        self.0.store(0, Ordering::SeqCst);
+        self.0.store(0, Ordering::SeqCst); // M2
     }
 }
 
@@ -107,12 +114,12 @@ fn publish_and_read() {
         let writer = {
             let (board, code) = (Arc::clone(&board), Arc::clone(&code));
             thread::spawn(move || {
-                code.store(7, Ordering::Relaxed);
+                code.store(7, Ordering::Relaxed); // M1
                 board.set(Symbol(1), Some(42));
             })
         };
         if board.get(Symbol(1)) == Some(42) {
-            assert_eq!(code.load(Ordering::Relaxed), 7);
+            assert_eq!(code.load(Ordering::Relaxed), 7); // M1
         }
         writer.join().expect("no panic");
         assert_eq!(board.get(Symbol(1)), Some(42));
@@ -186,7 +193,7 @@ fn redirects_in_two_threads() {
         let first = other.join().expect("no panic");
         assert!(first != second, "one of them was the first");
         // Whoever was first in the tables was overtaken by the other.
-        let leads_to = word.load(Ordering::SeqCst);
+        let leads_to = word.load(Ordering::SeqCst); // M2
         assert_eq!(leads_to, if first { 2 } else { 1 });
     });
 }
@@ -199,15 +206,19 @@ fn a_push_wakes_a_sleeper() {
         let worker = {
             let (queue, ran) = (Arc::clone(&queue), Arc::clone(&ran));
             thread::spawn(move || {
-                while ran.load(Ordering::SeqCst) == 0 {
+                loop {
                     queue.run_or_sleep(|| false);
+                    let done = ran.load(Ordering::SeqCst); // M2
+                    if done > 0 {
+                        break;
+                    }
                 }
             })
         };
         let task = {
             let ran = Arc::clone(&ran);
             Task::new(Priority::Normal, move || {
-                ran.fetch_add(1, Ordering::SeqCst);
+                ran.fetch_add(1, Ordering::SeqCst); // M2
             })
         };
         queue.push(task);
@@ -222,7 +233,7 @@ fn draining_sees_what_tasks_did() {
         let did = Arc::new(AtomicU64::new(0));
         let task = {
             let did = Arc::clone(&did);
-            Task::new(Priority::Normal, move || did.store(1, Ordering::Relaxed))
+            Task::new(Priority::Normal, move || did.store(1, Ordering::Relaxed)) // M1
         };
         queue.push(task);
         let worker = {
@@ -234,7 +245,7 @@ fn draining_sees_what_tasks_did() {
             })
         };
         queue.drain(0);
-        assert_eq!(did.load(Ordering::Relaxed), 1);
+        assert_eq!(did.load(Ordering::Relaxed), 1); // M1
         worker.join().expect("no panic");
     });
 }
