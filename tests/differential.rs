@@ -95,7 +95,10 @@ fn passes_on_high_ir_keep_the_meaning() {
 fn low_ir_means_what_high_ir_means() {
     let engines: [&dyn Engine; 3] =
         [&low(None), &low(Some(Passes::of(OptLevel::O2))), &low(Some(Passes::of(OptLevel::O3)))];
-    check_mixture(compare(0..MODULES, Features::NATIVE, &engines));
+    // The interpreter knows objects on the high level only, and texts and what is thrown are objects.
+    let without_objects = Features { texts: false, throws: false, ..Features::NATIVE };
+    let Compared { calls, returned } = compare(0..MODULES, without_objects, &engines);
+    assert!(calls > 0 && returned == calls, "{returned} of {calls} calls returned");
 }
 
 #[test]
