@@ -30,7 +30,7 @@ pub struct Label {
     pub symbol: Symbol,
 }
 
-/// A key of a [`Slab`]: a place and the generation of its tenant.
+/// A key of a slab: a place and the generation of its tenant.
 pub struct Key<T> {
     index: u32,
     generation: u32,
