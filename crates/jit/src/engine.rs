@@ -133,16 +133,18 @@ impl Jit {
         let needs_heap =
             program.is_some_and(|p| p.needs_heap) || visible.iter().any(|unit| unit.inner.needs_heap);
         let globals = program.map(|program| program.globals.clone());
+        let visible = visible.iter().map(|unit| unit.inner.code.clone()).collect();
+        let code = Arc::new(Code { loaded, globals, visible });
         let methods = match program {
-            Some(program) if !program.methods.is_empty() => Some(self.add_methods(&loaded, program)?),
+            Some(program) if !program.methods.is_empty() => Some(self.add_methods(&code, program)?),
             _ => None,
         };
-        let inner = Inner { methods, loaded, types, needs_heap, globals, jit: self.clone() };
+        let inner = Inner { methods, code, types, needs_heap, jit: self.clone() };
         Ok(Unit { inner: Arc::new(inner) })
     }
 
     /// Tells the runtime about the methods of a unit that is about to be made.
-    fn add_methods(&self, loaded: &Arc<LoadedUnit>, program: Program<'_>) -> Result<Methods, LinkError> {
+    fn add_methods(&self, code: &Arc<Code>, program: Program<'_>) -> Result<Methods, LinkError> {
         let boxed = self
             .shared
             .entries
@@ -153,16 +155,16 @@ impl Jit {
             unsafe { std::mem::transmute(std::ptr::with_exposed_provenance::<()>(boxed.address)) };
         let mut rows = Vec::with_capacity(program.methods.len());
         for method in program.methods {
-            let Some(address) = loaded.function(&method.symbol) else {
+            let Some(address) = code.loaded.function(&method.symbol) else {
                 return Err(LinkError::Malformed {
                     name: method.symbol.clone(),
                     fault: "is a method's entry and not in the unit",
                 });
             };
             let Method { symbol: name, function, args, rest } = method.clone();
-            // SAFETY: the code at the address is a boxed entry, whose signature `Jit::build_program` compared. The unit keeps
-            // it until after its methods are removed.
-            let entry = MethodEntry::Code(unsafe { CodeEntry::new(address, call) });
+            // SAFETY: the code at the address is a boxed entry, whose signature `Jit::build_program` compared, and the owner keeps
+            // it and all that it refers to.
+            let entry = MethodEntry::Code(unsafe { CodeEntry::new(address, call, code.clone()) });
             rows.push(MethodRow { function, args, rest, name, entry });
         }
         let added = self.shared.runtime.add_methods(program.cx, rows);
@@ -196,18 +198,27 @@ struct Inner {
     /// The methods that the runtime knows. They go before the code goes.
     #[expect(dead_code, reason = "held so that the runtime can call the methods")]
     methods: Option<Methods>,
-    loaded: Arc<LoadedUnit>,
+    code: Arc<Code>,
     types: BTreeMap<String, FunctionType>,
     /// Whether its code, or code that it calls, handles objects.
     needs_heap: bool,
-    globals: Option<Globals>,
     jit: Jit,
+}
+
+/// What has to stay in memory for as long as code of a unit may run.
+struct Code {
+    loaded: Arc<LoadedUnit>,
+    /// The cells that the code names by address.
+    globals: Option<Globals>,
+    /// The code that it may call, which has cells of its own.
+    #[expect(dead_code, reason = "held so that what this code refers to stays in memory")]
+    visible: Vec<Arc<Code>>,
 }
 
 impl Unit {
     /// What is in memory.
     pub fn loaded(&self) -> &Arc<LoadedUnit> {
-        &self.inner.loaded
+        &self.inner.code.loaded
     }
 
     /// The engine that it was loaded by.
@@ -222,7 +233,7 @@ impl Unit {
 
     /// The global variables that its code reads and writes.
     pub fn globals(&self) -> Option<&Globals> {
-        self.inner.globals.as_ref()
+        self.inner.code.globals.as_ref()
     }
 
     pub(crate) fn needs_heap(&self) -> bool {
@@ -236,7 +247,7 @@ impl Unit {
 
 impl std::fmt::Debug for Unit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.inner.loaded.fmt(f)
+        self.inner.code.loaded.fmt(f)
     }
 }
 

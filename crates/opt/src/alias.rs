@@ -271,10 +271,7 @@ impl Aliases {
             Op::MemCopy => self.copied(func, types, inst).map(|(to, _)| to),
             _ => None,
         };
-        match written {
-            Some(written) => self.alias(func, &written, at) != Alias::No,
-            None => !self.stays(at.address.root),
-        }
+        self.meets(func, written, at)
     }
 
     /// Whether an instruction with these effects may read the bytes of a location.
@@ -294,8 +291,13 @@ impl Aliases {
             Op::MemCopy => self.copied(func, types, inst).map(|(_, from)| from),
             _ => None,
         };
-        match read {
-            Some(read) => self.alias(func, &read, at) != Alias::No,
+        self.meets(func, read, at)
+    }
+
+    /// Whether what an instruction touches, if that is known, may be part of a location.
+    fn meets(&self, func: &Func, touched: Option<Location>, at: &Location) -> bool {
+        match touched {
+            Some(touched) => self.alias(func, &touched, at) != Alias::No,
             None => !self.stays(at.address.root),
         }
     }

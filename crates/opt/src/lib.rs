@@ -54,7 +54,7 @@ pub use fuel::Fuel;
 pub use options::{CheckBounds, OptLevel, Options, PassFilter};
 pub use pass::{Changed, Pass, PassCx, PassLevel};
 pub use passes::inline::InlineLimits;
-pub use pipeline::{PASSES, Pipeline, parse_passes, pass_named};
+pub use pipeline::{PASSES, parse_passes, pass_named, stage};
 pub use report::{Report, StepReport};
 pub use scope::{Cx, Dump, Step, When};
 
@@ -71,8 +71,8 @@ pub fn optimize(
     options: &Options,
     cx: &mut Cx<'_>,
 ) -> Result<(Func, Report), OptError> {
-    let steps = Pipeline::of(level).stage(func.level);
-    let report = scope::PassScope::run(module, &mut func, steps, options, cx)?;
+    let steps = stage(level, func.level);
+    let report = scope::PassScope::run(module, &mut func, &steps, options, cx)?;
     if level > OptLevel::O0 && func.level == Level::High {
         func.summary = Some(summary::summarise(module, &func));
     }

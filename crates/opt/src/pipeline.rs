@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!            high stage                              low stage
-//! high IR ── steps of PIPELINES[level].high ── lower ── steps of PIPELINES[level].low ── low IR
+//! high IR ────── steps of `HIGH` ────── lower ────── steps of `LOW` ────── low IR
 //! ```
 //!
-//! [`PIPELINES`] makes the order; [`ORDER`] says what must be true of it and why, and a test holds one against the other. A
+//! A level of optimisation takes the steps from its own level on down, so that all levels have one order. [`stage`] gives it; [`ORDER`] says what must be true of it and why, and a test holds one against the other. A
 //! pass that stands twice in a stage has two labels.
 
 use crate::error::OptError;
-use crate::options::OptLevel;
+use crate::options::OptLevel::{self, O0, O1, O2, O3};
 use crate::pass::Pass;
 use crate::passes::{
     alloc_opt, bounds_fold, call_effects, correlated, cse, dce, dse, gvn, inline, inst_simplify,
@@ -89,120 +89,78 @@ static UNROLL: Pass = unroll::PASS;
 static STRENGTH_REDUCE: Pass = strength_reduce::PASS;
 static POLLS: Pass = polls::PASS;
 
-/// The steps of one level of optimisation.
+/// A step, and the lowest level of optimisation that takes it.
 #[derive(Clone, Copy, Debug)]
-pub struct Pipeline {
-    /// The level.
-    pub level: OptLevel,
-    /// What runs on high IR, before `lower`.
-    pub high: &'static [Step],
-    /// What runs on low IR, after `lower`.
-    pub low: &'static [Step],
+struct Row {
+    from: OptLevel,
+    step: Step,
 }
 
-const fn step(label: &'static str, pass: &'static Pass) -> Step {
-    Step { label, pass }
+const fn step(from: OptLevel, label: &'static str, pass: &'static Pass) -> Row {
+    Row { from, step: Step { label, pass } }
 }
 
-/// The pipelines, one for each level, lowest first.
-pub static PIPELINES: &[Pipeline] = &[
-    Pipeline { level: OptLevel::O0, high: &[step("early bounds-fold", &BOUNDS_FOLD)], low: &[] },
-    Pipeline { level: OptLevel::O1, high: O1_HIGH, low: O1_LOW },
-    Pipeline { level: OptLevel::O2, high: O2_HIGH, low: O2_LOW },
-    Pipeline { level: OptLevel::O3, high: O2_HIGH, low: O3_LOW },
+/// What runs on high IR, before `lower`.
+static HIGH: &[Row] = &[
+    step(O1, "union-split", &UNION_SPLIT),
+    step(O1, "inline", &INLINE),
+    step(O1, "call-effects", &CALL_EFFECTS),
+    step(O0, "early bounds-fold", &BOUNDS_FOLD),
+    step(O1, "sroa", &SROA),
+    step(O1, "early dce", &DCE),
+    step(O1, "alloc-opt", &ALLOC_OPT),
+    step(O1, "inst-simplify", &INST_SIMPLIFY),
+    step(O1, "late simplify-cfg", &SIMPLIFY_CFG),
+    step(O2, "tail-recursion", &TAIL_RECURSION),
+    step(O2, "unfold-recursion", &UNFOLD_RECURSION),
+    step(O2, "cse", &CSE),
+    step(O2, "simd-loop", &SIMD_LOOP),
+    step(O2, "late sroa", &SROA),
+    step(O2, "late alloc-opt", &ALLOC_OPT),
+    step(O2, "late inst-simplify", &INST_SIMPLIFY),
+    step(O1, "late dce", &DCE),
 ];
 
-const O1_HIGH: &[Step] = &[
-    step("union-split", &UNION_SPLIT),
-    step("inline", &INLINE),
-    step("call-effects", &CALL_EFFECTS),
-    step("early bounds-fold", &BOUNDS_FOLD),
-    step("sroa", &SROA),
-    step("early dce", &DCE),
-    step("alloc-opt", &ALLOC_OPT),
-    step("inst-simplify", &INST_SIMPLIFY),
-    step("late simplify-cfg", &SIMPLIFY_CFG),
-    step("late dce", &DCE),
+/// What runs on low IR, after `lower`.
+static LOW: &[Row] = &[
+    step(O1, "inst-simplify", &INST_SIMPLIFY),
+    step(O2, "sccp", &SCCP),
+    step(O2, "early simplify-cfg", &SIMPLIFY_CFG),
+    step(O2, "early gvn", &GVN),
+    step(O2, "correlated", &CORRELATED),
+    step(O2, "jump-threading", &JUMP_THREADING),
+    step(O2, "late simplify-cfg", &SIMPLIFY_CFG),
+    step(O2, "loop-simplify", &LOOP_SIMPLIFY),
+    step(O2, "rotate", &ROTATE),
+    step(O2, "licm", &LICM),
+    step(O2, "late gvn", &GVN),
+    step(O2, "dse", &DSE),
+    step(O2, "indvars", &INDVARS),
+    step(O2, "loop-delete", &LOOP_DELETE),
+    step(O2, "loop-idiom", &LOOP_IDIOM),
+    step(O2, "unswitch", &UNSWITCH),
+    step(O2, "irce", &IRCE),
+    step(O2, "unroll-full", &UNROLL_FULL),
+    step(O3, "middle simplify-cfg", &SIMPLIFY_CFG),
+    step(O3, "middle dce", &DCE),
+    step(O3, "vectorize", &VECTORIZE),
+    step(O2, "strength-reduce", &STRENGTH_REDUCE),
+    step(O3, "unroll", &UNROLL),
+    step(O2, "late inst-simplify", &INST_SIMPLIFY),
+    step(O3, "late strength-reduce", &STRENGTH_REDUCE),
+    step(O2, "polls", &POLLS),
+    step(O2, "last simplify-cfg", &SIMPLIFY_CFG),
+    step(O1, "late dce", &DCE),
 ];
 
-const O1_LOW: &[Step] = &[step("inst-simplify", &INST_SIMPLIFY), step("late dce", &DCE)];
-
-const O2_HIGH: &[Step] = &[
-    step("union-split", &UNION_SPLIT),
-    step("inline", &INLINE),
-    step("call-effects", &CALL_EFFECTS),
-    step("early bounds-fold", &BOUNDS_FOLD),
-    step("sroa", &SROA),
-    step("early dce", &DCE),
-    step("alloc-opt", &ALLOC_OPT),
-    step("inst-simplify", &INST_SIMPLIFY),
-    step("late simplify-cfg", &SIMPLIFY_CFG),
-    step("tail-recursion", &TAIL_RECURSION),
-    step("unfold-recursion", &UNFOLD_RECURSION),
-    step("cse", &CSE),
-    step("simd-loop", &SIMD_LOOP),
-    step("late sroa", &SROA),
-    step("late alloc-opt", &ALLOC_OPT),
-    step("late inst-simplify", &INST_SIMPLIFY),
-    step("late dce", &DCE),
-];
-
-const O2_LOW: &[Step] = &[
-    step("inst-simplify", &INST_SIMPLIFY),
-    step("sccp", &SCCP),
-    step("early simplify-cfg", &SIMPLIFY_CFG),
-    step("early gvn", &GVN),
-    step("correlated", &CORRELATED),
-    step("jump-threading", &JUMP_THREADING),
-    step("late simplify-cfg", &SIMPLIFY_CFG),
-    step("loop-simplify", &LOOP_SIMPLIFY),
-    step("rotate", &ROTATE),
-    step("licm", &LICM),
-    step("late gvn", &GVN),
-    step("dse", &DSE),
-    step("indvars", &INDVARS),
-    step("loop-delete", &LOOP_DELETE),
-    step("loop-idiom", &LOOP_IDIOM),
-    step("unswitch", &UNSWITCH),
-    step("irce", &IRCE),
-    step("unroll-full", &UNROLL_FULL),
-    step("strength-reduce", &STRENGTH_REDUCE),
-    step("late inst-simplify", &INST_SIMPLIFY),
-    step("polls", &POLLS),
-    step("last simplify-cfg", &SIMPLIFY_CFG),
-    step("late dce", &DCE),
-];
-
-const O3_LOW: &[Step] = &[
-    step("inst-simplify", &INST_SIMPLIFY),
-    step("sccp", &SCCP),
-    step("early simplify-cfg", &SIMPLIFY_CFG),
-    step("early gvn", &GVN),
-    step("correlated", &CORRELATED),
-    step("jump-threading", &JUMP_THREADING),
-    step("late simplify-cfg", &SIMPLIFY_CFG),
-    step("loop-simplify", &LOOP_SIMPLIFY),
-    step("rotate", &ROTATE),
-    step("licm", &LICM),
-    step("late gvn", &GVN),
-    step("dse", &DSE),
-    step("indvars", &INDVARS),
-    step("loop-delete", &LOOP_DELETE),
-    step("loop-idiom", &LOOP_IDIOM),
-    step("unswitch", &UNSWITCH),
-    step("irce", &IRCE),
-    step("unroll-full", &UNROLL_FULL),
-    step("middle simplify-cfg", &SIMPLIFY_CFG),
-    step("middle dce", &DCE),
-    step("vectorize", &VECTORIZE),
-    step("strength-reduce", &STRENGTH_REDUCE),
-    step("unroll", &UNROLL),
-    step("late inst-simplify", &INST_SIMPLIFY),
-    step("late strength-reduce", &STRENGTH_REDUCE),
-    step("polls", &POLLS),
-    step("last simplify-cfg", &SIMPLIFY_CFG),
-    step("late dce", &DCE),
-];
+/// The steps of a level of optimisation for functions of one level of the IR, in order.
+pub fn stage(level: OptLevel, ir: Level) -> Vec<Step> {
+    let rows = match ir {
+        Level::High => HIGH,
+        Level::Low => LOW,
+    };
+    rows.iter().filter(|row| row.from <= level).map(|row| row.step).collect()
+}
 
 /// One thing that must be true of every stage in which both steps stand.
 #[derive(Clone, Copy, Debug)]
@@ -219,7 +177,7 @@ const fn order(first: &'static str, then: &'static str, because: &'static str) -
     Order { first, then, because }
 }
 
-/// The constraints on the order. They document and check the pipelines; they do not make them.
+/// The constraints on the order. They document and check the stages; they do not make them.
 pub static ORDER: &[Order] = &[
     order("union-split", "inline", "a call of a method that is known may be inlined"),
     order("inline", "early bounds-fold", "inlined bodies bring checks of their own"),
@@ -316,21 +274,6 @@ pub static ORDER: &[Order] = &[
     order("cse", "late dce", "operands of what was shared may have lost their last use"),
 ];
 
-impl Pipeline {
-    /// The pipeline of a level.
-    pub fn of(level: OptLevel) -> &'static Pipeline {
-        &PIPELINES[level as usize]
-    }
-
-    /// The steps for functions of one level of the IR.
-    pub fn stage(&self, level: Level) -> &'static [Step] {
-        match level {
-            Level::High => self.high,
-            Level::Low => self.low,
-        }
-    }
-}
-
 /// The pass with this name.
 pub fn pass_named(name: &str) -> Result<&'static Pass, OptError> {
     let unknown =
@@ -347,9 +290,9 @@ pub fn parse_passes(list: &str) -> Result<Vec<&'static Pass>, OptError> {
 mod tests {
     use super::*;
 
-    fn stages() -> Vec<(OptLevel, Level, &'static [Step])> {
-        let both = |p: &Pipeline| [(p.level, Level::High, p.high), (p.level, Level::Low, p.low)];
-        PIPELINES.iter().flat_map(both).collect()
+    fn stages() -> Vec<(OptLevel, Level, Vec<Step>)> {
+        let both = |level| [Level::High, Level::Low].map(|ir| (level, ir, stage(level, ir)));
+        OptLevel::ALL.into_iter().flat_map(both).collect()
     }
 
     #[test]
@@ -375,9 +318,6 @@ mod tests {
 
     #[test]
     fn pipelines_are_well_formed() {
-        for (index, pipeline) in PIPELINES.iter().enumerate() {
-            assert_eq!(pipeline.level as usize, index, "pipelines stand in the order of their levels");
-        }
         for (level, stage, steps) in stages() {
             for (n, step) in steps.iter().enumerate() {
                 assert!(step.pass.level.takes(stage), "{level:?}: `{}` is not for {stage:?} IR", step.label);

@@ -128,7 +128,7 @@ impl Translation<'_> {
         }
         let args = self.args(inst)?;
         let first = usize::from(data.name.is_none());
-        // What follows the declared arguments stays rooted during the call; low IR roots nothing yet, and C never sees it.
+        // Root placement keeps what follows the declared arguments; C never sees it.
         let Some(given) = args.get(first..first + data.params.len()) else { return self.bad(inst) };
         for (n, ty) in data.params.iter().enumerate() {
             if self.low_type(inst, first + n)? != ty.as_low().unwrap_or(LowType::I8) {

@@ -203,7 +203,7 @@ impl Lowering<'_> {
         let made = self.out.def_inst(reference).map(|inst| self.out.op(inst));
         matches!(made, Some(Op::Alloc(_)))
             || self.is_permanent(reference)
-            || self.defined.contains(&reference)
+            || self.defined.get(&reference) == Some(&self.cur)
     }
 
     /// Whether the reference is that of a permanent object, in plain sight, or null.

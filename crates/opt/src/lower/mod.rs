@@ -220,8 +220,8 @@ struct Lowering<'a> {
     /// The statement that is being lowered, and its place.
     at: Inst,
     place: Place,
-    /// References that are not null.
-    defined: FxHashSet<Value>,
+    /// References that are not null in the rest of this block.
+    defined: FxHashMap<Value, Block>,
     /// How often each high value is used; see `is_thrown_once`.
     uses: Option<SecondaryMap<Value, u32>>,
     /// The slots of each φᶜ, and the φᶜ that name each ϒ.
@@ -253,7 +253,7 @@ impl<'a> Lowering<'a> {
             before: None,
             at: Inst::from_u32(0),
             place: Place::default(),
-            defined: FxHashSet::default(),
+            defined: FxHashMap::default(),
             uses: None,
             catches: FxHashMap::default(),
             upsilons: FxHashMap::default(),

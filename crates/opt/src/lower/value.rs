@@ -342,7 +342,9 @@ impl Lowering<'_> {
                     match part.form.is_object() {
                         true => {
                             let reference = self.object(&field)?;
-                            self.defined.insert(reference);
+                            if self.out.as_const(reference).is_none() {
+                                self.defined.insert(reference, self.cur);
+                            }
                             leaves.push(reference);
                         }
                         false => leaves.extend(field.leaves),

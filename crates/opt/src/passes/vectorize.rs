@@ -72,10 +72,14 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         }
         let Some(plan) = plan::Plan::of(func, cx.types(), loops, uses, &counted) else { continue };
         let Some(checks) = overlap::checks(func, cx.types(), &aliases, &plan) else { continue };
-        growth += func.block_insts(counted.shape.header).count();
-        if growth > MAX_GROWTH || !cx.spend("vectorized loops") {
+        let size = func.block_insts(counted.shape.header).count();
+        if growth + size > MAX_GROWTH {
+            continue;
+        }
+        if !cx.spend("vectorized loops") {
             break;
         }
+        growth += size;
         cx.count("checks", checks.len() as u64);
         emit::emit(func, cx.types(), loops, uses, &plan, &checks, &mut repair);
     }

@@ -45,9 +45,8 @@ pub(crate) struct Ops<'a, 'f, 'h> {
 }
 
 /// Calls compiled code. The arguments stay alive for the whole call. Null: an exception is pending.
-pub(crate) fn call_code(thread: &Thread, entry: CodeEntry, args: &[Object]) -> *mut u8 {
-    // SAFETY: whoever made the entry vouches for it (`CodeEntry::new`); its methods have not been removed, or it would not
-    // have been found. An `Object` is laid out as the pointer that it is. The thread is the running one.
+pub(crate) fn call_code(thread: &Thread, entry: &CodeEntry, args: &[Object]) -> *mut u8 {
+    // SAFETY: whoever made the entry vouches for it (`CodeEntry::new`) while its owner is held, which the entry does. An `Object` is laid out as the pointer that it is. The thread is the running one.
     unsafe { (entry.call)(entry.address, thread, args.as_ptr().cast(), args.len() as i64) }
 }
 
@@ -245,7 +244,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 let objects = self.objects(all);
                 let thread = self.thread;
                 // The roots keep the objects alive.
-                let result = self.scope.call_out(|| call_code(thread, *entry, &objects));
+                let result = self.scope.call_out(|| call_code(thread, entry, &objects));
                 match std::ptr::NonNull::new(result) {
                     // SAFETY: compiled code gives an object of its heap (`CodeEntry::new`), and no safepoint lies between.
                     Some(object) => Ok(self.scope.add_root(unsafe { Object::from_pointer(object) })),
@@ -287,6 +286,15 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         let found = types.and_then(|_| self.runtime.methods().find_declared(heap, callee_object, &descs));
         match found {
             Some(method) => {
+                // Compiled code takes objects of its declared types on trust.
+                let objects = self.objects(rest);
+                let declared = objects.iter().zip(&descs).all(|(&arg, desc)| heap.is_a(None, arg, desc));
+                if !declared || !method.fits(heap, self.thread.isa_cache(), &objects) {
+                    return Err(self.message(
+                        ExceptionKind::TypeError,
+                        "in invoke, an argument is not of the type in the signature",
+                    ));
+                }
                 let mut all = vec![*callee];
                 all.extend_from_slice(rest);
                 self.enter(&method.entry, &all)

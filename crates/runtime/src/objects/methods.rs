@@ -16,16 +16,17 @@
 //! | D1  | add or remove methods: count up, under the lock | Release | D2 | – (the next row says) |
 //! | D2  | look into the cache: load the counter | Acquire | D1 | a thread that was told of new methods would still call the old ones |
 //!
-//! Methods go when what [`Runtime::add_methods`](crate::Runtime::add_methods) gave is dropped. Whoever drops it sees to it that no
-//! thread calls them any more.
+//! Methods go when what [`Runtime::add_methods`](crate::Runtime::add_methods) gave is dropped. A call in flight holds the code that it is
+//! in ([`CodeOwner`]); caches hold none.
 //!
 //! Not done: worlds; methods for all functions below an abstract type; type variables.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use brolga_ir::Context;
 use brolga_ir::types::{LayoutError, Type, TypeKind};
@@ -44,23 +45,28 @@ pub type HostFn =
 /// pending.
 pub type EntryCaller = unsafe extern "C" fn(usize, *const Thread, *const *mut u8, i64) -> *mut u8;
 
+/// Keeps compiled code, and the memory that it names, where they are.
+pub type CodeOwner = Arc<dyn Any + Send + Sync>;
+
 /// A compiled function that takes its arguments as objects.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct CodeEntry {
     pub(crate) address: usize,
     pub(crate) call: EntryCaller,
+    owner: CodeOwner,
 }
 
 impl CodeEntry {
-    /// An entry at an address, and what calls it.
+    /// An entry at an address, what calls it, and what keeps it: a call in flight holds the owner, so that methods may be removed
+    /// at any time.
     ///
     /// # Safety
     ///
-    /// `call` calls the function at `address` as [`EntryCaller`] says, on the thread that it is called on, until the methods that
-    /// the entry is made for are removed. The function keeps the contract of compiled code with the heap: it takes objects of
+    /// `call` calls the function at `address` as [`EntryCaller`] says, on the thread that it is called on, for as long as `owner`
+    /// is held. The function keeps the contract of compiled code with the heap: it takes objects of
     /// the heap of the thread's runtime, which the caller keeps alive, and gives one.
-    pub unsafe fn new(address: usize, call: EntryCaller) -> CodeEntry {
-        CodeEntry { address, call }
+    pub unsafe fn new(address: usize, call: EntryCaller, owner: CodeOwner) -> CodeEntry {
+        CodeEntry { address, call, owner }
     }
 }
 
@@ -162,12 +168,15 @@ impl fmt::Debug for Methods {
 
 impl Drop for Methods {
     fn drop(&mut self) {
+        // Closures of the host and code go after the lock: their destructors may come back here.
+        let mut removed = Vec::new();
         let mut tables = self.tables.write();
         tables.by_function.retain(|_, methods| {
-            methods.retain(|method| method.set != self.set);
+            removed.extend(methods.extract_if(.., |method| method.set == self.set));
             !methods.is_empty()
         });
         self.tables.changed();
+        drop(tables);
     }
 }
 
@@ -284,7 +293,7 @@ impl Method {
         self.args.iter().chain(self.rest.iter().cycle())
     }
 
-    fn fits(&self, heap: &Heap, cache: &IsaCache, args: &[Object]) -> bool {
+    pub(super) fn fits(&self, heap: &Heap, cache: &IsaCache, args: &[Object]) -> bool {
         self.count_fits(args.len())
             && args.iter().zip(self.types()).all(|(&arg, ty)| heap.is_a(Some(cache), arg, ty))
     }
@@ -311,11 +320,36 @@ const CALLS: usize = 256;
 /// Where calls went that a thread has made.
 pub(crate) struct CallCache(RefCell<Box<[Option<Call>]>>);
 
-#[derive(Clone)]
 struct Call {
     generation: u64,
     keys: [u64; MOST],
-    entry: MethodEntry,
+    entry: Remembered,
+}
+
+/// A method as a cache has it: it does not keep code that nobody else needs.
+enum Remembered {
+    Code { address: usize, call: EntryCaller, owner: Weak<dyn Any + Send + Sync> },
+    Host(Arc<HostFn>),
+}
+
+impl Remembered {
+    fn of(entry: &MethodEntry) -> Remembered {
+        match entry {
+            MethodEntry::Code(CodeEntry { address, call, owner }) => {
+                Remembered::Code { address: *address, call: *call, owner: Arc::downgrade(owner) }
+            }
+            MethodEntry::Host(host) => Remembered::Host(host.clone()),
+        }
+    }
+
+    fn entry(&self) -> Option<MethodEntry> {
+        Some(match self {
+            Remembered::Code { address, call, owner } => {
+                MethodEntry::Code(CodeEntry { address: *address, call: *call, owner: owner.upgrade()? })
+            }
+            Remembered::Host(host) => MethodEntry::Host(host.clone()),
+        })
+    }
 }
 
 impl Default for CallCache {
@@ -341,7 +375,7 @@ impl CallCache {
         let (keys, at) = CallCache::place(objects)?;
         let calls = self.0.borrow();
         let call = calls[at].as_ref()?;
-        (call.keys == keys && call.generation == tables.generation()).then(|| call.entry.clone())
+        if call.keys == keys && call.generation == tables.generation() { call.entry.entry() } else { None }
     }
 
     /// Looks a call up, and remembers where it goes.
@@ -361,7 +395,10 @@ impl CallCache {
         let Some(method) = tables.find(heap, isa, callee, args)? else { return Ok(None) };
         let entry = method.entry.clone();
         if let Some((keys, at)) = CallCache::place(objects) {
-            self.0.borrow_mut()[at] = Some(Call { generation, keys, entry: entry.clone() });
+            let call = Call { generation, keys, entry: Remembered::of(&entry) };
+            // What was there goes after the borrow, for the same reason as removed methods.
+            let before = self.0.borrow_mut()[at].replace(call);
+            drop(before);
         }
         Ok(Some(entry))
     }

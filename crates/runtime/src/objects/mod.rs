@@ -30,7 +30,7 @@ pub(crate) mod show;
 mod throw;
 mod values;
 
-pub use methods::{Ambiguous, CodeEntry, EntryCaller, HostFn, MethodEntry, MethodRow, Methods};
+pub use methods::{Ambiguous, CodeEntry, CodeOwner, EntryCaller, HostFn, MethodEntry, MethodRow, Methods};
 pub use throw::Raised;
 pub use values::CopyError;
 

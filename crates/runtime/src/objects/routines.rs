@@ -94,7 +94,7 @@ fn with_args(
 pub(crate) extern "C" fn brolga_apply(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
     let all = objects(args, count);
     if let Some(MethodEntry::Code(entry)) = thread.call_cache().get(thread.methods(), all) {
-        return call_code(thread, entry, all);
+        return call_code(thread, &entry, all);
     }
     with_args(thread, all, |ops, all| ops.apply_all(all))
 }
@@ -343,7 +343,7 @@ mod tests {
         let (runtime, cx) = (runtime(), Context::new());
         let f = cx.types.function(cx.names.intern("f"));
         // SAFETY: `call` fits the entry, and both are there for ever.
-        let entry = unsafe { CodeEntry::new(second_or_throw as *const () as usize, call) };
+        let entry = unsafe { CodeEntry::new(second_or_throw as *const () as usize, call, Arc::new(())) };
         let row = MethodRow {
             function: f,
             args: vec![Type::ANY, Type::INT64],

@@ -11,13 +11,15 @@
 use crate::counted::{Counted, Recurrence, Tested, is_invariant, recurrences};
 use crate::heads::head_phis;
 use crate::loop_copy::splittable_step;
-use brolga_ir::analysis::{Loops, Uses};
+use brolga_ir::analysis::{Loops, Use, Uses};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::lanes::Lanes;
 use brolga_ir::{Func, Inst, Op, Type, Types, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+/// Larger blocks gain little from lanes, and are looked at several times.
+const MAX_BLOCK: usize = 200;
 /// Loops with more loads and stores are left alone: their pairs are looked at.
 pub(super) const MAX_ACCESSES: usize = 16;
 
@@ -79,7 +81,8 @@ impl Plan {
         counted: &Counted,
     ) -> Option<Plan> {
         let shape = counted.shape;
-        let one_block = shape.header == shape.latch;
+        let small = func.block_insts(shape.header).take(MAX_BLOCK + 1).count() <= MAX_BLOCK;
+        let one_block = shape.header == shape.latch && small;
         if !one_block || counted.test.tested != Tested::Next || splittable_step(func, counted) != Some(1) {
             return None;
         }
@@ -112,12 +115,14 @@ impl Plan {
         }
         let rounds = 16 / width as usize;
         let few = counted.rounds(func).is_some_and(|n| n < 2 * rounds as u64);
-        let stays = |&(inst, _): &(Inst, Vector)| {
-            let reduced = reductions.iter().any(|r| r.next == inst);
-            let inside = |one: &brolga_ir::analysis::Use| func.inst_block(one.inst) == Some(shape.header);
-            reduced || func.results(inst).all(|v| uses.of(v).iter().all(inside))
+        // Behind a trip only the counters' next values and the reductions are those of its last round.
+        let stays = |inst: Inst| {
+            let last =
+                |v: Value| counters.iter().any(|r| r.next == v) || reductions.iter().any(|r| r.next == inst);
+            let inside = |one: &Use| func.inst_block(one.inst) == Some(shape.header);
+            func.results(inst).all(|v| last(v) || uses.of(v).iter().all(inside))
         };
-        let usable = !few && found.iter().all(stays);
+        let usable = !few && func.block_insts(shape.header).all(stays);
         usable.then_some(Plan { counted: *counted, rounds, vectors: found, reductions, counters })
     }
 }
