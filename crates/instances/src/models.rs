@@ -1,0 +1,230 @@
+//! The protocols in all interleavings that loom finds. Run by
+//!
+//! ```sh
+//! RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p brolga-instances --lib --release models
+//! ```
+//!
+//! | model | protocol | what would go wrong |
+//! |---|---|---|
+//! | `a_reader_is_told_a_legal_state` | `protocol.rs`, two publishers, one reader | an entry without its code; the signature of the other publisher |
+//! | `native_code_read_alone` | C1, C5, C9 | an address is seen before its code |
+//! | `an_installed_entry` | C3, C6, C8 | an entry is seen before what it needs |
+//! | `upgraded_code_is_freed_behind_its_readers` | `reclaim.rs` with `protocol.rs` | code is freed under a reader |
+//! | `a_report_lets_go` | reports at safepoints | the same |
+//!
+//! The models' own words, which stand for the bytes of code:
+//!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | M1 | what a protocol must make visible | Relaxed | – | a stronger order would hide that the protocol does not |
+//!
+//! `tests/weaken.sh` weakens the rows one by one: each time a model must fail.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use loom::thread;
+
+use crate::protocol::{CodeInstance, Entry, Signature};
+use crate::reclaim::Reclaimer;
+use crate::sync::{AtomicUsize, Ordering};
+
+const SLOTS: usize = 6;
+
+/// Bytes of code by address: 0 until written, 1 while there, 2 when freed.
+struct Memory([AtomicUsize; SLOTS]);
+
+impl Memory {
+    fn new() -> Memory {
+        Memory(std::array::from_fn(|_| AtomicUsize::new(0)))
+    }
+
+    fn write(&self, at: NonZeroUsize) {
+        self.0[at.get()].store(1, Ordering::Relaxed); // M1
+    }
+
+    fn free(&self, at: NonZeroUsize) {
+        self.0[at.get()].store(2, Ordering::Relaxed); // M1
+    }
+
+    /// Runs the code at the address.
+    fn run(&self, at: NonZeroUsize) {
+        let bytes = self.0[at.get()].load(Ordering::Relaxed); // M1
+        assert_ne!(bytes, 0, "code runs before it is seen");
+        assert_ne!(bytes, 2, "code runs after it was freed");
+    }
+}
+
+fn at(address: usize) -> NonZeroUsize {
+    NonZeroUsize::new(address).expect("addresses of models are not null")
+}
+
+fn model(run: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(run);
+}
+
+/// Addresses 1, 2: entry and code of the first publisher; 3, 4: of the second.
+#[test]
+fn a_reader_is_told_a_legal_state() {
+    model(|| {
+        let (memory, instance) = (Arc::new(Memory::new()), Arc::new(CodeInstance::new()));
+        let publishers =
+            [(1, 2, Signature::Specialised), (3, 4, Signature::Args)].map(|(invoke, code, signature)| {
+                let (memory, instance) = (memory.clone(), instance.clone());
+                thread::spawn(move || {
+                    memory.write(at(invoke));
+                    memory.write(at(code));
+                    if instance.publish(at(invoke), at(code), signature).is_err() {
+                        let Entry::Compiled { specptr, .. } = instance.read() else {
+                            panic!("a loser is told of the winner's code");
+                        };
+                        assert_ne!(specptr, at(code));
+                        memory.run(specptr);
+                    }
+                })
+            });
+        match instance.read() {
+            Entry::None => {}
+            Entry::Invoke(invoke) => memory.run(invoke),
+            Entry::Compiled { invoke, specptr, signature } => {
+                memory.run(invoke);
+                memory.run(specptr);
+                let whole = [(1, 2, Signature::Specialised), (3, 4, Signature::Args)];
+                assert!(
+                    whole.contains(&(invoke.get(), specptr.get(), signature)),
+                    "halves of two publishers"
+                );
+            }
+        }
+        publishers.map(|publisher| publisher.join().expect("a publisher's thread"));
+    });
+}
+
+#[test]
+fn native_code_read_alone() {
+    model(|| {
+        let (memory, instance) = (Arc::new(Memory::new()), Arc::new(CodeInstance::new()));
+        let publisher = {
+            let (memory, instance) = (memory.clone(), instance.clone());
+            thread::spawn(move || {
+                memory.write(at(1));
+                memory.write(at(2));
+                assert_eq!(instance.publish(at(1), at(2), Signature::Specialised), Ok(()));
+                memory.write(at(3));
+                assert_eq!(instance.upgrade(at(2), at(3)), Ok(()));
+            })
+        };
+        for _ in 0..2 {
+            if let Some(code) = instance.specptr() {
+                memory.run(code);
+            }
+        }
+        publisher.join().expect("the publisher's thread");
+    });
+}
+
+/// Address 5 is a trampoline, 1 an entry that reads the native code itself.
+#[test]
+fn an_installed_entry() {
+    model(|| {
+        let (memory, instance) = (Arc::new(Memory::new()), Arc::new(CodeInstance::new()));
+        let publisher = {
+            let (memory, instance) = (memory.clone(), instance.clone());
+            thread::spawn(move || {
+                memory.write(at(1));
+                memory.write(at(2));
+                assert_eq!(instance.publish(at(1), at(2), Signature::Args), Ok(()));
+            })
+        };
+        let installer = {
+            let (memory, instance) = (memory.clone(), instance.clone());
+            thread::spawn(move || {
+                memory.write(at(5));
+                // Late when the code is published already.
+                let _ = instance.install(at(5));
+            })
+        };
+        match instance.read() {
+            Entry::None => {}
+            Entry::Invoke(invoke) => {
+                memory.run(invoke);
+                if invoke == at(1) {
+                    memory.run(instance.specptr().expect("the entry's native code"));
+                }
+            }
+            Entry::Compiled { invoke, specptr, .. } => {
+                assert_eq!((invoke, specptr), (at(1), at(2)));
+                memory.run(invoke);
+                memory.run(specptr);
+            }
+        }
+        publisher.join().expect("the publisher's thread");
+        installer.join().expect("the installer's thread");
+        assert!(matches!(instance.read(), Entry::Compiled { .. }));
+    });
+}
+
+#[test]
+fn upgraded_code_is_freed_behind_its_readers() {
+    model(|| {
+        let (memory, instance) = (Arc::new(Memory::new()), Arc::new(CodeInstance::new()));
+        memory.write(at(1));
+        memory.write(at(2));
+        assert_eq!(instance.publish(at(1), at(2), Signature::Specialised), Ok(()));
+        let reclaimer = Reclaimer::new();
+        let reader = {
+            let (memory, instance, mut thread) = (memory.clone(), instance.clone(), reclaimer.participant());
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    let pin = thread.pin();
+                    memory.run(instance.specptr().expect("published code"));
+                    drop(pin);
+                }
+            })
+        };
+        memory.write(at(3));
+        assert_eq!(instance.upgrade(at(2), at(3)), Ok(()));
+        reclaimer.retire(at(2));
+        for code in reclaimer.collect() {
+            memory.free(code);
+        }
+        reader.join().expect("the reader's thread");
+        for code in reclaimer.collect() {
+            memory.free(code);
+        }
+        assert_eq!(reclaimer.waiting(), 0);
+    });
+}
+
+#[test]
+fn a_report_lets_go() {
+    model(|| {
+        let (memory, instance) = (Arc::new(Memory::new()), Arc::new(CodeInstance::new()));
+        memory.write(at(1));
+        memory.write(at(2));
+        assert_eq!(instance.publish(at(1), at(2), Signature::Specialised), Ok(()));
+        let reclaimer = Reclaimer::new();
+        let reader = {
+            let (memory, instance, mut thread) = (memory.clone(), instance.clone(), reclaimer.participant());
+            thread::spawn(move || {
+                let pin = thread.pin();
+                let code = instance.specptr().expect("published code");
+                memory.run(code);
+                // A safepoint in a loop that does not return: the frame lies in what was called.
+                pin.report(|item| *item == code);
+                memory.run(code);
+                memory.run(instance.specptr().expect("published code"));
+                drop(pin);
+            })
+        };
+        memory.write(at(3));
+        assert_eq!(instance.upgrade(at(2), at(3)), Ok(()));
+        reclaimer.retire(at(2));
+        for code in reclaimer.collect() {
+            memory.free(code);
+        }
+        reader.join().expect("the reader's thread");
+    });
+}

@@ -1,0 +1,327 @@
+//! Freeing code that nothing leads to any more, when no thread can be running it.
+//!
+//! Threads are *inside* while they run compiled code and *outside* otherwise. Each has a serial number of its own, odd inside:
+//!
+//! ```text
+//!   thread       0 ──enter──► 1 ──leave──► 2 ──enter──► 3 …
+//!   retire(x)    notes (thread, serial) of each thread that is inside: these may know x
+//!   collect()    forgets those whose serial has changed; gives back each x that nobody may know
+//! ```
+//!
+//! A thread that enters after `x` was unlinked cannot find it, so it is never noted. A thread that stays inside for long, in
+//! a loop that never returns, may *report* at a safepoint which code its frames lie in; it is then forgotten for all others.
+//!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | R1 | enter: odd serial | Relaxed | – | nothing: R2 orders it |
+//! | R2 | enter: fence before any word that leads to code is read | SeqCst | R4 | the thread reads the old word, and retiring does not see that it is inside |
+//! | R3 | leave: even serial | Release | R5 | the code is freed while the last instructions of the thread are in it |
+//! | R4 | retire: fence between the store that unlinks and reading the serials | SeqCst | R2 | as R2 |
+//! | R5 | retire, collect: a thread's serial | Acquire | R3 | as R3 |
+//! | R6 | own serial; whether anything waits | Relaxed | – | nothing: own words, and a hint |
+//!
+//! Who retires has unlinked before: has stored other addresses to every word that leads there, each with release order.
+//!
+//! Invariants: an item is given back once, by one call; a note never survives its thread's next leave; items are
+//! given back in the order in which they were retired, as far as they are free. Under the lock runs no code but what `report` is given.
+//!
+//! Cost: entering is a store and a fence (6 ns); retiring looks at all threads; collecting at all notes. The scheme is
+//! quiescent-state-based reclamation (McKenney, Slingwine 1998; Hart et al. 2007), with a serial for each thread instead of a
+//! common epoch, so that one slow thread holds up only what it may know.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, fence, lock};
+
+/// What is waiting to be freed, and the threads that it waits for. See the file's header.
+pub struct Reclaimer<T> {
+    shared: Arc<Shared<T>>,
+}
+
+impl<T> Clone for Reclaimer<T> {
+    fn clone(&self) -> Self {
+        Reclaimer { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<T> Default for Reclaimer<T> {
+    fn default() -> Self {
+        Reclaimer::new()
+    }
+}
+
+impl<T> std::fmt::Debug for Reclaimer<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = lock(&self.shared.state);
+        write!(f, "{} items wait for {} threads at most", state.items.len(), state.threads.len())
+    }
+}
+
+struct Shared<T> {
+    state: Mutex<State<T>>,
+    /// Whether anything waits: a hint for those who leave.
+    waiting: AtomicBool,
+}
+
+struct State<T> {
+    threads: Vec<Arc<Serial>>,
+    items: VecDeque<Item<T>>,
+}
+
+/// A thread's serial number, in a cache line of its own.
+#[repr(align(128))]
+struct Serial(AtomicU64);
+
+struct Item<T> {
+    what: T,
+    /// Threads that may know it, with the serials that they had.
+    known_to: Vec<(Arc<Serial>, u64)>,
+}
+
+impl<T> Item<T> {
+    fn is_free(&mut self) -> bool {
+        self.known_to.retain(|(thread, serial)| thread.0.load(Ordering::Acquire) == *serial); // R5
+        self.known_to.is_empty()
+    }
+}
+
+impl<T> Reclaimer<T> {
+    /// Nothing waits, for no thread.
+    #[must_use]
+    pub fn new() -> Reclaimer<T> {
+        let state = Mutex::new(State { threads: Vec::new(), items: VecDeque::new() });
+        Reclaimer { shared: Arc::new(Shared { state, waiting: AtomicBool::new(false) }) }
+    }
+
+    /// A thread that will run code. It is outside.
+    #[must_use]
+    pub fn participant(&self) -> Participant<T> {
+        let serial = Arc::new(Serial(AtomicU64::new(0)));
+        lock(&self.shared.state).threads.push(Arc::clone(&serial));
+        Participant { shared: Arc::clone(&self.shared), serial }
+    }
+
+    /// Takes what nothing leads to any more. It is given back by [`Reclaimer::collect`].
+    pub fn retire(&self, what: T) {
+        self.retire_all([what]);
+    }
+
+    /// Takes several things at once: cheaper than one by one.
+    pub fn retire_all(&self, what: impl IntoIterator<Item = T>) {
+        let mut what = what.into_iter().peekable();
+        if what.peek().is_none() {
+            return;
+        }
+        // Collected outside of the lock: the iterator is the caller's code.
+        let what: Vec<T> = what.collect();
+        let mut state = lock(&self.shared.state);
+        fence(Ordering::SeqCst); // R4
+        let inside = |thread: &Arc<Serial>| {
+            let serial = thread.0.load(Ordering::Acquire); // R5
+            (serial % 2 == 1).then(|| (Arc::clone(thread), serial))
+        };
+        let known_to: Vec<_> = state.threads.iter().filter_map(inside).collect();
+        state.items.extend(what.into_iter().map(|what| Item { what, known_to: known_to.clone() }));
+        self.shared.waiting.store(true, Ordering::Relaxed); // R6
+    }
+
+    /// What no thread can be running. The caller drops it.
+    #[must_use = "what is given back is freed by dropping it"]
+    pub fn collect(&self) -> Vec<T> {
+        self.shared.collect()
+    }
+
+    /// How many things wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        lock(&self.shared.state).items.len()
+    }
+}
+
+impl<T> Shared<T> {
+    fn collect(&self) -> Vec<T> {
+        let mut state = lock(&self.state);
+        let (mut free, mut kept) = (Vec::new(), VecDeque::new());
+        for mut item in state.items.drain(..) {
+            if item.is_free() {
+                free.push(item.what);
+            } else {
+                kept.push_back(item);
+            }
+        }
+        self.waiting.store(!kept.is_empty(), Ordering::Relaxed); // R6
+        state.items = kept;
+        free
+    }
+}
+
+/// A thread, as far as freeing code is concerned. Dropping it takes the thread off the list.
+pub struct Participant<T> {
+    shared: Arc<Shared<T>>,
+    serial: Arc<Serial>,
+}
+
+impl<T> std::fmt::Debug for Participant<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let inside = self.serial.0.load(Ordering::Relaxed) % 2 == 1; // R6
+        f.write_str(if inside { "inside" } else { "outside" })
+    }
+}
+
+impl<T> Participant<T> {
+    /// Enters: what the thread finds from now on stays until the pin is dropped. One pin at a time; nested calls share it.
+    pub fn pin(&mut self) -> Pin<'_, T> {
+        let serial = self.serial.0.load(Ordering::Relaxed); // R6
+        self.serial.0.store(serial.wrapping_add(1), Ordering::Relaxed); // R1
+        fence(Ordering::SeqCst); // R2
+        Pin { participant: self }
+    }
+}
+
+impl<T> Drop for Participant<T> {
+    fn drop(&mut self) {
+        lock(&self.shared.state).threads.retain(|thread| !Arc::ptr_eq(thread, &self.serial));
+    }
+}
+
+/// A thread that is inside. Dropping it is leaving.
+#[must_use = "the thread leaves when the pin is dropped"]
+pub struct Pin<'p, T> {
+    participant: &'p mut Participant<T>,
+}
+
+impl<T> Pin<'_, T> {
+    /// Says, at a safepoint, which of the retired things the thread's frames lie in: it knows of no others. `holds` must not
+    /// call the reclaimer.
+    pub fn report(&self, mut holds: impl FnMut(&T) -> bool) {
+        let own = &self.participant.serial;
+        for item in &mut lock(&self.participant.shared.state).items {
+            if item.known_to.iter().any(|(thread, _)| Arc::ptr_eq(thread, own)) && !holds(&item.what) {
+                item.known_to.retain(|(thread, _)| !Arc::ptr_eq(thread, own));
+            }
+        }
+    }
+
+    /// Whether anything waits to be freed, so that leaving may be followed by [`Reclaimer::collect`]. A hint that costs a load.
+    #[must_use]
+    pub fn is_anything_waiting(&self) -> bool {
+        self.participant.shared.waiting.load(Ordering::Relaxed) // R6
+    }
+}
+
+impl<T> Drop for Pin<'_, T> {
+    fn drop(&mut self) {
+        let serial = self.participant.serial.0.load(Ordering::Relaxed); // R6
+        self.participant.serial.0.store(serial.wrapping_add(1), Ordering::Release); // R3
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::Reclaimer;
+
+    #[test]
+    fn what_nobody_knows_is_given_back_at_once_and_once() {
+        let reclaimer = Reclaimer::new();
+        let _outside = reclaimer.participant();
+        reclaimer.retire_all([1, 2]);
+        assert_eq!(reclaimer.waiting(), 2);
+        assert_eq!(reclaimer.collect(), [1, 2]);
+        assert_eq!(reclaimer.collect(), []);
+    }
+
+    #[test]
+    fn who_was_inside_is_waited_for_and_who_came_later_is_not() {
+        let reclaimer = Reclaimer::new();
+        let (mut first, mut second) = (reclaimer.participant(), reclaimer.participant());
+        let pin = first.pin();
+        reclaimer.retire(1);
+        let later = second.pin();
+        reclaimer.retire(2);
+        assert!(later.is_anything_waiting());
+        assert_eq!(reclaimer.collect(), []);
+        drop(pin);
+        assert_eq!(reclaimer.collect(), [1], "the second thread never knew it");
+        drop(later);
+        assert_eq!(reclaimer.collect(), [2]);
+        assert!(!second.pin().is_anything_waiting());
+    }
+
+    #[test]
+    fn entering_again_is_not_staying() {
+        let reclaimer = Reclaimer::new();
+        let mut thread = reclaimer.participant();
+        let pin = thread.pin();
+        reclaimer.retire(1);
+        drop(pin);
+        let _again = thread.pin();
+        assert_eq!(reclaimer.collect(), [1]);
+    }
+
+    #[test]
+    fn a_report_frees_what_no_frame_lies_in() {
+        let reclaimer = Reclaimer::new();
+        let mut thread = reclaimer.participant();
+        let pin = thread.pin();
+        reclaimer.retire_all([1, 2, 3]);
+        pin.report(|item| *item == 2);
+        assert_eq!(reclaimer.collect(), [1, 3]);
+        pin.report(|item| *item == 2);
+        assert_eq!(reclaimer.collect(), [], "a frame still lies in it");
+        drop(pin);
+        assert_eq!(reclaimer.collect(), [2]);
+    }
+
+    #[test]
+    fn threads_that_end_are_not_waited_for() {
+        let reclaimer = Reclaimer::new();
+        let mut thread = reclaimer.participant();
+        let pin = thread.pin();
+        reclaimer.retire(1);
+        drop(pin);
+        drop(thread);
+        assert_eq!(reclaimer.collect(), [1]);
+        assert_eq!(format!("{reclaimer:?}"), "0 items wait for 0 threads at most");
+    }
+
+    #[test]
+    fn threads_never_see_what_was_freed() {
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicUsize, Ordering};
+
+        const CELLS: usize = 64;
+        let alive: Arc<Vec<AtomicUsize>> = Arc::new((0..CELLS).map(|_| AtomicUsize::new(1)).collect());
+        let slot = Arc::new(AtomicUsize::new(0));
+        let reclaimer = Reclaimer::<usize>::new();
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                let (alive, slot, mut thread) = (alive.clone(), slot.clone(), reclaimer.participant());
+                scope.spawn(move || {
+                    for _ in 0..20_000 {
+                        let pin = thread.pin();
+                        let at = slot.load(Ordering::Acquire);
+                        assert_eq!(alive[at].load(Ordering::Relaxed), 1, "freed under a reader");
+                        drop(pin);
+                    }
+                });
+            }
+            let mut spare: Vec<usize> = (1..CELLS).collect();
+            let mut freed = 0;
+            for _ in 0..20_000 {
+                let Some(next) = spare.pop() else {
+                    for at in reclaimer.collect() {
+                        alive[at].store(0, Ordering::Relaxed);
+                        freed += 1;
+                        spare.push(at);
+                    }
+                    continue;
+                };
+                alive[next].store(1, Ordering::Relaxed);
+                let old = slot.swap(next, Ordering::Release);
+                reclaimer.retire(old);
+            }
+            assert!(freed > 0);
+        });
+    }
+}

@@ -1,0 +1,26 @@
+//! Locks and atomics: the standard library's, or loom's in models.
+//!
+//! Locks are never poisoned from the outside: no user code runs while one is held.
+
+#[cfg(all(test, loom))]
+pub(crate) use loom::{
+    hint::spin_loop,
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence},
+    },
+};
+#[cfg(not(all(test, loom)))]
+pub(crate) use std::{
+    hint::spin_loop,
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence},
+    },
+};
+
+use std::sync::PoisonError;
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
