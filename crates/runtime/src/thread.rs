@@ -167,7 +167,8 @@ impl Thread {
 
     /// To be called when an exception left compiled code that was entered at `depth`: the exception, taken off.
     pub fn take_exception(&self, depth: usize) -> Exception {
-        let pending = self.mutator.exceptions.borrow().last().copied();
+        // What lies below belongs to outer activations.
+        let pending = self.mutator.exceptions.borrow().get(depth..).and_then(|own| own.last().copied());
         let exception = match (pending, self.runtime()) {
             (Some(pending), Some(runtime)) => {
                 // Objects are looked at, so collections wait. The exception is a root until it is taken off.
@@ -208,6 +209,23 @@ impl Thread {
 
     pub(crate) fn pop_exceptions(&self, depth: usize) {
         self.mutator.exceptions.borrow_mut().truncate(depth);
+    }
+
+    /// Of the exceptions above `depth` the last one stays; `false` if there is none.
+    pub(crate) fn keep_last_exception(&self, depth: usize) -> bool {
+        let mut exceptions = self.mutator.exceptions.borrow_mut();
+        let count = exceptions.len();
+        if count <= depth {
+            return false;
+        }
+        exceptions.drain(depth..count - 1);
+        true
+    }
+
+    /// Whether there is as much stack left as compiled code demands.
+    pub(crate) fn has_stack(&self) -> bool {
+        let here = 0u8;
+        (&raw const here).addr() >= self.stack_limit.get()
     }
 
     /// The methods of the runtime.

@@ -1,15 +1,15 @@
 //! Calls of objects: what the run time does by itself is what the interpreter does, and methods are chosen as Julia does.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use brolga_ir::diag::SourceFile;
 use brolga_ir::interp::{Interp, Options, Outcome, SimMemory, Val};
 use brolga_ir::text::{Unit, read, read_call};
 use brolga_ir::types::Type;
 use brolga_ir::{Context, Module};
-use brolga_runtime::heap::{HeapOptions, Root, Stress};
-use brolga_runtime::objects::{MethodEntry, MethodRow, Methods};
-use brolga_runtime::{CallError, Output, Runtime, RuntimeOptions};
+use brolga_runtime::heap::{End, HeapOptions, Root, Scope, Stress};
+use brolga_runtime::objects::{MethodEntry, MethodRow, Methods, Raised};
+use brolga_runtime::{CallError, Output, Runtime, RuntimeOptions, with_attached};
 
 fn runtime() -> Arc<Runtime> {
     let heap = HeapOptions { poison: true, verify: true, ..HeapOptions::default() };
@@ -552,4 +552,114 @@ fn threads_call_and_throw_while_others_collect() {
     runtime.enter(|scope| scope.collect()).unwrap();
     assert_eq!(runtime.heap().stats().live_objects, 0);
     assert!(runtime.heap().stats().minor_collections + runtime.heap().stats().full_collections > 10);
+}
+
+/// A runtime with one function `f` of the host.
+fn with_host_f(
+    body: impl for<'f, 'h> Fn(&mut Scope<'f, 'h>, &[Root<'f, 'h>]) -> Result<Root<'f, 'h>, Raised>
+    + Send
+    + Sync
+    + 'static,
+) -> (Arc<Runtime>, Arc<Context>, Methods) {
+    let (runtime, cx) = (runtime(), Context::new());
+    let function = cx.types.function(cx.names.intern("f"));
+    let (args, name, entry) = (vec![Type::ANY], "f(Any)".into(), MethodEntry::host(body));
+    let methods = runtime.add_methods(&cx, [MethodRow { function, args, rest: None, name, entry }]).unwrap();
+    (runtime, cx, methods)
+}
+
+#[test]
+fn a_function_of_the_host_leaves_no_exception_behind_and_throws_none_of_others() {
+    // It goes past two exceptions. Nothing of them is left.
+    let (runtime, cx, _methods) = with_host_f(|scope, all| {
+        let _ = (scope.throw_error("one"), scope.throw_error("two"));
+        Ok(all[1])
+    });
+    assert_eq!(call_f(&runtime, &cx, &[3.0]), Ok(3));
+    assert!(with_attached(&runtime, |thread| thread.enter()).unwrap() == 0);
+
+    // It keeps a `Raised` and gives it back in a later call, beside which nothing is pending.
+    let kept = Mutex::new(None);
+    let (runtime, cx, _methods) = with_host_f(move |scope, all| {
+        let mut kept = kept.lock().unwrap();
+        match *kept {
+            Some(raised) => Err(raised),
+            None => {
+                *kept = Some(scope.throw_error("of the first call"));
+                Ok(all[1])
+            }
+        }
+    });
+    assert_eq!(call_f(&runtime, &cx, &[4.0]), Ok(4));
+    let stale = call_f(&runtime, &cx, &[4.0]);
+    assert_eq!(stale, Err("a function of the host gave back an exception that it did not raise".into()));
+
+    // Of several it throws the last; the depth is as before.
+    let (runtime, cx, _methods) = with_host_f(|scope, _| {
+        let _ = scope.throw_error("one");
+        Err(scope.throw_error("two"))
+    });
+    assert_eq!(call_f(&runtime, &cx, &[1.0]), Err("two".into()));
+    assert!(with_attached(&runtime, |thread| thread.enter()).unwrap() == 0);
+}
+
+#[test]
+fn a_function_of_the_host_that_calls_itself_without_end_is_a_stack_overflow() {
+    let own = Arc::new(OnceLock::<Weak<Runtime>>::new());
+    let known = own.clone();
+    let (runtime, cx, _methods) = with_host_f(move |scope, all| {
+        let runtime = known.get().and_then(Weak::upgrade).unwrap();
+        runtime.call(scope, all[0], &all[1..]).map_err(|error| scope.throw_error(&error.to_string()))
+    });
+    own.set(Arc::downgrade(&runtime)).unwrap();
+    let call = move || call_f(&runtime, &cx, &[1.0]);
+    let result = std::thread::Builder::new().stack_size(4 << 20).spawn(call).unwrap().join().unwrap();
+    assert!(result.as_ref().is_err_and(|text| text.contains("StackOverflowError")), "{result:?}");
+}
+
+#[test]
+fn what_a_program_says_wrongly_about_an_array_is_not_believed() {
+    let (runtime, module) = (runtime(), module(DECLARATIONS));
+    let cx = &module.cx;
+    let vector = runtime.heap().type_object(cx, cx.types.vector(Type::INT64).unwrap()).unwrap();
+    let matrix = cx.types.array(Type::ANY, 2).unwrap();
+    let matrix = runtime.heap().type_object(cx, matrix).unwrap();
+    for (ty, dims, extents) in [
+        (&vector, &[3][..], &[i64::MAX][..]),
+        (&vector, &[3], &[-1]),
+        (&vector, &[3], &[4]),
+        (&matrix, &[2, 2], &[1 << 40, 1 << 40]),
+        (&matrix, &[2, 2], &[-1, -4]),
+    ] {
+        runtime
+            .enter(|scope| {
+                let setfield = cx.types.function(cx.names.intern("setfield!"));
+                let setfield = runtime.heap().type_object(cx, setfield).unwrap();
+                let setfield = scope.instance(&setfield).unwrap();
+                let array = scope.array(ty, dims).unwrap();
+                let extents: Vec<_> = extents.iter().map(|&n| scope.int(n).unwrap()).collect();
+                let (name, extents) = (scope.symbol("size"), scope.tuple(&extents).unwrap());
+                runtime.call(scope, setfield, &[array, name, extents]).unwrap();
+                let text = scope.show(array.get(scope));
+                assert!(text.len() < 100, "{text}");
+                let length = array.get(scope).length().unwrap();
+                assert!(length <= 4, "{length}");
+                if dims.len() == 1 {
+                    let _ = scope.grow(array, End::Front, 1);
+                    let _ = scope.delete(array, End::Back, 1);
+                    scope.show(array.get(scope));
+                }
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_field_of_a_raised_exception_is_of_its_type() {
+    let (runtime, module) = (runtime(), module(DECLARATIONS));
+    let (expected, found) = both(&runtime, &module, "throw_inexacterror(\"text\", 1, 2)");
+    assert_eq!(expected, "TypeError: in InexactError, expected Symbol, got a value of type String");
+    assert_eq!(found, expected);
+    let (expected, found) = both(&runtime, &module, "throw_inexacterror(:text, 1, 2)");
+    assert_eq!(found, expected);
 }

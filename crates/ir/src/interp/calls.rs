@@ -241,6 +241,9 @@ impl<'m> Interp<'m> {
                     None => self.exception(name, Vec::new()),
                 },
             },
+            (BaseFn::ThrowInexacterror, [func, ..]) if !matches!(func, Val::Symbol(_)) => {
+                self.type_error("InexactError", Type::SYMBOL, func.clone())
+            }
             (BaseFn::ThrowInexacterror, [func, ty, val]) => {
                 let rest = self.new_tuple(vec![ty.clone(), val.clone()])?;
                 self.exception(name, vec![func.clone(), rest])

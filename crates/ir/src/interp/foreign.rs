@@ -136,12 +136,12 @@ impl Interp<'_> {
                 let length = u64::try_from(self.word(name, length)?).unwrap_or(u64::MAX);
                 self.reserve(length / 32 + 1)?;
                 let mut bytes = vec![0; length as usize];
-                let address = self.word(name, address)? as u64;
+                let address = if length == 0 { 0 } else { self.text_address(name, address)? };
                 self.memory.load(address, 1, &mut bytes)?;
                 self.new_string(bytes)?
             }
             ("jl_cstr_to_string", [address]) => {
-                let address = self.word(name, address)? as u64;
+                let address = self.text_address(name, address)?;
                 let mut bytes = Vec::new();
                 loop {
                     let mut byte = [0];
@@ -156,6 +156,14 @@ impl Interp<'_> {
             _ => return Ok(None),
         };
         Ok(Some(val))
+    }
+
+    /// The address of a text, which is not null.
+    fn text_address(&mut self, op: &str, val: &Val) -> Eval<u64> {
+        match self.word(op, val)? {
+            0 => Err(self.message("ArgumentError", "cannot convert NULL to string")),
+            address => Ok(address as u64),
+        }
     }
 
     /// A 64-bit integer or address.

@@ -93,8 +93,10 @@ impl<'a, 'h> Obj<'a, 'h> {
             0 => data,
             stride => data.wrapping_sub(memory.word_at(MEMORY_DATA)) / stride,
         };
-        let length = self.dims_of(dims).fold(1, usize::saturating_mul);
-        Ok(Elements { memory, element, capacity, start: start as usize, length })
+        let start = start as usize;
+        // A program may set the extents to anything; there are no more elements than the `Memory` has.
+        let length = self.dims_of(dims).fold(1, usize::saturating_mul).min(capacity.saturating_sub(start));
+        Ok(Elements { memory, element, capacity, start, length })
     }
 
     fn dims_of(self, dims: u32) -> impl Iterator<Item = usize> {
@@ -222,7 +224,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         let ObjectKind::Memory(element) = memory.desc().kind() else { return };
         let data = match element.stride as usize {
             0 => start as u64,
-            stride => memory.word_at(MEMORY_DATA) + (start * stride) as u64,
+            stride => memory.word_at(MEMORY_DATA).wrapping_add(start.wrapping_mul(stride) as u64),
         };
         self.store(array, ARRAY_MEMORY, Some(memory));
         array.set_word_at(ARRAY_DATA, data);

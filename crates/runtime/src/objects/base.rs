@@ -56,6 +56,9 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         match (function, args) {
             (BaseFn::ThrowBoundserror, &[array, index]) => self.scope.raise_bounds(array, index),
             (BaseFn::ThrowBoundserror, &[array]) => self.scope.raise_fields(kind, &[Some(array)]),
+            (BaseFn::ThrowInexacterror, &[func, _, _]) if self.symbol_text(func).is_none() => {
+                self.fixed_type_error("InexactError", Type::SYMBOL, func)
+            }
             (BaseFn::ThrowInexacterror, &[func, ty, value]) => match self.scope.tuple(&[ty, value]) {
                 Ok(rest) => self.scope.raise_fields(kind, &[Some(func), Some(rest)]),
                 Err(raised) => raised,
@@ -170,17 +173,17 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 }
             }
             ("jl_pchar_to_string", &[from, length]) => {
-                let (from, length) = (self.word(name, from)?, self.word(name, length)?);
+                let length = self.word(name, length)?;
                 let Ok(length) = usize::try_from(length) else {
                     return Err(self.scope.raise_kind(ExceptionKind::OutOfMemoryError));
                 };
+                let from = if length == 0 { 0 } else { self.text_address(name, from)? };
                 let bytes = bytes_at(from, length);
                 self.scope.string(&bytes).map_err(|error| self.scope.raise(&error))
             }
             ("jl_cstr_to_string", &[from]) => {
-                let from = self.word(name, from)?;
-                let length = (0..).take_while(|&n| bytes_at(from.wrapping_add(n), 1) != [0]).count();
-                let bytes = bytes_at(from, length);
+                let from = self.text_address(name, from)?;
+                let bytes = c_text_at(from);
                 self.scope.string(&bytes).map_err(|error| self.scope.raise(&error))
             }
             _ => Err(self.unsupported(&format!("`{name}` is no function of the run time"))),
@@ -205,6 +208,14 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         self.scope.box_bits(&base, ty, address.into())
     }
 
+    /// The address of a text, which is not null.
+    fn text_address(&mut self, op: &str, value: Root<'f, 'h>) -> Result<i64, Raised> {
+        match self.word(op, value)? {
+            0 => Err(self.message(ExceptionKind::ArgumentError, "cannot convert NULL to string")),
+            address => Ok(address),
+        }
+    }
+
     /// A 64-bit integer or address.
     fn word(&mut self, op: &str, value: Root<'f, 'h>) -> Result<i64, Raised> {
         let at = At::boxed(self.object(value));
@@ -224,4 +235,11 @@ fn bytes_at(address: i64, length: usize) -> Vec<u8> {
     let start = std::ptr::with_exposed_provenance::<u8>(address as usize);
     // SAFETY: the program vouches for what it passes to these functions, as for `unsafe_load`: so many readable bytes.
     unsafe { std::slice::from_raw_parts(start, length) }.to_vec()
+}
+
+/// The text at an address that the program gave, up to its zero byte; as [`bytes_at`].
+fn c_text_at(address: i64) -> Vec<u8> {
+    let start = std::ptr::with_exposed_provenance::<std::ffi::c_char>(address as usize);
+    // SAFETY: the program vouches for what it passes to these functions: readable bytes up to a zero byte. Null was refused.
+    unsafe { std::ffi::CStr::from_ptr(start) }.to_bytes().to_vec()
 }

@@ -13,7 +13,9 @@
 //!
 //! Builtins that do no more than call something else go round a loop here, so that a chain of them uses no stack.
 //!
-//! A panic in a function of the host is an `ErrorException`.
+//! A function of the host leaves the stack of exceptions as it found it, or with the one that it throws; a panic in it is an
+//! `ErrorException`, and so is an `Err` without an exception raised in this call. It is not called with less stack than compiled
+//! code would be.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -256,10 +258,25 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     }
 
     fn call_host(&mut self, host: &Arc<HostFn>, all: &[Root<'f, 'h>]) -> Done<'f, 'h> {
+        if !self.thread.has_stack() {
+            return Err(self.scope.raise_kind(ExceptionKind::StackOverflowError));
+        }
         let depth = self.thread.exception_depth();
         let scope = &mut *self.scope;
         match catch_unwind(AssertUnwindSafe(|| host(scope, all))) {
-            Ok(done) => done,
+            Ok(Ok(result)) => {
+                // What it raised and went past has been handled.
+                self.thread.pop_exceptions(depth);
+                Ok(result)
+            }
+            // A `Raised` may be of an earlier call: only what was raised in this one is thrown.
+            Ok(Err(_)) => match self.thread.keep_last_exception(depth) {
+                true => Err(Raised::pending(self.scope)),
+                false => {
+                    let text = "a function of the host gave back an exception that it did not raise";
+                    Err(self.unsupported(text))
+                }
+            },
             Err(payload) => {
                 self.thread.pop_exceptions(depth);
                 let text = payload.downcast_ref::<&str>().copied();

@@ -92,8 +92,9 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 Ok(array)
             }
             (Builtin::Arraylen, &[array]) => {
-                let (row, _) = self.array_operand(op, array)?;
-                self.scope.box_int(row.length as i64)
+                let (_, dims) = self.array_operand(op, array)?;
+                let length = dims.iter().fold(1u64, |n, &d| n.saturating_mul(d.max(0).cast_unsigned()));
+                self.scope.box_int(length.cast_signed())
             }
             (Builtin::Arraysize, &[array, dim]) => {
                 let (_, dims) = self.array_operand(op, array)?;

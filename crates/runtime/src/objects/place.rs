@@ -134,7 +134,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Elements of an array or memory in a row.
+/// Elements of an array or memory in a row: never more than the `Memory` has, whatever extents the program has set.
 #[derive(Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) memory: Object,
@@ -152,10 +152,11 @@ impl Row {
             }
             ObjectKind::Array { dims, .. } => {
                 let memory = object.pointer_at(ARRAY_MEMORY)?;
-                let start = position(memory, object.word_at(ARRAY_DATA));
-                let length = (0..*dims as usize)
+                let start = position(memory, object.word_at(ARRAY_DATA)) as usize;
+                let said = (0..*dims as usize)
                     .fold(1u64, |n, d| n.saturating_mul(object.word_at(ARRAY_DIMS + 8 * d)));
-                Some(Row { memory, start: start as usize, length: length as usize })
+                let capacity = (memory.word_at(LENGTH) as usize).saturating_sub(start);
+                Some(Row { memory, start, length: (said as usize).min(capacity) })
             }
             _ => None,
         }

@@ -437,6 +437,10 @@ mod tests {
             assert_eq!(copied.string(), Some(&b"text\0m"[..]));
             let copied = call("jl_cstr_to_string", &[address]).unwrap();
             assert_eq!(copied.string(), Some(&b"text"[..]));
+            let null = "ArgumentError: cannot convert NULL to string";
+            assert_eq!(call("jl_cstr_to_string", &[int(0)]), Err(null.into()));
+            assert_eq!(call("jl_pchar_to_string", &[int(0), int(1)]), Err(null.into()));
+            assert_eq!(call("jl_pchar_to_string", &[int(0), int(0)]).unwrap().string(), Some(&b""[..]));
             let zeros = call("jl_alloc_string", &[int(3)]).unwrap();
             assert_eq!(zeros.string(), Some(&[0; 3][..]));
             assert_eq!(call("jl_alloc_string", &[int(-1)]), Err("OutOfMemoryError()".into()));

@@ -89,6 +89,9 @@ fn object_view<'t>(object: Object) -> View<'t, Node<'t>> {
                         .collect(),
                     _ => vec![row.length as i64],
                 };
+                // Extents that the `Memory` does not bear out lay nothing out: what there is is shown in a row.
+                let said = dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d.max(0)));
+                let dims = if said == Some(row.length as i64) { dims } else { vec![row.length as i64] };
                 let elements = (0..row.length).map(|n| node(row.place(n))).collect();
                 let elem = match row.memory.desc().kind() {
                     ObjectKind::Memory(element) => element.ty,
