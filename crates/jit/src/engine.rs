@@ -21,6 +21,7 @@ use brolga_ir::{Context, Type};
 use brolga_runtime::Runtime;
 use brolga_runtime::objects::{CodeEntry, EntryCaller, MethodEntry, MethodRow, Methods};
 
+use crate::code_map::{CodeMap, Symbolized};
 use crate::code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats};
 use crate::cranelift::CraneliftLinker;
 use crate::entry::{Entries, Entry, EntryError};
@@ -61,6 +62,7 @@ struct Shared {
     isa: HostIsa,
     limits: Limits,
     linker: CraneliftLinker,
+    map: Arc<CodeMap>,
     entries: Entries,
 }
 
@@ -68,8 +70,10 @@ impl Jit {
     /// An engine for programs of `runtime`.
     pub fn new(runtime: Arc<Runtime>, options: JitOptions) -> Result<Jit, JitError> {
         let isa = HostIsa::new(options.isa)?;
-        let linker = CraneliftLinker::new(&isa, CodeMemory::new(options.memory)?);
-        let shared = Shared { runtime, isa, limits: options.limits, linker, entries: Entries::default() };
+        let map = Arc::new(CodeMap::default());
+        let linker = CraneliftLinker::new(&isa, CodeMemory::new(options.memory)?, map.clone());
+        let shared =
+            Shared { runtime, isa, limits: options.limits, linker, map, entries: Entries::default() };
         Ok(Jit { shared: Arc::new(shared) })
     }
 
@@ -91,6 +95,17 @@ impl Jit {
     /// The state of the code memory.
     pub fn stats(&self) -> CodeMemoryStats {
         self.shared.linker.stats()
+    }
+
+    /// The index of all code that the engine has loaded, by address.
+    pub fn code_map(&self) -> &Arc<CodeMap> {
+        &self.shared.map
+    }
+
+    /// What an address in compiled code belongs to. A return address is that of the instruction behind the call: give
+    /// the address before it.
+    pub fn symbolize(&self, address: usize) -> Option<Symbolized> {
+        self.shared.map.symbolize(address)
     }
 
     /// The sizes above which functions are refused.

@@ -12,6 +12,7 @@
 //! | file             | what it holds                                                                    |
 //! |------------------|----------------------------------------------------------------------------------|
 //! | `code_memory.rs` | one reservation of address space; page runs that are writable, then executable   |
+//! | `code_map.rs`    | the ordered index of loaded code: from an address to unit, function and line     |
 //! | `linker.rs`      | the trait, link units, symbol resolution and every check before placing          |
 //! | `cranelift.rs`   | the trait by `cranelift-jit`, one module for each link unit                      |
 //! | `entry.rs`       | trampolines, one for each native signature                                       |
@@ -24,6 +25,7 @@
 //! Everything loaded is owned: a unit's memory goes back to the system when the last handle to it, to a function of it
 //! or to a unit that was linked against it is dropped.
 
+mod code_map;
 mod code_memory;
 mod cranelift;
 mod engine;
@@ -34,6 +36,7 @@ mod linker;
 mod program;
 mod value;
 
+pub use code_map::{CodeFunction, CodeMap, CodeUnit, Symbolized, UnitId};
 pub use code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats};
 pub use cranelift::CraneliftLinker;
 pub use engine::{Jit, JitError, JitOptions, Unit};

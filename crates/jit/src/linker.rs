@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use brolga_codegen::compile::{CompiledFunction, RelocKind, RelocTarget, Symbol};
 
+use crate::code_map::{CodeUnit, MapEntry};
 use crate::code_memory::{CodeMemoryError, CodeMemoryStats, Run};
 
 /// Alignments up to this are honoured: every system has pages at least this large.
@@ -137,9 +138,11 @@ pub trait Linker: Send + Sync {
 
 /// A unit in memory. The memory is returned when it is dropped; whoever runs code of it or reads its data holds it.
 pub struct LoadedUnit {
-    /// Addresses and sizes by name.
-    functions: BTreeMap<String, (usize, usize)>,
-    data: BTreeMap<String, (usize, usize)>,
+    /// Dropped before the memory, so that no address outside of loaded code is ever found.
+    code: MapEntry,
+    /// Names and addresses, by name.
+    data: Box<[(String, usize)]>,
+    #[expect(dead_code, reason = "held so that the unit stays in memory")]
     memory: Run,
     /// Units that this one refers to.
     #[expect(dead_code, reason = "held so that what this unit refers to stays in memory")]
@@ -147,39 +150,41 @@ pub struct LoadedUnit {
 }
 
 impl LoadedUnit {
+    /// `data` is sorted by name.
     pub(crate) fn new(
-        functions: BTreeMap<String, (usize, usize)>,
-        data: BTreeMap<String, (usize, usize)>,
+        code: MapEntry,
+        data: Box<[(String, usize)]>,
         memory: Run,
         owners: Vec<Arc<LoadedUnit>>,
     ) -> LoadedUnit {
-        LoadedUnit { functions, data, memory, owners }
+        LoadedUnit { code, data, memory, owners }
+    }
+
+    /// Its code, described.
+    pub fn code(&self) -> &CodeUnit {
+        self.code.unit()
     }
 
     /// The address of a function, valid while this unit is held.
     pub fn function(&self, name: &str) -> Option<usize> {
-        self.functions.get(name).map(|(address, _)| *address)
+        self.code().function(name).map(|function| function.address())
     }
 
     /// The address of a data object, valid while this unit is held.
     pub fn data(&self, name: &str) -> Option<usize> {
-        self.data.get(name).map(|(address, _)| *address)
+        let at = self.data.binary_search_by(|(known, _)| known.as_str().cmp(name)).ok()?;
+        self.data.get(at).map(|(_, address)| *address)
     }
 
     /// Names, addresses and sizes of all functions, by name.
     pub fn functions(&self) -> impl Iterator<Item = (&str, usize, usize)> {
-        self.functions.iter().map(|(name, &(address, size))| (name.as_str(), address, size))
-    }
-
-    /// The addresses that the unit occupies, in whole pages.
-    pub fn addresses(&self) -> std::ops::Range<usize> {
-        self.memory.addresses()
+        self.code().functions_by_name().map(|function| (function.name(), function.address(), function.size()))
     }
 }
 
 impl std::fmt::Debug for LoadedUnit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LoadedUnit").field("functions", &self.functions).finish_non_exhaustive()
+        f.debug_struct("LoadedUnit").field("functions", self.code()).finish_non_exhaustive()
     }
 }
 
@@ -205,6 +210,10 @@ pub(crate) struct Resolved<'a> {
     pub(crate) imports: Vec<usize>,
     /// Units that own an import.
     pub(crate) owners: Vec<Arc<LoadedUnit>>,
+    /// Indices of the functions, by name.
+    pub(crate) functions_by_name: Box<[u32]>,
+    /// Indices of the data objects, by name.
+    data_by_name: Box<[u32]>,
 }
 
 impl<'a> Resolved<'a> {
@@ -222,14 +231,31 @@ impl<'a> Resolved<'a> {
             unit.functions.iter().map(|f| f.symbols.iter().map(&mut resolve).collect()).collect();
         let data_symbols =
             unit.data.iter().map(|d| d.relocs.iter().map(|r| resolve(&r.symbol)).collect()).collect();
-        let Names { imports, owners, unresolved, .. } = names;
+        let Names { functions, data, imports, owners, unresolved, .. } = names;
+        let indices =
+            |by_name: BTreeMap<&str, usize>| by_name.into_values().map(|index| index as u32).collect();
         if !unresolved.is_empty() {
             let symbols = unresolved.into_iter().map(|(symbol, why)| (symbol.clone(), why)).collect();
             return Err(LinkError::Unresolved { symbols });
         }
-        let resolved = Resolved { unit, function_symbols, data_symbols, imports, owners };
+        let (functions_by_name, data_by_name) = (indices(functions), indices(data));
+        let resolved = Resolved {
+            unit,
+            function_symbols,
+            data_symbols,
+            imports,
+            owners,
+            functions_by_name,
+            data_by_name,
+        };
         resolved.check_absolute()?;
         Ok(resolved)
+    }
+
+    /// Names and addresses of the data objects, by name; `addresses` are in the order of the unit.
+    pub(crate) fn data_table(&self, addresses: &[usize]) -> Box<[(String, usize)]> {
+        let row = |&index: &u32| (self.unit.data[index as usize].name.clone(), addresses[index as usize]);
+        self.data_by_name.iter().map(row).collect()
     }
 
     /// Every address plus its addend must be an address.

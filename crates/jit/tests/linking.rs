@@ -245,3 +245,19 @@ fn memory_is_flat_over_many_units_and_full_memory_is_an_error() {
     assert_eq!(jit.stats().runs, 1);
     assert_eq!(jit.stats().lost, 0);
 }
+
+#[test]
+fn an_address_leads_to_its_function_and_line() {
+    let jit = engine();
+    let mut f = sum_of(&jit, "f", &[function("g"), function("g")]);
+    f.lines = vec![(0, 3), (4, 5)];
+    let unit = load(&jit, vec![f, constant(&jit, "g", 3)], vec![int_function("f", 0)]);
+    let start = unit.loaded().function("f").unwrap();
+    let found = jit.symbolize(start + 5).unwrap();
+    assert_eq!((found.function.as_str(), found.start, found.offset, found.line), ("f", start, 5, Some(5)));
+    let start = unit.loaded().function("g").unwrap();
+    assert_eq!(jit.symbolize(start).unwrap().function, "g");
+    assert_eq!(jit.symbolize(start).unwrap().unit, unit.loaded().code().id());
+    drop(unit);
+    assert_eq!(jit.symbolize(start), None);
+}
