@@ -6,7 +6,8 @@
 //!
 //! | model | protocol | what would go wrong |
 //! |---|---|---|
-//! | `a_reader_is_told_a_legal_state` | `protocol.rs`, two publishers, one reader | an entry without its code; the signature of the other publisher |
+//! | `a_reader_is_told_a_legal_state` | `protocol.rs`, C3 to C7 | an entry without its code, or without its signature |
+//! | `two_publishers` | C1, C2 | halves of two publishers |
 //! | `native_code_read_alone` | C1, C5, C9 | an address is seen before its code |
 //! | `an_installed_entry` | C3, C6, C8 | an entry is seen before what it needs |
 //! | `upgraded_code_is_freed_behind_its_readers` | `reclaim.rs` with `protocol.rs` | code is freed under a reader |
@@ -65,40 +66,56 @@ fn model(run: impl Fn() + Send + Sync + 'static) {
     builder.check(run);
 }
 
-/// Addresses 1, 2: entry and code of the first publisher; 3, 4: of the second.
+/// Addresses 1, 2: entry and code.
 #[test]
 fn a_reader_is_told_a_legal_state() {
     model(|| {
         let (memory, instance) = (Arc::new(Memory::new()), Arc::new(CodeInstance::new()));
-        let publishers =
-            [(1, 2, Signature::Specialised), (3, 4, Signature::Args)].map(|(invoke, code, signature)| {
-                let (memory, instance) = (memory.clone(), instance.clone());
-                thread::spawn(move || {
-                    memory.write(at(invoke));
-                    memory.write(at(code));
-                    if instance.publish(at(invoke), at(code), signature).is_err() {
-                        let Entry::Compiled { specptr, .. } = instance.read() else {
-                            panic!("a loser is told of the winner's code");
-                        };
-                        assert_ne!(specptr, at(code));
-                        memory.run(specptr);
-                    }
-                })
-            });
+        let publisher = {
+            let (memory, instance) = (memory.clone(), instance.clone());
+            thread::spawn(move || {
+                memory.write(at(1));
+                memory.write(at(2));
+                assert_eq!(instance.publish(at(1), at(2), Signature::Specialised), Ok(()));
+            })
+        };
         match instance.read() {
             Entry::None => {}
             Entry::Invoke(invoke) => memory.run(invoke),
             Entry::Compiled { invoke, specptr, signature } => {
                 memory.run(invoke);
                 memory.run(specptr);
-                let whole = [(1, 2, Signature::Specialised), (3, 4, Signature::Args)];
-                assert!(
-                    whole.contains(&(invoke.get(), specptr.get(), signature)),
-                    "halves of two publishers"
-                );
+                assert_eq!(signature, Signature::Specialised);
             }
         }
-        publishers.map(|publisher| publisher.join().expect("a publisher's thread"));
+        publisher.join().expect("the publisher's thread");
+    });
+}
+
+/// Addresses 1, 2: entry and code of the first publisher; 3, 4: of the second.
+#[test]
+fn two_publishers() {
+    let publish = |memory: &Memory, instance: &CodeInstance, (invoke, code, signature)| {
+        memory.write(at(invoke));
+        memory.write(at(code));
+        let won = instance.publish(at(invoke), at(code), signature).is_ok();
+        let Entry::Compiled { invoke, specptr, signature } = instance.read() else {
+            panic!("both are told of the winner's code");
+        };
+        memory.run(invoke);
+        memory.run(specptr);
+        let whole = [(1, 2, Signature::Specialised), (3, 4, Signature::Args)];
+        assert!(whole.contains(&(invoke.get(), specptr.get(), signature)), "halves of two publishers");
+        assert_eq!(won, specptr == at(code));
+    };
+    model(move || {
+        let (memory, instance) = (Arc::new(Memory::new()), Arc::new(CodeInstance::new()));
+        let other = {
+            let (memory, instance) = (memory.clone(), instance.clone());
+            thread::spawn(move || publish(&memory, &instance, (1, 2, Signature::Specialised)))
+        };
+        publish(&memory, &instance, (3, 4, Signature::Args));
+        other.join().expect("the other publisher's thread");
     });
 }
 
@@ -155,7 +172,10 @@ fn an_installed_entry() {
                 }
             }
             Entry::Compiled { invoke, specptr, .. } => {
-                assert_eq!((invoke, specptr), (at(1), at(2)));
+                // Loom does not know that an exchange directly follows what it read, and also tries the order in which the
+                // trampoline comes last. It would still be a working entry.
+                assert!([at(1), at(5)].contains(&invoke));
+                assert_eq!(specptr, at(2));
                 memory.run(invoke);
                 memory.run(specptr);
             }
