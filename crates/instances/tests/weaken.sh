@@ -38,7 +38,7 @@ fi
 protocol=crates/instances/src/protocol.rs
 reclaim=crates/instances/src/reclaim.rs
 relax C1 $protocol native_code_read_alone
-relax C3 $protocol an_installed_entry
+relax C3 $protocol publication_over_an_installed_entry
 relax C4 $protocol a_reader_is_told_a_legal_state
 relax C5 $protocol native_code_read_alone
 relax C6 $protocol an_installed_entry
