@@ -25,6 +25,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use loom::cell::UnsafeCell;
 use loom::thread;
 
 use crate::protocol::{CodeInstance, Entry, Signature};
@@ -33,27 +34,42 @@ use crate::sync::{AtomicUsize, Ordering};
 
 const SLOTS: usize = 6;
 
-/// Bytes of code by address: 0 until written, 1 while there, 2 when freed.
-struct Memory([AtomicUsize; SLOTS]);
+/// Code by address.
+struct Memory([Code; SLOTS]);
+
+/// The bytes are touched only, which is enough for loom to find accesses that nothing orders; the state says what they are.
+struct Code {
+    bytes: UnsafeCell<()>,
+    /// 0 until written, 1 while there, 2 when freed.
+    state: AtomicUsize,
+}
 
 impl Memory {
     fn new() -> Memory {
-        Memory(std::array::from_fn(|_| AtomicUsize::new(0)))
+        Memory(std::array::from_fn(|_| Code { bytes: UnsafeCell::new(()), state: AtomicUsize::new(0) }))
+    }
+
+    fn set(&self, at: NonZeroUsize, state: usize) {
+        let code = &self.0[at.get()];
+        code.bytes.with_mut(|_| ());
+        code.state.store(state, Ordering::Relaxed); // M1
     }
 
     fn write(&self, at: NonZeroUsize) {
-        self.0[at.get()].store(1, Ordering::Relaxed); // M1
+        self.set(at, 1);
     }
 
     fn free(&self, at: NonZeroUsize) {
-        self.0[at.get()].store(2, Ordering::Relaxed); // M1
+        self.set(at, 2);
     }
 
     /// Runs the code at the address.
     fn run(&self, at: NonZeroUsize) {
-        let bytes = self.0[at.get()].load(Ordering::Relaxed); // M1
-        assert_ne!(bytes, 0, "code runs before it is seen");
-        assert_ne!(bytes, 2, "code runs after it was freed");
+        let code = &self.0[at.get()];
+        code.bytes.with(|_| ());
+        let state = code.state.load(Ordering::Relaxed); // M1
+        assert_ne!(state, 0, "code runs before it is seen");
+        assert_ne!(state, 2, "code runs after it was freed");
     }
 }
 

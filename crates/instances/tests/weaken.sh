@@ -39,10 +39,10 @@ protocol=crates/instances/src/protocol.rs
 reclaim=crates/instances/src/reclaim.rs
 relax C1 $protocol native_code_read_alone
 relax C3 $protocol publication_over_an_installed_entry
-relax C4 $protocol a_reader_is_told_a_legal_state
+relax C4 $protocol publication_over_an_installed_entry
 relax C5 $protocol native_code_read_alone
 relax C6 $protocol an_installed_entry
-relax C7 $protocol a_reader_is_told_a_legal_state
+relax C7 $protocol publication_over_an_installed_entry
 relax C8 $protocol an_installed_entry
 relax C9 $protocol native_code_read_alone
 relax R3 $reclaim upgraded_code_is_freed_behind_its_readers
