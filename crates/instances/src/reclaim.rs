@@ -13,11 +13,11 @@
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | R1 | enter: odd serial | Relaxed | – | nothing: R2 orders it |
+//! | R1 | enter: odd serial | Release | R5 | who sees the thread inside again, and not that it left, frees the code that it ran before |
 //! | R2 | enter: fence before any word that leads to code is read | SeqCst | R4 | the thread reads the old word, and retiring does not see that it is inside |
 //! | R3 | leave: even serial | Release | R5 | the code is freed while the last instructions of the thread are in it |
 //! | R4 | retire: fence between the store that unlinks and reading the serials | SeqCst | R2 | as R2 |
-//! | R5 | retire, collect: a thread's serial | Acquire | R3 | as R3 |
+//! | R5 | retire, collect: a thread's serial | Acquire | R1, R3 | as R1, R3 |
 //! | R6 | own serial; whether anything waits | Relaxed | – | nothing: own words, and a hint |
 //!
 //! Who retires has unlinked before: has stored other addresses to every word that leads there, each with release order.
@@ -173,7 +173,7 @@ impl<T> Participant<T> {
     /// Enters: what the thread finds from now on stays until the pin is dropped. One pin at a time; nested calls share it.
     pub fn pin(&mut self) -> Pin<'_, T> {
         let serial = self.serial.0.load(Ordering::Relaxed); // R6
-        self.serial.0.store(serial.wrapping_add(1), Ordering::Relaxed); // R1
+        self.serial.0.store(serial.wrapping_add(1), Ordering::Release); // R1
         fence(Ordering::SeqCst); // R2
         Pin { participant: self }
     }

@@ -45,6 +45,7 @@ relax C6 $protocol an_installed_entry
 relax C7 $protocol publication_over_an_installed_entry
 relax C8 $protocol an_installed_entry
 relax C9 $protocol native_code_read_alone
+relax R1 $reclaim upgraded_code_is_freed_behind_its_readers
 relax R3 $reclaim upgraded_code_is_freed_behind_its_readers
 relax R5 $reclaim upgraded_code_is_freed_behind_its_readers
 weaken R2 $reclaim upgraded_code_is_freed_behind_its_readers '/fence(Ordering::SeqCst); \/\/ R2/d'
