@@ -4,6 +4,10 @@
 //! functions with one name are methods of one generic function; [`Module::find_method`] picks the most specific that
 //! applies. Its *symbol*, the name that the linker knows it by, is its signature in text, such as `area(Rect)`: unique,
 //! readable, and the same in every process.
+//!
+//! **Later forms.** Threads that optimise functions of one module at once give each its later form ([`Module::supersede`]),
+//! which whoever asks for the function gets from then on. Who wants the same result whatever the threads do asks for a function
+//! only when its form is settled: when it was superseded, or will not be before the answer is used.
 
 use crate::constant::Const;
 use crate::context::Context;
@@ -15,7 +19,7 @@ use crate::types::{Type, TypeKind};
 use cranelift_entity::PrimaryMap;
 use rustc_hash::FxHashMap;
 use std::fmt::Write;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A global variable.
 #[derive(Clone, Debug)]
@@ -48,6 +52,8 @@ pub struct Module {
     /// The names and types.
     pub cx: Arc<Context>,
     funcs: PrimaryMap<FuncId, Func>,
+    /// The later form of each function that has one.
+    later: PrimaryMap<FuncId, OnceLock<Box<Func>>>,
     methods: FxHashMap<Type, Vec<FuncId>>,
     globals: Vec<Global>,
 }
@@ -66,7 +72,13 @@ pub enum ModuleError {
 impl Module {
     /// An empty module.
     pub fn new(cx: Arc<Context>) -> Self {
-        Self { cx, funcs: PrimaryMap::new(), methods: FxHashMap::default(), globals: Vec::new() }
+        Self {
+            cx,
+            funcs: PrimaryMap::new(),
+            later: PrimaryMap::new(),
+            methods: FxHashMap::default(),
+            globals: Vec::new(),
+        }
     }
 
     /// Adds a function.
@@ -87,6 +99,7 @@ impl Module {
             return Err(ModuleError::DuplicateMethod(old));
         }
         let id = self.funcs.push(func);
+        self.later.push(OnceLock::new());
         methods.push(id);
         Ok(id)
     }
@@ -100,7 +113,7 @@ impl Module {
         Ok(())
     }
 
-    /// The functions in order of definition.
+    /// The functions in order of definition, in the form in which they were defined or changed: not in later ones.
     pub fn funcs(&self) -> impl Iterator<Item = (FuncId, &Func)> {
         self.funcs.iter()
     }
@@ -110,14 +123,23 @@ impl Module {
         self.funcs.len()
     }
 
-    /// A function.
+    /// A function, in its later form if it has one.
     pub fn func(&self, id: FuncId) -> &Func {
-        &self.funcs[id]
+        self.later[id].get().map_or(&self.funcs[id], |later| later)
+    }
+
+    /// Gives a function its later form, which has the same argument types. Nothing happens if it has one.
+    pub fn supersede(&self, id: FuncId, func: Func) {
+        // The first form stays: somebody may have a reference to it.
+        let _ = self.later[id].set(Box::new(func));
     }
 
     /// A function, to be changed. Its argument types must stay as they are, because it is found by them.
     pub fn func_mut(&mut self, id: FuncId) -> &mut Func {
-        &mut self.funcs[id]
+        match self.later[id].get_mut() {
+            Some(later) => later,
+            None => &mut self.funcs[id],
+        }
     }
 
     /// The global variables in order of definition.

@@ -201,6 +201,8 @@ pub(crate) struct Program<'a> {
     pub(crate) globals: &'a Globals,
     /// The methods that calls at run time may go to.
     pub(crate) methods: &'a [Method],
+    /// C symbols that come before those that the runtime finds.
+    pub(crate) foreign: Option<&'a BTreeMap<String, usize>>,
 }
 
 /// A unit that is loaded. Clones share it; it is freed with the last of them and of what was taken from it.
@@ -312,6 +314,10 @@ impl Resolver for Visible<'_> {
                 self.runtime.routine(name).map(outside).ok_or_else(|| "the run time does not have it".into())
             }
             Symbol::Foreign { name, library } => {
+                let given = self.program.and_then(|program| program.foreign?.get(name));
+                if let (None, Some(&address)) = (library, given) {
+                    return Ok(outside(address));
+                }
                 let found = self.runtime.foreign().resolve(name, library.as_deref());
                 found.map(outside).map_err(|error| error.to_string())
             }

@@ -52,6 +52,11 @@ impl Globals {
         cell.and_then(|cell| scope.get_cell(&cell))
     }
 
+    /// Makes a variable, if there is none of that name.
+    pub fn declare(&self, name: &str) {
+        self.address(name);
+    }
+
     pub(crate) fn belong_to(&self, runtime: &Arc<Runtime>) -> bool {
         Arc::ptr_eq(&self.shared.runtime, runtime)
     }

@@ -44,5 +44,5 @@ pub use entry::EntryError;
 pub use func::{CallError, LookupError, TypedFunc, UntypedFunc, Word};
 pub use globals::Globals;
 pub use linker::{DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
-pub use program::{BuildError, Linkage, Method, Source};
+pub use program::{BuildError, Compiled, Linkage, Method, Source};
 pub use value::{Params, Value, ValueError};

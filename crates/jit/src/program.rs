@@ -8,6 +8,9 @@
 //! looked up is compared with the native signature of the function itself.
 //!
 //! Calls between the functions of one build are near. Cost: Cranelift's; one generator serves all functions.
+//!
+//! The two halves can be had one by one: [`Jit::compile`] needs nothing but the functions, so any number of threads may do it
+//! at once; what the code refers to can be seen in the [`Compiled`] unit, and be had, before [`Jit::link`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -59,6 +62,8 @@ pub struct Linkage<'a> {
     pub globals: Option<&'a Globals>,
     /// The methods that the runtime is told about.
     pub methods: &'a [Method],
+    /// Addresses of C symbols that are asked for without a library: they come before those that the runtime finds.
+    pub foreign: Option<&'a BTreeMap<String, usize>>,
 }
 
 /// Why a build failed. Nothing of it remains.
@@ -82,6 +87,43 @@ pub enum BuildError {
     },
 }
 
+/// A unit of compiled functions that is not linked yet.
+pub struct Compiled {
+    unit: LinkUnit,
+    types: Vec<FunctionType>,
+    cx: Arc<Context>,
+    needs_heap: bool,
+    /// What the functions take and give.
+    signatures: BTreeMap<String, Option<Signature>>,
+}
+
+impl Compiled {
+    /// The symbols that its code refers to and that it does not define, each once, in order.
+    pub fn imports(&self) -> BTreeSet<&Symbol> {
+        let own: BTreeSet<&str> = self.unit.functions.iter().map(|function| function.name.as_str()).collect();
+        let data: BTreeSet<&str> = self.unit.data.iter().map(|object| object.name.as_str()).collect();
+        let symbols = self.unit.functions.iter().flat_map(|function| &function.symbols);
+        symbols
+            .filter(|symbol| match symbol {
+                Symbol::Function(name) => !own.contains(name.as_str()),
+                Symbol::Data(name) => !data.contains(name.as_str()),
+                _ => true,
+            })
+            .collect()
+    }
+
+    /// The bytes of machine code in it.
+    pub fn code_bytes(&self) -> usize {
+        self.unit.functions.iter().map(|function| function.code.len()).sum()
+    }
+}
+
+impl std::fmt::Debug for Compiled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.unit.functions.iter().map(|function| &function.name)).finish()
+    }
+}
+
 impl Jit {
     /// Builds a unit from low functions. `visible` are the units whose functions it may call. Functions with objects have
     /// their roots placed already.
@@ -103,13 +145,23 @@ impl Jit {
         tier: Tier,
         linkage: &Linkage<'_>,
     ) -> Result<Unit, BuildError> {
-        check_methods(cx, sources, linkage.methods)?;
+        let compiled = self.compile(cx, sources, tier, &mut Generator::new(self.limits()))?;
+        self.link(&compiled, linkage)
+    }
+
+    /// The first half of a build: machine code. A thread that compiles many units keeps its generator.
+    pub fn compile(
+        &self,
+        cx: &Arc<Context>,
+        sources: &[Source<'_>],
+        tier: Tier,
+        generator: &mut Generator,
+    ) -> Result<Compiled, BuildError> {
         let mut types = Vec::new();
         for source in sources {
             types.extend(recorded_type(cx, source)?);
         }
         let local: BTreeSet<&str> = sources.iter().map(|source| cx.names.text(source.func.name)).collect();
-        let mut generator = Generator::new(self.limits());
         let options = CompileOptions { tier, listing: false };
         let mut unit = LinkUnit::default();
         for source in sources {
@@ -120,22 +172,37 @@ impl Jit {
             unit.data.extend(generated.constants.into_iter().map(constant));
         }
         let needs_heap = sources.iter().any(|source| needs_heap(source.func));
+        let signature =
+            |source: &Source<'_>| (cx.names.text(source.func.name).to_owned(), signature_of(source.func));
+        let signatures = sources.iter().map(signature).collect();
+        Ok(Compiled { unit, types, cx: cx.clone(), needs_heap, signatures })
+    }
+
+    /// The second half of a build: what was compiled becomes memory that can run. A unit may be linked more than once.
+    pub fn link(&self, compiled: &Compiled, linkage: &Linkage<'_>) -> Result<Unit, BuildError> {
+        check_methods(compiled, linkage.methods)?;
         let own = Globals::new(self.runtime());
         let globals = linkage.globals.unwrap_or(&own);
-        let program = Program { cx, needs_heap, globals, methods: linkage.methods };
-        // SAFETY: L1, the code was generated just now from these functions. L2, `recorded_type` compared the signatures.
-        Ok(unsafe { self.load_program(&unit, types, linkage.visible, Some(program)) }?)
+        let program = Program {
+            cx: &compiled.cx,
+            needs_heap: compiled.needs_heap,
+            globals,
+            methods: linkage.methods,
+            foreign: linkage.foreign,
+        };
+        let types = compiled.types.iter().cloned();
+        // SAFETY: L1, the code was generated from low functions. L2, `recorded_type` compared the signatures. Nobody else makes
+        // or changes a `Compiled`.
+        Ok(unsafe { self.load_program(&compiled.unit, types, linkage.visible, Some(program)) }?)
     }
 }
 
 /// The code of every method's entry has the signature of boxed entries.
-fn check_methods(cx: &Context, sources: &[Source<'_>], methods: &[Method]) -> Result<(), BuildError> {
+fn check_methods(compiled: &Compiled, methods: &[Method]) -> Result<(), BuildError> {
     let boxed = boxed_signature();
-    let actual: BTreeMap<&str, Option<Signature>> =
-        sources.iter().map(|source| (cx.names.text(source.func.name), signature_of(source.func))).collect();
     for method in methods {
         // One that is not there is found when the unit is linked.
-        if let Some(actual) = actual.get(method.symbol.as_str())
+        if let Some(actual) = compiled.signatures.get(&method.symbol)
             && actual.as_ref() != Some(&boxed)
         {
             return Err(BuildError::Signature {

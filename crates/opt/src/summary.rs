@@ -62,7 +62,8 @@ fn is_circle(module: &Module, component: &[FuncId]) -> bool {
 
 /// What a call of a function does, given the summaries of what it calls.
 pub fn summarise(module: &Module, func: &Func) -> Effects {
-    if func.level == Level::Low || func.sig.vararg {
+    // A function without a body is defined elsewhere.
+    if func.level == Level::Low || func.sig.vararg || func.entry().is_none() {
         return Effects::ANY;
     }
     let mut known: FxHashMap<Callee, Effects> = FxHashMap::default();

@@ -231,7 +231,7 @@ impl Inliner {
         let id = cx.module.find_method(*function, args)?;
         let result = func.result(call.inst).map(|v| func.ty(v))?;
         let callee = cx.module.func(id);
-        if callee.level != Level::High || self.is_recursive(call, id) {
+        if callee.level != Level::High || callee.entry().is_none() || self.is_recursive(call, id) {
             return None;
         }
         let (types, limits) = (cx.types(), &cx.options.inline);
