@@ -17,7 +17,8 @@ use crate::passes::{
     unfold_recursion, union_split,
 };
 use crate::passes::{
-    indvars, irce, loop_delete, loop_idiom, polls, strength_reduce, unroll, unroll_full, unswitch, vectorize,
+    if_convert, indvars, irce, loop_delete, loop_idiom, polls, strength_reduce, unroll, unroll_full,
+    unswitch, vectorize,
 };
 use crate::scope::Step;
 use brolga_ir::Level;
@@ -48,6 +49,7 @@ pub static PASSES: &[&Pass] = &[
     &LOOP_DELETE,
     &LOOP_IDIOM,
     &UNSWITCH,
+    &IF_CONVERT,
     &IRCE,
     &UNROLL_FULL,
     &SIMD_LOOP,
@@ -81,6 +83,7 @@ static INDVARS: Pass = indvars::PASS;
 static LOOP_DELETE: Pass = loop_delete::PASS;
 static LOOP_IDIOM: Pass = loop_idiom::PASS;
 static UNSWITCH: Pass = unswitch::PASS;
+static IF_CONVERT: Pass = if_convert::PASS;
 static IRCE: Pass = irce::PASS;
 static UNROLL_FULL: Pass = unroll_full::PASS;
 static SIMD_LOOP: Pass = simd_loop::PASS;
@@ -139,6 +142,7 @@ static LOW: &[Row] = &[
     step(O2, "loop-delete", &LOOP_DELETE),
     step(O2, "loop-idiom", &LOOP_IDIOM),
     step(O2, "unswitch", &UNSWITCH),
+    step(O2, "if-convert", &IF_CONVERT),
     step(O2, "irce", &IRCE),
     step(O2, "unroll-full", &UNROLL_FULL),
     step(O3, "middle simplify-cfg", &SIMPLIFY_CFG),
@@ -246,6 +250,11 @@ pub static ORDER: &[Order] = &[
     order("loop-idiom", "unroll", "a loop that is a routine needs no copies"),
     order("loop-idiom", "polls", "a fill is recognised while it is one loop"),
     order("licm", "unswitch", "a condition is computed in front of the loop first"),
+    order("unswitch", "if-convert", "a choice that is the same in every round is none"),
+    order("jump-threading", "if-convert", "a branch that is decided on some ways needs no choice there"),
+    order("if-convert", "irce", "a loop whose body is one line is split like any other"),
+    order("if-convert", "vectorize", "lanes have choices and no branches"),
+    order("if-convert", "late inst-simplify", "a choice between neighbours is a sum"),
     order("unswitch", "irce", "a loop without the branch is smaller, and twice"),
     order("vectorize", "strength-reduce", "lanes are found by a base and an index"),
     order("strength-reduce", "unroll", "each round steps from the address of the one before"),

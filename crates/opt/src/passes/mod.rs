@@ -8,6 +8,7 @@ pub(crate) mod cse;
 pub(crate) mod dce;
 pub(crate) mod dse;
 pub(crate) mod gvn;
+pub(crate) mod if_convert;
 pub(crate) mod indvars;
 pub(crate) mod inline;
 pub(crate) mod inst_simplify;

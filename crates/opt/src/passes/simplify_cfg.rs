@@ -19,7 +19,7 @@
 //! what stands between `enter` and `leave` stays between them. No edge is led past a block into the head of a loop: the
 //! block in front of a loop and the block that closes it stay, and reducible graphs stay reducible.
 //!
-//! Breaks every fact. Not done: threading of jumps over known φ; turning branches into `ifelse`; dropping an `enter`
+//! Breaks every fact. Not done: threading of jumps over known φ (`jump-threading`); turning branches into `ifelse` (`if-convert`); dropping an `enter`
 //! whose body cannot throw.
 
 use crate::facts::Fact;
