@@ -1,4 +1,4 @@
-//! One collection, from stopping the world to running finalizers.
+//! One collection of cells, from stopping the world to letting it go on. Finalizers run after that (`heap.rs`).
 //!
 //! | phase | minor | full |
 //! |---|---|---|
@@ -8,14 +8,14 @@
 //! | 4 | mark dead objects with a visiting finalizer, and what they reach | the same |
 //! | 5 | verification, if wanted | the same |
 //! | 6 | free unmarked blocks, list those with room | the same; give whole chunks back |
-//! | 7 | after the world goes on: run finalizers | the same |
 //!
 //! Cells are not touched in phase 6: mutators find the free ones when they need them.
 
 use std::time::Instant;
 
+use super::cells::{Cells, State};
 use super::chunk::MarkBit;
-use super::heap::{Heap, State};
+use super::heap::Heap;
 use super::mark::Marker;
 use super::mutator::Mutator;
 use super::object::{Object, TAG_PERMANENT};
@@ -24,20 +24,20 @@ use super::policy::{Collection, Outcome};
 use super::verify::{Broken, Oracle};
 use super::world::Stopped;
 
-impl Heap {
-    /// Collects; `false` when another thread did meanwhile. A safepoint, after which finalizers have run.
+impl Cells {
+    /// Collects; `false` when another thread did meanwhile.
     ///
     /// # Panics
     ///
     /// When verification is on and finds the heap broken.
-    pub(crate) fn collect(&self, mutator: &Mutator, kind: Collection) -> bool {
+    pub(super) fn stop_and_collect(&self, heap: &Heap, mutator: &Mutator, kind: Collection) -> bool {
         let asked = Instant::now();
-        let Some(stopped) = self.world.stop(mutator) else { return false };
+        let Some(stopped) = heap.world.stop(mutator) else { return false };
         let began = Instant::now();
         let broken = {
             let mut state = self.lock();
             // SAFETY: the world is stopped by this thread, until `stopped` is dropped.
-            let outcome = unsafe { self.cycle(&stopped, &mut state, kind) };
+            let outcome = unsafe { cycle(heap, &stopped, &mut state, kind) };
             let (pause, stats) = (asked.elapsed(), &mut state.stats);
             stats.stopping_total += began - asked;
             stats.pause_total += pause;
@@ -49,84 +49,89 @@ impl Heap {
         if let Some(broken) = broken {
             panic!("the heap is broken after a {kind:?} collection: {broken}");
         }
-        self.run_finalizers(mutator);
         true
     }
+}
 
-    /// # Safety
-    ///
-    /// The caller has stopped the world.
-    unsafe fn cycle(&self, stopped: &Stopped<'_>, state: &mut State, kind: Collection) -> Result<(), Broken> {
-        let State { space, policy, stats } = state;
-        let generations = self.options.generations != Generations::Off;
-        let kind = if generations { kind } else { Collection::Full };
-        let mut oracle = self.options.verify.then(Oracle::default);
-        let mut marker = Marker::new(generations);
-        let mut root = |marker: &mut Marker, object: Object| {
-            marker.push(object);
-            if let Some(oracle) = &mut oracle {
-                oracle.root(object);
-            }
-        };
-        if kind == Collection::Full {
-            // SAFETY: the world is stopped.
-            unsafe { space.clear_marks() };
+/// # Safety
+///
+/// The caller has stopped the world.
+unsafe fn cycle(
+    heap: &Heap,
+    stopped: &Stopped<'_>,
+    state: &mut State,
+    kind: Collection,
+) -> Result<(), Broken> {
+    let State { space, policy, stats } = state;
+    let generations = heap.options.generations != Generations::Off;
+    let kind = if generations { kind } else { Collection::Full };
+    let mut oracle = heap.options.verify.then(Oracle::default);
+    let mut marker = Marker::new(generations);
+    let mut root = |marker: &mut Marker, object: Object| {
+        marker.push(object);
+        if let Some(oracle) = &mut oracle {
+            oracle.root(object);
         }
-        for mutator in stopped.mutators() {
-            mutator.retire();
-            // SAFETY: the world is stopped.
-            unsafe { mutator.each_root(&mut |object| root(&mut marker, object)) };
-            let remembered = mutator.remembered.take();
-            self.handles.keep_remembered(remembered);
+        object
+    };
+    if kind == Collection::Full {
+        // SAFETY: the world is stopped.
+        unsafe { space.clear_marks() };
+    }
+    for mutator in stopped.mutators() {
+        mutator.retire();
+        // SAFETY: the world is stopped.
+        unsafe { mutator.each_root(&mut |object| root(&mut marker, object)) };
+        let remembered = mutator.remembered.take();
+        heap.handles.keep_remembered(remembered);
+    }
+    heap.handles.each_root(|object| root(&mut marker, object));
+    for object in heap.handles.take_remembered() {
+        if kind == Collection::Minor {
+            // SAFETY: the world is stopped. The object is marked: it was old, and marks stay between full collections.
+            unsafe { marker.rescan(object) };
         }
-        self.handles.each_root(|object| root(&mut marker, object));
-        for object in self.handles.take_remembered() {
-            if kind == Collection::Minor {
-                // SAFETY: the world is stopped. The object is marked: it was old, and marks stay between full collections.
-                unsafe { marker.rescan(object) };
-            }
-        }
-        // SAFETY: here and below: the world is stopped, and roots and fields hold objects of this heap.
-        unsafe { marker.drain() };
-        self.handles.clear_weak(is_alive);
-        for object in self.handles.find_dead(is_alive) {
-            root(&mut marker, object);
-        }
-        // SAFETY: as above.
-        unsafe { marker.drain() };
-        self.handles.forget_weak_refs(is_alive);
-        let reached = match oracle {
-            Some(oracle) => Some(oracle.check(space, self.types())?),
-            None => None,
-        };
+    }
+    // SAFETY: here and below: the world is stopped, and roots and fields hold objects of this heap.
+    unsafe { marker.drain() };
+    heap.handles.clear_weak(is_alive);
+    for object in heap.handles.find_dead(is_alive) {
+        root(&mut marker, object);
+    }
+    // SAFETY: as above.
+    unsafe { marker.drain() };
+    heap.handles.forget_weak_refs(is_alive);
+    let reached = match oracle {
+        Some(oracle) => Some(oracle.check(space, heap.types())?),
+        None => None,
+    };
 
-        let allocated = space.allocated;
-        // SAFETY: the world is stopped, no mutator owns a block after `retire`, and everything reachable is marked.
-        let live = unsafe { space.sweep(self.options.poison) };
-        let before = stats.live_bytes + allocated;
-        let outcome = Outcome {
-            kind,
-            live: live.bytes.saturating_add(space.external),
-            freed: before.saturating_sub(live.bytes),
-            visited: marker.visited(),
-        };
-        policy.record(&self.options, outcome);
-        match kind {
-            Collection::Minor => stats.minor_collections += 1,
-            Collection::Full => {
-                stats.full_collections += 1;
-                space.trim(policy.budget());
-            }
+    let allocated = space.allocated;
+    // SAFETY: the world is stopped, no mutator owns a block after `retire`, and everything reachable is marked.
+    let live = unsafe { space.sweep(heap.options.poison) };
+    let before = stats.live_bytes + allocated;
+    let outcome = Outcome {
+        kind,
+        live: live.bytes.saturating_add(space.external),
+        freed: before.saturating_sub(live.bytes),
+        visited: marker.visited(),
+    };
+    policy.record(&heap.options, outcome);
+    match kind {
+        Collection::Minor => stats.minor_collections += 1,
+        Collection::Full => {
+            stats.full_collections += 1;
+            space.trim(policy.budget());
         }
-        stats.allocated_bytes += allocated as u64;
-        stats.live_bytes = live.bytes;
-        stats.live_objects = live.objects;
-        match reached {
-            Some(reached) if kind == Collection::Full && reached != live.objects => {
-                Err(Broken::Count { reached, marked: live.objects })
-            }
-            _ => Ok(()),
+    }
+    stats.allocated_bytes += allocated as u64;
+    stats.live_bytes = live.bytes;
+    stats.live_objects = live.objects;
+    match reached {
+        Some(reached) if kind == Collection::Full && reached != live.objects => {
+            Err(Broken::Count { reached, marked: live.objects })
         }
+        _ => Ok(()),
     }
 }
 

@@ -232,11 +232,18 @@ impl Handles {
     }
 
     /// Roots: what persistent handles name and cells refer to, and objects that wait for their finalizer.
-    pub(crate) fn each_root(&self, mut visit: impl FnMut(Object)) {
-        lock(&self.persistent).slots.iter().flatten().for_each(|&object| visit(object));
-        let cells = lock(&self.cells);
-        cells.iter().filter_map(Weak::upgrade).filter_map(|word| load(&word)).for_each(&mut visit);
-        lock(&self.queue).ready.iter().for_each(|&(object, _)| visit(object));
+    /// Each is from now on what `visit` gives back: the same object, where it is now. Only during a collection.
+    pub(crate) fn each_root(&self, mut visit: impl FnMut(Object) -> Object) {
+        lock(&self.persistent).slots.iter_mut().flatten().for_each(|object| *object = visit(*object));
+        for word in lock(&self.cells).iter().filter_map(Weak::upgrade) {
+            if let Some(object) = load(&word) {
+                let now = visit(object);
+                if now != object {
+                    word.store(now.pointer().as_ptr(), Ordering::Release); // C1
+                }
+            }
+        }
+        lock(&self.queue).ready.iter_mut().for_each(|(object, _)| *object = visit(*object));
     }
 
     /// Adds old objects that were stored into.

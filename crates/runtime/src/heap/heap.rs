@@ -1,36 +1,34 @@
-//! One heap: allocation, its slow paths, and what the collector needs.
+//! One heap: what all backends share, and the way to the one that it has.
 //!
 //! ```text
-//!   allocate ── cell ── bump ─────────────────────────────────────────────► object
-//!      │                  └─ run used up ─ next run of the block ─────────► object
-//!      │                                      └─ block used up ─┐
-//!      └─ too large for a cell ─────────────────────────────────┤
-//!                                                               ▼
-//!             budget spent, or no room? collect; then a block from the space; still none after a full one: OutOfMemory
+//!   allocate ── bump ── fits ──► object
+//!                  └─ no room ──► Backend::allocate
 //! ```
 //!
-//! **Locks**, in the order in which they may be taken: the world, the state (space, policy, figures), handles. No user code runs
-//! under any of them.
+//! **Locks**, in the order in which they may be taken: the world, the backend's own, handles. No user code runs under any of
+//! them.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |-----|-----------|-------|------------|------------|
 //! | A1  | stress: load and store | Relaxed | – | nothing: a number that says how often to collect |
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brolga_ir::Context;
+use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::types::{LayoutError, Type};
 
-use super::class::{SizeClass, TAG_BYTES};
+use super::backend::{Backend, Request};
+use super::cells::Cells;
+use super::class::SizeClass;
 use super::desc::{TypeDesc, TypeRef};
 use super::handles::{Handles, Persistent, RootCell, release};
 use super::mutator::{Member, Mutator};
 use super::object::{Object, TAG_PERMANENT};
 use super::options::{HeapOptions, HeapStats, Stress};
 use super::permanent::Permanent;
-use super::policy::{Collection, Policy};
-use super::space::{Shortage, Space};
+use super::policy::Collection;
 use super::types::RuntimeTypes;
 use super::world::World;
 use crate::records::Records;
@@ -48,7 +46,7 @@ pub struct OutOfMemory {
 pub struct Heap {
     pub(super) options: HeapOptions,
     pub(super) world: World,
-    pub(super) state: Mutex<State>,
+    backend: Box<dyn Backend>,
     pub(super) handles: Handles,
     types: RuntimeTypes,
     symbols: Records,
@@ -56,12 +54,6 @@ pub struct Heap {
     permanent: Permanent,
     /// 0: off; n: after every n slow allocations.
     stress: AtomicU32,
-}
-
-pub(super) struct State {
-    pub(super) space: Space,
-    pub(super) policy: Policy,
-    pub(super) stats: HeapStats,
 }
 
 impl Heap {
@@ -72,11 +64,7 @@ impl Heap {
             strings: Records::new(types.string().tag() | TAG_PERMANENT),
             permanent: Permanent::default(),
             world: World::default(),
-            state: Mutex::new(State {
-                space: Space::new(options.limit),
-                policy: Policy::new(&options),
-                stats: HeapStats::default(),
-            }),
+            backend: Box::new(Cells::new(&options)),
             handles: Handles::default(),
             types,
             stress: AtomicU32::new(0),
@@ -86,13 +74,13 @@ impl Heap {
         heap
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic under this lock is a defect that verification found.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn types(&self) -> &RuntimeTypes {
         &self.types
+    }
+
+    /// What code for this heap knows of it.
+    pub fn abi(&self) -> &'static HeapAbi {
+        self.backend.abi()
     }
 
     /// What was chosen.
@@ -137,14 +125,7 @@ impl Heap {
 
     /// What the heap has done and holds.
     pub fn stats(&self) -> HeapStats {
-        let state = self.lock();
-        HeapStats {
-            used_bytes: state.space.used(),
-            mapped_bytes: state.space.mapped(),
-            external_bytes: state.space.external,
-            finalizers_ready: self.handles.ready(),
-            ..state.stats
-        }
+        HeapStats { finalizers_ready: self.handles.ready(), ..self.backend.stats() }
     }
 
     /// Sets how often to collect beyond what memory asks for.
@@ -163,12 +144,6 @@ impl Heap {
         self.handles.persistent(object)
     }
 
-    /// Takes back external bytes that were announced.
-    pub fn release_external(&self, bytes: usize) {
-        let space = &mut self.lock().space;
-        space.external = space.external.saturating_sub(bytes);
-    }
-
     // ----- mutators -----
 
     /// Puts a mutator on the list.
@@ -179,6 +154,7 @@ impl Heap {
     unsafe fn register(&self, mutator: &Mutator, poll: &AtomicU32) {
         // SAFETY: by the contract.
         self.world.add(unsafe { Member::new(mutator, poll) });
+        self.backend.attach(self, mutator);
         mutator.registered.set(true);
     }
 
@@ -222,9 +198,7 @@ impl Heap {
         }
         // Inside the world, so that no collection sees the mutator half given up.
         self.world.enter(mutator);
-        mutator.retire();
-        // What it remembered has lost its `OLD` bit, so it must not be forgotten.
-        self.handles.keep_remembered(mutator.remembered.take());
+        self.backend.detach(self, mutator);
         self.world.leave(mutator);
         self.world.remove(mutator);
     }
@@ -247,92 +221,42 @@ impl Heap {
         desc: &TypeDesc,
         bytes: usize,
     ) -> Result<Object, OutOfMemory> {
-        match SizeClass::of(bytes, desc.align()) {
-            Some(class) => match mutator.bump(class, desc.tag()) {
-                Some(object) => Ok(object),
-                None => self.allocate_slow(mutator, class, desc.tag()),
-            },
-            None => self.allocate_large(mutator, bytes, desc.tag()),
+        let (align, tag) = (desc.align(), desc.tag());
+        let bumped = SizeClass::of(bytes, align).and_then(|class| mutator.bump(class, tag));
+        match bumped {
+            Some(object) => Ok(object),
+            None => self.allocate_slow(mutator, Request { bytes, align, tag }),
         }
     }
 
-    /// A cell, when the current run is used up.
+    /// An object for which there is no room in a run.
     #[cold]
-    pub(crate) fn allocate_slow(
-        &self,
-        mutator: &Mutator,
-        class: SizeClass,
-        tag: u64,
-    ) -> Result<Object, OutOfMemory> {
-        let stressed = self.stress_point(mutator);
-        loop {
-            if mutator.next_run(class, stressed.then_some(1))
-                && let Some(object) = mutator.bump(class, tag)
-            {
-                return Ok(object);
-            }
-            let supply =
-                self.supply(mutator, class.cell_bytes() - TAG_BYTES, |space| space.take_cells(class))?;
-            mutator.take(class, supply);
-        }
-    }
-
-    /// An object that is too large for a cell.
-    pub(crate) fn allocate_large(
-        &self,
-        mutator: &Mutator,
-        bytes: usize,
-        tag: u64,
-    ) -> Result<Object, OutOfMemory> {
-        self.stress_point(mutator);
-        let object = self.supply(mutator, bytes, |space| space.take_large(bytes))?;
-        object.set_tag(tag);
-        Ok(object)
+    fn allocate_slow(&self, mutator: &Mutator, request: Request) -> Result<Object, OutOfMemory> {
+        self.backend.allocate(self, mutator, request)
     }
 
     /// Announces bytes that an object owns outside of the heap. A safepoint.
     pub(crate) fn add_external(&self, mutator: &Mutator, bytes: usize) -> Result<(), OutOfMemory> {
-        self.supply(mutator, bytes, |space| {
-            if !space.has_room(bytes) {
-                return Err(Shortage::Limit);
-            }
-            space.external += bytes;
-            space.allocated = space.allocated.saturating_add(bytes);
-            Ok(())
-        })
+        self.backend.add_external(self, mutator, bytes)
     }
 
-    /// Takes something from the space, collecting when it is time or when there is none.
-    fn supply<T>(
-        &self,
-        mutator: &Mutator,
-        bytes: usize,
-        mut take: impl FnMut(&mut Space) -> Result<T, Shortage>,
-    ) -> Result<T, OutOfMemory> {
-        let mut last = None;
-        loop {
-            let kind = {
-                let state = &mut *self.lock();
-                let due = state.space.allocated >= state.policy.budget();
-                let next = state.policy.next_kind(&self.options);
-                if due && last.is_none() {
-                    next
-                } else {
-                    match (take(&mut state.space), last) {
-                        (Ok(taken), _) => return Ok(taken),
-                        (Err(_), None) => next,
-                        (Err(_), Some(Collection::Minor)) => Collection::Full,
-                        (Err(_), Some(Collection::Full)) => {
-                            return Err(OutOfMemory { requested: bytes });
-                        }
-                    }
-                }
-            };
-            // When another thread collected instead, it is looked again without counting that as an attempt.
-            if self.collect(mutator, kind) {
-                last = Some(kind);
-            }
+    /// Takes back external bytes that were announced.
+    pub fn release_external(&self, bytes: usize) {
+        self.backend.release_external(bytes);
+    }
+
+    /// Collects; `false` when another thread did meanwhile. `None`: what is due by the figures. A safepoint, after which
+    /// finalizers have run.
+    ///
+    /// # Panics
+    ///
+    /// When verification is on and finds the heap broken.
+    pub(crate) fn collect(&self, mutator: &Mutator, kind: impl Into<Option<Collection>>) -> bool {
+        let collected = self.backend.collect(self, mutator, kind.into());
+        if collected {
+            self.run_finalizers(mutator);
         }
+        collected
     }
 
     fn stress_now(&self) -> u32 {
@@ -340,7 +264,7 @@ impl Heap {
     }
 
     /// Under stress, counts down and collects; whether stress is on.
-    fn stress_point(&self, mutator: &Mutator) -> bool {
+    pub(super) fn stress_point(&self, mutator: &Mutator) -> bool {
         let every = self.stress_now();
         if every == 0 {
             return false;
@@ -348,8 +272,7 @@ impl Heap {
         let left = mutator.until_stress.get();
         if left <= 1 {
             mutator.until_stress.set(every);
-            let kind = self.lock().policy.next_kind(&self.options);
-            self.collect(mutator, kind);
+            self.collect(mutator, None);
         } else {
             mutator.until_stress.set(left - 1);
         }
@@ -378,9 +301,7 @@ impl Heap {
     /// The barrier's slow path.
     #[cold]
     pub(crate) fn remember(&self, mutator: &Mutator, object: Object) {
-        if object.tag() & TAG_PERMANENT == 0 && object.forget_old() {
-            mutator.remembered.borrow_mut().push(object);
-        }
+        self.backend.remember(mutator, object);
     }
 
     /// Runs what waits for objects that have died.
@@ -388,7 +309,7 @@ impl Heap {
         let failed = release(self.handles.take_released());
         let visited = super::scope::run_visits(self, mutator);
         if failed + visited > 0 {
-            self.lock().stats.finalizers_failed += failed + visited;
+            self.backend.count_failed(failed + visited);
         }
     }
 }

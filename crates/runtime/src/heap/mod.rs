@@ -26,7 +26,8 @@
 //! | `policy.rs` | when to collect, and what |
 //! | `mark.rs`, `collect.rs`, `verify.rs` | a collection, and its check |
 //! | `handles.rs` | persistent roots, weak handles, finalizers |
-//! | `heap.rs` | allocation |
+//! | `backend.rs`, `heap.rs` | the boundary behind which memory lies; what is in front of it |
+//! | `cells.rs` | the default memory: allocation and its slow paths |
 //! | `abi.rs`, `routines.rs` | what compiled code knows: offsets and masks, and the routines that it calls |
 //! | `scope.rs`, `array.rs` | objects in safe Rust |
 //!
@@ -34,6 +35,8 @@
 
 mod abi;
 mod array;
+mod backend;
+mod cells;
 mod chunk;
 mod class;
 mod collect;

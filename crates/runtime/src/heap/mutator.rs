@@ -193,28 +193,35 @@ impl Mutator {
         self.gc_stack.set(frame);
     }
 
-    /// Every root of this thread.
+    /// Gives every root of this thread to `visit`, and lets it hold from now on what that gives back: the same object, where it
+    /// is now.
     ///
     /// # Safety
     ///
     /// The caller is the collector, and the thread is stopped (M2).
-    pub(crate) unsafe fn each_root(&self, visit: &mut dyn FnMut(Object)) {
+    pub(crate) unsafe fn each_root(&self, visit: &mut dyn FnMut(Object) -> Object) {
         let mut frame = self.gc_stack.get();
         while !frame.is_null() {
             // SAFETY: linked frames lie on the stack of the stopped thread, and have as many slots as their count says
             // (contract of `set_gc_stack`, which compiled code keeps too).
             unsafe {
-                let slots = frame.add(1).cast::<*mut u8>();
+                let slots = frame.add(1).cast::<Option<Object>>();
                 for index in 0..(*frame).count >> 2 {
-                    if let Some(root) = NonNull::new(slots.add(index).read()) {
-                        visit(Object::from_pointer(root));
-                    }
+                    (*slots.add(index)).iter_mut().for_each(|root| update(root, visit));
                 }
                 frame = (*frame).previous;
             }
         }
-        self.locals.borrow().iter().flatten().for_each(|&root| visit(root));
-        self.exceptions.borrow().iter().filter_map(|pending| pending.object()).for_each(visit);
+        self.locals.borrow_mut().iter_mut().flatten().for_each(|root| update(root, visit));
+        let mut exceptions = self.exceptions.borrow_mut();
+        exceptions.iter_mut().filter_map(Pending::object_mut).for_each(|root| update(root, visit));
+    }
+}
+
+fn update(root: &mut Object, visit: &mut dyn FnMut(Object) -> Object) {
+    let now = visit(*root);
+    if now != *root {
+        *root = now;
     }
 }
 

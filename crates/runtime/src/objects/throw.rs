@@ -190,7 +190,12 @@ impl ExceptionKind {
 
 impl Pending {
     /// The object, if it has been made.
-    pub(crate) fn object(self) -> Option<Object> {
+    pub(crate) fn object(mut self) -> Option<Object> {
+        self.object_mut().copied()
+    }
+
+    /// The object, if it has been made, to be replaced by itself at another address.
+    pub(crate) fn object_mut(&mut self) -> Option<&mut Object> {
         match self {
             Pending::Object(object) => Some(object),
             Pending::Kind(..) => None,

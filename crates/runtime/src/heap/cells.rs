@@ -1,0 +1,175 @@
+//! The default heap: cells in size classes, which do not move.
+//!
+//! ```text
+//!   allocate ── cell ── bump ─────────────────────────────────────────────► object
+//!      │                  └─ run used up ─ next run of the block ─────────► object
+//!      │                                      └─ block used up ─┐
+//!      └─ too large for a cell ─────────────────────────────────┤
+//!                                                               ▼
+//!             budget spent, or no room? collect; then a block from the space; still none after a full one: OutOfMemory
+//! ```
+//!
+//! **Locks.** The state is taken inside the world's lock, never the other way round, and nothing else is taken inside it but
+//! handles. It is taken once for each block that a thread uses up.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use brolga_ir::heap_abi::HeapAbi;
+
+use super::abi::DEFAULT_ABI;
+use super::backend::{Backend, Request};
+use super::class::{SizeClass, TAG_BYTES};
+use super::heap::{Heap, OutOfMemory};
+use super::mutator::Mutator;
+use super::object::{Object, TAG_PERMANENT};
+use super::options::{HeapOptions, HeapStats};
+use super::policy::{Collection, Policy};
+use super::space::{Shortage, Space};
+
+/// A heap of cells.
+pub(super) struct Cells {
+    state: Mutex<State>,
+}
+
+pub(super) struct State {
+    pub(super) space: Space,
+    pub(super) policy: Policy,
+    pub(super) stats: HeapStats,
+}
+
+impl Cells {
+    pub(super) fn new(options: &HeapOptions) -> Cells {
+        let state = State {
+            space: Space::new(options.limit),
+            policy: Policy::new(options),
+            stats: HeapStats::default(),
+        };
+        Cells { state: Mutex::new(state) }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic under this lock is a defect that verification found.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A cell, when the current run is used up.
+    fn allocate_cell(
+        &self,
+        heap: &Heap,
+        mutator: &Mutator,
+        class: SizeClass,
+        tag: u64,
+    ) -> Result<Object, OutOfMemory> {
+        let stressed = heap.stress_point(mutator);
+        loop {
+            if mutator.next_run(class, stressed.then_some(1))
+                && let Some(object) = mutator.bump(class, tag)
+            {
+                return Ok(object);
+            }
+            let bytes = class.cell_bytes() - TAG_BYTES;
+            let supply = self.supply(heap, mutator, bytes, |space| space.take_cells(class))?;
+            mutator.take(class, supply);
+        }
+    }
+
+    /// Takes something from the space, collecting when it is time or when there is none.
+    fn supply<T>(
+        &self,
+        heap: &Heap,
+        mutator: &Mutator,
+        bytes: usize,
+        mut take: impl FnMut(&mut Space) -> Result<T, Shortage>,
+    ) -> Result<T, OutOfMemory> {
+        let mut last = None;
+        loop {
+            let kind = {
+                let state = &mut *self.lock();
+                let due = state.space.allocated >= state.policy.budget();
+                let next = state.policy.next_kind(heap.options());
+                if due && last.is_none() {
+                    next
+                } else {
+                    match (take(&mut state.space), last) {
+                        (Ok(taken), _) => return Ok(taken),
+                        (Err(_), None) => next,
+                        (Err(_), Some(Collection::Minor)) => Collection::Full,
+                        (Err(_), Some(Collection::Full)) => {
+                            return Err(OutOfMemory { requested: bytes });
+                        }
+                    }
+                }
+            };
+            // When another thread collected instead, it is looked again without counting that as an attempt.
+            if heap.collect(mutator, kind) {
+                last = Some(kind);
+            }
+        }
+    }
+}
+
+impl Backend for Cells {
+    fn abi(&self) -> &'static HeapAbi {
+        &DEFAULT_ABI
+    }
+
+    fn attach(&self, _: &Heap, _: &Mutator) {}
+
+    fn detach(&self, heap: &Heap, mutator: &Mutator) {
+        mutator.retire();
+        // What it remembered has lost its `OLD` bit, so it must not be forgotten.
+        heap.handles.keep_remembered(mutator.remembered.take());
+    }
+
+    fn allocate(&self, heap: &Heap, mutator: &Mutator, request: Request) -> Result<Object, OutOfMemory> {
+        let Request { bytes, align, tag } = request;
+        if let Some(class) = SizeClass::of(bytes, align) {
+            return self.allocate_cell(heap, mutator, class, tag);
+        }
+        heap.stress_point(mutator);
+        let object = self.supply(heap, mutator, bytes, |space| space.take_large(bytes))?;
+        object.set_tag(tag);
+        Ok(object)
+    }
+
+    fn collect(&self, heap: &Heap, mutator: &Mutator, kind: Option<Collection>) -> bool {
+        let kind = kind.unwrap_or_else(|| self.lock().policy.next_kind(heap.options()));
+        self.stop_and_collect(heap, mutator, kind)
+    }
+
+    fn remember(&self, mutator: &Mutator, object: Object) {
+        if object.tag() & TAG_PERMANENT == 0 && object.forget_old() {
+            mutator.remembered.borrow_mut().push(object);
+        }
+    }
+
+    fn add_external(&self, heap: &Heap, mutator: &Mutator, bytes: usize) -> Result<(), OutOfMemory> {
+        self.supply(heap, mutator, bytes, |space| {
+            if !space.has_room(bytes) {
+                return Err(Shortage::Limit);
+            }
+            space.external += bytes;
+            space.allocated = space.allocated.saturating_add(bytes);
+            Ok(())
+        })
+    }
+
+    fn release_external(&self, bytes: usize) {
+        let space = &mut self.lock().space;
+        space.external = space.external.saturating_sub(bytes);
+    }
+
+    fn stats(&self) -> HeapStats {
+        let state = self.lock();
+        HeapStats {
+            used_bytes: state.space.used(),
+            mapped_bytes: state.space.mapped(),
+            external_bytes: state.space.external,
+            ..state.stats
+        }
+    }
+
+    fn count_failed(&self, finalizers: u64) {
+        self.lock().stats.finalizers_failed += finalizers;
+    }
+}
