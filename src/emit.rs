@@ -6,6 +6,7 @@ use brolga_aot::{ObjectUnit, emit_object};
 use brolga_codegen::compile::{CompileOptions, CompiledFunction, Limits, RelocTarget, Relocation};
 use brolga_codegen::generate::{Generated, Generator};
 use brolga_codegen::isa::{HostIsa, IsaOptions};
+use brolga_codegen::ways::Ways;
 use brolga_ir::{Func, Module};
 use brolga_opt::OptLevel;
 
@@ -51,7 +52,7 @@ pub fn generate<'f>(
     let mut generator = Generator::new(Limits::default());
     let mut generated = Vec::new();
     for func in funcs {
-        let made = generator.generate(&module.cx, func, &isa, options, &|_| false);
+        let made = generator.generate(&module.cx, func, &isa, options, Ways::FAR);
         generated.push(made.map_err(brolga_jit::BuildError::Generate)?);
     }
     Ok(Code { generated, isa })

@@ -22,6 +22,7 @@ use brolga_codegen::compile::{CompileOptions, Compiler, Limits};
 use brolga_codegen::generate::MAX_GUARDED_FRAME_BYTES;
 use brolga_codegen::isa::{HostIsa, IsaOptions, Tier};
 use brolga_codegen::translate::{TranslateOptions, Translator};
+use brolga_codegen::ways::{Route, Ways};
 use brolga_ir::diag::SourceFile;
 use brolga_ir::verify::verify_func_in;
 use brolga_ir::{Context, Func, Module, text};
@@ -167,7 +168,7 @@ fn measure(module: &Module, level: OptLevel, isa: &HostIsa, rounds: usize) -> Ro
                 &low,
                 isa,
                 TranslateOptions::default(),
-                &|_| true,
+                Ways { route: &|_| Route::Near, counter: None },
                 &mut clif,
             );
             lap();

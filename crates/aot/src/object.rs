@@ -178,7 +178,12 @@ impl Writer {
                 Known::Function(self.import(name, Linkage::Import)?)
             }
             Symbol::Data(name) => Known::Data(self.import_data(name)?),
-            Symbol::Global(_) | Symbol::Type(_) | Symbol::Instance(_) | Symbol::Boxed { .. } => {
+            Symbol::Global(_)
+            | Symbol::Type(_)
+            | Symbol::Instance(_)
+            | Symbol::Boxed { .. }
+            | Symbol::Slot(_)
+            | Symbol::Counter(_) => {
                 return Err(ObjectError::NeedsRuntime { symbol: symbol.to_string() });
             }
             Symbol::Interned(text) => Known::Data(self.import_data(&format!("brolga.symbol.{text}"))?),

@@ -60,6 +60,10 @@ const LOOP_COST: u64 = 8;
 pub enum Symbol {
     /// A compiled function, by its deterministic name.
     Function(String),
+    /// The word that holds the address of a compiled function's present code (`ways.rs`), by the function's name.
+    Slot(String),
+    /// The word in which a compiled function counts its entries (`ways.rs`), by the function's name.
+    Counter(String),
     /// A data object, by its deterministic name.
     Data(String),
     /// A routine of the run time (`routines.rs`).
@@ -105,6 +109,8 @@ impl std::fmt::Display for Symbol {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Symbol::Function(name) => write!(f, "function `{name}`"),
+            Symbol::Slot(name) => write!(f, "the slot of function `{name}`"),
+            Symbol::Counter(name) => write!(f, "the counter of function `{name}`"),
             Symbol::Data(name) => write!(f, "data object `{name}`"),
             Symbol::Routine(name) => write!(f, "run-time routine `{name}`"),
             Symbol::Foreign { name, library: None } => write!(f, "C symbol `{name}`"),

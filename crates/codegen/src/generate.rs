@@ -17,6 +17,7 @@ use crate::compile::{
 use crate::guard::guard_function;
 use crate::isa::{HostIsa, Tier};
 use crate::translate::{TranslateError, TranslateOptions, Translator};
+use crate::ways::Ways;
 
 /// Frames up to this size are made. A thread's stack is seldom larger.
 pub const MAX_GUARDED_FRAME_BYTES: u32 = 8 << 20;
@@ -59,22 +60,21 @@ impl Generator {
         Generator { translator: Translator::new(), compiler: Compiler::new(limits), clif: Function::new() }
     }
 
-    /// Generates code for a verified low function. `is_local` says which compiled functions will be linked into the same
-    /// unit.
+    /// Generates code for a verified low function. `ways` says how it reaches what is compiled apart from it.
     pub fn generate(
         &mut self,
         cx: &Context,
         func: &Func,
         isa: &HostIsa,
         options: CompileOptions,
-        is_local: &dyn Fn(&str) -> bool,
+        ways: Ways<'_>,
     ) -> Result<Generated, GenerateError> {
         // Cranelift looks at the order of branches only where it optimises.
         let translate = TranslateOptions {
             order_branches: options.tier == Tier::Optimised,
             ..TranslateOptions::default()
         };
-        let translated = self.translator.translate(cx, func, isa, translate, is_local, &mut self.clif)?;
+        let translated = self.translator.translate(cx, func, isa, translate, ways, &mut self.clif)?;
         let clif = options.listing.then(|| self.clif.display().to_string());
         let name = cx.names.text(func.name);
         let signature = self.clif.signature.clone();

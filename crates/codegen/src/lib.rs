@@ -10,3 +10,4 @@ pub mod routines;
 pub mod sig;
 pub mod thread;
 pub mod translate;
+pub mod ways;

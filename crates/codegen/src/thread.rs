@@ -7,7 +7,8 @@
 //!   thread +0   handler      innermost handler record, never null inside compiled code
 //!          +8   stack_limit  lowest stack pointer that a frame may have
 //!          +16  poll         not 0: somebody wants this thread at a safepoint
-//!          +24  gc_stack     innermost GC frame; root placement has the words behind it from the heap
+//!          +24  lazy         what the stub that was called last stands for (`lazy.rs`)
+//!          +32  gc_stack     innermost GC frame; root placement has the words behind it from the heap
 //!
 //!   record +0   previous     the record that was innermost before
 //!          +8   pc           where an exception goes on: the landing pad
@@ -47,8 +48,10 @@ pub const THREAD_STACK_LIMIT: i32 = 8;
 /// Offset of the 32-bit poll word in the thread structure.
 pub const THREAD_POLL: i32 = 16;
 
+/// Offset of the word in which a stub says what it stands for.
+pub const THREAD_LAZY: i32 = 24;
 /// Offset of the innermost GC frame in the thread structure.
-pub const THREAD_GC_STACK: i32 = 24;
+pub const THREAD_GC_STACK: i32 = 32;
 
 /// Offset of the enclosing record in a handler record.
 pub const HANDLER_PREVIOUS: i32 = 0;

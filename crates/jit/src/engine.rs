@@ -310,6 +310,7 @@ impl Resolver for Visible<'_> {
         match symbol {
             Symbol::Function(name) => self.in_units(|unit| unit.function(name)),
             Symbol::Data(name) => self.in_units(|unit| unit.data(name)),
+            Symbol::Slot(_) | Symbol::Counter(_) => Err("there are no slots".into()),
             Symbol::Routine(name) => {
                 self.runtime.routine(name).map(outside).ok_or_else(|| "the run time does not have it".into())
             }

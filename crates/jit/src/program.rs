@@ -21,6 +21,7 @@ use brolga_codegen::generate::{GenerateError, Generator};
 use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_codegen::translate::signature_of;
+use brolga_codegen::ways::{Route, Ways};
 use brolga_ir::{Context, Func, LowType, Op, PtrClass, RuntimeKind, Type, Value};
 
 use crate::engine::{Jit, Program, Unit};
@@ -165,8 +166,9 @@ impl Jit {
         let options = CompileOptions { tier, listing: false };
         let mut unit = LinkUnit::default();
         for source in sources {
-            let is_local = |name: &str| local.contains(name);
-            let generated = generator.generate(cx, source.func, self.isa(), options, &is_local)?;
+            let route = |name: &str| if local.contains(name) { Route::Near } else { Route::Far };
+            let ways = Ways { route: &route, counter: None };
+            let generated = generator.generate(cx, source.func, self.isa(), options, ways)?;
             unit.functions.push(generated.function);
             unit.functions.extend(generated.body);
             unit.data.extend(generated.constants.into_iter().map(constant));

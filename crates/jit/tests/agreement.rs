@@ -15,6 +15,7 @@ fn offsets_in_machine_code_are_those_of_the_structures() {
         (thread::THREAD_HANDLER, ThreadLayout::HANDLER),
         (thread::THREAD_STACK_LIMIT, ThreadLayout::STACK_LIMIT),
         (thread::THREAD_POLL, ThreadLayout::POLL),
+        (thread::THREAD_LAZY, ThreadLayout::LAZY),
         (thread::THREAD_GC_STACK, DEFAULT_ABI.gc_stack),
         (thread::HANDLER_PREVIOUS, offset_of!(HandlerRecord, previous)),
         (thread::HANDLER_PC, offset_of!(HandlerRecord, pc)),

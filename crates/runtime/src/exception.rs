@@ -78,6 +78,8 @@ kinds! {
     FieldError,
     /// A field was accessed in another way than its declaration demands.
     ConcurrencyViolationError,
+    /// A function that was to be compiled when it is called first could not be.
+    CompileError,
     /// An object of any other type.
     Other,
 }

@@ -7,7 +7,8 @@
 //!   +0   handler      innermost handler record; null outside of compiled code
 //!   +8   stack_limit  lowest stack pointer that a frame of compiled code may have
 //!   +16  poll         not 0: call `brolga_safepoint` at the next opportunity; bit 0: an interrupt, bit 1: a collection
-//!   +24  mutator      the heap's words (`heap/mutator.rs`)
+//!   +24  lazy         written by a stub of a function that is not compiled: what it stands for
+//!   +32  mutator      the heap's words (`heap/mutator.rs`)
 //! ```
 //!
 //! **Attaching.** The first call on an operating-system thread makes its `Thread`; it is kept in a thread-local list until
@@ -65,6 +66,7 @@ pub struct Thread {
     handler: Cell<*mut HandlerRecord>,
     stack_limit: Cell<usize>,
     poll: AtomicU32,
+    lazy: Cell<usize>,
     mutator: Mutator,
     isa: IsaCache,
     calls: CallCache,
@@ -82,6 +84,8 @@ impl ThreadLayout {
     pub const STACK_LIMIT: usize = offset_of!(Thread, stack_limit);
     /// The poll word, 32 bits.
     pub const POLL: usize = offset_of!(Thread, poll);
+    /// The word in which a stub says what it stands for.
+    pub const LAZY: usize = offset_of!(Thread, lazy);
     /// The heap's words, at the offsets of [`MutatorLayout`](crate::heap::MutatorLayout) from here.
     pub const MUTATOR: usize = offset_of!(Thread, mutator);
 }
@@ -144,6 +148,7 @@ impl Thread {
             handler: Cell::new(std::ptr::null_mut()),
             stack_limit: Cell::new(lowest + STACK_RESERVE),
             poll: AtomicU32::new(0),
+            lazy: Cell::new(0),
             mutator: Mutator::default(),
             isa: IsaCache::default(),
             calls: CallCache::default(),
@@ -182,6 +187,51 @@ impl Thread {
         };
         self.pop_exceptions(depth);
         exception
+    }
+
+    /// What the stub stands for that was called last on this thread.
+    pub fn lazy(&self) -> usize {
+        self.lazy.get()
+    }
+
+    /// Bytes of stack that a routine may use beside the reserve.
+    pub fn stack_left(&self) -> usize {
+        let local = 0u8;
+        (&raw const local).addr().saturating_sub(self.stack_limit.get())
+    }
+
+    /// Does something during which collections go on without this thread, whose roots stay as they are. It may enter the heap
+    /// and run compiled code again.
+    pub fn blocking<R>(&self, body: impl FnOnce() -> R) -> R {
+        struct Back<'a>(&'a Thread, &'a Heap, u32);
+        impl Drop for Back<'_> {
+            fn drop(&mut self) {
+                self.1.go_on(&self.0.mutator);
+                self.0.mutator.depth.set(self.2);
+            }
+        }
+        let Some(runtime) = self.runtime().filter(|_| self.mutator.depth.get() > 0) else {
+            return body();
+        };
+        let heap = runtime.heap();
+        let _back = Back(self, heap, self.mutator.depth.replace(0));
+        heap.pause(&self.mutator);
+        body()
+    }
+
+    /// Throws an exception whose only field is a text. A safepoint. The code that called the running routine goes on to
+    /// `brolga_unwind`.
+    pub fn throw_text(&self, kind: ExceptionKind, text: &str) {
+        let thrown = self.runtime().and_then(|runtime| {
+            let _entry = self.enter_heap(&runtime);
+            with_scope(runtime.heap(), &self.mutator, |scope| {
+                let _pending = scope.raise_message(kind, text);
+            })
+        });
+        if thrown.is_none() {
+            // A scope is in use on this thread, whose references nobody would keep while objects are made.
+            self.throw(kind, Detail::None);
+        }
     }
 
     pub(crate) fn throw(&self, kind: ExceptionKind, detail: Detail) {
@@ -387,7 +437,7 @@ mod tests {
     #[test]
     fn the_offsets_in_machine_code_hold() {
         assert_eq!((ThreadLayout::HANDLER, ThreadLayout::STACK_LIMIT, ThreadLayout::POLL), (0, 8, 16));
-        assert_eq!(ThreadLayout::MUTATOR, 24);
+        assert_eq!((ThreadLayout::LAZY, ThreadLayout::MUTATOR), (24, 32));
         assert_eq!(size_of::<HandlerRecord>(), 32);
     }
 

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | compiled code of the same unit | `tail`, near | `Symbol::Function` |
 //! | other compiled code | `tail`, at any distance | `Symbol::Function` |
+//! | compiled code that may be replaced | `tail`, through a word (`slots.rs`) | `Symbol::Slot` |
 //! | a routine of the run time | the host's C | `Symbol::Routine` |
 //! | a C function | the host's C | `Symbol::Foreign`, or an address |
 //!
@@ -27,11 +28,13 @@ use cranelift_codegen::ir::{
 };
 
 use super::exception::Inside;
+use super::slots::Compiled;
 use super::{Done, TranslateError, Translation, UNREACHABLE_TRAP, abi_of};
 use crate::compile::Symbol;
 use crate::routines;
 use crate::sig::{Signature, word_offsets};
 use crate::thread;
+use crate::ways::Route;
 
 impl Translation<'_> {
     pub(super) fn call_symbol(&mut self, inst: Inst, callee: Callee) -> Done {
@@ -49,8 +52,12 @@ impl Translation<'_> {
         let kinds = |lows: Vec<LowType>| lows.into_iter().map(abi_of).collect::<Vec<_>>();
         let signature = Signature::new(kinds(param_lows), kinds(result_lows));
         let name = self.cx.names.text(*symbol).to_owned();
-        let near = name == self.name || (self.is_local)(&name);
-        let callee = self.import(Symbol::Function(name), signature.clif(), near);
+        let route = if name == self.name { Route::Near } else { (self.ways.route)(&name) };
+        let callee = match route {
+            Route::Slot => self.load_slot(name, &signature),
+            Route::Near => Compiled::Known(self.import(Symbol::Function(name), signature.clif(), true)),
+            Route::Far => Compiled::Known(self.import(Symbol::Function(name), signature.clif(), false)),
+        };
 
         let mut args = Vec::with_capacity(params.len() + 1);
         let memory = signature.returns_through_memory().then(|| {
@@ -72,17 +79,28 @@ impl Translation<'_> {
     }
 
     /// Calls compiled code; an exception goes on at the handler in force.
-    fn call_compiled(&mut self, callee: FuncRef, args: &[Value]) -> Vec<Value> {
+    fn call_compiled(&mut self, callee: Compiled, args: &[Value]) -> Vec<Value> {
         let Some(Inside { enter, record }) = self.inside() else {
-            let call = self.b.ins().call(callee, args);
+            let call = match callee {
+                Compiled::Known(callee) => self.b.ins().call(callee, args),
+                Compiled::Loaded(signature, address) => self.b.ins().call_indirect(signature, address, args),
+            };
             return self.b.inst_results(call).to_vec();
         };
-        let signature = self.b.func.dfg.ext_funcs[callee].signature;
+        let signature = match callee {
+            Compiled::Known(callee) => self.b.func.dfg.ext_funcs[callee].signature,
+            Compiled::Loaded(signature, _) => signature,
+        };
         let results: Vec<_> =
             self.b.func.dfg.signatures[signature].returns.iter().map(|result| result.value_type).collect();
         let (go_on, landing) = (self.b.create_block(), self.landing(enter));
         let made = results.into_iter().map(|ty| self.b.append_block_param(go_on, ty)).collect();
-        record.call(&mut self.b, callee, args, go_on, landing);
+        match callee {
+            Compiled::Known(callee) => record.call(&mut self.b, callee, args, go_on, landing),
+            Compiled::Loaded(signature, address) => {
+                record.call_indirect(&mut self.b, signature, address, args, go_on, landing);
+            }
+        }
         self.b.switch_to_block(go_on);
         made
     }
@@ -317,7 +335,7 @@ impl Translation<'_> {
     }
 
     /// The function reference for a symbol; each symbol is imported once.
-    fn import(&mut self, symbol: Symbol, signature: ClifSignature, near: bool) -> FuncRef {
+    pub(super) fn import(&mut self, symbol: Symbol, signature: ClifSignature, near: bool) -> FuncRef {
         if let Some(&known) = self.imports.get(&symbol) {
             let known_signature = self.b.func.dfg.ext_funcs[known].signature;
             // A C function may be called with several signatures.

@@ -33,6 +33,7 @@
 //! | `call` | compiled code, routines of the run time, C functions |
 //! | `exception` | handlers, and where an exception goes on |
 //! | `vector` | operations on lanes |
+//! | `slots` | calls through slots, counted entries |
 
 mod call;
 mod convert;
@@ -40,6 +41,7 @@ mod exception;
 mod float;
 mod int;
 mod memory;
+mod slots;
 mod vector;
 
 use brolga_ir::analysis::{Cfg, DomTree, Handlers, Loops, Rpo};
@@ -59,6 +61,7 @@ use crate::compile::{NamedType, Symbol};
 use crate::isa::HostIsa;
 use crate::sig::{Abi, Signature};
 use crate::thread;
+use crate::ways::Ways;
 
 /// Why a function could not be translated. Apart from [`TranslateError::Foreign`] and [`TranslateError::Unsupported`]
 /// the caller is at fault: it handed over a function that was not verified.
@@ -154,15 +157,14 @@ impl Translator {
 
     /// Translates `func` into `out`, which is cleared first.
     ///
-    /// `is_local` says which compiled functions are linked into the same unit: those are called directly, at a distance
-    /// that fits a near call.
+    /// `ways` says how it reaches what is compiled apart from it.
     pub fn translate(
         &mut self,
         cx: &Context,
         func: &Func,
         isa: &HostIsa,
         options: TranslateOptions,
-        is_local: &dyn Fn(&str) -> bool,
+        ways: Ways<'_>,
         out: &mut clif::Function,
     ) -> Result<Translated, TranslateError> {
         let name = cx.names.text(func.name).to_owned();
@@ -203,11 +205,12 @@ impl Translator {
             record: None,
             pads: SecondaryMap::new(),
             host: isa.host_call_conv(),
-            is_local,
+            ways,
             result_pointer: None,
             overflow: None,
             unwind: None,
             slots: SecondaryMap::new(),
+            words: None,
         };
         let done = t.function(rpo.blocks(), &signature, options);
         let Translation { mut b, symbols, data, .. } = t;
@@ -292,12 +295,14 @@ struct Translation<'a> {
     record: Option<thread::Handler>,
     pads: SecondaryMap<Inst, exception::Pads>,
     host: CallConv,
-    is_local: &'a dyn Fn(&str) -> bool,
+    ways: Ways<'a>,
     result_pointer: Option<clif::Value>,
     overflow: Option<clif::Block>,
     /// Where code without a handler in force branches to when an exception is pending.
     unwind: Option<clif::Block>,
     slots: SecondaryMap<brolga_ir::Slot, PackedOption<clif::StackSlot>>,
+    /// The alias region of slots and counters.
+    words: Option<clif::AliasRegion>,
 }
 
 impl Translation<'_> {
@@ -357,6 +362,7 @@ impl Translation<'_> {
             self.overflow = Some(overflow);
             thread::check_stack(&mut self.b, thread, overflow);
         }
+        self.count_entry();
         Ok(())
     }
 

@@ -32,6 +32,7 @@ pub fn show_error<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<Str
         | "DimensionMismatch"
         | "AssertionError"
         | "OverflowError"
+        | "CompileError"
         | "ConcurrencyViolationError" => format!("{name}: {}", text.printed(0)?),
         "DomainError" => {
             let (val, why) = (text.shown(0)?, text.printed(1)?);

@@ -156,6 +156,7 @@ const TABLE: &[Row] = &[
     row("FieldError",         "", &[], "Exception", Immutable(&[("type", "DataType"), ("field", "Symbol")])),
     row("KeyError",           "", &[], "Exception", Immutable(&[("key", "Any")])),
     row("ConcurrencyViolationError", "", &[], "Exception", Immutable(&[("msg", "AbstractString")])),
+    row("CompileError", "", &[], "Exception", Immutable(&[("msg", "AbstractString")])),
 ];
 
 /// How many declarations exist from the start.

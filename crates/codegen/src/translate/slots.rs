@@ -1,0 +1,95 @@
+//! Calls through slots, and counted entries. What they are for stands in `ways.rs`.
+//!
+//! ```text
+//!   call             lea  r, [rip + slot]          entry     lea  r, [rip + counter]
+//!                    mov  r, [r]                             mov  n, [r]; sub n, 1; mov [r], n
+//!                    call r                                  js   cold: brolga_hot(thread, r)
+//! ```
+//!
+//! The word is read by a plain load: an atomic one is a fence to Cranelift, which then forgets every load before it. It is as
+//! good, since a call stands behind each load, and Cranelift takes a call to change everything: no load is saved, none is
+//! moved before a call. On the processor a call through an address depends on the load of the address.
+//!
+//! A counter belongs to all threads. Its load and store are two accesses that may lose another thread's count, and never
+//! give a value that no thread wrote.
+//!
+//! Cost: 12 bytes and 0.1 ns more than a direct call on x86-64; 16 bytes and 0.3 ns for a counted entry.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    AbiParam, AliasRegionData, ExternalName, FuncRef, GlobalValueData, InstBuilder, MemFlagsData, SigRef,
+    Signature as ClifSignature, Value, types,
+};
+
+use super::Translation;
+use crate::compile::Symbol;
+use crate::sig::Signature;
+
+/// The number of the alias region of slots and counters, which no low IR region has.
+const REGION: u32 = u32::MAX;
+
+/// A compiled callee.
+#[derive(Clone, Copy)]
+pub(super) enum Compiled {
+    /// One that the linker finds.
+    Known(FuncRef),
+    /// One whose address has just been loaded.
+    Loaded(SigRef, Value),
+}
+
+impl Translation<'_> {
+    /// The present code of a function that is called through its slot.
+    pub(super) fn load_slot(&mut self, name: String, signature: &Signature) -> Compiled {
+        let word = self.near_address(Symbol::Slot(name));
+        let flags = self.word_flags();
+        let address = self.b.ins().load(types::I64, flags, word, 0);
+        Compiled::Loaded(self.b.import_signature(signature.clif()), address)
+    }
+
+    /// Counts an entry if that is asked for.
+    pub(super) fn count_entry(&mut self) {
+        let Some(name) = self.ways.counter else { return };
+        let word = self.near_address(Symbol::Counter(name.to_owned()));
+        let flags = self.word_flags();
+        let count = self.b.ins().load(types::I32, flags, word, 0);
+        let less = self.b.ins().iadd_imm_s(count, -1);
+        self.b.ins().store(flags, less, word, 0);
+        let (hot, go_on) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(hot);
+        let is_hot = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, less, 0);
+        self.b.ins().brif(is_hot, hot, &[], go_on, &[]);
+        self.b.switch_to_block(hot);
+        let thread = self.thread();
+        let mut signature = ClifSignature::new(self.host);
+        signature.params.extend([AbiParam::new(types::I64); 2]);
+        let callee = self.import(Symbol::Routine("brolga_hot".to_owned()), signature, false);
+        self.b.ins().call(callee, &[thread, word]);
+        self.b.ins().jump(go_on, &[]);
+        self.b.switch_to_block(go_on);
+    }
+
+    /// The address of a word in the reservation of the code.
+    fn near_address(&mut self, symbol: Symbol) -> Value {
+        let name = self.external_name(symbol);
+        let global = self.b.create_global_value(GlobalValueData::Symbol {
+            name: ExternalName::user(name),
+            offset: 0.into(),
+            colocated: true,
+            tls: false,
+        });
+        self.b.ins().symbol_value(types::I64, global)
+    }
+
+    fn word_flags(&mut self) -> MemFlagsData {
+        let region = *self.words.get_or_insert_with(|| {
+            self.b
+                .func
+                .dfg
+                .alias_regions
+                .insert(AliasRegionData { user_id: REGION, description: "slots".into() })
+        });
+        let mut flags = MemFlagsData::trusted();
+        flags.set_alias_region(Some(region));
+        flags
+    }
+}

@@ -1,0 +1,45 @@
+//! How a compiled function reaches what is compiled apart from it.
+//!
+//! | route | code | who changes it later |
+//! |---|---|---|
+//! | [`Route::Near`] | `call rel32` (x86-64), `bl` (aarch64) | nobody: both are one link unit |
+//! | [`Route::Far`] | the address as a constant, then a call through the register | nobody: the callee's unit is held |
+//! | [`Route::Slot`] | the word's address by distance, a load, a call through the register | whoever owns the slot, by one store |
+//!
+//! A *slot* is a word that always holds the address of code with the function's native signature. A caller names the word
+//! ([`Symbol::Slot`](crate::compile::Symbol)), so its own code never changes. The word lies in the same reservation as code, which
+//! lets its address be a distance from the code.
+//!
+//! A *counter* is a 32-bit word that a function counts down at its entry. When it goes below zero the function calls
+//! `brolga_hot` with the word's address and goes on. Threads that count at the same time may lose counts.
+
+/// How a call of compiled code finds its callee.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Route {
+    /// At a distance that fits a direct call.
+    Near,
+    /// At any distance.
+    Far,
+    /// Through the callee's slot.
+    Slot,
+}
+
+/// How a function is connected with what is compiled apart from it.
+#[derive(Clone, Copy)]
+pub struct Ways<'a> {
+    /// The route to another compiled function, by its name. A function reaches itself directly.
+    pub route: &'a dyn Fn(&str) -> Route,
+    /// The function whose counter this one counts down at its entry.
+    pub counter: Option<&'a str>,
+}
+
+impl Ways<'static> {
+    /// Every other function is far, and nothing is counted.
+    pub const FAR: Ways<'static> = Ways { route: &|_| Route::Far, counter: None };
+}
+
+impl std::fmt::Debug for Ways<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ways").field("counter", &self.counter).finish_non_exhaustive()
+    }
+}
