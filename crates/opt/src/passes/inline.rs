@@ -69,7 +69,8 @@ pub struct InlineLimits {
     pub nonleaf_penalty: u32,
     /// How much more a body may cost that returns a tuple of unknown types (`inline_tupleret_bonus`).
     pub tuple_return_bonus: u32,
-    /// How many methods a call that dispatches at run time is split into (`max_methods`).
+    /// How many methods a call that dispatches at run time is split into. Four, as many as Julia splits a union into: a test is two
+    /// instructions, and a call that is found at run time costs forty.
     pub max_methods: usize,
     /// The cost up to which a function that calls itself is copied into itself.
     pub recursion_threshold: u32,
@@ -85,7 +86,7 @@ impl Default for InlineLimits {
             threshold: 100,
             nonleaf_penalty: 1000,
             tuple_return_bonus: 250,
-            max_methods: 3,
+            max_methods: 4,
             recursion_threshold: 100,
             recursion_depth: 8,
             recursion_growth: 300,

@@ -8,7 +8,9 @@
 //!                                                 …
 //! ```
 //!
-//! **Which methods.** Those of the module whose parameters have something in common with the operands' types. If there is one and it
+//! **Which methods.** Those of the module whose parameters, the function object among them, have something in common with the operands'
+//! types. A callee that is only known to be a `Function`, or nothing at all, may be any closure or function with a method that fits, so
+//! its type is tested as those of the arguments are. If there is one method and it
 //! takes everything that the operands can be, the call becomes an `invoke`. If there are at most [`InlineLimits::max_methods`],
 //! they are tried one after the other, the more specific first, and what none of them takes is called as before. The last test
 //! is left out where the tests before it leave only what the last method takes.
@@ -21,7 +23,7 @@
 //! Phases, for each call, the last of a block first: 1 candidates and tests (reads). 2 cut the block behind the call, put tests and
 //! calls between. At the end one sweep for the results and for φ that name a block whose end has moved.
 //!
-//! Cost: a look at all methods for each call, and `MAX_SPLITS` bounds the growth. Breaks every fact. Not done: tests shared by several
+//! Cost: a look at all methods for each call (of all functions, if the callee is not known), and `MAX_SPLITS` bounds the growth. Breaks every fact. Not done: tests shared by several
 //! calls; values known by a test further up.
 
 use crate::facts::Fact;
@@ -95,33 +97,43 @@ struct Choice {
     method: FuncId,
     /// Operands with the types to test for; none if nothing else is left.
     tests: Vec<(usize, Type)>,
-    /// The types of the arguments when the tests hold.
+    /// The types of the operands when the tests hold, the callee's first.
     args: Vec<Type>,
 }
 
 /// The methods that a call may reach, in the order in which to try them.
 fn choices(func: &Func, cx: &PassCx<'_>, operands: &[Value]) -> Option<Vec<Choice>> {
     let (module, types) = (cx.module, cx.types());
-    let (&object, args) = operands.split_first()?;
-    let function = func.ty(object);
-    if !types.is_concrete(function) {
-        return None;
-    }
-    let given: Vec<Type> = args.iter().map(|&v| func.ty(v)).collect();
-    let params = |id: FuncId| module.func(id).sig.params[1..].iter().map(|p| p.ty);
+    let given: Vec<Type> = operands.iter().map(|&v| func.ty(v)).collect();
+    let &function = given.first()?;
+    let params = |id: FuncId| module.func(id).sig.params.iter().map(|p| p.ty);
+    let candidates: Vec<FuncId> = match types.is_concrete(function) {
+        true => module.methods(function).to_vec(),
+        false => {
+            let is_method = |func: &Func| func.level == Level::High && func.entry().is_some();
+            module.funcs().filter(|(_, func)| is_method(func)).map(|(id, _)| id).collect()
+        }
+    };
     let mut found: Vec<FuncId> = Vec::new();
-    for &id in module.methods(function) {
+    for id in candidates {
         let callee = module.func(id);
-        if callee.level == Level::Low || callee.sig.vararg {
+        if callee.level == Level::Low {
             return None;
         }
-        let overlaps = params(id).len() == given.len()
-            && params(id).zip(&given).all(|(param, &arg)| !types.is_disjoint(param, arg));
+        // A collecting parameter is the last one, and takes none as well.
+        let collects = usize::from(callee.sig.vararg);
+        let fixed = params(id).len() - collects;
+        let count_fits = if collects == 1 { given.len() >= fixed } else { given.len() == fixed };
+        let overlaps = count_fits
+            && params(id).take(fixed).zip(&given).all(|(param, &arg)| !types.is_disjoint(param, arg));
         if overlaps {
             found.push(id);
+            if callee.sig.vararg || found.len() > cx.options.inline.max_methods {
+                return None;
+            }
         }
     }
-    if found.is_empty() || found.len() > cx.options.inline.max_methods {
+    if found.is_empty() {
         return None;
     }
     let narrower = |a: FuncId, b: FuncId| params(a).zip(params(b)).all(|(p, q)| types.is_subtype(p, q));
@@ -147,7 +159,8 @@ fn choices(func: &Func, cx: &PassCx<'_>, operands: &[Value]) -> Option<Vec<Choic
             .filter(|&n| !types.is_subtype(left[n], wanted[n]))
             .map(|n| (n, wanted[n]))
             .collect();
-        if module.find_method(function, &args) != Some(method) {
+        let (&callee, rest) = args.split_first()?;
+        if module.find_method(callee, rest) != Some(method) {
             return None;
         }
         let done = tests.is_empty();
@@ -208,9 +221,8 @@ impl Split<'_> {
         // A result of no type at all would have to end the block.
         let narrows = declared != Type::BOTTOM && self.types.is_subtype(declared, claimed);
         let result = if narrows { declared } else { claimed };
-        let function = func.ty(operands[0]);
-        let callee =
-            func.add_callee(CalleeData::Method { function, args: choice.args.clone().into(), result });
+        let (function, args) = (choice.args[0], choice.args[1..].into());
+        let callee = func.add_callee(CalleeData::Method { function, args, result });
         let invoke = func.make_inst(Op::Invoke(callee), operands, &[], &[result]);
         func.set_place(invoke, func.place(self.call));
         invoke
@@ -246,7 +258,7 @@ impl Split<'_> {
             let mut holds = None;
             for &(n, ty) in &choice.tests {
                 let wanted = func.constant(Const::Type(ty));
-                let args = [self.operands[n + 1], wanted];
+                let args = [self.operands[n], wanted];
                 let test = put(func, at, Op::Builtin(Builtin::Isa), &args, &[], Some(Type::BOOL));
                 holds = match (holds, test) {
                     (Some(a), Some(b)) => {
@@ -266,7 +278,7 @@ impl Split<'_> {
                 complete = true;
             }
             let mut operands = self.operands.clone();
-            for (operand, &ty) in operands[1..].iter_mut().zip(&choice.args) {
+            for (operand, &ty) in operands.iter_mut().zip(&choice.args) {
                 if func.ty(*operand) != ty {
                     *operand = put(func, block, Op::Pi, &[*operand], &[], Some(ty)).unwrap_or(*operand);
                 }
