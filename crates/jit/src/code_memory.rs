@@ -1,45 +1,82 @@
 //! Memory for machine code and its data.
 //!
 //! One range of addresses is reserved up front, so that everything loaded lies within reach of a 32-bit relative
-//! reference; pages get memory only while a unit lives in them.
+//! reference. It is divided in two ways at once:
 //!
 //! ```text
-//!   reservation   ┌────────┬───────────────┬──────────────────────────────┐
-//!                 │ run    │ run           │ free (no access, no memory)  │
-//!                 └────────┴───────────────┴──────────────────────────────┘
-//!   run           ┌─────────────┬──────────────┬──────────┐
-//!                 │ code        │ read-only    │ writable │   each on pages of its own
-//!                 └─────────────┴──────────────┴──────────┘
-//!   while linking    read+write     read+write   read+write
-//!   sealed           read+execute   read         read+write
+//!   addresses of the code                                      addresses to write to (dual mapping)
+//!   ┌──────────────────────────┬─────┬──────────────┐          ┌──────────────────────────┬ ─ ─ ─
+//!   │ stripe: code    r-x      │ run │ stripe: data │          │ the same memory   rw-    │
+//!   └──────────────────────────┴─────┴──────────────┘          └──────────────────────────┴ ─ ─ ─
+//!     chunk chunk ◄── blocks     own     read-only  r--          one file in memory behind both
+//!                                pages   writable   rw-
 //! ```
 //!
-//! Invariants: M1, runs do not overlap and lie in the reservation; M2, a page is never writable and executable; M3, a
-//! page that belongs to no run has no access and no memory; M4, the reservation outlives its runs.
+//! * **Stripes** are chunks of one permission, shared by many units; a unit has a *block* of bytes in each that it needs
+//!   (`arena.rs`). Code and read-only data have a second mapping at other addresses, by which they are written. No
+//!   permission ever changes, so loading and freeing need no system call. What is freed is overwritten with instructions
+//!   that trap, and used again; pages without any block go back to the system, some later, and so do chunks.
+//! * **Runs** are pages of one unit alone: written, then sealed. They are for writers that know one address only, and for
+//!   systems where dual mapping is refused.
 //!
-//! A failing system call is an error with its size. A run that cannot be returned (the system refuses the mapping) stays
-//! reserved, without being handed out again, and is counted.
+//! ```text
+//!   run               code             read-only    writable      each on pages of its own
+//!   while linking     read+write       read+write   read+write
+//!   sealed            read+execute     read         read+write
+//! ```
 //!
-//! Cost: a run costs about five system calls over its life, 1 to 3 µs each, and rounds each part up to pages.
+//! Invariants: M1, blocks, runs and chunks do not overlap and lie in the reservation; M2, no mapping is ever writable and
+//! executable; M3, a page outside of chunks and runs has no access and no memory; M4, the reservation outlives what
+//! lies in it; M5, nothing that fails changes what is loaded.
 //!
-//! Not done: sharing pages between units, dual mappings; systems other than Unix.
+//! A failing system call is an error with its size. Pages that cannot be returned (the system refuses the mapping) stay
+//! reserved, without being handed out again, and are counted.
+//!
+//! **Forks.** Mappings of the file are not inherited: a child that runs compiled code after `fork` ends with a fault, instead
+//! of running what its parent writes. In a child nothing is freed, and loading is an error. [`Mapping::Private`] is for
+//! programs that fork and go on.
+//!
+//! **Poison.** A page that went back to the system reads as zeros until its chunk is dropped: no trap on x86-64.
+//!
+//! Cost: a block takes two short locks over its life, a run five system calls of 1 to 3 µs.
+//!
+//! Not done: systems other than Unix. x86-64 needs no synchronisation between writing code and running it on another processor,
+//! even where other code was before: it snoops writes by physical address.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crate::arena::Pool;
+use crate::pages::{self, READ_WRITE};
+use crate::reservation::{Dual, Free, Part, Parts, Reservation, Side, State};
+use crate::space::{Blocks, Draft, Run};
+
+/// How code is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Mapping {
+    /// Through a second mapping, where the system has such a thing; otherwise as `Private`.
+    #[default]
+    Dual,
+    /// Before its pages become executable. Each unit has pages of its own.
+    Private,
+}
 
 /// What can be chosen about code memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CodeMemoryOptions {
-    /// Bytes of address space to reserve: the limit of everything loaded at one time.
+    /// Bytes of address space to reserve.
     pub reserve: usize,
+    /// The most bytes of units that may be loaded at one time, beside what the reservation allows.
+    pub limit: Option<usize>,
+    /// How code is written.
+    pub mapping: Mapping,
 }
 
 impl Default for CodeMemoryOptions {
     /// Half of what a signed 32-bit distance reaches.
     fn default() -> Self {
-        CodeMemoryOptions { reserve: MAX_RESERVE }
+        CodeMemoryOptions { reserve: MAX_RESERVE, limit: None, mapping: Mapping::default() }
     }
 }
 
@@ -75,6 +112,26 @@ pub enum CodeMemoryError {
         /// The system's answer.
         source: io::Error,
     },
+    /// The limit of [`CodeMemoryOptions`] would be exceeded.
+    #[error("{bytes} bytes of code memory wanted with {in_use} in use; the limit is {limit}")]
+    Limit {
+        /// What was asked for.
+        bytes: usize,
+        /// What is in use.
+        in_use: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The process is a forked child of the one that made the code memory.
+    #[error("a forked child cannot load code into the memory that it shares with its parent")]
+    Forked,
+}
+
+impl CodeMemoryError {
+    /// Whether freeing units can help.
+    pub fn is_shortage(&self) -> bool {
+        matches!(self, CodeMemoryError::Full { .. } | CodeMemoryError::Limit { .. })
+    }
 }
 
 /// What is in use.
@@ -82,14 +139,20 @@ pub enum CodeMemoryError {
 pub struct CodeMemoryStats {
     /// Bytes of address space reserved.
     pub reserved: usize,
-    /// Bytes in pages that belong to loaded units.
+    /// Bytes that belong to loaded units: blocks, and whole pages of runs.
     pub in_use: usize,
     /// The most bytes that were in use at one time.
     pub peak: usize,
-    /// Page runs, one for each loaded unit.
+    /// Bytes of chunks and runs: addresses that can be accessed.
+    pub mapped: usize,
+    /// Bytes of pages that have memory.
+    pub resident: usize,
+    /// Loaded units, trampolines included.
     pub runs: usize,
     /// Bytes that could not be returned to the system and will not be used again.
     pub lost: usize,
+    /// Whether code is written through a second mapping.
+    pub dual: bool,
 }
 
 /// A reservation. Clones share it.
@@ -98,67 +161,46 @@ pub struct CodeMemory {
     reservation: Arc<Reservation>,
 }
 
-struct Reservation {
-    base: NonNull<u8>,
-    bytes: usize,
-    page: usize,
-    free: Mutex<Free>,
-}
-
-// SAFETY: the base is an address of memory that this structure owns and that any thread may unmap; the list of free
-// ranges is behind a lock.
-unsafe impl Send for Reservation {}
-// SAFETY: as above.
-unsafe impl Sync for Reservation {}
-
-struct Free {
-    /// Free ranges by offset, never adjacent to each other.
-    ranges: BTreeMap<usize, usize>,
-    stats: CodeMemoryStats,
-}
-
-/// Sizes of the three parts of a run.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Parts {
-    pub(crate) code: usize,
-    pub(crate) read_only: usize,
-    pub(crate) writable: usize,
-}
-
-/// The pages of one unit. They are returned when it is dropped.
-pub(crate) struct Run {
-    reservation: Arc<Reservation>,
-    offset: usize,
-    /// Sizes in whole pages.
-    parts: Parts,
-}
-
 impl CodeMemory {
     /// Reserves address space.
     pub fn new(options: CodeMemoryOptions) -> Result<CodeMemory, CodeMemoryError> {
-        let page = system::page_size();
+        let page = pages::page_size();
         let bytes = options.reserve.clamp(page, MAX_RESERVE) / page * page;
-        let base = system::reserve(bytes).map_err(|source| CodeMemoryError::Reserve { bytes, source })?;
+        let base = pages::reserve(bytes).map_err(|source| CodeMemoryError::Reserve { bytes, source })?;
         let free = Free {
             ranges: BTreeMap::from([(0, bytes)]),
             stats: CodeMemoryStats { reserved: bytes, ..CodeMemoryStats::default() },
         };
-        Ok(CodeMemory { reservation: Arc::new(Reservation { base, bytes, page, free: Mutex::new(free) }) })
+        let state = State { free, pools: [(); 3].map(|()| Pool::new(page, bytes)) };
+        let limit = options.limit.unwrap_or(usize::MAX);
+        let mut reservation = Reservation { base, bytes, page, limit, dual: None, state: Mutex::new(state) };
+        if options.mapping == Mapping::Dual {
+            // Where it is refused, runs serve as well.
+            reservation.dual = Dual::new(bytes).ok().filter(|dual| dual.is_permitted(&reservation));
+        }
+        reservation.lock().free.stats.dual = reservation.dual.is_some();
+        Ok(CodeMemory { reservation: Arc::new(reservation) })
     }
 
     /// What is in use now.
     pub fn stats(&self) -> CodeMemoryStats {
-        self.reservation.lock().stats
+        let state = self.reservation.lock();
+        let mut stats = state.free.stats;
+        for pool in &state.pools {
+            stats.mapped += pool.mapped();
+            stats.resident += pool.resident();
+        }
+        stats
+    }
+
+    /// Whether units can have blocks.
+    pub(crate) fn has_blocks(&self) -> bool {
+        self.reservation.dual.is_some()
     }
 
     /// Pages for one unit, readable and writable.
     pub(crate) fn allocate(&self, parts: Parts) -> Result<Run, CodeMemoryError> {
         let reservation = &self.reservation;
-        let full = |free: usize| CodeMemoryError::Full {
-            bytes: parts.code.saturating_add(parts.read_only).saturating_add(parts.writable),
-            free,
-            reserved: reservation.bytes,
-        };
         let paged = |bytes: usize| bytes.checked_next_multiple_of(reservation.page);
         let whole = || {
             let parts = Parts {
@@ -166,200 +208,82 @@ impl CodeMemory {
                 read_only: paged(parts.read_only)?,
                 writable: paged(parts.writable)?,
             };
-            let bytes = parts.code.checked_add(parts.read_only)?.checked_add(parts.writable)?;
-            Some((parts, bytes))
+            Some((parts, parts.total()?))
         };
-        let mut free = reservation.lock();
-        let available = reservation.bytes - free.stats.in_use - free.stats.lost;
-        let (parts, bytes) = whole().ok_or_else(|| full(available))?;
-        let offset = free.take(bytes).ok_or_else(|| full(available))?;
-        drop(free);
+        let mut state = reservation.lock();
+        let full = |state: &State| reservation.full(state, parts.total().unwrap_or(usize::MAX));
+        let (parts, bytes) = whole().ok_or_else(|| full(&state))?;
+        reservation.check_limit(&state, bytes)?;
+        let offset = match state.free.take(bytes, Side::Low) {
+            Some(offset) => offset,
+            None => {
+                reservation.drop_empty_chunks(&mut state);
+                state.free.take(bytes, Side::Low).ok_or_else(|| full(&state))?
+            }
+        };
+        let stats = &mut state.free.stats;
+        stats.mapped += bytes;
+        stats.resident += bytes;
+        state.free.count_unit(bytes);
+        drop(state);
         // From here on dropping the run returns the range.
-        let run = Run { reservation: reservation.clone(), offset, parts };
+        let run = Run::new(reservation.clone(), offset, parts);
         // SAFETY: by M1 the range belongs to this run alone, and nothing points into it yet.
-        unsafe { system::protect(run.base(), bytes, system::READ_WRITE) }
+        unsafe { pages::protect(run.base(), bytes, READ_WRITE) }
             .map_err(|source| CodeMemoryError::Protect { bytes, source })?;
         Ok(run)
     }
-}
 
-impl Reservation {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Free> {
-        // Nothing panics between the steps of a change.
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    /// As [`CodeMemory::allocate`], for a writer that is to be checked.
+    pub(crate) fn draft(&self, parts: Parts) -> Result<Draft, CodeMemoryError> {
+        Ok(Draft::new(self.allocate(parts)?))
     }
-}
 
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        // SAFETY: M4: no run is left, since each holds the reservation; nothing else points into the range.
-        unsafe { system::unmap(self.base, self.bytes) }
-    }
-}
-
-impl Free {
-    /// The first range that is long enough, cut to size. A unit without any bytes gets the empty range.
-    fn take(&mut self, bytes: usize) -> Option<usize> {
-        let (&offset, &length) = self.ranges.iter().find(|(_, length)| **length >= bytes)?;
-        if bytes > 0 {
-            self.ranges.remove(&offset);
-            if length > bytes {
-                self.ranges.insert(offset + bytes, length - bytes);
+    /// Blocks for one unit, each at a multiple of its part's alignment.
+    pub(crate) fn allocate_blocks(&self, parts: Parts, aligns: Parts) -> Result<Blocks, CodeMemoryError> {
+        let reservation = &self.reservation;
+        if reservation.dual.as_ref().is_none_or(|dual| dual.is_foreign()) {
+            return Err(CodeMemoryError::Forked);
+        }
+        let mut state = reservation.lock();
+        let total = parts.total().unwrap_or(usize::MAX);
+        reservation.check_limit(&state, total)?;
+        state.free.count_unit(0);
+        // Dropping them returns what they have. They are put together under the lock, which dropping takes.
+        let mut blocks = Blocks::new(reservation.clone());
+        let mut failed = None;
+        for part in Part::ALL {
+            let bytes = parts.of(part);
+            if bytes == 0 {
+                continue;
+            }
+            match reservation.take_block(&mut state, part, bytes, aligns.of(part), total) {
+                Ok(block) => {
+                    state.free.grow(block.bytes);
+                    blocks.put(part, block);
+                }
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
             }
         }
-        self.stats.in_use += bytes;
-        self.stats.peak = self.stats.peak.max(self.stats.in_use);
-        self.stats.runs += 1;
-        Some(offset)
-    }
-
-    fn give_back(&mut self, offset: usize, bytes: usize) {
-        if bytes == 0 {
-            return;
-        }
-        let (mut start, mut end) = (offset, offset + bytes);
-        if let Some((&before, &length)) = self.ranges.range(..offset).next_back()
-            && before + length == offset
-        {
-            self.ranges.remove(&before);
-            start = before;
-        }
-        if let Some(length) = self.ranges.remove(&end) {
-            end += length;
-        }
-        self.ranges.insert(start, end - start);
-    }
-}
-
-impl Run {
-    /// The first byte.
-    pub(crate) fn base(&self) -> NonNull<u8> {
-        // SAFETY: M1, the offset lies in the reservation.
-        unsafe { self.reservation.base.add(self.offset) }
-    }
-
-    /// The range of addresses of all parts.
-    pub(crate) fn addresses(&self) -> std::ops::Range<usize> {
-        let start = self.base().addr().get();
-        start..start + self.bytes()
-    }
-
-    /// The parts, rounded up to pages.
-    pub(crate) fn parts(&self) -> Parts {
-        self.parts
-    }
-
-    fn bytes(&self) -> usize {
-        self.parts.code + self.parts.read_only + self.parts.writable
-    }
-
-    /// Takes the right to write from code and read-only data, and makes the code executable by every thread.
-    pub(crate) fn seal(&self) -> Result<(), CodeMemoryError> {
-        let Parts { code, read_only, .. } = self.parts;
-        let failed = |bytes| move |source| CodeMemoryError::Protect { bytes, source };
-        if code > 0 {
-            // SAFETY: the range is the code part of this run.
-            unsafe { wasmtime_jit_icache_coherence::clear_cache(self.base().as_ptr().cast(), code) }
-                .map_err(failed(code))?;
-            // SAFETY: as above; M2, the new protection takes writing away as it gives execution.
-            unsafe { system::protect(self.base(), code, system::READ_EXECUTE) }.map_err(failed(code))?;
-        }
-        if read_only > 0 {
-            // SAFETY: the range is the read-only part of this run.
-            unsafe { system::protect(self.base().add(code), read_only, system::READ) }
-                .map_err(failed(read_only))?;
-        }
-        if code > 0 {
-            wasmtime_jit_icache_coherence::pipeline_flush_mt().map_err(failed(code))?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        let bytes = self.bytes();
-        // SAFETY: M1, the range is this run's own, and whoever used code or data in it held the run.
-        let returned = bytes == 0 || unsafe { system::forget(self.base(), bytes) }.is_ok();
-        let mut free = self.reservation.lock();
-        free.stats.in_use -= bytes;
-        free.stats.runs -= 1;
-        if returned {
-            free.give_back(self.offset, bytes);
-        } else {
-            free.stats.lost += bytes;
-        }
-    }
-}
-
-/// The system calls, each with the one thing that it is used for.
-mod system {
-    use std::io;
-    use std::ptr::{NonNull, null_mut};
-
-    pub(super) const READ: i32 = libc::PROT_READ;
-    pub(super) const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
-    pub(super) const READ_EXECUTE: i32 = libc::PROT_READ | libc::PROT_EXEC;
-
-    const NOTHING_THERE: i32 = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
-
-    pub(super) fn page_size() -> usize {
-        // SAFETY: asks for a constant of the system.
-        let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-        // No supported system has larger pages than 64 KiB, so that is safe to assume where it does not tell.
-        usize::try_from(size).ok().filter(|size| size.is_power_of_two()).unwrap_or(64 << 10)
-    }
-
-    pub(super) fn reserve(bytes: usize) -> io::Result<NonNull<u8>> {
-        // SAFETY: a new mapping at an address of the system's choice touches nothing that exists.
-        let base = unsafe { libc::mmap(null_mut(), bytes, libc::PROT_NONE, NOTHING_THERE, -1, 0) };
-        match NonNull::new(base.cast::<u8>()) {
-            Some(start) if base != libc::MAP_FAILED => Ok(start),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-
-    /// # Safety
-    ///
-    /// The pages belong to the caller, and no reference into them contradicts the new protection.
-    pub(super) unsafe fn protect(base: NonNull<u8>, bytes: usize, protection: i32) -> io::Result<()> {
-        if bytes == 0 {
-            return Ok(());
-        }
-        // SAFETY: by the contract of this function.
-        match unsafe { libc::mprotect(base.as_ptr().cast(), bytes, protection) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-
-    /// Gives the memory of pages back and leaves their addresses reserved.
-    ///
-    /// # Safety
-    ///
-    /// The pages belong to the caller, and nothing points into them any more.
-    pub(super) unsafe fn forget(base: NonNull<u8>, bytes: usize) -> io::Result<()> {
-        let flags = NOTHING_THERE | libc::MAP_FIXED;
-        // SAFETY: the new, inaccessible mapping replaces pages that are the caller's by the contract of this function.
-        let mapped = unsafe { libc::mmap(base.as_ptr().cast(), bytes, libc::PROT_NONE, flags, -1, 0) };
-        if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
-    }
-
-    /// # Safety
-    ///
-    /// The range is one that `reserve` gave, and nothing points into it any more.
-    pub(super) unsafe fn unmap(base: NonNull<u8>, bytes: usize) {
-        // SAFETY: by the contract of this function. Failing to unmap leaks addresses, which is harmless.
-        unsafe { libc::munmap(base.as_ptr().cast(), bytes) };
+        drop(state);
+        failed.map_or(Ok(blocks), Err)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::space::TRAP;
 
     fn small() -> CodeMemory {
-        CodeMemory::new(CodeMemoryOptions { reserve: 16 * system::page_size() }).unwrap()
+        CodeMemory::new(CodeMemoryOptions {
+            reserve: 16 * pages::page_size(),
+            ..CodeMemoryOptions::default()
+        })
+        .unwrap()
     }
 
     fn code(bytes: usize) -> Parts {
@@ -369,7 +293,7 @@ mod tests {
     #[test]
     fn pages_return_and_merge() {
         let memory = small();
-        let page = system::page_size();
+        let page = pages::page_size();
         let runs: Vec<_> = (0..16).map(|_| memory.allocate(code(1)).unwrap()).collect();
         assert_eq!(memory.stats().in_use, 16 * page);
         assert!(matches!(memory.allocate(code(1)), Err(CodeMemoryError::Full { free: 0, .. })));
@@ -399,7 +323,7 @@ mod tests {
     #[test]
     fn no_page_is_ever_writable_and_executable_and_sealed_parts_have_their_protection() {
         let memory = small();
-        let page = system::page_size();
+        let page = pages::page_size();
         let run = memory.allocate(Parts { code: 1, read_only: 1, writable: 1 }).unwrap();
         let protections = || {
             let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
@@ -418,5 +342,121 @@ mod tests {
         assert_eq!(protections(), ["rw-p", "rw-p", "rw-p"]);
         run.seal().unwrap();
         assert_eq!(protections(), ["r-xp", "r--p", "rw-p"]);
+    }
+
+    fn blocks(
+        memory: &CodeMemory,
+        code: usize,
+        read_only: usize,
+        writable: usize,
+    ) -> Result<Blocks, CodeMemoryError> {
+        let parts = Parts { code, read_only, writable };
+        memory.allocate_blocks(parts, Parts { code: 32, read_only: 16, writable: 4096 })
+    }
+
+    /// Bytes as they are seen where code runs.
+    fn seen(blocks: &Blocks, part: Part, count: usize) -> Vec<u8> {
+        let start = blocks.addresses(part).start;
+        // SAFETY: the part has so many readable bytes, and nobody writes to them now.
+        unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(start), count) }.to_vec()
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn blocks_share_pages_and_no_view_is_writable_and_executable() {
+        let memory = CodeMemory::new(CodeMemoryOptions::default()).unwrap();
+        assert!(memory.stats().dual, "this system refuses dual mapping");
+        let mut first = blocks(&memory, 40, 8, 8).unwrap();
+        let second = blocks(&memory, 40, 8, 8).unwrap();
+        for part in Part::ALL {
+            let start = first.addresses(part).start;
+            assert_eq!(start % [32, 16, 4096][part as usize], 0);
+            first.write(part, 3, &[1, 2, 3]);
+            assert_eq!(seen(&first, part, 6)[3..], [1, 2, 3]);
+            assert_eq!(seen(&second, part, 6), [0; 6]);
+        }
+        let page = |blocks: &Blocks| blocks.addresses(Part::Code).start / 4096;
+        assert_eq!(page(&first), page(&second));
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        assert!(maps.lines().all(|line| !line.split(' ').nth(1).unwrap().contains("wx")));
+        let views: Vec<_> = maps.lines().filter(|line| line.contains("brolga code")).collect();
+        assert!(
+            views.iter().any(|line| line.contains("r-xs")) && views.iter().any(|line| line.contains("rw-s"))
+        );
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn freed_code_traps_and_its_bytes_are_used_again() {
+        let memory = CodeMemory::new(CodeMemoryOptions::default()).unwrap();
+        let kept = blocks(&memory, 32, 0, 0).unwrap();
+        let mut freed = blocks(&memory, 48, 0, 0).unwrap();
+        freed.write(Part::Code, 0, &[0x90; 48]);
+        let start = freed.addresses(Part::Code).start;
+        drop(freed);
+        // SAFETY: the page is still mapped, because another block lies in it.
+        let bytes = unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(start), 48) };
+        assert!(bytes.iter().all(|byte| *byte == TRAP));
+        assert_eq!(blocks(&memory, 48, 0, 0).unwrap().addresses(Part::Code).start, start);
+        drop(kept);
+        assert_eq!((memory.stats().in_use, memory.stats().runs), (0, 0));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn pages_and_chunks_return() {
+        let memory = CodeMemory::new(CodeMemoryOptions::default()).unwrap();
+        let held: Vec<_> = (0..200).map(|_| blocks(&memory, 60_000, 30_000, 1_000).unwrap()).collect();
+        let most = memory.stats();
+        assert!(most.resident >= 200 * 91_000 && most.mapped >= most.resident);
+        drop(held);
+        let least = memory.stats();
+        assert_eq!((least.in_use, least.lost, least.peak), (0, 0, most.in_use));
+        assert!(least.resident <= 3 * 64 * 4096, "{least:?}");
+        assert!(least.mapped <= 3 << 20, "{least:?}");
+    }
+
+    #[test]
+    fn a_limit_is_kept_and_what_does_not_fit_changes_nothing() {
+        for mapping in [Mapping::Dual, Mapping::Private] {
+            let options =
+                CodeMemoryOptions { limit: Some(64 << 10), mapping, ..CodeMemoryOptions::default() };
+            let memory = CodeMemory::new(options).unwrap();
+            let run = memory.allocate(code(60 << 10)).unwrap();
+            let before = memory.stats();
+            assert!(matches!(
+                memory.allocate(code(8 << 10)),
+                Err(CodeMemoryError::Limit { limit: 65_536, .. })
+            ));
+            if memory.has_blocks() {
+                assert!(matches!(blocks(&memory, 4096, 16, 16), Err(CodeMemoryError::Limit { .. })));
+                assert!(matches!(blocks(&memory, usize::MAX, 16, 16), Err(CodeMemoryError::Limit { .. })));
+                drop(blocks(&memory, 1024, 16, 16).unwrap());
+            }
+            let after = memory.stats();
+            assert_eq!((after.in_use, after.runs), (before.in_use, before.runs));
+            drop(run);
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_reservation_is_an_error_and_empty_chunks_make_room_for_other_parts() {
+        let memory = small();
+        let mut held = Vec::new();
+        let error = loop {
+            match blocks(&memory, 1024, 0, 0) {
+                Ok(block) => held.push(block),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, CodeMemoryError::Full { .. }), "{error}");
+        assert_eq!(held.len(), 64);
+        assert!(blocks(&memory, 16, 16, 0).is_err(), "code has room, data has not");
+        assert_eq!(memory.stats().runs, 64);
+        drop(held);
+        drop(blocks(&memory, 0, 60 << 10, 0).unwrap());
+        drop(memory.allocate(code(64 << 10)).unwrap());
+        assert_eq!((memory.stats().in_use, memory.stats().lost), (0, 0));
     }
 }

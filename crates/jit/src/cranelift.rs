@@ -21,14 +21,15 @@ use cranelift_module::{
 };
 
 use crate::code_map::{CodeMap, CodeUnit};
-use crate::code_memory::{CodeMemory, CodeMemoryStats, Parts, Run};
-use crate::linker::{DataObject, Destination, LinkError, LinkUnit, Linker, LoadedUnit, Resolved, Resolver};
+use crate::code_memory::{CodeMemory, CodeMemoryStats};
+use crate::linker::{
+    DataObject, Destination, FUNCTION_ALIGN, LinkError, LinkUnit, Linker, LoadedUnit, Resolved, Resolver,
+};
+use crate::reservation::Parts;
+use crate::space::{Memory, Run};
 
 /// Space that `cranelift-jit` keeps behind a function for each aarch64 call.
 const VENEER_BYTES: usize = 24;
-
-/// The least alignment of a function; what `cranelift-jit` adds on top is the same on all our hosts.
-const MIN_FUNCTION_ALIGN: u32 = 32;
 
 /// Links with `cranelift-jit`.
 pub struct CraneliftLinker {
@@ -59,7 +60,7 @@ impl Linker for CraneliftLinker {
         let by_name = std::mem::take(&mut resolved.functions_by_name);
         let code = CodeUnit::new(unit, addresses.start, run.parts().code, &offsets, by_name);
         let data = resolved.data_table(&data);
-        Ok(Arc::new(LoadedUnit::new(self.map.enter(code), data, run, resolved.owners)))
+        Ok(Arc::new(LoadedUnit::new(self.map.enter(code), data, Memory::Run(run), resolved.owners)))
     }
 
     fn stats(&self) -> CodeMemoryStats {
@@ -194,7 +195,7 @@ fn module_failed(error: ModuleError) -> LinkError {
 }
 
 fn function_align(function: &CompiledFunction) -> u32 {
-    function.align.max(MIN_FUNCTION_ALIGN)
+    function.align.max(FUNCTION_ALIGN)
 }
 
 /// What the provider below will be asked for.

@@ -27,6 +27,7 @@ use crate::cranelift::CraneliftLinker;
 use crate::entry::{Entries, Entry, EntryError};
 use crate::globals::Globals;
 use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
+use crate::loader::Loader;
 use crate::program::Method;
 
 /// What can be chosen about an engine.
@@ -38,6 +39,18 @@ pub struct JitOptions {
     pub limits: Limits,
     /// The code memory.
     pub memory: CodeMemoryOptions,
+    /// What puts code into memory.
+    pub linker: LinkerKind,
+}
+
+/// The implementations of [`Linker`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LinkerKind {
+    /// [`Loader`]: units share pages.
+    #[default]
+    Loader,
+    /// [`CraneliftLinker`]: each unit has pages of its own.
+    Cranelift,
 }
 
 /// Why there is no engine. The machine's or the system's fault.
@@ -61,7 +74,7 @@ struct Shared {
     runtime: Arc<Runtime>,
     isa: HostIsa,
     limits: Limits,
-    linker: CraneliftLinker,
+    linker: Box<dyn Linker>,
     map: Arc<CodeMap>,
     entries: Entries,
 }
@@ -71,7 +84,11 @@ impl Jit {
     pub fn new(runtime: Arc<Runtime>, options: JitOptions) -> Result<Jit, JitError> {
         let isa = HostIsa::new(options.isa)?;
         let map = Arc::new(CodeMap::default());
-        let linker = CraneliftLinker::new(&isa, CodeMemory::new(options.memory)?, map.clone());
+        let memory = CodeMemory::new(options.memory)?;
+        let linker: Box<dyn Linker> = match options.linker {
+            LinkerKind::Loader => Box::new(Loader::new(memory, map.clone())),
+            LinkerKind::Cranelift => Box::new(CraneliftLinker::new(&isa, memory, map.clone())),
+        };
         let shared =
             Shared { runtime, isa, limits: options.limits, linker, map, entries: Entries::default() };
         Ok(Jit { shared: Arc::new(shared) })
@@ -163,7 +180,7 @@ impl Jit {
         let boxed = self
             .shared
             .entries
-            .boxed(&self.shared.isa, &self.shared.linker)
+            .boxed(&self.shared.isa, &*self.shared.linker)
             .map_err(|error| LinkError::Backend { reason: format!("no entry for methods: {error}") })?;
         // SAFETY: the address is that of a trampoline of this type, by `codegen::entry`; the engine keeps it.
         let call: EntryCaller =
@@ -187,7 +204,7 @@ impl Jit {
     }
 
     pub(crate) fn entry(&self, signature: &Signature) -> Result<Arc<Entry>, EntryError> {
-        self.shared.entries.get(signature, &self.shared.isa, &self.shared.linker)
+        self.shared.entries.get(signature, &self.shared.isa, &*self.shared.linker)
     }
 }
 

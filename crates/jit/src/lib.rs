@@ -11,9 +11,15 @@
 //!
 //! | file             | what it holds                                                                    |
 //! |------------------|----------------------------------------------------------------------------------|
-//! | `code_memory.rs` | one reservation of address space; page runs that are writable, then executable   |
+//! | `pages.rs`       | the system calls on pages                                                        |
+//! | `arena.rs`       | which bytes of a stripe are free                                                 |
+//! | `code_memory.rs` | one reservation of address space: shared stripes with two mappings, page runs    |
 //! | `code_map.rs`    | the ordered index of loaded code: from an address to unit, function and line     |
+//! | `reservation.rs` | its ranges, chunks and second mapping                                            |
+//! | `space.rs`       | what a unit holds of it: pages of its own, or blocks                             |
 //! | `linker.rs`      | the trait, link units, symbol resolution and every check before placing          |
+//! | `relocate.rs`    | what a relocation writes                                                         |
+//! | `loader.rs`      | the trait by ourselves: units share pages                                        |
 //! | `cranelift.rs`   | the trait by `cranelift-jit`, one module for each link unit                      |
 //! | `entry.rs`       | trampolines, one for each native signature                                       |
 //! | `engine.rs`      | [`Jit`] and [`Unit`]: what the layer above holds                                 |
@@ -25,6 +31,7 @@
 //! Everything loaded is owned: a unit's memory goes back to the system when the last handle to it, to a function of it
 //! or to a unit that was linked against it is dropped.
 
+mod arena;
 mod code_map;
 mod code_memory;
 mod cranelift;
@@ -33,16 +40,22 @@ mod entry;
 mod func;
 mod globals;
 mod linker;
+mod loader;
+mod pages;
 mod program;
+mod relocate;
+mod reservation;
+mod space;
 mod value;
 
 pub use code_map::{CodeFunction, CodeMap, CodeUnit, Symbolized, UnitId};
-pub use code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats};
+pub use code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats, Mapping};
 pub use cranelift::CraneliftLinker;
-pub use engine::{Jit, JitError, JitOptions, Unit};
+pub use engine::{Jit, JitError, JitOptions, LinkerKind, Unit};
 pub use entry::EntryError;
 pub use func::{CallError, LookupError, TypedFunc, UntypedFunc, Word};
 pub use globals::Globals;
 pub use linker::{DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
+pub use loader::Loader;
 pub use program::{BuildError, Compiled, Linkage, Method, Source};
 pub use value::{Params, Value, ValueError};

@@ -21,7 +21,11 @@ use std::sync::Arc;
 use brolga_codegen::compile::{CompiledFunction, RelocKind, RelocTarget, Symbol};
 
 use crate::code_map::{CodeUnit, MapEntry};
-use crate::code_memory::{CodeMemoryError, CodeMemoryStats, Run};
+use crate::code_memory::{CodeMemoryError, CodeMemoryStats};
+use crate::space::Memory;
+
+/// The least alignment of a function: what the processors fetch at once.
+pub(crate) const FUNCTION_ALIGN: u32 = 32;
 
 /// Alignments up to this are honoured: every system has pages at least this large.
 const MAX_ALIGN: u32 = 4096;
@@ -143,7 +147,7 @@ pub struct LoadedUnit {
     /// Names and addresses, by name.
     data: Box<[(String, usize)]>,
     #[expect(dead_code, reason = "held so that the unit stays in memory")]
-    memory: Run,
+    memory: Memory,
     /// Units that this one refers to.
     #[expect(dead_code, reason = "held so that what this unit refers to stays in memory")]
     owners: Vec<Arc<LoadedUnit>>,
@@ -154,7 +158,7 @@ impl LoadedUnit {
     pub(crate) fn new(
         code: MapEntry,
         data: Box<[(String, usize)]>,
-        memory: Run,
+        memory: Memory,
         owners: Vec<Arc<LoadedUnit>>,
     ) -> LoadedUnit {
         LoadedUnit { code, data, memory, owners }

@@ -7,7 +7,9 @@ use brolga_codegen::isa::Tier;
 use brolga_codegen::routines::routine;
 use brolga_codegen::sig::{Abi, FunctionType, Signature, ValueType};
 use brolga_codegen::thread::{check_stack, current_thread};
-use brolga_jit::{DataObject, Jit, JitOptions, LinkError, LinkUnit, Unit};
+use brolga_jit::{
+    CodeMemoryOptions, DataObject, Jit, JitOptions, LinkError, LinkUnit, LinkerKind, Mapping, Unit,
+};
 use brolga_runtime::{Output, Runtime, RuntimeOptions};
 use cranelift_codegen::ir::{
     ExtFuncData, ExternalName, FuncRef, Function, GlobalValueData, InstBuilder, Signature as ClifSignature,
@@ -22,6 +24,25 @@ pub(crate) const TIERS: [Tier; 2] = [Tier::Baseline, Tier::Optimised];
 pub(crate) fn engine() -> Jit {
     let runtime = Runtime::new(RuntimeOptions { output: Output::Capture, ..RuntimeOptions::default() });
     Jit::new(runtime, JitOptions::default()).unwrap()
+}
+
+/// An engine for each way of linking: shared pages, pages of one unit written by ourselves and by `cranelift-jit`.
+pub(crate) fn engines() -> [Jit; 3] {
+    engines_with(CodeMemoryOptions::default())
+}
+
+/// The same, with this code memory but for its mapping.
+pub(crate) fn engines_with(memory: CodeMemoryOptions) -> [Jit; 3] {
+    let ways = [
+        (LinkerKind::Loader, Mapping::Dual),
+        (LinkerKind::Loader, Mapping::Private),
+        (LinkerKind::Cranelift, Mapping::Private),
+    ];
+    ways.map(|(linker, mapping)| {
+        let memory = CodeMemoryOptions { mapping, ..memory };
+        let runtime = Runtime::new(RuntimeOptions { output: Output::Capture, ..RuntimeOptions::default() });
+        Jit::new(runtime, JitOptions { memory, linker, ..JitOptions::default() }).unwrap()
+    })
 }
 
 /// A signature of 64-bit integers.

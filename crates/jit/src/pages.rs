@@ -1,0 +1,153 @@
+//! System calls on pages, each with the one thing that it is used for. The callers' invariants are in `code_memory.rs`.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::{NonNull, null_mut};
+
+pub(crate) const READ: i32 = libc::PROT_READ;
+pub(crate) const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
+pub(crate) const READ_EXECUTE: i32 = libc::PROT_READ | libc::PROT_EXEC;
+
+const NOTHING_THERE: i32 = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
+
+pub(crate) fn page_size() -> usize {
+    // SAFETY: asks for a constant of the system.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    // No supported system has larger pages than 64 KiB, so that is safe to assume where it does not tell.
+    usize::try_from(size).ok().filter(|size| size.is_power_of_two()).unwrap_or(64 << 10)
+}
+
+pub(crate) fn reserve(bytes: usize) -> io::Result<NonNull<u8>> {
+    // SAFETY: a new mapping at an address of the system's choice touches nothing that exists.
+    let base = unsafe { libc::mmap(null_mut(), bytes, libc::PROT_NONE, NOTHING_THERE, -1, 0) };
+    match NonNull::new(base.cast::<u8>()) {
+        Some(start) if base != libc::MAP_FAILED => Ok(start),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// # Safety
+///
+/// The pages belong to the caller, and no reference into them contradicts the new protection.
+pub(crate) unsafe fn protect(base: NonNull<u8>, bytes: usize, protection: i32) -> io::Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    // SAFETY: by the contract of this function.
+    done(unsafe { libc::mprotect(base.as_ptr().cast(), bytes, protection) })
+}
+
+/// Gives the memory of pages back and leaves their addresses reserved.
+///
+/// # Safety
+///
+/// The pages belong to the caller, and nothing points into them any more.
+pub(crate) unsafe fn forget(base: NonNull<u8>, bytes: usize) -> io::Result<()> {
+    // SAFETY: by the contract of this function.
+    unsafe { place(base, bytes, libc::PROT_NONE, NOTHING_THERE, -1, 0) }
+}
+
+/// Gives the memory of private pages back; they stay accessible and read as zeros.
+///
+/// # Safety
+///
+/// The pages belong to the caller, and nothing of what they hold is used any more.
+pub(crate) unsafe fn discard(base: NonNull<u8>, bytes: usize) -> io::Result<()> {
+    // SAFETY: by the contract of this function.
+    done(unsafe { libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_DONTNEED) })
+}
+
+/// # Safety
+///
+/// The range is one that `reserve` gave, and nothing points into it any more.
+pub(crate) unsafe fn unmap(base: NonNull<u8>, bytes: usize) {
+    // SAFETY: by the contract of this function. Failing to unmap leaks addresses, which is harmless.
+    unsafe { libc::munmap(base.as_ptr().cast(), bytes) };
+}
+
+/// A file in memory, without a name, as long as `bytes` and without any pages yet.
+#[cfg(target_os = "linux")]
+pub(crate) fn memory_file(bytes: usize) -> io::Result<OwnedFd> {
+    /// Since Linux 6.3 a file says whether it may be mapped executable.
+    const MFD_EXEC: libc::c_uint = 0x10;
+    let create = |flags| {
+        // SAFETY: the name is a C string, which the system copies.
+        match unsafe { libc::memfd_create(c"brolga code".as_ptr(), flags) } {
+            -1 => Err(io::Error::last_os_error()),
+            // SAFETY: the system has just given the descriptor, and nothing else knows it.
+            fd => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        }
+    };
+    let file = create(libc::MFD_CLOEXEC | MFD_EXEC).or_else(|_| create(libc::MFD_CLOEXEC))?;
+    let length = libc::off_t::try_from(bytes).map_err(io::Error::other)?;
+    // SAFETY: the descriptor is open, and nothing is mapped from it.
+    done(unsafe { libc::ftruncate(file.as_raw_fd(), length) })?;
+    Ok(file)
+}
+
+/// There is no such thing on this system.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn memory_file(_: usize) -> io::Result<OwnedFd> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Maps a part of a file over reserved pages. A forked child does not get the mapping.
+///
+/// # Safety
+///
+/// The pages belong to the caller, and nothing points into them.
+pub(crate) unsafe fn map_file(
+    base: NonNull<u8>,
+    bytes: usize,
+    protection: i32,
+    file: &OwnedFd,
+    offset: usize,
+) -> io::Result<()> {
+    let offset = libc::off_t::try_from(offset).map_err(io::Error::other)?;
+    // SAFETY: by the contract of this function.
+    unsafe { place(base, bytes, protection, libc::MAP_SHARED, file.as_raw_fd(), offset) }?;
+    #[cfg(target_os = "linux")]
+    // SAFETY: says something about the mapping that was made just now.
+    done(unsafe { libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_DONTFORK) })?;
+    Ok(())
+}
+
+/// Gives the memory of a part of a file back; it reads as zeros wherever it is mapped.
+#[cfg(target_os = "linux")]
+pub(crate) fn punch(file: &OwnedFd, offset: usize, bytes: usize) -> io::Result<()> {
+    let (offset, bytes) = (offset as libc::off_t, bytes as libc::off_t);
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: changes the content of a file that belongs to the caller; whether anything relies on the content is the
+    // caller's business, as with any write to a file.
+    done(unsafe { libc::fallocate(file.as_raw_fd(), mode, offset, bytes) })
+}
+
+/// There is no such thing on this system.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn punch(_: &OwnedFd, _: usize, _: usize) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// # Safety
+///
+/// The pages belong to the caller, and nothing points into them.
+unsafe fn place(
+    base: NonNull<u8>,
+    bytes: usize,
+    protection: i32,
+    flags: i32,
+    file: i32,
+    offset: libc::off_t,
+) -> io::Result<()> {
+    let flags = flags | libc::MAP_FIXED;
+    // SAFETY: the new mapping replaces pages that are the caller's by the contract of this function.
+    let mapped = unsafe { libc::mmap(base.as_ptr().cast(), bytes, protection, flags, file, offset) };
+    if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn done(status: i32) -> io::Result<()> {
+    match status {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
