@@ -223,7 +223,7 @@ fn upgraded_code_is_freed_behind_its_readers() {
         assert_eq!(instance.publish(at(1), at(2), Signature::Specialised), Ok(()));
         let reclaimer = Reclaimer::new();
         let reader = {
-            let (memory, instance, mut thread) = (memory.clone(), instance.clone(), reclaimer.participant());
+            let (memory, instance, thread) = (memory.clone(), instance.clone(), reclaimer.participant());
             thread::spawn(move || {
                 for _ in 0..2 {
                     let pin = thread.pin();
@@ -255,13 +255,13 @@ fn a_report_lets_go() {
         assert_eq!(instance.publish(at(1), at(2), Signature::Specialised), Ok(()));
         let reclaimer = Reclaimer::new();
         let reader = {
-            let (memory, instance, mut thread) = (memory.clone(), instance.clone(), reclaimer.participant());
+            let (memory, instance, thread) = (memory.clone(), instance.clone(), reclaimer.participant());
             thread::spawn(move || {
                 let pin = thread.pin();
                 let code = instance.specptr().expect("published code");
                 memory.run(code);
                 // A safepoint in a loop that does not return: the frame lies in what was called.
-                pin.report(|item| *item == code);
+                thread.report(|item| *item == code);
                 memory.run(code);
                 memory.run(instance.specptr().expect("published code"));
                 drop(pin);

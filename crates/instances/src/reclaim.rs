@@ -10,6 +10,7 @@
 //!
 //! A thread that enters after `x` was unlinked cannot find it, so it is never noted. A thread that stays inside for long, in
 //! a loop that never returns, may *report* at a safepoint which code its frames lie in; it is then forgotten for all others.
+//! Entries nest; the outermost counts.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
@@ -18,7 +19,7 @@
 //! | R3 | leave: even serial | Release | R5 | the code is freed while the last instructions of the thread are in it |
 //! | R4 | retire: fence between the store that unlinks and reading the serials | SeqCst | R2 | as R2 |
 //! | R5 | retire, collect: a thread's serial | Acquire | R1, R3 | as R1, R3 |
-//! | R6 | own serial; whether anything waits | Relaxed | – | nothing: own words, and a hint |
+//! | R6 | own serial; whether somebody waits for this thread | Relaxed | – | nothing: own words, and a hint: what a leaving thread overlooks is left to the next collection |
 //!
 //! Who retires has unlinked before: has stored other addresses to every word that leads there, each with release order.
 //!
@@ -29,6 +30,7 @@
 //! quiescent-state-based reclamation (McKenney, Slingwine 1998; Hart et al. 2007), with a serial for each thread instead of a
 //! common epoch, so that one slow thread holds up only what it may know.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -60,8 +62,6 @@ impl<T> std::fmt::Debug for Reclaimer<T> {
 
 struct Shared<T> {
     state: Mutex<State<T>>,
-    /// Whether anything waits: a hint for those who leave.
-    waiting: AtomicBool,
 }
 
 struct State<T> {
@@ -69,9 +69,13 @@ struct State<T> {
     items: VecDeque<Item<T>>,
 }
 
-/// A thread's serial number, in a cache line of its own.
+/// What others see of a thread, in cache lines of its own.
 #[repr(align(128))]
-struct Serial(AtomicU64);
+struct Serial {
+    serial: AtomicU64,
+    /// Whether something waits for the thread to leave.
+    is_awaited: AtomicBool,
+}
 
 struct Item<T> {
     what: T,
@@ -81,7 +85,7 @@ struct Item<T> {
 
 impl<T> Item<T> {
     fn is_free(&mut self) -> bool {
-        self.known_to.retain(|(thread, serial)| thread.0.load(Ordering::Acquire) == *serial); // R5
+        self.known_to.retain(|(thread, serial)| thread.serial.load(Ordering::Acquire) == *serial); // R5
         self.known_to.is_empty()
     }
 }
@@ -91,15 +95,15 @@ impl<T> Reclaimer<T> {
     #[must_use]
     pub fn new() -> Reclaimer<T> {
         let state = Mutex::new(State { threads: Vec::new(), items: VecDeque::new() });
-        Reclaimer { shared: Arc::new(Shared { state, waiting: AtomicBool::new(false) }) }
+        Reclaimer { shared: Arc::new(Shared { state }) }
     }
 
     /// A thread that will run code. It is outside.
     #[must_use]
     pub fn participant(&self) -> Participant<T> {
-        let serial = Arc::new(Serial(AtomicU64::new(0)));
-        lock(&self.shared.state).threads.push(Arc::clone(&serial));
-        Participant { shared: Arc::clone(&self.shared), serial }
+        let own = Arc::new(Serial { serial: AtomicU64::new(0), is_awaited: AtomicBool::new(false) });
+        lock(&self.shared.state).threads.push(Arc::clone(&own));
+        Participant { shared: Arc::clone(&self.shared), own, depth: Cell::new(0) }
     }
 
     /// Takes what nothing leads to any more. It is given back by [`Reclaimer::collect`].
@@ -118,12 +122,15 @@ impl<T> Reclaimer<T> {
         let mut state = lock(&self.shared.state);
         fence(Ordering::SeqCst); // R4
         let inside = |thread: &Arc<Serial>| {
-            let serial = thread.0.load(Ordering::Acquire); // R5
-            (serial % 2 == 1).then(|| (Arc::clone(thread), serial))
+            let serial = thread.serial.load(Ordering::Acquire); // R5
+            if serial % 2 == 0 {
+                return None;
+            }
+            thread.is_awaited.store(true, Ordering::Relaxed); // R6
+            Some((Arc::clone(thread), serial))
         };
         let known_to: Vec<_> = state.threads.iter().filter_map(inside).collect();
         state.items.extend(what.into_iter().map(|what| Item { what, known_to: known_to.clone() }));
-        self.shared.waiting.store(true, Ordering::Relaxed); // R6
     }
 
     /// What no thread can be running. The caller drops it.
@@ -150,7 +157,6 @@ impl<T> Shared<T> {
                 kept.push_back(item);
             }
         }
-        self.waiting.store(!kept.is_empty(), Ordering::Relaxed); // R6
         state.items = kept;
         free
     }
@@ -159,61 +165,86 @@ impl<T> Shared<T> {
 /// A thread, as far as freeing code is concerned. Dropping it takes the thread off the list.
 pub struct Participant<T> {
     shared: Arc<Shared<T>>,
-    serial: Arc<Serial>,
+    own: Arc<Serial>,
+    /// Entries that are not left.
+    depth: Cell<usize>,
 }
 
 impl<T> std::fmt::Debug for Participant<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let inside = self.serial.0.load(Ordering::Relaxed) % 2 == 1; // R6
-        f.write_str(if inside { "inside" } else { "outside" })
+        f.write_str(if self.depth.get() > 0 { "inside" } else { "outside" })
     }
 }
 
 impl<T> Participant<T> {
-    /// Enters: what the thread finds from now on stays until the pin is dropped. One pin at a time; nested calls share it.
-    pub fn pin(&mut self) -> Pin<'_, T> {
-        let serial = self.serial.0.load(Ordering::Relaxed); // R6
-        self.serial.0.store(serial.wrapping_add(1), Ordering::Release); // R1
-        fence(Ordering::SeqCst); // R2
+    /// Enters: what the thread finds from now on stays until the pin is dropped.
+    pub fn pin(&self) -> Pin<'_, T> {
+        let depth = self.depth.get();
+        self.depth.set(depth + 1);
+        if depth == 0 {
+            let serial = self.own.serial.load(Ordering::Relaxed); // R6
+            self.own.serial.store(serial.wrapping_add(1), Ordering::Release); // R1
+            fence(Ordering::SeqCst); // R2
+        }
         Pin { participant: self }
+    }
+
+    /// Says, at a safepoint, which of the retired things the thread's frames lie in: it knows of no others. `holds` must not
+    /// call the reclaimer.
+    pub fn report(&self, mut holds: impl FnMut(&T) -> bool) {
+        self.own.is_awaited.store(false, Ordering::Relaxed); // R6
+        let mut awaited = false;
+        for item in &mut lock(&self.shared.state).items {
+            if item.known_to.iter().any(|(thread, _)| Arc::ptr_eq(thread, &self.own)) {
+                if holds(&item.what) {
+                    awaited = true;
+                } else {
+                    item.known_to.retain(|(thread, _)| !Arc::ptr_eq(thread, &self.own));
+                }
+            }
+        }
+        if awaited {
+            self.own.is_awaited.store(true, Ordering::Relaxed); // R6
+        }
+    }
+
+    /// Whether something waits for this thread to leave or to report. Costs a load.
+    #[must_use]
+    pub fn is_awaited(&self) -> bool {
+        self.own.is_awaited.load(Ordering::Relaxed) // R6
+    }
+
+    /// What can be freed now, if something was waiting for this thread; for threads that have just left. The caller drops it.
+    #[must_use = "what is given back is freed by dropping it"]
+    pub fn collect_if_awaited(&self) -> Vec<T> {
+        if self.depth.get() > 0 || !self.is_awaited() {
+            return Vec::new();
+        }
+        self.own.is_awaited.store(false, Ordering::Relaxed); // R6
+        self.shared.collect()
     }
 }
 
 impl<T> Drop for Participant<T> {
     fn drop(&mut self) {
-        lock(&self.shared.state).threads.retain(|thread| !Arc::ptr_eq(thread, &self.serial));
+        lock(&self.shared.state).threads.retain(|thread| !Arc::ptr_eq(thread, &self.own));
     }
 }
 
-/// A thread that is inside. Dropping it is leaving.
+/// A thread that is inside. Dropping the outermost one is leaving.
 #[must_use = "the thread leaves when the pin is dropped"]
 pub struct Pin<'p, T> {
-    participant: &'p mut Participant<T>,
-}
-
-impl<T> Pin<'_, T> {
-    /// Says, at a safepoint, which of the retired things the thread's frames lie in: it knows of no others. `holds` must not
-    /// call the reclaimer.
-    pub fn report(&self, mut holds: impl FnMut(&T) -> bool) {
-        let own = &self.participant.serial;
-        for item in &mut lock(&self.participant.shared.state).items {
-            if item.known_to.iter().any(|(thread, _)| Arc::ptr_eq(thread, own)) && !holds(&item.what) {
-                item.known_to.retain(|(thread, _)| !Arc::ptr_eq(thread, own));
-            }
-        }
-    }
-
-    /// Whether anything waits to be freed, so that leaving may be followed by [`Reclaimer::collect`]. A hint that costs a load.
-    #[must_use]
-    pub fn is_anything_waiting(&self) -> bool {
-        self.participant.shared.waiting.load(Ordering::Relaxed) // R6
-    }
+    participant: &'p Participant<T>,
 }
 
 impl<T> Drop for Pin<'_, T> {
     fn drop(&mut self) {
-        let serial = self.participant.serial.0.load(Ordering::Relaxed); // R6
-        self.participant.serial.0.store(serial.wrapping_add(1), Ordering::Release); // R3
+        let Participant { own, depth, .. } = self.participant;
+        depth.set(depth.get() - 1);
+        if depth.get() == 0 {
+            let serial = own.serial.load(Ordering::Relaxed); // R6
+            own.serial.store(serial.wrapping_add(1), Ordering::Release); // R3
+        }
     }
 }
 
@@ -234,24 +265,24 @@ mod tests {
     #[test]
     fn who_was_inside_is_waited_for_and_who_came_later_is_not() {
         let reclaimer = Reclaimer::new();
-        let (mut first, mut second) = (reclaimer.participant(), reclaimer.participant());
+        let (first, second) = (reclaimer.participant(), reclaimer.participant());
         let pin = first.pin();
         reclaimer.retire(1);
         let later = second.pin();
         reclaimer.retire(2);
-        assert!(later.is_anything_waiting());
+        assert!(second.is_awaited());
         assert_eq!(reclaimer.collect(), []);
         drop(pin);
         assert_eq!(reclaimer.collect(), [1], "the second thread never knew it");
         drop(later);
         assert_eq!(reclaimer.collect(), [2]);
-        assert!(!second.pin().is_anything_waiting());
+        assert_eq!(reclaimer.waiting(), 0);
     }
 
     #[test]
     fn entering_again_is_not_staying() {
         let reclaimer = Reclaimer::new();
-        let mut thread = reclaimer.participant();
+        let thread = reclaimer.participant();
         let pin = thread.pin();
         reclaimer.retire(1);
         drop(pin);
@@ -262,21 +293,36 @@ mod tests {
     #[test]
     fn a_report_frees_what_no_frame_lies_in() {
         let reclaimer = Reclaimer::new();
-        let mut thread = reclaimer.participant();
+        let thread = reclaimer.participant();
         let pin = thread.pin();
         reclaimer.retire_all([1, 2, 3]);
-        pin.report(|item| *item == 2);
+        thread.report(|item| *item == 2);
         assert_eq!(reclaimer.collect(), [1, 3]);
-        pin.report(|item| *item == 2);
+        thread.report(|item| *item == 2);
         assert_eq!(reclaimer.collect(), [], "a frame still lies in it");
         drop(pin);
         assert_eq!(reclaimer.collect(), [2]);
     }
 
     #[test]
+    fn the_outermost_entry_counts_and_who_was_awaited_collects() {
+        let reclaimer = Reclaimer::new();
+        let thread = reclaimer.participant();
+        let outer = thread.pin();
+        reclaimer.retire(1);
+        drop(thread.pin());
+        assert_eq!((reclaimer.collect(), thread.collect_if_awaited()), (vec![], vec![]));
+        drop(outer);
+        assert_eq!(thread.collect_if_awaited(), [1]);
+        reclaimer.retire(2);
+        assert_eq!(thread.collect_if_awaited(), [], "nobody waits for this thread");
+        assert_eq!(reclaimer.collect(), [2]);
+    }
+
+    #[test]
     fn threads_that_end_are_not_waited_for() {
         let reclaimer = Reclaimer::new();
-        let mut thread = reclaimer.participant();
+        let thread = reclaimer.participant();
         let pin = thread.pin();
         reclaimer.retire(1);
         drop(pin);
@@ -296,7 +342,7 @@ mod tests {
         let reclaimer = Reclaimer::<usize>::new();
         std::thread::scope(|scope| {
             for _ in 0..3 {
-                let (alive, slot, mut thread) = (alive.clone(), slot.clone(), reclaimer.participant());
+                let (alive, slot, thread) = (alive.clone(), slot.clone(), reclaimer.participant());
                 scope.spawn(move || {
                     for _ in 0..20_000 {
                         let pin = thread.pin();
