@@ -123,7 +123,7 @@ impl<T> Reclaimer<T> {
         fence(Ordering::SeqCst); // R4
         let inside = |thread: &Arc<Serial>| {
             let serial = thread.serial.load(Ordering::Acquire); // R5
-            if serial % 2 == 0 {
+            if serial.is_multiple_of(2) {
                 return None;
             }
             thread.is_awaited.store(true, Ordering::Relaxed); // R6

@@ -182,7 +182,7 @@ impl Callable {
                 return Err(CallError::InScope);
             }
             let _entry = self.unit.needs_heap().then(|| thread.enter_heap(runtime));
-            let depth = thread.enter();
+            let entered = thread.enter();
             // SAFETY: the address is that of a trampoline (`Entry`), whose code `self.entry` holds, and that has this type
             // by `codegen::entry`. The callee is code that `self.unit` holds, and has the trampoline's signature by L2
             // (`Jit::load`). The thread is the running one, and stays while `with_attached` runs. The buffers are as F1
@@ -194,7 +194,7 @@ impl Callable {
             };
             match status {
                 RETURNED => Ok(()),
-                _ => Err(CallError::Exception(thread.take_exception(depth))),
+                _ => Err(CallError::Exception(entered.take_exception())),
             }
         })?
     }

@@ -13,6 +13,7 @@ use crate::heap::{Heap, HeapOptions, Obj, Object, Root, Scope};
 use crate::objects::{Ambiguous, IsaCache, MethodRow, MethodTables, Methods, Ops};
 use crate::output::{Output, Sink};
 use crate::records::{StringRef, SymbolRef};
+use crate::retired::Graveyard;
 use crate::routines;
 use crate::thread::{AttachError, EnterError, with_attached, with_heap_scope};
 
@@ -45,6 +46,7 @@ pub struct Runtime {
     foreign: Foreign,
     sink: Sink,
     methods: Arc<MethodTables>,
+    graveyard: Graveyard,
     heap: Heap,
 }
 
@@ -56,6 +58,7 @@ impl Runtime {
             foreign: Foreign::default(),
             sink: Sink::new(options.output),
             methods: Arc::default(),
+            graveyard: Graveyard::new(),
             heap: Heap::new(options.heap),
         })
     }
@@ -117,6 +120,10 @@ impl Runtime {
         &self.heap
     }
 
+    pub(crate) fn graveyard(&self) -> &Graveyard {
+        &self.graveyard
+    }
+
     pub(crate) fn methods(&self) -> &Arc<MethodTables> {
         &self.methods
     }
@@ -148,9 +155,9 @@ impl Runtime {
             return Err(CallError::OtherRuntime);
         }
         with_attached(self, |thread| {
-            let depth = thread.enter();
+            let entered = thread.enter();
             let done = Ops { scope, thread, runtime: self }.apply(callee, args);
-            done.map_err(|_| CallError::Exception(thread.take_exception(depth)))
+            done.map_err(|_| CallError::Exception(entered.take_exception()))
         })?
     }
 

@@ -8,6 +8,7 @@
 //! | `records.rs`   | permanent records of symbol and string constants                                      |
 //! | `exception.rs` | exception kinds, pending exceptions, and how they arrive in Rust                      |
 //! | `thread.rs`    | [`Thread`]: the words that compiled code uses, attaching, interrupting                |
+//! | `retired.rs`   | code that nothing leads to any more, until no thread can be running it                |
 //! | `stack.rs`     | where the stack of an operating-system thread ends                                    |
 //! | `heap/`        | objects, their types, and the garbage collector                                       |
 //! | `objects/`     | what running code does with objects: relations, exceptions, dispatch, builtins     |
@@ -34,6 +35,7 @@ pub mod objects;
 mod output;
 mod poll;
 mod records;
+mod retired;
 mod routines;
 mod stack;
 mod thread;
@@ -44,7 +46,8 @@ pub use foreign::{Foreign, ForeignError};
 pub use instance::{CallError, Runtime, RuntimeOptions};
 pub use output::{Output, Sink};
 pub use records::{StringRef, SymbolRef};
+pub use retired::RetiredCode;
 pub use thread::{
-    AttachError, EnterError, HandlerRecord, HeapEntry, Interrupt, STACK_RESERVE, Thread, ThreadLayout,
-    with_attached,
+    AttachError, EnterError, Entered, HandlerRecord, HeapEntry, Interrupt, STACK_RESERVE, Thread,
+    ThreadLayout, with_attached,
 };

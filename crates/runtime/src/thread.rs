@@ -16,6 +16,9 @@
 //! seen by another operating-system thread, except its poll word through an [`Interrupt`]. Entries nest: a callback from
 //! compiled code that calls compiled code again is on the same `Thread`.
 //!
+//! **Pinned.** An entry into compiled code pins the thread, until the outermost one is left: code that is retired meanwhile stays
+//! (`retired.rs`).
+//!
 //! **Stack limit.** [`STACK_RESERVE`] bytes stay below it: half for one frame that checks nothing (a leaf function), half
 //! for the routines and C functions that compiled code calls.
 //!
@@ -32,12 +35,14 @@ use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
+use brolga_instances::{Participant, Pin};
 use brolga_ir::Context;
 
 use crate::exception::{Detail, Exception, ExceptionKind, Pending};
 use crate::heap::{GcFrame, Heap, Mutator, Object, POLL_COLLECT, Scope, with_scope};
 use crate::instance::Runtime;
 use crate::objects::{CallCache, IsaCache, MethodTables};
+use crate::retired::Retired;
 use crate::stack;
 
 /// Stack below the limit of a thread: two of the largest frames that a compile may give (128 KiB each).
@@ -71,6 +76,7 @@ pub struct Thread {
     isa: IsaCache,
     calls: CallCache,
     methods: Arc<MethodTables>,
+    participant: Participant<Retired>,
     runtime: Weak<Runtime>,
 }
 
@@ -138,6 +144,34 @@ impl Drop for HeapEntry<'_> {
     }
 }
 
+/// Compiled code may run, and what it may find stays, until it is dropped. Entries nest.
+pub struct Entered<'t> {
+    thread: &'t Thread,
+    /// The number of exceptions that outer activations are handling.
+    depth: usize,
+    pin: Option<Pin<'t, Retired>>,
+}
+
+impl Entered<'_> {
+    /// How many exceptions outer activations are handling.
+    pub fn outer_exceptions(&self) -> usize {
+        self.depth
+    }
+
+    /// To be called when an exception left the compiled code: the exception, taken off.
+    pub fn take_exception(&self) -> Exception {
+        self.thread.take_exception(self.depth)
+    }
+}
+
+/// The pin goes first: code that waited for this thread is free then.
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.pin = None;
+        drop(self.thread.participant.collect_if_awaited());
+    }
+}
+
 impl Thread {
     fn new(runtime: &Arc<Runtime>) -> Result<Thread, AttachError> {
         let (lowest, size) = stack::current_bounds().ok_or(AttachError::UnknownStack)?;
@@ -153,6 +187,7 @@ impl Thread {
             isa: IsaCache::default(),
             calls: CallCache::default(),
             methods: runtime.methods().clone(),
+            participant: runtime.graveyard().participant(),
             runtime: Arc::downgrade(runtime),
         })
     }
@@ -162,16 +197,16 @@ impl Thread {
         self.runtime.upgrade()
     }
 
-    /// To be called before compiled code is entered: the number of exceptions that outer activations are handling.
-    pub fn enter(&self) -> usize {
+    /// To be called before compiled code is entered, and before any word is read that leads to it. Dropping it is leaving.
+    pub fn enter(&self) -> Entered<'_> {
         if self.handler.get().is_null() {
             self.poll.fetch_and(!POLL_INTERRUPT, Ordering::Relaxed); // T3
         }
-        self.exception_depth()
+        Entered { thread: self, depth: self.exception_depth(), pin: Some(self.participant.pin()) }
     }
 
-    /// To be called when an exception left compiled code that was entered at `depth`: the exception, taken off.
-    pub fn take_exception(&self, depth: usize) -> Exception {
+    /// The topmost exception above `depth`, taken off with all that lie above `depth`.
+    fn take_exception(&self, depth: usize) -> Exception {
         // What lies below belongs to outer activations.
         let pending = self.mutator.exceptions.borrow().get(depth..).and_then(|own| own.last().copied());
         let exception = match (pending, self.runtime()) {
@@ -465,10 +500,10 @@ mod tests {
     fn exceptions_stack_up_and_leave_together() {
         let runtime = Runtime::new(RuntimeOptions::default());
         let taken = with_attached(&runtime, |thread| {
-            let depth = thread.enter();
+            let entered = thread.enter();
             thread.throw(ExceptionKind::BoundsError, Detail::None);
             thread.throw(ExceptionKind::DivideError, Detail::None);
-            (thread.take_exception(depth).kind, thread.exception_depth())
+            (entered.take_exception().kind, thread.exception_depth())
         });
         assert_eq!(taken, Ok((ExceptionKind::DivideError, 0)));
     }

@@ -576,7 +576,7 @@ fn a_function_of_the_host_leaves_no_exception_behind_and_throws_none_of_others()
         Ok(all[1])
     });
     assert_eq!(call_f(&runtime, &cx, &[3.0]), Ok(3));
-    assert!(with_attached(&runtime, |thread| thread.enter()).unwrap() == 0);
+    assert!(with_attached(&runtime, |thread| thread.enter().outer_exceptions()).unwrap() == 0);
 
     // It keeps a `Raised` and gives it back in a later call, beside which nothing is pending.
     let kept = Mutex::new(None);
@@ -600,7 +600,7 @@ fn a_function_of_the_host_leaves_no_exception_behind_and_throws_none_of_others()
         Err(scope.throw_error("two"))
     });
     assert_eq!(call_f(&runtime, &cx, &[1.0]), Err("two".into()));
-    assert!(with_attached(&runtime, |thread| thread.enter()).unwrap() == 0);
+    assert!(with_attached(&runtime, |thread| thread.enter().outer_exceptions()).unwrap() == 0);
 }
 
 #[test]

@@ -1,0 +1,91 @@
+//! Code that nothing leads to any more, kept until no thread can be running it.
+//!
+//! Every entry into compiled code pins its thread ([`Thread::enter`](crate::Thread::enter)); what is retired meanwhile waits for
+//! it (`brolga_instances::Reclaimer`). So a word that calls go through may be changed at any time, and what it led to is retired
+//! right behind the change.
+//!
+//! A thread that leaves compiled code, and was waited for, frees what it can. Dropping code is the work of whoever finds it
+//! free: some microseconds for each unit.
+
+use brolga_instances::Reclaimer;
+
+use crate::instance::Runtime;
+
+/// Code that waits for threads to leave. Dropping it frees it. It must not own its runtime, which owns it.
+pub trait RetiredCode: Send {
+    /// Whether the address lies in it.
+    fn contains(&self, address: usize) -> bool;
+}
+
+/// See [`RetiredCode`].
+pub(crate) type Retired = Box<dyn RetiredCode>;
+
+/// The runtime's list.
+pub(crate) type Graveyard = Reclaimer<Retired>;
+
+impl Runtime {
+    /// Frees code when no thread can be running it. Nothing must lead there any more: every word that did has been changed,
+    /// with release order.
+    pub fn retire(&self, code: impl IntoIterator<Item = Box<dyn RetiredCode>>) {
+        self.graveyard().retire_all(code);
+        self.free_retired();
+    }
+
+    /// Frees the retired code that no thread can be running. Threads that leave compiled code do it as well, if something
+    /// waits for them.
+    pub fn free_retired(&self) {
+        drop(self.graveyard().collect());
+    }
+
+    /// How many pieces of retired code wait for threads.
+    pub fn retired(&self) -> usize {
+        self.graveyard().waiting()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::instance::RuntimeOptions;
+    use crate::thread::with_attached;
+
+    struct Counted(Arc<AtomicUsize>);
+
+    impl RetiredCode for Counted {
+        fn contains(&self, _: usize) -> bool {
+            false
+        }
+    }
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn code_waits_for_the_outermost_entry() {
+        let runtime = Runtime::new(RuntimeOptions::default());
+        let freed = Arc::new(AtomicUsize::new(0));
+        let retire = || runtime.retire([Box::new(Counted(freed.clone())) as Box<dyn RetiredCode>]);
+        retire();
+        assert_eq!((freed.load(Ordering::SeqCst), runtime.retired()), (1, 0), "nobody runs anything");
+        with_attached(&runtime, |thread| {
+            let outer = thread.enter();
+            let inner = thread.enter();
+            retire();
+            drop(inner);
+            assert_eq!((freed.load(Ordering::SeqCst), runtime.retired()), (1, 1));
+            drop(outer);
+            assert_eq!(
+                (freed.load(Ordering::SeqCst), runtime.retired()),
+                (2, 0),
+                "the thread that left freed it"
+            );
+        })
+        .expect("the thread can be attached");
+    }
+}
