@@ -205,8 +205,9 @@ impl Thread {
         Entered { thread: self, depth: self.exception_depth(), pin: Some(self.participant.pin()) }
     }
 
-    /// The topmost exception above `depth`, taken off with all that lie above `depth`.
-    fn take_exception(&self, depth: usize) -> Exception {
+    /// To be called when an exception left what was called at `depth` (the exceptions of outer activations): the exception,
+    /// taken off with all that lie above them.
+    pub fn take_exception(&self, depth: usize) -> Exception {
         // What lies below belongs to outer activations.
         let pending = self.mutator.exceptions.borrow().get(depth..).and_then(|own| own.last().copied());
         let exception = match (pending, self.runtime()) {

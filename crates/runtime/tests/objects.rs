@@ -203,7 +203,7 @@ fn a_thrown_object_arrives_with_its_text_and_stays_alive() {
     let mine = declare(&cx, "Mine", true, &[("code", Type::INT64)]);
     let desc = runtime.heap().describe(&cx, mine).unwrap();
     let exception = with_attached(&runtime, |thread| {
-        let depth = thread.enter();
+        let entered = thread.enter();
         runtime
             .enter(|scope| {
                 let object = scope.object(&desc).unwrap();
@@ -213,7 +213,7 @@ fn a_thrown_object_arrives_with_its_text_and_stays_alive() {
             .unwrap();
         // It is a root while it is on its way.
         runtime.enter(|scope| scope.collect()).unwrap();
-        thread.take_exception(depth)
+        entered.take_exception()
     })
     .unwrap();
     assert_eq!((exception.kind, exception.to_string().as_str()), (ExceptionKind::Other, "Mine(42)"));
@@ -236,9 +236,9 @@ fn a_builtin_exception_is_of_the_programs_type() {
     let runtime = poisoned();
     let cx = Context::new();
     let exception = with_attached(&runtime, |thread| {
-        let depth = thread.enter();
+        let entered = thread.enter();
         let _ = runtime.enter(|scope| scope.throw_error("because")).unwrap();
-        thread.take_exception(depth)
+        entered.take_exception()
     })
     .unwrap();
     assert_eq!((exception.kind, exception.message.as_str()), (ExceptionKind::ErrorException, "because"));

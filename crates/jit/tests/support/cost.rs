@@ -75,8 +75,8 @@ fn main() {
     least("untyped call", "ns", 1e9, 1_000_000, || {
         black_box(untyped.call(&[3]).unwrap());
     });
-    least("finding the thread", "ns", 1e9, 1_000_000, || {
-        black_box(with_attached(jit.runtime(), |thread| thread.enter()).unwrap());
+    least("finding the thread, and entering", "ns", 1e9, 1_000_000, || {
+        black_box(with_attached(jit.runtime(), |thread| thread.enter().outer_exceptions()).unwrap());
     });
     for depth in [0, 20] {
         let down = recursion(&jit, Tier::Optimised, "down", |c| c.throw("brolga_throw_divide", &[]));
