@@ -13,6 +13,7 @@ use std::sync::Arc;
 use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::{FunctionType, ValueType};
 use brolga_codegen::translate::{abi_of, signature_of};
+use brolga_gcroots::Lowering as Roots;
 use brolga_ir::abi::{Form, FormKind, NativeSignature};
 use brolga_ir::interp::{self, Interp, SimMemory};
 use brolga_ir::{Func, FuncId, Level, Module, Type, TypeKind, Types};
@@ -39,15 +40,16 @@ pub struct Engine {
 struct Shared {
     jit: Jit,
     level: OptLevel,
+    roots: Roots,
     opt: brolga_opt::Options,
 }
 
 impl Engine {
     /// An engine with a run time of its own.
     pub fn new(options: Options) -> Result<Engine, Error> {
-        let Options { level, opt, jit, runtime } = options;
+        let Options { level, roots, opt, jit, runtime } = options;
         let jit = Jit::new(Runtime::new(runtime), jit)?;
-        Ok(Engine { shared: Arc::new(Shared { jit, level, opt }) })
+        Ok(Engine { shared: Arc::new(Shared { jit, level, roots, opt }) })
     }
 
     /// What compiled code belongs to: its constants, C symbols and output.
@@ -89,7 +91,8 @@ impl Engine {
         globals: &Globals,
     ) -> Result<Unit, Error> {
         let module = program.module();
-        let mut stages = Stages::new(module, self.shared.level, &self.shared.opt, Cx::default());
+        let stages = Stages::new(module, self.shared.level, &self.shared.opt, Cx::default());
+        let mut stages = stages.with_roots(self.shared.roots);
         let linked = stages.linked(roots)?;
         let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for &id in linked.funcs.keys() {

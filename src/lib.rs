@@ -28,6 +28,7 @@ mod program;
 pub mod reduce;
 mod stages;
 
+pub use brolga_gcroots::Lowering as Roots;
 pub use brolga_ir as ir;
 pub use brolga_jit::{
     CallError, CodeMemoryStats, LookupError, Params, TypedFunc, UntypedFunc, Value, ValueError, Word,

@@ -1,6 +1,7 @@
 //! What an embedder chooses about an [`Engine`](crate::Engine).
 
 use brolga_codegen::isa::Tier;
+use brolga_gcroots::Lowering as Roots;
 use brolga_jit::JitOptions;
 use brolga_opt::{CheckBounds, OptLevel};
 use brolga_runtime::heap::{HeapOptions, Stress};
@@ -16,6 +17,7 @@ use brolga_runtime::{Output, RuntimeOptions};
 #[derive(Default)]
 pub struct Options {
     pub(crate) level: OptLevel,
+    pub(crate) roots: Roots,
     pub(crate) opt: brolga_opt::Options,
     pub(crate) jit: JitOptions,
     pub(crate) runtime: RuntimeOptions,
@@ -62,6 +64,13 @@ impl Options {
         let heap = &mut self.runtime.heap;
         heap.stress = if stress { Stress::EverySafepoint } else { Stress::Off };
         (heap.poison, heap.verify) = (stress, stress);
+        self
+    }
+
+    /// How the collector finds the objects that compiled code uses. Code of either kind calls code of the other.
+    #[must_use]
+    pub fn roots(mut self, roots: Roots) -> Options {
+        self.roots = roots;
         self
     }
 

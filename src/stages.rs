@@ -13,6 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use brolga_gcroots::Lowering as Roots;
 use brolga_ir::func::CalleeData;
 use brolga_ir::{Func, FuncId, Level, LowType, Module, Op, PtrClass, RuntimeFn, Value};
 use brolga_opt::callgraph::{bottom_up, callees};
@@ -31,6 +32,7 @@ pub struct Stages<'o, 'c> {
     /// The place of each high function in the order of callees before callers.
     rank: BTreeMap<FuncId, usize>,
     level: OptLevel,
+    roots: Roots,
     options: &'o brolga_opt::Options,
     cx: Cx<'c>,
     report: Report,
@@ -56,7 +58,14 @@ impl<'o, 'c> Stages<'o, 'c> {
         if level > OptLevel::O0 {
             summarise_module(&mut module);
         }
-        Stages { module, done, rank, level, options, cx, report }
+        let roots = Roots::Linked;
+        Stages { module, done, rank, level, roots, options, cx, report }
+    }
+
+    /// The same run for code whose roots are found in another way. Code for files links its frames.
+    #[must_use]
+    pub fn with_roots(self, roots: Roots) -> Self {
+        Stages { roots, ..self }
     }
 
     /// A function after the passes on high IR; a low function as it is.
@@ -101,7 +110,8 @@ impl<'o, 'c> Stages<'o, 'c> {
 
     fn place(&self, mut low: Func) -> Result<Func, Error> {
         let verify = self.options.verify_each || cfg!(debug_assertions);
-        let options = brolga_gcroots::Options { verify, ..brolga_gcroots::Options::new(DEFAULT_ABI) };
+        let usual = brolga_gcroots::Options::new(DEFAULT_ABI);
+        let options = brolga_gcroots::Options { verify, lowering: self.roots, ..usual };
         let cx = &self.module.cx;
         match brolga_gcroots::place(&mut low, cx, &options) {
             Ok(_) => Ok(low),

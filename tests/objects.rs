@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use brolga::{Engine, Evaluator, OptLevel, Options, Program, Verdict};
+use brolga::{Engine, Evaluator, OptLevel, Options, Program, Roots, Verdict};
 
 /// All programs of some folders of this repository, with their names.
 fn programs(folders: &[&str]) -> Vec<(String, Program)> {
@@ -26,18 +26,24 @@ fn programs(folders: &[&str]) -> Vec<(String, Program)> {
 }
 
 /// What fails of the checks of the programs, and how many checks there are.
-fn failures(programs: &[(String, Program)], level: OptLevel, stress: bool) -> (Vec<String>, usize) {
+fn failures(
+    programs: &[(String, Program)],
+    level: OptLevel,
+    roots: Roots,
+    stress: bool,
+) -> (Vec<String>, usize) {
     let mut failed = Vec::new();
     let mut count = 0;
     for (name, program) in programs {
-        let engine = Engine::new(Options::new().opt_level(level).gc_stress(stress)).expect("an engine");
+        let options = Options::new().opt_level(level).roots(roots).gc_stress(stress);
+        let engine = Engine::new(options).expect("an engine");
         let mut evaluator = Evaluator::native(program, &engine);
         for check in program.checks() {
             count += 1;
             let verdict = evaluator.check(check);
             if verdict != Verdict::Passed {
                 let text = program.source().slice(check.span).trim();
-                failed.push(format!("{name} at {level:?}: {text}: {verdict:?}"));
+                failed.push(format!("{name} at {level:?} with {roots:?} roots: {text}: {verdict:?}"));
             }
         }
     }
@@ -46,9 +52,11 @@ fn failures(programs: &[(String, Program)], level: OptLevel, stress: bool) -> (V
 
 fn hold(programs: &[(String, Program)], levels: &[OptLevel], stress: bool, at_least: usize) {
     for &level in levels {
-        let (failed, count) = failures(programs, level, stress);
-        assert!(failed.is_empty(), "{}", failed.join("\n"));
-        assert!(count >= at_least, "{count} checks");
+        for roots in [Roots::Linked, Roots::Maps] {
+            let (failed, count) = failures(programs, level, roots, stress);
+            assert!(failed.is_empty(), "{}", failed.join("\n"));
+            assert!(count >= at_least, "{count} checks");
+        }
     }
 }
 
@@ -72,8 +80,14 @@ fn objects_that_are_used_survive_collections_at_every_safepoint() {
 /// Four threads allocate, dispatch, throw and catch in one heap, and collect under each other.
 #[test]
 fn threads_share_a_heap() {
+    for roots in [Roots::Linked, Roots::Maps] {
+        share_a_heap(roots);
+    }
+}
+
+fn share_a_heap(roots: Roots) {
     let programs = programs(&["examples"]);
-    let engine = Engine::new(Options::new()).expect("an engine");
+    let engine = Engine::new(Options::new().roots(roots)).expect("an engine");
     let units: Vec<_> = [
         ("binary_trees.jlir", (8, 0), 25_774.0),
         ("shapes.jlir", (256, 8), 804.881_490_572_574_4),

@@ -104,6 +104,17 @@ struct How {
     /// Collect garbage at every safepoint, and check the heap: slow, for finding objects that are not kept
     #[arg(long, conflicts_with = "interp")]
     gc_stress: bool,
+    /// How the collector finds the objects that compiled code uses: `linked` frames, or `maps` of the stack
+    #[arg(long, value_name = "HOW", value_parser = roots, conflicts_with = "interp")]
+    roots: Option<brolga::Roots>,
+}
+
+fn roots(text: &str) -> Result<brolga::Roots, String> {
+    match text {
+        "linked" => Ok(brolga::Roots::Linked),
+        "maps" => Ok(brolga::Roots::Maps),
+        _ => Err("roots are `linked`, or found by `maps`".to_owned()),
+    }
 }
 
 impl How {
@@ -113,6 +124,7 @@ impl How {
             return Ok(None);
         }
         let options = brolga::Options::new().opt_level(self.level.level).gc_stress(self.gc_stress);
+        let options = options.roots(self.roots.unwrap_or_default());
         Ok(Some(brolga::Engine::new(options)?))
     }
 }

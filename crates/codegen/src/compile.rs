@@ -34,12 +34,16 @@
 //! Cost: compiling is nearly all Cranelift's; what is done here is one walk for the estimate and copies of the outputs.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{ExternalName, Function, LibCall};
-use cranelift_codegen::{CodegenError, Context, FinalizedMachReloc, FinalizedRelocTarget};
+use cranelift_codegen::ir::{DebugTag, ExternalName, Function, LibCall, UserStackMap};
+use cranelift_codegen::{
+    CodegenError, Context, Final, FinalizedMachReloc, FinalizedRelocTarget, MachBufferDebugTagList,
+    MachBufferFinalized, MachDebugTagPos,
+};
 
 use crate::isa::{HostIsa, Tier};
 
@@ -221,6 +225,18 @@ pub enum RelocTarget {
     Offset(u32),
 }
 
+/// The namespace of external names that stand for return addresses: `u1:N` is the address that the call tagged N returns to.
+pub const RETURN_ADDRESS: u32 = 1;
+
+/// Where the roots of one call lie.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct FrameMap {
+    /// The address that the call returns to, from the start of the code.
+    pub return_offset: u32,
+    /// The words that hold roots during the call, as distances from the frame pointer.
+    pub words: Box<[i32]>,
+}
+
 /// One place in the code that waits for an address.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Relocation {
@@ -249,6 +265,8 @@ pub struct CompiledFunction {
     pub symbols: Vec<Symbol>,
     /// Bytes of stack that one activation takes, beside arguments on the stack.
     pub frame_bytes: u32,
+    /// Where the roots of calls lie, by rising return address. Calls that are not here have none, or link them.
+    pub frame_maps: Vec<FrameMap>,
     /// Source positions: code offsets in rising order, each with the position that holds from there on.
     pub lines: Vec<(u32, u32)>,
     /// Whether the function was too big for backtracking register allocation.
@@ -420,9 +438,10 @@ impl Compiler {
             });
         }
         let unlinkable = |what: String| CompileError::Unlinkable { name: name.to_string(), what };
+        let returns = return_offsets(buffer);
         let mut relocs = Vec::with_capacity(buffer.relocs().len());
         for reloc in buffer.relocs() {
-            relocs.push(self.relocation(reloc, &mut symbols).map_err(unlinkable)?);
+            relocs.push(self.relocation(reloc, &mut symbols, &returns).map_err(unlinkable)?);
         }
         let lines = buffer
             .get_srclocs_sorted()
@@ -437,6 +456,7 @@ impl Compiler {
             relocs,
             symbols,
             frame_bytes,
+            frame_maps: frame_maps(buffer),
             lines,
             oversized,
             listing: compiled.vcode.clone(),
@@ -447,12 +467,18 @@ impl Compiler {
         &self,
         reloc: &FinalizedMachReloc,
         symbols: &mut Vec<Symbol>,
+        returns: &BTreeMap<u32, u32>,
     ) -> Result<Relocation, String> {
         let kind = RelocKind::from_clif(reloc.kind).ok_or_else(|| format!("relocation {}", reloc.kind))?;
         let target = match &reloc.target {
             FinalizedRelocTarget::Func(offset) => RelocTarget::Offset(*offset),
             FinalizedRelocTarget::ExternalName(ExternalName::User(reference)) => {
                 let external = &self.context.func.params.user_named_funcs()[*reference];
+                if external.namespace == RETURN_ADDRESS {
+                    let offset = returns.get(&external.index).ok_or("the return address of no call")?;
+                    let target = RelocTarget::Offset(*offset);
+                    return Ok(Relocation { offset: reloc.offset, kind, target, addend: reloc.addend });
+                }
                 if external.namespace != 0 || external.index as usize >= symbols.len() {
                     return Err(format!("external name u{}:{}", external.namespace, external.index));
                 }
@@ -468,6 +494,26 @@ impl Compiler {
         };
         Ok(Relocation { offset: reloc.offset, kind, target, addend: reloc.addend })
     }
+}
+
+/// The offsets that tagged calls return to, by tag.
+fn return_offsets(buffer: &MachBufferFinalized<Final>) -> BTreeMap<u32, u32> {
+    // Whatever else a call became carries the tag too, in front of it.
+    let behind = buffer.debug_tags().filter(|tags| tags.pos == MachDebugTagPos::Post);
+    let numbered = |tags: MachBufferDebugTagList<'_>| match tags.tags {
+        [DebugTag::User(number)] => Some((*number, tags.offset)),
+        _ => None,
+    };
+    behind.filter_map(numbered).collect()
+}
+
+/// Cranelift counts from the stack pointer, which is as far below the frame pointer as the map spans.
+fn frame_maps(buffer: &MachBufferFinalized<Final>) -> Vec<FrameMap> {
+    let map = |(return_offset, span, map): &(u32, u32, UserStackMap)| {
+        let words = map.entries().map(|(_, offset)| offset as i32 - *span as i32).collect();
+        FrameMap { return_offset: *return_offset, words }
+    };
+    buffer.user_stack_maps().iter().map(map).collect()
 }
 
 /// Adds `symbol` unless it is there already, and gives its index. Few routines occur in one function.

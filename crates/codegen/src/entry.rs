@@ -6,9 +6,9 @@
 //!   extern "C" fn(thread, callee, args: *const u64, results: *mut u64) -> i32
 //!
 //!      save the pinned register, put the thread into it
-//!      link a handler record
+//!      link an entry record: a handler, and where the stack above is compiled code
 //!      load the arguments from the word buffer, try_call the callee ─────────── exception ─┐
-//!      unlink the record, store the results into the word buffer          give up GC frames │
+//!      unlink the records, store the results into the word buffer          give up GC frames │
 //!      restore the pinned register, return RETURNED        restore the pinned register, return THREW
 //! ```
 //!
@@ -34,7 +34,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use crate::compile::{CompileError, CompileOptions, CompiledFunction, Compiler};
 use crate::isa::{HostIsa, Tier};
 use crate::sig::{Abi, Signature, word_offsets};
-use crate::thread::{Handler, THREAD_GC_STACK};
+use crate::thread::{Entry, THREAD_GC_STACK};
 
 /// Status of an entry whose callee returned.
 pub const RETURNED: i32 = 0;
@@ -115,6 +115,7 @@ fn trampoline(
     b.switch_to_block(threw);
     b.set_cold_block(threw);
     b.ins().store(MemFlagsData::trusted(), way.gc_stack, way.thread, THREAD_GC_STACK);
+    way.entry.unlink(&mut b, way.thread);
     b.ins().set_pinned_reg(way.hosts);
     let value = b.ins().iconst(result, failed);
     b.ins().return_(&[value]);
@@ -130,7 +131,7 @@ struct Way {
     /// The host's value of the pinned register.
     hosts: Value,
     gc_stack: Value,
-    handler: Handler,
+    entry: Entry,
 }
 
 impl Way {
@@ -138,9 +139,8 @@ impl Way {
         let hosts = b.ins().get_pinned_reg(types::I64);
         b.ins().set_pinned_reg(thread);
         let gc_stack = b.ins().load(types::I64, MemFlagsData::trusted(), thread, THREAD_GC_STACK);
-        let handler = Handler::new(b);
-        handler.link(b, thread);
-        Way { thread, hosts, gc_stack, handler }
+        let entry = Entry::link(b, thread);
+        Way { thread, hosts, gc_stack, entry }
     }
 
     /// Calls and goes on where the callee has returned, with its results.
@@ -155,9 +155,10 @@ impl Way {
         let imported = b.import_signature(signature.clif());
         let in_registers: &[Abi] = if signature.returns_through_memory() { &[] } else { &signature.results };
         let given = in_registers.iter().map(|abi| b.append_block_param(returned, abi.clif())).collect();
-        self.handler.call_indirect(b, imported, callee, args, returned, threw);
+        self.entry.handler.call_indirect(b, imported, callee, args, returned, threw);
         b.switch_to_block(returned);
-        self.handler.unlink(b, self.thread);
+        self.entry.handler.unlink(b, self.thread);
+        self.entry.unlink(b, self.thread);
         given
     }
 }

@@ -100,6 +100,11 @@ impl HostIsa {
         self.baseline.default_call_conv()
     }
 
+    /// Whether the code is for files.
+    pub fn is_position_independent(&self) -> bool {
+        self.baseline.flags().is_pic()
+    }
+
     /// What a `FunctionBuilder` asks for when it is finished.
     pub fn frontend_config(&self) -> cranelift_codegen::isa::TargetFrontendConfig {
         self.baseline.frontend_config()

@@ -9,12 +9,25 @@
 //!          +16  poll         not 0: somebody wants this thread at a safepoint
 //!          +24  lazy         what the stub that was called last stands for (`lazy.rs`)
 //!          +32  gc_stack     innermost GC frame; root placement has the words behind it from the heap
+//!          +40  exit_fp      frame pointer of the compiled code that called out last
+//!          +48  exit_pc      the address that this call returns to
+//!          +56  entry        innermost entry record
 //!
 //!   record +0   previous     the record that was innermost before
 //!          +8   pc           where an exception goes on: the landing pad
 //!          +16  sp           stack pointer there
 //!          +24  fp           frame pointer there
+//!
+//!   entry  +0   a handler record, whose fp is the trampoline's
+//!   record +32  exit_fp      what the thread's words said when the trampoline was called
+//!          +40  exit_pc
+//!          +48  previous     the entry record that was innermost before
 //! ```
+//!
+//! **Where the stack of a thread is compiled code** can be told while the thread is anywhere else. Whoever leaves compiled code
+//! notes the frame pointer and the return address: routines of the run time do it as they are called, calls of C functions in
+//! front of them ([`note_exit`]). An entry trampoline keeps the words of the exit above it and puts them back. From
+//! there the chain of saved frame pointers leads to the trampoline, and its record to the next stretch.
 //!
 //! **Throwing.** The thrower leaves the exception in the thread (a `brolga_throw_*` routine, which returns) and then
 //! calls `brolga_unwind`, which takes the innermost record out of the list and jumps to its pc. Nothing is restored
@@ -36,10 +49,14 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    Block, BlockArg, ExceptionTableData, ExceptionTableItem, FuncRef, InstBuilder, MemFlagsData, SigRef,
-    StackSlot, StackSlotData, StackSlotKind, Type, Value, types,
+    Block, BlockArg, DebugTag, ExceptionTableData, ExceptionTableItem, ExternalName, FuncRef,
+    GlobalValueData, Inst, InstBuilder, MemFlagsData, SigRef, StackSlot, StackSlotData, StackSlotKind, Type,
+    UserExternalName, Value, types,
 };
 use cranelift_frontend::FunctionBuilder;
+
+use crate::compile::RETURN_ADDRESS;
+use crate::isa::HostIsa;
 
 /// Offset of the innermost handler record in the thread structure.
 pub const THREAD_HANDLER: i32 = 0;
@@ -53,6 +70,13 @@ pub const THREAD_LAZY: i32 = 24;
 /// Offset of the innermost GC frame in the thread structure.
 pub const THREAD_GC_STACK: i32 = 32;
 
+/// Offset of the frame pointer at the last exit in the thread structure.
+pub const THREAD_EXIT_FP: i32 = 40;
+/// Offset of the return address of the last exit in the thread structure.
+pub const THREAD_EXIT_PC: i32 = 48;
+/// Offset of the innermost entry record in the thread structure.
+pub const THREAD_ENTRY: i32 = 56;
+
 /// Offset of the enclosing record in a handler record.
 pub const HANDLER_PREVIOUS: i32 = 0;
 /// Offset of the landing pad in a handler record.
@@ -63,6 +87,15 @@ pub const HANDLER_SP: i32 = 16;
 pub const HANDLER_FP: i32 = 24;
 /// Size of a handler record.
 pub const HANDLER_BYTES: u32 = 32;
+
+/// Offset of the outer frame pointer in an entry record.
+pub const ENTRY_EXIT_FP: i32 = 32;
+/// Offset of the outer return address in an entry record.
+pub const ENTRY_EXIT_PC: i32 = 40;
+/// Offset of the outer entry record in an entry record.
+pub const ENTRY_PREVIOUS: i32 = 48;
+/// Size of an entry record.
+pub const ENTRY_BYTES: u32 = 56;
 
 const POINTER: Type = types::I64;
 
@@ -95,6 +128,65 @@ pub fn poll(b: &mut FunctionBuilder<'_>, thread: Value, slow: Block, go_on: Bloc
     b.ins().brif(wanted, slow, &[], go_on, &[]);
 }
 
+/// Notes where compiled code is left, in front of a call that does not do it itself. Calls of one function have different numbers.
+/// The call gets the tag that is returned, by which its return address is found. Code for files, in which no label has an
+/// address before it is loaded, notes none.
+pub fn note_exit(b: &mut FunctionBuilder<'_>, thread: Value, number: u32, isa: &HostIsa) -> DebugTag {
+    let pc = if isa.is_position_independent() {
+        b.ins().iconst(POINTER, 0)
+    } else {
+        let name = UserExternalName::new(RETURN_ADDRESS, number);
+        let name = b.func.declare_imported_user_function(name);
+        let global = b.create_global_value(GlobalValueData::Symbol {
+            name: ExternalName::user(name),
+            offset: 0.into(),
+            colocated: true,
+            tls: false,
+        });
+        b.ins().symbol_value(POINTER, global)
+    };
+    let fp = b.ins().get_frame_pointer(POINTER);
+    b.ins().store(flags(), fp, thread, THREAD_EXIT_FP);
+    b.ins().store(flags(), pc, thread, THREAD_EXIT_PC);
+    DebugTag::User(number)
+}
+
+/// The entry record of a trampoline, with a handler record in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The handler of all that the trampoline calls.
+    pub handler: Handler,
+}
+
+/// The words of a thread that an entry record keeps, and where.
+const KEPT: [(i32, i32); 3] =
+    [(THREAD_EXIT_FP, ENTRY_EXIT_FP), (THREAD_EXIT_PC, ENTRY_EXIT_PC), (THREAD_ENTRY, ENTRY_PREVIOUS)];
+
+impl Entry {
+    /// Makes the record and links both records.
+    pub fn link(b: &mut FunctionBuilder<'_>, thread: Value) -> Entry {
+        let handler = Handler::with_bytes(b, ENTRY_BYTES);
+        handler.link(b, thread);
+        let record = b.ins().stack_addr(POINTER, handler.slot, 0);
+        for (word, kept) in KEPT {
+            let value = b.ins().load(POINTER, flags(), thread, word);
+            b.ins().store(flags(), value, record, kept);
+        }
+        b.ins().store(flags(), record, thread, THREAD_ENTRY);
+        Entry { handler }
+    }
+
+    /// Takes the entry record out of the list and puts the words of the exit back. What takes the handler record out depends on
+    /// the way.
+    pub fn unlink(&self, b: &mut FunctionBuilder<'_>, thread: Value) {
+        let record = b.ins().stack_addr(POINTER, self.handler.slot, 0);
+        for (word, kept) in KEPT {
+            let value = b.ins().load(POINTER, flags(), record, kept);
+            b.ins().store(flags(), value, thread, word);
+        }
+    }
+}
+
 /// The handler record of the function being built; one serves all its handlers.
 #[derive(Clone, Copy, Debug)]
 pub struct Handler {
@@ -104,11 +196,13 @@ pub struct Handler {
 impl Handler {
     /// Reserves memory for the record.
     pub fn new(b: &mut FunctionBuilder<'_>) -> Handler {
-        let slot = b.create_sized_stack_slot(StackSlotData::new(
-            StackSlotKind::ExplicitSlot,
-            HANDLER_BYTES,
-            HANDLER_BYTES.trailing_zeros() as u8,
-        ));
+        Handler::with_bytes(b, HANDLER_BYTES)
+    }
+
+    /// Reserves memory for a record that begins with this one.
+    fn with_bytes(b: &mut FunctionBuilder<'_>, bytes: u32) -> Handler {
+        let align = HANDLER_BYTES.trailing_zeros() as u8;
+        let slot = b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, align));
         Handler { slot }
     }
 
@@ -147,11 +241,11 @@ impl Handler {
         args: &[Value],
         normal: Block,
         landing: Block,
-    ) {
+    ) -> Inst {
         let signature = b.func.dfg.ext_funcs[callee].signature;
         self.arm(b);
         let table = exception_table(b, signature, normal, landing);
-        b.ins().try_call(callee, args, table);
+        b.ins().try_call(callee, args, table)
     }
 
     /// As [`Handler::call`], through an address.
@@ -163,10 +257,10 @@ impl Handler {
         args: &[Value],
         normal: Block,
         landing: Block,
-    ) {
+    ) -> Inst {
         self.arm(b);
         let table = exception_table(b, signature, normal, landing);
-        b.ins().try_call_indirect(callee, args, table);
+        b.ins().try_call_indirect(callee, args, table)
     }
 
     /// Stores the landing pad of the call that is about to end this block. Cranelift does not let an instruction name

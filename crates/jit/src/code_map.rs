@@ -320,6 +320,7 @@ mod tests {
             relocs: Vec::new(),
             symbols: Vec::new(),
             frame_bytes: 32,
+            frame_maps: Vec::new(),
             lines: lines.to_vec(),
             oversized: false,
             listing: None,

@@ -18,8 +18,8 @@ use brolga_codegen::isa::{HostIsa, IsaError, IsaOptions};
 use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_ir::types::LayoutError;
 use brolga_ir::{Context, Type};
-use brolga_runtime::Runtime;
 use brolga_runtime::objects::{CodeEntry, EntryCaller, MethodEntry, MethodRow, Methods};
+use brolga_runtime::{FrameMapsInForce, Runtime};
 
 use crate::code_map::{CodeMap, Symbolized};
 use crate::code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats};
@@ -28,6 +28,7 @@ use crate::entry::{Entries, Entry, EntryError};
 use crate::globals::Globals;
 use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
 use crate::loader::Loader;
+use crate::maps;
 use crate::program::Method;
 
 /// What can be chosen about an engine.
@@ -136,7 +137,7 @@ impl Jit {
     /// # Safety
     ///
     /// L1: the code keeps the conventions of `codegen` (calling convention, pinned register, handler records, the
-    /// signatures of routines). L2: each type's signature is the one that the code of its symbol was compiled with.
+    /// signatures of routines, frame maps). L2: each type's signature is the one that the code of its symbol was compiled with.
     pub unsafe fn load(
         &self,
         unit: &LinkUnit,
@@ -166,7 +167,9 @@ impl Jit {
             program.is_some_and(|p| p.needs_heap) || visible.iter().any(|unit| unit.inner.needs_heap);
         let globals = program.map(|program| program.globals.clone());
         let visible = visible.iter().map(|unit| unit.inner.code.clone()).collect();
-        let code = Arc::new(Code { loaded, globals, visible });
+        // SAFETY: by the contract; `Code` drops the maps in front of what they describe.
+        let maps = unsafe { maps::put_in_force(&self.shared.runtime, unit, &loaded) };
+        let code = Arc::new(Code { maps, loaded, globals, visible });
         let methods = match program {
             Some(program) if !program.methods.is_empty() => Some(self.add_methods(&code, program)?),
             _ => None,
@@ -241,6 +244,8 @@ struct Inner {
 
 /// What has to stay in memory for as long as code of a unit may run.
 struct Code {
+    #[expect(dead_code, reason = "held so that the collector finds the roots of the code")]
+    maps: Option<FrameMapsInForce>,
     loaded: Arc<LoadedUnit>,
     /// The cells that the code names by address.
     globals: Option<Globals>,

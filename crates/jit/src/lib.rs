@@ -42,6 +42,7 @@ mod globals;
 mod linker;
 mod loader;
 mod pages;
+mod maps;
 mod program;
 mod relocate;
 mod reservation;

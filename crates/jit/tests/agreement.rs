@@ -7,7 +7,7 @@ use std::mem::offset_of;
 use brolga_codegen::routines::ROUTINES;
 use brolga_codegen::{compile, thread};
 use brolga_runtime::heap::DEFAULT_ABI;
-use brolga_runtime::{HandlerRecord, STACK_RESERVE, ThreadLayout};
+use brolga_runtime::{EntryRecord, HandlerRecord, STACK_RESERVE, ThreadLayout};
 
 #[test]
 fn offsets_in_machine_code_are_those_of_the_structures() {
@@ -17,6 +17,13 @@ fn offsets_in_machine_code_are_those_of_the_structures() {
         (thread::THREAD_POLL, ThreadLayout::POLL),
         (thread::THREAD_LAZY, ThreadLayout::LAZY),
         (thread::THREAD_GC_STACK, DEFAULT_ABI.gc_stack),
+        (thread::THREAD_EXIT_FP, ThreadLayout::EXIT_FP),
+        (thread::THREAD_EXIT_PC, ThreadLayout::EXIT_PC),
+        (thread::THREAD_ENTRY, ThreadLayout::ENTRY),
+        (thread::ENTRY_EXIT_FP, offset_of!(EntryRecord, exit_fp)),
+        (thread::ENTRY_EXIT_PC, offset_of!(EntryRecord, exit_pc)),
+        (thread::ENTRY_PREVIOUS, offset_of!(EntryRecord, previous)),
+        (thread::ENTRY_BYTES as i32, size_of::<EntryRecord>()),
         (thread::HANDLER_PREVIOUS, offset_of!(HandlerRecord, previous)),
         (thread::HANDLER_PC, offset_of!(HandlerRecord, pc)),
         (thread::HANDLER_SP, offset_of!(HandlerRecord, sp)),

@@ -2,6 +2,7 @@
 //!
 //! Runtimes share nothing. Compiled code belongs to one, keeps it alive and reaches it through its thread.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use brolga_ir::Context;
@@ -9,6 +10,7 @@ use brolga_ir::types::{LayoutError, Type};
 
 use crate::exception::Exception;
 use crate::foreign::Foreign;
+use crate::frames::{FrameMaps, FrameMapsInForce};
 use crate::heap::{Heap, HeapOptions, Obj, Object, Root, Scope};
 use crate::objects::{Ambiguous, IsaCache, MethodRow, MethodTables, Methods, Ops};
 use crate::output::{Output, Sink};
@@ -103,6 +105,17 @@ impl Runtime {
     pub fn routine(&self, name: &str) -> Option<usize> {
         let at = self.routines.binary_search_by_key(&name, |(known, _)| known).ok()?;
         Some(self.routines[at].1)
+    }
+
+    /// Tells the collector where calls of the code at these addresses keep their roots, until the result is dropped.
+    ///
+    /// # Safety
+    ///
+    /// Whenever a call that a map names is under way, the words on the map hold objects of this runtime or null; and the result
+    /// is kept for as long as such code may run.
+    pub unsafe fn add_frame_maps(&self, code: Range<usize>, maps: FrameMaps) -> FrameMapsInForce {
+        // SAFETY: by the contract.
+        unsafe { self.heap.frames().add(code, maps) }
     }
 
     /// The C symbols that compiled code may call.

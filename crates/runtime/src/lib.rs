@@ -28,6 +28,7 @@
 
 mod exception;
 mod foreign;
+mod frames;
 pub mod heap;
 mod instance;
 mod libcalls;
@@ -43,6 +44,7 @@ mod unwind;
 
 pub use exception::{Exception, ExceptionKind};
 pub use foreign::{Foreign, ForeignError};
+pub use frames::{EntryRecord, Frame, FrameMaps, FrameMapsInForce, Frames};
 pub use instance::{CallError, Runtime, RuntimeOptions};
 pub use output::{Output, Sink};
 pub use records::{StringRef, SymbolRef};

@@ -19,7 +19,7 @@
 
 use std::arch::naked_asm;
 
-use crate::thread::Thread;
+use crate::thread::{Thread, ThreadLayout};
 use crate::unwind::brolga_unwind;
 
 /// Answers who wants the thread: 1 when an exception is pending afterwards.
@@ -47,6 +47,11 @@ pub(crate) unsafe extern "C" fn brolga_safepoint() {
         "push r9",
         "push r10",
         "push r11",
+        // Where compiled code was left (`frames.rs`).
+        "mov rax, [rbp]",
+        "mov [r15 + {exit_fp}], rax",
+        "mov rax, [rbp + 8]",
+        "mov [r15 + {exit_pc}], rax",
         // Nine words below an aligned one: one more aligns the area for the vectors and the call.
         "sub rsp, 264",
         "movups [rsp], xmm0",
@@ -100,6 +105,8 @@ pub(crate) unsafe extern "C" fn brolga_safepoint() {
         "2:",
         "mov rdi, r15",
         "jmp {unwind}",
+        exit_fp = const ThreadLayout::EXIT_FP,
+        exit_pc = const ThreadLayout::EXIT_PC,
         answer = sym brolga_safepoint_status,
         unwind = sym brolga_unwind,
     )
@@ -125,6 +132,10 @@ pub(crate) unsafe extern "C" fn brolga_safepoint() {
         "stp x12, x13, [sp, #-16]!",
         "stp x14, x15, [sp, #-16]!",
         "stp x16, x17, [sp, #-16]!",
+        // Where compiled code was left (`frames.rs`).
+        "ldp x0, x1, [x29]",
+        "str x0, [x21, #{exit_fp}]",
+        "str x1, [x21, #{exit_pc}]",
         "stp q0, q1, [sp, #-32]!",
         "stp q2, q3, [sp, #-32]!",
         "stp q4, q5, [sp, #-32]!",
@@ -174,6 +185,8 @@ pub(crate) unsafe extern "C" fn brolga_safepoint() {
         "2:",
         "mov x0, x21",
         "b {unwind}",
+        exit_fp = const ThreadLayout::EXIT_FP,
+        exit_pc = const ThreadLayout::EXIT_PC,
         answer = sym brolga_safepoint_status,
         unwind = sym brolga_unwind,
     )

@@ -8,6 +8,10 @@
 //! `brolga_unwind`, so that no Rust frame is ever jumped over. Narrow integers are taken in 32 bits and cut here, because
 //! C conventions differ in who extends them.
 //!
+//! A routine that may collect, throw or call anything is found in the table behind a few instructions that note where compiled
+//! code was left, so that its frames can be walked from there on (`frames.rs`). Arithmetic goes without, and so does the end of a region in which
+//! collections do not wait for the thread: one may be looking at the words.
+//!
 //! The references in the signatures are promises of generated code: the thread is the running one, symbols and
 //! strings are addresses of the runtime's permanent records.
 
@@ -19,7 +23,7 @@ use crate::libcalls::*;
 use crate::objects::routines::*;
 use crate::poll::{brolga_safepoint, brolga_safepoint_status};
 use crate::records::{StringRef, SymbolRef};
-use crate::thread::Thread;
+use crate::thread::{Thread, ThreadLayout};
 use crate::unwind::brolga_unwind;
 
 extern "C" fn brolga_throw_stack_overflow(thread: &Thread) {
@@ -128,12 +132,53 @@ extern "C" fn brolga_print_ptr(thread: &Thread, address: u64) {
     print(thread, Shown::Str(format!("Ptr @{address:#018x}").as_bytes()));
 }
 
+/// The routine behind a few instructions that note where compiled code was left, which it needs who walks the stack
+/// (`frames.rs`). The thread is the first argument. The registers that change hold nothing at a call.
+#[cfg(all(target_arch = "x86_64", not(windows)))]
+macro_rules! noting_exit {
+    ($name:ident) => {{
+        #[unsafe(naked)]
+        extern "C" fn noting_exit() {
+            std::arch::naked_asm!(
+                "mov rax, [rsp]",
+                "mov [rdi + {exit_fp}], rbp",
+                "mov [rdi + {exit_pc}], rax",
+                "jmp {routine}",
+                exit_fp = const ThreadLayout::EXIT_FP,
+                exit_pc = const ThreadLayout::EXIT_PC,
+                routine = sym $name,
+            )
+        }
+        noting_exit as *const () as usize
+    }};
+}
+
+/// As above.
+#[cfg(target_arch = "aarch64")]
+macro_rules! noting_exit {
+    ($name:ident) => {{
+        #[unsafe(naked)]
+        extern "C" fn noting_exit() {
+            std::arch::naked_asm!(
+                "str x29, [x0, #{exit_fp}]",
+                "str x30, [x0, #{exit_pc}]",
+                "b {routine}",
+                exit_fp = const ThreadLayout::EXIT_FP,
+                exit_pc = const ThreadLayout::EXIT_PC,
+                routine = sym $name,
+            )
+        }
+        noting_exit as *const () as usize
+    }};
+}
+
 macro_rules! named {
-    ($($name:ident,)*) => {
+    (noting_exit { $($noting:ident,)* } plain { $($plain:ident,)* }) => {
         /// Names and addresses, sorted by name.
         pub(crate) fn sorted_table() -> Vec<(&'static str, usize)> {
             let mut table = vec![
-                $((stringify!($name), $name as *const () as usize),)*
+                $((stringify!($noting), noting_exit!($noting)),)*
+                $((stringify!($plain), $plain as *const () as usize),)*
                 ("brolga_memcpy", libc::memcpy as *const () as usize),
                 ("brolga_memmove", libc::memmove as *const () as usize),
                 ("brolga_memset", libc::memset as *const () as usize),
@@ -146,77 +191,81 @@ macro_rules! named {
 }
 
 named! {
-    brolga_unwind,
-    brolga_throw_stack_overflow,
-    brolga_throw_divide,
-    brolga_throw_bounds,
-    brolga_throw_overflow,
-    brolga_throw_inexact,
-    brolga_throw_domain,
-    brolga_throw_error,
-    brolga_throw_argument,
-    brolga_throw_undef_var,
-    brolga_throw_undef_ref,
-    brolga_throw_type,
-    brolga_rethrow,
-    brolga_exception_depth,
-    brolga_pop_exception,
-    brolga_safepoint,
-    brolga_safepoint_status,
-    brolga_print_int,
-    brolga_print_uint,
-    brolga_print_int128,
-    brolga_print_float,
-    brolga_print_bool,
-    brolga_print_char,
-    brolga_print_string,
-    brolga_print_symbol,
-    brolga_print_nothing,
-    brolga_print_ptr,
-    brolga_gc_alloc,
-    brolga_gc_memory,
-    brolga_gc_box_int,
-    brolga_gc_weak_ref,
-    brolga_gc_write,
-    brolga_gc_leave,
-    brolga_gc_enter,
-    brolga_throw,
-    brolga_apply,
-    brolga_apply_iterate,
-    brolga_tuple,
-    brolga_julia_call,
-    brolga_current_exception,
-    brolga_throw_type_assert,
-    brolga_throw_bounds_of,
-    brolga_isa,
-    brolga_subtype,
-    brolga_egal,
-    brolga_print_any,
-    brolga_i128_div,
-    brolga_i128_rem,
-    brolga_u128_div,
-    brolga_u128_rem,
-    brolga_i128_to_f32,
-    brolga_i128_to_f64,
-    brolga_u128_to_f32,
-    brolga_u128_to_f64,
-    brolga_f64_to_i128,
-    brolga_f64_to_u128,
-    brolga_f16_to_f32,
-    brolga_f32_to_f16,
-    brolga_f64_to_f16,
-    brolga_fma_f32,
-    brolga_fma_f64,
-    brolga_ceil_f32,
-    brolga_ceil_f64,
-    brolga_floor_f32,
-    brolga_floor_f64,
-    brolga_trunc_f32,
-    brolga_trunc_f64,
-    brolga_nearest_f32,
-    brolga_nearest_f64,
-    brolga_rem_f32,
-    brolga_rem_f64,
+    noting_exit {
+        brolga_throw_stack_overflow,
+        brolga_throw_divide,
+        brolga_throw_bounds,
+        brolga_throw_overflow,
+        brolga_throw_inexact,
+        brolga_throw_domain,
+        brolga_throw_error,
+        brolga_throw_argument,
+        brolga_throw_undef_var,
+        brolga_throw_undef_ref,
+        brolga_throw_type,
+        brolga_rethrow,
+        brolga_safepoint_status,
+        brolga_print_int,
+        brolga_print_uint,
+        brolga_print_int128,
+        brolga_print_float,
+        brolga_print_bool,
+        brolga_print_char,
+        brolga_print_string,
+        brolga_print_symbol,
+        brolga_print_nothing,
+        brolga_print_ptr,
+        brolga_gc_alloc,
+        brolga_gc_memory,
+        brolga_gc_box_int,
+        brolga_gc_weak_ref,
+        brolga_gc_write,
+        brolga_gc_leave,
+        brolga_throw,
+        brolga_apply,
+        brolga_apply_iterate,
+        brolga_tuple,
+        brolga_julia_call,
+        brolga_current_exception,
+        brolga_throw_type_assert,
+        brolga_throw_bounds_of,
+        brolga_isa,
+        brolga_subtype,
+        brolga_egal,
+        brolga_print_any,
+    }
+    plain {
+        brolga_unwind,
+        brolga_gc_enter,
+        brolga_exception_depth,
+        brolga_pop_exception,
+        brolga_safepoint,
+        brolga_i128_div,
+        brolga_i128_rem,
+        brolga_u128_div,
+        brolga_u128_rem,
+        brolga_i128_to_f32,
+        brolga_i128_to_f64,
+        brolga_u128_to_f32,
+        brolga_u128_to_f64,
+        brolga_f64_to_i128,
+        brolga_f64_to_u128,
+        brolga_f16_to_f32,
+        brolga_f32_to_f16,
+        brolga_f64_to_f16,
+        brolga_fma_f32,
+        brolga_fma_f64,
+        brolga_ceil_f32,
+        brolga_ceil_f64,
+        brolga_floor_f32,
+        brolga_floor_f64,
+        brolga_trunc_f32,
+        brolga_trunc_f64,
+        brolga_nearest_f32,
+        brolga_nearest_f64,
+        brolga_rem_f32,
+        brolga_rem_f64,
+    }
 }
 
 #[cfg(test)]

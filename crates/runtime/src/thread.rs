@@ -8,7 +8,7 @@
 //!   +8   stack_limit  lowest stack pointer that a frame of compiled code may have
 //!   +16  poll         not 0: call `brolga_safepoint` at the next opportunity; bit 0: an interrupt, bit 1: a collection
 //!   +24  lazy         written by a stub of a function that is not compiled: what it stands for
-//!   +32  mutator      the heap's words (`heap/mutator.rs`)
+//!   +32  mutator      the heap's words, and where the stack is compiled code (`heap/mutator.rs`, `frames.rs`)
 //! ```
 //!
 //! **Attaching.** The first call on an operating-system thread makes its `Thread`; it is kept in a thread-local list until
@@ -39,7 +39,8 @@ use brolga_instances::{Participant, Pin};
 use brolga_ir::Context;
 
 use crate::exception::{Detail, Exception, ExceptionKind, Pending};
-use crate::heap::{GcFrame, Heap, Mutator, Object, POLL_COLLECT, Scope, with_scope};
+use crate::frames::Frames;
+use crate::heap::{GcFrame, Heap, Mutator, MutatorLayout, Object, POLL_COLLECT, Scope, with_scope};
 use crate::instance::Runtime;
 use crate::objects::{CallCache, IsaCache, MethodTables};
 use crate::retired::Retired;
@@ -94,6 +95,12 @@ impl ThreadLayout {
     pub const LAZY: usize = offset_of!(Thread, lazy);
     /// The heap's words, at the offsets of [`MutatorLayout`](crate::heap::MutatorLayout) from here.
     pub const MUTATOR: usize = offset_of!(Thread, mutator);
+    /// The frame pointer of the compiled code that was left last.
+    pub const EXIT_FP: usize = Self::MUTATOR + MutatorLayout::EXIT_FP;
+    /// The address that it goes on at.
+    pub const EXIT_PC: usize = Self::MUTATOR + MutatorLayout::EXIT_PC;
+    /// The innermost entry record.
+    pub const ENTRY: usize = Self::MUTATOR + MutatorLayout::ENTRY;
 }
 
 /// Why a thread cannot run compiled code. The embedder's or the system's fault.
@@ -343,6 +350,13 @@ impl Thread {
             self.throw(ExceptionKind::InterruptException, Detail::None);
         }
         wanted & POLL_INTERRUPT != 0
+    }
+
+    /// The frames of compiled code on the stack of this thread, which is the running one, innermost first.
+    pub fn frames(&self) -> Frames<'_> {
+        // SAFETY: a `Thread` is seen by its own operating-system thread only, which runs this and so no compiled code. The
+        // thread outlives the frames above this call, and a reference to it from further below does not.
+        unsafe { self.mutator.frames() }
     }
 
     /// The heap's part of the thread.

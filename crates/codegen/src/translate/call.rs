@@ -14,6 +14,11 @@
 //! jump to the handler in force in the same function. Both stand in the block where the throw stands; the block is marked
 //! cold.
 //!
+//! **Roots.** Where placement has given a safepoint a map, its call gets the words as entries of a *user stack map*: Cranelift
+//! then says at which return address they lie how far from the stack pointer. Only the entries are used, which are exactly the
+//! words of the map; the frontend's own spilling, which would store each value where it is made and reload it after every
+//! call, is not. A call without a map costs nothing.
+//!
 //! An entry that may fail gives null when it has noted an exception; the code branches to where it would have unwound from.
 //!
 //! **C.** Scalars pass as the platform says. Arguments narrower than 32 bits are extended by `lower`, who knows their
@@ -23,8 +28,8 @@
 use brolga_ir::func::CalleeData;
 use brolga_ir::{Callee, Foreign, Inst, LowType, RuntimeFn, Type};
 use cranelift_codegen::ir::{
-    self as clif, AbiParam, ExtFuncData, ExternalName, FuncRef, InstBuilder, MemFlagsData,
-    Signature as ClifSignature, StackSlotData, StackSlotKind, TrapCode, Value, types,
+    self as clif, AbiParam, DebugTag, ExtFuncData, ExternalName, FuncRef, InstBuilder, MemFlagsData,
+    Signature as ClifSignature, StackSlotData, StackSlotKind, TrapCode, UserStackMapEntry, Value, types,
 };
 
 use super::exception::Inside;
@@ -68,7 +73,7 @@ impl Translation<'_> {
         });
         args.extend(memory);
         args.extend(self.args(inst)?);
-        let given = self.call_compiled(callee, &args);
+        let given = self.call_compiled(inst, callee, &args);
         let made = match memory {
             None => given,
             Some(memory) => word_offsets(&signature.results)
@@ -79,12 +84,13 @@ impl Translation<'_> {
     }
 
     /// Calls compiled code; an exception goes on at the handler in force.
-    fn call_compiled(&mut self, callee: Compiled, args: &[Value]) -> Vec<Value> {
+    fn call_compiled(&mut self, inst: Inst, callee: Compiled, args: &[Value]) -> Vec<Value> {
         let Some(Inside { enter, record }) = self.inside() else {
             let call = match callee {
                 Compiled::Known(callee) => self.b.ins().call(callee, args),
                 Compiled::Loaded(signature, address) => self.b.ins().call_indirect(signature, address, args),
             };
+            self.map_roots(inst, call);
             return self.b.inst_results(call).to_vec();
         };
         let signature = match callee {
@@ -95,14 +101,33 @@ impl Translation<'_> {
             self.b.func.dfg.signatures[signature].returns.iter().map(|result| result.value_type).collect();
         let (go_on, landing) = (self.b.create_block(), self.landing(enter));
         let made = results.into_iter().map(|ty| self.b.append_block_param(go_on, ty)).collect();
-        match callee {
+        let call = match callee {
             Compiled::Known(callee) => record.call(&mut self.b, callee, args, go_on, landing),
             Compiled::Loaded(signature, address) => {
-                record.call_indirect(&mut self.b, signature, address, args, go_on, landing);
+                record.call_indirect(&mut self.b, signature, address, args, go_on, landing)
             }
-        }
+        };
+        self.map_roots(inst, call);
         self.b.switch_to_block(go_on);
         made
+    }
+
+    /// Says at a call where the roots of a safepoint lie, if the frame is found by maps.
+    fn map_roots(&mut self, inst: Inst, call: clif::Inst) {
+        let Some(map) = self.func.root_map(inst) else { return };
+        let slot = self.stack_slot(map.slot);
+        for &offset in &map.offsets {
+            let entry = UserStackMapEntry { ty: types::I64, slot, offset };
+            self.b.func.dfg.append_user_stack_map_entry(call, entry);
+        }
+    }
+
+    /// Notes that the call which follows leaves compiled code by itself; gives its tag.
+    pub(super) fn note_exit(&mut self) -> DebugTag {
+        let thread = self.thread();
+        let number = self.exits;
+        self.exits += 1;
+        thread::note_exit(&mut self.b, thread, number, self.isa)
     }
 
     pub(super) fn foreign_call(&mut self, inst: Inst, foreign: Foreign) -> Done {
@@ -116,7 +141,7 @@ impl Translation<'_> {
                 what,
             })
         };
-        let mut signature = ClifSignature::new(self.host);
+        let mut signature = ClifSignature::new(self.isa.host_call_conv());
         for (n, ty) in data.params.iter().enumerate() {
             let Some(low) = ty.as_low() else { return self.bad(inst) };
             let variadic = data.variadic_after.is_some_and(|fixed| n >= fixed as usize);
@@ -153,6 +178,7 @@ impl Translation<'_> {
                 return self.bad(inst);
             }
         }
+        let exit = self.note_exit();
         let call = match callee_name.clone() {
             Some(name) => {
                 let callee = self.import(Symbol::Foreign { name, library: None }, signature, false);
@@ -163,6 +189,8 @@ impl Translation<'_> {
                 self.b.ins().call_indirect(signature, args[0], given)
             }
         };
+        self.b.func.debug_tags.set(call, [exit]);
+        self.map_roots(inst, call);
         let made = self.b.inst_results(call).to_vec();
         self.define(inst, &made)
     }
@@ -179,7 +207,7 @@ impl Translation<'_> {
             types::I8 | types::I16 => types::I32,
             ty => ty,
         };
-        let mut signature = ClifSignature::new(self.host);
+        let mut signature = ClifSignature::new(self.isa.host_call_conv());
         signature.params.push(AbiParam::new(types::I64));
         signature.params.extend(params.iter().map(|&low| AbiParam::new(wide(low))));
         signature
@@ -196,6 +224,7 @@ impl Translation<'_> {
         }
         let callee = self.import(Symbol::Routine(entry.symbol().to_owned()), signature, false);
         let call = self.b.ins().call(callee, &args);
+        self.map_roots(inst, call);
         let made = self.b.inst_results(call).to_vec();
         if !entry.returns() {
             // Cranelift refuses a cold entry block.
@@ -222,11 +251,18 @@ impl Translation<'_> {
         self.b.set_cold_block(slow);
         thread::poll(&mut self.b, thread, slow, go_on);
         self.b.switch_to_block(slow);
+        let (name, args): (_, &[Value]) = match self.inside {
+            None => ("brolga_safepoint", &[]),
+            Some(_) => ("brolga_safepoint_status", &[thread]),
+        };
+        let call = self.routine(name, args);
+        if let Some(call) = call {
+            self.map_roots(inst, call);
+        }
         if self.inside.is_none() {
-            self.routine("brolga_safepoint", &[]);
             self.b.ins().jump(go_on, &[]);
         } else {
-            let failed = self.routine_value(inst, "brolga_safepoint_status", &[thread])?;
+            let failed = self.routine_result(inst, call)?;
             let pending = self.pending();
             self.b.ins().brif(failed, pending, &[], go_on, &[]);
         }
@@ -258,7 +294,7 @@ impl Translation<'_> {
     /// Throws an exception that its routine knows everything about, and ends the block.
     fn throw(&mut self, routine: &'static str) {
         let thread = self.thread();
-        let mut signature = ClifSignature::new(self.host);
+        let mut signature = ClifSignature::new(self.isa.host_call_conv());
         signature.params.push(AbiParam::new(types::I64));
         let callee = self.import(Symbol::Routine(routine.to_owned()), signature, false);
         self.b.ins().call(callee, &[thread]);
@@ -289,7 +325,7 @@ impl Translation<'_> {
 
     /// Calls a routine of the code generator's own table; `None` if there is none of that name.
     pub(super) fn routine(&mut self, name: &'static str, args: &[Value]) -> Option<clif::Inst> {
-        let signature = routines::routine(name)?.clif(self.host);
+        let signature = routines::routine(name)?.clif(self.isa.host_call_conv());
         let callee = self.import(Symbol::Routine(name.to_owned()), signature, false);
         Some(self.b.ins().call(callee, args))
     }
@@ -301,7 +337,12 @@ impl Translation<'_> {
         name: &'static str,
         args: &[Value],
     ) -> Result<Value, TranslateError> {
-        match self.routine(name, args).and_then(|call| self.b.inst_results(call).first().copied()) {
+        let call = self.routine(name, args);
+        self.routine_result(inst, call)
+    }
+
+    fn routine_result(&self, inst: Inst, call: Option<clif::Inst>) -> Result<Value, TranslateError> {
+        match call.and_then(|call| self.b.func.dfg.inst_results(call).first().copied()) {
             Some(value) => Ok(value),
             None => self.unsupported(inst, "an operation without a routine"),
         }

@@ -83,21 +83,24 @@ impl Translation<'_> {
     }
 
     pub(super) fn slot_addr(&mut self, inst: Inst, slot: Slot) -> Done {
-        let made = match self.slots[slot].expand() {
-            Some(made) => made,
-            None => {
-                let data = self.func.slot(slot);
-                let made = self.b.create_sized_stack_slot(StackSlotData::new(
-                    StackSlotKind::ExplicitSlot,
-                    data.size,
-                    data.align_log2,
-                ));
-                self.slots[slot] = made.into();
-                made
-            }
-        };
+        let made = self.stack_slot(slot);
         let address = self.b.ins().stack_addr(types::I64, made, 0);
         self.define(inst, &[address])
+    }
+
+    /// What a slot became.
+    pub(super) fn stack_slot(&mut self, slot: Slot) -> clif::StackSlot {
+        if let Some(made) = self.slots[slot].expand() {
+            return made;
+        }
+        let data = self.func.slot(slot);
+        let made = self.b.create_sized_stack_slot(StackSlotData::new(
+            StackSlotKind::ExplicitSlot,
+            data.size,
+            data.align_log2,
+        ));
+        self.slots[slot] = made.into();
+        made
     }
 
     pub(super) fn mem_copy(&mut self, inst: Inst) -> Done {

@@ -51,7 +51,6 @@ use brolga_ir::func::ValueDef;
 use brolga_ir::intrinsic::{Intrinsic, Shape};
 use brolga_ir::{Block, Context, Func, Inst, Level, LowType, Op, PtrClass, Type, Value};
 use cranelift_codegen::ir::{self as clif, BlockArg, GlobalValueData, InstBuilder, types};
-use cranelift_codegen::isa::CallConv;
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
@@ -204,7 +203,8 @@ impl Translator {
             inside: None,
             record: None,
             pads: SecondaryMap::new(),
-            host: isa.host_call_conv(),
+            isa,
+            exits: 0,
             ways,
             result_pointer: None,
             overflow: None,
@@ -294,7 +294,9 @@ struct Translation<'a> {
     inside: Option<Inst>,
     record: Option<thread::Handler>,
     pads: SecondaryMap<Inst, exception::Pads>,
-    host: CallConv,
+    isa: &'a HostIsa,
+    /// How many calls note that they leave compiled code.
+    exits: u32,
     ways: Ways<'a>,
     result_pointer: Option<clif::Value>,
     overflow: Option<clif::Block>,

@@ -60,10 +60,12 @@ impl Translation<'_> {
         self.b.ins().brif(is_hot, hot, &[], go_on, &[]);
         self.b.switch_to_block(hot);
         let thread = self.thread();
-        let mut signature = ClifSignature::new(self.host);
+        let mut signature = ClifSignature::new(self.isa.host_call_conv());
         signature.params.extend([AbiParam::new(types::I64); 2]);
         let callee = self.import(Symbol::Routine("brolga_hot".to_owned()), signature, false);
-        self.b.ins().call(callee, &[thread, word]);
+        let exit = self.note_exit();
+        let call = self.b.ins().call(callee, &[thread, word]);
+        self.b.func.debug_tags.set(call, [exit]);
         self.b.ins().jump(go_on, &[]);
         self.b.switch_to_block(go_on);
     }

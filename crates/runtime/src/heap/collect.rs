@@ -81,7 +81,7 @@ unsafe fn cycle(
     for mutator in stopped.mutators() {
         mutator.retire();
         // SAFETY: the world is stopped.
-        unsafe { mutator.each_root(&mut |object| root(&mut marker, object)) };
+        unsafe { mutator.each_root(&heap.frames, &mut |object| root(&mut marker, object)) };
         let remembered = mutator.remembered.take();
         heap.handles.keep_remembered(remembered);
     }

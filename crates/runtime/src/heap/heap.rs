@@ -31,6 +31,7 @@ use super::permanent::Permanent;
 use super::policy::Collection;
 use super::types::RuntimeTypes;
 use super::world::World;
+use crate::frames::FrameIndex;
 use crate::records::Records;
 
 /// The heap's limit is reached, or the system has no memory, and a full collection did not help. Nothing that existed is lost,
@@ -48,6 +49,8 @@ pub struct Heap {
     pub(super) world: World,
     backend: Box<dyn Backend>,
     pub(super) handles: Handles,
+    /// Where the roots of compiled code lie that does not link its frames.
+    pub(super) frames: Arc<FrameIndex>,
     types: RuntimeTypes,
     symbols: Records,
     strings: Records,
@@ -66,6 +69,7 @@ impl Heap {
             world: World::default(),
             backend: Box::new(Cells::new(&options)),
             handles: Handles::default(),
+            frames: Arc::default(),
             types,
             stress: AtomicU32::new(0),
             options,
@@ -101,6 +105,11 @@ impl Heap {
     /// The run-time form of any type of Julia, with objects or without.
     pub fn type_object(&self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, LayoutError> {
         self.types.type_object(cx, ty)
+    }
+
+    /// Where the roots of compiled code lie that does not link its frames.
+    pub(crate) fn frames(&self) -> &Arc<FrameIndex> {
+        &self.frames
     }
 
     /// The records of symbols.

@@ -4,8 +4,11 @@
 //!
 //! ```text
 //!   +0              gc_stack    innermost GC frame; null when there is none
-//!   +8  + 16·class  cursor      where the next cell of a size class begins
-//!   +16 + 16·class  limit       where the free cells end
+//!   +8              exit_fp     where compiled code was left last: its frame pointer,
+//!   +16             exit_pc       and the address that it goes on at
+//!   +24             entry       innermost record of an entry into compiled code (`frames.rs`)
+//!   +32 + 16·class  cursor      where the next cell of a size class begins
+//!   +40 + 16·class  limit       where the free cells end
 //!
 //!   GC frame        +0   number of root slots, times 4
 //!                   +8   the frame that was innermost before
@@ -29,6 +32,7 @@ use super::handshake::Handshake;
 use super::object::Object;
 use super::space::Supply;
 use crate::exception::Pending;
+use crate::frames::{Crossings, FrameIndex, Frames};
 
 /// The most bytes that are cleared ahead of use: they stay in the nearest cache until then.
 const MAX_RUN: usize = 4096;
@@ -64,6 +68,7 @@ struct Current {
 #[repr(C)]
 pub struct Mutator {
     gc_stack: Cell<*mut GcFrame>,
+    crossings: Crossings,
     runs: [Run; CLASSES],
     current: [Cell<Option<Current>>; CLASSES],
     pub(crate) handshake: Handshake,
@@ -89,6 +94,12 @@ pub struct MutatorLayout;
 impl MutatorLayout {
     /// The innermost GC frame.
     pub const GC_STACK: usize = offset_of!(Mutator, gc_stack);
+    /// The frame pointer of the compiled code that was left last.
+    pub const EXIT_FP: usize = offset_of!(Mutator, crossings) + Crossings::EXIT_FP;
+    /// The address that it goes on at.
+    pub const EXIT_PC: usize = offset_of!(Mutator, crossings) + Crossings::EXIT_PC;
+    /// The innermost entry record.
+    pub const ENTRY: usize = offset_of!(Mutator, crossings) + Crossings::ENTRY;
     /// The cursor of size class 0; the limit is in the next word. The other classes follow.
     pub const RUNS: usize = offset_of!(Mutator, runs);
     /// From one class to the next.
@@ -105,6 +116,7 @@ impl Default for Mutator {
             || Run { cursor: Cell::new(std::ptr::null_mut()), limit: Cell::new(std::ptr::null_mut()) };
         Mutator {
             gc_stack: Cell::new(std::ptr::null_mut()),
+            crossings: Crossings::default(),
             runs: std::array::from_fn(|_| empty()),
             current: std::array::from_fn(|_| Cell::new(None)),
             handshake: Handshake::default(),
@@ -193,13 +205,26 @@ impl Mutator {
         self.gc_stack.set(frame);
     }
 
+    /// The frames of compiled code on the thread's stack, innermost first.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the thread itself, or the collector while the thread is stopped (M2). The thread returns from none of the
+    /// frames until the walk has ended.
+    pub(crate) unsafe fn frames(&self) -> Frames<'_> {
+        // SAFETY: compiled code and routines keep the words, and the thread is in neither of them now.
+        unsafe { self.crossings.frames() }
+    }
+
     /// Gives every root of this thread to `visit`, and lets it hold from now on what that gives back: the same object, where it
     /// is now.
     ///
     /// # Safety
     ///
     /// The caller is the collector, and the thread is stopped (M2).
-    pub(crate) unsafe fn each_root(&self, visit: &mut dyn FnMut(Object) -> Object) {
+    pub(crate) unsafe fn each_root(&self, maps: &FrameIndex, visit: &mut dyn FnMut(Object) -> Object) {
+        // SAFETY: the thread is stopped.
+        unsafe { maps.each_root(self.frames(), visit) };
         let mut frame = self.gc_stack.get();
         while !frame.is_null() {
             // SAFETY: linked frames lie on the stack of the stopped thread, and have as many slots as their count says
