@@ -1,0 +1,194 @@
+//! Frames of compiled code are found from outside of it: by return address, through C functions and entries, after throws; and
+//! with them the objects that their maps name.
+
+mod support;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use brolga_codegen::isa::Tier;
+use brolga_codegen::sig::{Abi, FunctionType, ValueType};
+use brolga_codegen::translate::signature_of;
+use brolga_ir::diag::SourceFile;
+use brolga_ir::func::RootMap;
+use brolga_ir::verify::verify_module;
+use brolga_ir::{Context, Func, Op, text};
+use brolga_jit::{Jit, Source, Unit};
+use brolga_runtime::{Runtime, with_attached};
+use support::{TIERS, engine};
+
+/// `down` calls itself and then C; `cross` calls C, which calls `down`; `catch` throws from below and goes on.
+const PROGRAM: &str = "
+low function down(n::i64)::i64
+1 ─ %1 = eq_int(n, 0)::i8
+└──      goto #3 if not %1
+2 ─ %3 = $(Expr(:foreigncall, :(:look), i64, svec(), 0, :(:ccall)))::i64
+└──      return %3
+3 ─ %5 = sub_int(n, 1)::i64
+│   %6 = invoke down(%5)::i64
+│   %7 = add_int(%6, 1)::i64
+└──      return %7
+end
+
+low function cross(n::i64)::i64
+1 ─ %1 = $(Expr(:foreigncall, :(:back), i64, svec(i64), 0, :(:ccall), :(n)))::i64
+│   %2 = $(Expr(:foreigncall, :(:look), i64, svec(), 0, :(:ccall)))::i64
+│   %3 = add_int(%1, %2)::i64
+└──      return %3
+end
+
+low function fail(n::i64)::i64
+1 ─ %1 = eq_int(n, 0)::i8
+└──      goto #3 if not %1
+2 ─      brolga_throw_bounds(7)
+└──      unreachable
+3 ─ %5 = sub_int(n, 1)::i64
+│   %6 = invoke fail(%5)::i64
+└──      return %6
+end
+
+low function catch(n::i64)::i64
+1 ─ %1 = brolga_exception_depth()::i64
+└── %2 = enter #3
+2 ─ %3 = invoke fail(n)::i64
+│        $(Expr(:leave, :(%2)))
+└──      return %3
+3 ─      brolga_pop_exception(%1)
+│   %7 = invoke down(1)::i64
+└──      return %7
+end
+
+low function keep(n::i64)::i64
+1 ─ %1 = brolga_gc_box_int(n)::tracked
+│   %2 = slot_addr(0; size = 16, align = 16)::ptr
+│        store(%2, %1; offset = 8, region = frame, align = 8)
+│   %4 = $(Expr(:foreigncall, :(:collect), i64, svec(), 0, :(:ccall)))::i64
+└──      return %4
+end
+";
+
+thread_local! {
+    static RUNTIME: RefCell<Option<Arc<Runtime>>> = const { RefCell::new(None) };
+    static UNIT: RefCell<Option<Unit>> = const { RefCell::new(None) };
+    static SEEN: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+fn runtime() -> Arc<Runtime> {
+    RUNTIME.with(|runtime| runtime.borrow().clone().unwrap())
+}
+
+extern "C" fn look() -> i64 {
+    let seen =
+        with_attached(&runtime(), |thread| thread.frames().map(|frame| frame.return_address).collect());
+    SEEN.set(seen.unwrap());
+    0
+}
+
+extern "C" fn back(n: i64) -> i64 {
+    let unit = UNIT.with(|unit| unit.borrow().clone().unwrap());
+    let found = unit.untyped("down").unwrap().call(&[n as u128]).unwrap()[0] as i64;
+    found + 100 * SEEN.take().len() as i64
+}
+
+/// How many objects are alive after a collection.
+extern "C" fn collect() -> i64 {
+    let runtime = runtime();
+    runtime.enter(|scope| scope.collect()).unwrap();
+    runtime.heap().stats().live_objects as i64
+}
+
+fn build(jit: &Jit, tier: Tier, change: impl Fn(&str, &mut Func)) -> Unit {
+    let cx = Context::new();
+    let (unit, findings) = text::read(&SourceFile::new("frames.jlir", PROGRAM).unwrap(), &cx);
+    assert!(!findings.has_errors(), "{findings:?}");
+    assert!(verify_module(&unit.module).is_ok());
+    let mut funcs: Vec<Func> = unit.module.funcs().map(|(_, func)| func.clone()).collect();
+    let mut sources = Vec::new();
+    for func in &mut funcs {
+        let name = cx.names.text(func.name).to_owned();
+        change(&name, func);
+        let signature = signature_of(func).unwrap();
+        let (params, result) =
+            (vec![ValueType::scalar("Int64", Abi::I64)], ValueType::scalar("Int64", Abi::I64));
+        let ty = FunctionType { symbol: name.clone(), name, params, result, signature };
+        sources.push(Source { func, ty: Some(ty) });
+    }
+    // SAFETY: C functions of these types.
+    unsafe {
+        jit.runtime().foreign().define("look", look as *const ());
+        jit.runtime().foreign().define("back", back as *const ());
+        jit.runtime().foreign().define("collect", collect as *const ());
+    }
+    let built = jit.build(&cx, &sources, tier, &[]).unwrap();
+    RUNTIME.set(Some(jit.runtime().clone()));
+    UNIT.set(Some(built.clone()));
+    built
+}
+
+/// The functions that the addresses seen last return to.
+fn seen(unit: &Unit) -> Vec<&str> {
+    let name = |address: usize| {
+        let mut functions = unit.loaded().functions();
+        functions.find(|(_, start, size)| (*start..=start + size).contains(&address)).map_or("?", |f| f.0)
+    };
+    SEEN.take().into_iter().map(name).collect()
+}
+
+#[test]
+fn frames_are_those_of_compiled_code_innermost_first() {
+    for tier in TIERS {
+        let jit = engine();
+        let unit = build(&jit, tier, |_, _| {});
+        let call = |name: &str, n| unit.untyped(name).unwrap().call(&[n]).unwrap()[0];
+        assert_eq!(call("down", 3), 3);
+        assert_eq!(seen(&unit), ["down"; 4]);
+        // Inside of the callback there are three frames of `down` and one of `cross`; behind it one is left.
+        assert_eq!(call("cross", 2), 402);
+        assert_eq!(seen(&unit), ["cross"]);
+        // The frames that the throw gave up are gone.
+        assert_eq!(call("catch", 5), 1);
+        assert_eq!(seen(&unit), ["down", "down", "catch"]);
+        // Outside there are none.
+        look();
+        assert_eq!(seen(&unit), [""; 0]);
+        UNIT.take();
+    }
+}
+
+#[test]
+fn an_exception_that_leaves_compiled_code_leaves_no_frames() {
+    let jit = engine();
+    let unit = build(&jit, Tier::Optimised, |_, _| {});
+    assert!(unit.untyped("fail").unwrap().call(&[3]).is_err());
+    look();
+    assert_eq!(seen(&unit), [""; 0]);
+    UNIT.take();
+}
+
+#[test]
+fn maps_keep_what_their_words_hold_during_their_call() {
+    for tier in TIERS {
+        for (offsets, alive) in [(Some(vec![8]), 1), (None, 0)] {
+            let jit = engine();
+            let unit = build(&jit, tier, |name, func| {
+                if name != "keep" {
+                    return;
+                }
+                let insts: Vec<_> = func.blocks().flat_map(|block| func.block_insts(block)).collect();
+                let find = |wanted: fn(Op) -> bool| insts.iter().copied().find(|&inst| wanted(func.op(inst)));
+                let slot = find(|op| matches!(op, Op::SlotAddr(_))).map(|inst| func.op(inst));
+                let (Some(Op::SlotAddr(slot)), Some(call)) =
+                    (slot, find(|op| matches!(op, Op::ForeignCall(_))))
+                else {
+                    panic!("the program has both")
+                };
+                if let Some(offsets) = &offsets {
+                    func.set_root_map(call, RootMap { slot, offsets: offsets.clone().into() });
+                }
+            });
+            let keep = unit.untyped("keep").unwrap();
+            assert_eq!(keep.call(&[1_000_000]), Ok(vec![alive]), "{tier:?}");
+            UNIT.take();
+        }
+    }
+}
