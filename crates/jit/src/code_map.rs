@@ -14,6 +14,8 @@
 //! **Who may ask.** The index has a lock, held for one insertion, removal or look-up. Whoever holds it neither waits for
 //! another lock nor for the world, so a collector that has stopped the world may ask. A signal handler may not.
 //!
+//! **Listeners** ([`CodeListener`]) are told about units as they come and go: files for profilers, debuggers, unwinders.
+//!
 //! A return address is the address behind a call: who has one looks up the address before it.
 //!
 //! Cost: a unit is one node in the index and five allocations, however many functions it has; a look-up is two binary searches.
@@ -218,10 +220,21 @@ pub struct Symbolized {
     pub line: Option<u32>,
 }
 
+/// Is told about loaded code. It must neither load nor free code itself.
+pub trait CodeListener: Send + Sync {
+    /// A unit was loaded. Its code is in place, and nobody can call it yet.
+    fn loaded(&self, unit: &Arc<CodeUnit>);
+
+    /// A unit is about to be freed. Nobody can call it any more.
+    fn freed(&self, unit: &Arc<CodeUnit>);
+}
+
 /// All loaded code, by address.
 #[derive(Default)]
 pub struct CodeMap {
     ranges: RwLock<Ranges>,
+    /// Read while a unit comes or goes, so that a new listener misses nothing and hears nothing twice.
+    listeners: RwLock<Vec<Arc<dyn CodeListener>>>,
 }
 
 #[derive(Default)]
@@ -234,6 +247,7 @@ struct Ranges {
 impl CodeMap {
     /// Adds a unit. It is taken out when the entry is dropped.
     pub(crate) fn enter(self: &Arc<Self>, mut unit: CodeUnit) -> MapEntry {
+        let listeners = self.listeners.read().unwrap_or_else(PoisonError::into_inner);
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
         ranges.last += 1;
         unit.id = UnitId(ranges.last);
@@ -242,7 +256,20 @@ impl CodeMap {
         if unit.bytes > 0 {
             ranges.units.insert(unit.base, unit.clone());
         }
+        drop(ranges);
+        for listener in &*listeners {
+            listener.loaded(&unit);
+        }
         MapEntry { map: self.clone(), unit }
+    }
+
+    /// Adds a listener, which is told at once about all units that are loaded already.
+    pub fn listen(&self, listener: Arc<dyn CodeListener>) {
+        let mut listeners = self.listeners.write().unwrap_or_else(PoisonError::into_inner);
+        for unit in self.units() {
+            listener.loaded(&unit);
+        }
+        listeners.push(listener);
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Ranges> {
@@ -296,12 +323,16 @@ impl MapEntry {
 
 impl Drop for MapEntry {
     fn drop(&mut self) {
+        let listeners = self.map.listeners.read().unwrap_or_else(PoisonError::into_inner);
         if self.unit.bytes > 0 {
             let mut ranges = self.map.ranges.write().unwrap_or_else(PoisonError::into_inner);
             let gone = ranges.units.remove(&self.unit.base);
             // Its memory is returned without the lock.
             drop(ranges);
             drop(gone);
+        }
+        for listener in &*listeners {
+            listener.freed(&self.unit);
         }
     }
 }

@@ -21,7 +21,7 @@ use brolga_ir::{Context, Type};
 use brolga_runtime::objects::{CodeEntry, EntryCaller, MethodEntry, MethodRow, Methods};
 use brolga_runtime::{FrameMapsInForce, Runtime};
 
-use crate::code_map::{CodeMap, Symbolized};
+use crate::code_map::{CodeListener, CodeMap, Symbolized};
 use crate::code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats};
 use crate::cranelift::CraneliftLinker;
 use crate::entry::{Entries, Entry, EntryError};
@@ -118,6 +118,12 @@ impl Jit {
     /// The index of all code that the engine has loaded, by address.
     pub fn code_map(&self) -> &Arc<CodeMap> {
         &self.shared.map
+    }
+
+    /// Tells a listener about all code that is loaded, from now on until the engine goes; see [`PerfMap`](crate::PerfMap),
+    /// [`JitDump`](crate::JitDump) and [`GdbInterface`](crate::GdbInterface).
+    pub fn listen(&self, listener: Arc<dyn CodeListener>) {
+        self.shared.map.listen(listener);
     }
 
     /// What an address in compiled code belongs to. A return address is that of the instruction behind the call: give

@@ -21,6 +21,7 @@
 //! | `relocate.rs`    | what a relocation writes                                                         |
 //! | `loader.rs`      | the trait by ourselves: units share pages                                        |
 //! | `cranelift.rs`   | the trait by `cranelift-jit`, one module for each link unit                      |
+//! | `perf_map.rs`, `jitdump.rs`, `gdb.rs`, `elf.rs` | loaded code for profilers and debuggers                  |
 //! | `entry.rs`       | trampolines, one for each native signature                                       |
 //! | `engine.rs`      | [`Jit`] and [`Unit`]: what the layer above holds                                 |
 //! | `program.rs`     | [`Jit::build`]: from low IR to a unit                                            |
@@ -35,28 +36,37 @@ mod arena;
 mod code_map;
 mod code_memory;
 mod cranelift;
+mod elf;
 mod engine;
 mod entry;
 mod func;
+#[cfg(feature = "gdb")]
+mod gdb;
 mod globals;
+mod jitdump;
 mod linker;
 mod loader;
 mod maps;
 mod pages;
+mod perf_map;
 mod program;
 mod relocate;
 mod reservation;
 mod space;
 mod value;
 
-pub use code_map::{CodeFunction, CodeMap, CodeUnit, Symbolized, UnitId};
+pub use code_map::{CodeFunction, CodeListener, CodeMap, CodeUnit, Symbolized, UnitId};
 pub use code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats, Mapping};
 pub use cranelift::CraneliftLinker;
 pub use engine::{Jit, JitError, JitOptions, LinkerKind, Unit};
 pub use entry::EntryError;
 pub use func::{CallError, LookupError, TypedFunc, UntypedFunc, Word};
+#[cfg(feature = "gdb")]
+pub use gdb::GdbInterface;
 pub use globals::Globals;
+pub use jitdump::JitDump;
 pub use linker::{DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
 pub use loader::Loader;
+pub use perf_map::PerfMap;
 pub use program::{BuildError, Compiled, Linkage, Method, Source};
 pub use value::{Params, Value, ValueError};
