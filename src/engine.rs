@@ -76,10 +76,7 @@ impl Engine {
     ) -> Result<Unit, Error> {
         let globals = Globals::new(self.runtime());
         let unit = self.compile_with(program, roots, &globals)?;
-        let mut interp =
-            Interp::new(program.module(), interp::Options::default(), Box::<SimMemory>::default());
-        let set = bridge::set_globals(&globals, &mut interp, self.runtime());
-        set.map_err(|error| Error::Globals(error.to_string().into()))?;
+        set_globals(program.module(), &globals, self.runtime())?;
         Ok(unit)
     }
 
@@ -138,6 +135,13 @@ impl Unit {
     }
 }
 
+/// Gives the global variables that units know the first values that a module says.
+pub(crate) fn set_globals(module: &Module, globals: &Globals, runtime: &Arc<Runtime>) -> Result<(), Error> {
+    let mut interp = Interp::new(module, interp::Options::default(), Box::<SimMemory>::default());
+    bridge::set_globals(globals, &mut interp, runtime)
+        .map_err(|error| Error::Globals(error.to_string().into()))
+}
+
 /// Builds a unit of functions of a module.
 pub(crate) fn build(
     jit: &Jit,
@@ -157,7 +161,7 @@ pub(crate) fn build(
 }
 
 /// A high function as a method of its function object.
-fn method(module: &Module, id: FuncId) -> Option<Method> {
+pub(crate) fn method(module: &Module, id: FuncId) -> Option<Method> {
     let func = module.func(id);
     let (function, args) = func.sig.params.split_first()?;
     let mut args: Vec<Type> = args.iter().map(|param| param.ty).collect();

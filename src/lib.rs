@@ -11,6 +11,7 @@
 //! | [`Unit`], [`TypedFunc`] | compiled functions, and the typed way to call them |
 //! | [`Evaluator`] | calls and tests by their text, natively or by the interpreter |
 //! | [`Stages`], [`emit`] | the steps one by one, and what they look like |
+//! | [`session`] | functions compiled when needed, by many threads, replaced and removed |
 //! | [`reduce`](mod@reduce) | a failing program made smaller |
 //! | [`Error`], [`Failure`] | what can go wrong, and whose fault it is |
 //! | [`ir`], [`opt`] | the IR and the optimiser themselves |
@@ -26,6 +27,7 @@ pub mod fuzz;
 mod options;
 mod program;
 pub mod reduce;
+pub mod session;
 mod stages;
 
 pub use brolga_gcroots::Lowering as Roots;
@@ -42,4 +44,5 @@ pub use evaluate::{Evaluator, Failure, Verdict};
 pub use format::format;
 pub use options::Options;
 pub use program::{Program, read_unit};
+pub use session::{Session, SessionError, Workers};
 pub use stages::Stages;

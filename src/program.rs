@@ -7,9 +7,11 @@
 //!
 //! Invariant: the module of a [`Program`] verifies. Everything behind this door (passes, lowering, both engines) relies on it.
 
+use std::sync::Arc;
+
 use brolga_ir::diag::{Diagnostic, Diagnostics, Severity, SourceFile, Span};
 use brolga_ir::text::{self, Call, Check, NotText};
-use brolga_ir::verify::{GlobalViolation, point_into_printout, source_span, verify_module};
+use brolga_ir::verify::{GlobalViolation, ModuleViolations, point_into_printout, source_span, verify_module};
 use brolga_ir::{Context, Module};
 
 use crate::error::{Broken, Error};
@@ -25,29 +27,14 @@ impl Program {
     /// Reads a program in the text form (`.jlir`) or as a dump of Julia's typed IR. `name` is how messages call it.
     pub fn read(name: &str, bytes: &[u8]) -> Result<Program, Error> {
         let (source, unit) = read_unit(name, bytes)?;
-        let findings = violations(&unit.module);
-        if findings.has_errors() {
-            return Err(Box::new(Broken { source, findings }).into());
-        }
+        check_read(&source, &unit.module, unit.module.func_count())?;
         Ok(Program { source, unit })
     }
 
     /// Takes a module that was built and not read. What is wrong with its first broken function is shown in that function's
     /// printed form.
     pub fn from_module(module: Module) -> Result<Program, Error> {
-        let cx = module.cx.clone();
-        if let Err(found) = verify_module(&module) {
-            let (source, all) = match found.funcs.first() {
-                Some((id, violations)) => point_into_printout(&cx, module.func(*id), violations),
-                None => {
-                    let all = found.globals.iter().map(|violation| global_finding(&module, violation));
-                    (SourceFile::new("<module>", "")?, all.collect())
-                }
-            };
-            let mut findings = Diagnostics::default();
-            all.into_iter().for_each(|finding| findings.push(finding));
-            return Err(Box::new(Broken { source, findings }).into());
-        }
+        check_built(&module, module.func_count())?;
         let unit = text::Unit { module, checks: Vec::new(), types: Vec::new() };
         Ok(Program { source: SourceFile::new("<module>", "")?, unit })
     }
@@ -67,6 +54,10 @@ impl Program {
         &self.unit.module
     }
 
+    pub(crate) fn into_module(self) -> Module {
+        self.unit.module
+    }
+
     /// The `# check:` and `# throws:` lines, in order.
     pub fn checks(&self) -> &[Check] {
         &self.unit.checks
@@ -82,6 +73,15 @@ impl Program {
 
 /// Reads a source without verifying what it says.
 pub fn read_unit(name: &str, bytes: &[u8]) -> Result<(SourceFile, text::Unit), Error> {
+    read_unit_in(name, bytes, &Context::new())
+}
+
+/// As [`read_unit`], with the names and types of a context.
+pub(crate) fn read_unit_in(
+    name: &str,
+    bytes: &[u8],
+    cx: &Arc<Context>,
+) -> Result<(SourceFile, text::Unit), Error> {
     let source = text::from_bytes(name, bytes).map_err(|error| match *error {
         NotText::TooLarge(error) => Error::TooLarge(error),
         NotText::InvalidUtf8 { source, diagnostic } => {
@@ -90,24 +90,51 @@ pub fn read_unit(name: &str, bytes: &[u8]) -> Result<(SourceFile, text::Unit), E
             Box::new(Broken { source, findings }).into()
         }
     })?;
-    let (unit, findings) = text::read(&source, &Context::new());
+    let (unit, findings) = text::read(&source, cx);
     if findings.has_errors() {
         return Err(Box::new(Broken { source, findings }).into());
     }
     Ok((source, unit))
 }
 
-/// What the verifier finds in a module, with places in the text it was read from.
-fn violations(module: &Module) -> Diagnostics {
+/// What the verifier finds in a module, but for functions that were imported behind the first `own`.
+fn found_in(module: &Module, own: usize) -> ModuleViolations {
+    let mut found = verify_module(module).err().unwrap_or_default();
+    found.funcs.retain(|(id, _)| (id.as_u32() as usize) < own);
+    found
+}
+
+/// Verifies the first `own` functions of a module that was read, and its globals. Findings have places in the text.
+pub(crate) fn check_read(source: &SourceFile, module: &Module, own: usize) -> Result<(), Error> {
+    let found = found_in(module, own);
     let mut findings = Diagnostics::default();
-    let Err(found) = verify_module(module) else { return findings };
     for (id, violations) in &found.funcs {
         let func = module.func(*id);
         let span = source_span(func);
         violations.iter().for_each(|v| findings.push(v.diagnostic(&module.cx, func, &span)));
     }
     found.globals.iter().for_each(|violation| findings.push(global_finding(module, violation)));
-    findings
+    if findings.has_errors() {
+        return Err(Box::new(Broken { source: source.clone(), findings }).into());
+    }
+    Ok(())
+}
+
+/// Verifies the first `own` functions of a module that was built, and its globals. What is wrong with the first broken
+/// function is shown in its printed form.
+pub(crate) fn check_built(module: &Module, own: usize) -> Result<(), Error> {
+    let found = found_in(module, own);
+    let (source, all) = match found.funcs.first() {
+        Some((id, violations)) => point_into_printout(&module.cx, module.func(*id), violations),
+        None if found.globals.is_empty() => return Ok(()),
+        None => {
+            let all = found.globals.iter().map(|violation| global_finding(module, violation));
+            (SourceFile::new("<module>", "")?, all.collect())
+        }
+    };
+    let mut findings = Diagnostics::default();
+    all.into_iter().for_each(|finding| findings.push(finding));
+    Err(Box::new(Broken { source, findings }).into())
 }
 
 fn global_finding(module: &Module, violation: &GlobalViolation) -> Diagnostic {

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::func::CalleeData;
-use brolga_ir::{Func, FuncId, Level, LowType, Module, Op, PtrClass, RuntimeFn, Value};
+use brolga_ir::{Context, Func, FuncId, Level, LowType, Module, Op, PtrClass, RuntimeFn, Value};
 use brolga_opt::callgraph::{bottom_up, callees};
 use brolga_opt::lower::{self, boxed_entry, lower};
 use brolga_opt::summary::summarise_module;
@@ -105,18 +105,7 @@ impl<'o, 'c> Stages<'o, 'c> {
     /// A function in the form that becomes machine code: low, with its roots placed for the default heap.
     pub fn placed(&mut self, id: FuncId) -> Result<Func, Error> {
         let low = self.low(id)?;
-        self.place(low)
-    }
-
-    fn place(&self, mut low: Func) -> Result<Func, Error> {
-        let verify = self.options.verify_each || cfg!(debug_assertions);
-        let usual = brolga_gcroots::Options::new(DEFAULT_ABI);
-        let options = brolga_gcroots::Options { verify, lowering: self.roots, ..usual };
-        let cx = &self.module.cx;
-        match brolga_gcroots::place(&mut low, cx, &options) {
-            Ok(_) => Ok(low),
-            Err(reason) => Err(Error::Roots { function: cx.names.text(low.name).to_owned(), reason }),
-        }
+        place(&self.module.cx, low, self.options, self.roots)
     }
 
     /// The placed form of these functions and of all that they call, directly or not. A call that is decided at run time may
@@ -147,7 +136,7 @@ impl<'o, 'c> Stages<'o, 'c> {
             let methods: Vec<FuncId> = self.methods().filter(|id| done.contains_key(id)).collect();
             for id in methods {
                 let boxed = self.pipeline(boxed_entry(&self.module, id)?)?;
-                entries.insert(id, self.place(boxed)?);
+                entries.insert(id, place(&self.module.cx, boxed, self.options, self.roots)?);
             }
         }
         Ok(Linked { funcs: done, entries })
@@ -200,14 +189,29 @@ impl<'o, 'c> Stages<'o, 'c> {
     }
 }
 
+/// Places the roots of a low function, for the default heap.
+pub(crate) fn place(
+    cx: &Context,
+    mut low: Func,
+    options: &brolga_opt::Options,
+    lowering: Roots,
+) -> Result<Func, Error> {
+    let verify = options.verify_each || cfg!(debug_assertions);
+    let placing = brolga_gcroots::Options { verify, lowering, ..brolga_gcroots::Options::new(DEFAULT_ABI) };
+    match brolga_gcroots::place(&mut low, cx, &placing) {
+        Ok(_) => Ok(low),
+        Err(reason) => Err(Error::Roots { function: cx.names.text(low.name).to_owned(), reason }),
+    }
+}
+
 /// Whether a low function makes calls that are decided at run time.
-fn dispatches(low: &Func) -> bool {
+pub(crate) fn dispatches(low: &Func) -> bool {
     let mut ops = low.blocks().flat_map(|block| low.block_insts(block)).map(|inst| low.op(inst));
     ops.any(|op| matches!(op, Op::CallRuntime(RuntimeFn::Apply | RuntimeFn::ApplyIterate)))
 }
 
 /// Whether a low function handles objects.
-fn has_objects(low: &Func) -> bool {
+pub(crate) fn has_objects(low: &Func) -> bool {
     let low_type = |value| low.ty(Value::from_u32(value)).as_low();
     (0..low.value_count() as u32).any(|value| low_type(value) == Some(LowType::Ptr(PtrClass::Tracked)))
 }

@@ -12,7 +12,7 @@
 
 use crate::error::{Cause, Error};
 use crate::flags::{Need, Priority, SymbolFlags, Until, Want};
-use crate::ids::Symbol;
+use crate::ids::{DylibId, Symbol};
 use crate::lookup::Lookup;
 use crate::machine::{
     Attach, Claim, Delegate, Emit, Fail, HandBack, NewUnit, Requested, Resolve, Source, UnitHome, UnitId,
@@ -121,6 +121,14 @@ impl<T: Target> Responsibility<T> {
         &self.duty.session
     }
 
+    /// The dylib that it defines symbols in.
+    ///
+    /// # Errors
+    /// The unit was removed.
+    pub fn dylib(&self) -> Result<DylibId, Error> {
+        Ok(self.duty.session.step(UnitHome(self.duty.unit))?.0)
+    }
+
     /// What it is responsible for.
     ///
     /// # Errors
@@ -154,16 +162,19 @@ impl<T: Target> Responsibility<T> {
     }
 
     /// Looks up what the unit refers to, in its dylib's link order, and goes on in a task with the responsibility and what
-    /// was found. Symbols that cannot be had fail the unit, with that as the cause.
+    /// was found, in the order of the wants. Symbols that cannot be had fail the unit, with that as the cause. Who wants
+    /// nothing goes on at once.
     pub fn lookup_then(
         self,
-        symbols: impl IntoIterator<Item = Symbol>,
+        wants: Vec<Want>,
         until: Until,
         then: impl FnOnce(Responsibility<T>, Vec<crate::Definition<T>>) + Send + 'static,
     ) {
+        if wants.is_empty() {
+            return then(self, Vec::new());
+        }
         // A unit that was removed has nothing to go on with.
         let Ok((_, order)) = self.duty.session.step(UnitHome(self.duty.unit)) else { return };
-        let wants = symbols.into_iter().map(|symbol| Want { symbol, need: Need::Required }).collect();
         let session = self.duty.session.clone();
         session.lookup_then(order, wants, until, Priority::Normal, move |answer| match answer {
             Ok(found) => then(self, found),

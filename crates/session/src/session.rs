@@ -237,6 +237,12 @@ impl<T: Target> Session<T> {
         debug_assert!(closed.is_ok(), "tombstones never refuse");
     }
 
+    /// How many versions of symbols, units, and lookups there are, and how many units wait for others.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize, usize, usize) {
+        lock(&self.0.machine).counts()
+    }
+
     /// The names of a label, for messages.
     #[must_use]
     pub fn name(&self, label: Label) -> Name {

@@ -180,7 +180,7 @@ fn a_chain_of_units_in_place_needs_no_stack() {
     for (i, symbol) in symbols.iter().copied().enumerate() {
         let next = symbols.get(i + 1).copied();
         main.define(unit([(symbol, E)], move |duty: Responsibility<Words>| match next {
-            Some(next) => duty.lookup_then([next], Until::Ready, move |duty, found| {
+            Some(next) => duty.lookup_then(required([next]), Until::Ready, move |duty, found| {
                 let needs = found.into_iter().map(Into::into);
                 duty.resolve([(symbol, 1)]).expect("resolved").emit(needs).expect("emitted");
             }),

@@ -553,7 +553,7 @@ fn c36_a_unit_may_fail_after_resolution() {
     main.define(unit([(bar, E)], |duty: Responsibility<Words>| duty.fail("no"))).expect("defined");
     main.define(unit([(foo, E)], move |duty: Responsibility<Words>| {
         duty.resolve_some([(foo, 1)]).expect("resolved");
-        duty.lookup_then([bar], Until::Resolved, |_, _| panic!("`bar` cannot be had"));
+        duty.lookup_then(required([bar]), Until::Resolved, |_, _| panic!("`bar` cannot be had"));
     }))
     .expect("defined");
     let failed = failure(main.lookup([foo]).wait());

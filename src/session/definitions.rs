@@ -1,0 +1,92 @@
+//! What is defined in one go: the functions of a program, and what is said about them.
+//!
+//! Functions that a program calls and does not define are imported from what its dylib sees (`scope.rs`), before it is verified.
+//! They stand behind its own functions in its module.
+
+use brolga_ir::Module;
+use brolga_session::{Priority, Tracker};
+
+use super::target::Native;
+use crate::program::Program;
+
+/// A verified program that is to be defined in a dylib. Made by [`Dylib::read`](super::Dylib::read),
+/// [`Dylib::build`](super::Dylib::build), or from a [`Program`].
+#[must_use = "nothing is defined until it is given to a dylib"]
+pub struct Definitions<'t> {
+    pub(crate) module: Module,
+    /// How many functions at the front of the module are its own.
+    pub(crate) own: usize,
+    pub(crate) tracker: Option<&'t Tracker<Native>>,
+    pub(crate) is_weak: bool,
+    pub(crate) is_inlinable: bool,
+    pub(crate) is_whole: bool,
+    pub(crate) starts: Option<Priority>,
+    pub(crate) initializers: Vec<String>,
+    pub(crate) finalizers: Vec<String>,
+}
+
+impl<'t> Definitions<'t> {
+    pub(crate) fn new(module: Module, own: usize) -> Self {
+        Definitions {
+            module,
+            own,
+            tracker: None,
+            is_weak: false,
+            is_inlinable: false,
+            is_whole: false,
+            starts: None,
+            initializers: Vec::new(),
+            finalizers: Vec::new(),
+        }
+    }
+
+    /// They are removed by this tracker.
+    pub fn tracked_by(mut self, tracker: &'t Tracker<Native>) -> Self {
+        self.tracker = Some(tracker);
+        self
+    }
+
+    /// They give way to other definitions of their names, until somebody has looked them up.
+    pub fn weak(mut self) -> Self {
+        self.is_weak = true;
+        self
+    }
+
+    /// Programs that are read or built later may take their bodies in. Such code does not change when they are redefined.
+    pub fn inlinable(mut self) -> Self {
+        self.is_inlinable = true;
+        self
+    }
+
+    /// All functions are compiled, linked and freed together, and not one by one when each is needed.
+    pub fn together(mut self) -> Self {
+        self.is_whole = true;
+        self
+    }
+
+    /// Starts to compile them now, with this urgency, and not when somebody looks.
+    pub fn start(mut self, priority: Priority) -> Self {
+        self.starts = Some(priority);
+        self
+    }
+
+    /// A function without arguments that runs when the dylib is opened. Takes a bare name or a symbol.
+    pub fn initializer(mut self, name: &str) -> Self {
+        self.initializers.push(name.to_owned());
+        self
+    }
+
+    /// A function without arguments that runs when the dylib is closed, or the session ends.
+    pub fn finalizer(mut self, name: &str) -> Self {
+        self.finalizers.push(name.to_owned());
+        self
+    }
+}
+
+impl From<Program> for Definitions<'_> {
+    fn from(program: Program) -> Self {
+        let module = program.into_module();
+        let own = module.func_count();
+        Definitions::new(module, own)
+    }
+}

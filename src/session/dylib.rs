@@ -1,0 +1,484 @@
+//! Dylibs: where programs are defined, and functions looked up.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use brolga_ir::{FuncId, Module};
+use brolga_session::{
+    Dependants, Generator, Link, LookupKind, MaterializationUnit, Need, OnDrop, Priority, Responsibility,
+    Symbol, SymbolFlags, Unit, Until, Want, absolute, required,
+};
+
+use super::Session;
+use super::definitions::Definitions;
+use super::error::SessionError;
+use super::function::{Function, Request};
+use super::libraries::Library;
+use super::linking;
+use super::plan::lock;
+use super::promise::{Promise, Signature};
+use super::scope::{Scope, import};
+use super::target::Native;
+use super::unit::{Functions, Loaded};
+use crate::program::{check_built, check_read, read_unit_in};
+use crate::{Params, TypedFunc, Value};
+
+/// What stands behind the symbol of a function in the symbol of its run at opening.
+const INITIALIZER: &str = "#init";
+
+const FUNCTION: SymbolFlags = SymbolFlags::EXPORTED;
+
+/// A handle to a dylib of a session. It does not keep the dylib open.
+#[derive(Clone)]
+pub struct Dylib {
+    session: Session,
+    linking: linking::Dylib<Native>,
+}
+
+impl Dylib {
+    pub(crate) fn new(session: Session, linking: linking::Dylib<Native>) -> Dylib {
+        Dylib { session, linking }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.linking.name()
+    }
+
+    /// The session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The dylib of the linking model below.
+    pub fn linking(&self) -> &linking::Dylib<Native> {
+        &self.linking
+    }
+
+    /// Sees, from now on, what `other` exports, after what it sees already.
+    ///
+    /// # Errors
+    /// The dylib is closed.
+    pub fn link_against(&self, other: &Dylib) -> Result<(), SessionError> {
+        Ok(self.linking.add_links(vec![other.linking.exported()])?)
+    }
+
+    /// Reads a program in the text form; functions that it calls and does not define are those that the dylib sees.
+    ///
+    /// # Errors
+    /// It is broken, or calls what is not there.
+    pub fn read(&self, name: &str, bytes: &[u8]) -> Result<Definitions<'static>, SessionError> {
+        let (source, unit) = read_unit_in(name, bytes, self.session.context())?;
+        let mut module = unit.module;
+        let own = self.import(&mut module)?;
+        check_read(&source, &module, own)?;
+        Ok(Definitions::new(module, own))
+    }
+
+    /// Takes a module that was built; functions that it calls and does not define are those that the dylib sees, if it was built in
+    /// the session's context.
+    ///
+    /// # Errors
+    /// It is broken, or calls what is not there.
+    pub fn build(&self, mut module: Module) -> Result<Definitions<'static>, SessionError> {
+        let own = self.import(&mut module)?;
+        check_built(&module, own)?;
+        Ok(Definitions::new(module, own))
+    }
+
+    /// Imports what the module lacks. Says how many functions are its own.
+    fn import(&self, module: &mut Module) -> Result<usize, SessionError> {
+        let own = module.func_count();
+        if Arc::ptr_eq(&module.cx, self.session.context()) {
+            import(module, &self.session.scopes(&self.linking.links()?));
+        }
+        Ok(own)
+    }
+
+    /// Defines the functions of a program, all or none.
+    ///
+    /// # Errors
+    /// Some are defined already; the dylib is closed; the session has ended.
+    pub fn define<'t>(&self, definitions: impl Into<Definitions<'t>>) -> Result<(), SessionError> {
+        self.put(definitions.into(), false)
+    }
+
+    /// Defines functions in the place of those that have their names: whoever looks from now on gets the new ones. Code that
+    /// was linked to the old ones keeps them.
+    ///
+    /// # Errors
+    /// As [`Dylib::define`]; some of the old ones are being compiled.
+    pub fn redefine<'t>(&self, definitions: impl Into<Definitions<'t>>) -> Result<(), SessionError> {
+        self.put(definitions.into(), true)
+    }
+
+    fn put(&self, definitions: Definitions<'_>, replace: bool) -> Result<(), SessionError> {
+        let Definitions { module, own, tracker, is_weak, is_inlinable, is_whole, starts, .. } = definitions;
+        let own: Vec<FuncId> = module.funcs().map(|(id, _)| id).take(own).collect();
+        let initializers = symbols_of(&module, &own, &definitions.initializers)?;
+        let finalizers = symbols_of(&module, &own, &definitions.finalizers)?;
+        // What others inline is what was written.
+        let scope = Scope::default();
+        if Arc::ptr_eq(&module.cx, self.session.context()) {
+            scope.offer(&module, &own, is_inlinable);
+        } else {
+            scope.offer_names(&module, &own);
+        }
+        let shared = &self.session.inner.shared;
+        let loaded = Arc::new(Loaded::new(shared, module, own.clone())?);
+        let linking = self.session.linking();
+        let weak = if is_weak { SymbolFlags::WEAK } else { SymbolFlags::NONE };
+        let names: std::collections::BTreeMap<FuncId, Symbol> =
+            loaded.symbols().map(|(id, name)| (id, linking.intern(name))).collect();
+        let sets = if is_whole { vec![own] } else { loaded.units() };
+        let mut units: Vec<Unit<Native>> = Vec::with_capacity(sets.len() + initializers.len());
+        for ids in sets.into_iter().filter(|ids| !ids.is_empty()) {
+            let symbols =
+                ids.iter().filter_map(|id| Some((*names.get(id)?, FUNCTION | SymbolFlags::CALLABLE | weak)));
+            let symbols = symbols.collect();
+            let unit = Functions { shared: shared.clone(), loaded: loaded.clone(), ids, symbols };
+            let unit: Box<dyn MaterializationUnit<Native>> = Box::new(unit);
+            units.push(unit.into());
+        }
+        for function in initializers {
+            let symbol = linking.intern(&format!("{function}{INITIALIZER}"));
+            let needs = linking.intern(&function);
+            let unit: Box<dyn MaterializationUnit<Native>> = Box::new(Marker { symbol, needs });
+            units.push(unit.into());
+        }
+        if replace {
+            self.linking.redefine(units, tracker)?;
+        } else {
+            self.linking.define_all(units, tracker)?;
+        }
+        if let Some(home) = lock(&self.session.inner.homes).get_mut(&self.linking.id()) {
+            home.scope.take_over(scope);
+            home.finalizers.retain(|old| !finalizers.contains(old));
+            home.finalizers.extend(finalizers);
+        }
+        if let Some(priority) = starts {
+            let symbols: Vec<Symbol> = names.into_values().collect();
+            let order = vec![self.linking.all()];
+            linking.lookup_then(order, linking::weak(symbols), Until::Ready, priority, |_| {});
+        }
+        Ok(())
+    }
+
+    /// Promises functions, which `make` makes when somebody looks one of them up. `tracker` removes them.
+    ///
+    /// # Errors
+    /// As [`Dylib::define`].
+    pub fn promise(
+        &self,
+        signatures: &[Signature],
+        tracker: Option<&linking::Tracker<Native>>,
+        make: impl FnOnce(&Dylib) -> Result<Module, Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
+    ) -> Result<(), SessionError> {
+        self.put_promise(signatures, tracker, Box::new(make), false)
+    }
+
+    /// Promises functions in the place of those that have their names; as [`Dylib::redefine`].
+    ///
+    /// # Errors
+    /// As [`Dylib::redefine`].
+    pub fn promise_again(
+        &self,
+        signatures: &[Signature],
+        tracker: Option<&linking::Tracker<Native>>,
+        make: impl FnOnce(&Dylib) -> Result<Module, Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
+    ) -> Result<(), SessionError> {
+        self.put_promise(signatures, tracker, Box::new(make), true)
+    }
+
+    fn put_promise(
+        &self,
+        signatures: &[Signature],
+        tracker: Option<&linking::Tracker<Native>>,
+        make: MakeModule,
+        replace: bool,
+    ) -> Result<(), SessionError> {
+        let cx = self.session.context();
+        let mut declared = Module::new(cx.clone());
+        let mut own = Vec::new();
+        for signature in signatures {
+            // Two of one name and types are one promise.
+            own.extend(declared.add_func(signature.declare(cx)).ok());
+        }
+        let linking = self.session.linking();
+        let symbols =
+            own.iter().map(|&id| (linking.intern(&declared.symbol(id)), FUNCTION | SymbolFlags::CALLABLE));
+        let symbols: Vec<(Symbol, SymbolFlags)> = symbols.collect();
+        let dylib = self.clone();
+        let make = Box::new(move || {
+            let module = make(&dylib).map_err(|error| SessionError::Promise(Arc::from(error)))?;
+            dylib.build(module)
+        });
+        let unit = Promise { shared: self.session.inner.shared.clone(), symbols, make };
+        let unit: Box<dyn MaterializationUnit<Native>> = Box::new(unit);
+        let units = vec![unit.into()];
+        if replace {
+            self.linking.redefine(units, tracker)?;
+        } else {
+            self.linking.define_all(units, tracker)?;
+        }
+        if let Some(home) = lock(&self.session.inner.homes).get_mut(&self.linking.id()) {
+            home.scope.offer(&declared, &own, false);
+        }
+        Ok(())
+    }
+
+    /// A function by its bare name, if only one method has it, or by its symbol (`fib(Int64)`), in what the dylib sees: waits until
+    /// it can be called, and compiles meanwhile.
+    ///
+    /// # Errors
+    /// There is none, or several; it or something that it needs failed.
+    pub fn function(&self, name: &str) -> Result<Function, SessionError> {
+        self.request(name).wait()
+    }
+
+    /// As [`Dylib::function`], to be called with Rust values of these types.
+    ///
+    /// # Errors
+    /// Also when the function has other types.
+    pub fn func<A: Params, R: Value>(&self, name: &str) -> Result<TypedFunc<A, R>, SessionError> {
+        Ok(self.function(name)?.typed()?)
+    }
+
+    /// Asks for a function, without waiting for it.
+    pub fn request(&self, name: &str) -> Request {
+        let placed = &self.session.inner.shared.placed;
+        match self.symbol(name) {
+            Err(error) => Request::known(name, placed, Err(error)),
+            Ok(symbol) => match self.linking.ready(symbol) {
+                Some(address) => Request::known(name, placed, Ok(address)),
+                None => Request::asked(name, placed, self.linking.lookup([symbol])),
+            },
+        }
+    }
+
+    /// The symbol that a name stands for.
+    fn symbol(&self, name: &str) -> Result<Symbol, SessionError> {
+        let linking = self.session.linking();
+        if let Some(symbol) = linking.names().find(name)
+            && self.linking.ready(symbol).is_some()
+        {
+            return Ok(symbol);
+        }
+        let links = self.linking.links()?;
+        for scope in self.session.scopes(&links) {
+            let mut methods = scope.symbols(name);
+            if methods.len() > 1 {
+                methods.retain(|method| self.is_known(linking.intern(method), &links));
+            }
+            match methods.as_slice() {
+                [] => {}
+                [only] => return Ok(linking.intern(only)),
+                several => {
+                    let methods = several.iter().map(ToString::to_string).collect();
+                    return Err(SessionError::Ambiguous { name: name.to_owned(), methods });
+                }
+            }
+        }
+        Ok(linking.intern(name))
+    }
+
+    /// Whether a symbol is defined. Starts nothing.
+    fn is_known(&self, symbol: Symbol, links: &[Link]) -> bool {
+        let want = Want { symbol, need: Need::Weak };
+        let found = self.session.linking().lookup(links.to_vec(), vec![want], Until::Known).wait();
+        found.is_ok_and(|found| !found.is_empty())
+    }
+
+    /// A tracker: definitions that it tracks are removed together.
+    ///
+    /// # Errors
+    /// The dylib is closed.
+    pub fn create_tracker(&self, on_drop: OnDrop) -> Result<linking::Tracker<Native>, SessionError> {
+        Ok(self.linking.create_tracker(on_drop)?)
+    }
+
+    /// Takes names out, all or none. Code goes when its last name is gone and nothing uses it.
+    ///
+    /// # Errors
+    /// Some are missing, or being compiled.
+    pub fn remove(&self, names: &[&str]) -> Result<(), SessionError> {
+        let symbols = names.iter().map(|name| self.symbol(name)).collect::<Result<Vec<_>, _>>()?;
+        Ok(self.linking.remove(symbols)?)
+    }
+
+    /// Removes everything.
+    ///
+    /// # Errors
+    /// The policy refuses.
+    pub fn clear(&self, dependants: Dependants) -> Result<(), SessionError> {
+        Ok(self.linking.clear(dependants)?)
+    }
+
+    /// Gives a C symbol an address, for `foreigncall`s of programs that see this dylib.
+    ///
+    /// What lies there is called with the C signature that the calling program states: like `foreigncall` itself, this is a way
+    /// out of what is checked.
+    ///
+    /// # Errors
+    /// The name is defined already.
+    pub fn define_c_symbol(&self, name: &str, address: *const ()) -> Result<(), SessionError> {
+        let symbol = self.session.linking().intern(name);
+        let flags = SymbolFlags::EXPORTED | SymbolFlags::CALLABLE;
+        Ok(self.linking.define(absolute([(symbol, flags, address.expose_provenance())]))?)
+    }
+
+    /// Finds C symbols of the process, as far as the filter lets them through, when something in reach of this dylib asks.
+    ///
+    /// # Errors
+    /// The dylib is closed.
+    pub fn add_process_symbols(
+        &self,
+        filter: impl Fn(&str) -> bool + Send + Sync + 'static,
+    ) -> Result<(), SessionError> {
+        self.add_generator(Library { runtime: self.session.runtime().clone(), library: None, filter })
+    }
+
+    /// Finds C symbols of a shared library, by its path or name.
+    ///
+    /// # Errors
+    /// The dylib is closed.
+    pub fn add_library(&self, library: &str) -> Result<(), SessionError> {
+        let (runtime, library) = (self.session.runtime().clone(), Some(library.to_owned()));
+        self.add_generator(Library { runtime, library, filter: |_: &str| true })
+    }
+
+    /// Asks a generator for what is missing.
+    ///
+    /// # Errors
+    /// The dylib is closed.
+    pub fn add_generator(&self, generator: impl Generator<Native> + 'static) -> Result<(), SessionError> {
+        self.linking.add_generator(generator)?;
+        Ok(())
+    }
+
+    /// Opens the dylib, as `dlopen` does: initialisers of what it sees and its own run, those it depends on first, each once.
+    ///
+    /// # Errors
+    /// One cannot be had, or throws: it and those after it are due again.
+    pub fn open(&self) -> Result<(), SessionError> {
+        self.linking.open(|name| self.initialize(name))?;
+        self.prepare_finalizers()
+    }
+
+    /// Runs initialisers that came since the dylib was opened.
+    ///
+    /// # Errors
+    /// As [`Dylib::open`].
+    pub fn update(&self) -> Result<(), SessionError> {
+        self.linking.update(|name| self.initialize(name))?;
+        self.prepare_finalizers()
+    }
+
+    /// Takes one opening back, as `dlclose` does: finalisers of dylibs that nothing open sees any more run, those that depend
+    /// on others first, the last one defined first. Says what they threw.
+    ///
+    /// # Errors
+    /// The dylib is not open.
+    pub fn close(&self) -> Result<Vec<SessionError>, SessionError> {
+        let closed = self.linking.close()?;
+        Ok(closed.into_iter().flat_map(|dylib| self.session.finalize(dylib)).collect())
+    }
+
+    fn initialize(&self, name: &linking::Name) -> Result<(), linking::Foreign> {
+        let function = name.symbol.strip_suffix(INITIALIZER).unwrap_or(&name.symbol);
+        let symbol = self.session.linking().intern(function);
+        let reached = self.session.linking().reached(&[&self.linking]);
+        let run = || {
+            let placed = &self.session.inner.shared.placed;
+            let home = reached?.into_iter().find(|&dylib| {
+                let label = linking::Label { dylib, symbol };
+                self.session.linking().name(label).dylib == name.dylib
+            });
+            let order = home.map(|dylib| Link { dylib, sees: linking::Sees::All }).into_iter().collect();
+            let (until, kind) = (Until::Ready, LookupKind::Dynamic);
+            let wants = required([symbol]);
+            let lookup = self.session.linking().lookup_with(order, wants, until, kind, Priority::Blocking);
+            self::run(&Request::asked(function, placed, lookup).wait()?)
+        };
+        run().map_err(|error: SessionError| Arc::new(error) as linking::Foreign)
+    }
+
+    /// Looks finalisers of open dylibs up, so that they can run when nothing can be looked up any more.
+    fn prepare_finalizers(&self) -> Result<(), SessionError> {
+        for dylib in self.session.linking().reached(&[&self.linking])? {
+            let names = match lock(&self.session.inner.homes).get(&dylib) {
+                Some(home) => home.finalizers.clone(),
+                None => continue,
+            };
+            let placed = &self.session.inner.shared.placed;
+            let order = vec![Link { dylib, sees: linking::Sees::All }];
+            let mut due = Vec::with_capacity(names.len());
+            for name in &names {
+                let wants = required([self.session.linking().intern(name)]);
+                let lookup = self.session.linking().lookup(order.clone(), wants, Until::Ready);
+                due.push(Request::asked(name, placed, lookup).wait()?);
+            }
+            if let Some(home) = lock(&self.session.inner.homes).get_mut(&dylib) {
+                home.due = due;
+            }
+        }
+        Ok(())
+    }
+}
+
+type MakeModule = Box<dyn FnOnce(&Dylib) -> Result<Module, Box<dyn std::error::Error + Send + Sync>> + Send>;
+
+impl std::fmt::Debug for Dylib {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Dylib({})", self.name())
+    }
+}
+
+/// Calls a function without arguments.
+pub(crate) fn run(function: &Function) -> Result<(), SessionError> {
+    let failed =
+        |reason: String| SessionError::Initializer { function: function.symbol().to_owned(), reason };
+    let untyped = function.untyped().map_err(|error| failed(error.to_string()))?;
+    untyped.call(&[]).map_err(|error| failed(error.to_string()))?;
+    Ok(())
+}
+
+/// The symbols of functions that are called by bare names or symbols.
+fn symbols_of(module: &Module, own: &[FuncId], names: &[String]) -> Result<Vec<String>, SessionError> {
+    let find = |name: &String| {
+        let called =
+            |&&id: &&FuncId| module.symbol(id) == *name || module.cx.names.text(module.func(id).name) == name;
+        let found: BTreeSet<String> = own.iter().filter(called).map(|&id| module.symbol(id)).collect();
+        match found.len() {
+            1 => Ok(found.into_iter().next().unwrap_or_default()),
+            0 => Err(SessionError::NotFunction { name: name.clone() }),
+            _ => Err(SessionError::Ambiguous { name: name.clone(), methods: found.into_iter().collect() }),
+        }
+    };
+    names.iter().map(find).collect()
+}
+
+/// Stands for the run of a function at opening.
+struct Marker {
+    symbol: Symbol,
+    needs: Symbol,
+}
+
+impl MaterializationUnit<Native> for Marker {
+    fn symbols(&self) -> Vec<(Symbol, SymbolFlags)> {
+        vec![(self.symbol, SymbolFlags::SIDE_EFFECTS_ONLY)]
+    }
+
+    fn initializer(&self) -> Option<Symbol> {
+        Some(self.symbol)
+    }
+
+    fn materialize(self: Box<Self>, responsibility: Responsibility<Native>) {
+        let Ok(dylib) = responsibility.dylib() else { return };
+        let needs = linking::Label { dylib, symbol: self.needs };
+        if let Ok(resolved) = responsibility.resolve([]) {
+            // A refusal has failed the unit, with its reason.
+            let _ = resolved.emit([needs.into()]);
+        }
+    }
+}

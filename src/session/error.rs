@@ -1,0 +1,68 @@
+//! What can go wrong in a session.
+
+use std::sync::Arc;
+
+/// Why something in a session was not done. A failure of other code than what was asked for is in the chain of
+/// [`source`](std::error::Error::source)s, down to its root.
+#[derive(thiserror::Error, Clone, Debug)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// The session's tables refuse it, or what was looked up failed; the symbols are in it.
+    #[error(transparent)]
+    Link(#[from] brolga_session::Error),
+    /// A program cannot be used or built.
+    #[error("{0}")]
+    Program(#[source] Arc<crate::Error>),
+    /// Who promised functions could not make them.
+    #[error("{0}")]
+    Promise(#[source] Arc<dyn std::error::Error + Send + Sync>),
+    /// The function is there, and its type is another.
+    #[error("{0}")]
+    Type(#[source] Arc<crate::LookupError>),
+    /// Several methods have this bare name.
+    #[error("`{name}` may be any of `{}`", .methods.join("`, `"))]
+    Ambiguous {
+        /// The name.
+        name: String,
+        /// The symbols of the methods.
+        methods: Vec<String>,
+    },
+    /// The symbol is not a function of a program, and Rust cannot call it.
+    #[error("`{name}` is no function of a program")]
+    NotFunction {
+        /// The symbol.
+        name: String,
+    },
+    /// A function that is to be run by opening or closing a dylib threw, or has arguments.
+    #[error("`{function}` did not run: {reason}")]
+    Initializer {
+        /// The function.
+        function: String,
+        /// What it threw, or why it cannot be called.
+        reason: String,
+    },
+}
+
+impl From<crate::Error> for SessionError {
+    fn from(error: crate::Error) -> SessionError {
+        SessionError::Program(Arc::new(error))
+    }
+}
+
+impl From<crate::LookupError> for SessionError {
+    fn from(error: crate::LookupError) -> SessionError {
+        SessionError::Type(Arc::new(error))
+    }
+}
+
+impl SessionError {
+    /// The causes of a failed symbol from the nearest to the root, one line for each; nothing for other errors.
+    pub fn causes(&self) -> Vec<String> {
+        match self {
+            SessionError::Link(brolga_session::Error::Failed(failure)) => {
+                failure.chain().map(ToString::to_string).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}

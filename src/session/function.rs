@@ -1,0 +1,120 @@
+//! Functions that were looked up: to be called, now or when they are there.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use brolga_session::{Answer, Error as LinkError, Lookup};
+
+use super::error::SessionError;
+use super::target::{self, Native, Placed};
+use crate::{LookupError, Params, TypedFunc, UntypedFunc, Value};
+
+/// A compiled function. It keeps its code, and what this code calls, in memory.
+#[derive(Clone)]
+pub struct Function {
+    function: target::Function,
+}
+
+impl Function {
+    /// Its symbol.
+    pub fn symbol(&self) -> &str {
+        &self.function.symbol
+    }
+
+    /// The function, to be called with Rust values of these types.
+    ///
+    /// # Errors
+    /// The function has other types.
+    pub fn typed<A: Params, R: Value>(&self) -> Result<TypedFunc<A, R>, LookupError> {
+        self.function.unit.func(&self.function.symbol)
+    }
+
+    /// The function, to be called with the bits of low values.
+    ///
+    /// # Errors
+    /// There is no memory for its trampoline.
+    pub fn untyped(&self) -> Result<UntypedFunc, LookupError> {
+        self.function.unit.untyped(&self.function.symbol)
+    }
+}
+
+impl std::fmt::Debug for Function {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Function({})", self.function.symbol)
+    }
+}
+
+/// A function on its way: a future, and something to wait for. Dropping it gives up waiting; what it has started goes on.
+#[must_use = "a request that is dropped is cancelled"]
+pub struct Request {
+    state: State,
+    name: String,
+    placed: Arc<Placed>,
+}
+
+enum State {
+    /// There is an answer already.
+    Known(Option<Result<usize, SessionError>>),
+    Asked(Lookup<Native>),
+}
+
+impl Request {
+    pub(crate) fn known(name: &str, placed: &Arc<Placed>, answer: Result<usize, SessionError>) -> Request {
+        Request { state: State::Known(Some(answer)), name: name.to_owned(), placed: placed.clone() }
+    }
+
+    pub(crate) fn asked(name: &str, placed: &Arc<Placed>, lookup: Lookup<Native>) -> Request {
+        Request { state: State::Asked(lookup), name: name.to_owned(), placed: placed.clone() }
+    }
+
+    /// Whether there is an answer.
+    pub fn is_done(&self) -> bool {
+        match &self.state {
+            State::Known(_) => true,
+            State::Asked(lookup) => lookup.is_done(),
+        }
+    }
+
+    /// Waits for the function. The thread compiles meanwhile, if there is something to compile.
+    ///
+    /// # Errors
+    /// It cannot be had, for the reason that the error gives; or it is nothing that Rust can call.
+    pub fn wait(self) -> Result<Function, SessionError> {
+        let address = match self.state {
+            State::Known(answer) => answer.unwrap_or(Err(LinkError::Stalled.into())),
+            State::Asked(lookup) => address_of(lookup.wait()),
+        };
+        function_at(&self.placed, &self.name, address?)
+    }
+}
+
+impl Future for Request {
+    type Output = Result<Function, SessionError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let address = match &mut this.state {
+            State::Known(answer) => match answer.take() {
+                Some(answer) => answer,
+                None => return Poll::Pending,
+            },
+            State::Asked(lookup) => address_of(ready!(Pin::new(lookup).poll(context))),
+        };
+        Poll::Ready(address.and_then(|address| function_at(&this.placed, &this.name, address)))
+    }
+}
+
+fn address_of(answer: Answer<Native>) -> Result<usize, SessionError> {
+    let found = answer?.into_iter().next();
+    let address = found.and_then(|found| found.address);
+    address.ok_or_else(|| LinkError::NotFound { symbols: Vec::new() }.into())
+}
+
+/// The function at an address that the session gave. It may have been removed since.
+fn function_at(placed: &Placed, name: &str, address: usize) -> Result<Function, SessionError> {
+    let function = placed.get(address);
+    let function = function.ok_or_else(|| SessionError::NotFunction { name: name.to_owned() })?;
+    Ok(Function { function })
+}

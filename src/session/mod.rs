@@ -1,0 +1,223 @@
+//! Sessions: programs that are defined, compiled when they are needed, replaced and removed, by many threads at once.
+//!
+//! ```text
+//!   Session ── create_dylib ──► Dylib ── read, build ──► Definitions ── define ──► symbols, each a promise
+//!                                 │ link_against                                        │ somebody looks
+//!                                 └── func::<(i64,), i64>("fib") ◄── linked ◄── compiled by the session's workers
+//! ```
+//!
+//! A *dylib* is a namespace of functions with a list of dylibs that it sees. Defining a program costs little: every function
+//! becomes a unit of its own (functions that call each other in a circle are one), which is compiled when somebody looks it up, or
+//! when something that is looked up needs it. A look-up is answered when the function, with all that it may call, can run.
+//! The linking model is [`linking`], whose types are at hand for what this layer does not do: [`Session::linking`],
+//! [`Dylib::linking`].
+//!
+//! | what | how |
+//! |---|---|
+//! | compile at the same time | [`Workers`]: a pool, the calling threads, an executor of the embedder, or in an order that a seed decides |
+//! | look up | [`Dylib::func`] and [`Dylib::function`] wait and compile meanwhile; [`Dylib::request`] is a future |
+//! | bring your own representation | [`Dylib::promise`]: signatures now, the program when somebody looks |
+//! | replace | [`Dylib::redefine`]: whoever looks from now on gets the new one |
+//! | remove | [`Tracker::remove`](linking::Tracker::remove), [`Dylib::remove`], [`Dylib::clear`], with a policy for what uses it |
+//! | find elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_generator`] |
+//! | run at opening and closing | [`Definitions::initializer`], [`Dylib::open`], [`Dylib::update`], [`Dylib::close`] |
+//! | end | [`Session::end`] |
+//!
+//! **Failure.** The error of a look-up has the chain of symbols that failed down to the root, and the root's own error
+//! ([`SessionError::causes`]). Who looks later is told the same.
+//!
+//! **Memory.** Code goes when the session does not lead to it any more and nobody holds a handle to it or to code that calls
+//! it. Handles are counted, so nothing is freed under a thread that runs it.
+//!
+//! Files, in reading order: `target` (what is linked), `plan` (optimising concurrently), `unit` (compiling and linking one
+//! unit), `scope` (what programs see of each other), `definitions`, `promise`, `dylib`, `function`, `error`.
+
+mod definitions;
+mod dylib;
+mod error;
+mod function;
+mod libraries;
+mod plan;
+mod promise;
+mod scope;
+mod target;
+mod unit;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use brolga_ir::Context;
+use brolga_jit::{CodeMemoryStats, Jit};
+use brolga_runtime::Runtime;
+pub use brolga_session as linking;
+use brolga_session::{Dispatcher, DylibId, InPlace, Link, PlainHost, Pool, Seeded};
+
+pub use definitions::Definitions;
+pub use dylib::Dylib;
+pub use error::SessionError;
+pub use function::{Function, Request};
+pub use promise::Signature;
+pub use target::{Code, Native};
+
+use crate::error::Error;
+use crate::options::Options;
+use plan::lock;
+use scope::Scope;
+use unit::Shared;
+
+/// Who compiles.
+pub enum Workers {
+    /// Threads of the session's own, so many, besides those that wait.
+    Pool(usize),
+    /// Whoever waits, at once.
+    Caller,
+    /// Whoever waits, in an order that depends on nothing but this seed.
+    Seeded(u64),
+    /// Whatever runs tasks for the embedder.
+    Own(Arc<dyn Dispatcher>),
+}
+
+/// What is known of a dylib beside what the session's tables have.
+#[derive(Default)]
+struct Home {
+    scope: Arc<Scope>,
+    /// Functions to run when it is closed, in the order in which they were defined.
+    finalizers: Vec<String>,
+    /// Those of an open dylib, ready to be called.
+    due: Vec<Function>,
+}
+
+struct Inner {
+    linking: linking::Session<Native>,
+    shared: Arc<Shared>,
+    cx: Arc<Context>,
+    homes: Mutex<BTreeMap<DylibId, Home>>,
+}
+
+/// See the module's page. Clones share one session.
+#[derive(Clone)]
+pub struct Session {
+    inner: Arc<Inner>,
+}
+
+/// What a session has done and holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct SessionStats {
+    /// Functions that were compiled, each as often as it was.
+    pub compiled_functions: u64,
+    /// Bytes of machine code that were made.
+    pub compiled_bytes: u64,
+    /// Symbols, in all their versions.
+    pub symbols: usize,
+    /// Units: what is compiled and freed as one.
+    pub units: usize,
+    /// Look-ups without an answer.
+    pub lookups: usize,
+    /// Units that are not ready because something that they need is not.
+    pub waiting: usize,
+    /// Functions that are in memory and belong to the session.
+    pub placed: usize,
+    /// The memory that code lies in.
+    pub code: CodeMemoryStats,
+}
+
+impl Session {
+    /// A session with a run time of its own.
+    ///
+    /// # Errors
+    /// There is no code generator for this machine, or no memory for code.
+    pub fn new(options: Options, workers: Workers) -> Result<Session, Error> {
+        let Options { level, opt, jit, runtime } = options;
+        let jit = Jit::new(Runtime::new(runtime), jit)?;
+        let dispatcher: Arc<dyn Dispatcher> = match workers {
+            Workers::Pool(size) => Arc::new(Pool::new(size)),
+            Workers::Caller => Arc::new(InPlace::new()),
+            Workers::Seeded(seed) => Arc::new(Seeded::new(seed)),
+            Workers::Own(dispatcher) => dispatcher,
+        };
+        let linking = linking::Session::new(dispatcher, Box::new(PlainHost));
+        let shared = Arc::new(Shared::new(jit, level, opt));
+        let inner = Inner { linking, shared, cx: Context::new(), homes: Mutex::default() };
+        Ok(Session { inner: Arc::new(inner) })
+    }
+
+    /// The names and types of the programs that this session reads; modules that are built for it use them.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.inner.cx
+    }
+
+    /// What compiled code belongs to: its constants, C symbols and output.
+    pub fn runtime(&self) -> &Arc<Runtime> {
+        self.inner.shared.jit.runtime()
+    }
+
+    /// The linking model below.
+    pub fn linking(&self) -> &linking::Session<Native> {
+        &self.inner.linking
+    }
+
+    /// Makes a dylib, which sees itself.
+    ///
+    /// # Errors
+    /// There is one of that name, or the session has ended.
+    pub fn create_dylib(&self, name: &str) -> Result<Dylib, SessionError> {
+        let linking = self.inner.linking.create_dylib(name)?;
+        lock(&self.inner.homes).insert(linking.id(), Home::default());
+        Ok(Dylib::new(self.clone(), linking))
+    }
+
+    /// What the session has done and holds.
+    pub fn stats(&self) -> SessionStats {
+        let shared = &self.inner.shared;
+        let (symbols, units, lookups, waiting) = self.inner.linking.counts();
+        SessionStats {
+            compiled_functions: shared.compiled_functions.load(Ordering::Relaxed),
+            compiled_bytes: shared.compiled_bytes.load(Ordering::Relaxed),
+            symbols,
+            units,
+            lookups,
+            waiting,
+            placed: shared.placed.len(),
+            code: shared.jit.stats(),
+        }
+    }
+
+    /// Ends the session: it takes nothing new; what was begun is finished; finalisers of open dylibs run, the youngest dylib
+    /// first; everything is removed. Handles stay good. Says what finalisers threw. Nothing happens the second time.
+    ///
+    /// Not to be called by code that a worker runs.
+    pub fn end(&self) -> Vec<SessionError> {
+        let mut thrown = Vec::new();
+        self.inner.linking.end(|dylib| thrown.extend(self.finalize(dylib)));
+        thrown
+    }
+
+    /// Runs the finalisers that are due in a dylib, the last one first.
+    fn finalize(&self, dylib: DylibId) -> Vec<SessionError> {
+        let home =
+            |homes: &mut BTreeMap<DylibId, Home>| homes.get_mut(&dylib).map(|h| std::mem::take(&mut h.due));
+        let due = home(&mut lock(&self.inner.homes)).unwrap_or_default();
+        due.iter().rev().filter_map(|function| dylib::run(function).err()).collect()
+    }
+
+    /// The scopes of dylibs, in this order.
+    fn scopes(&self, links: &[Link]) -> Vec<Arc<Scope>> {
+        let homes = lock(&self.inner.homes);
+        links.iter().filter_map(|link| Some(homes.get(&link.dylib)?.scope.clone())).collect()
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.inner.linking.fmt(f)
+    }
+}
+
+const _: () = {
+    const fn shared_between_threads<T: Send + Sync>() {}
+    shared_between_threads::<Session>();
+    shared_between_threads::<Dylib>();
+    shared_between_threads::<Function>();
+};

@@ -1,0 +1,210 @@
+//! A program on its way to machine code, by many threads at once.
+//!
+//! ```text
+//!   component (functions that call each other in a circle)      idle ── claimed ──► busy ── optimised ──► done
+//!        │ calls                                                   ▲ only when all that it calls is done
+//!        ▼
+//!   component
+//! ```
+//!
+//! Passes look into callees (inlining, summaries), so what becomes of a function depends on the forms that its callees have
+//! at that moment. The rule is that of [`Stages`](crate::Stages), whatever the threads do: a component is optimised by one
+//! thread, in the order of the module, when everything else that it calls is optimised. So a function sees the final forms of what
+//! it calls, but for its own circle, of which it sees the functions before it final and those after it as they were read. The
+//! result is the same with one thread and with many (`tests/session`).
+//!
+//! Final forms stand beside the first ones in the module ([`Module::supersede`](brolga_ir::Module::supersede)), which is
+//! otherwise not changed; nothing else is shared. A thread whose component needs others does those that nobody has begun, and
+//! waits for the rest. Whoever is waited for waits for nobody above it, so somebody always goes on.
+//!
+//! Functions are optimised on demand. Lowering, placing of roots and code generation look at one function alone.
+//!
+//! Cost: one walk over all calls when the plan is made; then the passes, once for each function.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use brolga_ir::{Func, FuncId, Level, Module};
+use brolga_opt::callgraph::{bottom_up, callees};
+use brolga_opt::lower::{self, boxed_entry, lower};
+use brolga_opt::summary::summarise_module;
+use brolga_opt::{Cx, OptLevel, optimize};
+
+use crate::error::Error;
+use crate::stages::place;
+
+const IDLE: u8 = 0;
+const BUSY: u8 = 1;
+const DONE: u8 = 2;
+
+/// Functions that call each other in a circle, or one that does not.
+struct Component {
+    funcs: Vec<FuncId>,
+    /// The components that these call; all have lower numbers.
+    calls: Vec<usize>,
+    /// Written with release ordering when the forms are in the module; read with acquire ordering before they are looked at.
+    state: AtomicU8,
+}
+
+/// See the file's header.
+pub(crate) struct Plan {
+    module: Module,
+    level: OptLevel,
+    options: brolga_opt::Options,
+    components: Vec<Component>,
+    /// The component of each high function.
+    component: BTreeMap<FuncId, usize>,
+    failed: Mutex<BTreeMap<FuncId, Arc<Error>>>,
+    /// How many components were finished.
+    finished: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl Plan {
+    /// A plan for a module whose functions are verified. Functions without a body are defined elsewhere.
+    pub(crate) fn new(mut module: Module, level: OptLevel, options: brolga_opt::Options) -> Plan {
+        if level > OptLevel::O0 {
+            summarise_module(&mut module);
+        }
+        let order = bottom_up(&module);
+        let mut component = BTreeMap::new();
+        for (number, funcs) in order.iter().enumerate() {
+            component.extend(funcs.iter().map(|&id| (id, number)));
+        }
+        let components = order.into_iter().enumerate().map(|(number, funcs)| {
+            let called = funcs.iter().flat_map(|&id| callees(&module, module.func(id)));
+            let mut calls: Vec<usize> = called.filter_map(|id| component.get(&id).copied()).collect();
+            calls.sort_unstable();
+            calls.dedup();
+            calls.retain(|&callee| callee != number);
+            Component { funcs, calls, state: AtomicU8::new(IDLE) }
+        });
+        let components = components.collect();
+        Plan {
+            module,
+            level,
+            options,
+            components,
+            component,
+            failed: Mutex::default(),
+            finished: Mutex::new(0),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// The module. Functions that were asked for are in their final forms.
+    pub(crate) fn module(&self) -> &Module {
+        &self.module
+    }
+
+    /// The functions that have to be linked together with `id`, in order: its circle.
+    pub(crate) fn circle(&self, id: FuncId) -> Vec<FuncId> {
+        self.component.get(&id).map_or_else(|| vec![id], |&number| self.components[number].funcs.clone())
+    }
+
+    /// The form of a function that becomes machine code: optimised, low, with its roots placed.
+    pub(crate) fn placed(&self, id: FuncId) -> Result<Func, Arc<Error>> {
+        let low = match self.module.func(id).level {
+            Level::Low => self.pipeline(self.module.func(id).clone())?,
+            Level::High => {
+                self.settle(id)?;
+                let low = lower(&self.module, self.module.func(id), &lower::Options::default());
+                self.pipeline(low.map_err(Error::from)?)?
+            }
+        };
+        Ok(place(&self.module.cx, low, &self.options)?)
+    }
+
+    /// The boxed entry of a function, in the form that becomes machine code.
+    pub(crate) fn placed_entry(&self, id: FuncId) -> Result<Func, Arc<Error>> {
+        let entry = boxed_entry(&self.module, id).map_err(Error::from)?;
+        Ok(place(&self.module.cx, self.pipeline(entry)?, &self.options)?)
+    }
+
+    fn pipeline(&self, func: Func) -> Result<Func, Arc<Error>> {
+        let optimised = optimize(&self.module, func, self.level, &self.options, &mut Cx::default());
+        Ok(optimised.map_err(Error::from)?.0)
+    }
+
+    /// Sees to it that a high function and all that it calls have their final forms.
+    fn settle(&self, id: FuncId) -> Result<(), Arc<Error>> {
+        if let Some(&root) = self.component.get(&id) {
+            let mut pending = self.unsettled(root);
+            while !pending.is_empty() {
+                let seen = *lock(&self.finished);
+                let before = pending.len();
+                pending.retain(|&number| !self.try_settle(number));
+                if pending.len() == before {
+                    self.wait(seen);
+                }
+            }
+        }
+        match lock(&self.failed).get(&id) {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Components below and with `root` that are not done, callees first.
+    fn unsettled(&self, root: usize) -> Vec<usize> {
+        let mut found = std::collections::BTreeSet::new();
+        let mut open = vec![root];
+        while let Some(number) = open.pop() {
+            // What a component calls was done before it was.
+            if self.components[number].state.load(Ordering::Acquire) != DONE && found.insert(number) {
+                open.extend(&self.components[number].calls);
+            }
+        }
+        found.into_iter().collect()
+    }
+
+    /// Whether the component is done, perhaps just now by us.
+    fn try_settle(&self, number: usize) -> bool {
+        let component = &self.components[number];
+        let is_done = |&callee: &usize| self.components[callee].state.load(Ordering::Acquire) == DONE;
+        match component.state.load(Ordering::Acquire) {
+            DONE => return true,
+            IDLE if component.calls.iter().all(is_done) => {}
+            _ => return false,
+        }
+        let claim = component.state.compare_exchange(IDLE, BUSY, Ordering::Acquire, Ordering::Acquire);
+        if claim.is_err() {
+            return false;
+        }
+        // Also when a pass panics: whoever waits goes on, with the function as it was.
+        let _finish = Finish { plan: self, component };
+        for &id in &component.funcs {
+            match self.pipeline(self.module.func(id).clone()) {
+                Ok(func) => self.module.supersede(id, func),
+                Err(error) => drop(lock(&self.failed).insert(id, error)),
+            }
+        }
+        true
+    }
+
+    /// Waits until more than `seen` components are finished.
+    fn wait(&self, seen: u64) {
+        let mut finished = lock(&self.finished);
+        while *finished == seen {
+            finished = self.changed.wait(finished).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+struct Finish<'a> {
+    plan: &'a Plan,
+    component: &'a Component,
+}
+
+impl Drop for Finish<'_> {
+    fn drop(&mut self) {
+        self.component.state.store(DONE, Ordering::Release);
+        *lock(&self.plan.finished) += 1;
+        self.plan.changed.notify_all();
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,71 @@
+//! Functions that are promised before they exist: signatures now, a program when somebody looks.
+//!
+//! For embedders with a representation of their own: what is kept until then is a closure, with a syntax tree in it or whatever
+//! it needs. The program that it makes may have functions of its own besides those that were promised; they are linked
+//! with them, and nobody else sees them.
+
+use std::sync::Arc;
+
+use brolga_ir::func::{self, Param};
+use brolga_ir::{Context, Func, FuncId, Level, Module, Type};
+use brolga_session::{MaterializationUnit, Responsibility, Symbol, SymbolFlags};
+
+use super::SessionError;
+use super::definitions::Definitions;
+use super::target::Native;
+use super::unit::{Loaded, Shared, compile_and_link};
+use crate::error::Error;
+
+/// A function that is promised: its name and types.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Signature {
+    /// The bare name.
+    pub name: String,
+    /// The types of the arguments.
+    pub params: Vec<Type>,
+    /// The type of the result.
+    pub result: Type,
+}
+
+impl Signature {
+    /// A signature.
+    pub fn new(name: &str, params: &[Type], result: Type) -> Signature {
+        Signature { name: name.to_owned(), params: params.to_vec(), result }
+    }
+
+    /// The declaration: a function without a body.
+    pub(crate) fn declare(&self, cx: &Context) -> Func {
+        let name = cx.names.intern(&self.name);
+        let types = [cx.types.function(name)].into_iter().chain(self.params.iter().copied());
+        let params = types.map(|ty| Param { name: None, ty }).collect();
+        Func::new(name, Level::High, func::Signature { params, results: vec![self.result], vararg: false })
+    }
+}
+
+/// What makes the program, in the context of the session.
+pub(crate) type Make = Box<dyn FnOnce() -> Result<Definitions<'static>, SessionError> + Send>;
+
+pub(crate) struct Promise {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) symbols: Vec<(Symbol, SymbolFlags)>,
+    pub(crate) make: Make,
+}
+
+impl MaterializationUnit<Native> for Promise {
+    fn symbols(&self) -> Vec<(Symbol, SymbolFlags)> {
+        self.symbols.clone()
+    }
+
+    fn materialize(self: Box<Self>, responsibility: Responsibility<Native>) {
+        let Promise { shared, make, .. } = *self;
+        match make().and_then(|made| Ok(load(&shared, made.module, made.own)?)) {
+            Ok((loaded, own)) => compile_and_link(shared, loaded, &own, responsibility),
+            Err(error) => responsibility.fail(error),
+        }
+    }
+}
+
+fn load(shared: &Shared, module: Module, own: usize) -> Result<(Arc<Loaded>, Vec<FuncId>), Error> {
+    let own: Vec<FuncId> = module.funcs().map(|(id, _)| id).take(own).collect();
+    Ok((Arc::new(Loaded::new(shared, module, own.clone())?), own))
+}

@@ -1,0 +1,122 @@
+//! What programs of a dylib offer to programs that see it: names and declarations.
+//!
+//! The session's tables know symbols, which say nothing about types. To verify a call of a function of another program, to find
+//! its only method by a bare name, or to inline it, its declaration is needed: a function without a body, or with
+//! one if it may be inlined.
+//!
+//! ```text
+//!   program ── offers ──► Scope of its dylib ── imported by ──► later programs of dylibs that see it
+//! ```
+//!
+//! Declarations stay when definitions are removed: a program that uses one of them fails when it is linked, and the error says
+//! which symbol is missing. A declaration under the same symbol takes the place of the one before.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use brolga_ir::base_fn::BaseFn;
+use brolga_ir::func::CalleeData;
+use brolga_ir::{Func, FuncId, Level, Module, Type, TypeKind};
+
+use super::plan::lock;
+
+/// See the file's header.
+#[derive(Default)]
+pub(crate) struct Scope {
+    offers: Mutex<Offers>,
+}
+
+#[derive(Default)]
+struct Offers {
+    /// The symbols of the functions with a bare name.
+    symbols: BTreeMap<String, BTreeSet<Arc<str>>>,
+    /// By the type of the function object, then by symbol.
+    declared: BTreeMap<Type, BTreeMap<Arc<str>, Func>>,
+}
+
+impl Scope {
+    /// Offers the functions `own` of a module, which may be inlined elsewhere or not.
+    pub(crate) fn offer(&self, module: &Module, own: &[FuncId], inlinable: bool) {
+        self.offer_names(module, own);
+        let mut offers = lock(&self.offers);
+        for &id in own {
+            let func = module.func(id);
+            let symbol: Arc<str> = module.symbol(id).into();
+            if let (Level::High, Some(object)) = (func.level, func.sig.params.first()) {
+                let declared = if inlinable {
+                    func.clone()
+                } else {
+                    Func::new(func.name, Level::High, func.sig.clone())
+                };
+                offers.declared.entry(object.ty).or_default().insert(symbol, declared);
+            }
+        }
+    }
+
+    /// Offers nothing but the names of functions: their types are those of another context.
+    pub(crate) fn offer_names(&self, module: &Module, own: &[FuncId]) {
+        let mut offers = lock(&self.offers);
+        for &id in own {
+            let bare = module.cx.names.text(module.func(id).name).to_owned();
+            offers.symbols.entry(bare).or_default().insert(module.symbol(id).into());
+        }
+    }
+
+    /// Offers what another scope offers, too.
+    pub(crate) fn take_over(&self, other: Scope) {
+        let other = other.offers.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut offers = lock(&self.offers);
+        for (bare, symbols) in other.symbols {
+            offers.symbols.entry(bare).or_default().extend(symbols);
+        }
+        for (object, declared) in other.declared {
+            offers.declared.entry(object).or_default().extend(declared);
+        }
+    }
+
+    /// The symbols of functions with this bare name.
+    pub(crate) fn symbols(&self, bare: &str) -> Vec<Arc<str>> {
+        lock(&self.offers).symbols.get(bare).into_iter().flatten().cloned().collect()
+    }
+
+    fn declarations(&self, function: Type) -> Vec<Func> {
+        lock(&self.offers).declared.get(&function).into_iter().flat_map(BTreeMap::values).cloned().collect()
+    }
+}
+
+/// Adds to a module the declarations of functions that it calls and does not define, from the first scope that has any. Bodies
+/// that come in are looked at as well.
+pub(crate) fn import(module: &mut Module, scopes: &[Arc<Scope>]) {
+    let mut looked_up: BTreeSet<Type> = BTreeSet::new();
+    let mut pending: Vec<FuncId> = module.funcs().map(|(id, _)| id).collect();
+    while let Some(id) = pending.pop() {
+        for function in called(module, id) {
+            if is_base(module, function) || !looked_up.insert(function) {
+                continue;
+            }
+            let mut found = scopes.iter().map(|scope| scope.declarations(function));
+            for func in found.find(|found| !found.is_empty()).unwrap_or_default() {
+                // A method that the module defines itself is not imported.
+                pending.extend(module.add_func(func).ok());
+            }
+        }
+    }
+}
+
+/// The function objects of which a function calls methods that the module does not have.
+fn called(module: &Module, id: FuncId) -> BTreeSet<Type> {
+    let callees = module.func(id).callees().filter_map(|(_, callee)| match callee {
+        CalleeData::Method { function, args, .. } => {
+            module.find_method(*function, args).is_none().then_some(*function)
+        }
+        CalleeData::Symbol { .. } => None,
+    });
+    callees.collect()
+}
+
+fn is_base(module: &Module, function: Type) -> bool {
+    match module.cx.types.kind(function) {
+        TypeKind::Function(name) => BaseFn::from_name(module.cx.names.text(*name)).is_some(),
+        _ => false,
+    }
+}

@@ -1,0 +1,139 @@
+//! Redefinition, removal, initialisers, the end.
+
+use brolga::session::linking::{Dependants, OnDrop};
+use brolga::{SessionError, Workers};
+
+use super::{adds, calls, define, dylib, session};
+
+#[test]
+fn who_looks_after_a_redefinition_gets_the_new_one() {
+    let session = session(Workers::Pool(1));
+    let main = dylib(&session, "main", &adds("f", 1));
+    let old = main.func::<(i64,), i64>("f").unwrap();
+    main.redefine(main.read("f.jlir", adds("f", 2).as_bytes()).unwrap()).unwrap();
+    assert_eq!(main.func::<(i64,), i64>("f").unwrap().call((0,)), Ok(2));
+    assert_eq!(old.call((0,)), Ok(1), "a handle keeps its code");
+}
+
+#[test]
+fn memory_is_flat_over_redefinitions() {
+    let session = session(Workers::Caller);
+    let main = dylib(&session, "main", &adds("f", 0));
+    let mut live = Vec::new();
+    for n in 1..200 {
+        main.redefine(main.read("f.jlir", adds("f", n).as_bytes()).unwrap()).unwrap();
+        assert_eq!(main.func::<(i64,), i64>("f").unwrap().call((0,)), Ok(n));
+        live.push((session.stats().placed, session.stats().symbols, session.stats().units));
+    }
+    assert!(live.iter().all(|stats| *stats == (1, 1, 1)), "{live:?}");
+}
+
+#[test]
+fn removal_asks_what_becomes_of_users() {
+    let session = session(Workers::Caller);
+    let library = session.create_dylib("library").unwrap();
+    let tracker = library.create_tracker(OnDrop::Keep).unwrap();
+    library.define(library.read("l.jlir", adds("base", 1).as_bytes()).unwrap().tracked_by(&tracker)).unwrap();
+    let main = session.create_dylib("main").unwrap();
+    main.link_against(&library).unwrap();
+    define(&main, &calls("top", "base"));
+    let top = main.func::<(i64,), i64>("top").unwrap();
+    let denied = tracker.remove(Dependants::Deny).unwrap_err().to_string();
+    assert_eq!(denied, "`base(Int64)` of `library` used by `top(Int64)` of `main`");
+    tracker.remove(Dependants::Cascade).unwrap();
+    assert!(main.function("top").is_err());
+    assert_eq!(session.stats().placed, 0);
+    assert_eq!(top.call((1,)), Ok(3), "a handle keeps its code, and what this calls");
+    let again = tracker.remove(Dependants::Deny).unwrap_err().to_string();
+    assert_eq!(again, "the definitions were removed");
+}
+
+#[test]
+fn a_tracker_that_is_dropped_removes_if_it_was_told_to() {
+    let session = session(Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    for (on_drop, stays) in [(OnDrop::Remove, false), (OnDrop::Keep, true)] {
+        let tracker = main.create_tracker(on_drop).unwrap();
+        main.define(main.read("l.jlir", adds("f", 1).as_bytes()).unwrap().tracked_by(&tracker)).unwrap();
+        main.function("f").unwrap();
+        drop(tracker);
+        assert_eq!(main.function("f").is_ok(), stays);
+    }
+}
+
+#[test]
+fn clearing_leaves_an_empty_dylib() {
+    let session = session(Workers::Pool(1));
+    let main = dylib(&session, "main", &(adds("a", 1) + &adds("b", 1)));
+    main.function("a").unwrap();
+    main.clear(Dependants::Deny).unwrap();
+    assert!(matches!(main.function("a"), Err(SessionError::Link(_))));
+    define(&main, &adds("a", 5));
+    assert_eq!(main.func::<(i64,), i64>("a").unwrap().call((0,)), Ok(5));
+    assert_eq!(session.stats().placed, 1);
+}
+
+/// A function that prints a word.
+fn prints(name: &str, word: &str) -> String {
+    format!(
+        "function {name}()::Nothing\n1 ─      invoke Base.print(\"{word} \"::String)::Nothing\n└──      return nothing\nend\n"
+    )
+}
+
+#[test]
+fn initialisers_run_once_callees_first_and_finalisers_the_other_way() {
+    let session = session(Workers::Pool(1));
+    let printed = || String::from_utf8(session.runtime().sink().take_captured()).unwrap();
+    let library = session.create_dylib("library").unwrap();
+    let source = prints("up", "library-up") + &prints("down", "library-down");
+    library
+        .define(library.read("l.jlir", source.as_bytes()).unwrap().initializer("up").finalizer("down"))
+        .unwrap();
+    let main = session.create_dylib("main").unwrap();
+    main.link_against(&library).unwrap();
+    let source = prints("start", "main-up") + &prints("stop", "main-down");
+    main.define(main.read("m.jlir", source.as_bytes()).unwrap().initializer("start").finalizer("stop()"))
+        .unwrap();
+    main.open().unwrap();
+    assert_eq!(printed(), "library-up main-up ");
+    main.open().unwrap();
+    assert_eq!(printed(), "", "it is open");
+    main.define(main.read("n.jlir", prints("more", "more").as_bytes()).unwrap().initializer("more")).unwrap();
+    main.update().unwrap();
+    assert_eq!(printed(), "more ");
+    assert!(main.close().unwrap().is_empty());
+    assert_eq!(printed(), "", "it was opened twice");
+    main.close().unwrap();
+    assert_eq!(printed(), "main-down library-down ");
+    main.open().unwrap();
+    assert_eq!(printed(), "library-up main-up more ");
+    session.end();
+    assert_eq!(printed(), "main-down library-down ");
+    assert!(session.end().is_empty());
+    assert_eq!(printed(), "");
+}
+
+#[test]
+fn an_initialiser_that_throws_is_named() {
+    let session = session(Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    let source = "function bad()::Nothing\n1 ─      invoke Base.error(\"no luck\"::String)::Union{}\n└──      unreachable\nend\n";
+    main.define(main.read("m.jlir", source.as_bytes()).unwrap().initializer("bad")).unwrap();
+    let error = main.open().unwrap_err().to_string();
+    assert!(error.contains("bad") && error.contains("no luck"), "{error}");
+    let unknown = main.read("m.jlir", adds("f", 1).as_bytes()).unwrap().initializer("g");
+    assert!(matches!(main.define(unknown), Err(SessionError::NotFunction { .. })));
+}
+
+#[test]
+fn the_end_frees_what_nobody_holds() {
+    let session = session(Workers::Pool(2));
+    let main = dylib(&session, "main", &(adds("a", 1) + &adds("b", 1)));
+    let held = main.func::<(i64,), i64>("a").unwrap();
+    main.function("b").unwrap();
+    assert_eq!(session.stats().placed, 2);
+    session.end();
+    assert_eq!((session.stats().placed, session.stats().symbols), (0, 0));
+    assert_eq!(held.call((1,)), Ok(2));
+    assert!(session.create_dylib("late").is_err());
+}

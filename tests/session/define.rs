@@ -1,0 +1,159 @@
+//! Definitions, look-ups, what programs see of each other.
+
+use brolga::ir::Module;
+use brolga::ir::Type;
+use brolga::ir::build::Builder;
+use brolga::ir::intrinsic::Intrinsic;
+use brolga::session::Signature;
+use brolga::session::linking::{Dependants, Priority};
+use brolga::{SessionError, Workers};
+
+use super::{adds, calls, define, dylib, session};
+
+const PARITY: &str = "
+function is_even(n::Int64)::Bool
+1 ─ %1 = (n === 0)::Bool
+└──      goto #3 if not %1
+2 ─      return true
+3 ─ %4 = Base.sub_int(n, 1)::Int64
+│   %5 = invoke Main.is_odd(%4::Int64)::Bool
+└──      return %5
+end
+function is_odd(n::Int64)::Bool
+1 ─ %1 = (n === 0)::Bool
+└──      goto #3 if not %1
+2 ─      return false
+3 ─ %4 = Base.sub_int(n, 1)::Int64
+│   %5 = invoke Main.is_even(%4::Int64)::Bool
+└──      return %5
+end
+";
+
+#[test]
+fn only_what_is_needed_is_compiled() {
+    let session = session(Workers::Caller);
+    let main = dylib(&session, "main", &(adds("a", 1) + &adds("b", 2) + PARITY));
+    assert_eq!(session.stats().compiled_functions, 0);
+    assert_eq!(main.func::<(i64,), i64>("a").unwrap().call((1,)), Ok(2));
+    assert_eq!(session.stats().compiled_functions, 1);
+    assert_eq!(main.func::<(i64,), bool>("is_odd").unwrap().call((1001,)), Ok(true));
+    assert_eq!(session.stats().compiled_functions, 3, "functions in a circle are one unit");
+    main.func::<(i64,), bool>("is_even(Int64)").unwrap();
+    assert_eq!(session.stats().compiled_functions, 3);
+}
+
+#[test]
+fn programs_call_functions_of_programs_that_they_see() {
+    let session = session(Workers::Pool(1));
+    let library = dylib(&session, "library", &adds("base", 40));
+    let main = session.create_dylib("main").unwrap();
+    let unseen = main.read("unseen.jlir", calls("top", "base").as_bytes()).map(drop).unwrap_err();
+    assert!(unseen.to_string().contains("call-unknown"), "{unseen}");
+    main.link_against(&library).unwrap();
+    define(&main, &calls("top", "base"));
+    assert_eq!(main.func::<(i64,), i64>("top").unwrap().call((1,)), Ok(42));
+    // A bare name is found in what the dylib sees.
+    assert_eq!(main.func::<(i64,), i64>("base").unwrap().call((2,)), Ok(42));
+    assert!(library.func::<(i64,), i64>("top").is_err());
+    assert!(session.linking().check().is_ok());
+}
+
+#[test]
+fn a_body_that_may_be_inlined_leaves_no_dependence() {
+    let session = session(Workers::Caller);
+    let library = session.create_dylib("library").unwrap();
+    library.define(library.read("l.jlir", adds("base", 40).as_bytes()).unwrap().inlinable()).unwrap();
+    let main = session.create_dylib("main").unwrap();
+    main.link_against(&library).unwrap();
+    define(&main, &calls("top", "base"));
+    assert_eq!(main.func::<(i64,), i64>("top").unwrap().call((1,)), Ok(42));
+    assert_eq!(session.stats().compiled_functions, 1, "`base` was never asked for");
+}
+
+#[test]
+fn a_promise_is_kept_when_somebody_looks() {
+    let session = session(Workers::Pool(1));
+    let main = session.create_dylib("main").unwrap();
+    let int = Type::INT64;
+    let square = Signature::new("square", &[int], int);
+    let made = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = made.clone();
+    main.promise(&[square], None, move |dylib| {
+        count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        let cx = dylib.session().context().clone();
+        let mut module = Module::new(cx.clone());
+        let mut b = Builder::high(&cx, "square", &[("x", int)], int);
+        let x = b.param(0)?;
+        let product = b.intrinsic(Intrinsic::MulInt, &[x, x])?;
+        b.ret(&[product])?;
+        module.add_func(b.finish()?).map_err(|error| format!("{error:?}"))?;
+        Ok(module)
+    })
+    .unwrap();
+    define(&main, &calls("next", "square"));
+    assert_eq!(made.load(std::sync::atomic::Ordering::SeqCst), 0);
+    assert_eq!(main.func::<(i64,), i64>("next").unwrap().call((6,)), Ok(37));
+    assert_eq!(main.func::<(i64,), i64>("square").unwrap().call((6,)), Ok(36));
+    assert_eq!(made.load(std::sync::atomic::Ordering::SeqCst), 1);
+}
+
+#[test]
+fn look_ups_say_what_does_not_fit() {
+    let session = session(Workers::Caller);
+    let float = "function a(x::Float64)::Float64\n1 ─      return x\nend\n";
+    let main = dylib(&session, "main", &(adds("a", 1) + float));
+    match main.function("a") {
+        Err(SessionError::Ambiguous { methods, .. }) => assert_eq!(methods, ["a(Float64)", "a(Int64)"]),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(main.func::<(f64,), f64>("a(Float64)").unwrap().call((1.5,)), Ok(1.5));
+    let wrong = main.func::<(i32,), i64>("a(Int64)").unwrap_err().to_string();
+    assert_eq!(wrong, "argument 1 of `a(Int64)` is `Int64`, for which `i32` does not stand");
+    main.remove(&["a(Float64)"]).unwrap();
+    // Only one method is left.
+    assert_eq!(main.func::<(i64,), i64>("a").unwrap().call((1,)), Ok(2));
+    let twice = main.read("twice.jlir", adds("a", 3).as_bytes()).unwrap();
+    let twice = main.define(twice).unwrap_err().to_string();
+    assert_eq!(twice, "defined twice: `a(Int64)` of `main`");
+}
+
+#[test]
+fn weak_definitions_give_way() {
+    let session = session(Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    main.define(main.read("w.jlir", adds("a", 1).as_bytes()).unwrap().weak()).unwrap();
+    define(&main, &adds("a", 2));
+    assert_eq!(main.func::<(i64,), i64>("a").unwrap().call((0,)), Ok(2));
+}
+
+#[test]
+fn c_symbols_come_from_the_nearest_place() {
+    extern "C" fn minus(x: i64) -> i64 {
+        -x
+    }
+    let source = "function f(x::Int64)::Int64\n\
+        1 ─ %1 = $(Expr(:foreigncall, :(:labs), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64\n\
+        └──      return %1\nend\n";
+    let session = session(Workers::Caller);
+    let process = session.create_dylib("process").unwrap();
+    process.add_process_symbols(|name| name == "labs").unwrap();
+    let main = dylib(&session, "main", source);
+    main.link_against(&process).unwrap();
+    assert_eq!(main.func::<(i64,), i64>("f").unwrap().call((-5,)), Ok(5));
+    let other = dylib(&session, "other", source);
+    other.define_c_symbol("labs", minus as *const ()).unwrap();
+    assert_eq!(other.func::<(i64,), i64>("f").unwrap().call((7,)), Ok(-7));
+    // What a dylib uses of another is known.
+    let used = process.clear(Dependants::Deny).unwrap_err().to_string();
+    assert_eq!(used, "`labs` of `process` used by `f(Int64)` of `main`");
+}
+
+#[test]
+fn background_work_is_done_without_anybody_who_waits() {
+    let session = session(Workers::Pool(1));
+    let main = session.create_dylib("main").unwrap();
+    main.define(main.read("w.jlir", adds("a", 1).as_bytes()).unwrap().start(Priority::Idle)).unwrap();
+    session.linking().dispatcher().drain();
+    assert_eq!(session.stats().compiled_functions, 1);
+    assert!(main.request("a").is_done());
+}

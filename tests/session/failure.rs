@@ -1,0 +1,76 @@
+//! Errors with their causes.
+
+use brolga::Workers;
+
+use super::{adds, calls, define, dylib, session};
+
+/// `f` has no native form: it needs a C function that is nowhere.
+const NOWHERE: &str = "function f(x::Int64)::Int64\n\
+    1 ─ %1 = $(Expr(:foreigncall, :(:brolga_is_nowhere), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64\n\
+    └──      return %1\nend\n";
+
+#[test]
+fn a_failure_has_the_whole_chain_down_to_its_root() {
+    for workers in [Workers::Caller, Workers::Pool(1), Workers::Pool(2), Workers::Seeded(7)] {
+        let session = session(workers);
+        let low = dylib(&session, "low", NOWHERE);
+        let middle = session.create_dylib("middle").unwrap();
+        middle.link_against(&low).unwrap();
+        define(&middle, &calls("g", "f"));
+        let main = session.create_dylib("main").unwrap();
+        main.link_against(&middle).unwrap();
+        define(&main, &(calls("h", "g") + &adds("fine", 1)));
+        for _ in 0..2 {
+            let causes = main.function("h").unwrap_err().causes();
+            assert_eq!(causes.len(), 3, "{causes:?}");
+            assert_eq!(causes[0], "`h(Int64)` of `main` failed: they need `g(Int64)` of `middle`");
+            assert!(
+                causes[2].starts_with("`f(Int64)` of `low` failed: unresolved: C symbol `brolga_is_nowhere`")
+            );
+        }
+        assert_eq!(main.func::<(i64,), i64>("fine").unwrap().call((1,)), Ok(2));
+        assert!(session.linking().check().is_ok());
+    }
+}
+
+#[test]
+fn what_failed_can_be_replaced() {
+    let session = session(Workers::Pool(1));
+    let main = dylib(&session, "main", NOWHERE);
+    assert!(main.function("f").is_err());
+    main.redefine(main.read("f.jlir", adds("f", 1).as_bytes()).unwrap()).unwrap();
+    assert_eq!(main.func::<(i64,), i64>("f").unwrap().call((1,)), Ok(2));
+}
+
+#[test]
+fn a_promise_that_is_broken_says_why() {
+    let session = session(Workers::Pool(1));
+    let main = session.create_dylib("main").unwrap();
+    let int = brolga::ir::Type::INT64;
+    let promised = |name: &str| [brolga::session::Signature::new(name, &[int], int)];
+    main.promise(&promised("a"), None, |_| Err("the tree is rotten".into())).unwrap();
+    main.promise(&promised("b"), None, |_| panic!("as asked")).unwrap();
+    main.promise(&promised("c"), None, |dylib| {
+        Ok(brolga::ir::Module::new(dylib.session().context().clone()))
+    })
+    .unwrap();
+    let error = main.function("a").unwrap_err();
+    assert_eq!(error.causes(), ["`a(Int64)` of `main` failed: the tree is rotten"]);
+    assert_eq!(
+        main.function("b").unwrap_err().causes(),
+        ["`b(Int64)` of `main` failed: their materialization panicked"]
+    );
+    let error = main.function("c").unwrap_err().to_string();
+    assert!(error.contains("without address"), "{error}");
+}
+
+#[test]
+fn nothing_hangs_when_there_is_nobody_to_wait_for() {
+    let session = session(Workers::Seeded(1));
+    let main = session.create_dylib("main").unwrap();
+    let error = main.function("nothing").unwrap_err().to_string();
+    assert_eq!(error, "not found: `nothing` of `main`");
+    session.end();
+    let error = main.function("nothing").unwrap_err().to_string();
+    assert!(error.contains("ended") || error.contains("closed"), "{error}");
+}

@@ -1,0 +1,49 @@
+//! Sessions as an embedder sees them: programs defined, looked up, replaced and removed, by one thread and by many.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `define` | definitions, look-ups, what programs see of each other |
+//! | `failure` | errors with their causes |
+//! | `change` | redefinition, removal, initialisers, the end |
+//! | `threads` | the same results whoever compiles; many threads |
+
+mod change;
+mod define;
+mod failure;
+mod threads;
+
+use brolga::session::Dylib;
+use brolga::{OptLevel, Options, Output, Session, Workers};
+
+/// A session whose compiled code prints to nowhere.
+fn session(workers: Workers) -> Session {
+    let options = Options::new().opt_level(OptLevel::O2).output(Output::Capture);
+    Session::new(options, workers).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A dylib with the functions of a program.
+fn dylib(session: &Session, name: &str, source: &str) -> Dylib {
+    let dylib = session.create_dylib(name).expect("a dylib");
+    define(&dylib, source);
+    dylib
+}
+
+fn define(dylib: &Dylib, source: &str) {
+    let program = dylib.read("test.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    dylib.define(program).unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// A function of one integer that adds `n`, by a call that is not inlined.
+fn adds(name: &str, n: i64) -> String {
+    format!(
+        "function {name}(x::Int64)::Int64\n1 ─ %1 = Base.add_int(x, {n})::Int64\n└──      return %1\nend\n"
+    )
+}
+
+/// A function that calls another with its argument, and adds one.
+fn calls(name: &str, callee: &str) -> String {
+    format!(
+        "function {name}(x::Int64)::Int64\n1 ─ %1 = invoke Main.{callee}(x::Int64)::Int64\n\
+         │   %2 = Base.add_int(%1, 1)::Int64\n└──      return %2\nend\n"
+    )
+}

@@ -1,0 +1,147 @@
+//! The same results whoever compiles; many threads.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use brolga::session::linking::Dependants;
+use brolga::{SessionError, Workers};
+
+use super::{adds, calls, define, dylib, session};
+
+/// Functions that call each other: `f0` adds, `fN` calls one or two before it.
+fn web(count: usize) -> String {
+    let mut source = adds("f0", 1);
+    for n in 1..count {
+        let (a, b) = (n - 1 - (n * 7919) % n.min(5), (n * 31) % n);
+        source += &format!(
+            "function f{n}(x::Int64)::Int64\n\
+             1 ─ %1 = Base.slt_int(x, {n})::Bool\n└──      goto #3 if not %1\n\
+             2 ─ %3 = invoke Main.f{a}(x::Int64)::Int64\n│   %4 = Base.add_int(%3, {n})::Int64\n└──      return %4\n\
+             3 ─ %6 = invoke Main.f{b}(x::Int64)::Int64\n│   %7 = Base.xor_int(%6, {n})::Int64\n└──      return %7\nend\n"
+        );
+    }
+    source
+}
+
+#[test]
+fn code_is_the_same_whoever_makes_it() {
+    let source = web(120);
+    let results = |workers: Workers, reversed: bool| {
+        let session = session(workers);
+        let main = dylib(&session, "main", &source);
+        let mut order: Vec<usize> = (0..120).collect();
+        if reversed {
+            order.reverse();
+        }
+        let requests: Vec<_> = order.iter().map(|n| main.request(&format!("f{n}"))).collect();
+        let functions: Vec<_> = requests.into_iter().map(|request| request.wait().unwrap()).collect();
+        let call = |at: usize| functions[at].typed::<(i64,), i64>().unwrap().call((60,)).unwrap();
+        let mut values: Vec<(usize, i64)> = order.iter().enumerate().map(|(at, n)| (*n, call(at))).collect();
+        values.sort_unstable();
+        (values, session.stats().compiled_bytes, session.stats().compiled_functions)
+    };
+    let expected = results(Workers::Caller, false);
+    assert_eq!(expected.2, 120);
+    for workers in
+        [Workers::Pool(1), Workers::Pool(2), Workers::Pool(5), Workers::Seeded(1), Workers::Seeded(2)]
+    {
+        assert_eq!(results(workers, true), expected);
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+#[test]
+fn a_request_is_a_future() {
+    let session = session(Workers::Pool(1));
+    let main = dylib(&session, "main", &web(20));
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut request = pin!(main.request("f19"));
+    let function = loop {
+        match request.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(function) => break function.unwrap(),
+            Poll::Pending => thread::park(),
+        }
+    };
+    assert!(function.typed::<(i64,), i64>().unwrap().call((1,)).is_ok());
+}
+
+/// Threads call and look up what others redefine and remove. `BROLGA_STRESS` makes it longer.
+#[test]
+fn code_changes_under_threads_that_call_it() {
+    #[expect(clippy::disallowed_methods, reason = "a test that may be asked to run longer")]
+    let rounds: i64 = std::env::var("BROLGA_STRESS").ok().and_then(|n| n.parse().ok()).unwrap_or(30);
+    const COUNT: usize = 20;
+    let session = session(Workers::Pool(2));
+    let library = session.create_dylib("library").unwrap();
+    let main = session.create_dylib("main").unwrap();
+    main.link_against(&library).unwrap();
+    for n in 0..COUNT {
+        define(&library, &adds(&format!("base{n}"), 0));
+        define(&main, &calls(&format!("top{n}"), &format!("base{n}")));
+    }
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let callers: Vec<_> = (0..6)
+            .map(|caller| {
+                let (main, stop) = (main.clone(), &stop);
+                scope.spawn(move || {
+                    let mut calls = 0u64;
+                    for at in (caller..).step_by(3) {
+                        if stop.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        match main.func::<(i64,), i64>(&format!("top{}", at % COUNT)) {
+                            Ok(top) => {
+                                let value = top.call((1,)).unwrap();
+                                // One for the call, one for `x`, and an even number for each version.
+                                assert_eq!(value % 2, 0, "a version that never was");
+                                calls += 1;
+                            }
+                            // It is being removed or replaced right now.
+                            Err(SessionError::Link(_) | SessionError::NotFunction { .. }) => {}
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                    calls
+                })
+            })
+            .collect();
+        for round in 1..=rounds {
+            let n = (round as usize * 7) % COUNT;
+            let library_source = adds(&format!("base{n}"), 2 * round);
+            let again = |dylib: &brolga::session::Dylib, source: &str| {
+                let read = dylib.read("again.jlir", source.as_bytes()).unwrap();
+                // What is being compiled is busy; what was removed is defined.
+                drop(dylib.redefine(read));
+            };
+            again(&library, &library_source);
+            again(&main, &calls(&format!("top{n}"), &format!("base{n}")));
+            if round % 5 == 0 {
+                drop(
+                    library
+                        .linking()
+                        .remove([session.linking().intern(&format!("base{}(Int64)", (n + 1) % COUNT))]),
+                );
+                again(&library, &adds(&format!("base{}", (n + 1) % COUNT), 0));
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        let calls: u64 = callers.into_iter().map(|caller| caller.join().unwrap()).sum();
+        assert!(calls > 0);
+    });
+    assert_eq!(session.linking().check(), Ok(()));
+    main.clear(Dependants::Deny).unwrap();
+    library.clear(Dependants::Deny).unwrap();
+    assert_eq!((session.stats().placed, session.stats().symbols), (0, 0));
+}
