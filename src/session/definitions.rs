@@ -6,7 +6,7 @@
 use brolga_ir::Module;
 use brolga_session::{Priority, Tracker};
 
-use super::target::Native;
+use super::target::{Kept, Native};
 use crate::program::Program;
 
 /// A verified program that is to be defined in a dylib. Made by [`Dylib::read`](super::Dylib::read),
@@ -23,6 +23,8 @@ pub struct Definitions<'t> {
     pub(crate) starts: Option<Priority>,
     pub(crate) initializers: Vec<String>,
     pub(crate) finalizers: Vec<String>,
+    /// What has to stay as long as the code.
+    pub(crate) kept: Option<Kept>,
 }
 
 impl<'t> Definitions<'t> {
@@ -37,6 +39,7 @@ impl<'t> Definitions<'t> {
             starts: None,
             initializers: Vec::new(),
             finalizers: Vec::new(),
+            kept: None,
         }
     }
 

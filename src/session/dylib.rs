@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use brolga_ir::{FuncId, Module};
+use brolga_runtime::heap::{Root, Scope};
+use brolga_runtime::objects::{MethodEntry, Raised};
 use brolga_session::{
     Dependants, Generator, Link, LookupKind, MaterializationUnit, Need, OnDrop, Priority, Responsibility,
     Symbol, SymbolFlags, Unit, Until, Want, absolute, required,
@@ -14,12 +16,12 @@ use super::definitions::Definitions;
 use super::error::SessionError;
 use super::function::{Function, Request};
 use super::libraries::Library;
-use super::linking;
 use super::plan::lock;
 use super::promise::{Promise, Signature};
-use super::scope::{Scope, import};
+use super::scope::{self, import};
 use super::target::Native;
 use super::unit::{Functions, Loaded};
+use super::{host, linking};
 use crate::program::{check_built, check_read, read_unit_in};
 use crate::{Params, TypedFunc, Value};
 
@@ -113,19 +115,20 @@ impl Dylib {
     }
 
     fn put(&self, definitions: Definitions<'_>, replace: bool) -> Result<(), SessionError> {
-        let Definitions { module, own, tracker, is_weak, is_inlinable, is_whole, starts, .. } = definitions;
+        let Definitions { module, own, tracker, is_weak, is_inlinable, is_whole, starts, kept, .. } =
+            definitions;
         let own: Vec<FuncId> = module.funcs().map(|(id, _)| id).take(own).collect();
         let initializers = symbols_of(&module, &own, &definitions.initializers)?;
         let finalizers = symbols_of(&module, &own, &definitions.finalizers)?;
         // What others inline is what was written.
-        let scope = Scope::default();
+        let scope = scope::Scope::default();
         if Arc::ptr_eq(&module.cx, self.session.context()) {
             scope.offer(&module, &own, is_inlinable);
         } else {
             scope.offer_names(&module, &own);
         }
         let shared = &self.session.inner.shared;
-        let loaded = Arc::new(Loaded::new(shared, module, own.clone())?);
+        let loaded = Arc::new(Loaded::new(shared, module, own.clone(), kept)?);
         let linking = self.session.linking();
         let weak = if is_weak { SymbolFlags::WEAK } else { SymbolFlags::NONE };
         let names: std::collections::BTreeMap<FuncId, Symbol> =
@@ -225,6 +228,29 @@ impl Dylib {
             home.scope.offer(&declared, &own, false);
         }
         Ok(())
+    }
+
+    /// Defines a function of the host: a closure that takes the function object and the arguments as objects, and gives an object of
+    /// the result's type, or an exception. Programs call it as any other function.
+    ///
+    /// # Errors
+    /// As [`Dylib::define`]; a type has no objects.
+    pub fn define_host(
+        &self,
+        signature: &Signature,
+        body: impl for<'f, 'h> Fn(&mut Scope<'f, 'h>, &[Root<'f, 'h>]) -> Result<Root<'f, 'h>, Raised>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Result<(), SessionError> {
+        let cx = self.session.context();
+        let built = host::module(cx, signature).map_err(|error| SessionError::Promise(Arc::new(error)))?;
+        let mut definitions = self.build(built)?;
+        let method = host::add_method(self.session.runtime(), cx, signature, MethodEntry::host(body));
+        let method =
+            method.map_err(|error| SessionError::Host { reason: error.display(&cx.types).to_string() })?;
+        definitions.kept = Some(Arc::new(method));
+        self.define(definitions)
     }
 
     /// A function by its bare name, if only one method has it, or by its symbol (`fib(Int64)`), in what the dylib sees: waits until

@@ -16,6 +16,12 @@ pub enum SessionError {
     /// Who promised functions could not make them.
     #[error("{0}")]
     Promise(#[source] Arc<dyn std::error::Error + Send + Sync>),
+    /// A function of the host takes or gives what no object can be.
+    #[error("a function of the host cannot be defined: {reason}")]
+    Host {
+        /// Why.
+        reason: String,
+    },
     /// The function is there, and its type is another.
     #[error("{0}")]
     Type(#[source] Arc<crate::LookupError>),

@@ -17,6 +17,7 @@
 //! | compile at the same time | [`Workers`]: a pool, the calling threads, an executor of the embedder, or in an order that a seed decides |
 //! | look up | [`Dylib::func`] and [`Dylib::function`] wait and compile meanwhile; [`Dylib::request`] is a future |
 //! | bring your own representation | [`Dylib::promise`]: signatures now, the program when somebody looks |
+//! | call Rust | [`Dylib::define_host`]: a closure; [`Dylib::define_c_symbol`]: a C function |
 //! | replace | [`Dylib::redefine`]: whoever looks from now on gets the new one |
 //! | remove | [`Tracker::remove`](linking::Tracker::remove), [`Dylib::remove`], [`Dylib::clear`], with a policy for what uses it |
 //! | find elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_generator`] |
@@ -30,12 +31,13 @@
 //! it. Handles are counted, so nothing is freed under a thread that runs it.
 //!
 //! Files, in reading order: `target` (what is linked), `plan` (optimising concurrently), `unit` (compiling and linking one
-//! unit), `scope` (what programs see of each other), `definitions`, `promise`, `dylib`, `function`, `error`.
+//! unit), `scope` (what programs see of each other), `definitions`, `promise`, `host`, `libraries`, `dylib`, `function`, `error`.
 
 mod definitions;
 mod dylib;
 mod error;
 mod function;
+mod host;
 mod libraries;
 mod plan;
 mod promise;
@@ -44,7 +46,6 @@ mod target;
 mod unit;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use brolga_ir::Context;
@@ -59,6 +60,8 @@ pub use error::SessionError;
 pub use function::{Function, Request};
 pub use promise::Signature;
 pub use target::{Code, Native};
+
+pub use brolga_runtime::objects::{HostFn, Raised};
 
 use crate::error::Error;
 use crate::options::Options;
@@ -129,7 +132,7 @@ impl Session {
     /// # Errors
     /// There is no code generator for this machine, or no memory for code.
     pub fn new(options: Options, workers: Workers) -> Result<Session, Error> {
-        let Options { level, opt, jit, runtime } = options;
+        let Options { level, roots, opt, jit, runtime } = options;
         let jit = Jit::new(Runtime::new(runtime), jit)?;
         let dispatcher: Arc<dyn Dispatcher> = match workers {
             Workers::Pool(size) => Arc::new(Pool::new(size)),
@@ -138,7 +141,7 @@ impl Session {
             Workers::Own(dispatcher) => dispatcher,
         };
         let linking = linking::Session::new(dispatcher, Box::new(PlainHost));
-        let shared = Arc::new(Shared::new(jit, level, opt));
+        let shared = Arc::new(Shared::new(jit, level, opt, roots));
         let inner = Inner { linking, shared, cx: Context::new(), homes: Mutex::default() };
         Ok(Session { inner: Arc::new(inner) })
     }
@@ -172,9 +175,10 @@ impl Session {
     pub fn stats(&self) -> SessionStats {
         let shared = &self.inner.shared;
         let (symbols, units, lookups, waiting) = self.inner.linking.counts();
+        let compiled = *lock(&shared.compiled);
         SessionStats {
-            compiled_functions: shared.compiled_functions.load(Ordering::Relaxed),
-            compiled_bytes: shared.compiled_bytes.load(Ordering::Relaxed),
+            compiled_functions: compiled.functions,
+            compiled_bytes: compiled.bytes,
             symbols,
             units,
             lookups,

@@ -21,10 +21,10 @@
 //!
 //! Cost: one walk over all calls when the plan is made; then the passes, once for each function.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
+use brolga_gcroots::Lowering as Roots;
 use brolga_ir::{Func, FuncId, Level, Module};
 use brolga_opt::callgraph::{bottom_up, callees};
 use brolga_opt::lower::{self, boxed_entry, lower};
@@ -34,17 +34,26 @@ use brolga_opt::{Cx, OptLevel, optimize};
 use crate::error::Error;
 use crate::stages::place;
 
-const IDLE: u8 = 0;
-const BUSY: u8 = 1;
-const DONE: u8 = 2;
+/// How far a component is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Idle,
+    Busy,
+    Done,
+}
+
+struct Progress {
+    /// By component.
+    states: Vec<State>,
+    /// How many components were finished.
+    finished: u64,
+}
 
 /// Functions that call each other in a circle, or one that does not.
 struct Component {
     funcs: Vec<FuncId>,
     /// The components that these call; all have lower numbers.
     calls: Vec<usize>,
-    /// Written with release ordering when the forms are in the module; read with acquire ordering before they are looked at.
-    state: AtomicU8,
 }
 
 /// See the file's header.
@@ -52,18 +61,18 @@ pub(crate) struct Plan {
     module: Module,
     level: OptLevel,
     options: brolga_opt::Options,
+    roots: Roots,
     components: Vec<Component>,
     /// The component of each high function.
     component: BTreeMap<FuncId, usize>,
     failed: Mutex<BTreeMap<FuncId, Arc<Error>>>,
-    /// How many components were finished.
-    finished: Mutex<u64>,
+    progress: Mutex<Progress>,
     changed: Condvar,
 }
 
 impl Plan {
     /// A plan for a module whose functions are verified. Functions without a body are defined elsewhere.
-    pub(crate) fn new(mut module: Module, level: OptLevel, options: brolga_opt::Options) -> Plan {
+    pub(crate) fn new(mut module: Module, level: OptLevel, options: brolga_opt::Options, roots: Roots) -> Plan {
         if level > OptLevel::O0 {
             summarise_module(&mut module);
         }
@@ -78,17 +87,19 @@ impl Plan {
             calls.sort_unstable();
             calls.dedup();
             calls.retain(|&callee| callee != number);
-            Component { funcs, calls, state: AtomicU8::new(IDLE) }
+            Component { funcs, calls }
         });
-        let components = components.collect();
+        let components: Vec<Component> = components.collect();
+        let progress = Progress { states: vec![State::Idle; components.len()], finished: 0 };
         Plan {
             module,
             level,
             options,
+            roots,
             components,
             component,
             failed: Mutex::default(),
-            finished: Mutex::new(0),
+            progress: Mutex::new(progress),
             changed: Condvar::new(),
         }
     }
@@ -113,13 +124,13 @@ impl Plan {
                 self.pipeline(low.map_err(Error::from)?)?
             }
         };
-        Ok(place(&self.module.cx, low, &self.options)?)
+        Ok(place(&self.module.cx, low, &self.options, self.roots)?)
     }
 
     /// The boxed entry of a function, in the form that becomes machine code.
     pub(crate) fn placed_entry(&self, id: FuncId) -> Result<Func, Arc<Error>> {
         let entry = boxed_entry(&self.module, id).map_err(Error::from)?;
-        Ok(place(&self.module.cx, self.pipeline(entry)?, &self.options)?)
+        Ok(place(&self.module.cx, self.pipeline(entry)?, &self.options, self.roots)?)
     }
 
     fn pipeline(&self, func: Func) -> Result<Func, Arc<Error>> {
@@ -132,7 +143,7 @@ impl Plan {
         if let Some(&root) = self.component.get(&id) {
             let mut pending = self.unsettled(root);
             while !pending.is_empty() {
-                let seen = *lock(&self.finished);
+                let seen = lock(&self.progress).finished;
                 let before = pending.len();
                 pending.retain(|&number| !self.try_settle(number));
                 if pending.len() == before {
@@ -148,11 +159,12 @@ impl Plan {
 
     /// Components below and with `root` that are not done, callees first.
     fn unsettled(&self, root: usize) -> Vec<usize> {
-        let mut found = std::collections::BTreeSet::new();
+        let progress = lock(&self.progress);
+        let mut found = BTreeSet::new();
         let mut open = vec![root];
         while let Some(number) = open.pop() {
             // What a component calls was done before it was.
-            if self.components[number].state.load(Ordering::Acquire) != DONE && found.insert(number) {
+            if progress.states[number] != State::Done && found.insert(number) {
                 open.extend(&self.components[number].calls);
             }
         }
@@ -162,18 +174,17 @@ impl Plan {
     /// Whether the component is done, perhaps just now by us.
     fn try_settle(&self, number: usize) -> bool {
         let component = &self.components[number];
-        let is_done = |&callee: &usize| self.components[callee].state.load(Ordering::Acquire) == DONE;
-        match component.state.load(Ordering::Acquire) {
-            DONE => return true,
-            IDLE if component.calls.iter().all(is_done) => {}
-            _ => return false,
-        }
-        let claim = component.state.compare_exchange(IDLE, BUSY, Ordering::Acquire, Ordering::Acquire);
-        if claim.is_err() {
-            return false;
+        {
+            let mut progress = lock(&self.progress);
+            match progress.states[number] {
+                State::Done => return true,
+                State::Idle if component.calls.iter().all(|&at| progress.states[at] == State::Done) => {}
+                State::Idle | State::Busy => return false,
+            }
+            progress.states[number] = State::Busy;
         }
         // Also when a pass panics: whoever waits goes on, with the function as it was.
-        let _finish = Finish { plan: self, component };
+        let _finish = Finish { plan: self, number };
         for &id in &component.funcs {
             match self.pipeline(self.module.func(id).clone()) {
                 Ok(func) => self.module.supersede(id, func),
@@ -185,22 +196,24 @@ impl Plan {
 
     /// Waits until more than `seen` components are finished.
     fn wait(&self, seen: u64) {
-        let mut finished = lock(&self.finished);
-        while *finished == seen {
-            finished = self.changed.wait(finished).unwrap_or_else(PoisonError::into_inner);
+        let mut progress = lock(&self.progress);
+        while progress.finished == seen {
+            progress = self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
 struct Finish<'a> {
     plan: &'a Plan,
-    component: &'a Component,
+    number: usize,
 }
 
 impl Drop for Finish<'_> {
     fn drop(&mut self) {
-        self.component.state.store(DONE, Ordering::Release);
-        *lock(&self.plan.finished) += 1;
+        let mut progress = lock(&self.plan.progress);
+        progress.states[self.number] = State::Done;
+        progress.finished += 1;
+        drop(progress);
         self.plan.changed.notify_all();
     }
 }

@@ -67,5 +67,5 @@ impl MaterializationUnit<Native> for Promise {
 
 fn load(shared: &Shared, module: Module, own: usize) -> Result<(Arc<Loaded>, Vec<FuncId>), Error> {
     let own: Vec<FuncId> = module.funcs().map(|(id, _)| id).take(own).collect();
-    Ok((Arc::new(Loaded::new(shared, module, own.clone())?), own))
+    Ok((Arc::new(Loaded::new(shared, module, own.clone(), None)?), own))
 }

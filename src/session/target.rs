@@ -11,6 +11,7 @@
 //! it. Whoever holds a [`Function`] keeps its code, and all that this code calls, in memory: so nothing has to be waited for
 //! when the session lets go.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -53,10 +54,15 @@ impl Placed {
     }
 }
 
+/// What has to stay as long as code, beside what it refers to.
+pub(crate) type Kept = Arc<dyn Any + Send + Sync>;
+
 /// A session's hold on what it has linked.
 pub struct Code {
     placed: Arc<Placed>,
     addresses: Vec<usize>,
+    #[expect(dead_code, reason = "held for the code")]
+    kept: Option<Kept>,
 }
 
 impl Code {
@@ -65,6 +71,7 @@ impl Code {
         placed: &Arc<Placed>,
         unit: &Unit,
         symbols: impl IntoIterator<Item = Arc<str>>,
+        kept: Option<Kept>,
     ) -> (Code, Vec<(Arc<str>, usize)>) {
         let found = symbols.into_iter().filter_map(|symbol| {
             let address = unit.loaded().function(&symbol)?;
@@ -77,7 +84,7 @@ impl Code {
         }
         drop(functions);
         let addresses = found.iter().map(|(_, address)| *address).collect();
-        (Code { placed: placed.clone(), addresses }, found)
+        (Code { placed: placed.clone(), addresses, kept }, found)
     }
 }
 

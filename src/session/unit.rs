@@ -17,12 +17,11 @@
 //! A unit that makes calls which are decided at run time needs every method of its program.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use brolga_codegen::compile::Symbol as Import;
 use brolga_codegen::generate::Generator;
+use brolga_gcroots::Lowering as Roots;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::{FuncId, Level, Module, Op};
 use brolga_jit::{Compiled, Globals, Jit, Linkage, Method, Source};
@@ -33,7 +32,7 @@ use brolga_session::{
 };
 
 use super::plan::{Plan, lock};
-use super::target::{Code, Native, Placed};
+use super::target::{Code, Kept, Native, Placed};
 use crate::engine::{function_type, method};
 use crate::error::Error;
 use crate::options::tier;
@@ -42,25 +41,32 @@ use crate::stages::{dispatches, has_objects};
 /// What all units of a session share. Nothing in it leads back to the session.
 pub(crate) struct Shared {
     pub(crate) jit: Jit,
-    pub(crate) level: OptLevel,
-    pub(crate) opt: brolga_opt::Options,
+    level: OptLevel,
+    opt: brolga_opt::Options,
+    roots: Roots,
     pub(crate) placed: Arc<Placed>,
     /// Generators that no thread is using.
     generators: Mutex<Vec<Generator>>,
-    pub(crate) compiled_functions: AtomicU64,
-    pub(crate) compiled_bytes: AtomicU64,
+    pub(crate) compiled: Mutex<Totals>,
+}
+
+/// What was compiled so far.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Totals {
+    pub(crate) functions: u64,
+    pub(crate) bytes: u64,
 }
 
 impl Shared {
-    pub(crate) fn new(jit: Jit, level: OptLevel, opt: brolga_opt::Options) -> Shared {
+    pub(crate) fn new(jit: Jit, level: OptLevel, opt: brolga_opt::Options, roots: Roots) -> Shared {
         Shared {
             jit,
             level,
             opt,
+            roots,
             placed: Arc::default(),
             generators: Mutex::default(),
-            compiled_functions: AtomicU64::new(0),
-            compiled_bytes: AtomicU64::new(0),
+            compiled: Mutex::default(),
         }
     }
 }
@@ -74,11 +80,17 @@ pub(crate) struct Loaded {
     /// Whether some function of it makes calls that are decided at run time.
     is_open: bool,
     names: BTreeMap<FuncId, Arc<str>>,
+    kept: Option<Kept>,
 }
 
 impl Loaded {
     /// Takes a verified module, which defines the functions `own`.
-    pub(crate) fn new(shared: &Shared, module: Module, own: Vec<FuncId>) -> Result<Loaded, Error> {
+    pub(crate) fn new(
+        shared: &Shared,
+        module: Module,
+        own: Vec<FuncId>,
+        kept: Option<Kept>,
+    ) -> Result<Loaded, Error> {
         let globals = Globals::new(shared.jit.runtime());
         if !module.globals().is_empty() {
             for global in module.globals() {
@@ -93,8 +105,8 @@ impl Loaded {
         };
         let is_open = own.iter().any(calls_unknown);
         let names = own.iter().map(|&id| (id, module.symbol(id).into())).collect();
-        let plan = Plan::new(module, shared.level, shared.opt.clone());
-        Ok(Loaded { plan, own, globals, is_open, names })
+        let plan = Plan::new(module, shared.level, shared.opt.clone(), shared.roots);
+        Ok(Loaded { plan, own, globals, is_open, names, kept })
     }
 
     /// The symbols of all functions that it defines.
@@ -207,8 +219,10 @@ fn compile(shared: &Shared, loaded: &Loaded, ids: &[FuncId]) -> Result<Output, A
     let compiled = shared.jit.compile(&module.cx, &sources, tier(shared.level), &mut generator);
     lock(&shared.generators).push(generator);
     let compiled = compiled.map_err(Error::from)?;
-    shared.compiled_functions.fetch_add(ids.len() as u64, Ordering::Relaxed);
-    shared.compiled_bytes.fetch_add(compiled.code_bytes() as u64, Ordering::Relaxed);
+    let mut totals = lock(&shared.compiled);
+    totals.functions += ids.len() as u64;
+    totals.bytes += compiled.code_bytes() as u64;
+    drop(totals);
     Ok(Output { compiled, methods, dispatches })
 }
 
@@ -240,7 +254,7 @@ fn link(
     };
     let Ok(symbols) = responsibility.symbols() else { return };
     let names = symbols.iter().map(|(symbol, _)| session.names().text(*symbol));
-    let (code, addresses) = Code::enter(&shared.placed, &unit, names);
+    let (code, addresses) = Code::enter(&shared.placed, &unit, names, loaded.kept.clone());
     let mut needs: Vec<Dependence<Native>> = found.iter().map(|&found| found.into()).collect();
     if output.dispatches {
         let methods = loaded.methods().filter_map(|id| loaded.names.get(&id));

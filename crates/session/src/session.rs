@@ -15,7 +15,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::board::{Address, Board};
 use crate::dispatch::{Dispatcher, Task};
@@ -124,6 +124,17 @@ impl<T: Target> Clone for Session<T> {
     }
 }
 
+/// A handle that does not keep the session.
+pub struct WeakSession<T: Target>(Weak<Inner<T>>);
+
+impl<T: Target> WeakSession<T> {
+    /// The session, if somebody still has it.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Session<T>> {
+        self.0.upgrade().map(Session)
+    }
+}
+
 impl<T: Target> fmt::Debug for Session<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (versions, units, queries, waiting) = lock(&self.0.machine).counts();
@@ -141,6 +152,12 @@ impl<T: Target> Session<T> {
         let names = Arc::new(Names::default());
         let machine = Mutex::new(Machine::new(Arc::clone(&names)));
         Session(Arc::new(Inner { names, machine, dispatcher, host }))
+    }
+
+    /// A handle that does not keep the session: for what the session itself keeps.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakSession<T> {
+        WeakSession(Arc::downgrade(&self.0))
     }
 
     /// The symbol of `text`.

@@ -1,0 +1,150 @@
+//! Sessions: how compilation scales, and what a session costs beyond compiling.
+//!
+//! ```text
+//! cargo bench --bench session
+//! ```
+//!
+//! | row | what is measured |
+//! |---|---|
+//! | `compile, N workers` | 10,000 functions of 25 to 40 instructions, defined, looked up and linked, from the first look-up to the last answer |
+//! | `define` | the part before: verified programs become promises |
+//! | `engine` | the same program compiled as one unit by [`Engine`], on one thread: optimising and code generation alone |
+//! | `ready` | a typed look-up of a function that is ready; the same by its symbol; its address alone |
+//! | `replace` | a function defined again and looked up: everything but its call |
+//!
+//! Every figure is the best of some runs. Nothing is asserted.
+
+use std::future::Future;
+use std::hint::black_box;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use brolga::{Engine, OptLevel, Options, Program, Session, Workers};
+
+const COUNT: usize = 10_000;
+
+/// A function with a loop and some arithmetic, and a call of another one in every fourth.
+fn source(n: usize) -> String {
+    let (a, b) = (n % 251 + 3, n % 17 + 1);
+    let call = match n % 4 {
+        3 => format!("%5 = invoke Main.f{}(%4::Int64)::Int64", n - 1),
+        _ => format!("%5 = Base.xor_int(%4, {b})::Int64"),
+    };
+    format!(
+        "function f{n}(x::Int64)::Int64\n\
+         1 ─      goto #2\n\
+         2 ┄ %2 = φ (#1 => 0, #3 => %12)::Int64\n\
+         │   %3 = φ (#1 => x, #3 => %11)::Int64\n\
+         │   %4 = Base.and_int(%3, 1023)::Int64\n\
+         │   {call}\n\
+         │   %6 = Base.slt_int(%2, {a})::Bool\n\
+         └──      goto #4 if not %6\n\
+         3 ─ %8 = Base.mul_int(%5, {b})::Int64\n\
+         │   %9 = Base.add_int(%8, %2)::Int64\n\
+         │   %10 = Base.lshr_int(%9, {b})::Int64\n\
+         │   %11 = Base.add_int(%10, %9)::Int64\n\
+         │   %12 = Base.add_int(%2, 1)::Int64\n\
+         └──      goto #2\n\
+         4 ─ %14 = Base.sub_int(%3, %5)::Int64\n\
+         └──      return %14\nend\n"
+    )
+}
+
+fn options() -> Options {
+    Options::new().opt_level(OptLevel::O2)
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// The time to define all functions, and that to have all of them.
+fn compile(text: &str, workers: usize) -> (Duration, Duration) {
+    let session = Session::new(options(), Workers::Pool(workers)).expect("a session");
+    let main = session.create_dylib("main").expect("a dylib");
+    let program = main.read("bench.jlir", text.as_bytes()).expect("the source is well-formed");
+    let start = Instant::now();
+    main.define(program).expect("defined");
+    let defined = start.elapsed();
+    let linking = session.linking();
+    let symbols: Vec<_> = (0..COUNT).map(|n| linking.intern(&format!("f{n}(Int64)"))).collect();
+    let start = Instant::now();
+    let mut lookup = pin!(main.linking().lookup(symbols));
+    // Only the workers work: a thread that waits would help them, and one that polls a future does not.
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let found = loop {
+        match lookup.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(found) => break found.expect("compiled"),
+            Poll::Pending => thread::park(),
+        }
+    };
+    assert_eq!(found.len(), COUNT);
+    (defined, start.elapsed())
+}
+
+fn best<T: Ord>(runs: usize, run: impl FnMut() -> T) -> T {
+    std::iter::repeat_with(run).take(runs).min().expect("at least one run")
+}
+
+fn each(iterations: u32, mut run: impl FnMut(u32)) -> Duration {
+    best(5, || {
+        let start = Instant::now();
+        (0..iterations).for_each(&mut run);
+        start.elapsed() / iterations
+    })
+}
+
+fn main() {
+    let text: String = (0..COUNT).map(source).collect();
+    let per = |time: Duration| time.as_secs_f64() * 1e6 / COUNT as f64;
+    let mut one = 0.0;
+    for workers in [1, 2] {
+        let (defined, compiled) = best(3, || {
+            let (defined, compiled) = compile(&text, workers);
+            (compiled, defined)
+        });
+        let (compiled, defined) = (defined, compiled);
+        if workers == 1 {
+            one = compiled.as_secs_f64();
+            println!("define              {:8.2} µs a function", per(defined));
+        }
+        let ratio = one / compiled.as_secs_f64();
+        println!("compile, {workers} workers  {:8.2} µs a function, {ratio:.2}×", per(compiled));
+    }
+
+    let program = Program::read("bench.jlir", text.as_bytes()).expect("the source is well-formed");
+    let engine = Engine::new(options()).expect("an engine");
+    let whole = best(3, || {
+        let start = Instant::now();
+        black_box(engine.compile(&program).expect("compiled"));
+        start.elapsed()
+    });
+    println!("engine              {:8.2} µs a function", per(whole));
+
+    let session = Session::new(options(), Workers::Pool(1)).expect("a session");
+    let main = session.create_dylib("main").expect("a dylib");
+    let read = |n: usize| main.read("one.jlir", source(n).as_bytes()).expect("well-formed");
+    main.define(read(0)).expect("defined");
+    main.function("f0").expect("compiled");
+    let typed = each(100_000, |_| drop(black_box(main.func::<(i64,), i64>("f0").expect("ready"))));
+    println!("ready, typed        {typed:8.2?}");
+    let function = each(100_000, |_| drop(black_box(main.function("f0(Int64)").expect("ready"))));
+    println!("ready, by symbol    {function:8.2?}");
+    let symbol = session.linking().intern("f0(Int64)");
+    let address = each(1_000_000, |_| {
+        black_box(main.linking().ready(black_box(symbol)));
+    });
+    println!("ready, address      {address:8.2?}");
+    let replaced = each(200, |_| {
+        main.redefine(read(0)).expect("redefined");
+        main.function("f0").expect("compiled");
+    });
+    println!("replace             {replaced:8.2?}");
+}
