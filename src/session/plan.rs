@@ -72,7 +72,12 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// A plan for a module whose functions are verified. Functions without a body are defined elsewhere.
-    pub(crate) fn new(mut module: Module, level: OptLevel, options: brolga_opt::Options, roots: Roots) -> Plan {
+    pub(crate) fn new(
+        mut module: Module,
+        level: OptLevel,
+        options: brolga_opt::Options,
+        roots: Roots,
+    ) -> Plan {
         if level > OptLevel::O0 {
             summarise_module(&mut module);
         }
