@@ -3,7 +3,7 @@
 //! Runtimes share nothing. Compiled code belongs to one, keeps it alive and reaches it through its thread.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brolga_ir::Context;
 use brolga_ir::types::{LayoutError, Type};
@@ -17,7 +17,7 @@ use crate::output::{Output, Sink};
 use crate::records::{StringRef, SymbolRef};
 use crate::retired::Graveyard;
 use crate::routines;
-use crate::thread::{AttachError, EnterError, with_attached, with_heap_scope};
+use crate::thread::{AttachError, EnterError, Reporter, with_attached, with_heap_scope};
 
 /// What can be chosen about a runtime.
 #[derive(Default)]
@@ -49,6 +49,8 @@ pub struct Runtime {
     sink: Sink,
     methods: Arc<MethodTables>,
     graveyard: Graveyard,
+    /// Attached threads; some have ended.
+    reporters: Mutex<Vec<Reporter>>,
     heap: Heap,
 }
 
@@ -61,6 +63,7 @@ impl Runtime {
             sink: Sink::new(options.output),
             methods: Arc::default(),
             graveyard: Graveyard::new(),
+            reporters: Mutex::default(),
             heap: Heap::new(options.heap),
         })
     }
@@ -131,6 +134,19 @@ impl Runtime {
     /// The heap. Nothing is mapped before the first object.
     pub fn heap(&self) -> &Heap {
         &self.heap
+    }
+
+    pub(crate) fn reporters(&self) -> MutexGuard<'_, Vec<Reporter>> {
+        self.reporters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A thread attached itself. The list forgets threads that have ended when it has doubled.
+    pub(crate) fn add_reporter(&self, reporter: Reporter) {
+        let mut reporters = self.reporters();
+        if reporters.len() == reporters.capacity() {
+            reporters.retain(Reporter::is_alive);
+        }
+        reporters.push(reporter);
     }
 
     pub(crate) fn graveyard(&self) -> &Graveyard {

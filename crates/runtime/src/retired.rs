@@ -4,12 +4,15 @@
 //! it (`brolga_instances::Reclaimer`). So a word that calls go through may be changed at any time, and what it led to is retired
 //! right behind the change.
 //!
+//! A thread that stays inside is asked at its next safepoint which code its frames lie in, and keeps only that.
+//!
 //! A thread that leaves compiled code, and was waited for, frees what it can. Dropping code is the work of whoever finds it
 //! free: some microseconds for each unit.
 
 use brolga_instances::Reclaimer;
 
 use crate::instance::Runtime;
+use crate::thread::Reporter;
 
 /// Code that waits for threads to leave. Dropping it frees it. It must not own its runtime, which owns it.
 pub trait RetiredCode: Send {
@@ -29,6 +32,9 @@ impl Runtime {
     pub fn retire(&self, code: impl IntoIterator<Item = Box<dyn RetiredCode>>) {
         self.graveyard().retire_all(code);
         self.free_retired();
+        if self.retired() > 0 {
+            self.reporters().retain(Reporter::ask);
+        }
     }
 
     /// Frees the retired code that no thread can be running. Threads that leave compiled code do it as well, if something

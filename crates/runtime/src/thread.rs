@@ -6,7 +6,8 @@
 //! ```text
 //!   +0   handler      innermost handler record; null outside of compiled code
 //!   +8   stack_limit  lowest stack pointer that a frame of compiled code may have
-//!   +16  poll         not 0: call `brolga_safepoint` at the next opportunity; bit 0: an interrupt, bit 1: a collection
+//!   +16  poll         not 0: call `brolga_safepoint` at the next opportunity; bit 0: an interrupt, bit 1: a collection,
+//!                     bit 2: a report of the code that the thread's frames lie in
 //!   +24  lazy         written by a stub of a function that is not compiled: what it stands for
 //!   +32  mutator      the heap's words, and where the stack is compiled code (`heap/mutator.rs`, `frames.rs`)
 //! ```
@@ -17,7 +18,8 @@
 //! compiled code that calls compiled code again is on the same `Thread`.
 //!
 //! **Pinned.** An entry into compiled code pins the thread, until the outermost one is left: code that is retired meanwhile stays
-//! (`retired.rs`).
+//! (`retired.rs`). Whoever retires code asks the threads that it waits for to say, at their next safepoint, which code their
+//! frames lie in; so a thread that stays in a loop keeps what it runs and nothing else.
 //!
 //! **Stack limit.** [`STACK_RESERVE`] bytes stay below it: half for one frame that checks nothing (a leaf function), half
 //! for the routines and C functions that compiled code calls.
@@ -28,6 +30,7 @@
 //! |-----|------------------------|---------|------------|--------------------------------------------------------------|
 //! | T1  | interrupt: set bit 0   | Relaxed | T2         | nothing: the word carries no other data, it only has to arrive |
 //! | T2  | safepoint: clear bit 0 | Relaxed | T1         | as T1; one operation, so that one request interrupts once    |
+//! | T4  | ask for a report: set bit 2 | Relaxed | T2    | as T1; what the report is about is read under a lock          |
 //! | T3  | outermost entry: clear bit 0 | Relaxed | T1   | as T1: a request made before the entry is void               |
 
 use std::cell::{Cell, RefCell};
@@ -135,6 +138,8 @@ pub enum EnterError {
 
 /// The bit of the poll word that asks for an interrupt.
 const POLL_INTERRUPT: u32 = 1;
+/// The bit of the poll word that asks which code the thread's frames lie in.
+const POLL_REPORT: u32 = 4;
 
 /// The right to touch the heap, until it is dropped. Entries nest. GC frames that compiled code linked inside and did not unlink,
 /// because an exception left it, are given up with the entry.
@@ -338,7 +343,10 @@ impl Thread {
 
     /// What `brolga_safepoint` does: whether an exception is pending afterwards.
     pub(crate) fn safepoint(&self) -> bool {
-        let wanted = self.poll.fetch_and(!POLL_INTERRUPT, Ordering::Relaxed); // T2
+        let wanted = self.poll.fetch_and(!(POLL_INTERRUPT | POLL_REPORT), Ordering::Relaxed); // T2
+        if wanted & POLL_REPORT != 0 {
+            self.report_frames();
+        }
         if wanted & POLL_COLLECT != 0
             // Code without objects runs outside of the heap, which does not wait for it.
             && self.mutator.depth.get() > 0
@@ -350,6 +358,18 @@ impl Thread {
             self.throw(ExceptionKind::InterruptException, Detail::None);
         }
         wanted & POLL_INTERRUPT != 0
+    }
+
+    /// Lets go of retired code that no frame of this thread lies in.
+    fn report_frames(&self) {
+        let mut returns: Vec<usize> = self.frames().map(|frame| frame.return_address).collect();
+        // Deep stacks are deep by recursion.
+        returns.sort_unstable();
+        returns.dedup();
+        self.participant.report(|code| returns.iter().any(|&address| code.contains(address)));
+        if let Some(runtime) = self.runtime() {
+            runtime.free_retired();
+        }
     }
 
     /// The frames of compiled code on the stack of this thread, which is the running one, innermost first.
@@ -427,6 +447,30 @@ impl Interrupt {
     }
 }
 
+/// A thread that can be asked, from any other, which code its frames lie in.
+pub(crate) struct Reporter {
+    thread: Weak<Thread>,
+}
+
+// SAFETY: as for an `Interrupt`: of the thread, the poll word and the participant's flag are touched, both atomic.
+unsafe impl Send for Reporter {}
+
+impl Reporter {
+    /// Whether the thread has not ended.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.thread.strong_count() > 0
+    }
+
+    /// Asks the thread for a report if code waits for it; `false` when the thread is gone.
+    pub(crate) fn ask(&self) -> bool {
+        let Some(thread) = self.thread.upgrade() else { return false };
+        if thread.participant.is_awaited() {
+            thread.poll.fetch_or(POLL_REPORT, Ordering::Relaxed); // T4
+        }
+        true
+    }
+}
+
 /// The threads of this operating-system thread, one for each runtime it has run code of.
 struct Attached {
     threads: RefCell<Vec<Arc<Thread>>>,
@@ -449,9 +493,10 @@ impl Attached {
         // Not pushed before it exists, so that an error changes nothing. The RefCell guard is not held across user code.
         #[expect(
             clippy::arc_with_non_send_sync,
-            reason = "shared with `Interrupt`, which touches the atomic word only"
+            reason = "shared with `Interrupt` and `Reporter`, which touch atomic words only"
         )]
         let thread = Arc::new(Thread::new(runtime)?);
+        runtime.add_reporter(Reporter { thread: Arc::downgrade(&thread) });
         threads.push(thread.clone());
         Ok(thread)
     }
