@@ -11,15 +11,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use brolga_codegen::isa::Tier;
-use brolga_codegen::sig::{FunctionType, ValueType};
+use brolga_codegen::sig::{FunctionType, ObjectType, ValueType};
 use brolga_codegen::translate::{abi_of, signature_of};
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::abi::{Form, FormKind, NativeSignature};
 use brolga_ir::interp::{self, Interp, SimMemory};
-use brolga_ir::{Func, FuncId, Level, Module, Type, TypeKind, Types};
+use brolga_ir::{Context, Func, FuncId, Level, Module, Type, TypeKind, Types};
 use brolga_jit::{
-    BuildError, CodeMemoryStats, Globals, Jit, Linkage, LookupError, Method, Params, Source, TypedFunc,
-    UntypedFunc, Value,
+    BuildError, CodeMemoryStats, Globals, Jit, Linkage, LookupError, Method, Params, Scoped, ScopedFunc,
+    ScopedParams, Source, TypedFunc, UntypedFunc, Value,
 };
 use brolga_opt::lower::boxed_symbol;
 use brolga_opt::{Cx, OptLevel};
@@ -116,6 +116,12 @@ impl Unit {
         self.unit.func(self.symbol(name))
     }
 
+    /// The function of that name, to be called inside a scope with objects among its arguments and results. The name is as for
+    /// [`Unit::func`].
+    pub fn func_in<A: ScopedParams, R: Scoped>(&self, name: &str) -> Result<ScopedFunc<A, R>, LookupError> {
+        self.unit.func_in(self.symbol(name))
+    }
+
     /// The function of that name, to be called with the bits of low values.
     pub fn untyped(&self, name: &str) -> Result<UntypedFunc, LookupError> {
         self.unit.untyped(self.symbol(name))
@@ -186,8 +192,8 @@ pub(crate) fn function_type(module: &Module, id: FuncId, low: &Func) -> Function
         Some(native) => {
             // A closure is an argument; the object of a plain function is nothing that a caller could give.
             let object = usize::from(native.params.first().is_some_and(|form| form.leaves.is_empty()));
-            let params = native.params.iter().skip(object).map(|form| value_type(types, form)).collect();
-            (params, value_type(types, &native.result))
+            let params = native.params.iter().skip(object).map(|form| value_type(&module.cx, form)).collect();
+            (params, value_type(&module.cx, &native.result))
         }
         None => (
             low_types(types, low.sig.params.iter().map(|param| param.ty)),
@@ -197,10 +203,11 @@ pub(crate) fn function_type(module: &Module, id: FuncId, low: &Func) -> Function
     FunctionType { name: symbol.clone(), symbol, params, result, signature }
 }
 
-fn value_type(types: &Types, form: &Form) -> ValueType {
+fn value_type(cx: &Arc<Context>, form: &Form) -> ValueType {
+    let types = &cx.types;
     let elements = match (&form.kind, types.kind(form.ty)) {
         (FormKind::Aggregate(parts), TypeKind::Tuple { .. }) => {
-            Some(parts.iter().map(|part| value_type(types, &part.form)).collect())
+            Some(parts.iter().map(|part| value_type(cx, &part.form)).collect())
         }
         _ => None,
     };
@@ -208,6 +215,7 @@ fn value_type(types: &Types, form: &Form) -> ValueType {
         name: types.display(form.ty).to_string(),
         leaves: form.leaves.iter().map(|leaf| abi_of(leaf.low)).collect(),
         elements,
+        object: form.is_object().then(|| ObjectType { cx: cx.clone(), ty: form.ty }),
     }
 }
 

@@ -1,15 +1,21 @@
-//! What can go wrong, in three kinds that are never mixed.
+//! What can go wrong, in kinds that are never mixed; [`Error::fault`] says which.
 //!
 //! | kind | variants | whose fault |
 //! |---|---|---|
 //! | broken input | [`Error::Broken`], [`Error::NotNative`], [`Error::Lookup`], [`Error::ForeignFunction`] | the program's, or its caller's |
-//! | the world | [`Error::Engine`], [`Error::Build`], [`Error::Globals`] | the machine's: no memory, a C symbol that is not there |
+//! | the world | [`Error::Engine`], [`Error::Globals`] | the machine's: no memory |
 //! | our bug | [`Error::Optimise`], [`Error::Roots`] | Brolga's; the message says pass, function and step |
+//! | any of these | [`Error::Build`], [`Error::Object`] | by what is inside: a C symbol that is not there is the program's fault |
 
 use std::fmt;
 
+use brolga_aot::ObjectError;
+use brolga_codegen::compile::CompileError;
+use brolga_codegen::generate::GenerateError;
+use brolga_codegen::translate::TranslateError;
 use brolga_ir::FuncId;
 use brolga_ir::diag::{Diagnostics, SourceFile, Style};
+use brolga_jit::{BuildError, LinkError};
 use brolga_opt::OptError;
 use brolga_opt::lower::LowerErrors;
 
@@ -69,6 +75,48 @@ impl Broken {
     /// The findings as text, with the lines of the source that they speak of.
     pub fn render(&self, style: &Style) -> String {
         self.findings.render(&self.source, style)
+    }
+}
+
+/// Whose fault an error is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// The program's: it is broken, too large, or asks for what is not there.
+    Program,
+    /// The caller's: there is no such pass, function or option.
+    Caller,
+    /// The machine's: there is no memory, or no code generator for it.
+    World,
+    /// Brolga's: a defect.
+    Brolga,
+}
+
+impl Error {
+    /// Whose fault it is.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Error::Broken(_) | Error::TooLarge(_) | Error::NotNative(_) => Fault::Program,
+            Error::Lookup(_) | Error::ForeignFunction(_) => Fault::Caller,
+            Error::Optimise(OptError::UnknownPass { .. } | OptError::WrongLevel { .. }) => Fault::Caller,
+            Error::Optimise(_) | Error::Roots { .. } => Fault::Brolga,
+            Error::Engine(_) | Error::Globals(_) => Fault::World,
+            Error::Build(error) => fault_of_build(error),
+            Error::Object(error) => match error {
+                ObjectError::Name { .. } | ObjectError::NeedsRuntime { .. } => Fault::Program,
+                ObjectError::Format { .. } => Fault::World,
+                ObjectError::Duplicate { .. } | ObjectError::Malformed { .. } => Fault::Brolga,
+            },
+        }
+    }
+}
+
+fn fault_of_build(error: &BuildError) -> Fault {
+    match error {
+        BuildError::Generate(GenerateError::Translate(TranslateError::Foreign { .. }))
+        | BuildError::Generate(GenerateError::Compile(CompileError::TooLarge { .. }))
+        | BuildError::Link(LinkError::Unresolved { .. }) => Fault::Program,
+        BuildError::Link(LinkError::Memory(_)) => Fault::World,
+        BuildError::Generate(_) | BuildError::Link(_) | BuildError::Signature { .. } => Fault::Brolga,
     }
 }
 

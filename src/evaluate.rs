@@ -7,11 +7,12 @@
 //!
 //! Arguments are made and results are shown by an interpreter in both cases, so that a value looks the same wherever it comes
 //! from. Every call starts afresh: globals have their first values, and no object of an earlier call is seen.
-//! Natively, each function is compiled on its first call, together with what it calls; a program may hold functions that have
-//! no native form yet as long as nobody calls them.
+//! Natively, a function is compiled on its first call, together with what it calls; a program may hold functions that have no
+//! native form yet as long as nobody calls them. The functions that tests call become one unit at the first test, if all of them
+//! have a native form, so that what they share is compiled once.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{self, Write as _};
 
@@ -83,6 +84,8 @@ pub struct Evaluator<'p> {
     engine: Option<Engine>,
     /// Units by the function that they were compiled for.
     units: BTreeMap<FuncId, Unit>,
+    /// Whether the tests' functions were compiled together, or that was tried.
+    tests_are_compiled: bool,
     /// The program's global variables in compiled code.
     globals: Option<Globals>,
 }
@@ -90,13 +93,19 @@ pub struct Evaluator<'p> {
 impl<'p> Evaluator<'p> {
     /// Evaluates by the reference interpreter.
     pub fn interpreted(program: &'p Program) -> Self {
-        Evaluator { program, engine: None, units: BTreeMap::new(), globals: None }
+        Evaluator { program, engine: None, units: BTreeMap::new(), tests_are_compiled: false, globals: None }
     }
 
     /// Compiles and runs native code.
     pub fn native(program: &'p Program, engine: &Engine) -> Self {
         let globals = Some(Globals::new(engine.runtime()));
-        Evaluator { program, engine: Some(engine.clone()), units: BTreeMap::new(), globals }
+        Evaluator {
+            program,
+            engine: Some(engine.clone()),
+            units: BTreeMap::new(),
+            tests_are_compiled: false,
+            globals,
+        }
     }
 
     /// The value of a call, as Julia would show it.
@@ -108,6 +117,7 @@ impl<'p> Evaluator<'p> {
 
     /// Runs a test.
     pub fn check(&mut self, check: &Check) -> Verdict {
+        self.compile_tests();
         let mut interp = self.interpreter();
         let got = self.value(&check.call, &mut interp);
         if let Err(Failure::NotCompiled(Error::NotNative(reasons))) = &got {
@@ -138,6 +148,32 @@ impl<'p> Evaluator<'p> {
         let text = |result: Result<String, Failure>| result.unwrap_or_else(|failure| failure.to_string());
         let got = got.and_then(|val| typed(&mut interp, &val));
         Verdict::Failed { expected: text(expected), got: text(got) }
+    }
+
+    /// Compiles the functions that tests call into one unit.
+    fn compile_tests(&mut self) {
+        let Some(engine) = self.engine.clone().filter(|_| !self.tests_are_compiled) else { return };
+        self.tests_are_compiled = true;
+        let mut interp = self.interpreter();
+        let calls = self.program.checks().iter().map(|check| &check.call);
+        let ids: BTreeSet<FuncId> = calls.filter_map(|call| self.target(call, &mut interp)).collect();
+        let globals = self.globals.get_or_insert_with(|| Globals::new(engine.runtime()));
+        // What has no native form is found again, and said, when it is called.
+        if let Ok(unit) = engine.compile_with(self.program, ids.iter().copied(), globals) {
+            self.units.extend(ids.into_iter().map(|id| (id, unit.clone())));
+        }
+    }
+
+    /// The function of the program that a call goes to.
+    fn target(&self, call: &Call, interp: &mut Interp<'p>) -> Option<FuncId> {
+        let module = self.program.module();
+        let types = &module.cx.types;
+        let function = interp.term(&call.callee).ok()?.ty(types);
+        let given = call.args.iter().map(|arg| Some(interp.term(arg).ok()?.ty(types)));
+        let given: Vec<Type> = given.collect::<Option<_>>()?;
+        let is_low = |&&id: &&FuncId| module.func(id).level == Level::Low;
+        let low = module.methods(function).iter().find(is_low).copied();
+        low.or_else(|| module.find_method(function, &given))
     }
 
     fn interpreter(&self) -> Interp<'p> {

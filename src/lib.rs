@@ -33,13 +33,14 @@ mod stages;
 pub use brolga_gcroots::Lowering as Roots;
 pub use brolga_ir as ir;
 pub use brolga_jit::{
-    CallError, CodeMemoryStats, LookupError, Params, TypedFunc, UntypedFunc, Value, ValueError, Word,
+    CallError, CodeMemoryStats, Handle, LookupError, Params, Scoped, ScopedFunc, ScopedParams, Text,
+    TypedFunc, UntypedFunc, Value, ValueError, Vector, Word,
 };
 pub use brolga_opt as opt;
 pub use brolga_opt::{CheckBounds, OptLevel};
-pub use brolga_runtime::{Exception, ExceptionKind, Interrupt, Output, Runtime, heap};
+pub use brolga_runtime::{Exception, ExceptionKind, Interrupt, Output, Runtime, heap, objects};
 pub use engine::{Engine, Unit};
-pub use error::{Broken, Error};
+pub use error::{Broken, Error, Fault};
 pub use evaluate::{Evaluator, Failure, Verdict};
 pub use format::format;
 pub use options::Options;

@@ -14,6 +14,7 @@
 //! | left out | functions, globals; in halves, quarters, … single ones |
 //! | cut short: a block returns at once | blocks, the first first |
 //! | one way only | branches: the condition becomes a constant |
+//! | left out | handlers: their region goes on without them |
 //! | cleaned up | a function, by `simplify-cfg`, `inst-simplify`, `dce` |
 //! | left out, with something simple in the place of what they gave | statements; in halves, quarters, … |
 //! | something simple | operands; constants become 0, 1, or half of what they were |

@@ -229,3 +229,27 @@ end
         assert!(matches!(step.call(&[0]), Err(CallError::Word { index: 0, object: true })));
     }
 }
+
+#[test]
+fn what_tests_share_is_compiled_once() {
+    let runs = |tests: usize| {
+        let mut text = String::new();
+        for n in 0..tests {
+            text += &format!("# check: f{n}(3) == 9\n");
+        }
+        text +=
+            "function shared(n::Int64)::Int64\n1 ─ %1 = Base.mul_int(n, n)::Int64\n└──      return %1\nend\n";
+        for n in 0..tests {
+            text += &format!(
+                "function f{n}(n::Int64)::Int64\n1 ─ %1 = invoke Main.shared(n::Int64)::Int64\n└──      return %1\nend\n"
+            );
+        }
+        let program = Program::read("t", text.as_bytes()).unwrap();
+        let engine = Engine::new(Options::new().opt_level(OptLevel::O0)).unwrap();
+        let mut evaluator = Evaluator::native(&program, &engine);
+        let verdicts: Vec<Verdict> = program.checks().iter().map(|check| evaluator.check(check)).collect();
+        assert_eq!(verdicts, vec![Verdict::Passed; tests]);
+        engine.code_memory().runs
+    };
+    assert_eq!(runs(5), runs(1));
+}

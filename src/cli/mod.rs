@@ -5,8 +5,8 @@
 //! | 0 | done |
 //! | 1 | what was asked for did not hold: an uncaught exception, a failed test, a file that is not in normal form |
 //! | 2 | wrong use of the command line |
-//! | 3 | the input is broken, or asks for what native code does not do yet; the messages say where |
-//! | 4 | the system refused: a file that cannot be read or written, no memory for code, a C symbol that is not there |
+//! | 3 | the input is broken, or asks for what native code does not do yet or what is not there; the messages say where |
+//! | 4 | the system refused: a file that cannot be read or written, no memory for code |
 //! | 101 | a bug in Brolga |
 //!
 //! Results go to the standard output, everything else to the standard error, in colour if that is a terminal.

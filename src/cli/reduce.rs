@@ -1,4 +1,4 @@
-//! `brolga reduce FILE`: makes a failing program smaller for as long as it fails.
+//! `brolga reduce FILE`: makes a failing program smaller for as long as it fails in the same way.
 //!
 //! Each candidate is run by processes of their own, because what is wrong with it may take the process down or never end:
 //!
@@ -7,9 +7,17 @@
 //!             └─► brolga run -ON --call CALL -       ──► output, status ──┴─► differ? it fails
 //! ```
 //!
-//! With `--error TEXT` a candidate fails if the second one's standard error contains the text, and the first is not asked.
+//! | option | a candidate fails if |
+//! |---|---|
+//! | none | the two differ, or native code does not end in time |
+//! | `--error TEXT` | the second one's standard error contains the text; the first is not asked |
+//! | `--check COMMAND` | the command, which the shell runs with the candidate on its standard input, ends with status 0 in time |
+//!
+//! A run that cannot be made is the system's fault and ends the search. Where the interpreter does not end in time there is nothing
+//! to compare with: such a program is refused, and such a candidate is not smaller than anything.
 
-use std::io::{Read, Write};
+use std::fmt;
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -24,12 +32,14 @@ use super::report::{Stop, err, out};
 use super::{Done, Level, input};
 
 /// Makes a failing program smaller for as long as it fails, and prints what is left.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(
-    after_help = "A program fails if the interpreter and native code do not agree about a call, or, with --error, if \
-                        compiling and running it says the text.\n\nExamples:\n  \
+    after_help = "A program fails if the interpreter and native code do not agree about a call; with --error, if \
+                        compiling and running it says the text; with --check, if the command ends with status 0.\n\n\
+                        Examples:\n  \
                         brolga reduce wrong.jlir -O2 --call 'f(3)'\n  \
-                        brolga reduce crash.jlir -O3 --error 'this is a bug in Brolga'"
+                        brolga reduce crash.jlir -O3 --error 'this is a bug in Brolga'\n  \
+                        brolga reduce slow.jlir --check 'brolga opt --passes=gvn - | grep -q mul_int'"
 )]
 pub(crate) struct Args {
     /// The program; `-` reads the standard input
@@ -40,6 +50,9 @@ pub(crate) struct Args {
     /// What a failing run says on the standard error
     #[arg(long, value_name = "TEXT")]
     error: Option<String>,
+    /// A command that ends with status 0 if the program on its standard input fails
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["error", "call"])]
+    check: Option<String>,
     /// How many smaller programs to try
     #[arg(long, value_name = "N", default_value_t = Limits::default().tries)]
     tries: usize,
@@ -54,28 +67,81 @@ pub(crate) fn run(args: &Args) -> Done {
     let program = input::program(&args.file)?;
     let oracle = Oracle {
         command: std::env::current_exe()?,
-        call: args.call.clone(),
+        args: args.clone(),
         level: format!("-O{}", args.level.level as usize),
-        error: args.error.clone(),
         timeout: Duration::from_secs(args.timeout),
     };
-    let Some(reason) = oracle.fault(program.module()) else {
-        return Err(Stop::No(format!("the program does not fail: `{}` does what it should", args.call)));
+    let fault = match oracle.verdict(program.module())? {
+        Verdict::Fails(fault) => fault,
+        Verdict::Agrees => {
+            let what = match &args.check {
+                Some(command) => format!("`{command}` does not end with status 0"),
+                None => format!("`{}` does what it should", args.call),
+            };
+            return Err(Stop::No(format!("the program does not fail: {what}")));
+        }
+        Verdict::Open(reason) => {
+            return Err(Stop::No(format!("whether the program fails is open: {reason}")));
+        }
     };
     let limits = Limits { tries: args.tries };
-    let reduced = reduce(program.module(), limits, &mut |module| oracle.fault(module).is_some());
+    let mut broken = None;
+    let mut last = fault.clone();
+    let reduced = reduce(program.module(), limits, &mut |module| {
+        if broken.is_some() {
+            return false;
+        }
+        match oracle.verdict(module) {
+            Ok(Verdict::Fails(found)) if found.kind == fault.kind => {
+                last = found;
+                true
+            }
+            Ok(_) => false,
+            Err(error) => {
+                broken = Some(error);
+                false
+            }
+        }
+    });
+    if let Some(error) = broken {
+        return Err(error.into());
+    }
     let (before, after) = (size(program.module()), size(&reduced.module));
-    let reason = oracle.fault(&reduced.module).unwrap_or(reason);
-    err(format_args!("from {before} to {after} statements in {} tries; it fails: {reason}", reduced.tries));
+    err(format_args!("from {before} to {after} statements in {} tries; it fails: {last}", reduced.tries));
     out(show_module(&reduced.module).to_string().trim_end())
 }
 
 struct Oracle {
     command: PathBuf,
-    call: String,
+    args: Args,
     level: String,
-    error: Option<String>,
     timeout: Duration,
+}
+
+/// What is known of a program.
+enum Verdict {
+    Fails(Fault),
+    Agrees,
+    /// There is nothing to compare with.
+    Open(String),
+}
+
+/// How a program fails.
+#[derive(Clone, Debug)]
+struct Fault {
+    kind: FaultKind,
+    text: String,
+}
+
+/// Ways to fail, which a reduction does not mix: a program that never ends says nothing about one that gives a wrong result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum FaultKind {
+    /// Native code gives something else.
+    Differs,
+    /// Native code does not end in time.
+    Hangs,
+    /// What the user asked for.
+    Asked,
 }
 
 /// What came of a run.
@@ -88,51 +154,74 @@ struct Outcome {
 }
 
 impl Oracle {
-    /// Why a program fails, if it does.
-    fn fault(&self, module: &Module) -> Option<String> {
+    fn verdict(&self, module: &Module) -> io::Result<Verdict> {
         let text = show_module(module).to_string();
-        if let Some(error) = &self.error {
-            let native = self.outcome(&text, &self.level)?;
-            let says = String::from_utf8_lossy(&native.stderr).contains(error);
-            return says.then(|| format!("it says `{error}`"));
+        let fails = |kind, text| Ok(Verdict::Fails(Fault { kind, text }));
+        if let Some(command) = &self.args.check {
+            let mut shell = Command::new("sh");
+            let done = self.outcome(shell.args(["-c", command]), &text)?;
+            return match done.and_then(|done| done.status) {
+                Some(0) => fails(FaultKind::Asked, format!("`{command}` ends with status 0")),
+                _ => Ok(Verdict::Agrees),
+            };
         }
-        let expected = self.outcome(&text, "--interp").filter(|o| matches!(o.status, Some(0 | 1)))?;
-        let native = self.outcome(&text, &self.level)?;
+        if let Some(error) = &self.args.error {
+            let says = |run: Outcome| String::from_utf8_lossy(&run.stderr).contains(error);
+            return match self.native(&text)?.is_some_and(says) {
+                true => fails(FaultKind::Asked, format!("it says `{error}`")),
+                false => Ok(Verdict::Agrees),
+            };
+        }
+        let expected = match self.run("--interp", &text)? {
+            Some(run) if matches!(run.status, Some(0 | 1)) => run,
+            Some(run) => return Ok(Verdict::Open(format!("the interpreter ends with {}", run.show()))),
+            None => return Ok(Verdict::Open(format!("the interpreter {}", self.late()))),
+        };
+        let Some(native) = self.native(&text)? else {
+            return fails(FaultKind::Hangs, format!("native code at {} {}", self.level, self.late()));
+        };
         // What has no native form is no fault, nor is a system that refuses.
         if native == expected || matches!(native.status, Some(2..=4)) {
-            return None;
+            return Ok(Verdict::Agrees);
         }
-        Some(format!(
-            "the interpreter gives {}, native code at {} {}",
-            expected.show(),
-            self.level,
-            native.show()
-        ))
+        let (expected, native) = (expected.show(), native.show());
+        let text = format!("the interpreter gives {expected}, native code at {} {native}", self.level);
+        fails(FaultKind::Differs, text)
     }
 
-    /// Runs the call; `None` if the run did not end in time or could not be made.
-    fn outcome(&self, text: &str, how: &str) -> Option<Outcome> {
-        let mut child = Command::new(&self.command)
-            .args(["run", how, "--call", &self.call, "-"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .ok()?;
-        let (stdout, stderr) = (reader(child.stdout.take()?), reader(child.stderr.take()?));
-        // A process that ends without reading all of it has said why.
-        let _ = child.stdin.take()?.write_all(text.as_bytes());
-        let read = |from: &mpsc::Receiver<Vec<u8>>, child: &mut Child| match from.recv_timeout(self.timeout) {
-            Ok(bytes) => Some(bytes),
-            Err(_) => {
+    fn late(&self) -> String {
+        format!("does not end within {} s", self.timeout.as_secs())
+    }
+
+    fn native(&self, text: &str) -> io::Result<Option<Outcome>> {
+        self.run(&self.level, text)
+    }
+
+    fn run(&self, how: &str, text: &str) -> io::Result<Option<Outcome>> {
+        self.outcome(Command::new(&self.command).args(["run", how, "--call", &self.args.call, "-"]), text)
+    }
+
+    /// Runs a command with a text as its standard input; `None` if it did not end in time.
+    fn outcome(&self, command: &mut Command, text: &str) -> io::Result<Option<Outcome>> {
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = piped.spawn()?;
+        let (stdout, stderr) = (child.stdout.take().map(reader), child.stderr.take().map(reader));
+        if let Some(mut stdin) = child.stdin.take() {
+            // A process that ends without reading all of it has said why.
+            let _ = stdin.write_all(text.as_bytes());
+        }
+        let read = |from: Option<mpsc::Receiver<Vec<u8>>>, child: &mut Child| {
+            let bytes = from?.recv_timeout(self.timeout).ok();
+            if bytes.is_none() {
                 // It may have ended in this moment.
                 let _ = child.kill();
-                None
             }
+            bytes
         };
-        let said = read(&stdout, &mut child).and_then(|stdout| Some((stdout, read(&stderr, &mut child)?)));
-        let status = child.wait().ok()?.code();
-        said.map(|(stdout, stderr)| Outcome { status, stdout, stderr })
+        let stdout = read(stdout, &mut child);
+        let stderr = stdout.as_ref().and_then(|_| read(stderr, &mut child));
+        let status = child.wait()?.code();
+        Ok(stdout.zip(stderr).map(|(stdout, stderr)| Outcome { status, stdout, stderr }))
     }
 }
 
@@ -146,6 +235,12 @@ fn reader(mut stream: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
         let _ = send.send(bytes);
     });
     receive
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
 }
 
 impl Outcome {

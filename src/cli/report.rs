@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use brolga::ir::diag::{Diagnostic, Diagnostics, Severity, Span, Style};
 use brolga::opt::lower::LowerErrors;
-use brolga::{Error, Failure, Program};
+use brolga::{Error, Failure, Fault, Program};
 
 /// The escapes that diagnostics are coloured with; the stream removes them where they have no meaning.
 const STYLE: Style = Style {
@@ -90,19 +90,16 @@ impl Stop {
 
 impl From<Error> for Stop {
     fn from(error: Error) -> Stop {
-        use brolga::opt::OptError;
-        match error {
-            Error::Broken(broken) => Stop::Findings(broken.render(&STYLE)),
-            Error::TooLarge(_) | Error::NotNative(_) | Error::Lookup(_) | Error::ForeignFunction(_) => {
-                Stop::Input(error.to_string())
-            }
-            Error::Optimise(OptError::UnknownPass { .. } | OptError::WrongLevel { .. }) => {
-                Stop::Usage(error.to_string())
-            }
-            Error::Optimise(_) | Error::Roots { .. } => Stop::Bug(error.to_string()),
-            Error::Engine(_) | Error::Globals(_) | Error::Build(_) | Error::Object(_) => {
-                Stop::System(error.to_string())
-            }
+        let text = match &error {
+            Error::Broken(broken) => return Stop::Findings(broken.render(&STYLE)),
+            other => other.to_string(),
+        };
+        match error.fault() {
+            Fault::Program => Stop::Input(text),
+            Fault::Caller if matches!(error, Error::Optimise(_)) => Stop::Usage(text),
+            Fault::Caller => Stop::Input(text),
+            Fault::World => Stop::System(text),
+            Fault::Brolga => Stop::Bug(text),
         }
     }
 }

@@ -21,6 +21,7 @@ pub(super) struct Change {
 pub(super) const ALL: &[Change] = &[
     Change { places: |func| func.blocks().count(), in_runs: false, at: cut_short },
     Change { places: |func| branches(func).len(), in_runs: false, at: one_way },
+    Change { places: |func| enters(func).len(), in_runs: false, at: no_handler },
     Change { places: |_| 1, in_runs: false, at: cleaned_up },
     Change { places: |func| statements(func).len(), in_runs: true, at: left_out },
     Change { places: |func| phis(func).len(), in_runs: false, at: one_edge },
@@ -50,9 +51,52 @@ fn cut_short(module: &Module, func: &Func, at: Range<usize>) -> Vec<Func> {
     let mut changed = func.clone();
     forget_edges(&mut changed, block);
     let value = something_simple(&mut changed, module, ty);
-    changed.set_inst_blocks(end, &[]);
-    changed.set_op(end, Op::Return, &[value]);
+    end_with(&mut changed, end, Op::Return, &[value], &[]);
     vec![without_dead_ends(module, &changed)]
+}
+
+/// Another terminator in the place of one. What ends the region that an `enter` begins goes with it.
+fn end_with(func: &mut Func, end: Inst, op: Op, args: &[Value], targets: &[Block]) {
+    let Some(block) = func.inst_block(end) else { return };
+    if let Some(token) = func.result(end) {
+        let ends =
+            |&i: &Inst| matches!(func.op(i), Op::Leave | Op::PopException) && func.args(i).contains(&token);
+        for inst in insts(func).filter(ends).collect::<Vec<_>>() {
+            func.remove_inst(inst);
+        }
+    }
+    func.remove_inst(end);
+    let new = func.make_inst(op, args, targets, &[]);
+    func.append_inst(new, block);
+}
+
+fn enters(func: &Func) -> Vec<Inst> {
+    insts(func).filter(|&i| func.op(i) == Op::Enter).collect()
+}
+
+/// The region goes on without its handler, which nothing reaches then.
+fn no_handler(module: &Module, func: &Func, at: Range<usize>) -> Vec<Func> {
+    let Some(&enter) = enters(func).get(at.start) else { return Vec::new() };
+    let (Some(block), &[body, ..]) = (func.inst_block(enter), func.inst_blocks(enter)) else {
+        return Vec::new();
+    };
+    let mut changed = func.clone();
+    forget_edges(&mut changed, block);
+    end_with(&mut changed, enter, Op::Goto, &[], &[body]);
+    // The edge to the body is the same as before.
+    for (phi, edges) in head_edges(func, body, block) {
+        for value in edges {
+            changed.add_phi_edge(phi, block, value);
+        }
+    }
+    vec![without_dead_ends(module, &changed)]
+}
+
+/// The values of the φ of a block for one of its predecessors.
+fn head_edges(func: &Func, of: Block, from: Block) -> Vec<(Inst, Vec<Value>)> {
+    let phis = func.block_insts(of).filter(|&i| func.op(i) == Op::Phi);
+    let value = |phi| func.phi_edges(phi).filter(|&(b, _)| b == from).map(|(_, v)| v).collect();
+    phis.map(|phi| (phi, value(phi))).collect()
 }
 
 fn branches(func: &Func) -> Vec<Inst> {

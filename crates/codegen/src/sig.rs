@@ -18,6 +18,10 @@
 //! `F16` travels as the 16-bit integer that holds its bits: no target computes with it, so every operation on it starts
 //! or ends in an integer register anyway.
 
+use std::fmt;
+use std::sync::Arc;
+
+use brolga_ir::{Context, Type as IrType};
 use cranelift_codegen::ir::{AbiParam, MemFlagsData, Signature as ClifSignature, Type, types};
 use cranelift_codegen::isa::CallConv;
 
@@ -156,17 +160,42 @@ pub struct ValueType {
     pub leaves: Vec<Abi>,
     /// The elements when the type is a tuple.
     pub elements: Option<Vec<ValueType>>,
+    /// The type itself where its values are objects, which are looked at before they are passed.
+    pub object: Option<ObjectType>,
+}
+
+/// A type of objects, in its context.
+#[derive(Clone)]
+pub struct ObjectType {
+    /// The context.
+    pub cx: Arc<Context>,
+    /// The type.
+    pub ty: IrType,
+}
+
+impl PartialEq for ObjectType {
+    fn eq(&self, other: &ObjectType) -> bool {
+        Arc::ptr_eq(&self.cx, &other.cx) && self.ty == other.ty
+    }
+}
+
+impl Eq for ObjectType {}
+
+impl fmt::Debug for ObjectType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ObjectType({})", self.cx.types.display(self.ty))
+    }
 }
 
 impl ValueType {
     /// A type that one low value carries.
     pub fn scalar(name: impl Into<String>, abi: Abi) -> Self {
-        ValueType { name: name.into(), leaves: vec![abi], elements: None }
+        ValueType { name: name.into(), leaves: vec![abi], elements: None, object: None }
     }
 
     /// A type with a single value, which nothing carries.
     pub fn ghost(name: impl Into<String>) -> Self {
-        ValueType { name: name.into(), leaves: Vec::new(), elements: None }
+        ValueType { name: name.into(), leaves: Vec::new(), elements: None, object: None }
     }
 
     /// A tuple of the given elements.
@@ -176,6 +205,7 @@ impl ValueType {
             name: format!("Tuple{{{}}}", names.join(", ")),
             leaves: elements.iter().flat_map(|e| e.leaves.iter().copied()).collect(),
             elements: Some(elements),
+            object: None,
         }
     }
 }

@@ -15,6 +15,7 @@
 //! Not done: functions with a body worth compiling. They belong into IR text.
 
 use crate::intrinsic::Arity;
+use crate::types::Type;
 use std::fmt;
 
 /// What a function of the table does.
@@ -117,9 +118,111 @@ impl BaseFn {
         self.row().action
     }
 
+    /// Whether the function makes an exception of numbers, a symbol before them or not.
+    pub fn throws_numbers(self) -> bool {
+        self == BaseFn::ThrowInexacterror || self.thrown_text("", &[], "").is_some()
+    }
+
+    /// Whether the first operand is a symbol: the operator or function that is at fault.
+    pub fn takes_symbol(self) -> bool {
+        matches!(
+            self,
+            BaseFn::ThrowInexacterror
+                | BaseFn::ThrowOverflowerrBinaryop
+                | BaseFn::ThrowComplexDomainerror
+                | BaseFn::ThrowComplexDomainerrorNeg1
+        )
+    }
+
+    /// What the exception of a function that gets numbers says: of the text of the symbol, of the texts of the numbers, and of the
+    /// first one's type. `None` for the others.
+    pub fn thrown_text(self, symbol: &str, operands: &[String], ty: &str) -> Option<String> {
+        let operand = |n: usize| operands.get(n).map_or("", String::as_str);
+        let (x, y) = (operand(0), operand(1));
+        let complex = |argument: &str| {
+            format!(
+                "{symbol} was called with a {argument} but will only return a complex result if called with a \
+                 complex argument. Try {symbol}(Complex(x))."
+            )
+        };
+        Some(match self {
+            BaseFn::ThrowOverflowerrBinaryop => format!("{x} {symbol} {y} overflowed for type {ty}"),
+            BaseFn::ThrowOverflowerrNegation => {
+                format!("checked arithmetic: cannot compute -x for x = {x}::{ty}")
+            }
+            BaseFn::ThrowComplexDomainerror => complex("negative real argument"),
+            BaseFn::ThrowComplexDomainerrorNeg1 => complex("real argument < -1"),
+            BaseFn::ThrowExpDomainerror => "Exponentiation yielding a complex result requires a complex \
+                                            argument.\nReplace x^y with (x+0im)^y, Complex(x)^y, or similar."
+                .to_owned(),
+            BaseFn::ThrowDomerrPowbysq => format!("Cannot raise an integer x to a negative power {y}."),
+            _ => return None,
+        })
+    }
+
     /// Whether the call comes back. The others throw.
     pub fn returns(self) -> bool {
         matches!(self.action(), BaseAction::Print { .. })
+    }
+}
+
+/// The types of the numbers that a throw carries without objects.
+const CARRIED: [Type; 15] = [
+    Type::BOOL,
+    Type::CHAR,
+    Type::INT8,
+    Type::INT16,
+    Type::INT32,
+    Type::INT64,
+    Type::INT128,
+    Type::UINT8,
+    Type::UINT16,
+    Type::UINT32,
+    Type::UINT64,
+    Type::UINT128,
+    Type::FLOAT16,
+    Type::FLOAT32,
+    Type::FLOAT64,
+];
+
+/// What compiled code says of a throw whose operands are numbers, so that it needs no objects: an exception is made when
+/// somebody asks. The symbol and the bits of the numbers go beside it.
+///
+/// ```text
+/// throw_overflowerr_binaryop(:+, x, y)      function, types of x and y         :+, bits of x, bits of y
+/// throw_inexacterror(:trunc, Int8, x)       function, Int8 and the type of x   :trunc, nothing, bits of x
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Thrown {
+    /// The function that throws.
+    pub function: BaseFn,
+    /// The types of the numbers; the target type in place of the first one's for an `InexactError`.
+    pub types: [Option<Type>; 2],
+}
+
+impl Thrown {
+    /// As a number: function, then types, eight bits each. `None` if a type is none of those that are carried.
+    pub fn pack(self) -> Option<u32> {
+        let mut code = self.function as u32;
+        for (n, ty) in self.types.into_iter().enumerate() {
+            let number = match ty {
+                None => 0,
+                Some(ty) => 1 + CARRIED.iter().position(|&known| known == ty)? as u32,
+            };
+            code |= number << (8 * (n + 1));
+        }
+        Some(code)
+    }
+
+    /// From a number; `None` if it says nothing.
+    pub fn unpack(code: u32) -> Option<Thrown> {
+        let [function, first, second, 0] = code.to_le_bytes() else { return None };
+        let function = BaseFn::ALL.get(usize::from(function)).copied()?;
+        let ty = |number: u8| match number {
+            0 => Some(None),
+            n => CARRIED.get(usize::from(n) - 1).copied().map(Some),
+        };
+        Some(Thrown { function, types: [ty(first)?, ty(second)?] })
     }
 }
 
@@ -133,6 +236,20 @@ impl fmt::Display for BaseFn {
 mod tests {
     use super::*;
     use crate::Context;
+
+    #[test]
+    fn throws_survive_their_numbers() {
+        for &function in BaseFn::ALL {
+            for types in [[None, None], [Some(Type::INT128), None], [Some(Type::BOOL), Some(Type::FLOAT64)]] {
+                let thrown = Thrown { function, types };
+                assert_eq!(thrown.pack().and_then(Thrown::unpack), Some(thrown));
+            }
+        }
+        assert_eq!(Thrown { function: BaseFn::Error, types: [Some(Type::ANY), None] }.pack(), None);
+        for code in [u32::MAX, 0xff, 0xff00, 0xff_0000, 1 << 24] {
+            assert_eq!(Thrown::unpack(code), None, "{code:#x}");
+        }
+    }
 
     #[test]
     fn names_find_their_function_with_and_without_module() {

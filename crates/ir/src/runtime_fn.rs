@@ -80,12 +80,9 @@ runtime_fns! {
     ThrowDivide "brolga_throw_divide" () Throws;
     /// Throws `BoundsError` for an index.
     ThrowBounds "brolga_throw_bounds" (I64) Throws;
-    /// Throws `OverflowError` for the operator whose symbol is given.
-    ThrowOverflow "brolga_throw_overflow" (PTR) Throws;
-    /// Throws `InexactError` for the conversion whose symbol is given.
-    ThrowInexact "brolga_throw_inexact" (PTR) Throws;
-    /// Throws `DomainError` for the function whose symbol is given and the float argument that it got.
-    ThrowDomain "brolga_throw_domain" (PTR, F64) Throws;
+    /// Throws the exception that a function of Base makes of a symbol and numbers: the packed
+    /// [`Thrown`](crate::base_fn::Thrown), the symbol, and the low and high half of both numbers.
+    ThrowOperands "brolga_throw_operands" (I64, PTR, I64, I64, I64, I64) Throws;
     /// Throws `ErrorException` with the string.
     ThrowError "brolga_throw_error" (TRACKED) Throws;
     /// Throws `ArgumentError` with the string.
@@ -94,8 +91,6 @@ runtime_fns! {
     ThrowUndefVar "brolga_throw_undef_var" (PTR) Throws;
     /// Throws `UndefRefError()`.
     ThrowUndefRef "brolga_throw_undef_ref" () Throws;
-    /// Throws `TypeError` in the context whose symbol is given.
-    ThrowType "brolga_throw_type" (PTR) Throws;
     /// Prints a signed integer of at most 64 bits.
     PrintInt "brolga_print_int" (I64) Prints;
     /// Prints an unsigned integer of at most 64 bits; the second argument is its width in bits.

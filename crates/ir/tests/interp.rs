@@ -1,5 +1,6 @@
 //! The interpreter on functions built by hand: control flow, exceptions, limits, faults, low IR.
 
+use brolga_ir::base_fn::{BaseFn, Thrown};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::func::{CalleeData, ForeignData, SlotData};
@@ -608,7 +609,12 @@ fn low_functions_compute_on_memory() {
     b.branch(wrapped, bad, good);
     b.at = bad;
     let plus = b.func.constant(Const::Address(brolga_ir::constant::Address::Symbol(cx.names.intern("*"))));
-    b.inst(Op::CallRuntime(RuntimeFn::ThrowOverflow), &[plus], &[], &[]);
+    let code = Thrown { function: BaseFn::ThrowOverflowerrBinaryop, types: [Some(Type::INT64); 2] };
+    let code = b.func.bits(&cx.types, Type::I64, code.pack().unwrap().into());
+    let zero = b.func.bits(&cx.types, Type::I64, 0);
+    let two = b.func.bits(&cx.types, Type::I64, 2);
+    let throw = Op::CallRuntime(RuntimeFn::ThrowOperands);
+    b.inst(throw, &[code, plus, x, zero, two, zero], &[], &[]);
     b.inst(Op::Unreachable, &[], &[], &[]);
     b.at = good;
     let address = b.val(Op::SlotAddr(slot), &[], Type::PTR);
@@ -633,5 +639,5 @@ fn low_functions_compute_on_memory() {
     let results = i.call_low(id, &[word(-7)]).unwrap();
     assert_eq!(results[0].as_bits(), Some((-42i64).cast_unsigned().into()));
     let error = i.call_low(id, &[word(i64::MAX)]).unwrap_err();
-    assert_eq!(thrown(&mut i, error), "OverflowError(\"* overflowed\")");
+    assert_eq!(thrown(&mut i, error), "OverflowError(\"9223372036854775807 * 2 overflowed for type Int64\")");
 }

@@ -14,7 +14,8 @@
 //! `@inbounds` or `foreigncall` has opened one of the named doors itself.
 //!
 //! **Objects.** Code that handles objects runs inside an entry of the heap, which the call makes. Who gives objects or wants
-//! one calls inside a [`Scope`], by [`UntypedFunc::call_in`]: a bare address says nothing about how long its object lives.
+//! one calls inside a [`Scope`], by [`Unit::func_in`] or [`UntypedFunc::call_in`]: a bare address says nothing about how long its
+//! object lives.
 //! Any other call is refused while a scope of the runtime is in use on the thread, because a collection during the call
 //! would free objects that the scope's user has a reference to and does not keep.
 //!
@@ -28,11 +29,12 @@ use std::sync::Arc;
 
 use brolga_codegen::entry::RETURNED;
 use brolga_codegen::sig::{Abi, FunctionType, Signature, word_offsets};
-use brolga_runtime::heap::{Root, Scope};
+use brolga_runtime::heap::{ObjectError, Root, Scope, TypeRef};
 use brolga_runtime::{AttachError, Exception, Thread, with_attached};
 
 use crate::engine::Unit;
 use crate::entry::{Entry, EntryError};
+use crate::scoped::{Handle, Scoped, ScopedFunc, ScopedParams};
 use crate::value::{Params, Value, ValueError};
 
 /// Why a function cannot be had under a Rust signature.
@@ -124,6 +126,19 @@ pub enum CallError {
     /// The scope's objects belong to another runtime than the function.
     #[error("the scope belongs to another runtime than the function")]
     OtherRuntime,
+    /// An object is not of the type that the function takes.
+    #[error("low argument {index} is a `{got}`, and the function takes a `{expected}`")]
+    Argument {
+        /// Which of the low arguments, from 0.
+        index: usize,
+        /// What the function takes.
+        expected: String,
+        /// What was given.
+        got: String,
+    },
+    /// An argument could not be made in the heap.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
     /// An object stands where bits are passed, or bits where an object is; or the call was not made in a scope.
     #[error("low value {index} is {}", if *.object { "an object, which is passed inside a scope" } else { "no object" })]
     Word {
@@ -237,9 +252,16 @@ impl<A: Params, R: Value> TypedFunc<A, R> {
 pub struct UntypedFunc {
     callable: Callable,
     signature: Signature,
+    /// The types of the low arguments that are objects, as far as they are known.
+    objects: Arc<[Option<TypeRef>]>,
 }
 
 impl UntypedFunc {
+    /// The type of a low argument that is an object, if it is known.
+    pub(crate) fn object_type(&self, index: usize) -> Option<&TypeRef> {
+        self.objects.get(index)?.as_ref()
+    }
+
     /// The native signature: what `call` takes and gives, one low value for each entry.
     pub fn signature(&self) -> &Signature {
         &self.signature
@@ -274,7 +296,16 @@ impl UntypedFunc {
                 Word::Bits(bits) if *abi != Abi::Object => bits,
                 Word::Object(None) if *abi == Abi::Object => 0,
                 // The roots keep the objects, which do not move.
-                Word::Object(Some(root)) if *abi == Abi::Object => root.get(scope).address() as u128,
+                Word::Object(Some(root)) if *abi == Abi::Object => {
+                    let object = root.get(scope);
+                    if let Some(Some(ty)) = self.objects.get(index)
+                        && !scope.is_a(object, ty)
+                    {
+                        let (expected, got) = (ty.name().to_owned(), object.desc().name().to_owned());
+                        return Err(CallError::Argument { index, expected, got });
+                    }
+                    object.address() as u128
+                }
                 _ => return Err(CallError::Word { index, object: *abi == Abi::Object }),
             });
         }
@@ -340,8 +371,60 @@ impl Unit {
 
     /// The function of that name, to be called with bits.
     pub fn untyped(&self, name: &str) -> Result<UntypedFunc, LookupError> {
-        let (callable, _, signature) = Callable::new(self, name)?;
-        Ok(UntypedFunc { callable, signature })
+        let (callable, ty, signature) = Callable::new(self, name)?;
+        let objects = self.objects(name, ty)?.into();
+        Ok(UntypedFunc { callable, signature, objects })
+    }
+
+    /// The types of the objects among the low arguments of a function. Where values travel in memory none are known.
+    fn objects(&self, name: &str, ty: &FunctionType) -> Result<Vec<Option<TypeRef>>, LookupError> {
+        let leaves: usize = ty.params.iter().map(|param| param.leaves.len()).sum();
+        if leaves != ty.signature.params.len() {
+            return Ok(Vec::new());
+        }
+        let mut objects = Vec::with_capacity(leaves);
+        for (at, param) in ty.params.iter().enumerate() {
+            let known = param.object.as_ref().map(|object| {
+                let made = self.jit().runtime().heap().type_object(&object.cx, object.ty);
+                made.map_err(|_| LookupError::Argument {
+                    name: name.into(),
+                    index: at + 1,
+                    julia: param.name.clone(),
+                    rust: std::any::type_name::<Handle>(),
+                })
+            });
+            let known = known.transpose()?;
+            objects.extend(param.leaves.iter().map(|_| known.clone()));
+        }
+        Ok(objects)
+    }
+
+    /// The function of that name, to be called inside a scope with objects among its arguments and results.
+    pub fn func_in<A: ScopedParams, R: Scoped>(&self, name: &str) -> Result<ScopedFunc<A, R>, LookupError> {
+        let func = self.untyped(name)?;
+        let (_, ty, _) = Callable::new(self, name)?;
+        if A::COUNT != ty.params.len() {
+            let (expected, given) = (ty.params.len(), A::COUNT);
+            return Err(LookupError::Count { name: name.into(), expected, given });
+        }
+        for (at, param) in ty.params.iter().enumerate() {
+            let (rust, fits) = A::stands_for(at, param);
+            if !fits {
+                let (index, julia) = (at + 1, param.name.clone());
+                return Err(LookupError::Argument { name: name.into(), index, julia, rust });
+            }
+        }
+        if !R::stands_for(&ty.result) {
+            let (julia, rust) = (ty.result.name.clone(), std::any::type_name::<R>());
+            return Err(LookupError::Result { name: name.into(), julia, rust });
+        }
+        let leaves: usize = ty.params.iter().map(|param| param.leaves.len()).sum();
+        let fits =
+            (leaves, ty.result.leaves.len()) == (func.signature.params.len(), func.signature.results.len());
+        match fits {
+            true => Ok(ScopedFunc::new(func)),
+            false => Err(LookupError::InMemory { name: name.into() }),
+        }
     }
 }
 

@@ -52,6 +52,7 @@ mod perf_map;
 mod program;
 mod relocate;
 mod reservation;
+mod scoped;
 mod space;
 mod value;
 
@@ -69,4 +70,5 @@ pub use linker::{DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker
 pub use loader::Loader;
 pub use perf_map::PerfMap;
 pub use program::{BuildError, Compiled, Linkage, Method, Source};
+pub use scoped::{Handle, Scoped, ScopedFunc, ScopedParams, Text, Vector};
 pub use value::{Params, Value, ValueError};

@@ -25,6 +25,15 @@ pub enum ValueError {
         /// Its bits.
         bits: u32,
     },
+    /// A `String` may hold bytes that are no UTF-8.
+    #[error("the String is not UTF-8 from byte {valid} on")]
+    NotUtf8 {
+        /// How many bytes are.
+        valid: usize,
+    },
+    /// An undefined reference stands where an object is asked for.
+    #[error("the result is an undefined reference")]
+    Undefined,
 }
 
 mod sealed {
@@ -44,6 +53,28 @@ pub trait Value: Sized + sealed::Sealed {
 
     /// The value that words carry.
     fn from_words(words: Self::Words) -> Result<Self, ValueError>;
+
+    /// Appends the bits of the leaves that carry this value.
+    fn into_leaves(self, leaves: &mut Vec<u128>);
+
+    /// The value whose leaves come next; bits that are not there are zero.
+    fn from_leaves(leaves: &mut dyn Iterator<Item = u128>) -> Result<Self, ValueError>;
+}
+
+/// The leaves of a value of one leaf.
+macro_rules! one_leaf {
+    () => {
+        fn into_leaves(self, leaves: &mut Vec<u128>) {
+            let words = self.into_words();
+            let wide = |(n, &word): (usize, &u64)| u128::from(word) << (64 * n);
+            leaves.push(words.iter().enumerate().map(wide).fold(0, |all, word| all | word));
+        }
+
+        fn from_leaves(leaves: &mut dyn Iterator<Item = u128>) -> Result<Self, ValueError> {
+            let bits = leaves.next().unwrap_or(0);
+            Self::from_words(std::array::from_fn(|n| (bits >> (64 * n)) as u64))
+        }
+    };
 }
 
 macro_rules! integers {
@@ -63,6 +94,8 @@ macro_rules! integers {
             fn from_words([word]: [u64; 1]) -> Result<Self, ValueError> {
                 Ok(word as $rust)
             }
+
+            one_leaf!();
         }
     )*};
 }
@@ -95,6 +128,8 @@ macro_rules! wide_integers {
             fn from_words([low, high]: [u64; 2]) -> Result<Self, ValueError> {
                 Ok((u128::from(high) << 64 | u128::from(low)) as $rust)
             }
+
+            one_leaf!();
         }
     )*};
 }
@@ -121,6 +156,8 @@ macro_rules! floats {
             fn from_words([word]: [u64; 1]) -> Result<Self, ValueError> {
                 Ok($rust::from_bits(word as $bits))
             }
+
+            one_leaf!();
         }
     )*};
 }
@@ -146,6 +183,8 @@ impl Value for bool {
         // Only the low byte of a word is the value.
         Ok(word as u8 != 0)
     }
+
+    one_leaf!();
 }
 
 impl sealed::Sealed for char {}
@@ -164,6 +203,8 @@ impl Value for char {
         let bits = word as u32;
         bits_to_char(bits).ok_or(ValueError::NotAChar { bits })
     }
+
+    one_leaf!();
 }
 
 macro_rules! pointers {
@@ -183,6 +224,8 @@ macro_rules! pointers {
             fn from_words([word]: [u64; 1]) -> Result<Self, ValueError> {
                 Ok(std::ptr::with_exposed_provenance::<T>(word as usize).cast_mut())
             }
+
+            one_leaf!();
         }
     )*};
 }
@@ -202,6 +245,12 @@ impl Value for () {
     }
 
     fn from_words(_: [u64; 0]) -> Result<Self, ValueError> {
+        Ok(())
+    }
+
+    fn into_leaves(self, _: &mut Vec<u128>) {}
+
+    fn from_leaves(_: &mut dyn Iterator<Item = u128>) -> Result<Self, ValueError> {
         Ok(())
     }
 }
@@ -280,6 +329,16 @@ macro_rules! tuples {
                 let split!($first_value $($value)*) = words;
                 Ok(($first::from_words($first_value)?, $($ty::from_words($value)?,)*))
             }
+
+            fn into_leaves(self, leaves: &mut Vec<u128>) {
+                let ($first_value, $($value,)*) = self;
+                $first_value.into_leaves(leaves);
+                $($value.into_leaves(leaves);)*
+            }
+
+            fn from_leaves(leaves: &mut dyn Iterator<Item = u128>) -> Result<Self, ValueError> {
+                Ok(($first::from_leaves(leaves)?, $($ty::from_leaves(leaves)?,)*))
+            }
         }
 
         impl<$first: Value, $($ty: Value),*> Params for ($first, $($ty,)*) {
@@ -332,6 +391,11 @@ mod tests {
     fn values_survive_their_words() {
         fn check<V: Value + PartialEq + Copy + std::fmt::Debug>(value: V) {
             assert_eq!(V::from_words(value.into_words()), Ok(value));
+            let mut leaves = Vec::new();
+            value.into_leaves(&mut leaves);
+            let mut rest = leaves.into_iter();
+            assert_eq!(V::from_leaves(&mut rest), Ok(value));
+            assert_eq!(rest.next(), None);
         }
         check(-5i8);
         check(i128::MIN);

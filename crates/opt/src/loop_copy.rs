@@ -23,6 +23,7 @@ use crate::counted::{Counted, Relation, Shape, Signed, Tested, signed};
 use crate::heads::head_phis;
 use crate::ssa_repair::Repair;
 use brolga_ir::analysis::{Loop, Loops, Uses};
+use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::cursor::Cursor;
 use brolga_ir::effects::effects;
@@ -224,6 +225,16 @@ pub(crate) fn ins(func: &mut Func, block: Block, op: Intrinsic, args: &[Value], 
     Cursor::new(func).before_terminator(block).ins_value(Op::Intrinsic(op), args, ty)
 }
 
+/// The smaller of two signed 64-bit integers, at the end of a block.
+pub(crate) fn smaller(func: &mut Func, block: Block, a: Value, b: Value) -> Value {
+    if a == b {
+        return a;
+    }
+    let less = ins(func, block, Intrinsic::SltInt, &[a, b], Type::I8);
+    let choose = Op::Builtin(Builtin::Ifelse);
+    Cursor::new(func).before_terminator(block).ins_value(choose, &[less, a, b], Type::I64)
+}
+
 /// The step of a loop that can be split: it counts upwards in 64 bits, its test is signed or for equality, and it starts where the
 /// type of the counter allows a comparison.
 pub(crate) fn splittable_step(func: &Func, counted: &Counted) -> Option<i128> {
@@ -235,6 +246,18 @@ pub(crate) fn splittable_step(func: &Func, counted: &Counted) -> Option<i128> {
         _ => false,
     };
     (counts && func.ty(test.counter.value) == Type::I64).then_some(step)
+}
+
+/// As [`end_of`], or less: no step from before it goes round.
+pub(crate) fn end_in_range(func: &mut Func, types: &Types, counted: &Counted) -> Value {
+    let end = end_of(func, types, counted);
+    match splittable_step(func, counted) {
+        Some(step @ 2..) => {
+            let most = func.bits(types, Type::I64, (i128::from(i64::MAX) - step + 1) as u128);
+            smaller(func, counted.shape.preheader, most, end)
+        }
+        _ => end,
+    }
 }
 
 /// The first value of the counter, as a signed integer, that is behind all rounds which the test lets pass; made at the end of the

@@ -11,10 +11,11 @@
 use std::sync::Arc;
 
 use brolga_ir::Context;
+use brolga_ir::base_fn::{BaseAction, BaseFn, Thrown};
 use brolga_ir::types::Type;
 
 use crate::heap::{Heap, Object, Persistent};
-use crate::objects::show::{Made, exception_type, show_exception};
+use crate::objects::show::{Made, exception_type, print_made, show_exception};
 use crate::records::{StringRef, SymbolRef};
 
 macro_rules! kinds {
@@ -178,9 +179,9 @@ pub(crate) enum Detail {
     None,
     Message(StringRef),
     Index(i64),
-    /// A function and the argument that it does not take.
-    Domain(SymbolRef, f64),
-    /// An operator, a conversion, a variable or a place, by the kind.
+    /// What a function of Base got that throws: a symbol, and the bits of numbers.
+    Operands(Thrown, SymbolRef, [u128; 2]),
+    /// A variable.
     Name(SymbolRef),
 }
 
@@ -195,7 +196,7 @@ pub(crate) enum Pending {
 
 impl Detail {
     /// The fields of the exception's object.
-    pub(crate) fn fields(self, kind: ExceptionKind) -> Vec<Option<Made>> {
+    pub(crate) fn fields(self, kind: ExceptionKind, heap: &Heap) -> Vec<Option<Made>> {
         let symbol = |name: SymbolRef| Some(Made::Symbol(name.name()));
         match self {
             Detail::None => Vec::new(),
@@ -203,23 +204,49 @@ impl Detail {
             Detail::Index(index) => {
                 vec![None, Some(Made::Bits(Type::INT64, u128::from(index.cast_unsigned())))]
             }
-            Detail::Domain(function, argument) => {
-                let function = function.name();
-                // Julia's words for a function whose result would be complex.
-                let text = format!(
-                    "{function} was called with a negative real argument but will only return a complex result if \
-                     called with a complex argument. Try {function}(Complex(x))."
-                );
-                vec![Some(Made::Bits(Type::FLOAT64, argument.to_bits().into())), Some(Made::Text(text))]
-            }
-            Detail::Name(operator) if kind == ExceptionKind::OverflowError => {
-                vec![Some(Made::Text(format!("{} overflowed", operator.name())))]
-            }
+            Detail::Operands(thrown, name, bits) => fields_of(thrown, &name.name(), bits, heap),
             Detail::Name(name) if kind == ExceptionKind::UndefVarError => {
                 vec![symbol(name), Some(Made::Bits(Type::UINT64, 0)), None]
             }
             Detail::Name(name) => vec![symbol(name)],
         }
+    }
+}
+
+/// The fields of an exception that a function of Base makes of a symbol and numbers.
+fn fields_of(thrown: Thrown, symbol: &str, bits: [u128; 2], heap: &Heap) -> Vec<Option<Made>> {
+    let types = &heap.types().base().types;
+    let given = thrown.types.into_iter().zip(bits).enumerate();
+    let operands: Vec<Made> = given
+        .filter_map(|(n, (ty, bits))| {
+            let ty = ty?;
+            let width = types.primitive(ty).map_or(128, |(width, _)| u32::from(width));
+            Some(match (thrown.function, n) {
+                (BaseFn::ThrowInexacterror, 0) => Made::Type(ty),
+                _ => Made::Bits(ty, bits & (u128::MAX >> (128 - width))),
+            })
+        })
+        .collect();
+    if thrown.function == BaseFn::ThrowInexacterror {
+        return vec![Some(Made::Symbol(symbol.into())), Some(Made::Tuple(operands))];
+    }
+    let texts: Vec<String> = operands.iter().map(|made| print_made(heap, made)).collect();
+    let ty = thrown.types[0].map_or_else(String::new, |ty| types.display(ty).to_string());
+    let text = Made::Text(thrown.function.thrown_text(symbol, &texts, &ty).unwrap_or_default());
+    match ExceptionKind::of_base(thrown.function) {
+        ExceptionKind::DomainError => vec![operands.into_iter().next(), Some(text)],
+        _ => vec![Some(text)],
+    }
+}
+
+impl ExceptionKind {
+    /// The kind of the exception that a function of Base throws.
+    pub(crate) fn of_base(function: BaseFn) -> ExceptionKind {
+        let kind = match function.action() {
+            BaseAction::Throw(name) => ExceptionKind::ALL.iter().copied().find(|kind| kind.name() == name),
+            BaseAction::Rethrow | BaseAction::Print { .. } => None,
+        };
+        kind.unwrap_or(ExceptionKind::ErrorException)
     }
 }
 
@@ -243,18 +270,30 @@ mod tests {
             (K::BoundsError, Detail::None, "BoundsError"),
             (K::BoundsError, Detail::Index(7), "BoundsError: attempt to access index [7]"),
             (K::UndefVarError, Detail::Name(sym("x")), "UndefVarError: `x` not defined"),
-            (K::OverflowError, Detail::Name(sym("+")), "OverflowError: + overflowed"),
-            (K::InexactError, Detail::Name(sym("trunc")), "InexactError: trunc"),
-            (K::TypeError, Detail::Name(sym("if")), "TypeError: in if"),
         ];
         for (kind, detail, expected) in rows {
             let exception = show(kind, detail);
             assert_eq!((exception.to_string().as_str(), exception.kind), (expected, kind));
         }
         assert_eq!(show(K::ArgumentError, Detail::Message(text("no"))).message, "no");
-        let domain = show(K::DomainError, Detail::Domain(sym("sqrt"), -1.0));
+        let thrown = |function: BaseFn, name: &str, types, bits| {
+            let detail = Detail::Operands(Thrown { function, types }, sym(name), bits);
+            show(ExceptionKind::of_base(function), detail)
+        };
+        let domain = thrown(
+            BaseFn::ThrowComplexDomainerror,
+            "sqrt",
+            [Some(Type::FLOAT64), None],
+            [(-1.0f64).to_bits().into(), 0],
+        );
         assert!(domain.to_string().starts_with("DomainError with -1.0:\nsqrt was called"), "{domain}");
         assert!(domain.message.starts_with("-1.0:\nsqrt was called"), "{domain}");
+        // What compiled code leaves above a narrow number does not matter.
+        let narrow = thrown(BaseFn::ThrowOverflowerrBinaryop, "+", [Some(Type::INT8); 2], [0x7f, u128::MAX]);
+        assert_eq!(narrow.to_string(), "OverflowError: 127 + -1 overflowed for type Int8");
+        let types = [Some(Type::INT8), Some(Type::FLOAT64)];
+        let inexact = thrown(BaseFn::ThrowInexacterror, "trunc", types, [0, 300.5f64.to_bits().into()]);
+        assert_eq!(inexact.to_string(), "InexactError: trunc(Int8, 300.5)");
     }
 
     #[test]

@@ -15,6 +15,7 @@
 //! The references in the signatures are promises of generated code: the thread is the running one, symbols and
 //! strings are addresses of the runtime's permanent records.
 
+use brolga_ir::base_fn::Thrown;
 use brolga_ir::show::{Shown, printed};
 
 use crate::exception::{Detail, ExceptionKind};
@@ -38,16 +39,23 @@ extern "C" fn brolga_throw_bounds(thread: &Thread, index: i64) {
     thread.throw(ExceptionKind::BoundsError, Detail::Index(index));
 }
 
-extern "C" fn brolga_throw_overflow(thread: &Thread, operator: SymbolRef) {
-    thread.throw(ExceptionKind::OverflowError, Detail::Name(operator));
-}
-
-extern "C" fn brolga_throw_inexact(thread: &Thread, conversion: SymbolRef) {
-    thread.throw(ExceptionKind::InexactError, Detail::Name(conversion));
-}
-
-extern "C" fn brolga_throw_domain(thread: &Thread, function: SymbolRef, argument: f64) {
-    thread.throw(ExceptionKind::DomainError, Detail::Domain(function, argument));
+extern "C" fn brolga_throw_operands(
+    thread: &Thread,
+    code: u64,
+    symbol: SymbolRef,
+    low: u64,
+    high: u64,
+    second_low: u64,
+    second_high: u64,
+) {
+    let wide = |low: u64, high: u64| u128::from(high) << 64 | u128::from(low);
+    let bits = [wide(low, high), wide(second_low, second_high)];
+    // Compiled code says nothing that is not known; if it did, the exception would not hide that.
+    let (kind, detail) = match u32::try_from(code).ok().and_then(Thrown::unpack) {
+        Some(thrown) => (ExceptionKind::of_base(thrown.function), Detail::Operands(thrown, symbol, bits)),
+        None => (ExceptionKind::ErrorException, Detail::None),
+    };
+    thread.throw(kind, detail);
 }
 
 extern "C" fn brolga_throw_undef_var(thread: &Thread, variable: SymbolRef) {
@@ -56,10 +64,6 @@ extern "C" fn brolga_throw_undef_var(thread: &Thread, variable: SymbolRef) {
 
 extern "C" fn brolga_throw_undef_ref(thread: &Thread) {
     thread.throw(ExceptionKind::UndefRefError, Detail::None);
-}
-
-extern "C" fn brolga_throw_type(thread: &Thread, place: SymbolRef) {
-    thread.throw(ExceptionKind::TypeError, Detail::Name(place));
 }
 
 extern "C" fn brolga_rethrow(thread: &Thread) {
@@ -195,14 +199,11 @@ named! {
         brolga_throw_stack_overflow,
         brolga_throw_divide,
         brolga_throw_bounds,
-        brolga_throw_overflow,
-        brolga_throw_inexact,
-        brolga_throw_domain,
+        brolga_throw_operands,
         brolga_throw_error,
         brolga_throw_argument,
         brolga_throw_undef_var,
         brolga_throw_undef_ref,
-        brolga_throw_type,
         brolga_rethrow,
         brolga_safepoint_status,
         brolga_print_int,

@@ -271,10 +271,15 @@ impl<'a> Cx<'a> {
         elem.is_none_or(|ty| self.types.field_repr(ty) == FieldRepr::Pointer)
     }
 
+    /// Whether a field of a mutable object or an element of this type may hold nothing.
+    fn may_be_undefined(&self, ty: Option<Type>) -> bool {
+        ty.is_none_or(|ty| self.types.first_reference(ty, self.types.field_repr(ty)).is_some())
+    }
+
     /// Reading an element whose bounds check is operand `check`.
     fn element(&self, coarse: Effects, elem: Option<Type>, check: usize) -> Effects {
         let unchecked = self.is_unchecked(check);
-        let nothrow = unchecked && !self.is_stored_boxed(elem);
+        let nothrow = unchecked && !self.may_be_undefined(elem);
         Effects { nothrow, may_safepoint: !nothrow, ..coarse }.unchecked(unchecked)
     }
 
@@ -312,9 +317,12 @@ impl<'a> Cx<'a> {
             Some(index) => {
                 let field = types.fields(ty).and_then(|f| f.get(index));
                 let is_const = field.is_some_and(|f| f.is_const);
-                let boxed = types.field_type(ty, index).is_none_or(|f| self.is_stored_boxed(Some(f)));
-                // A pointer field may never have been given a value; a tuple's elements always are.
-                let defined = tuple || (!boxed && !field.is_some_and(|f| f.is_atomic));
+                // A field may never have been given a value; a tuple's elements always are.
+                let missing = match mutable {
+                    true => self.may_be_undefined(types.field_type(ty, index)),
+                    false => types.field_type(ty, index).is_none_or(|f| self.is_stored_boxed(Some(f))),
+                };
+                let defined = tuple || (!missing && !field.is_some_and(|f| f.is_atomic));
                 if defined {
                     effects = Effects::PURE;
                 }

@@ -105,6 +105,24 @@ fn decode_at(types: &Types, ty: Type, bytes: &[u8], depth: usize) -> Eval<Val> {
     Ok(Val::aggregate(ty, fields))
 }
 
+/// Whether a value in a field of a mutable object or in an element counts as none: the rule of [`Types::first_reference`].
+pub(super) fn is_undefined(types: &Types, ty: Type, val: &Val) -> bool {
+    let (mut ty, mut repr, mut val) = (ty, types.field_repr(ty), val);
+    while let (FieldRepr::Inline, Val::Struct(data)) = (repr, val) {
+        let (Some(first), Ok(layout)) = (types.first_reference(ty, repr), types.layout(ty)) else {
+            return false;
+        };
+        let fields = layout.fields.iter().zip(data.fields());
+        let mut around = fields.filter(|(at, _)| (at.offset..at.offset + at.size).contains(&first));
+        match around.next() {
+            Some((at, Some(inner))) => (ty, repr, val) = (at.ty, at.repr, inner),
+            Some((_, None)) => return true,
+            None => return false,
+        }
+    }
+    false
+}
+
 /// What a field of this type holds before anything was stored there: all bits zero, or nothing.
 pub(super) fn fresh(types: &Types, ty: Type, repr: FieldRepr) -> Option<Val> {
     let ty = match repr {

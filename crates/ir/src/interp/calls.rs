@@ -228,7 +228,7 @@ impl<'m> Interp<'m> {
     }
 
     /// The exception that a throwing function of the table makes of its arguments.
-    fn base_exception(&mut self, function: BaseFn, args: &[Val]) -> Eval<Stop> {
+    pub(super) fn base_exception(&mut self, function: BaseFn, args: &[Val]) -> Eval<Stop> {
         let name = match function.action() {
             BaseAction::Throw(name) => name,
             _ => "ErrorException",
@@ -248,40 +248,17 @@ impl<'m> Interp<'m> {
                 let rest = self.new_tuple(vec![ty.clone(), val.clone()])?;
                 self.exception(name, vec![func.clone(), rest])
             }
-            (BaseFn::ThrowOverflowerrBinaryop, [op, x, y]) => {
-                let (op, x, y) = (self.printed(op)?, self.printed(x)?, self.printed(y)?);
-                let ty = self.type_text(args[1].ty(self.types()));
-                self.message(name, &format!("{x} {op} {y} overflowed for type {ty}"))
-            }
-            (BaseFn::ThrowOverflowerrNegation, [x]) => {
-                let ty = self.type_text(x.ty(self.types()));
-                let x = self.printed(x)?;
-                self.message(name, &format!("checked arithmetic: cannot compute -x for x = {x}::{ty}"))
-            }
-            (BaseFn::ThrowComplexDomainerror, [f, x]) => {
-                let f = self.printed(f)?;
-                let text = format!(
-                    "{f} was called with a negative real argument but will only return a complex result if \
-                     called with a complex argument. Try {f}(Complex(x))."
-                );
-                self.domain_error(x, &text)?
-            }
-            (BaseFn::ThrowComplexDomainerrorNeg1, [f, x]) => {
-                let f = self.printed(f)?;
-                let text = format!(
-                    "{f} was called with a real argument < -1 but will only return a complex result if called \
-                     with a complex argument. Try {f}(Complex(x))."
-                );
-                self.domain_error(x, &text)?
-            }
-            (BaseFn::ThrowExpDomainerror, [x]) => {
-                let text = "Exponentiation yielding a complex result requires a complex argument.\nReplace x^y \
-                            with (x+0im)^y, Complex(x)^y, or similar.";
-                self.domain_error(x, text)?
-            }
-            (BaseFn::ThrowDomerrPowbysq, [x, p]) => {
-                let text = format!("Cannot raise an integer x to a negative power {}.", self.printed(p)?);
-                self.domain_error(x, &text)?
+            (function, args) if function.throws_numbers() => {
+                let (symbol, numbers) = args.split_at(usize::from(function.takes_symbol()).min(args.len()));
+                let symbol = symbol.first().map(|symbol| self.printed(symbol)).transpose()?;
+                let texts = numbers.iter().map(|x| self.printed(x)).collect::<Eval<Vec<String>>>()?;
+                let first = numbers.first().cloned().unwrap_or(Val::NOTHING);
+                let ty = self.type_text(first.ty(self.types()));
+                let text = function.thrown_text(&symbol.unwrap_or_default(), &texts, &ty);
+                match (name, text.unwrap_or_default()) {
+                    ("DomainError", text) => self.domain_error(&first, &text)?,
+                    (_, text) => self.message(name, &text),
+                }
             }
             _ => {
                 let mut text = Vec::new();

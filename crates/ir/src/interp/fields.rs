@@ -137,10 +137,13 @@ impl Interp<'_> {
                 found.is_some_and(|n| data.fields().get(n).is_some_and(Option::is_some))
             }
             &Val::Object { ty, id } => match self.heap.get(id) {
-                Some(Object::Struct(fields)) => {
-                    let found = index(self, ty, fields.len());
-                    found.is_some_and(|n| fields.get(n).is_some_and(Option::is_some))
-                }
+                Some(Object::Struct(fields)) => match index(self, ty, fields.len()) {
+                    Some(index) => {
+                        let ty = self.types().field_type(ty, index).unwrap_or(Type::ANY);
+                        self.peek(&Place::Field { object: id, index, ty })?.is_some()
+                    }
+                    None => false,
+                },
                 Some(Object::Array(_)) => self.field_index_of(field, &["ref", "size"]).is_some(),
                 Some(Object::Memory(_)) => self.field_index_of(field, &["length", "ptr"]).is_some(),
                 _ => false,

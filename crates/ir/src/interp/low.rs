@@ -15,6 +15,7 @@ use super::Interp;
 use super::error::{Eval, Fault, Stop};
 use super::exec::{Flow, Then};
 use super::value::{Val, mask};
+use crate::base_fn::{BaseFn, Thrown};
 use crate::builtin::Builtin;
 use crate::constant::Address;
 use crate::entity::{FuncId, Inst};
@@ -315,29 +316,28 @@ impl<'m> Interp<'m> {
                 let index = Val::bits(self.types(), Type::INT64, bits(0));
                 Err(self.bounds_error(Val::NOTHING, index))
             }
-            RuntimeFn::ThrowOverflow => {
-                let text = format!("{} overflowed", self.record_text(bits(0))?);
-                Err(self.message("OverflowError", &text))
-            }
-            RuntimeFn::ThrowInexact => {
-                let name = self.record(bits(0))?;
-                Err(self.exception("InexactError", vec![Val::Symbol(name), Val::NOTHING]))
-            }
-            RuntimeFn::ThrowDomain => {
-                let text = format!("{} was called outside its domain", self.record_text(bits(0))?);
-                let text = self.new_string(text.into_bytes())?;
-                let val = Val::bits(self.types(), Type::FLOAT64, bits(1));
-                Err(self.exception("DomainError", vec![val, text]))
+            RuntimeFn::ThrowOperands => {
+                let Some(thrown) = u32::try_from(bits(0)).ok().and_then(Thrown::unpack) else {
+                    return Err(Fault::Type("the throw of nothing that is known".to_owned()).into());
+                };
+                let mut operands = Vec::new();
+                if thrown.function.takes_symbol() {
+                    operands.push(Val::Symbol(self.record(bits(1))?));
+                }
+                for (n, ty) in thrown.types.into_iter().enumerate() {
+                    let Some(ty) = ty else { continue };
+                    operands.push(match (thrown.function, n) {
+                        (BaseFn::ThrowInexacterror, 0) => Val::Type(ty),
+                        _ => Val::bits(self.types(), ty, bits(2 + 2 * n) | bits(3 + 2 * n) << 64),
+                    });
+                }
+                Err(self.base_exception(thrown.function, &operands)?)
             }
             RuntimeFn::ThrowError => Err(self.thrown_text("ErrorException", bits(0))),
             RuntimeFn::ThrowArgument => Err(self.thrown_text("ArgumentError", bits(0))),
             RuntimeFn::ThrowUndefVar => {
                 let name = self.record(bits(0))?;
                 Err(self.undefined_variable(name))
-            }
-            RuntimeFn::ThrowType => {
-                let context = self.record_text(bits(0))?.to_owned();
-                Err(self.type_error(&context, Type::ANY, Val::NOTHING))
             }
             RuntimeFn::PrintInt => print(self, Type::INT64, bits(0)),
             RuntimeFn::PrintUInt => print(self, Type::UINT64, mask(bits(0), bits(1) as u32)),

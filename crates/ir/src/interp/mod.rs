@@ -64,7 +64,7 @@ use crate::func::Func;
 use crate::module::{Literal, Module};
 use crate::names::Name;
 use crate::op::Level;
-use crate::types::{FieldRepr, Type, Types};
+use crate::types::{Type, Types};
 use cranelift_entity::EntityRef;
 use error::{Eval, Stop};
 use exec::{Frame, Handler, Then};
@@ -394,10 +394,7 @@ impl<'m> Interp<'m> {
             }
         } else {
             self.reserve(length)?;
-            // What holds references is undefined until it is set.
-            let undefined = types.field_repr(elem) == FieldRepr::Pointer
-                || types.layout(elem).is_ok_and(|layout| !layout.is_bits());
-            let first = if undefined { None } else { bytes::fresh(types, elem, types.field_repr(elem)) };
+            let first = bytes::fresh(types, elem, types.field_repr(elem));
             Data::Vals(vec![first; length as usize])
         };
         match self.heap.make(Object::Memory(Memory { elem, length, data })) {

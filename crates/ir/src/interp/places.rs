@@ -45,8 +45,8 @@ impl Interp<'_> {
     /// What is there, if anything.
     pub(super) fn peek(&mut self, place: &Place) -> Eval<Option<Val>> {
         match *place {
-            Place::Field { object, index, .. } => match self.heap.get(object) {
-                Some(Object::Struct(fields)) => Ok(fields.get(index).cloned().flatten()),
+            Place::Field { object, index, ty } => match self.heap.get(object) {
+                Some(Object::Struct(fields)) => Ok(self.if_defined(ty, fields.get(index))),
                 _ => Err(Fault::Type("a field of something that has none".to_owned()).into()),
             },
             Place::Global { name, .. } => Ok(self.globals.get(&name).cloned()),
@@ -57,6 +57,18 @@ impl Interp<'_> {
                 bytes::decode(self.types(), ty, &buffer).map(Some)
             }
         }
+    }
+
+    /// What a place of an object holds, if that is anything.
+    fn if_defined(&self, ty: Type, held: Option<&Option<Val>>) -> Option<Val> {
+        held.cloned().flatten().filter(|val| !bytes::is_undefined(self.types(), ty, val))
+    }
+
+    /// The fields of a mutable object of this type, as far as they are defined.
+    pub(super) fn defined_fields(&self, ty: Type, fields: &[Option<Val>]) -> Vec<Option<Val>> {
+        let types = self.types();
+        let field = |(n, field)| self.if_defined(types.field_type(ty, n).unwrap_or(Type::ANY), Some(field));
+        fields.iter().enumerate().map(field).collect()
     }
 
     /// What is there; an exception if nothing is.
@@ -175,7 +187,7 @@ impl Interp<'_> {
         let at = usize::try_from(index).ok().filter(|&n| (n as u64) < length);
         let Some(at) = at else { return Err(Fault::UncheckedBounds { index, length }.into()) };
         match memory.data {
-            Data::Vals(ref vals) => Ok(vals.get(at).cloned().flatten()),
+            Data::Vals(ref vals) => Ok(self.if_defined(memory.elem, vals.get(at))),
             Data::Raw { address, elem_size } => {
                 let elem = memory.elem;
                 let mut buffer = vec![0; elem_size as usize];

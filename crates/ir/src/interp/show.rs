@@ -28,12 +28,12 @@ impl<'m> Interp<'m> {
     }
 
     /// What an object is made of.
-    fn object_view(&mut self, id: ObjId) -> Eval<View<'m, Val>> {
+    fn object_view(&mut self, ty: Type, id: ObjId) -> Eval<View<'m, Val>> {
         if let Some(bytes) = self.text(id)? {
             return Ok(View::Str(bytes));
         }
         let (memory, offset, dims) = match self.heap.get(id) {
-            Some(Object::Struct(fields)) => return Ok(View::Fields(fields.clone())),
+            Some(Object::Struct(fields)) => return Ok(View::Fields(self.defined_fields(ty, fields))),
             Some(Object::Array(array)) => (array.memory, array.offset, array.dims.clone()),
             Some(Object::Memory(memory)) => (id, 0, vec![memory.length as i64]),
             _ => return Ok(View::Singleton),
@@ -78,7 +78,7 @@ impl<'m> Graph<'m> for Values<'_, 'm> {
                 View::MemoryRef { memory, offset: *offset }
             }
             Val::Struct(data) => View::Fields(data.fields().to_vec()),
-            Val::Object { id, .. } => self.0.object_view(*id)?,
+            Val::Object { ty, id } => self.0.object_view(*ty, *id)?,
         })
     }
 }

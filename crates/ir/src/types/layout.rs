@@ -209,6 +209,17 @@ impl Types {
         }
     }
 
+    /// Where, in a field of a mutable object or an element, the reference lies that is null while nothing was stored there;
+    /// `None` if what is there is always something. An inline value counts as undefined while the first reference inside is
+    /// null, as in Julia. The inline fields of an immutable value are parts of it and are always there.
+    pub fn first_reference(&self, ty: Type, repr: FieldRepr) -> Option<u32> {
+        match repr {
+            FieldRepr::Pointer => Some(0),
+            FieldRepr::Inline => self.layout(ty).ok()?.pointers.first().copied(),
+            FieldRepr::BitsUnion { .. } => None,
+        }
+    }
+
     /// Size and alignment of the data of a union that can be stored without a box.
     pub fn union_extent(&self, members: &[Type]) -> Option<(u32, u32)> {
         if members.len() > MAX_UNION {

@@ -189,15 +189,9 @@ impl Lowering<'_> {
         if let FieldRepr::BitsUnion { selector } = repr {
             return self.load_union_element(element, selector);
         }
-        if let Some(reference) = self.element_reference(element)? {
-            let undefined = self.is_null(reference);
-            self.throw_if(undefined, RuntimeFn::ThrowUndefRef, &[]);
-            if repr == FieldRepr::Pointer {
-                return self.referred(reference, ty);
-            }
-        }
+        let reference = self.element_reference(element);
         let addr = self.element_addr(element);
-        self.load(addr, ty)
+        self.load_defined(addr, ty, repr, reference)
     }
 
     fn load_union_element(&mut self, element: &Element, payload: u32) -> Step<Val> {
@@ -220,17 +214,11 @@ impl Lowering<'_> {
     }
 
     /// The reference of an element that is null while the element is not set; `None` if elements hold none.
-    pub(super) fn element_reference(&mut self, element: &Element) -> Step<Option<Value>> {
-        let first = match element.shape.repr {
-            FieldRepr::Pointer => 0,
-            FieldRepr::BitsUnion { .. } => return Ok(None),
-            FieldRepr::Inline => match self.layout(element.shape.ty)?.pointers.first() {
-                Some(&first) => first,
-                None => return Ok(None),
-            },
-        };
+    pub(super) fn element_reference(&mut self, element: &Element) -> Option<Value> {
+        let Shape { ty, repr, .. } = element.shape;
+        self.types.first_reference(ty, repr)?;
         let addr = self.element_addr(element);
-        Ok(Some(self.load_low(addr, first, TRACKED)))
+        self.first_reference(addr, ty, repr)
     }
 
     /// Writes a value of the element's type.
@@ -270,7 +258,11 @@ impl Lowering<'_> {
             Builtin::Memorynew => self.memory_new(),
             Builtin::Memoryrefnew => self.memory_ref_new(),
             Builtin::Memoryrefget => {
-                let Some(element) = self.element_operand(0, 2)? else { return self.call_builtin(op) };
+                let reference = self.operand(0)?;
+                if self.types.memory_ref_element(reference.ty).is_none() {
+                    return self.call_builtin(op);
+                }
+                let element = self.checked_element(&reference, 2)?;
                 let val = self.load_element(&element)?;
                 self.define(val)
             }
@@ -369,19 +361,15 @@ impl Lowering<'_> {
         })
     }
 
-    /// The element that operand `n` refers to, in bounds if operand `check` says so; `None` if its type is not known.
-    fn element_operand(&mut self, n: usize, check: usize) -> Step<Option<Element>> {
-        let reference = self.operand(n)?;
-        if self.types.memory_ref_element(reference.ty).is_none() {
-            return Ok(None);
-        }
-        let element = self.element_of(&reference)?;
+    /// The element that a `MemoryRef` refers to, in bounds if operand `check` says so.
+    fn checked_element(&mut self, reference: &Val, check: usize) -> Step<Element> {
+        let element = self.element_of(reference)?;
         if self.bounds_checked(check) {
             let number = self.number(&element);
             let one = self.word(1);
-            self.check_bounds(&reference, one, number, element.memory)?;
+            self.check_bounds(reference, one, number, element.memory)?;
         }
-        Ok(Some(element))
+        Ok(element)
     }
 
     fn change_element(&mut self, op: Builtin) -> Step<()> {
@@ -393,7 +381,7 @@ impl Lowering<'_> {
         if !self.result_is_known(change, elem)? {
             return self.call_builtin(op);
         }
-        let Some(element) = self.element_operand(0, check)? else { return self.call_builtin(op) };
+        let element = self.checked_element(&reference, check)?;
         self.change(change, &Place { ty: elem, kind: PlaceKind::Element(element) }, 1)
     }
 

@@ -16,7 +16,7 @@
 
 use super::error::Refusal;
 use super::memory::Addr;
-use super::value::Val;
+use super::value::{Leaves, Val};
 use super::{Lowering, Reported, Step};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::{Ordering, RmwOp};
@@ -181,15 +181,57 @@ impl Lowering<'_> {
         self.replace_atomic(pointer, ty, 1, order)
     }
 
-    /// Operand `n + 1` replaces the scalar at an address if that is operand `n`.
+    /// Operand `n + 1` replaces the scalar at an address if that is operand `n`, which no value of another type is.
     pub(super) fn replace_atomic(&mut self, address: Value, ty: Type, n: usize, order: Ordering) -> Step<()> {
-        let expected = self.atomic_operand(n, ty)?;
+        let expected = self.operand(n)?;
         let new = self.atomic_operand(n + 1, ty)?;
+        let comparable = self.is_a(&expected, ty)?;
+        let (old, done) = match self.out.as_bits(comparable) {
+            Some(0) => self.read_instead(address, ty, order)?,
+            Some(_) => self.swap_if(address, &expected, new, ty, order)?,
+            None => {
+                let mut join = self.join();
+                let no = self.split(comparable);
+                let (old, done) = self.swap_if(address, &expected, new, ty, order)?;
+                self.leave_to(&mut join, Leaves::from_slice(&[old, done]));
+                self.go_on_in(no);
+                let (old, done) = self.read_instead(address, ty, order)?;
+                self.leave_to(&mut join, Leaves::from_slice(&[old, done]));
+                let leaves = self.meet(join);
+                let &[old, done] = &leaves[..] else { return Err(self.bad_operands()) };
+                (old, done)
+            }
+        };
+        self.define_replaced(ty, Val::scalar(ty, old), done)
+    }
+
+    /// The old value, and whether the new one was written in its place.
+    fn swap_if(
+        &mut self,
+        address: Value,
+        expected: &Val,
+        new: Value,
+        ty: Type,
+        order: Ordering,
+    ) -> Step<(Value, Value)> {
+        let expected = self.convert(expected.clone(), ty)?;
+        let expected = self.held(&expected)?;
         let held = self.out.ty(new);
         let seen = self.value(Op::AtomicCas(order), &[address, expected, new], held);
         let done = self.same_bits(seen, expected);
-        let old = self.unheld(seen, ty)?;
-        self.define_replaced(ty, Val::scalar(ty, old), done)
+        Ok((self.unheld(seen, ty)?, done))
+    }
+
+    /// What is there, and that nothing was written.
+    fn read_instead(&mut self, address: Value, ty: Type, order: Ordering) -> Step<(Value, Value)> {
+        let order = match order {
+            Ordering::Release => Ordering::Monotonic,
+            Ordering::AcquireRelease => Ordering::Acquire,
+            order => order,
+        };
+        let held = self.held_type(ty)?;
+        let value = self.value(Op::AtomicLoad(order), &[address], held);
+        Ok((self.unheld(value, ty)?, self.truth(false)))
     }
 
     pub(super) fn atomic_modify(&mut self, op: Intrinsic) -> Step<()> {

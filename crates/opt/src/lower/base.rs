@@ -10,11 +10,12 @@
 //! println("x = ", x)                   call PrintString, call PrintInt, call PrintChar('\n')
 //! ```
 //!
-//! The entries for `InexactError`, `OverflowError` and `DomainError` get what the message begins with, and not the numbers.
+//! The entry for `InexactError`, `OverflowError` and `DomainError` gets the numbers as bits. Numbers of other types than Base's own
+//! go through a call of the function with objects.
 
 use super::value::Val;
 use super::{Known, Lowering, Step};
-use brolga_ir::base_fn::{BaseAction, BaseFn};
+use brolga_ir::base_fn::{BaseAction, BaseFn, Thrown};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Address;
 use brolga_ir::intrinsic::Intrinsic;
@@ -53,27 +54,13 @@ impl Lowering<'_> {
                 let exception = self.operand(first)?;
                 self.throw_object(&exception)
             }
-            BaseFn::ThrowInexacterror => self.throw_symbol(RuntimeFn::ThrowInexact, first),
-            BaseFn::ThrowOverflowerrBinaryop => self.throw_symbol(RuntimeFn::ThrowOverflow, first),
-            BaseFn::ThrowOverflowerrNegation => {
-                let minus = self.cx.names.intern("-");
-                let minus = self.symbol(minus);
-                self.throw(RuntimeFn::ThrowOverflow, &[minus]);
-                Ok(())
-            }
-            BaseFn::ThrowComplexDomainerror | BaseFn::ThrowComplexDomainerrorNeg1 => {
-                let function = self.symbol_operand(first)?;
-                let number = self.float(first + 1)?;
-                self.throw(RuntimeFn::ThrowDomain, &[function, number]);
-                Ok(())
-            }
-            BaseFn::ThrowExpDomainerror | BaseFn::ThrowDomerrPowbysq => {
-                let power = self.cx.names.intern("^");
-                let power = self.symbol(power);
-                let number = self.float(first)?;
-                self.throw(RuntimeFn::ThrowDomain, &[power, number]);
-                Ok(())
-            }
+            BaseFn::ThrowInexacterror
+            | BaseFn::ThrowOverflowerrBinaryop
+            | BaseFn::ThrowOverflowerrNegation
+            | BaseFn::ThrowComplexDomainerror
+            | BaseFn::ThrowComplexDomainerrorNeg1
+            | BaseFn::ThrowExpDomainerror
+            | BaseFn::ThrowDomerrPowbysq => self.throw_numbers(base, first),
             BaseFn::ThrowArgerror => self.throw_string(RuntimeFn::ThrowArgument, first),
             BaseFn::Print | BaseFn::Println => self.print(first, base == BaseFn::Println),
         }
@@ -99,10 +86,50 @@ impl Lowering<'_> {
         Ok(self.value(Op::PointerFromObjref, &[symbol], Type::PTR))
     }
 
-    fn throw_symbol(&mut self, entry: RuntimeFn, n: usize) -> Step<()> {
-        let symbol = self.symbol_operand(n)?;
-        self.throw(entry, &[symbol]);
+    /// A function of the table that throws an exception made of a symbol and numbers; the operands begin at `first`.
+    fn throw_numbers(&mut self, function: BaseFn, first: usize) -> Step<()> {
+        let from = first + usize::from(function.takes_symbol());
+        let symbol = match from - first {
+            0 => self.symbol(self.cx.names.intern(function.name())),
+            _ if self.operand(first)?.ty != Type::SYMBOL => return self.dynamic_call(),
+            _ => self.symbol_operand(first)?,
+        };
+        let (mut types, mut words) = ([None; 2], Vec::with_capacity(4));
+        for (n, operand) in self.operands_from(from)?.into_iter().enumerate() {
+            let target =
+                self.static_type(&operand).filter(|_| function == BaseFn::ThrowInexacterror && n == 0);
+            match (target, &operand.leaves[..], types.get_mut(n)) {
+                (Some(target), _, Some(ty)) => {
+                    *ty = Some(target);
+                    words.extend([self.word(0), self.word(0)]);
+                }
+                (None, &[leaf], Some(ty)) if self.types.primitive(operand.ty).is_some() => {
+                    *ty = Some(operand.ty);
+                    words.extend(self.halves(leaf));
+                }
+                _ => return self.dynamic_call(),
+            }
+        }
+        let Some(code) = (Thrown { function, types }).pack() else { return self.dynamic_call() };
+        let code = self.word(code.into());
+        words.resize(4, self.word(0));
+        words.splice(..0, [code, symbol]);
+        self.throw(RuntimeFn::ThrowOperands, &words);
         Ok(())
+    }
+
+    /// The bits of a number in two words, the low one first.
+    fn halves(&mut self, leaf: Value) -> [Value; 2] {
+        let bits = if self.low(leaf).is_float() { self.bits_of(leaf) } else { leaf };
+        let high = match self.low(bits) {
+            LowType::I128 => {
+                let half = self.word(64);
+                let high = self.binary(Intrinsic::LshrInt, bits, half, LowType::I128);
+                self.resize(high, LowType::I64)
+            }
+            _ => self.word(0),
+        };
+        [self.resize(bits, LowType::I64), high]
     }
 
     fn throw_string(&mut self, entry: RuntimeFn, n: usize) -> Step<()> {
@@ -147,19 +174,6 @@ impl Lowering<'_> {
             }
             _ => self.throw_new("BoundsError", &all),
         }
-    }
-
-    /// A number as a `Float64`.
-    fn float(&mut self, n: usize) -> Step<Value> {
-        let (value, ty) = self.scalar_operand(n)?;
-        let op = match (self.low(value), self.types.primitive(ty)) {
-            (LowType::F64, _) => return Ok(value),
-            (LowType::F16 | LowType::F32, _) => Intrinsic::Fpext,
-            (_, Some((_, PrimitiveRepr::Signed))) => Intrinsic::Sitofp,
-            (_, Some((_, PrimitiveRepr::Unsigned | PrimitiveRepr::Bool))) => Intrinsic::Uitofp,
-            _ => return Err(self.bad_operands()),
-        };
-        Ok(self.value(Op::Intrinsic(op), &[value], Type::F64))
     }
 
     // ----- throw -----
@@ -296,9 +310,7 @@ impl Lowering<'_> {
             (_, Some((_, repr @ (PrimitiveRepr::Signed | PrimitiveRepr::Unsigned))))
                 if low == LowType::I128 =>
             {
-                let half = self.word(64);
-                let high = self.binary(Intrinsic::LshrInt, leaf, half, LowType::I128);
-                let (high, below) = (self.resize(high, LowType::I64), self.resize(leaf, LowType::I64));
+                let [below, high] = self.halves(leaf);
                 let signed = self.int(LowType::I32, u128::from(repr == PrimitiveRepr::Signed));
                 call(self, RuntimeFn::PrintInt128, &[below, high, signed]);
             }

@@ -160,11 +160,6 @@ impl Lowering<'_> {
         }
     }
 
-    /// What a reference that is not null refers to.
-    pub(super) fn referred(&mut self, object: Value, ty: Type) -> Step<Val> {
-        self.unbox(object, ty)
-    }
-
     fn unbox_union(&mut self, object: Value, to: Type) -> Step<Val> {
         let types = self.types;
         let members = types.members(&to);

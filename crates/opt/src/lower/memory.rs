@@ -241,7 +241,7 @@ impl Lowering<'_> {
 
     // ----- fields and elements -----
 
-    /// The value of a field or element. Throws if it is an undefined reference.
+    /// The value of a field of an immutable value in memory. Throws if it is an undefined reference.
     pub(super) fn load_stored(&mut self, addr: Addr, ty: Type, repr: FieldRepr) -> Step<Val> {
         match repr {
             FieldRepr::Pointer => {
@@ -254,9 +254,14 @@ impl Lowering<'_> {
 
     /// What a reference of a field refers to. Throws if it is undefined.
     pub(super) fn reference(&mut self, leaf: Value, ty: Type) -> Step<Val> {
+        self.throw_if_null(leaf);
+        self.unbox(leaf, ty)
+    }
+
+    /// Throws `UndefRefError` if a reference is null.
+    pub(super) fn throw_if_null(&mut self, leaf: Value) {
         let undefined = self.is_null(leaf);
         self.throw_if(undefined, RuntimeFn::ThrowUndefRef, &[]);
-        self.referred(leaf, ty)
     }
 
     /// Writes a value of the place's type to a field or element of `parent`; without a parent that of an object which was

@@ -21,7 +21,7 @@ use super::{Lowering, Step};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::op::{Ordering, Region};
 use brolga_ir::types::{FieldRepr, Repr};
-use brolga_ir::{Const, LowType, Op, PtrClass, RuntimeFn, Type, Value};
+use brolga_ir::{Const, LowType, Op, RuntimeFn, Type, Value};
 
 /// A field of an object in plain sight.
 struct FieldOf {
@@ -296,27 +296,24 @@ impl Lowering<'_> {
         let Some(n) = field else { return self.call_builtin(Builtin::Isdefined) };
         let layout = self.layout(val.ty)?;
         let Some(at) = layout.fields.get(n) else { return Err(self.bad_operands()) };
-        let defined = match (at.repr, &val.leaves[..]) {
-            (FieldRepr::Inline | FieldRepr::BitsUnion { .. }, _) => self.truth(true),
-            (FieldRepr::Pointer, &[object]) if self.form(val.ty)?.is_object() => {
+        let always = match self.types.is_mutable(val.ty) {
+            true => self.types.first_reference(at.ty, at.repr).is_none(),
+            // Inline fields are parts of an immutable value.
+            false => at.repr != FieldRepr::Pointer,
+        };
+        let reference = match &val.leaves[..] {
+            _ if always => None,
+            &[object] if self.form(val.ty)?.is_object() => {
                 if self.types.fields(val.ty).and_then(|f| f.get(n)).is_some_and(|f| f.is_atomic) {
                     return self.call_builtin(Builtin::Isdefined);
                 }
                 let addr = Addr::inside(object, layout.align, self.field_region(val.ty, n)).at(at.offset);
-                let leaf = self.load_low(addr, 0, LowType::Ptr(PtrClass::Tracked));
-                self.is_set_reference(leaf)
+                self.first_reference(addr, at.ty, at.repr)
             }
-            (FieldRepr::Pointer, _) => match self.leaf_of_field(&val, n)? {
-                Some(leaf) => self.is_set_reference(leaf),
-                None => self.truth(true),
-            },
+            _ => self.leaf_of_field(&val, n)?,
         };
+        let defined = self.is_set_reference(reference);
         self.define(Val::scalar(Type::BOOL, defined))
-    }
-
-    fn is_set_reference(&mut self, leaf: Value) -> Value {
-        let null = self.is_null(leaf);
-        self.not(null)
     }
 
     // ----- questions -----

@@ -81,7 +81,10 @@ impl Lowering<'_> {
     /// The value at a place. Throws if there is none.
     pub(super) fn read_place(&mut self, place: &Place) -> Step<Val> {
         match &place.kind {
-            PlaceKind::Field { addr, repr, .. } => self.load_stored(*addr, place.ty, *repr),
+            PlaceKind::Field { addr, repr, .. } => {
+                let reference = self.first_reference(*addr, place.ty, *repr);
+                self.load_defined(*addr, place.ty, *repr, reference)
+            }
             PlaceKind::Element(element) => self.load_element(element),
             PlaceKind::Global { cell, name } => {
                 let name = self.symbol(*name);
@@ -93,6 +96,31 @@ impl Lowering<'_> {
         }
     }
 
+    /// The reference of a field of a mutable object or of an element that is null while nothing is there; `None` if something
+    /// always is.
+    pub(super) fn first_reference(&mut self, addr: Addr, ty: Type, repr: FieldRepr) -> Option<Value> {
+        let first = self.types.first_reference(ty, repr)?;
+        Some(self.load_low(addr, first, LowType::Ptr(PtrClass::Tracked)))
+    }
+
+    /// What is at such a place. Throws if its first reference is null.
+    pub(super) fn load_defined(
+        &mut self,
+        addr: Addr,
+        ty: Type,
+        repr: FieldRepr,
+        reference: Option<Value>,
+    ) -> Step<Val> {
+        match reference {
+            Some(reference) if repr == FieldRepr::Pointer => self.reference(reference, ty),
+            Some(reference) => {
+                self.throw_if_null(reference);
+                self.load(addr, ty)
+            }
+            None => self.load(addr, ty),
+        }
+    }
+
     fn load_cell(&mut self, cell: Value) -> Value {
         let addr = Addr::inside(cell, 8, Region::Field);
         self.load_low(addr, 0, LowType::Ptr(PtrClass::Tracked))
@@ -101,18 +129,22 @@ impl Lowering<'_> {
     /// Whether there is a value at a place.
     pub(super) fn is_set(&mut self, place: &Place) -> Step<Value> {
         let reference = match &place.kind {
-            PlaceKind::Field { addr, repr: FieldRepr::Pointer, .. } => {
-                self.load_low(*addr, 0, LowType::Ptr(PtrClass::Tracked))
-            }
-            PlaceKind::Field { .. } => return Ok(self.truth(true)),
-            PlaceKind::Element(element) => match self.element_reference(element)? {
-                Some(reference) => reference,
-                None => return Ok(self.truth(true)),
-            },
-            PlaceKind::Global { cell, .. } => self.load_cell(*cell),
+            PlaceKind::Field { addr, repr, .. } => self.first_reference(*addr, place.ty, *repr),
+            PlaceKind::Element(element) => self.element_reference(element),
+            PlaceKind::Global { cell, .. } => Some(self.load_cell(*cell)),
         };
-        let undefined = self.is_null(reference);
-        Ok(self.not(undefined))
+        Ok(self.is_set_reference(reference))
+    }
+
+    /// Whether there is something where this reference, if there is one, is null while nothing is.
+    pub(super) fn is_set_reference(&mut self, reference: Option<Value>) -> Value {
+        match reference {
+            Some(reference) => {
+                let null = self.is_null(reference);
+                self.not(null)
+            }
+            None => self.truth(true),
+        }
     }
 
     /// Writes a value of the place's type.

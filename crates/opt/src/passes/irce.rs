@@ -29,14 +29,12 @@
 use crate::counted::{Counted, Recurrence, Relation, Signed, Tested, is_invariant, related, signed, way_out};
 use crate::facts::Fact;
 use crate::loop_copy::{
-    Enter, Escapes, drop_pred, end_of, ins, is_copyable, make_jump, split_at, splittable_step,
+    Enter, Escapes, drop_pred, end_in_range, ins, is_copyable, make_jump, smaller, split_at, splittable_step,
 };
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::ssa_repair::Repair;
 use crate::undefined::MaybeUndefined;
 use brolga_ir::analysis::{Cfg, Loop, Loops, Rpo};
-use brolga_ir::builtin::Builtin;
-use brolga_ir::cursor::Cursor;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Func, Op, Type, Types, Value};
 
@@ -242,11 +240,7 @@ struct Limits {
 fn limits(func: &mut Func, types: &Types, counted: &Counted, checks: &[Check]) -> Limits {
     let pre = counted.shape.preheader;
     let start = counted.test.counter.start;
-    let mut limits = Limits { limit: end_of(func, types, counted), enter: Enter::Below };
-    if let Some(step @ 2..) = splittable_step(func, counted) {
-        let most = func.bits(types, Type::I64, (i128::from(i64::MAX) - step + 1) as u128);
-        limits.at_most(func, pre, most);
-    }
+    let mut limits = Limits { limit: end_in_range(func, types, counted), enter: Enter::Below };
     let mut seen = Vec::new();
     for check in checks {
         if seen.contains(&(check.kind, check.added, check.term)) {
@@ -318,13 +312,7 @@ impl Limits {
     }
 
     fn at_most(&mut self, func: &mut Func, pre: Block, other: Value) {
-        if other == self.limit {
-            return;
-        }
-        let less = ins(func, pre, Intrinsic::SltInt, &[other, self.limit], Type::I8);
-        let choose = Op::Builtin(Builtin::Ifelse);
-        self.limit =
-            Cursor::new(func).before_terminator(pre).ins_value(choose, &[less, other, self.limit], Type::I64);
+        self.limit = smaller(func, pre, other, self.limit);
     }
 
     fn only_if(&mut self, func: &mut Func, pre: Block, condition: Value) {

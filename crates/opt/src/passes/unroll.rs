@@ -18,13 +18,11 @@
 
 use crate::counted::{Counted, signed};
 use crate::facts::Fact;
-use crate::loop_copy::{Enter, Escapes, end_of, ins, is_copyable, split_at, splittable_step};
+use crate::loop_copy::{Enter, Escapes, end_in_range, ins, is_copyable, split_at, splittable_step};
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::ssa_repair::Repair;
 use crate::undefined::MaybeUndefined;
 use brolga_ir::analysis::{Cfg, Loop, Loops, Rpo};
-use brolga_ir::builtin::Builtin;
-use brolga_ir::cursor::Cursor;
 use brolga_ir::effects::effects;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Func, Op, Type, Types, Value};
@@ -104,13 +102,7 @@ pub(super) fn trip_limit(func: &mut Func, types: &Types, counted: &Counted, roun
     let pre = counted.shape.preheader;
     let step = splittable_step(func, counted).unwrap_or(1);
     let further = step * (rounds as i128 - 1);
-    let mut end = end_of(func, types, counted);
-    if step > 1 {
-        let most = func.bits(types, Type::I64, (i128::from(i64::MAX) - step + 1) as u128);
-        let less = ins(func, pre, Intrinsic::SltInt, &[most, end], Type::I8);
-        let choose = Op::Builtin(Builtin::Ifelse);
-        end = Cursor::new(func).before_terminator(pre).ins_value(choose, &[less, most, end], Type::I64);
-    }
+    let end = end_in_range(func, types, counted);
     let minus = func.bits(types, Type::I64, -further as u128);
     let limit = ins(func, pre, Intrinsic::AddInt, &[end, minus], Type::I64);
     let start = counted.test.counter.start;

@@ -169,8 +169,12 @@ fn isdefined(site: &mut Site<'_>) -> Option<Rewrite> {
         return site.truth(false);
     }
     let index = field_position(site.func, site.types, ty, field)?;
-    let always = site.types.tuple_elements(ty).is_some()
-        || site.types.field_repr(site.types.field_type(ty, index)?) != FieldRepr::Pointer;
+    let field = site.types.field_type(ty, index)?;
+    let repr = site.types.field_repr(field);
+    let always = match site.types.is_mutable(ty) {
+        true => site.types.first_reference(field, repr).is_none(),
+        false => site.types.tuple_elements(ty).is_some() || repr != FieldRepr::Pointer,
+    };
     always.then(|| site.truth(true))?
 }
 

@@ -40,9 +40,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 }
                 self.scope.nothing()
             }
-            BaseAction::Throw(name) => {
-                let kind = ExceptionKind::ALL.iter().copied().find(|kind| kind.name() == name);
-                Err(self.base_exception(function, kind.unwrap_or(ExceptionKind::ErrorException), args))
+            BaseAction::Throw(_) => {
+                Err(self.base_exception(function, ExceptionKind::of_base(function), args))
             }
         }
     }
@@ -63,39 +62,16 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 Ok(rest) => self.scope.raise_fields(kind, &[Some(func), Some(rest)]),
                 Err(raised) => raised,
             },
-            (BaseFn::ThrowOverflowerrBinaryop, &[op, x, y]) => {
-                let ty = self.type_text(x);
-                let (op, x, y) = (self.printed(op), self.printed(x), self.printed(y));
-                self.message(kind, &format!("{x} {op} {y} overflowed for type {ty}"))
-            }
-            (BaseFn::ThrowOverflowerrNegation, &[x]) => {
-                let (ty, x) = (self.type_text(x), self.printed(x));
-                self.message(kind, &format!("checked arithmetic: cannot compute -x for x = {x}::{ty}"))
-            }
-            (BaseFn::ThrowComplexDomainerror, &[f, x]) => {
-                let f = self.printed(f);
-                let text = format!(
-                    "{f} was called with a negative real argument but will only return a complex result if \
-                     called with a complex argument. Try {f}(Complex(x))."
-                );
-                self.domain_error(x, &text)
-            }
-            (BaseFn::ThrowComplexDomainerrorNeg1, &[f, x]) => {
-                let f = self.printed(f);
-                let text = format!(
-                    "{f} was called with a real argument < -1 but will only return a complex result if called \
-                     with a complex argument. Try {f}(Complex(x))."
-                );
-                self.domain_error(x, &text)
-            }
-            (BaseFn::ThrowExpDomainerror, &[x]) => {
-                let text = "Exponentiation yielding a complex result requires a complex argument.\nReplace x^y \
-                            with (x+0im)^y, Complex(x)^y, or similar.";
-                self.domain_error(x, text)
-            }
-            (BaseFn::ThrowDomerrPowbysq, &[x, p]) => {
-                let text = format!("Cannot raise an integer x to a negative power {}.", self.printed(p));
-                self.domain_error(x, &text)
+            (function, args) if function.throws_numbers() => {
+                let (symbol, numbers) = args.split_at(usize::from(function.takes_symbol()).min(args.len()));
+                let symbol = symbol.first().map(|&symbol| self.printed(symbol)).unwrap_or_default();
+                let texts: Vec<String> = numbers.iter().map(|&x| self.printed(x)).collect();
+                let ty = numbers.first().map(|&x| self.type_text(x)).unwrap_or_default();
+                let text = function.thrown_text(&symbol, &texts, &ty).unwrap_or_default();
+                match (kind, numbers) {
+                    (ExceptionKind::DomainError, &[x, ..]) => self.domain_error(x, &text),
+                    _ => self.message(kind, &text),
+                }
             }
             _ => {
                 let heap = self.runtime.heap();

@@ -4,7 +4,7 @@
 //!   At     a value of a known concrete type, at an offset of an object: a boxed value is at 0, an inline field further in
 //!   Place  a field or element: how it is stored is known, what it holds is asked
 //!
-//!   Place ── held ──► Held ─┬─ Undefined      a null reference
+//!   Place ── held ──► Held ─┬─ Undefined      a null reference, or the first one of an inline value that is a place of its own
 //!                           ├─ Object         a reference
 //!                           └─ Inline(At)     the value itself, or the member of a union of bits that its selector names
 //! ```
@@ -46,6 +46,8 @@ pub(crate) struct Place<'a> {
     pub(crate) offset: usize,
     /// Where the selector of a union of bits lies.
     selector: usize,
+    /// Whether it is a field of an immutable value, whose inline fields are always there.
+    is_part: bool,
 }
 
 /// What a place holds.
@@ -70,13 +72,15 @@ impl<'a> At<'a> {
     /// The fields of a struct, tuple or named tuple; none for primitive values.
     pub(crate) fn fields(self) -> impl ExactSizeIterator<Item = Place<'a>> {
         let fields = self.layout().map_or(&[][..], |layout| &layout.fields);
+        let is_part = !self.cx.types.is_mutable(self.ty);
         fields.iter().map(move |field| {
             let offset = self.offset + field.offset as usize;
             let selector = match field.repr {
                 FieldRepr::BitsUnion { selector } => offset + selector as usize,
                 _ => 0,
             };
-            Place { cx: self.cx, ty: field.ty, repr: field.repr, object: self.object, offset, selector }
+            let (ty, repr) = (field.ty, field.repr);
+            Place { cx: self.cx, ty, repr, object: self.object, offset, selector, is_part }
         })
     }
 
@@ -94,7 +98,13 @@ impl<'a> Place<'a> {
         let Place { cx, object, offset, .. } = self;
         match self.repr {
             FieldRepr::Pointer => object.pointer_at(offset).map_or(Held::Undefined, Held::Object),
-            FieldRepr::Inline => Held::Inline(At { cx, ty: self.ty, object, offset }),
+            FieldRepr::Inline => {
+                let first = cx.types.first_reference(self.ty, self.repr).filter(|_| !self.is_part);
+                match first.map(|first| object.pointer_at(offset + first as usize)) {
+                    Some(None) => Held::Undefined,
+                    _ => Held::Inline(At { cx, ty: self.ty, object, offset }),
+                }
+            }
             FieldRepr::BitsUnion { .. } => {
                 let mut which = [0];
                 object.read_bits(self.selector, &mut which);
@@ -130,6 +140,7 @@ impl<'a> Place<'a> {
             object: memory,
             offset,
             selector,
+            is_part: false,
         })
     }
 }

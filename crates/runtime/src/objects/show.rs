@@ -23,6 +23,24 @@ pub(crate) enum Made {
     Bits(Type, u128),
     Symbol(String),
     Text(String),
+    Type(Type),
+    /// Of parts that are no tuples.
+    Tuple(Vec<Made>),
+}
+
+impl Made {
+    fn ty(&self, base: &Context) -> Type {
+        match self {
+            Made::Bits(ty, _) => *ty,
+            Made::Symbol(_) => Type::SYMBOL,
+            Made::Text(_) => Type::STRING,
+            Made::Type(_) => Type::DATATYPE,
+            Made::Tuple(parts) => {
+                let parts: Vec<Type> = parts.iter().map(|part| part.ty(base)).collect();
+                base.types.tuple(&parts).unwrap_or(Type::ANY)
+            }
+        }
+    }
 }
 
 /// Something to be shown.
@@ -117,14 +135,8 @@ impl<'t> Graph<'t> for Objects<'t> {
                 None => At::boxed(*object).map_or(type_in(base, Type::ANY), |at| type_in(at.cx, at.ty)),
             },
             Node::At(at) => type_in(at.cx, at.ty),
-            Node::Made(made) => type_in(
-                base,
-                match made {
-                    Made::Bits(ty, _) => *ty,
-                    Made::Symbol(_) => Type::SYMBOL,
-                    Made::Text(_) => Type::STRING,
-                },
-            ),
+            Node::Made(Made::Type(of)) => type_in(base, base.types.type_of(*of).unwrap_or(Type::DATATYPE)),
+            Node::Made(made) => type_in(base, made.ty(base)),
             Node::Exception(kind, _) => type_in(base, kind.builtin_type(base).unwrap_or(Type::ANY)),
         }
     }
@@ -142,9 +154,13 @@ impl<'t> Graph<'t> for Objects<'t> {
             Node::At(at) => value_view(*at),
             Node::Made(Made::Bits(_, bits)) => View::Bits(*bits),
             Node::Made(Made::Symbol(name)) => View::Symbol(name.clone()),
+            Node::Made(Made::Type(of)) => View::Type(type_in(self.base(), *of)),
+            Node::Made(Made::Tuple(parts)) => {
+                View::Fields(parts.iter().cloned().map(|part| Some(Node::Made(part))).collect())
+            }
             Node::Made(Made::Text(text)) => View::Str(text.clone().into_bytes()),
             Node::Exception(kind, detail) => {
-                let fields = detail.fields(*kind);
+                let fields = detail.fields(*kind, self.heap);
                 if fields.is_empty() {
                     View::Singleton
                 } else {
@@ -167,6 +183,12 @@ impl<'h> Scope<'_, 'h> {
 pub(crate) fn print_object(heap: &Heap, object: Object) -> Vec<u8> {
     let Ok(bytes) = print(&mut Objects { heap }, &Node::Object(object));
     bytes
+}
+
+/// The text of a part of an exception, as `print` writes it.
+pub(crate) fn print_made(heap: &Heap, made: &Made) -> String {
+    let Ok(bytes) = print(&mut Objects { heap }, &Node::Made(made.clone()));
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The text of an exception that nobody caught.

@@ -158,15 +158,29 @@ impl<'f, 'h> Scope<'f, 'h> {
     fn materialise(&mut self, kind: ExceptionKind, detail: Detail) -> Result<Root<'f, 'h>, Raised> {
         let base = self.heap().types().base().clone();
         let mut fields = Vec::new();
-        for made in detail.fields(kind) {
+        for made in detail.fields(kind, self.heap()) {
             fields.push(match made {
                 None => None,
-                Some(Made::Bits(ty, bits)) => Some(self.box_bits(&base, ty, bits)?),
-                Some(Made::Symbol(name)) => Some(self.symbol(&name)),
-                Some(Made::Text(text)) => Some(self.string(text.as_bytes()).map_err(|e| self.raise(&e))?),
+                Some(Made::Tuple(parts)) => {
+                    let parts = parts.into_iter().map(|part| self.made_object(&base, part));
+                    let parts = parts.collect::<Result<Vec<_>, _>>()?;
+                    Some(self.tuple(&parts)?)
+                }
+                Some(made) => Some(self.made_object(&base, made)?),
             });
         }
         self.exception_object(kind, &fields)
+    }
+
+    /// A part of an exception that has no parts.
+    fn made_object(&mut self, base: &Arc<Context>, made: Made) -> Result<Root<'f, 'h>, Raised> {
+        match made {
+            Made::Bits(ty, bits) => self.box_bits(base, ty, bits),
+            Made::Symbol(name) => Ok(self.symbol(&name)),
+            Made::Text(text) => self.string(text.as_bytes()).map_err(|error| self.raise(&error)),
+            Made::Type(ty) => self.type_value(base, ty),
+            Made::Tuple(_) => self.nothing(),
+        }
     }
 }
 

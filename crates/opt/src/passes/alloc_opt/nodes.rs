@@ -7,7 +7,7 @@ use brolga_ir::analysis::Liveness;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::op::Ordering;
-use brolga_ir::types::{DeclKind, FieldRepr, PrimitiveRepr};
+use brolga_ir::types::{DeclKind, PrimitiveRepr};
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 use cranelift_entity::{EntitySet, SecondaryMap};
 
@@ -99,7 +99,7 @@ impl Nodes {
 
 /// Whether a field of an object that was made without it has no value, rather than zero bits.
 pub(super) fn may_be_undefined(types: &Types, ty: Type) -> bool {
-    types.field_repr(ty) == FieldRepr::Pointer
+    types.first_reference(ty, types.field_repr(ty)).is_some()
 }
 
 pub(super) fn find(func: &Func, cx: &PassCx<'_>) -> Nodes {

@@ -2,7 +2,7 @@
 
 use super::Fuel;
 use crate::alias::{Alias, Aliases, Location};
-use crate::heads::head_phis;
+use crate::loop_copy::split_edge;
 use crate::pass::PassCx;
 use crate::replace::Replacements;
 use brolga_ir::analysis::{Cfg, Rpo};
@@ -457,24 +457,11 @@ impl<'a> Memory<'a> {
         // Stable: loads of one way stay in the order in which they were added.
         self.added.sort_by_key(|&(from, to, _)| (from, to));
         for group in self.added.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-            let (from, to, first) = group[0];
-            let Some(end) = func.terminator(from) else { continue };
-            let between = func.make_block();
-            func.insert_block_after(between, from);
+            let (from, to, _) = group[0];
+            let between = split_edge(func, from, to);
+            let Some(jump) = func.terminator(between) else { continue };
             for &(.., load) in group {
-                func.append_inst(load, between);
-            }
-            let jump = func.make_inst(Op::Goto, &[], &[to], &[]);
-            func.set_place(jump, func.place(first));
-            func.append_inst(jump, between);
-            for target in func.inst_blocks_mut(end).iter_mut().filter(|t| **t == to) {
-                *target = between;
-            }
-            let phis: Vec<Inst> = head_phis(func, to).collect();
-            for phi in phis {
-                for pred in func.inst_blocks_mut(phi).iter_mut().filter(|p| **p == from) {
-                    *pred = between;
-                }
+                func.insert_before(load, jump);
             }
         }
     }
