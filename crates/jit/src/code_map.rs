@@ -24,6 +24,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
+use brolga_runtime::Symbolizer;
+
 use crate::linker::LinkUnit;
 
 /// A loaded unit's number.
@@ -306,6 +308,13 @@ impl CodeMap {
             offset,
             line: function.line(offset),
         })
+    }
+}
+
+/// Stack traces of exceptions have names and lines from here.
+impl Symbolizer for CodeMap {
+    fn locate(&self, address: usize) -> Option<(String, Option<u32>)> {
+        self.with(address, |function, offset| (function.name().into(), function.line(offset)))
     }
 }
 

@@ -11,7 +11,7 @@
 //! | constant, type        | a permanent object of the runtime                      |
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use brolga_codegen::compile::{Compiler, Limits, NamedType, Symbol};
 use brolga_codegen::isa::{HostIsa, IsaError, IsaOptions};
@@ -85,6 +85,8 @@ impl Jit {
     pub fn new(runtime: Arc<Runtime>, options: JitOptions) -> Result<Jit, JitError> {
         let isa = HostIsa::new(options.isa)?;
         let map = Arc::new(CodeMap::default());
+        let symbolizer: Weak<CodeMap> = Arc::downgrade(&map);
+        runtime.add_symbolizer(symbolizer);
         let memory = CodeMemory::new(options.memory)?;
         let linker: Box<dyn Linker> = match options.linker {
             LinkerKind::Loader => Box::new(Loader::new(memory, map.clone())),

@@ -17,6 +17,7 @@ use brolga_ir::types::Type;
 use crate::heap::{Heap, Object, Persistent};
 use crate::objects::show::{Made, exception_type, print_made, show_exception};
 use crate::records::{StringRef, SymbolRef};
+use crate::trace::StackFrame;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident,)*) => {
@@ -96,6 +97,7 @@ pub struct Exception {
     context: Arc<Context>,
     ty: Type,
     object: Option<Arc<Persistent>>,
+    trace: Arc<[StackFrame]>,
 }
 
 impl Exception {
@@ -113,7 +115,20 @@ impl Exception {
             None => &text,
         };
         let object = pending.object().map(|object| Arc::new(heap.persistent(object)));
-        Exception { kind, message: message.into(), text, context: context.clone(), ty, object }
+        Exception {
+            kind,
+            message: message.into(),
+            text,
+            context: context.clone(),
+            ty,
+            object,
+            trace: Arc::default(),
+        }
+    }
+
+    /// The same, with where it came from.
+    pub(crate) fn with_trace(self, trace: Vec<StackFrame>) -> Exception {
+        Exception { trace: trace.into(), ..self }
     }
 
     /// An exception where there should be one and is none.
@@ -121,7 +136,13 @@ impl Exception {
         let text = "unwound without an exception".to_owned();
         let kind = ExceptionKind::ErrorException;
         let ty = kind.builtin_type(&context).unwrap_or(Type::ANY);
-        Exception { kind, message: text.clone(), text, context, ty, object: None }
+        Exception { kind, message: text.clone(), text, context, ty, object: None, trace: Arc::default() }
+    }
+
+    /// The activations of compiled code that were on the stack when it was thrown, the innermost first; empty if they were not
+    /// recorded ([`RuntimeOptions::traces`](crate::RuntimeOptions::traces)). Does not count when exceptions are compared.
+    pub fn trace(&self) -> &[StackFrame] {
+        &self.trace
     }
 
     /// The exception object; `None` for an exception that the run time raised and nobody caught on its way, which was never

@@ -80,6 +80,12 @@ impl Crossings {
     /// The innermost entry record.
     pub(crate) const ENTRY: usize = offset_of!(Crossings, entry);
 
+    /// Whether a handler is that of the innermost entry: what it catches leaves compiled code.
+    pub(crate) fn is_entry(&self, handler: *const HandlerRecord) -> bool {
+        // The entry record begins with its handler record.
+        std::ptr::eq(self.entry.get().cast(), handler)
+    }
+
     /// The frames of compiled code, innermost first.
     ///
     /// # Safety

@@ -3,7 +3,7 @@
 //! Runtimes share nothing. Compiled code belongs to one, keeps it alive and reaches it through its thread.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use brolga_ir::Context;
 use brolga_ir::types::{LayoutError, Type};
@@ -18,6 +18,7 @@ use crate::records::{StringRef, SymbolRef};
 use crate::retired::Graveyard;
 use crate::routines;
 use crate::thread::{AttachError, EnterError, Reporter, with_attached, with_heap_scope};
+use crate::trace::{Symbolizer, Symbolizers, Traces};
 
 /// What can be chosen about a runtime.
 #[derive(Default)]
@@ -26,6 +27,8 @@ pub struct RuntimeOptions {
     pub output: Output,
     /// The heap.
     pub heap: HeapOptions,
+    /// Which exceptions have a stack trace.
+    pub traces: Traces,
 }
 
 /// Why a call of an object gave none.
@@ -51,6 +54,8 @@ pub struct Runtime {
     graveyard: Graveyard,
     /// Attached threads; some have ended.
     reporters: Mutex<Vec<Reporter>>,
+    traces: Traces,
+    symbolizers: Symbolizers,
     heap: Heap,
 }
 
@@ -64,6 +69,8 @@ impl Runtime {
             methods: Arc::default(),
             graveyard: Graveyard::new(),
             reporters: Mutex::default(),
+            traces: options.traces,
+            symbolizers: Symbolizers::default(),
             heap: Heap::new(options.heap),
         })
     }
@@ -147,6 +154,19 @@ impl Runtime {
             reporters.retain(Reporter::is_alive);
         }
         reporters.push(reporter);
+    }
+
+    /// Adds somebody who knows what lies at addresses of compiled code, for as long as it lives.
+    pub fn add_symbolizer(&self, symbolizer: Weak<dyn Symbolizer>) {
+        self.symbolizers.add(symbolizer);
+    }
+
+    pub(crate) fn symbolizers(&self) -> &Symbolizers {
+        &self.symbolizers
+    }
+
+    pub(crate) fn traces(&self) -> Traces {
+        self.traces
     }
 
     pub(crate) fn graveyard(&self) -> &Graveyard {

@@ -12,6 +12,7 @@
 //! | `stack.rs`     | where the stack of an operating-system thread ends                                    |
 //! | `heap/`        | objects, their types, and the garbage collector                                       |
 //! | `objects/`     | what running code does with objects: relations, exceptions, dispatch, builtins     |
+//! | `trace.rs`     | stack traces: where compiled code was when it threw                                   |
 //! | `unwind.rs`    | the jump from a throw to its handler, one per processor                               |
 //! | `poll.rs`      | the slow side of a safepoint, which keeps all registers, one per processor             |
 //! | `foreign.rs`   | C symbols                                                                             |
@@ -40,6 +41,7 @@ mod retired;
 mod routines;
 mod stack;
 mod thread;
+mod trace;
 mod unwind;
 
 pub use exception::{Exception, ExceptionKind};
@@ -53,3 +55,4 @@ pub use thread::{
     AttachError, EnterError, Entered, HandlerRecord, HeapEntry, Interrupt, STACK_RESERVE, Thread,
     ThreadLayout, with_attached,
 };
+pub use trace::{MAX_FRAMES, StackFrame, Symbolizer, Traces};

@@ -48,6 +48,7 @@ use crate::instance::Runtime;
 use crate::objects::{CallCache, IsaCache, MethodTables};
 use crate::retired::Retired;
 use crate::stack;
+use crate::trace::{TraceStack, Traces};
 
 /// Stack below the limit of a thread: two of the largest frames that a compile may give (128 KiB each).
 pub const STACK_RESERVE: usize = 256 << 10;
@@ -77,6 +78,9 @@ pub struct Thread {
     poll: AtomicU32,
     lazy: Cell<usize>,
     mutator: Mutator,
+    /// Which exceptions have traces.
+    recorded: Traces,
+    traces: TraceStack,
     isa: IsaCache,
     calls: CallCache,
     methods: Arc<MethodTables>,
@@ -196,6 +200,8 @@ impl Thread {
             poll: AtomicU32::new(0),
             lazy: Cell::new(0),
             mutator: Mutator::default(),
+            recorded: runtime.traces(),
+            traces: TraceStack::default(),
             isa: IsaCache::default(),
             calls: CallCache::default(),
             methods: runtime.methods().clone(),
@@ -226,7 +232,8 @@ impl Thread {
             (Some(pending), Some(runtime)) => {
                 // Objects are looked at, so collections wait. The exception is a root until it is taken off.
                 let _entry = self.enter_heap(&runtime);
-                Exception::new(runtime.heap(), pending)
+                let trace = self.traces.get(self.exception_depth() - 1);
+                Exception::new(runtime.heap(), pending).with_trace(runtime.symbolizers().frames(&trace))
             }
             // Unwinding without an exception would be a defect of generated code; it is shown, not hidden.
             (_, runtime) => {
@@ -292,13 +299,27 @@ impl Thread {
     }
 
     fn push(&self, pending: Pending) {
-        self.mutator.exceptions.borrow_mut().push(pending);
+        let wanted = match self.recorded {
+            Traces::Off => false,
+            Traces::Leaving => self.mutator.is_entry(self.handler.get()),
+            Traces::All => true,
+        };
+        let mut exceptions = self.mutator.exceptions.borrow_mut();
+        match wanted {
+            true => self.traces.take(exceptions.len(), self.frames()),
+            false => self.traces.pop(exceptions.len()),
+        }
+        exceptions.push(pending);
     }
 
     /// Throws the exception that is being handled again.
     pub(crate) fn rethrow(&self) {
         let again = self.mutator.exceptions.borrow().last().copied();
+        let place = self.exception_depth();
         self.push(again.unwrap_or(Pending::Kind(ExceptionKind::ErrorException, Detail::None)));
+        if place > 0 {
+            self.traces.again(place - 1, place);
+        }
     }
 
     pub(crate) fn exception_depth(&self) -> usize {
@@ -307,6 +328,7 @@ impl Thread {
 
     pub(crate) fn pop_exceptions(&self, depth: usize) {
         self.mutator.exceptions.borrow_mut().truncate(depth);
+        self.traces.pop(depth);
     }
 
     /// Of the exceptions above `depth` the last one stays; `false` if there is none.
@@ -317,6 +339,7 @@ impl Thread {
             return false;
         }
         exceptions.drain(depth..count - 1);
+        self.traces.again(count - 1, depth);
         true
     }
 

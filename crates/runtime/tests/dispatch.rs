@@ -13,7 +13,7 @@ use brolga_runtime::{CallError, Output, Runtime, RuntimeOptions, with_attached};
 
 fn runtime() -> Arc<Runtime> {
     let heap = HeapOptions { poison: true, verify: true, ..HeapOptions::default() };
-    Runtime::new(RuntimeOptions { heap, output: Output::Capture })
+    Runtime::new(RuntimeOptions { heap, output: Output::Capture, ..RuntimeOptions::default() })
 }
 
 fn module(text: &str) -> Module {
@@ -527,7 +527,7 @@ fn call_and_throw(runtime: &Arc<Runtime>, cx: &Arc<Context>, rounds: i64) -> i64
 fn threads_call_and_throw_while_others_collect() {
     let heap = HeapOptions { initial: 1 << 20, stress: Stress::Every(500), ..HeapOptions::default() };
     let heap = HeapOptions { poison: true, verify: true, ..heap };
-    let runtime = Runtime::new(RuntimeOptions { heap, output: Output::Capture });
+    let runtime = Runtime::new(RuntimeOptions { heap, output: Output::Capture, ..RuntimeOptions::default() });
     let cx = Context::new();
     let row = MethodRow {
         function: cx.types.function(cx.names.intern("f")),

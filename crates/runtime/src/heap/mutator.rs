@@ -33,6 +33,7 @@ use super::object::Object;
 use super::space::Supply;
 use crate::exception::Pending;
 use crate::frames::{Crossings, FrameIndex, Frames};
+use crate::thread::HandlerRecord;
 
 /// The most bytes that are cleared ahead of use: they stay in the nearest cache until then.
 const MAX_RUN: usize = 4096;
@@ -203,6 +204,11 @@ impl Mutator {
     /// addresses of live objects of this heap, or null.
     pub unsafe fn set_gc_stack(&self, frame: *mut GcFrame) {
         self.gc_stack.set(frame);
+    }
+
+    /// Whether a handler is that of the innermost entry into compiled code.
+    pub(crate) fn is_entry(&self, handler: *const HandlerRecord) -> bool {
+        self.crossings.is_entry(handler)
     }
 
     /// The frames of compiled code on the thread's stack, innermost first.

@@ -217,7 +217,7 @@ mod tests {
 
     fn runtime() -> Arc<Runtime> {
         let heap = HeapOptions { stress: Stress::EverySafepoint, poison: true, ..HeapOptions::default() };
-        Runtime::new(RuntimeOptions { heap, output: Output::Capture })
+        Runtime::new(RuntimeOptions { heap, output: Output::Capture, ..RuntimeOptions::default() })
     }
 
     fn pointer(address: usize) -> NonNull<u8> {

@@ -1,0 +1,176 @@
+//! Stack traces: where compiled code was when it threw.
+//!
+//! ```text
+//!   throw routine ──► Thread::push ── frames of compiled code ──► return addresses, beside the exception on the thread's stack
+//!   exception arrives in Rust ── Symbolizers of the runtime ──► Exception::trace: functions and lines, the innermost first
+//! ```
+//!
+//! A throw takes the addresses only, by the chain of frame pointers; names are looked up when the exception leaves compiled
+//! code, while that code is certainly still there. An exception that is thrown again keeps its trace.
+//!
+//! | [`Traces`] | which throws pay                                                                    |
+//! |------------|-------------------------------------------------------------------------------------|
+//! | `Off`      | none                                                                                |
+//! | `Leaving`  | those that no handler of compiled code is in force for: they will leave compiled code |
+//! | `All`      | all, so that an exception which is caught and thrown again tells where it came from  |
+//!
+//! Cost: a comparison for each throw; where a trace is taken, one allocation and about 3 ns a frame, and 0.1 µs a frame for names.
+//! Frames beyond [`MAX_FRAMES`] are left out.
+
+use std::cell::RefCell;
+use std::sync::{PoisonError, RwLock, Weak};
+
+use crate::frames::Frames;
+
+/// Frames in one trace.
+pub const MAX_FRAMES: usize = 64;
+
+/// Which exceptions have a stack trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Traces {
+    /// None.
+    Off,
+    /// Those that leave compiled code at once.
+    #[default]
+    Leaving,
+    /// All.
+    All,
+}
+
+/// One activation in a stack trace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StackFrame {
+    /// The address in the code: the last byte of the call that was under way.
+    pub address: usize,
+    /// The function; `None` for code that no symbolizer knows.
+    pub function: Option<String>,
+    /// The line of the IR, where it is known.
+    pub line: Option<u32>,
+}
+
+impl std::fmt::Display for StackFrame {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.function {
+            Some(function) => write!(f, "{function}")?,
+            None => write!(f, "{:#x}", self.address)?,
+        }
+        match self.line {
+            Some(line) => write!(f, " at line {line}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Knows what lies at addresses of compiled code.
+pub trait Symbolizer: Send + Sync {
+    /// The function and the line at an address.
+    fn locate(&self, address: usize) -> Option<(String, Option<u32>)>;
+}
+
+/// The symbolizers of a runtime.
+#[derive(Default)]
+pub(crate) struct Symbolizers {
+    known: RwLock<Vec<Weak<dyn Symbolizer>>>,
+}
+
+impl Symbolizers {
+    /// Adds one, for as long as somebody else holds it.
+    pub(crate) fn add(&self, symbolizer: Weak<dyn Symbolizer>) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|known| known.strong_count() > 0);
+        known.push(symbolizer);
+    }
+
+    /// The frames that return addresses stand for.
+    pub(crate) fn frames(&self, return_addresses: &[usize]) -> Vec<StackFrame> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let frame = |&return_address: &usize| {
+            let address = return_address.saturating_sub(1);
+            let found = known.iter().find_map(|symbolizer| symbolizer.upgrade()?.locate(address));
+            let (function, line) = found.map_or((None, None), |(function, line)| (Some(function), line));
+            StackFrame { address, function, line }
+        };
+        return_addresses.iter().map(frame).collect()
+    }
+}
+
+/// The traces of the exceptions on a thread's stack.
+#[derive(Default)]
+pub(crate) struct TraceStack {
+    /// By place on the stack of exceptions, ascending; not every exception has one.
+    traces: RefCell<Vec<(usize, Box<[usize]>)>>,
+}
+
+impl TraceStack {
+    /// The exception that is put at `place` was thrown with these frames on the stack.
+    pub(crate) fn take(&self, place: usize, frames: Frames<'_>) {
+        let addresses = frames.take(MAX_FRAMES).map(|frame| frame.return_address).collect();
+        self.pop(place);
+        self.traces.borrow_mut().push((place, addresses));
+    }
+
+    /// The exception at `place` is the one at `from`, thrown again. What lies at `place` and above is gone.
+    pub(crate) fn again(&self, from: usize, place: usize) {
+        let trace = self.get(from);
+        self.pop(place);
+        if !trace.is_empty() {
+            self.traces.borrow_mut().push((place, trace));
+        }
+    }
+
+    /// The exceptions from `depth` on are gone.
+    pub(crate) fn pop(&self, depth: usize) {
+        let mut traces = self.traces.borrow_mut();
+        while traces.pop_if(|(place, _)| *place >= depth).is_some() {}
+    }
+
+    /// The return addresses of the exception at `place`, if they were taken.
+    pub(crate) fn get(&self, place: usize) -> Box<[usize]> {
+        let traces = self.traces.borrow();
+        let found = traces.iter().rfind(|(known, _)| *known == place);
+        found.map_or_else(Box::default, |(_, trace)| trace.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    struct Below(usize);
+
+    impl Symbolizer for Below {
+        fn locate(&self, address: usize) -> Option<(String, Option<u32>)> {
+            (address < self.0).then(|| (format!("f{}", self.0), Some(address as u32)))
+        }
+    }
+
+    #[test]
+    fn the_first_symbolizer_that_knows_and_still_lives_is_believed() {
+        let symbolizers = Symbolizers::default();
+        let (low, high): (Arc<dyn Symbolizer>, Arc<dyn Symbolizer>) =
+            (Arc::new(Below(10)), Arc::new(Below(20)));
+        symbolizers.add(Arc::downgrade(&low));
+        symbolizers.add(Arc::downgrade(&high));
+        let shown =
+            || symbolizers.frames(&[10, 11, 21]).iter().map(StackFrame::to_string).collect::<Vec<_>>();
+        assert_eq!(shown(), ["f10 at line 9", "f20 at line 10", "0x14"]);
+        drop(high);
+        assert_eq!(shown(), ["f10 at line 9", "0xa", "0x14"]);
+    }
+
+    #[test]
+    fn traces_go_with_their_exceptions() {
+        let stack = TraceStack::default();
+        stack.traces.borrow_mut().extend([(0, Box::from([1])), (2, Box::from([3]))]);
+        assert_eq!((&*stack.get(0), &*stack.get(1), &*stack.get(2)), (&[1][..], &[][..], &[3][..]));
+        stack.again(2, 3);
+        assert_eq!(&*stack.get(3), [3]);
+        // The exception that was thrown again takes the place of those it went over.
+        stack.again(3, 1);
+        assert_eq!((&*stack.get(1), &*stack.get(2)), (&[3][..], &[][..]));
+        stack.pop(1);
+        assert_eq!((&*stack.get(0), &*stack.get(1)), (&[1][..], &[][..]));
+    }
+}
