@@ -96,7 +96,7 @@ pub(crate) fn call(
     runtime: &Arc<Runtime>,
 ) -> Result<Val, BridgeError> {
     if let (Some((callee, args)), false) = (args.split_first(), is_bits(signature)) {
-        return call_object(callee, args, interp, runtime);
+        return call_object(func, callee, args, interp, runtime);
     }
     let forms = &signature.params;
     if forms.len() != args.len() {
@@ -133,8 +133,9 @@ fn is_bits(signature: &NativeSignature) -> bool {
     forms.all(|form| form.leaves.iter().all(|leaf| abi_of(leaf.low) != Abi::Object))
 }
 
-/// Calls an object with others.
+/// Calls an object with others, by the methods of the program that a function belongs to.
 fn call_object(
+    func: &UntypedFunc,
     callee: &Val,
     args: &[Val],
     interp: &mut Interp<'_>,
@@ -143,7 +144,7 @@ fn call_object(
     runtime.enter(|scope| {
         let callee = scope.copy_in(interp, callee)?;
         let args = args.iter().map(|arg| scope.copy_in(interp, arg)).collect::<Result<Vec<_>, _>>()?;
-        let result = runtime.call(scope, callee, &args)?;
+        let result = runtime.call_in(func.methods(), scope, callee, &args)?;
         Ok(scope.copy_out(interp, result.get(scope))?)
     })?
 }

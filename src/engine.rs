@@ -162,7 +162,9 @@ pub(crate) fn build(
     }
     sources.extend(linked.entries.values().map(|low| Source { func: low, ty: None }));
     let methods: Vec<Method> = linked.entries.keys().filter_map(|&id| method(module, id)).collect();
-    let linkage = Linkage { globals, methods: &methods, ..Linkage::default() };
+    // Other programs, and other units of this one, have methods of their own.
+    let table = jit.runtime().method_table();
+    let linkage = Linkage { globals, methods: &methods, table: Some(&table), ..Linkage::default() };
     jit.build_program(&module.cx, &sources, tier, &linkage)
 }
 

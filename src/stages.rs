@@ -207,7 +207,9 @@ pub(crate) fn place(
 /// Whether a low function makes calls that are decided at run time.
 pub(crate) fn dispatches(low: &Func) -> bool {
     let mut ops = low.blocks().flat_map(|block| low.block_insts(block)).map(|inst| low.op(inst));
-    ops.any(|op| matches!(op, Op::CallRuntime(RuntimeFn::Apply | RuntimeFn::ApplyIterate)))
+    ops.any(|op| {
+        matches!(op, Op::CallRuntime(RuntimeFn::Apply | RuntimeFn::ApplyLatest | RuntimeFn::ApplyIterate))
+    })
 }
 
 /// Whether a low function handles objects.

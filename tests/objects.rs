@@ -15,6 +15,8 @@ fn programs(folders: &[&str]) -> Vec<(String, Program)> {
         let entries = std::fs::read_dir(root.join(folder)).expect("a folder of this repository");
         paths.extend(entries.map(|entry| entry.expect("a file").path()));
     }
+    // Beside the programs stand examples in Rust.
+    paths.retain(|path| path.extension().is_none_or(|extension| extension != "rs"));
     paths.sort();
     let read = |path: PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -246,6 +246,8 @@ fn link(
         visible: &visible,
         globals: Some(&loaded.globals),
         methods: &output.methods,
+        // Programs of one session call each other's functions, whose dynamic calls find the same methods whoever calls.
+        table: None,
         foreign: Some(&foreign),
     };
     let unit = match shared.jit.link(&output.compiled, &linkage) {

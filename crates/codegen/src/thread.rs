@@ -8,10 +8,11 @@
 //!          +8   stack_limit  lowest stack pointer that a frame may have
 //!          +16  poll         not 0: somebody wants this thread at a safepoint
 //!          +24  lazy         what the stub that was called last stands for (`lazy.rs`)
-//!          +32  gc_stack     innermost GC frame; root placement has the words behind it from the heap
-//!          +40  exit_fp      frame pointer of the compiled code that called out last
-//!          +48  exit_pc      the address that this call returns to
-//!          +56  entry        innermost entry record
+//!          +32  lines        where dynamic calls go
+//!          +40  gc_stack     innermost GC frame; root placement has the words behind it from the heap
+//!          +48  exit_fp      frame pointer of the compiled code that called out last
+//!          +56  exit_pc      the address that this call returns to
+//!          +64  entry        innermost entry record
 //!
 //!   record +0   previous     the record that was innermost before
 //!          +8   pc           where an exception goes on: the landing pad
@@ -67,15 +68,17 @@ pub const THREAD_POLL: i32 = 16;
 
 /// Offset of the word in which a stub says what it stands for.
 pub const THREAD_LAZY: i32 = 24;
+/// Offset of the address of the lines for dynamic calls in the thread structure.
+pub const THREAD_LINES: i32 = 32;
 /// Offset of the innermost GC frame in the thread structure.
-pub const THREAD_GC_STACK: i32 = 32;
+pub const THREAD_GC_STACK: i32 = 40;
 
 /// Offset of the frame pointer at the last exit in the thread structure.
-pub const THREAD_EXIT_FP: i32 = 40;
+pub const THREAD_EXIT_FP: i32 = 48;
 /// Offset of the return address of the last exit in the thread structure.
-pub const THREAD_EXIT_PC: i32 = 48;
+pub const THREAD_EXIT_PC: i32 = 56;
 /// Offset of the innermost entry record in the thread structure.
-pub const THREAD_ENTRY: i32 = 56;
+pub const THREAD_ENTRY: i32 = 64;
 
 /// Offset of the enclosing record in a handler record.
 pub const HANDLER_PREVIOUS: i32 = 0;
@@ -96,6 +99,28 @@ pub const ENTRY_EXIT_PC: i32 = 40;
 pub const ENTRY_PREVIOUS: i32 = 48;
 /// Size of an entry record.
 pub const ENTRY_BYTES: u32 = 56;
+/// Offset of the stamp that lines begin with in the thread's world.
+pub const LINES_STAMP: i32 = 0;
+/// Offset of the first line.
+pub const LINES_FIRST: i32 = 64;
+/// Offset of the entry's address in a line.
+pub const LINE_ADDRESS: i32 = 8;
+/// Offset of the first tag in a line.
+pub const LINE_TAGS: i32 = 16;
+/// The most operands of a call that has a line.
+pub const LINE_KEYS: usize = 6;
+/// How far the tags so far are rotated before the next is mixed in.
+pub const LINE_ROTATE: u32 = 7;
+/// What the mixed tags are multiplied by.
+pub const LINE_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+/// How far the product is shifted to the right.
+pub const LINE_SHIFT: u32 = 50;
+/// What is left of it: the offset of a line from the first one.
+pub const LINE_MASK: u64 = 0x3fc0;
+/// Bytes of the tag in front of an object.
+pub const TAG_BYTES: i32 = 8;
+/// Bits of a tag that are not the address of the type.
+pub const TAG_BITS: i64 = 15;
 
 const POINTER: Type = types::I64;
 

@@ -149,6 +149,8 @@ runtime_fns! {
     Egal "brolga_egal" (TRACKED, TRACKED) -> I32 Asks;
     /// Calls the first object with the others.
     Apply "brolga_apply" (PTR, I64) -> TRACKED Args;
+    /// Calls the first object with the others, in the newest world.
+    ApplyLatest "brolga_apply_latest" (PTR, I64) -> TRACKED Args;
     /// Calls the second object with the elements of those behind it; the first is the function that iterates.
     ApplyIterate "brolga_apply_iterate" (PTR, I64) -> TRACKED Args;
     /// A tuple of the objects.

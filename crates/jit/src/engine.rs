@@ -18,7 +18,7 @@ use brolga_codegen::isa::{HostIsa, IsaError, IsaOptions};
 use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_ir::types::LayoutError;
 use brolga_ir::{Context, Type};
-use brolga_runtime::objects::{CodeEntry, EntryCaller, MethodEntry, MethodRow, Methods};
+use brolga_runtime::objects::{CodeEntry, EntryCaller, MethodEntry, MethodRow, MethodTable, Methods};
 use brolga_runtime::{FrameMapsInForce, Runtime};
 
 use crate::code_map::{CodeListener, CodeMap, Symbolized};
@@ -182,7 +182,8 @@ impl Jit {
             Some(program) if !program.methods.is_empty() => Some(self.add_methods(&code, program)?),
             _ => None,
         };
-        let inner = Inner { methods, code, types, needs_heap, jit: self.clone() };
+        let table = program.map_or(self.shared.runtime.methods(), |program| program.table).clone();
+        let inner = Inner { methods, table, code, types, needs_heap, jit: self.clone() };
         Ok(Unit { inner: Arc::new(inner) })
     }
 
@@ -210,7 +211,7 @@ impl Jit {
             let entry = MethodEntry::Code(unsafe { CodeEntry::new(address, call, code.clone()) });
             rows.push(MethodRow { function, args, rest, name, entry });
         }
-        let added = self.shared.runtime.add_methods(program.cx, rows);
+        let added = self.shared.runtime.add_methods_to(program.table, program.cx, rows);
         added.map_err(|error| LinkError::Backend { reason: error.display(&program.cx.types).to_string() })
     }
 
@@ -229,6 +230,8 @@ pub(crate) struct Program<'a> {
     pub(crate) globals: &'a Globals,
     /// The methods that calls at run time may go to.
     pub(crate) methods: &'a [Method],
+    /// Where they go.
+    pub(crate) table: &'a MethodTable,
     /// C symbols that come before those that the runtime finds.
     pub(crate) foreign: Option<&'a BTreeMap<String, usize>>,
 }
@@ -243,6 +246,7 @@ struct Inner {
     /// The methods that the runtime knows. They go before the code goes.
     #[expect(dead_code, reason = "held so that the runtime can call the methods")]
     methods: Option<Methods>,
+    table: MethodTable,
     code: Arc<Code>,
     types: BTreeMap<String, FunctionType>,
     /// Whether its code, or code that it calls, handles objects.
@@ -281,6 +285,11 @@ impl Unit {
     /// The global variables that its code reads and writes.
     pub fn globals(&self) -> Option<&Globals> {
         self.inner.code.globals.as_ref()
+    }
+
+    /// Where dynamic calls look that begin in the unit.
+    pub fn methods(&self) -> &MethodTable {
+        &self.inner.table
     }
 
     pub(crate) fn needs_heap(&self) -> bool {

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use brolga_codegen::entry::RETURNED;
 use brolga_codegen::sig::{Abi, FunctionType, Signature, word_offsets};
 use brolga_runtime::heap::{ObjectError, Root, Scope, TypeRef};
+use brolga_runtime::objects::MethodTable;
 use brolga_runtime::{AttachError, Exception, Thread, with_attached};
 
 use crate::engine::Unit;
@@ -198,6 +199,7 @@ impl Callable {
             }
             let _entry = self.unit.needs_heap().then(|| thread.enter_heap(runtime));
             let entered = thread.enter();
+            let _world = self.unit.needs_heap().then(|| thread.enter_world(self.unit.methods()));
             // SAFETY: the address is that of a trampoline (`Entry`), whose code `self.entry` holds, and that has this type
             // by `codegen::entry`. The callee is code that `self.unit` holds, and has the trampoline's signature by L2
             // (`Jit::load`). The thread is the running one, and stays while `with_attached` runs. The buffers are as F1
@@ -265,6 +267,11 @@ impl UntypedFunc {
     /// The native signature: what `call` takes and gives, one low value for each entry.
     pub fn signature(&self) -> &Signature {
         &self.signature
+    }
+
+    /// Where dynamic calls look that the function makes.
+    pub fn methods(&self) -> &MethodTable {
+        self.callable.unit.methods()
     }
 
     /// Calls the function, which neither takes nor gives objects. Each argument is the bits of one low value, in its low end;

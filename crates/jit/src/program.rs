@@ -23,6 +23,7 @@ use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_codegen::translate::signature_of;
 use brolga_codegen::ways::{Route, Ways};
 use brolga_ir::{Context, Func, LowType, Op, PtrClass, RuntimeKind, Type, Value};
+use brolga_runtime::objects::MethodTable;
 
 use crate::engine::{Jit, Program, Unit};
 use crate::globals::Globals;
@@ -63,6 +64,9 @@ pub struct Linkage<'a> {
     pub globals: Option<&'a Globals>,
     /// The methods that the runtime is told about.
     pub methods: &'a [Method],
+    /// Where these go, and where dynamic calls look that begin in the unit; the runtime's own table if it is not given. What is
+    /// called from there looks in the same table, whatever unit it is in.
+    pub table: Option<&'a MethodTable>,
     /// Addresses of C symbols that are asked for without a library: they come before those that the runtime finds.
     pub foreign: Option<&'a BTreeMap<String, usize>>,
 }
@@ -190,6 +194,7 @@ impl Jit {
             needs_heap: compiled.needs_heap,
             globals,
             methods: linkage.methods,
+            table: linkage.table.unwrap_or(self.runtime().methods()),
             foreign: linkage.foreign,
         };
         let types = compiled.types.iter().cloned();

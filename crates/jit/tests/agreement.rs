@@ -7,6 +7,7 @@ use std::mem::offset_of;
 use brolga_codegen::routines::ROUTINES;
 use brolga_codegen::{compile, thread};
 use brolga_runtime::heap::DEFAULT_ABI;
+use brolga_runtime::objects::{self, LinesLayout};
 use brolga_runtime::{EntryRecord, HandlerRecord, STACK_RESERVE, ThreadLayout};
 
 #[test]
@@ -16,6 +17,13 @@ fn offsets_in_machine_code_are_those_of_the_structures() {
         (thread::THREAD_STACK_LIMIT, ThreadLayout::STACK_LIMIT),
         (thread::THREAD_POLL, ThreadLayout::POLL),
         (thread::THREAD_LAZY, ThreadLayout::LAZY),
+        (thread::THREAD_LINES, ThreadLayout::LINES),
+        (thread::LINES_STAMP, LinesLayout::STAMP),
+        (thread::LINES_FIRST, LinesLayout::FIRST),
+        (thread::LINE_ADDRESS, LinesLayout::ADDRESS),
+        (thread::LINE_TAGS, LinesLayout::KEYS),
+        (thread::TAG_BYTES, DEFAULT_ABI.tag_bytes),
+        (thread::TAG_BITS as i32, DEFAULT_ABI.tag_bits as usize),
         (thread::THREAD_GC_STACK, DEFAULT_ABI.gc_stack),
         (thread::THREAD_EXIT_FP, ThreadLayout::EXIT_FP),
         (thread::THREAD_EXIT_PC, ThreadLayout::EXIT_PC),
@@ -32,6 +40,16 @@ fn offsets_in_machine_code_are_those_of_the_structures() {
     ] {
         assert_eq!(code as usize, structure);
     }
+}
+
+#[test]
+fn code_looks_where_the_run_time_writes() {
+    assert_eq!((thread::LINE_KEYS, thread::LINE_ROTATE), (objects::LINE_KEYS, objects::LINE_ROTATE));
+    assert_eq!(
+        (thread::LINE_MULTIPLIER, thread::LINE_SHIFT),
+        (objects::LINE_MULTIPLIER, objects::LINE_SHIFT)
+    );
+    assert_eq!(thread::LINE_MASK, objects::LINE_MASK);
 }
 
 #[test]

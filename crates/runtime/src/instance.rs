@@ -12,12 +12,14 @@ use crate::exception::Exception;
 use crate::foreign::Foreign;
 use crate::frames::{FrameMaps, FrameMapsInForce};
 use crate::heap::{Heap, HeapOptions, Obj, Object, Root, Scope};
-use crate::objects::{Ambiguous, IsaCache, MethodRow, MethodTables, Methods, Ops};
+use crate::objects::{
+    Ambiguous, InWorld, IsaCache, MethodObserver, MethodRow, MethodTable, Methods, Ops, Table, Worlds,
+};
 use crate::output::{Output, Sink};
 use crate::records::{StringRef, SymbolRef};
 use crate::retired::Graveyard;
 use crate::routines;
-use crate::thread::{AttachError, EnterError, Reporter, with_attached, with_heap_scope};
+use crate::thread::{AttachError, EnterError, Reporter, Thread, with_attached, with_heap_scope};
 use crate::trace::{Symbolizer, Symbolizers, Traces};
 
 /// What can be chosen about a runtime.
@@ -50,7 +52,9 @@ pub struct Runtime {
     routines: Vec<(&'static str, usize)>,
     foreign: Foreign,
     sink: Sink,
-    methods: Arc<MethodTables>,
+    worlds: Arc<Worlds>,
+    /// Methods of no program, which all programs see.
+    methods: MethodTable,
     graveyard: Graveyard,
     /// Attached threads; some have ended.
     reporters: Mutex<Vec<Reporter>>,
@@ -62,12 +66,15 @@ pub struct Runtime {
 impl Runtime {
     /// A new world.
     pub fn new(options: RuntimeOptions) -> Arc<Runtime> {
+        let graveyard = Graveyard::new();
+        let worlds = Worlds::new(graveyard.clone());
         Arc::new(Runtime {
             routines: routines::sorted_table(),
             foreign: Foreign::default(),
             sink: Sink::new(options.output),
-            methods: Arc::default(),
-            graveyard: Graveyard::new(),
+            methods: MethodTable { shared: Table::new(&worlds, None) },
+            worlds,
+            graveyard,
             reporters: Mutex::default(),
             traces: options.traces,
             symbolizers: Symbolizers::default(),
@@ -173,30 +180,84 @@ impl Runtime {
         &self.graveyard
     }
 
-    pub(crate) fn methods(&self) -> &Arc<MethodTables> {
+    /// The methods that all programs see.
+    pub fn methods(&self) -> &MethodTable {
         &self.methods
     }
 
-    /// Adds methods of functions of a program. They are there until the result is dropped.
+    /// Methods of a program of its own: none yet beside those that all programs see.
+    pub fn method_table(&self) -> MethodTable {
+        MethodTable { shared: Table::new(&self.worlds, Some(&self.methods.shared)) }
+    }
+
+    /// The newest world.
+    pub fn world(&self) -> u64 {
+        self.worlds.newest()
+    }
+
+    /// Has the observer told of each change of methods from now on, until nobody else holds it.
+    pub fn observe_methods(&self, observer: Weak<dyn MethodObserver>) {
+        self.worlds.observe(observer);
+    }
+
+    /// Adds methods that all programs see. They are there until the result is dropped.
     pub fn add_methods(
         &self,
         cx: &Arc<Context>,
         rows: impl IntoIterator<Item = MethodRow>,
     ) -> Result<Methods, LayoutError> {
-        self.methods.add(&self.heap, cx, rows)
+        self.add_methods_to(&self.methods, cx, rows)
     }
 
-    /// The name of the method that a call would go to; `None` if no method fits.
-    pub fn which<'h>(&self, callee: Obj<'_, 'h>, args: &[Obj<'_, 'h>]) -> Result<Option<String>, Ambiguous> {
+    /// Adds methods of a program, whose table belongs to this runtime. They are there until the result is dropped.
+    pub fn add_methods_to(
+        &self,
+        table: &MethodTable,
+        cx: &Arc<Context>,
+        rows: impl IntoIterator<Item = MethodRow>,
+    ) -> Result<Methods, LayoutError> {
+        table.shared.add(&self.heap, cx, rows)
+    }
+
+    /// The name of the method that a call would go to in the newest world; `None` if no method fits.
+    pub fn which<'h>(
+        &self,
+        table: &MethodTable,
+        callee: Obj<'_, 'h>,
+        args: &[Obj<'_, 'h>],
+    ) -> Result<Option<String>, Ambiguous> {
         let args: Vec<Object> = args.iter().map(|arg| arg.object).collect();
-        let found = self.methods.find(&self.heap, &IsaCache::default(), callee.object, &args)?;
+        let (cache, world) = (IsaCache::default(), self.world());
+        let found = table.shared.find(&self.heap, &cache, world, callee.object, &args)?;
         Ok(found.map(|method| method.name().to_owned()))
     }
 
-    /// Calls an object with others: a function, a closure, a type. Builtins and operators are called as well as methods.
+    /// Calls an object with others: a function, a closure, a type. Builtins and operators are called as well as methods. Inside
+    /// of compiled code the call finds the methods of its program, in its world; elsewhere those of no program.
     pub fn call<'f, 'h>(
         self: &Arc<Self>,
         scope: &mut Scope<'f, 'h>,
+        callee: Root<'f, 'h>,
+        args: &[Root<'f, 'h>],
+    ) -> Result<Root<'f, 'h>, CallError> {
+        self.call_where(scope, |thread| thread.stay_or_enter_world(&self.methods), callee, args)
+    }
+
+    /// As [`Runtime::call`], with the methods of a program.
+    pub fn call_in<'f, 'h>(
+        self: &Arc<Self>,
+        table: &MethodTable,
+        scope: &mut Scope<'f, 'h>,
+        callee: Root<'f, 'h>,
+        args: &[Root<'f, 'h>],
+    ) -> Result<Root<'f, 'h>, CallError> {
+        self.call_where(scope, |thread| Some(thread.enter_world(table)), callee, args)
+    }
+
+    fn call_where<'f, 'h>(
+        self: &Arc<Self>,
+        scope: &mut Scope<'f, 'h>,
+        enter_world: impl for<'t> FnOnce(&'t Thread) -> Option<InWorld<'t>>,
         callee: Root<'f, 'h>,
         args: &[Root<'f, 'h>],
     ) -> Result<Root<'f, 'h>, CallError> {
@@ -205,6 +266,7 @@ impl Runtime {
         }
         with_attached(self, |thread| {
             let entered = thread.enter();
+            let _world = enter_world(thread);
             let done = Ops { scope, thread, runtime: self }.apply(callee, args);
             done.map_err(|_| CallError::Exception(entered.take_exception()))
         })?

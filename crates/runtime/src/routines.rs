@@ -224,6 +224,7 @@ named! {
         brolga_gc_leave,
         brolga_throw,
         brolga_apply,
+        brolga_apply_latest,
         brolga_apply_iterate,
         brolga_tuple,
         brolga_julia_call,

@@ -9,7 +9,8 @@
 //!   +16  poll         not 0: call `brolga_safepoint` at the next opportunity; bit 0: an interrupt, bit 1: a collection,
 //!                     bit 2: a report of the code that the thread's frames lie in
 //!   +24  lazy         written by a stub of a function that is not compiled: what it stands for
-//!   +32  mutator      the heap's words, and where the stack is compiled code (`heap/mutator.rs`, `frames.rs`)
+//!   +32  lines        where dynamic calls go (`objects/dispatch.rs`)
+//!   +40  mutator      the heap's words, and where the stack is compiled code (`heap/mutator.rs`, `frames.rs`)
 //! ```
 //!
 //! **Attaching.** The first call on an operating-system thread makes its `Thread`; it is kept in a thread-local list until
@@ -45,7 +46,7 @@ use crate::exception::{Detail, Exception, ExceptionKind, Pending};
 use crate::frames::Frames;
 use crate::heap::{GcFrame, Heap, Mutator, MutatorLayout, Object, POLL_COLLECT, Scope, with_scope};
 use crate::instance::Runtime;
-use crate::objects::{CallCache, IsaCache, MethodTables};
+use crate::objects::{Dispatch, InWorld, IsaCache, Lines, MethodTable};
 use crate::retired::Retired;
 use crate::stack;
 use crate::trace::{TraceStack, Traces};
@@ -77,13 +78,14 @@ pub struct Thread {
     stack_limit: Cell<usize>,
     poll: AtomicU32,
     lazy: Cell<usize>,
+    /// Those of `dispatch`.
+    lines: *const Lines,
     mutator: Mutator,
     /// Which exceptions have traces.
     recorded: Traces,
     traces: TraceStack,
     isa: IsaCache,
-    calls: CallCache,
-    methods: Arc<MethodTables>,
+    dispatch: Dispatch,
     participant: Participant<Retired>,
     runtime: Weak<Runtime>,
 }
@@ -100,6 +102,8 @@ impl ThreadLayout {
     pub const POLL: usize = offset_of!(Thread, poll);
     /// The word in which a stub says what it stands for.
     pub const LAZY: usize = offset_of!(Thread, lazy);
+    /// The address of what dynamic calls look into, by [`LinesLayout`](crate::objects::LinesLayout).
+    pub const LINES: usize = offset_of!(Thread, lines);
     /// The heap's words, at the offsets of [`MutatorLayout`](crate::heap::MutatorLayout) from here.
     pub const MUTATOR: usize = offset_of!(Thread, mutator);
     /// The frame pointer of the compiled code that was left last.
@@ -194,17 +198,18 @@ impl Thread {
         if size < SMALLEST_STACK {
             return Err(AttachError::StackTooSmall { size, needed: SMALLEST_STACK });
         }
+        let dispatch = Dispatch::new(runtime.methods().shared.clone());
         Ok(Thread {
             handler: Cell::new(std::ptr::null_mut()),
             stack_limit: Cell::new(lowest + STACK_RESERVE),
             poll: AtomicU32::new(0),
             lazy: Cell::new(0),
+            lines: dispatch.lines(),
             mutator: Mutator::default(),
             recorded: runtime.traces(),
             traces: TraceStack::default(),
             isa: IsaCache::default(),
-            calls: CallCache::default(),
-            methods: runtime.methods().clone(),
+            dispatch,
             participant: runtime.graveyard().participant(),
             runtime: Arc::downgrade(runtime),
         })
@@ -349,14 +354,20 @@ impl Thread {
         (&raw const here).addr() >= self.stack_limit.get()
     }
 
-    /// The methods of the runtime.
-    pub(crate) fn methods(&self) -> &MethodTables {
-        &self.methods
+    /// Enters the newest world of a program's methods, for the call that follows. A thread that runs code of the same program stays
+    /// in the world that it is in.
+    pub fn enter_world(&self, methods: &MethodTable) -> InWorld<'_> {
+        self.dispatch.enter(methods, self.handler.get().is_null())
     }
 
-    /// Where calls went that this thread has made.
-    pub(crate) fn call_cache(&self) -> &CallCache {
-        &self.calls
+    /// Stays where compiled code is, or enters the newest world of a program's methods if none runs on this thread.
+    pub(crate) fn stay_or_enter_world(&self, methods: &MethodTable) -> Option<InWorld<'_>> {
+        self.handler.get().is_null().then(|| self.enter_world(methods))
+    }
+
+    /// Where calls of this thread go.
+    pub(crate) fn dispatch(&self) -> &Dispatch {
+        &self.dispatch
     }
 
     /// Answers to `isa` that this thread remembers.
@@ -555,7 +566,7 @@ mod tests {
     #[test]
     fn the_offsets_in_machine_code_hold() {
         assert_eq!((ThreadLayout::HANDLER, ThreadLayout::STACK_LIMIT, ThreadLayout::POLL), (0, 8, 16));
-        assert_eq!((ThreadLayout::LAZY, ThreadLayout::MUTATOR), (24, 32));
+        assert_eq!((ThreadLayout::LAZY, ThreadLayout::LINES, ThreadLayout::MUTATOR), (24, 32, 40));
         assert_eq!(size_of::<HandlerRecord>(), 32);
     }
 

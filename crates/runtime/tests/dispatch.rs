@@ -376,10 +376,10 @@ fn the_method_of_a_call_can_be_asked_for() {
             let (f, one) = (scope.instance(&f).unwrap(), scope.int(1).unwrap());
             let text = scope.string(b"a").unwrap();
             let [f, one, text] = [f, one, text].map(|root| root.get(scope));
-            assert_eq!(runtime.which(f, &[text, one]), Ok(Some("f#0".into())));
-            assert_eq!(runtime.which(f, &[one, text]), Ok(Some("f#1".into())));
-            assert_eq!(runtime.which(f, &[text]), Ok(None));
-            let ambiguous = runtime.which(f, &[one, one]).unwrap_err();
+            assert_eq!(runtime.which(runtime.methods(), f, &[text, one]), Ok(Some("f#0".into())));
+            assert_eq!(runtime.which(runtime.methods(), f, &[one, text]), Ok(Some("f#1".into())));
+            assert_eq!(runtime.which(runtime.methods(), f, &[text]), Ok(None));
+            let ambiguous = runtime.which(runtime.methods(), f, &[one, one]).unwrap_err();
             assert_eq!((ambiguous.first.as_str(), ambiguous.second.as_str()), ("f#0", "f#1"));
         })
         .unwrap();

@@ -84,7 +84,7 @@ impl Translation<'_> {
     }
 
     /// Calls compiled code; an exception goes on at the handler in force.
-    fn call_compiled(&mut self, inst: Inst, callee: Compiled, args: &[Value]) -> Vec<Value> {
+    pub(super) fn call_compiled(&mut self, inst: Inst, callee: Compiled, args: &[Value]) -> Vec<Value> {
         let Some(Inside { enter, record }) = self.inside() else {
             let call = match callee {
                 Compiled::Known(callee) => self.b.ins().call(callee, args),
@@ -198,6 +198,16 @@ impl Translation<'_> {
     // ----- the run time -----
 
     pub(super) fn call_runtime(&mut self, inst: Inst, entry: RuntimeFn) -> Done {
+        let made = self.runtime_values(inst, entry)?;
+        self.define(inst, &made)
+    }
+
+    /// What an entry of the run time gives for the operands; code goes on behind it where it has not failed.
+    pub(super) fn runtime_values(
+        &mut self,
+        inst: Inst,
+        entry: RuntimeFn,
+    ) -> Result<Vec<Value>, TranslateError> {
         let lows = |list: &[Type]| list.iter().filter_map(|ty| ty.as_low()).collect::<Vec<_>>();
         let params = lows(entry.params());
         if self.low_types(inst)? != params {
@@ -242,7 +252,7 @@ impl Translation<'_> {
             self.b.ins().brif(object, go_on, &[], pending, &[]);
             self.b.switch_to_block(go_on);
         }
-        self.define(inst, &made)
+        Ok(made)
     }
 
     pub(super) fn safepoint(&mut self, inst: Inst) -> Done {

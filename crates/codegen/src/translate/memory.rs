@@ -51,6 +51,13 @@ pub(super) fn alias_regions(func: &Func, out: &mut clif::Function) -> AliasRegio
 }
 
 impl Translation<'_> {
+    /// Of aligned words of a region, which are there.
+    pub(super) fn region_flags(&self, region: Region) -> MemFlagsData {
+        let mut flags = MemFlagsData::trusted();
+        flags.set_alias_region(Some(self.regions[region as usize]));
+        flags
+    }
+
     fn flags(&self, access: Access, low: LowType) -> MemFlagsData {
         let mut flags = MemFlagsData::new().with_notrap();
         flags.set_alias_region(Some(self.regions[access.region as usize]));

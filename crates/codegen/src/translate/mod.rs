@@ -34,9 +34,11 @@
 //! | `exception` | handlers, and where an exception goes on |
 //! | `vector` | operations on lanes |
 //! | `slots` | calls through slots, counted entries |
+//! | `dispatch` | dynamic calls |
 
 mod call;
 mod convert;
+mod dispatch;
 mod exception;
 mod float;
 mod int;
@@ -49,7 +51,7 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::{Address, Const};
 use brolga_ir::func::ValueDef;
 use brolga_ir::intrinsic::{Intrinsic, Shape};
-use brolga_ir::{Block, Context, Func, Inst, Level, LowType, Op, PtrClass, Type, Value};
+use brolga_ir::{Block, Context, Func, Inst, Level, LowType, Op, PtrClass, RuntimeFn, Type, Value};
 use cranelift_codegen::ir::{self as clif, BlockArg, GlobalValueData, InstBuilder, types};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
@@ -434,6 +436,7 @@ impl Translation<'_> {
             Op::SlotAddr(slot) => self.slot_addr(inst, slot),
             Op::MemCopy => self.mem_copy(inst),
             Op::CallSymbol(callee) => self.call_symbol(inst, callee),
+            Op::CallRuntime(RuntimeFn::Apply) => self.apply(inst),
             Op::CallRuntime(entry) => self.call_runtime(inst, entry),
             Op::ForeignCall(foreign) => self.foreign_call(inst, foreign),
             Op::PointerFromObjref => {

@@ -388,6 +388,7 @@ impl<'m> Interp<'m> {
             | RuntimeFn::Subtype
             | RuntimeFn::Egal
             | RuntimeFn::Apply
+            | RuntimeFn::ApplyLatest
             | RuntimeFn::ApplyIterate
             | RuntimeFn::Tuple
             | RuntimeFn::JuliaCall => self.no_objects(function.symbol()),

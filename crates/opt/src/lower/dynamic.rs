@@ -146,10 +146,9 @@ impl Lowering<'_> {
                 let result = self.call_args(RuntimeFn::ApplyIterate, &all)?;
                 self.define(result)
             }
-            Builtin::Invokelatest => self.dynamic_call(),
-            Builtin::InvokeInWorld => {
-                let all = self.operands_from(1)?;
-                let result = self.apply(&all)?;
+            Builtin::Invokelatest => {
+                let all = self.operands_from(0)?;
+                let result = self.call_args(RuntimeFn::ApplyLatest, &all)?;
                 self.define(result)
             }
             Builtin::Invoke => {

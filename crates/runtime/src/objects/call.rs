@@ -11,7 +11,8 @@
 //! | a type | its constructor: conversion of a number, or the fields in order |
 //! | anything else | `MethodError` |
 //!
-//! Builtins that do no more than call something else go round a loop here, so that a chain of them uses no stack.
+//! Builtins that do no more than call something else go round a loop here, so that a chain of them uses no stack. Those that
+//! change the world change it until the call returns.
 //!
 //! A function of the host leaves the stack of exceptions as it found it, or with the one that it throws; a panic in it is an
 //! `ErrorException`, and so is an `Err` without an exception raised in this call. It is not called with less stack than compiled
@@ -31,13 +32,23 @@ use crate::heap::{Object, ObjectKind, Root, Scope, TypeDesc, TypeRef};
 use crate::instance::Runtime;
 use crate::thread::Thread;
 
-use super::methods::{CodeEntry, HostFn, MethodEntry};
+use super::dispatch::InWorld;
+use super::methods::{Ambiguous, CodeEntry, HostFn, Method, MethodEntry};
 use super::place::{Held, Row};
 use super::relations::as_type;
 use super::throw::Raised;
 
 /// What an operation comes to.
 pub(crate) type Done<'f, 'h> = Result<Root<'f, 'h>, Raised>;
+
+/// The world that a call is made in, if not that of its caller.
+enum World {
+    Latest,
+    At(u64),
+}
+
+/// The operands of a call, and its world.
+type Next<'f, 'h> = (Vec<Root<'f, 'h>>, Option<World>);
 
 /// What operations on objects work with.
 pub(crate) struct Ops<'a, 'f, 'h> {
@@ -142,12 +153,13 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
 
     /// Calls the first object with the others.
     pub(crate) fn apply_all(&mut self, mut all: Vec<Root<'f, 'h>>) -> Done<'f, 'h> {
+        // The world of an `invokelatest` or `invoke_in_world` on the way.
+        let mut world: Option<InWorld<'_>> = None;
         loop {
             let objects = self.objects(&all);
             let Some(&callee) = objects.first() else { return Err(self.unsupported("a call of nothing")) };
-            let (tables, heap) = (self.runtime.methods(), self.runtime.heap());
-            match self.thread.call_cache().find(tables, heap, self.thread.isa_cache(), &objects) {
-                Ok(Some(entry)) => return self.enter(&entry, &all),
+            match self.find_method(&objects) {
+                Ok(Some(method)) => return self.enter(&method.entry, &all),
                 Ok(None) => {}
                 Err(_) => return Err(self.scope.raise_method_error(all[0], &all[1..])),
             }
@@ -164,8 +176,17 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 name.rsplit_once('.').map_or(&*name, |(_, bare)| if bare.is_empty() { &*name } else { bare });
             match Builtin::from_name(bare) {
                 Some(builtin) => match self.next_call(builtin, &all)? {
-                    Some(next) => {
+                    Some((next, entered)) => {
                         all = next;
+                        if let Some(entered) = entered {
+                            // Left first, so that the one behind it comes back to where this call was made.
+                            drop(world.take());
+                            let dispatch = self.thread.dispatch();
+                            world = Some(match entered {
+                                World::Latest => dispatch.latest(),
+                                World::At(world) => dispatch.at(world),
+                            });
+                        }
                         continue;
                     }
                     None => return self.builtin(builtin, &all[1..]),
@@ -188,27 +209,47 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// The call that a builtin comes to which does nothing else; `None` for other builtins.
-    fn next_call(
-        &mut self,
-        builtin: Builtin,
-        all: &[Root<'f, 'h>],
-    ) -> Result<Option<Vec<Root<'f, 'h>>>, Raised> {
+    /// The method that a call of these objects goes to in the thread's world.
+    fn find_method(&self, objects: &[Object]) -> Result<Option<Arc<Method>>, Ambiguous> {
+        self.thread.dispatch().find(self.runtime.heap(), self.thread.isa_cache(), objects)
+    }
+
+    /// The call that a builtin comes to which does nothing else, and the world that it is made in; `None` for other builtins.
+    fn next_call(&mut self, builtin: Builtin, all: &[Root<'f, 'h>]) -> Result<Option<Next<'f, 'h>>, Raised> {
         if !builtin.arity().allows(all.len() - 1) {
             return Ok(None);
         }
         Ok(match (builtin, all) {
-            (Builtin::Invokelatest, [_, rest @ ..]) => Some(rest.to_vec()),
-            (Builtin::InvokeInWorld, [_, _, rest @ ..]) => Some(rest.to_vec()),
-            (Builtin::ApplyIterate, [_, _, callee, containers @ ..]) => {
-                let mut next = vec![*callee];
-                for &container in containers {
-                    self.collect(container, &mut next)?;
-                }
-                Some(next)
+            (Builtin::Invokelatest, [_, rest @ ..]) => Some((rest.to_vec(), Some(World::Latest))),
+            (Builtin::InvokeInWorld, [_, world, rest @ ..]) => {
+                let Some(world) = self.world_number(*world) else {
+                    return Err(self.fixed_type_error("invoke_in_world", Type::UINT64, *world));
+                };
+                Some((rest.to_vec(), Some(World::At(world))))
             }
+            (Builtin::ApplyIterate, [_, _, rest @ ..]) => Some((self.flattened(rest)?, None)),
             _ => None,
         })
+    }
+
+    /// A callee and the elements of all the containers behind it.
+    pub(crate) fn flattened(&mut self, all: &[Root<'f, 'h>]) -> Result<Vec<Root<'f, 'h>>, Raised> {
+        let Some((&callee, containers)) = all.split_first() else { return Ok(Vec::new()) };
+        let mut next = vec![callee];
+        for &container in containers {
+            self.collect(container, &mut next)?;
+        }
+        Ok(next)
+    }
+
+    /// A world given as a `UInt64`, or as an `Int64` that is not negative.
+    fn world_number(&self, root: Root<'f, 'h>) -> Option<u64> {
+        let object = self.object(root);
+        match object.desc().ty()? {
+            Type::UINT64 => Some(object.word_at(0)),
+            Type::INT64 => u64::try_from(object.word_at(0).cast_signed()).ok(),
+            _ => None,
+        }
     }
 
     /// The elements that iterating over a container gives.
@@ -300,7 +341,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             descs.push(self.scope.desc_of(&cx, *ty)?);
         }
         let (heap, callee_object) = (self.runtime.heap(), self.object(*callee));
-        let found = types.and_then(|_| self.runtime.methods().find_declared(heap, callee_object, &descs));
+        let (table, world) = (self.thread.dispatch().table(), self.thread.dispatch().world());
+        let found = types.and_then(|_| table.find_declared(heap, world, callee_object, &descs));
         match found {
             Some(method) => {
                 // Compiled code takes objects of its declared types on trust.
@@ -322,9 +364,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
 
     /// Whether a call would find a method.
     pub(crate) fn applicable(&mut self, all: &[Root<'f, 'h>]) -> Done<'f, 'h> {
-        let objects = self.objects(all);
-        let (tables, heap) = (self.runtime.methods(), self.runtime.heap());
-        let found = self.thread.call_cache().find(tables, heap, self.thread.isa_cache(), &objects);
+        let found = self.find_method(&self.objects(all));
         self.scope.bool(matches!(found, Ok(Some(_))))
     }
 }

@@ -1,37 +1,45 @@
-//! Generic functions: which method a call goes to.
+//! Generic functions: which method a call goes to, and in which worlds.
 //!
 //! ```text
-//!   callee's type ──► methods ── those whose signature the arguments fit ── the one below all others ──► its entry
+//!   callee's type ──► methods ── visible in the world, and fit by the arguments ── the one below all others ──► its entry
 //! ```
 //!
 //! **Specificity.** Of two methods that a call fits, the one whose signature, as a tuple type, is a subtype of the other's is the
 //! more specific. Of two with equal signatures the one that came later counts, so a function can be defined again. If none is
 //! below all others, the call is ambiguous: [`Ambiguous`] names two that are in each other's way.
 //!
-//! **Cache.** A thread remembers to which entry a callee and arguments of these types went. What it remembers is void when any
-//! method was added or removed since; a counter says so.
+//! **Worlds.** A runtime counts its worlds: each change of any table makes the next one. A method is visible from the world that
+//! it was added in up to the last one before its removal. A call runs in the world in which its thread entered compiled code
+//! (`dispatch.rs`), so running code is not changed under itself.
+//!
+//! **Tables.** A [`MethodTable`] belongs to a program, whose calls find its methods and, behind them, those of the runtime's own
+//! table. Programs do not see each other's methods. Of equal signatures the program's own counts.
+//!
+//! **Search.** A table gives out the list of a callee's methods, which never changes once it is given; the search itself, which
+//! asks for subtypes, runs without a lock.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |-----|-----------|-------|------------|------------|
-//! | D1  | add or remove methods: count up, under the lock | Release | D2 | – (the next row says) |
-//! | D2  | look into the cache: load the counter | Acquire | D1 | a thread that was told of new methods would still call the old ones |
+//! | D1  | a change is complete: store the newest world | SeqCst | D2 | a thread enters a world, and does not find its methods |
+//! | D2  | enter a world: load the newest one | SeqCst | D1, R4 of `brolga_instances` | a thread that was not noticed when a method was retired finds it |
+//! | D3  | the last world of a method | Relaxed | – | nothing: who reads it entered a world, which D1 and D2 order |
 //!
-//! Methods go when what [`Runtime::add_methods`](crate::Runtime::add_methods) gave is dropped. A call in flight holds the code that it is
-//! in ([`CodeOwner`]); caches hold none.
+//! Methods go when what [`Runtime::add_methods`](crate::Runtime::add_methods) gave is dropped. No thread sees them that enters later;
+//! those that run are waited for, and then code and function are freed (`retired.rs`).
 //!
-//! Not done: worlds; methods for all functions below an abstract type; type variables.
+//! Not done: methods for all functions below an abstract type; type variables.
 
 use std::any::Any;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use brolga_ir::Context;
 use brolga_ir::types::{LayoutError, Type, TypeKind};
 
 use crate::heap::{Heap, Object, Root, Scope, TypeRef};
+use crate::retired::{Graveyard, Retired, RetiredCode};
 use crate::thread::Thread;
 
 use super::relations::{IsaCache, as_type};
@@ -53,6 +61,7 @@ pub type CodeOwner = Arc<dyn Any + Send + Sync>;
 pub struct CodeEntry {
     pub(crate) address: usize,
     pub(crate) call: EntryCaller,
+    #[expect(dead_code, reason = "held so that the code stays for as long as the method")]
     owner: CodeOwner,
 }
 
@@ -118,10 +127,10 @@ pub struct MethodRow {
 /// A method.
 #[derive(Debug)]
 pub(crate) struct Method {
-    /// Greater for methods that came later.
-    serial: u64,
-    /// Those that were added together have the same.
-    set: u64,
+    /// Greater for methods that came later; those of programs come after those of the runtime's own table.
+    rank: (bool, MethodId),
+    first_world: u64,
+    last_world: AtomicU64,
     args: Box<[TypeRef]>,
     rest: Option<TypeRef>,
     /// The arguments as a tuple type.
@@ -140,66 +149,220 @@ pub struct Ambiguous {
     pub second: String,
 }
 
-/// All methods of a runtime.
-#[derive(Default)]
-pub(crate) struct MethodTables {
-    tables: RwLock<Tables>,
-    generation: AtomicU64,
+/// The number of a method in its runtime. Greater for methods that came later; never used again.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct MethodId(pub u64);
+
+/// A method as an observer sees it. The types are those of the context that it was added with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MethodNote {
+    /// Its number.
+    pub id: MethodId,
+    /// The type of the function object.
+    pub function: Type,
+    /// The types of the arguments, without the function object.
+    pub args: Vec<Type>,
+    /// The type of all further arguments, if there may be any.
+    pub rest: Option<Type>,
+    /// The name for messages.
+    pub name: String,
 }
 
+/// What a new world brings. Either list may be empty.
+#[derive(Clone, Copy, Debug)]
+pub struct MethodChange<'a> {
+    /// The table, by its number.
+    pub table: u64,
+    /// The new world.
+    pub world: u64,
+    /// Methods that are visible from this world on.
+    pub added: &'a [MethodNote],
+    /// Methods that are not visible any more.
+    pub removed: &'a [MethodNote],
+}
+
+/// Is told of each change before any thread can enter the world that it makes: what depends on the old methods can be put out of
+/// use in time. It must not change methods itself.
+pub trait MethodObserver: Send + Sync {
+    /// Methods come or go.
+    fn changed(&self, change: &MethodChange<'_>);
+}
+
+/// What all tables of a runtime share.
+pub(crate) struct Worlds {
+    newest: AtomicU64,
+    changing: Mutex<Changes>,
+    graveyard: Graveyard,
+}
+
+/// What only a change of methods touches.
 #[derive(Default)]
-struct Tables {
-    by_function: BTreeMap<u64, Vec<Arc<Method>>>,
-    serial: u64,
+struct Changes {
+    methods: u64,
+    tables: u64,
+    observers: Vec<Weak<dyn MethodObserver>>,
+}
+
+impl Worlds {
+    pub(crate) fn new(graveyard: Graveyard) -> Arc<Worlds> {
+        Arc::new(Worlds { newest: AtomicU64::new(1), changing: Mutex::default(), graveyard })
+    }
+
+    /// The newest world.
+    pub(crate) fn newest(&self) -> u64 {
+        self.newest.load(Ordering::SeqCst) // D2
+    }
+
+    pub(crate) fn observe(&self, observer: Weak<dyn MethodObserver>) {
+        self.change().observers.push(observer);
+    }
+
+    fn change(&self) -> MutexGuard<'_, Changes> {
+        // A panic of an observer leaves a world that nobody has entered.
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the next world. The observers are told before.
+    fn advance(&self, changes: &mut Changes, change: MethodChange<'_>) {
+        changes.observers.retain(|observer| match observer.upgrade() {
+            Some(observer) => {
+                observer.changed(&change);
+                true
+            }
+            None => false,
+        });
+        self.newest.store(change.world, Ordering::SeqCst); // D1
+    }
+}
+
+/// The methods of a program. Clones share them.
+#[derive(Clone)]
+pub struct MethodTable {
+    pub(crate) shared: Arc<Table>,
+}
+
+impl fmt::Debug for MethodTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MethodTable").field(&self.shared.id).finish()
+    }
+}
+
+impl MethodTable {
+    /// The number of the table in its runtime.
+    pub fn id(&self) -> u64 {
+        self.shared.id
+    }
+}
+
+/// The methods of one function, which never change once they are given out.
+type List = Arc<[Arc<Method>]>;
+
+/// See [`MethodTable`].
+pub(crate) struct Table {
+    pub(crate) id: u64,
+    pub(crate) worlds: Arc<Worlds>,
+    /// The runtime's own table, behind that of a program.
+    base: Option<Arc<Table>>,
+    lists: RwLock<BTreeMap<u64, List>>,
 }
 
 /// Methods that were added. They are removed when this is dropped.
 #[must_use = "the methods are removed when this is dropped"]
 pub struct Methods {
-    tables: Arc<MethodTables>,
-    set: u64,
+    table: Arc<Table>,
+    rows: Vec<(u64, Arc<Method>)>,
+    notes: Vec<MethodNote>,
+    world: u64,
+}
+
+impl Methods {
+    /// The world in which they became visible.
+    pub fn world(&self) -> u64 {
+        self.world
+    }
+
+    /// What they are.
+    pub fn notes(&self) -> &[MethodNote] {
+        &self.notes
+    }
 }
 
 impl fmt::Debug for Methods {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Methods").field(&self.set).finish()
+        f.debug_list().entries(self.notes.iter().map(|note| &note.name)).finish()
     }
 }
 
 impl Drop for Methods {
     fn drop(&mut self) {
-        // Closures of the host and code go after the lock: their destructors may come back here.
-        let mut removed = Vec::new();
-        let mut tables = self.tables.write();
-        tables.by_function.retain(|_, methods| {
-            removed.extend(methods.extract_if(.., |method| method.set == self.set));
-            !methods.is_empty()
+        if self.rows.is_empty() {
+            return;
+        }
+        let worlds = &self.table.worlds;
+        let mut changes = worlds.change();
+        let world = worlds.newest() + 1;
+        for (_, method) in &self.rows {
+            method.last_world.store(world - 1, Ordering::Relaxed); // D3
+        }
+        let change = MethodChange { table: self.table.id, world, added: &[], removed: &self.notes };
+        worlds.advance(&mut changes, change);
+        drop(changes);
+        // Closures of the host and code go behind the lock: their destructors may come back here.
+        let buried = self.rows.drain(..).map(|(key, method)| {
+            Box::new(Buried { table: self.table.clone(), key, method: Some(method) }) as Retired
         });
-        self.tables.changed();
-        drop(tables);
+        worlds.graveyard.retire_all(buried);
+        drop(worlds.graveyard.collect());
+    }
+}
+
+/// A method that no thread finds which enters a world from now on. It leaves its table when no thread can find it.
+struct Buried {
+    table: Arc<Table>,
+    key: u64,
+    method: Option<Arc<Method>>,
+}
+
+impl RetiredCode for Buried {
+    /// Whose code it is that a method keeps, it does not say.
+    fn contains(&self, _address: usize) -> bool {
+        true
+    }
+}
+
+impl Drop for Buried {
+    fn drop(&mut self) {
+        let Some(method) = self.method.take() else { return };
+        let mut lists = self.table.lists.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(list) = lists.get(&self.key) else { return };
+        let left: List = list.iter().filter(|other| !Arc::ptr_eq(other, &method)).cloned().collect();
+        let before = match left.is_empty() {
+            true => lists.remove(&self.key),
+            false => lists.insert(self.key, left),
+        };
+        drop(lists);
+        // What has destructors goes behind the lock.
+        drop((before, method));
     }
 }
 
 /// What methods are found by: the address of the callee's type, or that of a callee that is a type, which is odd.
-fn key(callee: Object) -> u64 {
+pub(crate) fn key(callee: Object) -> u64 {
     match as_type(callee) {
         Some(of) => of.tag() | 1,
         None => callee.desc().tag(),
     }
 }
 
-impl MethodTables {
-    fn read(&self) -> RwLockReadGuard<'_, Tables> {
-        // Nothing that can panic happens under the lock.
-        self.tables.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, Tables> {
-        self.tables.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn changed(&self) {
-        self.generation.fetch_add(1, Ordering::Release); // D1
+impl Table {
+    /// A table; that of a program if there is one behind it.
+    pub(crate) fn new(worlds: &Arc<Worlds>, base: Option<&Arc<Table>>) -> Arc<Table> {
+        let id = {
+            let mut changes = worlds.change();
+            changes.tables += 1;
+            changes.tables
+        };
+        Arc::new(Table { id, worlds: worlds.clone(), base: base.cloned(), lists: RwLock::default() })
     }
 
     pub(crate) fn add(
@@ -208,7 +371,7 @@ impl MethodTables {
         cx: &Arc<Context>,
         rows: impl IntoIterator<Item = MethodRow>,
     ) -> Result<Methods, LayoutError> {
-        let mut made = Vec::new();
+        let (mut made, mut notes) = (Vec::new(), Vec::new());
         for MethodRow { function, args, rest, name, entry } in rows {
             let types = &cx.types;
             let signature = match rest {
@@ -221,34 +384,69 @@ impl MethodTables {
                 TypeKind::TypeOf(of) => desc(of)?.tag() | 1,
                 _ => desc(function)?.tag(),
             };
-            let args = args.into_iter().map(desc).collect::<Result<_, _>>()?;
-            let rest = rest.map(desc).transpose()?;
-            made.push((key, Method { serial: 0, set: 0, args, rest, signature, name: name.into(), entry }));
+            let descs = args.iter().copied().map(desc).collect::<Result<_, _>>()?;
+            let method = Method {
+                rank: (self.base.is_some(), MethodId(0)),
+                first_world: 0,
+                last_world: AtomicU64::new(u64::MAX),
+                args: descs,
+                rest: rest.map(desc).transpose()?,
+                signature,
+                name: name.as_str().into(),
+                entry,
+            };
+            made.push((key, method));
+            notes.push(MethodNote { id: MethodId(0), function, args, rest, name });
         }
-        let mut tables = self.write();
-        let set = tables.serial;
-        for (key, mut method) in made {
-            (method.serial, method.set) = (tables.serial, set);
-            tables.serial += 1;
-            tables.by_function.entry(key).or_default().push(Arc::new(method));
+        let mut changes = self.worlds.change();
+        let world = self.worlds.newest() + 1;
+        if made.is_empty() {
+            return Ok(Methods { table: self.clone(), rows: Vec::new(), notes, world: world - 1 });
         }
-        // An empty set has a number of its own, too.
-        tables.serial += 1;
-        self.changed();
-        Ok(Methods { tables: self.clone(), set })
+        let mut rows = Vec::with_capacity(made.len());
+        for ((key, mut method), note) in made.into_iter().zip(&mut notes) {
+            changes.methods += 1;
+            note.id = MethodId(changes.methods);
+            (method.rank.1, method.first_world) = (note.id, world);
+            rows.push((key, Arc::new(method)));
+        }
+        let mut added: BTreeMap<u64, Vec<Arc<Method>>> = BTreeMap::new();
+        for (key, method) in &rows {
+            added.entry(*key).or_default().push(method.clone());
+        }
+        let mut lists = self.lists.write().unwrap_or_else(PoisonError::into_inner);
+        for (key, added) in added {
+            let list = lists.entry(key).or_insert_with(|| Arc::new([]));
+            *list = list.iter().cloned().chain(added).collect();
+        }
+        drop(lists);
+        self.worlds
+            .advance(&mut changes, MethodChange { table: self.id, world, added: &notes, removed: &[] });
+        drop(changes);
+        Ok(Methods { table: self.clone(), rows, notes, world })
     }
 
-    /// The method that a call goes to.
+    /// The methods of a callee: the program's, and those of the runtime's own table.
+    fn lists(&self, callee: Object) -> [Option<List>; 2] {
+        let key = key(callee);
+        // Nothing that can panic happens under the lock.
+        let of =
+            |table: &Table| table.lists.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        [of(self), self.base.as_deref().and_then(of)]
+    }
+
+    /// The method that a call goes to in a world.
     pub(crate) fn find(
         &self,
         heap: &Heap,
         cache: &IsaCache,
+        world: u64,
         callee: Object,
         args: &[Object],
     ) -> Result<Option<Arc<Method>>, Ambiguous> {
-        let tables = self.read();
-        let Some(methods) = tables.by_function.get(&key(callee)) else { return Ok(None) };
-        let fits: Vec<_> = methods.iter().filter(|method| method.fits(heap, cache, args)).collect();
+        let lists = self.lists(callee);
+        let visible = lists.iter().flatten().flat_map(|list| list.iter()).filter(|m| m.is_visible(world));
+        let fits: Vec<&Arc<Method>> = visible.filter(|method| method.fits(heap, cache, args)).collect();
         let is_best = |a: &&&Arc<Method>| fits.iter().all(|b| a.comes_before(heap, b));
         match (fits.iter().find(is_best), &fits[..]) {
             (Some(&best), _) => Ok(Some(best.clone())),
@@ -266,23 +464,28 @@ impl MethodTables {
     }
 
     /// The method with these argument types, or the one for more general ones that `invoke` takes for them.
-    pub(crate) fn find_declared(&self, heap: &Heap, callee: Object, args: &[TypeRef]) -> Option<Arc<Method>> {
-        let tables = self.read();
-        let methods = tables.by_function.get(&key(callee))?;
-        let fits: Vec<_> = methods.iter().filter(|method| method.takes(heap, args)).collect();
+    pub(crate) fn find_declared(
+        &self,
+        heap: &Heap,
+        world: u64,
+        callee: Object,
+        args: &[TypeRef],
+    ) -> Option<Arc<Method>> {
+        let lists = self.lists(callee);
+        let visible = lists.iter().flatten().flat_map(|list| list.iter()).filter(|m| m.is_visible(world));
+        let fits: Vec<&Arc<Method>> = visible.filter(|method| method.takes(heap, args)).collect();
         let best = fits.iter().find(|a| fits.iter().all(|b| a.comes_before(heap, b)));
         best.map(|&best| best.clone())
-    }
-
-    /// What the cache is valid for.
-    fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Acquire) // D2
     }
 }
 
 impl Method {
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    fn is_visible(&self, world: u64) -> bool {
+        self.first_world <= world && world <= self.last_world.load(Ordering::Relaxed) // D3
     }
 
     fn count_fits(&self, count: usize) -> bool {
@@ -306,100 +509,8 @@ impl Method {
     /// Whether a call that fits both goes rather to this one, or they are the same.
     fn comes_before(&self, heap: &Heap, other: &Method) -> bool {
         if self.signature == other.signature {
-            return self.serial >= other.serial;
+            return self.rank >= other.rank;
         }
         heap.types().is_subtype(&self.signature, &other.signature)
-    }
-}
-
-/// The most arguments, with the callee, that a call can have to be remembered.
-const MOST: usize = 6;
-/// How many calls a thread remembers.
-const CALLS: usize = 256;
-
-/// Where calls went that a thread has made.
-pub(crate) struct CallCache(RefCell<Box<[Option<Call>]>>);
-
-struct Call {
-    generation: u64,
-    keys: [u64; MOST],
-    entry: Remembered,
-}
-
-/// A method as a cache has it: it does not keep code that nobody else needs.
-enum Remembered {
-    Code { address: usize, call: EntryCaller, owner: Weak<dyn Any + Send + Sync> },
-    Host(Arc<HostFn>),
-}
-
-impl Remembered {
-    fn of(entry: &MethodEntry) -> Remembered {
-        match entry {
-            MethodEntry::Code(CodeEntry { address, call, owner }) => {
-                Remembered::Code { address: *address, call: *call, owner: Arc::downgrade(owner) }
-            }
-            MethodEntry::Host(host) => Remembered::Host(host.clone()),
-        }
-    }
-
-    fn entry(&self) -> Option<MethodEntry> {
-        Some(match self {
-            Remembered::Code { address, call, owner } => {
-                MethodEntry::Code(CodeEntry { address: *address, call: *call, owner: owner.upgrade()? })
-            }
-            Remembered::Host(host) => MethodEntry::Host(host.clone()),
-        })
-    }
-}
-
-impl Default for CallCache {
-    fn default() -> CallCache {
-        CallCache(RefCell::new((0..CALLS).map(|_| None).collect()))
-    }
-}
-
-impl CallCache {
-    /// The types of callee and arguments, as far as dispatch tells them apart, and where a call of them is remembered.
-    fn place(objects: &[Object]) -> Option<([u64; MOST], usize)> {
-        let mut keys = [0; MOST];
-        let mut hash = objects.len() as u64;
-        for (slot, &object) in keys.get_mut(..objects.len())?.iter_mut().zip(objects) {
-            *slot = key(object);
-            hash = (hash.rotate_left(5) ^ (*slot >> 4)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        }
-        Some((keys, (hash >> 48) as usize % CALLS))
-    }
-
-    /// Where a call went when it was last made.
-    pub(crate) fn get(&self, tables: &MethodTables, objects: &[Object]) -> Option<MethodEntry> {
-        let (keys, at) = CallCache::place(objects)?;
-        let calls = self.0.borrow();
-        let call = calls[at].as_ref()?;
-        if call.keys == keys && call.generation == tables.generation() { call.entry.entry() } else { None }
-    }
-
-    /// Looks a call up, and remembers where it goes.
-    pub(crate) fn find(
-        &self,
-        tables: &MethodTables,
-        heap: &Heap,
-        isa: &IsaCache,
-        objects: &[Object],
-    ) -> Result<Option<MethodEntry>, Ambiguous> {
-        if let Some(entry) = self.get(tables, objects) {
-            return Ok(Some(entry));
-        }
-        // Before the search, so that what changes during it makes the answer void.
-        let generation = tables.generation();
-        let Some((&callee, args)) = objects.split_first() else { return Ok(None) };
-        let Some(method) = tables.find(heap, isa, callee, args)? else { return Ok(None) };
-        let entry = method.entry.clone();
-        if let Some((keys, at)) = CallCache::place(objects) {
-            let call = Call { generation, keys, entry: Remembered::of(&entry) };
-            // What was there goes after the borrow, for the same reason as removed methods.
-            let before = self.0.borrow_mut()[at].replace(call);
-            drop(before);
-        }
-        Ok(Some(entry))
     }
 }

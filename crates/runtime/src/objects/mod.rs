@@ -10,7 +10,8 @@
 //! | `relations.rs` | `isa`, `===` |
 //! | `throw.rs` | raising exceptions, and making the objects that they are |
 //! | `show.rs` | objects as text |
-//! | `methods.rs` | generic functions: which method a call goes to |
+//! | `methods.rs` | generic functions: which method a call goes to, and in which worlds |
+//! | `dispatch.rs` | where the calls of a thread go: its world, and what it remembers |
 //! | `call.rs` | calls of anything |
 //! | `builtins.rs`, `fields.rs`, `elements.rs`, `numbers.rs`, `base.rs` | what calls of no method do, by family |
 //! | `values.rs` | values of the interpreter as objects, and back |
@@ -19,6 +20,7 @@
 mod base;
 mod builtins;
 mod call;
+mod dispatch;
 mod elements;
 mod fields;
 mod methods;
@@ -30,10 +32,15 @@ pub(crate) mod show;
 mod throw;
 mod values;
 
-pub use methods::{Ambiguous, CodeEntry, CodeOwner, EntryCaller, HostFn, MethodEntry, MethodRow, Methods};
+pub use dispatch::{InWorld, LINE_KEYS, LINE_MASK, LINE_MULTIPLIER, LINE_ROTATE, LINE_SHIFT, LinesLayout};
+pub use methods::{
+    Ambiguous, CodeEntry, CodeOwner, EntryCaller, HostFn, MethodChange, MethodEntry, MethodId, MethodNote,
+    MethodObserver, MethodRow, MethodTable, Methods,
+};
 pub use throw::Raised;
 pub use values::CopyError;
 
 pub(crate) use call::Ops;
-pub(crate) use methods::{CallCache, MethodTables};
+pub(crate) use dispatch::{Dispatch, Lines};
+pub(crate) use methods::{Table, Worlds};
 pub(crate) use relations::IsaCache;

@@ -12,11 +12,12 @@
 //! | `brolga_egal(thread, object, object)` | no | 1 if they are `===`; a null is the same as a null only |
 //! | `brolga_print_any(thread, object)` | no | what Julia's `print` writes goes to the output |
 //! | `brolga_apply(thread, args, n)` | yes | calls the first object with the others |
+//! | `brolga_apply_latest(thread, args, n)` | yes | the same in the newest world |
 //! | `brolga_apply_iterate(thread, args, n)` | yes | calls the second object with the elements of those behind it |
 //! | `brolga_tuple(thread, args, n)` | yes | a tuple of the objects |
 //! | `brolga_julia_call(thread, args, n)` | yes | calls the function of Julia's run time that the first object, a symbol, names |
 //!
-//! The last four give null when an exception is pending.
+//! The last five give null when an exception is pending.
 //!
 //! **Contract with compiled code.** That of `heap/routines.rs`. Objects are not null. A routine roots its own arguments if it needs
 //! them across a safepoint.
@@ -92,20 +93,30 @@ fn with_args(
 }
 
 pub(crate) extern "C" fn brolga_apply(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
-    let all = objects(args, count);
-    if let Some(MethodEntry::Code(entry)) = thread.call_cache().get(thread.methods(), all) {
-        return call_code(thread, &entry, all);
+    apply(thread, objects(args, count))
+}
+
+pub(crate) extern "C" fn brolga_apply_latest(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
+    let _world = thread.dispatch().latest();
+    apply(thread, objects(args, count))
+}
+
+fn apply(thread: &Thread, all: &[Object]) -> *mut u8 {
+    // The search asks for no more than tags and types: no safepoint, so the objects stay.
+    let found =
+        thread.runtime().map(|runtime| thread.dispatch().find(runtime.heap(), thread.isa_cache(), all));
+    if let Some(Ok(Some(method))) = found
+        && let MethodEntry::Code(entry) = &method.entry
+    {
+        return call_code(thread, entry, all);
     }
     with_args(thread, all, |ops, all| ops.apply_all(all))
 }
 
 pub(crate) extern "C" fn brolga_apply_iterate(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
     with_args(thread, objects(args, count), |ops, all| {
-        let [_, callee, containers @ ..] = &all[..] else { return ops.scope.nothing() };
-        let mut next = vec![*callee];
-        for &container in containers {
-            ops.collect(container, &mut next)?;
-        }
+        let Some((_, rest)) = all.split_first() else { return ops.scope.nothing() };
+        let next = ops.flattened(rest)?;
         ops.apply_all(next)
     })
 }
@@ -355,11 +366,15 @@ mod tests {
         let f = object(pointer(runtime.instance_address(&cx, f).unwrap()));
         let latest = cx.types.function(cx.names.intern("invokelatest"));
         let latest = object(pointer(runtime.instance_address(&cx, latest).unwrap()));
+        let in_world = cx.types.function(cx.names.intern("invoke_in_world"));
+        let in_world = object(pointer(runtime.instance_address(&cx, in_world).unwrap()));
         let one = object(pointer(runtime.boxed_address(&cx, Type::INT64, 1 << 40).unwrap()));
         let half = object(pointer(runtime.boxed_address(&cx, Type::FLOAT64, 1 << 61).unwrap()));
         let text = object(pointer(runtime.string(b"thrown").address()));
         with_attached(&runtime, |thread| {
             let _entry = thread.enter_heap(&runtime);
+            let entered = thread.enter();
+            let world = thread.enter_world(runtime.methods());
             let apply = |all: &[Object]| {
                 let result = brolga_apply(thread, all.as_ptr(), all.len() as i64);
                 match NonNull::new(result) {
@@ -375,9 +390,25 @@ mod tests {
                 let missing = "MethodError: no method matching f(::Int64, ::Float64)";
                 assert_eq!(apply(&[f, one, half]), Err(missing.into()));
             }
-            assert!(thread.call_cache().get(thread.methods(), &[f, half, one]).is_some());
+            assert!(thread.dispatch().has_line(&[f, half, one]));
+            assert!(!thread.dispatch().has_line(&[f, one, half]), "no method");
             drop(methods);
-            assert!(thread.call_cache().get(thread.methods(), &[f, half, one]).is_none());
+            // Running code stays in its world, whose code stays too.
+            assert_eq!((apply(&[f, half, one]), runtime.retired()), (Ok(half), 1));
+            let missing = Err("MethodError: no method matching f(::Float64, ::Int64)".to_owned());
+            assert_eq!(apply(&[latest, f, half, one]), missing);
+            let in_world = |world: u64| {
+                let world = runtime.boxed_address(&cx, Type::UINT64, world.into()).unwrap();
+                apply(&[in_world, object(pointer(world)), f, half, one])
+            };
+            assert_eq!((in_world(2), in_world(3)), (Ok(half), missing.clone()));
+            assert_eq!(apply(&[f, half, one]), Ok(half), "back in its world");
+            drop((world, entered));
+            assert_eq!(runtime.retired(), 0);
+            let _entered = thread.enter();
+            let _world = thread.enter_world(runtime.methods());
+            assert!(!thread.dispatch().has_line(&[f, half, one]));
+            assert_eq!(apply(&[f, half, one]), missing);
         })
         .unwrap();
     }

@@ -1,0 +1,294 @@
+//! Where the calls of a thread go: the world that it is in, and what it remembers.
+//!
+//! ```text
+//!   thread ──►  +0           stamp: what the lines of this table and this world begin with; 0: ask the run time
+//!               +64 · (1+n)  line n  +0   stamp + number of operands
+//!                                    +8   address of the boxed entry
+//!                                    +16  the tags of the operands, as many as there are
+//! ```
+//!
+//! **Lines.** Compiled code looks a call up by itself: the tags of the callee and the arguments choose one line out of
+//! [`LINES`], and if the line has the same stamp and the same tags, the call goes to its address. So one comparison says that
+//! neither the world nor the table has changed, and one cache serves all calls of the thread, however many methods each
+//! reaches. `codegen/src/thread.rs` has the same numbers; `jit` holds them against each other.
+//!
+//! ```text
+//!   h = tag 0; for each further tag: h = rotate_left(h, 7) ^ tag
+//!   n = (h · MULTIPLIER >> SHIFT) & MASK, which is a multiple of 64 already
+//! ```
+//!
+//! **World.** A thread is in a world while it runs compiled code: the newest one of the moment in which its outermost entry was
+//! made, or that of an `invokelatest`. What it remembers holds for one table in one world, which have one stamp. The
+//! thread is pinned at the same time (`retired.rs`), so the code behind a line stays for as long as the line can be hit. Only in a world that
+//! is older than the pin, which `invoke_in_world` enters, that is not so; there nothing is remembered.
+//!
+//! **Others.** What lines cannot hold is in a table of its own: types as operands, many operands, functions of the host, calls that
+//! no method fits, ambiguous calls.
+
+use std::cell::{Cell, RefCell};
+use std::mem::offset_of;
+use std::sync::{Arc, Weak};
+
+use rustc_hash::FxHashMap;
+
+use crate::heap::{Heap, Object};
+
+use super::methods::{Ambiguous, Method, MethodEntry, MethodTable, Table, key};
+use super::relations::IsaCache;
+
+/// The most operands, with the callee, of a call that has a line.
+pub const LINE_KEYS: usize = 6;
+/// How many lines there are.
+const LINES: usize = 256;
+/// Bytes of a line.
+const LINE_BYTES: usize = 64;
+/// See [the module](self).
+pub const LINE_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+/// See [the module](self).
+pub const LINE_SHIFT: u32 = 50;
+/// See [the module](self).
+pub const LINE_MASK: u64 = ((LINES - 1) * LINE_BYTES) as u64;
+/// See [the module](self).
+pub const LINE_ROTATE: u32 = 7;
+/// From one stamp to the next: the number of operands fits between.
+const STAMP_STEP: u64 = 8;
+
+/// The most operands of a call that is remembered.
+const MOST: usize = 15;
+/// Other calls than these many are forgotten together.
+const OTHERS: usize = 4096;
+
+/// Where a call of operands with certain types goes.
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+struct Line {
+    stamp: u64,
+    address: usize,
+    keys: [u64; LINE_KEYS],
+}
+
+impl Line {
+    /// No stamp is 0, and none is the number of operands alone.
+    const EMPTY: Line = Line { stamp: 0, address: 0, keys: [0; LINE_KEYS] };
+}
+
+/// What compiled code reads. The thread has its address.
+#[repr(C, align(64))]
+pub(crate) struct Lines {
+    stamp: Cell<u64>,
+    lines: [Cell<Line>; LINES],
+}
+
+/// Offsets that machine code contains.
+pub struct LinesLayout;
+
+impl LinesLayout {
+    /// The stamp.
+    pub const STAMP: usize = offset_of!(Lines, stamp);
+    /// The first line.
+    pub const FIRST: usize = offset_of!(Lines, lines);
+    /// The address of the entry, in a line.
+    pub const ADDRESS: usize = offset_of!(Line, address);
+    /// The tags, in a line.
+    pub const KEYS: usize = offset_of!(Line, keys);
+}
+
+const _: () = assert!(size_of::<Line>() == LINE_BYTES && LINE_KEYS < STAMP_STEP as usize);
+
+/// What a call came to that has no line.
+enum Found {
+    Method(Weak<Method>),
+    Nothing,
+    Ambiguous(Ambiguous),
+}
+
+/// What a thread keeps for its calls.
+pub(crate) struct Dispatch {
+    lines: Box<Lines>,
+    /// 0 outside of all worlds.
+    world: Cell<u64>,
+    /// That of the last outermost entry, or of the innermost.
+    table: RefCell<Arc<Table>>,
+    /// The table and the world that have the last stamp, and that stamp.
+    last: Cell<(u64, u64, u64)>,
+    others: RefCell<FxHashMap<Box<[u64]>, Found>>,
+}
+
+/// The thread is in a world until this is dropped; then it is where it was before.
+#[must_use = "the thread leaves the world when this is dropped"]
+pub struct InWorld<'t> {
+    dispatch: &'t Dispatch,
+    stamp: u64,
+    world: u64,
+    /// If it was another one.
+    table: Option<Arc<Table>>,
+}
+
+impl Drop for InWorld<'_> {
+    fn drop(&mut self) {
+        self.dispatch.lines.stamp.set(self.stamp);
+        self.dispatch.world.set(self.world);
+        if let Some(table) = self.table.take() {
+            self.dispatch.table.replace(table);
+        }
+    }
+}
+
+impl Dispatch {
+    /// Of a thread that will call methods of this table first.
+    pub(crate) fn new(table: Arc<Table>) -> Dispatch {
+        Dispatch {
+            lines: Box::new(Lines { stamp: Cell::new(0), lines: [const { Cell::new(Line::EMPTY) }; LINES] }),
+            world: Cell::new(0),
+            table: RefCell::new(table),
+            last: Cell::new((0, 0, 0)),
+            others: RefCell::default(),
+        }
+    }
+
+    /// What compiled code reads; it stays where it is for as long as this.
+    pub(crate) fn lines(&self) -> *const Lines {
+        &raw const *self.lines
+    }
+
+    /// The table that calls go to.
+    pub(crate) fn table(&self) -> Arc<Table> {
+        self.table.borrow().clone()
+    }
+
+    /// The world that the thread is in; the newest one if it is in none.
+    pub(crate) fn world(&self) -> u64 {
+        match self.world.get() {
+            0 => self.table.borrow().worlds.newest(),
+            world => world,
+        }
+    }
+
+    /// Enters the newest world of a table. A thread that runs compiled code of the same table stays in its world. The
+    /// thread has been pinned before.
+    pub(crate) fn enter(&self, table: &MethodTable, is_outermost: bool) -> InWorld<'_> {
+        let same = Arc::ptr_eq(&self.table.borrow(), &table.shared);
+        let mut before = self.before();
+        if !same {
+            let other = self.table.replace(table.shared.clone());
+            // Outside of all worlds no table is in use: the next entry may find its own still here.
+            before.table = (before.world != 0).then_some(other);
+        }
+        if is_outermost || !same || self.world.get() == 0 {
+            self.set(table.shared.worlds.newest());
+        }
+        before
+    }
+
+    /// Enters the newest world.
+    pub(crate) fn latest(&self) -> InWorld<'_> {
+        let before = self.before();
+        let newest = self.table.borrow().worlds.newest();
+        self.set(newest);
+        before
+    }
+
+    /// Enters a world that there has been; the newest one if there has not.
+    pub(crate) fn at(&self, world: u64) -> InWorld<'_> {
+        let before = self.before();
+        let newest = self.table.borrow().worlds.newest();
+        if world >= newest {
+            self.set(newest);
+        } else {
+            self.lines.stamp.set(0);
+            self.world.set(world.max(1));
+        }
+        before
+    }
+
+    fn before(&self) -> InWorld<'_> {
+        InWorld { dispatch: self, stamp: self.lines.stamp.get(), world: self.world.get(), table: None }
+    }
+
+    fn set(&self, world: u64) {
+        let id = self.table.borrow().id;
+        let (last_id, last_world, mut stamp) = self.last.get();
+        if (last_id, last_world) != (id, world) {
+            stamp += STAMP_STEP;
+            self.last.set((id, world, stamp));
+        }
+        self.world.set(world);
+        self.lines.stamp.set(stamp);
+    }
+
+    /// The method that a call goes to.
+    pub(crate) fn find(
+        &self,
+        heap: &Heap,
+        isa: &IsaCache,
+        objects: &[Object],
+    ) -> Result<Option<Arc<Method>>, Ambiguous> {
+        let Some((&callee, args)) = objects.split_first() else { return Ok(None) };
+        let stamp = self.lines.stamp.get();
+        let mut keys = [0; MOST + 1];
+        let remembered = match keys.get_mut(..=objects.len()) {
+            Some([first, keys @ ..]) if stamp != 0 => {
+                *first = stamp;
+                keys.iter_mut().zip(objects).for_each(|(slot, &object)| *slot = key(object));
+                true
+            }
+            _ => false,
+        };
+        if !remembered {
+            return self.table().find(heap, isa, self.world(), callee, args);
+        }
+        let keys = &keys[..=objects.len()];
+        match self.others.borrow().get(keys) {
+            Some(Found::Nothing) => return Ok(None),
+            Some(Found::Ambiguous(ambiguous)) => return Err(ambiguous.clone()),
+            Some(Found::Method(method)) => {
+                if let Some(method) = method.upgrade() {
+                    self.write_line(&method, keys);
+                    return Ok(Some(method));
+                }
+            }
+            None => {}
+        }
+        let answer = self.table().find(heap, isa, self.world(), callee, args);
+        let found = match &answer {
+            Ok(Some(method)) => {
+                self.write_line(method, keys);
+                Found::Method(Arc::downgrade(method))
+            }
+            Ok(None) => Found::Nothing,
+            Err(ambiguous) => Found::Ambiguous(ambiguous.clone()),
+        };
+        let mut others = self.others.borrow_mut();
+        if others.len() >= OTHERS {
+            others.clear();
+        }
+        others.insert(keys.into(), found);
+        answer
+    }
+
+    /// Lets compiled code find the way by itself. `keys` begins with the stamp.
+    fn write_line(&self, method: &Arc<Method>, keys: &[u64]) {
+        let (MethodEntry::Code(code), [stamp, keys @ ..]) = (&method.entry, keys) else { return };
+        let mut line = Line { stamp: stamp + keys.len() as u64, address: code.address, keys: [0; LINE_KEYS] };
+        let Some(slots) = line.keys.get_mut(..keys.len()) else { return };
+        // Tags are even; other keys stand for types as operands, which tags do not tell apart.
+        if keys.iter().all(|key| key % 2 == 0) {
+            slots.copy_from_slice(keys);
+            self.lines.lines[Dispatch::line_of(keys)].set(line);
+        }
+    }
+
+    fn line_of(keys: &[u64]) -> usize {
+        let hash = keys.iter().copied().reduce(|hash, key| hash.rotate_left(LINE_ROTATE) ^ key).unwrap_or(0);
+        ((hash.wrapping_mul(LINE_MULTIPLIER) >> LINE_SHIFT) & LINE_MASK) as usize / LINE_BYTES
+    }
+
+    /// Whether compiled code would find the way of a call by itself.
+    #[cfg(test)]
+    pub(crate) fn has_line(&self, objects: &[Object]) -> bool {
+        let keys: Vec<u64> = objects.iter().map(|&object| key(object)).collect();
+        let line = self.lines.lines[Dispatch::line_of(&keys)].get();
+        let stamp = self.lines.stamp.get();
+        stamp != 0 && line.stamp == stamp + keys.len() as u64 && line.keys[..keys.len()] == keys
+    }
+}

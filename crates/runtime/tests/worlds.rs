@@ -1,0 +1,190 @@
+//! Worlds: what a call sees of methods that come and go, and when code and functions are freed.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+use brolga_ir::Context;
+use brolga_ir::types::Type;
+use brolga_runtime::objects::{MethodChange, MethodEntry, MethodObserver, MethodRow, MethodTable, Methods};
+use brolga_runtime::{Runtime, RuntimeOptions, with_attached};
+
+fn runtime() -> (Arc<Runtime>, Arc<Context>) {
+    (Runtime::new(RuntimeOptions::default()), Context::new())
+}
+
+fn row(cx: &Arc<Context>, name: &str, entry: MethodEntry) -> MethodRow {
+    let function = cx.types.function(cx.names.intern(name));
+    MethodRow { function, args: vec![Type::ANY], rest: None, name: name.into(), entry }
+}
+
+/// A method that gives a number.
+fn giving(runtime: &Runtime, table: &MethodTable, cx: &Arc<Context>, name: &str, number: i64) -> Methods {
+    let entry = MethodEntry::host(move |scope, _| Ok(scope.int(number).unwrap()));
+    runtime.add_methods_to(table, cx, [row(cx, name, entry)]).unwrap()
+}
+
+/// What `name(1)` gives; `None` if no method is found.
+fn call(runtime: &Arc<Runtime>, table: &MethodTable, cx: &Arc<Context>, name: &str) -> Option<i64> {
+    let function = runtime.heap().type_object(cx, cx.types.function(cx.names.intern(name))).unwrap();
+    runtime
+        .enter(|scope| {
+            let (function, one) = (scope.instance(&function).unwrap(), scope.int(1).unwrap());
+            let result = runtime.call_in(table, scope, function, &[one]);
+            result.ok().map(|root| root.get(scope).unboxed::<i64>().unwrap())
+        })
+        .unwrap()
+}
+
+#[test]
+fn programs_do_not_see_each_others_methods() {
+    let (runtime, cx) = runtime();
+    let (one, two) = (runtime.method_table(), runtime.method_table());
+    assert_ne!(one.id(), two.id());
+    let _f1 = giving(&runtime, &one, &cx, "f", 1);
+    let f2 = giving(&runtime, &two, &cx, "f", 2);
+    let base = runtime.methods();
+    let _g = giving(&runtime, base, &cx, "g", 3);
+    for _ in 0..2 {
+        let found = [&one, &two, base].map(|table| call(&runtime, table, &cx, "f"));
+        assert_eq!(found, [Some(1), Some(2), None]);
+        let found = [&one, &two, base].map(|table| call(&runtime, table, &cx, "g"));
+        assert_eq!(found, [Some(3); 3]);
+    }
+    // A program's own method counts, also when the other one came later.
+    let _f0 = giving(&runtime, base, &cx, "f", 4);
+    assert_eq!([&one, &two, base].map(|table| call(&runtime, table, &cx, "f")), [Some(1), Some(2), Some(4)]);
+    drop(f2);
+    assert_eq!(call(&runtime, &two, &cx, "f"), Some(4));
+}
+
+#[test]
+fn each_change_makes_a_world_and_observers_hear_of_it_before() {
+    /// A table, a world, and the names of what was added and removed.
+    type Heard = (u64, u64, Vec<String>, Vec<String>);
+    struct Log(Mutex<Vec<Heard>>, OnceLock<Weak<Runtime>>);
+    impl MethodObserver for Log {
+        fn changed(&self, change: &MethodChange<'_>) {
+            let runtime = self.1.get().and_then(Weak::upgrade).unwrap();
+            assert_eq!(runtime.world() + 1, change.world, "nobody can enter the new world yet");
+            let names = |notes: &[_]| {
+                notes.iter().map(|n: &brolga_runtime::objects::MethodNote| n.name.clone()).collect()
+            };
+            self.0.lock().unwrap().push((
+                change.table,
+                change.world,
+                names(change.added),
+                names(change.removed),
+            ));
+        }
+    }
+    let (runtime, cx) = runtime();
+    let log = Arc::new(Log(Mutex::default(), OnceLock::new()));
+    log.1.set(Arc::downgrade(&runtime)).unwrap();
+    let weak = Arc::downgrade(&log);
+    runtime.observe_methods(weak);
+    let first = runtime.world();
+    let f = giving(&runtime, runtime.methods(), &cx, "f", 1);
+    let table = runtime.method_table();
+    let g = giving(&runtime, &table, &cx, "g", 1);
+    assert_eq!((f.world(), g.world(), runtime.world()), (first + 1, first + 2, first + 2));
+    assert!(f.notes()[0].id < g.notes()[0].id);
+    let nothing = runtime.add_methods(&cx, []).unwrap();
+    drop((nothing, f));
+    assert_eq!(runtime.world(), first + 3);
+    let base = runtime.methods().id();
+    let names = |list: &[&str]| list.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+    let expected = [
+        (base, first + 1, names(&["f"]), vec![]),
+        (table.id(), first + 2, names(&["g"]), vec![]),
+        (base, first + 3, vec![], names(&["f"])),
+    ];
+    assert_eq!(*log.0.lock().unwrap(), expected);
+    // One that is gone is not told.
+    drop(log);
+    drop(g);
+}
+
+/// Counts when it is dropped.
+struct Dropped(Arc<AtomicUsize>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_removed_function_is_freed_when_no_thread_can_be_running_it() {
+    let (runtime, cx) = runtime();
+    let count = Arc::new(AtomicUsize::new(0));
+    let table = runtime.method_table();
+    let held = Arc::new(Mutex::new(None::<Methods>));
+    let (own, dropped) = (held.clone(), Dropped(count.clone()));
+    // It takes itself out of its table while it runs.
+    let entry = MethodEntry::host(move |scope, _| {
+        drop(own.lock().unwrap().take());
+        Ok(scope.int(dropped.0.load(Ordering::SeqCst) as i64).unwrap())
+    });
+    *held.lock().unwrap() = Some(runtime.add_methods_to(&table, &cx, [row(&cx, "f", entry)]).unwrap());
+    assert_eq!(call(&runtime, &table, &cx, "f"), Some(0));
+    assert_eq!((count.load(Ordering::SeqCst), runtime.retired()), (1, 0));
+    assert_eq!(call(&runtime, &table, &cx, "f"), None);
+
+    // A thread that is inside holds up what is removed meanwhile, and what it finds is still what it found.
+    let dropped = Dropped(count.clone());
+    let entry = MethodEntry::host(move |scope, _| {
+        Ok(scope.int(10 + dropped.0.load(Ordering::SeqCst) as i64).unwrap())
+    });
+    let f = runtime.add_methods_to(&table, &cx, [row(&cx, "f", entry)]).unwrap();
+    with_attached(&runtime, |thread| {
+        let entered = thread.enter();
+        drop(f);
+        assert_eq!((count.load(Ordering::SeqCst), runtime.retired()), (1, 1));
+        assert_eq!(call(&runtime, &table, &cx, "f"), None, "the call enters the newest world");
+        drop(entered);
+    })
+    .unwrap();
+    assert_eq!((count.load(Ordering::SeqCst), runtime.retired()), (2, 0));
+}
+
+#[test]
+fn threads_call_while_others_define_again() {
+    let (runtime, cx) = runtime();
+    let table = runtime.method_table();
+    let count = Arc::new(AtomicUsize::new(0));
+    let define = |number: i64| {
+        let dropped = Dropped(count.clone());
+        let entry = MethodEntry::host(move |scope, _| {
+            let _kept = &dropped;
+            Ok(scope.int(number).unwrap())
+        });
+        runtime.add_methods_to(&table, &cx, [row(&cx, "f", entry)]).unwrap()
+    };
+    const ROUNDS: i64 = 400;
+    let first = define(0);
+    let last = std::thread::scope(|threads| {
+        for _ in 0..3 {
+            threads.spawn(|| {
+                let mut last = 0;
+                while last < ROUNDS {
+                    let now = call(&runtime, &table, &cx, "f").expect("there always is a method");
+                    assert!(now >= last, "a later call sees no earlier world");
+                    last = now;
+                }
+            });
+        }
+        let defining = threads.spawn(|| {
+            let mut current = first;
+            for number in 1..=ROUNDS {
+                // The new one is there before the old one goes.
+                let next = define(number);
+                drop(std::mem::replace(&mut current, next));
+            }
+            current
+        });
+        defining.join().unwrap()
+    });
+    runtime.free_retired();
+    assert_eq!((count.load(Ordering::SeqCst) as i64, runtime.retired()), (ROUNDS, 0));
+    drop(last);
+}
