@@ -249,6 +249,7 @@ fn link(
         // Programs of one session call each other's functions, whose dynamic calls find the same methods whoever calls.
         table: None,
         foreign: Some(&foreign),
+        ..Linkage::default()
     };
     let unit = match shared.jit.link(&output.compiled, &linkage) {
         Ok(unit) => unit,

@@ -596,7 +596,8 @@ fn describe(error: &CodegenError) -> String {
     }
 }
 
-fn message_of(payload: Box<dyn Any + Send>) -> String {
+/// What a panic that was caught says.
+pub fn message_of(payload: Box<dyn Any + Send>) -> String {
     match payload.downcast::<String>() {
         Ok(text) => *text,
         Err(payload) => match payload.downcast::<&'static str>() {

@@ -6,6 +6,7 @@ pub mod entry;
 pub mod generate;
 mod guard;
 pub mod isa;
+pub mod lazy;
 pub mod routines;
 pub mod sig;
 pub mod thread;

@@ -6,10 +6,12 @@
 //! | symbol                | by                                                     |
 //! |-----------------------|--------------------------------------------------------|
 //! | function, data object | the unit itself, then the units that it may see, in order |
+//! | slot, counter         | whoever links the unit ([`FindSlot`])                  |
 //! | routine               | the runtime's table                                    |
 //! | C symbol              | the runtime's [`Foreign`](brolga_runtime::Foreign)     |
 //! | constant, type        | a permanent object of the runtime                      |
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
@@ -24,12 +26,14 @@ use brolga_runtime::{FrameMapsInForce, Runtime};
 use crate::code_map::{CodeListener, CodeMap, Symbolized};
 use crate::code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats};
 use crate::cranelift::CraneliftLinker;
-use crate::entry::{Entries, Entry, EntryError};
+use crate::entry::{Entries, Entry, EntryError, Routines};
 use crate::globals::Globals;
+use crate::lazy::{Slot, Waits};
 use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
 use crate::loader::Loader;
 use crate::maps;
 use crate::program::Method;
+use crate::slots::Slots;
 
 /// What can be chosen about an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -78,6 +82,8 @@ struct Shared {
     linker: Box<dyn Linker>,
     map: Arc<CodeMap>,
     entries: Entries,
+    slots: Arc<Slots>,
+    waits: Waits,
 }
 
 impl Jit {
@@ -88,12 +94,13 @@ impl Jit {
         let symbolizer: Weak<CodeMap> = Arc::downgrade(&map);
         runtime.add_symbolizer(symbolizer);
         let memory = CodeMemory::new(options.memory)?;
+        let slots = Arc::new(Slots::new(memory.clone()));
         let linker: Box<dyn Linker> = match options.linker {
             LinkerKind::Loader => Box::new(Loader::new(memory, map.clone())),
             LinkerKind::Cranelift => Box::new(CraneliftLinker::new(&isa, memory, map.clone())),
         };
-        let shared =
-            Shared { runtime, isa, limits: options.limits, linker, map, entries: Entries::default() };
+        let (entries, waits) = (Entries::default(), Waits::default());
+        let shared = Shared { runtime, isa, limits: options.limits, linker, map, entries, slots, waits };
         Ok(Jit { shared: Arc::new(shared) })
     }
 
@@ -168,16 +175,20 @@ impl Jit {
         visible: &[Unit],
         program: Option<Program<'_>>,
     ) -> Result<Unit, LinkError> {
-        let resolver = Visible { runtime: &self.shared.runtime, units: visible, program };
+        let slots = RefCell::default();
+        let resolver = Visible { jit: self, runtime: &self.shared.runtime, units: visible, program, slots };
         let loaded = self.shared.linker.link(unit, &resolver)?;
+        let slots = resolver.slots.into_inner();
         let types = types.into_iter().map(|ty| (ty.name.clone(), ty)).collect();
-        let needs_heap =
-            program.is_some_and(|p| p.needs_heap) || visible.iter().any(|unit| unit.inner.needs_heap);
+        let needs_heap = program.is_some_and(|p| p.needs_heap)
+            || visible.iter().any(|unit| unit.inner.needs_heap)
+            // What is behind a slot may be anything.
+            || !slots.is_empty();
         let globals = program.map(|program| program.globals.clone());
         let visible = visible.iter().map(|unit| unit.inner.code.clone()).collect();
         // SAFETY: by the contract; `Code` drops the maps in front of what they describe.
         let maps = unsafe { maps::put_in_force(&self.shared.runtime, unit, &loaded) };
-        let code = Arc::new(Code { maps, loaded, globals, visible });
+        let code = Arc::new(Code { maps, loaded, globals, slots, visible });
         let methods = match program {
             Some(program) if !program.methods.is_empty() => Some(self.add_methods(&code, program)?),
             _ => None,
@@ -215,6 +226,25 @@ impl Jit {
         added.map_err(|error| LinkError::Backend { reason: error.display(&program.cx.types).to_string() })
     }
 
+    /// The trampoline of stubs.
+    pub(crate) fn lazy_entry(&self, signature: &Signature) -> Result<Arc<Entry>, EntryError> {
+        let Shared { entries, isa, linker, runtime, .. } = &*self.shared;
+        entries.lazy(signature, isa, &**linker, runtime)
+    }
+
+    pub(crate) fn slots(&self) -> &Arc<Slots> {
+        &self.shared.slots
+    }
+
+    pub(crate) fn waits(&self) -> &Waits {
+        &self.shared.waits
+    }
+
+    /// Whether both are the same engine.
+    pub(crate) fn is(&self, other: &Jit) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     pub(crate) fn entry(&self, signature: &Signature) -> Result<Arc<Entry>, EntryError> {
         self.shared.entries.get(signature, &self.shared.isa, &*self.shared.linker)
     }
@@ -234,6 +264,8 @@ pub(crate) struct Program<'a> {
     pub(crate) table: &'a MethodTable,
     /// C symbols that come before those that the runtime finds.
     pub(crate) foreign: Option<&'a BTreeMap<String, usize>>,
+    /// The slots that its code names.
+    pub(crate) slots: &'a BTreeMap<String, Result<Slot, String>>,
 }
 
 /// A unit that is loaded. Clones share it; it is freed with the last of them and of what was taken from it.
@@ -261,8 +293,10 @@ struct Code {
     loaded: Arc<LoadedUnit>,
     /// The cells that the code names by address.
     globals: Option<Globals>,
+    /// The slots that the code names by address.
+    #[expect(dead_code, reason = "held so that calls find code behind them")]
+    slots: Vec<Slot>,
     /// The code that it may call, which has cells of its own.
-    #[expect(dead_code, reason = "held so that what this code refers to stays in memory")]
     visible: Vec<Arc<Code>>,
 }
 
@@ -296,6 +330,24 @@ impl Unit {
         self.inner.needs_heap
     }
 
+    /// Whether the address lies in its code, or in code that it keeps.
+    pub(crate) fn contains(&self, address: usize) -> bool {
+        let mut seen: Vec<&Arc<Code>> = vec![&self.inner.code];
+        let mut next = 0;
+        while let Some(&code) = seen.get(next) {
+            if code.loaded.code().addresses().contains(&address) {
+                return true;
+            }
+            for visible in &code.visible {
+                if !seen.iter().any(|known| Arc::ptr_eq(known, visible)) {
+                    seen.push(visible);
+                }
+            }
+            next += 1;
+        }
+        false
+    }
+
     pub(crate) fn ty(&self, name: &str) -> Option<&FunctionType> {
         self.inner.types.get(name)
     }
@@ -308,12 +360,25 @@ impl std::fmt::Debug for Unit {
 }
 
 struct Visible<'a> {
+    jit: &'a Jit,
     runtime: &'a Arc<Runtime>,
     units: &'a [Unit],
     program: Option<Program<'a>>,
+    /// The slots that were found.
+    slots: RefCell<Vec<Slot>>,
 }
 
 impl Visible<'_> {
+    fn slot(&self, name: &str) -> Result<Slot, String> {
+        let found = self.program.and_then(|program| program.slots.get(name));
+        let slot = found.ok_or("nobody was asked for its slot")?.clone()?;
+        if !slot.jit().is(self.jit) {
+            return Err("its slot belongs to another engine".into());
+        }
+        self.slots.borrow_mut().push(slot.clone());
+        Ok(slot)
+    }
+
     fn in_units(&self, find: impl Fn(&LoadedUnit) -> Option<usize>) -> Result<Import, String> {
         for unit in self.units {
             if let Some(address) = find(unit.loaded()) {
@@ -349,10 +414,9 @@ impl Resolver for Visible<'_> {
         match symbol {
             Symbol::Function(name) => self.in_units(|unit| unit.function(name)),
             Symbol::Data(name) => self.in_units(|unit| unit.data(name)),
-            Symbol::Slot(_) | Symbol::Counter(_) => Err("there are no slots".into()),
-            Symbol::Routine(name) => {
-                self.runtime.routine(name).map(outside).ok_or_else(|| "the run time does not have it".into())
-            }
+            Symbol::Slot(name) => self.slot(name).map(|slot| outside(slot.word())),
+            Symbol::Counter(name) => self.slot(name).map(|slot| outside(slot.counter_address())),
+            Symbol::Routine(_) => Routines { runtime: self.runtime }.resolve(symbol),
             Symbol::Foreign { name, library } => {
                 let given = self.program.and_then(|program| program.foreign?.get(name));
                 if let (None, Some(&address)) = (library, given) {

@@ -1,4 +1,5 @@
-//! Entry trampolines in memory, one for each native signature, and the one of boxed entries; shared by all functions of an engine.
+//! Trampolines in memory, shared by all functions of an engine: for each native signature the entry from Rust and the one from stubs,
+//! and the entry of boxed functions.
 //!
 //! A trampoline costs a compile and a page, so it is kept after its last user is gone. The number kept is bounded: a
 //! program that goes through many signatures gives up those not in use.
@@ -9,8 +10,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use brolga_codegen::compile::{CompileError, CompiledFunction, Symbol};
 use brolga_codegen::entry::{boxed_entry_function, compile_entry, entry_function};
 use brolga_codegen::isa::HostIsa;
+use brolga_codegen::lazy::compile_lazy;
 use brolga_codegen::sig::Signature;
+use brolga_runtime::Runtime;
 
+use crate::lazy;
 use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
 
 /// More trampolines than this are kept only while they are in use.
@@ -22,7 +26,7 @@ const NAME: &str = "entry";
 /// A trampoline in memory.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// `extern "C" fn(thread, callee, args, results) -> i32`, see `codegen::entry`.
+    /// What is there: see `codegen::entry` and `codegen::lazy`.
     pub(crate) address: usize,
     #[expect(dead_code, reason = "held so that the trampoline stays in memory")]
     unit: Arc<LoadedUnit>,
@@ -42,9 +46,12 @@ pub enum EntryError {
 /// Trampolines by signature.
 #[derive(Default)]
 pub(crate) struct Entries {
-    by_signature: Mutex<BTreeMap<Signature, Arc<Entry>>>,
+    by_signature: Mutex<BySignature>,
+    lazy: Mutex<BySignature>,
     boxed: OnceLock<Entry>,
 }
+
+type BySignature = BTreeMap<Signature, Arc<Entry>>;
 
 impl Entries {
     pub(crate) fn get(
@@ -53,16 +60,22 @@ impl Entries {
         isa: &HostIsa,
         linker: &dyn Linker,
     ) -> Result<Arc<Entry>, EntryError> {
-        if let Some(known) = self.lock().get(signature) {
-            return Ok(known.clone());
-        }
-        // Compiled without the lock; of two threads that do the same, the first one's is kept.
-        let made = Arc::new(make(compile_entry(NAME, entry_function(signature, isa), isa)?, linker)?);
-        let mut entries = self.lock();
-        if entries.len() >= MAX_IDLE {
-            entries.retain(|_, entry| Arc::strong_count(entry) > 1);
-        }
-        Ok(entries.entry(signature.clone()).or_insert(made).clone())
+        get_or_make(&self.by_signature, signature, || {
+            make(compile_entry(NAME, entry_function(signature, isa), isa)?, linker, &Nothing)
+        })
+    }
+
+    /// The trampoline of functions that are not compiled.
+    pub(crate) fn lazy(
+        &self,
+        signature: &Signature,
+        isa: &HostIsa,
+        linker: &dyn Linker,
+        runtime: &Runtime,
+    ) -> Result<Arc<Entry>, EntryError> {
+        get_or_make(&self.lazy, signature, || {
+            make(compile_lazy(NAME, signature, isa)?, linker, &Routines { runtime })
+        })
     }
 
     /// The trampoline of boxed entries.
@@ -70,23 +83,57 @@ impl Entries {
         if let Some(known) = self.boxed.get() {
             return Ok(known);
         }
-        let made = make(compile_entry(NAME, boxed_entry_function(isa), isa)?, linker)?;
+        let made = make(compile_entry(NAME, boxed_entry_function(isa), isa)?, linker, &Nothing)?;
         Ok(self.boxed.get_or_init(|| made))
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Signature, Arc<Entry>>> {
-        self.by_signature.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn make(compiled: CompiledFunction, linker: &dyn Linker) -> Result<Entry, EntryError> {
-    let unit = linker.link(&LinkUnit { functions: vec![compiled], data: Vec::new() }, &Nothing)?;
+fn get_or_make(
+    entries: &Mutex<BySignature>,
+    signature: &Signature,
+    make: impl FnOnce() -> Result<Entry, EntryError>,
+) -> Result<Arc<Entry>, EntryError> {
+    let lock = || entries.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = lock().get(signature) {
+        return Ok(known.clone());
+    }
+    // Compiled without the lock; of two threads that do the same, the first one's is kept.
+    let made = Arc::new(make()?);
+    let mut entries = lock();
+    if entries.len() >= MAX_IDLE {
+        entries.retain(|_, entry| Arc::strong_count(entry) > 1);
+    }
+    Ok(entries.entry(signature.clone()).or_insert(made).clone())
+}
+
+fn make(
+    compiled: CompiledFunction,
+    linker: &dyn Linker,
+    resolver: &dyn Resolver,
+) -> Result<Entry, EntryError> {
+    let unit = linker.link(&LinkUnit { functions: vec![compiled], data: Vec::new() }, resolver)?;
     let address =
         unit.function(NAME).ok_or_else(|| LinkError::Backend { reason: "lost a function".into() })?;
     Ok(Entry { address, unit })
 }
 
-/// A trampoline refers to nothing.
+/// Routines of the run time and of this crate.
+pub(crate) struct Routines<'a> {
+    pub(crate) runtime: &'a Runtime,
+}
+
+impl Resolver for Routines<'_> {
+    fn resolve(&self, symbol: &Symbol) -> Result<Import, String> {
+        let address = match symbol {
+            Symbol::Routine(name) => lazy::routine(name).or_else(|| self.runtime.routine(name)),
+            _ => None,
+        };
+        let found = address.map(|address| Import { address, owner: None });
+        found.ok_or_else(|| "the run time does not have it".into())
+    }
+}
+
+/// An entry trampoline refers to nothing.
 struct Nothing;
 
 impl Resolver for Nothing {

@@ -5,7 +5,8 @@
 //!   let value = fib.call((30,))?;                    any number of times, from any thread
 //! ```
 //!
-//! A handle holds its unit, so the code stays while it can be called. A call attaches the running thread (once), puts the
+//! A handle holds its unit, so the code stays while it can be called; a handle to a function behind a slot finds the code at each
+//! call (`lazy.rs`), which may compile it. A call attaches the running thread (once), puts the
 //! arguments into words on the stack, and goes through the entry trampoline of the signature (`codegen/src/entry.rs`), which
 //! comes back also when an exception leaves the function. Calls nest: a C function that compiled code calls may call
 //! through a handle again.
@@ -33,8 +34,9 @@ use brolga_runtime::heap::{ObjectError, Root, Scope, TypeRef};
 use brolga_runtime::objects::MethodTable;
 use brolga_runtime::{AttachError, Exception, Thread, with_attached};
 
-use crate::engine::Unit;
+use crate::engine::{Jit, Unit};
 use crate::entry::{Entry, EntryError};
+use crate::lazy::Slot;
 use crate::scoped::{Handle, Scoped, ScopedFunc, ScopedParams};
 use crate::value::{Params, Value, ValueError};
 
@@ -162,9 +164,41 @@ pub enum Word<'f, 'h> {
 /// A compiled function and the way into it.
 #[derive(Clone, Debug)]
 struct Callable {
-    unit: Unit,
     entry: Arc<Entry>,
-    code: usize,
+    to: Callee,
+}
+
+/// What is called.
+#[derive(Clone, Debug)]
+enum Callee {
+    /// Code at an address in a unit.
+    Code(Unit, usize),
+    /// Whatever is behind a slot.
+    Slot(Slot),
+}
+
+impl Callee {
+    fn jit(&self) -> &Jit {
+        match self {
+            Callee::Code(unit, _) => unit.jit(),
+            Callee::Slot(slot) => slot.jit(),
+        }
+    }
+
+    /// Whether the code may handle objects.
+    fn needs_heap(&self) -> bool {
+        match self {
+            Callee::Code(unit, _) => unit.needs_heap(),
+            Callee::Slot(_) => true,
+        }
+    }
+
+    fn code(&self) -> usize {
+        match self {
+            Callee::Code(_, address) => *address,
+            Callee::Slot(slot) => slot.code(),
+        }
+    }
 }
 
 /// The trampoline's type.
@@ -177,12 +211,14 @@ impl Callable {
             let available = unit.types().map(|ty| ty.name.clone()).collect();
             return Err(LookupError::NoFunction { name: name.into(), available });
         };
-        let signature = ty.signature.clone();
-        let entry = unit
-            .jit()
-            .entry(&signature)
-            .map_err(|source| LookupError::Entry { name: name.into(), source })?;
-        Ok((Callable { unit: unit.clone(), entry, code }, ty, signature))
+        let (callable, signature) = Callable::to(Callee::Code(unit.clone(), code), ty)?;
+        Ok((callable, ty, signature))
+    }
+
+    fn to(to: Callee, ty: &FunctionType) -> Result<(Callable, Signature), LookupError> {
+        let entry = to.jit().entry(&ty.signature);
+        let entry = entry.map_err(|source| LookupError::Entry { name: ty.name.clone(), source })?;
+        Ok((Callable { entry, to }, ty.signature.clone()))
     }
 
     /// Calls the function.
@@ -192,22 +228,22 @@ impl Callable {
     /// F1: `args` has as many readable words as the parameters take, and `results` as many writable ones as the results
     /// take, by the signature that the trampoline was made for.
     unsafe fn call(&self, args: *const u64, results: *mut u64) -> Result<(), CallError> {
-        let runtime = self.unit.jit().runtime();
+        let runtime = self.to.jit().runtime();
         with_attached(runtime, |thread| {
             if thread.in_scope() {
                 return Err(CallError::InScope);
             }
-            let _entry = self.unit.needs_heap().then(|| thread.enter_heap(runtime));
+            let _entry = self.to.needs_heap().then(|| thread.enter_heap(runtime));
             let entered = thread.enter();
             let _world = self.unit.needs_heap().then(|| thread.enter_world(self.unit.methods()));
             // SAFETY: the address is that of a trampoline (`Entry`), whose code `self.entry` holds, and that has this type
-            // by `codegen::entry`. The callee is code that `self.unit` holds, and has the trampoline's signature by L2
-            // (`Jit::load`). The thread is the running one, and stays while `with_attached` runs. The buffers are as F1
-            // says. The trampoline comes back on either way out.
+            // by `codegen::entry`. The callee is code that `self.to` holds, and has the trampoline's signature by L2
+            // (`Jit::load`), or by W1 (`slots.rs`). The thread is the running one, and stays while `with_attached` runs. The
+            // buffers are as F1 says. The trampoline comes back on either way out.
             let status = unsafe {
                 let entry: EntryFn =
                     std::mem::transmute(std::ptr::with_exposed_provenance::<()>(self.entry.address));
-                entry(thread, self.code, args, results)
+                entry(thread, self.to.code(), args, results)
             };
             match status {
                 RETURNED => Ok(()),
@@ -290,7 +326,7 @@ impl UntypedFunc {
         scope: &mut Scope<'f, 'h>,
         args: &[Word<'_, 'h>],
     ) -> Result<Vec<Word<'f, 'h>>, CallError> {
-        if !std::ptr::eq(scope.heap(), self.callable.unit.jit().runtime().heap()) {
+        if !std::ptr::eq(scope.heap(), self.callable.to.jit().runtime().heap()) {
             return Err(CallError::OtherRuntime);
         }
         let Signature { params, results } = &self.signature;
@@ -354,56 +390,14 @@ impl Unit {
     /// The function of that name, to be called with Rust values of the given types.
     pub fn func<A: Params, R: Value>(&self, name: &str) -> Result<TypedFunc<A, R>, LookupError> {
         let (callable, ty, signature) = Callable::new(self, name)?;
-        if A::COUNT != ty.params.len() {
-            let (expected, given) = (ty.params.len(), A::COUNT);
-            return Err(LookupError::Count { name: name.into(), expected, given });
-        }
-        for (at, param) in ty.params.iter().enumerate() {
-            let (rust, fits) = A::stands_for(at, param);
-            if !fits {
-                let (index, julia) = (at + 1, param.name.clone());
-                return Err(LookupError::Argument { name: name.into(), index, julia, rust });
-            }
-        }
-        if !R::stands_for(&ty.result) {
-            let (julia, rust) = (ty.result.name.clone(), std::any::type_name::<R>());
-            return Err(LookupError::Result { name: name.into(), julia, rust });
-        }
-        let sizes = (8 * signature.param_words(), 8 * signature.result_words());
-        if sizes != (size_of::<A::Words>(), size_of::<R::Words>()) {
-            return Err(LookupError::InMemory { name: name.into() });
-        }
-        Ok(TypedFunc { callable, signature: PhantomData })
+        typed(callable, ty, &signature)
     }
 
     /// The function of that name, to be called with bits.
     pub fn untyped(&self, name: &str) -> Result<UntypedFunc, LookupError> {
         let (callable, ty, signature) = Callable::new(self, name)?;
-        let objects = self.objects(name, ty)?.into();
+        let objects = objects(self.jit(), name, ty)?.into();
         Ok(UntypedFunc { callable, signature, objects })
-    }
-
-    /// The types of the objects among the low arguments of a function. Where values travel in memory none are known.
-    fn objects(&self, name: &str, ty: &FunctionType) -> Result<Vec<Option<TypeRef>>, LookupError> {
-        let leaves: usize = ty.params.iter().map(|param| param.leaves.len()).sum();
-        if leaves != ty.signature.params.len() {
-            return Ok(Vec::new());
-        }
-        let mut objects = Vec::with_capacity(leaves);
-        for (at, param) in ty.params.iter().enumerate() {
-            let known = param.object.as_ref().map(|object| {
-                let made = self.jit().runtime().heap().type_object(&object.cx, object.ty);
-                made.map_err(|_| LookupError::Argument {
-                    name: name.into(),
-                    index: at + 1,
-                    julia: param.name.clone(),
-                    rust: std::any::type_name::<Handle>(),
-                })
-            });
-            let known = known.transpose()?;
-            objects.extend(param.leaves.iter().map(|_| known.clone()));
-        }
-        Ok(objects)
     }
 
     /// The function of that name, to be called inside a scope with objects among its arguments and results.
@@ -433,6 +427,73 @@ impl Unit {
             false => Err(LookupError::InMemory { name: name.into() }),
         }
     }
+}
+
+impl Slot {
+    /// The function, to be called with Rust values of the given types.
+    pub fn func<A: Params, R: Value>(&self) -> Result<TypedFunc<A, R>, LookupError> {
+        let (callable, signature) = Callable::to(Callee::Slot(self.clone()), self.ty())?;
+        typed(callable, self.ty(), &signature)
+    }
+
+    /// The function, to be called with bits.
+    pub fn untyped(&self) -> Result<UntypedFunc, LookupError> {
+        let (callable, signature) = Callable::to(Callee::Slot(self.clone()), self.ty())?;
+        let objects = objects(self.jit(), self.name(), self.ty())?.into();
+        Ok(UntypedFunc { callable, signature, objects })
+    }
+}
+
+/// The types of the objects among the low arguments of a function. Where values travel in memory none are known.
+fn objects(jit: &Jit, name: &str, ty: &FunctionType) -> Result<Vec<Option<TypeRef>>, LookupError> {
+    let leaves: usize = ty.params.iter().map(|param| param.leaves.len()).sum();
+    if leaves != ty.signature.params.len() {
+        return Ok(Vec::new());
+    }
+    let mut objects = Vec::with_capacity(leaves);
+    for (at, param) in ty.params.iter().enumerate() {
+        let known = param.object.as_ref().map(|object| {
+            let made = jit.runtime().heap().type_object(&object.cx, object.ty);
+            made.map_err(|_| LookupError::Argument {
+                name: name.into(),
+                index: at + 1,
+                julia: param.name.clone(),
+                rust: std::any::type_name::<Handle>(),
+            })
+        });
+        let known = known.transpose()?;
+        objects.extend(param.leaves.iter().map(|_| known.clone()));
+    }
+    Ok(objects)
+}
+
+/// The function as one of Rust types, if they stand for its own.
+fn typed<A: Params, R: Value>(
+    callable: Callable,
+    ty: &FunctionType,
+    signature: &Signature,
+) -> Result<TypedFunc<A, R>, LookupError> {
+    let name = ty.name.as_str();
+    if A::COUNT != ty.params.len() {
+        let (expected, given) = (ty.params.len(), A::COUNT);
+        return Err(LookupError::Count { name: name.into(), expected, given });
+    }
+    for (at, param) in ty.params.iter().enumerate() {
+        let (rust, fits) = A::stands_for(at, param);
+        if !fits {
+            let (index, julia) = (at + 1, param.name.clone());
+            return Err(LookupError::Argument { name: name.into(), index, julia, rust });
+        }
+    }
+    if !R::stands_for(&ty.result) {
+        let (julia, rust) = (ty.result.name.clone(), std::any::type_name::<R>());
+        return Err(LookupError::Result { name: name.into(), julia, rust });
+    }
+    let sizes = (8 * signature.param_words(), 8 * signature.result_words());
+    if sizes != (size_of::<A::Words>(), size_of::<R::Words>()) {
+        return Err(LookupError::InMemory { name: name.into() });
+    }
+    Ok(TypedFunc { callable, signature: PhantomData })
 }
 
 const _: () = {

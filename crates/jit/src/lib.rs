@@ -25,6 +25,8 @@
 //! | `entry.rs`       | trampolines, one for each native signature                                       |
 //! | `engine.rs`      | [`Jit`] and [`Unit`]: what the layer above holds                                 |
 //! | `program.rs`     | [`Jit::build`]: from low IR to a unit                                            |
+//! | `slots.rs`       | memory of slots: words that lead to code, stubs                                  |
+//! | `lazy.rs`        | functions behind slots: compiled when called first, replaced while called        |
 //! | `globals.rs`     | global variables of a program                                                    |
 //! | `value.rs`       | Rust types at the doorway and the words that carry them                          |
 //! | `func.rs`        | the doorway: typed and untyped calls                                             |
@@ -44,6 +46,7 @@ mod func;
 mod gdb;
 mod globals;
 mod jitdump;
+mod lazy;
 mod linker;
 mod loader;
 mod maps;
@@ -53,6 +56,7 @@ mod program;
 mod relocate;
 mod reservation;
 mod scoped;
+mod slots;
 mod space;
 mod value;
 
@@ -66,9 +70,10 @@ pub use func::{CallError, LookupError, TypedFunc, UntypedFunc, Word};
 pub use gdb::GdbInterface;
 pub use globals::Globals;
 pub use jitdump::JitDump;
+pub use lazy::{FindSlot, Materialize, NoSlot, Slot, SlotError, SlotOwner, Target};
 pub use linker::{DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
 pub use loader::Loader;
 pub use perf_map::PerfMap;
-pub use program::{BuildError, Compiled, Linkage, Method, Source};
+pub use program::{BuildError, Compiled, Linkage, Method, Source, Style};
 pub use scoped::{Handle, Scoped, ScopedFunc, ScopedParams, Text, Vector};
 pub use value::{Params, Value, ValueError};

@@ -20,13 +20,15 @@ use brolga_codegen::entry::boxed_signature;
 use brolga_codegen::generate::{GenerateError, Generator};
 use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::{FunctionType, Signature};
-use brolga_codegen::translate::signature_of;
+use brolga_codegen::translate::{abi_of, signature_of};
 use brolga_codegen::ways::{Route, Ways};
+use brolga_ir::func::CalleeData;
 use brolga_ir::{Context, Func, LowType, Op, PtrClass, RuntimeKind, Type, Value};
 use brolga_runtime::objects::MethodTable;
 
 use crate::engine::{Jit, Program, Unit};
 use crate::globals::Globals;
+use crate::lazy::{FindSlot, Slot};
 use crate::linker::{DataObject, LinkError, LinkUnit};
 
 /// Constant bytes are aligned like the widest scalar.
@@ -56,7 +58,7 @@ pub struct Method {
 }
 
 /// What a unit is linked to beside the runtime.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default)]
 pub struct Linkage<'a> {
     /// The units whose functions it may call.
     pub visible: &'a [Unit],
@@ -69,6 +71,31 @@ pub struct Linkage<'a> {
     pub table: Option<&'a MethodTable>,
     /// Addresses of C symbols that are asked for without a library: they come before those that the runtime finds.
     pub foreign: Option<&'a BTreeMap<String, usize>>,
+    /// Where the slots are found that its code names.
+    pub slots: Option<&'a dyn FindSlot>,
+}
+
+/// How machine code is made. A [`Tier`] alone means code that reaches other units by their addresses, and does not count.
+#[derive(Clone, Copy)]
+pub struct Style<'a> {
+    /// The effort.
+    pub tier: Tier,
+    /// How functions of other units are reached.
+    pub others: &'a dyn Fn(&str) -> Route,
+    /// Which functions count their entries, in the counter of their own slot.
+    pub counted: &'a dyn Fn(&str) -> bool,
+}
+
+impl From<Tier> for Style<'static> {
+    fn from(tier: Tier) -> Self {
+        Style { tier, others: &|_| Route::Far, counted: &|_| false }
+    }
+}
+
+impl std::fmt::Debug for Style<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Style").field("tier", &self.tier).finish_non_exhaustive()
+    }
 }
 
 /// Why a build failed. Nothing of it remains.
@@ -100,6 +127,8 @@ pub struct Compiled {
     needs_heap: bool,
     /// What the functions take and give.
     signatures: BTreeMap<String, Option<Signature>>,
+    /// What its calls through slots take for the callee's signature.
+    slot_calls: BTreeSet<(String, Signature)>,
 }
 
 impl Compiled {
@@ -155,13 +184,14 @@ impl Jit {
     }
 
     /// The first half of a build: machine code. A thread that compiles many units keeps its generator.
-    pub fn compile(
+    pub fn compile<'a>(
         &self,
         cx: &Arc<Context>,
         sources: &[Source<'_>],
-        tier: Tier,
+        style: impl Into<Style<'a>>,
         generator: &mut Generator,
     ) -> Result<Compiled, BuildError> {
+        let Style { tier, others, counted } = style.into();
         let mut types = Vec::new();
         for source in sources {
             types.extend(recorded_type(cx, source)?);
@@ -169,9 +199,12 @@ impl Jit {
         let local: BTreeSet<&str> = sources.iter().map(|source| cx.names.text(source.func.name)).collect();
         let options = CompileOptions { tier, listing: false };
         let mut unit = LinkUnit::default();
+        let route = |name: &str| if local.contains(name) { Route::Near } else { others(name) };
+        let mut slot_calls = BTreeSet::new();
         for source in sources {
-            let route = |name: &str| if local.contains(name) { Route::Near } else { Route::Far };
-            let ways = Ways { route: &route, counter: None };
+            let name = cx.names.text(source.func.name);
+            let ways = Ways { route: &route, counter: counted(name).then_some(name) };
+            slot_calls.extend(calls_through_slots(cx, source.func, &route));
             let generated = generator.generate(cx, source.func, self.isa(), options, ways)?;
             unit.functions.push(generated.function);
             unit.functions.extend(generated.body);
@@ -181,12 +214,13 @@ impl Jit {
         let signature =
             |source: &Source<'_>| (cx.names.text(source.func.name).to_owned(), signature_of(source.func));
         let signatures = sources.iter().map(signature).collect();
-        Ok(Compiled { unit, types, cx: cx.clone(), needs_heap, signatures })
+        Ok(Compiled { unit, types, cx: cx.clone(), needs_heap, signatures, slot_calls })
     }
 
     /// The second half of a build: what was compiled becomes memory that can run. A unit may be linked more than once.
     pub fn link(&self, compiled: &Compiled, linkage: &Linkage<'_>) -> Result<Unit, BuildError> {
         check_methods(compiled, linkage.methods)?;
+        let slots = find_slots(compiled, linkage.slots)?;
         let own = Globals::new(self.runtime());
         let globals = linkage.globals.unwrap_or(&own);
         let program = Program {
@@ -196,12 +230,57 @@ impl Jit {
             methods: linkage.methods,
             table: linkage.table.unwrap_or(self.runtime().methods()),
             foreign: linkage.foreign,
+            slots: &slots,
         };
         let types = compiled.types.iter().cloned();
         // SAFETY: L1, the code was generated from low functions. L2, `recorded_type` compared the signatures. Nobody else makes
         // or changes a `Compiled`.
         Ok(unsafe { self.load_program(&compiled.unit, types, linkage.visible, Some(program)) }?)
     }
+}
+
+/// The functions that a function calls through slots, with the signatures by which it calls them.
+fn calls_through_slots(cx: &Context, func: &Func, route: &dyn Fn(&str) -> Route) -> Vec<(String, Signature)> {
+    let mut calls = Vec::new();
+    for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
+        let Op::CallSymbol(callee) = func.op(inst) else { continue };
+        let CalleeData::Symbol { symbol, params, results } = func.callee(callee) else { continue };
+        let name = cx.names.text(*symbol);
+        if *symbol == func.name || route(name) != Route::Slot {
+            continue;
+        }
+        let abi = |list: &[Type]| list.iter().filter_map(|ty| ty.as_low().map(abi_of)).collect::<Vec<_>>();
+        calls.push((name.to_owned(), Signature::new(abi(params), abi(results))));
+    }
+    calls
+}
+
+/// The slots that code names. Calls through them take the functions behind them for what they are.
+fn find_slots(
+    compiled: &Compiled,
+    slots: Option<&dyn FindSlot>,
+) -> Result<BTreeMap<String, Result<Slot, String>>, BuildError> {
+    let find = |name: &str| match slots {
+        Some(slots) => slots.slot(name),
+        None => Err("there are no slots".to_owned()),
+    };
+    let mut found = BTreeMap::new();
+    for symbol in compiled.unit.functions.iter().flat_map(|function| &function.symbols) {
+        if let Symbol::Slot(name) | Symbol::Counter(name) = symbol
+            && !found.contains_key(name)
+        {
+            found.insert(name.clone(), find(name));
+        }
+    }
+    for (name, actual) in &compiled.slot_calls {
+        if let Some(Ok(slot)) = found.get(name)
+            && slot.ty().signature != *actual
+        {
+            let (recorded, actual) = (slot.ty().signature.clone(), actual.clone());
+            return Err(BuildError::Signature { name: name.clone(), recorded, actual });
+        }
+    }
+    Ok(found)
 }
 
 /// The code of every method's entry has the signature of boxed entries.

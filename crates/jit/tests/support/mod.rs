@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod lazy;
+
 use brolga_codegen::compile::{CompileOptions, CompiledFunction, Symbol};
 use brolga_codegen::isa::Tier;
 use brolga_codegen::routines::routine;

@@ -1,0 +1,182 @@
+//! The trampoline of functions that are not compiled: from a stub to the code that the stub stands for.
+//!
+//! One serves all functions of one native signature, and has that signature itself:
+//!
+//! ```text
+//!   caller ──► stub: thread.lazy = what it stands for; jump ──► trampoline
+//!
+//!      throw StackOverflowError if the stack is used up
+//!      put the objects among the arguments into a GC frame, link it
+//!      note where compiled code is left
+//!      code = brolga_materialize(thread)          may take long; collections go on meanwhile
+//!      read the objects back, unlink the frame
+//!      code ≠ 0   tail call code with the arguments       code = 0   brolga_unwind: an exception is pending
+//! ```
+//!
+//! The arguments that came on the stack stay there, the hidden result pointer is an argument like others, and results pass by: the
+//! code returns to the caller of the stub.
+//!
+//! Cost: a function is called through it once, or until somebody has compiled it. Beside the routine about 20 instructions.
+
+use cranelift_codegen::ir::{
+    AbiParam, Block, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, MemFlagsData,
+    Signature as ClifSignature, StackSlotData, StackSlotKind, TrapCode, UserExternalName, Value, types,
+};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+
+use crate::compile::{CompileError, CompileOptions, CompiledFunction, Compiler, Symbol};
+use crate::isa::{HostIsa, Tier};
+use crate::sig::{Abi, Signature};
+use crate::thread::{THREAD_GC_STACK, check_stack, current_thread, note_exit};
+use crate::translate::UNREACHABLE_TRAP;
+
+/// The routine that gives the address of the code that `thread.lazy` stands for, or 0 when an exception is pending.
+pub const MATERIALIZE: &str = "brolga_materialize";
+
+/// What a trampoline refers to, by index.
+const ROUTINES: [&str; 3] = [MATERIALIZE, "brolga_unwind", "brolga_throw_stack_overflow"];
+
+/// The words of a GC frame in front of its slots: their number times 4, the frame before.
+const FRAME_WORDS: usize = 2;
+
+/// Builds and compiles the trampoline for functions of the given signature.
+pub fn compile_lazy(
+    name: &str,
+    signature: &Signature,
+    isa: &HostIsa,
+) -> Result<CompiledFunction, CompileError> {
+    let mut func = lazy_function(signature, isa);
+    let symbols = ROUTINES.map(|routine| Symbol::Routine(routine.to_owned())).to_vec();
+    let options = CompileOptions { tier: Tier::Optimised, listing: false };
+    Compiler::default().compile(name, &mut func, symbols, isa, options)
+}
+
+fn lazy_function(signature: &Signature, isa: &HostIsa) -> Function {
+    let mut func = Function::new();
+    func.signature = signature.clif();
+    let mut scratch = FunctionBuilderContext::new();
+    let mut b = FunctionBuilder::new(&mut func, &mut scratch);
+    let [entry, overflow, made, failed] = [(); 4].map(|()| b.create_block());
+    b.append_block_params_for_function_params(entry);
+    b.switch_to_block(entry);
+    let mut args = b.block_params(entry).to_vec();
+    let thread = current_thread(&mut b);
+    check_stack(&mut b, thread, overflow);
+
+    let hidden = usize::from(signature.returns_through_memory());
+    let objects: Vec<usize> =
+        (0..signature.params.len()).filter(|&at| signature.params[at] == Abi::Object).collect();
+    let frame = Frame::link(&mut b, thread, objects.iter().map(|at| args[hidden + at]));
+    let materialize = import(&mut b, isa, 0, true);
+    let exit = note_exit(&mut b, thread, 0, isa);
+    let call = b.ins().call(materialize, &[thread]);
+    b.func.debug_tags.set(call, [exit]);
+    let code = b.inst_results(call)[0];
+    for (slot, at) in objects.into_iter().enumerate() {
+        args[hidden + at] = frame.read(&mut b, slot);
+    }
+    frame.unlink(&mut b, thread);
+    b.ins().brif(code, made, &[], failed, &[]);
+
+    b.switch_to_block(made);
+    let callee = b.import_signature(signature.clif());
+    b.ins().return_call_indirect(callee, code, &args);
+
+    let unwind = import(&mut b, isa, 1, false);
+    leave(&mut b, failed, &[unwind], thread);
+    let throw = import(&mut b, isa, 2, false);
+    leave(&mut b, overflow, &[throw, unwind], thread);
+    b.seal_all_blocks();
+    b.finalize(isa.frontend_config());
+    func
+}
+
+/// Fills a block that calls routines with the thread, the last of which does not return.
+fn leave(b: &mut FunctionBuilder<'_>, block: Block, routines: &[FuncRef], thread: Value) {
+    b.switch_to_block(block);
+    b.set_cold_block(block);
+    for &routine in routines {
+        b.ins().call(routine, &[thread]);
+    }
+    b.ins().trap(TrapCode::unwrap_user(UNREACHABLE_TRAP));
+}
+
+/// A routine that takes the thread.
+fn import(b: &mut FunctionBuilder<'_>, isa: &HostIsa, index: u32, has_result: bool) -> FuncRef {
+    let mut signature = ClifSignature::new(isa.host_call_conv());
+    signature.params.push(AbiParam::new(types::I64));
+    signature.returns.extend(has_result.then(|| AbiParam::new(types::I64)));
+    let signature = b.import_signature(signature);
+    let name = b.func.declare_imported_user_function(UserExternalName::new(0, index));
+    let name = ExternalName::user(name);
+    b.import_function(ExtFuncData { name, signature, colocated: false, patchable: false })
+}
+
+/// A linked GC frame; nothing if there is nothing to keep.
+struct Frame(Option<Value>);
+
+impl Frame {
+    fn link(
+        b: &mut FunctionBuilder<'_>,
+        thread: Value,
+        objects: impl ExactSizeIterator<Item = Value>,
+    ) -> Frame {
+        let count = objects.len();
+        if count == 0 {
+            return Frame(None);
+        }
+        let bytes = (8 * (FRAME_WORDS + count)) as u32;
+        let slot = b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 3));
+        let frame = b.ins().stack_addr(types::I64, slot, 0);
+        let flags = MemFlagsData::trusted();
+        let number = b.ins().iconst(types::I64, 4 * count as i64);
+        let previous = b.ins().load(types::I64, flags, thread, THREAD_GC_STACK);
+        b.ins().store(flags, number, frame, 0);
+        b.ins().store(flags, previous, frame, 8);
+        for (slot, object) in objects.enumerate() {
+            b.ins().store(flags, object, frame, slot_offset(slot));
+        }
+        b.ins().store(flags, frame, thread, THREAD_GC_STACK);
+        Frame(Some(frame))
+    }
+
+    fn read(&self, b: &mut FunctionBuilder<'_>, slot: usize) -> Value {
+        match self.0 {
+            Some(frame) => b.ins().load(types::I64, MemFlagsData::trusted(), frame, slot_offset(slot)),
+            // A frame without slots has nothing to read; the verifier of a compile would find the null.
+            None => b.ins().iconst(types::I64, 0),
+        }
+    }
+
+    fn unlink(&self, b: &mut FunctionBuilder<'_>, thread: Value) {
+        if let Some(frame) = self.0 {
+            let flags = MemFlagsData::trusted();
+            let previous = b.ins().load(types::I64, flags, frame, 8);
+            b.ins().store(flags, previous, thread, THREAD_GC_STACK);
+        }
+    }
+}
+
+/// Where a root slot is. More parameters than the offset can say do not fit into a frame.
+fn slot_offset(slot: usize) -> i32 {
+    i32::try_from(8 * (FRAME_WORDS + slot)).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::IsaOptions;
+
+    #[test]
+    fn every_kind_of_value_and_either_way_of_returning_compiles_under_the_register_allocation_checker() {
+        let isa = HostIsa::new(IsaOptions { verify_clif: true, check_regalloc: true }).unwrap();
+        let all = [Abi::I8, Abi::I128, Abi::F16, Abi::F32, Abi::F64, Abi::Ptr, Abi::V128, Abi::Object];
+        let many: Vec<Abi> = (0..100).map(|n| all[n % all.len()]).collect();
+        for params in [&all[..0], &all[..], &many[..]] {
+            for results in [&all[..0], &all[..1], &all[..]] {
+                let compiled = compile_lazy("lazy", &Signature::new(params, results), &isa).unwrap();
+                assert!(compiled.symbols.contains(&Symbol::Routine(MATERIALIZE.into())));
+            }
+        }
+    }
+}

@@ -1,0 +1,515 @@
+//! Functions behind slots: compiled when they are called first, replaced while they are called.
+//!
+//! ```text
+//!   SlotOwner ── one for each function: what is behind the slot; dropping it removes the function
+//!       │ slot()
+//!       ▼
+//!   Slot ────── for callers: units that call the function keep it, and Rust calls through it
+//!
+//!                  first call, or `Slot::materialize`           source.materialize() gives code
+//!        Lazy ─────────────────────────────────────► Working ─────────────────────────────────► Ready
+//!         ▲  word = stub                               │  ▲ others wait                            │  word = code
+//!         │                                            ▼  │                                         │
+//!         └─── reset(source) ──── Failed, word = stub ◄┘  └── a call of the same, from the same      │
+//!         └──────────────────────────────────────────────────── thread: an error ── set(code) ──────┘
+//! ```
+//!
+//! A stub's trampoline (`codegen/src/lazy.rs`) calls `brolga_materialize`, which finds the record and does what its state says.
+//! Of many threads that call first, one compiles and the others wait; all in a region in which collections go on without them,
+//! with no lock held while the source works. A source may call compiled code, and so others that are not compiled. A wait that
+//! could never end, because the one who compiles waits (through others) for the one who would wait, is an error instead.
+//! A thread that is low on stack has the compiling done on a new thread and waits for it. A panic of the source is caught.
+//!
+//! What cannot be compiled stays so until it is reset: each call throws `CompileError` with the cause.
+//!
+//! **Who keeps what alive.** A unit keeps the slots that its code names. A slot keeps the code that it leads to; when it leads
+//! elsewhere, or the function is removed, the code is retired (`retired.rs` of the run time): it goes when the threads have left
+//! that were in compiled code then. So functions that call each other through slots go when their owners go.
+//!
+//! **Locks**: a record's state; the table of waits. Neither is held together with the other, nor while foreign code runs.
+//!
+//! Cost: beside compiling, a first call takes about 1 µs; a later call is a load more than a direct one.
+
+use std::error::Error;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
+
+use brolga_codegen::compile::message_of;
+use brolga_codegen::lazy::MATERIALIZE;
+use brolga_codegen::sig::{FunctionType, Signature};
+use brolga_runtime::{ExceptionKind, RetiredCode, Thread};
+
+use crate::code_memory::CodeMemoryError;
+use crate::engine::{Jit, Unit};
+use crate::entry::{Entry, EntryError};
+use crate::slots::{Place, record_of_cell};
+
+/// A source works on a thread with less stack than this only if it cannot have another.
+const STACK_TO_COMPILE: usize = 1 << 20;
+/// The stack of a thread that compiles for another.
+const HELPER_STACK: usize = 8 << 20;
+
+/// Makes the code of a function when it is called first.
+pub trait Materialize: Send + Sync {
+    /// The code. Called on a thread that wants to call the function, or one that compiles ahead; never by two at a time, and
+    /// not again unless the slot is reset.
+    fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>>;
+}
+
+/// Code that a slot can lead to. It keeps its unit.
+#[derive(Clone, Debug)]
+pub struct Target {
+    address: usize,
+    ty: FunctionType,
+    unit: Unit,
+}
+
+impl Target {
+    /// The unit that the code is in.
+    pub fn unit(&self) -> &Unit {
+        &self.unit
+    }
+}
+
+impl Unit {
+    /// The function of that name, for a slot to lead to.
+    pub fn target(&self, name: &str) -> Option<Target> {
+        let ty = self.ty(name)?;
+        let address = self.loaded().function(&ty.symbol)?;
+        Some(Target { address, ty: ty.clone(), unit: self.clone() })
+    }
+}
+
+/// Why a function behind a slot cannot be called.
+#[derive(thiserror::Error, Clone, Debug)]
+pub enum SlotError {
+    /// Its source gave an error.
+    #[error("cannot compile `{name}`: {cause}")]
+    Failed {
+        /// The function.
+        name: Arc<str>,
+        /// The source's error.
+        cause: Arc<dyn Error + Send + Sync>,
+    },
+    /// Its source panicked. A defect of the source.
+    #[error("cannot compile `{name}`: the compiler panicked: {message}")]
+    Panicked {
+        /// The function.
+        name: Arc<str>,
+        /// What the panic said.
+        message: Arc<str>,
+    },
+    /// Compiling it would have to wait for itself.
+    #[error("cannot compile `{name}`: that needs a call of `{name}`")]
+    Cycle {
+        /// The function.
+        name: Arc<str>,
+    },
+    /// What is to be behind the slot has another type.
+    #[error("`{name}` is {expected}, and the code is {actual}")]
+    Type {
+        /// The function.
+        name: Arc<str>,
+        /// The slot's type.
+        expected: Arc<str>,
+        /// The code's.
+        actual: Arc<str>,
+    },
+    /// What is to be behind the slot belongs to another engine.
+    #[error("the code for `{name}` belongs to another engine")]
+    OtherEngine {
+        /// The function.
+        name: Arc<str>,
+    },
+    /// The function is no longer there.
+    #[error("`{name}` has been removed")]
+    Removed {
+        /// The function.
+        name: Arc<str>,
+    },
+}
+
+/// Why there is no slot.
+#[derive(thiserror::Error, Debug)]
+pub enum NoSlot {
+    /// There is no memory for it.
+    #[error(transparent)]
+    Memory(#[from] CodeMemoryError),
+    /// There is no trampoline for the signature.
+    #[error(transparent)]
+    Entry(#[from] EntryError),
+}
+
+/// Code that was behind a slot. It holds its runtime, which therefore lives until a thread that leaves has freed the code.
+struct Behind(Target);
+
+impl RetiredCode for Behind {
+    fn contains(&self, address: usize) -> bool {
+        self.0.unit.contains(address)
+    }
+}
+
+/// What is behind a slot.
+enum State {
+    Lazy(Arc<dyn Materialize>),
+    Working,
+    Ready(Target),
+    Failed(SlotError),
+}
+
+struct Inside {
+    state: State,
+    /// Changes when somebody replaces what is behind the slot: what is being compiled then is not wanted any more.
+    version: u64,
+}
+
+/// A slot and what is behind it.
+struct Record {
+    name: Arc<str>,
+    ty: FunctionType,
+    inside: Mutex<Inside>,
+    changed: Condvar,
+    place: Place,
+    #[expect(dead_code, reason = "held so that the stub has somewhere to go")]
+    trampoline: Arc<Entry>,
+    jit: Jit,
+}
+
+/// The right to decide what is behind a slot. Dropping it removes the function: calls throw `CompileError`.
+pub struct SlotOwner {
+    record: Arc<Record>,
+}
+
+/// A function that is called through its slot. Clones share it.
+#[derive(Clone)]
+pub struct Slot {
+    record: Arc<Record>,
+}
+
+/// Finds the slots that a unit's code names.
+pub trait FindSlot {
+    /// The slot of a function, or why there is none.
+    fn slot(&self, name: &str) -> Result<Slot, String>;
+}
+
+impl Jit {
+    /// A slot for a function of this type, which `source` compiles when it is called first. The type's symbol is the name under
+    /// which callers know it.
+    pub fn slot(&self, ty: FunctionType, source: Arc<dyn Materialize>) -> Result<SlotOwner, NoSlot> {
+        let trampoline = self.lazy_entry(&ty.signature)?;
+        let place = self.slots().take()?;
+        let trampoline_address = trampoline.address;
+        let inside = Inside { state: State::Lazy(source), version: 0 };
+        let name: Arc<str> = ty.symbol.as_str().into();
+        let (inside, changed) = (Mutex::new(inside), Condvar::new());
+        let mut record = Arc::new(Record { name, ty, inside, changed, place, trampoline, jit: self.clone() });
+        let address = Arc::as_ptr(&record).expose_provenance();
+        if let Some(record) = Arc::get_mut(&mut record) {
+            record.place.set_cell(address, trampoline_address);
+        }
+        Ok(SlotOwner { record })
+    }
+}
+
+impl SlotOwner {
+    /// The slot, for those who call.
+    pub fn slot(&self) -> Slot {
+        Slot { record: self.record.clone() }
+    }
+
+    /// Lets every call from now on go to this code. What is being compiled for the slot is not wanted any more.
+    pub fn set(&self, target: Target) -> Result<(), SlotError> {
+        self.record.check(&target)?;
+        let mut inside = self.record.lock();
+        inside.version += 1;
+        let before = self.record.publish(&mut inside, target);
+        drop(inside);
+        self.record.let_go(before);
+        Ok(())
+    }
+
+    /// Lets the next call compile anew. Calls that have begun go on in the old code.
+    pub fn reset(&self, source: Arc<dyn Materialize>) {
+        self.record.close(State::Lazy(source));
+    }
+}
+
+impl Drop for SlotOwner {
+    fn drop(&mut self) {
+        self.record.close(State::Failed(SlotError::Removed { name: self.record.name.clone() }));
+    }
+}
+
+impl Slot {
+    /// The name under which callers know the function.
+    pub fn name(&self) -> &str {
+        &self.record.name
+    }
+
+    /// The function's type.
+    pub fn ty(&self) -> &FunctionType {
+        &self.record.ty
+    }
+
+    /// The engine that it belongs to.
+    pub fn jit(&self) -> &Jit {
+        &self.record.jit
+    }
+
+    /// Compiles the function unless it is compiled, as its first call would. Waits if another thread is compiling it.
+    pub fn materialize(&self) -> Result<(), SlotError> {
+        self.record.materialize().map(|_| ())
+    }
+
+    /// Whether a call would find code.
+    pub fn is_ready(&self) -> bool {
+        matches!(self.record.lock().state, State::Ready(_))
+    }
+
+    /// The address of the word.
+    pub(crate) fn word(&self) -> usize {
+        self.record.place.word()
+    }
+
+    /// The address of the counter.
+    pub(crate) fn counter_address(&self) -> usize {
+        self.record.place.counter_address()
+    }
+
+    /// Where a call goes now.
+    pub(crate) fn code(&self) -> usize {
+        self.record.place.get()
+    }
+}
+
+impl std::fmt::Debug for Slot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Slot").field(&self.record.name).finish()
+    }
+}
+
+impl std::fmt::Debug for SlotOwner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("SlotOwner").field(&self.record.name).finish()
+    }
+}
+
+impl Record {
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        // Nothing panics between the steps of a change.
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether calls may go to this code.
+    fn check(&self, target: &Target) -> Result<(), SlotError> {
+        let name = || self.name.clone();
+        let (expected, actual) = (describe(&self.ty), describe(&target.ty));
+        if expected != actual {
+            return Err(SlotError::Type { name: name(), expected: expected.into(), actual: actual.into() });
+        }
+        if !target.unit.jit().is(&self.jit) {
+            return Err(SlotError::OtherEngine { name: name() });
+        }
+        Ok(())
+    }
+
+    /// Lets calls go to code that has been checked. What was behind the slot is to be dropped without the lock.
+    #[must_use]
+    fn publish(&self, inside: &mut Inside, target: Target) -> State {
+        self.place.set(target.address);
+        self.changed.notify_all();
+        std::mem::replace(&mut inside.state, State::Ready(target))
+    }
+
+    /// Gives up what was behind the slot. What it holds is foreign, and its end may come back here: no lock is held.
+    fn let_go(&self, before: State) {
+        if let State::Ready(target) = before {
+            self.jit.runtime().retire([Box::new(Behind(target)) as Box<dyn RetiredCode>]);
+        }
+    }
+
+    /// Lets calls go to the stub.
+    fn close(&self, state: State) {
+        let mut inside = self.lock();
+        inside.version += 1;
+        self.place.set(self.place.stub());
+        let before = std::mem::replace(&mut inside.state, state);
+        drop(inside);
+        self.changed.notify_all();
+        self.let_go(before);
+    }
+
+    /// The address of the code, compiled now if it has to be.
+    fn materialize(self: &Arc<Record>) -> Result<usize, SlotError> {
+        let waits = self.jit.waits();
+        let mut inside = self.lock();
+        loop {
+            match &inside.state {
+                State::Ready(target) => return Ok(target.address),
+                State::Failed(error) => return Err(error.clone()),
+                State::Lazy(source) => {
+                    let (source, version) = (source.clone(), inside.version);
+                    inside.state = State::Working;
+                    drop(inside);
+                    waits.works(self);
+                    let made = self.ask(&*source);
+                    waits.worked(self);
+                    // Its end is the source's own code.
+                    drop(source);
+                    inside = self.lock();
+                    if inside.version != version {
+                        drop(inside);
+                        drop(made);
+                        inside = self.lock();
+                        continue;
+                    }
+                    // It was `Working`, which holds nothing.
+                    let _before = match made {
+                        Ok(target) => self.publish(&mut inside, target),
+                        Err(error) => std::mem::replace(&mut inside.state, State::Failed(error)),
+                    };
+                    self.changed.notify_all();
+                }
+                State::Working => {
+                    drop(inside);
+                    if !waits.wait(self) {
+                        return Err(SlotError::Cycle { name: self.name.clone() });
+                    }
+                    inside = self.lock();
+                    while matches!(inside.state, State::Working) {
+                        inside = self.changed.wait(inside).unwrap_or_else(PoisonError::into_inner);
+                    }
+                    drop(inside);
+                    waits.waited();
+                    inside = self.lock();
+                }
+            }
+        }
+    }
+
+    /// What the source gives, if it fits.
+    fn ask(&self, source: &dyn Materialize) -> Result<Target, SlotError> {
+        let name = || self.name.clone();
+        match catch_unwind(AssertUnwindSafe(|| source.materialize())) {
+            Ok(Ok(target)) => self.check(&target).map(|()| target),
+            Ok(Err(cause)) => Err(SlotError::Failed { name: name(), cause: cause.into() }),
+            Err(payload) => Err(SlotError::Panicked { name: name(), message: message_of(payload).into() }),
+        }
+    }
+}
+
+/// All that callers rely on about a function: the types of its values, and how they travel.
+fn describe(ty: &FunctionType) -> String {
+    let params: Vec<&str> = ty.params.iter().map(|param| param.name.as_str()).collect();
+    let Signature { params: low, results } = &ty.signature;
+    format!("({})::{} by {low:?} to {results:?}", params.join(", "), ty.result.name)
+}
+
+/// Who compiles what, and who waits for what: so that nobody waits for himself. Few threads compile at one time.
+#[derive(Default)]
+pub(crate) struct Waits {
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    /// Records by address, and the threads that compile them.
+    works: Vec<(usize, ThreadId)>,
+    /// Threads, and the records that they wait for.
+    waits: Vec<(ThreadId, usize)>,
+}
+
+thread_local! {
+    /// The thread for which this one compiles, if it was made for that.
+    static FOR: std::cell::Cell<Option<ThreadId>> = const { std::cell::Cell::new(None) };
+}
+
+/// The thread that waits for what happens here.
+fn worker() -> ThreadId {
+    FOR.get().unwrap_or_else(|| std::thread::current().id())
+}
+
+impl Waits {
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn works(&self, record: &Arc<Record>) {
+        self.lock().works.push((Arc::as_ptr(record).addr(), worker()));
+    }
+
+    fn worked(&self, record: &Arc<Record>) {
+        let row = (Arc::as_ptr(record).addr(), worker());
+        let mut table = self.lock();
+        // Another thread may compile a later version of the same.
+        if let Some(at) = table.works.iter().position(|known| *known == row) {
+            table.works.swap_remove(at);
+        }
+    }
+
+    /// Notes that the running thread waits for a record; false if it would wait for itself.
+    fn wait(&self, record: &Arc<Record>) -> bool {
+        let mut table = self.lock();
+        let own = worker();
+        let mut wanted = Arc::as_ptr(record).addr();
+        // Each step goes to another thread that waits, and no thread comes twice: a ring would have been refused.
+        while let Some(&(_, by)) = table.works.iter().find(|(known, _)| *known == wanted) {
+            if by == own {
+                return false;
+            }
+            let Some(&(_, next)) = table.waits.iter().find(|(waiting, _)| *waiting == by) else { break };
+            wanted = next;
+        }
+        table.waits.push((own, Arc::as_ptr(record).addr()));
+        true
+    }
+
+    fn waited(&self) {
+        let own = worker();
+        self.lock().waits.retain(|(waiting, _)| *waiting != own);
+    }
+}
+
+/// The routines that this crate adds to those of the run time.
+pub(crate) fn routine(name: &str) -> Option<usize> {
+    (name == MATERIALIZE).then_some(brolga_materialize as *const () as usize)
+}
+
+/// What a lazy trampoline calls: the address of the code that the stub stands for, or 0 when an exception is pending.
+extern "C" fn brolga_materialize(thread: &Thread) -> usize {
+    // SAFETY: the trampoline is only reached through a stub, which has left the address of its cell. The code that called the
+    // stub keeps the slot, and with it place and record.
+    let record = unsafe {
+        let record = std::ptr::with_exposed_provenance::<Record>(record_of_cell(thread.lazy()));
+        Arc::increment_strong_count(record);
+        Arc::from_raw(record)
+    };
+    let stack = thread.stack_left();
+    let made = thread
+        .blocking(|| if stack >= STACK_TO_COMPILE { record.materialize() } else { on_new_thread(&record) });
+    match made {
+        Ok(address) => address,
+        Err(error) => {
+            thread.throw_text(ExceptionKind::CompileError, &error.to_string());
+            0
+        }
+    }
+}
+
+/// Compiles on a thread that has enough stack. If the system gives none, on this one.
+fn on_new_thread(record: &Arc<Record>) -> Result<usize, SlotError> {
+    let own = worker();
+    std::thread::scope(|scope| {
+        let work = || {
+            FOR.set(Some(own));
+            record.materialize()
+        };
+        match std::thread::Builder::new().stack_size(HELPER_STACK).spawn_scoped(scope, work) {
+            Ok(thread) => thread.join().unwrap_or_else(|payload| {
+                Err(SlotError::Panicked { name: record.name.clone(), message: message_of(payload).into() })
+            }),
+            Err(_) => record.materialize(),
+        }
+    })
+}

@@ -1,0 +1,187 @@
+//! Calls through slots, and what is behind them while it is replaced.
+
+mod support;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use brolga_jit::{BuildError, LinkError, SlotError, Source};
+use support::lazy::Program;
+use support::{TIERS, engine, int_function};
+
+const PROGRAM: &str = "
+low function step(n::i64)::i64
+1 ─ %1 = add_int(n, 1)::i64
+└──      return %1
+end
+
+low function stride(n::i64)::i64
+1 ─ %1 = add_int(n, 2)::i64
+└──      return %1
+end
+
+low function split(n::i64)::(i64, i64)
+1 ─ return (n, n)
+end
+
+low function count(n::i64)::i64
+1 ─      goto #2
+2 ┄ %2 = φ (#1 => 0, #3 => %6)::i64
+│   %3 = φ (#1 => n, #3 => %7)::i64
+│   %4 = ne_int(%3, 0)::i8
+└──      goto #4 if not %4
+3 ─ %6 = invoke step(%2)::i64
+│   %7 = sub_int(%3, 1)::i64
+└──      goto #2
+4 ─      return %2
+end
+";
+
+#[test]
+fn what_is_behind_a_slot_is_replaced_while_threads_call_it() {
+    const CALLS: i64 = 1000;
+    for tier in TIERS {
+        let jit = engine();
+        let program = Program::new(&jit, tier, PROGRAM);
+        let targets = ["step", "stride"].map(|name| program.target(name));
+        let (owner, count) = (program.owner("step"), program.slot("count"));
+        owner.set(targets[0].clone()).unwrap();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|_| {
+                    let count = count.func::<(i64,), i64>().unwrap();
+                    let stop = &stop;
+                    scope.spawn(move || {
+                        let mut seen = Vec::new();
+                        while !stop.load(Ordering::Relaxed) {
+                            seen.push(count.call((CALLS,)).unwrap());
+                        }
+                        seen
+                    })
+                })
+                .collect();
+            for round in 0..2000 {
+                owner.set(targets[(round + 1) % 2].clone()).unwrap();
+                if round % 100 == 0 {
+                    std::thread::yield_now();
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+            for thread in threads {
+                let seen = thread.join().unwrap();
+                assert!(seen.iter().all(|sum| (CALLS..=2 * CALLS).contains(sum)), "{seen:?}");
+            }
+        });
+        for (target, sum) in targets.into_iter().zip([CALLS, 2 * CALLS]) {
+            owner.set(target).unwrap();
+            assert_eq!(program.call("count", CALLS).unwrap(), sum);
+        }
+        assert_eq!(program.count("count"), 1);
+    }
+}
+
+#[test]
+fn code_that_takes_something_else_does_not_get_behind_a_slot() {
+    let jit = engine();
+    let program = Program::new(&jit, TIERS[0], PROGRAM);
+    let refused = program.owner("step").set(program.target("split"));
+    assert!(matches!(refused, Err(SlotError::Type { .. })), "{refused:?}");
+    let other = engine();
+    let strange = Program::new(&other, TIERS[0], PROGRAM);
+    let refused = program.owner("step").set(strange.target("step"));
+    assert!(matches!(refused, Err(SlotError::OtherEngine { .. })), "{refused:?}");
+    assert_eq!(program.call("step", 1), Ok(2));
+}
+
+#[test]
+fn a_unit_whose_slots_are_not_there_or_are_others_is_not_linked() {
+    use brolga_codegen::generate::Generator;
+    use brolga_codegen::isa::Tier;
+    use brolga_codegen::ways::Route;
+    use brolga_ir::diag::SourceFile;
+    use brolga_ir::{Context, text};
+    use brolga_jit::{Linkage, Style};
+
+    // Here `step` takes two.
+    const OTHER: &str = "
+low function step(n::i64, m::i64)::i64
+1 ─ return m
+end
+
+low function caller(n::i64)::i64
+1 ─ %1 = invoke step(n, n)::i64
+└──      return %1
+end
+";
+    let jit = engine();
+    let program = Program::new(&jit, TIERS[0], PROGRAM);
+    let cx = Context::new();
+    let (unit, _) = text::read(&SourceFile::new("other.jlir", OTHER).unwrap(), &cx);
+    let caller = unit.module.funcs().map(|(_, func)| func).find(|func| cx.names.text(func.name) == "caller");
+    let source = Source { func: caller.unwrap(), ty: Some(int_function("caller", 1)) };
+    let style = Style { others: &|_| Route::Slot, ..Tier::Baseline.into() };
+    let compiled = jit.compile(&cx, &[source], style, &mut Generator::new(jit.limits())).unwrap();
+    let missing = jit.link(&compiled, &Linkage::default());
+    assert!(matches!(missing, Err(BuildError::Link(LinkError::Unresolved { .. }))), "{missing:?}");
+    let refused = jit.link(&compiled, &Linkage { slots: Some(&*program), ..Linkage::default() });
+    assert!(matches!(&refused, Err(BuildError::Signature { name, .. }) if name == "step"), "{refused:?}");
+}
+
+const RING: &str = "
+low function even(n::i64)::i64
+1 ─ %1 = eq_int(n, 0)::i8
+└──      goto #3 if not %1
+2 ─      return 1
+3 ─ %4 = sub_int(n, 1)::i64
+│   %5 = invoke odd(%4)::i64
+└──      return %5
+end
+
+low function odd(n::i64)::i64
+1 ─ %1 = eq_int(n, 0)::i8
+└──      goto #3 if not %1
+2 ─      return 0
+3 ─ %4 = sub_int(n, 1)::i64
+│   %5 = invoke even(%4)::i64
+└──      return %5
+end
+";
+
+#[test]
+fn code_that_no_slot_leads_to_any_more_is_freed_when_nobody_runs_it() {
+    let jit = engine();
+    let in_use = || jit.stats().in_use;
+    let round = || {
+        let program = Program::new(&jit, TIERS[0], RING);
+        assert_eq!(program.call("even", 5), Ok(0));
+        let (one, once) = (in_use(), program.slot("odd"));
+        for _ in 0..20 {
+            program.owner("odd").set(program.target("odd")).unwrap();
+        }
+        assert_eq!((program.call("even", 6), in_use()), (Ok(1), one));
+        drop(program);
+        // A slot alone keeps no code.
+        drop(once);
+        assert_eq!(jit.runtime().retired(), 0);
+        in_use()
+    };
+    let first = round();
+    assert!((0..10).all(|_| round() == first));
+
+    // While a thread is inside, what it may run stays.
+    let program = Program::new(&jit, TIERS[0], RING);
+    assert_eq!(program.call("even", 1), Ok(0));
+    jit.runtime()
+        .enter(|_| {
+            let inside = in_use();
+            brolga_runtime::with_attached(jit.runtime(), |thread| {
+                let entered = thread.enter();
+                program.owner("odd").set(program.target("odd")).unwrap();
+                assert!(in_use() > inside && jit.runtime().retired() == 1);
+                drop(entered);
+                assert_eq!((in_use(), jit.runtime().retired()), (inside, 0));
+            })
+            .unwrap();
+        })
+        .unwrap();
+}

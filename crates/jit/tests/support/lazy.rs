@@ -1,0 +1,129 @@
+//! A program of low functions, each of which is a unit of its own and is compiled when it is called first.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+use brolga_codegen::generate::Generator;
+use brolga_codegen::isa::Tier;
+use brolga_codegen::sig::{Abi, FunctionType, Signature, ValueType};
+use brolga_codegen::translate::signature_of;
+use brolga_codegen::ways::Route;
+use brolga_ir::diag::SourceFile;
+use brolga_ir::verify::verify_module;
+use brolga_ir::{Context, Func, text};
+use brolga_jit::{FindSlot, Jit, Linkage, Materialize, Slot, SlotOwner, Source, Style, Target};
+
+/// What a test does when a function is about to be compiled: it may refuse, or compile another one in its place.
+pub(crate) type Hook =
+    dyn Fn(&Program, &str) -> Result<Option<String>, Box<dyn Error + Send + Sync>> + Send + Sync;
+
+pub(crate) struct Program {
+    pub(crate) jit: Jit,
+    cx: Arc<Context>,
+    funcs: BTreeMap<String, Func>,
+    tier: Tier,
+    owners: OnceLock<BTreeMap<String, SlotOwner>>,
+    hook: Box<Hook>,
+    /// What has been compiled, in order.
+    pub(crate) compiled: Mutex<Vec<String>>,
+}
+
+/// One function of a program.
+struct One {
+    program: Weak<Program>,
+    name: String,
+}
+
+impl Program {
+    pub(crate) fn new(jit: &Jit, tier: Tier, source: &str) -> Arc<Program> {
+        Program::with_hook(jit, tier, source, Box::new(|_, _| Ok(None)))
+    }
+
+    pub(crate) fn with_hook(jit: &Jit, tier: Tier, source: &str, hook: Box<Hook>) -> Arc<Program> {
+        let cx = Context::new();
+        let (unit, findings) = text::read(&SourceFile::new("lazy.jlir", source).unwrap(), &cx);
+        assert!(!findings.has_errors(), "{findings:?}");
+        let verified = verify_module(&unit.module);
+        assert!(verified.is_ok(), "{verified:?}");
+        let named = |func: &Func| (cx.names.text(func.name).to_owned(), func.clone());
+        let funcs = unit.module.funcs().map(|(_, func)| named(func)).collect();
+        let (jit, owners, compiled) = (jit.clone(), OnceLock::new(), Mutex::default());
+        let program = Arc::new(Program { jit, cx, funcs, tier, owners, hook, compiled });
+        let owner = |name: &String| {
+            let one = One { program: Arc::downgrade(&program), name: name.clone() };
+            (name.clone(), program.jit.slot(program.ty(name), Arc::new(one)).unwrap())
+        };
+        let owners = program.funcs.keys().map(owner).collect();
+        assert!(program.owners.set(owners).is_ok());
+        program
+    }
+
+    /// What a function takes and gives, each value on its own.
+    pub(crate) fn ty(&self, name: &str) -> FunctionType {
+        let signature: Signature = signature_of(&self.funcs[name]).unwrap();
+        let value = |abi: &Abi| match abi {
+            Abi::I64 => ValueType::scalar("Int64", Abi::I64),
+            abi => ValueType::scalar("?", *abi),
+        };
+        let params = signature.params.iter().map(value).collect();
+        let result = match &signature.results[..] {
+            [one] => value(one),
+            many => ValueType::tuple(many.iter().map(value).collect()),
+        };
+        FunctionType { symbol: name.into(), name: name.into(), params, result, signature }
+    }
+
+    pub(crate) fn owner(&self, name: &str) -> &SlotOwner {
+        &self.owners.get().unwrap()[name]
+    }
+
+    pub(crate) fn slot(&self, name: &str) -> Slot {
+        self.owner(name).slot()
+    }
+
+    /// The source of a function.
+    pub(crate) fn source(self: &Arc<Program>, name: &str) -> Arc<dyn Materialize> {
+        Arc::new(One { program: Arc::downgrade(self), name: name.to_owned() })
+    }
+
+    /// Compiles a function now, as a unit of its own that reaches all others through slots.
+    pub(crate) fn target(&self, name: &str) -> Target {
+        self.target_style(name, Style { others: &|_| Route::Slot, ..self.tier.into() })
+    }
+
+    pub(crate) fn target_style(&self, name: &str, style: Style<'_>) -> Target {
+        let source = Source { func: &self.funcs[name], ty: Some(self.ty(name)) };
+        let mut generator = Generator::new(self.jit.limits());
+        let compiled = self.jit.compile(&self.cx, &[source], style, &mut generator).unwrap();
+        let linkage = Linkage { slots: Some(self), ..Linkage::default() };
+        self.jit.link(&compiled, &linkage).unwrap().target(name).unwrap()
+    }
+
+    /// How often a function has been compiled.
+    pub(crate) fn count(&self, name: &str) -> usize {
+        self.compiled.lock().unwrap().iter().filter(|known| *known == name).count()
+    }
+
+    pub(crate) fn call(&self, name: &str, argument: i64) -> Result<i64, brolga_jit::CallError> {
+        self.slot(name).func::<(i64,), i64>().unwrap().call((argument,))
+    }
+}
+
+impl FindSlot for Program {
+    fn slot(&self, name: &str) -> Result<Slot, String> {
+        let owners = self.owners.get().ok_or("too early")?;
+        owners.get(name).map(SlotOwner::slot).ok_or_else(|| "no such function".to_owned())
+    }
+}
+
+impl Materialize for One {
+    fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
+        let program = self.program.upgrade().ok_or("the program is gone")?;
+        let instead = (program.hook)(&program, &self.name)?;
+        program.compiled.lock().unwrap().push(self.name.clone());
+        Ok(program.target(instead.as_deref().unwrap_or(&self.name)))
+    }
+}
