@@ -193,6 +193,14 @@ impl Callee {
         }
     }
 
+    /// Where dynamic calls look that begin in the code. What is behind a slot may change, and so sees what all programs see.
+    fn methods(&self) -> &MethodTable {
+        match self {
+            Callee::Code(unit, _) => unit.methods(),
+            Callee::Slot(slot) => slot.jit().runtime().methods(),
+        }
+    }
+
     fn code(&self) -> usize {
         match self {
             Callee::Code(_, address) => *address,
@@ -235,7 +243,7 @@ impl Callable {
             }
             let _entry = self.to.needs_heap().then(|| thread.enter_heap(runtime));
             let entered = thread.enter();
-            let _world = self.unit.needs_heap().then(|| thread.enter_world(self.unit.methods()));
+            let _world = self.to.needs_heap().then(|| thread.enter_world(self.to.methods()));
             // SAFETY: the address is that of a trampoline (`Entry`), whose code `self.entry` holds, and that has this type
             // by `codegen::entry`. The callee is code that `self.to` holds, and has the trampoline's signature by L2
             // (`Jit::load`), or by W1 (`slots.rs`). The thread is the running one, and stays while `with_attached` runs. The
@@ -307,7 +315,7 @@ impl UntypedFunc {
 
     /// Where dynamic calls look that the function makes.
     pub fn methods(&self) -> &MethodTable {
-        self.callable.unit.methods()
+        self.callable.to.methods()
     }
 
     /// Calls the function, which neither takes nor gives objects. Each argument is the bits of one low value, in its low end;
