@@ -13,7 +13,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use brolga_codegen::compile::{Compiler, Limits, NamedType, Symbol};
 use brolga_codegen::isa::{HostIsa, IsaError, IsaOptions};
@@ -23,6 +23,7 @@ use brolga_ir::{Context, Type};
 use brolga_runtime::objects::{CodeEntry, EntryCaller, MethodEntry, MethodRow, MethodTable, Methods};
 use brolga_runtime::{FrameMapsInForce, Runtime};
 
+use crate::cache::Evictor;
 use crate::code_map::{CodeListener, CodeMap, Symbolized};
 use crate::code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats};
 use crate::cranelift::CraneliftLinker;
@@ -34,6 +35,9 @@ use crate::loader::Loader;
 use crate::maps;
 use crate::program::Method;
 use crate::slots::Slots;
+
+/// How often an evictor is asked before a unit is refused. Each time it is asked for twice as much.
+const EVICTIONS: u32 = 24;
 
 /// What can be chosen about an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -81,6 +85,7 @@ struct Shared {
     limits: Limits,
     linker: Box<dyn Linker>,
     map: Arc<CodeMap>,
+    evictor: Mutex<Option<Weak<dyn Evictor>>>,
     entries: Entries,
     slots: Arc<Slots>,
     waits: Waits,
@@ -100,7 +105,9 @@ impl Jit {
             LinkerKind::Cranelift => Box::new(CraneliftLinker::new(&isa, memory, map.clone())),
         };
         let (entries, waits) = (Entries::default(), Waits::default());
-        let shared = Shared { runtime, isa, limits: options.limits, linker, map, entries, slots, waits };
+        let evictor = Mutex::default();
+        let shared =
+            Shared { runtime, isa, limits: options.limits, linker, map, evictor, entries, slots, waits };
         Ok(Jit { shared: Arc::new(shared) })
     }
 
@@ -133,6 +140,12 @@ impl Jit {
     /// [`JitDump`](crate::JitDump) and [`GdbInterface`](crate::GdbInterface).
     pub fn listen(&self, listener: Arc<dyn CodeListener>) {
         self.shared.map.listen(listener);
+    }
+
+    /// Who frees code when there is no room for a unit, for as long as somebody holds it.
+    pub fn set_evictor(&self, evictor: &Arc<dyn Evictor>) {
+        let mut current = self.shared.evictor.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = Some(Arc::downgrade(evictor));
     }
 
     /// What an address in compiled code belongs to. A return address is that of the instruction behind the call: give
@@ -177,7 +190,7 @@ impl Jit {
     ) -> Result<Unit, LinkError> {
         let slots = RefCell::default();
         let resolver = Visible { jit: self, runtime: &self.shared.runtime, units: visible, program, slots };
-        let loaded = self.shared.linker.link(unit, &resolver)?;
+        let loaded = self.link_unit(unit, &resolver)?;
         let slots = resolver.slots.into_inner();
         let types = types.into_iter().map(|ty| (ty.name.clone(), ty)).collect();
         let needs_heap = program.is_some_and(|p| p.needs_heap)
@@ -196,6 +209,28 @@ impl Jit {
         let table = program.map_or(self.shared.runtime.methods(), |program| program.table).clone();
         let inner = Inner { methods, table, code, types, needs_heap, jit: self.clone() };
         Ok(Unit { inner: Arc::new(inner) })
+    }
+
+    /// Links a unit. When there is no room, the evictor makes some, of more and more units.
+    fn link_unit(&self, unit: &LinkUnit, resolver: &dyn Resolver) -> Result<Arc<LoadedUnit>, LinkError> {
+        let mut wanted = unit.functions.iter().map(|function| function.code.len()).sum::<usize>().max(1);
+        let mut tries = EVICTIONS;
+        loop {
+            match self.shared.linker.link(unit, resolver) {
+                Err(LinkError::Memory(error)) if error.is_shortage() && tries > 0 => {
+                    let evictor = self.shared.evictor.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                    if !evictor
+                        .and_then(|evictor| evictor.upgrade())
+                        .is_some_and(|evictor| evictor.evict(wanted))
+                    {
+                        return Err(LinkError::Memory(error));
+                    }
+                    wanted = wanted.saturating_mul(2);
+                    tries -= 1;
+                }
+                result => return result,
+            }
+        }
     }
 
     /// Tells the runtime about the methods of a unit that is about to be made.
@@ -304,6 +339,11 @@ impl Unit {
     /// What is in memory.
     pub fn loaded(&self) -> &Arc<LoadedUnit> {
         &self.inner.code.loaded
+    }
+
+    /// Whether there are other handles to it, or functions of it.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.inner) > 1
     }
 
     /// The engine that it was loaded by.

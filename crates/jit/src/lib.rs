@@ -22,6 +22,8 @@
 //! | `loader.rs`      | the trait by ourselves: units share pages                                        |
 //! | `cranelift.rs`   | the trait by `cranelift-jit`, one module for each link unit                      |
 //! | `perf_map.rs`, `jitdump.rs`, `gdb.rs`, `elf.rs` | loaded code for profilers and debuggers                  |
+//! | `unwind_tables.rs` | loaded code for the system's unwinder                                           |
+//! | `cache.rs`       | who frees code when there is no room                                              |
 //! | `entry.rs`       | trampolines, one for each native signature                                       |
 //! | `engine.rs`      | [`Jit`] and [`Unit`]: what the layer above holds                                 |
 //! | `program.rs`     | [`Jit::build`]: from low IR to a unit                                            |
@@ -35,6 +37,7 @@
 //! or to a unit that was linked against it is dropped.
 
 mod arena;
+mod cache;
 mod code_map;
 mod code_memory;
 mod cranelift;
@@ -58,8 +61,10 @@ mod reservation;
 mod scoped;
 mod slots;
 mod space;
+mod unwind_tables;
 mod value;
 
+pub use cache::{Evictor, UnitCache};
 pub use code_map::{CodeFunction, CodeListener, CodeMap, CodeUnit, Symbolized, UnitId};
 pub use code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats, Mapping};
 pub use cranelift::CraneliftLinker;
@@ -76,4 +81,5 @@ pub use loader::Loader;
 pub use perf_map::PerfMap;
 pub use program::{BuildError, Compiled, Linkage, Method, Source, Style};
 pub use scoped::{Handle, Scoped, ScopedFunc, ScopedParams, Text, Vector};
+pub use unwind_tables::UnwindTables;
 pub use value::{Params, Value, ValueError};

@@ -5,9 +5,10 @@ mod support;
 use std::process::Command;
 use std::sync::Arc;
 
-use brolga_codegen::compile::CompiledFunction;
+use brolga_codegen::compile::{CompiledFunction, Symbol};
 use brolga_codegen::isa::Tier;
-use brolga_jit::{GdbInterface, Jit, JitDump, PerfMap};
+use brolga_codegen::sig::Abi;
+use brolga_jit::{GdbInterface, Jit, JitDump, PerfMap, UnwindTables};
 use cranelift_codegen::ir::InstBuilder;
 use support::{compile, engine, engines, int_function, ints, load};
 
@@ -123,6 +124,49 @@ fn the_jitdump_has_code_lines_and_an_end() {
     assert_eq!(record(&mut dump), (3, 16));
     assert!(dump.0.is_empty());
     std::fs::remove_dir_all(directory).unwrap();
+}
+
+/// How often a backtrace that starts in a C function mentions the caller of the compiled code.
+static SEEN: std::sync::Mutex<Vec<bool>> = std::sync::Mutex::new(Vec::new());
+
+extern "C" fn look_back() -> i64 {
+    let text = std::backtrace::Backtrace::force_capture().to_string();
+    SEEN.lock().unwrap().push(text.contains("calls_compiled_code"));
+    0
+}
+
+#[inline(never)]
+fn calls_compiled_code(unit: &brolga_jit::Unit) {
+    assert_eq!(unit.func::<(), i64>("f").unwrap().call(()), Ok(0));
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn backtraces_go_through_compiled_code() {
+    for jit in engines() {
+        let tables = Arc::new(UnwindTables::new());
+        jit.listen(tables.clone());
+        let look = look_back as extern "C" fn() -> i64;
+        // SAFETY: compiled code calls it by its signature.
+        unsafe { jit.runtime().foreign().define("look_back", look as *const ()) };
+        let unit = load(
+            &jit,
+            vec![compile(&jit, Tier::Optimised, "f", &ints(0, 1), |c| {
+                let symbol = Symbol::Foreign { name: "look_back".into(), library: None };
+                let value = c.call_c(symbol, &[], Some(Abi::I64), &[])[0];
+                c.b.ins().return_(&[value]);
+            })],
+            vec![int_function("f", 0)],
+        );
+        calls_compiled_code(&unit);
+        // The function and its trampoline.
+        assert_eq!(tables.len(), 2);
+        drop(unit);
+        assert_eq!(tables.len(), 1);
+        drop(jit);
+        assert!(tables.is_empty(), "tables go with the code");
+    }
+    assert_eq!(*SEEN.lock().unwrap(), [true; 3]);
 }
 
 /// What runs under the debugger: a batch that loses a unit, and another one. The code can be written to by the debugger.

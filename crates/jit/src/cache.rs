@@ -1,0 +1,117 @@
+//! Units that may be given up: a cache that shrinks when code memory is short.
+//!
+//! ```text
+//!   Jit::load ── no room ──► Evictor::evict(bytes) ──► the units that were not asked for longest go ──► once more
+//! ```
+//!
+//! An engine asks its [`Evictor`] when a unit does not fit, by the limit or by the reservation of
+//! [`CodeMemoryOptions`](crate::CodeMemoryOptions). [`UnitCache`] is one that serves programs which can compile again what they
+//! asked for once: queries, expressions, regular expressions. A unit that somebody else holds, or a function of it, stays:
+//! dropping it here would free nothing.
+//!
+//! The engine does not keep its evictor, because the units in it keep the engine.
+//!
+//! Cost: a look-up is two steps in ordered trees under a lock.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::engine::Unit;
+
+/// Frees code when there is no room for more.
+pub trait Evictor: Send + Sync {
+    /// Frees units, so many bytes of code if it can, and says whether it freed any. It must not load code.
+    fn evict(&self, bytes: usize) -> bool;
+}
+
+/// Units by key, of which those used longest ago go when room is wanted.
+pub struct UnitCache<K> {
+    state: Mutex<State<K>>,
+}
+
+struct State<K> {
+    units: BTreeMap<K, (u64, Unit)>,
+    /// Keys by the time of their last use.
+    by_use: BTreeMap<u64, K>,
+    /// Uses so far.
+    now: u64,
+}
+
+impl<K: Ord + Clone> UnitCache<K> {
+    /// An empty cache. [`Jit::set_evictor`](crate::Jit::set_evictor) makes an engine ask it.
+    pub fn new() -> UnitCache<K> {
+        UnitCache { state: Mutex::new(State { units: BTreeMap::new(), by_use: BTreeMap::new(), now: 0 }) }
+    }
+
+    /// The unit of a key, which counts as a use.
+    pub fn get(&self, key: &K) -> Option<Unit> {
+        let mut state = self.lock();
+        let (last, unit) = state.units.get(key)?;
+        let (last, unit) = (*last, unit.clone());
+        let key = state.by_use.remove(&last)?;
+        let now = state.tick();
+        state.by_use.insert(now, key.clone());
+        state.units.insert(key, (now, unit.clone()));
+        Some(unit)
+    }
+
+    /// Keeps a unit. Gives the one that the key had.
+    pub fn insert(&self, key: K, unit: Unit) -> Option<Unit> {
+        let mut state = self.lock();
+        let now = state.tick();
+        let (last, before) = state.units.insert(key.clone(), (now, unit)).unzip();
+        if let Some(last) = last {
+            state.by_use.remove(&last);
+        }
+        state.by_use.insert(now, key);
+        before
+    }
+
+    /// How many units there are.
+    pub fn len(&self) -> usize {
+        self.lock().units.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<K>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Ord + Clone> Default for UnitCache<K> {
+    fn default() -> Self {
+        UnitCache::new()
+    }
+}
+
+impl<K> State<K> {
+    fn tick(&mut self) -> u64 {
+        self.now += 1;
+        self.now
+    }
+}
+
+impl<K: Ord + Clone + Send> Evictor for UnitCache<K> {
+    fn evict(&self, bytes: usize) -> bool {
+        let mut gone = Vec::new();
+        let mut state = self.lock();
+        let State { units, by_use, .. } = &mut *state;
+        let mut freed = 0;
+        by_use.retain(|_, key| {
+            let Some((_, unit)) = units.get(key).filter(|(_, unit)| freed < bytes && !unit.is_shared())
+            else {
+                return true;
+            };
+            freed += unit.loaded().code().addresses().len();
+            gone.extend(units.remove(key));
+            false
+        });
+        // Units are dropped without the lock: what they keep may be anything.
+        drop(state);
+        !gone.is_empty()
+    }
+}

@@ -1,0 +1,105 @@
+//! Memory for code is limited: what does not fit is a typed error that changes nothing, or the least used units go.
+
+mod support;
+
+use std::sync::Arc;
+
+use brolga_codegen::isa::Tier;
+use brolga_jit::{CodeMemoryError, CodeMemoryOptions, Evictor, Jit, LinkError, Unit, UnitCache};
+use cranelift_codegen::ir::InstBuilder;
+use support::{compile, engines_with, int_function, ints, try_load};
+
+const LIMIT: usize = 64 << 10;
+
+fn limited() -> [Jit; 3] {
+    engines_with(CodeMemoryOptions { limit: Some(LIMIT), ..CodeMemoryOptions::default() })
+}
+
+/// A unit whose function gives `value`, of several hundred bytes.
+fn unit(jit: &Jit, value: i64) -> Result<Unit, LinkError> {
+    let function = compile(jit, Tier::Baseline, "f", &ints(1, 1), |c| {
+        let x = c.params()[0];
+        let mut sum = c.int(value);
+        for _ in 0..40 {
+            sum = c.b.ins().bxor(sum, x);
+            sum = c.b.ins().iadd(sum, x);
+        }
+        c.b.ins().return_(&[sum]);
+    });
+    try_load(jit, vec![function], vec![], vec![int_function("f", 1)], &[])
+}
+
+fn value(unit: &Unit) -> i64 {
+    unit.func::<(i64,), i64>("f").unwrap().call((0,)).unwrap()
+}
+
+#[test]
+fn over_the_limit_is_an_error_and_what_is_loaded_goes_on() {
+    for jit in limited() {
+        let mut units = vec![unit(&jit, 0).unwrap()];
+        // The trampoline takes its room before the memory is full.
+        assert_eq!(value(&units[0]), 0);
+        let error = loop {
+            match unit(&jit, units.len() as i64) {
+                Ok(unit) => units.push(unit),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, LinkError::Memory(CodeMemoryError::Limit { limit: LIMIT, .. })), "{error}");
+        assert!(units.len() > 10);
+        let stats = jit.stats();
+        assert!(stats.in_use <= LIMIT);
+        assert!(unit(&jit, 0).is_err());
+        assert_eq!(jit.stats(), stats);
+        for (index, unit) in units.iter().enumerate() {
+            assert_eq!(value(unit), index as i64);
+            let code = unit.loaded().code().function("f").unwrap();
+            assert_eq!(jit.symbolize(code.address()).unwrap().unit, unit.loaded().code().id());
+        }
+        // Room that is given back is used.
+        drop(units.swap_remove(3));
+        assert_eq!(value(&unit(&jit, 77).unwrap()), 77);
+    }
+}
+
+#[test]
+fn the_units_that_were_not_used_longest_go_first_and_those_in_use_stay() {
+    for jit in limited() {
+        let cache = Arc::new(UnitCache::<i64>::new());
+        let evictor: Arc<dyn Evictor> = cache.clone();
+        jit.set_evictor(&evictor);
+        let held = unit(&jit, 0).unwrap();
+        assert_eq!(value(&held), 0);
+        cache.insert(0, held.clone());
+        cache.insert(1, unit(&jit, 1).unwrap());
+        for key in 2..1_000 {
+            cache.insert(key, unit(&jit, key).unwrap());
+            // This one is asked for all the time.
+            assert_eq!(value(&cache.get(&1).unwrap()), 1);
+        }
+        assert!(jit.stats().in_use <= LIMIT);
+        assert!(cache.len() < 990 && cache.len() > 5, "{}", cache.len());
+        assert!(cache.get(&2).is_none(), "it was used longest ago");
+        assert_eq!(value(&cache.get(&999).unwrap()), 999);
+        assert_eq!(value(&cache.get(&0).unwrap()), 0);
+        assert_eq!(value(&held), 0);
+    }
+}
+
+#[test]
+fn an_evictor_that_frees_nothing_leaves_the_error() {
+    struct Idle;
+    impl Evictor for Idle {
+        fn evict(&self, _: usize) -> bool {
+            // It claims to have done something.
+            true
+        }
+    }
+    let [jit, ..] = limited();
+    let evictor: Arc<dyn Evictor> = Arc::new(Idle);
+    jit.set_evictor(&evictor);
+    let units: Vec<Unit> = std::iter::from_fn(|| unit(&jit, 5).ok()).collect();
+    assert!(units.len() > 10);
+    drop(evictor);
+    assert!(unit(&jit, 5).is_err());
+}
