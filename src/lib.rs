@@ -37,7 +37,7 @@ pub use brolga_jit::{
     TypedFunc, UntypedFunc, Value, ValueError, Vector, Word,
 };
 pub use brolga_opt as opt;
-pub use brolga_opt::{CheckBounds, OptLevel};
+pub use brolga_opt::{CheckBounds, CpuFeatures, OptLevel};
 pub use brolga_runtime::{Exception, ExceptionKind, Interrupt, Output, Runtime, heap, objects};
 pub use engine::{Engine, Unit};
 pub use error::{Broken, Error, Fault};

@@ -3,9 +3,11 @@
 use brolga_codegen::isa::Tier;
 use brolga_gcroots::Lowering as Roots;
 use brolga_jit::JitOptions;
-use brolga_opt::{CheckBounds, OptLevel};
+use brolga_opt::{CheckBounds, CpuFeatures, OptLevel};
 use brolga_runtime::heap::{HeapOptions, Stress};
 use brolga_runtime::{Output, RuntimeOptions};
+
+use crate::error::Error;
 
 /// The choices, each with a default that suits most programs. Made with [`Options::new`] and changed by its methods:
 ///
@@ -43,11 +45,27 @@ impl Options {
         self
     }
 
+    /// What the processor can do that the code is for. By default nothing is taken for granted, and the same program gives the
+    /// same floats everywhere; `muladd_float` rounds once where there is `fma`.
+    #[must_use]
+    pub fn cpu_features(mut self, cpu: CpuFeatures) -> Options {
+        self.opt.cpu = cpu;
+        self
+    }
+
     /// Whether every function is verified after every pass: slow, for finding bugs.
     #[must_use]
     pub fn verify_each(mut self, verify: bool) -> Options {
         self.opt.verify_each = verify;
         self
+    }
+
+    /// Passes that do not run, by name: for finding out what they are good for. A name that is no pass is an error.
+    pub fn without_passes(mut self, names: &[&str]) -> Result<Options, Error> {
+        for name in names {
+            self.opt.skip.push(brolga_opt::pass_named(name)?.name);
+        }
+        Ok(self)
     }
 
     /// How the heap is sized and when it collects.

@@ -1,12 +1,14 @@
-//! Ten thousand generated functions survive printing and reading, and mean the same everywhere.
+//! Generated functions survive printing and reading, and mean the same everywhere: ten thousand of them, or as many as one asks for.
 //!
 //! ```text
 //!             ┌─ print, read ─────────────────────────► interpreter of high IR
 //! generated ──┼─ passes ──────────────────────────────► interpreter of high IR
 //!             ├─ lower ──────┐
 //!             ├─ passes, lower, passes ───────────────► interpreter of low IR
-//!             └─ passes, lower, passes, machine code ─► native, -O0 and -O2
+//!             └─ passes, lower, passes, machine code ─► native, -O0 to -O3
 //! ```
+//!
+//! `MODULES=20000 cargo test --release --test differential` is the long run of a hundred thousand functions; `FIRST=N` starts at another seed.
 //!
 //! The interpreter on the generated module itself is the oracle. A failure shows its seed, the module, the call, what
 //! each engine gave, and the rewrite that is to blame.
@@ -21,13 +23,21 @@ use brolga::fuzz::shapes::{self, Shape};
 use brolga_jit::{Jit, JitOptions};
 use brolga_runtime::{Runtime, RuntimeOptions};
 
-/// How many modules; each has five functions.
+/// How many modules, if nobody says; each has five functions.
 const MODULES: u64 = 2000;
 /// How many argument lists each function is called with.
 const ROUNDS: usize = 3;
 const MAX_STEPS: u64 = 100_000;
 /// A high statement becomes some low ones.
 const MAX_LOW_STEPS: u64 = 10_000_000;
+
+/// The seeds of this run.
+#[expect(clippy::disallowed_methods, reason = "a long run is asked for from outside")]
+fn seeds() -> std::ops::Range<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let first = number("FIRST").unwrap_or(0);
+    first..first + number("MODULES").unwrap_or(MODULES)
+}
 
 fn options(seed: u64, features: Features) -> Options {
     let size = [20, 60, 60, 150][seed as usize % 4];
@@ -75,7 +85,7 @@ fn check_mixture(Compared { calls, returned }: Compared) {
 #[test]
 fn printed_modules_are_read_back_with_their_meaning() {
     let oracle = high(None);
-    for seed in 0..MODULES {
+    for seed in seeds() {
         let module = generate(seed, &options(seed, Features::ALL));
         let again = check_round_trip(seed, &module).unwrap_or_else(|failure| panic!("{failure}"));
         let runs = [&module, &again].map(|module| Run { engine: &oracle, module });
@@ -88,7 +98,7 @@ fn printed_modules_are_read_back_with_their_meaning() {
 #[test]
 fn passes_on_high_ir_keep_the_meaning() {
     let exact = Features { inexact: false, ..Features::ALL };
-    check_mixture(compare(0..MODULES, exact, &[&high(Some(Passes::of(OptLevel::O2)))]));
+    check_mixture(compare(seeds(), exact, &[&high(Some(Passes::of(OptLevel::O2)))]));
 }
 
 #[test]
@@ -97,7 +107,7 @@ fn low_ir_means_what_high_ir_means() {
         [&low(None), &low(Some(Passes::of(OptLevel::O2))), &low(Some(Passes::of(OptLevel::O3)))];
     // The interpreter knows objects on the high level only, and texts and what is thrown are objects.
     let without_objects = Features { texts: false, throws: false, ..Features::NATIVE };
-    let Compared { calls, returned } = compare(0..MODULES, without_objects, &engines);
+    let Compared { calls, returned } = compare(seeds(), without_objects, &engines);
     assert!(calls > 0 && returned == calls, "{returned} of {calls} calls returned");
 }
 
@@ -105,9 +115,9 @@ fn low_ir_means_what_high_ir_means() {
 fn native_code_does_what_the_interpreter_does() {
     let jit = jit();
     let native = |level| Native { jit: jit.clone(), passes: Passes::of(level) };
-    let natives = [OptLevel::O0, OptLevel::O2, OptLevel::O3].map(native);
+    let natives = OptLevel::ALL.map(native);
     let engines = natives.each_ref().map(|n| n as &dyn Engine);
-    check_mixture(compare(0..MODULES, Features::NATIVE, &engines));
+    check_mixture(compare(seeds(), Features::NATIVE, &engines));
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! What compiling costs, stage by stage, beside Cranelift's own time, and how it grows with the size of a function.
 //!
 //! ```text
-//! cargo bench --bench compile_cost
+//! cargo bench --bench compile_cost [-- NAME…]
 //!
-//!   workload           insts   verify high lower low  translate  ours   Cranelift  ours÷CL   link
+//!   workload           insts   verify high lower low roots translate Cranelift  ours  ours÷CL  bytes
 //!                              ──────── nanoseconds for each statement of the input ────────
 //! ```
 //!
 //! *ours* is everything between the parsed module and Cranelift: verifying the input, the passes of both levels, lowering,
-//! and building Cranelift's IR. *Cranelift* is its compile alone. A stage's time is the best of several rounds; the
+//! placing roots, and building Cranelift's IR. *Cranelift* is its compile alone. A stage's time is the best of several rounds; the
 //! rounds go over all functions of a workload before the next starts.
 //!
 //! The workloads are the example programs, all functions of each, and functions of one extreme shape from a hundred to a
@@ -28,16 +28,21 @@ use brolga_ir::verify::verify_func_in;
 use brolga_ir::{Context, Func, Module, text};
 use brolga_opt::lower::{self, lower};
 use brolga_opt::{Cx, OptLevel, Options, optimize};
+use brolga_runtime::heap::DEFAULT_ABI;
 
 /// The stages that are timed.
-const STAGES: [&str; 6] = ["verify", "high", "lower", "low", "translate", "Cranelift"];
+const STAGES: [&str; 7] = ["verify", "high", "lower", "low", "roots", "translate", "Cranelift"];
 /// The stage that is not ours.
-const CRANELIFT: usize = 5;
+const CRANELIFT: usize = 6;
+const LEVELS: [OptLevel; 3] = [OptLevel::O1, OptLevel::O2, OptLevel::O3];
 
 fn main() {
     let isa = HostIsa::new(IsaOptions { verify_clif: false, check_regalloc: false });
     let Ok(isa) = isa else { return println!("no code generator for this machine") };
-    for level in [OptLevel::O1, OptLevel::O2] {
+    // `cargo bench` passes its own flags; names of workloads are what is left.
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
+    for level in LEVELS {
         println!("\n-O{}: nanoseconds for each statement of the input", level as u8);
         print!("{:<22}{:>8}", "workload", "insts");
         for stage in STAGES {
@@ -45,22 +50,43 @@ fn main() {
         }
         println!("{:>8}{:>10}{:>14}", "ours", "ours/CL", "bytes/func");
         let mut logs = (0.0, 0);
-        for (name, module) in examples() {
+        for (name, module) in examples().into_iter().filter(|(name, _)| is_wanted(name)) {
             let row = measure(&module, level, &isa, 15);
             row.print(&name);
             logs = (logs.0 + row.ratio().ln(), logs.1 + 1);
         }
-        println!("{:<22}{:>96.2}", "geometric mean", (logs.0 / f64::from(logs.1.max(1))).exp());
+        println!("{:<22}{:>106.2}", "geometric mean", (logs.0 / f64::from(logs.1.max(1))).exp());
     }
-    println!("\n-O1, one function of an extreme shape");
-    for shape in Shape::ALL {
-        for size in [100, 1_000, 10_000, 100_000] {
-            let module = sized(shape, size);
-            let row = measure(&module, OptLevel::O1, &isa, if size < 10_000 { 9 } else { 2 });
-            row.print(&format!("{} {size}", shape.name()));
+    println!(
+        "\nOne function of an extreme shape: ours in nanoseconds for each statement, and divided by Cranelift's"
+    );
+    print!("{:<18}", "shape");
+    for level in LEVELS {
+        for size in SIZES {
+            print!("{:>15}", format!("O{} {size}", level as u8));
         }
     }
+    println!();
+    for shape in Shape::ALL.into_iter().filter(|shape| is_wanted(shape.name())) {
+        print!("{:<18}", shape.name());
+        for level in LEVELS {
+            for size in SIZES {
+                // Cranelift takes minutes for loops nested that deep.
+                if shape == Shape::DeepLoops && size > 10_000 {
+                    print!("{:>15}", "-");
+                    continue;
+                }
+                let module = sized(shape, size);
+                let row = measure(&module, level, &isa, if size < 10_000 { 9 } else { 2 });
+                print!("{:>15}", format!("{:.0} ({:.2})", row.ours() / row.insts.max(1) as f64, row.ratio()));
+            }
+        }
+        println!();
+    }
 }
+
+/// About how many statements the shapes have.
+const SIZES: [usize; 4] = [100, 1_000, 10_000, 100_000];
 
 /// A function of about `size` statements.
 fn sized(shape: Shape, size: usize) -> Module {
@@ -129,6 +155,7 @@ impl Row {
 
 fn measure(module: &Module, level: OptLevel, isa: &HostIsa, rounds: usize) -> Row {
     let options = Options::default();
+    let roots = brolga_gcroots::Options { verify: false, ..brolga_gcroots::Options::new(DEFAULT_ABI) };
     let tier = Tier::Optimised;
     let (mut translator, mut compiler) = (
         Translator::new(),
@@ -139,7 +166,7 @@ fn measure(module: &Module, level: OptLevel, isa: &HostIsa, rounds: usize) -> Ro
         insts: statements(module),
         funcs: module.func_count(),
         bytes: 0,
-        nanos: [f64::INFINITY; 6],
+        nanos: [f64::INFINITY; STAGES.len()],
         refused: None,
     };
     for _ in 0..rounds {
@@ -163,9 +190,14 @@ fn measure(module: &Module, level: OptLevel, isa: &HostIsa, rounds: usize) -> Ro
             lap();
             let Ok((low, _)) = optimize(module, low, level, &options, &mut Cx::new(None)) else { continue };
             lap();
+            let mut placed = low;
+            if brolga_gcroots::place(&mut placed, &module.cx, &roots).is_err() {
+                continue;
+            }
+            lap();
             let made = translator.translate(
                 &module.cx,
-                &low,
+                &placed,
                 isa,
                 TranslateOptions::default(),
                 Ways { route: &|_| Route::Near, counter: None },
@@ -173,7 +205,7 @@ fn measure(module: &Module, level: OptLevel, isa: &HostIsa, rounds: usize) -> Ro
             );
             lap();
             let Ok(made) = made else { continue };
-            let name = module.cx.names.text(low.name);
+            let name = module.cx.names.text(placed.name);
             let code =
                 compiler.compile(name, &mut clif, made.symbols, isa, CompileOptions { tier, listing: false });
             lap();

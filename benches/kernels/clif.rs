@@ -7,7 +7,7 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Linkage, Module};
 use std::path::Path;
 
-use crate::Contender;
+use crate::{Contender, here};
 
 /// The kernel, if there is a file for it.
 pub(crate) fn contender(name: &str) -> Result<Option<Contender>, String> {
@@ -61,9 +61,8 @@ pub(crate) fn contender(name: &str) -> Result<Option<Contender>, String> {
     let code = module.get_finalized_function(ids[run]);
     // SAFETY: `run` is declared as (i64, i64) -> f64 in the host's convention, and the module is never freed.
     let run = unsafe { std::mem::transmute::<*const u8, extern "C" fn(i64, i64) -> f64>(code) };
-    let call = move |a, b| {
+    Ok(Some(here("clif", move |a, b| {
         let _loaded = &module;
         Ok(run(a, b))
-    };
-    Ok(Some(Contender { column: "clif", run: Box::new(call) }))
+    })))
 }

@@ -1,9 +1,10 @@
-//! The kernels: C, Cranelift alone, and Brolga, side by side in one run.
+//! The kernels: C, Cranelift alone, Brolga and other compilers, side by side in one run.
 //!
 //! ```text
 //! cargo bench --bench kernels [-- NAME…]
+//! cargo bench --bench kernels -- --without-passes [NAME…]       writes docs/passes.md
 //!
-//!   kernel      C ms   clif   -O0   -O1   -O2   -O3      columns after the first: time ÷ C
+//!   kernel      C ms   clif   -O0   -O1   -O2   -O3  clang   java   node  luajit      columns after the first: time ÷ C
 //! ```
 //!
 //! | column | what runs |
@@ -11,19 +12,23 @@
 //! | C | the kernel's C source, built by the system C compiler at `-O2` |
 //! | clif | hand-written Cranelift IR of the same loops, at Cranelift's best setting (`clif/`) |
 //! | -O*n* | `examples/NAME.jlir` through the whole pipeline |
+//! | clang | the C source by clang at `-O2` |
+//! | java, node, luajit | the same kernel in that language, warm (`elsewhere`) |
 //!
 //! The contenders take turns, round after round, and each keeps its best time: a disturbance of the machine then hits all
-//! of them. Every result is compared with C's. A kernel without a C compiler or a source on this machine is left out and
-//! said to be.
+//! of them. What is not installed has no column. Times are the thread's own processor time. Every result is compared with C's.
+//! A kernel without a C compiler or a source on this machine is left out and said to be.
 
 mod brolga_code;
 mod c;
 mod clif;
-
-use std::time::Instant;
+mod clock;
+mod elsewhere;
+mod without;
 
 /// A kernel and the size to run it at: large enough for milliseconds, small enough for many rounds.
-struct Kernel {
+#[derive(Clone, Copy)]
+pub(crate) struct Kernel {
     name: &'static str,
     a: i64,
     b: i64,
@@ -63,19 +68,56 @@ const KERNELS: &[Kernel] = &[
 /// How often each contender runs; the best run counts.
 const ROUNDS: usize = 12;
 
+/// What a run of a kernel gave, and how long it took.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timed {
+    /// What it gave.
+    pub(crate) value: f64,
+    /// How long it took.
+    pub(crate) seconds: f64,
+}
+
 /// One implementation of a kernel, ready to run.
 pub(crate) struct Contender {
     /// Its column.
     pub(crate) column: &'static str,
-    /// Runs it once.
-    pub(crate) run: Box<dyn Fn(i64, i64) -> Result<f64, String>>,
+    /// It takes the best of several calls itself.
+    pub(crate) once: bool,
+    /// Runs it.
+    pub(crate) run: Box<dyn Fn(i64, i64) -> Result<Timed, String>>,
+}
+
+/// A contender that runs in this thread.
+pub(crate) fn here(
+    column: &'static str,
+    call: impl Fn(i64, i64) -> Result<f64, String> + 'static,
+) -> Contender {
+    let run = move |a, b| {
+        let start = clock::cpu_seconds();
+        let value = call(a, b)?;
+        Ok(Timed { value, seconds: clock::cpu_seconds() - start })
+    };
+    Contender { column, once: false, run: Box::new(run) }
 }
 
 fn main() {
     // `cargo bench` passes its own flags; names of kernels are what is left.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
-    let columns: Vec<&str> =
-        std::iter::once("clif").chain(brolga_code::LEVELS.map(|(column, _)| column)).collect();
+    let kernels: Vec<Kernel> =
+        KERNELS.iter().filter(|k| wanted.is_empty() || wanted.iter().any(|w| w == k.name)).copied().collect();
+    if std::env::args().any(|a| a == "--without-passes") {
+        without::report(&kernels);
+    } else {
+        table(&kernels);
+    }
+}
+
+fn table(kernels: &[Kernel]) {
+    let columns: Vec<&str> = std::iter::once("clif")
+        .chain(brolga_code::LEVELS.map(|(column, _)| column))
+        .chain(["clang"])
+        .chain(elsewhere::COLUMNS)
+        .collect();
     println!(
         "{:<14}{:>9}{}",
         "kernel",
@@ -83,7 +125,7 @@ fn main() {
         columns.iter().map(|c| format!("{c:>8}")).collect::<String>()
     );
     let mut logs: Vec<(f64, u32)> = vec![(0.0, 0); columns.len()];
-    for kernel in KERNELS.iter().filter(|k| wanted.is_empty() || wanted.iter().any(|w| w == k.name)) {
+    for kernel in kernels {
         match measure(kernel) {
             Ok(row) => {
                 print!("{:<14}{:>9.3}", kernel.name, row.c * 1e3);
@@ -105,7 +147,10 @@ fn main() {
     }
     print!("{:<14}{:>9}", "geometric mean", "");
     for (sum, count) in logs {
-        print!("{:>8.2}", (sum / f64::from(count.max(1))).exp());
+        match count {
+            0 => print!("{:>8}", "-"),
+            _ => print!("{:>8.2}", (sum / f64::from(count)).exp()),
+        }
     }
     println!();
 }
@@ -119,19 +164,38 @@ fn measure(kernel: &Kernel) -> Result<Row, String> {
     let mut contenders = vec![c::contender(kernel.name)?];
     contenders.extend(clif::contender(kernel.name)?);
     contenders.extend(brolga_code::contenders(kernel.name)?);
+    contenders.extend(c::by_clang(kernel.name));
+    contenders.extend(elsewhere::contenders(kernel.name));
+    let times = race(kernel, &contenders, ROUNDS)?;
+    let timed = contenders.iter().zip(&times).skip(1).filter(|(_, t)| t.is_finite());
+    let others = timed.map(|(c, &t)| (c.column, t)).collect();
+    Ok(Row { c: times[0], others })
+}
+
+/// The best time of each contender; all must give the same.
+pub(crate) fn race(kernel: &Kernel, contenders: &[Contender], rounds: usize) -> Result<Vec<f64>, String> {
     let mut best = vec![f64::INFINITY; contenders.len()];
     let mut expected = None;
-    for _ in 0..ROUNDS {
+    for round in 0..rounds {
         for (contender, best) in contenders.iter().zip(&mut best) {
-            let start = Instant::now();
-            let value = (contender.run)(kernel.a, kernel.b)?;
-            *best = best.min(start.elapsed().as_secs_f64());
+            if contender.once && round > 0 {
+                continue;
+            }
+            let Timed { value, seconds } = match (contender.run)(kernel.a, kernel.b) {
+                Ok(timed) => timed,
+                // Another compiler's trouble is not ours.
+                Err(why) if contender.once => {
+                    eprintln!("{} by {}: {why}", kernel.name, contender.column);
+                    continue;
+                }
+                Err(why) => return Err(why),
+            };
+            *best = best.min(seconds);
             let expected = *expected.get_or_insert(value);
             if value.to_bits() != expected.to_bits() {
-                return Err(format!("{} gives {value}, C gives {expected}", contender.column));
+                return Err(format!("{} gives {value}, the first gives {expected}", contender.column));
             }
         }
     }
-    let others = contenders.iter().zip(&best).skip(1).map(|(c, &t)| (c.column, t)).collect();
-    Ok(Row { c: best[0], others })
+    Ok(best)
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use brolga::ir::Func;
 use brolga::ir::text::show_func;
-use brolga::opt::{Changed, Cx, Dump, Options, PassFilter, Report, When, pass_named};
+use brolga::opt::{Changed, CpuFeatures, Cx, Dump, Options, PassFilter, Report, When, pass_named};
 
 use super::diff;
 use super::report::{Stop, err};
@@ -38,6 +38,9 @@ pub(crate) struct Flags {
     /// Verify every function after each pass that changed it
     #[arg(long)]
     verify_each: bool,
+    /// Rely on features of the processor
+    #[arg(long, value_name = "FEATURE", value_delimiter = ',', value_parser = ["fma"])]
+    cpu: Vec<String>,
 }
 
 impl Flags {
@@ -45,6 +48,7 @@ impl Flags {
     pub(crate) fn options(&self) -> Result<Options, Stop> {
         Ok(Options {
             verify_each: self.verify_each,
+            cpu: CpuFeatures { fma: self.cpu.iter().any(|feature| feature == "fma") },
             print_before: filter(self.print_before_all || self.diff, &self.print_before)?,
             print_after: filter(self.print_after_all || self.diff, &self.print_after)?,
             ..Options::default()

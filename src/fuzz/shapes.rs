@@ -10,10 +10,13 @@
 //! | deep loops | loops in loops, `size` deep | recursion, loop analyses |
 //! | deep ifs | ifs in ifs, `size` deep | recursion, dominators |
 //! | constants | `size` different constants | interning |
+//! | calls | a C function called over and over | what is live across calls, callee by callee |
+//! | memory | loads and stores of 64 words in turn | what is known of memory, its chains |
 //!
-//! Every shape is a module with one function, `f(x::Int64)::Int64`. It ends after a number of steps in proportion to its
+//! Every shape is a module with one function, `f(x::Int64)::Int64`, which calls C at most. It ends after a number of steps in proportion to its
 //! size; only the innermost of the deep loops has a body, and each of them runs once.
 
+use brolga_ir::func::ForeignData;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Context, Func, Level, Module, Op, Param, Signature, Type, Value};
 
@@ -36,11 +39,15 @@ pub enum Shape {
     DeepIfs,
     /// Many constants.
     Constants,
+    /// Many calls.
+    Calls,
+    /// Many loads and stores.
+    Memory,
 }
 
 impl Shape {
     /// All shapes.
-    pub const ALL: [Shape; 8] = [
+    pub const ALL: [Shape; 10] = [
         Shape::StraightLine,
         Shape::Wide,
         Shape::Diamonds,
@@ -49,6 +56,8 @@ impl Shape {
         Shape::DeepLoops,
         Shape::DeepIfs,
         Shape::Constants,
+        Shape::Calls,
+        Shape::Memory,
     ];
 
     /// The name in reports.
@@ -62,6 +71,8 @@ impl Shape {
             Shape::DeepLoops => "deep-loops",
             Shape::DeepIfs => "deep-ifs",
             Shape::Constants => "constants",
+            Shape::Calls => "calls",
+            Shape::Memory => "memory",
         }
     }
 }
@@ -84,6 +95,8 @@ pub fn module(shape: Shape, size: usize) -> Module {
         Shape::DeepLoops => build.deep_loops(x, size),
         Shape::DeepIfs => build.deep_ifs(x, size),
         Shape::Constants => build.constants(x, size),
+        Shape::Calls => build.calls(x, size),
+        Shape::Memory => build.memory(x, size),
     };
     build.push(Op::Return, &[result], &[], &[]);
     let func = build.func;
@@ -299,6 +312,58 @@ impl<'a> Build<'a> {
             let number = self.constant(n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             last = self.step(n, last, number);
         }
+        last
+    }
+
+    fn foreign(&mut self, name: &str, argument: Value, param: Type, result: Type) -> Value {
+        let name = Some(self.cx.names.intern(name));
+        let data = ForeignData { name, result, params: [param].into(), variadic_after: None };
+        let foreign = self.func.add_foreign(data);
+        self.push(Op::ForeignCall(foreign), &[argument], &[], &[result])
+    }
+
+    fn pointer_to(&self, ty: Type) -> Type {
+        self.cx.types.ptr(ty).expect("there are pointers to numbers and to nothing")
+    }
+
+    fn calls(&mut self, x: Value, size: usize) -> Value {
+        let mut last = x;
+        for n in 0..size / 2 {
+            let called = self.foreign("labs", last, Type::INT64, Type::INT64);
+            last = self.step(n, called, x);
+        }
+        last
+    }
+
+    fn memory(&mut self, x: Value, size: usize) -> Value {
+        const WORDS: usize = 64;
+        let raw_type = self.pointer_to(Type::NOTHING);
+        let typed = self.pointer_to(Type::INT64);
+        let bytes = self.func.bits(&self.cx.types, Type::UINT64, 8 * WORDS as u128);
+        let raw = self.foreign("malloc", bytes, Type::UINT64, raw_type);
+        let pointer = self.push(Op::Intrinsic(Intrinsic::Bitcast), &[raw], &[], &[typed]);
+        let align = self.constant(8);
+        let store = |this: &mut Self, n: usize, value: Value| {
+            let index = this.constant(n % WORDS + 1);
+            this.push(Op::Intrinsic(Intrinsic::Pointerset), &[pointer, value, index, align], &[], &[typed]);
+        };
+        for n in 0..WORDS.min(size / 3 + 1) {
+            store(self, n, x);
+        }
+        let mut last = x;
+        for n in 0..size / 3 {
+            // What was stored some steps ago, now and then the word of the step before.
+            let index = self.constant(n * 7 % WORDS.min(size / 3 + 1) + 1);
+            let loaded = self.push(
+                Op::Intrinsic(Intrinsic::Pointerref),
+                &[pointer, index, align],
+                &[],
+                &[Type::INT64],
+            );
+            last = self.step(n, loaded, last);
+            store(self, n, last);
+        }
+        self.foreign("free", raw, raw_type, Type::NOTHING);
         last
     }
 }

@@ -51,7 +51,7 @@ mod undefined;
 pub use error::{CrashNote, OptError};
 pub use facts::{Fact, Facts};
 pub use fuel::Fuel;
-pub use options::{CheckBounds, OptLevel, Options, PassFilter};
+pub use options::{CheckBounds, CpuFeatures, OptLevel, Options, PassFilter};
 pub use pass::{Changed, Pass, PassCx, PassLevel};
 pub use passes::inline::InlineLimits;
 pub use pipeline::{PASSES, parse_passes, pass_named, stage};

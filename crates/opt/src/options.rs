@@ -61,11 +61,20 @@ impl PassFilter {
     }
 }
 
+/// What the processor can do that the code is for. Nothing is taken for granted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct CpuFeatures {
+    /// It multiplies and adds in one operation that rounds once.
+    pub fma: bool,
+}
+
 /// The choices of a run. Every field may be changed on its own.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Whether bounds are checked.
     pub check_bounds: CheckBounds,
+    /// The processor.
+    pub cpu: CpuFeatures,
     /// When calls are inlined.
     pub inline: InlineLimits,
     /// Whether the function is verified before the first pass and after each.

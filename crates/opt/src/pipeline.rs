@@ -12,13 +12,10 @@ use crate::error::OptError;
 use crate::options::OptLevel::{self, O0, O1, O2, O3};
 use crate::pass::Pass;
 use crate::passes::{
-    alloc_opt, bounds_fold, call_effects, correlated, cse, dce, dse, gvn, inline, inst_simplify,
-    jump_threading, licm, loop_simplify, rotate, sccp, simd_loop, simplify_cfg, sroa, tail_recursion,
-    unfold_recursion, union_split,
-};
-use crate::passes::{
-    if_convert, indvars, irce, loop_delete, loop_idiom, polls, strength_reduce, unroll, unroll_full,
-    unswitch, vectorize,
+    address_fold, alloc_opt, bounds_fold, call_effects, correlated, cpu_features, cse, dce, div_rem, dse,
+    gvn, if_convert, indvars, inline, inst_simplify, irce, jump_threading, licm, loop_delete, loop_idiom,
+    loop_simplify, muladd, polls, rotate, sccp, simd_loop, simplify_cfg, sink, slp, sroa, strength_reduce,
+    tail_recursion, unfold_recursion, union_split, unroll, unroll_full, unswitch, vectorize,
 };
 use crate::scope::Step;
 use brolga_ir::Level;
@@ -41,6 +38,7 @@ pub static PASSES: &[&Pass] = &[
     &CORRELATED,
     &JUMP_THREADING,
     &DSE,
+    &CPU_FEATURES,
     &DCE,
     &LOOP_SIMPLIFY,
     &ROTATE,
@@ -54,8 +52,13 @@ pub static PASSES: &[&Pass] = &[
     &UNROLL_FULL,
     &SIMD_LOOP,
     &VECTORIZE,
+    &SLP,
     &UNROLL,
     &STRENGTH_REDUCE,
+    &ADDRESS_FOLD,
+    &DIV_REM,
+    &SINK,
+    &MULADD,
     &POLLS,
 ];
 
@@ -75,6 +78,7 @@ static SCCP: Pass = sccp::PASS;
 static CORRELATED: Pass = correlated::PASS;
 static JUMP_THREADING: Pass = jump_threading::PASS;
 static DSE: Pass = dse::PASS;
+static CPU_FEATURES: Pass = cpu_features::PASS;
 static DCE: Pass = dce::PASS;
 static LOOP_SIMPLIFY: Pass = loop_simplify::PASS;
 static ROTATE: Pass = rotate::PASS;
@@ -88,8 +92,13 @@ static IRCE: Pass = irce::PASS;
 static UNROLL_FULL: Pass = unroll_full::PASS;
 static SIMD_LOOP: Pass = simd_loop::PASS;
 static VECTORIZE: Pass = vectorize::PASS;
+static SLP: Pass = slp::PASS;
 static UNROLL: Pass = unroll::PASS;
 static STRENGTH_REDUCE: Pass = strength_reduce::PASS;
+static ADDRESS_FOLD: Pass = address_fold::PASS;
+static DIV_REM: Pass = div_rem::PASS;
+static SINK: Pass = sink::PASS;
+static MULADD: Pass = muladd::PASS;
 static POLLS: Pass = polls::PASS;
 
 /// A step, and the lowest level of optimisation that takes it.
@@ -109,6 +118,7 @@ static HIGH: &[Row] = &[
     step(O1, "inline", &INLINE),
     step(O1, "call-effects", &CALL_EFFECTS),
     step(O0, "early bounds-fold", &BOUNDS_FOLD),
+    step(O1, "cpu-features", &CPU_FEATURES),
     step(O1, "sroa", &SROA),
     step(O1, "early dce", &DCE),
     step(O1, "alloc-opt", &ALLOC_OPT),
@@ -148,11 +158,16 @@ static LOW: &[Row] = &[
     step(O3, "middle simplify-cfg", &SIMPLIFY_CFG),
     step(O3, "middle dce", &DCE),
     step(O3, "vectorize", &VECTORIZE),
+    step(O3, "slp", &SLP),
     step(O2, "strength-reduce", &STRENGTH_REDUCE),
     step(O3, "unroll", &UNROLL),
+    step(O2, "address-fold", &ADDRESS_FOLD),
+    step(O2, "div-rem", &DIV_REM),
     step(O2, "late inst-simplify", &INST_SIMPLIFY),
     step(O3, "late strength-reduce", &STRENGTH_REDUCE),
     step(O2, "polls", &POLLS),
+    step(O2, "sink", &SINK),
+    step(O1, "muladd", &MULADD),
     step(O2, "last simplify-cfg", &SIMPLIFY_CFG),
     step(O1, "late dce", &DCE),
 ];
@@ -254,8 +269,12 @@ pub static ORDER: &[Order] = &[
     order("jump-threading", "if-convert", "a branch that is decided on some ways needs no choice there"),
     order("if-convert", "irce", "a loop whose body is one line is split like any other"),
     order("if-convert", "vectorize", "lanes have choices and no branches"),
-    order("if-convert", "late inst-simplify", "a choice between neighbours is a sum"),
+    order("if-convert", "late inst-simplify", "a choice may be its condition, or one of its operands"),
     order("unswitch", "irce", "a loop without the branch is smaller, and twice"),
+    order("vectorize", "slp", "whole rounds in lanes are more than neighbours in lanes"),
+    order("slp", "strength-reduce", "neighbours are found by a base and an index"),
+    order("slp", "unroll", "several rounds in a row would be taken for neighbours"),
+    order("unroll-full", "slp", "rounds that are written out side by side are neighbours"),
     order("vectorize", "strength-reduce", "lanes are found by a base and an index"),
     order("strength-reduce", "unroll", "each round steps from the address of the one before"),
     order(
@@ -273,6 +292,18 @@ pub static ORDER: &[Order] = &[
     order("irce", "unroll", "a loop with checks has several ways out"),
     order("unroll-full", "unroll", "a loop of few rounds is better written out"),
     order("unroll-full", "late inst-simplify", "counters are constants then"),
+    order("inline", "cpu-features", "inlined bodies ask as well"),
+    order("cpu-features", "inst-simplify", "an answer decides a branch"),
+    order("strength-reduce", "address-fold", "what is left has no counter for an index"),
+    order("slp", "address-fold", "neighbours are found by a base and an index"),
+    order("address-fold", "late inst-simplify", "an index times one is the index"),
+    order("address-fold", "late dce", "sums that moved into accesses may have lost their last use"),
+    order("late gvn", "div-rem", "operands that are equal are one value then"),
+    order("div-rem", "late inst-simplify", "products with constants have rules"),
+    order("sink", "last simplify-cfg", "a block that nothing is left in may go"),
+    order("vectorize", "muladd", "lanes know the product and the sum"),
+    order("slp", "muladd", "lanes know the product and the sum"),
+    order("muladd", "late dce", "the product may have lost its only use"),
     order("unroll", "late inst-simplify", "sums of sums of a counter are one sum"),
     order("irce", "last simplify-cfg", "blocks with checks end in jumps"),
     order("late inst-simplify", "last simplify-cfg", "conditions become constants, and their branches jumps"),

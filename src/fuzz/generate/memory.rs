@@ -34,12 +34,8 @@ impl FuncGen<'_> {
         if is_text || !layout.is_bits() || layout.size == 0 {
             return;
         }
-        let Ok(raw_type) = self.cx.types.ptr(Type::NOTHING) else { return };
-        let Ok(typed) = self.cx.types.ptr(element) else { return };
         let count = 1 << self.rng.below(4);
-        let size = self.bits(Type::UINT64, u128::from(layout.size) * count as u128);
-        let raw = self.foreign_call("malloc", raw_type, Type::UINT64, size);
-        let pointer = self.emit_hidden(Op::Intrinsic(Intrinsic::Bitcast), &[raw], typed);
+        let (raw, pointer) = self.elements(element, count);
         for index in 0..count {
             let index = self.bits(Type::INT64, index as u128 + 1);
             self.store(pointer, element, index);
@@ -48,8 +44,24 @@ impl FuncGen<'_> {
         self.region(depth);
         self.memories.pop();
         if self.block.is_some() {
-            self.foreign_call("free", Type::NOTHING, raw_type, raw);
+            self.free(raw);
         }
+    }
+
+    /// Memory for so many elements, as it comes from `malloc` and as a pointer to elements.
+    pub(super) fn elements(&mut self, element: Type, count: usize) -> (Value, Value) {
+        let types = &self.cx.types;
+        let of = |ty| types.ptr(ty).expect("every type with a layout has a pointer type");
+        let (raw_type, typed) = (of(Type::NOTHING), of(element));
+        let size = types.layout(element).map_or(0, |l| u128::from(l.size));
+        let size = self.bits(Type::UINT64, size * count as u128);
+        let raw = self.foreign_call("malloc", raw_type, Type::UINT64, size);
+        (raw, self.emit_hidden(Op::Intrinsic(Intrinsic::Bitcast), &[raw], typed))
+    }
+
+    pub(super) fn free(&mut self, raw: Value) {
+        let raw_type = self.func.ty(raw);
+        self.foreign_call("free", Type::NOTHING, raw_type, raw);
     }
 
     fn foreign_call(&mut self, name: &str, result: Type, param: Type, argument: Value) -> Value {
@@ -101,13 +113,17 @@ impl FuncGen<'_> {
             TypeKind::Union(_) => self.value_for(element),
             _ => self.value(element),
         };
+        self.store_value(pointer, element, value, index);
+    }
+
+    pub(super) fn store_value(&mut self, pointer: Value, element: Type, value: Value, index: Value) {
         let align = self.align(element);
         let ty = self.func.ty(pointer);
         self.emit_hidden(Op::Intrinsic(Intrinsic::Pointerset), &[pointer, value, index, align], ty);
     }
 
     /// What the access may rely on: nothing, or the type's own alignment, which `malloc` grants.
-    fn align(&mut self, element: Type) -> Value {
+    pub(super) fn align(&mut self, element: Type) -> Value {
         let natural = self.cx.types.layout(element).map_or(1, |l| u128::from(l.align));
         let align = if self.rng.chance(50) { 1 } else { natural };
         self.bits(Type::INT64, align)

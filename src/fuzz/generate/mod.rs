@@ -7,6 +7,7 @@
 //! straight  statements without control flow: intrinsics, tuples, fields, calls
 //! control   ifs, loops, forests of forward edges, unions taken apart, throws, returns
 //! memory    malloc, loads and stores in bounds, free
+//! walk      loops over memory
 //! digest    a number made of everything that is left over
 //! handler   try and catch with ϒ and φᶜ
 //! ```
@@ -34,6 +35,7 @@ mod memory;
 mod palette;
 mod straight;
 mod value;
+mod walk;
 
 use super::rng::Rng;
 use super::values;

@@ -1,5 +1,4 @@
-//! Makes what counts in a loop simple: one test on the counter that goes into the next round, and values behind the loop that do not
-//! need it.
+//! Makes what counts in a loop simple: one test on the next value, and values behind the loop that do not need the counter.
 //!
 //! ```text
 //! h: %i = φ (p => 1, l => %n)               p: %b = add_int(k, 1)

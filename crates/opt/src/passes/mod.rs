@@ -1,11 +1,14 @@
 //! One pass in each file; see [`Pass`](crate::Pass) and [the table](crate::pipeline).
 
+pub(crate) mod address_fold;
 pub(crate) mod alloc_opt;
 pub(crate) mod bounds_fold;
 pub(crate) mod call_effects;
 pub(crate) mod correlated;
+pub(crate) mod cpu_features;
 pub(crate) mod cse;
 pub(crate) mod dce;
+pub(crate) mod div_rem;
 pub(crate) mod dse;
 pub(crate) mod gvn;
 pub(crate) mod if_convert;
@@ -18,11 +21,14 @@ pub(crate) mod licm;
 pub(crate) mod loop_delete;
 pub(crate) mod loop_idiom;
 pub(crate) mod loop_simplify;
+pub(crate) mod muladd;
 pub(crate) mod polls;
 pub(crate) mod rotate;
 pub(crate) mod sccp;
 pub(crate) mod simd_loop;
 pub(crate) mod simplify_cfg;
+pub(crate) mod sink;
+pub(crate) mod slp;
 pub(crate) mod sroa;
 pub(crate) mod strength_reduce;
 pub(crate) mod tail_recursion;

@@ -20,6 +20,7 @@
 //! |---|---|
 //! | at most so many rounds, known, that all work is within the bound | none |
 //! | innermost, calls nothing, its latch tests the next value of a counter in 64 bits that goes up | once for K rounds, in `s` |
+//! | each round calls this function itself, which polls where it starts | none |
 //! | any other | as it was |
 //!
 //! In the second case a round goes on without a look at `s` only if `next < lim`, and `lim <= end` always: then the loop's own test
@@ -38,10 +39,11 @@ use crate::heads::head_phis;
 use crate::loop_copy::{end_of, ins, jump_block, rename_pred, retarget, splittable_step};
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::undefined::MaybeUndefined;
-use brolga_ir::analysis::{Cfg, Loop, Loops};
+use brolga_ir::analysis::{Cfg, DomTree, Loop, Loops};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::cursor::Cursor;
 use brolga_ir::effects::effects;
+use brolga_ir::func::CalleeData;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 use cranelift_entity::PrimaryMap;
@@ -88,6 +90,13 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             work[l] = Some(all);
             continue;
         }
+        if !round.polls.is_empty() && recurs_each_round(func, cfg, tree, loops, l) {
+            if !cx.spend("loops that recur") {
+                break;
+            }
+            round.polls.iter().for_each(|&poll| func.remove_inst(poll));
+            continue;
+        }
         let Some(counted) = strippable(func, cfg, loops, &undefined, l, &round) else { continue };
         let rounds = MAX_WORK / round.work.unwrap_or(MAX_WORK).max(1);
         if rounds >= MIN_ROUNDS {
@@ -98,6 +107,21 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         }
     }
     cx.changed()
+}
+
+/// Whether no round goes by without a call of the function itself, and so without the poll at its start.
+fn recurs_each_round(func: &Func, cfg: &Cfg, tree: &DomTree, loops: &Loops, l: Loop) -> bool {
+    let polls = |block: Block| func.block_insts(block).any(|i| func.op(i) == Op::Safepoint);
+    let recurs = |block: Block| {
+        func.block_insts(block).any(|i| match func.op(i) {
+            Op::CallSymbol(callee) => {
+                matches!(func.callee(callee), CalleeData::Symbol { symbol, .. } if *symbol == func.name)
+            }
+            _ => false,
+        })
+    };
+    let each_round = |&block: &Block| loops.latches(cfg, l).all(|latch| tree.dominates(block, latch));
+    func.entry().is_some_and(polls) && loops.blocks(l).iter().filter(|b| each_round(b)).any(|&b| recurs(b))
 }
 
 /// One round of a loop.
@@ -191,9 +215,13 @@ fn strip(func: &mut Func, types: &Types, counted: &Counted, polls: &[Inst], roun
     let far = ins(func, outer, Intrinsic::AddInt, &[first, distance], Type::I64);
     let in_range = ins(func, outer, Intrinsic::SltInt, &[first, far], Type::I8);
     let before_end = ins(func, outer, Intrinsic::SltInt, &[far, end], Type::I8);
-    let short = ins(func, outer, Intrinsic::AndInt, &[in_range, before_end], Type::I8);
-    let choose = Op::Builtin(Builtin::Ifelse);
-    let limit = Cursor::new(func).before_terminator(outer).ins_value(choose, &[short, far, end], Type::I64);
+    // Two choices are two conditional moves; one of both conditions would first make each a number.
+    let mut choose = |cond, yes| {
+        let op = Op::Builtin(Builtin::Ifelse);
+        Cursor::new(func).before_terminator(outer).ins_value(op, &[cond, yes, end], Type::I64)
+    };
+    let nearer = choose(before_end, far);
+    let limit = choose(in_range, nearer);
 
     // The loop's own test, behind the new one.
     let goes_on = ins(func, shape.latch, Intrinsic::SltInt, &[test.counter.next, limit], Type::I8);

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Phases, repeated for as long as they find something, at most `MAX_ROUNDS` times: branches, unreachable blocks, empty
-//! blocks, lines. Each is linear in blocks, edges and φ: edges that disappear are taken from φ in one sweep at the end
+//! blocks, lines. Cost: each is linear in blocks, edges and φ: edges that disappear are taken from φ in one sweep at the end
 //! of a phase, never one by one.
 //!
 //! Invariants. The entry stays the entry. An edge of an `enter` is never moved, so a handler keeps its one way in, and

@@ -1,5 +1,7 @@
-//! Makes addresses in loops as cheap as the processor's addressing allows: what does not change is added before the loop, a constant
-//! goes into the access, and a product of the counter that no addressing mode makes becomes a sum.
+//! Makes addresses in loops as cheap as the processor's addressing allows.
+//!
+//! What does not change is added before the loop, a constant goes into the access, and a product of the counter that no addressing
+//! mode makes becomes a sum.
 //!
 //! ```text
 //! h: %i = φ (p => 0, l => %n)                   p: %b = add_ptr(q, 8·m)     %s = 8·k     %c0 = r + 0·k

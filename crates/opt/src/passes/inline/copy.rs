@@ -19,6 +19,7 @@ use brolga_ir::constant::Const;
 use brolga_ir::{Block, Callee, Foreign, Func, Inst, Meta, Op, Type, Types, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
+use smallvec::SmallVec;
 
 /// What a copy left behind.
 pub(in crate::passes) struct Copied {
@@ -142,7 +143,7 @@ impl<'a> Copy<'a> {
             Op::Return => Op::Goto,
             op => self.op(caller, op),
         };
-        let types: Vec<Type> = self.callee.results(inst).map(|v| self.callee.ty(v)).collect();
+        let types: SmallVec<[Type; 2]> = self.callee.results(inst).map(|v| self.callee.ty(v)).collect();
         let new = caller.make_inst(op, &[], &[], &types);
         caller.set_place(new, self.callee.place(inst));
         for (old, result) in self.callee.results(inst).zip(caller.results(new)) {
@@ -188,7 +189,8 @@ impl<'a> Copy<'a> {
     fn fill(&mut self, caller: &mut Func, tail: Option<Block>) {
         for (old, new) in std::mem::take(&mut self.made).iter().copied() {
             self.made.push((old, new));
-            let args: Vec<Value> = self.callee.args(old).iter().map(|&v| self.value(caller, v)).collect();
+            let args: SmallVec<[Value; 4]> =
+                self.callee.args(old).iter().map(|&v| self.value(caller, v)).collect();
             if self.callee.op(old) == Op::Return {
                 if let (Some(tail), Some(block), Some(&value)) = (tail, caller.inst_block(new), args.first())
                 {
@@ -199,8 +201,11 @@ impl<'a> Copy<'a> {
             }
             let op = caller.op(new);
             caller.set_op(new, op, &args);
-            let blocks: Vec<Block> = self.callee.inst_blocks(old).iter().map(|&b| self.block(b)).collect();
-            caller.set_inst_blocks(new, &blocks);
+            let blocks: SmallVec<[Block; 2]> =
+                self.callee.inst_blocks(old).iter().map(|&b| self.block(b)).collect();
+            if !blocks.is_empty() {
+                caller.set_inst_blocks(new, &blocks);
+            }
             // The operands may be narrower than the callee's parameters.
             mend_claim(caller, self.types, new);
         }
@@ -208,6 +213,9 @@ impl<'a> Copy<'a> {
 
     /// The caller's value for one of the callee.
     fn value(&mut self, caller: &mut Func, value: Value) -> Value {
+        if let Some(copied) = self.values[value].expand() {
+            return copied;
+        }
         let mut work = vec![value];
         while let Some(&at) = work.last() {
             if self.values[at].is_some() {

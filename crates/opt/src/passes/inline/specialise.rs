@@ -7,7 +7,7 @@
 //!     … a loop …
 //! ```
 //!
-//! A body that costs more than the threshold is copied, the parameters become the constants that the call gives, and the passes that
+//! A body that costs more than the threshold, and in which the constants decide a branch, is copied, the parameters become the constants that the call gives, and the passes that
 //! fold and clean run over it. If it is cheap enough then, the call takes this body. Copies are remembered by callee and
 //! constants. At most [`MAX_SPECIAL`] are made for one function, of bodies of at most [`MAX_INSTS`] instructions, so the work is bounded
 //! whatever the program looks like. A copy that is not taken is dropped: nothing is called by another name.
@@ -17,7 +17,7 @@ use super::cost::body_cost;
 use crate::pass::PassCx;
 use crate::{Cx, Options, run_passes};
 use brolga_ir::constant::Const;
-use brolga_ir::{Func, FuncId, Value};
+use brolga_ir::{Func, FuncId, Op, Value};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
@@ -26,6 +26,9 @@ const MAX_SPECIAL: usize = 16;
 
 /// Longer bodies rarely fold to something small, and cost more to try.
 const MAX_INSTS: usize = 400;
+
+/// Values that are looked at behind a condition.
+const MAX_STEPS: u32 = 12;
 
 /// What folds constants and removes what is then not reached.
 const PASSES: &str = "sccp,inst-simplify,simplify-cfg,inst-simplify,simplify-cfg,dce";
@@ -67,6 +70,9 @@ impl Specials {
         {
             return None;
         }
+        if !decide_a_branch(callee, &constants) {
+            return None;
+        }
         let key = (id, constants);
         if let Some(made) = self.0.get(&key) {
             return made.clone();
@@ -78,6 +84,38 @@ impl Specials {
         self.0.insert(key, special.clone());
         special
     }
+}
+
+/// Whether some branch tests nothing but constants and parameters that are known: without one no way through the body goes, and it
+/// stays about as dear as it is.
+fn decide_a_branch(callee: &Func, constants: &[Option<Const>]) -> bool {
+    let param = |value: Value| callee.params().iter().position(|&p| p == value);
+    let conditions =
+        callee.blocks().filter_map(|b| callee.terminator(b)).filter_map(|t| match callee.op(t) {
+            Op::Branch => callee.args(t).first().copied(),
+            _ => None,
+        });
+    conditions.into_iter().any(|condition| {
+        let (mut work, mut steps, mut uses_known) = (vec![condition], 0, false);
+        while let Some(value) = work.pop() {
+            steps += 1;
+            match param(value) {
+                Some(n) if constants[n].is_some() => uses_known = true,
+                Some(_) => return false,
+                None if callee.as_const(value).is_some() => {}
+                None => {
+                    let def = callee.def_inst(value).filter(|_| steps <= MAX_STEPS);
+                    match def.map(|def| (callee.op(def), def)) {
+                        Some((Op::Intrinsic(_) | Op::Builtin(_) | Op::Copy | Op::Pi, def)) => {
+                            work.extend(callee.args(def));
+                        }
+                        _ => return false,
+                    }
+                }
+            }
+        }
+        uses_known
+    })
 }
 
 fn make(

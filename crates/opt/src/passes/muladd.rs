@@ -1,0 +1,67 @@
+//! Contracts a product and a sum into one operation that rounds once.
+//!
+//! ```text
+//! %1 = muladd_float(x, y, z)                              ==>     %1 = fma_float(x, y, z)
+//!
+//! %1 = mul_float_fast(x, y)      (no other use)
+//! %2 = add_float_fast(%1, z)                              ==>     %2 = fma_float(x, y, z)
+//! ```
+//!
+//! Only if the processor has the operation ([`CpuFeatures::fma`](crate::CpuFeatures::fma)): without it a routine would compute it, slower than the two. `muladd_float` leaves
+//! open whether the product is rounded, and `_fast` operations allow any algebra; strict sums and products stay as they are.
+//!
+//! Runs after the passes on lanes, which know the product and the sum. Cost: one look at each instruction. Breaks the uses. Not done: vectors; differences;
+//! floats of 16 bits.
+
+use crate::facts::Fact;
+use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::{Func, Inst, Op, Type, Value};
+
+pub(crate) const PASS: Pass = Pass {
+    name: "muladd",
+    level: PassLevel::Low,
+    required: false,
+    needs: &[Fact::Uses],
+    breaks: &[Fact::Uses],
+    run,
+};
+
+fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    if !cx.options.cpu.fma {
+        return Changed::No;
+    }
+    let insts: Vec<Inst> = func.blocks().flat_map(|b| func.block_insts(b)).collect();
+    for inst in insts {
+        let Some(operands) = contracted(func, cx, inst) else { continue };
+        if !cx.spend("contracted") {
+            break;
+        }
+        func.set_op(inst, Op::Intrinsic(Intrinsic::FmaFloat), &operands);
+    }
+    cx.changed()
+}
+
+/// The factors and the summand.
+fn contracted(func: &Func, cx: &PassCx<'_>, inst: Inst) -> Option<[Value; 3]> {
+    let ty = func.result(inst).map(|v| func.ty(v))?;
+    if !matches!(ty, Type::F32 | Type::F64) {
+        return None;
+    }
+    match (func.op(inst), func.args(inst)) {
+        (Op::Intrinsic(Intrinsic::MuladdFloat), &[x, y, z]) => Some([x, y, z]),
+        (Op::Intrinsic(Intrinsic::AddFloatFast), &[a, b]) => product(func, cx, a)
+            .map(|[x, y]| [x, y, b])
+            .or_else(|| product(func, cx, b).map(|[x, y]| [x, y, a])),
+        _ => None,
+    }
+}
+
+/// The factors of a product that is used once.
+fn product(func: &Func, cx: &PassCx<'_>, value: Value) -> Option<[Value; 2]> {
+    let def = func.def_inst(value)?;
+    let (Op::Intrinsic(Intrinsic::MulFloatFast), &[x, y]) = (func.op(def), func.args(def)) else {
+        return None;
+    };
+    cx.facts.uses().single(value).map(|_| [x, y])
+}

@@ -1,0 +1,245 @@
+//! Loops over memory: what the passes on loops look for and a random access never shows.
+//!
+//! ```text
+//! %1 = malloc(n * size)        filled by a loop, with one value or with a row of them
+//! loop i = 1 … limit           up or down, tested first or last, the limit a constant or computed
+//!    x = a[stride * i + c]     neighbours, every second element, mirrored
+//!    y = x op (b[…] | a sum that goes round | something from outside)
+//!    y = if x < y; …           now and then
+//!    b[…] = y
+//!    sum = sum op y
+//! ```
+//!
+//! Every index is in bounds by construction: with `limit <= trips`, `stride * i + c` is at most the number of elements. Memory that a
+//! loop reads is the memory that it writes about half of the time, so that what may overlap does.
+
+use super::func::FuncGen;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::{Inst, Type, Value};
+
+/// Memory with elements that all have a value.
+#[derive(Clone, Copy)]
+struct Row {
+    raw: Value,
+    pointer: Value,
+    element: Type,
+    count: usize,
+}
+
+/// How a loop counts.
+#[derive(Clone, Copy)]
+struct Count {
+    /// At most this far, and at least once.
+    trips: usize,
+    limit: Value,
+    down: bool,
+    tests_first: bool,
+}
+
+/// The room that indices beyond `stride * i` need.
+const MARGIN: usize = 2;
+/// Instructions of a round, about.
+const ROUND: u64 = 16;
+
+impl FuncGen<'_> {
+    /// One or two rows of memory and some loops over them.
+    pub(super) fn walks(&mut self) {
+        let Some(element) = self.number() else { return self.straight() };
+        let count = self.rng.pick(&[6, 10, 18, 34]).copied().unwrap_or(6);
+        if !self.affords(4 * ROUND * count as u64) {
+            return self.straight();
+        }
+        let mut rows = vec![self.filled(element, count)];
+        if self.rng.chance(60) {
+            rows.push(self.filled(element, count));
+        }
+        for _ in 0..self.rng.between(1, 2) {
+            self.walk(&rows);
+        }
+        for row in rows {
+            let index = self.rng.between(1, row.count) as u128;
+            let index = self.bits(Type::INT64, index);
+            let value = self.load(row, index);
+            self.offer(value);
+            self.free(row.raw);
+        }
+    }
+
+    /// A type that loops compute with.
+    fn number(&mut self) -> Option<Type> {
+        let narrow = |ty: &&Type| !matches!(**ty, Type::INT128 | Type::UINT128 | Type::FLOAT16);
+        let all: Vec<Type> =
+            self.palette.ints.iter().chain(&self.palette.floats).filter(narrow).copied().collect();
+        self.rng.pick(&all).copied()
+    }
+
+    fn filled(&mut self, element: Type, count: usize) -> Row {
+        let (raw, pointer) = self.elements(element, count);
+        let row = Row { raw, pointer, element, count };
+        let trips = self.bits(Type::INT64, count as u128);
+        let (start, other) = (self.value(element), self.value(element));
+        let same = self.rng.chance(40);
+        let down = self.rng.chance(20);
+        let count = Count { trips: count, limit: trips, down, tests_first: self.rng.chance(70) };
+        self.counting(count, &[start], |this, index, carried| {
+            this.put(row, carried[0], index);
+            if same { vec![carried[0]] } else { vec![this.combine(element, carried[0], other)] }
+        });
+        row
+    }
+
+    fn walk(&mut self, rows: &[Row]) {
+        let (Some(&from), Some(&to), Some(&beside)) =
+            (self.rng.pick(rows), self.rng.pick(rows), self.rng.pick(rows))
+        else {
+            return;
+        };
+        let element = from.element;
+        let stride = if self.rng.chance(80) { 1 } else { 2 };
+        let trips = (from.count - MARGIN) / stride;
+        let limit = if self.rng.chance(50) {
+            self.bits(Type::INT64, trips as u128)
+        } else {
+            let (raw, mask) = (self.value(Type::INT64), (1 << trips.ilog2()) - 1);
+            let mask = self.bits(Type::INT64, mask);
+            let rest = self.intrinsic(Intrinsic::AndInt, &[raw, mask], Type::INT64);
+            let one = self.bits(Type::INT64, 1);
+            self.intrinsic(Intrinsic::AddInt, &[rest, one], Type::INT64)
+        };
+        let count = Count { trips, limit, down: self.rng.chance(20), tests_first: self.rng.chance(60) };
+        let (sum, outside) = (self.value(element), self.value(element));
+        let stores = self.rng.chance(75);
+        let sums = self.counting(count, &[sum], |this, index, carried| {
+            let at = this.index(index, stride, trips);
+            let x = this.load(from, at);
+            let other = match this.rng.below(4) {
+                0 => carried[0],
+                1 => outside,
+                _ => {
+                    let at = this.index(index, stride, trips);
+                    this.load(beside, at)
+                }
+            };
+            let mut y = this.combine(element, x, other);
+            if this.rng.chance(30) {
+                y = this.either(element, x, y);
+            }
+            if stores {
+                let at = this.index(index, stride, trips);
+                this.put(to, y, at);
+            }
+            vec![this.combine(element, carried[0], y)]
+        });
+        sums.into_iter().for_each(|sum| self.offer(sum));
+    }
+
+    /// Some index that is in bounds in every round.
+    fn index(&mut self, counter: Value, stride: usize, trips: usize) -> Value {
+        let int = |this: &mut Self, op, a, b: usize| {
+            let b = this.bits(Type::INT64, b as u128);
+            this.intrinsic(op, &[a, b], Type::INT64)
+        };
+        if stride == 1 && self.rng.chance(15) {
+            let last = self.bits(Type::INT64, trips as u128 + 1);
+            return self.intrinsic(Intrinsic::SubInt, &[last, counter], Type::INT64);
+        }
+        let scaled = if stride == 1 { counter } else { int(self, Intrinsic::MulInt, counter, stride) };
+        match self.rng.below(4) {
+            0 => int(self, Intrinsic::AddInt, scaled, 1),
+            1 => int(self, Intrinsic::AddInt, scaled, MARGIN),
+            _ => scaled,
+        }
+    }
+
+    /// A sum, product or the like.
+    fn combine(&mut self, ty: Type, a: Value, b: Value) -> Value {
+        let ops: &[Intrinsic] = if matches!(ty, Type::FLOAT32 | Type::FLOAT64) {
+            &[Intrinsic::AddFloat, Intrinsic::MulFloat, Intrinsic::SubFloat]
+        } else {
+            &[Intrinsic::AddInt, Intrinsic::XorInt, Intrinsic::SubInt, Intrinsic::MulInt, Intrinsic::AndInt]
+        };
+        let op = self.rng.pick(ops).copied().unwrap_or(ops[0]);
+        self.intrinsic(op, &[a, b], ty)
+    }
+
+    /// One value or another, by a branch.
+    fn either(&mut self, ty: Type, a: Value, b: Value) -> Value {
+        let less =
+            if matches!(ty, Type::FLOAT32 | Type::FLOAT64) { Intrinsic::LtFloat } else { Intrinsic::SltInt };
+        let condition = self.intrinsic(less, &[a, b], Type::BOOL);
+        let (then, join) = (self.func.make_block(), self.func.make_block());
+        let Some(head) = self.block else { return b };
+        self.branch(condition, then, join);
+        self.start(then);
+        let scope = self.scope();
+        let other = self.combine(ty, b, a);
+        self.leave_scope(scope);
+        self.goto(join);
+        self.start(join);
+        self.phi(ty, &[(head, b), (then, other)]).1
+    }
+
+    /// A loop of nothing but `body`, which is given the counter and the values that go round, and gives the next ones. What they are
+    /// in the end is returned.
+    fn counting(
+        &mut self,
+        count: Count,
+        first: &[Value],
+        body: impl FnOnce(&mut Self, Value, &[Value]) -> Vec<Value>,
+    ) -> Vec<Value> {
+        let Some(before) = self.block else { return first.to_vec() };
+        let one = self.bits(Type::INT64, 1);
+        let start = if count.down { count.limit } else { one };
+        let [head, inside, after] = std::array::from_fn(|_| self.func.make_block());
+        self.goto(head);
+        let scope = self.scope();
+        self.repeat *= count.trips as u64 + 1;
+        self.start(head);
+        let (counter_phi, counter) = self.open_phi(Type::INT64, before, start);
+        let phis: Vec<(Inst, Value)> = first
+            .iter()
+            .map(|&v| {
+                let ty = self.func.ty(v);
+                self.open_phi(ty, before, v)
+            })
+            .collect();
+        let values: Vec<Value> = phis.iter().map(|&(_, v)| v).collect();
+        let goes_on = |this: &mut Self, at: Value| {
+            let ends = if count.down { [one, at] } else { [at, count.limit] };
+            this.intrinsic(Intrinsic::SleInt, &ends, Type::BOOL)
+        };
+        if count.tests_first {
+            let condition = goes_on(self, counter);
+            self.branch(condition, inside, after);
+            self.start(inside);
+        }
+        let next = body(self, counter, &values);
+        let step = if count.down { Intrinsic::SubInt } else { Intrinsic::AddInt };
+        let stepped = self.intrinsic(step, &[counter, one], Type::INT64);
+        let mut from = self.block;
+        if !count.tests_first {
+            let condition = goes_on(self, stepped);
+            self.branch(condition, inside, after);
+            self.start(inside);
+            from = Some(inside);
+        }
+        if let Some(from) = from {
+            self.close_phi(counter_phi, from, stepped);
+            phis.iter().zip(&next).for_each(|(&(phi, _), &v)| self.close_phi(phi, from, v));
+            self.goto(head);
+        }
+        self.leave_scope(scope);
+        self.repeat /= count.trips as u64 + 1;
+        self.start(after);
+        if count.tests_first { values } else { next }
+    }
+
+    fn load(&mut self, row: Row, index: Value) -> Value {
+        let align = self.align(row.element);
+        self.intrinsic(Intrinsic::Pointerref, &[row.pointer, index, align], row.element)
+    }
+
+    fn put(&mut self, row: Row, value: Value, index: Value) {
+        self.store_value(row.pointer, row.element, value, index);
+    }
+}
