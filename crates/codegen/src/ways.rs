@@ -13,6 +13,10 @@
 //! A *counter* is a 32-bit word that a function counts down at its entry. When it goes below zero the function calls
 //! `brolga_hot` with the word's address and goes on. Threads that count at the same time may lose counts.
 
+/// The routine that a function calls whose counter has gone below zero: with the thread and the counter's address. It is not a
+/// safepoint, and does not throw.
+pub const HOT: &str = "brolga_hot";
+
 /// How a call of compiled code finds its callee.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Route {

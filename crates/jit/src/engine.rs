@@ -35,6 +35,7 @@ use crate::loader::Loader;
 use crate::maps;
 use crate::program::Method;
 use crate::slots::Slots;
+use crate::tiers::HotQueue;
 
 /// How often an evictor is asked before a unit is refused. Each time it is asked for twice as much.
 const EVICTIONS: u32 = 24;
@@ -89,6 +90,7 @@ struct Shared {
     entries: Entries,
     slots: Arc<Slots>,
     waits: Waits,
+    hot: HotQueue,
 }
 
 impl Jit {
@@ -104,10 +106,9 @@ impl Jit {
             LinkerKind::Loader => Box::new(Loader::new(memory, map.clone())),
             LinkerKind::Cranelift => Box::new(CraneliftLinker::new(&isa, memory, map.clone())),
         };
-        let (entries, waits) = (Entries::default(), Waits::default());
-        let evictor = Mutex::default();
-        let shared =
-            Shared { runtime, isa, limits: options.limits, linker, map, evictor, entries, slots, waits };
+        let (entries, waits, hot) = (Entries::default(), Waits::default(), HotQueue::default());
+        let (evictor, limits) = (Mutex::default(), options.limits);
+        let shared = Shared { runtime, isa, limits, linker, map, evictor, entries, slots, waits, hot };
         Ok(Jit { shared: Arc::new(shared) })
     }
 
@@ -269,6 +270,10 @@ impl Jit {
 
     pub(crate) fn slots(&self) -> &Arc<Slots> {
         &self.shared.slots
+    }
+
+    pub(crate) fn hot(&self) -> &HotQueue {
+        &self.shared.hot
     }
 
     pub(crate) fn waits(&self) -> &Waits {

@@ -16,6 +16,7 @@ use brolga_runtime::Runtime;
 
 use crate::lazy;
 use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
+use crate::tiers;
 
 /// More trampolines than this are kept only while they are in use.
 const MAX_IDLE: usize = 256;
@@ -125,7 +126,9 @@ pub(crate) struct Routines<'a> {
 impl Resolver for Routines<'_> {
     fn resolve(&self, symbol: &Symbol) -> Result<Import, String> {
         let address = match symbol {
-            Symbol::Routine(name) => lazy::routine(name).or_else(|| self.runtime.routine(name)),
+            Symbol::Routine(name) => {
+                lazy::routine(name).or_else(|| tiers::routine(name)).or_else(|| self.runtime.routine(name))
+            }
             _ => None,
         };
         let found = address.map(|address| Import { address, owner: None });

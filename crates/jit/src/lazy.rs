@@ -32,7 +32,7 @@
 
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::ThreadId;
 
 use brolga_codegen::compile::message_of;
@@ -43,7 +43,8 @@ use brolga_runtime::{ExceptionKind, RetiredCode, Thread};
 use crate::code_memory::CodeMemoryError;
 use crate::engine::{Jit, Unit};
 use crate::entry::{Entry, EntryError};
-use crate::slots::{Place, record_of_cell};
+use crate::slots::{Place, record_of_cell, record_of_counter};
+use crate::tiers::Tiers;
 
 /// A source works on a thread with less stack than this only if it cannot have another.
 const STACK_TO_COMPILE: usize = 1 << 20;
@@ -162,6 +163,8 @@ struct Inside {
     state: State,
     /// Changes when somebody replaces what is behind the slot: what is being compiled then is not wanted any more.
     version: u64,
+    /// What gives better code, and after how many entries it is asked; nothing once it has been asked.
+    tiers: Option<(Arc<dyn Tiers>, i32)>,
 }
 
 /// A slot and what is behind it.
@@ -187,6 +190,39 @@ pub struct Slot {
     record: Arc<Record>,
 }
 
+/// A slot that may be gone.
+pub(crate) struct WeakSlot(Weak<Record>);
+
+impl WeakSlot {
+    pub(crate) fn upgrade(&self) -> Option<Slot> {
+        self.0.upgrade().map(|record| Slot { record })
+    }
+}
+
+/// The slot that a counter belongs to.
+///
+/// # Safety
+///
+/// The address is that of a counter, as code is linked with it, and somebody keeps its slot.
+pub(crate) unsafe fn slot_of_counter(counter: usize) -> Slot {
+    // SAFETY: by the contract.
+    Slot { record: unsafe { record_at(record_of_counter(counter)) } }
+}
+
+/// The record at an address.
+///
+/// # Safety
+///
+/// A cell has it, and somebody keeps the slot.
+unsafe fn record_at(address: usize) -> Arc<Record> {
+    let record = std::ptr::with_exposed_provenance::<Record>(address);
+    // SAFETY: the address is that of the contents of an `Arc`, which is held elsewhere.
+    unsafe {
+        Arc::increment_strong_count(record);
+        Arc::from_raw(record)
+    }
+}
+
 /// Finds the slots that a unit's code names.
 pub trait FindSlot {
     /// The slot of a function, or why there is none.
@@ -197,22 +233,31 @@ impl Jit {
     /// A slot for a function of this type, which `source` compiles when it is called first. The type's symbol is the name under
     /// which callers know it.
     pub fn slot(&self, ty: FunctionType, source: Arc<dyn Materialize>) -> Result<SlotOwner, NoSlot> {
-        let trampoline = self.lazy_entry(&ty.signature)?;
-        let place = self.slots().take()?;
+        SlotOwner::new(self, ty, source, None)
+    }
+}
+
+impl SlotOwner {
+    pub(crate) fn new(
+        jit: &Jit,
+        ty: FunctionType,
+        source: Arc<dyn Materialize>,
+        tiers: Option<(Arc<dyn Tiers>, i32)>,
+    ) -> Result<SlotOwner, NoSlot> {
+        let trampoline = jit.lazy_entry(&ty.signature)?;
+        let place = jit.slots().take()?;
         let trampoline_address = trampoline.address;
-        let inside = Inside { state: State::Lazy(source), version: 0 };
+        let inside = Inside { state: State::Lazy(source), version: 0, tiers };
         let name: Arc<str> = ty.symbol.as_str().into();
         let (inside, changed) = (Mutex::new(inside), Condvar::new());
-        let mut record = Arc::new(Record { name, ty, inside, changed, place, trampoline, jit: self.clone() });
+        let mut record = Arc::new(Record { name, ty, inside, changed, place, trampoline, jit: jit.clone() });
         let address = Arc::as_ptr(&record).expose_provenance();
         if let Some(record) = Arc::get_mut(&mut record) {
             record.place.set_cell(address, trampoline_address);
         }
         Ok(SlotOwner { record })
     }
-}
 
-impl SlotOwner {
     /// The slot, for those who call.
     pub fn slot(&self) -> Slot {
         Slot { record: self.record.clone() }
@@ -223,8 +268,10 @@ impl SlotOwner {
         self.record.check(&target)?;
         let mut inside = self.record.lock();
         inside.version += 1;
+        let tiers = inside.tiers.take();
         let before = self.record.publish(&mut inside, target);
         drop(inside);
+        drop(tiers);
         self.record.let_go(before);
         Ok(())
     }
@@ -265,6 +312,40 @@ impl Slot {
     /// Whether a call would find code.
     pub fn is_ready(&self) -> bool {
         matches!(self.record.lock().state, State::Ready(_))
+    }
+
+    /// Notes that the function's counter has gone below zero; whether somebody is to optimise it. Not a safepoint.
+    pub(crate) fn became_hot(&self) -> bool {
+        self.record.place.set_counter(i32::MAX);
+        let inside = self.record.lock();
+        // Of several threads that come at the same time, each may say so; the optimiser is asked once.
+        inside.tiers.is_some() && matches!(inside.state, State::Ready(_))
+    }
+
+    /// Lets the slot lead to better code; false if there is none to be had any more.
+    pub(crate) fn optimise(&self) -> Result<bool, SlotError> {
+        let record = &self.record;
+        let mut inside = record.lock();
+        let version = inside.version;
+        let Some((tiers, _)) = inside.tiers.take() else { return Ok(false) };
+        drop(inside);
+        let made = record.ask(|| tiers.optimise());
+        drop(tiers);
+        let target = made?;
+        let mut inside = record.lock();
+        if inside.version != version || !matches!(inside.state, State::Ready(_)) {
+            drop(inside);
+            drop(target);
+            return Ok(false);
+        }
+        let before = record.publish(&mut inside, target);
+        drop(inside);
+        record.let_go(before);
+        Ok(true)
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakSlot {
+        WeakSlot(Arc::downgrade(&self.record))
     }
 
     /// The address of the word.
@@ -333,10 +414,12 @@ impl Record {
     fn close(&self, state: State) {
         let mut inside = self.lock();
         inside.version += 1;
+        let tiers = inside.tiers.take();
         self.place.set(self.place.stub());
         let before = std::mem::replace(&mut inside.state, state);
         drop(inside);
         self.changed.notify_all();
+        drop(tiers);
         self.let_go(before);
     }
 
@@ -353,7 +436,7 @@ impl Record {
                     inside.state = State::Working;
                     drop(inside);
                     waits.works(self);
-                    let made = self.ask(&*source);
+                    let made = self.ask(|| source.materialize());
                     waits.worked(self);
                     // Its end is the source's own code.
                     drop(source);
@@ -366,7 +449,12 @@ impl Record {
                     }
                     // It was `Working`, which holds nothing.
                     let _before = match made {
-                        Ok(target) => self.publish(&mut inside, target),
+                        Ok(target) => {
+                            if let Some((_, entries)) = &inside.tiers {
+                                self.place.set_counter(*entries);
+                            }
+                            self.publish(&mut inside, target)
+                        }
                         Err(error) => std::mem::replace(&mut inside.state, State::Failed(error)),
                     };
                     self.changed.notify_all();
@@ -389,9 +477,12 @@ impl Record {
     }
 
     /// What the source gives, if it fits.
-    fn ask(&self, source: &dyn Materialize) -> Result<Target, SlotError> {
+    fn ask(
+        &self,
+        make: impl FnOnce() -> Result<Target, Box<dyn Error + Send + Sync>>,
+    ) -> Result<Target, SlotError> {
         let name = || self.name.clone();
-        match catch_unwind(AssertUnwindSafe(|| source.materialize())) {
+        match catch_unwind(AssertUnwindSafe(make)) {
             Ok(Ok(target)) => self.check(&target).map(|()| target),
             Ok(Err(cause)) => Err(SlotError::Failed { name: name(), cause: cause.into() }),
             Err(payload) => Err(SlotError::Panicked { name: name(), message: message_of(payload).into() }),
@@ -480,11 +571,7 @@ pub(crate) fn routine(name: &str) -> Option<usize> {
 extern "C" fn brolga_materialize(thread: &Thread) -> usize {
     // SAFETY: the trampoline is only reached through a stub, which has left the address of its cell. The code that called the
     // stub keeps the slot, and with it place and record.
-    let record = unsafe {
-        let record = std::ptr::with_exposed_provenance::<Record>(record_of_cell(thread.lazy()));
-        Arc::increment_strong_count(record);
-        Arc::from_raw(record)
-    };
+    let record = unsafe { record_at(record_of_cell(thread.lazy())) };
     let stack = thread.stack_left();
     let made = thread
         .blocking(|| if stack >= STACK_TO_COMPILE { record.materialize() } else { on_new_thread(&record) });

@@ -29,6 +29,7 @@
 //! | `program.rs`     | [`Jit::build`]: from low IR to a unit                                            |
 //! | `slots.rs`       | memory of slots: words that lead to code, stubs                                  |
 //! | `lazy.rs`        | functions behind slots: compiled when called first, replaced while called        |
+//! | `tiers.rs`       | functions that are compiled again when they are called often                     |
 //! | `globals.rs`     | global variables of a program                                                    |
 //! | `value.rs`       | Rust types at the doorway and the words that carry them                          |
 //! | `func.rs`        | the doorway: typed and untyped calls                                             |
@@ -61,6 +62,7 @@ mod reservation;
 mod scoped;
 mod slots;
 mod space;
+mod tiers;
 mod unwind_tables;
 mod value;
 
@@ -81,5 +83,6 @@ pub use loader::Loader;
 pub use perf_map::PerfMap;
 pub use program::{BuildError, Compiled, Linkage, Method, Source, Style};
 pub use scoped::{Handle, Scoped, ScopedFunc, ScopedParams, Text, Vector};
+pub use tiers::{Tiers, Upgrader};
 pub use unwind_tables::UnwindTables;
 pub use value::{Params, Value, ValueError};

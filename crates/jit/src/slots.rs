@@ -108,7 +108,7 @@ impl Slots {
             return Err(CodeMemoryError::Full { bytes: STUB_BYTES, free: 0, reserved: 0 });
         };
         let place = Place { slots: self.clone(), group, index: index as usize };
-        place.counter().store(i32::MAX, Ordering::Relaxed); // S4
+        place.set_counter(i32::MAX);
         place.set(place.stub());
         Ok(place)
     }
@@ -186,8 +186,12 @@ impl Place {
         self.atomic_word().store(address, Ordering::Release); // S1
     }
 
-    /// The counter.
-    pub(crate) fn counter(&self) -> &AtomicI32 {
+    /// Lets the counter go below zero after as many entries.
+    pub(crate) fn set_counter(&self, entries: i32) {
+        self.counter().store(entries, Ordering::Relaxed); // S4
+    }
+
+    fn counter(&self) -> &AtomicI32 {
         // SAFETY: as `atomic_word`.
         unsafe { AtomicI32::from_ptr(self.group.pointer(self.counter_address()).cast()) }
     }
@@ -210,6 +214,16 @@ impl Place {
 pub(crate) unsafe fn record_of_cell(cell: usize) -> usize {
     // SAFETY: by the contract; W3.
     unsafe { std::ptr::with_exposed_provenance::<usize>(cell + CELL_RECORD).read() }
+}
+
+/// The record whose counter is at an address.
+///
+/// # Safety
+///
+/// The address is that of the counter in a cell whose place is taken, as compiled code passes it.
+pub(crate) unsafe fn record_of_counter(counter: usize) -> usize {
+    // SAFETY: by the contract.
+    unsafe { record_of_cell(counter - CELL_COUNTER) }
 }
 
 impl Drop for Place {

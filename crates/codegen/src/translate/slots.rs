@@ -24,6 +24,7 @@ use cranelift_codegen::ir::{
 use super::Translation;
 use crate::compile::Symbol;
 use crate::sig::Signature;
+use crate::ways::HOT;
 
 /// The number of the alias region of slots and counters, which no low IR region has.
 const REGION: u32 = u32::MAX;
@@ -62,7 +63,7 @@ impl Translation<'_> {
         let thread = self.thread();
         let mut signature = ClifSignature::new(self.isa.host_call_conv());
         signature.params.extend([AbiParam::new(types::I64); 2]);
-        let callee = self.import(Symbol::Routine("brolga_hot".to_owned()), signature, false);
+        let callee = self.import(Symbol::Routine(HOT.to_owned()), signature, false);
         let exit = self.note_exit();
         let call = self.b.ins().call(callee, &[thread, word]);
         self.b.func.debug_tags.set(call, [exit]);

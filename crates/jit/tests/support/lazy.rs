@@ -95,10 +95,15 @@ impl Program {
     }
 
     pub(crate) fn target_style(&self, name: &str, style: Style<'_>) -> Target {
+        self.target_with(name, style, self)
+    }
+
+    /// The same with slots that are found elsewhere.
+    pub(crate) fn target_with(&self, name: &str, style: Style<'_>, slots: &dyn FindSlot) -> Target {
         let source = Source { func: &self.funcs[name], ty: Some(self.ty(name)) };
         let mut generator = Generator::new(self.jit.limits());
         let compiled = self.jit.compile(&self.cx, &[source], style, &mut generator).unwrap();
-        let linkage = Linkage { slots: Some(self), ..Linkage::default() };
+        let linkage = Linkage { slots: Some(slots), ..Linkage::default() };
         self.jit.link(&compiled, &linkage).unwrap().target(name).unwrap()
     }
 

@@ -1,0 +1,171 @@
+//! Functions that are compiled again when they have been called often.
+
+mod support;
+
+use std::error::Error;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use brolga_codegen::isa::Tier;
+use brolga_codegen::ways::Route;
+use brolga_jit::{FindSlot, Jit, Materialize, Slot, SlotOwner, Style, Target, Tiers};
+use support::engine;
+use support::lazy::Program;
+
+/// The second tier of `step` is `stride`, which can be told from it.
+const PROGRAM: &str = "
+low function step(n::i64)::i64
+1 ─ %1 = add_int(n, 1)::i64
+└──      return %1
+end
+
+low function stride(n::i64)::i64
+1 ─ %1 = add_int(n, 2)::i64
+└──      return %1
+end
+
+low function count(n::i64)::i64
+1 ─      goto #2
+2 ┄ %2 = φ (#1 => 0, #3 => %6)::i64
+│   %3 = φ (#1 => n, #3 => %7)::i64
+│   %4 = ne_int(%3, 0)::i8
+└──      goto #4 if not %4
+3 ─ %6 = invoke step(%2)::i64
+│   %7 = sub_int(%3, 1)::i64
+└──      goto #2
+4 ─      return %2
+end
+";
+
+type Optimise = dyn Fn(&Two) -> Result<Target, Box<dyn Error + Send + Sync>> + Send + Sync;
+
+/// `step` in two tiers, and `count`, which calls it.
+struct Two {
+    program: Arc<Program>,
+    owners: OnceLock<[SlotOwner; 2]>,
+    optimise: Box<Optimise>,
+    optimised: AtomicUsize,
+}
+
+struct Step(Weak<Two>);
+struct Count(Weak<Two>);
+
+const THRESHOLD: i32 = 100;
+
+impl Two {
+    fn new(jit: &Jit, optimise: Box<Optimise>) -> Arc<Two> {
+        let program = Program::new(jit, Tier::Baseline, PROGRAM);
+        let optimised = AtomicUsize::new(0);
+        let two = Arc::new(Two { program, owners: OnceLock::new(), optimise, optimised });
+        let step = Arc::new(Step(Arc::downgrade(&two)));
+        let step = jit.tiered(two.program.ty("step"), step, THRESHOLD).unwrap();
+        let count = Arc::new(Count(Arc::downgrade(&two)));
+        let count = jit.slot(two.program.ty("count"), count).unwrap();
+        assert!(two.owners.set([step, count]).is_ok());
+        two
+    }
+
+    fn slots(&self) -> [Slot; 2] {
+        self.owners.get().unwrap().each_ref().map(SlotOwner::slot)
+    }
+
+    fn call(&self, n: i64) -> i64 {
+        self.slots()[1].func::<(i64,), i64>().unwrap().call((n,)).unwrap()
+    }
+}
+
+impl FindSlot for Two {
+    fn slot(&self, name: &str) -> Result<Slot, String> {
+        let [step, count] = self.slots();
+        Ok(if name == "step" { step } else { count })
+    }
+}
+
+impl Materialize for Step {
+    fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
+        let two = self.0.upgrade().ok_or("gone")?;
+        let style = Style { counted: &|name| name == "step", ..Tier::Baseline.into() };
+        Ok(two.program.target_with("step", style, &*two))
+    }
+}
+
+impl Tiers for Step {
+    fn optimise(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
+        let two = self.0.upgrade().ok_or("gone")?;
+        two.optimised.fetch_add(1, Ordering::Relaxed);
+        (two.optimise)(&two)
+    }
+}
+
+impl Materialize for Count {
+    fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
+        let two = self.0.upgrade().ok_or("gone")?;
+        let style = Style { others: &|_| Route::Slot, ..Tier::Baseline.into() };
+        Ok(two.program.target_with("count", style, &*two))
+    }
+}
+
+fn stride(two: &Two) -> Result<Target, Box<dyn Error + Send + Sync>> {
+    Ok(two.program.target_style("stride", Tier::Optimised.into()))
+}
+
+#[test]
+fn a_function_is_optimised_once_after_as_many_calls_as_asked_for() {
+    let jit = engine();
+    let two = Two::new(&jit, Box::new(stride));
+    let limit = i64::from(THRESHOLD);
+    assert_eq!((two.call(limit), jit.upgrade_hot()), (limit, 0));
+    assert_eq!((two.call(1), jit.upgrade_hot()), (1, 1));
+    assert_eq!((two.call(10 * limit), jit.upgrade_hot()), (20 * limit, 0));
+    assert_eq!(two.optimised.load(Ordering::Relaxed), 1);
+    assert_eq!(jit.runtime().retired(), 0, "the first tier is gone");
+}
+
+#[test]
+fn threads_that_call_reach_the_second_tier_without_stopping() {
+    let jit = engine();
+    let two = Two::new(&jit, Box::new(stride));
+    let upgrader = jit.start_upgrades().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let count = two.slots()[1].func::<(i64,), i64>().unwrap();
+                loop {
+                    match count.call((1000,)).unwrap() {
+                        2000 => break,
+                        sum => assert!((1000..2000).contains(&sum), "{sum}"),
+                    }
+                }
+            });
+        }
+    });
+    drop(upgrader);
+    assert_eq!(two.optimised.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn what_cannot_be_optimised_stays_what_it_is() {
+    let ways: [Box<Optimise>; 2] =
+        [Box::new(|_| Err("too clever".into())), Box::new(|_| panic!("much too clever"))];
+    for optimise in ways {
+        let jit = engine();
+        let two = Two::new(&jit, optimise);
+        assert_eq!((two.call(1000), jit.upgrade_hot()), (1000, 0));
+        assert_eq!((two.call(1000), jit.upgrade_hot()), (1000, 0));
+        assert_eq!(two.optimised.load(Ordering::Relaxed), 1);
+    }
+}
+
+#[test]
+fn what_is_replaced_meanwhile_is_not_overwritten() {
+    let jit = engine();
+    let two = Two::new(
+        &jit,
+        Box::new(|two| {
+            let [step, _] = two.owners.get().unwrap();
+            step.set(two.program.target_style("step", Tier::Baseline.into()))?;
+            stride(two)
+        }),
+    );
+    assert_eq!((two.call(1000), jit.upgrade_hot(), two.call(1000)), (1000, 0, 1000));
+}
