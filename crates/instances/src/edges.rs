@@ -304,15 +304,17 @@ impl<T: Signatures> Edges<T> {
         }
     }
 
-    /// Makes the next world, with methods added and removed; gives the instances that end before it, in the order in which they do.
+    /// Makes a new world, with methods added and removed; gives the instances that end before it, in the order in which they do. Changes of
+    /// one world may come one by one; a world that is over is taken for the newest one.
     pub fn change(
         &mut self,
         types: &T,
+        world: u64,
         added: impl IntoIterator<Item = NewMethod<T::Signature>>,
         removed: impl IntoIterator<Item = MethodNumber>,
     ) -> Vec<Invalidation> {
-        let last_world = self.world;
-        self.world += 1;
+        self.world = world.max(self.world);
+        let last_world = self.world - 1;
         let mut hit: BTreeMap<InstanceId, Reason> = BTreeMap::new();
         let mut concerned: BTreeSet<u32> = BTreeSet::new();
         for number in removed {

@@ -103,7 +103,12 @@ fn answers_name_all_that_calls_reach_and_are_exact_for_one_call() {
         let mut edges = Edges::<Sets>::default();
         let methods: Vec<(u64, Signature)> =
             (1..=1 + random.below(6)).map(|number| (number, random.signature(false))).collect();
-        edges.change(&Sets, methods.iter().map(|(number, s)| method(*number, s.clone())), []);
+        edges.change(
+            &Sets,
+            edges.world() + 1,
+            methods.iter().map(|(number, s)| method(*number, s.clone())),
+            [],
+        );
         for _ in 0..20 {
             let question = random.signature(true);
             let (answer, exact) = (edges.look_up(&Sets, &question), calls(&methods, &question));
@@ -187,7 +192,7 @@ fn what_a_change_ends_is_what_asking_everything_again_finds() {
                 added.push(method(next, signature));
                 next += 1;
             }
-            let ended = edges.change(&Sets, added, removed.clone());
+            let ended = edges.change(&Sets, edges.world() + 1, added, removed.clone());
             // The model: ask again, until nothing more ends.
             let mut expected: BTreeSet<u32> = BTreeSet::new();
             loop {
@@ -238,7 +243,7 @@ fn what_a_change_ends_is_what_asking_everything_again_finds() {
 fn reasons_lead_to_the_change() {
     let mut edges = Edges::<Sets>::default();
     let any = (Some(0), vec![0b111]);
-    edges.change(&Sets, [method(1, any.clone())], []);
+    edges.change(&Sets, edges.world() + 1, [method(1, any.clone())], []);
     let question = (Some(0), vec![0b001]);
     let answer = edges.look_up(&Sets, &question);
     assert_eq!(answer, one(1));
@@ -247,7 +252,7 @@ fn reasons_lead_to_the_change() {
     let other = (Some(0), vec![0b010]);
     let elsewhere = edges.look_up(&Sets, &other);
     let k = edges.add_instance(&Sets, "k", [Edge::Lookup(other, elsewhere)]).unwrap();
-    let ended = edges.change(&Sets, [method(2, (Some(0), vec![0b101]))], []);
+    let ended = edges.change(&Sets, edges.world() + 1, [method(2, (Some(0), vec![0b101]))], []);
     assert_eq!(ended.iter().map(|end| end.instance).collect::<Vec<_>>(), [g, h]);
     assert_eq!((edges.worlds(h), edges.worlds(k)), (WorldRange::new(2, 2), WorldRange::from(2)));
     assert_eq!(
@@ -261,11 +266,11 @@ fn reasons_lead_to_the_change() {
     let pair = (Some(1), vec![0b001, 0b001]);
     let list = [asks(&edges, pair.clone())];
     let none = edges.add_instance(&Sets, "none", list).unwrap();
-    let ended = edges.change(&Sets, [method(3, (Some(1), vec![0b001, 0b011]))], []);
+    let ended = edges.change(&Sets, edges.world() + 1, [method(3, (Some(1), vec![0b001, 0b011]))], []);
     assert_eq!(ended[0].instance, none);
     let list = [asks(&edges, pair)];
     let best = edges.add_instance(&Sets, "best", list).unwrap();
-    let ended = edges.change(&Sets, [method(4, (Some(1), vec![0b011, 0b001]))], []);
+    let ended = edges.change(&Sets, edges.world() + 1, [method(4, (Some(1), vec![0b011, 0b001]))], []);
     assert_eq!(ended[0].instance, best);
     assert_eq!(
         edges.chain(best).to_string(),
@@ -276,10 +281,10 @@ fn reasons_lead_to_the_change() {
     let gone = edges.add_instance(&Sets, "gone", list).unwrap();
     let user = edges.add_instance(&Sets, "user", [Edge::Instance(gone)]).unwrap();
     edges.forget_instance(&Sets, gone);
-    assert!(edges.change(&Sets, [], [2]).is_empty());
+    assert!(edges.change(&Sets, 9, [], [2]).is_empty());
     assert!(edges.worlds(user).is_open() && edges.worlds(gone).is_empty());
     // A method that is gone is called by its name.
     let last = edges.add_instance(&Sets, "last", [Edge::Method(1)]).unwrap();
-    edges.change(&Sets, [], [1]);
-    assert_eq!(edges.chain(last).to_string(), "last is valid for worlds 6 to 6: method m1 was removed");
+    edges.change(&Sets, edges.world() + 1, [], [1]);
+    assert_eq!(edges.chain(last).to_string(), "last is valid for worlds 9 to 9: method m1 was removed");
 }

@@ -195,9 +195,9 @@ impl Runtime {
         self.worlds.newest()
     }
 
-    /// Has the observer told of each change of methods from now on, until nobody else holds it.
-    pub fn observe_methods(&self, observer: Weak<dyn MethodObserver>) {
-        self.worlds.observe(observer);
+    /// Has the observer told of the methods that a program finds, and of each change of them, until nobody else holds it.
+    pub fn observe_methods(&self, table: &MethodTable, observer: &Arc<dyn MethodObserver>) {
+        table.shared.observe(observer);
     }
 
     /// Adds methods that all programs see. They are there until the result is dropped.

@@ -42,6 +42,7 @@ use crate::heap::{Heap, Object, Root, Scope, TypeRef};
 use crate::retired::{Graveyard, Retired, RetiredCode};
 use crate::thread::Thread;
 
+use super::edges::CallSignature;
 use super::relations::{IsaCache, as_type};
 use super::throw::Raised;
 
@@ -135,7 +136,7 @@ pub(crate) struct Method {
     rest: Option<TypeRef>,
     /// The arguments as a tuple type.
     signature: TypeRef,
-    name: Box<str>,
+    note: MethodNote,
     pub(crate) entry: MethodEntry,
 }
 
@@ -153,17 +154,13 @@ pub struct Ambiguous {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct MethodId(pub u64);
 
-/// A method as an observer sees it. The types are those of the context that it was added with.
+/// A method as an observer sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MethodNote {
     /// Its number.
     pub id: MethodId,
-    /// The type of the function object.
-    pub function: Type,
-    /// The types of the arguments, without the function object.
-    pub args: Vec<Type>,
-    /// The type of all further arguments, if there may be any.
-    pub rest: Option<Type>,
+    /// The calls that it takes.
+    pub signature: CallSignature,
     /// The name for messages.
     pub name: String,
 }
@@ -181,8 +178,8 @@ pub struct MethodChange<'a> {
     pub removed: &'a [MethodNote],
 }
 
-/// Is told of each change before any thread can enter the world that it makes: what depends on the old methods can be put out of
-/// use in time. It must not change methods itself.
+/// Is told of each change of a table before any thread can enter the world that it makes: what depends on the old methods can be put
+/// out of use in time. The first change that it is told of brings the methods that there are. It must not change methods itself.
 pub trait MethodObserver: Send + Sync {
     /// Methods come or go.
     fn changed(&self, change: &MethodChange<'_>);
@@ -200,7 +197,13 @@ pub(crate) struct Worlds {
 struct Changes {
     methods: u64,
     tables: u64,
-    observers: Vec<Weak<dyn MethodObserver>>,
+    observers: Vec<Observer>,
+}
+
+/// Who is told of the changes of a table, and of the one behind it.
+struct Observer {
+    tables: [Option<u64>; 2],
+    observer: Weak<dyn MethodObserver>,
 }
 
 impl Worlds {
@@ -213,10 +216,6 @@ impl Worlds {
         self.newest.load(Ordering::SeqCst) // D2
     }
 
-    pub(crate) fn observe(&self, observer: Weak<dyn MethodObserver>) {
-        self.change().observers.push(observer);
-    }
-
     fn change(&self) -> MutexGuard<'_, Changes> {
         // A panic of an observer leaves a world that nobody has entered.
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
@@ -224,9 +223,11 @@ impl Worlds {
 
     /// Makes the next world. The observers are told before.
     fn advance(&self, changes: &mut Changes, change: MethodChange<'_>) {
-        changes.observers.retain(|observer| match observer.upgrade() {
+        changes.observers.retain(|Observer { tables, observer }| match observer.upgrade() {
             Some(observer) => {
-                observer.changed(&change);
+                if tables.contains(&Some(change.table)) {
+                    observer.changed(&change);
+                }
                 true
             }
             None => false,
@@ -371,7 +372,7 @@ impl Table {
         cx: &Arc<Context>,
         rows: impl IntoIterator<Item = MethodRow>,
     ) -> Result<Methods, LayoutError> {
-        let (mut made, mut notes) = (Vec::new(), Vec::new());
+        let mut made = Vec::new();
         for MethodRow { function, args, rest, name, entry } in rows {
             let types = &cx.types;
             let signature = match rest {
@@ -384,32 +385,40 @@ impl Table {
                 TypeKind::TypeOf(of) => desc(of)?.tag() | 1,
                 _ => desc(function)?.tag(),
             };
-            let descs = args.iter().copied().map(desc).collect::<Result<_, _>>()?;
+            let args: Box<[TypeRef]> = args.into_iter().map(desc).collect::<Result<_, _>>()?;
+            let rest = rest.map(desc).transpose()?;
+            let types = std::iter::once(desc(function)?).chain(args.iter().cloned()).collect();
+            let calls = CallSignature { types, rest: rest.clone() };
             let method = Method {
                 rank: (self.base.is_some(), MethodId(0)),
                 first_world: 0,
                 last_world: AtomicU64::new(u64::MAX),
-                args: descs,
-                rest: rest.map(desc).transpose()?,
+                args,
+                rest,
                 signature,
-                name: name.as_str().into(),
+                note: MethodNote { id: MethodId(0), signature: calls, name },
                 entry,
             };
             made.push((key, method));
-            notes.push(MethodNote { id: MethodId(0), function, args, rest, name });
         }
         let mut changes = self.worlds.change();
         let world = self.worlds.newest() + 1;
         if made.is_empty() {
-            return Ok(Methods { table: self.clone(), rows: Vec::new(), notes, world: world - 1 });
+            return Ok(Methods {
+                table: self.clone(),
+                rows: Vec::new(),
+                notes: Vec::new(),
+                world: world - 1,
+            });
         }
         let mut rows = Vec::with_capacity(made.len());
-        for ((key, mut method), note) in made.into_iter().zip(&mut notes) {
+        for (key, mut method) in made {
             changes.methods += 1;
-            note.id = MethodId(changes.methods);
-            (method.rank.1, method.first_world) = (note.id, world);
+            method.note.id = MethodId(changes.methods);
+            (method.rank.1, method.first_world) = (method.note.id, world);
             rows.push((key, Arc::new(method)));
         }
+        let notes: Vec<MethodNote> = rows.iter().map(|(_, method)| method.note.clone()).collect();
         let mut added: BTreeMap<u64, Vec<Arc<Method>>> = BTreeMap::new();
         for (key, method) in &rows {
             added.entry(*key).or_default().push(method.clone());
@@ -424,6 +433,23 @@ impl Table {
             .advance(&mut changes, MethodChange { table: self.id, world, added: &notes, removed: &[] });
         drop(changes);
         Ok(Methods { table: self.clone(), rows, notes, world })
+    }
+
+    /// Has the observer told of the methods that there are, and of each change from now on, until nobody else holds it.
+    pub(crate) fn observe(&self, observer: &Arc<dyn MethodObserver>) {
+        let mut changes = self.worlds.change();
+        let world = self.worlds.newest();
+        for table in self.base.as_deref().into_iter().chain([self]) {
+            let lists = table.lists.read().unwrap_or_else(PoisonError::into_inner);
+            let visible =
+                lists.values().flat_map(|list| list.iter()).filter(|method| method.is_visible(world));
+            let mut added: Vec<MethodNote> = visible.map(|method| method.note.clone()).collect();
+            drop(lists);
+            added.sort_by_key(|note| note.id);
+            observer.changed(&MethodChange { table: table.id, world, added: &added, removed: &[] });
+        }
+        let tables = [Some(self.id), self.base.as_ref().map(|base| base.id)];
+        changes.observers.push(Observer { tables, observer: Arc::downgrade(observer) });
     }
 
     /// The methods of a callee: the program's, and those of the runtime's own table.
@@ -458,7 +484,7 @@ impl Table {
                     pairs.into_iter().find(|(a, b)| !a.comes_before(heap, b) && !b.comes_before(heap, a));
                 let (a, b) =
                     clash.map_or((*first, rest.first().copied().unwrap_or(first)), |(a, b)| (*a, *b));
-                Err(Ambiguous { first: a.name.to_string(), second: b.name.to_string() })
+                Err(Ambiguous { first: a.name().to_owned(), second: b.name().to_owned() })
             }
         }
     }
@@ -481,7 +507,7 @@ impl Table {
 
 impl Method {
     pub(crate) fn name(&self) -> &str {
-        &self.name
+        &self.note.name
     }
 
     fn is_visible(&self, world: u64) -> bool {

@@ -11,6 +11,7 @@
 //! | `throw.rs` | raising exceptions, and making the objects that they are |
 //! | `show.rs` | objects as text |
 //! | `methods.rs` | generic functions: which method a call goes to, and in which worlds |
+//! | `edges.rs` | which code instances a change of methods ends |
 //! | `dispatch.rs` | where the calls of a thread go: its world, and what it remembers |
 //! | `call.rs` | calls of anything |
 //! | `builtins.rs`, `fields.rs`, `elements.rs`, `numbers.rs`, `base.rs` | what calls of no method do, by family |
@@ -21,6 +22,7 @@ mod base;
 mod builtins;
 mod call;
 mod dispatch;
+mod edges;
 mod elements;
 mod fields;
 mod methods;
@@ -33,6 +35,7 @@ mod throw;
 mod values;
 
 pub use dispatch::{InWorld, LINE_KEYS, LINE_MASK, LINE_MULTIPLIER, LINE_ROTATE, LINE_SHIFT, LinesLayout};
+pub use edges::{CallSignature, CodeEdges, Ended};
 pub use methods::{
     Ambiguous, CodeEntry, CodeOwner, EntryCaller, HostFn, MethodChange, MethodEntry, MethodId, MethodNote,
     MethodObserver, MethodRow, MethodTable, Methods,
