@@ -62,7 +62,7 @@ pub trait Materialize: Send + Sync {
 #[derive(Clone, Debug)]
 pub struct Target {
     address: usize,
-    ty: FunctionType,
+    ty: Arc<FunctionType>,
     unit: Unit,
 }
 
@@ -78,7 +78,7 @@ impl Unit {
     pub fn target(&self, name: &str) -> Option<Target> {
         let ty = self.ty(name)?;
         let address = self.loaded().function(&ty.symbol)?;
-        Some(Target { address, ty: ty.clone(), unit: self.clone() })
+        Some(Target { address, ty: Arc::new(ty.clone()), unit: self.clone() })
     }
 }
 
@@ -385,8 +385,8 @@ impl Record {
     /// Whether calls may go to this code.
     fn check(&self, target: &Target) -> Result<(), SlotError> {
         let name = || self.name.clone();
-        let (expected, actual) = (describe(&self.ty), describe(&target.ty));
-        if expected != actual {
+        if !is_same(&self.ty, &target.ty) {
+            let (expected, actual) = (describe(&self.ty), describe(&target.ty));
             return Err(SlotError::Type { name: name(), expected: expected.into(), actual: actual.into() });
         }
         if !target.unit.jit().is(&self.jit) {
@@ -490,7 +490,15 @@ impl Record {
     }
 }
 
-/// All that callers rely on about a function: the types of its values, and how they travel.
+/// Whether all is the same that callers rely on: the types of the values, and how they travel.
+fn is_same(a: &FunctionType, b: &FunctionType) -> bool {
+    a.signature == b.signature
+        && a.result.name == b.result.name
+        && a.params.len() == b.params.len()
+        && a.params.iter().zip(&b.params).all(|(a, b)| a.name == b.name)
+}
+
+/// What `is_same` looks at.
 fn describe(ty: &FunctionType) -> String {
     let params: Vec<&str> = ty.params.iter().map(|param| param.name.as_str()).collect();
     let Signature { params: low, results } = &ty.signature;

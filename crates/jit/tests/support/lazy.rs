@@ -14,7 +14,7 @@ use brolga_codegen::ways::Route;
 use brolga_ir::diag::SourceFile;
 use brolga_ir::verify::verify_module;
 use brolga_ir::{Context, Func, text};
-use brolga_jit::{FindSlot, Jit, Linkage, Materialize, Slot, SlotOwner, Source, Style, Target};
+use brolga_jit::{FindSlot, Jit, Linkage, Materialize, Slot, SlotOwner, Source, Style, Target, Unit};
 
 /// What a test does when a function is about to be compiled: it may refuse, or compile another one in its place.
 pub(crate) type Hook =
@@ -100,11 +100,17 @@ impl Program {
 
     /// The same with slots that are found elsewhere.
     pub(crate) fn target_with(&self, name: &str, style: Style<'_>, slots: &dyn FindSlot) -> Target {
-        let source = Source { func: &self.funcs[name], ty: Some(self.ty(name)) };
-        let mut generator = Generator::new(self.jit.limits());
-        let compiled = self.jit.compile(&self.cx, &[source], style, &mut generator).unwrap();
         let linkage = Linkage { slots: Some(slots), ..Linkage::default() };
-        self.jit.link(&compiled, &linkage).unwrap().target(name).unwrap()
+        self.unit(&[name], style, &linkage).target(name).unwrap()
+    }
+
+    /// A unit of several functions.
+    pub(crate) fn unit(&self, names: &[&str], style: Style<'_>, linkage: &Linkage<'_>) -> Unit {
+        let source = |name: &&str| Source { func: &self.funcs[*name], ty: Some(self.ty(name)) };
+        let sources: Vec<Source<'_>> = names.iter().map(source).collect();
+        let mut generator = Generator::new(self.jit.limits());
+        let compiled = self.jit.compile(&self.cx, &sources, style, &mut generator).unwrap();
+        self.jit.link(&compiled, linkage).unwrap()
     }
 
     /// How often a function has been compiled.

@@ -1,0 +1,131 @@
+//! What slots cost: calls through them, first calls, replacing what is behind them.
+//!
+//! ```text
+//! cargo run --release -p brolga-jit --example slot_cost
+//! ```
+//!
+//! Each figure is the best of several rounds, in nanoseconds. Calls are made by a compiled loop, each with the result of the one
+//! before; the loop itself is in the figure, the same in all rows. The first calls find their code made already, so that
+//! all that is measured is the way there: the stub, the trampoline, the record, and the doorway, whose own cost is in the row
+//! above.
+
+// The module of the tests, which is `lazy.rs` beside this file.
+#[path = "lazy.rs"]
+mod lazy;
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Instant;
+
+use brolga_codegen::isa::Tier;
+use brolga_codegen::ways::Route;
+use brolga_jit::{Jit, JitOptions, Linkage, Materialize, Style, Target};
+use brolga_runtime::{Runtime, RuntimeOptions};
+use lazy::Program;
+
+const PROGRAM: &str = "
+low function step(n::i64)::i64
+1 ─ %1 = add_int(n, 1)::i64
+└──      return %1
+end
+
+low function count(n::i64)::i64
+1 ─      goto #2
+2 ┄ %2 = φ (#1 => 0, #3 => %6)::i64
+│   %3 = φ (#1 => n, #3 => %7)::i64
+│   %4 = ne_int(%3, 0)::i8
+└──      goto #4 if not %4
+3 ─ %6 = invoke step(%2)::i64
+│   %7 = sub_int(%3, 1)::i64
+└──      goto #2
+4 ─      return %2
+end
+";
+
+const CALLS: i64 = 50_000;
+const CALL_ROUNDS: usize = 40;
+const ROUNDS: usize = 15;
+const SLOTS: usize = 1_000;
+const UPGRADES: usize = 10_000;
+
+/// The least nanoseconds of one of `count` operations that `body` does.
+fn best(count: usize, mut body: impl FnMut()) -> f64 {
+    let round = |_| {
+        let start = Instant::now();
+        body();
+        start.elapsed().as_nanos() as f64 / count as f64
+    };
+    (0..ROUNDS).map(round).fold(f64::INFINITY, f64::min)
+}
+
+/// Code that was made before.
+struct Made(Target);
+
+impl Materialize for Made {
+    fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
+        Ok(self.0.clone())
+    }
+}
+
+fn main() {
+    let jit = Jit::new(Runtime::new(RuntimeOptions::default()), JitOptions::default()).unwrap();
+    let program = Program::new(&jit, Tier::Optimised, PROGRAM);
+    let (far, slot): (Style<'_>, _) =
+        (Tier::Optimised.into(), Style { others: &|_| Route::Slot, ..Tier::Optimised.into() });
+    let counting = Style { counted: &|name| name == "step", ..far };
+    let slots = Linkage { slots: Some(&*program), ..Linkage::default() };
+
+    let near = program.unit(&["step", "count"], far, &Linkage::default());
+    let below = [program.unit(&["step"], far, &Linkage::default())];
+    let apart = program.unit(&["count"], far, &Linkage { visible: &below, ..Linkage::default() });
+    let through = program.unit(&["count"], slot, &slots);
+    program.owner("step").set(program.target_style("step", far)).unwrap();
+    let counts = Program::new(&jit, Tier::Optimised, PROGRAM);
+    let slots = Linkage { slots: Some(&*counts), ..Linkage::default() };
+    let counted = counts.unit(&["count"], slot, &slots);
+    counts.owner("step").set(counts.target_style("step", counting)).unwrap();
+    let rows = [
+        ("direct call, one unit", near),
+        ("direct call, between units", apart),
+        ("call through a slot", through),
+        ("call through a slot, callee counts", counted),
+    ];
+    // Row after row in each round, so that what else the machine does meets all of them.
+    let mut costs = [f64::INFINITY; 4];
+    for _ in 0..CALL_ROUNDS {
+        for ((_, unit), cost) in rows.iter().zip(&mut costs) {
+            let count = unit.func::<(i64,), i64>("count").unwrap();
+            *cost = cost.min(best(CALLS as usize, || assert_eq!(count.call((CALLS,)), Ok(CALLS))));
+        }
+    }
+    for ((label, _), cost) in rows.iter().zip(costs) {
+        println!("{label:40} {cost:8.2}");
+    }
+
+    let target = program.target_style("step", far);
+    let step = program.slot("step").func::<(i64,), i64>().unwrap();
+    let again = best(SLOTS, || (0..SLOTS).for_each(|_| assert!(step.call((1,)).is_ok())));
+    println!("{:40} {again:8.2}", "call from Rust through a slot");
+    let mut first = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let owner = |_| jit.slot(program.ty("step"), Arc::new(Made(target.clone()))).unwrap();
+        let owners: Vec<_> = (0..SLOTS).map(owner).collect();
+        let calls: Vec<_> = owners.iter().map(|owner| owner.slot().func::<(i64,), i64>().unwrap()).collect();
+        let start = Instant::now();
+        calls.iter().for_each(|call| assert!(call.call((1,)).is_ok()));
+        first = first.min(start.elapsed().as_nanos() as f64 / SLOTS as f64);
+    }
+    println!("{:40} {first:8.2}", "the same, first call");
+    let owner = program.owner("step");
+    let both = [target, program.target_style("step", far)];
+    let upgrade = best(UPGRADES, || {
+        (0..UPGRADES).for_each(|n| owner.set(both[n % 2].clone()).unwrap());
+    });
+    println!("{:40} {upgrade:8.2}", "replace what is behind a slot");
+    let (before, made) = (jit.stats().in_use, SLOTS);
+    let slot = |_| jit.slot(program.ty("step"), Arc::new(Made(both[0].clone()))).unwrap();
+    let owners: Vec<_> = (0..made).map(slot).collect();
+    let bytes = (jit.stats().in_use - before) as f64 / made as f64;
+    drop(owners);
+    println!("{:40} {bytes:8.2}", "bytes of code memory for a slot");
+}
