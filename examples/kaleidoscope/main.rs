@@ -1,5 +1,5 @@
 //! A small language on a session: what a line defines is a promise with its syntax tree in it, which becomes IR and code when
-//! something that is evaluated needs it. A line that defines a function again replaces it.
+//! something that is evaluated calls it. A line that defines a function again replaces it, also for code that is compiled.
 //!
 //! ```text
 //! $ cargo run --example kaleidoscope
@@ -126,6 +126,8 @@ mod tests {
             ("def price(x) rate(x) + 1", ""),
             ("price(10)", "21"),
             ("def rate(x) x * 3", ""),
+            ("# `price` calls the new one, though it is compiled already", ""),
+            ("price(10)", "31"),
             ("rate(10)", "30"),
             ("let y = 4 in y * (y - 1) / 2", "6"),
         ]);

@@ -3,6 +3,8 @@
 //! Functions that a program calls and does not define are imported from what its dylib sees (`scope.rs`), before it is verified.
 //! They stand behind its own functions in its module.
 
+use std::collections::BTreeSet;
+
 use brolga_ir::Module;
 use brolga_session::{Priority, Tracker};
 
@@ -20,6 +22,10 @@ pub struct Definitions<'t> {
     pub(crate) is_weak: bool,
     pub(crate) is_inlinable: bool,
     pub(crate) is_whole: bool,
+    pub(crate) is_lazy: bool,
+    pub(crate) is_replaceable: bool,
+    /// Imported functions that are called through slots.
+    pub(crate) lazy_imports: BTreeSet<String>,
     pub(crate) starts: Option<Priority>,
     pub(crate) initializers: Vec<String>,
     pub(crate) finalizers: Vec<String>,
@@ -36,6 +42,9 @@ impl<'t> Definitions<'t> {
             is_weak: false,
             is_inlinable: false,
             is_whole: false,
+            is_lazy: false,
+            is_replaceable: false,
+            lazy_imports: BTreeSet::new(),
             starts: None,
             initializers: Vec::new(),
             finalizers: Vec::new(),
@@ -64,6 +73,20 @@ impl<'t> Definitions<'t> {
     /// All functions are compiled, linked and freed together, and not one by one when each is needed.
     pub fn together(mut self) -> Self {
         self.is_whole = true;
+        self
+    }
+
+    /// Each function is compiled when it is called first, and not when it is looked up. Calls between such functions go through
+    /// slots, which costs a load. Functions of the program may be inlined into each other.
+    pub fn lazy(mut self) -> Self {
+        self.is_lazy = true;
+        self
+    }
+
+    /// Lazy, and whoever redefines a function replaces it for everybody who calls it, compiled or not: functions of the
+    /// program know nothing of each other but their types.
+    pub fn replaceable(mut self) -> Self {
+        (self.is_lazy, self.is_replaceable) = (true, true);
         self
     }
 

@@ -1,9 +1,11 @@
 //! Dylibs: where programs are defined, and functions looked up.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Module};
+use brolga_jit::{Archive, SlotOwner};
 use brolga_runtime::heap::{Root, Scope};
 use brolga_runtime::objects::{MethodEntry, Raised};
 use brolga_session::{
@@ -15,12 +17,13 @@ use super::Session;
 use super::definitions::Definitions;
 use super::error::SessionError;
 use super::function::{Function, Request};
-use super::libraries::Library;
+use super::lazy::{self, BODY, Body, Stub};
+use super::libraries::{Library, Members};
 use super::plan::lock;
 use super::promise::{Promise, Signature};
-use super::scope::{self, import};
+use super::scope::{self, import, part};
 use super::target::Native;
-use super::unit::{Functions, Loaded};
+use super::unit::{Functions, Loaded, Whole};
 use super::{host, linking};
 use crate::program::{check_built, check_read, read_unit_in};
 use crate::{Params, TypedFunc, Value};
@@ -71,10 +74,9 @@ impl Dylib {
     /// It is broken, or calls what is not there.
     pub fn read(&self, name: &str, bytes: &[u8]) -> Result<Definitions<'static>, SessionError> {
         let (source, unit) = read_unit_in(name, bytes, self.session.context())?;
-        let mut module = unit.module;
-        let own = self.import(&mut module)?;
+        let (module, own, lazy) = self.import(unit.module)?;
         check_read(&source, &module, own)?;
-        Ok(Definitions::new(module, own))
+        Ok(Definitions { lazy_imports: lazy, ..Definitions::new(module, own) })
     }
 
     /// Takes a module that was built; functions that it calls and does not define are those that the dylib sees, if it was built in
@@ -82,19 +84,20 @@ impl Dylib {
     ///
     /// # Errors
     /// It is broken, or calls what is not there.
-    pub fn build(&self, mut module: Module) -> Result<Definitions<'static>, SessionError> {
-        let own = self.import(&mut module)?;
+    pub fn build(&self, module: Module) -> Result<Definitions<'static>, SessionError> {
+        let (module, own, lazy) = self.import(module)?;
         check_built(&module, own)?;
-        Ok(Definitions::new(module, own))
+        Ok(Definitions { lazy_imports: lazy, ..Definitions::new(module, own) })
     }
 
-    /// Imports what the module lacks. Says how many functions are its own.
-    fn import(&self, module: &mut Module) -> Result<usize, SessionError> {
+    /// Imports what the module lacks. Says how many functions are its own, and which others are called through slots.
+    fn import(&self, mut module: Module) -> Result<(Module, usize, BTreeSet<String>), SessionError> {
         let own = module.func_count();
+        let mut lazy = BTreeSet::new();
         if Arc::ptr_eq(&module.cx, self.session.context()) {
-            import(module, &self.session.scopes(&self.linking.links()?));
+            lazy = import(&mut module, &self.session.scopes(&self.linking.links()?));
         }
-        Ok(own)
+        Ok((module, own, lazy))
     }
 
     /// Defines the functions of a program, all or none.
@@ -120,57 +123,89 @@ impl Dylib {
         let own: Vec<FuncId> = module.funcs().map(|(id, _)| id).take(own).collect();
         let initializers = symbols_of(&module, &own, &definitions.initializers)?;
         let finalizers = symbols_of(&module, &own, &definitions.finalizers)?;
+        let is_lazy = self.may_be_lazy(&module, &own, definitions.is_lazy, replace)?;
+        let mut new = New::new(self, replace, tracker);
         // What others inline is what was written.
-        let scope = scope::Scope::default();
         if Arc::ptr_eq(&module.cx, self.session.context()) {
-            scope.offer(&module, &own, is_inlinable);
+            new.offers.offer(&module, &own, is_inlinable);
         } else {
-            scope.offer_names(&module, &own);
+            new.offers.offer_names(&module, &own);
         }
-        let shared = &self.session.inner.shared;
-        let loaded = Arc::new(Loaded::new(shared, module, own.clone(), kept)?);
-        let linking = self.session.linking();
         let weak = if is_weak { SymbolFlags::WEAK } else { SymbolFlags::NONE };
-        let names: std::collections::BTreeMap<FuncId, Symbol> =
-            loaded.symbols().map(|(id, name)| (id, linking.intern(name))).collect();
-        let sets = if is_whole { vec![own] } else { loaded.units() };
-        let mut units: Vec<Unit<Native>> = Vec::with_capacity(sets.len() + initializers.len());
-        for ids in sets.into_iter().filter(|ids| !ids.is_empty()) {
-            let symbols =
-                ids.iter().filter_map(|id| Some((*names.get(id)?, FUNCTION | SymbolFlags::CALLABLE | weak)));
-            let symbols = symbols.collect();
-            let unit = Functions { shared: shared.clone(), loaded: loaded.clone(), ids, symbols };
-            let unit: Box<dyn MaterializationUnit<Native>> = Box::new(unit);
-            units.push(unit.into());
+        let flags = FUNCTION | SymbolFlags::CALLABLE | weak;
+        let types: BTreeMap<FuncId, FunctionType> = match is_lazy {
+            true => own.iter().filter_map(|&id| Some((id, lazy::type_of(&module, id)?))).collect(),
+            false => BTreeMap::new(),
+        };
+        let shared = &self.session.inner.shared;
+        let imports = definitions.lazy_imports;
+        let whole = Arc::new(Whole::new(shared, &module, &own, kept, is_lazy, imports)?);
+        let mut symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
+        for &id in &own {
+            let name: Arc<str> = module.symbol(id).into();
+            let defined = match types.get(&id) {
+                Some(ty) => new.stub(&name, flags, ty.clone()),
+                None => (self.session.linking().intern(&name), flags),
+            };
+            symbols.insert(id, defined);
+        }
+        if is_lazy && definitions.is_replaceable {
+            for &id in &own {
+                let Some((part, only)) = part(&module, own.len(), id) else { continue };
+                let loaded = Arc::new(Loaded::new(shared, part, &[only], whole.clone()));
+                let symbols = symbols.get(&id).copied().into_iter().collect();
+                new.add(Box::new(Functions { shared: shared.clone(), loaded, ids: vec![only], symbols }));
+            }
+        } else {
+            let loaded = Arc::new(Loaded::new(shared, module, &own, whole.clone()));
+            let is_whole = is_whole || whole.may_tangle();
+            let sets = if is_whole { vec![own] } else { loaded.units() };
+            for ids in sets.into_iter().filter(|ids| !ids.is_empty()) {
+                let symbols = ids.iter().filter_map(|id| symbols.get(id).copied()).collect();
+                new.add(Box::new(Functions { shared: shared.clone(), loaded: loaded.clone(), ids, symbols }));
+            }
         }
         for function in initializers {
-            let symbol = linking.intern(&format!("{function}{INITIALIZER}"));
-            let needs = linking.intern(&function);
-            let unit: Box<dyn MaterializationUnit<Native>> = Box::new(Marker { symbol, needs });
-            units.push(unit.into());
+            let symbol = self.session.linking().intern(&format!("{function}{INITIALIZER}"));
+            let needs = self.session.linking().intern(&function);
+            new.add(Box::new(Marker { symbol, needs }));
         }
-        if replace {
-            self.linking.redefine(units, tracker)?;
-        } else {
-            self.linking.define_all(units, tracker)?;
-        }
-        if let Some(home) = lock(&self.session.inner.homes).get_mut(&self.linking.id()) {
-            home.scope.take_over(scope);
-            home.finalizers.retain(|old| !finalizers.contains(old));
-            home.finalizers.extend(finalizers);
-        }
+        new.define(finalizers)?;
         if let Some(priority) = starts {
-            let symbols: Vec<Symbol> = names.into_values().collect();
-            let order = vec![self.linking.all()];
+            let symbols = symbols.into_values().map(|(symbol, _)| symbol);
+            let (linking, order) = (self.session.linking(), vec![self.linking.all()]);
             linking.lookup_then(order, linking::weak(symbols), Until::Ready, priority, |_| {});
         }
         Ok(())
     }
 
-    /// Promises functions, which `make` makes when somebody looks one of them up. `tracker` removes them.
+    /// Whether functions are to lie behind slots: those that are there stay as they are.
+    fn may_be_lazy(
+        &self,
+        module: &Module,
+        own: &[FuncId],
+        asked: bool,
+        replace: bool,
+    ) -> Result<bool, SessionError> {
+        let homes = lock(&self.session.inner.homes);
+        let Some(scope) = homes.get(&self.linking.id()).filter(|_| replace).map(|home| &home.scope) else {
+            return Ok(asked);
+        };
+        let known: Vec<String> =
+            own.iter().map(|&id| module.symbol(id)).filter(|symbol| scope.knows(symbol)).collect();
+        match known.iter().filter(|symbol| scope.is_lazy(symbol)).count() {
+            0 if known.is_empty() => Ok(asked),
+            0 => Ok(false),
+            lazy if lazy == known.len() => Ok(true),
+            _ => Err(SessionError::Mixed { functions: known }),
+        }
+    }
+
+    /// Promises functions, which `make` makes when one of them is called or compiled first. They are [lazy](Definitions::lazy).
+    /// `tracker` removes them.
     ///
     /// # Errors
-    /// As [`Dylib::define`].
+    /// As [`Dylib::define`]; a type has no native form.
     pub fn promise(
         &self,
         signatures: &[Signature],
@@ -207,27 +242,26 @@ impl Dylib {
             // Two of one name and types are one promise.
             own.extend(declared.add_func(signature.declare(cx)).ok());
         }
-        let linking = self.session.linking();
-        let symbols =
-            own.iter().map(|&id| (linking.intern(&declared.symbol(id)), FUNCTION | SymbolFlags::CALLABLE));
-        let symbols: Vec<(Symbol, SymbolFlags)> = symbols.collect();
+        let is_lazy = self.may_be_lazy(&declared, &own, true, replace)?;
+        let mut new = New::new(self, replace, tracker);
+        new.offers.offer(&declared, &own, false);
+        let flags = FUNCTION | SymbolFlags::CALLABLE;
+        let mut symbols = Vec::with_capacity(own.len());
+        for &id in &own {
+            let name: Arc<str> = declared.symbol(id).into();
+            symbols.push(match lazy::type_of(&declared, id).filter(|_| is_lazy) {
+                Some(ty) => new.stub(&name, flags, ty),
+                None => (self.session.linking().intern(&name), flags),
+            });
+        }
         let dylib = self.clone();
         let make = Box::new(move || {
             let module = make(&dylib).map_err(|error| SessionError::Promise(Arc::from(error)))?;
             dylib.build(module)
         });
-        let unit = Promise { shared: self.session.inner.shared.clone(), symbols, make };
-        let unit: Box<dyn MaterializationUnit<Native>> = Box::new(unit);
-        let units = vec![unit.into()];
-        if replace {
-            self.linking.redefine(units, tracker)?;
-        } else {
-            self.linking.define_all(units, tracker)?;
-        }
-        if let Some(home) = lock(&self.session.inner.homes).get_mut(&self.linking.id()) {
-            home.scope.offer(&declared, &own, false);
-        }
-        Ok(())
+        let promised = own.iter().map(|&id| declared.symbol(id)).filter(|_| is_lazy).collect();
+        new.add(Box::new(Promise { shared: self.session.inner.shared.clone(), symbols, make, promised }));
+        new.define(Vec::new())
     }
 
     /// Defines a function of the host: a closure that takes the function object and the arguments as objects, and gives an object of
@@ -373,6 +407,15 @@ impl Dylib {
         self.add_generator(Library { runtime, library, filter: |_: &str| true })
     }
 
+    /// Finds C symbols in members of a static archive, which are linked when code needs them. `name` is how messages call it.
+    ///
+    /// # Errors
+    /// It is no archive; the dylib is closed.
+    pub fn add_archive(&self, name: &str, bytes: &[u8]) -> Result<(), SessionError> {
+        let archive = Archive::parse(name, bytes)?;
+        self.add_generator(Members { shared: self.session.inner.shared.clone(), archive })
+    }
+
     /// Asks a generator for what is missing.
     ///
     /// # Errors
@@ -447,6 +490,62 @@ impl Dylib {
             if let Some(home) = lock(&self.session.inner.homes).get_mut(&dylib) {
                 home.due = due;
             }
+        }
+        Ok(())
+    }
+}
+
+/// Definitions that are being put together.
+struct New<'a> {
+    dylib: &'a Dylib,
+    replace: bool,
+    tracker: Option<&'a linking::Tracker<Native>>,
+    units: Vec<Unit<Native>>,
+    offers: scope::Scope,
+    /// Slots that stay and get other bodies.
+    again: Vec<(Arc<SlotOwner>, Arc<Body>)>,
+}
+
+impl<'a> New<'a> {
+    fn new(dylib: &'a Dylib, replace: bool, tracker: Option<&'a linking::Tracker<Native>>) -> Self {
+        let offers = scope::Scope::default();
+        New { dylib, replace, tracker, units: Vec::new(), offers, again: Vec::new() }
+    }
+
+    fn add(&mut self, unit: Box<dyn MaterializationUnit<Native>>) {
+        self.units.push(unit.into());
+    }
+
+    /// A slot for a function. Says what its body is to be defined as.
+    fn stub(&mut self, name: &Arc<str>, flags: SymbolFlags, ty: FunctionType) -> (Symbol, SymbolFlags) {
+        let session = &self.dylib.session;
+        let (linking, shared) = (session.linking(), &session.inner.shared);
+        let symbol = linking.intern(name);
+        let body = linking.intern(&format!("{name}{BODY}"));
+        self.offers.set_lazy([name.clone()]);
+        let label = self.dylib.linking.label(symbol);
+        let there = shared.slots.owner(label).filter(|_| self.replace);
+        match there.filter(|owner| *owner.slot().ty() == ty) {
+            Some(owner) => self.again.push((owner, Body::new(shared, linking, label.dylib, body))),
+            None => self.add(Box::new(Stub { shared: shared.clone(), symbol, flags, body, ty })),
+        }
+        (body, flags.without(SymbolFlags::EXPORTED))
+    }
+
+    fn define(self, finalizers: Vec<String>) -> Result<(), SessionError> {
+        let dylib = self.dylib;
+        if self.replace {
+            dylib.linking.redefine(self.units, self.tracker)?;
+        } else {
+            dylib.linking.define_all(self.units, self.tracker)?;
+        }
+        for (owner, body) in self.again {
+            owner.reset(body);
+        }
+        if let Some(home) = lock(&dylib.session.inner.homes).get_mut(&dylib.linking.id()) {
+            home.scope.take_over(self.offers);
+            home.finalizers.retain(|old| !finalizers.contains(old));
+            home.finalizers.extend(finalizers);
         }
         Ok(())
     }

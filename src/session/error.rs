@@ -13,6 +13,15 @@ pub enum SessionError {
     /// A program cannot be used or built.
     #[error("{0}")]
     Program(#[source] Arc<crate::Error>),
+    /// A function could not be compiled when it was called first.
+    #[error(transparent)]
+    Slot(#[from] brolga_jit::SlotError),
+    /// Of functions that are to be replaced together, some lie behind slots and some do not.
+    #[error("some of `{}` are lazy and some are not", .functions.join("`, `"))]
+    Mixed {
+        /// The functions.
+        functions: Vec<String>,
+    },
     /// Who promised functions could not make them.
     #[error("{0}")]
     Promise(#[source] Arc<dyn std::error::Error + Send + Sync>),
@@ -22,6 +31,9 @@ pub enum SessionError {
         /// Why.
         reason: String,
     },
+    /// An archive cannot be read.
+    #[error(transparent)]
+    Archive(#[from] brolga_jit::ObjectFileError),
     /// The function is there, and its type is another.
     #[error("{0}")]
     Type(#[source] Arc<crate::LookupError>),
@@ -64,8 +76,13 @@ impl From<crate::LookupError> for SessionError {
 impl SessionError {
     /// The causes of a failed symbol from the nearest to the root, one line for each; nothing for other errors.
     pub fn causes(&self) -> Vec<String> {
-        match self {
-            SessionError::Link(brolga_session::Error::Failed(failure)) => {
+        let link = match self {
+            SessionError::Link(error) => Some(error),
+            SessionError::Slot(brolga_jit::SlotError::Failed { cause, .. }) => cause.downcast_ref(),
+            _ => None,
+        };
+        match link {
+            Some(brolga_session::Error::Failed(failure)) => {
                 failure.chain().map(ToString::to_string).collect()
             }
             _ => Vec::new(),

@@ -11,7 +11,8 @@ use super::error::SessionError;
 use super::target::{self, Native, Placed};
 use crate::{LookupError, Params, TypedFunc, UntypedFunc, Value};
 
-/// A compiled function. It keeps its code, and what this code calls, in memory.
+/// A function that can be called. It keeps its code, and what this code calls, in memory. One that was defined to be
+/// [lazy](super::Definitions::lazy) is always the newest of its name.
 #[derive(Clone)]
 pub struct Function {
     function: target::Function,
@@ -20,7 +21,7 @@ pub struct Function {
 impl Function {
     /// Its symbol.
     pub fn symbol(&self) -> &str {
-        &self.function.symbol
+        self.function.symbol()
     }
 
     /// The function, to be called with Rust values of these types.
@@ -28,7 +29,10 @@ impl Function {
     /// # Errors
     /// The function has other types.
     pub fn typed<A: Params, R: Value>(&self) -> Result<TypedFunc<A, R>, LookupError> {
-        self.function.unit.func(&self.function.symbol)
+        match &self.function {
+            target::Function::Code { unit, symbol } => unit.func(symbol),
+            target::Function::Slot(slot) => slot.func(),
+        }
     }
 
     /// The function, to be called with the bits of low values.
@@ -36,13 +40,27 @@ impl Function {
     /// # Errors
     /// There is no memory for its trampoline.
     pub fn untyped(&self) -> Result<UntypedFunc, LookupError> {
-        self.function.unit.untyped(&self.function.symbol)
+        match &self.function {
+            target::Function::Code { unit, symbol } => unit.untyped(symbol),
+            target::Function::Slot(slot) => slot.untyped(),
+        }
+    }
+
+    /// Compiles the function, if it is one that is compiled when it is called first, and that was not called.
+    ///
+    /// # Errors
+    /// It cannot be compiled, for the reason that the error gives; calls throw the same.
+    pub fn compile(&self) -> Result<(), SessionError> {
+        match &self.function {
+            target::Function::Code { .. } => Ok(()),
+            target::Function::Slot(slot) => Ok(slot.materialize()?),
+        }
     }
 }
 
 impl std::fmt::Debug for Function {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Function({})", self.function.symbol)
+        write!(f, "Function({})", self.symbol())
     }
 }
 

@@ -1,15 +1,25 @@
-//! C symbols of the process and of shared libraries, as definitions that are made when somebody asks.
+//! C symbols of the process, of shared libraries and of static archives, as definitions that are made when somebody asks.
 //!
 //! A `foreigncall` without a library names a C symbol; a dylib with one of these generators in what it sees has it, under the
 //! rules of every definition: the first dylib in the order wins, so an embedder can put a symbol of its own in front.
 //! Libraries are opened by the run time and stay open as long as it.
+//!
+//! A member of an archive, with those that need each other, becomes a unit with all that it defines when code asks for one of its symbols; a program that looks a
+//! name up at run time does not bring members in. What the member needs is looked up in the dylib's link order, and in the
+//! process. So it is removed, and counted as used, like any other unit.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use brolga_jit::{Archive, ObjectFile, ObjectFileError};
 use brolga_runtime::Runtime;
-use brolga_session::{Generator, Request, SymbolFlags, absolute};
+use brolga_session::{
+    Definition, Dependence, Generator, LookupKind, MaterializationUnit, Need, Request, Responsibility,
+    Symbol, SymbolFlags, Unit, Until, Want, absolute,
+};
 
-use super::target::Native;
+use super::target::{Code, Native};
+use super::unit::Shared;
 
 /// Symbols that the run time finds: of one library, or of the process.
 pub(crate) struct Library<F> {
@@ -32,6 +42,103 @@ impl<F: Fn(&str) -> bool + Send + Sync> Generator<Native> for Library<F> {
         match defined {
             Ok(()) => request.done(),
             Err(error) => request.fail(error),
+        }
+    }
+}
+
+/// Members of a static archive.
+pub(crate) struct Members {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) archive: Archive,
+}
+
+impl Generator<Native> for Members {
+    fn generate(&self, request: Request<Native>) {
+        let names = request.session().names();
+        let member = |symbol: &Symbol| self.archive.member_with(&names.text(*symbol));
+        let members: BTreeSet<usize> = match request.kind() {
+            LookupKind::Static => request.symbols().iter().filter_map(member).collect(),
+            LookupKind::Dynamic => BTreeSet::new(),
+        };
+        match self.units(&request, members) {
+            Err(error) => request.fail(error),
+            Ok(units) if units.is_empty() => request.done(),
+            Ok(units) => match request.define(units) {
+                Ok(()) => request.done(),
+                Err(error) => request.fail(error),
+            },
+        }
+    }
+}
+
+impl Members {
+    /// Units of members, those that need each other in one.
+    fn units(
+        &self,
+        request: &Request<Native>,
+        members: BTreeSet<usize>,
+    ) -> Result<Vec<Unit<Native>>, ObjectFileError> {
+        let mut units = Vec::new();
+        let mut taken: BTreeSet<usize> = BTreeSet::new();
+        for number in members {
+            if taken.contains(&number) {
+                continue;
+            }
+            let (object, circle) = self.archive.circle(number)?;
+            taken.extend(circle);
+            let symbols = object.defined().map(|name| (request.session().intern(name), FLAGS)).collect();
+            let member = Member { shared: self.shared.clone(), object, symbols };
+            units.push((Box::new(member) as Box<dyn MaterializationUnit<Native>>).into());
+        }
+        Ok(units)
+    }
+}
+
+const FLAGS: SymbolFlags = SymbolFlags::EXPORTED;
+
+struct Member {
+    shared: Arc<Shared>,
+    object: ObjectFile,
+    symbols: Vec<(Symbol, SymbolFlags)>,
+}
+
+impl MaterializationUnit<Native> for Member {
+    fn symbols(&self) -> Vec<(Symbol, SymbolFlags)> {
+        self.symbols.clone()
+    }
+
+    fn materialize(self: Box<Self>, responsibility: Responsibility<Native>) {
+        let session = responsibility.session().clone();
+        let want = |name: &str| Want { symbol: session.intern(name), need: Need::Weak };
+        let wants = self.object.undefined().map(want).collect();
+        responsibility.lookup_then(wants, Until::Resolved, move |responsibility, found| {
+            self.link(responsibility, &found);
+        });
+    }
+}
+
+impl Member {
+    fn link(&self, responsibility: Responsibility<Native>, found: &[Definition<Native>]) {
+        let session = responsibility.session().clone();
+        let import = |definition: &Definition<Native>| {
+            let name = session.names().text(definition.label.symbol).to_string();
+            Some((name, definition.address?))
+        };
+        let imports: BTreeMap<String, usize> = found.iter().filter_map(import).collect();
+        let loaded = match self.shared.jit.load_object(&self.object, &imports) {
+            Ok(loaded) => loaded,
+            Err(error) => return responsibility.fail(error),
+        };
+        let addresses: Vec<(Symbol, usize)> =
+            loaded.symbols().map(|(name, address)| (session.intern(name), address)).collect();
+        let needs: Vec<Dependence<Native>> = found.iter().map(|&found| found.into()).collect();
+        // Whoever removed the unit meanwhile has told those who wait.
+        if responsibility.attach(Code::keep(&self.shared.placed, Arc::new(loaded))).is_err() {
+            return;
+        }
+        if let Ok(resolved) = responsibility.resolve(addresses) {
+            // A refusal has failed the unit, with its reason.
+            let _ = resolved.emit(needs);
         }
     }
 }

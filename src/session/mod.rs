@@ -18,9 +18,10 @@
 //! | look up | [`Dylib::func`] and [`Dylib::function`] wait and compile meanwhile; [`Dylib::request`] is a future |
 //! | bring your own representation | [`Dylib::promise`]: signatures now, the program when somebody looks |
 //! | call Rust | [`Dylib::define_host`]: a closure; [`Dylib::define_c_symbol`]: a C function |
-//! | replace | [`Dylib::redefine`]: whoever looks from now on gets the new one |
+//! | compile when called | [`Definitions::lazy`]: looking compiles nothing, the first call does |
+//! | replace | [`Dylib::redefine`]: whoever looks from now on gets the new one; [`Definitions::replaceable`]: whoever calls, too |
 //! | remove | [`Tracker::remove`](linking::Tracker::remove), [`Dylib::remove`], [`Dylib::clear`], with a policy for what uses it |
-//! | find elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_generator`] |
+//! | find elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_archive`], [`Dylib::add_generator`] |
 //! | run at opening and closing | [`Definitions::initializer`], [`Dylib::open`], [`Dylib::update`], [`Dylib::close`] |
 //! | end | [`Session::end`] |
 //!
@@ -28,16 +29,17 @@
 //! ([`SessionError::causes`]). Who looks later is told the same.
 //!
 //! **Memory.** Code goes when the session does not lead to it any more and nobody holds a handle to it or to code that calls
-//! it. Handles are counted, so nothing is freed under a thread that runs it.
+//! it. Handles are counted, so nothing is freed under a thread that runs it. What lay behind a slot is freed when no thread runs it.
 //!
 //! Files, in reading order: `target` (what is linked), `plan` (optimising concurrently), `unit` (compiling and linking one
-//! unit), `scope` (what programs see of each other), `definitions`, `promise`, `host`, `libraries`, `dylib`, `function`, `error`.
+//! unit), `lazy` (what lies behind slots), `scope` (what programs see of each other), `definitions`, `promise`, `host`, `libraries`, `dylib`, `function`, `error`.
 
 mod definitions;
 mod dylib;
 mod error;
 mod function;
 mod host;
+mod lazy;
 mod libraries;
 mod plan;
 mod promise;
@@ -61,6 +63,7 @@ pub use function::{Function, Request};
 pub use promise::Signature;
 pub use target::{Code, Native};
 
+pub use brolga_jit::{ObjectFileError, SlotError};
 pub use brolga_runtime::objects::{HostFn, Raised};
 
 use crate::error::Error;

@@ -4,16 +4,17 @@
 //! it needs. The program that it makes may have functions of its own besides those that were promised; they are linked
 //! with them, and nobody else sees them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use brolga_ir::func::{self, Param};
-use brolga_ir::{Context, Func, FuncId, Level, Module, Type};
+use brolga_ir::{Context, Func, FuncId, Level, Type};
 use brolga_session::{MaterializationUnit, Responsibility, Symbol, SymbolFlags};
 
 use super::SessionError;
 use super::definitions::Definitions;
 use super::target::Native;
-use super::unit::{Loaded, Shared, compile_and_link};
+use super::unit::{Loaded, Shared, Whole, compile_and_link};
 use crate::error::Error;
 
 /// A function that is promised: its name and types.
@@ -49,6 +50,8 @@ pub(crate) struct Promise {
     pub(crate) shared: Arc<Shared>,
     pub(crate) symbols: Vec<(Symbol, SymbolFlags)>,
     pub(crate) make: Make,
+    /// The symbols of functions that lie behind slots.
+    pub(crate) promised: BTreeSet<String>,
 }
 
 impl MaterializationUnit<Native> for Promise {
@@ -57,15 +60,22 @@ impl MaterializationUnit<Native> for Promise {
     }
 
     fn materialize(self: Box<Self>, responsibility: Responsibility<Native>) {
-        let Promise { shared, make, .. } = *self;
-        match make().and_then(|made| Ok(load(&shared, made.module, made.own)?)) {
+        let Promise { shared, make, promised, .. } = *self;
+        match make().and_then(|made| Ok(load(&shared, made, promised)?)) {
             Ok((loaded, own)) => compile_and_link(shared, loaded, &own, responsibility),
             Err(error) => responsibility.fail(error),
         }
     }
 }
 
-fn load(shared: &Shared, module: Module, own: usize) -> Result<(Arc<Loaded>, Vec<FuncId>), Error> {
-    let own: Vec<FuncId> = module.funcs().map(|(id, _)| id).take(own).collect();
-    Ok((Arc::new(Loaded::new(shared, module, own.clone(), None)?), own))
+fn load(
+    shared: &Shared,
+    made: Definitions<'static>,
+    promised: BTreeSet<String>,
+) -> Result<(Arc<Loaded>, Vec<FuncId>), Error> {
+    let own: Vec<FuncId> = made.module.funcs().map(|(id, _)| id).take(made.own).collect();
+    let mut behind_slots = made.lazy_imports;
+    behind_slots.extend(promised);
+    let whole = Arc::new(Whole::new(shared, &made.module, &own, None, false, behind_slots)?);
+    Ok((Arc::new(Loaded::new(shared, made.module, &own, whole)), own))
 }

@@ -32,6 +32,8 @@ struct Offers {
     symbols: BTreeMap<String, BTreeSet<Arc<str>>>,
     /// By the type of the function object, then by symbol.
     declared: BTreeMap<Type, BTreeMap<Arc<str>, Func>>,
+    /// The symbols of functions that are called through slots.
+    lazy: BTreeSet<Arc<str>>,
 }
 
 impl Scope {
@@ -43,11 +45,7 @@ impl Scope {
             let func = module.func(id);
             let symbol: Arc<str> = module.symbol(id).into();
             if let (Level::High, Some(object)) = (func.level, func.sig.params.first()) {
-                let declared = if inlinable {
-                    func.clone()
-                } else {
-                    Func::new(func.name, Level::High, func.sig.clone())
-                };
+                let declared = if inlinable { func.clone() } else { declaration(func) };
                 offers.declared.entry(object.ty).or_default().insert(symbol, declared);
             }
         }
@@ -62,6 +60,21 @@ impl Scope {
         }
     }
 
+    /// Says which functions are called through slots.
+    pub(crate) fn set_lazy(&self, symbols: impl IntoIterator<Item = Arc<str>>) {
+        lock(&self.offers).lazy.extend(symbols);
+    }
+
+    /// Whether a function is called through its slot.
+    pub(crate) fn is_lazy(&self, symbol: &str) -> bool {
+        lock(&self.offers).lazy.contains(symbol)
+    }
+
+    /// Whether there is a function of this symbol, or was one.
+    pub(crate) fn knows(&self, symbol: &str) -> bool {
+        lock(&self.offers).symbols.values().any(|symbols| symbols.contains(symbol))
+    }
+
     /// Offers what another scope offers, too.
     pub(crate) fn take_over(&self, other: Scope) {
         let other = other.offers.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -69,6 +82,7 @@ impl Scope {
         for (bare, symbols) in other.symbols {
             offers.symbols.entry(bare).or_default().extend(symbols);
         }
+        offers.lazy.extend(other.lazy);
         for (object, declared) in other.declared {
             offers.declared.entry(object).or_default().extend(declared);
         }
@@ -79,14 +93,21 @@ impl Scope {
         lock(&self.offers).symbols.get(bare).into_iter().flatten().cloned().collect()
     }
 
-    fn declarations(&self, function: Type) -> Vec<Func> {
-        lock(&self.offers).declared.get(&function).into_iter().flat_map(BTreeMap::values).cloned().collect()
+    /// The methods of a function object, each with whether it is called through its slot.
+    fn declarations(&self, function: Type) -> Vec<(Func, bool)> {
+        let offers = lock(&self.offers);
+        let declared = offers.declared.get(&function).into_iter().flatten();
+        declared.map(|(symbol, func)| (func.clone(), offers.lazy.contains(symbol))).collect()
     }
 }
 
 /// Adds to a module the declarations of functions that it calls and does not define, from the first scope that has any. Bodies
-/// that come in are looked at as well.
-pub(crate) fn import(module: &mut Module, scopes: &[Arc<Scope>]) {
+/// that come in are looked at as well. Says which of them are called through slots.
+///
+/// A body that calls what the module defines itself would call another function here than where it comes from: it stays out.
+pub(crate) fn import(module: &mut Module, scopes: &[Arc<Scope>]) -> BTreeSet<String> {
+    let own = module.func_count();
+    let mut lazy = BTreeSet::new();
     let mut looked_up: BTreeSet<Type> = BTreeSet::new();
     let mut pending: Vec<FuncId> = module.funcs().map(|(id, _)| id).collect();
     while let Some(id) = pending.pop() {
@@ -95,12 +116,57 @@ pub(crate) fn import(module: &mut Module, scopes: &[Arc<Scope>]) {
                 continue;
             }
             let mut found = scopes.iter().map(|scope| scope.declarations(function));
-            for func in found.find(|found| !found.is_empty()).unwrap_or_default() {
+            for (func, is_lazy) in found.find(|found| !found.is_empty()).unwrap_or_default() {
+                let func = if calls_own(module, own, &func) { declaration(&func) } else { func };
                 // A method that the module defines itself is not imported.
-                pending.extend(module.add_func(func).ok());
+                let Ok(id) = module.add_func(func) else { continue };
+                pending.push(id);
+                if is_lazy {
+                    lazy.insert(module.symbol(id));
+                }
             }
         }
     }
+    lazy
+}
+
+/// Whether a body calls one of the first `own` functions of a module.
+fn calls_own(module: &Module, own: usize, func: &Func) -> bool {
+    func.callees().any(|(_, callee)| match callee {
+        CalleeData::Method { function, args, .. } => {
+            module.find_method(*function, args).is_some_and(|id| (id.as_u32() as usize) < own)
+        }
+        CalleeData::Symbol { .. } => false,
+    })
+}
+
+/// A function without its body.
+fn declaration(func: &Func) -> Func {
+    Func::new(func.name, func.level, func.sig.clone())
+}
+
+/// A module with one function of another one, for which all others are what they are elsewhere: the first `own` have no
+/// bodies. Says which it is.
+pub(crate) fn part(module: &Module, own: usize, id: FuncId) -> Option<(Module, FuncId)> {
+    let mut part = Module::new(module.cx.clone());
+    let only = part.add_func(module.func(id).clone()).ok()?;
+    for global in module.globals() {
+        part.add_global(global.clone()).ok()?;
+    }
+    let mut pending = vec![only];
+    let mut seen = BTreeSet::new();
+    while let Some(at) = pending.pop() {
+        for function in called(&part, at) {
+            for &method in module.methods(function).iter().filter(|&&method| seen.insert(method)) {
+                let func = module.func(method);
+                let is_own = (method.as_u32() as usize) < own;
+                let func = if is_own { declaration(func) } else { func.clone() };
+                // The function itself is there.
+                pending.extend(part.add_func(func).ok());
+            }
+        }
+    }
+    Some((part, only))
 }
 
 /// The function objects of which a function calls methods that the module does not have.

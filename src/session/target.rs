@@ -1,7 +1,7 @@
 //! Native code as what a session links.
 //!
 //! ```text
-//!   session: symbol ──► address ──► Placed ──► Function { unit, symbol }      what handles and linking units hold
+//!   session: symbol ──► address ──► Placed ──► Function: code in a unit, or a slot     what handles and linking units hold
 //!                                     ▲
 //!                    Code (the session's hold on a unit) enters its functions, and takes them out when it goes
 //! ```
@@ -15,8 +15,8 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use brolga_jit::Unit;
-use brolga_session::Target;
+use brolga_jit::{Slot, SlotOwner, Unit};
+use brolga_session::{Symbol, Target};
 
 /// What sessions of this crate link: machine code in this process.
 pub enum Native {}
@@ -29,9 +29,25 @@ impl Target for Native {
 
 /// A function that is in memory.
 #[derive(Clone)]
-pub(crate) struct Function {
-    pub(crate) unit: Unit,
-    pub(crate) symbol: Arc<str>,
+pub(crate) enum Function {
+    /// Code of a unit.
+    Code {
+        /// The unit.
+        unit: Unit,
+        /// The function's name in it.
+        symbol: Arc<str>,
+    },
+    /// Whatever is behind a slot.
+    Slot(Slot),
+}
+
+impl Function {
+    pub(crate) fn symbol(&self) -> &str {
+        match self {
+            Function::Code { symbol, .. } => symbol,
+            Function::Slot(slot) => slot.name(),
+        }
+    }
 }
 
 /// The functions of a session that are in memory, by address.
@@ -66,25 +82,38 @@ pub struct Code {
 }
 
 impl Code {
-    /// Enters functions of a unit. Says where they are.
+    /// Enters functions of a unit, each with a symbol and its name in the unit. Says where they are.
     pub(crate) fn enter(
         placed: &Arc<Placed>,
         unit: &Unit,
-        symbols: impl IntoIterator<Item = Arc<str>>,
+        symbols: impl IntoIterator<Item = (Symbol, Arc<str>)>,
         kept: Option<Kept>,
-    ) -> (Code, Vec<(Arc<str>, usize)>) {
-        let found = symbols.into_iter().filter_map(|symbol| {
-            let address = unit.loaded().function(&symbol)?;
-            Some((symbol, address))
+    ) -> (Code, Vec<(Symbol, usize)>) {
+        let found = symbols.into_iter().filter_map(|(symbol, name)| {
+            let address = unit.loaded().function(&name)?;
+            Some((symbol, name, address))
         });
-        let found: Vec<(Arc<str>, usize)> = found.collect();
+        let found: Vec<(Symbol, Arc<str>, usize)> = found.collect();
         let mut functions = placed.write();
-        for (symbol, address) in &found {
-            functions.insert(*address, Function { unit: unit.clone(), symbol: symbol.clone() });
+        for (_, name, address) in &found {
+            functions.insert(*address, Function::Code { unit: unit.clone(), symbol: name.clone() });
         }
         drop(functions);
+        let found: Vec<(Symbol, usize)> = found.into_iter().map(|(symbol, _, at)| (symbol, at)).collect();
         let addresses = found.iter().map(|(_, address)| *address).collect();
         (Code { placed: placed.clone(), addresses, kept }, found)
+    }
+
+    /// Something that lies where no function of a program is.
+    pub(crate) fn keep(placed: &Arc<Placed>, kept: Kept) -> Code {
+        Code { placed: placed.clone(), addresses: Vec::new(), kept: Some(kept) }
+    }
+
+    /// Enters a slot. Its place in the table is that of its owner, where no code can be.
+    pub(crate) fn enter_slot(placed: &Arc<Placed>, owner: Arc<SlotOwner>) -> (Code, usize) {
+        let address = Arc::as_ptr(&owner).addr();
+        placed.write().insert(address, Function::Slot(owner.slot()));
+        (Code { placed: placed.clone(), addresses: vec![address], kept: Some(owner) }, address)
     }
 }
 

@@ -11,28 +11,31 @@
 //! | symbol in the code | is |
 //! |---|---|
 //! | a function | required; a failure to have it is the unit's |
+//! | a slot | the same, but it is ready before its function is compiled (`lazy.rs`) |
 //! | a C symbol without a library | taken from the link order when it is there, else from the process |
 //! | all else | the run time's |
 //!
 //! A unit that makes calls which are decided at run time needs every method of its program.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use brolga_codegen::compile::Symbol as Import;
 use brolga_codegen::generate::Generator;
+use brolga_codegen::ways::Route;
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::{FuncId, Level, Module, Op};
-use brolga_jit::{Compiled, Globals, Jit, Linkage, Method, Source};
+use brolga_jit::{Compiled, FindSlot, Globals, Jit, Linkage, Method, Slot, Source, Style};
 use brolga_opt::OptLevel;
 use brolga_session::{
     Definition, Dependence, Label, MaterializationUnit, Need, Responsibility, Symbol, SymbolFlags, Until,
     Want,
 };
 
+use super::lazy::{BODY, Slots};
 use super::plan::{Plan, lock};
-use super::target::{Code, Kept, Native, Placed};
+use super::target::{Code, Function, Kept, Native, Placed};
 use crate::engine::{function_type, method};
 use crate::error::Error;
 use crate::options::tier;
@@ -45,6 +48,7 @@ pub(crate) struct Shared {
     opt: brolga_opt::Options,
     roots: Roots,
     pub(crate) placed: Arc<Placed>,
+    pub(crate) slots: Slots,
     /// Generators that no thread is using.
     generators: Mutex<Vec<Generator>>,
     pub(crate) compiled: Mutex<Totals>,
@@ -65,38 +69,44 @@ impl Shared {
             opt,
             roots,
             placed: Arc::default(),
+            slots: Slots::default(),
             generators: Mutex::default(),
             compiled: Mutex::default(),
         }
     }
 }
 
-/// A program that was defined, and how it is compiled.
-pub(crate) struct Loaded {
-    pub(crate) plan: Plan,
-    /// The functions that it defines; the others are imported.
-    own: Vec<FuncId>,
+/// What is known of a program as a whole.
+pub(crate) struct Whole {
     globals: Globals,
     /// Whether some function of it makes calls that are decided at run time.
     is_open: bool,
-    names: BTreeMap<FuncId, Arc<str>>,
+    /// The symbols of its functions that such calls may go to.
+    methods: Vec<Arc<str>>,
     kept: Option<Kept>,
+    /// Whether its functions lie behind slots.
+    is_lazy: bool,
+    /// The functions that its code calls through slots, by symbol.
+    behind_slots: BTreeSet<String>,
 }
 
-impl Loaded {
-    /// Takes a verified module, which defines the functions `own`.
+impl Whole {
+    /// Looks at a verified module, which defines the functions `own`. `behind_slots` are those of its imports that are called
+    /// so; its own are if it is lazy.
     pub(crate) fn new(
         shared: &Shared,
-        module: Module,
-        own: Vec<FuncId>,
+        module: &Module,
+        own: &[FuncId],
         kept: Option<Kept>,
-    ) -> Result<Loaded, Error> {
+        is_lazy: bool,
+        mut behind_slots: BTreeSet<String>,
+    ) -> Result<Whole, Error> {
         let globals = Globals::new(shared.jit.runtime());
         if !module.globals().is_empty() {
             for global in module.globals() {
                 globals.declare(module.cx.names.text(global.name));
             }
-            crate::engine::set_globals(&module, &globals, shared.jit.runtime())?;
+            crate::engine::set_globals(module, &globals, shared.jit.runtime())?;
         }
         let calls_unknown = |&id: &FuncId| {
             let func = module.func(id);
@@ -104,33 +114,50 @@ impl Loaded {
             ops.any(decides_later)
         };
         let is_open = own.iter().any(calls_unknown);
-        let names = own.iter().map(|&id| (id, module.symbol(id).into())).collect();
-        let plan = Plan::new(module, shared.level, shared.opt.clone(), shared.roots);
-        Ok(Loaded { plan, own, globals, is_open, names, kept })
+        let is_method = |id: &&FuncId| module.func(**id).level == Level::High;
+        let methods = own.iter().filter(is_method).map(|&id| module.symbol(id).into()).collect();
+        if is_lazy {
+            behind_slots.extend(own.iter().map(|&id| module.symbol(id)));
+        }
+        Ok(Whole { globals, is_open, methods, kept, is_lazy, behind_slots })
     }
 
-    /// The symbols of all functions that it defines.
-    pub(crate) fn symbols(&self) -> impl Iterator<Item = (FuncId, &Arc<str>)> {
-        self.names.iter().map(|(id, name)| (*id, name))
+    /// Whether functions that do not call each other for all that can be seen may do so when they are optimised. Directly, that
+    /// would be a circle of units that wait for each other's addresses.
+    pub(crate) fn may_tangle(&self) -> bool {
+        self.is_open && !self.is_lazy
+    }
+}
+
+/// Functions that are optimised with each other in sight, and how they are compiled: a program, or a function of it.
+pub(crate) struct Loaded {
+    plan: Plan,
+    whole: Arc<Whole>,
+    /// The functions that it defines; the others are imported.
+    names: BTreeMap<FuncId, Arc<str>>,
+}
+
+impl Loaded {
+    /// Takes a verified module, which defines the functions `own`.
+    pub(crate) fn new(shared: &Shared, module: Module, own: &[FuncId], whole: Arc<Whole>) -> Loaded {
+        let names = own.iter().map(|&id| (id, module.symbol(id).into())).collect();
+        let plan = Plan::new(module, shared.level, shared.opt.clone(), shared.roots);
+        Loaded { plan, whole, names }
     }
 
     /// The functions that it defines, in sets that are linked together.
     pub(crate) fn units(&self) -> Vec<Vec<FuncId>> {
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         let mut units = Vec::new();
-        for &id in &self.own {
-            let mut circle = self.plan.circle(id);
+        for &id in self.names.keys() {
+            // Calls through slots need not go round together.
+            let mut circle = if self.whole.is_lazy { vec![id] } else { self.plan.circle(id) };
             circle.retain(|id| self.names.contains_key(id));
             if circle.iter().all(|&id| seen.insert(id)) {
                 units.push(circle);
             }
         }
         units
-    }
-
-    /// The functions that can be called by dispatch.
-    fn methods(&self) -> impl Iterator<Item = FuncId> + '_ {
-        self.own.iter().copied().filter(|&id| self.plan.module().func(id).level == Level::High)
     }
 }
 
@@ -184,7 +211,7 @@ pub(crate) fn compile_and_link(
     let session = responsibility.session().clone();
     let want = |import: &&Import| {
         let (text, need) = match import {
-            Import::Function(name) => (name, Need::Required),
+            Import::Function(name) | Import::Slot(name) => (name, Need::Required),
             Import::Foreign { name, library: None } => (name, Need::Weak),
             _ => return None,
         };
@@ -200,7 +227,7 @@ fn compile(shared: &Shared, loaded: &Loaded, ids: &[FuncId]) -> Result<Output, A
     let plan = &loaded.plan;
     let placed = ids.iter().map(|&id| plan.placed(id)).collect::<Result<Vec<_>, _>>()?;
     let mut entries = Vec::new();
-    if loaded.is_open || placed.iter().any(has_objects) {
+    if loaded.whole.is_open || placed.iter().any(has_objects) {
         for &id in ids.iter().filter(|&&id| plan.module().func(id).level == Level::High) {
             entries.push((id, plan.placed_entry(id)?));
         }
@@ -216,7 +243,9 @@ fn compile(shared: &Shared, loaded: &Loaded, ids: &[FuncId]) -> Result<Output, A
 
     let generator = lock(&shared.generators).pop();
     let mut generator = generator.unwrap_or_else(|| Generator::new(shared.jit.limits()));
-    let compiled = shared.jit.compile(&module.cx, &sources, tier(shared.level), &mut generator);
+    let route = |name: &str| if loaded.whole.behind_slots.contains(name) { Route::Slot } else { Route::Far };
+    let style = Style { tier: tier(shared.level), others: &route, counted: &|_| false };
+    let compiled = shared.jit.compile(&module.cx, &sources, style, &mut generator);
     lock(&shared.generators).push(generator);
     let compiled = compiled.map_err(Error::from)?;
     let mut totals = lock(&shared.compiled);
@@ -235,42 +264,61 @@ fn link(
 ) {
     let session = responsibility.session().clone();
     let (mut visible, mut foreign) = (Vec::new(), BTreeMap::new());
+    let mut slots = Found::default();
     for definition in found {
         let Some(address) = definition.address else { continue };
+        let name = session.names().text(definition.label.symbol).to_string();
         match shared.placed.get(address) {
-            Some(function) => visible.push(function.unit),
-            None => drop(foreign.insert(session.names().text(definition.label.symbol).to_string(), address)),
+            Some(Function::Code { unit, .. }) => visible.push(unit),
+            Some(Function::Slot(slot)) => drop(slots.0.insert(name, slot)),
+            None => drop(foreign.insert(name, address)),
         }
     }
     let linkage = Linkage {
         visible: &visible,
-        globals: Some(&loaded.globals),
+        globals: Some(&loaded.whole.globals),
         methods: &output.methods,
         // Programs of one session call each other's functions, whose dynamic calls find the same methods whoever calls.
         table: None,
         foreign: Some(&foreign),
-        ..Linkage::default()
+        slots: Some(&slots),
     };
     let unit = match shared.jit.link(&output.compiled, &linkage) {
         Ok(unit) => unit,
         Err(error) => return responsibility.fail(Error::from(error)),
     };
-    let Ok(symbols) = responsibility.symbols() else { return };
-    let names = symbols.iter().map(|(symbol, _)| session.names().text(*symbol));
-    let (code, addresses) = Code::enter(&shared.placed, &unit, names, loaded.kept.clone());
+    let (Ok(symbols), Ok(dylib)) = (responsibility.symbols(), responsibility.dylib()) else { return };
+    let names = symbols.iter().map(|(symbol, _)| {
+        let text = session.names().text(*symbol);
+        (*symbol, text.strip_suffix(BODY).map_or_else(|| text.clone(), Arc::from))
+    });
+    let (code, addresses) = Code::enter(&shared.placed, &unit, names, loaded.whole.kept.clone());
     let mut needs: Vec<Dependence<Native>> = found.iter().map(|&found| found.into()).collect();
     if output.dispatches {
-        let methods = loaded.methods().filter_map(|id| loaded.names.get(&id));
-        let Ok(dylib) = responsibility.dylib() else { return };
-        needs.extend(methods.map(|name| Dependence::from(Label { dylib, symbol: session.intern(name) })));
+        let symbol = |name: &Arc<str>| match loaded.whole.is_lazy {
+            true => session.intern(&format!("{name}{BODY}")),
+            false => session.intern(name),
+        };
+        needs.extend(
+            loaded.whole.methods.iter().map(|name| Dependence::from(Label { dylib, symbol: symbol(name) })),
+        );
     }
     // Whoever removed the unit meanwhile has told those who wait; the code goes with its hold.
     if responsibility.attach(code).is_err() {
         return;
     }
-    let addresses = addresses.into_iter().map(|(name, address)| (session.intern(&name), address));
     if let Ok(resolved) = responsibility.resolve(addresses) {
         // A refusal has failed the unit, with its reason.
         let _ = resolved.emit(needs);
+    }
+}
+
+/// The slots that a unit's code names.
+#[derive(Default)]
+struct Found(BTreeMap<String, Slot>);
+
+impl FindSlot for Found {
+    fn slot(&self, name: &str) -> Result<Slot, String> {
+        self.0.get(name).cloned().ok_or_else(|| "it is not behind a slot any more".to_owned())
     }
 }

@@ -71,6 +71,20 @@ fn a_body_that_may_be_inlined_leaves_no_dependence() {
 }
 
 #[test]
+fn a_body_means_what_it_meant_where_it_comes_from() {
+    let session = session(Workers::Caller);
+    let library = session.create_dylib("library").unwrap();
+    let source = adds("detail", 1) + &calls("helper", "detail");
+    library.define(library.read("l.jlir", source.as_bytes()).unwrap().inlinable()).unwrap();
+    let main = session.create_dylib("main").unwrap();
+    main.link_against(&library).unwrap();
+    // It has a `detail` of its own, which `helper` does not mean.
+    define(&main, &(adds("detail", 100) + &calls("top", "helper") + &calls("own", "detail")));
+    assert_eq!(main.func::<(i64,), i64>("top").unwrap().call((0,)), Ok(3));
+    assert_eq!(main.func::<(i64,), i64>("own").unwrap().call((0,)), Ok(101));
+}
+
+#[test]
 fn a_promise_is_kept_when_somebody_looks() {
     let session = session(Workers::Pool(1));
     let main = session.create_dylib("main").unwrap();
@@ -146,6 +160,58 @@ fn c_symbols_come_from_the_nearest_place() {
     // What a dylib uses of another is known.
     let used = process.clear(Dependants::Deny).unwrap_err().to_string();
     assert_eq!(used, "`labs` of `process` used by `f(Int64)` of `main`");
+}
+
+/// An archive that the C compiler made: `area` needs `scale` and `even` of other members, and `labs` of the C library; `even`
+/// and `odd` need each other.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn archive() -> Vec<u8> {
+    use std::process::Command;
+    let folder = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("session-archive");
+    std::fs::create_dir_all(&folder).unwrap();
+    let run = |program: &str, args: &[&str]| {
+        let done = Command::new(program).args(args).current_dir(&folder).status();
+        assert!(done.is_ok_and(|status| status.success()), "{program} {args:?}");
+    };
+    let scale = "static long factor = 3; long calls; long scale(long x) { calls++; return x * factor; }";
+    let area = "long scale(long); long labs(long); long even(long); static const long table[] = {10, 20, 30};\n\
+                long area(long x) { return labs(scale(x)) + table[x & 1] + 0 * even(x); }\n";
+    let even = "long odd(long); long even(long x) { return x ? odd(x - 1) : 1; }";
+    let odd = "long even(long); long odd(long x) { return x ? even(x - 1) : 0; }";
+    let unused = "#error not compiled";
+    let sources = [("scale", scale), ("area", area), ("even", even), ("odd", odd), ("unused", unused)];
+    for (name, source) in sources {
+        std::fs::write(folder.join(format!("{name}.c")), source).unwrap();
+    }
+    for name in ["scale", "area", "even", "odd"] {
+        run("cc", &["-O1", "-fPIC", "-c", &format!("{name}.c"), "-o", &format!("{name}.o")]);
+    }
+    let _ = std::fs::remove_file(folder.join("shapes.a"));
+    run("ar", &["rcs", "shapes.a", "scale.o", "area.o", "even.o", "odd.o", "unused.c"]);
+    std::fs::read(folder.join("shapes.a")).unwrap()
+}
+
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn members_of_an_archive_are_linked_when_code_needs_them() {
+    let source = "function f(x::Int64)::Int64\n\
+        1 ─ %1 = $(Expr(:foreigncall, :(:area), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64\n\
+        └──      return %1\nend\n";
+    let session = session(Workers::Pool(1));
+    let shapes = session.create_dylib("shapes").unwrap();
+    shapes.add_archive("shapes.a", &archive()).unwrap();
+    let main = dylib(&session, "main", source);
+    main.link_against(&shapes).unwrap();
+    assert_eq!(session.stats().units, 1);
+    let f = main.func::<(i64,), i64>("f").unwrap();
+    assert_eq!((f.call((7,)), f.call((2,))), (Ok(41), Ok(16)));
+    assert_eq!(session.stats().units, 4, "two members, two that need each other, and `f`");
+    // A look-up at run time brings nothing in; what code needed is there.
+    assert!(shapes.linking().address("calls").is_ok());
+    let used = shapes.clear(Dependants::Deny).unwrap_err().to_string();
+    assert!(used.contains("used by `f(Int64)` of `main`"), "{used}");
+    let broken = session.create_dylib("broken").unwrap();
+    assert!(matches!(broken.add_archive("no.a", b"nonsense"), Err(SessionError::Archive(_))));
 }
 
 #[test]

@@ -54,14 +54,19 @@ fn a_promise_that_is_broken_says_why() {
         Ok(brolga::ir::Module::new(dylib.session().context().clone()))
     })
     .unwrap();
-    let error = main.function("a").unwrap_err();
-    assert_eq!(error.causes(), ["`a(Int64)` of `main` failed: the tree is rotten"]);
-    assert_eq!(
-        main.function("b").unwrap_err().causes(),
-        ["`b(Int64)` of `main` failed: their materialization panicked"]
-    );
-    let error = main.function("c").unwrap_err().to_string();
+    let a = main.function("a").unwrap();
+    assert_eq!(a.compile().unwrap_err().causes(), ["`a(Int64)#body` of `main` failed: the tree is rotten"]);
+    let causes = main.function("b").unwrap().compile().unwrap_err().causes();
+    assert_eq!(causes, ["`b(Int64)#body` of `main` failed: their materialization panicked"]);
+    let error = main.function("c").unwrap().compile().unwrap_err().to_string();
     assert!(error.contains("without address"), "{error}");
+    match a.typed::<(i64,), i64>().unwrap().call((1,)) {
+        Err(brolga::CallError::Exception(thrown)) => {
+            assert_eq!(thrown.kind, brolga::ExceptionKind::CompileError);
+            assert!(thrown.message.contains("the tree is rotten"), "{}", thrown.message);
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

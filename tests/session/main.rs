@@ -5,11 +5,13 @@
 //! | `define` | definitions, look-ups, what programs see of each other |
 //! | `failure` | errors with their causes |
 //! | `change` | redefinition, removal, initialisers, the end |
+//! | `lazy` | functions that are compiled when they are called first, and replaced while they are called |
 //! | `threads` | the same results whoever compiles; many threads |
 
 mod change;
 mod define;
 mod failure;
+mod lazy;
 mod threads;
 
 use brolga::session::Dylib;

@@ -132,6 +132,10 @@ impl Jit {
         self.shared.linker.stats()
     }
 
+    pub(crate) fn linker(&self) -> &dyn Linker {
+        &*self.shared.linker
+    }
+
     /// The index of all code that the engine has loaded, by address.
     pub fn code_map(&self) -> &Arc<CodeMap> {
         &self.shared.map

@@ -30,6 +30,7 @@
 //! | `slots.rs`       | memory of slots: words that lead to code, stubs                                  |
 //! | `lazy.rs`        | functions behind slots: compiled when called first, replaced while called        |
 //! | `tiers.rs`       | functions that are compiled again when they are called often                     |
+//! | `object_file.rs` | object files and static archives of other compilers                                |
 //! | `globals.rs`     | global variables of a program                                                    |
 //! | `value.rs`       | Rust types at the doorway and the words that carry them                          |
 //! | `func.rs`        | the doorway: typed and untyped calls                                             |
@@ -54,6 +55,7 @@ mod lazy;
 mod linker;
 mod loader;
 mod maps;
+mod object_file;
 mod pages;
 mod perf_map;
 mod program;
@@ -80,6 +82,7 @@ pub use jitdump::JitDump;
 pub use lazy::{FindSlot, Materialize, NoSlot, Slot, SlotError, SlotOwner, Target};
 pub use linker::{DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
 pub use loader::Loader;
+pub use object_file::{Archive, LoadedObject, ObjectFile, ObjectFileError};
 pub use perf_map::PerfMap;
 pub use program::{BuildError, Compiled, Linkage, Method, Source, Style};
 pub use scoped::{Handle, Scoped, ScopedFunc, ScopedParams, Text, Vector};

@@ -187,7 +187,7 @@ pub struct Effects<P: Parts> {
     /// Ready exported symbols to publish (an address) or to take back (none).
     pub publish: Vec<(P::Board, Symbol, Option<P::Address>)>,
     /// Slots to set.
-    pub slots: Vec<SlotStore<P>>,
+    pub slots: SmallVec<[SlotStore<P>; 1]>,
     /// Lookups that are done.
     pub answers: Vec<(P::Ticket, Answer<P>)>,
     /// Generators to ask.
@@ -222,7 +222,7 @@ impl<P: Parts> Default for Effects<P> {
     fn default() -> Self {
         Effects {
             publish: Vec::new(),
-            slots: Vec::new(),
+            slots: SmallVec::new(),
             answers: Vec::new(),
             asks: Vec::new(),
             work: Vec::new(),
@@ -477,9 +477,33 @@ impl<P: Parts> Machine<P> {
 fn push_swept<T>(list: &mut SmallVec<[Key<T>; 1]>, key: Key<T>, alive: impl Fn(Key<T>) -> bool) {
     if list.len() == list.capacity() {
         list.retain(|known| alive(*known));
+        // A slot that is led to and fro comes many times.
+        list.sort_unstable();
+        list.dedup();
         if list.len() * 2 > list.capacity() {
             list.reserve(list.len());
         }
     }
     list.push(key);
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::SmallVec;
+
+    use super::push_swept;
+    use crate::ids::Slab;
+
+    #[test]
+    fn a_key_that_comes_many_times_is_kept_a_few_times() {
+        let mut slab = Slab::default();
+        let (first, second) = (slab.insert(1), slab.insert(2));
+        let mut list = SmallVec::new();
+        for _ in 0..1000 {
+            push_swept(&mut list, first, |_| true);
+            push_swept(&mut list, second, |_| true);
+        }
+        assert!(list.len() <= 8, "{}", list.len());
+        assert!(list.contains(&first) && list.contains(&second));
+    }
 }

@@ -49,9 +49,9 @@ impl<P: Parts> Event<P> for Redirect<P> {
             record.serial += 1;
             let store = SlotStore { slot: record.slot.clone(), target: Some(address), serial: record.serial };
             machine.effects.slots.push(store);
-            let mut slots = machine.slots.remove(&target).unwrap_or_default();
-            push_swept(&mut slots, slot, |slot| machine.leads_to(slot, target));
-            machine.slots.insert(target, slots);
+            let mut all = std::mem::take(&mut machine.slots);
+            push_swept(all.entry(target).or_default(), slot, |slot| machine.leads_to(slot, target));
+            machine.slots = all;
         }
         Ok(first)
     }

@@ -1,0 +1,462 @@
+//! Object files and static archives of other compilers, linked into the process.
+//!
+//! ```text
+//!   archive ── which member defines it? ──► object file ──► LinkUnit: a piece for each section ──► LoadedObject
+//! ```
+//!
+//! ELF for x86-64. Sections with code or data become functions and data objects of one link unit, named after member and
+//! section; a reference to a symbol becomes one to its section and an offset. Every undefined symbol is asked for by name, as a C
+//! symbol.
+//!
+//! | relocation | becomes |
+//! |---|---|
+//! | `R_X86_64_64` | the address |
+//! | `R_X86_64_PC32` | the distance; what is undefined has to be in reach |
+//! | `R_X86_64_PLT32` | the distance, if it is undefined that to a jump of our own, which reaches everywhere |
+//! | `R_X86_64_GOTPCREL`, `…X`, `REX_…X` | the distance to a word of our own with the address |
+//!
+//! Anything else is refused by name: thread-local storage, relative references in data, other machines. So are common symbols.
+//! Unwind tables and debug information are left out: no exception and no unwinder passes this code. Functions that initialise
+//! are not run.
+//!
+//! Nothing here calls what it links. Who does, by a `foreigncall`, trusts it as any C library.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use brolga_codegen::compile::{CompiledFunction, RelocKind, RelocTarget, Relocation, Symbol};
+use object::read::archive::ArchiveFile;
+use object::{
+    Architecture, File, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SectionIndex,
+    SectionKind, SymbolIndex, SymbolSection, elf,
+};
+
+use crate::engine::Jit;
+use crate::linker::{DataObject, DataRelocation, Import, LinkError, LinkUnit, LoadedUnit, Resolver};
+
+/// Why an object file or archive cannot be used. The file is at fault, or asks for what is not done here.
+#[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
+pub enum ObjectFileError {
+    /// It is not what it should be.
+    #[error("`{name}` cannot be read: {reason}")]
+    Malformed {
+        /// The file or member.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It is right, but uses something that cannot be linked here.
+    #[error("`{name}` cannot be linked here: {what}")]
+    Unsupported {
+        /// The file or member.
+        name: String,
+        /// What that is.
+        what: String,
+    },
+}
+
+/// A jump that reaches everywhere: `jmp [rip + 0]`, and behind it the address.
+const JUMP: [u8; 14] = [0xff, 0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// An object file, read and checked.
+#[derive(Clone, Debug)]
+pub struct ObjectFile {
+    unit: LinkUnit,
+    /// Where each symbol that others see is.
+    defined: BTreeMap<String, (Symbol, u64)>,
+    undefined: BTreeSet<String>,
+}
+
+impl ObjectFile {
+    /// Reads an object file. `name` is how messages and symbol tables call it.
+    pub fn parse(name: &str, bytes: &[u8]) -> Result<ObjectFile, ObjectFileError> {
+        let file = open(name, bytes)?;
+        let mut reader = Reader {
+            name,
+            file: &file,
+            pieces: BTreeMap::new(),
+            unit: LinkUnit::default(),
+            undefined: BTreeSet::new(),
+            extra: BTreeSet::new(),
+        };
+        for section in file.sections() {
+            reader.place(&section);
+        }
+        for section in file.sections() {
+            reader.section(&section)?;
+        }
+        let mut defined = BTreeMap::new();
+        for symbol in file.symbols().filter(is_offered) {
+            if let Some(piece) = symbol.section_index().and_then(|index| reader.pieces.get(&index.0)) {
+                let text = symbol.name().map_err(|error| malformed(name, error))?;
+                defined.insert(text.to_owned(), (piece.clone(), symbol.address()));
+            }
+        }
+        Ok(ObjectFile { unit: reader.unit, defined, undefined: reader.undefined })
+    }
+
+    /// Takes another file in, to be linked and freed together: what they need of each other they have then. Of two
+    /// definitions of one symbol the first one stays.
+    fn join(&mut self, other: ObjectFile) {
+        self.unit.functions.extend(other.unit.functions);
+        self.unit.data.extend(other.unit.data);
+        for (name, place) in other.defined {
+            self.defined.entry(name).or_insert(place);
+        }
+        self.undefined.extend(other.undefined);
+        let defined = &self.defined;
+        self.undefined.retain(|name| !defined.contains_key(name));
+        let found = |symbol: &Symbol| match symbol {
+            Symbol::Foreign { name, .. } => defined.get(name),
+            _ => None,
+        };
+        for function in &mut self.unit.functions {
+            for reloc in &mut function.relocs {
+                let RelocTarget::Symbol(index) = reloc.target else { continue };
+                // Each relocation has a symbol of its own.
+                let Some(symbol) = function.symbols.get_mut(index as usize) else { continue };
+                if let Some((piece, offset)) = found(symbol) {
+                    *symbol = piece.clone();
+                    reloc.addend = reloc.addend.wrapping_add(*offset as i64);
+                }
+            }
+        }
+        for reloc in self.unit.data.iter_mut().flat_map(|object| &mut object.relocs) {
+            if let Some((piece, offset)) = found(&reloc.symbol) {
+                reloc.symbol = piece.clone();
+                reloc.addend = reloc.addend.wrapping_add(*offset as i64);
+            }
+        }
+    }
+
+    /// The symbols that it gives to others.
+    pub fn defined(&self) -> impl Iterator<Item = &str> {
+        self.defined.keys().map(String::as_str)
+    }
+
+    /// The symbols that it needs of others.
+    pub fn undefined(&self) -> impl Iterator<Item = &str> {
+        self.undefined.iter().map(String::as_str)
+    }
+}
+
+fn malformed(name: &str, reason: impl std::fmt::Display) -> ObjectFileError {
+    ObjectFileError::Malformed { name: name.to_owned(), reason: reason.to_string() }
+}
+
+fn unsupported(name: &str, what: impl Into<String>) -> ObjectFileError {
+    ObjectFileError::Unsupported { name: name.to_owned(), what: what.into() }
+}
+
+fn open<'d>(name: &str, bytes: &'d [u8]) -> Result<File<'d>, ObjectFileError> {
+    let file = File::parse(bytes).map_err(|error| malformed(name, error))?;
+    if file.architecture() != Architecture::X86_64 || !cfg!(target_arch = "x86_64") {
+        return Err(unsupported(name, format!("code for {:?}", file.architecture())));
+    }
+    Ok(file)
+}
+
+/// Whether others see a symbol.
+fn is_offered<'d>(symbol: &impl ObjectSymbol<'d>) -> bool {
+    symbol.is_global() && !symbol.is_undefined() && symbol.name().is_ok_and(|name| !name.is_empty())
+}
+
+struct Reader<'a, 'd> {
+    name: &'a str,
+    file: &'a File<'d>,
+    /// What sections become.
+    pieces: BTreeMap<usize, Symbol>,
+    unit: LinkUnit,
+    undefined: BTreeSet<String>,
+    /// Jumps and words of our own that were made.
+    extra: BTreeSet<String>,
+}
+
+impl<'d> Reader<'_, 'd> {
+    /// Decides what a section becomes.
+    fn place(&mut self, section: &impl ObjectSection<'d>) {
+        let name = format!("{}#{}{}", self.name, section.index().0, section.name().unwrap_or(""));
+        let is_left_out = section.size() == 0 || section.name().is_ok_and(|name| name == ".eh_frame");
+        match section.kind() {
+            _ if is_left_out => {}
+            SectionKind::Text => drop(self.pieces.insert(section.index().0, Symbol::Function(name))),
+            SectionKind::Data
+            | SectionKind::ReadOnlyData
+            | SectionKind::ReadOnlyDataWithRel
+            | SectionKind::ReadOnlyString
+            | SectionKind::UninitializedData => {
+                drop(self.pieces.insert(section.index().0, Symbol::Data(name)))
+            }
+            _ => {}
+        }
+    }
+
+    fn section(&mut self, section: &impl ObjectSection<'d>) -> Result<(), ObjectFileError> {
+        if matches!(section.kind(), SectionKind::Tls | SectionKind::UninitializedTls) && section.size() > 0 {
+            return Err(unsupported(self.name, "thread-local storage"));
+        }
+        let Some(piece) = self.pieces.get(&section.index().0).cloned() else { return Ok(()) };
+        let align = u32::try_from(section.align().max(1))
+            .map_err(|_| malformed(self.name, "a section is aligned beyond all memory"))?;
+        let data = section.data().map_err(|error| malformed(self.name, error))?;
+        match piece {
+            Symbol::Function(name) => {
+                let mut function = code(name, data.to_vec(), align);
+                for (offset, relocation) in section.relocations() {
+                    let offset =
+                        u32::try_from(offset).map_err(|_| malformed(self.name, "a section is huge"))?;
+                    let (kind, symbol, addend) = self.in_code(&relocation)?;
+                    let target = RelocTarget::Symbol(function.symbols.len() as u32);
+                    function.symbols.push(symbol);
+                    function.relocs.push(Relocation { offset, kind, target, addend });
+                }
+                self.unit.functions.push(function);
+            }
+            Symbol::Data(name) => {
+                let bytes = match section.kind() {
+                    SectionKind::UninitializedData => {
+                        let size = usize::try_from(section.size()).ok().filter(|size| *size <= 1 << 30);
+                        vec![0; size.ok_or_else(|| malformed(self.name, "a section is huge"))?]
+                    }
+                    _ => data.to_vec(),
+                };
+                let writable = matches!(section.kind(), SectionKind::Data | SectionKind::UninitializedData);
+                let mut relocs = Vec::new();
+                for (offset, relocation) in section.relocations() {
+                    let offset =
+                        u32::try_from(offset).map_err(|_| malformed(self.name, "a section is huge"))?;
+                    if r_type(&relocation) != Some(elf::R_X86_64_64) {
+                        return Err(self.strange(&relocation, "data"));
+                    }
+                    let (symbol, at) = self.target(&relocation)?;
+                    relocs.push(DataRelocation {
+                        offset,
+                        symbol,
+                        addend: relocation.addend().wrapping_add(at),
+                    });
+                }
+                self.unit.data.push(DataObject { name, bytes, align, writable, relocs });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What a relocation in code becomes.
+    fn in_code(
+        &mut self,
+        relocation: &object::Relocation,
+    ) -> Result<(RelocKind, Symbol, i64), ObjectFileError> {
+        let (symbol, at) = self.target(relocation)?;
+        let addend = relocation.addend().wrapping_add(at);
+        match (r_type(relocation), &symbol) {
+            (Some(elf::R_X86_64_64), _) => Ok((RelocKind::Abs8, symbol, addend)),
+            (Some(elf::R_X86_64_PLT32), Symbol::Foreign { name, .. }) => {
+                let jump = format!("{}#jump {name}", self.name);
+                if self.extra.insert(jump.clone()) {
+                    let mut function = code(jump.clone(), JUMP.to_vec(), 16);
+                    let target = RelocTarget::Symbol(0);
+                    function.symbols.push(symbol.clone());
+                    function.relocs.push(Relocation { offset: 6, kind: RelocKind::Abs8, target, addend: 0 });
+                    self.unit.functions.push(function);
+                }
+                Ok((RelocKind::X86CallPcRel4, Symbol::Function(jump), addend))
+            }
+            (Some(elf::R_X86_64_PC32 | elf::R_X86_64_PLT32), _) => Ok((RelocKind::X86PcRel4, symbol, addend)),
+            (Some(elf::R_X86_64_GOTPCREL | elf::R_X86_64_GOTPCRELX | elf::R_X86_64_REX_GOTPCRELX), _) => {
+                let word = format!("{}#word {symbol} {at}", self.name);
+                if self.extra.insert(word.clone()) {
+                    let relocs = vec![DataRelocation { offset: 0, symbol, addend: at }];
+                    let (name, bytes) = (word.clone(), vec![0; 8]);
+                    self.unit.data.push(DataObject { name, bytes, align: 8, writable: false, relocs });
+                }
+                Ok((RelocKind::X86PcRel4, Symbol::Data(word), relocation.addend()))
+            }
+            _ => Err(self.strange(relocation, "code")),
+        }
+    }
+
+    /// Where a relocation points: a piece and an offset in it, or something undefined.
+    fn target(&mut self, relocation: &object::Relocation) -> Result<(Symbol, i64), ObjectFileError> {
+        let RelocationTarget::Symbol(SymbolIndex(index)) = relocation.target() else {
+            return Err(self.strange(relocation, "a section"));
+        };
+        let symbol = self.file.symbol_by_index(SymbolIndex(index));
+        let symbol = symbol.map_err(|error| malformed(self.name, error))?;
+        let name = symbol.name().unwrap_or("").to_owned();
+        match symbol.section() {
+            SymbolSection::Section(SectionIndex(section)) => match self.pieces.get(&section) {
+                Some(piece) => Ok((piece.clone(), symbol.address() as i64)),
+                None => Err(unsupported(self.name, format!("a reference to `{name}`, which is left out"))),
+            },
+            SymbolSection::Undefined if !name.is_empty() => {
+                self.undefined.insert(name.clone());
+                Ok((Symbol::Foreign { name, library: None }, 0))
+            }
+            _ => Err(unsupported(self.name, format!("the symbol `{name}`, which is in no section"))),
+        }
+    }
+
+    fn strange(&self, relocation: &object::Relocation, place: &str) -> ObjectFileError {
+        let kind = r_type(relocation).map_or_else(|| "?".to_owned(), |kind| kind.to_string());
+        unsupported(self.name, format!("a relocation of type {kind} in {place}"))
+    }
+}
+
+fn r_type(relocation: &object::Relocation) -> Option<u32> {
+    match relocation.flags() {
+        RelocationFlags::Elf { r_type } => Some(r_type),
+        _ => None,
+    }
+}
+
+fn code(name: String, code: Vec<u8>, align: u32) -> CompiledFunction {
+    CompiledFunction {
+        name,
+        code,
+        align,
+        relocs: Vec::new(),
+        symbols: Vec::new(),
+        frame_bytes: 0,
+        frame_maps: Vec::new(),
+        lines: Vec::new(),
+        oversized: false,
+        listing: None,
+    }
+}
+
+/// A static archive. Members are read when they are asked for.
+#[derive(Clone, Debug)]
+pub struct Archive {
+    bytes: Arc<[u8]>,
+    /// Names and places of members.
+    members: Vec<(String, Range<usize>)>,
+    /// The member that defines a symbol; the first one, if there are several.
+    index: BTreeMap<String, usize>,
+}
+
+impl Archive {
+    /// Reads the members' names and what they define. What is no object file for this machine defines nothing.
+    pub fn parse(name: &str, bytes: impl Into<Arc<[u8]>>) -> Result<Archive, ObjectFileError> {
+        let bytes: Arc<[u8]> = bytes.into();
+        let archive = ArchiveFile::parse(&*bytes).map_err(|error| malformed(name, error))?;
+        let (mut members, mut index) = (Vec::new(), BTreeMap::new());
+        for member in archive.members() {
+            let member = member.map_err(|error| malformed(name, error))?;
+            let (from, size) = member.file_range();
+            let range = from as usize..from.saturating_add(size) as usize;
+            let Some(content) = bytes.get(range.clone()) else {
+                return Err(malformed(name, "a member ends behind the file, or is not in it"));
+            };
+            let text = String::from_utf8_lossy(member.name()).into_owned();
+            if let Ok(file) = open(&text, content) {
+                for symbol in file.symbols().filter(is_offered) {
+                    index.entry(symbol.name().unwrap_or("").to_owned()).or_insert(members.len());
+                }
+            }
+            members.push((text, range));
+        }
+        Ok(Archive { bytes, members, index })
+    }
+
+    /// The member that defines a symbol.
+    pub fn member_with(&self, symbol: &str) -> Option<usize> {
+        self.index.get(symbol).copied()
+    }
+
+    /// Reads a member, and those that it needs and that need it, which are linked together. Says which they are.
+    pub fn circle(&self, number: usize) -> Result<(ObjectFile, BTreeSet<usize>), ObjectFileError> {
+        let mut files: BTreeMap<usize, ObjectFile> = BTreeMap::new();
+        let mut callers: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+        let mut open = vec![number];
+        while let Some(at) = open.pop() {
+            if files.contains_key(&at) {
+                continue;
+            }
+            let file = self.member(at)?;
+            for needed in file.undefined().filter_map(|name| self.member_with(name)) {
+                callers.entry(needed).or_default().insert(at);
+                open.push(needed);
+            }
+            files.insert(at, file);
+        }
+        let mut circle = BTreeSet::new();
+        let mut open = vec![number];
+        while let Some(at) = open.pop() {
+            if circle.insert(at) {
+                open.extend(callers.get(&at).into_iter().flatten());
+            }
+        }
+        let mut joined: Option<ObjectFile> = None;
+        for (_, file) in files.into_iter().filter(|(at, _)| circle.contains(at)) {
+            match &mut joined {
+                None => joined = Some(file),
+                Some(joined) => joined.join(file),
+            }
+        }
+        joined.map(|file| (file, circle)).ok_or_else(|| malformed("archive", "there is no such member"))
+    }
+
+    /// Reads a member.
+    fn member(&self, number: usize) -> Result<ObjectFile, ObjectFileError> {
+        let member =
+            self.members.get(number).and_then(|(name, range)| Some((name, self.bytes.get(range.clone())?)));
+        let (name, bytes) = member.ok_or_else(|| malformed("archive", "there is no such member"))?;
+        // Members may have one name.
+        ObjectFile::parse(&format!("{name}({number})"), bytes)
+    }
+}
+
+/// An object file in memory, until it is dropped.
+#[derive(Clone, Debug)]
+pub struct LoadedObject {
+    #[expect(dead_code, reason = "held so that the addresses stay good")]
+    unit: Arc<LoadedUnit>,
+    symbols: BTreeMap<String, usize>,
+}
+
+impl LoadedObject {
+    /// The symbols that it gives to others, with their addresses.
+    pub fn symbols(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.symbols.iter().map(|(name, address)| (name.as_str(), *address))
+    }
+}
+
+impl Jit {
+    /// Links an object file. `imports` has the addresses of what it needs; what it does not have is looked up as the run time
+    /// looks up C symbols.
+    pub fn load_object(
+        &self,
+        object: &ObjectFile,
+        imports: &BTreeMap<String, usize>,
+    ) -> Result<LoadedObject, LinkError> {
+        let unit = self.linker().link(&object.unit, &Imports { jit: self, imports })?;
+        let address = |(name, (piece, offset)): (&String, &(Symbol, u64))| {
+            let start = match piece {
+                Symbol::Function(name) => unit.function(name),
+                Symbol::Data(name) => unit.data(name),
+                _ => None,
+            };
+            Some((name.clone(), start?.wrapping_add(*offset as usize)))
+        };
+        let symbols = object.defined.iter().filter_map(address).collect();
+        Ok(LoadedObject { unit, symbols })
+    }
+}
+
+struct Imports<'a> {
+    jit: &'a Jit,
+    imports: &'a BTreeMap<String, usize>,
+}
+
+impl Resolver for Imports<'_> {
+    fn resolve(&self, symbol: &Symbol) -> Result<Import, String> {
+        let Symbol::Foreign { name, .. } = symbol else { return Err("not in the object file".into()) };
+        let address = match self.imports.get(name) {
+            Some(&address) => address,
+            None => self.jit.runtime().foreign().resolve(name, None).map_err(|error| error.to_string())?,
+        };
+        Ok(Import { address, owner: None })
+    }
+}

@@ -1,0 +1,140 @@
+//! Functions that are compiled when they are called first, and replaced while they are called.
+//!
+//! ```text
+//!   symbol          f(Int64) ──► slot (the function that callers link to and hold, ready at once)
+//!                                  │ first call, or `Function::compile`
+//!   hidden symbol   f(Int64)#body ─┴► looked up like any other: compiled, linked, ready with all that it needs
+//! ```
+//!
+//! Bodies need the slots of what they call, never their bodies, so one look-up compiles one function. A redefinition replaces
+//! the body and closes the slot: the next call, of whoever, finds the new one. When the types change, it is another function
+//! with a slot of its own, and code that was linked to the old one keeps it. A removed function throws `CompileError`, whoever
+//! calls it; so does one that cannot be compiled, with the cause.
+//!
+//! The slot's source holds the session weakly: slots belong to it.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::{Arc, Mutex, Weak};
+
+use brolga_codegen::sig::FunctionType;
+use brolga_ir::abi::NativeSignature;
+use brolga_ir::{Func, FuncId, Level, Module};
+use brolga_jit::{Materialize, SlotOwner, Target};
+use brolga_session::{
+    DylibId, Label, Link, LookupKind, MaterializationUnit, Priority, Responsibility, Sees, Symbol,
+    SymbolFlags, Until, WeakSession, required,
+};
+
+use super::error::SessionError;
+use super::linking;
+use super::plan::lock;
+use super::target::{Code, Function, Native, Placed};
+use super::unit::Shared;
+use crate::engine::function_type;
+
+/// What stands behind the symbol of a function in that of its body.
+pub(crate) const BODY: &str = "#body";
+
+/// The slots of a session's functions.
+#[derive(Default)]
+pub(crate) struct Slots {
+    owners: Mutex<BTreeMap<Label, Weak<SlotOwner>>>,
+}
+
+impl Slots {
+    /// The owner of a function's slot, if it was looked up and is there.
+    pub(crate) fn owner(&self, label: Label) -> Option<Arc<SlotOwner>> {
+        lock(&self.owners).get(&label)?.upgrade()
+    }
+
+    fn add(&self, label: Label, owner: &Arc<SlotOwner>) {
+        let mut owners = lock(&self.owners);
+        // Now and then, what is gone is forgotten.
+        if owners.len().is_power_of_two() {
+            owners.retain(|_, owner| owner.strong_count() > 0);
+        }
+        owners.insert(label, Arc::downgrade(owner));
+    }
+}
+
+/// The type of a function at the doorway, known before it is lowered; `None` if it has no native form.
+pub(crate) fn type_of(module: &Module, id: FuncId) -> Option<FunctionType> {
+    let func = module.func(id);
+    let low = match func.level {
+        Level::High => NativeSignature::new(&module.cx.types, &func.sig).ok()?.low(),
+        Level::Low => func.sig.clone(),
+    };
+    Some(function_type(module, id, &Func::new(func.name, Level::Low, low)))
+}
+
+/// The promise of a slot.
+pub(crate) struct Stub {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) symbol: Symbol,
+    pub(crate) flags: SymbolFlags,
+    pub(crate) body: Symbol,
+    pub(crate) ty: FunctionType,
+}
+
+impl MaterializationUnit<Native> for Stub {
+    fn symbols(&self) -> Vec<(Symbol, SymbolFlags)> {
+        vec![(self.symbol, self.flags)]
+    }
+
+    fn materialize(self: Box<Self>, responsibility: Responsibility<Native>) {
+        let Ok(dylib) = responsibility.dylib() else { return };
+        let source = Body::new(&self.shared, responsibility.session(), dylib, self.body);
+        let owner = match self.shared.jit.slot(self.ty, source) {
+            Ok(owner) => Arc::new(owner),
+            Err(error) => return responsibility.fail(error),
+        };
+        self.shared.slots.add(Label { dylib, symbol: self.symbol }, &owner);
+        let (code, address) = Code::enter_slot(&self.shared.placed, owner);
+        // Whoever removed the unit meanwhile has told those who wait.
+        if responsibility.attach(code).is_err() {
+            return;
+        }
+        if let Ok(resolved) = responsibility.resolve([(self.symbol, address)]) {
+            // A refusal has failed the unit, with its reason.
+            let _ = resolved.emit([]);
+        }
+    }
+}
+
+/// What compiles the body behind a slot.
+pub(crate) struct Body {
+    session: WeakSession<Native>,
+    home: Link,
+    body: Symbol,
+    placed: Arc<Placed>,
+}
+
+impl Body {
+    pub(crate) fn new(
+        shared: &Shared,
+        session: &linking::Session<Native>,
+        dylib: DylibId,
+        body: Symbol,
+    ) -> Arc<Body> {
+        let home = Link { dylib, sees: Sees::All };
+        Arc::new(Body { session: session.downgrade(), home, body, placed: shared.placed.clone() })
+    }
+}
+
+impl Materialize for Body {
+    fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
+        let session = self.session.upgrade().ok_or(linking::Error::SessionEnded)?;
+        let (kind, priority) = (LookupKind::Static, Priority::Blocking);
+        let wants = required([self.body]);
+        let found = session.lookup_with(vec![self.home], wants, Until::Ready, kind, priority).wait_one()?;
+        let target = match found.address.and_then(|address| self.placed.get(address)) {
+            Some(Function::Code { unit, symbol }) => unit.target(&symbol),
+            Some(Function::Slot(_)) | None => None,
+        };
+        target.ok_or_else(|| {
+            let name = session.name(found.label).to_string();
+            Box::new(SessionError::NotFunction { name }) as Box<dyn Error + Send + Sync>
+        })
+    }
+}

@@ -1,0 +1,226 @@
+//! Functions that are compiled when they are called first, and replaced while they are called.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use brolga::session::Dylib;
+use brolga::session::linking::{Dependants, OnDrop};
+use brolga::{CallError, ExceptionKind, TypedFunc, Workers};
+
+use super::{adds, calls, session};
+
+fn lazy(dylib: &Dylib, source: &str) {
+    let program = dylib.read("lazy.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    dylib.define(program.lazy()).unwrap_or_else(|error| panic!("{error}"));
+}
+
+fn again(dylib: &Dylib, source: &str) {
+    let program = dylib.read("again.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    dylib.redefine(program).unwrap_or_else(|error| panic!("{error}"));
+}
+
+type Int = TypedFunc<(i64,), i64>;
+
+fn compile_error(result: Result<i64, CallError>) -> String {
+    match result {
+        Err(CallError::Exception(thrown)) if thrown.kind == ExceptionKind::CompileError => thrown.message,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// `even` and `odd` call each other.
+const PARITY: &str = "
+function even(n::Int64)::Int64
+1 ─ %1 = (n === 0)::Bool
+└──      goto #3 if not %1
+2 ─      return 1
+3 ─ %4 = Base.sub_int(n, 1)::Int64
+│   %5 = invoke Main.odd(%4::Int64)::Int64
+└──      return %5
+end
+function odd(n::Int64)::Int64
+1 ─ %1 = (n === 0)::Bool
+└──      goto #3 if not %1
+2 ─      return 0
+3 ─ %4 = Base.sub_int(n, 1)::Int64
+│   %5 = invoke Main.even(%4::Int64)::Int64
+└──      return %5
+end
+";
+
+#[test]
+fn a_look_up_compiles_nothing_and_a_call_what_it_reaches() {
+    for workers in [Workers::Caller, Workers::Pool(1), Workers::Seeded(3)] {
+        let session = session(workers);
+        let main = session.create_dylib("main").unwrap();
+        main.define(main.read("p.jlir", PARITY.as_bytes()).unwrap().replaceable()).unwrap();
+        let even: Int = main.func("even").unwrap();
+        assert_eq!(session.stats().compiled_functions, 0);
+        assert_eq!(even.call((0,)), Ok(1));
+        assert_eq!(session.stats().compiled_functions, 1);
+        assert_eq!(even.call((1001,)), Ok(0));
+        assert_eq!(session.stats().compiled_functions, 2);
+        main.function("odd").unwrap().compile().unwrap();
+        assert_eq!(session.stats().compiled_functions, 2);
+        assert_eq!(session.linking().check(), Ok(()));
+    }
+}
+
+#[test]
+fn whoever_calls_a_redefined_function_gets_the_new_one() {
+    let session = session(Workers::Pool(1));
+    let library = session.create_dylib("library").unwrap();
+    let main = session.create_dylib("main").unwrap();
+    main.link_against(&library).unwrap();
+    lazy(&library, &adds("base", 1));
+    lazy(&main, &calls("top", "base"));
+    let (top, base): (Int, Int) = (main.func("top").unwrap(), main.func("base").unwrap());
+    assert_eq!((top.call((0,)), base.call((0,))), (Ok(2), Ok(1)));
+    for n in 2..20 {
+        again(&library, &adds("base", n));
+        assert_eq!((top.call((0,)), base.call((0,))), (Ok(n + 1), Ok(n)));
+    }
+    // One that was never compiled is replaced as well.
+    again(&library, &adds("base", 50));
+    again(&library, &adds("base", 60));
+    assert_eq!(top.call((0,)), Ok(61));
+    // With other types it is another function.
+    let float = "function base(x::Int64)::Float64\n1 ─      return 1.5\nend\n";
+    again(&library, float);
+    assert_eq!(library.func::<(i64,), f64>("base").unwrap().call((0,)), Ok(1.5));
+}
+
+#[test]
+fn only_what_is_replaceable_is_called_and_never_inlined() {
+    for (replaceable, after) in [(false, 2), (true, 11)] {
+        let session = session(Workers::Caller);
+        let main = session.create_dylib("main").unwrap();
+        let source = adds("base", 1) + &calls("top", "base");
+        let program = main.read("p.jlir", source.as_bytes()).unwrap();
+        main.define(if replaceable { program.replaceable() } else { program.lazy() }).unwrap();
+        let top: Int = main.func("top").unwrap();
+        assert_eq!(top.call((0,)), Ok(2));
+        again(&main, &adds("base", 10));
+        assert_eq!(top.call((0,)), Ok(after));
+        assert_eq!(main.func::<(i64,), i64>("base").unwrap().call((0,)), Ok(10));
+    }
+}
+
+/// Programs with objects, and with calls that are decided at run time, have all their functions under each way.
+#[test]
+fn programs_with_objects_are_compiled_function_by_function() {
+    for entry in std::fs::read_dir("tests/objects").unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = std::fs::read(&path).unwrap();
+        let program = brolga::Program::read("objects", &bytes).unwrap();
+        let module = program.module();
+        let symbols: Vec<String> = module.funcs().map(|(id, _)| module.symbol(id)).collect();
+        for way in 0..3 {
+            let session = session(Workers::Pool(1));
+            let main = session.create_dylib("main").unwrap();
+            let definitions = main.read("objects", &bytes).unwrap();
+            let definitions = match way {
+                0 => definitions,
+                1 => definitions.lazy(),
+                _ => definitions.replaceable(),
+            };
+            main.define(definitions).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            for symbol in &symbols {
+                let compiled = main.function(symbol).and_then(|function| function.compile());
+                compiled.unwrap_or_else(|error| panic!("{} {symbol}: {error}", path.display()));
+            }
+            assert_eq!(session.linking().check(), Ok(()));
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_compiled_or_was_removed_throws() {
+    let session = session(Workers::Pool(1));
+    let main = session.create_dylib("main").unwrap();
+    let nowhere = "function f(x::Int64)::Int64\n\
+        1 ─ %1 = $(Expr(:foreigncall, :(:brolga_is_nowhere), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64\n\
+        └──      return %1\nend\n";
+    lazy(&main, nowhere);
+    let f: Int = main.func("f").unwrap();
+    let message = compile_error(f.call((1,)));
+    assert!(message.contains("brolga_is_nowhere"), "{message}");
+    let causes = main.function("f").unwrap().compile().unwrap_err().causes();
+    assert!(causes[0].contains("unresolved"), "{causes:?}");
+    again(&main, &adds("f", 1));
+    assert_eq!(f.call((1,)), Ok(2));
+
+    let tracker = main.create_tracker(OnDrop::Keep).unwrap();
+    let base = main.read("base.jlir", adds("base", 1).as_bytes()).unwrap();
+    main.define(base.lazy().tracked_by(&tracker)).unwrap();
+    lazy(&main, &calls("top", "base"));
+    let top: Int = main.func("top").unwrap();
+    assert_eq!(top.call((1,)), Ok(3));
+    let denied = tracker.remove(Dependants::Deny).unwrap_err().to_string();
+    assert_eq!(denied, "`base(Int64)` of `main` used by `top(Int64)#body` of `main`");
+    tracker.remove(Dependants::Tombstone).unwrap();
+    let message = compile_error(top.call((1,)));
+    assert!(message.contains("`base(Int64)` has been removed"), "{message}");
+    session.end();
+    compile_error(f.call((1,)));
+}
+
+#[test]
+fn eager_code_calls_lazy_code_and_the_other_way_round() {
+    let session = session(Workers::Pool(2));
+    let main = session.create_dylib("main").unwrap();
+    lazy(&main, &adds("low", 1));
+    main.define(main.read("m.jlir", calls("middle", "low").as_bytes()).unwrap()).unwrap();
+    lazy(&main, &calls("high", "middle"));
+    let high: Int = main.func("high").unwrap();
+    assert_eq!(session.stats().compiled_functions, 0);
+    assert_eq!(high.call((0,)), Ok(3));
+    again(&main, &adds("low", 10));
+    assert_eq!(high.call((0,)), Ok(12));
+}
+
+/// Threads run through code that others replace. `BROLGA_STRESS` makes it longer.
+#[test]
+fn functions_are_replaced_under_threads_that_call_them() {
+    #[expect(clippy::disallowed_methods, reason = "a test that may be asked to run longer")]
+    let rounds: i64 = std::env::var("BROLGA_STRESS").ok().and_then(|n| n.parse().ok()).unwrap_or(40);
+    const COUNT: usize = 20;
+    let session = session(Workers::Pool(1));
+    let main = session.create_dylib("main").unwrap();
+    for n in 0..COUNT {
+        let source = adds(&format!("base{n}"), 0) + &calls(&format!("top{n}"), &format!("base{n}"));
+        main.define(main.read("p.jlir", source.as_bytes()).unwrap().replaceable()).unwrap();
+    }
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let callers: Vec<_> = (0..6)
+            .map(|caller| {
+                let (main, stop) = (&main, &stop);
+                let tops: Vec<Int> = (0..COUNT).map(|n| main.func(&format!("top{n}")).unwrap()).collect();
+                scope.spawn(move || {
+                    let mut calls = 0u64;
+                    while !stop.load(Ordering::Relaxed) {
+                        for at in 0..COUNT {
+                            // One for `x`, one for the call, and an even number for each version.
+                            assert_eq!(tops[(at + caller) % COUNT].call((1,)).unwrap() % 2, 0);
+                            calls += 1;
+                        }
+                    }
+                    calls
+                })
+            })
+            .collect();
+        for round in 1..=rounds {
+            let n = (round as usize * 7) % COUNT;
+            let source = adds(&format!("base{n}"), 2 * round);
+            // What is being compiled right now is busy.
+            while main.redefine(main.read("again.jlir", source.as_bytes()).unwrap()).is_err() {
+                thread::yield_now();
+            }
+            assert_eq!(main.func::<(i64,), i64>(&format!("base{n}")).unwrap().call((0,)), Ok(2 * round));
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(callers.into_iter().map(|caller| caller.join().unwrap()).sum::<u64>() > 0);
+    });
+    assert_eq!(session.linking().check(), Ok(()));
+}
