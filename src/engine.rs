@@ -47,7 +47,7 @@ struct Shared {
 impl Engine {
     /// An engine with a run time of its own.
     pub fn new(options: Options) -> Result<Engine, Error> {
-        let Options { level, roots, opt, jit, runtime } = options;
+        let Options { level, roots, opt, jit, runtime } = options.settled();
         let jit = Jit::new(Runtime::new(runtime), jit)?;
         Ok(Engine { shared: Arc::new(Shared { jit, level, roots, opt }) })
     }

@@ -92,6 +92,11 @@ impl Options {
         self
     }
 
+    /// What holds in the end: the feature `gc-stress` overrules what was asked for.
+    pub(crate) fn settled(self) -> Options {
+        if cfg!(feature = "gc-stress") { self.gc_stress(true) } else { self }
+    }
+
     /// Where the program's `print` writes.
     #[must_use]
     pub fn output(mut self, output: Output) -> Options {

@@ -13,7 +13,10 @@ fn programs(folders: &[&str]) -> Vec<(String, Program)> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for folder in folders {
         let entries = std::fs::read_dir(root.join(folder)).expect("a folder of this repository");
-        paths.extend(entries.map(|entry| entry.expect("a file").path()));
+        let is_program = |path: &PathBuf| {
+            path.extension().is_some_and(|extension| extension == "jlir" || extension == "txt")
+        };
+        paths.extend(entries.map(|entry| entry.expect("a file").path()).filter(is_program));
     }
     // Beside the programs stand examples in Rust.
     paths.retain(|path| path.extension().is_none_or(|extension| extension != "rs"));

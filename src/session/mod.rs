@@ -135,7 +135,7 @@ impl Session {
     /// # Errors
     /// There is no code generator for this machine, or no memory for code.
     pub fn new(options: Options, workers: Workers) -> Result<Session, Error> {
-        let Options { level, roots, opt, jit, runtime } = options;
+        let Options { level, roots, opt, jit, runtime } = options.settled();
         let jit = Jit::new(Runtime::new(runtime), jit)?;
         let dispatcher: Arc<dyn Dispatcher> = match workers {
             Workers::Pool(size) => Arc::new(Pool::new(size)),

@@ -60,6 +60,9 @@ macro_rules! builtins {
 
         const ROWS: &[Row] = &[$(Row { name: $name, arity: $arity, facts: $facts }),*];
 
+/// What `%splatnew` says of a tuple that has too many or too few elements.
+pub const SPLAT_COUNT: &str = "%splatnew takes a tuple with an element for each field";
+
         impl Builtin {
             /// Every builtin, in the order of the table.
             pub const ALL: &[Builtin] = &[$(Builtin::$variant),*];

@@ -86,6 +86,20 @@ pub struct ForeignData {
     pub variadic_after: Option<u32>,
 }
 
+impl ForeignData {
+    /// The low types of the results of a call in low IR. A struct that comes back in registers is the tuple of the numbers in
+    /// them.
+    pub fn low_results(&self, types: &Types) -> Vec<Type> {
+        match types.tuple_elements(self.result) {
+            Some(numbers) => {
+                numbers.iter().filter_map(|&ty| types.primitive_low(ty)).map(Type::low).collect()
+            }
+            None if self.result == Type::NOTHING => Vec::new(),
+            None => vec![self.result],
+        }
+    }
+}
+
 /// A piece of stack memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SlotData {

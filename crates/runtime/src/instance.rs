@@ -61,6 +61,8 @@ pub struct Runtime {
     traces: Traces,
     symbolizers: Symbolizers,
     heap: Heap,
+    /// Held while an atomic field is accessed that no single access reaches.
+    atomics: Mutex<()>,
 }
 
 impl Runtime {
@@ -79,6 +81,7 @@ impl Runtime {
             traces: options.traces,
             symbolizers: Symbolizers::default(),
             heap: Heap::new(options.heap),
+            atomics: Mutex::default(),
         })
     }
 
@@ -178,6 +181,10 @@ impl Runtime {
 
     pub(crate) fn graveyard(&self) -> &Graveyard {
         &self.graveyard
+    }
+
+    pub(crate) fn atomics(&self) -> &Mutex<()> {
+        &self.atomics
     }
 
     /// The methods that all programs see.

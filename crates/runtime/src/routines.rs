@@ -176,6 +176,24 @@ macro_rules! noting_exit {
     }};
 }
 
+/// Goes on at the address in the word of the thread that stubs use, with the number of floats that a variadic function of C asks
+/// for: at most all that there are registers for. Everything else stays as the caller left it. The pinned register holds the
+/// thread.
+#[cfg(all(target_arch = "x86_64", not(windows)))]
+#[unsafe(naked)]
+extern "C" fn brolga_call_variadic() {
+    std::arch::naked_asm!(
+        "mov r11, [r15 + {lazy}]",
+        "mov eax, 8",
+        "jmp r11",
+        lazy = const ThreadLayout::LAZY,
+    )
+}
+
+/// Other processors pass floats to variadic functions as to any other, so nothing calls this.
+#[cfg(not(all(target_arch = "x86_64", not(windows))))]
+extern "C" fn brolga_call_variadic() {}
+
 macro_rules! named {
     (noting_exit { $($noting:ident,)* } plain { $($plain:ident,)* }) => {
         /// Names and addresses, sorted by name.
@@ -237,6 +255,7 @@ named! {
         brolga_print_any,
     }
     plain {
+        brolga_call_variadic,
         brolga_unwind,
         brolga_gc_enter,
         brolga_exception_depth,

@@ -663,3 +663,71 @@ fn a_field_of_a_raised_exception_is_of_its_type() {
     let (expected, found) = both(&runtime, &module, "throw_inexacterror(:text, 1, 2)");
     assert_eq!(found, expected);
 }
+
+/// Four threads change one object's atomic fields by builtins alone: no change is lost, and none is seen half done.
+#[test]
+fn atomic_fields_change_in_one_step() {
+    let text = "\
+mutable struct Shared
+    @atomic n::Int64
+    @atomic wide::Tuple{Int64, Int64}
+    @atomic any::Any
+end
+";
+    let (runtime, module) = (runtime(), module(text));
+    let cx = &module.cx;
+    let decl = cx.types.find_decl(cx.names.intern("Shared")).unwrap();
+    let shared = runtime.heap().type_object(cx, cx.types.nominal(decl, &[]).unwrap()).unwrap();
+    let function =
+        |name: &str| runtime.heap().type_object(cx, cx.types.function(cx.names.intern(name))).unwrap();
+    let [modify, plus, get] = ["modifyfield!", "+", "getfield"].map(function);
+    let pair = MethodRow {
+        function: cx.types.function(cx.names.intern("next")),
+        args: vec![Type::ANY, Type::ANY],
+        rest: None,
+        name: "next(Any, Any)".into(),
+        entry: MethodEntry::host(|scope, all| {
+            let parts = [scope.load_field(all[1], 0)?.unwrap(), scope.load_field(all[1], 1)?.unwrap()];
+            let [first, second] = parts.map(|part| part.get(scope).unboxed::<i64>().unwrap());
+            assert_eq!(first, -second, "half of a change is seen");
+            let parts = [first + 1, second - 1].map(|n| scope.int(n).unwrap());
+            scope.tuple(&parts)
+        }),
+    };
+    let _methods = runtime.add_methods(cx, [pair]).unwrap();
+    let next = function("next");
+    const ROUNDS: i64 = 400;
+    let kept = runtime.enter(|scope| {
+        let object = scope.object(&shared).unwrap();
+        let zero = scope.int(0).unwrap();
+        scope.set_field(object.get(scope), 2, Some(zero.get(scope))).unwrap();
+        scope.persistent(object.get(scope))
+    });
+    let kept = kept.unwrap();
+    let run = || {
+        for _ in 0..ROUNDS {
+            let done = runtime.enter(|scope| {
+                let object = scope.get_persistent(&kept).map(|object| scope.root(object)).unwrap();
+                let [modify, plus, next] = [&modify, &plus, &next].map(|ty| scope.instance(ty).unwrap());
+                let order = scope.symbol("sequentially_consistent");
+                for (field, f, x) in [("n", plus, 1), ("any", plus, 3), ("wide", next, 0)] {
+                    let (field, x) = (scope.symbol(field), scope.int(x).unwrap());
+                    runtime.call(scope, modify, &[object, field, f, x, order]).unwrap();
+                }
+            });
+            done.unwrap();
+        }
+    };
+    std::thread::scope(|threads| (0..4).for_each(|_| drop(threads.spawn(run))));
+    let shown = runtime.enter(|scope| {
+        let object = scope.get_persistent(&kept).map(|object| scope.root(object)).unwrap();
+        let get = scope.instance(&get).unwrap();
+        let order = scope.symbol("acquire");
+        ["n", "any", "wide"].map(|field| {
+            let field = scope.symbol(field);
+            let value = runtime.call(scope, get, &[object, field, order]).unwrap();
+            scope.show(value.get(scope))
+        })
+    });
+    assert_eq!(shown.unwrap(), ["1600", "4800", "(1600, -1600)"]);
+}

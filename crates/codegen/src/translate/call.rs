@@ -22,14 +22,16 @@
 //! An entry that may fail gives null when it has noted an exception; the code branches to where it would have unwound from.
 //!
 //! **C.** Scalars pass as the platform says. Arguments narrower than 32 bits are extended by `lower`, who knows their
-//! signs. Not passed: 16-bit floats, and floats to variadic functions (x86-64 wants their number in a register that
-//! Cranelift does not name).
+//! signs, and who takes structs apart. On x86-64 a variadic function wants to know how many floats it gets, in a register that
+//! Cranelift does not name: such a call goes by a routine that sets it, which finds the function's address in the word of the
+//! thread that stubs use. Not passed: 16-bit floats.
 
 use brolga_ir::func::CalleeData;
-use brolga_ir::{Callee, Foreign, Inst, LowType, RuntimeFn, Type};
+use brolga_ir::{Callee, Foreign, Inst, LowType, PtrClass, RuntimeFn, Type};
 use cranelift_codegen::ir::{
-    self as clif, AbiParam, DebugTag, ExtFuncData, ExternalName, FuncRef, InstBuilder, MemFlagsData,
-    Signature as ClifSignature, StackSlotData, StackSlotKind, TrapCode, UserStackMapEntry, Value, types,
+    self as clif, AbiParam, ArgumentPurpose, DebugTag, ExtFuncData, ExternalName, FuncRef, InstBuilder,
+    MemFlagsData, Signature as ClifSignature, StackSlotData, StackSlotKind, TrapCode, UserStackMapEntry,
+    Value, types,
 };
 
 use super::exception::Inside;
@@ -40,6 +42,9 @@ use crate::routines;
 use crate::sig::{Signature, word_offsets};
 use crate::thread;
 use crate::ways::Route;
+
+/// The routine that tells a variadic function that it may have got floats.
+const CALL_VARIADIC: &str = "brolga_call_variadic";
 
 impl Translation<'_> {
     pub(super) fn call_symbol(&mut self, inst: Inst, callee: Callee) -> Done {
@@ -142,7 +147,17 @@ impl Translation<'_> {
             })
         };
         let mut signature = ClifSignature::new(self.isa.host_call_conv());
+        // Whether the callee asks how many floats there are.
+        let mut counted = false;
         for (n, ty) in data.params.iter().enumerate() {
+            if let Some(words) = self.cx.types.tuple_elements(*ty) {
+                if !cfg!(all(target_arch = "x86_64", unix)) {
+                    return refuse(self, "a struct in memory");
+                }
+                let purpose = ArgumentPurpose::StructArgument(8 * words.len() as u32);
+                signature.params.push(AbiParam::special(types::I64, purpose));
+                continue;
+            }
             let Some(low) = ty.as_low() else { return self.bad(inst) };
             let variadic = data.variadic_after.is_some_and(|fixed| n >= fixed as usize);
             if low == LowType::V128 {
@@ -151,16 +166,17 @@ impl Translation<'_> {
             if low == LowType::F16 {
                 return refuse(self, "a 16-bit float");
             }
-            if low.is_float() && data.variadic_after.is_some() {
-                return refuse(self, "a float to a variadic function");
+            if variadic && low == LowType::F32 {
+                return refuse(self, "a 32-bit float where C has promoted it");
             }
+            counted |= low.is_float() && data.variadic_after.is_some();
             if variadic && cfg!(target_vendor = "apple") {
                 return refuse(self, "a variadic argument");
             }
             signature.params.push(AbiParam::new(abi_of(low).clif()));
         }
-        if data.result != Type::NOTHING {
-            let Some(low) = data.result.as_low() else { return self.bad(inst) };
+        for result in data.low_results(&self.cx.types) {
+            let Some(low) = result.as_low() else { return self.bad(inst) };
             if low == LowType::V128 {
                 return refuse(self, "back a vector");
             }
@@ -174,12 +190,31 @@ impl Translation<'_> {
         // Root placement keeps what follows the declared arguments; C never sees it.
         let Some(given) = args.get(first..first + data.params.len()) else { return self.bad(inst) };
         for (n, ty) in data.params.iter().enumerate() {
-            if self.low_type(inst, first + n)? != ty.as_low().unwrap_or(LowType::I8) {
+            let wanted = match self.cx.types.tuple_elements(*ty) {
+                Some(_) => Some(LowType::Ptr(PtrClass::Raw)),
+                None => ty.as_low(),
+            };
+            if Some(self.low_type(inst, first + n)?) != wanted {
                 return self.bad(inst);
             }
         }
         let exit = self.note_exit();
         let call = match callee_name.clone() {
+            _ if counted && cfg!(target_arch = "x86_64") => {
+                let target = match callee_name.clone() {
+                    Some(name) => {
+                        let symbol = Symbol::Foreign { name, library: None };
+                        let callee = self.import(symbol, signature.clone(), false);
+                        self.b.ins().func_addr(types::I64, callee)
+                    }
+                    None => args[0],
+                };
+                let thread = self.thread();
+                self.b.ins().store(MemFlagsData::trusted(), target, thread, thread::THREAD_LAZY);
+                let symbol = Symbol::Routine(CALL_VARIADIC.to_owned());
+                let callee = self.import(symbol, signature, false);
+                self.b.ins().call(callee, given)
+            }
             Some(name) => {
                 let callee = self.import(Symbol::Foreign { name, library: None }, signature, false);
                 self.b.ins().call(callee, given)

@@ -5,7 +5,7 @@ use super::exec::{Flow, Then};
 use super::generic::number;
 use super::value::Val;
 use super::{Interp, bytes};
-use crate::builtin::Builtin;
+use crate::builtin::{Builtin, SPLAT_COUNT};
 use crate::entity::Inst;
 use crate::func::Func;
 use crate::intrinsic::{Intrinsic, Shape};
@@ -47,6 +47,9 @@ impl<'m> Interp<'m> {
                 let Some(elements) = self.tuple_elements(&tuple) else {
                     return Err(self.bad_operand("%splatnew", "a tuple", &tuple));
                 };
+                if self.types().field_count(ty).is_some_and(|count| count != elements.len()) {
+                    return Err(self.message("ErrorException", SPLAT_COUNT));
+                }
                 self.new_struct(ty, elements).map(Flow::Value)
             }
             Op::Pi => self.pass_on(func, inst),

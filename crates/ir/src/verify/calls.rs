@@ -143,6 +143,12 @@ impl Checker<'_> {
                 Level::High if self.types.pointee(param).is_some() && self.types.pointee(given).is_some() => {
                 }
                 Level::High => self.operand_fits(inst, operand, param),
+                // A struct in memory is given by its address.
+                Level::Low if self.types.tuple_elements(param).is_some() => {
+                    if given != Type::PTR {
+                        self.bad_operand(inst, operand, "the address of a struct");
+                    }
+                }
                 Level::Low if given != param => self.bad_operand(inst, operand, param),
                 Level::Low => {}
             }
@@ -151,8 +157,7 @@ impl Checker<'_> {
             Level::High => self.result_compatible(inst, data.result),
             Level::Low => {
                 let given: Vec<Type> = func.results(inst).map(|v| func.ty(v)).collect();
-                let wanted = (data.result != Type::NOTHING).then_some(data.result);
-                if given != Vec::from_iter(wanted) {
+                if given != data.low_results(self.types) {
                     let given = given.first().copied().unwrap_or(Type::NOTHING);
                     self.at(inst, TypeRule::Result { given, wanted: data.result.into() });
                 }

@@ -10,6 +10,7 @@
 //! nothing while nothing is on the heap.
 
 use super::base::BaseCall;
+use super::c_struct::{Back, Registers};
 use super::error::Refusal;
 use super::value::{Leaves, Val};
 use super::{Lowering, Reported, Step};
@@ -197,14 +198,34 @@ impl Lowering<'_> {
         let first = args.len();
         let mut params: Vec<Type> = Vec::new();
         let mut roots = Leaves::new();
+        let mut registers = Registers::new();
+        let back = self.c_struct_back(data.result)?;
+        if let Some(Back::Hidden(slot)) = back {
+            registers.take_int();
+            params.push(Type::PTR);
+            args.push(self.slot_addr(slot));
+        }
         for (n, &ty) in data.params.iter().enumerate() {
             let val = self.operand(first + n)?;
             if self.form(ty)?.is_object() {
                 let object = self.object(&val)?;
                 roots.push(object);
+                registers.take_int();
                 params.push(Type::PTR);
                 args.push(self.value(Op::PointerFromObjref, &[object], Type::PTR));
                 continue;
+            }
+            if self.is_c_struct(ty) {
+                let val = self.checked(&val, ty)?;
+                match self.pass_struct(&val, &mut registers)? {
+                    Some(passed) => {
+                        let (tys, values): (Vec<Type>, Vec<Value>) = passed.into_iter().unzip();
+                        params.extend(tys);
+                        args.extend(values);
+                        continue;
+                    }
+                    None => return Err(self.c_refuse(ty, &data)),
+                }
             }
             let scalar = self.c_scalar(ty, &data)?;
             let fits = self.find_form(val.ty).is_ok_and(|form| form.kind != FormKind::Memory);
@@ -213,21 +234,31 @@ impl Lowering<'_> {
                 _ => return Err(self.bad_operands()),
             };
             let leaf = self.c_widen(leaf, scalar.1);
+            registers.take_scalar(self.low(leaf));
             params.push(self.out.ty(leaf));
             args.push(leaf);
         }
         let result = match self.find_form(data.result) {
+            _ if back.is_some() => None,
             Ok(form) if form.leaves.is_empty() => None,
             Ok(form) if form.is_object() => Some((LowType::Ptr(PtrClass::Raw), data.result)),
             _ => Some(self.c_scalar(data.result, &data)?),
         };
+        let mut results: Vec<Type> = result.iter().map(|&(low, _)| Type::low(low)).collect();
+        if let Some(Back::Registers(parts)) = &back {
+            results.extend(parts.iter().map(|&(_, low)| Type::low(low)));
+        }
+        let low_result = match results[..] {
+            [] => Type::NOTHING,
+            [only] => only,
+            _ => self.register_types(&results)?,
+        };
         let low = ForeignData {
             name: data.name,
-            result: result.map_or(Type::NOTHING, |(low, _)| Type::low(low)),
+            result: low_result,
             params: params.into(),
             variadic_after: data.variadic_after,
         };
-        let results: Vec<Type> = result.iter().map(|&(low, _)| Type::low(low)).collect();
         for val in self.operands_from(first + data.params.len())? {
             roots.extend(val.leaves.into_iter().filter(|&leaf| self.out.ty(leaf) == Type::TRACKED));
         }
@@ -235,6 +266,10 @@ impl Lowering<'_> {
         let foreign = self.out.add_foreign(low);
         let call = self.emit(Op::ForeignCall(foreign), &args, &results);
         let mut leaves: Leaves = self.out.results(call).collect();
+        if let Some(back) = back {
+            let val = self.struct_back(data.result, back, &leaves)?;
+            return self.define(val);
+        }
         if let (Some((_, Type::BOOL)), Some(leaf)) = (result, leaves.first_mut()) {
             *leaf = self.lowest_bit(*leaf);
         }

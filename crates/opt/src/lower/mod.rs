@@ -37,7 +37,7 @@
 //! |---|---|
 //! | `scalar`, `atomic` | intrinsics |
 //! | `aggregate`, `identity`, `object`, `array`, `places` | builtins |
-//! | `call`, `base`, `dynamic` | calls, throws, printing |
+//! | `call`, `c_struct`, `base`, `dynamic` | calls, throws, printing |
 //! | `handler` | exception handlers |
 //! | `value`, `union`, `boxes`, `memory` | the forms of values |
 //! | `walk` | blocks, φs, terminators, safepoints |
@@ -49,6 +49,7 @@ mod atomic;
 mod base;
 mod boxes;
 mod build;
+mod c_struct;
 mod call;
 mod dynamic;
 mod error;

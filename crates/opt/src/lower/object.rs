@@ -18,7 +18,8 @@ use super::memory::Addr;
 use super::places::{Change, Place, PlaceKind};
 use super::value::{Leaves, Val};
 use super::{Lowering, Step};
-use brolga_ir::builtin::Builtin;
+use brolga_ir::builtin::{Builtin, SPLAT_COUNT};
+use brolga_ir::constant::Address;
 use brolga_ir::op::{Ordering, Region};
 use brolga_ir::types::{FieldRepr, Repr};
 use brolga_ir::{Const, LowType, Op, RuntimeFn, Type, Value};
@@ -61,8 +62,7 @@ impl Lowering<'_> {
         let tuple = self.operand(0)?;
         let Some(elems) = self.types.tuple_elements(tuple.ty).filter(|_| self.types.is_concrete(tuple.ty))
         else {
-            let what = "`%splatnew` of a tuple whose elements are not known".to_owned();
-            return Err(self.report(super::error::Refusal::Unsupported { what }));
+            return self.splat_unknown(ty, &tuple);
         };
         if self.types.field_count(ty) != Some(elems.len()) || !self.types.is_concrete(ty) {
             return Err(self.bad_operands());
@@ -76,6 +76,32 @@ impl Lowering<'_> {
             let fields = (0..elems.len()).map(|n| self.field(&tuple, n)).collect::<Step<Vec<Val>>>()?;
             self.instance_of(ty, &fields)?
         };
+        self.define(val)
+    }
+
+    /// `%splatnew` of a tuple whose elements are not known: the run time takes it apart.
+    fn splat_unknown(&mut self, ty: Type, tuple: &Val) -> Step<()> {
+        let Some(count) = self.types.field_count(ty).filter(|_| self.types.is_concrete(ty)) else {
+            return Err(self.bad_operands());
+        };
+        let function = |l: &Self, name: &str| Val::ghost(l.types.function(l.cx.names.intern(name)));
+        let (nfields, getfield) = (function(self, "nfields"), function(self, "getfield"));
+        let given = self.apply(&[nfields, tuple.clone()])?;
+        let &[given] = &given.leaves[..] else { return Err(self.bad_operands()) };
+        let given = self.unbox(given, Type::INT64)?;
+        let (&[given], wanted) = (&given.leaves[..], self.word(count as i64)) else {
+            return Err(self.bad_operands());
+        };
+        let same = self.equal(given, wanted);
+        let other = self.not(same);
+        let text = self.permanent(Address::String(self.cx.names.intern(SPLAT_COUNT)));
+        self.throw_if(other, RuntimeFn::ThrowError, &[text]);
+        let mut fields = Vec::with_capacity(count);
+        for n in 1..=count {
+            let n = Val::scalar(Type::INT64, self.word(n as i64));
+            fields.push(self.apply(&[getfield.clone(), tuple.clone(), n])?);
+        }
+        let val = self.instance_of(ty, &fields)?;
         self.define(val)
     }
 

@@ -29,9 +29,10 @@
 //! | S1  | store of a pointer | Release | S2 | another thread would follow the pointer to fields it cannot see yet |
 //! | S2  | load of a pointer | Acquire | S1 | as S1, from the other side |
 //! | B1  | load and store of bits | Relaxed | – | nothing: races on bits have no order to keep |
+//! | A1  | atomic field: load, store, compare and exchange | SeqCst | A1 | a program that asks for one order of all changes would see two |
 
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use super::class::TAG_BYTES;
 use super::desc::{LENGTH, ObjectKind, STRING_BYTES, TypeDesc};
@@ -128,6 +129,65 @@ impl Object {
     pub(crate) fn set_pointer_at(self, offset: usize, value: Option<Object>) {
         let pointer = value.map_or(std::ptr::null_mut(), |object| object.0.as_ptr());
         self.word(offset).store(pointer, Ordering::Release); // S1
+    }
+
+    /// Puts a pointer in the place of another, if that is there. Without the barrier.
+    pub(crate) fn exchange_pointer_at(self, offset: usize, seen: Option<Object>, value: Object) -> bool {
+        let seen = seen.map_or(std::ptr::null_mut(), |object| object.0.as_ptr());
+        let done = self.word(offset).compare_exchange(
+            seen,
+            value.0.as_ptr(),
+            Ordering::SeqCst, // A1
+            Ordering::SeqCst, // A1
+        );
+        done.is_ok()
+    }
+
+    /// Bits of 1, 2, 4 or 8 bytes, in one access. They lie on a multiple of their size.
+    pub(crate) fn scalar_at(self, offset: usize, size: usize) -> u64 {
+        let place = self.0.as_ptr().wrapping_add(offset);
+        // SAFETY: callers pass offsets and sizes of scalars inside the object, whose layout aligns them.
+        unsafe {
+            match size {
+                1 => (*place.cast::<AtomicU8>()).load(Ordering::SeqCst).into(), // A1
+                2 => (*place.cast::<AtomicU16>()).load(Ordering::SeqCst).into(), // A1
+                4 => (*place.cast::<AtomicU32>()).load(Ordering::SeqCst).into(), // A1
+                _ => (*place.cast::<AtomicU64>()).load(Ordering::SeqCst),       // A1
+            }
+        }
+    }
+
+    /// Stores such bits.
+    pub(crate) fn set_scalar_at(self, offset: usize, size: usize, bits: u64) {
+        let place = self.0.as_ptr().wrapping_add(offset);
+        // SAFETY: as for `scalar_at`.
+        unsafe {
+            match size {
+                1 => (*place.cast::<AtomicU8>()).store(bits as u8, Ordering::SeqCst), // A1
+                2 => (*place.cast::<AtomicU16>()).store(bits as u16, Ordering::SeqCst), // A1
+                4 => (*place.cast::<AtomicU32>()).store(bits as u32, Ordering::SeqCst), // A1
+                _ => (*place.cast::<AtomicU64>()).store(bits, Ordering::SeqCst),      // A1
+            }
+        }
+    }
+
+    /// Puts such bits in the place of others, if these are there.
+    pub(crate) fn exchange_scalar_at(self, offset: usize, size: usize, seen: u64, bits: u64) -> bool {
+        const ONE: Ordering = Ordering::SeqCst; // A1
+        let place = self.0.as_ptr().wrapping_add(offset);
+        // SAFETY: as for `scalar_at`.
+        unsafe {
+            match size {
+                1 => (*place.cast::<AtomicU8>()).compare_exchange(seen as u8, bits as u8, ONE, ONE).is_ok(),
+                2 => {
+                    (*place.cast::<AtomicU16>()).compare_exchange(seen as u16, bits as u16, ONE, ONE).is_ok()
+                }
+                4 => {
+                    (*place.cast::<AtomicU32>()).compare_exchange(seen as u32, bits as u32, ONE, ONE).is_ok()
+                }
+                _ => (*place.cast::<AtomicU64>()).compare_exchange(seen, bits, ONE, ONE).is_ok(),
+            }
+        }
     }
 
     /// A word of bits: a length, an address.

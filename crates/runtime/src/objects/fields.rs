@@ -4,8 +4,7 @@
 //! only `:ref` and `:size` of an array can be set. A memory order must be that of the field: `@atomic` fields want an atomic
 //! one, others none (`ConcurrencyViolationError`).
 //!
-//! Not done: swapping, modifying, replacing and setting once as one step that other threads cannot divide, where the types of
-//! a program say so little that they come here.
+//! How a place is read and changed, in one step where other threads may change it, is in `change.rs`.
 
 use std::sync::Arc;
 
@@ -18,7 +17,7 @@ use crate::exception::ExceptionKind;
 use crate::heap::{ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_DATA, Object, ObjectKind, Root};
 
 use super::call::{Done, Ops};
-use super::place::{At, Held, Place, store};
+use super::place::{At, Held, Place};
 use super::relations::egal;
 use super::throw::Raised;
 
@@ -237,17 +236,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
 
     // ----- any place -----
 
-    /// What is there, as an object; an exception if nothing is. A root keeps the object that the place is in.
-    pub(crate) fn read(&mut self, place: Place<'_>) -> Done<'f, 'h> {
-        self.scope.add_root(place.object);
-        match self.scope.box_held(place.held())? {
-            Some(value) => Ok(value),
-            None => Err(self.scope.raise_kind(ExceptionKind::UndefRefError)),
-        }
-    }
-
     /// That a value is of the type of a place.
-    fn check(&mut self, op: &str, place: Place<'_>, value: Root<'f, 'h>) -> Result<(), Raised> {
+    pub(crate) fn check(&mut self, op: &str, place: Place<'_>, value: Root<'f, 'h>) -> Result<(), Raised> {
         let ty = self.scope.desc_of(place.cx, place.ty)?;
         match self.is_a(self.object(value), &ty) {
             true => Ok(()),
@@ -255,25 +245,23 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    pub(crate) fn write(&mut self, op: &str, place: Place<'_>, value: Root<'f, 'h>) -> Result<(), Raised> {
-        self.scope.add_root(place.object);
-        self.check(op, place, value)?;
-        match store(self.scope, place, self.object(value)) {
-            true => Ok(()),
-            false => Err(self.bad_operand(op, "a value of the place's type", value)),
+    pub(crate) fn swap(&mut self, op: &str, place: Place<'_>, value: Root<'f, 'h>) -> Done<'f, 'h> {
+        loop {
+            let old = self.read(place)?;
+            if self.exchange(op, place, Some(old), value)? {
+                return Ok(old);
+            }
         }
     }
 
-    pub(crate) fn swap(&mut self, op: &str, place: Place<'_>, value: Root<'f, 'h>) -> Done<'f, 'h> {
-        let old = self.read(place)?;
-        self.write(op, place, value)?;
-        Ok(old)
-    }
-
     pub(crate) fn modify(&mut self, place: Place<'_>, f: Root<'f, 'h>, x: Root<'f, 'h>) -> Done<'f, 'h> {
-        let old = self.read(place)?;
-        let new = self.apply(f, &[old, x])?;
-        self.write("modifyfield!", place, new)?;
+        let (old, new) = loop {
+            let old = self.read(place)?;
+            let new = self.apply(f, &[old, x])?;
+            if self.exchange("modifyfield!", place, Some(old), new)? {
+                break (old, new);
+            }
+        };
         let cx = place.cx.clone();
         let pair = cx.types.find_decl(cx.names.intern("Pair"));
         let Some(pair) = pair else { return Err(self.unsupported("`Pair` does not exist")) };
@@ -290,11 +278,15 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     ) -> Done<'f, 'h> {
         self.scope.add_root(place.object);
         self.check(op, place, value)?;
-        let old = self.read(place)?;
-        let success = egal(self.object(old), self.object(expected));
-        if success {
-            self.write(op, place, value)?;
-        }
+        let (old, success) = loop {
+            let old = self.read(place)?;
+            if !egal(self.object(old), self.object(expected)) {
+                break (old, false);
+            }
+            if self.exchange(op, place, Some(old), value)? {
+                break (old, true);
+            }
+        };
         let cx = place.cx.clone();
         let tuple = self.made(&cx, cx.types.tuple(&[place.ty, Type::BOOL]))?;
         let names = [cx.names.intern("old"), cx.names.intern("success")];
@@ -304,13 +296,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     }
 
     pub(crate) fn set_once(&mut self, op: &str, place: Place<'_>, value: Root<'f, 'h>) -> Done<'f, 'h> {
-        self.scope.add_root(place.object);
-        self.check(op, place, value)?;
-        let free = matches!(place.held(), Held::Undefined);
-        if free {
-            self.write(op, place, value)?;
-        }
-        self.scope.bool(free)
+        let wrote = self.exchange(op, place, None, value)?;
+        self.scope.bool(wrote)
     }
 
     // ----- fields that the run time lays out -----

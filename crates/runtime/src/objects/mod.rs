@@ -14,6 +14,7 @@
 //! | `edges.rs` | which code instances a change of methods ends |
 //! | `dispatch.rs` | where the calls of a thread go: its world, and what it remembers |
 //! | `call.rs` | calls of anything |
+//! | `change.rs` | reading and changing places, in one step where threads share them |
 //! | `builtins.rs`, `fields.rs`, `elements.rs`, `numbers.rs`, `base.rs` | what calls of no method do, by family |
 //! | `values.rs` | values of the interpreter as objects, and back |
 //! | `routines.rs` | what compiled code calls |
@@ -21,6 +22,7 @@
 mod base;
 mod builtins;
 mod call;
+mod change;
 mod dispatch;
 mod edges;
 mod elements;

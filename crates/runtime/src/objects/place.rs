@@ -48,6 +48,8 @@ pub(crate) struct Place<'a> {
     selector: usize,
     /// Whether it is a field of an immutable value, whose inline fields are always there.
     is_part: bool,
+    /// Whether it is an `@atomic` field.
+    pub(crate) is_atomic: bool,
 }
 
 /// What a place holds.
@@ -73,14 +75,16 @@ impl<'a> At<'a> {
     pub(crate) fn fields(self) -> impl ExactSizeIterator<Item = Place<'a>> {
         let fields = self.layout().map_or(&[][..], |layout| &layout.fields);
         let is_part = !self.cx.types.is_mutable(self.ty);
-        fields.iter().map(move |field| {
+        let decls = if is_part { None } else { self.cx.types.fields(self.ty) };
+        fields.iter().enumerate().map(move |(n, field)| {
+            let is_atomic = decls.and_then(|decls| decls.get(n)).is_some_and(|decl| decl.is_atomic);
             let offset = self.offset + field.offset as usize;
             let selector = match field.repr {
                 FieldRepr::BitsUnion { selector } => offset + selector as usize,
                 _ => 0,
             };
             let (ty, repr) = (field.ty, field.repr);
-            Place { cx: self.cx, ty, repr, object: self.object, offset, selector, is_part }
+            Place { cx: self.cx, ty, repr, object: self.object, offset, selector, is_part, is_atomic }
         })
     }
 
@@ -141,6 +145,7 @@ impl<'a> Place<'a> {
             offset,
             selector,
             is_part: false,
+            is_atomic: false,
         })
     }
 }
