@@ -14,7 +14,8 @@
 //! Calling is safe as far as the program is: checked IR has no undefined behaviour, and a program that uses `Ptr`,
 //! `@inbounds` or `foreigncall` has opened one of the named doors itself.
 //!
-//! **Objects.** Code that handles objects runs inside an entry of the heap, which the call makes. Who gives objects or wants
+//! **Objects.** Code that handles objects runs inside an entry of the heap, which the call makes; so does all code on a thread that
+//! collections know. Who gives objects or wants
 //! one calls inside a [`Scope`], by [`Unit::func_in`] or [`UntypedFunc::call_in`]: a bare address says nothing about how long its
 //! object lives.
 //! Any other call is refused while a scope of the runtime is in use on the thread, because a collection during the call
@@ -241,7 +242,9 @@ impl Callable {
             if thread.in_scope() {
                 return Err(CallError::InScope);
             }
-            let _entry = self.to.needs_heap().then(|| thread.enter_heap(runtime));
+            // Collections read the words of threads that have been in the heap, and compiled code writes them.
+            let enters = self.to.needs_heap() || thread.is_known_to_heap();
+            let _entry = enters.then(|| thread.enter_heap(runtime));
             let entered = thread.enter();
             let _world = self.to.needs_heap().then(|| thread.enter_world(self.to.methods()));
             // SAFETY: the address is that of a trampoline (`Entry`), whose code `self.entry` holds, and that has this type

@@ -30,6 +30,11 @@ end
 low function plain(n::i64)::i64
 1 ─ return n
 end
+
+low function throws(n::i64)::i64
+1 ─ brolga_throw_bounds(n)
+└── unreachable
+end
 ";
 
 fn stressed() -> Jit {
@@ -114,4 +119,30 @@ fn a_call_that_could_lose_objects_is_refused() {
         .unwrap();
     let refused = other.runtime().enter(|scope| plain.call_in(scope, &[Word::Bits(1)]).err());
     assert_eq!(refused, Ok(Some(CallError::OtherRuntime)));
+}
+
+#[test]
+fn collections_do_not_look_at_a_thread_while_it_runs_code_without_objects() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let jit = stressed();
+    // A unit of its own, which needs no heap.
+    let cx = Context::new();
+    let (unit, _) = text::read(&SourceFile::new("objects.jlir", PROGRAM).unwrap(), &cx);
+    let func = unit.module.funcs().map(|(_, func)| func).find(|func| cx.names.text(func.name) == "throws");
+    let source = Source { func: func.unwrap(), ty: Some(support::int_function("throws", 1)) };
+    let unit = jit.build(&cx, &[source], TIERS[0], &[]).unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                jit.runtime().enter(|scope| scope.collect()).unwrap();
+            }
+        });
+        let throws = unit.func::<(i64,), i64>("throws").unwrap();
+        jit.runtime().enter(|_| ()).unwrap();
+        for n in 0..50_000 {
+            assert!(matches!(throws.call((n,)), Err(CallError::Exception(_))));
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
 }

@@ -254,6 +254,11 @@ impl Thread {
         self.lazy.get()
     }
 
+    /// Whether collections look at this thread: it has entered the heap before.
+    pub fn is_known_to_heap(&self) -> bool {
+        self.mutator.registered.get()
+    }
+
     /// Bytes of stack that a routine may use beside the reserve.
     pub fn stack_left(&self) -> usize {
         let local = 0u8;
