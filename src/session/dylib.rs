@@ -124,7 +124,7 @@ impl Dylib {
         let initializers = symbols_of(&module, &own, &definitions.initializers)?;
         let finalizers = symbols_of(&module, &own, &definitions.finalizers)?;
         let is_lazy = self.may_be_lazy(&module, &own, definitions.is_lazy, replace)?;
-        let mut new = New::new(self, replace, tracker);
+        let mut new = Batch::new(self, replace, tracker);
         // What others inline is what was written.
         if Arc::ptr_eq(&module.cx, self.session.context()) {
             new.offers.offer(&module, &own, is_inlinable);
@@ -243,7 +243,7 @@ impl Dylib {
             own.extend(declared.add_func(signature.declare(cx)).ok());
         }
         let is_lazy = self.may_be_lazy(&declared, &own, true, replace)?;
-        let mut new = New::new(self, replace, tracker);
+        let mut new = Batch::new(self, replace, tracker);
         new.offers.offer(&declared, &own, false);
         let flags = FUNCTION | SymbolFlags::CALLABLE;
         let mut symbols = Vec::with_capacity(own.len());
@@ -496,7 +496,7 @@ impl Dylib {
 }
 
 /// Definitions that are being put together.
-struct New<'a> {
+struct Batch<'a> {
     dylib: &'a Dylib,
     replace: bool,
     tracker: Option<&'a linking::Tracker<Native>>,
@@ -506,10 +506,10 @@ struct New<'a> {
     again: Vec<(Arc<SlotOwner>, Arc<Body>)>,
 }
 
-impl<'a> New<'a> {
+impl<'a> Batch<'a> {
     fn new(dylib: &'a Dylib, replace: bool, tracker: Option<&'a linking::Tracker<Native>>) -> Self {
         let offers = scope::Scope::default();
-        New { dylib, replace, tracker, units: Vec::new(), offers, again: Vec::new() }
+        Batch { dylib, replace, tracker, units: Vec::new(), offers, again: Vec::new() }
     }
 
     fn add(&mut self, unit: Box<dyn MaterializationUnit<Native>>) {
