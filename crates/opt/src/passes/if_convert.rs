@@ -19,8 +19,8 @@
 //! | a side that is cold | the branch is predicted |
 //! | a value that may be undefined | it may be passed on, but `ifelse` computes with it |
 //!
-//! Blocks are visited from the end of the function, and a block behind the branch that has no other way in is taken in at
-//! once, so that nested choices become one line.
+//! Blocks are visited from the end of the function, and a short block behind the branch that has no other way in is taken in at
+//! once, so that nested choices become one line; `simplify-cfg` merges the long ones.
 //!
 //! Cost: each block's end, and the instructions of short sides. Breaks every fact. Not done: branches whose probability is known;
 //! sides that end in different blocks; stores.
@@ -52,6 +52,9 @@ pub(crate) const PASS: Pass = Pass {
 const MAX_COST: u32 = 4;
 /// How many values may be chosen.
 const MAX_CHOSEN: usize = 2;
+/// Instructions of a block that is taken in: those of a side, a choice for each φ, and the ends. A longer one is no side of another branch,
+/// and would move once for each branch above it.
+const MAX_TAKEN_IN: usize = 12;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let (cfg, rpo) = (cx.facts.cfg(), cx.facts.rpo());
@@ -272,6 +275,9 @@ fn take_in(func: &mut Func, graph: &mut Graph, values: &mut Replacements, block:
     let Some(jump) = func.terminator(block) else { return };
     let &[next] = func.inst_blocks(jump) else { return };
     if graph.ways_in[next] != 1 || func.entry() == Some(next) || next == block {
+        return;
+    }
+    if func.block_insts(next).take(MAX_TAKEN_IN + 1).count() > MAX_TAKEN_IN {
         return;
     }
     let phis: Vec<Inst> = head_phis(func, next).collect();
