@@ -83,6 +83,8 @@ pub(crate) struct Whole {
     is_open: bool,
     /// The symbols of its functions that such calls may go to.
     methods: Vec<Arc<str>>,
+    /// The world in which it was loaded: its methods are visible since then, whenever they are compiled.
+    world: u64,
     kept: Option<Kept>,
     /// Whether its functions lie behind slots.
     is_lazy: bool,
@@ -119,7 +121,8 @@ impl Whole {
         if is_lazy {
             behind_slots.extend(own.iter().map(|&id| module.symbol(id)));
         }
-        Ok(Whole { globals, is_open, methods, kept, is_lazy, behind_slots })
+        let world = shared.jit.runtime().world();
+        Ok(Whole { globals, is_open, methods, world, kept, is_lazy, behind_slots })
     }
 
     /// Whether functions that do not call each other for all that can be seen may do so when they are optimised. Directly, that
@@ -280,6 +283,7 @@ fn link(
         methods: &output.methods,
         // Programs of one session call each other's functions, whose dynamic calls find the same methods whoever calls.
         table: None,
+        since: Some(loaded.whole.world),
         foreign: Some(&foreign),
         slots: Some(&slots),
     };

@@ -262,7 +262,7 @@ impl Jit {
             let entry = MethodEntry::Code(unsafe { CodeEntry::new(address, call, code.clone()) });
             rows.push(MethodRow { function, args, rest, name, entry });
         }
-        let added = self.shared.runtime.add_methods_to(program.table, program.cx, rows);
+        let added = self.shared.runtime.add_methods_to(program.table, program.cx, program.since, rows);
         added.map_err(|error| LinkError::Backend { reason: error.display(&program.cx.types).to_string() })
     }
 
@@ -306,6 +306,8 @@ pub(crate) struct Program<'a> {
     pub(crate) methods: &'a [Method],
     /// Where they go.
     pub(crate) table: &'a MethodTable,
+    /// The world since which they are visible; the next one if it is not given.
+    pub(crate) since: Option<u64>,
     /// C symbols that come before those that the runtime finds.
     pub(crate) foreign: Option<&'a BTreeMap<String, usize>>,
     /// The slots that its code names.

@@ -69,6 +69,10 @@ pub struct Linkage<'a> {
     /// Where these go, and where dynamic calls look that begin in the unit; the runtime's own table if it is not given. What is
     /// called from there looks in the same table, whatever unit it is in.
     pub table: Option<&'a MethodTable>,
+    /// The world since which the methods are visible, that in which the program became known
+    /// ([`Runtime::world`](brolga_runtime::Runtime::world)): threads in that world call what is compiled as they go. From the next world on if
+    /// it is not given.
+    pub since: Option<u64>,
     /// Addresses of C symbols that are asked for without a library: they come before those that the runtime finds.
     pub foreign: Option<&'a BTreeMap<String, usize>>,
     /// Where the slots are found that its code names.
@@ -229,6 +233,7 @@ impl Jit {
             globals,
             methods: linkage.methods,
             table: linkage.table.unwrap_or(self.runtime().methods()),
+            since: linkage.since,
             foreign: linkage.foreign,
             slots: &slots,
         };

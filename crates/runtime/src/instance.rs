@@ -213,17 +213,19 @@ impl Runtime {
         cx: &Arc<Context>,
         rows: impl IntoIterator<Item = MethodRow>,
     ) -> Result<Methods, LayoutError> {
-        self.add_methods_to(&self.methods, cx, rows)
+        self.add_methods_to(&self.methods, cx, None, rows)
     }
 
-    /// Adds methods of a program, whose table belongs to this runtime. They are there until the result is dropped.
+    /// Adds methods of a program, whose table belongs to this runtime. They are there until the result is dropped, and visible from the
+    /// next world on, or since an earlier one: that in which a program became known whose code is made as it is needed.
     pub fn add_methods_to(
         &self,
         table: &MethodTable,
         cx: &Arc<Context>,
+        since: Option<u64>,
         rows: impl IntoIterator<Item = MethodRow>,
     ) -> Result<Methods, LayoutError> {
-        table.shared.add(&self.heap, cx, rows)
+        table.shared.add(&self.heap, cx, since, rows)
     }
 
     /// The name of the method that a call would go to in the newest world; `None` if no method fits.

@@ -40,7 +40,7 @@ fn methods(runtime: &Arc<Runtime>, module: &Module) -> (MethodTable, Methods) {
         let entry = MethodEntry::host(move |scope, _| Ok(scope.int(number as i64).unwrap()));
         MethodRow { function: function.ty, args, rest, name: number.to_string(), entry }
     });
-    let added = runtime.add_methods_to(&table, &module.cx, rows).unwrap();
+    let added = runtime.add_methods_to(&table, &module.cx, None, rows).unwrap();
     (table, added)
 }
 

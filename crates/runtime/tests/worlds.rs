@@ -23,7 +23,7 @@ fn row(cx: &Arc<Context>, name: &str, entry: MethodEntry) -> MethodRow {
 /// A method that gives a number.
 fn giving(runtime: &Runtime, table: &MethodTable, cx: &Arc<Context>, name: &str, number: i64) -> Methods {
     let entry = MethodEntry::host(move |scope, _| Ok(scope.int(number).unwrap()));
-    runtime.add_methods_to(table, cx, [row(cx, name, entry)]).unwrap()
+    runtime.add_methods_to(table, cx, None, [row(cx, name, entry)]).unwrap()
 }
 
 /// What `name(1)` gives; `None` if no method is found.
@@ -133,7 +133,7 @@ fn a_removed_function_is_freed_when_no_thread_can_be_running_it() {
         drop(own.lock().unwrap().take());
         Ok(scope.int(dropped.0.load(Ordering::SeqCst) as i64).unwrap())
     });
-    *held.lock().unwrap() = Some(runtime.add_methods_to(&table, &cx, [row(&cx, "f", entry)]).unwrap());
+    *held.lock().unwrap() = Some(runtime.add_methods_to(&table, &cx, None, [row(&cx, "f", entry)]).unwrap());
     assert_eq!(call(&runtime, &table, &cx, "f"), Some(0));
     assert_eq!((count.load(Ordering::SeqCst), runtime.retired()), (1, 0));
     assert_eq!(call(&runtime, &table, &cx, "f"), None);
@@ -143,7 +143,7 @@ fn a_removed_function_is_freed_when_no_thread_can_be_running_it() {
     let entry = MethodEntry::host(move |scope, _| {
         Ok(scope.int(10 + dropped.0.load(Ordering::SeqCst) as i64).unwrap())
     });
-    let f = runtime.add_methods_to(&table, &cx, [row(&cx, "f", entry)]).unwrap();
+    let f = runtime.add_methods_to(&table, &cx, None, [row(&cx, "f", entry)]).unwrap();
     with_attached(&runtime, |thread| {
         let entered = thread.enter();
         drop(f);
@@ -166,7 +166,7 @@ fn threads_call_while_others_define_again() {
             let _kept = &dropped;
             Ok(scope.int(number).unwrap())
         });
-        runtime.add_methods_to(&table, &cx, [row(&cx, "f", entry)]).unwrap()
+        runtime.add_methods_to(&table, &cx, None, [row(&cx, "f", entry)]).unwrap()
     };
     const ROUNDS: i64 = 400;
     let first = define(0);
@@ -226,7 +226,7 @@ fn code_ends_with_the_world_in_which_its_beliefs_held() {
     let entry = MethodEntry::host(|scope, _| Ok(scope.int(1).unwrap()));
     let function = f;
     let row = MethodRow { function, args: vec![Type::INT64], rest: None, name: "f(Int64)".into(), entry };
-    let added = runtime.add_methods_to(&table, &cx, [row]).unwrap();
+    let added = runtime.add_methods_to(&table, &cx, None, [row]).unwrap();
     let ended: Vec<_> = heard.lock().unwrap().drain(..).map(|end| (end.instance, end.last_world)).collect();
     assert_eq!(ended, [(caller, added.world() - 1), (outer, added.world() - 1)]);
     assert!(edges.worlds(other).is_open() && edges.worlds(pair).is_open());
@@ -247,8 +247,39 @@ fn code_ends_with_the_world_in_which_its_beliefs_held() {
         name: "f(Any...)".into(),
         entry: MethodEntry::host(|scope, _| Ok(scope.int(2).unwrap())),
     };
-    let _added = runtime.add_methods_to(&table, &cx, [row]).unwrap();
+    let _added = runtime.add_methods_to(&table, &cx, None, [row]).unwrap();
     let ended: Vec<_> = heard.lock().unwrap().drain(..).map(|end| end.instance).collect();
     assert_eq!(ended, [again, pair]);
     assert!(edges.worlds(other).is_open(), "the method for one argument is the more specific one");
+}
+
+#[test]
+fn methods_may_be_visible_since_an_earlier_world() {
+    let (runtime, cx) = runtime();
+    let table = runtime.method_table();
+    let _f = giving(&runtime, &table, &cx, "f", 1);
+    let known = runtime.world();
+    let _g = giving(&runtime, &table, &cx, "g", 2);
+    let entry = MethodEntry::host(|scope, _| Ok(scope.int(3).unwrap()));
+    let _late = runtime.add_methods_to(&table, &cx, Some(known), [row(&cx, "late", entry)]).unwrap();
+    let in_world = |world: u64, name: &str| {
+        let function = |name: &str| {
+            let ty = cx.types.function(cx.names.intern(name));
+            runtime.heap().type_object(&cx, ty).unwrap()
+        };
+        let (invoke, function) = (function("invoke_in_world"), function(name));
+        runtime
+            .enter(|scope| {
+                let (invoke, function) =
+                    (scope.instance(&invoke).unwrap(), scope.instance(&function).unwrap());
+                let (world, one) = (scope.int(world as i64).unwrap(), scope.int(1).unwrap());
+                let result = runtime.call_in(&table, scope, invoke, &[world, function, one]);
+                result.ok().map(|root| root.get(scope).unboxed::<i64>().unwrap())
+            })
+            .unwrap()
+    };
+    let found = |world| ["f", "g", "late"].map(|name| in_world(world, name));
+    assert_eq!(found(known - 1), [None, None, None]);
+    assert_eq!(found(known), [Some(1), None, Some(3)]);
+    assert_eq!(found(runtime.world()), [Some(1), Some(2), Some(3)]);
 }

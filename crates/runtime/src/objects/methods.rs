@@ -12,6 +12,9 @@
 //! it was added in up to the last one before its removal. A call runs in the world in which its thread entered compiled code
 //! (`dispatch.rs`), so running code is not changed under itself.
 //!
+//! Code that is compiled when it is called first belongs to a program that was there before: its methods are visible since then, also
+//! in worlds that threads are in already. What such a thread remembers of these calls stays.
+//!
 //! **Tables.** A [`MethodTable`] belongs to a program, whose calls find its methods and, behind them, those of the runtime's own
 //! table. Programs do not see each other's methods. Of equal signatures the program's own counts.
 //!
@@ -370,6 +373,7 @@ impl Table {
         self: &Arc<Self>,
         heap: &Heap,
         cx: &Arc<Context>,
+        since: Option<u64>,
         rows: impl IntoIterator<Item = MethodRow>,
     ) -> Result<Methods, LayoutError> {
         let mut made = Vec::new();
@@ -415,7 +419,7 @@ impl Table {
         for (key, mut method) in made {
             changes.methods += 1;
             method.note.id = MethodId(changes.methods);
-            (method.rank.1, method.first_world) = (method.note.id, world);
+            (method.rank.1, method.first_world) = (method.note.id, since.unwrap_or(world).min(world));
             rows.push((key, Arc::new(method)));
         }
         let notes: Vec<MethodNote> = rows.iter().map(|(_, method)| method.note.clone()).collect();
