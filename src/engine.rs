@@ -18,8 +18,8 @@ use brolga_ir::abi::{Form, FormKind, NativeSignature};
 use brolga_ir::interp::{self, Interp, SimMemory};
 use brolga_ir::{Context, Func, FuncId, Level, Module, Type, TypeKind, Types};
 use brolga_jit::{
-    BuildError, CodeMemoryStats, Globals, Jit, Linkage, LookupError, Method, Params, Scoped, ScopedFunc,
-    ScopedParams, Source, TypedFunc, UntypedFunc, Value,
+    BuildError, CodeListener, CodeMemoryStats, Globals, Jit, Linkage, LookupError, Method, Params, Scoped,
+    ScopedFunc, ScopedParams, Source, Symbolized, TypedFunc, UntypedFunc, Value,
 };
 use brolga_opt::lower::boxed_symbol;
 use brolga_opt::{Cx, OptLevel};
@@ -60,6 +60,17 @@ impl Engine {
     /// The state of the memory that compiled code lies in.
     pub fn code_memory(&self) -> CodeMemoryStats {
         self.shared.jit.stats()
+    }
+
+    /// Tells a profiler's or debugger's listener about all compiled code, from now on: [`PerfMap`](crate::PerfMap),
+    /// [`JitDump`](crate::JitDump), [`GdbInterface`](crate::GdbInterface), [`UnwindTables`](crate::UnwindTables).
+    pub fn listen(&self, listener: Arc<dyn CodeListener>) {
+        self.shared.jit.listen(listener);
+    }
+
+    /// The function and line that an address in compiled code belongs to.
+    pub fn symbolize(&self, address: usize) -> Option<Symbolized> {
+        self.shared.jit.symbolize(address)
     }
 
     /// Compiles all functions of a program.

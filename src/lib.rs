@@ -33,12 +33,15 @@ mod stages;
 pub use brolga_gcroots::Lowering as Roots;
 pub use brolga_ir as ir;
 pub use brolga_jit::{
-    CallError, CodeMemoryStats, Handle, LookupError, Params, Scoped, ScopedFunc, ScopedParams, Text,
-    TypedFunc, UntypedFunc, Value, ValueError, Vector, Word,
+    CallError, CodeFunction, CodeListener, CodeMemoryStats, CodeUnit, GdbInterface, Handle, JitDump,
+    LookupError, Mapping, Params, PerfMap, Scoped, ScopedFunc, ScopedParams, Symbolized, Text, TypedFunc,
+    UnitId, UntypedFunc, UnwindTables, Value, ValueError, Vector, Word,
 };
 pub use brolga_opt as opt;
 pub use brolga_opt::{CheckBounds, CpuFeatures, OptLevel};
-pub use brolga_runtime::{Exception, ExceptionKind, Interrupt, Output, Runtime, heap, objects};
+pub use brolga_runtime::{
+    Exception, ExceptionKind, Interrupt, Output, Runtime, StackFrame, Traces, heap, objects,
+};
 pub use engine::{Engine, Unit};
 pub use error::{Broken, Error, Fault};
 pub use evaluate::{Evaluator, Failure, Verdict};

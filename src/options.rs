@@ -2,10 +2,10 @@
 
 use brolga_codegen::isa::Tier;
 use brolga_gcroots::Lowering as Roots;
-use brolga_jit::JitOptions;
+use brolga_jit::{JitOptions, Mapping};
 use brolga_opt::{CheckBounds, CpuFeatures, OptLevel};
 use brolga_runtime::heap::{HeapOptions, Stress};
-use brolga_runtime::{Output, RuntimeOptions};
+use brolga_runtime::{Output, RuntimeOptions, Traces};
 
 use crate::error::Error;
 
@@ -89,6 +89,27 @@ impl Options {
     #[must_use]
     pub fn roots(mut self, roots: Roots) -> Options {
         self.roots = roots;
+        self
+    }
+
+    /// Which exceptions have a stack trace.
+    #[must_use]
+    pub fn traces(mut self, traces: Traces) -> Options {
+        self.runtime.traces = traces;
+        self
+    }
+
+    /// The most bytes of compiled code, with its constants, at one time. What would exceed it is an error.
+    #[must_use]
+    pub fn code_limit(mut self, bytes: usize) -> Options {
+        self.jit.memory.limit = Some(bytes);
+        self
+    }
+
+    /// Whether compiled code is written through a second mapping, or lies in pages of its own that debuggers can write to.
+    #[must_use]
+    pub fn code_mapping(mut self, mapping: Mapping) -> Options {
+        self.jit.memory.mapping = mapping;
         self
     }
 

@@ -51,7 +51,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use brolga_ir::Context;
-use brolga_jit::{CodeMemoryStats, Jit};
+use brolga_jit::{CodeListener, CodeMemoryStats, Jit, Symbolized};
 use brolga_runtime::Runtime;
 pub use brolga_session as linking;
 use brolga_session::{Dispatcher, DylibId, InPlace, Link, PlainHost, Pool, Seeded};
@@ -172,6 +172,16 @@ impl Session {
         let linking = self.inner.linking.create_dylib(name)?;
         lock(&self.inner.homes).insert(linking.id(), Home::default());
         Ok(Dylib::new(self.clone(), linking))
+    }
+
+    /// Tells a profiler's or debugger's listener about all compiled code, from now on.
+    pub fn listen(&self, listener: Arc<dyn CodeListener>) {
+        self.inner.shared.jit.listen(listener);
+    }
+
+    /// The function and line that an address in compiled code belongs to.
+    pub fn symbolize(&self, address: usize) -> Option<Symbolized> {
+        self.inner.shared.jit.symbolize(address)
     }
 
     /// What the session has done and holds.
