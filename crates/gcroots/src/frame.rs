@@ -33,7 +33,7 @@
 use crate::bases::Bases;
 use crate::flow::{Flow, is_safepoint};
 use crate::nulls::Null;
-use crate::slots::Slots;
+use crate::slots::{Slots, Store};
 use crate::{Lowering, Options};
 use brolga_ir::analysis::{DomTree, Loops};
 use brolga_ir::cursor::Cursor;
@@ -133,16 +133,21 @@ pub(crate) fn build(
         }
         Some(_) => pushes(func, &uses, plan.slots, flow, tree, loops),
     };
+    let mut stores: SecondaryMap<Block, Vec<Store>> = SecondaryMap::new();
+    plan.slots.stores.iter().for_each(|&store| stores[store.block].push(store));
     let mut builder = Builder { func, cx, options, frame };
     builder.restore_in_handlers(flow, tree);
     for push in &pushes {
-        let stored = builder.stored_first(plan, push);
+        let stored = builder.stored_first(plan.slots, push, &stores[push.block]);
         builder.push(push, &stored);
     }
     if let Some(frame) = frame {
-        let mut linked: Vec<Block> = pushes.iter().map(|p| p.block).collect();
-        linked.dedup();
-        for null in plan.nulls.iter().filter(|n| linked.iter().any(|&p| tree.dominates(p, n.block))) {
+        let mut linked: SecondaryMap<Block, bool> = SecondaryMap::new();
+        pushes.iter().for_each(|push| linked[push.block] = true);
+        for &block in tree.preorder() {
+            linked[block] |= tree.idom(block).is_some_and(|above| linked[above]);
+        }
+        for null in plan.nulls.iter().filter(|null| linked[null.block]) {
             builder.null(frame, null);
         }
         fill(builder.func, plan, frame);
@@ -243,10 +248,9 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// The words that are stored between the push and the first safepoint behind it.
-    fn stored_first(&self, plan: &Plan<'_>, push: &Push) -> Vec<bool> {
+    /// The words that are stored between the push and the first safepoint behind it, of the stores in the push's block.
+    fn stored_first(&self, slots: &Slots, push: &Push, stores: &[Store]) -> Vec<bool> {
         let mut stored = vec![false; push.words as usize];
-        let slots = plan.slots;
         let from = slots.position(push.before);
         let behind = std::iter::successors(Some(push.before), |&i| self.func.next_inst(i));
         let first = behind.into_iter().find(|&i| is_safepoint(self.func, self.cx, i));
@@ -256,7 +260,7 @@ impl Builder<'_> {
                 *stored = true;
             }
         };
-        for s in slots.stores.iter().filter(|s| s.block == push.block) {
+        for s in stores {
             if (from..=until).contains(&slots.position(s.before)) {
                 store(s.word);
             }

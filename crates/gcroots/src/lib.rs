@@ -47,10 +47,10 @@ use thiserror::Error;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Lowering {
     /// Frames are linked from the thread while they are in use.
-    #[default]
     Linked,
     /// Each safepoint has a map ([`brolga_ir::func::RootMap`]) of the words that hold its roots. Whoever translates the function
     /// puts the maps into a table by return address, and the collector walks the stack.
+    #[default]
     Maps,
 }
 

@@ -19,7 +19,7 @@
 //! `gc_preserve` holds its operands at every safepoint that its begin dominates and none of its ends does, whether the operands
 //! are used or not.
 //!
-//! Cost: the number of held roots, summed over safepoints, and the walk of each preserved region.
+//! Cost: the number of held roots, summed over safepoints, the operands of calls, and the blocks of each preserved region.
 
 use crate::bases::{Bases, Root, class};
 use crate::flow::{Flow, is_safepoint};
@@ -29,7 +29,8 @@ use brolga_ir::analysis::DomTree;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Context, Func, Inst, Op, PtrClass, Value};
-use cranelift_entity::SecondaryMap;
+use cranelift_entity::packed_option::PackedOption;
+use cranelift_entity::{EntityRef, SecondaryMap, entity_impl};
 use smallvec::SmallVec;
 
 /// A block in which a root needs a slot, and the safepoints between which it does.
@@ -171,13 +172,21 @@ impl Set {
     }
 }
 
-/// A stretch of a block in which roots are preserved: from its head or an instruction to its end or an instruction.
-#[derive(Clone)]
+/// Where roots are preserved.
+#[derive(Default)]
 struct Preserved {
-    roots: SmallVec<[Root; 4]>,
-    after: Option<Inst>,
-    until: Option<Inst>,
+    /// By region: what it holds.
+    roots: Vec<SmallVec<[Root; 4]>>,
+    /// The region that begins at an instruction, or ends there for the rest of its block.
+    borders: SecondaryMap<Inst, PackedOption<Region>>,
+    /// By block: the regions that last to its end.
+    to_the_end: SecondaryMap<Block, Vec<Region>>,
 }
+
+/// A region in which roots are preserved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Region(u32);
+entity_impl!(Region);
 
 /// The scan over blocks.
 struct Scan<'a> {
@@ -188,10 +197,14 @@ struct Scan<'a> {
     demanded: Vec<bool>,
     /// Used later.
     live: Set,
-    /// Preserved, by the number of stretches that hold it.
-    preserved: Vec<u32>,
-    /// Held by this safepoint only, and whether a slot is needed for that.
-    own: SmallVec<[(Root, bool); 8]>,
+    /// Preserved, and by root the number of regions that hold it.
+    preserved: Set,
+    holders: Vec<u32>,
+    /// Operands of this safepoint that are held by it; by root the safepoint that they were noted for, and the last one at
+    /// which the root was an argument word.
+    own: SmallVec<[Root; 8]>,
+    own_at: Vec<u32>,
+    word_at: Vec<u32>,
     /// By root: the safepoint for which `answer` holds.
     asked: Vec<u32>,
     answer: Vec<bool>,
@@ -212,15 +225,19 @@ impl Needs {
         let demanded = demanded(func, bases);
         let ranges = ranges(func, bases, flow, &demanded);
         let count = bases.roots.len();
-        let mut stretches = preserved(func, bases, tree);
+        let preserved = preserved(func, bases, tree);
+        let set = || Set { list: Vec::new(), place: vec![NOWHERE; count] };
         let mut scan = Scan {
             func,
             bases,
             refinements,
             demanded,
-            live: Set { list: Vec::new(), place: vec![NOWHERE; count] },
-            preserved: vec![0; count],
+            live: set(),
+            preserved: set(),
+            holders: vec![0; count],
             own: SmallVec::new(),
+            own_at: vec![0; count],
+            word_at: vec![0; count],
             asked: vec![0; count],
             answer: vec![false; count],
             stack: Vec::new(),
@@ -228,35 +245,27 @@ impl Needs {
             needs: Needs { of: vec![Vec::new(); count], safepoints: 0, most: 0 },
         };
         for &block in tree.preorder() {
-            let stretches = std::mem::take(&mut stretches[block]);
-            scan.block(cx, block, ranges.live_out(block), &stretches);
+            scan.block(cx, block, ranges.live_out(block), &preserved);
         }
         scan.needs
     }
 }
 
 impl Scan<'_> {
-    fn block(&mut self, cx: &Context, block: Block, live_out: &[Root], stretches: &[Preserved]) {
+    fn block(&mut self, cx: &Context, block: Block, live_out: &[Root], preserved: &Preserved) {
         self.live.clear();
         live_out.iter().for_each(|&root| self.live.insert(root));
-        let mut held: Vec<Root> = Vec::new();
-        for stretch in stretches.iter().filter(|s| s.until.is_none()) {
-            self.hold(&stretch.roots, &mut held);
+        for &region in &preserved.to_the_end[block] {
+            self.hold(&preserved.roots[region.index()]);
         }
         let mut at = self.func.last_inst(block);
         while let Some(inst) = at {
             at = self.func.prev_inst(inst);
-            for stretch in stretches {
-                if stretch.until == Some(inst) {
-                    self.hold(&stretch.roots, &mut held);
-                }
-                if stretch.after == Some(inst) {
-                    for &root in &stretch.roots {
-                        self.preserved[root as usize] -= 1;
-                        if let Some(n) = held.iter().position(|&h| h == root) {
-                            held.swap_remove(n);
-                        }
-                    }
+            if let Some(region) = preserved.borders[inst].expand() {
+                let roots = &preserved.roots[region.index()];
+                match self.func.op(inst) {
+                    Op::GcPreserveEnd => self.hold(roots),
+                    _ => self.let_go(roots),
                 }
             }
             for result in self.func.results(inst) {
@@ -267,7 +276,7 @@ impl Scan<'_> {
                 }
             }
             if is_safepoint(self.func, cx, inst) {
-                self.safepoint(block, inst, &held);
+                self.safepoint(block, inst);
             }
             let undemanded =
                 choice(self.func, self.bases, inst).is_some_and(|root| !self.demanded[root as usize]);
@@ -280,23 +289,31 @@ impl Scan<'_> {
                 }
             }
         }
-        // Stretches that begin above the block.
-        for root in held {
-            self.preserved[root as usize] = 0;
+        // Regions that begin above the block.
+        for &root in &self.preserved.list {
+            self.holders[root as usize] = 0;
+        }
+        self.preserved.clear();
+    }
+
+    fn hold(&mut self, roots: &[Root]) {
+        for &root in roots {
+            self.holders[root as usize] += 1;
+            self.preserved.insert(root);
         }
     }
 
-    fn hold(&mut self, roots: &[Root], held: &mut Vec<Root>) {
+    fn let_go(&mut self, roots: &[Root]) {
         for &root in roots {
-            self.preserved[root as usize] += 1;
-            held.push(root);
+            self.holders[root as usize] -= 1;
+            if self.holders[root as usize] == 0 {
+                self.preserved.remove(root);
+            }
         }
     }
 
     fn is_held(&self, root: Root) -> bool {
-        self.live.contains(root)
-            || self.preserved[root as usize] > 0
-            || self.own.iter().any(|&(own, _)| own == root)
+        self.live.contains(root) || self.preserved.contains(root) || self.own_at[root as usize] == self.now
     }
 
     /// Whether a root is kept alive by what else is held. Members are made before what they refine, so the questions end.
@@ -333,32 +350,33 @@ impl Scan<'_> {
         self.answer[root as usize]
     }
 
-    fn safepoint(&mut self, block: Block, inst: Inst, held: &[Root]) {
+    fn safepoint(&mut self, block: Block, inst: Inst) {
         self.now += 1;
         self.needs.safepoints += 1;
         self.own.clear();
         let args: &[Value] = self.func.args(inst);
         // Argument words hold their operands; C functions root nothing.
-        let own = match self.func.op(inst) {
-            Op::CallArgs(_) => Some(false),
-            Op::ForeignCall(_) => Some(true),
-            _ => None,
-        };
-        if let Some(needs) = own {
-            self.own.extend(args.iter().filter_map(|&v| Some((self.bases.root(v)?, needs))));
+        let op = self.func.op(inst);
+        if matches!(op, Op::CallArgs(_) | Op::ForeignCall(_)) {
+            for root in args.iter().filter_map(|&v| self.bases.root(v)) {
+                self.own.push(root);
+                self.own_at[root as usize] = self.now;
+                if matches!(op, Op::CallArgs(_)) {
+                    self.word_at[root as usize] = self.now;
+                }
+            }
         }
-        let candidates = self.live.list.len() + held.len() + self.own.len();
+        let (live, preserved) = (self.live.list.len(), self.preserved.list.len());
         let mut most = 0;
-        for n in 0..candidates {
-            let root = if n < self.live.list.len() {
+        for n in 0..live + preserved + self.own.len() {
+            let root = if n < live {
                 self.live.list[n]
-            } else if n < self.live.list.len() + held.len() {
-                held[n - self.live.list.len()]
+            } else if n < live + preserved {
+                self.preserved.list[n - live]
             } else {
-                self.own[n - self.live.list.len() - held.len()].0
+                self.own[n - live - preserved]
             };
-            let is_word = self.own.iter().any(|&(own, needs)| own == root && !needs);
-            if is_word || self.follows(root) {
+            if self.word_at[root as usize] == self.now || self.follows(root) {
                 continue;
             }
             let needs = &mut self.needs.of[root as usize];
@@ -378,9 +396,9 @@ impl Scan<'_> {
     }
 }
 
-/// The preserved stretches of each block.
-fn preserved(func: &Func, bases: &Bases, tree: &DomTree) -> SecondaryMap<Block, Vec<Preserved>> {
-    let mut stretches: SecondaryMap<Block, Vec<Preserved>> = SecondaryMap::new();
+/// Where roots are preserved, from each begin through the blocks that it dominates to the first end in each.
+fn preserved(func: &Func, bases: &Bases, tree: &DomTree) -> Preserved {
+    let mut all = Preserved::default();
     let mut ends: SecondaryMap<Value, Vec<Inst>> = SecondaryMap::new();
     let mut begins = Vec::new();
     for &block in tree.preorder() {
@@ -392,20 +410,35 @@ fn preserved(func: &Func, bases: &Bases, tree: &DomTree) -> SecondaryMap<Block, 
             }
         }
     }
+    // The first end of the region at hand in a block.
+    let mut first: SecondaryMap<Block, PackedOption<Inst>> = SecondaryMap::new();
     for (home, begin) in begins {
         let roots: SmallVec<[Root; 4]> = func.args(begin).iter().filter_map(|&v| bases.root(v)).collect();
         let Some(token) = func.result(begin).filter(|_| !roots.is_empty()) else { continue };
+        let region = Region(all.roots.len() as u32);
+        all.roots.push(roots);
+        all.borders[begin] = region.into();
+        // In one block the first end counts; the others end nothing.
+        for &end in ends[token].iter().rev() {
+            if let Some(block) = func.inst_block(end) {
+                first[block] = end.into();
+            }
+        }
         let mut work = vec![home];
         while let Some(block) = work.pop() {
-            let in_block = |i: &&Inst| func.inst_block(**i) == Some(block);
-            // Ends in one block: the first counts; the others end nothing.
-            let until = ends[token].iter().find(in_block).copied();
-            let after = (block == home).then_some(begin);
-            stretches[block].push(Preserved { roots: roots.clone(), after, until });
-            if until.is_none() {
-                work.extend(tree.children(block));
+            match first[block].expand() {
+                Some(end) => all.borders[end] = region.into(),
+                None => {
+                    all.to_the_end[block].push(region);
+                    work.extend(tree.children(block));
+                }
+            }
+        }
+        for &end in &ends[token] {
+            if let Some(block) = func.inst_block(end) {
+                first[block] = PackedOption::default();
             }
         }
     }
-    stretches
+    all
 }

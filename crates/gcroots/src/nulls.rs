@@ -129,8 +129,14 @@ pub(crate) fn compute(
     for &block in rpo.blocks() {
         row.copy_from_slice(heads.row(block));
         replay(&steps[block], flow.doom(block).is_some(), &mut row, |before, stale| {
-            let words: Vec<u32> =
-                (0..slots.words).filter(|&w| stale[w as usize / 64] & (1 << (w % 64)) != 0).collect();
+            let mut words = Vec::new();
+            for (row, &bits) in stale.iter().enumerate() {
+                let mut left = bits;
+                while left != 0 {
+                    words.push(64 * row as u32 + left.trailing_zeros());
+                    left &= left - 1;
+                }
+            }
             if !words.is_empty() {
                 nulls.push(Null { block, before, words });
             }

@@ -114,43 +114,86 @@ impl Slots {
     }
 
     fn colour(&mut self, tree: &DomTree, reserved: u32) {
-        // By word: the variable that is in it.
-        let mut busy: Vec<Option<u32>> = Vec::new();
+        let mut busy = Words::default();
         for &block in tree.preorder() {
             let here = &mut self.events[block];
             if here.is_empty() {
                 continue;
             }
             here.sort_unstable();
-            busy.fill(None);
+            busy.clear();
             for &variable in self.ranges.live_in(block) {
-                busy[(self.stores[variable as usize].word - reserved) as usize] = Some(variable);
+                busy.take(self.stores[variable as usize].word - reserved);
             }
             let live_out = self.ranges.live_out(block);
             for &(_, event) in &*here {
                 match event {
                     Event::Begin(variable) => {
-                        let free = busy.iter().position(Option::is_none).unwrap_or(busy.len());
-                        if free == busy.len() {
-                            busy.push(None);
-                        }
-                        busy[free] = Some(variable);
-                        self.stores[variable as usize].word = reserved + free as u32;
+                        let free = busy.lowest_free();
+                        busy.take(free);
+                        self.stores[variable as usize].word = reserved + free;
                     }
                     Event::End(variable) if live_out.binary_search(&variable).is_err() => {
-                        let word = (self.stores[variable as usize].word - reserved) as usize;
-                        busy[word] = None;
+                        busy.free(self.stores[variable as usize].word - reserved);
                     }
                     Event::End(_) => {}
                 }
             }
         }
-        self.words = reserved + busy.len() as u32;
+        self.words = reserved + busy.count;
     }
 
     /// The position of an instruction in its block.
     pub(crate) fn position(&self, inst: Inst) -> u32 {
         self.position[inst]
+    }
+}
+
+/// Which words are taken. The lowest free one is found by two levels of bits: one for each word, one for each 64 words that are
+/// all taken.
+#[derive(Default)]
+struct Words {
+    taken: Vec<u64>,
+    full: Vec<u64>,
+    /// What was taken since the last clearing.
+    touched: Vec<u32>,
+    /// The first word behind all that were ever taken.
+    count: u32,
+}
+
+impl Words {
+    fn clear(&mut self) {
+        while let Some(word) = self.touched.pop() {
+            self.free(word);
+        }
+    }
+
+    fn lowest_free(&self) -> u32 {
+        let not_full = |bits: &[u64]| bits.iter().position(|&b| b != u64::MAX);
+        let row = not_full(&self.full)
+            .map_or(64 * self.full.len(), |at| 64 * at + self.full[at].trailing_ones() as usize);
+        let bits = self.taken.get(row).copied().unwrap_or(0);
+        64 * row as u32 + bits.trailing_ones()
+    }
+
+    fn take(&mut self, word: u32) {
+        let row = word as usize / 64;
+        if self.taken.len() <= row {
+            self.taken.resize(row + 1, 0);
+            self.full.resize(row / 64 + 1, 0);
+        }
+        self.taken[row] |= 1 << (word % 64);
+        if self.taken[row] == u64::MAX {
+            self.full[row / 64] |= 1 << (row % 64);
+        }
+        self.touched.push(word);
+        self.count = self.count.max(word + 1);
+    }
+
+    fn free(&mut self, word: u32) {
+        let row = word as usize / 64;
+        self.taken[row] &= !(1 << (word % 64));
+        self.full[row / 64] &= !(1 << (row % 64));
     }
 }
 

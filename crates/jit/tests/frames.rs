@@ -5,6 +5,8 @@ mod support;
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::{Abi, FunctionType, ValueType};
@@ -165,25 +167,28 @@ fn an_exception_that_leaves_compiled_code_leaves_no_frames() {
     UNIT.take();
 }
 
+/// Gives the C call of `keep` a map of these words.
+fn map(name: &str, func: &mut Func, offsets: &[u32]) {
+    if name != "keep" {
+        return;
+    }
+    let insts: Vec<_> = func.blocks().flat_map(|block| func.block_insts(block)).collect();
+    let find = |wanted: fn(Op) -> bool| insts.iter().copied().find(|&inst| wanted(func.op(inst)));
+    let slot = find(|op| matches!(op, Op::SlotAddr(_))).map(|inst| func.op(inst));
+    let (Some(Op::SlotAddr(slot)), Some(call)) = (slot, find(|op| matches!(op, Op::ForeignCall(_)))) else {
+        panic!("the program has both")
+    };
+    func.set_root_map(call, RootMap { slot, offsets: offsets.into() });
+}
+
 #[test]
 fn maps_keep_what_their_words_hold_during_their_call() {
     for tier in TIERS {
         for (offsets, alive) in [(Some(vec![8]), 1), (None, 0)] {
             let jit = engine();
             let unit = build(&jit, tier, |name, func| {
-                if name != "keep" {
-                    return;
-                }
-                let insts: Vec<_> = func.blocks().flat_map(|block| func.block_insts(block)).collect();
-                let find = |wanted: fn(Op) -> bool| insts.iter().copied().find(|&inst| wanted(func.op(inst)));
-                let slot = find(|op| matches!(op, Op::SlotAddr(_))).map(|inst| func.op(inst));
-                let (Some(Op::SlotAddr(slot)), Some(call)) =
-                    (slot, find(|op| matches!(op, Op::ForeignCall(_))))
-                else {
-                    panic!("the program has both")
-                };
                 if let Some(offsets) = &offsets {
-                    func.set_root_map(call, RootMap { slot, offsets: offsets.clone().into() });
+                    map(name, func, offsets);
                 }
             });
             let keep = unit.untyped("keep").unwrap();
@@ -191,4 +196,37 @@ fn maps_keep_what_their_words_hold_during_their_call() {
             UNIT.take();
         }
     }
+}
+
+/// A thread that has used the heap and now runs code without objects is on the collector's list, and its stack is its own.
+#[test]
+fn stacks_outside_of_the_heap_are_not_looked_at() {
+    let jit = engine();
+    let unit = build(&jit, Tier::Optimised, |name, func| map(name, func, &[8]));
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (runtime, down) = (jit.runtime(), unit.untyped("down").unwrap());
+        let done = &done;
+        scope.spawn(move || {
+            RUNTIME.set(Some(runtime.clone()));
+            runtime.enter(|scope| scope.collect()).unwrap();
+            for _ in 0..20_000 {
+                assert_eq!(down.call(&[9]), Ok(vec![9]));
+            }
+            // While the heap is lent, code without objects waits for collections.
+            runtime
+                .enter(|scope| {
+                    for _ in 0..2_000 {
+                        scope.blocking(|| assert_eq!(down.call(&[9]), Ok(vec![9])));
+                    }
+                })
+                .unwrap();
+            done.store(true, Ordering::Relaxed);
+            SEEN.take();
+        });
+        while !done.load(Ordering::Relaxed) {
+            runtime.enter(|scope| scope.collect()).unwrap();
+        }
+    });
+    UNIT.take();
 }

@@ -155,11 +155,14 @@ pub struct HeapEntry<'t> {
     thread: &'t Thread,
     heap: &'t Heap,
     gc_stack: *mut GcFrame,
+    /// Whether the thread was inside before.
+    inside: bool,
 }
 
 impl Drop for HeapEntry<'_> {
     fn drop(&mut self) {
         self.thread.mutator.restore_gc_stack(self.gc_stack);
+        self.thread.mutator.inside.set(self.inside);
         self.heap.leave(&self.thread.mutator);
     }
 }
@@ -435,7 +438,8 @@ impl Thread {
         let heap = runtime.heap();
         // SAFETY: a thread of the list `ATTACHED` is in an `Arc`, so it does not move; it unregisters when it is dropped.
         unsafe { heap.enter(&self.mutator, &self.poll) };
-        HeapEntry { thread: self, heap, gc_stack: self.mutator.gc_stack() }
+        let inside = self.mutator.inside.replace(true);
+        HeapEntry { thread: self, heap, gc_stack: self.mutator.gc_stack(), inside }
     }
 }
 

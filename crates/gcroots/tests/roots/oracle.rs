@@ -84,6 +84,7 @@ pub(crate) struct Oracle<'a> {
     tracked: BTreeMap<Slot, Val>,
     /// Decides choices.
     coin: usize,
+    search: Option<&'a mut Search>,
 }
 
 type Run<T> = Result<T, Wrong>;
@@ -105,6 +106,61 @@ pub(crate) fn run(
     paths: usize,
     random: &mut Random,
 ) -> Result<(), Wrong> {
+    runs(original, placed, lowering, paths, random, None)
+}
+
+/// What is taken away from a placed function, to see whether anybody misses it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Removed {
+    /// A store of a root, which stores null instead. Else what was in the word before might keep the object alive by chance.
+    Store(Inst),
+    /// A word on the map of a safepoint.
+    Entry(Inst, u32),
+}
+
+/// What came of removing something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Watched {
+    /// How often a collection met what was removed.
+    pub(crate) met: usize,
+    /// How often the object was found by nothing else then, and died.
+    pub(crate) lost: usize,
+}
+
+/// Runs a function from which something was removed, until somebody misses it. The paths are those on which that happens if
+/// there are any: no exception ends them early, and of two ways the one is taken, mostly, that was taken less often. `Ok`:
+/// nobody does.
+pub(crate) fn search(
+    original: &Func,
+    placed: &Func,
+    lowering: Lowering,
+    removed: Removed,
+    paths: usize,
+    random: &mut Random,
+) -> Result<Watched, Wrong> {
+    let mut search = Search { removed, taken: BTreeMap::new(), watched: Watched::default(), word: None };
+    runs(original, placed, lowering, paths, random, Some(&mut search))?;
+    Ok(search.watched)
+}
+
+/// A search for a path on which something is missed.
+struct Search {
+    removed: Removed,
+    /// How often each way of a branch was taken.
+    taken: BTreeMap<(Block, usize), usize>,
+    watched: Watched,
+    /// The word that the removed store would have written last, and what would be in it.
+    word: Option<(Slot, i64, Val)>,
+}
+
+fn runs(
+    original: &Func,
+    placed: &Func,
+    lowering: Lowering,
+    paths: usize,
+    random: &mut Random,
+    mut search: Option<&mut Search>,
+) -> Result<(), Wrong> {
     let preserved = preserved(original);
     for _ in 0..paths {
         let coin = random.below(2);
@@ -121,6 +177,7 @@ pub(crate) fn run(
             handlers: Vec::new(),
             tracked: BTreeMap::new(),
             coin,
+            search: search.as_deref_mut(),
         };
         oracle.path()?;
     }
@@ -134,6 +191,9 @@ impl Oracle<'_> {
     }
 
     fn path(&mut self) -> Run<()> {
+        if let Some(search) = &mut self.search {
+            search.word = None;
+        }
         for &param in self.placed.params() {
             self.values[param.index()] = match self.placed.ty(param) {
                 Type::TRACKED => self.new_object(),
@@ -291,6 +351,11 @@ impl Oracle<'_> {
                 self.uses(inst)?;
                 let stays = matches!(original, Some(Op::Store(a)) if a.region == Region::Immutable);
                 self.store(inst, args[0], args[1], access.offset, stays)?;
+                if self.search.as_deref().is_some_and(|s| s.removed == Removed::Store(inst))
+                    && let Val::Stack(slot, at) = args[0]
+                {
+                    self.memory.insert((slot, at + i64::from(access.offset)), Val::Null);
+                }
                 if let Some(slot) = self.tracked_slot(inst) {
                     self.tracked.insert(slot, args[1]);
                 }
@@ -341,7 +406,10 @@ impl Oracle<'_> {
                 };
             }
             Op::Goto => return Ok(Next::Jump(func.inst_blocks(inst)[0])),
-            Op::Branch => return Ok(Next::Jump(func.inst_blocks(inst)[self.random.below(2)])),
+            Op::Branch => {
+                let way = self.way(func.inst_block(inst));
+                return Ok(Next::Jump(func.inst_blocks(inst)[way]));
+            }
             Op::Enter => {
                 let &[body, handler] = func.inst_blocks(inst) else { return Ok(Next::End) };
                 self.handlers.push((inst, handler));
@@ -364,6 +432,18 @@ impl Oracle<'_> {
             other => return self.wrong(inst, format!("{other:?} is left")),
         }
         Ok(Next::On)
+    }
+
+    /// Which way a branch goes.
+    fn way(&mut self, block: Option<Block>) -> usize {
+        let coin = self.random.below(2);
+        let (Some(search), Some(block)) = (self.search.as_deref_mut(), block) else { return coin };
+        let taken = &mut search.taken;
+        let count = |way: usize| taken.get(&(block, way)).copied().unwrap_or(0);
+        let rarer = if count(0) == count(1) { coin } else { usize::from(count(0) > count(1)) };
+        let way = if self.random.below(3) == 0 { coin } else { rarer };
+        *taken.entry((block, way)).or_default() += 1;
+        way
     }
 
     /// The tracked slot that the original instruction reads or writes.
@@ -428,6 +508,7 @@ impl Oracle<'_> {
             Val::Thread if offset == GC_STACK => self.gc_stack = val,
             Val::Stack(slot, at) => {
                 let at = at + i64::from(offset);
+                self.watch_store(inst, slot, at, val);
                 // Nothing but nulls are written two at a time.
                 if self.placed.ty(self.placed.args(inst)[1]) == Type::V128 {
                     self.memory.insert((slot, at), Val::Null);
@@ -447,9 +528,45 @@ impl Oracle<'_> {
         Ok(())
     }
 
+    /// Keeps book of the word that the removed store would have written. What is written there instead is null.
+    fn watch_store(&mut self, inst: Inst, slot: Slot, at: i64, val: Val) {
+        let Some(search) = &mut self.search else { return };
+        if search.removed == Removed::Store(inst) {
+            search.word = Some((slot, at, val));
+        } else if search.word.is_some_and(|(s, offset, _)| (s, offset) == (slot, at)) {
+            search.word = None;
+        }
+    }
+
+    /// The object that a collection would find by what was removed.
+    fn watched(&self, inst: Inst) -> Option<usize> {
+        let search = self.search.as_deref()?;
+        let mapped = |offset: i64| {
+            let map = self.placed.root_map(inst);
+            map.is_some_and(|map| map.offsets.iter().any(|&o| i64::from(o) == offset))
+        };
+        let val = match (search.removed, search.word) {
+            (Removed::Store(_), Some((_, offset, val)))
+                if self.lowering == Lowering::Linked || mapped(offset) =>
+            {
+                val
+            }
+            (Removed::Entry(at, offset), _) if at == inst => {
+                let slot = self.placed.root_map(inst)?.slot;
+                self.memory.get(&(slot, i64::from(offset))).copied()?
+            }
+            _ => return None,
+        };
+        match val {
+            Val::Object(n) if !self.objects[n].dead => Some(n),
+            _ => None,
+        }
+    }
+
     /// A call has come back, or throws.
     fn called(&mut self, inst: Inst, may_throw: bool) -> Run<Next> {
-        if may_throw && self.random.below(6) == 0 {
+        let ends_nothing = self.search.is_none() || !self.handlers.is_empty();
+        if may_throw && ends_nothing && self.random.below(6) == 0 {
             return self.thrown();
         }
         self.made(inst);
@@ -469,7 +586,11 @@ impl Oracle<'_> {
             Lowering::Linked => self.linked_words(inst, &mut work)?,
             Lowering::Maps => {
                 if let Some(map) = self.placed.root_map(inst) {
+                    let removed = self.search.as_deref().map(|search| search.removed);
                     for &offset in &map.offsets {
+                        if removed == Some(Removed::Entry(inst, offset)) {
+                            continue;
+                        }
                         self.root(inst, map.slot, i64::from(offset), &mut work)?;
                     }
                 }
@@ -478,11 +599,16 @@ impl Oracle<'_> {
         for &root in &work {
             self.alive(inst, Val::Object(root))?;
         }
+        let watched = self.watched(inst);
         let mut marked = vec![false; self.objects.len()];
         while let Some(n) = work.pop() {
             if !std::mem::replace(&mut marked[n], true) {
                 work.extend(self.objects[n].immutable.values().copied());
             }
+        }
+        if let (Some(n), Some(search)) = (watched, &mut self.search) {
+            search.watched.met += 1;
+            search.watched.lost += usize::from(!marked[n]);
         }
         for (object, marked) in self.objects.iter_mut().zip(marked) {
             object.dead |= !marked;

@@ -32,7 +32,9 @@ pub(crate) fn lowered() -> Vec<Lowered> {
         let entries = std::fs::read_dir(folder).expect("a folder of programs");
         let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("a readable folder").path()).collect();
         paths.sort();
-        for path in paths.iter().filter(|path| path.is_file()) {
+        let is_program =
+            |path: &&PathBuf| path.extension().is_some_and(|kind| kind == "jlir" || kind == "txt");
+        for path in paths.iter().filter(is_program) {
             let text = std::fs::read_to_string(path).expect("a readable program");
             let name = path.file_name().and_then(|n| n.to_str()).expect("a UTF-8 name");
             for level in [OptLevel::O0, OptLevel::O2] {

@@ -47,7 +47,8 @@ pub(crate) struct Shape {
     pub(crate) ops: usize,
     /// `enter`, tracked slots.
     pub(crate) exceptions: bool,
-    /// Without what keeps objects alive that are not rooted, and without null: immutable fields, choices, argument words.
+    /// Without what keeps objects alive that are not rooted, and without null: immutable fields, choices, argument words. And with
+    /// handlers that something throws to.
     pub(crate) plain: bool,
 }
 
@@ -407,6 +408,14 @@ impl Generator<'_> {
         }
 
         let mut inner = there.clone();
+        if self.shape.plain {
+            // Something to find in the handler, and something that throws: else nobody misses what only the handler uses.
+            let value = self.tracked(&inner);
+            let mut at = Cursor::new(&mut self.func);
+            let word = at.before(enter).ins_value(address, &[], Type::PTR);
+            at.ins(Op::Store(slot), &[word, value], &[]);
+            at.before(body_end).ins(Op::CallSymbol(self.callee[1]), &[value], &[]);
+        }
         if self.random.below(2) == 0 {
             let value = self.tracked(&inner);
             let mut at = Cursor::new(&mut self.func);

@@ -77,6 +77,9 @@ pub struct Mutator {
     pub(crate) depth: Cell<u32>,
     /// Whether a scope is in use, so that another one would see objects that this one does not keep.
     pub(crate) in_scope: Cell<bool>,
+    /// Whether the thread is between entering and leaving the heap, running or not. Only then it has roots, and only then its stack
+    /// stays as it is while it does not run: the collector looks at no other thread's.
+    pub(crate) inside: Cell<bool>,
     pub(crate) finalizing: Cell<bool>,
     pub(crate) registered: Cell<bool>,
     /// Slow allocations until the next collection under stress.
@@ -123,6 +126,7 @@ impl Default for Mutator {
             handshake: Handshake::default(),
             depth: Cell::new(0),
             in_scope: Cell::new(false),
+            inside: Cell::new(false),
             finalizing: Cell::new(false),
             registered: Cell::new(false),
             until_stress: Cell::new(0),
@@ -229,7 +233,10 @@ impl Mutator {
     ///
     /// The caller is the collector, and the thread is stopped (M2).
     pub(crate) unsafe fn each_root(&self, maps: &FrameIndex, visit: &mut dyn FnMut(Object) -> Object) {
-        // SAFETY: the thread is stopped.
+        if !self.inside.get() {
+            return;
+        }
+        // SAFETY: the thread is stopped inside the heap.
         unsafe { maps.each_root(self.frames(), visit) };
         let mut frame = self.gc_stack.get();
         while !frame.is_null() {
