@@ -18,8 +18,8 @@ use brolga_ir::abi::{Form, FormKind, NativeSignature};
 use brolga_ir::interp::{self, Interp, SimMemory};
 use brolga_ir::{Context, Func, FuncId, Level, Module, Type, TypeKind, Types};
 use brolga_jit::{
-    BuildError, CodeListener, CodeMemoryStats, Globals, Jit, Linkage, LookupError, Method, Params, Scoped,
-    ScopedFunc, ScopedParams, Source, Symbolized, TypedFunc, UntypedFunc, Value,
+    BuildError, CodeListener, CodeMemoryStats, Globals, Jit, JitOptions, Linkage, LookupError, Method,
+    Params, Scoped, ScopedFunc, ScopedParams, Source, Symbolized, TypedFunc, UntypedFunc, Value,
 };
 use brolga_opt::lower::boxed_symbol;
 use brolga_opt::{Cx, OptLevel};
@@ -48,7 +48,24 @@ impl Engine {
     /// An engine with a run time of its own.
     pub fn new(options: Options) -> Result<Engine, Error> {
         let Options { level, roots, opt, jit, runtime } = options.settled();
-        let jit = Jit::new(Runtime::new(runtime), jit)?;
+        Engine::make(Runtime::new(runtime), level, roots, opt, jit)
+    }
+
+    /// An engine whose code runs in a run time that others use too. What the options say of the heap and of the output is not
+    /// asked.
+    pub fn on(runtime: &Arc<Runtime>, options: Options) -> Result<Engine, Error> {
+        let Options { level, roots, opt, jit, .. } = options;
+        Engine::make(runtime.clone(), level, roots, opt, jit)
+    }
+
+    fn make(
+        runtime: Arc<Runtime>,
+        level: OptLevel,
+        roots: Roots,
+        opt: brolga_opt::Options,
+        jit: JitOptions,
+    ) -> Result<Engine, Error> {
+        let jit = Jit::new(runtime, jit)?;
         Ok(Engine { shared: Arc::new(Shared { jit, level, roots, opt }) })
     }
 
@@ -100,7 +117,7 @@ impl Engine {
     ) -> Result<Unit, Error> {
         let module = program.module();
         let stages = Stages::new(module, self.shared.level, &self.shared.opt, Cx::default());
-        let mut stages = stages.with_roots(self.shared.roots);
+        let mut stages = stages.with_roots(self.shared.roots).on_heap(self.runtime().heap().abi());
         let linked = stages.linked(roots)?;
         let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for &id in linked.funcs.keys() {

@@ -123,6 +123,13 @@ impl<'p> Evaluator<'p> {
         if let Err(Failure::NotCompiled(Error::NotNative(reasons))) = &got {
             return Verdict::Skipped { reason: first_reason(reasons) };
         }
+        if let Err(Failure::NotCompiled(Error::Roots {
+            reason: reason @ brolga_gcroots::Error::Moving,
+            ..
+        })) = &got
+        {
+            return Verdict::Skipped { reason: reason.to_string() };
+        }
         let expected = match &check.outcome {
             Expected::Returns(term) => match interp.term(term) {
                 Ok(expected) => {

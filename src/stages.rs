@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::func::CalleeData;
+use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::{Context, Func, FuncId, Level, LowType, Module, Op, PtrClass, RuntimeFn, Value};
 use brolga_opt::callgraph::{bottom_up, callees};
 use brolga_opt::lower::{self, boxed_entry, lower};
@@ -34,6 +35,7 @@ pub struct Stages<'o, 'c> {
     level: OptLevel,
     roots: Roots,
     options: &'o brolga_opt::Options,
+    heap: HeapAbi,
     cx: Cx<'c>,
     report: Report,
 }
@@ -59,13 +61,19 @@ impl<'o, 'c> Stages<'o, 'c> {
             summarise_module(&mut module);
         }
         let roots = Roots::Linked;
-        Stages { module, done, rank, level, roots, options, cx, report }
+        Stages { module, done, rank, level, roots, options, heap: DEFAULT_ABI, cx, report }
     }
 
     /// The same run for code whose roots are found in another way. Code for files links its frames.
     #[must_use]
     pub fn with_roots(self, roots: Roots) -> Self {
         Stages { roots, ..self }
+    }
+
+    /// The same run for code that runs on another heap than the default one ([`Heap::abi`](crate::heap::Heap::abi)).
+    #[must_use]
+    pub fn on_heap(self, heap: &HeapAbi) -> Self {
+        Stages { heap: *heap, ..self }
     }
 
     /// A function after the passes on high IR; a low function as it is.
@@ -102,10 +110,10 @@ impl<'o, 'c> Stages<'o, 'c> {
         self.pipeline(low)
     }
 
-    /// A function in the form that becomes machine code: low, with its roots placed for the default heap.
+    /// A function in the form that becomes machine code: low, with its roots placed for the heap.
     pub fn placed(&mut self, id: FuncId) -> Result<Func, Error> {
         let low = self.low(id)?;
-        place(&self.module.cx, low, self.options, self.roots)
+        place(&self.module.cx, low, self.options, self.roots, &self.heap)
     }
 
     /// The placed form of these functions and of all that they call, directly or not. A call that is decided at run time may
@@ -136,7 +144,7 @@ impl<'o, 'c> Stages<'o, 'c> {
             let methods: Vec<FuncId> = self.methods().filter(|id| done.contains_key(id)).collect();
             for id in methods {
                 let boxed = self.pipeline(boxed_entry(&self.module, id)?)?;
-                entries.insert(id, place(&self.module.cx, boxed, self.options, self.roots)?);
+                entries.insert(id, place(&self.module.cx, boxed, self.options, self.roots, &self.heap)?);
             }
         }
         Ok(Linked { funcs: done, entries })
@@ -195,9 +203,10 @@ pub(crate) fn place(
     mut low: Func,
     options: &brolga_opt::Options,
     lowering: Roots,
+    heap: &HeapAbi,
 ) -> Result<Func, Error> {
     let verify = options.verify_each || cfg!(debug_assertions);
-    let placing = brolga_gcroots::Options { verify, lowering, ..brolga_gcroots::Options::new(DEFAULT_ABI) };
+    let placing = brolga_gcroots::Options { verify, lowering, ..brolga_gcroots::Options::new(*heap) };
     match brolga_gcroots::place(&mut low, cx, &placing) {
         Ok(_) => Ok(low),
         Err(reason) => Err(Error::Roots { function: cx.names.text(low.name).to_owned(), reason }),

@@ -30,6 +30,7 @@ use brolga_opt::callgraph::{bottom_up, callees};
 use brolga_opt::lower::{self, boxed_entry, lower};
 use brolga_opt::summary::summarise_module;
 use brolga_opt::{Cx, OptLevel, optimize};
+use brolga_runtime::heap::DEFAULT_ABI;
 
 use crate::error::Error;
 use crate::stages::place;
@@ -129,13 +130,13 @@ impl Plan {
                 self.pipeline(low.map_err(Error::from)?)?
             }
         };
-        Ok(place(&self.module.cx, low, &self.options, self.roots)?)
+        Ok(place(&self.module.cx, low, &self.options, self.roots, &DEFAULT_ABI)?)
     }
 
     /// The boxed entry of a function, in the form that becomes machine code.
     pub(crate) fn placed_entry(&self, id: FuncId) -> Result<Func, Arc<Error>> {
         let entry = boxed_entry(&self.module, id).map_err(Error::from)?;
-        Ok(place(&self.module.cx, self.pipeline(entry)?, &self.options, self.roots)?)
+        Ok(place(&self.module.cx, self.pipeline(entry)?, &self.options, self.roots, &DEFAULT_ABI)?)
     }
 
     fn pipeline(&self, func: Func) -> Result<Func, Arc<Error>> {

@@ -19,7 +19,8 @@
 //! whole call, and so is everything that a foreign call names.
 //!
 //! It runs last, when nothing moves any more: alias facts that hold only while roots do are dropped. Functions without objects
-//! are left as they are. The heap is non-moving: values stay in registers, and nothing is reloaded.
+//! are left as they are. If the heap does not move objects, values stay in registers and nothing is reloaded; for one that does,
+//! [`reload`] goes first.
 #![forbid(unsafe_code)]
 
 pub mod check;
@@ -34,6 +35,7 @@ mod needs;
 mod nulls;
 mod ranges;
 mod refine;
+mod reload;
 mod slots;
 
 use brolga_ir::analysis::{Cfg, DomTree, Loops, Rpo};
@@ -107,8 +109,9 @@ pub enum Error {
     /// The function is on the high level: whoever calls has not lowered it.
     #[error("root placement is for low IR")]
     NotLow,
-    /// The heap moves objects, and what lies in registers is not reloaded: the embedder's configuration.
-    #[error("root placement is for heaps that do not move objects")]
+    /// The heap moves objects, and the function holds addresses in objects across a safepoint of which nobody can say where they
+    /// are afterwards: it is for other heaps.
+    #[error("the function holds addresses in objects that move while they are used")]
     Moving,
     /// The heap hands out memory that is not zero, and nothing writes null into new objects: the embedder's configuration.
     #[error("root placement is for heaps whose new objects are zero")]
@@ -132,9 +135,6 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
     if !has_objects(func) {
         return Ok(Report::default());
     }
-    if options.heap.moving {
-        return Err(Error::Moving);
-    }
     if !options.heap.zeroed {
         return Err(Error::NotZeroed);
     }
@@ -155,6 +155,9 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
     let tree = DomTree::compute(&cfg);
     let loops = Loops::compute(&cfg, &rpo, &tree);
     let flow = flow::Flow::compute(func, cx, cfg, &rpo, &tree);
+    if options.heap.moving {
+        reload::reload(func, cx, &flow)?;
+    }
     let bases = bases::Bases::compute(func, cx, &flow.cfg, &rpo, &tree);
     let refinements = refine::Refinements::compute(func, &bases, &tree);
     let barriers = barrier::Barriers::compute(func, cx, &bases, &refinements, &flow);

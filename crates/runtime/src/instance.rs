@@ -12,6 +12,8 @@ use crate::exception::Exception;
 use crate::foreign::Foreign;
 use crate::frames::{FrameMaps, FrameMapsInForce};
 use crate::heap::{Heap, HeapOptions, Obj, Object, Root, Scope};
+#[cfg(feature = "heap-mmtk")]
+use crate::heap::{MmtkError, MmtkOptions};
 use crate::objects::{
     Ambiguous, InWorld, IsaCache, MethodObserver, MethodRow, MethodTable, Methods, Ops, Table, Worlds,
 };
@@ -68,6 +70,18 @@ pub struct Runtime {
 impl Runtime {
     /// A new world.
     pub fn new(options: RuntimeOptions) -> Arc<Runtime> {
+        let heap = Heap::new(options.heap.clone());
+        Runtime::with(options, heap)
+    }
+
+    /// A new world whose memory `mmtk` manages. A process has one of them, for ever. Of `options.heap` only the stress counts.
+    #[cfg(feature = "heap-mmtk")]
+    pub fn with_mmtk(options: RuntimeOptions, mmtk: &MmtkOptions) -> Result<Arc<Runtime>, MmtkError> {
+        let heap = Heap::with_mmtk(options.heap.clone(), mmtk)?;
+        Ok(Runtime::with(options, heap))
+    }
+
+    fn with(options: RuntimeOptions, heap: Heap) -> Arc<Runtime> {
         let graveyard = Graveyard::new();
         let worlds = Worlds::new(graveyard.clone());
         Arc::new(Runtime {
@@ -80,7 +94,7 @@ impl Runtime {
             reporters: Mutex::default(),
             traces: options.traces,
             symbolizers: Symbolizers::default(),
-            heap: Heap::new(options.heap),
+            heap,
             atomics: Mutex::default(),
         })
     }

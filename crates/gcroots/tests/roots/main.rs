@@ -217,12 +217,45 @@ fn roots_in_random_functions_are_missed() {
 fn what_placement_is_not_for_is_refused() {
     let (cx, mut func) = function(&mut Random::new(1), SHAPES[0]);
     let before = show_func(&cx, &func).to_string();
-    let moving = Options::new(HeapAbi { moving: true, ..HEAP });
     let dirty = Options::new(HeapAbi { zeroed: false, ..HEAP });
-    assert_eq!(place(&mut func, &cx, &moving), Err(Error::Moving));
     assert_eq!(place(&mut func, &cx, &dirty), Err(Error::NotZeroed));
     func.level = Level::High;
     assert_eq!(place(&mut func, &cx, &Options::new(HEAP)), Err(Error::NotLow));
     func.level = Level::Low;
     assert_eq!(show_func(&cx, &func).to_string(), before);
+}
+
+/// The heap may move everything at every safepoint.
+fn on_a_moving_heap(cx: &Context, func: &Func, random: &mut Random, what: &str) -> bool {
+    let heap = HeapAbi { moving: true, ..HEAP };
+    for lowering in LOWERINGS {
+        let options = Options { lowering, ..Options::new(heap) };
+        let mut placed = func.clone();
+        match place(&mut placed, cx, &options) {
+            Err(Error::Moving) => return false,
+            Err(other) => panic!("{what}: {other:?}"),
+            Ok(_) => {}
+        }
+        if let Err(broken) = verify_func(cx, &placed) {
+            panic!("{what}: {broken:?}\n{}\n{}", show_func(cx, func), show_func(cx, &placed));
+        }
+        if let Err(wrong) = oracle::run_moving(func, &placed, lowering, 60, random) {
+            complain(cx, func, &placed, &wrong, what);
+        }
+    }
+    true
+}
+
+#[test]
+fn what_has_moved_is_loaded_again() {
+    let (mut taken, mut refused) = (0, 0);
+    for seed in 1..1000 {
+        let mut random = Random::new(seed as u64);
+        let (cx, func) = function(&mut random, SHAPES[seed % SHAPES.len()]);
+        match on_a_moving_heap(&cx, &func, &mut random, &format!("seed {seed}")) {
+            true => taken += 1,
+            false => refused += 1,
+        }
+    }
+    assert!(taken > 300, "{refused} of {} are refused", taken + refused);
 }

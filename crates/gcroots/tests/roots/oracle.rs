@@ -85,6 +85,11 @@ pub(crate) struct Oracle<'a> {
     /// Decides choices.
     coin: usize,
     search: Option<&'a mut Search>,
+    /// Whether every collection moves every object.
+    moving: bool,
+    /// Collections so far, and how many there had been when each value got what it has.
+    collections: u32,
+    since: Vec<u32>,
 }
 
 type Run<T> = Result<T, Wrong>;
@@ -106,7 +111,18 @@ pub(crate) fn run(
     paths: usize,
     random: &mut Random,
 ) -> Result<(), Wrong> {
-    runs(original, placed, lowering, paths, random, None)
+    runs(original, placed, lowering, paths, random, None, false)
+}
+
+/// The same where every collection moves every object.
+pub(crate) fn run_moving(
+    original: &Func,
+    placed: &Func,
+    lowering: Lowering,
+    paths: usize,
+    random: &mut Random,
+) -> Result<(), Wrong> {
+    runs(original, placed, lowering, paths, random, None, true)
 }
 
 /// What is taken away from a placed function, to see whether anybody misses it.
@@ -139,7 +155,7 @@ pub(crate) fn search(
     random: &mut Random,
 ) -> Result<Watched, Wrong> {
     let mut search = Search { removed, taken: BTreeMap::new(), watched: Watched::default(), word: None };
-    runs(original, placed, lowering, paths, random, Some(&mut search))?;
+    runs(original, placed, lowering, paths, random, Some(&mut search), false)?;
     Ok(search.watched)
 }
 
@@ -160,6 +176,7 @@ fn runs(
     paths: usize,
     random: &mut Random,
     mut search: Option<&mut Search>,
+    moving: bool,
 ) -> Result<(), Wrong> {
     let preserved = preserved(original);
     for _ in 0..paths {
@@ -178,6 +195,9 @@ fn runs(
             tracked: BTreeMap::new(),
             coin,
             search: search.as_deref_mut(),
+            moving,
+            collections: 0,
+            since: vec![0; placed.value_count()],
         };
         oracle.path()?;
     }
@@ -231,10 +251,12 @@ impl Oracle<'_> {
             }
             let operand = self.placed.phi_edges(inst).find(|e| Some(e.0) == from).map(|e| e.1);
             let val = operand.map_or(Val::Undefined, |v| self.val(v));
-            new.extend(self.placed.result(inst).map(|v| (v, val)));
+            let since = operand.map_or(self.collections, |v| self.since[v.index()]);
+            new.extend(self.placed.result(inst).map(|v| (v, val, since)));
         }
-        for (value, val) in new {
+        for (value, val, since) in new {
             self.values[value.index()] = val;
+            self.since[value.index()] = since;
         }
     }
 
@@ -268,6 +290,24 @@ impl Oracle<'_> {
         }
     }
 
+    /// What is touched must be where it was when the value was made. Pointers to elements do not move, and the roots that keep
+    /// what they belong to alive are stored and nothing else.
+    fn stands(&self, inst: Inst) -> Run<()> {
+        let is_root_store =
+            matches!(self.placed.op(inst), Op::Store(access) if access.region == Region::Frame);
+        if !self.moving || is_root_store {
+            return Ok(());
+        }
+        for &value in self.placed.args(inst) {
+            let points = matches!(self.val(value), Val::Object(_) | Val::Inside(_));
+            let stays = self.placed.ty(value) == Type::LOADED || self.placed.as_const(value).is_some();
+            if points && !stays && self.since[value.index()] != self.collections {
+                return self.wrong(inst, format!("{value:?} has moved"));
+            }
+        }
+        Ok(())
+    }
+
     fn uses(&self, inst: Inst) -> Run<()> {
         self.placed.args(inst).iter().try_for_each(|&v| self.alive(inst, self.val(v)))
     }
@@ -275,12 +315,14 @@ impl Oracle<'_> {
     fn define(&mut self, inst: Inst, val: Val) {
         for value in self.placed.results(inst) {
             self.values[value.index()] = val;
+            self.since[value.index()] = self.collections;
         }
     }
 
     fn made(&mut self, inst: Inst) {
         let results: Vec<Value> = self.placed.results(inst).collect();
         for value in results {
+            self.since[value.index()] = self.collections;
             self.values[value.index()] = match self.placed.ty(value) {
                 Type::TRACKED => self.new_object(),
                 _ => Val::Other,
@@ -292,8 +334,11 @@ impl Oracle<'_> {
         let func = self.placed;
         let args: Vec<Val> = func.args(inst).iter().map(|&v| self.val(v)).collect();
         let original = (inst.index() < self.original.inst_count()).then(|| self.original.op(inst));
+        if func.op(inst) == Op::Phi {
+            return Ok(Next::On);
+        }
+        self.stands(inst)?;
         match func.op(inst) {
-            Op::Phi => return Ok(Next::On),
             Op::Intrinsic(Intrinsic::Bitcast) => {
                 let to = func.result(inst).map(|v| func.ty(v));
                 let val = match (original, args[0]) {
@@ -613,6 +658,7 @@ impl Oracle<'_> {
         for (object, marked) in self.objects.iter_mut().zip(marked) {
             object.dead |= !marked;
         }
+        self.collections += 1;
         survive.iter().try_for_each(|&val| match val {
             Val::Object(n) if self.objects[n].dead => {
                 self.wrong(inst, format!("object {n} does not survive the call that it is given to"))

@@ -46,7 +46,7 @@ pub(super) trait Backend: Send + Sync {
     /// What code for this heap knows of it.
     fn abi(&self) -> &'static HeapAbi;
 
-    /// A thread comes, which does not run yet.
+    /// A thread comes, and runs for the first time.
     fn attach(&self, heap: &Heap, mutator: &Mutator);
 
     /// A thread goes, which runs for the last time.

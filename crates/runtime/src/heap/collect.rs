@@ -94,13 +94,13 @@ unsafe fn cycle(
     }
     // SAFETY: here and below: the world is stopped, and roots and fields hold objects of this heap.
     unsafe { marker.drain() };
-    heap.handles.clear_weak(is_alive);
-    for object in heap.handles.find_dead(is_alive) {
+    heap.handles.clear_weak(alive);
+    for object in heap.handles.find_dead(|object| alive(object).is_some()) {
         root(&mut marker, object);
     }
     // SAFETY: as above.
     unsafe { marker.drain() };
-    heap.handles.forget_weak_refs(is_alive);
+    heap.handles.forget_weak_refs(alive);
     let reached = match oracle {
         Some(oracle) => Some(oracle.check(space, heap.types())?),
         None => None,
@@ -135,8 +135,9 @@ unsafe fn cycle(
     }
 }
 
-/// Whether an object is marked or permanent. Only during a collection, after marking.
-fn is_alive(object: Object) -> bool {
+/// An object that is marked or permanent. Only during a collection, after marking.
+fn alive(object: Object) -> Option<Object> {
     // SAFETY: called by the collector, while the world is stopped; an object that is not permanent is a cell of the heap.
-    object.tag() & TAG_PERMANENT != 0 || unsafe { MarkBit::of(object).get() }
+    let is = object.tag() & TAG_PERMANENT != 0 || unsafe { MarkBit::of(object).get() };
+    is.then_some(object)
 }

@@ -259,21 +259,40 @@ impl Handles {
         lock(&self.weak_refs).push(reference);
     }
 
-    /// Clears weak handles and `WeakRef`s to what has died.
-    pub(crate) fn clear_weak(&self, is_alive: impl Fn(Object) -> bool) {
+    /// Clears weak handles and `WeakRef`s to what has died. `now` tells where an object is, if it is alive.
+    pub(crate) fn clear_weak(&self, now: impl Fn(Object) -> Option<Object>) {
         for slot in &mut lock(&self.weak).slots {
-            *slot = slot.filter(|&object| is_alive(object));
+            *slot = slot.filter(|&object| now(object).is_some());
         }
-        for reference in lock(&self.weak_refs).iter() {
-            if reference.pointer_at(0).is_some_and(|object| !is_alive(object)) {
+        for &reference in lock(&self.weak_refs).iter() {
+            let reference = now(reference).unwrap_or(reference);
+            if reference.pointer_at(0).is_some_and(|object| now(object).is_none()) {
                 reference.set_pointer_at(0, None);
             }
         }
     }
 
     /// Forgets `WeakRef`s that are about to be freed.
-    pub(crate) fn forget_weak_refs(&self, is_alive: impl Fn(Object) -> bool) {
-        lock(&self.weak_refs).retain(|&reference| is_alive(reference));
+    pub(crate) fn forget_weak_refs(&self, now: impl Fn(Object) -> Option<Object>) {
+        lock(&self.weak_refs).retain_mut(|reference| match now(*reference) {
+            Some(place) => {
+                *reference = place;
+                true
+            }
+            None => false,
+        });
+    }
+
+    /// Lets everything that is no root follow objects that have moved, after [`Handles::forget_weak_refs`].
+    #[cfg(feature = "heap-mmtk")]
+    pub(crate) fn moved(&self, mut moved: impl FnMut(Object) -> Object) {
+        lock(&self.weak).slots.iter_mut().flatten().for_each(|object| *object = moved(*object));
+        for reference in lock(&self.weak_refs).iter() {
+            if let Some(object) = reference.pointer_at(0) {
+                reference.set_pointer_at(0, Some(moved(object)));
+            }
+        }
+        lock(&self.queue).waiting.iter_mut().for_each(|(object, _)| *object = moved(*object));
     }
 
     /// Moves the finalizers of what has died to those that are ready; gives the objects that are to be visited.

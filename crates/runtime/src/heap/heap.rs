@@ -24,6 +24,8 @@ use super::cells::Cells;
 use super::class::SizeClass;
 use super::desc::{TypeDesc, TypeRef};
 use super::handles::{Handles, Persistent, RootCell, release};
+#[cfg(feature = "heap-mmtk")]
+use super::mmtk::{Mmtk, MmtkError, MmtkOptions};
 use super::mutator::{Member, Mutator};
 use super::object::{Object, TAG_PERMANENT};
 use super::options::{HeapOptions, HeapStats, Stress};
@@ -61,13 +63,24 @@ pub struct Heap {
 
 impl Heap {
     pub(crate) fn new(options: HeapOptions) -> Heap {
+        let cells = Box::new(Cells::new(&options));
+        Heap::with(options, cells)
+    }
+
+    /// A heap whose memory mmtk manages.
+    #[cfg(feature = "heap-mmtk")]
+    pub(crate) fn with_mmtk(options: HeapOptions, mmtk: &MmtkOptions) -> Result<Heap, MmtkError> {
+        Ok(Heap::with(options, Box::new(Mmtk::start(mmtk)?)))
+    }
+
+    fn with(options: HeapOptions, backend: Box<dyn Backend>) -> Heap {
         let types = RuntimeTypes::new();
         let heap = Heap {
             symbols: Records::new(types.symbol().tag() | TAG_PERMANENT),
             strings: Records::new(types.string().tag() | TAG_PERMANENT),
             permanent: Permanent::default(),
             world: World::default(),
-            backend: Box::new(Cells::new(&options)),
+            backend,
             handles: Handles::default(),
             frames: Arc::default(),
             types,
@@ -163,7 +176,6 @@ impl Heap {
     unsafe fn register(&self, mutator: &Mutator, poll: &AtomicU32) {
         // SAFETY: by the contract.
         self.world.add(unsafe { Member::new(mutator, poll) });
-        self.backend.attach(self, mutator);
         mutator.registered.set(true);
     }
 
@@ -174,11 +186,15 @@ impl Heap {
     /// As [`Heap::register`]; the caller is the mutator's thread.
     pub(crate) unsafe fn enter(&self, mutator: &Mutator, poll: &AtomicU32) {
         if mutator.depth.replace(mutator.depth.get() + 1) == 0 {
-            if !mutator.registered.get() {
+            let is_new = !mutator.registered.get();
+            if is_new {
                 // SAFETY: by the contract.
                 unsafe { self.register(mutator, poll) };
             }
             self.world.enter(mutator);
+            if is_new {
+                self.backend.attach(self, mutator);
+            }
         }
     }
 

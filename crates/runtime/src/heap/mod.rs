@@ -29,6 +29,7 @@
 //! | `backend.rs`, `heap.rs` | the boundary behind which memory lies; what is in front of it |
 //! | `cells.rs` | the default memory: allocation and its slow paths |
 //! | `abi.rs`, `routines.rs` | what compiled code knows: offsets and masks, and the routines that it calls |
+//! | `mmtk/` | the other memory, by the crate `mmtk`, with the feature `heap-mmtk` |
 //! | `scope.rs`, `array.rs` | objects in safe Rust |
 //!
 //! Not done: parallel marking; moving; giving back single pages.
@@ -46,6 +47,8 @@ mod handshake;
 #[expect(clippy::module_inception, reason = "the heap itself, beside its parts")]
 mod heap;
 mod mark;
+#[cfg(feature = "heap-mmtk")]
+mod mmtk;
 mod mutator;
 mod object;
 mod options;
@@ -68,6 +71,8 @@ pub use desc::{
 };
 pub use handles::{Finalizer, Persistent, RootCell, VisitFn, WeakHandle};
 pub use heap::{Heap, OutOfMemory};
+#[cfg(feature = "heap-mmtk")]
+pub use mmtk::{MmtkError, MmtkOptions, MmtkPlan};
 pub use mutator::{GcFrame, Mutator, MutatorLayout};
 pub use object::{TAG_BITS, TAG_OLD, TAG_PERMANENT};
 pub use options::{Generations, HeapOptions, HeapStats, Stress};

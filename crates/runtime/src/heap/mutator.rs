@@ -73,6 +73,9 @@ pub struct Mutator {
     runs: [Run; CLASSES],
     current: [Cell<Option<Current>>; CLASSES],
     pub(crate) handshake: Handshake,
+    /// What another backend than the default keeps for the thread.
+    #[cfg(feature = "heap-mmtk")]
+    pub(super) plan: Cell<Option<NonNull<()>>>,
     /// How many entries are nested.
     pub(crate) depth: Cell<u32>,
     /// Whether a scope is in use, so that another one would see objects that this one does not keep.
@@ -124,6 +127,8 @@ impl Default for Mutator {
             runs: std::array::from_fn(|_| empty()),
             current: std::array::from_fn(|_| Cell::new(None)),
             handshake: Handshake::default(),
+            #[cfg(feature = "heap-mmtk")]
+            plan: Cell::new(None),
             depth: Cell::new(0),
             in_scope: Cell::new(false),
             inside: Cell::new(false),
@@ -190,6 +195,19 @@ impl Mutator {
         }
     }
 
+    /// Where compiled code that has one run for all classes allocates.
+    #[cfg(feature = "heap-mmtk")]
+    pub(super) fn shared_run(&self) -> (*mut u8, *mut u8) {
+        (self.runs[0].cursor.get(), self.runs[0].limit.get())
+    }
+
+    /// Lets compiled code that has one run for all classes allocate from here to there.
+    #[cfg(feature = "heap-mmtk")]
+    pub(super) fn set_shared_run(&self, cursor: *mut u8, limit: *mut u8) {
+        self.runs[0].cursor.set(cursor);
+        self.runs[0].limit.set(limit);
+    }
+
     /// The innermost GC frame.
     pub fn gc_stack(&self) -> *mut GcFrame {
         self.gc_stack.get()
@@ -224,6 +242,29 @@ impl Mutator {
     pub(crate) unsafe fn frames(&self) -> Frames<'_> {
         // SAFETY: compiled code and routines keep the words, and the thread is in neither of them now.
         unsafe { self.crossings.frames() }
+    }
+
+    /// Calls `body` with objects in the words of a frame of their own: whatever is collected meanwhile, they are alive, and the
+    /// words say where they are.
+    pub(crate) fn with_words<R>(
+        &self,
+        objects: &[Object],
+        body: impl FnOnce(*const Object, usize) -> R,
+    ) -> R {
+        struct Unlink<'a>(&'a Mutator, *mut GcFrame);
+        impl Drop for Unlink<'_> {
+            fn drop(&mut self) {
+                self.0.restore_gc_stack(self.1);
+            }
+        }
+        let previous = self.gc_stack.get();
+        let mut words: Vec<*mut u8> = Vec::with_capacity(objects.len() + 2);
+        words.push(std::ptr::without_provenance_mut(objects.len() << 2));
+        words.push(previous.cast());
+        words.extend(objects.iter().map(|object| object.pointer().as_ptr()));
+        let _unlink = Unlink(self, previous);
+        self.gc_stack.set(words.as_mut_ptr().cast());
+        body(words.as_ptr().wrapping_add(2).cast(), objects.len())
     }
 
     /// Gives every root of this thread to `visit`, and lets it hold from now on what that gives back: the same object, where it

@@ -46,6 +46,9 @@ pub(crate) struct World {
 struct State {
     members: Vec<Member>,
     collecting: bool,
+    /// How often the world has been stopped and gone on.
+    #[cfg(feature = "heap-mmtk")]
+    pauses: u64,
     /// Whether poll words stay raised, so that every poll is a safepoint.
     always_poll: bool,
 }
@@ -109,7 +112,7 @@ impl World {
 
     /// Stops all others; `None` when somebody else collected meanwhile.
     pub(crate) fn stop(&self, mutator: &Mutator) -> Option<Stopped<'_>> {
-        let mut state = self.lock();
+        let state = self.lock();
         if state.collecting {
             mutator.handshake.leave();
             self.stopped.notify_all();
@@ -117,17 +120,40 @@ impl World {
             self.enter(mutator);
             return None;
         }
+        let state = self.stop_others(state, Some(mutator));
+        Some(Stopped { world: self, state })
+    }
+
+    /// Stops everybody but the mutator that collects, if it is one.
+    fn stop_others<'w>(
+        &'w self,
+        mut state: MutexGuard<'w, State>,
+        by: Option<&Mutator>,
+    ) -> MutexGuard<'w, State> {
+        let is_other = |member: &&Member| by.is_none_or(|by| !member.is(by));
         state.collecting = true;
-        for member in state.members.iter().filter(|member| !member.is(mutator)) {
+        for member in state.members.iter().filter(is_other) {
             if member.handshake().request() {
                 member.poll().fetch_or(POLL_COLLECT, Ordering::Relaxed); // W1
             }
         }
-        let runs = |member: &Member| !member.is(mutator) && member.handshake().is_running();
-        while state.members.iter().any(runs) {
+        while state.members.iter().filter(is_other).any(|member| member.handshake().is_running()) {
             state = self.stopped.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        Some(Stopped { world: self, state })
+        state
+    }
+
+    fn go_on(&self, state: &mut State) {
+        state.collecting = false;
+        #[cfg(feature = "heap-mmtk")]
+        {
+            state.pauses += 1;
+        }
+        for member in &state.members {
+            set_collect(member, state.always_poll);
+            member.handshake().release();
+        }
+        self.resumed.notify_all();
     }
 
     /// Makes every poll take the slow path, or only those that are needed.
@@ -137,6 +163,50 @@ impl World {
         for member in &state.members {
             set_collect(member, always);
         }
+    }
+}
+
+/// For a collector with threads of its own, which are no mutators. The world stays stopped without the lock being held, because
+/// nobody enters, comes or goes while `collecting` is set.
+#[cfg(feature = "heap-mmtk")]
+impl World {
+    /// Stops everybody.
+    pub(crate) fn stop_all(&self) {
+        drop(self.stop_others(self.lock(), None));
+    }
+
+    /// Ends [`World::stop_all`], on any thread.
+    pub(crate) fn resume_all(&self) {
+        self.go_on(&mut self.lock());
+    }
+
+    /// Stands still until the next time that the world has been stopped and gone on. Until this is called the mutator runs, so
+    /// that cannot have happened before.
+    pub(crate) fn wait_for_pause(&self, mutator: &Mutator) {
+        let mut state = self.lock();
+        let pauses = state.pauses;
+        mutator.handshake.leave();
+        self.stopped.notify_all();
+        while state.pauses == pauses {
+            state = self.resumed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(state);
+        self.enter(mutator);
+    }
+
+    /// All mutators, for what may be asked of one that runs.
+    pub(crate) fn each_member(&self, visit: &mut dyn FnMut(&Mutator)) {
+        // SAFETY: members are alive (M1). Only a cell is read that is written by threads that run and while none is asked for.
+        self.lock().members.iter().for_each(|member| visit(unsafe { member.mutator() }));
+    }
+
+    /// All mutators.
+    ///
+    /// # Safety
+    ///
+    /// The world is stopped by [`World::stop_all`].
+    pub(crate) unsafe fn each_stopped(&self, visit: &mut dyn FnMut(&Mutator)) {
+        self.each_member(visit);
     }
 }
 
@@ -158,11 +228,6 @@ impl Stopped<'_> {
 
 impl Drop for Stopped<'_> {
     fn drop(&mut self) {
-        self.state.collecting = false;
-        for member in &self.state.members {
-            set_collect(member, self.state.always_poll);
-            member.handshake().release();
-        }
-        self.world.resumed.notify_all();
+        self.world.go_on(&mut self.state);
     }
 }

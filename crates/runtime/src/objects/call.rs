@@ -57,10 +57,20 @@ pub(crate) struct Ops<'a, 'f, 'h> {
     pub(crate) runtime: &'a Runtime,
 }
 
-/// Calls compiled code. The arguments stay alive for the whole call. Null: an exception is pending.
-pub(crate) fn call_code(thread: &Thread, entry: &CodeEntry, args: &[Object]) -> *mut u8 {
-    // SAFETY: whoever made the entry vouches for it (`CodeEntry::new`) while its owner is held, which the entry does. An `Object` is laid out as the pointer that it is. The thread is the running one.
-    unsafe { (entry.call)(entry.address, thread, args.as_ptr().cast(), args.len() as i64) }
+/// Calls compiled code. Null: an exception is pending.
+///
+/// # Safety
+///
+/// There are `count` words at `args` that hold objects and are root slots.
+pub(crate) unsafe fn call_code(
+    thread: &Thread,
+    entry: &CodeEntry,
+    args: *const Object,
+    count: usize,
+) -> *mut u8 {
+    // SAFETY: whoever made the entry vouches for it (`CodeEntry::new`) while its owner is held, which the entry does. An
+    // `Object` is laid out as the pointer that it is. The thread is the running one.
+    unsafe { (entry.call)(entry.address, thread, args.cast(), count as i64) }
 }
 
 impl<'f, 'h> Ops<'_, 'f, 'h> {
@@ -269,8 +279,9 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             return Err(self.unsupported(&text));
         };
         // The `Memory` is kept beside the array, which another one may be put into meanwhile.
-        self.scope.add_root(row.memory);
+        let memory = self.scope.add_root(row.memory);
         for index in 0..row.length {
+            let row = Row { memory: self.object(memory), ..row };
             let held = row.place(index).map_or(Held::Undefined, |place| place.held());
             match self.scope.box_held(held)? {
                 Some(element) => into.push(element),
@@ -287,7 +298,11 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 let objects = self.objects(all);
                 let thread = self.thread;
                 // The roots keep the objects alive.
-                let result = self.scope.call_out(|| call_code(thread, entry, &objects));
+                let result = self.scope.call_out(|| {
+                    // SAFETY: the words are those of a linked frame.
+                    let call = |words, count| unsafe { call_code(thread, entry, words, count) };
+                    thread.mutator().with_words(&objects, call)
+                });
                 match std::ptr::NonNull::new(result) {
                     // SAFETY: compiled code gives an object of its heap (`CodeEntry::new`), and no safepoint lies between.
                     Some(object) => Ok(self.scope.add_root(unsafe { Object::from_pointer(object) })),

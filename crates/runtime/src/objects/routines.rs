@@ -108,7 +108,8 @@ fn apply(thread: &Thread, all: &[Object]) -> *mut u8 {
     if let Some(Ok(Some(method))) = found
         && let MethodEntry::Code(entry) = &method.entry
     {
-        return call_code(thread, entry, all);
+        // SAFETY: compiled code passes words of its frame.
+        return unsafe { call_code(thread, entry, all.as_ptr(), all.len()) };
     }
     with_args(thread, all, |ops, all| ops.apply_all(all))
 }

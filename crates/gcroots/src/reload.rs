@@ -1,0 +1,251 @@
+//! For heaps that move objects: what is used after a safepoint is loaded again.
+//!
+//! ```text
+//!   1 ─ %1 = alloc(T)                    1 ─ %1 = alloc(T)
+//!       invoke f()                           store slot, %1
+//!       %2 = add_ptr(%1, 8)          ==>     invoke f()
+//!       store %2, 5                          %3 = load slot; %4 = add_ptr(%3, 8)
+//!       return %1                            store %4, 5
+//!                                            return %3
+//! ```
+//!
+//! Every object that is used beyond its *stretch*, the part of its block up to the next safepoint, gets a tracked slot: it is
+//! stored where it is made, and loaded in front of its first use in each other stretch. Nothing then lives across a
+//! safepoint but slots, whose words the collector knows and rewrites; placement, which runs next, roots what little is left: the
+//! operands of a safepoint itself. Pointers that were made of an object by casts and address arithmetic are made again from
+//! where it is now.
+//!
+//! **What stays.** Elements of a `Memory` and bytes of a `String` do not move, by contract with the heap, so pointers of the class
+//! *loaded* stay as they are, and the object that they belong to is kept alive as ever.
+//!
+//! **What is refused**: addresses of objects as raw pointers that are used beyond their stretch, and φ and `ifelse` of derived
+//! pointers that are, because nothing says what to make them of. The caller compiles such functions for another heap.
+//!
+//! Cost: linear in instructions. The code is slower than what placement alone makes: loads that no safepoint on the way asked
+//! for are there too, and every such object has a word of its own.
+
+use brolga_ir::builtin::Builtin;
+use brolga_ir::cursor::{Cursor, first_insertion_point};
+use brolga_ir::func::{SlotData, ValueDef};
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::op::{Access, Region};
+use brolga_ir::{Block, Context, Func, Inst, Op, PtrClass, Slot, Type, Value};
+use cranelift_entity::SecondaryMap;
+use cranelift_entity::packed_option::PackedOption;
+
+use crate::Error;
+use crate::bases::{class, is_managed};
+use crate::flow::{Flow, is_safepoint};
+
+/// How a value comes to be known in another stretch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// It is the same everywhere: no object, a constant, or what does not move.
+    Stays,
+    /// An object: by its slot.
+    Object,
+    /// Made of its first operand once more.
+    Again,
+    /// Not at all.
+    Fixed,
+}
+
+struct Reload<'a> {
+    func: &'a mut Func,
+    cx: &'a Context,
+    slots: SecondaryMap<Value, PackedOption<Slot>>,
+    /// Objects with a slot, in the order in which they got it.
+    stored: Vec<Value>,
+    /// What a value is called in the present stretch, and which stretch that was written for.
+    names: SecondaryMap<Value, (u32, PackedOption<Value>)>,
+    stretch: u32,
+    /// Raw pointers that were made of the address of an object.
+    fixed: SecondaryMap<Value, bool>,
+}
+
+/// Lets nothing live across a safepoint but tracked slots. The function is unchanged if that cannot be done.
+pub(crate) fn reload(func: &mut Func, cx: &Context, flow: &Flow) -> Result<(), Error> {
+    let mut out = func.clone();
+    for &handler in flow.handlers() {
+        // What a φ brings to a handler was chosen where the region was entered.
+        let is_phi = |i: &Inst| out.op(*i) == Op::Phi && out.results(*i).any(|v| is_managed(out.ty(v)));
+        if out.block_insts(handler).any(|i| is_phi(&i)) {
+            return Err(Error::Moving);
+        }
+    }
+    let mut reload = Reload {
+        func: &mut out,
+        cx,
+        slots: SecondaryMap::new(),
+        stored: Vec::new(),
+        names: SecondaryMap::new(),
+        stretch: 0,
+        fixed: SecondaryMap::new(),
+    };
+    let blocks: Vec<Block> = reload.func.blocks().collect();
+    for &block in &blocks {
+        reload.block(block)?;
+    }
+    reload.store()?;
+    *func = out;
+    Ok(())
+}
+
+impl Reload<'_> {
+    fn kind(&self, value: Value) -> Kind {
+        let func = &*self.func;
+        let ValueDef::Result(inst, _) = func.value_def(value) else {
+            let is_param = matches!(func.value_def(value), ValueDef::Param(_));
+            return if is_param && is_managed(func.ty(value)) { Kind::Object } else { Kind::Stays };
+        };
+        let first = func.args(inst).first().copied();
+        match (class(func.ty(value)), func.op(inst)) {
+            (None | Some(PtrClass::Loaded), _) => Kind::Stays,
+            (Some(PtrClass::Raw), _) if self.fixed[value] => Kind::Fixed,
+            (Some(PtrClass::Raw), _) => Kind::Stays,
+            (_, Op::Copy) => Kind::Again,
+            (_, Op::Intrinsic(Intrinsic::Bitcast | Intrinsic::AddPtr | Intrinsic::SubPtr))
+                if first.is_some_and(|v| is_managed(func.ty(v))) =>
+            {
+                Kind::Again
+            }
+            (Some(PtrClass::Tracked), _) => Kind::Object,
+            _ => Kind::Fixed,
+        }
+    }
+
+    fn is_constant(&self, value: Value) -> bool {
+        matches!(self.func.value_def(value), ValueDef::Const(_))
+    }
+
+    fn block(&mut self, block: Block) -> Result<(), Error> {
+        self.stretch += 1;
+        if self.func.blocks().next() == Some(block) {
+            for param in self.func.params().to_vec() {
+                self.names[param] = (self.stretch, param.into());
+            }
+        }
+        let insts: Vec<Inst> = self.func.block_insts(block).collect();
+        for &inst in &insts {
+            if self.func.op(inst) == Op::Phi {
+                self.made(inst);
+                continue;
+            }
+            for n in 0..self.func.args(inst).len() {
+                let value = self.func.args(inst)[n];
+                let name = self.name(value, inst)?;
+                self.func.args_mut(inst)[n] = name;
+            }
+            if is_safepoint(self.func, self.cx, inst) {
+                self.stretch += 1;
+            }
+            self.made(inst);
+        }
+        // What the φ of the blocks behind take is what it is called here at the end.
+        let Some(&end) = insts.last() else { return Ok(()) };
+        let mut targets = self.func.successors(block).to_vec();
+        targets.sort_unstable();
+        targets.dedup();
+        for target in targets {
+            let phis: Vec<Inst> =
+                self.func.block_insts(target).take_while(|&i| self.func.op(i) == Op::Phi).collect();
+            for phi in phis {
+                for n in 0..self.func.args(phi).len() {
+                    if self.func.inst_blocks(phi)[n] == block {
+                        let value = self.func.args(phi)[n];
+                        let name = self.name(value, end)?;
+                        self.func.args_mut(phi)[n] = name;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn made(&mut self, inst: Inst) {
+        for value in self.func.results(inst).collect::<Vec<_>>() {
+            self.names[value] = (self.stretch, value.into());
+            let is_raw = class(self.func.ty(value)) == Some(PtrClass::Raw);
+            self.fixed[value] = is_raw
+                && match self.func.op(inst) {
+                    Op::PointerFromObjref => !self.is_constant(self.func.args(inst)[0]),
+                    Op::Copy | Op::Phi | Op::Intrinsic(_) | Op::Builtin(Builtin::Ifelse) => {
+                        self.func.args(inst).iter().any(|&v| self.fixed[v])
+                    }
+                    _ => false,
+                };
+        }
+    }
+
+    /// What a value is called in the present stretch, in front of `inst`.
+    fn name(&mut self, value: Value, inst: Inst) -> Result<Value, Error> {
+        // From the pointer to the object that it was made of, and back.
+        let mut chain = Vec::new();
+        let mut at = value;
+        let mut name = loop {
+            if let (stretch, Some(name)) = (self.names[at].0, self.names[at].1.expand())
+                && stretch == self.stretch
+            {
+                break name;
+            }
+            match self.kind(at) {
+                Kind::Stays => break at,
+                Kind::Fixed => return Err(Error::Moving),
+                Kind::Object => break self.load(at, inst),
+                Kind::Again => {
+                    chain.push(at);
+                    let made = self.func.def_inst(at).ok_or(Error::Moving)?;
+                    at = self.func.args(made)[0];
+                }
+            }
+        };
+        for &link in chain.iter().rev() {
+            let made = self.func.def_inst(link).ok_or(Error::Moving)?;
+            let mut args = self.func.args(made).to_vec();
+            args[0] = name;
+            let (op, ty) = (self.func.op(made), self.func.ty(link));
+            name = Cursor::new(self.func).before(inst).ins_value(op, &args, ty);
+            self.names[link] = (self.stretch, name.into());
+        }
+        Ok(name)
+    }
+
+    fn load(&mut self, object: Value, inst: Inst) -> Value {
+        let slot = match self.slots[object].expand() {
+            Some(slot) => slot,
+            None => {
+                let slot = self.func.add_slot(SlotData::reference());
+                self.slots[object] = slot.into();
+                self.stored.push(object);
+                slot
+            }
+        };
+        let mut at = Cursor::new(self.func);
+        let address = at.before(inst).ins_value(Op::SlotAddr(slot), &[], Type::PTR);
+        let name = at.ins_value(Op::Load(ACCESS), &[address], Type::TRACKED);
+        self.names[object] = (self.stretch, name.into());
+        name
+    }
+
+    /// Stores each object that has a slot, where it is made.
+    fn store(&mut self) -> Result<(), Error> {
+        let entry = self.func.blocks().next().ok_or(Error::Moving)?;
+        for object in std::mem::take(&mut self.stored) {
+            let Some(slot) = self.slots[object].expand() else { continue };
+            let made = self.func.def_inst(object);
+            let behind = match made {
+                Some(inst) if self.func.op(inst) != Op::Phi => self.func.next_inst(inst),
+                Some(inst) => self.func.inst_block(inst).and_then(|b| first_insertion_point(self.func, b)),
+                None => first_insertion_point(self.func, entry),
+            };
+            let mut at = Cursor::new(self.func);
+            at.before(behind.ok_or(Error::Moving)?);
+            let address = at.ins_value(Op::SlotAddr(slot), &[], Type::PTR);
+            at.ins(Op::Store(ACCESS), &[address, object], &[]);
+        }
+        Ok(())
+    }
+}
+
+/// How a tracked slot is accessed.
+const ACCESS: Access = Access { offset: 0, region: Region::Slot, align_log2: 3 };

@@ -1,0 +1,360 @@
+//! Memory by `mmtk`: the second [`Backend`], with plans that move objects.
+//!
+//! ```text
+//!   mutator                                              worker of mmtk
+//!   allocate ── run used up ── mmtk::alloc ── full? ───► stop_all_mutators ── World::stop_all
+//!      │                          │                      roots by value ── trace, copy ── weak, finalizers
+//!      │                          └ block_for_gc         every root, handle and field gets the new address
+//!      │                            (World)    ◄──────── resume_mutators ── World::resume_all
+//!      └ cursor and limit are mmtk's own bump pointer, cached in the mutator's run 0
+//! ```
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `mod.rs` | options, the one heap of the process, allocation |
+//! | `binding.rs` | what mmtk asks of us: threads, roots, weak references |
+//! | `objects.rs` | what mmtk asks about objects: size, copying, fields |
+//!
+//! **One for each process.** mmtk keeps its maps in statics, takes fixed addresses, and cannot be started twice, not even after
+//! it was shut down. So the first [`Mmtk::start`] gets it and every later one an error ([`MmtkError::Taken`]), and the statics
+//! below are the only ones of this crate.
+//!
+//! **What compiled code sees.** [`HeapAbi`]s of its own: one cursor for all classes (`run_bytes` 0), cells of multiples of 16
+//! bytes that begin 8 bytes before one, so that every object is aligned to 16; and `moving` for plans that move. MarkSweep has no
+//! inlined path, so its table of cells is empty.
+//!
+//! **What stays.** A `Memory` and a `String`, because addresses of their elements are everywhere (`objects.rs`), and permanent objects.
+//! Immix pins them; SemiSpace has no pins, so there each has pages of its own. (mmtk's space for what does not move fails an assertion of
+//! its own in version 0.33, whichever of its three forms is chosen but the one that never frees.)
+//!
+//! **Roots** are handed out by value, and told afterwards where their objects are, while the old copies are still readable. So
+//! nothing points into frames and handle tables from outside the pause.
+//!
+//! Not done: generational and concurrent plans (their barriers are other ones); growing (the heap has one size); poison and
+//! verification, which mmtk has its own of; counts of live objects.
+
+mod binding;
+mod objects;
+
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use brolga_ir::heap_abi::HeapAbi;
+use mmtk::util::Address;
+use mmtk::util::alloc::{AllocatorInfo, BumpPointer};
+use mmtk::util::opaque_pointer::{OpaquePointer, VMMutatorThread, VMThread};
+use mmtk::{AllocationSemantics, MMTK, MMTKBuilder, memory_manager};
+
+use self::binding::Vm;
+use super::abi::DEFAULT_ABI;
+use super::backend::{Backend, Request};
+use super::heap::{Heap, OutOfMemory};
+use super::mutator::Mutator;
+use super::object::{Object, desc_of_tag};
+use super::options::HeapStats;
+use super::policy::Collection;
+
+/// How mmtk manages memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum MmtkPlan {
+    /// Nothing is ever freed.
+    NoGc,
+    /// Free lists; objects stay where they are; every allocation is a call.
+    MarkSweep,
+    /// Lines of memory; moves objects when memory is fragmented.
+    #[default]
+    Immix,
+    /// Two halves; every collection moves every object.
+    SemiSpace,
+}
+
+/// What can be chosen about mmtk's heap.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MmtkOptions {
+    /// The plan.
+    pub plan: MmtkPlan,
+    /// The size of the heap in bytes.
+    pub bytes: usize,
+    /// Threads that collect.
+    pub threads: usize,
+    /// Whether a collection moves all that it can, not only what it should. For finding roots that are missing.
+    pub move_all: bool,
+}
+
+impl Default for MmtkOptions {
+    fn default() -> MmtkOptions {
+        MmtkOptions { plan: MmtkPlan::default(), bytes: 256 << 20, threads: 1, move_all: false }
+    }
+}
+
+/// Why there is no such heap. The embedder's fault, or the system's.
+#[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MmtkError {
+    /// This process has or had a heap by mmtk, which allows one for ever.
+    #[error("this process has had its one heap by mmtk already")]
+    Taken,
+    /// An option is outside of what mmtk takes.
+    #[error("mmtk does not take {0}")]
+    Option(&'static str),
+}
+
+/// Whether the process has had its heap.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+/// mmtk, once it has started.
+static MMTK_HEAP: OnceLock<&'static MMTK<Vm>> = OnceLock::new();
+/// The heap in front of it, from the first mutator to the end of the heap.
+static HEAP: AtomicPtr<Heap> = AtomicPtr::new(std::ptr::null_mut());
+/// Threads that collect.
+static WORKERS: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
+/// What objects own elsewhere, in bytes.
+static EXTERNAL: AtomicUsize = AtomicUsize::new(0);
+/// Figures, in nanoseconds where they are times.
+static COLLECTIONS: AtomicU64 = AtomicU64::new(0);
+static PAUSE_LAST: AtomicU64 = AtomicU64::new(0);
+static PAUSE_MAX: AtomicU64 = AtomicU64::new(0);
+static PAUSE_TOTAL: AtomicU64 = AtomicU64::new(0);
+
+/// Cells of 16, 32, … 512 bytes.
+const CELLS: [u32; 32] = {
+    let mut cells = [0; 32];
+    let mut index = 0;
+    while index < cells.len() {
+        cells[index] = 16 * (index as u32 + 1);
+        index += 1;
+    }
+    cells
+};
+
+const STILL: HeapAbi = HeapAbi { cells: &CELLS, run_bytes: 0, ..DEFAULT_ABI };
+const MOVING: HeapAbi = HeapAbi { moving: true, ..STILL };
+const CALLS: HeapAbi = HeapAbi { cells: &[], ..STILL };
+
+/// The process's heap by mmtk.
+pub(crate) struct Mmtk {
+    mmtk: &'static MMTK<Vm>,
+    plan: MmtkPlan,
+    /// Where a thread's bump pointer is, from the address of mmtk's mutator.
+    bump: Option<usize>,
+    /// The largest object, its tag included, that is not large.
+    small: usize,
+    failed: AtomicU64,
+}
+
+impl Mmtk {
+    /// Starts mmtk.
+    pub(crate) fn start(options: &MmtkOptions) -> Result<Mmtk, MmtkError> {
+        if options.bytes < 1 << 20 {
+            return Err(MmtkError::Option("a heap of less than a mebibyte"));
+        }
+        if options.threads == 0 {
+            return Err(MmtkError::Option("no threads"));
+        }
+        if TAKEN.swap(true, Ordering::Relaxed) {
+            return Err(MmtkError::Taken);
+        }
+        let plan = match options.plan {
+            MmtkPlan::NoGc => "NoGC",
+            MmtkPlan::MarkSweep => "MarkSweep",
+            MmtkPlan::Immix => "Immix",
+            MmtkPlan::SemiSpace => "SemiSpace",
+        };
+        let mut builder = MMTKBuilder::new_no_env_vars();
+        let mut set = |name, value: &str, what| {
+            if builder.set_option(name, value) { Ok(()) } else { Err(MmtkError::Option(what)) }
+        };
+        set("plan", plan, "the plan")?;
+        set("gc_trigger", &format!("FixedHeapSize:{}", options.bytes), "a heap of this size")?;
+        set("threads", &options.threads.to_string(), "so many threads")?;
+        if options.move_all {
+            set("immix_always_defrag", "true", "moving")?;
+            set("immix_defrag_every_block", "true", "moving")?;
+            set("immix_defrag_headroom_percent", "50", "moving")?;
+        }
+        let mmtk: &'static MMTK<Vm> = Box::leak(memory_manager::mmtk_init(&builder));
+        // Nobody else comes here in this process.
+        let mmtk = *MMTK_HEAP.get_or_init(|| mmtk);
+        memory_manager::initialize_collection(mmtk, VMThread::UNINITIALIZED);
+        let selector = memory_manager::get_allocator_mapping(mmtk, AllocationSemantics::Default);
+        let bump = match AllocatorInfo::new::<Vm>(selector) {
+            AllocatorInfo::BumpPointer { bump_pointer_offset } => Some(bump_pointer_offset),
+            AllocatorInfo::Unimplemented | AllocatorInfo::None => None,
+        };
+        let small = mmtk.get_plan().constraints().max_non_los_default_alloc_bytes;
+        Ok(Mmtk { mmtk, plan: options.plan, bump, small, failed: AtomicU64::new(0) })
+    }
+
+    /// Does something with mmtk's part of the running thread; `None` if it has none.
+    fn with_bound<R>(mutator: &Mutator, body: impl FnOnce(&mut mmtk::Mutator<Vm>) -> R) -> Option<R> {
+        // SAFETY: `attach` made it, and `detach`, after which the thread does not allocate, frees it. The running thread
+        // has it alone, but for the time that it stands still inside mmtk.
+        mutator.plan.get().map(|bound| body(unsafe { bound.cast().as_mut() }))
+    }
+
+    /// The bump pointer of a thread.
+    fn bump_pointer(&self, mutator: &Mutator) -> Option<*mut BumpPointer> {
+        let bound = mutator.plan.get()?;
+        self.bump.map(|offset| bound.as_ptr().cast::<u8>().wrapping_add(offset).cast())
+    }
+
+    /// Gives mmtk the cursor that compiled code has moved.
+    fn give_run(&self, mutator: &Mutator) {
+        let Some(bump) = self.bump_pointer(mutator) else { return };
+        let (cursor, limit) = mutator.shared_run();
+        // SAFETY: the bump pointer lies in the thread's bound mutator, which only the running thread touches.
+        unsafe {
+            // After a collection the two have nothing in common, and mmtk's is the one that counts.
+            if !limit.is_null() && (*bump).limit == Address::from_mut_ptr(limit) {
+                (*bump).cursor = Address::from_mut_ptr(cursor);
+            }
+        }
+    }
+
+    /// Lets compiled code allocate where mmtk would.
+    fn take_run(&self, mutator: &Mutator) {
+        let Some(bump) = self.bump_pointer(mutator) else { return };
+        // SAFETY: as in `give_run`.
+        let BumpPointer { cursor, limit } = unsafe { *bump };
+        // An object of mmtk's bump pointer begins where compiled code begins one: every size is a multiple of 16.
+        if cursor.as_usize() % 16 == 8 {
+            mutator.set_shared_run(cursor.to_mut_ptr(), limit.to_mut_ptr());
+        }
+    }
+}
+
+/// The name by which mmtk knows a thread.
+fn name_of(mutator: &Mutator) -> VMMutatorThread {
+    VMMutatorThread(VMThread(OpaquePointer::from_address(Address::from_ref(mutator))))
+}
+
+/// Bytes of a cell.
+fn extent(bytes: usize) -> Option<usize> {
+    bytes.checked_add(objects::TAG)?.max(16).checked_next_multiple_of(16)
+}
+
+impl Backend for Mmtk {
+    fn abi(&self) -> &'static HeapAbi {
+        match self.plan {
+            MmtkPlan::NoGc => &STILL,
+            MmtkPlan::MarkSweep => &CALLS,
+            MmtkPlan::Immix | MmtkPlan::SemiSpace => &MOVING,
+        }
+    }
+
+    fn attach(&self, heap: &Heap, mutator: &Mutator) {
+        HEAP.store(std::ptr::from_ref(heap).cast_mut(), Ordering::Release);
+        let bound = memory_manager::bind_mutator(self.mmtk, name_of(mutator));
+        mutator.plan.set(Some(std::ptr::NonNull::from(Box::leak(bound)).cast()));
+    }
+
+    fn detach(&self, _: &Heap, mutator: &Mutator) {
+        self.give_run(mutator);
+        mutator.retire();
+        if let Some(bound) = mutator.plan.take() {
+            // SAFETY: `attach` leaked it, and it is taken here only.
+            let mut bound = unsafe { Box::from_raw(bound.cast::<mmtk::Mutator<Vm>>().as_ptr()) };
+            memory_manager::destroy_mutator(&mut bound);
+        }
+    }
+
+    fn allocate(&self, heap: &Heap, mutator: &Mutator, request: Request) -> Result<Object, OutOfMemory> {
+        let none = OutOfMemory { requested: request.bytes };
+        let stressed = heap.stress_point(mutator);
+        let bytes = extent(request.bytes).filter(|&bytes| bytes < isize::MAX as usize).ok_or(none)?;
+        // SAFETY: the tag of a type of this heap.
+        let desc = unsafe { desc_of_tag(request.tag) };
+        let stays = self.abi().moving && objects::stays(desc);
+        let large = bytes > self.small || stays && self.plan == MmtkPlan::SemiSpace;
+        let semantics = if large { AllocationSemantics::Los } else { AllocationSemantics::Default };
+        self.give_run(mutator);
+        let take = |bound: &mut _| memory_manager::alloc(bound, bytes, 16, objects::TAG, semantics);
+        let start = Mmtk::with_bound(mutator, take).filter(|start| !start.is_zero()).ok_or(none)?;
+        let object = objects::at(start + objects::TAG);
+        object.set_tag(request.tag);
+        if let Some(reference) = objects::reference(object) {
+            let note = |bound: &mut _| memory_manager::post_alloc(bound, reference, bytes, semantics);
+            Mmtk::with_bound(mutator, note);
+            if stays && !large {
+                memory_manager::pin_object(reference);
+            }
+        }
+        if !stressed {
+            self.take_run(mutator);
+        }
+        if heap.handles.ready() == 0 {
+            return Ok(object);
+        }
+        // The collection has left finalizers to run, and they may collect.
+        mutator.locals.borrow_mut().push(Some(object));
+        heap.run_finalizers(mutator);
+        let kept = mutator.locals.borrow_mut().pop().flatten();
+        kept.ok_or(none)
+    }
+
+    fn collect(&self, _: &Heap, mutator: &Mutator, kind: Option<Collection>) -> bool {
+        let exhaustive = kind == Some(Collection::Full);
+        self.give_run(mutator);
+        self.mmtk.handle_user_collection_request(name_of(mutator), true, exhaustive);
+        true
+    }
+
+    fn remember(&self, _: &Mutator, object: Object) {
+        // No plan offered here looks at stores, so no tag asks for it.
+        debug_assert_eq!(object.tag() & super::object::TAG_OLD, 0);
+    }
+
+    fn add_external(&self, heap: &Heap, mutator: &Mutator, bytes: usize) -> Result<(), OutOfMemory> {
+        let fits = || {
+            let used = memory_manager::used_bytes(self.mmtk).checked_add(EXTERNAL.load(Ordering::Relaxed));
+            used.and_then(|used| used.checked_add(bytes))
+                .is_some_and(|all| all <= memory_manager::total_bytes(self.mmtk))
+        };
+        if !fits() {
+            heap.collect(mutator, Collection::Full);
+            if !fits() {
+                return Err(OutOfMemory { requested: bytes });
+            }
+        }
+        EXTERNAL.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn release_external(&self, bytes: usize) {
+        let less = |all: usize| Some(all.saturating_sub(bytes));
+        // The closure never refuses.
+        let _ = EXTERNAL.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
+    fn stats(&self) -> HeapStats {
+        let time = |of: &AtomicU64| Duration::from_nanos(of.load(Ordering::Relaxed));
+        HeapStats {
+            full_collections: COLLECTIONS.load(Ordering::Relaxed),
+            pause_total: time(&PAUSE_TOTAL),
+            pause_max: time(&PAUSE_MAX),
+            pause_last: time(&PAUSE_LAST),
+            used_bytes: memory_manager::used_bytes(self.mmtk),
+            mapped_bytes: memory_manager::total_bytes(self.mmtk),
+            external_bytes: EXTERNAL.load(Ordering::Relaxed),
+            finalizers_failed: self.failed.load(Ordering::Relaxed),
+            ..HeapStats::default()
+        }
+    }
+
+    fn count_failed(&self, finalizers: u64) {
+        self.failed.fetch_add(finalizers, Ordering::Relaxed);
+    }
+}
+
+/// Ends the threads that collect. What mmtk has mapped stays mapped.
+impl Drop for Mmtk {
+    fn drop(&mut self) {
+        HEAP.store(std::ptr::null_mut(), Ordering::Release);
+        memory_manager::mmtk_shutdown(self.mmtk);
+        let workers = std::mem::take(&mut *WORKERS.lock().unwrap_or_else(PoisonError::into_inner));
+        for worker in workers {
+            // A worker that panicked has said so.
+            let _ = worker.join();
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What mmtk asks about objects.
+//!
+//! ```text
+//!   start ─┐        ┌─ reference
+//!          │ tag    │ word 0: forwarding pointer, once the object was copied │ …
+//! ```
+//!
+//! The tag stays readable in the old copy, the first word of the object does not. Forwarding bits, marks and pins lie beside the
+//! heap.
+//!
+//! **Addresses of elements** are in registers, in an `Array` and in the `Memory` itself, and who holds one does not say of what. So
+//! what has elements, a `Memory` or a `String`, is allocated where nothing moves ([`stays`]).
+
+use mmtk::util::copy::{CopySemantics, GCWorkerCopyContext};
+use mmtk::util::{Address, ObjectReference};
+use mmtk::vm::{
+    ObjectModel, ObjectTracer, VMGlobalLogBitSpec, VMLocalForwardingBitsSpec, VMLocalForwardingPointerSpec,
+    VMLocalLOSMarkNurserySpec, VMLocalMarkBitSpec, VMLocalPinningBitSpec,
+};
+
+use super::super::class::TAG_BYTES;
+use super::super::desc::{LENGTH, MEMORY_ELEMENTS, ObjectKind, Scan, TypeDesc};
+use super::super::object::{Object, TAG_PERMANENT};
+use super::binding::Vm;
+use super::extent;
+
+pub(super) const TAG: usize = TAG_BYTES;
+
+/// The object at an address that mmtk gave.
+pub(super) fn at(address: Address) -> Object {
+    let pointer = std::ptr::NonNull::new(address.to_mut_ptr::<u8>());
+    // SAFETY: mmtk gives addresses of memory that it manages for us, which are not null. Whoever asks keeps O1.
+    unsafe { Object::from_pointer(pointer.unwrap_or(std::ptr::NonNull::dangling())) }
+}
+
+pub(super) fn object(reference: ObjectReference) -> Object {
+    at(reference.to_raw_address())
+}
+
+/// How mmtk names an object; `None` for permanent ones, which are not its own.
+pub(super) fn reference(object: Object) -> Option<ObjectReference> {
+    if object.tag() & TAG_PERMANENT != 0 {
+        return None;
+    }
+    ObjectReference::from_raw_address(Address::from_mut_ptr(object.pointer().as_ptr()))
+}
+
+/// Bytes of an object whose first word is its own.
+fn size(object: Object) -> usize {
+    let bytes = object.desc().size_with_length(|| object.word_at(LENGTH));
+    // What has been allocated has a size.
+    extent(bytes).unwrap_or(16)
+}
+
+/// The words and copies of objects.
+#[derive(Default)]
+pub(super) struct Objects;
+
+impl ObjectModel<Vm> for Objects {
+    const GLOBAL_LOG_BIT_SPEC: VMGlobalLogBitSpec = VMGlobalLogBitSpec::side_first();
+    const LOCAL_FORWARDING_POINTER_SPEC: VMLocalForwardingPointerSpec =
+        VMLocalForwardingPointerSpec::in_header(8 * TAG as isize);
+    const LOCAL_FORWARDING_BITS_SPEC: VMLocalForwardingBitsSpec = VMLocalForwardingBitsSpec::side_first();
+    const LOCAL_MARK_BIT_SPEC: VMLocalMarkBitSpec =
+        VMLocalMarkBitSpec::side_after(Self::LOCAL_FORWARDING_BITS_SPEC.as_spec());
+    const LOCAL_PINNING_BIT_SPEC: VMLocalPinningBitSpec =
+        VMLocalPinningBitSpec::side_after(Self::LOCAL_MARK_BIT_SPEC.as_spec());
+    const LOCAL_LOS_MARK_NURSERY_SPEC: VMLocalLOSMarkNurserySpec =
+        VMLocalLOSMarkNurserySpec::side_after(Self::LOCAL_PINNING_BIT_SPEC.as_spec());
+    const OBJECT_REF_OFFSET_LOWER_BOUND: isize = TAG as isize;
+
+    fn copy(
+        from: ObjectReference,
+        semantics: CopySemantics,
+        context: &mut GCWorkerCopyContext<Vm>,
+    ) -> ObjectReference {
+        let old = object(from);
+        let bytes = size(old);
+        let start = context.alloc_copy(from, bytes, 16, TAG, semantics);
+        // SAFETY: the old object has so many bytes from its tag on, and the new place has room for them; the two are apart.
+        unsafe {
+            let source = Self::ref_to_object_start(from).to_ptr::<u8>();
+            start.to_mut_ptr::<u8>().copy_from_nonoverlapping(source, bytes);
+        }
+        // A copy is no permanent object, as its original is none.
+        let to = reference(at(start + TAG)).unwrap_or(from);
+        context.post_copy(to, bytes, semantics);
+        to
+    }
+
+    fn copy_to(from: ObjectReference, _: ObjectReference, _: Address) -> Address {
+        unreachable!("asked by plans that are not offered, about {from}")
+    }
+
+    fn get_reference_when_copied_to(_: ObjectReference, to: Address) -> ObjectReference {
+        // SAFETY: an address of memory is not null, and cells are aligned.
+        unsafe { ObjectReference::from_raw_address_unchecked(to + TAG) }
+    }
+
+    fn get_current_size(reference: ObjectReference) -> usize {
+        size(object(reference))
+    }
+
+    fn get_size_when_copied(reference: ObjectReference) -> usize {
+        size(object(reference))
+    }
+
+    fn get_align_when_copied(_: ObjectReference) -> usize {
+        16
+    }
+
+    fn get_align_offset_when_copied(_: ObjectReference) -> usize {
+        TAG
+    }
+
+    fn get_type_descriptor(_: ObjectReference) -> &'static [i8] {
+        &[]
+    }
+
+    fn ref_to_object_start(reference: ObjectReference) -> Address {
+        reference.to_raw_address() - TAG
+    }
+
+    fn ref_to_header(reference: ObjectReference) -> Address {
+        reference.to_raw_address() - TAG
+    }
+
+    fn dump_object(reference: ObjectReference) {
+        eprintln!("{reference}: {}", object(reference).desc().name());
+    }
+}
+
+/// Whether objects of a type have to stay where they are.
+pub(super) fn stays(desc: &TypeDesc) -> bool {
+    matches!(desc.kind(), ObjectKind::Memory(_) | ObjectKind::String)
+}
+
+/// Traces what an object refers to, and lets it refer to where that is now.
+pub(super) fn scan(object: Object, tracer: &mut impl ObjectTracer) {
+    let mut visit = |offset: usize| {
+        let Some(old) = object.pointer_at(offset).and_then(reference) else { return };
+        let new = tracer.trace_object(old);
+        if new != old {
+            object.set_pointer_at(offset, Some(self::object(new)));
+        }
+    };
+    match object.desc().scan() {
+        Scan::Nothing => {}
+        Scan::Words(mask) => {
+            let mut rest = *mask;
+            while rest != 0 {
+                visit(8 * rest.trailing_zeros() as usize);
+                rest &= rest - 1;
+            }
+        }
+        Scan::Offsets(offsets) => offsets.iter().for_each(|&at| visit(at as usize)),
+        Scan::Elements { stride, offsets } => {
+            for index in 0..object.word_at(LENGTH) as usize {
+                let element = MEMORY_ELEMENTS + index * *stride as usize;
+                offsets.iter().for_each(|&at| visit(element + at as usize));
+            }
+        }
+    }
+}
