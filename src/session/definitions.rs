@@ -24,6 +24,8 @@ pub struct Definitions<'t> {
     pub(crate) is_whole: bool,
     pub(crate) is_lazy: bool,
     pub(crate) is_replaceable: bool,
+    /// Calls after which a function is optimised, if it is compiled in two tiers.
+    pub(crate) tiers: Option<i32>,
     /// Imported functions that are called through slots.
     pub(crate) lazy_imports: BTreeSet<String>,
     pub(crate) starts: Option<Priority>,
@@ -44,6 +46,7 @@ impl<'t> Definitions<'t> {
             is_whole: false,
             is_lazy: false,
             is_replaceable: false,
+            tiers: None,
             lazy_imports: BTreeSet::new(),
             starts: None,
             initializers: Vec::new(),
@@ -87,6 +90,15 @@ impl<'t> Definitions<'t> {
     /// program know nothing of each other but their types.
     pub fn replaceable(mut self) -> Self {
         (self.is_lazy, self.is_replaceable) = (true, true);
+        self
+    }
+
+    /// Lazy, and compiled twice: fast when it is called first, and as the session's options say when it has been called so often.
+    /// A session with a pool does the latter in the background; any other does it in [`Session::optimize_hot`].
+    ///
+    /// [`Session::optimize_hot`]: super::Session::optimize_hot
+    pub fn tiered(mut self, calls: u32) -> Self {
+        (self.is_lazy, self.tiers) = (true, Some(i32::try_from(calls).unwrap_or(i32::MAX)));
         self
     }
 

@@ -17,13 +17,13 @@ use super::Session;
 use super::definitions::Definitions;
 use super::error::SessionError;
 use super::function::{Function, Request};
-use super::lazy::{self, BODY, Body, Stub};
+use super::lazy::{self, BODY, Body, HOT, Hot, Stub};
 use super::libraries::{Library, Members};
 use super::plan::lock;
 use super::promise::{Promise, Signature};
 use super::scope::{self, import, part};
 use super::target::Native;
-use super::unit::{Functions, Loaded, Whole};
+use super::unit::{Functions, Loaded, Stage, Whole};
 use super::{host, linking};
 use crate::program::{check_built, check_read, read_unit_in};
 use crate::{Params, TypedFunc, Value};
@@ -140,29 +140,48 @@ impl Dylib {
         let shared = &self.session.inner.shared;
         let imports = definitions.lazy_imports;
         let whole = Arc::new(Whole::new(shared, &module, &own, kept, is_lazy, imports)?);
+        let tiers = definitions.tiers.filter(|_| is_lazy);
         let mut symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
+        let mut hot_symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
         for &id in &own {
             let name: Arc<str> = module.symbol(id).into();
             let defined = match types.get(&id) {
-                Some(ty) => new.stub(&name, flags, ty.clone()),
+                Some(ty) => {
+                    let hot = tiers.map(|calls| self.hot(&name, calls));
+                    let (body, flags) = new.stub(&name, flags, ty.clone(), hot);
+                    hot_symbols.extend(hot.map(|hot| (id, (hot.body, flags))));
+                    (body, flags)
+                }
                 None => (self.session.linking().intern(&name), flags),
             };
             symbols.insert(id, defined);
         }
-        if is_lazy && definitions.is_replaceable {
-            for &id in &own {
-                let Some((part, only)) = part(&module, own.len(), id) else { continue };
-                let loaded = Arc::new(Loaded::new(shared, part, &[only], whole.clone()));
-                let symbols = symbols.get(&id).copied().into_iter().collect();
-                new.add(Box::new(Functions { shared: shared.clone(), loaded, ids: vec![only], symbols }));
-            }
-        } else {
-            let loaded = Arc::new(Loaded::new(shared, module, &own, whole.clone()));
-            let is_whole = is_whole || whole.may_tangle();
-            let sets = if is_whole { vec![own] } else { loaded.units() };
-            for ids in sets.into_iter().filter(|ids| !ids.is_empty()) {
-                let symbols = ids.iter().filter_map(|id| symbols.get(id).copied()).collect();
-                new.add(Box::new(Functions { shared: shared.clone(), loaded: loaded.clone(), ids, symbols }));
+        let mut stages = vec![(Stage::Only, &symbols)];
+        if tiers.is_some() {
+            shared.expect_hot();
+            stages = vec![(Stage::First, &symbols), (Stage::Second, &hot_symbols)];
+        }
+        for (stage, symbols) in stages {
+            let mut add = |loaded: &Arc<Loaded>, ids: Vec<FuncId>, sources: &[FuncId]| {
+                let symbols: Vec<_> = sources.iter().filter_map(|id| symbols.get(id).copied()).collect();
+                if !symbols.is_empty() {
+                    let (shared, loaded) = (shared.clone(), loaded.clone());
+                    new.add(Box::new(Functions { shared, loaded, ids, symbols }));
+                }
+            };
+            if is_lazy && definitions.is_replaceable {
+                for &id in &own {
+                    let Some((part, only)) = part(&module, own.len(), id) else { continue };
+                    let loaded = Arc::new(Loaded::new(shared, part, &[only], whole.clone(), stage));
+                    add(&loaded, vec![only], &[id]);
+                }
+            } else {
+                let loaded = Arc::new(Loaded::new(shared, module.clone(), &own, whole.clone(), stage));
+                let is_whole = is_whole || whole.may_tangle();
+                for ids in if is_whole { vec![own.clone()] } else { loaded.units() } {
+                    let sources = ids.clone();
+                    add(&loaded, ids, &sources);
+                }
             }
         }
         for function in initializers {
@@ -177,6 +196,11 @@ impl Dylib {
             linking.lookup_then(order, linking::weak(symbols), Until::Ready, priority, |_| {});
         }
         Ok(())
+    }
+
+    /// The second tier of a function.
+    fn hot(&self, name: &str, calls: i32) -> Hot {
+        Hot { body: self.session.linking().intern(&format!("{name}{HOT}")), calls }
     }
 
     /// Whether functions are to lie behind slots: those that are there stay as they are.
@@ -250,7 +274,7 @@ impl Dylib {
         for &id in &own {
             let name: Arc<str> = declared.symbol(id).into();
             symbols.push(match lazy::type_of(&declared, id).filter(|_| is_lazy) {
-                Some(ty) => new.stub(&name, flags, ty),
+                Some(ty) => new.stub(&name, flags, ty, None),
                 None => (self.session.linking().intern(&name), flags),
             });
         }
@@ -517,7 +541,13 @@ impl<'a> Batch<'a> {
     }
 
     /// A slot for a function. Says what its body is to be defined as.
-    fn stub(&mut self, name: &Arc<str>, flags: SymbolFlags, ty: FunctionType) -> (Symbol, SymbolFlags) {
+    fn stub(
+        &mut self,
+        name: &Arc<str>,
+        flags: SymbolFlags,
+        ty: FunctionType,
+        hot: Option<Hot>,
+    ) -> (Symbol, SymbolFlags) {
         let session = &self.dylib.session;
         let (linking, shared) = (session.linking(), &session.inner.shared);
         let symbol = linking.intern(name);
@@ -526,8 +556,8 @@ impl<'a> Batch<'a> {
         let label = self.dylib.linking.label(symbol);
         let there = shared.slots.owner(label).filter(|_| self.replace);
         match there.filter(|owner| *owner.slot().ty() == ty) {
-            Some(owner) => self.again.push((owner, Body::new(shared, linking, label.dylib, body))),
-            None => self.add(Box::new(Stub { shared: shared.clone(), symbol, flags, body, ty })),
+            Some(owner) => self.again.push((owner, Body::new(shared, linking, label.dylib, body, hot))),
+            None => self.add(Box::new(Stub { shared: shared.clone(), symbol, flags, body, hot, ty })),
         }
         (body, flags.without(SymbolFlags::EXPORTED))
     }
@@ -540,7 +570,7 @@ impl<'a> Batch<'a> {
             dylib.linking.define_all(self.units, self.tracker)?;
         }
         for (owner, body) in self.again {
-            owner.reset(body);
+            body.take_over(&owner);
         }
         if let Some(home) = lock(&dylib.session.inner.homes).get_mut(&dylib.linking.id()) {
             home.scope.take_over(self.offers);

@@ -6,6 +6,9 @@
 //!   hidden symbol   f(Int64)#body ─┴► looked up like any other: compiled, linked, ready with all that it needs
 //! ```
 //!
+//! A function in two tiers has one more hidden symbol, `f(Int64)#hot`, for the code that takes the place of the first when it has
+//! been called often. Its boxed entry, for calls that are decided at run time, stays that of the first.
+//!
 //! Bodies need the slots of what they call, never their bodies, so one look-up compiles one function. A redefinition replaces
 //! the body and closes the slot: the next call, of whoever, finds the new one. When the types change, it is another function
 //! with a slot of its own, and code that was linked to the old one keeps it. A removed function throws `CompileError`, whoever
@@ -20,7 +23,7 @@ use std::sync::{Arc, Mutex, Weak};
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::abi::NativeSignature;
 use brolga_ir::{Func, FuncId, Level, Module};
-use brolga_jit::{Materialize, SlotOwner, Target};
+use brolga_jit::{Materialize, SlotOwner, Target, Tiers};
 use brolga_session::{
     DylibId, Label, Link, LookupKind, MaterializationUnit, Priority, Responsibility, Sees, Symbol,
     SymbolFlags, Until, WeakSession, required,
@@ -35,6 +38,18 @@ use crate::engine::function_type;
 
 /// What stands behind the symbol of a function in that of its body.
 pub(crate) const BODY: &str = "#body";
+
+/// The same for the body of the second tier.
+pub(crate) const HOT: &str = "#hot";
+
+/// The second tier of a function.
+#[derive(Clone, Copy)]
+pub(crate) struct Hot {
+    /// What its body is defined as.
+    pub(crate) body: Symbol,
+    /// After how many calls of the first it is wanted.
+    pub(crate) calls: i32,
+}
 
 /// The slots of a session's functions.
 #[derive(Default)]
@@ -74,6 +89,7 @@ pub(crate) struct Stub {
     pub(crate) symbol: Symbol,
     pub(crate) flags: SymbolFlags,
     pub(crate) body: Symbol,
+    pub(crate) hot: Option<Hot>,
     pub(crate) ty: FunctionType,
 }
 
@@ -84,8 +100,12 @@ impl MaterializationUnit<Native> for Stub {
 
     fn materialize(self: Box<Self>, responsibility: Responsibility<Native>) {
         let Ok(dylib) = responsibility.dylib() else { return };
-        let source = Body::new(&self.shared, responsibility.session(), dylib, self.body);
-        let owner = match self.shared.jit.slot(self.ty, source) {
+        let source = Body::new(&self.shared, responsibility.session(), dylib, self.body, self.hot);
+        let slot = match self.hot {
+            Some(Hot { calls, .. }) => self.shared.jit.tiered(self.ty, source, calls),
+            None => self.shared.jit.slot(self.ty, source),
+        };
+        let owner = match slot {
             Ok(owner) => Arc::new(owner),
             Err(error) => return responsibility.fail(error),
         };
@@ -107,6 +127,7 @@ pub(crate) struct Body {
     session: WeakSession<Native>,
     home: Link,
     body: Symbol,
+    hot: Option<Hot>,
     placed: Arc<Placed>,
 }
 
@@ -116,17 +137,26 @@ impl Body {
         session: &linking::Session<Native>,
         dylib: DylibId,
         body: Symbol,
+        hot: Option<Hot>,
     ) -> Arc<Body> {
         let home = Link { dylib, sees: Sees::All };
-        Arc::new(Body { session: session.downgrade(), home, body, placed: shared.placed.clone() })
+        Arc::new(Body { session: session.downgrade(), home, body, hot, placed: shared.placed.clone() })
     }
 }
 
-impl Materialize for Body {
-    fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
+impl Body {
+    /// Gives a slot that is there this body.
+    pub(crate) fn take_over(self: Arc<Body>, owner: &SlotOwner) {
+        match self.hot {
+            Some(Hot { calls, .. }) => owner.reset_tiered(self, calls),
+            None => owner.reset(self),
+        }
+    }
+
+    /// The code of a body.
+    fn look_up(&self, body: Symbol, priority: Priority) -> Result<Target, Box<dyn Error + Send + Sync>> {
         let session = self.session.upgrade().ok_or(linking::Error::SessionEnded)?;
-        let (kind, priority) = (LookupKind::Static, Priority::Blocking);
-        let wants = required([self.body]);
+        let (kind, wants) = (LookupKind::Static, required([body]));
         let found = session.lookup_with(vec![self.home], wants, Until::Ready, kind, priority).wait_one()?;
         let target = match found.address.and_then(|address| self.placed.get(address)) {
             Some(Function::Code { unit, symbol }) => unit.target(&symbol),
@@ -136,5 +166,17 @@ impl Materialize for Body {
             let name = session.name(found.label).to_string();
             Box::new(SessionError::NotFunction { name }) as Box<dyn Error + Send + Sync>
         })
+    }
+}
+
+impl Materialize for Body {
+    fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
+        self.look_up(self.body, Priority::Blocking)
+    }
+}
+
+impl Tiers for Body {
+    fn optimise(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
+        self.look_up(self.hot.map_or(self.body, |hot| hot.body), Priority::Idle)
     }
 }

@@ -19,6 +19,7 @@
 //! | bring your own representation | [`Dylib::promise`]: signatures now, the program when somebody looks |
 //! | call Rust | [`Dylib::define_host`]: a closure; [`Dylib::define_c_symbol`]: a C function |
 //! | compile when called | [`Definitions::lazy`]: looking compiles nothing, the first call does |
+//! | compile twice | [`Definitions::tiered`]: fast at first, well when it has been called often |
 //! | replace | [`Dylib::redefine`]: whoever looks from now on gets the new one; [`Definitions::replaceable`]: whoever calls, too |
 //! | remove | [`Tracker::remove`](linking::Tracker::remove), [`Dylib::remove`], [`Dylib::clear`], with a policy for what uses it |
 //! | find elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_archive`], [`Dylib::add_generator`] |
@@ -137,6 +138,7 @@ impl Session {
     pub fn new(options: Options, workers: Workers) -> Result<Session, Error> {
         let Options { level, roots, opt, jit, runtime } = options.settled();
         let jit = Jit::new(Runtime::new(runtime), jit)?;
+        let in_background = matches!(workers, Workers::Pool(_));
         let dispatcher: Arc<dyn Dispatcher> = match workers {
             Workers::Pool(size) => Arc::new(Pool::new(size)),
             Workers::Caller => Arc::new(InPlace::new()),
@@ -144,7 +146,7 @@ impl Session {
             Workers::Own(dispatcher) => dispatcher,
         };
         let linking = linking::Session::new(dispatcher, Box::new(PlainHost));
-        let shared = Arc::new(Shared::new(jit, level, opt, roots));
+        let shared = Arc::new(Shared::new(jit, level, opt, roots, in_background));
         let inner = Inner { linking, shared, cx: Context::new(), homes: Mutex::default() };
         Ok(Session { inner: Arc::new(inner) })
     }
@@ -182,6 +184,11 @@ impl Session {
     /// The function and line that an address in compiled code belongs to.
     pub fn symbolize(&self, address: usize) -> Option<Symbolized> {
         self.inner.shared.jit.symbolize(address)
+    }
+
+    /// Optimises, on this thread, the [tiered](Definitions::tiered) functions that have been called often enough; how many.
+    pub fn optimize_hot(&self) -> usize {
+        self.inner.shared.jit.upgrade_hot()
     }
 
     /// What the session has done and holds.

@@ -14,7 +14,7 @@ use brolga_session::{MaterializationUnit, Responsibility, Symbol, SymbolFlags};
 use super::SessionError;
 use super::definitions::Definitions;
 use super::target::Native;
-use super::unit::{Loaded, Shared, Whole, compile_and_link};
+use super::unit::{Loaded, Shared, Stage, Whole, compile_and_link};
 use crate::error::Error;
 
 /// A function that is promised: its name and types.
@@ -77,5 +77,5 @@ fn load(
     let mut behind_slots = made.lazy_imports;
     behind_slots.extend(promised);
     let whole = Arc::new(Whole::new(shared, &made.module, &own, None, false, behind_slots)?);
-    Ok((Arc::new(Loaded::new(shared, made.module, &own, whole)), own))
+    Ok((Arc::new(Loaded::new(shared, made.module, &own, whole, Stage::Only)), own))
 }

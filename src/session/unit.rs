@@ -18,22 +18,23 @@
 //! A unit that makes calls which are decided at run time needs every method of its program.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use brolga_codegen::compile::Symbol as Import;
 use brolga_codegen::generate::Generator;
+use brolga_codegen::isa::Tier;
 use brolga_codegen::ways::Route;
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::{FuncId, Level, Module, Op};
-use brolga_jit::{Compiled, FindSlot, Globals, Jit, Linkage, Method, Slot, Source, Style};
+use brolga_jit::{Compiled, FindSlot, Globals, Jit, Linkage, Method, Slot, Source, Style, Upgrader};
 use brolga_opt::OptLevel;
 use brolga_session::{
     Definition, Dependence, Label, MaterializationUnit, Need, Responsibility, Symbol, SymbolFlags, Until,
     Want,
 };
 
-use super::lazy::{BODY, Slots};
+use super::lazy::{BODY, HOT, Slots};
 use super::plan::{Plan, lock};
 use super::target::{Code, Function, Kept, Native, Placed};
 use crate::engine::{function_type, method};
@@ -52,6 +53,15 @@ pub(crate) struct Shared {
     /// Generators that no thread is using.
     generators: Mutex<Vec<Generator>>,
     pub(crate) compiled: Mutex<Totals>,
+    upgrades: Upgrades,
+}
+
+/// Who optimises functions that have become hot.
+enum Upgrades {
+    /// Whoever asks for it.
+    Asked,
+    /// A thread, from the first function in two tiers on. There is none if the system refuses one.
+    Background(OnceLock<Option<Upgrader>>),
 }
 
 /// What was compiled so far.
@@ -62,7 +72,13 @@ pub(crate) struct Totals {
 }
 
 impl Shared {
-    pub(crate) fn new(jit: Jit, level: OptLevel, opt: brolga_opt::Options, roots: Roots) -> Shared {
+    pub(crate) fn new(
+        jit: Jit,
+        level: OptLevel,
+        opt: brolga_opt::Options,
+        roots: Roots,
+        in_background: bool,
+    ) -> Shared {
         Shared {
             jit,
             level,
@@ -72,6 +88,14 @@ impl Shared {
             slots: Slots::default(),
             generators: Mutex::default(),
             compiled: Mutex::default(),
+            upgrades: if in_background { Upgrades::Background(OnceLock::new()) } else { Upgrades::Asked },
+        }
+    }
+
+    /// A function in two tiers is about to be defined.
+    pub(crate) fn expect_hot(&self) {
+        if let Upgrades::Background(thread) = &self.upgrades {
+            thread.get_or_init(|| self.jit.start_upgrades().ok());
         }
     }
 }
@@ -132,8 +156,20 @@ impl Whole {
     }
 }
 
+/// How often a function is compiled, and which time this is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Once, as the session's options say.
+    Only,
+    /// Twice; fast, and counting its calls.
+    First,
+    /// Twice; as the session's options say.
+    Second,
+}
+
 /// Functions that are optimised with each other in sight, and how they are compiled: a program, or a function of it.
 pub(crate) struct Loaded {
+    stage: Stage,
     plan: Plan,
     whole: Arc<Whole>,
     /// The functions that it defines; the others are imported.
@@ -142,10 +178,17 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     /// Takes a verified module, which defines the functions `own`.
-    pub(crate) fn new(shared: &Shared, module: Module, own: &[FuncId], whole: Arc<Whole>) -> Loaded {
+    pub(crate) fn new(
+        shared: &Shared,
+        module: Module,
+        own: &[FuncId],
+        whole: Arc<Whole>,
+        stage: Stage,
+    ) -> Loaded {
         let names = own.iter().map(|&id| (id, module.symbol(id).into())).collect();
-        let plan = Plan::new(module, shared.level, shared.opt.clone(), shared.roots);
-        Loaded { plan, whole, names }
+        let level = if stage == Stage::First { shared.level.min(OptLevel::O1) } else { shared.level };
+        let plan = Plan::new(module, level, shared.opt.clone(), shared.roots);
+        Loaded { stage, plan, whole, names }
     }
 
     /// The functions that it defines, in sets that are linked together.
@@ -230,7 +273,9 @@ fn compile(shared: &Shared, loaded: &Loaded, ids: &[FuncId]) -> Result<Output, A
     let plan = &loaded.plan;
     let placed = ids.iter().map(|&id| plan.placed(id)).collect::<Result<Vec<_>, _>>()?;
     let mut entries = Vec::new();
-    if loaded.whole.is_open || placed.iter().any(has_objects) {
+    // The entries of the first tier stay: whoever found a method by them keeps it.
+    let has_entries = loaded.stage != Stage::Second;
+    if has_entries && (loaded.whole.is_open || placed.iter().any(has_objects)) {
         for &id in ids.iter().filter(|&&id| plan.module().func(id).level == Level::High) {
             entries.push((id, plan.placed_entry(id)?));
         }
@@ -247,7 +292,10 @@ fn compile(shared: &Shared, loaded: &Loaded, ids: &[FuncId]) -> Result<Output, A
     let generator = lock(&shared.generators).pop();
     let mut generator = generator.unwrap_or_else(|| Generator::new(shared.jit.limits()));
     let route = |name: &str| if loaded.whole.behind_slots.contains(name) { Route::Slot } else { Route::Far };
-    let style = Style { tier: tier(shared.level), others: &route, counted: &|_| false };
+    let is_first = loaded.stage == Stage::First;
+    let tier = if is_first { Tier::Baseline } else { tier(shared.level) };
+    let counts = |name: &str| is_first && loaded.names.values().any(|own| **own == *name);
+    let style = Style { tier, others: &route, counted: &counts };
     let compiled = shared.jit.compile(&module.cx, &sources, style, &mut generator);
     lock(&shared.generators).push(generator);
     let compiled = compiled.map_err(Error::from)?;
@@ -294,7 +342,8 @@ fn link(
     let (Ok(symbols), Ok(dylib)) = (responsibility.symbols(), responsibility.dylib()) else { return };
     let names = symbols.iter().map(|(symbol, _)| {
         let text = session.names().text(*symbol);
-        (*symbol, text.strip_suffix(BODY).map_or_else(|| text.clone(), Arc::from))
+        let function = text.strip_suffix(BODY).or_else(|| text.strip_suffix(HOT));
+        (*symbol, function.map_or_else(|| text.clone(), Arc::from))
     });
     let (code, addresses) = Code::enter(&shared.placed, &unit, names, loaded.whole.kept.clone());
     let mut needs: Vec<Dependence<Native>> = found.iter().map(|&found| found.into()).collect();

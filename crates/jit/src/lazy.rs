@@ -278,13 +278,18 @@ impl SlotOwner {
 
     /// Lets the next call compile anew. Calls that have begun go on in the old code.
     pub fn reset(&self, source: Arc<dyn Materialize>) {
-        self.record.close(State::Lazy(source));
+        self.record.close(State::Lazy(source), None);
+    }
+
+    /// As [`SlotOwner::reset`], for a function that is compiled in two tiers: the second after `threshold` entries.
+    pub fn reset_tiered(&self, tiers: Arc<dyn Tiers>, threshold: i32) {
+        self.record.close(State::Lazy(tiers.clone()), Some((tiers, threshold.max(0))));
     }
 }
 
 impl Drop for SlotOwner {
     fn drop(&mut self) {
-        self.record.close(State::Failed(SlotError::Removed { name: self.record.name.clone() }));
+        self.record.close(State::Failed(SlotError::Removed { name: self.record.name.clone() }), None);
     }
 }
 
@@ -327,6 +332,10 @@ impl Slot {
         let record = &self.record;
         let mut inside = record.lock();
         let version = inside.version;
+        // What has been replaced since it became hot is another function, which has to become hot itself.
+        if !matches!(inside.state, State::Ready(_)) {
+            return Ok(false);
+        }
         let Some((tiers, _)) = inside.tiers.take() else { return Ok(false) };
         drop(inside);
         let made = record.ask(|| tiers.optimise());
@@ -411,10 +420,10 @@ impl Record {
     }
 
     /// Lets calls go to the stub.
-    fn close(&self, state: State) {
+    fn close(&self, state: State, tiers: Option<(Arc<dyn Tiers>, i32)>) {
         let mut inside = self.lock();
         inside.version += 1;
-        let tiers = inside.tiers.take();
+        let tiers = std::mem::replace(&mut inside.tiers, tiers);
         self.place.set(self.place.stub());
         let before = std::mem::replace(&mut inside.state, state);
         drop(inside);

@@ -125,7 +125,9 @@ impl Drop for Upgrader {
     fn drop(&mut self) {
         self.jit.hot().lock().stopping += 1;
         self.jit.hot().changed.notify_all();
-        if let Some(thread) = self.thread.take() {
+        // The last user of an engine may be the thread itself, at the end of its last upgrade.
+        let own = std::thread::current().id();
+        if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != own) {
             // It panics in no code of ours, and sources are fenced.
             let _ended = thread.join();
         }
