@@ -11,7 +11,7 @@
 //! | symbol in the code | is |
 //! |---|---|
 //! | a function | required; a failure to have it is the unit's |
-//! | a slot | the same, but it is ready before its function is compiled (`lazy.rs`) |
+//! | a slot, a counter | the same, but it is ready before its function is compiled (`lazy.rs`) |
 //! | a C symbol without a library | taken from the link order when it is there, else from the process |
 //! | all else | the run time's |
 //!
@@ -257,7 +257,7 @@ pub(crate) fn compile_and_link(
     let session = responsibility.session().clone();
     let want = |import: &&Import| {
         let (text, need) = match import {
-            Import::Function(name) | Import::Slot(name) => (name, Need::Required),
+            Import::Function(name) | Import::Slot(name) | Import::Counter(name) => (name, Need::Required),
             Import::Foreign { name, library: None } => (name, Need::Weak),
             _ => return None,
         };

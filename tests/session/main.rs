@@ -7,12 +7,14 @@
 //! | `change` | redefinition, removal, initialisers, the end |
 //! | `lazy` | functions that are compiled when they are called first, and replaced while they are called |
 //! | `threads` | the same results whoever compiles; many threads |
+//! | `tiers` | functions that are compiled twice |
 
 mod change;
 mod define;
 mod failure;
 mod lazy;
 mod threads;
+mod tiers;
 
 use brolga::session::Dylib;
 use brolga::{OptLevel, Options, Output, Session, Workers};

@@ -1,0 +1,87 @@
+//! Functions that are compiled fast at first, and well when they have been called often.
+
+use std::thread;
+
+use brolga::session::Dylib;
+use brolga::{TypedFunc, Workers};
+
+use super::{adds, calls, session};
+
+const CALLS: u32 = 50;
+
+type Int = TypedFunc<(i64,), i64>;
+
+fn tiered(dylib: &Dylib, source: &str) {
+    let program = dylib.read("tiered.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    dylib.define(program.replaceable().tiered(CALLS)).unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn a_function_is_compiled_again_when_it_has_been_called_often() {
+    for workers in [Workers::Caller, Workers::Seeded(5)] {
+        let session = session(workers);
+        let main = session.create_dylib("main").unwrap();
+        tiered(&main, &adds("base", 1));
+        tiered(&main, &calls("top", "base"));
+        let top: Int = main.func("top").unwrap();
+        for n in 0..i64::from(CALLS) {
+            assert_eq!(top.call((n,)), Ok(n + 2));
+        }
+        assert_eq!((session.stats().compiled_functions, session.optimize_hot()), (2, 0));
+        assert_eq!(top.call((7,)), Ok(9));
+        assert_eq!((session.optimize_hot(), session.stats().compiled_functions), (2, 4));
+        for n in 0..i64::from(2 * CALLS) {
+            assert_eq!(top.call((n,)), Ok(n + 2));
+        }
+        assert_eq!((session.optimize_hot(), session.stats().compiled_functions), (0, 4));
+        assert_eq!(session.runtime().retired(), 0, "the first tier was freed");
+        assert_eq!(session.linking().check(), Ok(()));
+    }
+}
+
+#[test]
+fn a_redefined_function_starts_again_in_the_first_tier() {
+    let session = session(Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    tiered(&main, &adds("base", 1));
+    let base: Int = main.func("base").unwrap();
+    let call_often = |sum| (0..=CALLS).for_each(|_| assert_eq!(base.call((0,)), Ok(sum)));
+    call_often(1);
+    assert_eq!(session.optimize_hot(), 1);
+    let program = main.read("again.jlir", adds("base", 5).as_bytes()).unwrap();
+    main.redefine(program.replaceable().tiered(CALLS)).unwrap();
+    assert_eq!((base.call((0,)), session.optimize_hot()), (Ok(5), 0));
+    call_often(5);
+    assert_eq!((session.optimize_hot(), base.call((1,))), (1, Ok(6)));
+
+    // It became hot, and was replaced before anybody optimised it.
+    let program = main.read("again.jlir", adds("base", 7).as_bytes()).unwrap();
+    main.redefine(program.replaceable().tiered(CALLS)).unwrap();
+    call_often(7);
+    let program = main.read("again.jlir", adds("base", 9).as_bytes()).unwrap();
+    main.redefine(program.replaceable().tiered(CALLS)).unwrap();
+    assert_eq!(session.optimize_hot(), 0);
+    call_often(9);
+    assert_eq!((session.optimize_hot(), base.call((1,))), (1, Ok(10)));
+}
+
+#[test]
+fn a_pool_optimises_in_the_background_under_threads_that_call() {
+    let session = session(Workers::Pool(1));
+    let main = session.create_dylib("main").unwrap();
+    tiered(&main, &adds("base", 1));
+    tiered(&main, &calls("top", "base"));
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let top: Int = main.func("top").unwrap();
+                while session.stats().compiled_functions < 4 {
+                    (0..100).for_each(|n| assert_eq!(top.call((n,)), Ok(n + 2)));
+                }
+                assert_eq!(top.call((1,)), Ok(3));
+            });
+        }
+    });
+    session.end();
+    assert_eq!(session.linking().check(), Ok(()));
+}
