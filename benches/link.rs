@@ -17,6 +17,7 @@ use brolga::{Engine, OptLevel, Options, Program};
 use brolga_codegen::compile::{CompileOptions, Limits, Symbol};
 use brolga_codegen::generate::Generator;
 use brolga_codegen::isa::{HostIsa, IsaOptions, Tier};
+use brolga_codegen::ways::{Route, Ways};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Context, Func, Level, LowType, Op, Param, Signature, Type};
 use brolga_jit::{
@@ -56,12 +57,13 @@ fn sum(cx: &Context, name: &str) -> Func {
 }
 
 fn units(isa: &HostIsa) -> [LinkUnit; 2] {
-    let cx = Arc::new(Context::default());
+    let cx = Context::new();
     let mut generator = Generator::new(Limits::default());
     let options = CompileOptions { tier: Tier::Baseline, listing: false };
+    let ways = Ways { route: &|_| Route::Near, counter: None };
     let mut compiled = |name: &str| {
         let func = sum(&cx, name);
-        generator.generate(&cx, &func, isa, options, &|_| true).expect("it compiles").function
+        generator.generate(&cx, &func, isa, options, ways).expect("it compiles").function
     };
     let alone = vec![compiled("sum")];
     let batch = (0..BATCH).map(|index| compiled(&format!("sum{index}"))).collect();
