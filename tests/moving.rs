@@ -1,0 +1,86 @@
+//! Programs with objects keep their meaning when every collection moves what it can.
+//!
+//! The programs are those of `objects.rs`. mmtk allows one heap for each process, so this program runs itself once for each plan. In the
+//! corpus every safepoint collects, and a root that is missing, or a register that was not loaded again, shows at once. What
+//! runs long under that collects once for many allocations.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use brolga::heap::{HeapOptions, MmtkOptions, MmtkPlan, Stress};
+use brolga::{Engine, Evaluator, OptLevel, Options, Program, Runtime, Verdict};
+use brolga_runtime::RuntimeOptions;
+
+const PLANS: [(&str, MmtkPlan); 2] = [("SemiSpace", MmtkPlan::SemiSpace), ("Immix", MmtkPlan::Immix)];
+
+fn main() -> ExitCode {
+    let named = std::env::args().find_map(|arg| Some(arg.strip_prefix("--plan=")?.to_owned()));
+    if let Some(name) = named {
+        let (_, plan) = PLANS.into_iter().find(|(known, _)| name == *known).expect("a plan");
+        return run(&name, plan);
+    }
+    let own = std::env::current_exe().expect("this program");
+    let mut failed = false;
+    for (name, _) in PLANS {
+        let status = Command::new(&own).arg(format!("--plan={name}")).status().expect("this program again");
+        failed |= !status.success();
+    }
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// All programs of a folder of this repository, with their names.
+fn programs(folder: &str) -> Vec<(String, Program)> {
+    let entries = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).expect("a folder");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("a file").path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|e| e != "rs"));
+    paths.sort();
+    let read = |path: PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let bytes = std::fs::read(&path).expect("a file");
+        let program = Program::read(&name, &bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
+        (name, program)
+    };
+    paths.into_iter().map(read).collect()
+}
+
+fn run(name: &str, plan: MmtkPlan) -> ExitCode {
+    let began = Instant::now();
+    let options = MmtkOptions { plan, bytes: 64 << 20, threads: 1, move_all: true };
+    let runtime = Runtime::with_mmtk(
+        RuntimeOptions { heap: HeapOptions::default(), ..RuntimeOptions::default() },
+        &options,
+    )
+    .expect("the first heap of the process");
+    let mut failed = Vec::new();
+    let (mut passed, mut skipped) = (0, 0);
+    for (folder, stress) in [
+        ("tests/corpus", Stress::EverySafepoint),
+        ("tests/objects", Stress::Every(61)),
+        ("examples", Stress::Every(9_973)),
+    ] {
+        runtime.heap().set_stress(stress);
+        for (file, program) in &programs(folder) {
+            for level in [OptLevel::O0, OptLevel::O2] {
+                let engine = Engine::on(&runtime, Options::new().opt_level(level)).expect("an engine");
+                let mut evaluator = Evaluator::native(program, &engine);
+                for check in program.checks() {
+                    match evaluator.check(check) {
+                        Verdict::Passed => passed += 1,
+                        Verdict::Skipped { .. } => skipped += 1,
+                        verdict @ Verdict::Failed { .. } => {
+                            let text = program.source().slice(check.span).trim();
+                            failed.push(format!("{file} at {level:?}: {text}: {verdict:?}"));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    let collections = runtime.heap().stats().full_collections;
+    let seconds = began.elapsed().as_secs_f64();
+    println!("moving, {name}: {passed} passed, {skipped} skipped, {collections} collections, {seconds:.1} s");
+    failed.iter().for_each(|line| println!("{line}"));
+    let enough = passed > 300 && skipped * 10 < passed && collections > 1000;
+    if failed.is_empty() && enough { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
