@@ -335,7 +335,8 @@ fn documents_name_paths_that_exist() {
 
 /// Words of `line` that start with a folder of the repository; patterns (`*`, `<name>`, capitals as place-holders) are no paths.
 fn named_paths(line: &str) -> Vec<String> {
-    let folders = ["crates/", "src/", "tests/", "examples/", "docs/", "benches/", "editors/", ".ci/"];
+    let folders =
+        ["crates/", "src/", "tests/", "examples/", "embedding/", "docs/", "benches/", "editors/", ".ci/"];
     line.split(|c: char| c.is_whitespace() || "`()[]|,;:'\"".contains(c))
         .filter(|word| folders.iter().any(|folder| word.starts_with(folder)))
         .filter(|word| !word.contains(['*', '<', '{', '$', '…']))

@@ -56,7 +56,7 @@ pub(crate) fn files_below(dir: &str, suffix: &str) -> Vec<String> {
 
 /// Every Rust file of the workspace, sorted by path.
 pub(crate) fn rust_files() -> Vec<SourceFile> {
-    let dirs = ["src", "crates", "tests", "benches", "examples", "fuzz"];
+    let dirs = ["src", "crates", "tests", "benches", "examples", "embedding", "fuzz"];
     let files: Vec<_> = dirs.iter().flat_map(|dir| files_below(dir, ".rs")).map(source_file).collect();
     assert!(files.len() > 5, "the walk found almost nothing: the checks would be empty");
     files

@@ -93,12 +93,16 @@ impl Folded {
             };
             base = from;
         }
-        // What lies outside of a slot is not accessed, but an access that says so is no well-formed one.
-        let in_slot = func.def_inst(base).is_some_and(|def| matches!(func.op(def), Op::SlotAddr(_)));
-        if in_slot && index.is_none() {
-            return None;
-        }
         let offset = i64::from(access.offset).checked_add(constant.cast_signed())?;
+        // The index may turn out to be zero, on a path that is not taken: what lies outside of a slot is not accessed then, but an
+        // access that says so is no well-formed one.
+        if let Some(Op::SlotAddr(slot)) = func.def_inst(base).map(|def| func.op(def)) {
+            let accessed = func.results(inst).next().or_else(|| func.args(inst).get(1).copied())?;
+            let end = offset.checked_add(i64::from(func.ty(accessed).as_low()?.bytes()))?;
+            if index.is_none() || offset < 0 || end > i64::from(func.slot(slot).size) {
+                return None;
+            }
+        }
         let access = Access { offset: i32::try_from(offset).ok().filter(|_| constant != 0)?, ..access };
         let op = if matches!(func.op(inst), Op::Load(_)) { Op::Load(access) } else { Op::Store(access) };
         Some(Folded { base, index, op, object })

@@ -9,6 +9,14 @@
 //! |---|---|
 //! | 1 | clears weak references to what is unreachable; traces dead objects that a finalizer visits |
 //! | 2 | tells every root, handle and weak reference where its object is |
+//!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | K1 | the heap appears, or goes | Release | K2 | a collector thread sees the heap's address and not the heap |
+//! | K2 | a collector thread looks for the heap | Acquire | K1 | as K1, from the other side |
+//! | K3 | counts, times, numbers of threads | Relaxed | – | nothing: numbers for people, and each read-modify-write counts once |
+//! | K4 | who is the first | Relaxed | – | nothing: one operation, of which one caller sees the first value |
+//! | K5 | which call about weak references this is | Relaxed | – | nothing: mmtk makes these calls one after the other, by its own locks |
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -74,7 +82,7 @@ impl Slot for RootValue {
 
 /// Does something with the heap.
 fn with_heap<R>(body: impl FnOnce(&Heap) -> R) -> Option<R> {
-    let heap = HEAP.load(Ordering::Acquire);
+    let heap = HEAP.load(Ordering::Acquire); // K2
     // SAFETY: set by a mutator of the heap, which stays at its address as long as it has one; taken back before the heap goes.
     unsafe { heap.as_ref() }.map(body)
 }
@@ -106,10 +114,10 @@ impl Collection<Vm> for Vm {
         let asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(asked) = asked {
             let pause = u64::try_from(asked.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            PAUSE_LAST.store(pause, Ordering::Relaxed);
-            PAUSE_MAX.fetch_max(pause, Ordering::Relaxed);
-            PAUSE_TOTAL.fetch_add(pause, Ordering::Relaxed);
-            COLLECTIONS.fetch_add(1, Ordering::Relaxed);
+            PAUSE_LAST.store(pause, Ordering::Relaxed); // K3
+            PAUSE_MAX.fetch_max(pause, Ordering::Relaxed); // K3
+            PAUSE_TOTAL.fetch_add(pause, Ordering::Relaxed); // K3
+            COLLECTIONS.fetch_add(1, Ordering::Relaxed); // K3
         }
         with_heap(|heap| heap.world.resume_all());
     }
@@ -123,7 +131,7 @@ impl Collection<Vm> for Vm {
     fn spawn_gc_thread(_: VMThread, context: GCThreadContext<Vm>) {
         let GCThreadContext::Worker(worker) = context;
         // An odd address is that of no mutator.
-        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed); // K3
         // SAFETY: a number that is never followed.
         let address = unsafe { Address::from_usize(2 * number + 1) };
         let name = VMWorkerThread(VMThread(OpaquePointer::from_address(address)));
@@ -147,7 +155,7 @@ impl Collection<Vm> for Vm {
     fn out_of_memory(_: VMThread, _: AllocationError) {}
 
     fn vm_live_bytes() -> usize {
-        EXTERNAL.load(Ordering::Relaxed)
+        EXTERNAL.load(Ordering::Relaxed) // K3
     }
 }
 
@@ -239,6 +247,7 @@ impl Scanning<Vm> for Vm {
     fn process_weak_refs(worker: &mut GCWorker<Vm>, context: impl ObjectTracerContext<Vm>) -> bool {
         let again = with_heap(|heap| {
             if !CLEARED.fetch_xor(true, Ordering::Relaxed) {
+                // K5
                 heap.handles.clear_weak(now);
                 let dead = heap.handles.find_dead(|object| now(object).is_some());
                 let dead: Vec<ObjectReference> = dead.into_iter().filter_map(objects::reference).collect();

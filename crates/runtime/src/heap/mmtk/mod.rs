@@ -30,6 +30,12 @@
 //! **Roots** are handed out by value, and told afterwards where their objects are, while the old copies are still readable. So
 //! nothing points into frames and handle tables from outside the pause.
 //!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | K1 | the heap appears, or goes | Release | K2 | a collector thread sees the heap's address and not the heap |
+//! | K3 | counts, times, numbers of threads | Relaxed | – | nothing: numbers for people, and each read-modify-write counts once |
+//! | K4 | who is the first | Relaxed | – | nothing: one operation, of which one caller sees the first value |
+//!
 //! Not done: generational and concurrent plans (their barriers are other ones); growing (the heap has one size); poison and
 //! verification, which mmtk has its own of; counts of live objects.
 
@@ -152,6 +158,7 @@ impl Mmtk {
             return Err(MmtkError::Option("no threads"));
         }
         if TAKEN.swap(true, Ordering::Relaxed) {
+            // K4
             return Err(MmtkError::Taken);
         }
         let plan = match options.plan {
@@ -243,7 +250,7 @@ impl Backend for Mmtk {
     }
 
     fn attach(&self, heap: &Heap, mutator: &Mutator) {
-        HEAP.store(std::ptr::from_ref(heap).cast_mut(), Ordering::Release);
+        HEAP.store(std::ptr::from_ref(heap).cast_mut(), Ordering::Release); // K1
         let bound = memory_manager::bind_mutator(self.mmtk, name_of(mutator));
         mutator.plan.set(Some(std::ptr::NonNull::from(Box::leak(bound)).cast()));
     }
@@ -306,7 +313,7 @@ impl Backend for Mmtk {
 
     fn add_external(&self, heap: &Heap, mutator: &Mutator, bytes: usize) -> Result<(), OutOfMemory> {
         let fits = || {
-            let used = memory_manager::used_bytes(self.mmtk).checked_add(EXTERNAL.load(Ordering::Relaxed));
+            let used = memory_manager::used_bytes(self.mmtk).checked_add(EXTERNAL.load(Ordering::Relaxed)); // K3
             used.and_then(|used| used.checked_add(bytes))
                 .is_some_and(|all| all <= memory_manager::total_bytes(self.mmtk))
         };
@@ -316,40 +323,40 @@ impl Backend for Mmtk {
                 return Err(OutOfMemory { requested: bytes });
             }
         }
-        EXTERNAL.fetch_add(bytes, Ordering::Relaxed);
+        EXTERNAL.fetch_add(bytes, Ordering::Relaxed); // K3
         Ok(())
     }
 
     fn release_external(&self, bytes: usize) {
         let less = |all: usize| Some(all.saturating_sub(bytes));
         // The closure never refuses.
-        let _ = EXTERNAL.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        let _ = EXTERNAL.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less); // K3
     }
 
     fn stats(&self) -> HeapStats {
-        let time = |of: &AtomicU64| Duration::from_nanos(of.load(Ordering::Relaxed));
+        let time = |of: &AtomicU64| Duration::from_nanos(of.load(Ordering::Relaxed)); // K3
         HeapStats {
-            full_collections: COLLECTIONS.load(Ordering::Relaxed),
+            full_collections: COLLECTIONS.load(Ordering::Relaxed), // K3
             pause_total: time(&PAUSE_TOTAL),
             pause_max: time(&PAUSE_MAX),
             pause_last: time(&PAUSE_LAST),
             used_bytes: memory_manager::used_bytes(self.mmtk),
             mapped_bytes: memory_manager::total_bytes(self.mmtk),
-            external_bytes: EXTERNAL.load(Ordering::Relaxed),
-            finalizers_failed: self.failed.load(Ordering::Relaxed),
+            external_bytes: EXTERNAL.load(Ordering::Relaxed), // K3
+            finalizers_failed: self.failed.load(Ordering::Relaxed), // K3
             ..HeapStats::default()
         }
     }
 
     fn count_failed(&self, finalizers: u64) {
-        self.failed.fetch_add(finalizers, Ordering::Relaxed);
+        self.failed.fetch_add(finalizers, Ordering::Relaxed); // K3
     }
 }
 
 /// Ends the threads that collect. What mmtk has mapped stays mapped.
 impl Drop for Mmtk {
     fn drop(&mut self) {
-        HEAP.store(std::ptr::null_mut(), Ordering::Release);
+        HEAP.store(std::ptr::null_mut(), Ordering::Release); // K1
         memory_manager::mmtk_shutdown(self.mmtk);
         let workers = std::mem::take(&mut *WORKERS.lock().unwrap_or_else(PoisonError::into_inner));
         for worker in workers {
