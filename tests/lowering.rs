@@ -43,7 +43,6 @@ const NATIVE_CORPUS: &[&str] = &[
 fn files(folder: &str) -> Vec<(String, Unit)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|kind| kind == "jlir"));
     paths.sort();
     let unit = |path: &Path| {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();

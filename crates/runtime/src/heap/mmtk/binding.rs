@@ -246,8 +246,8 @@ impl Scanning<Vm> for Vm {
 
     fn process_weak_refs(worker: &mut GCWorker<Vm>, context: impl ObjectTracerContext<Vm>) -> bool {
         let again = with_heap(|heap| {
-            if !CLEARED.fetch_xor(true, Ordering::Relaxed) {
-                // K5
+            let is_second = CLEARED.fetch_xor(true, Ordering::Relaxed); // K5
+            if !is_second {
                 heap.handles.clear_weak(now);
                 let dead = heap.handles.find_dead(|object| now(object).is_some());
                 let dead: Vec<ObjectReference> = dead.into_iter().filter_map(objects::reference).collect();

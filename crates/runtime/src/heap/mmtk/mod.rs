@@ -157,8 +157,8 @@ impl Mmtk {
         if options.threads == 0 {
             return Err(MmtkError::Option("no threads"));
         }
-        if TAKEN.swap(true, Ordering::Relaxed) {
-            // K4
+        let is_taken = TAKEN.swap(true, Ordering::Relaxed); // K4
+        if is_taken {
             return Err(MmtkError::Taken);
         }
         let plan = match options.plan {
