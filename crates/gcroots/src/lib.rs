@@ -20,7 +20,7 @@
 //!
 //! It runs last, when nothing moves any more: alias facts that hold only while roots do are dropped. Functions without objects
 //! are left as they are. If the heap does not move objects, values stay in registers and nothing is reloaded; for one that does,
-//! [`reload`] goes first.
+//! `reload` goes first.
 #![forbid(unsafe_code)]
 
 pub mod check;

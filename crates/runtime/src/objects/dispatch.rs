@@ -42,13 +42,13 @@ pub const LINE_KEYS: usize = 6;
 const LINES: usize = 256;
 /// Bytes of a line.
 const LINE_BYTES: usize = 64;
-/// See [the module](self).
+/// One of the constants by which compiled code finds its line; the header of the file says how.
 pub const LINE_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-/// See [the module](self).
+/// One of the constants by which compiled code finds its line; the header of the file says how.
 pub const LINE_SHIFT: u32 = 50;
-/// See [the module](self).
+/// One of the constants by which compiled code finds its line; the header of the file says how.
 pub const LINE_MASK: u64 = ((LINES - 1) * LINE_BYTES) as u64;
-/// See [the module](self).
+/// One of the constants by which compiled code finds its line; the header of the file says how.
 pub const LINE_ROTATE: u32 = 7;
 /// From one stamp to the next: the number of operands fits between.
 const STAMP_STEP: u64 = 8;
