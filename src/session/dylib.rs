@@ -386,7 +386,15 @@ impl Dylib {
     /// # Errors
     /// Some are missing, or being compiled.
     pub fn remove(&self, names: &[&str]) -> Result<(), SessionError> {
-        let symbols = names.iter().map(|name| self.symbol(name)).collect::<Result<Vec<_>, _>>()?;
+        let mut symbols = names.iter().map(|name| self.symbol(name)).collect::<Result<Vec<_>, _>>()?;
+        // What lies behind a slot goes with it.
+        let linking = self.session.linking();
+        let here = [self.linking.all()];
+        for at in 0..symbols.len() {
+            let text = linking.names().text(symbols[at]);
+            let hidden = [BODY, HOT].map(|kind| linking.names().find(&format!("{text}{kind}")));
+            symbols.extend(hidden.into_iter().flatten().filter(|&symbol| self.is_known(symbol, &here)));
+        }
         Ok(self.linking.remove(symbols)?)
     }
 

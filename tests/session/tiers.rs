@@ -85,3 +85,18 @@ fn a_pool_optimises_in_the_background_under_threads_that_call() {
     session.end();
     assert_eq!(session.linking().check(), Ok(()));
 }
+
+#[test]
+fn a_function_that_was_removed_can_be_defined_again() {
+    let session = session(Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    for sum in 1..4 {
+        tiered(&main, &adds("base", sum));
+        let base: Int = main.func("base").unwrap();
+        (0..=CALLS).for_each(|_| assert_eq!(base.call((0,)), Ok(sum)));
+        assert_eq!((session.optimize_hot(), base.call((1,))), (1, Ok(sum + 1)));
+        main.remove(&["base"]).unwrap();
+        assert!(main.func::<(i64,), i64>("base").is_err());
+        assert_eq!(session.linking().check(), Ok(()));
+    }
+}

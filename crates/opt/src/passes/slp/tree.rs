@@ -411,7 +411,8 @@ impl Grow<'_> {
             _ => return false,
         };
         let value = self.site.func.args(one.inst)[one.index as usize];
-        // A gathered operand is made of the scalar itself.
-        parts.iter().any(|&p| !self.bundles[p].members.is_empty() && self.bundles[p].values.contains(&value))
+        // A gathered operand is made of the scalar itself, also when another operand is a vector that the scalar is a lane of.
+        let mut holders = parts.iter().filter(|&&p| self.bundles[p].values.contains(&value)).peekable();
+        holders.peek().is_some() && holders.all(|&p| !self.bundles[p].members.is_empty())
     }
 }
