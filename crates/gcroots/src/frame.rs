@@ -135,8 +135,8 @@ pub(crate) fn build(
     };
     let mut stores: SecondaryMap<Block, Vec<Store>> = SecondaryMap::new();
     plan.slots.stores.iter().for_each(|&store| stores[store.block].push(store));
+    restore_in_handlers(func, options, frame, flow, tree);
     let mut builder = Builder { func, cx, options, frame };
-    builder.restore_in_handlers(flow, tree);
     for push in &pushes {
         let stored = builder.stored_first(plan.slots, push, &stores[push.block]);
         builder.push(push, &stored);
@@ -363,36 +363,42 @@ impl Builder<'_> {
         }
         jump
     }
+}
 
-    /// Makes the innermost frame of the function's entry innermost again at the head of each handler.
-    fn restore_in_handlers(&mut self, flow: &Flow, tree: &DomTree) {
-        if !flow.catches() {
-            return;
+/// Makes the innermost frame of the function's entry innermost again at the head of each handler: what threw may have linked frames,
+/// whether this function does or not.
+pub(crate) fn restore_in_handlers(
+    func: &mut Func,
+    options: &Options,
+    linked: Option<Frame>,
+    flow: &Flow,
+    tree: &DomTree,
+) {
+    if !flow.catches() {
+        return;
+    }
+    let mut at = Cursor::new(func);
+    at.at_first_insertion_point(tree.preorder()[0]);
+    let entry: Option<Value> = match linked {
+        Some(_) => None,
+        None => {
+            let (thread, link) = thread_word(&mut at, options);
+            Some(at.ins_value(Op::Load(link), &[thread], Type::PTR))
         }
-        let frame = self.frame;
-        let mut at = Cursor::new(self.func);
-        at.at_first_insertion_point(tree.preorder()[0]);
-        let entry: Option<Value> = match frame {
-            Some(_) => None,
-            None => {
-                let (thread, link) = thread_word(&mut at, self.options);
-                Some(at.ins_value(Op::Load(link), &[thread], Type::PTR))
-            }
+    };
+    let mut done: SecondaryMap<Block, bool> = SecondaryMap::new();
+    for &handler in flow.handlers() {
+        if std::mem::replace(&mut done[handler], true) {
+            continue;
+        }
+        at.at_first_insertion_point(handler);
+        let innermost = match (entry, linked) {
+            (Some(value), _) => value,
+            (None, Some(frame)) => at.ins_value(Op::SlotAddr(frame.slot), &[], Type::PTR),
+            (None, None) => continue,
         };
-        let mut done: SecondaryMap<Block, bool> = SecondaryMap::new();
-        for &handler in flow.handlers() {
-            if std::mem::replace(&mut done[handler], true) {
-                continue;
-            }
-            at.at_first_insertion_point(handler);
-            let innermost = match (entry, frame) {
-                (Some(value), _) => value,
-                (None, Some(frame)) => at.ins_value(Op::SlotAddr(frame.slot), &[], Type::PTR),
-                (None, None) => continue,
-            };
-            let (thread, link) = thread_word(&mut at, self.options);
-            at.ins(Op::Store(link), &[thread, innermost], &[]);
-        }
+        let (thread, link) = thread_word(&mut at, options);
+        at.ins(Op::Store(link), &[thread, innermost], &[]);
     }
 }
 

@@ -112,7 +112,10 @@ pub enum Error {
     /// The heap moves objects, and the function holds addresses in objects across a safepoint of which nobody can say where they
     /// are afterwards: it is for other heaps.
     #[error("the function holds addresses in objects that move while they are used")]
-    Moving,
+    Moving {
+        /// The instruction that needs such an address, or hides one.
+        inst: Inst,
+    },
     /// The heap hands out memory that is not zero, and nothing writes null into new objects: the embedder's configuration.
     #[error("root placement is for heaps whose new objects are zero")]
     NotZeroed,
@@ -180,7 +183,7 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
     };
     let frame = match options.lowering {
         Lowering::Linked => frame::build(func, cx, options, &plan, &flow, &tree, &loops),
-        Lowering::Maps => maps::build(func, cx, &plan, &tracked, &tree),
+        Lowering::Maps => maps::build(func, cx, options, &plan, &tracked, &flow, &tree),
     };
     lower::lower(func, cx, options, &barriers, &tracked, frame);
 

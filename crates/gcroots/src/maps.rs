@@ -9,19 +9,21 @@
 //! ```
 //!
 //! Each safepoint gets a list of the words that hold roots there ([`RootMap`]). What is not on a list is not looked at, so that
-//! nothing has to be null before it is stored or after it died, nothing is linked or taken off, and handlers find nothing to
-//! put right: a function pays its stores and nothing else. The price is paid by the collector, which walks the stack and looks
-//! each return address up.
+//! nothing has to be null before it is stored or after it died, and nothing is linked or taken off: a function pays its stores
+//! and nothing else. The price is paid by the collector, which walks the stack and looks each return address up.
+//!
+//! Handlers put the thread's innermost linked frame back to that of the entry: the code that threw may link its frames, and a
+//! throw takes none of them off.
 //!
 //! Tracked slots are on every list, so they are null from the entry on. Argument words are on that of their call.
 //!
 //! Cost: the size of the lists.
 
-use crate::Lowering;
-use crate::flow::is_safepoint;
-use crate::frame::{Frame, Plan, fill};
+use crate::flow::{Flow, is_safepoint};
+use crate::frame::{Frame, Plan, fill, restore_in_handlers};
 use crate::lower::TrackedSlots;
 use crate::slots::Event;
+use crate::{Lowering, Options};
 use brolga_ir::analysis::DomTree;
 use brolga_ir::cursor::Cursor;
 use brolga_ir::func::RootMap;
@@ -31,10 +33,13 @@ use brolga_ir::{Block, Context, Func, Op, Type};
 pub(crate) fn build(
     func: &mut Func,
     cx: &Context,
+    options: &Options,
     plan: &Plan<'_>,
     tracked: &TrackedSlots,
+    flow: &Flow,
     tree: &DomTree,
 ) -> Option<Frame> {
+    restore_in_handlers(func, options, None, flow, tree);
     if plan.slots.words == 0 {
         return None;
     }

@@ -1,5 +1,5 @@
 //! Frames of compiled code are found from outside of it: by return address, through C functions and entries, after throws; and
-//! with them the objects that their maps name.
+//! with them the objects that their maps name. Code whose frames are found by maps catches what code with linked frames throws.
 
 mod support;
 
@@ -11,11 +11,13 @@ use std::thread;
 use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::{Abi, FunctionType, ValueType};
 use brolga_codegen::translate::signature_of;
+use brolga_gcroots::{Lowering, Options, place};
 use brolga_ir::diag::SourceFile;
 use brolga_ir::func::RootMap;
 use brolga_ir::verify::verify_module;
 use brolga_ir::{Context, Func, Op, text};
 use brolga_jit::{Jit, Source, Unit};
+use brolga_runtime::heap::DEFAULT_ABI;
 use brolga_runtime::{Runtime, with_attached};
 use support::{TIERS, engine};
 
@@ -69,6 +71,36 @@ low function keep(n::i64)::i64
 end
 ";
 
+/// `catch` keeps a box beyond what `link` throws while its frame is linked.
+const MIXED: &str = "
+low function throw(n::i64)::i64
+1 ─      brolga_throw_bounds(n)
+└──      unreachable
+end
+
+low function link(n::i64)::i64
+1 ─ %1 = brolga_gc_box_int(n)::tracked
+│   %2 = invoke throw(n)::i64
+│   %3 = load(%1; offset = 0, region = immutable, align = 8)::i64
+│   %4 = add_int(%2, %3)::i64
+└──      return %4
+end
+
+low function catch(n::i64)::i64
+1 ─ %1 = brolga_gc_box_int(n)::tracked
+│   %2 = brolga_exception_depth()::i64
+└── %3 = enter #3
+2 ─ %4 = invoke link(n)::i64
+│        $(Expr(:leave, :(%3)))
+└──      return %4
+3 ─      brolga_pop_exception(%2)
+│   %6 = $(Expr(:foreigncall, :(:collect), i64, svec(), 0, :(:ccall)))::i64
+│   %7 = load(%1; offset = 0, region = immutable, align = 8)::i64
+│   %8 = add_int(%6, %7)::i64
+└──      return %8
+end
+";
+
 thread_local! {
     static RUNTIME: RefCell<Option<Arc<Runtime>>> = const { RefCell::new(None) };
     static UNIT: RefCell<Option<Unit>> = const { RefCell::new(None) };
@@ -95,13 +127,25 @@ extern "C" fn back(n: i64) -> i64 {
 /// How many objects are alive after a collection.
 extern "C" fn collect() -> i64 {
     let runtime = runtime();
+    // What was on the stack before is gone.
+    std::hint::black_box(&mut [0x5555_5555_5555_5555_u64; 2048]);
     runtime.enter(|scope| scope.collect()).unwrap();
     runtime.heap().stats().live_objects as i64
 }
 
 fn build(jit: &Jit, tier: Tier, change: impl Fn(&str, &mut Func)) -> Unit {
     let cx = Context::new();
-    let (unit, findings) = text::read(&SourceFile::new("frames.jlir", PROGRAM).unwrap(), &cx);
+    build_in(jit, &cx, PROGRAM, tier, change)
+}
+
+fn build_in(
+    jit: &Jit,
+    cx: &Arc<Context>,
+    program: &str,
+    tier: Tier,
+    change: impl Fn(&str, &mut Func),
+) -> Unit {
+    let (unit, findings) = text::read(&SourceFile::new("frames.jlir", program).unwrap(), cx);
     assert!(!findings.has_errors(), "{findings:?}");
     assert!(verify_module(&unit.module).is_ok());
     let mut funcs: Vec<Func> = unit.module.funcs().map(|(_, func)| func.clone()).collect();
@@ -121,7 +165,7 @@ fn build(jit: &Jit, tier: Tier, change: impl Fn(&str, &mut Func)) -> Unit {
         jit.runtime().foreign().define("back", back as *const ());
         jit.runtime().foreign().define("collect", collect as *const ());
     }
-    let built = jit.build(&cx, &sources, tier, &[]).unwrap();
+    let built = jit.build(cx, &sources, tier, &[]).unwrap();
     RUNTIME.set(Some(jit.runtime().clone()));
     UNIT.set(Some(built.clone()));
     built
@@ -165,6 +209,27 @@ fn an_exception_that_leaves_compiled_code_leaves_no_frames() {
     look();
     assert_eq!(seen(&unit), [""; 0]);
     UNIT.take();
+}
+
+#[test]
+fn linked_frames_that_a_throw_gave_up_are_off_the_list_in_mapped_code() {
+    for tier in TIERS {
+        let jit = engine();
+        let cx = Context::new();
+        let unit = build_in(&jit, &cx, MIXED, tier, |name, func| {
+            let lowering = if name == "link" { Lowering::Linked } else { Lowering::Maps };
+            let options = Options { lowering, ..Options::new(DEFAULT_ABI) };
+            let placed = place(func, &cx, &options).unwrap();
+            assert_eq!(placed.slots, usize::from(name != "throw"), "{name}");
+        });
+        let catch = unit.untyped("catch").unwrap();
+        assert_eq!(
+            catch.call(&[1_000_000]),
+            Ok(vec![1_000_001]),
+            "{tier:?}: the caught function's box is garbage"
+        );
+        UNIT.take();
+    }
 }
 
 /// Gives the C call of `keep` a map of these words.

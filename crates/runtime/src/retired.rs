@@ -6,15 +6,17 @@
 //!
 //! A thread that stays inside is asked at its next safepoint which code its frames lie in, and keeps only that.
 //!
-//! A thread that leaves compiled code, and was waited for, frees what it can. Dropping code is the work of whoever finds it
-//! free: some microseconds for each unit.
+//! A thread that leaves compiled code, and was waited for, frees what it can. One that leaves at the moment in which it begins to be
+//! waited for may overlook it: then whoever retires sees, after having asked the others, that it has left; or the thread frees when it
+//! leaves the next time, or ends. Dropping code is the work of whoever finds it free: some microseconds for each unit.
 
 use brolga_instances::Reclaimer;
 
 use crate::instance::Runtime;
 use crate::thread::Reporter;
 
-/// Code that waits for threads to leave. Dropping it frees it. It must not own its runtime, which owns it.
+/// Code that waits for threads to leave. Dropping it frees it. If it keeps its runtime alive, the runtime, which keeps the list that it
+/// is on, lives until the threads that it waits for have left or ended.
 pub trait RetiredCode: Send {
     /// Whether the address lies in it.
     fn contains(&self, address: usize) -> bool;
@@ -34,6 +36,7 @@ impl Runtime {
         self.free_retired();
         if self.retired() > 0 {
             self.reporters().retain(Reporter::ask);
+            self.free_retired();
         }
     }
 

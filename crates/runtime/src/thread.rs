@@ -44,7 +44,7 @@ use brolga_ir::Context;
 
 use crate::exception::{Detail, Exception, ExceptionKind, Pending};
 use crate::frames::Frames;
-use crate::heap::{GcFrame, Heap, Mutator, MutatorLayout, Object, POLL_COLLECT, Scope, with_scope};
+use crate::heap::{GcFrame, Heap, Mutator, MutatorLayout, Object, POLL_COLLECT, Paused, Scope, with_scope};
 use crate::instance::Runtime;
 use crate::objects::{Dispatch, InWorld, IsaCache, Lines, MethodTable};
 use crate::retired::Retired;
@@ -157,13 +157,22 @@ pub struct HeapEntry<'t> {
     gc_stack: *mut GcFrame,
     /// Whether the thread was inside before.
     inside: bool,
+    /// How often compiled code further out has left the heap.
+    left: usize,
 }
 
 impl Drop for HeapEntry<'_> {
     fn drop(&mut self) {
-        self.thread.mutator.restore_gc_stack(self.gc_stack);
-        self.thread.mutator.inside.set(self.inside);
-        self.heap.leave(&self.thread.mutator);
+        let mutator = &self.thread.mutator;
+        // Compiled code that left the heap, and was left by an exception before it came back.
+        let left = mutator.left.borrow().get(self.left).copied();
+        if let Some(paused) = left {
+            mutator.left.borrow_mut().truncate(self.left);
+            self.heap.go_on(mutator, paused);
+        }
+        mutator.restore_gc_stack(self.gc_stack);
+        mutator.inside.set(self.inside);
+        self.heap.leave(mutator);
     }
 }
 
@@ -271,19 +280,17 @@ impl Thread {
     /// Does something during which collections go on without this thread, whose roots stay as they are. It may enter the heap
     /// and run compiled code again.
     pub fn blocking<R>(&self, body: impl FnOnce() -> R) -> R {
-        struct Back<'a>(&'a Thread, &'a Heap, u32);
+        struct Back<'a>(&'a Thread, &'a Heap, Paused);
         impl Drop for Back<'_> {
             fn drop(&mut self) {
-                self.1.go_on(&self.0.mutator);
-                self.0.mutator.depth.set(self.2);
+                self.1.go_on(&self.0.mutator, self.2);
             }
         }
         let Some(runtime) = self.runtime().filter(|_| self.mutator.depth.get() > 0) else {
             return body();
         };
         let heap = runtime.heap();
-        let _back = Back(self, heap, self.mutator.depth.replace(0));
-        heap.pause(&self.mutator);
+        let _back = Back(self, heap, heap.pause(&self.mutator));
         body()
     }
 
@@ -436,19 +443,12 @@ impl Thread {
     pub fn enter_heap<'t>(&'t self, runtime: &'t Arc<Runtime>) -> HeapEntry<'t> {
         debug_assert!(std::ptr::eq(self.runtime.as_ptr(), Arc::as_ptr(runtime)));
         let heap = runtime.heap();
-        // SAFETY: a thread of the list `ATTACHED` is in an `Arc`, so it does not move; it unregisters when it is dropped.
+        // SAFETY: a thread of the list `ATTACHED` is in an `Arc`, so it does not move. It is on that list until its runtime is gone,
+        // and the heap with it, or until its operating-system thread ends, which unregisters it first.
         unsafe { heap.enter(&self.mutator, &self.poll) };
         let inside = self.mutator.inside.replace(true);
-        HeapEntry { thread: self, heap, gc_stack: self.mutator.gc_stack(), inside }
-    }
-}
-
-/// A thread that is given up leaves the heap's list. When the runtime is gone, so is the list.
-impl Drop for Thread {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime() {
-            runtime.heap().unregister(&self.mutator);
-        }
+        let left = self.mutator.left.borrow().len();
+        HeapEntry { thread: self, heap, gc_stack: self.mutator.gc_stack(), inside, left }
     }
 }
 
@@ -472,7 +472,7 @@ pub struct Interrupt {
 
 // SAFETY: through an `Interrupt` only the atomic poll word is touched. Dropping the last one drops the `Thread`, whose
 // fields (vectors of plain data and addresses, a weak handle) may be dropped on any thread; its handler record pointer is not
-// followed, and its mutator leaves the heap's list as any thread's does.
+// followed, and its mutator has left the heap's list: the list `ATTACHED`, which held the `Thread` until then, saw to that.
 unsafe impl Send for Interrupt {}
 // SAFETY: as above; `raise` is the only operation on a shared `Interrupt`.
 unsafe impl Sync for Interrupt {}
@@ -545,9 +545,18 @@ impl Attached {
     }
 }
 
+/// The operating-system thread ends. What it is to its runtimes ends here, on the thread itself, which is outside of their heaps and
+/// may wait for a collection; handles of others (`Interrupt`, `Reporter`) may outlive it, and be dropped anywhere.
 impl Drop for Attached {
     fn drop(&mut self) {
         LAST.set((std::ptr::null(), std::ptr::null()));
+        for thread in self.threads.get_mut() {
+            // When a runtime is gone, so is its heap's list.
+            if let Some(runtime) = thread.runtime() {
+                runtime.heap().unregister(&thread.mutator);
+                runtime.free_retired();
+            }
+        }
     }
 }
 
@@ -609,6 +618,58 @@ mod tests {
             (entered.take_exception().kind, thread.exception_depth())
         });
         assert_eq!(taken, Ok((ExceptionKind::DivideError, 0)));
+    }
+
+    struct Nothing;
+
+    impl crate::retired::RetiredCode for Nothing {
+        fn contains(&self, _: usize) -> bool {
+            false
+        }
+    }
+
+    /// Retiring code looks at other threads while it is inside the heap; it must not be what waits for a collection on their behalf.
+    #[test]
+    fn threads_end_while_others_retire_code_and_collect() {
+        let runtime = Runtime::new(RuntimeOptions::default());
+        let running = AtomicU32::new(3);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        let short = || {
+                            let runtime = runtime.clone();
+                            let body = move || {
+                                with_attached(&runtime, |thread| {
+                                    let _entered = thread.enter();
+                                    let _entry = thread.enter_heap(&runtime);
+                                    thread.safepoint();
+                                })
+                            };
+                            std::thread::spawn(body).join()
+                        };
+                        assert!(matches!(short(), Ok(Ok(()))));
+                    }
+                    running.fetch_sub(1, Ordering::Relaxed);
+                });
+            }
+            scope.spawn(|| {
+                while running.load(Ordering::Relaxed) > 0 {
+                    runtime.enter(|scope| scope.collect()).unwrap();
+                }
+            });
+            while running.load(Ordering::Relaxed) > 0 {
+                with_attached(&runtime, |thread| {
+                    let _entered = thread.enter();
+                    let _entry = thread.enter_heap(&runtime);
+                    runtime.retire([Box::new(Nothing) as Box<dyn crate::retired::RetiredCode>]);
+                    thread.safepoint();
+                })
+                .unwrap();
+            }
+        });
+        runtime.free_retired();
+        assert_eq!(runtime.retired(), 0);
     }
 
     #[test]

@@ -45,6 +45,12 @@ pub struct OutOfMemory {
     pub requested: usize,
 }
 
+/// How often a mutator that is outside for a while had entered the heap.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Paused {
+    depth: u32,
+}
+
 /// A garbage-collected heap. A runtime has one, and heaps share nothing.
 pub struct Heap {
     pub(super) options: HeapOptions,
@@ -206,14 +212,22 @@ impl Heap {
         }
     }
 
-    /// Lets collections go on without this mutator, whose roots stay as they are.
-    pub(crate) fn pause(&self, mutator: &Mutator) {
-        self.world.leave(mutator);
+    /// Lets collections go on without this mutator, whose roots stay as they are. It is outside until [`Heap::go_on`], which takes the
+    /// result; entries between the two are entries of their own.
+    pub(crate) fn pause(&self, mutator: &Mutator) -> Paused {
+        let depth = mutator.depth.replace(0);
+        if depth > 0 {
+            self.world.leave(mutator);
+        }
+        Paused { depth }
     }
 
     /// Ends a pause.
-    pub(crate) fn go_on(&self, mutator: &Mutator) {
-        self.world.enter(mutator);
+    pub(crate) fn go_on(&self, mutator: &Mutator, paused: Paused) {
+        if paused.depth > 0 {
+            self.world.enter(mutator);
+        }
+        mutator.depth.set(paused.depth);
     }
 
     /// Takes a mutator that does not run off the list, for good. Its thread does not touch it any more.

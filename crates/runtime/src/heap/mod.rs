@@ -79,6 +79,7 @@ pub use options::{Generations, HeapOptions, HeapStats, Stress};
 pub use policy::Collection;
 pub use scope::{Bits, Obj, ObjectError, Root, Scope};
 
+pub(crate) use heap::Paused;
 pub(crate) use object::{Object, desc_of_tag};
 pub(crate) use scope::with_scope;
 pub(crate) use world::POLL_COLLECT;

@@ -29,6 +29,7 @@ use std::sync::atomic::AtomicU32;
 
 use super::class::{CLASSES, SizeClass, TAG_BYTES};
 use super::handshake::Handshake;
+use super::heap::Paused;
 use super::object::Object;
 use super::space::Supply;
 use crate::exception::Pending;
@@ -78,6 +79,8 @@ pub struct Mutator {
     pub(super) plan: Cell<Option<NonNull<()>>>,
     /// How many entries are nested.
     pub(crate) depth: Cell<u32>,
+    /// What compiled code has left by `brolga_gc_leave` and not entered again.
+    pub(crate) left: RefCell<Vec<Paused>>,
     /// Whether a scope is in use, so that another one would see objects that this one does not keep.
     pub(crate) in_scope: Cell<bool>,
     /// Whether the thread is between entering and leaving the heap, running or not. Only then it has roots, and only then its stack
@@ -130,6 +133,7 @@ impl Default for Mutator {
             #[cfg(feature = "heap-mmtk")]
             plan: Cell::new(None),
             depth: Cell::new(0),
+            left: RefCell::new(Vec::new()),
             in_scope: Cell::new(false),
             inside: Cell::new(false),
             finalizing: Cell::new(false),

@@ -8,7 +8,7 @@
 //! | `brolga_gc_weak_ref(thread, object)` | yes | a `WeakRef`; null as above. The argument is kept alive by the routine |
 //! | `brolga_gc_write(thread, object)` | no | the slow path of the store barrier, for one field or many |
 //! | `brolga_gc_leave(thread)` | – | before a blocking foreign call: collections go on without this thread |
-//! | `brolga_gc_enter(thread)` | yes | after it |
+//! | `brolga_gc_enter(thread)` | yes | after it; a call back into compiled code between the two enters the heap anew |
 //!
 //! **Contract with compiled code.** The thread is the running one, inside a [`HeapEntry`](crate::HeapEntry). Every object that is
 //! alive across a safepoint is in a root slot of a linked GC frame. Tags are those of types of this heap. A null result is
@@ -92,13 +92,15 @@ pub(crate) extern "C" fn brolga_gc_write(thread: &Thread, object: NonNull<u8>) {
 
 pub(crate) extern "C" fn brolga_gc_leave(thread: &Thread) {
     if let Some(runtime) = thread.runtime() {
-        runtime.heap().pause(thread.mutator());
+        let paused = runtime.heap().pause(thread.mutator());
+        thread.mutator().left.borrow_mut().push(paused);
     }
 }
 
 pub(crate) extern "C" fn brolga_gc_enter(thread: &Thread) {
-    if let Some(runtime) = thread.runtime() {
-        runtime.heap().go_on(thread.mutator());
+    let left = thread.mutator().left.borrow_mut().pop();
+    if let (Some(runtime), Some(paused)) = (thread.runtime(), left) {
+        runtime.heap().go_on(thread.mutator(), paused);
     }
 }
 
@@ -213,6 +215,34 @@ mod tests {
             assert_eq!(weak.pointer_at(0).map(Object::pointer), Some(target));
             brolga_gc_leave(thread);
             brolga_gc_enter(thread);
+        })
+        .unwrap();
+    }
+
+    /// A foreign call inside of a leave and an enter calls compiled code, which takes part in collections like any other.
+    #[test]
+    fn a_call_back_between_leaving_and_entering_is_an_entry_of_its_own() {
+        let runtime = runtime(HeapOptions::default());
+        with_attached(&runtime, |thread| {
+            let depth = || thread.mutator().depth.get();
+            let entry = thread.enter_heap(&runtime);
+            brolga_gc_leave(thread);
+            let elsewhere = || runtime.enter(|scope| scope.collect()).is_ok();
+            assert!(std::thread::scope(|s| s.spawn(elsewhere).join()).is_ok_and(|collected| collected));
+            assert_eq!(depth(), 0);
+            let back = thread.enter_heap(&runtime);
+            assert_eq!(depth(), 1);
+            // An exception leaves the code that was called back, in the middle of such a call of its own.
+            brolga_gc_leave(thread);
+            brolga_gc_leave(thread);
+            drop(back);
+            assert_eq!(depth(), 0);
+            brolga_gc_enter(thread);
+            assert_eq!(depth(), 1);
+            brolga_gc_enter(thread);
+            assert_eq!(depth(), 1, "nothing was left");
+            drop(entry);
+            assert_eq!(depth(), 0);
         })
         .unwrap();
     }

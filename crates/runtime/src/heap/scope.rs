@@ -75,7 +75,7 @@ use brolga_ir::types::{Field, FieldRepr, Type};
 
 use super::desc::{LENGTH, ObjectKind, STRING_BYTES, TypeDesc, TypeRef};
 use super::handles::{Finalizer, Persistent, RootCell, WeakHandle};
-use super::heap::{Heap, OutOfMemory};
+use super::heap::{Heap, OutOfMemory, Paused};
 use super::mutator::Mutator;
 use super::object::Object;
 use super::policy::Collection;
@@ -302,17 +302,15 @@ impl<'f, 'h> Scope<'f, 'h> {
 
     /// Calls something that may take long and does not touch the heap. Collections go on meanwhile.
     pub fn blocking<R>(&mut self, body: impl FnOnce() -> R) -> R {
-        struct Back<'a>(&'a Heap, &'a Mutator, u32);
+        struct Back<'a>(&'a Heap, &'a Mutator, Paused);
         impl Drop for Back<'_> {
             fn drop(&mut self) {
-                self.0.go_on(self.1);
-                self.1.depth.set(self.2);
+                self.0.go_on(self.1, self.2);
                 self.1.in_scope.set(true);
             }
         }
-        let back = Back(self.heap, self.mutator, self.mutator.depth.replace(0));
         self.mutator.in_scope.set(false);
-        self.heap.pause(self.mutator);
+        let back = Back(self.heap, self.mutator, self.heap.pause(self.mutator));
         let result = body();
         drop(back);
         result

@@ -101,6 +101,9 @@ pub enum MmtkError {
     /// This process has or had a heap by mmtk, which allows one for ever.
     #[error("this process has had its one heap by mmtk already")]
     Taken,
+    /// The system gave fewer threads to collect with than were asked for.
+    #[error("the system does not give the threads to collect with")]
+    Threads,
     /// An option is outside of what mmtk takes.
     #[error("mmtk does not take {0}")]
     Option(&'static str),
@@ -183,6 +186,9 @@ impl Mmtk {
         // Nobody else comes here in this process.
         let mmtk = *MMTK_HEAP.get_or_init(|| mmtk);
         memory_manager::initialize_collection(mmtk, VMThread::UNINITIALIZED);
+        if WORKERS.lock().unwrap_or_else(PoisonError::into_inner).len() < options.threads {
+            return Err(MmtkError::Threads);
+        }
         let selector = memory_manager::get_allocator_mapping(mmtk, AllocationSemantics::Default);
         let bump = match AllocatorInfo::new::<Vm>(selector) {
             AllocatorInfo::BumpPointer { bump_pointer_offset } => Some(bump_pointer_offset),
