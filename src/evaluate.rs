@@ -124,7 +124,7 @@ impl<'p> Evaluator<'p> {
             return Verdict::Skipped { reason: first_reason(reasons) };
         }
         if let Err(Failure::NotCompiled(Error::Roots {
-            reason: reason @ brolga_gcroots::Error::Moving,
+            reason: reason @ brolga_gcroots::Error::Moving { .. },
             ..
         })) = &got
         {

@@ -18,8 +18,12 @@
 //! **What stays.** Elements of a `Memory` and bytes of a `String` do not move, by contract with the heap, so pointers of the class
 //! *loaded* stay as they are, and the object that they belong to is kept alive as ever.
 //!
-//! **What is refused**: addresses of objects as raw pointers that are used beyond their stretch, and φ and `ifelse` of derived
-//! pointers that are, because nothing says what to make them of. The caller compiles such functions for another heap.
+//! **What is refused**, with the instruction at fault, because nothing says what to make it of: φ and `ifelse` of derived pointers
+//! that are used beyond their stretch; a handler's φ of objects or addresses, which was chosen where the region was entered; and
+//! *addresses*. An address is what `pointer_from_objref` gives of an object that may move, and all that is computed of it, in
+//! circles through φ too, be it a pointer, an integer or a vector; comparing ends it, whose result is a byte. An address may not be
+//! used beyond its stretch, nor be stored, because nobody follows it through memory. The caller compiles such functions for another
+//! heap.
 //!
 //! Cost: linear in instructions. The code is slower than what placement alone makes: loads that no safepoint on the way asked
 //! for are there too, and every such object has a word of its own.
@@ -29,7 +33,7 @@ use brolga_ir::cursor::{Cursor, first_insertion_point};
 use brolga_ir::func::{SlotData, ValueDef};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::{Access, Region};
-use brolga_ir::{Block, Context, Func, Inst, Op, PtrClass, Slot, Type, Value};
+use brolga_ir::{Block, Context, Func, Inst, LowType, Op, PtrClass, Slot, Type, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 
@@ -59,18 +63,32 @@ struct Reload<'a> {
     /// What a value is called in the present stretch, and which stretch that was written for.
     names: SecondaryMap<Value, (u32, PackedOption<Value>)>,
     stretch: u32,
-    /// Raw pointers that were made of the address of an object.
-    fixed: SecondaryMap<Value, bool>,
+    /// Addresses of objects, and what was computed of them.
+    addresses: SecondaryMap<Value, bool>,
 }
 
 /// Lets nothing live across a safepoint but tracked slots. The function is unchanged if that cannot be done.
 pub(crate) fn reload(func: &mut Func, cx: &Context, flow: &Flow) -> Result<(), Error> {
     let mut out = func.clone();
+    let addresses = addresses(&out);
     for &handler in flow.handlers() {
         // What a φ brings to a handler was chosen where the region was entered.
-        let is_phi = |i: &Inst| out.op(*i) == Op::Phi && out.results(*i).any(|v| is_managed(out.ty(v)));
-        if out.block_insts(handler).any(|i| is_phi(&i)) {
-            return Err(Error::Moving);
+        let moves = |v| is_managed(out.ty(v)) || addresses[v];
+        let is_phi = |i: &Inst| out.op(*i) == Op::Phi && out.results(*i).any(moves);
+        if let Some(inst) = out.block_insts(handler).find(is_phi) {
+            return Err(Error::Moving { inst });
+        }
+    }
+    for block in out.blocks() {
+        for inst in out.block_insts(block) {
+            // The first operand says where.
+            let is_store = matches!(
+                out.op(inst),
+                Op::Store(_) | Op::AtomicStore(_) | Op::AtomicRmw(..) | Op::AtomicCas(_)
+            );
+            if is_store && out.args(inst).iter().skip(1).any(|&v| addresses[v]) {
+                return Err(Error::Moving { inst });
+            }
         }
     }
     let mut reload = Reload {
@@ -80,15 +98,59 @@ pub(crate) fn reload(func: &mut Func, cx: &Context, flow: &Flow) -> Result<(), E
         stored: Vec::new(),
         names: SecondaryMap::new(),
         stretch: 0,
-        fixed: SecondaryMap::new(),
+        addresses,
     };
     let blocks: Vec<Block> = reload.func.blocks().collect();
     for &block in &blocks {
         reload.block(block)?;
     }
-    reload.store()?;
+    reload.store();
     *func = out;
     Ok(())
+}
+
+/// What `pointer_from_objref` gives of objects that may move, and all that is computed of it.
+fn addresses(func: &Func) -> SecondaryMap<Value, bool> {
+    let mut found: SecondaryMap<Value, bool> = SecondaryMap::new();
+    let insts = || func.blocks().flat_map(|block| func.block_insts(block));
+    let moves = |&inst: &Inst| {
+        let is_constant = |v: &Value| matches!(func.value_def(*v), ValueDef::Const(_));
+        func.op(inst) == Op::PointerFromObjref && !func.args(inst).iter().all(is_constant)
+    };
+    let mut pending: Vec<Value> = insts().filter(moves).flat_map(|inst| func.results(inst)).collect();
+    if pending.is_empty() {
+        return found;
+    }
+    let mut users: SecondaryMap<Value, Vec<Inst>> = SecondaryMap::new();
+    for inst in insts().filter(|&inst| computes(func.op(inst))) {
+        for &value in func.args(inst) {
+            users[value].push(inst);
+        }
+    }
+    while let Some(value) = pending.pop() {
+        if !std::mem::replace(&mut found[value], true) {
+            let results = users[value].iter().flat_map(|&inst| func.results(inst));
+            pending
+                .extend(results.filter(|&v| func.ty(v) != Type::low(LowType::I8) && !is_managed(func.ty(v))));
+        }
+    }
+    found
+}
+
+/// Whether the results consist of the operands' bits.
+fn computes(op: Op) -> bool {
+    matches!(
+        op,
+        Op::Copy
+            | Op::Phi
+            | Op::Intrinsic(_)
+            | Op::Builtin(Builtin::Ifelse)
+            | Op::Lanes(..)
+            | Op::Splat(_)
+            | Op::ExtractLane(..)
+            | Op::InsertLane(..)
+            | Op::LaneSelect
+    )
 }
 
 impl Reload<'_> {
@@ -100,9 +162,8 @@ impl Reload<'_> {
         };
         let first = func.args(inst).first().copied();
         match (class(func.ty(value)), func.op(inst)) {
-            (None | Some(PtrClass::Loaded), _) => Kind::Stays,
-            (Some(PtrClass::Raw), _) if self.fixed[value] => Kind::Fixed,
-            (Some(PtrClass::Raw), _) => Kind::Stays,
+            _ if self.addresses[value] => Kind::Fixed,
+            (None | Some(PtrClass::Loaded | PtrClass::Raw), _) => Kind::Stays,
             (_, Op::Copy) => Kind::Again,
             (_, Op::Intrinsic(Intrinsic::Bitcast | Intrinsic::AddPtr | Intrinsic::SubPtr))
                 if first.is_some_and(|v| is_managed(func.ty(v))) =>
@@ -112,10 +173,6 @@ impl Reload<'_> {
             (Some(PtrClass::Tracked), _) => Kind::Object,
             _ => Kind::Fixed,
         }
-    }
-
-    fn is_constant(&self, value: Value) -> bool {
-        matches!(self.func.value_def(value), ValueDef::Const(_))
     }
 
     fn block(&mut self, block: Block) -> Result<(), Error> {
@@ -133,7 +190,7 @@ impl Reload<'_> {
             }
             for n in 0..self.func.args(inst).len() {
                 let value = self.func.args(inst)[n];
-                let name = self.name(value, inst)?;
+                let name = self.name(value, inst, inst)?;
                 self.func.args_mut(inst)[n] = name;
             }
             if is_safepoint(self.func, self.cx, inst) {
@@ -153,7 +210,7 @@ impl Reload<'_> {
                 for n in 0..self.func.args(phi).len() {
                     if self.func.inst_blocks(phi)[n] == block {
                         let value = self.func.args(phi)[n];
-                        let name = self.name(value, end)?;
+                        let name = self.name(value, end, phi)?;
                         self.func.args_mut(phi)[n] = name;
                     }
                 }
@@ -165,20 +222,12 @@ impl Reload<'_> {
     fn made(&mut self, inst: Inst) {
         for value in self.func.results(inst).collect::<Vec<_>>() {
             self.names[value] = (self.stretch, value.into());
-            let is_raw = class(self.func.ty(value)) == Some(PtrClass::Raw);
-            self.fixed[value] = is_raw
-                && match self.func.op(inst) {
-                    Op::PointerFromObjref => !self.is_constant(self.func.args(inst)[0]),
-                    Op::Copy | Op::Phi | Op::Intrinsic(_) | Op::Builtin(Builtin::Ifelse) => {
-                        self.func.args(inst).iter().any(|&v| self.fixed[v])
-                    }
-                    _ => false,
-                };
         }
     }
 
-    /// What a value is called in the present stretch, in front of `inst`.
-    fn name(&mut self, value: Value, inst: Inst) -> Result<Value, Error> {
+    /// What a value, which `user` takes, is called in the present stretch, in front of `inst`.
+    fn name(&mut self, value: Value, inst: Inst, user: Inst) -> Result<Value, Error> {
+        let fault = Error::Moving { inst: user };
         // From the pointer to the object that it was made of, and back.
         let mut chain = Vec::new();
         let mut at = value;
@@ -190,17 +239,17 @@ impl Reload<'_> {
             }
             match self.kind(at) {
                 Kind::Stays => break at,
-                Kind::Fixed => return Err(Error::Moving),
+                Kind::Fixed => return Err(fault),
                 Kind::Object => break self.load(at, inst),
                 Kind::Again => {
                     chain.push(at);
-                    let made = self.func.def_inst(at).ok_or(Error::Moving)?;
+                    let Some(made) = self.func.def_inst(at) else { return Err(fault) };
                     at = self.func.args(made)[0];
                 }
             }
         };
         for &link in chain.iter().rev() {
-            let made = self.func.def_inst(link).ok_or(Error::Moving)?;
+            let Some(made) = self.func.def_inst(link) else { return Err(fault) };
             let mut args = self.func.args(made).to_vec();
             args[0] = name;
             let (op, ty) = (self.func.op(made), self.func.ty(link));
@@ -228,22 +277,21 @@ impl Reload<'_> {
     }
 
     /// Stores each object that has a slot, where it is made.
-    fn store(&mut self) -> Result<(), Error> {
-        let entry = self.func.blocks().next().ok_or(Error::Moving)?;
+    fn store(&mut self) {
         for object in std::mem::take(&mut self.stored) {
-            let Some(slot) = self.slots[object].expand() else { continue };
             let made = self.func.def_inst(object);
             let behind = match made {
                 Some(inst) if self.func.op(inst) != Op::Phi => self.func.next_inst(inst),
                 Some(inst) => self.func.inst_block(inst).and_then(|b| first_insertion_point(self.func, b)),
-                None => first_insertion_point(self.func, entry),
+                None => self.func.blocks().next().and_then(|entry| first_insertion_point(self.func, entry)),
             };
+            // What makes an object is no terminator, so something stands behind it.
+            let (Some(slot), Some(behind)) = (self.slots[object].expand(), behind) else { continue };
             let mut at = Cursor::new(self.func);
-            at.before(behind.ok_or(Error::Moving)?);
+            at.before(behind);
             let address = at.ins_value(Op::SlotAddr(slot), &[], Type::PTR);
             at.ins(Op::Store(ACCESS), &[address, object], &[]);
         }
-        Ok(())
     }
 }
 

@@ -28,6 +28,7 @@ impl Case {
             None => {}
             Some("whole-function") => options.shrink_wrap = false,
             Some("maps") => options.lowering = Lowering::Maps,
+            Some("moving") => options.heap.moving = true,
             Some(other) => panic!("{name}: there is no option `{other}`"),
         }
         let (head, input, output) = (head.to_owned(), input.to_owned(), output.to_owned());

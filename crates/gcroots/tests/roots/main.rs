@@ -232,7 +232,7 @@ fn on_a_moving_heap(cx: &Context, func: &Func, random: &mut Random, what: &str) 
         let options = Options { lowering, ..Options::new(heap) };
         let mut placed = func.clone();
         match place(&mut placed, cx, &options) {
-            Err(Error::Moving) => return false,
+            Err(Error::Moving { .. }) => return false,
             Err(other) => panic!("{what}: {other:?}"),
             Ok(_) => {}
         }

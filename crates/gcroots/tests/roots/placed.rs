@@ -1,7 +1,8 @@
 //! Runs the text tests in `tests/placed/`: low IR, and what placement makes of it.
 //!
 //!     Two values live at a call, so two slots.     for people, any number of lines
-//!     options: whole-function                      optional: no shrink-wrapping; or `maps`: frame maps instead of links
+//!     options: whole-function                      optional: no shrink-wrapping; `maps`: frame maps instead of links;
+//!                                                  `moving`: the heap moves objects
 //!     ==== input
 //!     low function f(…)…
 //!     ==== output                                  what is counted and the functions, or broken rules
@@ -77,6 +78,10 @@ fn run(case: &Case) -> String {
                 for diagnostic in found {
                     let _ = writeln!(out, "{name}: {}: {}", diagnostic.code, diagnostic.message);
                 }
+            }
+            Err(error @ Error::Moving { inst }) => {
+                let line = func.place(inst).to_line(&case.input);
+                let _ = writeln!(out, "{name}: {error}\n  {line}");
             }
             Err(error) => {
                 let _ = writeln!(out, "{name}: {error}");
