@@ -19,8 +19,12 @@ use brolga::fuzz::check::{
     check_round_trip,
 };
 use brolga::fuzz::generate::{Features, Options, generate};
+use brolga::fuzz::rng::Rng;
 use brolga::fuzz::shapes::{self, Shape};
+use brolga_ir::Module;
 use brolga_jit::{Jit, JitOptions};
+use brolga_opt::Cx;
+use brolga_opt::osr::leave_loops;
 use brolga_runtime::{Runtime, RuntimeOptions};
 
 /// How many modules, if nobody says; each has five functions.
@@ -136,4 +140,50 @@ fn extreme_shapes_agree() {
             panic!("{}: {}", shape.name(), failure.trouble);
         }
     }
+}
+
+/// A module in which loops go on in functions of their own, after the passes of a level: all, or those that a seed chooses.
+fn left(module: &Module, seed: u64, level: OptLevel) -> (Module, usize) {
+    let mut rng = Rng::new(seed);
+    let mut out = module.clone();
+    let report =
+        brolga_opt::optimize_module(&mut out, level, &brolga_opt::Options::default(), &mut Cx::default());
+    report.expect("passes do not fail");
+    let mut count = 0;
+    for (id, _) in module.funcs() {
+        let (cx, func) = (out.cx.clone(), out.func(id).clone());
+        let Some(leaving) = leave_loops(&cx, &out.symbol(id), &func) else { continue };
+        for exit in &leaving.exits {
+            let answer = seed.is_multiple_of(2) || rng.chance(50);
+            count += usize::from(answer);
+            out.add_func(exit.answer(&cx, answer)).expect("a new name");
+            out.add_func(exit.body(&cx, &func)).expect("a new name");
+        }
+        *out.func_mut(id) = leaving.func;
+    }
+    if let Err(violations) = brolga_ir::verify::verify_module(&out) {
+        panic!("seed {seed}: {violations:?}\n{}", brolga_ir::text::show_module(&out));
+    }
+    (out, count)
+}
+
+#[test]
+fn loops_may_be_left_at_their_heads() {
+    let (oracle, jit) = (high(None), jit());
+    let natives =
+        [OptLevel::O0, OptLevel::O2].map(|level| Native { jit: jit.clone(), passes: Passes::of(level) });
+    let mut loops = 0;
+    for seed in seeds() {
+        let module = generate(seed, &options(seed, Features::NATIVE));
+        let level = [OptLevel::O0, OptLevel::O1][seed as usize / 2 % 2];
+        let (left, count) = left(&module, seed, level);
+        loops += count;
+        let mut runs = vec![Run { engine: &oracle as &dyn Engine, module: &module }];
+        runs.push(Run { engine: &oracle, module: &left });
+        runs.extend(natives.iter().map(|native| Run { engine: native as &dyn Engine, module: &left }));
+        if let Err(failure) = check_differential(seed, &runs, ROUNDS) {
+            panic!("{failure}");
+        }
+    }
+    assert!(loops > 0);
 }

@@ -1,7 +1,10 @@
 //! `brolga opt FILE`: runs passes on a program and prints what they made of it.
 
 use brolga::Stages;
+use brolga::ir::module::ModuleError;
 use brolga::ir::text::{Unit, show_unit};
+use brolga::ir::{Func, FuncId, Module};
+use brolga::opt::osr;
 use brolga::opt::parse_passes;
 
 use super::report::{Stop, out};
@@ -21,6 +24,9 @@ pub(crate) struct Args {
     /// Run these passes, in this order
     #[arg(long, value_name = "PASS,…")]
     passes: Option<String>,
+    /// Then let loops be left, and print the functions that go on in them
+    #[arg(long)]
+    leave_loops: bool,
     #[command(flatten)]
     level: Level,
     #[command(flatten)]
@@ -41,6 +47,29 @@ pub(crate) fn run(args: &Args) -> Done {
         };
     }
     args.about.report(stages.report());
+    if args.leave_loops {
+        leave_loops(&mut module)?;
+    }
     let unit = Unit { module, ..program.unit().clone() };
     out(show_unit(&unit).to_string().trim_end())
+}
+
+/// Lets the loops of all functions be left. The questions whether to do so are answered by yes, so that the result runs.
+fn leave_loops(module: &mut Module) -> Result<(), Stop> {
+    let all: Vec<FuncId> = module.funcs().map(|(id, _)| id).collect();
+    for id in all {
+        let (cx, func) = (module.cx.clone(), module.func(id).clone());
+        let Some(leaving) = osr::leave_loops(&cx, &module.symbol(id), &func) else { continue };
+        let made: Vec<Func> =
+            leaving.exits.iter().flat_map(|exit| [exit.answer(&cx, true), exit.body(&cx, &func)]).collect();
+        *module.func_mut(id) = leaving.func;
+        for func in made {
+            module.add_func(func).map_err(taken)?;
+        }
+    }
+    Ok(())
+}
+
+fn taken(_: ModuleError) -> Stop {
+    Stop::Usage("the program has functions with the names that loops get".to_owned())
 }

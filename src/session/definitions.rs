@@ -26,6 +26,8 @@ pub struct Definitions<'t> {
     pub(crate) is_replaceable: bool,
     /// Calls after which a function is optimised, if it is compiled in two tiers.
     pub(crate) tiers: Option<i32>,
+    /// Rounds after which a loop is left for better code; ten times the calls if nobody says.
+    pub(crate) rounds: Option<u32>,
     /// Imported functions that are called through slots.
     pub(crate) lazy_imports: BTreeSet<String>,
     pub(crate) starts: Option<Priority>,
@@ -47,6 +49,7 @@ impl<'t> Definitions<'t> {
             is_lazy: false,
             is_replaceable: false,
             tiers: None,
+            rounds: None,
             lazy_imports: BTreeSet::new(),
             starts: None,
             initializers: Vec::new(),
@@ -94,11 +97,19 @@ impl<'t> Definitions<'t> {
     }
 
     /// Lazy, and compiled twice: fast when it is called first, and as the session's options say when it has been called so often.
-    /// A session with a pool does the latter in the background; any other does it in [`Session::optimize_hot`].
+    /// A session with a pool does the latter in the background; any other does it in [`Session::optimize_hot`]. A loop that goes round
+    /// for long is left for better code while it runs ([`Definitions::rounds`]).
     ///
     /// [`Session::optimize_hot`]: super::Session::optimize_hot
     pub fn tiered(mut self, calls: u32) -> Self {
         (self.is_lazy, self.tiers) = (true, Some(i32::try_from(calls).unwrap_or(i32::MAX)));
+        self
+    }
+
+    /// For functions in two tiers: after how many rounds a loop of the first is left, while it runs, for code of the second. Ten times
+    /// the calls if this is not said. Loops under an exception handler of their function are not left.
+    pub fn rounds(mut self, rounds: u32) -> Self {
+        self.rounds = Some(rounds);
         self
     }
 

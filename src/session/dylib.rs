@@ -31,6 +31,9 @@ use crate::{Params, TypedFunc, Value};
 /// What stands behind the symbol of a function in the symbol of its run at opening.
 const INITIALIZER: &str = "#init";
 
+/// How many rounds of a loop count as much as a call, if nobody says.
+const ROUNDS: u32 = 10;
+
 const FUNCTION: SymbolFlags = SymbolFlags::EXPORTED;
 
 /// A handle to a dylib of a session. It does not keep the dylib open.
@@ -157,9 +160,10 @@ impl Dylib {
             symbols.insert(id, defined);
         }
         let mut stages = vec![(Stage::Only, &symbols)];
-        if tiers.is_some() {
+        if let Some(calls) = tiers {
             shared.expect_hot();
-            stages = vec![(Stage::First, &symbols), (Stage::Second, &hot_symbols)];
+            let rounds = definitions.rounds.unwrap_or_else(|| calls.unsigned_abs().saturating_mul(ROUNDS));
+            stages = vec![(Stage::First { rounds }, &symbols), (Stage::Second, &hot_symbols)];
         }
         for (stage, symbols) in stages {
             let mut add = |loaded: &Arc<Loaded>, ids: Vec<FuncId>, sources: &[FuncId]| {
@@ -536,12 +540,14 @@ struct Batch<'a> {
     offers: scope::Scope,
     /// Slots that stay and get other bodies.
     again: Vec<(Arc<SlotOwner>, Arc<Body>)>,
+    /// Second tiers that the functions had before, if they had any, and do not have now.
+    stale: Vec<Symbol>,
 }
 
 impl<'a> Batch<'a> {
     fn new(dylib: &'a Dylib, replace: bool, tracker: Option<&'a linking::Tracker<Native>>) -> Self {
         let offers = scope::Scope::default();
-        Batch { dylib, replace, tracker, units: Vec::new(), offers, again: Vec::new() }
+        Batch { dylib, replace, tracker, units: Vec::new(), offers, again: Vec::new(), stale: Vec::new() }
     }
 
     fn add(&mut self, unit: Box<dyn MaterializationUnit<Native>>) {
@@ -561,6 +567,9 @@ impl<'a> Batch<'a> {
         let symbol = linking.intern(name);
         let body = linking.intern(&format!("{name}{BODY}"));
         self.offers.set_lazy([name.clone()]);
+        if self.replace && hot.is_none() {
+            self.stale.extend(linking.names().find(&format!("{name}{HOT}")));
+        }
         let label = self.dylib.linking.label(symbol);
         let there = shared.slots.owner(label).filter(|_| self.replace);
         match there.filter(|owner| *owner.slot().ty() == ty) {
@@ -579,6 +588,11 @@ impl<'a> Batch<'a> {
         }
         for (owner, body) in self.again {
             body.take_over(&owner);
+        }
+        let here = [dylib.linking.all()];
+        for symbol in self.stale.into_iter().filter(|&symbol| dylib.is_known(symbol, &here)) {
+            // Nothing leads there any more. What is being compiled at this moment cannot be removed, and goes with the function.
+            let _ = dylib.linking.remove([symbol]);
         }
         if let Some(home) = lock(&dylib.session.inner.homes).get_mut(&dylib.linking.id()) {
             home.scope.take_over(self.offers);

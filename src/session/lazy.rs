@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A function in two tiers has one more hidden symbol, `f(Int64)#hot`, for the code that takes the place of the first when it has
-//! been called often. Its boxed entry, for calls that are decided at run time, stays that of the first.
+//! been called often. Its boxed entry, for calls that are decided at run time, stays that of the first, and calls through the slot;
+//! so does the function itself where it calls itself.
 //!
 //! Bodies need the slots of what they call, never their bodies, so one look-up compiles one function. A redefinition replaces
 //! the body and closes the slot: the next call, of whoever, finds the new one. When the types change, it is another function

@@ -19,7 +19,7 @@
 //! | bring your own representation | [`Dylib::promise`]: signatures now, the program when somebody looks |
 //! | call Rust | [`Dylib::define_host`]: a closure; [`Dylib::define_c_symbol`]: a C function |
 //! | compile when called | [`Definitions::lazy`]: looking compiles nothing, the first call does |
-//! | compile twice | [`Definitions::tiered`]: fast at first, well when it has been called often |
+//! | compile twice | [`Definitions::tiered`]: fast at first, well when it has been called often, or goes round for long |
 //! | replace | [`Dylib::redefine`]: whoever looks from now on gets the new one; [`Definitions::replaceable`]: whoever calls, too |
 //! | remove | [`Tracker::remove`](linking::Tracker::remove), [`Dylib::remove`], [`Dylib::clear`], with a policy for what uses it |
 //! | find elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_archive`], [`Dylib::add_generator`] |
@@ -33,7 +33,7 @@
 //! it. Handles are counted, so nothing is freed under a thread that runs it. What lay behind a slot is freed when no thread runs it.
 //!
 //! Files, in reading order: `target` (what is linked), `plan` (optimising concurrently), `unit` (compiling and linking one
-//! unit), `lazy` (what lies behind slots), `scope` (what programs see of each other), `definitions`, `promise`, `host`, `libraries`, `dylib`, `function`, `error`.
+//! unit), `lazy` (what lies behind slots), `loops` (loops that are left while they run), `scope` (what programs see of each other), `definitions`, `promise`, `host`, `libraries`, `dylib`, `function`, `error`.
 
 mod definitions;
 mod dylib;
@@ -42,6 +42,7 @@ mod function;
 mod host;
 mod lazy;
 mod libraries;
+mod loops;
 mod plan;
 mod promise;
 mod scope;
@@ -120,6 +121,8 @@ pub struct SessionStats {
     pub symbols: usize,
     /// Units: what is compiled and freed as one.
     pub units: usize,
+    /// How often a thread has left a loop for better code while it ran.
+    pub left_loops: u64,
     /// Look-ups without an answer.
     pub lookups: usize,
     /// Units that are not ready because something that they need is not.
@@ -201,6 +204,7 @@ impl Session {
             compiled_bytes: compiled.bytes,
             symbols,
             units,
+            left_loops: shared.jit.left_loops(),
             lookups,
             waiting,
             placed: shared.placed.len(),
@@ -215,6 +219,7 @@ impl Session {
     pub fn end(&self) -> Vec<SessionError> {
         let mut thrown = Vec::new();
         self.inner.linking.end(|dylib| thrown.extend(self.finalize(dylib)));
+        self.inner.shared.finish_upgrades();
         thrown
     }
 

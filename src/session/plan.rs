@@ -28,10 +28,12 @@ use brolga_gcroots::Lowering as Roots;
 use brolga_ir::{Func, FuncId, Level, Module};
 use brolga_opt::callgraph::{bottom_up, callees};
 use brolga_opt::lower::{self, boxed_entry, lower};
+use brolga_opt::osr::{Exit, leave_loops};
 use brolga_opt::summary::summarise_module;
 use brolga_opt::{Cx, OptLevel, optimize};
 use brolga_runtime::heap::DEFAULT_ABI;
 
+use super::loops;
 use crate::error::Error;
 use crate::stages::place;
 
@@ -131,6 +133,24 @@ impl Plan {
             }
         };
         Ok(place(&self.module.cx, low, &self.options, self.roots, &DEFAULT_ABI)?)
+    }
+
+    /// As [`Plan::placed`], with loops that can be left, and these.
+    pub(crate) fn leaving(&self, id: FuncId) -> Result<(Func, Vec<Exit>), Arc<Error>> {
+        let cx = &self.module.cx;
+        if self.module.func(id).level == Level::Low {
+            return Ok((self.placed(id)?, Vec::new()));
+        }
+        self.settle(id)?;
+        let Some(leaving) = leave_loops(cx, &self.module.symbol(id), self.module.func(id)) else {
+            return Ok((self.placed(id)?, Vec::new()));
+        };
+        let around = loops::around(&self.module, &leaving);
+        let low = lower(&around, &leaving.func, &lower::Options::default()).map_err(Error::from)?;
+        let low = optimize(&around, low, self.level, &self.options, &mut Cx::default());
+        let (mut low, _) = low.map_err(Error::from)?;
+        leaving.mark_questions(cx, &mut low);
+        Ok((place(cx, low, &self.options, self.roots, &DEFAULT_ABI)?, leaving.exits))
     }
 
     /// The boxed entry of a function, in the form that becomes machine code.

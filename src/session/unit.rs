@@ -11,14 +11,14 @@
 //! | symbol in the code | is |
 //! |---|---|
 //! | a function | required; a failure to have it is the unit's |
-//! | a slot, a counter | the same, but it is ready before its function is compiled (`lazy.rs`) |
+//! | a slot, a counter | the same, but it is ready before its function is compiled (`lazy.rs`); those of loops are the unit's own |
 //! | a C symbol without a library | taken from the link order when it is there, else from the process |
 //! | all else | the run time's |
 //!
 //! A unit that makes calls which are decided at run time needs every method of its program.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use brolga_codegen::compile::Symbol as Import;
 use brolga_codegen::generate::Generator;
@@ -27,7 +27,9 @@ use brolga_codegen::ways::Route;
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::{FuncId, Level, Module, Op};
-use brolga_jit::{Compiled, FindSlot, Globals, Jit, Linkage, Method, Slot, Source, Style, Upgrader};
+use brolga_jit::{
+    Compiled, FindSlot, Globals, Jit, Linkage, LoopEntry, Method, Slot, Source, Style, Unit, Upgrader,
+};
 use brolga_opt::OptLevel;
 use brolga_session::{
     Definition, Dependence, Label, MaterializationUnit, Need, Responsibility, Symbol, SymbolFlags, Until,
@@ -35,6 +37,8 @@ use brolga_session::{
 };
 
 use super::lazy::{BODY, HOT, Slots};
+use super::linking;
+use super::loops::FoundLoop;
 use super::plan::{Plan, lock};
 use super::target::{Code, Function, Kept, Native, Placed};
 use crate::engine::{function_type, method};
@@ -53,15 +57,17 @@ pub(crate) struct Shared {
     /// Generators that no thread is using.
     generators: Mutex<Vec<Generator>>,
     pub(crate) compiled: Mutex<Totals>,
-    upgrades: Upgrades,
+    upgrades: Mutex<Upgrades>,
 }
 
 /// Who optimises functions that have become hot.
 enum Upgrades {
     /// Whoever asks for it.
     Asked,
-    /// A thread, from the first function in two tiers on. There is none if the system refuses one.
-    Background(OnceLock<Option<Upgrader>>),
+    /// A thread, when there is a function in two tiers.
+    Expected,
+    /// A thread; none if the system refuses one.
+    Background(Option<Upgrader>),
 }
 
 /// What was compiled so far.
@@ -88,14 +94,23 @@ impl Shared {
             slots: Slots::default(),
             generators: Mutex::default(),
             compiled: Mutex::default(),
-            upgrades: if in_background { Upgrades::Background(OnceLock::new()) } else { Upgrades::Asked },
+            upgrades: Mutex::new(if in_background { Upgrades::Expected } else { Upgrades::Asked }),
         }
     }
 
     /// A function in two tiers is about to be defined.
     pub(crate) fn expect_hot(&self) {
-        if let Upgrades::Background(thread) = &self.upgrades {
-            thread.get_or_init(|| self.jit.start_upgrades().ok());
+        let mut upgrades = lock(&self.upgrades);
+        if let Upgrades::Expected = *upgrades {
+            *upgrades = Upgrades::Background(self.jit.start_upgrades().ok());
+        }
+    }
+
+    /// Ends the thread that optimises, and waits for it.
+    pub(crate) fn finish_upgrades(&self) {
+        let upgrades = std::mem::replace(&mut *lock(&self.upgrades), Upgrades::Asked);
+        if let Upgrades::Background(Some(upgrader)) = upgrades {
+            upgrader.finish();
         }
     }
 }
@@ -161,8 +176,11 @@ impl Whole {
 pub(crate) enum Stage {
     /// Once, as the session's options say.
     Only,
-    /// Twice; fast, and counting its calls.
-    First,
+    /// Twice; fast, and counting its calls, and the rounds of its loops.
+    First {
+        /// After how many rounds a loop is to be left for better code.
+        rounds: u32,
+    },
     /// Twice; as the session's options say.
     Second,
 }
@@ -186,9 +204,20 @@ impl Loaded {
         stage: Stage,
     ) -> Loaded {
         let names = own.iter().map(|&id| (id, module.symbol(id).into())).collect();
-        let level = if stage == Stage::First { shared.level.min(OptLevel::O1) } else { shared.level };
+        let is_first = matches!(stage, Stage::First { .. });
+        let level = if is_first { shared.level.min(OptLevel::O1) } else { shared.level };
         let plan = Plan::new(module, level, shared.opt.clone(), shared.roots);
         Loaded { stage, plan, whole, names }
+    }
+
+    /// The functions, in their final forms as far as they were asked for.
+    pub(crate) fn module(&self) -> &Module {
+        self.plan.module()
+    }
+
+    /// The program that they are of.
+    pub(crate) fn whole(&self) -> Arc<Whole> {
+        self.whole.clone()
     }
 
     /// The functions that it defines, in sets that are linked together.
@@ -236,11 +265,29 @@ impl MaterializationUnit<Native> for Functions {
 }
 
 /// What a unit became before it is linked.
-struct Output {
+pub(crate) struct Output {
     compiled: Compiled,
     methods: Vec<Method>,
     /// Whether it needs all methods of its program.
     dispatches: bool,
+    /// The loops that may be left.
+    loops: Vec<FoundLoop>,
+}
+
+/// What the code of a unit refers to and a session knows.
+pub(crate) fn wants(session: &linking::Session<Native>, output: &Output) -> Vec<Want> {
+    let of_loops: BTreeSet<&str> =
+        output.loops.iter().flat_map(|found| [found.entry(), found.question.as_str()]).collect();
+    let want = |import: &Import| {
+        let (text, need) = match import {
+            Import::Slot(name) | Import::Counter(name) if of_loops.contains(name.as_str()) => return None,
+            Import::Function(name) | Import::Slot(name) | Import::Counter(name) => (name, Need::Required),
+            Import::Foreign { name, library: None } => (name, Need::Weak),
+            _ => return None,
+        };
+        Some(Want { symbol: session.intern(text), need })
+    };
+    output.compiled.imports().into_iter().filter_map(want).collect()
 }
 
 /// Keeps a responsibility by functions of a program.
@@ -254,24 +301,26 @@ pub(crate) fn compile_and_link(
         Ok(output) => output,
         Err(error) => return responsibility.fail(error),
     };
-    let session = responsibility.session().clone();
-    let want = |import: &&Import| {
-        let (text, need) = match import {
-            Import::Function(name) | Import::Slot(name) | Import::Counter(name) => (name, Need::Required),
-            Import::Foreign { name, library: None } => (name, Need::Weak),
-            _ => return None,
-        };
-        Some(Want { symbol: session.intern(text), need })
-    };
-    let wants = output.compiled.imports().iter().filter_map(want).collect();
+    let wants = wants(responsibility.session(), &output);
     responsibility.lookup_then(wants, Until::Resolved, move |responsibility, found| {
         link(&shared, &loaded, &output, responsibility, &found);
     });
 }
 
-fn compile(shared: &Shared, loaded: &Loaded, ids: &[FuncId]) -> Result<Output, Arc<Error>> {
+/// Machine code of functions, and what is to be known about it.
+pub(crate) fn compile(shared: &Shared, loaded: &Loaded, ids: &[FuncId]) -> Result<Output, Arc<Error>> {
     let plan = &loaded.plan;
-    let placed = ids.iter().map(|&id| plan.placed(id)).collect::<Result<Vec<_>, _>>()?;
+    let is_first = matches!(loaded.stage, Stage::First { .. });
+    let (mut placed, mut loops) = (Vec::with_capacity(ids.len()), Vec::new());
+    for &id in ids {
+        if is_first {
+            let (low, exits) = plan.leaving(id)?;
+            placed.push(low);
+            loops.extend(exits.into_iter().filter_map(|exit| FoundLoop::new(plan.module(), id, exit)));
+        } else {
+            placed.push(plan.placed(id)?);
+        }
+    }
     let mut entries = Vec::new();
     // The entries of the first tier stay: whoever found a method by them keeps it.
     let has_entries = loaded.stage != Stage::Second;
@@ -291,8 +340,15 @@ fn compile(shared: &Shared, loaded: &Loaded, ids: &[FuncId]) -> Result<Output, A
 
     let generator = lock(&shared.generators).pop();
     let mut generator = generator.unwrap_or_else(|| Generator::new(shared.jit.limits()));
-    let route = |name: &str| if loaded.whole.behind_slots.contains(name) { Route::Slot } else { Route::Far };
-    let is_first = loaded.stage == Stage::First;
+    let route = |name: &str| {
+        if loaded.whole.behind_slots.contains(name) || loops.iter().any(|found| found.entry() == name) {
+            Route::Slot
+        } else if loops.iter().any(|found| found.question == name) {
+            Route::Question
+        } else {
+            Route::Far
+        }
+    };
     let tier = if is_first { Tier::Baseline } else { tier(shared.level) };
     let counts = |name: &str| is_first && loaded.names.values().any(|own| **own == *name);
     let style = Style { tier, others: &route, counted: &counts };
@@ -303,17 +359,18 @@ fn compile(shared: &Shared, loaded: &Loaded, ids: &[FuncId]) -> Result<Output, A
     totals.functions += ids.len() as u64;
     totals.bytes += compiled.code_bytes() as u64;
     drop(totals);
-    Ok(Output { compiled, methods, dispatches })
+    Ok(Output { compiled, methods, dispatches, loops })
 }
 
-fn link(
+/// Links what was compiled to what was found.
+pub(crate) fn link_unit(
     shared: &Arc<Shared>,
-    loaded: &Arc<Loaded>,
+    session: &linking::Session<Native>,
+    loaded: &Loaded,
     output: &Output,
-    responsibility: Responsibility<Native>,
     found: &[Definition<Native>],
-) {
-    let session = responsibility.session().clone();
+    loops: &[LoopEntry],
+) -> Result<Unit, Error> {
     let (mut visible, mut foreign) = (Vec::new(), BTreeMap::new());
     let mut slots = Found::default();
     for definition in found {
@@ -334,12 +391,30 @@ fn link(
         since: Some(loaded.whole.world),
         foreign: Some(&foreign),
         slots: Some(&slots),
+        loops,
     };
-    let unit = match shared.jit.link(&output.compiled, &linkage) {
-        Ok(unit) => unit,
-        Err(error) => return responsibility.fail(Error::from(error)),
-    };
+    Ok(shared.jit.link(&output.compiled, &linkage)?)
+}
+
+fn link(
+    shared: &Arc<Shared>,
+    loaded: &Arc<Loaded>,
+    output: &Output,
+    responsibility: Responsibility<Native>,
+    found: &[Definition<Native>],
+) {
+    let session = responsibility.session().clone();
     let (Ok(symbols), Ok(dylib)) = (responsibility.symbols(), responsibility.dylib()) else { return };
+    let rounds = match loaded.stage {
+        Stage::First { rounds } => rounds,
+        Stage::Only | Stage::Second => 0,
+    };
+    let loops = output.loops.iter().map(|found| found.link(shared, &session, dylib, loaded, rounds));
+    let unit = link_unit(shared, &session, loaded, output, found, &loops.collect::<Vec<_>>());
+    let unit = match unit {
+        Ok(unit) => unit,
+        Err(error) => return responsibility.fail(error),
+    };
     let names = symbols.iter().map(|(symbol, _)| {
         let text = session.names().text(*symbol);
         let function = text.strip_suffix(BODY).or_else(|| text.strip_suffix(HOT));

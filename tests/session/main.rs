@@ -6,6 +6,7 @@
 //! | `failure` | errors with their causes |
 //! | `change` | redefinition, removal, initialisers, the end |
 //! | `lazy` | functions that are compiled when they are called first, and replaced while they are called |
+//! | `loops` | loops that are left for better code while they run |
 //! | `threads` | the same results whoever compiles; many threads |
 //! | `tiers` | functions that are compiled twice |
 
@@ -13,6 +14,7 @@ mod change;
 mod define;
 mod failure;
 mod lazy;
+mod loops;
 mod threads;
 mod tiers;
 

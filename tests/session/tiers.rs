@@ -1,9 +1,11 @@
 //! Functions that are compiled fast at first, and well when they have been called often.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use brolga::session::Dylib;
-use brolga::{TypedFunc, Workers};
+use brolga::ir::Type;
+use brolga::session::{Dylib, Signature};
+use brolga::{Session, TypedFunc, Workers};
 
 use super::{adds, calls, session};
 
@@ -63,6 +65,58 @@ fn a_redefined_function_starts_again_in_the_first_tier() {
     assert_eq!(session.optimize_hot(), 0);
     call_often(9);
     assert_eq!((session.optimize_hot(), base.call((1,))), (1, Ok(10)));
+}
+
+#[test]
+fn a_function_may_have_one_tier_after_it_had_two() {
+    let session = session(Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    let symbols = |session: &Session| session.stats().symbols;
+    tiered(&main, &adds("base", 1));
+    let base: Int = main.func("base").unwrap();
+    (0..=CALLS).for_each(|_| assert_eq!(base.call((0,)), Ok(1)));
+    assert_eq!((session.optimize_hot(), symbols(&session)), (1, 3), "the function and its two bodies");
+    let program = main.read("again.jlir", adds("base", 5).as_bytes()).unwrap();
+    main.redefine(program.replaceable()).unwrap();
+    (0..=CALLS).for_each(|_| assert_eq!(base.call((0,)), Ok(5)));
+    assert_eq!((session.optimize_hot(), symbols(&session)), (0, 2));
+    assert_eq!(session.linking().check(), Ok(()));
+}
+
+/// Counts down, and asks the host in every round.
+const DOWN: &str = "\
+function down(n::Int64)::Int64
+1 ─ %1 = Base.eq_int(n, 0)::Bool
+└──      goto #3 if not %1
+2 ─      return 0
+3 ─ %4 = invoke Main.tick(n::Int64)::Int64
+│   %5 = Base.sub_int(n, 1)::Int64
+│   %6 = invoke Main.down(%5::Int64)::Int64
+│   %7 = Base.add_int(%6, %4)::Int64
+└──      return %7
+end
+";
+
+#[test]
+fn a_recursive_function_of_the_first_tier_calls_what_has_taken_its_place() {
+    let session = session(Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    let (dylib, is_done) = (main.clone(), AtomicBool::new(false));
+    let signature = Signature::new("tick", &[Type::INT64], Type::INT64);
+    main.define_host(&signature, move |scope, args| {
+        let n: i64 = args[1].get(scope).unboxed().map_err(|_| scope.throw_error("no integer"))?;
+        if n == 5 && !is_done.swap(true, Ordering::Relaxed) {
+            let again = adds("down", 1000);
+            let program = dylib.read("again.jlir", again.as_bytes()).expect("well-formed");
+            dylib.redefine(program.replaceable().tiered(CALLS)).expect("redefined");
+        }
+        scope.int(1).map_err(|error| scope.throw_error(&error.to_string()))
+    })
+    .unwrap();
+    tiered(&main, DOWN);
+    let down: Int = main.func("down").unwrap();
+    // From 10 to 5 by the first definition, and the call with 4 goes to the second.
+    assert_eq!((down.call((10,)), down.call((10,))), (Ok(6 + 1004), Ok(1010)));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! | [`Route::Near`] | `call rel32` (x86-64), `bl` (aarch64) | nobody: both are one link unit |
 //! | [`Route::Far`] | the address as a constant, then a call through the register | nobody: the callee's unit is held |
 //! | [`Route::Slot`] | the word's address by distance, a load, a call through the register | whoever owns the slot, by one store |
+//! | [`Route::Question`] | no call: counts down, and asks the run time when the count is below zero | nobody |
 //!
 //! A *slot* is a word that always holds the address of code with the function's native signature. A caller names the word
 //! ([`Symbol::Slot`](crate::compile::Symbol)), so its own code never changes. The word lies in the same reservation as code, which
@@ -12,10 +13,17 @@
 //!
 //! A *counter* is a 32-bit word that a function counts down at its entry. When it goes below zero the function calls
 //! `brolga_hot` with the word's address and goes on. Threads that count at the same time may lose counts.
+//!
+//! A *question* stands at the head of a loop, as a call without arguments that gives a `Bool`: whether to leave the loop. The answer is
+//! no for as long as the counter of its name is not below zero; then `brolga_loop` gives it.
 
 /// The routine that a function calls whose counter has gone below zero: with the thread and the counter's address. It is not a
 /// safepoint, and does not throw.
 pub const HOT: &str = "brolga_hot";
+
+/// The routine that answers a question whose counter has gone below zero, by 1 for yes: with the thread and the counter's address. It
+/// is not a safepoint, and does not throw.
+pub const LOOP: &str = "brolga_loop";
 
 /// How a call of compiled code finds its callee.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -26,12 +34,14 @@ pub enum Route {
     Far,
     /// Through the callee's slot.
     Slot,
+    /// It is no callee, but a question.
+    Question,
 }
 
 /// How a function is connected with what is compiled apart from it.
 #[derive(Clone, Copy)]
 pub struct Ways<'a> {
-    /// The route to another compiled function, by its name. A function reaches itself directly.
+    /// The route to another compiled function, by its name. A function that counts nothing reaches itself directly.
     pub route: &'a dyn Fn(&str) -> Route,
     /// The function whose counter this one counts down at its entry.
     pub counter: Option<&'a str>,

@@ -29,7 +29,7 @@ use crate::code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMem
 use crate::cranelift::CraneliftLinker;
 use crate::entry::{Entries, Entry, EntryError, Routines};
 use crate::globals::Globals;
-use crate::lazy::{Slot, Waits};
+use crate::lazy::{Slot, SlotOwner, Waits};
 use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
 use crate::loader::Loader;
 use crate::maps;
@@ -178,7 +178,7 @@ impl Jit {
         visible: &[Unit],
     ) -> Result<Unit, LinkError> {
         // SAFETY: by the contract.
-        unsafe { self.load_program(unit, types, visible, None) }
+        unsafe { self.load_program(unit, types, visible, None, Vec::new()) }
     }
 
     /// As [`Jit::load`], with what is known of the program that the code is made from.
@@ -192,6 +192,7 @@ impl Jit {
         types: impl IntoIterator<Item = FunctionType>,
         visible: &[Unit],
         program: Option<Program<'_>>,
+        loops: Vec<SlotOwner>,
     ) -> Result<Unit, LinkError> {
         let slots = RefCell::default();
         let resolver = Visible { jit: self, runtime: &self.shared.runtime, units: visible, program, slots };
@@ -206,7 +207,7 @@ impl Jit {
         let visible = visible.iter().map(|unit| unit.inner.code.clone()).collect();
         // SAFETY: by the contract; `Code` drops the maps in front of what they describe.
         let maps = unsafe { maps::put_in_force(&self.shared.runtime, unit, &loaded) };
-        let code = Arc::new(Code { maps, loaded, globals, slots, visible });
+        let code = Arc::new(Code { maps, loaded, globals, loops, slots, visible });
         let methods = match program {
             Some(program) if !program.methods.is_empty() => Some(self.add_methods(&code, program)?),
             _ => None,
@@ -342,6 +343,9 @@ struct Code {
     /// The slots that the code names by address.
     #[expect(dead_code, reason = "held so that calls find code behind them")]
     slots: Vec<Slot>,
+    /// What its loops may go on in: theirs alone, and so as long as they are there.
+    #[expect(dead_code, reason = "held so that loops find code behind their questions")]
+    loops: Vec<SlotOwner>,
     /// The code that it may call, which has cells of its own.
     visible: Vec<Arc<Code>>,
 }

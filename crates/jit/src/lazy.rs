@@ -44,7 +44,7 @@ use crate::code_memory::CodeMemoryError;
 use crate::engine::{Jit, Unit};
 use crate::entry::{Entry, EntryError};
 use crate::slots::{Place, record_of_cell, record_of_counter};
-use crate::tiers::Tiers;
+use crate::tiers::{Counting, LoopEntry, Then, Tiers};
 
 /// A source works on a thread with less stack than this only if it cannot have another.
 const STACK_TO_COMPILE: usize = 1 << 20;
@@ -163,8 +163,8 @@ struct Inside {
     state: State,
     /// Changes when somebody replaces what is behind the slot: what is being compiled then is not wanted any more.
     version: u64,
-    /// What gives better code, and after how many entries it is asked; nothing once it has been asked.
-    tiers: Option<(Arc<dyn Tiers>, i32)>,
+    /// What happens after how many entries, or rounds.
+    counting: Counting,
 }
 
 /// A slot and what is behind it.
@@ -175,7 +175,7 @@ struct Record {
     changed: Condvar,
     place: Place,
     #[expect(dead_code, reason = "held so that the stub has somewhere to go")]
-    trampoline: Arc<Entry>,
+    trampoline: Option<Arc<Entry>>,
     jit: Jit,
 }
 
@@ -233,7 +233,7 @@ impl Jit {
     /// A slot for a function of this type, which `source` compiles when it is called first. The type's symbol is the name under
     /// which callers know it.
     pub fn slot(&self, ty: FunctionType, source: Arc<dyn Materialize>) -> Result<SlotOwner, NoSlot> {
-        SlotOwner::new(self, ty, source, None)
+        SlotOwner::new(self, ty, source, Counting::new(Then::Nothing, 0))
     }
 }
 
@@ -242,12 +242,32 @@ impl SlotOwner {
         jit: &Jit,
         ty: FunctionType,
         source: Arc<dyn Materialize>,
-        tiers: Option<(Arc<dyn Tiers>, i32)>,
+        counting: Counting,
     ) -> Result<SlotOwner, NoSlot> {
         let trampoline = jit.lazy_entry(&ty.signature)?;
+        Ok(SlotOwner::at(jit, ty, source, counting, Some(trampoline))?)
+    }
+
+    /// The slot of a loop's entry. Its stub leads nowhere: nobody may call through it but the loop, when the code is there.
+    pub(crate) fn of_loop(jit: &Jit, entry: LoopEntry) -> Result<SlotOwner, CodeMemoryError> {
+        let LoopEntry { ty, source, rounds, .. } = entry;
+        let rounds = i32::try_from(rounds).unwrap_or(i32::MAX);
+        SlotOwner::at(jit, ty, source, Counting::new(Then::Enter, rounds), None)
+    }
+
+    fn at(
+        jit: &Jit,
+        ty: FunctionType,
+        source: Arc<dyn Materialize>,
+        mut counting: Counting,
+        trampoline: Option<Arc<Entry>>,
+    ) -> Result<SlotOwner, CodeMemoryError> {
         let place = jit.slots().take()?;
-        let trampoline_address = trampoline.address;
-        let inside = Inside { state: State::Lazy(source), version: 0, tiers };
+        if let Then::Enter = counting.then {
+            place.set_counter(counting.stride());
+        }
+        let trampoline_address = trampoline.as_ref().map_or(0, |trampoline| trampoline.address);
+        let inside = Inside { state: State::Lazy(source), version: 0, counting };
         let name: Arc<str> = ty.symbol.as_str().into();
         let (inside, changed) = (Mutex::new(inside), Condvar::new());
         let mut record = Arc::new(Record { name, ty, inside, changed, place, trampoline, jit: jit.clone() });
@@ -268,28 +288,29 @@ impl SlotOwner {
         self.record.check(&target)?;
         let mut inside = self.record.lock();
         inside.version += 1;
-        let tiers = inside.tiers.take();
+        let counting = std::mem::replace(&mut inside.counting, Counting::new(Then::Nothing, 0));
         let before = self.record.publish(&mut inside, target);
         drop(inside);
-        drop(tiers);
+        drop(counting);
         self.record.let_go(before);
         Ok(())
     }
 
     /// Lets the next call compile anew. Calls that have begun go on in the old code.
     pub fn reset(&self, source: Arc<dyn Materialize>) {
-        self.record.close(State::Lazy(source), None);
+        self.record.close(State::Lazy(source), Counting::new(Then::Nothing, 0));
     }
 
     /// As [`SlotOwner::reset`], for a function that is compiled in two tiers: the second after `threshold` entries.
     pub fn reset_tiered(&self, tiers: Arc<dyn Tiers>, threshold: i32) {
-        self.record.close(State::Lazy(tiers.clone()), Some((tiers, threshold.max(0))));
+        self.record.close(State::Lazy(tiers.clone()), Counting::new(Then::Optimise(tiers), threshold));
     }
 }
 
 impl Drop for SlotOwner {
     fn drop(&mut self) {
-        self.record.close(State::Failed(SlotError::Removed { name: self.record.name.clone() }), None);
+        let removed = SlotError::Removed { name: self.record.name.clone() };
+        self.record.close(State::Failed(removed), Counting::new(Then::Nothing, 0));
     }
 }
 
@@ -319,24 +340,45 @@ impl Slot {
         matches!(self.record.lock().state, State::Ready(_))
     }
 
-    /// Notes that the function's counter has gone below zero; whether somebody is to optimise it. Not a safepoint.
+    /// Notes that the counter has gone below zero; whether the function is to be put into the queue. Not a safepoint.
     pub(crate) fn became_hot(&self) -> bool {
-        self.record.place.set_counter(i32::MAX);
-        let inside = self.record.lock();
-        // Of several threads that come at the same time, each may say so; the optimiser is asked once.
-        inside.tiers.is_some() && matches!(inside.state, State::Ready(_))
+        let mut inside = self.record.lock();
+        let awaited = match inside.counting.then {
+            Then::Optimise(_) => matches!(inside.state, State::Ready(_)),
+            Then::Enter => matches!(inside.state, State::Lazy(_)),
+            Then::Nothing => false,
+        };
+        let (next, wanted) = inside.counting.exhausted();
+        self.record.place.set_counter(next);
+        awaited && wanted
+    }
+
+    /// Whether a loop is to go on in the code behind the slot. Not a safepoint.
+    pub(crate) fn leads_on(&self) -> bool {
+        let leads = matches!(self.record.lock().state, State::Ready(_));
+        if leads {
+            // Every other thread is to ask at its next round.
+            self.record.place.set_counter(0);
+        }
+        leads
     }
 
     /// Lets the slot lead to better code; false if there is none to be had any more.
     pub(crate) fn optimise(&self) -> Result<bool, SlotError> {
         let record = &self.record;
         let mut inside = record.lock();
+        if let Then::Enter = inside.counting.then {
+            drop(inside);
+            return record.materialize().map(|_| true);
+        }
         let version = inside.version;
         // What has been replaced since it became hot is another function, which has to become hot itself.
         if !matches!(inside.state, State::Ready(_)) {
             return Ok(false);
         }
-        let Some((tiers, _)) = inside.tiers.take() else { return Ok(false) };
+        let Then::Optimise(tiers) = std::mem::replace(&mut inside.counting.then, Then::Nothing) else {
+            return Ok(false);
+        };
         drop(inside);
         let made = record.ask(|| tiers.optimise());
         drop(tiers);
@@ -420,15 +462,15 @@ impl Record {
     }
 
     /// Lets calls go to the stub.
-    fn close(&self, state: State, tiers: Option<(Arc<dyn Tiers>, i32)>) {
+    fn close(&self, state: State, counting: Counting) {
         let mut inside = self.lock();
         inside.version += 1;
-        let tiers = std::mem::replace(&mut inside.tiers, tiers);
+        let counting = std::mem::replace(&mut inside.counting, counting);
         self.place.set(self.place.stub());
         let before = std::mem::replace(&mut inside.state, state);
         drop(inside);
         self.changed.notify_all();
-        drop(tiers);
+        drop(counting);
         self.let_go(before);
     }
 
@@ -459,10 +501,13 @@ impl Record {
                     // It was `Working`, which holds nothing.
                     let _before = match made {
                         Ok(target) => {
-                            if let Some((_, entries)) = &inside.tiers {
-                                self.place.set_counter(*entries);
-                            }
-                            self.publish(&mut inside, target)
+                            let before = self.publish(&mut inside, target);
+                            // Behind the word: whoever asks then is told to go there.
+                            self.place.set_counter(match inside.counting.then {
+                                Then::Enter => 0,
+                                _ => inside.counting.stride(),
+                            });
+                            before
                         }
                         Err(error) => std::mem::replace(&mut inside.state, State::Failed(error)),
                     };

@@ -86,6 +86,6 @@ pub use object_file::{Archive, LoadedObject, ObjectFile, ObjectFileError};
 pub use perf_map::PerfMap;
 pub use program::{BuildError, Compiled, Linkage, Method, Source, Style};
 pub use scoped::{Handle, Scoped, ScopedFunc, ScopedParams, Text, Vector};
-pub use tiers::{Tiers, Upgrader};
+pub use tiers::{LoopEntry, Tiers, Upgrader};
 pub use unwind_tables::UnwindTables;
 pub use value::{Params, Value, ValueError};

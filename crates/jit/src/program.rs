@@ -28,8 +28,9 @@ use brolga_runtime::objects::MethodTable;
 
 use crate::engine::{Jit, Program, Unit};
 use crate::globals::Globals;
-use crate::lazy::{FindSlot, Slot};
+use crate::lazy::{FindSlot, Slot, SlotOwner};
 use crate::linker::{DataObject, LinkError, LinkUnit};
+use crate::tiers::LoopEntry;
 
 /// Constant bytes are aligned like the widest scalar.
 const CONSTANT_ALIGN: u32 = 16;
@@ -77,6 +78,8 @@ pub struct Linkage<'a> {
     pub foreign: Option<&'a BTreeMap<String, usize>>,
     /// Where the slots are found that its code names.
     pub slots: Option<&'a dyn FindSlot>,
+    /// The functions that its loops may go on in. The unit keeps them.
+    pub loops: &'a [LoopEntry],
 }
 
 /// How machine code is made. A [`Tier`] alone means code that reaches other units by their addresses, and does not count.
@@ -86,7 +89,8 @@ pub struct Style<'a> {
     pub tier: Tier,
     /// How functions of other units are reached.
     pub others: &'a dyn Fn(&str) -> Route,
-    /// Which functions count their entries, in the counter of their own slot.
+    /// Which functions count their entries, in the counter of their own slot. They are called through it also where they could
+    /// be called directly, so that what takes their place is found.
     pub counted: &'a dyn Fn(&str) -> bool,
 }
 
@@ -203,7 +207,8 @@ impl Jit {
         let local: BTreeSet<&str> = sources.iter().map(|source| cx.names.text(source.func.name)).collect();
         let options = CompileOptions { tier, listing: false };
         let mut unit = LinkUnit::default();
-        let route = |name: &str| if local.contains(name) { Route::Near } else { others(name) };
+        let is_near = |name: &str| local.contains(name) && !counted(name);
+        let route = |name: &str| if is_near(name) { Route::Near } else { others(name) };
         let mut slot_calls = BTreeSet::new();
         for source in sources {
             let name = cx.names.text(source.func.name);
@@ -224,7 +229,9 @@ impl Jit {
     /// The second half of a build: what was compiled becomes memory that can run. A unit may be linked more than once.
     pub fn link(&self, compiled: &Compiled, linkage: &Linkage<'_>) -> Result<Unit, BuildError> {
         check_methods(compiled, linkage.methods)?;
-        let slots = find_slots(compiled, linkage.slots)?;
+        let loops = linkage.loops.iter().map(|entry| Ok((entry, SlotOwner::of_loop(self, entry.clone())?)));
+        let loops = loops.collect::<Result<Vec<_>, LinkError>>()?;
+        let slots = find_slots(compiled, linkage.slots, &loops)?;
         let own = Globals::new(self.runtime());
         let globals = linkage.globals.unwrap_or(&own);
         let program = Program {
@@ -237,10 +244,11 @@ impl Jit {
             foreign: linkage.foreign,
             slots: &slots,
         };
+        let loops = loops.into_iter().map(|(_, owner)| owner).collect();
         let types = compiled.types.iter().cloned();
         // SAFETY: L1, the code was generated from low functions. L2, `recorded_type` compared the signatures. Nobody else makes
         // or changes a `Compiled`.
-        Ok(unsafe { self.load_program(&compiled.unit, types, linkage.visible, Some(program)) }?)
+        Ok(unsafe { self.load_program(&compiled.unit, types, linkage.visible, Some(program), loops) }?)
     }
 }
 
@@ -251,7 +259,7 @@ fn calls_through_slots(cx: &Context, func: &Func, route: &dyn Fn(&str) -> Route)
         let Op::CallSymbol(callee) = func.op(inst) else { continue };
         let CalleeData::Symbol { symbol, params, results } = func.callee(callee) else { continue };
         let name = cx.names.text(*symbol);
-        if *symbol == func.name || route(name) != Route::Slot {
+        if route(name) != Route::Slot {
             continue;
         }
         let abi = |list: &[Type]| list.iter().filter_map(|ty| ty.as_low().map(abi_of)).collect::<Vec<_>>();
@@ -264,12 +272,17 @@ fn calls_through_slots(cx: &Context, func: &Func, route: &dyn Fn(&str) -> Route)
 fn find_slots(
     compiled: &Compiled,
     slots: Option<&dyn FindSlot>,
+    loops: &[(&LoopEntry, SlotOwner)],
 ) -> Result<BTreeMap<String, Result<Slot, String>>, BuildError> {
     let find = |name: &str| match slots {
         Some(slots) => slots.slot(name),
         None => Err("there are no slots".to_owned()),
     };
     let mut found = BTreeMap::new();
+    for (entry, owner) in loops {
+        let names = [entry.ty.symbol.clone(), entry.question.clone()];
+        found.extend(names.map(|name| (name, Ok(owner.slot()))));
+    }
     for symbol in compiled.unit.functions.iter().flat_map(|function| &function.symbols) {
         if let Symbol::Slot(name) | Symbol::Counter(name) = symbol
             && !found.contains_key(name)

@@ -6,27 +6,51 @@
 //! ```
 //!
 //! Code of tier 1 counts the entries of its functions ([`Style::counted`](crate::Style)) in the counter of their slots. Code of tier 2
-//! does not count. The store that makes a slot lead to it is all that happens to running threads: the next call finds it.
+//! does not count. The store that makes a slot lead to it is all that happens to running threads: the next call finds it, and a
+//! function of tier 1 calls itself through its slot.
 //!
-//! `brolga_hot` is called where a function begins, with objects among its arguments that nobody keeps yet. So it does nothing
-//! but put the function into the queue: no safepoint, no code of others. A function whose optimisation fails stays what it is,
-//! and is not tried again.
+//! **Loops** that go on for long would stay in tier 1 until they return. So a loop may have a function that goes on at its head
+//! ([`LoopEntry`]; `opt::osr` makes both), and at its head the question whether to leave for it:
 //!
-//! **Locks**: the queue's, in which nothing is called.
+//! ```text
+//!   head:  count -= 1; below zero? ── brolga_loop ── code of the entry is there ──► leave: call [its slot], return what it gives
+//!          └─ goes on                      └──────── not yet: queue it once, count on
+//! ```
 //!
-//! Cost: counting is three instructions and a branch; a function is put into the queue once.
+//! The entry has a slot and a counter like other functions, but no stub: its word is read only after a question was
+//! answered by yes, and from then on it leads to the same code until the slot goes. The unit of the loop owns the slot, so
+//! it is there for as long as a thread can be at the head.
+//!
+//! `brolga_hot` and `brolga_loop` are called where objects live that nobody keeps. So they do nothing but put a function into the
+//! queue: no safepoint, no code of others. A function whose optimisation fails stays what it is, and is not tried again.
+//!
+//! **Counts** may be lost, since threads count in one word by a load and a store. A store that comes late could even bring back what a
+//! word held for code that has been replaced. So no word ever holds more than [`STRIDE`]: longer counts are counted in
+//! strides, and what comes late costs one at most.
+//!
+//! **Locks**: the queue's and that of a slot, in which nothing is called.
+//!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | T1 | count a loop that was left; read the count | Relaxed | – | nothing: it is a figure |
+//!
+//! Cost: counting is three instructions and a branch, and a call for each stride; a function is put into the queue once.
 
 use std::collections::VecDeque;
 use std::error::Error;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use brolga_codegen::sig::FunctionType;
-use brolga_codegen::ways::HOT;
+use brolga_codegen::ways::{HOT, LOOP};
 use brolga_runtime::Thread;
 
 use crate::engine::Jit;
 use crate::lazy::{Materialize, NoSlot, SlotOwner, Target, WeakSlot, slot_of_counter};
+
+/// The most that a counter holds.
+pub(crate) const STRIDE: i32 = 1 << 12;
 
 /// Makes the code of a function in two tiers. [`Materialize::materialize`] gives the first, which counts its entries.
 pub trait Tiers: Materialize {
@@ -34,11 +58,73 @@ pub trait Tiers: Materialize {
     fn optimise(&self) -> Result<Target, Box<dyn Error + Send + Sync>>;
 }
 
+/// A function that goes on at the head of a loop of another one, once the loop has gone round often.
+#[derive(Clone)]
+pub struct LoopEntry {
+    /// Its type. The symbol in it is the name by which the loop calls it.
+    pub ty: FunctionType,
+    /// The name by which the loop asks whether to leave.
+    pub question: String,
+    /// Makes its code, on a thread that runs no compiled code meanwhile.
+    pub source: Arc<dyn Materialize>,
+    /// After how many rounds it is wanted.
+    pub rounds: u32,
+}
+
+impl std::fmt::Debug for LoopEntry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoopEntry").field("entry", &self.ty.symbol).finish_non_exhaustive()
+    }
+}
+
+/// What a slot's counter leads to.
+pub(crate) enum Then {
+    /// Nothing: nobody counts, or it has been done.
+    Nothing,
+    /// The second tier of the function.
+    Optimise(Arc<dyn Tiers>),
+    /// The code behind the slot, which is that of a loop's entry.
+    Enter,
+}
+
+/// How far a slot's counter is.
+pub(crate) struct Counting {
+    pub(crate) then: Then,
+    /// What is to be counted when the present stride is over.
+    left: i32,
+    /// Whether the function was put into the queue.
+    queued: bool,
+}
+
+impl Counting {
+    pub(crate) fn new(then: Then, count: i32) -> Counting {
+        Counting { then, left: count.max(0), queued: false }
+    }
+
+    /// The next stride. The word goes below zero one count after it is zero.
+    pub(crate) fn stride(&mut self) -> i32 {
+        let next = self.left.min(STRIDE);
+        self.left -= next;
+        next
+    }
+
+    /// The counter has gone below zero: what it is to count next, and whether the function is to be put into the queue now.
+    pub(crate) fn exhausted(&mut self) -> (i32, bool) {
+        if self.left > 0 {
+            return (self.stride(), false);
+        }
+        let wanted = !matches!(self.then, Then::Nothing) && !std::mem::replace(&mut self.queued, true);
+        (STRIDE, wanted)
+    }
+}
+
 /// Functions that have become hot, in order.
 #[derive(Default)]
 pub(crate) struct HotQueue {
     state: Mutex<State>,
     changed: Condvar,
+    /// How often a thread has left a loop.
+    left_loops: AtomicU64,
 }
 
 #[derive(Default)]
@@ -83,7 +169,12 @@ impl Jit {
         tiers: Arc<dyn Tiers>,
         threshold: i32,
     ) -> Result<SlotOwner, NoSlot> {
-        SlotOwner::new(self, ty, tiers.clone(), Some((tiers, threshold.max(0))))
+        SlotOwner::new(self, ty, tiers.clone(), Counting::new(Then::Optimise(tiers), threshold))
+    }
+
+    /// How often a thread has gone on in a [`LoopEntry`].
+    pub fn left_loops(&self) -> u64 {
+        self.hot().left_loops.load(Ordering::Relaxed) // T1
     }
 
     /// Optimises the functions that have become hot, on this thread; how many.
@@ -115,22 +206,32 @@ fn upgrade(function: &WeakSlot) -> bool {
     function.upgrade().is_some_and(|slot| matches!(slot.optimise(), Ok(true)))
 }
 
-/// A thread that optimises functions. Dropping it waits until the thread has finished what it is at.
+/// A thread that optimises functions. When it is dropped, the thread ends with what it is at; nobody waits for that, since it may be
+/// dropped where waiting would be for ever: where a collection is waited for, or by a task that the thread waits for.
 pub struct Upgrader {
     jit: Jit,
     thread: Option<JoinHandle<()>>,
+}
+
+impl Upgrader {
+    /// Ends the thread, and waits for it. Not to be called where what it is at may need the caller: in a heap scope, or by what
+    /// compiles.
+    pub fn finish(mut self) {
+        let thread = self.thread.take();
+        drop(self);
+        // The last user of an engine may be the thread itself, at the end of its last upgrade.
+        let own = std::thread::current().id();
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != own) {
+            // It panics in no code of ours, and sources are fenced.
+            let _ended = thread.join();
+        }
+    }
 }
 
 impl Drop for Upgrader {
     fn drop(&mut self) {
         self.jit.hot().lock().stopping += 1;
         self.jit.hot().changed.notify_all();
-        // The last user of an engine may be the thread itself, at the end of its last upgrade.
-        let own = std::thread::current().id();
-        if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != own) {
-            // It panics in no code of ours, and sources are fenced.
-            let _ended = thread.join();
-        }
     }
 }
 
@@ -140,16 +241,57 @@ impl std::fmt::Debug for Upgrader {
     }
 }
 
-/// The routine of this file.
+/// The routines of this file.
 pub(crate) fn routine(name: &str) -> Option<usize> {
-    (name == HOT).then_some(brolga_hot as *const () as usize)
+    match name {
+        HOT => Some(brolga_hot as *const () as usize),
+        LOOP => Some(brolga_loop as *const () as usize),
+        _ => None,
+    }
 }
 
-/// What code of tier 1 calls when its counter has gone below zero. Not a safepoint.
+/// What code of tier 1 calls when the counter of a function has gone below zero. Not a safepoint.
 extern "C" fn brolga_hot(_: &Thread, counter: usize) {
     // SAFETY: compiled code passes the address of the counter that it was linked with, whose slot its unit keeps.
     let slot = unsafe { slot_of_counter(counter) };
     if slot.became_hot() {
         slot.jit().hot().push(slot.downgrade());
+    }
+}
+
+/// What code of tier 1 calls when the counter of a loop has gone below zero: 1 if the loop is to be left. Not a safepoint.
+extern "C" fn brolga_loop(_: &Thread, counter: usize) -> u32 {
+    // SAFETY: as in `brolga_hot`.
+    let slot = unsafe { slot_of_counter(counter) };
+    if slot.became_hot() {
+        slot.jit().hot().push(slot.downgrade());
+    }
+    let leaves = slot.leads_on();
+    if leaves {
+        slot.jit().hot().left_loops.fetch_add(1, Ordering::Relaxed); // T1
+    }
+    leaves.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_count_is_counted_in_strides() {
+        for count in [0, 1, 50, STRIDE, STRIDE + 1, 10 * STRIDE + 7] {
+            let mut counting = Counting::new(Then::Enter, count);
+            let mut sum = counting.stride();
+            loop {
+                let (next, wanted) = counting.exhausted();
+                assert!(next <= STRIDE);
+                if wanted {
+                    break;
+                }
+                sum += next;
+            }
+            assert_eq!(sum, count);
+            assert_eq!(counting.exhausted(), (STRIDE, false), "it is put into the queue once");
+        }
     }
 }

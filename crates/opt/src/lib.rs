@@ -17,7 +17,7 @@
 //! | `alias`, `exprs`, `ranges` | which memory an access touches; instructions by what they compute; how large an integer can be |
 //! | `counted`, `address` | loops that count; addresses in them as sums |
 //! | `loop_copy`, `undefined` | copies of loops; values that may be undefined |
-//! | `callgraph` | the order in which callees come before callers |
+//! | `osr` | loops that ask whether they are to go on in another function, and that function |
 //! | `callgraph`, `summary` | the order in which callees come before callers; what a call does |
 //!
 //! Functions are optimised one at a time against a module that nobody changes meanwhile, so any number of threads may do it
@@ -36,6 +36,7 @@ mod heads;
 mod loop_copy;
 pub mod lower;
 mod options;
+pub mod osr;
 mod pass;
 mod passes;
 pub mod pipeline;

@@ -222,6 +222,14 @@ impl<T: Target> Session<T> {
         self.step(machine::Lookup { order, wants, kind: LookupKind::Static, until, priority, ticket });
     }
 
+    /// The link order of a dylib.
+    ///
+    /// # Errors
+    /// It is closed.
+    pub fn links(&self, dylib: DylibId) -> Result<Vec<Link>, Error> {
+        self.step(LinkOrder::Own(dylib))
+    }
+
     /// Dylibs that link orders reach from `roots`, in pre-order, each once.
     ///
     /// # Errors

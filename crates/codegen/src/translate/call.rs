@@ -5,6 +5,7 @@
 //! | compiled code of the same unit | `tail`, near | `Symbol::Function` |
 //! | other compiled code | `tail`, at any distance | `Symbol::Function` |
 //! | compiled code that may be replaced | `tail`, through a word (`slots.rs`) | `Symbol::Slot` |
+//! | a question at a loop's head | no call, but a count (`slots.rs`) | `Symbol::Counter` |
 //! | a routine of the run time | the host's C | `Symbol::Routine` |
 //! | a C function | the host's C | `Symbol::Foreign`, or an address |
 //!
@@ -39,7 +40,7 @@ use super::slots::Compiled;
 use super::{Done, TranslateError, Translation, UNREACHABLE_TRAP, abi_of};
 use crate::compile::Symbol;
 use crate::routines;
-use crate::sig::{Signature, word_offsets};
+use crate::sig::{Abi, Signature, word_offsets};
 use crate::thread;
 use crate::ways::Route;
 
@@ -62,8 +63,14 @@ impl Translation<'_> {
         let kinds = |lows: Vec<LowType>| lows.into_iter().map(abi_of).collect::<Vec<_>>();
         let signature = Signature::new(kinds(param_lows), kinds(result_lows));
         let name = self.cx.names.text(*symbol).to_owned();
-        let route = if name == self.name { Route::Near } else { (self.ways.route)(&name) };
+        let is_own = name == self.name && self.ways.counter.is_none();
+        let route = if is_own { Route::Near } else { (self.ways.route)(&name) };
         let callee = match route {
+            Route::Question if signature == Signature::new([], [Abi::I8]) => {
+                let answer = self.question(name);
+                return self.define(inst, &[answer]);
+            }
+            Route::Question => return self.bad(inst),
             Route::Slot => self.load_slot(name, &signature),
             Route::Near => Compiled::Known(self.import(Symbol::Function(name), signature.clif(), true)),
             Route::Far => Compiled::Known(self.import(Symbol::Function(name), signature.clif(), false)),

@@ -144,7 +144,7 @@ impl Translation<'_> {
         *self.record.get_or_insert_with(|| Handler::new(&mut self.b))
     }
 
-    fn cold_block(&mut self) -> clif::Block {
+    pub(super) fn cold_block(&mut self) -> clif::Block {
         let block = self.b.create_block();
         self.b.set_cold_block(block);
         block

@@ -1,4 +1,4 @@
-//! Calls through slots, and counted entries. What they are for stands in `ways.rs`.
+//! Calls through slots, counted entries, and questions of loops. What they are for stands in `ways.rs`.
 //!
 //! ```text
 //!   call             lea  r, [rip + slot]          entry     lea  r, [rip + counter]
@@ -10,6 +10,8 @@
 //! good, since a call stands behind each load, and Cranelift takes a call to change everything: no load is saved, none is
 //! moved before a call. On the processor a call through an address depends on the load of the address.
 //!
+//! A question counts as an entry does; its routine is `brolga_loop`, and what that gives is the answer.
+//!
 //! A counter belongs to all threads. Its load and store are two accesses that may lose another thread's count, and never
 //! give a value that no thread wrote.
 //!
@@ -17,14 +19,14 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    AbiParam, AliasRegionData, ExternalName, FuncRef, GlobalValueData, InstBuilder, MemFlagsData, SigRef,
-    Signature as ClifSignature, Value, types,
+    AbiParam, AliasRegionData, ExternalName, FuncRef, GlobalValueData, Inst, InstBuilder, MemFlagsData,
+    SigRef, Signature as ClifSignature, Type, Value, types,
 };
 
 use super::Translation;
 use crate::compile::Symbol;
 use crate::sig::Signature;
-use crate::ways::HOT;
+use crate::ways::{HOT, LOOP};
 
 /// The number of the alias region of slots and counters, which no low IR region has.
 const REGION: u32 = u32::MAX;
@@ -36,6 +38,13 @@ pub(super) enum Compiled {
     Known(FuncRef),
     /// One whose address has just been loaded.
     Loaded(SigRef, Value),
+}
+
+/// A counter that has just been counted down.
+struct Counted {
+    word: Value,
+    /// Whether it is below zero.
+    is_out: Value,
 }
 
 impl Translation<'_> {
@@ -50,25 +59,53 @@ impl Translation<'_> {
     /// Counts an entry if that is asked for.
     pub(super) fn count_entry(&mut self) {
         let Some(name) = self.ways.counter else { return };
-        let word = self.near_address(Symbol::Counter(name.to_owned()));
+        let Counted { word, is_out } = self.count_down(name.to_owned());
+        let (cold, go_on) = (self.cold_block(), self.b.create_block());
+        self.b.ins().brif(is_out, cold, &[], go_on, &[]);
+        self.b.switch_to_block(cold);
+        self.call_counting(HOT, word, None);
+        self.b.ins().jump(go_on, &[]);
+        self.b.switch_to_block(go_on);
+    }
+
+    /// The answer to the question of that name.
+    pub(super) fn question(&mut self, name: String) -> Value {
+        let Counted { word, is_out } = self.count_down(name);
+        let (cold, go_on) = (self.cold_block(), self.b.create_block());
+        let answer = self.b.append_block_param(go_on, types::I8);
+        let no = self.b.ins().iconst(types::I8, 0);
+        self.b.ins().brif(is_out, cold, &[], go_on, &[no.into()]);
+        self.b.switch_to_block(cold);
+        let call = self.call_counting(LOOP, word, Some(types::I32));
+        let given = self.b.inst_results(call)[0];
+        let given = self.b.ins().ireduce(types::I8, given);
+        self.b.ins().jump(go_on, &[given.into()]);
+        self.b.switch_to_block(go_on);
+        answer
+    }
+
+    /// Takes one from a counter.
+    fn count_down(&mut self, name: String) -> Counted {
+        let word = self.near_address(Symbol::Counter(name));
         let flags = self.word_flags();
         let count = self.b.ins().load(types::I32, flags, word, 0);
         let less = self.b.ins().iadd_imm_s(count, -1);
         self.b.ins().store(flags, less, word, 0);
-        let (hot, go_on) = (self.b.create_block(), self.b.create_block());
-        self.b.set_cold_block(hot);
-        let is_hot = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, less, 0);
-        self.b.ins().brif(is_hot, hot, &[], go_on, &[]);
-        self.b.switch_to_block(hot);
+        let is_out = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, less, 0);
+        Counted { word, is_out }
+    }
+
+    /// Calls a routine that is told of a counter.
+    fn call_counting(&mut self, routine: &str, word: Value, result: Option<Type>) -> Inst {
         let thread = self.thread();
         let mut signature = ClifSignature::new(self.isa.host_call_conv());
         signature.params.extend([AbiParam::new(types::I64); 2]);
-        let callee = self.import(Symbol::Routine(HOT.to_owned()), signature, false);
+        signature.returns.extend(result.map(AbiParam::new));
+        let callee = self.import(Symbol::Routine(routine.to_owned()), signature, false);
         let exit = self.note_exit();
         let call = self.b.ins().call(callee, &[thread, word]);
         self.b.func.debug_tags.set(call, [exit]);
-        self.b.ins().jump(go_on, &[]);
-        self.b.switch_to_block(go_on);
+        call
     }
 
     /// The address of a word in the reservation of the code.

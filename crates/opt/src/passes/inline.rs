@@ -22,7 +22,7 @@
 //! Cost: linear in what is added plus the function, for each round. Breaks every fact. Not done: hints at call sites,
 //! which the text form does not carry.
 
-pub(super) mod copy;
+pub(crate) mod copy;
 pub(super) mod cost;
 mod specialise;
 

@@ -12,6 +12,8 @@
 //! callees and C signatures are registered anew in the caller. Instructions keep the source places that they have in the
 //! callee.
 //!
+//! [`copy_apart`] does the first half alone: blocks without a way in, whose returns stay.
+//!
 //! Cost: linear in the callee, plus the instructions behind the call, which move to a new block.
 
 use crate::replace::mend_claim;
@@ -97,6 +99,32 @@ pub(in crate::passes) fn copy_body(
     Some(Copied { result: value, calls: copy.calls, insts: copy.made.len(), tail: Some(tail) })
 }
 
+/// Where blocks were copied to, and what their values became.
+pub(crate) struct Apart {
+    pub(crate) blocks: SecondaryMap<Block, PackedOption<Block>>,
+    pub(crate) values: SecondaryMap<Value, PackedOption<Value>>,
+}
+
+/// Copies all blocks of `from` behind those of `to`. `args` are the values of the parameters; nothing leads to the copies, and they
+/// return from `to`.
+pub(crate) fn copy_apart(to: &mut Func, from: &Func, types: &Types, args: &[Value]) -> Apart {
+    let mut copy = Copy::new(from, types, args);
+    copy.returns_stay = true;
+    for block in from.blocks() {
+        let new = to.make_block();
+        to.append_block(new);
+        copy.blocks[block] = new.into();
+    }
+    for block in from.blocks() {
+        for inst in from.block_insts(block) {
+            let new = copy.make(to, inst);
+            to.append_inst(new, copy.block(block));
+        }
+    }
+    copy.fill(to, None);
+    Apart { blocks: copy.blocks, values: copy.values }
+}
+
 /// The tables from the callee's names to the caller's.
 struct Copy<'a> {
     callee: &'a Func,
@@ -111,6 +139,8 @@ struct Copy<'a> {
     calls: Vec<Inst>,
     /// The copies of blocks that returned, with what they returned.
     returns: Vec<(Block, Value)>,
+    /// Whether returns are copied as they are, and do not become jumps.
+    returns_stay: bool,
 }
 
 impl<'a> Copy<'a> {
@@ -130,6 +160,7 @@ impl<'a> Copy<'a> {
             made: Vec::new(),
             calls: Vec::new(),
             returns: Vec::new(),
+            returns_stay: false,
         }
     }
 
@@ -140,7 +171,7 @@ impl<'a> Copy<'a> {
     /// Makes the copy of an instruction, without operands: they may not have been copied yet.
     fn make(&mut self, caller: &mut Func, inst: Inst) -> Inst {
         let op = match self.callee.op(inst) {
-            Op::Return => Op::Goto,
+            Op::Return if !self.returns_stay => Op::Goto,
             op => self.op(caller, op),
         };
         let types: SmallVec<[Type; 2]> = self.callee.results(inst).map(|v| self.callee.ty(v)).collect();
@@ -191,7 +222,7 @@ impl<'a> Copy<'a> {
             self.made.push((old, new));
             let args: SmallVec<[Value; 4]> =
                 self.callee.args(old).iter().map(|&v| self.value(caller, v)).collect();
-            if self.callee.op(old) == Op::Return {
+            if self.callee.op(old) == Op::Return && !self.returns_stay {
                 if let (Some(tail), Some(block), Some(&value)) = (tail, caller.inst_block(new), args.first())
                 {
                     caller.set_inst_blocks(new, &[tail]);

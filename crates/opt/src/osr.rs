@@ -1,0 +1,312 @@
+//! Loops that can be left in the middle for better code: on-stack replacement, as a change of high IR.
+//!
+//! ```text
+//!  f:  …                                f:  …
+//!   h: i = φ (a => 1, l => j)            h: i = φ (a => 1, l => j)              f#osr1(n, i):
+//!      s = φ (…)                            s = φ (…)                             e: goto h'
+//!      … n …                     ==>        if f#ready1(): x else r               h': i' = φ (e => i, l' => j')
+//!   l: goto h if …                       x: return f#osr1(n, i, s)                    … n …
+//!                                        r: … n …                                 l': goto h' if …
+//!                                        l: goto h if …
+//! ```
+//!
+//! `f#ready1()` is a question: it answers true when the code of `f#osr1` is there and the loop is to be left. Who compiles the
+//! function decides what it does; for the IR it is a function without arguments that is defined elsewhere, so both answers are right at
+//! every time. `f#osr1` is the function from the loop's head on: its parameters are the values that are needed there, its
+//! blocks are those that can be reached from there. It contains no questions, and is optimised and compiled as any other function.
+//! Its body is only made when somebody wants it ([`Exit::body`]).
+//!
+//! **Why it is right.** At a head, after its φ, all that the rest of the function depends on is memory, the state of the thread, and the values
+//! that are live there. The first two are the same for the function that goes on. Inside of it a value may have two definitions, the
+//! parameter and the one in an outer round that goes by its definition again: `ssa_repair` joins them.
+//!
+//! **Refused** are loops
+//! - whose head lies under a handler of the function, or in one: the handler belongs to the frame;
+//! - from which a φᶜ or ϒ can be reached: what was stored for it is in the frame;
+//! - that need a value which may be undefined, or one that cannot be an argument (tokens of `enter` and `gc_preserve_begin`).
+//!
+//! Of the loops of a function the first [`MAX_EXITS`] get a question.
+//!
+//! Cost: the analyses, and a few instructions for each loop. A body costs a copy of the function.
+
+use crate::heads::{head_phis, rename_phi_blocks};
+use crate::passes::inline::copy::{Apart, copy_apart};
+use crate::ssa_repair::Repair;
+use crate::undefined::MaybeUndefined;
+use brolga_ir::abi::form;
+use brolga_ir::analysis::{Cfg, DomTree, Handlers, Liveness, Loops, Rpo};
+use brolga_ir::constant::Const;
+use brolga_ir::effects::Effects;
+use brolga_ir::func::{CalleeData, Param, Signature};
+use brolga_ir::module::method_symbol;
+use brolga_ir::{Block, Context, Func, Inst, Level, Name, Op, Type, Value};
+use cranelift_entity::SecondaryMap;
+use cranelift_entity::packed_option::PackedOption;
+
+/// How many loops of a function are looked at.
+const MAX_EXITS: usize = 16;
+
+/// A function whose loops can be left.
+#[derive(Clone, Debug)]
+pub struct Leaving {
+    /// The function, with a question at the head of each such loop.
+    pub func: Func,
+    /// The loops.
+    pub exits: Vec<Exit>,
+}
+
+/// A loop that can be left.
+#[derive(Clone, Debug)]
+pub struct Exit {
+    /// The function that goes on at the loop's head, without its body.
+    pub entry: Func,
+    /// The question whether to go on there.
+    pub question: Func,
+    /// The head in the function as it was.
+    head: Block,
+    /// The values that are live there: the entry's parameters, behind its function object.
+    live: Vec<Value>,
+}
+
+/// Lets the loops of a high function be left. `symbol` is the function's own, from which new names are made. Nothing if
+/// there is no loop, or none that can be left.
+pub fn leave_loops(cx: &Context, symbol: &str, func: &Func) -> Option<Leaving> {
+    let cfg = Cfg::compute(func);
+    let rpo = Rpo::compute(&cfg);
+    let tree = DomTree::compute(&cfg);
+    let loops = Loops::compute(&cfg, &rpo, &tree);
+    if loops.is_empty() || func.level != Level::High {
+        return None;
+    }
+    let facts = Facts {
+        cx,
+        func,
+        handlers: Handlers::compute(func, &cfg, &rpo),
+        undefined: MaybeUndefined::of(func, &cfg, &rpo),
+        live: Liveness::compute(func, &cfg),
+        cfg,
+        tree,
+    };
+    let heads = loops.iter().map(|l| loops.header(l));
+    let found = heads.filter_map(|head| Some((head, facts.live_at(head)?))).take(MAX_EXITS);
+    let exits: Vec<Exit> = found.enumerate().map(|(n, found)| facts.exit(symbol, n + 1, found)).collect();
+    if exits.is_empty() {
+        return None;
+    }
+    let mut leaving = func.clone();
+    let mut ends: SecondaryMap<Block, PackedOption<Block>> = SecondaryMap::new();
+    for exit in &exits {
+        ends[exit.head] = ask(&mut leaving, exit).into();
+    }
+    rename_phi_blocks(&mut leaving, &ends);
+    Some(Leaving { func: leaving, exits })
+}
+
+struct Facts<'a> {
+    cx: &'a Context,
+    func: &'a Func,
+    cfg: Cfg,
+    tree: DomTree,
+    handlers: Handlers,
+    undefined: MaybeUndefined,
+    live: Liveness,
+}
+
+impl Facts<'_> {
+    /// What lives behind the φ of a loop's head; nothing if the loop cannot be left.
+    fn live_at(&self, head: Block) -> Option<Vec<Value>> {
+        let in_handler = |&enter: &Inst| {
+            let handler = self.func.inst_blocks(enter).get(1);
+            handler.is_some_and(|&handler| self.tree.dominates(handler, head))
+        };
+        if self.handlers.at_head(head).is_some() || self.handlers.enters().iter().any(in_handler) {
+            return None;
+        }
+        if reached(&self.cfg, head).iter().any(|&block| stores_in_frame(self.func, block)) {
+            return None;
+        }
+        let phis = head_phis(self.func, head).filter_map(|phi| self.func.result(phi));
+        let live: Vec<Value> = self.live.live_in(head).iter().copied().chain(phis).collect();
+        let fits = |&value: &Value| {
+            !self.undefined.has(self.func, value) && form(&self.cx.types, self.func.ty(value)).is_ok()
+        };
+        live.iter().all(fits).then_some(live)
+    }
+
+    fn exit(&self, symbol: &str, number: usize, (head, live): (Block, Vec<Value>)) -> Exit {
+        let types = live.iter().map(|&value| self.func.ty(value));
+        let results = self.func.sig.results.clone();
+        let entry = declared(self.cx, &format!("{symbol}#osr{number}"), types, results);
+        let question = declared(self.cx, &format!("{symbol}#ready{number}"), [], vec![Type::BOOL]);
+        Exit { entry, question, head, live }
+    }
+}
+
+fn symbol_of(cx: &Context, func: &Func) -> String {
+    let types: Vec<Type> = func.sig.params.iter().map(|param| param.ty).collect();
+    method_symbol(cx, types[0], &types[1..])
+}
+
+/// A function without a body, and its object.
+fn declared(cx: &Context, name: &str, args: impl IntoIterator<Item = Type>, results: Vec<Type>) -> Func {
+    let name = cx.names.intern(name);
+    let object = cx.types.function(name);
+    let params = std::iter::once(object).chain(args).map(|ty| Param { name: None, ty }).collect();
+    Func::new(name, Level::High, Signature { params, results, vararg: false })
+}
+
+/// The blocks that can be reached from one, it among them.
+fn reached(cfg: &Cfg, from: Block) -> Vec<Block> {
+    let mut seen: SecondaryMap<Block, bool> = SecondaryMap::new();
+    let mut found = vec![from];
+    seen[from] = true;
+    let mut next = 0;
+    while let Some(&block) = found.get(next) {
+        next += 1;
+        for &to in cfg.succs(block) {
+            if !std::mem::replace(&mut seen[to], true) {
+                found.push(to);
+            }
+        }
+    }
+    found
+}
+
+fn stores_in_frame(func: &Func, block: Block) -> bool {
+    func.block_insts(block).any(|inst| matches!(func.op(inst), Op::PhiC | Op::Upsilon))
+}
+
+/// Puts the question behind the φ of a loop's head. Gives the block that now ends as the head did.
+fn ask(func: &mut Func, exit: &Exit) -> Block {
+    let head = exit.head;
+    let (leave, rest) = (func.make_block(), func.make_block());
+    func.insert_block_after(leave, head);
+    func.insert_block_after(rest, leave);
+    func.set_cold(leave);
+    let last_phi = head_phis(func, head).last();
+    let first = last_phi.map_or_else(|| func.first_inst(head), |phi| func.next_inst(phi));
+    let place = first.map(|inst| func.place(inst)).unwrap_or_default();
+    if let Some(first) = first {
+        func.split_block(first, rest);
+    }
+    let append = |func: &mut Func, block: Block, op: Op, args: &[Value], to: &[Block], results: &[Type]| {
+        let inst = func.make_inst(op, args, to, results);
+        func.set_place(inst, place);
+        func.append_inst(inst, block);
+        inst
+    };
+    let call = |func: &mut Func, block: Block, callee: &Func, args: &[Value]| {
+        let types: Vec<Type> = callee.sig.params.iter().map(|param| param.ty).collect();
+        let result = callee.sig.results.first().copied().unwrap_or(Type::NOTHING);
+        let object = func.constant(Const::Singleton(types[0]));
+        let method = CalleeData::Method { function: types[0], args: types[1..].into(), result };
+        let op = Op::Invoke(func.add_callee(method));
+        let operands: Vec<Value> = std::iter::once(object).chain(args.iter().copied()).collect();
+        let inst = append(func, block, op, &operands, &[], &[result]);
+        func.results(inst).collect::<Vec<Value>>()
+    };
+    let asked = call(func, head, &exit.question, &[]);
+    append(func, head, Op::Branch, &asked, &[leave, rest], &[]);
+    let given = call(func, leave, &exit.entry, &exit.live);
+    append(func, leave, Op::Return, &given, &[], &[]);
+    rest
+}
+
+/// What a question does in low IR: it counts, in words that nothing else can see.
+const QUESTION: Effects = Effects { consistent: false, effect_free: false, pinned: true, ..Effects::PURE };
+
+impl Leaving {
+    /// Says of the questions in the low form of the function what they do: they look like calls, and are none.
+    pub fn mark_questions(&self, cx: &Context, low: &mut Func) {
+        let questions: Vec<Name> =
+            self.exits.iter().map(|exit| cx.names.intern(&exit.question_symbol(cx))).collect();
+        let found = low.callees().filter_map(|(callee, data)| match data {
+            CalleeData::Symbol { symbol, .. } if questions.contains(symbol) => Some(callee),
+            _ => None,
+        });
+        for callee in found.collect::<Vec<_>>() {
+            low.set_callee_effects(callee, Some(QUESTION));
+        }
+    }
+}
+
+impl Exit {
+    /// The name by which the low form asks.
+    pub fn question_symbol(&self, cx: &Context) -> String {
+        symbol_of(cx, &self.question)
+    }
+
+    /// The name by which the low form calls the function that goes on.
+    pub fn entry_symbol(&self, cx: &Context) -> String {
+        symbol_of(cx, &self.entry)
+    }
+
+    /// The question as a function that always answers the same, for programs in which nobody compiles.
+    pub fn answer(&self, cx: &Context, answer: bool) -> Func {
+        let mut out = self.question.clone();
+        let entry = out.make_block();
+        out.append_block(entry);
+        let answer = out.bits(&cx.types, Type::BOOL, u128::from(answer));
+        let back = out.make_inst(Op::Return, &[answer], &[], &[]);
+        out.append_inst(back, entry);
+        out
+    }
+
+    /// The function that goes on at the loop's head, with its body. `func` is the function that was given to [`leave_loops`].
+    pub fn body(&self, cx: &Context, func: &Func) -> Func {
+        let mut out = Func::new(self.entry.name, Level::High, self.entry.sig.clone());
+        let entry = out.make_block();
+        out.append_block(entry);
+        let params: Vec<Value> = out.params().to_vec();
+        let given = |value: Value| {
+            let at = self.live.iter().position(|&live| live == value)?;
+            params.get(at + 1).copied()
+        };
+        // Parameters that are not live are used in blocks that go.
+        let args: Vec<Value> = func
+            .params()
+            .iter()
+            .map(|&param| given(param).unwrap_or_else(|| out.constant(Const::Undef(func.ty(param)))))
+            .collect();
+        let Apart { blocks, values } = copy_apart(&mut out, func, &cx.types, &args);
+        let Some(head) = blocks[self.head].expand() else { return out };
+        let jump = out.make_inst(Op::Goto, &[], &[head], &[]);
+        if let Some(first) = out.first_inst(head) {
+            out.set_place(jump, out.place(first));
+        }
+        out.append_inst(jump, entry);
+        drop_unreached(&mut out);
+
+        let mut repair = Repair::default();
+        for (&value, &param) in self.live.iter().zip(&params[1..]) {
+            let Some(copied) = values[value].expand().filter(|&copied| copied != param) else { continue };
+            let Some(inst) = out.def_inst(copied) else { continue };
+            let block = out.inst_block(inst);
+            if block == Some(head) && out.op(inst) == Op::Phi {
+                out.add_phi_edge(inst, entry, param);
+            } else {
+                let own = block.map(|block| (block, copied));
+                repair.add(copied, own.into_iter().chain([(entry, param)]).collect());
+            }
+        }
+        let cfg = Cfg::compute(&out);
+        repair.apply(&mut out, &cfg, &Rpo::compute(&cfg));
+        out
+    }
+}
+
+/// Removes the blocks that cannot be reached, with the edges out of them.
+fn drop_unreached(func: &mut Func) {
+    let cfg = Cfg::compute(func);
+    let rpo = Rpo::compute(&cfg);
+    let gone: Vec<Block> = func.blocks().filter(|&block| !rpo.is_reachable(block)).collect();
+    for block in gone {
+        let insts: Vec<Inst> = func.block_insts(block).collect();
+        insts.into_iter().for_each(|inst| func.remove_inst(inst));
+        func.remove_block(block);
+    }
+    let phis: Vec<Inst> = rpo.blocks().iter().flat_map(|&block| head_phis(func, block)).collect();
+    for phi in phis {
+        func.retain_phi_edges(phi, |from, _| rpo.is_reachable(from));
+    }
+}

@@ -1,0 +1,134 @@
+//! Loops that are left for better code while they run.
+//!
+//! ```text
+//!   f(Int64) in tier 1 ── at a loop's head: a question ── yes ──► f(Int64)#osr1(…), in tier 2
+//!                                              │ often asked
+//!                                              ▼
+//!                                       LoopBody::materialize: made from the form of f that tier 1 was compiled from
+//! ```
+//!
+//! What goes on in a loop is a function like others (`opt/src/osr.rs`), but no symbol of the session: only the code of the loop knows
+//! it, and keeps it. What it calls is looked up when it is compiled, in the link order of its dylib, and waited for. It is optimised with
+//! the program in sight that tier 1 saw, each function in the form that it had there.
+//!
+//! The source holds the session weakly, as those of slots do. If the session has ended, loops go on as they are.
+//!
+//! Cost: for tier 1 the questions; a loop's function costs a copy of its program's functions and one compile, once it is asked for.
+
+use std::collections::BTreeSet;
+use std::error::Error as AnyError;
+use std::sync::{Arc, Weak};
+
+use brolga_codegen::sig::FunctionType;
+use brolga_ir::{Func, FuncId, Module, Type, Value};
+use brolga_jit::{LoopEntry, Materialize, Target};
+use brolga_opt::osr::{Exit, Leaving};
+use brolga_session::{DylibId, LookupKind, Priority, Until, WeakSession};
+
+use super::lazy::type_of;
+use super::linking;
+use super::target::Native;
+use super::unit::{Loaded, Shared, Stage, compile, link_unit, wants};
+
+/// A module with what the low form of a function depends on: the functions that it may call, without bodies.
+pub(crate) fn around(module: &Module, leaving: &Leaving) -> Module {
+    let mut around = Module::new(module.cx.clone());
+    for global in module.globals() {
+        // The names are those of a module, each there once.
+        let _ = around.add_global(global.clone());
+    }
+    let func = &leaving.func;
+    let types: BTreeSet<Type> =
+        (0..func.value_count() as u32).map(|value| func.ty(Value::from_u32(value))).collect();
+    let called = types.iter().flat_map(|&ty| module.methods(ty)).map(|&id| module.func(id));
+    let new = leaving.exits.iter().flat_map(|exit| [&exit.entry, &exit.question]);
+    for func in called.chain(new) {
+        let mut declared = Func::new(func.name, func.level, func.sig.clone());
+        declared.summary = func.summary;
+        // Each method is one of one function object.
+        let _ = around.add_func(declared);
+    }
+    around
+}
+
+/// A loop of a function that was compiled in the first tier.
+pub(crate) struct FoundLoop {
+    /// The function.
+    pub(crate) func: FuncId,
+    pub(crate) exit: Exit,
+    /// The type of what goes on.
+    ty: FunctionType,
+    pub(crate) question: String,
+}
+
+impl FoundLoop {
+    pub(crate) fn new(module: &Module, func: FuncId, exit: Exit) -> Option<FoundLoop> {
+        let mut alone = Module::new(module.cx.clone());
+        let entry = alone.add_func(exit.entry.clone()).ok()?;
+        let (ty, question) = (type_of(&alone, entry)?, exit.question_symbol(&module.cx));
+        Some(FoundLoop { func, exit, ty, question })
+    }
+
+    /// The name by which the loop calls what goes on.
+    pub(crate) fn entry(&self) -> &str {
+        &self.ty.symbol
+    }
+
+    /// What the unit of the loop is linked to.
+    pub(crate) fn link(
+        &self,
+        shared: &Arc<Shared>,
+        session: &linking::Session<Native>,
+        dylib: DylibId,
+        loaded: &Arc<Loaded>,
+        rounds: u32,
+    ) -> LoopEntry {
+        let source = LoopBody {
+            shared: Arc::downgrade(shared),
+            session: session.downgrade(),
+            dylib,
+            loaded: loaded.clone(),
+            func: self.func,
+            exit: self.exit.clone(),
+        };
+        let (ty, question) = (self.ty.clone(), self.question.clone());
+        LoopEntry { ty, question, source: Arc::new(source), rounds }
+    }
+}
+
+/// What compiles the function that goes on.
+struct LoopBody {
+    shared: Weak<Shared>,
+    session: WeakSession<Native>,
+    dylib: DylibId,
+    loaded: Arc<Loaded>,
+    func: FuncId,
+    exit: Exit,
+}
+
+impl Materialize for LoopBody {
+    fn materialize(&self) -> Result<Target, Box<dyn AnyError + Send + Sync>> {
+        let session = self.session.upgrade().ok_or(linking::Error::SessionEnded)?;
+        let shared = self.shared.upgrade().ok_or(linking::Error::SessionEnded)?;
+        let seen = self.loaded.module();
+        let mut module = Module::new(seen.cx.clone());
+        for (id, _) in seen.funcs() {
+            module.add_func(seen.func(id).clone()).map_err(|error| format!("{error:?}"))?;
+        }
+        for global in seen.globals() {
+            module.add_global(global.clone()).map_err(|error| format!("{error:?}"))?;
+        }
+        let body = self.exit.body(&seen.cx, seen.func(self.func));
+        let entry = module.add_func(body).map_err(|error| format!("{error:?}"))?;
+        let loaded = Loaded::new(&shared, module, &[entry], self.loaded.whole(), Stage::Second);
+        let output = compile(&shared, &loaded, &[entry])?;
+        let wants = wants(&session, &output);
+        let mut found = Vec::new();
+        if !wants.is_empty() {
+            let (order, kind) = (session.links(self.dylib)?, LookupKind::Static);
+            found = session.lookup_with(order, wants, Until::Ready, kind, Priority::Idle).wait()?;
+        }
+        let unit = link_unit(&shared, &session, &loaded, &output, &found, &[])?;
+        unit.target(&self.exit.entry_symbol(&seen.cx)).ok_or_else(|| "its code has no such function".into())
+    }
+}
