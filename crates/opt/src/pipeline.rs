@@ -14,8 +14,8 @@ use crate::pass::Pass;
 use crate::passes::{
     address_fold, alloc_opt, bounds_fold, call_effects, correlated, cpu_features, cse, dce, div_rem, dse,
     gvn, if_convert, indvars, inline, inst_simplify, irce, jump_threading, licm, loop_delete, loop_idiom,
-    loop_simplify, muladd, polls, rotate, sccp, simd_loop, simplify_cfg, sink, slp, sroa, strength_reduce,
-    tail_recursion, unfold_recursion, union_split, unroll, unroll_full, unswitch, vectorize,
+    loop_simplify, muladd, narrow, polls, rotate, sccp, simd_loop, simplify_cfg, sink, slp, sroa,
+    strength_reduce, tail_recursion, unfold_recursion, union_split, unroll, unroll_full, unswitch, vectorize,
 };
 use crate::scope::Step;
 use brolga_ir::Level;
@@ -31,6 +31,7 @@ pub static PASSES: &[&Pass] = &[
     &CALL_EFFECTS,
     &SROA,
     &ALLOC_OPT,
+    &NARROW,
     &INST_SIMPLIFY,
     &CSE,
     &GVN,
@@ -71,6 +72,7 @@ static UNFOLD_RECURSION: Pass = unfold_recursion::PASS;
 static CALL_EFFECTS: Pass = call_effects::PASS;
 static SROA: Pass = sroa::PASS;
 static ALLOC_OPT: Pass = alloc_opt::PASS;
+static NARROW: Pass = narrow::PASS;
 static INST_SIMPLIFY: Pass = inst_simplify::PASS;
 static CSE: Pass = cse::PASS;
 static GVN: Pass = gvn::PASS;
@@ -124,6 +126,7 @@ static HIGH: &[Row] = &[
     step(O1, "alloc-opt", &ALLOC_OPT),
     step(O1, "inst-simplify", &INST_SIMPLIFY),
     step(O1, "late simplify-cfg", &SIMPLIFY_CFG),
+    step(O1, "narrow", &NARROW),
     step(O2, "tail-recursion", &TAIL_RECURSION),
     step(O2, "unfold-recursion", &UNFOLD_RECURSION),
     step(O2, "cse", &CSE),
@@ -217,6 +220,13 @@ pub static ORDER: &[Order] = &[
     order("late simplify-cfg", "late alloc-opt", "an object does not get out on a way that is not taken"),
     order("sroa", "inst-simplify", "fields that are known make operands that are constants"),
     order("inst-simplify", "late simplify-cfg", "conditions become constants, and their branches jumps"),
+    order(
+        "union-split",
+        "narrow",
+        "methods that are known return numbers, and the call that is left an object",
+    ),
+    order("late simplify-cfg", "narrow", "an assertion stands in the block of its φ once lines are merged"),
+    order("narrow", "late dce", "the φ that was asserted may have lost its last use"),
     order(
         "late simplify-cfg",
         "tail-recursion",

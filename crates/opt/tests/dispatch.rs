@@ -1,4 +1,4 @@
-//! Methods and calls that dispatch at run time from a seed, before and after `union-split`: the same value or exception.
+//! Methods and calls that dispatch at run time from a seed, before and after `union-split` and `narrow`: the same value or exception.
 
 use brolga_ir::build::{BuildError, Builder};
 use brolga_ir::builtin::Builtin;
@@ -125,6 +125,8 @@ fn calls_reach_the_methods_that_they_would_have_reached() {
             ("union-split", None),
             ("union-split", Some(1)),
             ("union-split,inline,inst-simplify,simplify-cfg", None),
+            ("union-split,inline,simplify-cfg,narrow", None),
+            ("union-split,narrow,inst-simplify,dce", None),
         ] {
             let mut changed = module.clone();
             let options = Options { verify_each: true, ..Options::default() };

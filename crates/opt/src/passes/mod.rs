@@ -22,6 +22,7 @@ pub(crate) mod loop_delete;
 pub(crate) mod loop_idiom;
 pub(crate) mod loop_simplify;
 pub(crate) mod muladd;
+pub(crate) mod narrow;
 pub(crate) mod polls;
 pub(crate) mod rotate;
 pub(crate) mod sccp;
