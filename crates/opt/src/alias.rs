@@ -43,7 +43,7 @@ pub(crate) enum Alias {
 }
 
 /// What an address is computed from.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) enum Root {
     /// The start of a stack slot.
     Slot(Slot),

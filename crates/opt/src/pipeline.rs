@@ -12,10 +12,11 @@ use crate::error::OptError;
 use crate::options::OptLevel::{self, O0, O1, O2, O3};
 use crate::pass::Pass;
 use crate::passes::{
-    address_fold, alloc_opt, bounds_fold, call_effects, correlated, cpu_features, cse, dce, div_rem, dse,
-    gvn, if_convert, indvars, inline, inst_simplify, irce, jump_threading, licm, loop_delete, loop_idiom,
-    loop_simplify, muladd, narrow, polls, rotate, sccp, simd_loop, simplify_cfg, sink, slp, sroa,
-    strength_reduce, tail_recursion, unfold_recursion, union_split, unroll, unroll_full, unswitch, vectorize,
+    address_fold, alloc_opt, bounds_fold, call_effects, correlated, cpu_features, cse, dce, demote_float16,
+    div_rem, dse, gvn, if_convert, indvars, inline, inst_simplify, irce, jump_threading, licm, loop_delete,
+    loop_idiom, loop_simplify, memcpy_forward, muladd, narrow, polls, reassociate, rotate, sccp, simd_loop,
+    simplify_cfg, sink, slp, sroa, strength_reduce, tail_recursion, unfold_recursion, union_split, unroll,
+    unroll_full, unswitch, vectorize,
 };
 use crate::scope::Step;
 use brolga_ir::Level;
@@ -38,11 +39,14 @@ pub static PASSES: &[&Pass] = &[
     &SCCP,
     &CORRELATED,
     &JUMP_THREADING,
+    &MEMCPY_FORWARD,
     &DSE,
     &CPU_FEATURES,
     &DCE,
+    &DEMOTE_FLOAT16,
     &LOOP_SIMPLIFY,
     &ROTATE,
+    &REASSOCIATE,
     &LICM,
     &INDVARS,
     &LOOP_DELETE,
@@ -79,11 +83,14 @@ static GVN: Pass = gvn::PASS;
 static SCCP: Pass = sccp::PASS;
 static CORRELATED: Pass = correlated::PASS;
 static JUMP_THREADING: Pass = jump_threading::PASS;
+static MEMCPY_FORWARD: Pass = memcpy_forward::PASS;
 static DSE: Pass = dse::PASS;
 static CPU_FEATURES: Pass = cpu_features::PASS;
 static DCE: Pass = dce::PASS;
+static DEMOTE_FLOAT16: Pass = demote_float16::PASS;
 static LOOP_SIMPLIFY: Pass = loop_simplify::PASS;
 static ROTATE: Pass = rotate::PASS;
+static REASSOCIATE: Pass = reassociate::PASS;
 static LICM: Pass = licm::PASS;
 static INDVARS: Pass = indvars::PASS;
 static LOOP_DELETE: Pass = loop_delete::PASS;
@@ -142,13 +149,16 @@ static LOW: &[Row] = &[
     step(O1, "inst-simplify", &INST_SIMPLIFY),
     step(O2, "sccp", &SCCP),
     step(O2, "early simplify-cfg", &SIMPLIFY_CFG),
+    step(O2, "demote-float16", &DEMOTE_FLOAT16),
     step(O2, "early gvn", &GVN),
     step(O2, "correlated", &CORRELATED),
     step(O2, "jump-threading", &JUMP_THREADING),
     step(O2, "late simplify-cfg", &SIMPLIFY_CFG),
     step(O2, "loop-simplify", &LOOP_SIMPLIFY),
     step(O2, "rotate", &ROTATE),
+    step(O2, "reassociate", &REASSOCIATE),
     step(O2, "licm", &LICM),
+    step(O2, "memcpy-forward", &MEMCPY_FORWARD),
     step(O2, "late gvn", &GVN),
     step(O2, "dse", &DSE),
     step(O2, "indvars", &INDVARS),
@@ -259,6 +269,16 @@ pub static ORDER: &[Order] = &[
     order("rotate", "late gvn", "the copied head loads what the body loads again"),
     order("late gvn", "late dce", "operands of what was shared may have lost their last use"),
     order("late simplify-cfg", "loop-simplify", "it drops blocks that only lead on, and a latch may be one"),
+    order("sccp", "demote-float16", "operations on constants are folded in 16 bits"),
+    order("demote-float16", "early gvn", "a value that is used twice is widened once"),
+    order("demote-float16", "licm", "what does not change in a loop is widened in front of it"),
+    order("early gvn", "memcpy-forward", "addresses that are equal are one value then"),
+    order("memcpy-forward", "late gvn", "what is loaded from the source may be known there"),
+    order("memcpy-forward", "dse", "a slot whose copies were forwarded is never read"),
+    order("early gvn", "reassociate", "a sum that is shared is no part of another"),
+    order("reassociate", "licm", "what is the same in every round is put together first"),
+    order("reassociate", "late gvn", "sums in one order look equal"),
+    order("reassociate", "vectorize", "what a sum carries from round to round is joined last"),
     order("loop-simplify", "rotate", "a loop is rotated from its preheader"),
     order("rotate", "licm", "the body of a rotated loop is executed whenever its preheader is"),
     order("rotate", "indvars", "a test at the end of a round tells the last value"),

@@ -288,6 +288,80 @@ fn ranges_of_8_bits() {
     assert!(changed > 500, "{changed} shapes changed");
 }
 
+/// The operations of which `reassociate` makes chains, with all leaves in all positions, three levels deep.
+fn chains(families: &[&[Intrinsic]], constants: &[u128]) -> Vec<Expr> {
+    let leaves: Vec<Expr> = [Arg(0), Arg(1)].into_iter().chain(constants.iter().map(|&c| Const(c))).collect();
+    let mut all = Vec::new();
+    for family in families {
+        let of = |shape| family.iter().copied().filter(move |op: &Intrinsic| op.shape() == shape);
+        let unary: Vec<Intrinsic> = of(Shape::IntUnary).chain(of(Shape::FloatUnary)).collect();
+        let binary: Vec<Intrinsic> = of(Shape::IntBinary).chain(of(Shape::FloatBinary)).collect();
+        let mut pairs: Vec<Expr> = unary.iter().map(|&op| apply(op, [Arg(0)])).collect();
+        for &op in &binary {
+            for a in &leaves {
+                pairs.extend(leaves.iter().map(|b| apply(op, [a.clone(), b.clone()])));
+            }
+        }
+        for (a, b) in pairs.iter().flat_map(|a| pairs.iter().map(move |b| (a, b))) {
+            let joined: Vec<Expr> = binary.iter().map(|&op| apply(op, [a.clone(), b.clone()])).collect();
+            all.extend(unary.iter().flat_map(|&op| joined.iter().map(move |e| apply(op, [e.clone()]))));
+            all.extend(joined);
+        }
+    }
+    all
+}
+
+#[test]
+fn chains_of_8_bits() {
+    use Intrinsic::{AddInt, AndInt, MulInt, NegInt, OrInt, SubInt, XorInt};
+    let bench = Bench::of("reassociate");
+    let all: Vec<u128> = (0..256).collect();
+    let mut changed = 0;
+    let families: [&[Intrinsic]; 5] = [&[AddInt, SubInt, NegInt], &[MulInt], &[AndInt], &[OrInt], &[XorInt]];
+    for expr in chains(&families, &[1, 0x83]) {
+        changed += usize::from(bench.check(Type::I8, &expr, &all, &[0, 1, 7, 127, 128, 255], bitwise));
+    }
+    assert!(changed > 1500, "{changed} chains changed");
+    let wide = edges(64);
+    for expr in chains(&families, &[3, u128::from(u64::MAX)]) {
+        changed += usize::from(bench.check(Type::I64, &expr, &wide, &wide, bitwise));
+    }
+    assert!(changed > 3000, "{changed} chains changed");
+}
+
+#[test]
+fn chains_of_fast_floats_as_real_numbers() {
+    use Intrinsic::{AddFloatFast, MulFloatFast, NegFloatFast, SubFloatFast};
+    let bench = Bench::of("reassociate");
+    // Nothing is rounded.
+    let bits = |values: &[f64]| -> Vec<u128> { values.iter().map(|v| u128::from(v.to_bits())).collect() };
+    let values = bits(&[1.0, -2.0, 4.0, 0.5]);
+    let same = |a: Scalar, b: Scalar| a.to_f64() == b.to_f64();
+    let mut changed = 0;
+    for expr in chains(&[&[AddFloatFast, SubFloatFast, NegFloatFast], &[MulFloatFast]], &bits(&[2.0, 0.25])) {
+        changed += usize::from(bench.check(Type::F64, &expr, &values, &values, same));
+    }
+    assert!(changed > 500, "{changed} chains changed");
+}
+
+#[test]
+fn halves_of_floats_at_their_edges() {
+    let bench = Bench::of("demote-float16");
+    let (unary, binary) =
+        (of_shape(&[Shape::FloatUnary]), of_shape(&[Shape::FloatBinary, Shape::FloatCompare]));
+    // Besides the edges, products and sums that lie near the middle of two numbers.
+    let mut values = floats(ScalarType::F16);
+    values.extend([0x3c01, 0x3bff, 0x3555, 0x1001, 0x0401, 0x7801, 0xb400, 0x8bff]);
+    let mut changed = 0;
+    for expr in shallow(&unary, &binary, &[0x3c00, 0x0001, 0x7c00]) {
+        changed += usize::from(bench.check(Type::F16, &expr, &values, &values, Scalar::agrees));
+    }
+    for expr in deep(&unary, &binary, &[0x3555]) {
+        changed += usize::from(bench.check(Type::F16, &expr, &values, &values[8..16], Scalar::agrees));
+    }
+    assert!(changed > 1000, "{changed} shapes changed");
+}
+
 #[test]
 fn comparisons_as_truth_values() {
     let bench = Bench::new();

@@ -1,0 +1,98 @@
+//! Computes `Float16` operations in `Float32`, and rounds each of them back.
+//!
+//! ```text
+//! %1 = mul_float(x, x)::f16                     %2 = fpext(f32, x)::f32
+//! %5 = lt_float(%1, y)::i8                      %3 = mul_float(%2, %2)::f32
+//!                                      ==>      %1 = fptrunc(f16, %3)::f16
+//!                                               %4 = fpext(f32, %1)::f32            rounded: it is not %3
+//!                                               %6 = fpext(f32, y)::f32
+//!                                               %5 = lt_float(%4, %6)::i8
+//! ```
+//!
+//! No target of ours computes with 16 bits, and code generation widens and rounds on its own where it meets such an operation. Written out before the
+//! passes that share and hoist, a value is widened once however often it is used, and in front of a loop if it does not change there.
+//!
+//! | operations | because |
+//! |---|---|
+//! | sum, difference, product, quotient, root, strict or `_fast` | 24 digits are twice 11 and two more, so that rounding twice is rounding once |
+//! | `ceil`, `floor`, `trunc`, `rint` | what comes out is a `Float16` |
+//! | minimum, maximum, comparisons | widening keeps the order, and NaNs NaNs |
+//!
+//! Each operation rounds, also where a wide value is at hand: programs have the same results with and without hardware. What only moves bits (signs, `fpiseq`), `fma` and `muladd`
+//! stay with code generation.
+//!
+//! Cost: one look at each instruction. Breaks the uses. Not done: targets with such hardware; parts of a chain that need no rounding because they are exact.
+
+use crate::facts::Fact;
+use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use brolga_ir::cursor::Cursor;
+use brolga_ir::intrinsic::{Intrinsic, Shape};
+use brolga_ir::{Func, Inst, Op, Type, Value};
+use smallvec::SmallVec;
+
+pub(crate) const PASS: Pass = Pass {
+    name: "demote-float16",
+    level: PassLevel::Low,
+    required: false,
+    needs: &[],
+    breaks: &[Fact::Uses],
+    run,
+};
+
+fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    let mut block = func.entry();
+    while let Some(b) = block {
+        block = func.next_block(b);
+        let mut next = func.first_inst(b);
+        while let Some(inst) = next {
+            next = func.next_inst(inst);
+            let Some(op) = widened(func, inst) else { continue };
+            if !cx.spend("operations of 16 bits") {
+                return cx.changed();
+            }
+            widen(func, inst, op);
+        }
+    }
+    cx.changed()
+}
+
+/// The operation, if it is one of `Float16` that `Float32` does for it.
+fn widened(func: &Func, inst: Inst) -> Option<Intrinsic> {
+    let Op::Intrinsic(op) = func.op(inst) else { return None };
+    let known = match op.strict() {
+        Intrinsic::AddFloat
+        | Intrinsic::SubFloat
+        | Intrinsic::MulFloat
+        | Intrinsic::DivFloat
+        | Intrinsic::MinFloat
+        | Intrinsic::MaxFloat
+        | Intrinsic::SqrtLlvm
+        | Intrinsic::CeilLlvm
+        | Intrinsic::FloorLlvm
+        | Intrinsic::TruncLlvm
+        | Intrinsic::RintLlvm => true,
+        _ => op.shape() == Shape::FloatCompare && op != Intrinsic::Fpiseq,
+    };
+    let halves = func.args(inst).iter().all(|&v| func.ty(v) == Type::F16);
+    (known && halves).then_some(op)
+}
+
+fn widen(func: &mut Func, inst: Inst, op: Intrinsic) {
+    let halves: SmallVec<[Value; 2]> = func.args(inst).into();
+    let mut wide: SmallVec<[Value; 2]> = SmallVec::new();
+    let mut at = Cursor::new(func);
+    at.before(inst);
+    for (n, &half) in halves.iter().enumerate() {
+        let known = halves[..n].iter().position(|&other| other == half);
+        wide.push(match known {
+            Some(other) => wide[other],
+            None => at.ins_value(Op::Intrinsic(Intrinsic::Fpext), &[half], Type::F32),
+        });
+    }
+    if op.shape() == Shape::FloatCompare {
+        func.set_op(inst, Op::Intrinsic(op), &wide);
+        return;
+    }
+    let value = at.ins_value(Op::Intrinsic(op), &wide, Type::F32);
+    func.set_op(inst, Op::Intrinsic(Intrinsic::Fptrunc), &[value]);
+}
