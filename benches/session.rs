@@ -10,6 +10,9 @@
 //! | `define` | the part before: verified programs become promises |
 //! | `engine` | the same program compiled as one unit by [`Engine`], on one thread: optimising and code generation alone |
 //! | `ready` | a typed look-up of a function that is ready; the same by its symbol; its address alone |
+//! | `tier 1`, `tier 2` | functions in two tiers compiled one by one by the calling thread: everything but their calls; in parentheses against the other |
+//! | `calls, quiet` | how long a call from Rust takes: by two threads, half, one in a hundred and one in a thousand take as long or longer; clock included |
+//! | `calls, changing` | the same while functions are redefined, go up a tier and are freed, some hundred times a second |
 //! | `replace` | a function defined again and looked up: everything but its call |
 //!
 //! Every figure is the best of some runs. Nothing is asserted.
@@ -101,6 +104,63 @@ fn each(iterations: u32, mut run: impl FnMut(u32)) -> Duration {
     })
 }
 
+/// The time to compile functions for the first tier, and for the second.
+fn tiers(count: usize) -> (Duration, Duration) {
+    let text: String = (0..count).map(source).collect();
+    let session = Session::new(options(), Workers::Caller).expect("a session");
+    let main = session.create_dylib("main").expect("a dylib");
+    let program = main.read("tiers.jlir", text.as_bytes()).expect("the source is well-formed");
+    main.define(program.replaceable().tiered(0).rounds(u32::MAX)).expect("defined");
+    let functions: Vec<_> =
+        (0..count).map(|n| main.function(&format!("f{n}")).expect("there is a slot")).collect();
+    let start = Instant::now();
+    functions.iter().for_each(|function| function.compile().expect("compiled"));
+    let first = start.elapsed();
+    for function in &functions {
+        let function = function.typed::<(i64,), i64>().expect("of this type");
+        function.call((1,)).expect("returns");
+    }
+    let start = Instant::now();
+    let optimised = session.optimize_hot();
+    let second = start.elapsed();
+    assert_eq!(optimised, count);
+    (first, second)
+}
+
+/// How long calls take, in order, while functions change or not.
+fn latencies(is_changing: bool) -> Vec<Duration> {
+    const CALLS: usize = 200_000;
+    let session = Session::new(options(), Workers::Pool(1)).expect("a session");
+    let main = session.create_dylib("main").expect("a dylib");
+    let program = || {
+        let text: String = (0..4).map(source).collect();
+        let program = main.read("calls.jlir", text.as_bytes()).expect("the source is well-formed");
+        program.replaceable().tiered(200).rounds(2_000)
+    };
+    main.define(program()).expect("defined");
+    let function = main.func::<(i64,), i64>("f3").expect("there is a slot");
+    function.call((1,)).expect("returns");
+    let mut all: Vec<Duration> = thread::scope(|scope| {
+        let caller = || {
+            let time = |n: usize| {
+                let start = Instant::now();
+                black_box(function.call((black_box(n as i64 & 7),)).expect("returns"));
+                start.elapsed()
+            };
+            (0..CALLS).map(time).collect::<Vec<Duration>>()
+        };
+        let threads = [scope.spawn(caller), scope.spawn(caller)];
+        while is_changing && !threads.iter().all(|thread| thread.is_finished()) {
+            // One that is being compiled for the second tier cannot be redefined, and is the next time.
+            let _ = main.redefine(program());
+            thread::park_timeout(Duration::from_millis(5));
+        }
+        threads.into_iter().flat_map(|thread| thread.join().expect("returns")).collect()
+    });
+    all.sort_unstable();
+    all
+}
+
 fn main() {
     let text: String = (0..COUNT).map(source).collect();
     let per = |time: Duration| time.as_secs_f64() * 1e6 / COUNT as f64;
@@ -127,6 +187,18 @@ fn main() {
         start.elapsed()
     });
     println!("engine              {:8.2} µs a function", per(whole));
+
+    let (first, second) = best(3, || tiers(COUNT / 10));
+    let per_tier = |time: Duration| 10.0 * per(time);
+    let ratio = second.as_secs_f64() / first.as_secs_f64();
+    println!("tier 1              {:8.2} µs a function ({:.2} of tier 2)", per_tier(first), 1.0 / ratio);
+    println!("tier 2              {:8.2} µs a function ({ratio:.2} of tier 1)", per_tier(second));
+    for (row, is_changing) in [("quiet", false), ("changing", true)] {
+        let all = latencies(is_changing);
+        let at = |share: f64| all[((all.len() - 1) as f64 * share) as usize];
+        let [half, p99, p999] = [0.5, 0.99, 0.999].map(at);
+        println!("calls, {row:<12} {half:8.2?}, p99 {p99:.2?}, p99.9 {p999:.2?}, longest {:.2?}", at(1.0));
+    }
 
     let session = Session::new(options(), Workers::Pool(1)).expect("a session");
     let main = session.create_dylib("main").expect("a dylib");

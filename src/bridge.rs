@@ -19,7 +19,7 @@ use brolga_codegen::translate::abi_of;
 use brolga_ir::abi::{Form, NativeSignature};
 use brolga_ir::interp::{Interp, Val};
 use brolga_ir::types::Repr;
-use brolga_ir::{LowType, Type, TypeKind, Types};
+use brolga_ir::{FuncId, LowType, Type, TypeKind, Types};
 use brolga_jit::{CallError, Globals, UntypedFunc};
 use brolga_runtime::objects::CopyError;
 use brolga_runtime::{EnterError, Runtime};
@@ -125,6 +125,33 @@ pub(crate) fn call(
         None => bytes_of_leaves(result, &results),
     };
     bridge.load(result.ty, &bytes)
+}
+
+/// Calls a function of the interpreter with the leaves of its arguments, each in a word, and replaces them by those of the result. Nothing if
+/// that gave no value; the words are then as they were. The function takes and gives bits alone.
+pub(crate) fn interpret(
+    interp: &mut Interp<'_>,
+    func: FuncId,
+    signature: &NativeSignature,
+    words: &mut [u128],
+) -> Option<()> {
+    let bridge = Bridge { types: &interp.module().cx.types };
+    let (mut args, mut at) = (Vec::new(), 0);
+    for form in &signature.params {
+        let leaves = words.get(at..at + form.leaves.len())?;
+        at += leaves.len();
+        args.push(bridge.load(form.ty, &bytes_of_leaves(form, leaves)).ok()?);
+    }
+    let (_object, args) = args.split_first()?;
+    let result = interp.call(func, args).ok()?;
+    let form = &signature.result;
+    let mut bytes = vec![0; form.size as usize];
+    bridge.store(form.ty, &result, &mut bytes).ok()?;
+    let results = words.get_mut(..form.leaves.len())?;
+    for (word, leaf) in results.iter_mut().zip(form.leaves.iter()) {
+        *word = bits(&bytes, leaf.offset, leaf.bytes);
+    }
+    Some(())
 }
 
 /// Whether a function takes and gives bits alone.

@@ -28,6 +28,8 @@ pub struct Definitions<'t> {
     pub(crate) tiers: Option<i32>,
     /// Rounds after which a loop is left for better code; ten times the calls if nobody says.
     pub(crate) rounds: Option<u32>,
+    /// Calls that are interpreted while there is no code.
+    pub(crate) interpreted: u32,
     /// Imported functions that are called through slots.
     pub(crate) lazy_imports: BTreeSet<String>,
     pub(crate) starts: Option<Priority>,
@@ -50,6 +52,7 @@ impl<'t> Definitions<'t> {
             is_replaceable: false,
             tiers: None,
             rounds: None,
+            interpreted: 0,
             lazy_imports: BTreeSet::new(),
             starts: None,
             initializers: Vec::new(),
@@ -110,6 +113,15 @@ impl<'t> Definitions<'t> {
     /// the calls if this is not said. Loops under an exception handler of their function are not left.
     pub fn rounds(mut self, rounds: u32) -> Self {
         self.rounds = Some(rounds);
+        self
+    }
+
+    /// For functions in two tiers: up to so many calls of each are interpreted while nobody has compiled it, so that a first call waits
+    /// for nothing. A session with a pool compiles meanwhile; any other does when it is asked to
+    /// ([`Session::optimize_hot`](super::Session::optimize_hot)), or at the call behind those. It concerns functions that compute with numbers alone and call only such as can be seen
+    /// with them; all others are compiled by their first call.
+    pub fn interpreted(mut self, calls: u32) -> Self {
+        self.interpreted = calls;
         self
     }
 

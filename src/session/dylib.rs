@@ -14,6 +14,7 @@ use brolga_session::{
 };
 
 use super::Session;
+use super::cold::ColdBody;
 use super::definitions::Definitions;
 use super::error::SessionError;
 use super::function::{Function, Request};
@@ -146,13 +147,18 @@ impl Dylib {
         let tiers = definitions.tiers.filter(|_| is_lazy);
         let mut symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
         let mut hot_symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
+        let mut cold: BTreeMap<FuncId, ColdBody> = BTreeMap::new();
         for &id in &own {
             let name: Arc<str> = module.symbol(id).into();
             let defined = match types.get(&id) {
                 Some(ty) => {
-                    let hot = tiers.map(|calls| self.hot(&name, calls));
+                    let alone = definitions.is_replaceable;
+                    let found = || ColdBody::new(&module, &own, id, alone, definitions.interpreted);
+                    let hot = tiers.map(|calls| self.hot(&name, calls, found()));
+                    let hot_body = hot.as_ref().map(|hot| hot.body);
+                    cold.extend(hot.as_ref().and_then(|hot| Some((id, hot.cold.clone()?))));
                     let (body, flags) = new.stub(&name, flags, ty.clone(), hot);
-                    hot_symbols.extend(hot.map(|hot| (id, (hot.body, flags))));
+                    hot_symbols.extend(hot_body.map(|body| (id, (body, flags))));
                     (body, flags)
                 }
                 None => (self.session.linking().intern(&name), flags),
@@ -167,6 +173,12 @@ impl Dylib {
         }
         for (stage, symbols) in stages {
             let mut add = |loaded: &Arc<Loaded>, ids: Vec<FuncId>, sources: &[FuncId]| {
+                if let Stage::First { .. } = stage {
+                    let bodies = ids.iter().zip(sources);
+                    bodies.for_each(|(&id, source)| {
+                        cold.get(source).into_iter().for_each(|c| c.put(loaded, id))
+                    });
+                }
                 let symbols: Vec<_> = sources.iter().filter_map(|id| symbols.get(id).copied()).collect();
                 if !symbols.is_empty() {
                     let (shared, loaded) = (shared.clone(), loaded.clone());
@@ -202,9 +214,9 @@ impl Dylib {
         Ok(())
     }
 
-    /// The second tier of a function.
-    fn hot(&self, name: &str, calls: i32) -> Hot {
-        Hot { body: self.session.linking().intern(&format!("{name}{HOT}")), calls }
+    /// The tiers of a function beside the first.
+    fn hot(&self, name: &str, calls: i32, cold: Option<ColdBody>) -> Hot {
+        Hot { body: self.session.linking().intern(&format!("{name}{HOT}")), calls, cold }
     }
 
     /// Whether functions are to lie behind slots: those that are there stay as they are.

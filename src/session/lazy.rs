@@ -24,12 +24,13 @@ use std::sync::{Arc, Mutex, Weak};
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::abi::NativeSignature;
 use brolga_ir::{Func, FuncId, Level, Module};
-use brolga_jit::{Materialize, SlotOwner, Target, Tiers};
+use brolga_jit::{Cold, Materialize, SlotOwner, Target, Tiers};
 use brolga_session::{
     DylibId, Label, Link, LookupKind, MaterializationUnit, Priority, Responsibility, Sees, Symbol,
     SymbolFlags, Until, WeakSession, required,
 };
 
+use super::cold::ColdBody;
 use super::error::SessionError;
 use super::linking;
 use super::plan::lock;
@@ -43,13 +44,21 @@ pub(crate) const BODY: &str = "#body";
 /// The same for the body of the second tier.
 pub(crate) const HOT: &str = "#hot";
 
-/// The second tier of a function.
-#[derive(Clone, Copy)]
+/// The tiers of a function beside the first.
+#[derive(Clone)]
 pub(crate) struct Hot {
     /// What its body is defined as.
     pub(crate) body: Symbol,
     /// After how many calls of the first it is wanted.
     pub(crate) calls: i32,
+    /// How it is called before it is compiled, if it can be.
+    pub(crate) cold: Option<ColdBody>,
+}
+
+impl Hot {
+    fn cold(&self) -> Option<Cold> {
+        self.cold.as_ref().map(ColdBody::cold)
+    }
 }
 
 /// The slots of a session's functions.
@@ -101,9 +110,9 @@ impl MaterializationUnit<Native> for Stub {
 
     fn materialize(self: Box<Self>, responsibility: Responsibility<Native>) {
         let Ok(dylib) = responsibility.dylib() else { return };
-        let source = Body::new(&self.shared, responsibility.session(), dylib, self.body, self.hot);
-        let slot = match self.hot {
-            Some(Hot { calls, .. }) => self.shared.jit.tiered(self.ty, source, calls),
+        let source = Body::new(&self.shared, responsibility.session(), dylib, self.body, self.hot.clone());
+        let slot = match &self.hot {
+            Some(hot) => self.shared.jit.tiered(self.ty, source, hot.calls, hot.cold()),
             None => self.shared.jit.slot(self.ty, source),
         };
         let owner = match slot {
@@ -148,8 +157,8 @@ impl Body {
 impl Body {
     /// Gives a slot that is there this body.
     pub(crate) fn take_over(self: Arc<Body>, owner: &SlotOwner) {
-        match self.hot {
-            Some(Hot { calls, .. }) => owner.reset_tiered(self, calls),
+        match self.hot.clone() {
+            Some(hot) => owner.reset_tiered(self, hot.calls, hot.cold()),
             None => owner.reset(self),
         }
     }
@@ -178,6 +187,6 @@ impl Materialize for Body {
 
 impl Tiers for Body {
     fn optimise(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
-        self.look_up(self.hot.map_or(self.body, |hot| hot.body), Priority::Idle)
+        self.look_up(self.hot.as_ref().map_or(self.body, |hot| hot.body), Priority::Idle)
     }
 }

@@ -20,6 +20,7 @@
 //! | call Rust | [`Dylib::define_host`]: a closure; [`Dylib::define_c_symbol`]: a C function |
 //! | compile when called | [`Definitions::lazy`]: looking compiles nothing, the first call does |
 //! | compile twice | [`Definitions::tiered`]: fast at first, well when it has been called often, or goes round for long |
+//! | interpret at first | [`Definitions::interpreted`]: the first calls wait for no code |
 //! | replace | [`Dylib::redefine`]: whoever looks from now on gets the new one; [`Definitions::replaceable`]: whoever calls, too |
 //! | remove | [`Tracker::remove`](linking::Tracker::remove), [`Dylib::remove`], [`Dylib::clear`], with a policy for what uses it |
 //! | find elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_archive`], [`Dylib::add_generator`] |
@@ -33,8 +34,9 @@
 //! it. Handles are counted, so nothing is freed under a thread that runs it. What lay behind a slot is freed when no thread runs it.
 //!
 //! Files, in reading order: `target` (what is linked), `plan` (optimising concurrently), `unit` (compiling and linking one
-//! unit), `lazy` (what lies behind slots), `loops` (loops that are left while they run), `scope` (what programs see of each other), `definitions`, `promise`, `host`, `libraries`, `dylib`, `function`, `error`.
+//! unit), `lazy` (what lies behind slots), `loops` (loops that are left while they run), `cold` (functions that are interpreted), `scope` (what programs see of each other), `definitions`, `promise`, `host`, `libraries`, `dylib`, `function`, `error`.
 
+mod cold;
 mod definitions;
 mod dylib;
 mod error;

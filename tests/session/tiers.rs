@@ -119,6 +119,73 @@ fn a_recursive_function_of_the_first_tier_calls_what_has_taken_its_place() {
     assert_eq!((down.call((10,)), down.call((10,))), (Ok(6 + 1004), Ok(1010)));
 }
 
+/// Divides, by a function that takes and gives a pair; throws for 0, and takes long for what is large.
+const COLD: &str = "\
+function halves(pair::Tuple{Int64, Float64}, by::Int64)::Tuple{Int64, Float64}
+1 ─ %1 = Base.getfield(pair, 1)::Int64
+│   %2 = Base.checked_sdiv_int(%1, by)::Int64
+│   %3 = Base.getfield(pair, 2)::Float64
+│   %4 = Base.mul_float(%3, 0.5)::Float64
+│   %5 = Core.tuple(%2, %4)::Tuple{Int64, Float64}
+└──      return %5
+end
+
+function cold(n::Int64, x::Float64, by::Int64)::Float64
+1 ─      goto #2
+2 ┄ %2 = φ (#1 => 0, #3 => %4)::Int64
+│   %3 = Base.slt_int(%2, n)::Bool
+└──      goto #4 if not %3
+3 ─ %4 = Base.add_int(%2, 1)::Int64
+└──      goto #2
+4 ─ %7 = Core.tuple(%2, x)::Tuple{Int64, Float64}
+│   %8 = invoke Main.halves(%7::Tuple{Int64, Float64}, by::Int64)::Tuple{Int64, Float64}
+│   %9 = Base.getfield(%8, 1)::Int64
+│   %10 = Base.sitofp(Float64, %9)::Float64
+│   %11 = Base.getfield(%8, 2)::Float64
+│   %12 = Base.add_float(%10, %11)::Float64
+└──      return %12
+end
+";
+
+#[test]
+fn first_calls_are_interpreted_where_nobody_can_tell() {
+    let session = session(Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    let program = main.read("cold.jlir", COLD.as_bytes()).unwrap();
+    main.define(program.tiered(CALLS).interpreted(10)).unwrap();
+    let cold: TypedFunc<(i64, f64, i64), f64> = main.func("cold").unwrap();
+    for n in 0..10 {
+        assert_eq!(cold.call((n, 3.0, 3)), Ok((n / 3) as f64 + 1.5));
+    }
+    assert_eq!(session.stats().compiled_functions, 0);
+    assert_eq!(
+        (session.optimize_hot(), session.stats().compiled_functions),
+        (1, 1),
+        "the code was asked for"
+    );
+    assert_eq!(cold.call((9, 3.0, 3)), Ok(4.5));
+
+    // The call behind those that are interpreted compiles, and so does one that throws, or takes long.
+    for (calls, n, by) in [(4, 9, 3), (0, 9, 0), (0, 1 << 20, 3)] {
+        let program = main.read("cold.jlir", COLD.as_bytes()).unwrap();
+        main.redefine(program.tiered(CALLS).interpreted(4)).unwrap();
+        let before = session.stats().compiled_functions;
+        (0..calls).for_each(|_| assert_eq!(cold.call((9, 3.0, 3)), Ok(4.5)));
+        assert_eq!(session.stats().compiled_functions, before);
+        assert_eq!(cold.call((n, 3.0, by)).is_ok(), by != 0);
+        assert!(session.stats().compiled_functions > before);
+    }
+    // What touches memory is compiled by its first call.
+    let source = "function reads(at::Int64)::Int64\n1 ─ %1 = Base.bitcast(Ptr{Int64}, at)::Ptr{Int64}\n\
+                  │   %2 = Base.pointerref(%1, 1, 1)::Int64\n└──      return %2\nend\n";
+    let program = main.read("reads.jlir", source.as_bytes()).unwrap();
+    main.define(program.tiered(CALLS).interpreted(10)).unwrap();
+    let (word, before) = ([7i64], session.stats().compiled_functions);
+    let reads: Int = main.func("reads").unwrap();
+    assert_eq!(reads.call((word.as_ptr().expose_provenance() as i64,)), Ok(7));
+    assert_eq!(session.stats().compiled_functions, before + 1);
+}
+
 #[test]
 fn a_pool_optimises_in_the_background_under_threads_that_call() {
     let session = session(Workers::Pool(1));

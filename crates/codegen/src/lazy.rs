@@ -13,6 +13,15 @@
 //!      code ≠ 0   tail call code with the arguments       code = 0   brolga_unwind: an exception is pending
 //! ```
 //!
+//! Functions of numbers alone may be interpreted until they are compiled. Their trampoline writes the arguments into words first, 16 bytes for
+//! each, and asks `brolga_interpret`; if that has put the results into the same words, it returns them and compiles nothing:
+//!
+//! ```text
+//!      words = arguments
+//!      done = brolga_interpret(thread, words)
+//!      done ≠ 0   return the words        done = 0   as above
+//! ```
+//!
 //! The arguments that came on the stack stay there, the hidden result pointer is an argument like others, and results pass by: the
 //! code returns to the caller of the stub.
 //!
@@ -20,7 +29,7 @@
 
 use cranelift_codegen::ir::{
     AbiParam, Block, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, MemFlagsData,
-    Signature as ClifSignature, StackSlotData, StackSlotKind, TrapCode, UserExternalName, Value, types,
+    Signature as ClifSignature, StackSlotData, StackSlotKind, TrapCode, Type, UserExternalName, Value, types,
 };
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
@@ -33,25 +42,44 @@ use crate::translate::UNREACHABLE_TRAP;
 /// The routine that gives the address of the code that `thread.lazy` stands for, or 0 when an exception is pending.
 pub const MATERIALIZE: &str = "brolga_materialize";
 
+/// The routine that computes what a function gives without its code: with the thread and the address of the words. 1 if it did. It
+/// is not a safepoint, and does not throw.
+pub const INTERPRET: &str = "brolga_interpret";
+
+/// Functions of more arguments or results are not interpreted: the words are part of a frame.
+const MAX_INTERPRETED: usize = 64;
+
+/// The bytes of a word of an argument or result.
+pub const INTERPRETED_WORD: u32 = 16;
+
 /// What a trampoline refers to, by index.
-const ROUTINES: [&str; 3] = [MATERIALIZE, "brolga_unwind", "brolga_throw_stack_overflow"];
+const ROUTINES: [&str; 4] = [MATERIALIZE, "brolga_unwind", "brolga_throw_stack_overflow", INTERPRET];
 
 /// The words of a GC frame in front of its slots: their number times 4, the frame before.
 const FRAME_WORDS: usize = 2;
 
-/// Builds and compiles the trampoline for functions of the given signature.
+/// Whether functions of a signature can be interpreted: they take and give no addresses.
+pub fn can_be_interpreted(signature: &Signature) -> bool {
+    let mut all = signature.params.iter().chain(&signature.results);
+    let fits = signature.params.len().max(signature.results.len()) <= MAX_INTERPRETED;
+    fits && !signature.returns_through_memory() && all.all(|abi| !matches!(abi, Abi::Object | Abi::Ptr))
+}
+
+/// Builds and compiles the trampoline for functions of the given signature, which are interpreted first if that is asked for and
+/// [they can be](can_be_interpreted).
 pub fn compile_lazy(
     name: &str,
     signature: &Signature,
     isa: &HostIsa,
+    interpreted: bool,
 ) -> Result<CompiledFunction, CompileError> {
-    let mut func = lazy_function(signature, isa);
+    let mut func = lazy_function(signature, isa, interpreted);
     let symbols = ROUTINES.map(|routine| Symbol::Routine(routine.to_owned())).to_vec();
     let options = CompileOptions { tier: Tier::Optimised, listing: false };
     Compiler::default().compile(name, &mut func, symbols, isa, options)
 }
 
-fn lazy_function(signature: &Signature, isa: &HostIsa) -> Function {
+fn lazy_function(signature: &Signature, isa: &HostIsa, interpreted: bool) -> Function {
     let mut func = Function::new();
     func.signature = signature.clif();
     let mut scratch = FunctionBuilderContext::new();
@@ -62,12 +90,15 @@ fn lazy_function(signature: &Signature, isa: &HostIsa) -> Function {
     let mut args = b.block_params(entry).to_vec();
     let thread = current_thread(&mut b);
     check_stack(&mut b, thread, overflow);
+    if interpreted && can_be_interpreted(signature) {
+        interpret(&mut b, isa, signature, thread, &args);
+    }
 
     let hidden = usize::from(signature.returns_through_memory());
     let objects: Vec<usize> =
         (0..signature.params.len()).filter(|&at| signature.params[at] == Abi::Object).collect();
     let frame = Frame::link(&mut b, thread, objects.iter().map(|at| args[hidden + at]));
-    let materialize = import(&mut b, isa, 0, true);
+    let materialize = import(&mut b, isa, 0, 1, Some(types::I64));
     let exit = note_exit(&mut b, thread, 0, isa);
     let call = b.ins().call(materialize, &[thread]);
     b.func.debug_tags.set(call, [exit]);
@@ -82,9 +113,9 @@ fn lazy_function(signature: &Signature, isa: &HostIsa) -> Function {
     let callee = b.import_signature(signature.clif());
     b.ins().return_call_indirect(callee, code, &args);
 
-    let unwind = import(&mut b, isa, 1, false);
+    let unwind = import(&mut b, isa, 1, 1, None);
     leave(&mut b, failed, &[unwind], thread);
-    let throw = import(&mut b, isa, 2, false);
+    let throw = import(&mut b, isa, 2, 1, None);
     leave(&mut b, overflow, &[throw, unwind], thread);
     b.seal_all_blocks();
     b.finalize(isa.frontend_config());
@@ -101,11 +132,47 @@ fn leave(b: &mut FunctionBuilder<'_>, block: Block, routines: &[FuncRef], thread
     b.ins().trap(TrapCode::unwrap_user(UNREACHABLE_TRAP));
 }
 
-/// A routine that takes the thread.
-fn import(b: &mut FunctionBuilder<'_>, isa: &HostIsa, index: u32, has_result: bool) -> FuncRef {
+/// Returns what `brolga_interpret` gives, if it does; else goes on in a new block.
+fn interpret(
+    b: &mut FunctionBuilder<'_>,
+    isa: &HostIsa,
+    signature: &Signature,
+    thread: Value,
+    args: &[Value],
+) {
+    let count = signature.params.len().max(signature.results.len()).max(1) as u32;
+    let data = StackSlotData::new(StackSlotKind::ExplicitSlot, count * INTERPRETED_WORD, 4);
+    let slot = b.create_sized_stack_slot(data);
+    let offset = |at: usize| i32::try_from(at).unwrap_or(i32::MAX).saturating_mul(INTERPRETED_WORD as i32);
+    for (at, &arg) in args.iter().enumerate() {
+        b.ins().stack_store(types::I64, arg, slot, offset(at));
+    }
+    let words = b.ins().stack_addr(types::I64, slot, 0);
+    let routine = import(b, isa, 3, 2, Some(types::I32));
+    let exit = note_exit(b, thread, 1, isa);
+    let call = b.ins().call(routine, &[thread, words]);
+    b.func.debug_tags.set(call, [exit]);
+    let is_done = b.inst_results(call)[0];
+    let (done, go_on) = (b.create_block(), b.create_block());
+    b.ins().brif(is_done, done, &[], go_on, &[]);
+    b.switch_to_block(done);
+    let load = |(at, abi): (usize, &Abi)| b.ins().stack_load(types::I64, abi.clif(), slot, offset(at));
+    let results: Vec<Value> = signature.results.iter().enumerate().map(load).collect();
+    b.ins().return_(&results);
+    b.switch_to_block(go_on);
+}
+
+/// A routine that takes so many words.
+fn import(
+    b: &mut FunctionBuilder<'_>,
+    isa: &HostIsa,
+    index: u32,
+    params: usize,
+    result: Option<Type>,
+) -> FuncRef {
     let mut signature = ClifSignature::new(isa.host_call_conv());
-    signature.params.push(AbiParam::new(types::I64));
-    signature.returns.extend(has_result.then(|| AbiParam::new(types::I64)));
+    signature.params.extend(vec![AbiParam::new(types::I64); params]);
+    signature.returns.extend(result.map(AbiParam::new));
     let signature = b.import_signature(signature);
     let name = b.func.declare_imported_user_function(UserExternalName::new(0, index));
     let name = ExternalName::user(name);
@@ -172,10 +239,13 @@ mod tests {
         let isa = HostIsa::new(IsaOptions { verify_clif: true, check_regalloc: true }).unwrap();
         let all = [Abi::I8, Abi::I128, Abi::F16, Abi::F32, Abi::F64, Abi::Ptr, Abi::V128, Abi::Object];
         let many: Vec<Abi> = (0..100).map(|n| all[n % all.len()]).collect();
-        for params in [&all[..0], &all[..], &many[..]] {
+        for params in [&all[..0], &all[..5], &all[..], &many[..]] {
             for results in [&all[..0], &all[..1], &all[..]] {
-                let compiled = compile_lazy("lazy", &Signature::new(params, results), &isa).unwrap();
-                assert!(compiled.symbols.contains(&Symbol::Routine(MATERIALIZE.into())));
+                for interpreted in [false, true] {
+                    let signature = Signature::new(params, results);
+                    let compiled = compile_lazy("lazy", &signature, &isa, interpreted).unwrap();
+                    assert!(compiled.symbols.contains(&Symbol::Routine(MATERIALIZE.into())));
+                }
             }
         }
     }

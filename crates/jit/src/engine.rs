@@ -268,9 +268,13 @@ impl Jit {
     }
 
     /// The trampoline of stubs.
-    pub(crate) fn lazy_entry(&self, signature: &Signature) -> Result<Arc<Entry>, EntryError> {
+    pub(crate) fn lazy_entry(
+        &self,
+        signature: &Signature,
+        interpreted: bool,
+    ) -> Result<Arc<Entry>, EntryError> {
         let Shared { entries, isa, linker, runtime, .. } = &*self.shared;
-        entries.lazy(signature, isa, &**linker, runtime)
+        entries.lazy(signature, interpreted, isa, &**linker, runtime)
     }
 
     pub(crate) fn slots(&self) -> &Arc<Slots> {

@@ -14,6 +14,7 @@ use brolga_codegen::lazy::compile_lazy;
 use brolga_codegen::sig::Signature;
 use brolga_runtime::Runtime;
 
+use crate::cold;
 use crate::lazy;
 use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
 use crate::tiers;
@@ -49,6 +50,7 @@ pub enum EntryError {
 pub(crate) struct Entries {
     by_signature: Mutex<BySignature>,
     lazy: Mutex<BySignature>,
+    cold: Mutex<BySignature>,
     boxed: OnceLock<Entry>,
 }
 
@@ -66,16 +68,18 @@ impl Entries {
         })
     }
 
-    /// The trampoline of functions that are not compiled.
+    /// The trampoline of functions that are not compiled, and are interpreted first if that is asked for.
     pub(crate) fn lazy(
         &self,
         signature: &Signature,
+        interpreted: bool,
         isa: &HostIsa,
         linker: &dyn Linker,
         runtime: &Runtime,
     ) -> Result<Arc<Entry>, EntryError> {
-        get_or_make(&self.lazy, signature, || {
-            make(compile_lazy(NAME, signature, isa)?, linker, &Routines { runtime })
+        let table = if interpreted { &self.cold } else { &self.lazy };
+        get_or_make(table, signature, || {
+            make(compile_lazy(NAME, signature, isa, interpreted)?, linker, &Routines { runtime })
         })
     }
 
@@ -127,7 +131,9 @@ impl Resolver for Routines<'_> {
     fn resolve(&self, symbol: &Symbol) -> Result<Import, String> {
         let address = match symbol {
             Symbol::Routine(name) => {
-                lazy::routine(name).or_else(|| tiers::routine(name)).or_else(|| self.runtime.routine(name))
+                let own =
+                    [lazy::routine, cold::routine, tiers::routine].into_iter().find_map(|find| find(name));
+                own.or_else(|| self.runtime.routine(name))
             }
             _ => None,
         };

@@ -36,11 +36,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::ThreadId;
 
 use brolga_codegen::compile::message_of;
-use brolga_codegen::lazy::MATERIALIZE;
+use brolga_codegen::lazy::{MATERIALIZE, can_be_interpreted};
 use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_runtime::{ExceptionKind, RetiredCode, Thread};
 
 use crate::code_memory::CodeMemoryError;
+use crate::cold::{Cold, Interpret};
 use crate::engine::{Jit, Unit};
 use crate::entry::{Entry, EntryError};
 use crate::slots::{Place, record_of_cell, record_of_counter};
@@ -165,6 +166,10 @@ struct Inside {
     version: u64,
     /// What happens after how many entries, or rounds.
     counting: Counting,
+    /// What serves calls while there is no code.
+    cold: Option<Cold>,
+    /// Whether the code was asked for by a call that was served so.
+    is_asked: bool,
 }
 
 /// A slot and what is behind it.
@@ -209,6 +214,16 @@ pub(crate) unsafe fn slot_of_counter(counter: usize) -> Slot {
     Slot { record: unsafe { record_at(record_of_counter(counter)) } }
 }
 
+/// The slot that a cell belongs to.
+///
+/// # Safety
+///
+/// The address is that of a cell, as stubs leave it in the thread, and somebody keeps its slot.
+pub(crate) unsafe fn slot_of_cell(cell: usize) -> Slot {
+    // SAFETY: by the contract.
+    Slot { record: unsafe { record_at(record_of_cell(cell)) } }
+}
+
 /// The record at an address.
 ///
 /// # Safety
@@ -233,7 +248,7 @@ impl Jit {
     /// A slot for a function of this type, which `source` compiles when it is called first. The type's symbol is the name under
     /// which callers know it.
     pub fn slot(&self, ty: FunctionType, source: Arc<dyn Materialize>) -> Result<SlotOwner, NoSlot> {
-        SlotOwner::new(self, ty, source, Counting::new(Then::Nothing, 0))
+        SlotOwner::new(self, ty, source, Counting::new(Then::Nothing, 0), None)
     }
 }
 
@@ -243,16 +258,19 @@ impl SlotOwner {
         ty: FunctionType,
         source: Arc<dyn Materialize>,
         counting: Counting,
+        cold: Option<Cold>,
     ) -> Result<SlotOwner, NoSlot> {
-        let trampoline = jit.lazy_entry(&ty.signature)?;
-        Ok(SlotOwner::at(jit, ty, source, counting, Some(trampoline))?)
+        // What replaces the function may be interpreted, whether this one is or not.
+        let may_be_cold = !matches!(counting.then, Then::Nothing) && can_be_interpreted(&ty.signature);
+        let trampoline = jit.lazy_entry(&ty.signature, may_be_cold)?;
+        Ok(SlotOwner::at(jit, ty, source, counting, cold, Some(trampoline))?)
     }
 
     /// The slot of a loop's entry. Its stub leads nowhere: nobody may call through it but the loop, when the code is there.
     pub(crate) fn of_loop(jit: &Jit, entry: LoopEntry) -> Result<SlotOwner, CodeMemoryError> {
         let LoopEntry { ty, source, rounds, .. } = entry;
         let rounds = i32::try_from(rounds).unwrap_or(i32::MAX);
-        SlotOwner::at(jit, ty, source, Counting::new(Then::Enter, rounds), None)
+        SlotOwner::at(jit, ty, source, Counting::new(Then::Enter, rounds), None, None)
     }
 
     fn at(
@@ -260,6 +278,7 @@ impl SlotOwner {
         ty: FunctionType,
         source: Arc<dyn Materialize>,
         mut counting: Counting,
+        cold: Option<Cold>,
         trampoline: Option<Arc<Entry>>,
     ) -> Result<SlotOwner, CodeMemoryError> {
         let place = jit.slots().take()?;
@@ -267,7 +286,7 @@ impl SlotOwner {
             place.set_counter(counting.stride());
         }
         let trampoline_address = trampoline.as_ref().map_or(0, |trampoline| trampoline.address);
-        let inside = Inside { state: State::Lazy(source), version: 0, counting };
+        let inside = Inside { state: State::Lazy(source), version: 0, counting, cold, is_asked: false };
         let name: Arc<str> = ty.symbol.as_str().into();
         let (inside, changed) = (Mutex::new(inside), Condvar::new());
         let mut record = Arc::new(Record { name, ty, inside, changed, place, trampoline, jit: jit.clone() });
@@ -298,19 +317,21 @@ impl SlotOwner {
 
     /// Lets the next call compile anew. Calls that have begun go on in the old code.
     pub fn reset(&self, source: Arc<dyn Materialize>) {
-        self.record.close(State::Lazy(source), Counting::new(Then::Nothing, 0));
+        self.record.close(State::Lazy(source), Counting::new(Then::Nothing, 0), None);
     }
 
     /// As [`SlotOwner::reset`], for a function that is compiled in two tiers: the second after `threshold` entries.
-    pub fn reset_tiered(&self, tiers: Arc<dyn Tiers>, threshold: i32) {
-        self.record.close(State::Lazy(tiers.clone()), Counting::new(Then::Optimise(tiers), threshold));
+    /// It is interpreted before, if `cold` says how and the slot was made for a function in tiers.
+    pub fn reset_tiered(&self, tiers: Arc<dyn Tiers>, threshold: i32, cold: Option<Cold>) {
+        let counting = Counting::new(Then::Optimise(tiers.clone()), threshold);
+        self.record.close(State::Lazy(tiers), counting, cold);
     }
 }
 
 impl Drop for SlotOwner {
     fn drop(&mut self) {
         let removed = SlotError::Removed { name: self.record.name.clone() };
-        self.record.close(State::Failed(removed), Counting::new(Then::Nothing, 0));
+        self.record.close(State::Failed(removed), Counting::new(Then::Nothing, 0), None);
     }
 }
 
@@ -353,6 +374,18 @@ impl Slot {
         awaited && wanted
     }
 
+    /// What serves a call while there is no code, and whether the code is to be asked for now.
+    pub(crate) fn interprets(&self) -> Option<(Arc<dyn Interpret>, bool)> {
+        let mut inside = self.record.lock();
+        if !matches!(inside.state, State::Lazy(_) | State::Working) {
+            return None;
+        }
+        let cold = inside.cold.as_mut()?;
+        cold.calls = cold.calls.checked_sub(1)?;
+        let source = cold.source.clone();
+        Some((source, !std::mem::replace(&mut inside.is_asked, true)))
+    }
+
     /// Whether a loop is to go on in the code behind the slot. Not a safepoint.
     pub(crate) fn leads_on(&self) -> bool {
         let leads = matches!(self.record.lock().state, State::Ready(_));
@@ -367,10 +400,6 @@ impl Slot {
     pub(crate) fn optimise(&self) -> Result<bool, SlotError> {
         let record = &self.record;
         let mut inside = record.lock();
-        if let Then::Enter = inside.counting.then {
-            drop(inside);
-            return record.materialize().map(|_| true);
-        }
         let version = inside.version;
         // What has been replaced since it became hot is another function, which has to become hot itself.
         if !matches!(inside.state, State::Ready(_)) {
@@ -462,15 +491,17 @@ impl Record {
     }
 
     /// Lets calls go to the stub.
-    fn close(&self, state: State, counting: Counting) {
+    fn close(&self, state: State, counting: Counting, cold: Option<Cold>) {
         let mut inside = self.lock();
         inside.version += 1;
         let counting = std::mem::replace(&mut inside.counting, counting);
+        let cold = std::mem::replace(&mut inside.cold, cold);
+        inside.is_asked = false;
         self.place.set(self.place.stub());
         let before = std::mem::replace(&mut inside.state, state);
         drop(inside);
         self.changed.notify_all();
-        drop(counting);
+        drop((counting, cold));
         self.let_go(before);
     }
 

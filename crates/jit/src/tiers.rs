@@ -46,6 +46,7 @@ use brolga_codegen::sig::FunctionType;
 use brolga_codegen::ways::{HOT, LOOP};
 use brolga_runtime::Thread;
 
+use crate::cold::Cold;
 use crate::engine::Jit;
 use crate::lazy::{Materialize, NoSlot, SlotOwner, Target, WeakSlot, slot_of_counter};
 
@@ -118,6 +119,15 @@ impl Counting {
     }
 }
 
+/// What is to be done for a function.
+#[derive(Clone, Copy)]
+pub(crate) enum Job {
+    /// Its first code.
+    Compile,
+    /// Better code than it has.
+    Optimise,
+}
+
 /// Functions that have become hot, in order.
 #[derive(Default)]
 pub(crate) struct HotQueue {
@@ -129,7 +139,7 @@ pub(crate) struct HotQueue {
 
 #[derive(Default)]
 struct State {
-    functions: VecDeque<WeakSlot>,
+    functions: VecDeque<(WeakSlot, Job)>,
     /// Upgraders that are to stop.
     stopping: usize,
 }
@@ -140,13 +150,13 @@ impl HotQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, function: WeakSlot) {
-        self.lock().functions.push_back(function);
+    pub(crate) fn push(&self, function: WeakSlot, job: Job) {
+        self.lock().functions.push_back((function, job));
         self.changed.notify_one();
     }
 
     /// The next function; waits for one until an upgrader is to stop.
-    fn wait(&self) -> Option<WeakSlot> {
+    fn wait(&self) -> Option<(WeakSlot, Job)> {
         let mut state = self.lock();
         loop {
             if state.stopping > 0 {
@@ -162,14 +172,16 @@ impl HotQueue {
 }
 
 impl Jit {
-    /// A slot for a function that is compiled in two tiers: the second after `threshold` entries.
+    /// A slot for a function that is compiled in two tiers: the second after `threshold` entries. It is interpreted before, if `cold` says
+    /// how and [numbers](brolga_codegen::lazy::can_be_interpreted) are all that it takes and gives.
     pub fn tiered(
         &self,
         ty: FunctionType,
         tiers: Arc<dyn Tiers>,
         threshold: i32,
+        cold: Option<Cold>,
     ) -> Result<SlotOwner, NoSlot> {
-        SlotOwner::new(self, ty, tiers.clone(), Counting::new(Then::Optimise(tiers), threshold))
+        SlotOwner::new(self, ty, tiers.clone(), Counting::new(Then::Optimise(tiers), threshold), cold)
     }
 
     /// How often a thread has gone on in a [`LoopEntry`].
@@ -183,8 +195,8 @@ impl Jit {
         loop {
             // The lock is not held while the function is optimised.
             let next = self.hot().lock().functions.pop_front();
-            let Some(function) = next else { return count };
-            count += usize::from(upgrade(&function));
+            let Some((function, job)) = next else { return count };
+            count += usize::from(upgrade(&function, job));
         }
     }
 
@@ -192,8 +204,8 @@ impl Jit {
     pub fn start_upgrades(&self) -> std::io::Result<Upgrader> {
         let jit = self.clone();
         let work = move || {
-            while let Some(function) = jit.hot().wait() {
-                upgrade(&function);
+            while let Some((function, job)) = jit.hot().wait() {
+                upgrade(&function, job);
             }
         };
         let thread = std::thread::Builder::new().name("upgrades".into()).spawn(work)?;
@@ -201,9 +213,13 @@ impl Jit {
     }
 }
 
-/// Whether the function has been optimised. It may be gone, or have been replaced; what failed is kept with it.
-fn upgrade(function: &WeakSlot) -> bool {
-    function.upgrade().is_some_and(|slot| matches!(slot.optimise(), Ok(true)))
+/// Whether the function has other code now. It may be gone, or have been replaced; what failed is kept with it.
+fn upgrade(function: &WeakSlot, job: Job) -> bool {
+    let Some(slot) = function.upgrade() else { return false };
+    match job {
+        Job::Compile => !slot.is_ready() && slot.materialize().is_ok(),
+        Job::Optimise => matches!(slot.optimise(), Ok(true)),
+    }
 }
 
 /// A thread that optimises functions. When it is dropped, the thread ends with what it is at; nobody waits for that, since it may be
@@ -255,7 +271,7 @@ extern "C" fn brolga_hot(_: &Thread, counter: usize) {
     // SAFETY: compiled code passes the address of the counter that it was linked with, whose slot its unit keeps.
     let slot = unsafe { slot_of_counter(counter) };
     if slot.became_hot() {
-        slot.jit().hot().push(slot.downgrade());
+        slot.jit().hot().push(slot.downgrade(), Job::Optimise);
     }
 }
 
@@ -264,7 +280,7 @@ extern "C" fn brolga_loop(_: &Thread, counter: usize) -> u32 {
     // SAFETY: as in `brolga_hot`.
     let slot = unsafe { slot_of_counter(counter) };
     if slot.became_hot() {
-        slot.jit().hot().push(slot.downgrade());
+        slot.jit().hot().push(slot.downgrade(), Job::Compile);
     }
     let leaves = slot.leads_on();
     if leaves {

@@ -58,7 +58,7 @@ impl Two {
         let optimised = AtomicUsize::new(0);
         let two = Arc::new(Two { program, owners: OnceLock::new(), optimise, optimised });
         let step = Arc::new(Step(Arc::downgrade(&two)));
-        let step = jit.tiered(two.program.ty("step"), step, THRESHOLD).unwrap();
+        let step = jit.tiered(two.program.ty("step"), step, THRESHOLD, None).unwrap();
         let count = Arc::new(Count(Arc::downgrade(&two)));
         let count = jit.slot(two.program.ty("count"), count).unwrap();
         assert!(two.owners.set([step, count]).is_ok());

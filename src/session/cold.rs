@@ -1,0 +1,148 @@
+//! Tier 0: functions that are interpreted while there is no code for them.
+//!
+//! The reference interpreter has a memory and a heap of its own. So only what needs neither can run on it without anybody seeing
+//! the difference: functions that take and give numbers (or tuples and structs of them) and compute with numbers alone, and
+//! what they call of the same kind, as far as their program has the bodies. All else begins in tier 1:
+//!
+//! | refused | because |
+//! |---|---|
+//! | loads, stores, C functions, global variables, `print` | the interpreter's memory is not that of the process |
+//! | values that are objects, types among them | its heap is not that of the process |
+//! | calls of what is replaceable, of the host, or found at run time | code that is called must be seen to be called |
+//! | handlers, `muladd` and other operations whose result is a matter of the machine | code does them as it does |
+//!
+//! What throws, or does not end within [`MAX_STEPS`] statements, is begun again as code: nothing has happened yet.
+//!
+//! Cost: looking at each function once when it is defined; an interpreter for each call.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+use brolga_codegen::sig::Abi;
+use brolga_codegen::translate::abi_of;
+use brolga_ir::abi::{NativeSignature, form};
+use brolga_ir::effects::effects;
+use brolga_ir::func::CalleeData;
+use brolga_ir::interp::{Interp, Options, SimMemory};
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::{Func, FuncId, Inst, Level, Module, Op, Value};
+use brolga_jit::{Cold, Interpret};
+
+use super::unit::Loaded;
+use crate::bridge;
+
+/// How many statements a call may take: some tens of microseconds, about as long as compiling the smallest function.
+const MAX_STEPS: u64 = 2_000;
+/// How deep calls may nest.
+const MAX_DEPTH: usize = 64;
+/// How much the interpreter may allocate: nothing that is let in does.
+const MAX_BYTES: u64 = 1 << 16;
+
+/// A function that can be interpreted.
+#[derive(Clone)]
+pub(crate) struct ColdBody {
+    signature: Arc<NativeSignature>,
+    /// Where its body is, once its program is being put together.
+    body: Arc<OnceLock<(Arc<Loaded>, FuncId)>>,
+    calls: u32,
+}
+
+impl ColdBody {
+    /// A function of a module, whose first `own` functions are its own, if it can be interpreted. `alone` says that it does not
+    /// see the bodies of the others.
+    pub(crate) fn new(
+        module: &Module,
+        own: &[FuncId],
+        id: FuncId,
+        alone: bool,
+        calls: u32,
+    ) -> Option<ColdBody> {
+        let signature = NativeSignature::new(&module.cx.types, &module.func(id).sig).ok()?;
+        let has_body = |callee: FuncId| callee == id || !alone || !own.contains(&callee);
+        if calls == 0 || !computes_only(module, id, &has_body) {
+            return None;
+        }
+        Some(ColdBody { signature: Arc::new(signature), body: Arc::default(), calls })
+    }
+
+    /// Says where the body is.
+    pub(crate) fn put(&self, loaded: &Arc<Loaded>, id: FuncId) {
+        // It is put together once.
+        let _ = self.body.set((loaded.clone(), id));
+    }
+
+    pub(crate) fn cold(&self) -> Cold {
+        Cold { source: Arc::new(self.clone()), calls: self.calls }
+    }
+}
+
+impl Interpret for ColdBody {
+    fn interpret(&self, words: &mut [u128]) -> bool {
+        let Some((loaded, id)) = self.body.get() else { return false };
+        let options = Options {
+            max_steps: MAX_STEPS,
+            max_depth: MAX_DEPTH,
+            max_stack_bytes: MAX_BYTES,
+            max_heap_bytes: MAX_BYTES,
+        };
+        let mut interp = Interp::new(loaded.module(), options, Box::new(SimMemory::default()));
+        bridge::interpret(&mut interp, *id, &self.signature, words).is_some()
+    }
+}
+
+/// Whether a function, and all that it calls, computes with numbers and does nothing else.
+fn computes_only(module: &Module, root: FuncId, has_body: &dyn Fn(FuncId) -> bool) -> bool {
+    let (mut seen, mut pending) = (BTreeSet::from([root]), vec![root]);
+    while let Some(id) = pending.pop() {
+        let func = module.func(id);
+        let is_simple = func.level == Level::High && func.entry().is_some() && !func.sig.vararg;
+        if !is_simple || !has_body(id) || !has_numbers_only(module, func) {
+            return false;
+        }
+        for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
+            match callee(module, func, inst) {
+                Callee::Nothing => {}
+                Callee::Known(id) => pending.extend(seen.insert(id).then_some(id)),
+                Callee::Refused => return false,
+            }
+        }
+    }
+    true
+}
+
+fn has_numbers_only(module: &Module, func: &Func) -> bool {
+    let types = &module.cx.types;
+    (0..func.value_count() as u32).all(|value| {
+        let form = form(types, func.ty(Value::from_u32(value)));
+        form.is_ok_and(|form| {
+            !form.is_memory()
+                && form.leaves.iter().all(|leaf| !matches!(abi_of(leaf.low), Abi::Object | Abi::Ptr))
+        })
+    })
+}
+
+/// What an instruction calls.
+enum Callee {
+    Nothing,
+    Known(FuncId),
+    Refused,
+}
+
+fn callee(module: &Module, func: &Func, inst: Inst) -> Callee {
+    match func.op(inst) {
+        Op::Phi | Op::Copy | Op::Pi | Op::Goto | Op::Branch | Op::Return | Op::LoopInfo(_) => Callee::Nothing,
+        Op::Intrinsic(Intrinsic::MuladdFloat | Intrinsic::HaveFma) => Callee::Refused,
+        Op::Intrinsic(_) | Op::Builtin(_) => {
+            let effects = effects(func, &module.cx.types, inst);
+            let computes = effects.consistent && (effects.reads | effects.writes).is_empty();
+            if computes { Callee::Nothing } else { Callee::Refused }
+        }
+        Op::Invoke(callee) => match func.callee(callee) {
+            CalleeData::Method { function, args, .. } => {
+                module.find_method(*function, args).map_or(Callee::Refused, Callee::Known)
+            }
+            CalleeData::Symbol { .. } => Callee::Refused,
+        },
+        _ => Callee::Refused,
+    }
+}
