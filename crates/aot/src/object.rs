@@ -179,6 +179,7 @@ impl Writer {
             }
             Symbol::Data(name) => Known::Data(self.import_data(name)?),
             Symbol::Global(_)
+            | Symbol::Module(_)
             | Symbol::Type(_)
             | Symbol::Instance(_)
             | Symbol::Boxed { .. }

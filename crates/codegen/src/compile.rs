@@ -81,6 +81,8 @@ pub enum Symbol {
     },
     /// The permanent record of a `Symbol` constant with this name.
     Interned(String),
+    /// The permanent object of the module with this name.
+    Module(String),
     /// The permanent record of a `String` constant with this content.
     Text(Vec<u8>),
     /// The cell of a global variable: a reference to its value.
@@ -120,6 +122,7 @@ impl std::fmt::Display for Symbol {
             Symbol::Foreign { name, library: None } => write!(f, "C symbol `{name}`"),
             Symbol::Foreign { name, library: Some(library) } => write!(f, "C symbol `{name}` of `{library}`"),
             Symbol::Interned(name) => write!(f, "symbol constant `:{name}`"),
+            Symbol::Module(name) => write!(f, "module `{name}`"),
             Symbol::Text(bytes) => {
                 write!(f, "string constant {:?}", String::from_utf8_lossy(bytes))
             }

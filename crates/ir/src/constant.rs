@@ -26,7 +26,7 @@ pub enum Const {
     Symbol(Name),
     /// A type as a value.
     Type(Type),
-    /// A module as a value: the operand of `setglobal!`.
+    /// A module as a value.
     Module(Name),
     /// An immutable struct, tuple or named tuple whose fields are constants of the same function.
     Aggregate {
@@ -48,6 +48,8 @@ pub enum Address {
     Symbol(Name),
     /// The permanent record of a string constant.
     String(Name),
+    /// The permanent object of a module.
+    Module(Name),
     /// Constant bytes of this function, by their number in [`Func::data`](crate::Func::data).
     Data(u32),
     /// A function or variable of C.

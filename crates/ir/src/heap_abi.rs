@@ -13,6 +13,13 @@
 //! The store barrier may be left out for an object that was allocated since the last safepoint, and when the value is null or
 //! permanent.
 
+/// The smallest of the integers that every heap has permanent boxes of, one after the other.
+pub const SMALLEST_INT: i64 = -512;
+/// How many of them there are.
+pub const SMALL_INTS: usize = 1024;
+/// From one of their boxes to the next.
+pub const SMALL_INT_BYTES: usize = 16;
+
 /// What compiled code knows of the heap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeapAbi {

@@ -367,6 +367,7 @@ fn low_operations_on_objects_are_read_back() {
     let addresses = [
         Address::Type(Type::BOX),
         Address::Instance(Type::NOTHING),
+        Address::Module(b.cx.names.intern("Main")),
         Address::Boxed(Type::INT64, u128::from(u64::MAX)),
     ];
     for address in addresses {

@@ -485,6 +485,7 @@ impl Resolver for Visible<'_> {
                 found.map(outside).map_err(|error| error.to_string())
             }
             Symbol::Interned(name) => Ok(outside(self.runtime.symbol(name).address())),
+            Symbol::Module(name) => Ok(outside(self.runtime.module(name).address())),
             Symbol::Text(content) => Ok(outside(self.runtime.string(content).address())),
             Symbol::Type(ty) => self.object(ty, |cx, ty| self.runtime.type_address(cx, ty)),
             Symbol::Instance(ty) => self.object(ty, |cx, ty| self.runtime.instance_address(cx, ty)),

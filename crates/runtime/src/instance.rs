@@ -104,6 +104,11 @@ impl Runtime {
         self.heap.symbols().symbol(name)
     }
 
+    /// The object of a module.
+    pub fn module(&self, name: &str) -> SymbolRef {
+        self.heap.modules().symbol(name)
+    }
+
     /// The record of a string constant.
     pub fn string(&self, content: &[u8]) -> StringRef {
         self.heap.strings().string(content)

@@ -5,7 +5,7 @@
 //! | file           | what it holds                                                                         |
 //! |----------------|---------------------------------------------------------------------------------------|
 //! | `instance.rs`  | [`Runtime`]: one independent world; everything else hangs off it                      |
-//! | `records.rs`   | permanent records of symbol and string constants                                      |
+//! | `records.rs`   | permanent records of symbols, modules and string constants                             |
 //! | `exception.rs` | exception kinds, pending exceptions, and how they arrive in Rust                      |
 //! | `thread.rs`    | [`Thread`]: the words that compiled code uses, attaching, interrupting                |
 //! | `retired.rs`   | code that nothing leads to any more, until no thread can be running it                |

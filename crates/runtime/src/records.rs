@@ -1,4 +1,4 @@
-//! Permanent records: the run-time form of symbol and string constants.
+//! Permanent records: the run-time form of symbols, modules and string constants.
 //!
 //! ```text
 //!                -8  tag: the type, and that the object is permanent
@@ -9,7 +9,7 @@
 //! So a record is an object as the heap has them, outside of the heap.
 //!
 //! A value of type `Symbol` is the address of its record; equal symbols have equal addresses, because each runtime
-//! keeps one table of symbols and one of strings and makes a record once. The content may hold NUL bytes itself; C code
+//! keeps one table of symbols, one of modules, by their names, and one of strings, and makes a record once. The content may hold NUL bytes itself; C code
 //! that is handed the bytes sees them up to the first.
 //!
 //! Records are never changed, moved or freed before the runtime is dropped. Compiled code and the values in it keep

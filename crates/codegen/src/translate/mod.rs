@@ -661,6 +661,7 @@ impl Translation<'_> {
                 Symbol::Boxed { ty: named(ty), low: bits as u64, high: (bits >> 64) as u64 }
             }
             Address::Symbol(name) => Symbol::Interned(text(name)),
+            Address::Module(name) => Symbol::Module(text(name)),
             Address::String(name) => Symbol::Text(text(name).into_bytes()),
             Address::Global(name) => Symbol::Global(text(name)),
             Address::Foreign(name) => Symbol::Foreign { name: text(name), library: None },

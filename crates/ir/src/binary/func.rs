@@ -32,6 +32,7 @@ const ADDRESS_OF_TYPE: u8 = 12;
 const ADDRESS_OF_INSTANCE: u8 = 13;
 const ADDRESS_OF_BOX: u8 = 14;
 const ADDRESS_OF_GLOBAL: u8 = 15;
+const ADDRESS_OF_MODULE: u8 = 16;
 
 /// Numbers for things in the order in which they are first met.
 struct Numbering<T> {
@@ -366,6 +367,10 @@ pub(super) fn write_const(
             out.byte(ADDRESS_OF_GLOBAL);
             names.name(out, *name);
         }
+        Const::Address(Address::Module(name)) => {
+            out.byte(ADDRESS_OF_MODULE);
+            names.name(out, *name);
+        }
         Const::Address(Address::Type(ty)) => {
             out.byte(ADDRESS_OF_TYPE);
             names.ty(out, *ty);
@@ -408,6 +413,7 @@ pub(super) fn read_const(
         ADDRESS_OF_DATA => Const::Address(Address::Data(source.small()?)),
         ADDRESS_OF_FOREIGN => Const::Address(Address::Foreign(tables.name(source)?)),
         ADDRESS_OF_GLOBAL => Const::Address(Address::Global(tables.name(source)?)),
+        ADDRESS_OF_MODULE => Const::Address(Address::Module(tables.name(source)?)),
         ADDRESS_OF_TYPE => Const::Address(Address::Type(tables.ty(source)?)),
         ADDRESS_OF_INSTANCE => Const::Address(Address::Instance(tables.ty(source)?)),
         ADDRESS_OF_BOX => Const::Address(Address::Boxed(tables.ty(source)?, source.wide()?)),

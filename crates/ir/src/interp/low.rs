@@ -258,7 +258,11 @@ impl<'m> Interp<'m> {
                     address
                 }
             },
-            Address::Type(_) | Address::Instance(_) | Address::Boxed(..) | Address::Global(_) => {
+            Address::Type(_)
+            | Address::Module(_)
+            | Address::Instance(_)
+            | Address::Boxed(..)
+            | Address::Global(_) => {
                 return self.no_objects("the address of an object");
             }
             Address::Data(number) => {

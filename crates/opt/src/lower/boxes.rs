@@ -11,7 +11,7 @@
 //! | a ghost | the permanent instance of its type; of `Type{T}` the type object |
 //! | a constant in one register | a permanent box |
 //! | `Bool` | one of two permanent boxes |
-//! | `Int64` | by the run time, which has permanent boxes for small numbers |
+//! | `Int64` | a permanent box, by its distance from the first one, if it is small; else a new object |
 //! | anything else | a new object with the value's memory form |
 //! | a union of pointer-free types | that of the member, chosen by the selector |
 //!
@@ -27,6 +27,7 @@ use super::value::{Leaves, Val};
 use super::{Lowering, Step};
 use brolga_ir::abi::FormKind;
 use brolga_ir::constant::Address;
+use brolga_ir::heap_abi::{SMALL_INT_BYTES, SMALL_INTS, SMALLEST_INT};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::Region;
 use brolga_ir::{Const, LowType, Op, RuntimeFn, Type, TypeKind, Value};
@@ -81,9 +82,29 @@ impl Lowering<'_> {
                 let [yes, no] = [1, 0].map(|bits| self.permanent(Address::Boxed(ty, bits)));
                 Ok(self.choose(leaf, yes, no))
             }
-            Type::INT64 => Ok(self.value(Op::CallRuntime(RuntimeFn::BoxInt), &[leaf], Type::TRACKED)),
+            Type::INT64 => self.boxed_int(leaf),
             _ => self.new_box(&Val::scalar(ty, leaf)),
         }
+    }
+
+    fn boxed_int(&mut self, value: Value) -> Step<Value> {
+        let first = self.word(SMALLEST_INT);
+        let index = self.binary(Intrinsic::SubInt, value, first, LowType::I64);
+        let count = self.word(SMALL_INTS as i64);
+        let is_small = self.binary(Intrinsic::UltInt, index, count, LowType::I8);
+        let mut join = self.join();
+        let large = self.split(is_small);
+        let size = self.word(SMALL_INT_BYTES as i64);
+        let distance = self.binary(Intrinsic::MulInt, index, size, LowType::I64);
+        let base = self.address(Address::Boxed(Type::INT64, u128::from(SMALLEST_INT.cast_unsigned())));
+        let small = self.moved_by(base, distance);
+        let small = self.value(Op::Intrinsic(Intrinsic::Bitcast), &[small], Type::TRACKED);
+        self.leave_to(&mut join, Leaves::from_slice(&[small]));
+        self.go_on_in(large);
+        let made = self.new_box(&Val::scalar(Type::INT64, value))?;
+        self.leave_to(&mut join, Leaves::from_slice(&[made]));
+        let merged = self.meet(join);
+        merged.first().copied().ok_or_else(|| self.bad_operands())
     }
 
     fn new_box(&mut self, val: &Val) -> Step<Value> {

@@ -207,7 +207,7 @@ impl Lowering<'_> {
     /// `getfield(x, f, …)`.
     pub(super) fn getfield(&mut self) -> Step<()> {
         let object = self.arg(0)?;
-        if let Some(&Const::Module(_)) = self.src.as_const(object) {
+        if self.src.ty(object) == Type::MODULE {
             return self.global_builtin(Builtin::Getglobal);
         }
         let val = self.val(object)?;
@@ -309,7 +309,7 @@ impl Lowering<'_> {
     /// `isdefined(x, f)`.
     pub(super) fn isdefined(&mut self) -> Step<()> {
         let object = self.arg(0)?;
-        if let Some(&Const::Module(_)) = self.src.as_const(object) {
+        if self.src.ty(object) == Type::MODULE {
             return self.global_builtin(Builtin::Isdefined);
         }
         let val = self.val(object)?;

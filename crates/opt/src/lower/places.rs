@@ -17,6 +17,7 @@
 //! the lock.
 
 use super::array::Element;
+use super::error::Refusal;
 use super::memory::Addr;
 use super::value::{Leaves, Val};
 use super::{Lowering, Step};
@@ -25,7 +26,7 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Address;
 use brolga_ir::op::Region;
 use brolga_ir::types::FieldRepr;
-use brolga_ir::{LowType, Name, Op, PtrClass, RuntimeFn, Type, Value};
+use brolga_ir::{Const, LowType, Name, Op, PtrClass, RuntimeFn, Type, Value};
 
 /// A place, which holds a value of type `ty` or nothing.
 #[derive(Clone, Debug)]
@@ -275,15 +276,6 @@ impl Lowering<'_> {
         Place { ty, kind: PlaceKind::Global { cell, name } }
     }
 
-    /// The name of the global variable that operand `n` is.
-    pub(super) fn global_name(&mut self, n: usize) -> Step<Name> {
-        let name = self.arg(n)?;
-        match self.src.as_const(name) {
-            Some(&brolga_ir::Const::Symbol(name)) => Ok(name),
-            _ => Err(self.bad_operands()),
-        }
-    }
-
     /// Reads a global variable. One that nothing assigns is its first value.
     pub(super) fn global(&mut self, name: Name) -> Step<()> {
         let module = self.unit.module;
@@ -298,9 +290,18 @@ impl Lowering<'_> {
         self.define(val)
     }
 
-    /// The builtins on global variables: `op(module, :name, …)`.
+    /// The builtins on global variables: `op(module, :name, …)`. All modules of a program share them.
     pub(super) fn global_builtin(&mut self, op: Builtin) -> Step<()> {
-        let name = self.global_name(1)?;
+        let module = self.arg(0)?;
+        if self.src.ty(module) != Type::MODULE {
+            let module = self.val(module)?;
+            self.checked(&module, Type::MODULE)?;
+        }
+        let name = self.arg(1)?;
+        let Some(&Const::Symbol(name)) = self.src.as_const(name) else {
+            let what = format!("`{op}` of a global variable whose name is computed");
+            return Err(self.report(Refusal::Unsupported { what }));
+        };
         match op {
             Builtin::Getglobal => return self.global(name),
             Builtin::GetBindingType => {
@@ -319,7 +320,7 @@ impl Lowering<'_> {
         let place = self.global_place(name);
         if !self.result_is_known(change, place.ty)? {
             let what = format!("`{op}` of a global variable without a concrete type");
-            return Err(self.report(super::error::Refusal::Unsupported { what }));
+            return Err(self.report(Refusal::Unsupported { what }));
         }
         self.change(change, &place, 2)
     }

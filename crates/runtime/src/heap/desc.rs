@@ -69,6 +69,8 @@ pub enum ObjectKind {
     String,
     /// A `Symbol`: laid out as a string, always permanent.
     Symbol,
+    /// A `Module`: laid out as its name, always permanent.
+    Module,
     /// A `Memory`.
     Memory(Element),
     /// An `Array` with so many dimensions.
@@ -252,7 +254,7 @@ impl TypeDesc {
             length.checked_mul(unit)?.checked_add(self.size)?.checked_add(extra)
         };
         match &self.kind {
-            ObjectKind::String | ObjectKind::Symbol => sized(1, 1),
+            ObjectKind::String | ObjectKind::Symbol | ObjectKind::Module => sized(1, 1),
             ObjectKind::Memory(element) => {
                 let selector = usize::from(matches!(element.repr, FieldRepr::BitsUnion { .. }));
                 sized(element.stride as usize + selector, 0)

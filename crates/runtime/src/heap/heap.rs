@@ -61,6 +61,7 @@ pub struct Heap {
     pub(super) frames: Arc<FrameIndex>,
     types: RuntimeTypes,
     symbols: Records,
+    modules: Records,
     strings: Records,
     permanent: Permanent,
     /// 0: off; n: after every n slow allocations.
@@ -83,6 +84,7 @@ impl Heap {
         let types = RuntimeTypes::new();
         let heap = Heap {
             symbols: Records::new(types.symbol().tag() | TAG_PERMANENT),
+            modules: Records::new(types.module().tag() | TAG_PERMANENT),
             strings: Records::new(types.string().tag() | TAG_PERMANENT),
             permanent: Permanent::default(),
             world: World::default(),
@@ -134,6 +136,11 @@ impl Heap {
     /// The records of symbols.
     pub(crate) fn symbols(&self) -> &Records {
         &self.symbols
+    }
+
+    /// The records of modules.
+    pub(crate) fn modules(&self) -> &Records {
+        &self.modules
     }
 
     /// The records of string constants.

@@ -104,9 +104,9 @@ impl Object {
         is_type.then(|| unsafe { desc_of_tag(self.address() as u64) })
     }
 
-    /// The bytes of a `String` or `Symbol`. The lifetime is the object's: callers bind it to what keeps that alive.
+    /// The bytes of a `String` or `Symbol`, or the name of a `Module`. The lifetime is the object's: callers bind it to what keeps that alive.
     pub(crate) fn string<'a>(self) -> Option<&'a [u8]> {
-        if !matches!(self.desc().kind(), ObjectKind::String | ObjectKind::Symbol) {
+        if !matches!(self.desc().kind(), ObjectKind::String | ObjectKind::Symbol | ObjectKind::Module) {
             return None;
         }
         let length = usize::try_from(self.word_at(LENGTH)).ok()?;

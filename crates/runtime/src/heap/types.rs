@@ -13,15 +13,11 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brolga_ir::Context;
+use brolga_ir::heap_abi::{SMALL_INT_BYTES, SMALL_INTS, SMALLEST_INT};
 use brolga_ir::types::{Layout, LayoutError, Type, TypeKind, Types};
 
 use super::desc::{Maker, ObjectKind, TypeDesc, TypeRef};
 use super::object::{Object, TAG_BITS, TAG_PERMANENT};
-
-/// The smallest integer that has a permanent box.
-const SMALLEST: i64 = -512;
-/// How many have one.
-const SMALL_INTS: usize = 1024;
 
 /// A permanent box of an `Int64` or a `Bool`.
 #[derive(Debug)]
@@ -31,6 +27,8 @@ struct Small {
     value: i64,
 }
 
+const _: () = assert!(size_of::<Small>() == SMALL_INT_BYTES, "compiled code goes from one box to another");
+
 /// All run-time types of one heap.
 #[derive(Debug)]
 pub(crate) struct RuntimeTypes {
@@ -38,10 +36,12 @@ pub(crate) struct RuntimeTypes {
     base: Arc<Context>,
     string: TypeRef,
     symbol: TypeRef,
+    module: TypeRef,
     weak: TypeRef,
     datatype: TypeRef,
     unionall: TypeRef,
     int64: TypeRef,
+    float64: TypeRef,
     by_type: Mutex<ByType>,
     small_ints: Box<[Small]>,
     bools: Box<[Small]>,
@@ -72,20 +72,23 @@ impl RuntimeTypes {
         let unionall = base.types.find_decl(base.names.intern("UnionAll"));
         let unionall = unionall.and_then(|decl| base.types.nominal(decl, &[]).ok()).unwrap_or(Type::DATATYPE);
         let types = RuntimeTypes {
-            small_ints: (SMALLEST..).take(SMALL_INTS).map(|value| small(&int64, value)).collect(),
+            small_ints: (SMALLEST_INT..).take(SMALL_INTS).map(|value| small(&int64, value)).collect(),
             // The value is one byte at the address of the word.
             bools: [0i64, 1i64.to_le()].into_iter().map(|value| small(&bool, value)).collect(),
             string: make(fixed(Type::STRING, ObjectKind::String)),
             symbol: make(fixed(Type::SYMBOL, ObjectKind::Symbol)),
+            module: make(fixed(Type::MODULE, ObjectKind::Module)),
             weak: make(maker.weak(&base)),
             unionall: make(fixed(unionall, ObjectKind::DataType)),
+            float64: make(fixed(Type::FLOAT64, bits(8))),
             int64,
             datatype,
             by_type: Mutex::default(),
             maker,
             base,
         };
-        let known = [&types.string, &types.symbol, &types.datatype, &types.unionall, &types.int64, &bool];
+        let RuntimeTypes { string, symbol, module, datatype, unionall, int64, float64, .. } = &types;
+        let known = [string, symbol, module, datatype, unionall, int64, float64, &bool];
         let known = known.into_iter().filter_map(|desc| Some(((0, desc.ty()?), desc.clone()))).collect();
         types.lock().types = known;
         types
@@ -108,12 +111,20 @@ impl RuntimeTypes {
         &self.symbol
     }
 
+    pub(crate) fn module(&self) -> &TypeRef {
+        &self.module
+    }
+
     pub(crate) fn weak(&self) -> &TypeRef {
         &self.weak
     }
 
     pub(crate) fn int64(&self) -> &TypeRef {
         &self.int64
+    }
+
+    pub(crate) fn float64(&self) -> &TypeRef {
+        &self.float64
     }
 
     /// The run-time form of a type that objects can have.
@@ -206,7 +217,7 @@ impl RuntimeTypes {
 
     /// The permanent box of a small integer.
     pub(crate) fn small_int(&self, value: i64) -> Option<Object> {
-        let index = usize::try_from(value.checked_sub(SMALLEST)?).ok()?;
+        let index = usize::try_from(value.checked_sub(SMALLEST_INT)?).ok()?;
         boxed(&self.small_ints, index)
     }
 

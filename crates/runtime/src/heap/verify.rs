@@ -114,6 +114,7 @@ impl Oracle {
             }
             ObjectKind::String
             | ObjectKind::Symbol
+            | ObjectKind::Module
             | ObjectKind::Weak
             | ObjectKind::DataType
             | ObjectKind::NoInstances => {}

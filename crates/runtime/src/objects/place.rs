@@ -313,7 +313,12 @@ impl<'f, 'h> Scope<'f, 'h> {
         if let Some(small) = small {
             return Ok(self.add_root(small));
         }
-        let desc = self.desc_of(cx, ty)?;
+        // The usual ones are found without the lock of the table of types.
+        let desc = match ty {
+            Type::INT64 => heap.types().int64().clone(),
+            Type::FLOAT64 => heap.types().float64().clone(),
+            _ => self.desc_of(cx, ty)?,
+        };
         let root = self.object(&desc).map_err(|error| self.raise(&error))?;
         let object = root.get(self).object;
         object.write_bits(0, &bits.to_le_bytes()[..desc.size().min(16)]);

@@ -98,6 +98,9 @@ fn object_view<'t>(object: Object) -> View<'t, Node<'t>> {
         ObjectKind::Symbol => {
             View::Symbol(String::from_utf8_lossy(object.string().unwrap_or_default()).into_owned())
         }
+        ObjectKind::Module => {
+            View::Module(String::from_utf8_lossy(object.string().unwrap_or_default()).into_owned())
+        }
         ObjectKind::Weak => View::Fields(vec![object.pointer_at(0).map(Node::Object)]),
         kind => match (Row::of(object), At::boxed(object)) {
             (Some(row), _) => {

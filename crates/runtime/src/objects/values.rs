@@ -205,7 +205,10 @@ impl<'m, 'f, 'h> ToObjects<'_, 'm, 'f, 'h> {
                     Ok(root)
                 }
             },
-            Val::Module(_) => none("a module"),
+            Val::Module(name) => {
+                let module = self.scope.heap().modules().symbol(self.cx.names.text(name));
+                Ok(self.scope.add_root(module.object()))
+            }
             Val::Token(_) => none("a token"),
             Val::Struct(_) | Val::MemoryRef { .. } => none("a part of a value"),
         }
@@ -370,9 +373,11 @@ impl ToValues<'_, '_, '_, '_> {
         let Some(ty) = desc.ty() else { return Ok(None) };
         let val = match desc.kind() {
             ObjectKind::String => return Ok(Some(self.interp.string(object.string().unwrap_or_default())?)),
-            ObjectKind::Symbol => {
-                let text = String::from_utf8_lossy(object.string().unwrap_or_default()).into_owned();
-                return Ok(Some(Val::Symbol(self.cx.names.intern(&text))));
+            kind @ (ObjectKind::Symbol | ObjectKind::Module) => {
+                let text = String::from_utf8_lossy(object.string().unwrap_or_default());
+                let name = self.cx.names.intern(&text);
+                let is_symbol = matches!(kind, ObjectKind::Symbol);
+                return Ok(Some(if is_symbol { Val::Symbol(name) } else { Val::Module(name) }));
             }
             ObjectKind::Struct(_) if !desc.is_mutable() => return Ok(None),
             ObjectKind::Memory(element) => {

@@ -144,6 +144,7 @@ impl ValueText<'_> {
         let text = |name: Name| self.cx.names.text(name);
         match address {
             Address::Symbol(name) => write!(w, "symbol_addr({})", Shown::Symbol(text(name))),
+            Address::Module(name) => write!(w, "module_addr({})", Shown::Symbol(text(name))),
             Address::Global(name) => write!(w, "global_addr({})", Shown::Symbol(text(name))),
             Address::Foreign(name) => write!(w, "foreign_addr({})", Shown::Symbol(text(name))),
             Address::String(name) => write!(w, "string_addr({})", Shown::Str(text(name).as_bytes())),

@@ -360,6 +360,7 @@ impl<'a> Body<'_, 'a> {
         let [arg] = args else { return self.bad(name, "one name or text", at) };
         let address = match (&**name, self.r.term(arg, None)?) {
             ("symbol_addr", Term::Const(Const::Symbol(symbol))) => Address::Symbol(symbol),
+            ("module_addr", Term::Const(Const::Symbol(symbol))) => Address::Module(symbol),
             ("foreign_addr", Term::Const(Const::Symbol(symbol))) => Address::Foreign(symbol),
             ("global_addr", Term::Const(Const::Symbol(symbol))) => Address::Global(symbol),
             ("string_addr", Term::Const(Const::String(text))) => Address::String(text),
@@ -393,8 +394,9 @@ impl<'a> Body<'_, 'a> {
 }
 
 /// Operands that are addresses of things that the linker knows.
-pub(in super::super) const ADDRESSES: [&str; 8] = [
+pub(in super::super) const ADDRESSES: [&str; 9] = [
     "symbol_addr",
+    "module_addr",
     "string_addr",
     "data_addr",
     "foreign_addr",
