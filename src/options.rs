@@ -9,6 +9,9 @@ use brolga_runtime::{Output, RuntimeOptions, Traces};
 
 use crate::error::Error;
 
+/// Objects and frames that a collection under stress may look at without being rarer afterwards.
+const STRESS_WORK: u32 = 256;
+
 /// The choices, each with a default that suits most programs. Made with [`Options::new`] and changed by its methods:
 ///
 /// ```
@@ -76,11 +79,12 @@ impl Options {
     }
 
     /// Whether every safepoint collects, freed memory is overwritten and the heap is checked: very slow, for finding
-    /// objects that are used and not kept.
+    /// objects that are used and not kept. Where more than some hundred objects and frames are alive, not every one does
+    /// ([`Stress::Paced`]).
     #[must_use]
     pub fn gc_stress(mut self, stress: bool) -> Options {
         let heap = &mut self.runtime.heap;
-        heap.stress = if stress { Stress::EverySafepoint } else { Stress::Off };
+        heap.stress = if stress { Stress::Paced(STRESS_WORK) } else { Stress::Off };
         (heap.poison, heap.verify) = (stress, stress);
         self
     }

@@ -1,61 +1,61 @@
-// The programs of `crates/runtime/benches/heap.rs`, for Java: trees, list, table, survive, throw.
+// The programs of `benches/heap/main.rs`, for Java: trees, list, table, throw.
 //
-// java -XX:+UseSerialGC -Xms64m -Xmx64m benches/heap/Heap.java PROGRAM
+// java -XX:+UseSerialGC -Xms64m -Xmx64m -Xlog:gc benches/heap/Heap.java trees 18
 //
-// Prints: program, nanoseconds of processor time for each allocation (or throw), collections and milliseconds of pauses, of the second
-// of two runs in one process, so that they are those of compiled code.
-import java.lang.management.GarbageCollectorMXBean;
+// Prints: `result`, nanoseconds of processor time for each allocation and milliseconds in all, of the second of two runs in one process, so
+// that they are those of compiled code; for `once` of one run of `table`, nothing. For `throw`, nanoseconds for each throw from 1, 2, 4 and 10
+// frames below its handler, and for each call that does not throw inside and outside of a `try`; with
+// -XX:CompileCommand=dontinline,Heap.up the frames are there.
 import java.lang.management.ManagementFactory;
 import com.sun.management.OperatingSystemMXBean;
 
 public class Heap {
-    static final int DEPTH = 18, QUEUE = 100_000, SLOTS = 1 << 18, CHURN = 20_000_000;
-
     static final class Pair {
         Object a, b;
+
+        Pair(Object a, Object b) {
+            this.a = a;
+            this.b = b;
+        }
     }
 
-    static Pair build(int depth) {
-        Pair pair = new Pair();
-        if (depth > 0) {
-            pair.a = build(depth - 1);
-            pair.b = build(depth - 1);
-        }
-        return pair;
+    static Pair build(long depth) {
+        if (depth == 0) return new Pair(null, null);
+        Pair a = build(depth - 1);
+        return new Pair(a, build(depth - 1));
     }
 
     static long count(Pair tree) {
         return tree.a == null ? 1 : 1 + count((Pair) tree.a) + count((Pair) tree.b);
     }
 
-    static long trees() {
-        Pair kept = build(DEPTH);
-        long all = (2L << DEPTH) - 1;
-        for (int depth = 4; depth <= DEPTH; depth += 2)
-            for (int round = 0; round < 1 << (DEPTH - depth + 4); round++) all += count(build(depth));
-        if (count(kept) != (2L << DEPTH) - 1) throw new AssertionError();
-        return all;
+    static long trees(long most) {
+        Pair kept = build(most);
+        long nodes = 0;
+        for (long depth = 4; depth <= most; depth += 2)
+            for (long round = 0; round < 1L << (most - depth + 4); round++) nodes += count(build(depth));
+        return nodes + count(kept);
     }
 
-    static long list() {
-        Pair head = new Pair(), tail = head;
-        for (int step = 0; step < CHURN; step++) {
-            Pair next = new Pair();
+    static long list(long rounds) {
+        Pair head = new Pair(null, null), tail = head;
+        for (long step = 0; step < rounds; step++) {
+            Pair next = new Pair(null, null);
             tail.a = next;
             tail = next;
-            if (step >= QUEUE) head = (Pair) head.a;
+            if (step >= 100_000) head = (Pair) head.a;
         }
-        return CHURN + 1L;
+        return rounds + 1;
     }
 
     static long table(long rounds) {
-        Object[] table = new Object[SLOTS];
+        Object[] slots = new Object[1 << 18];
         long state = 1;
         for (long round = 0; round < rounds; round++) {
             state ^= state << 13;
             state ^= state >>> 7;
             state ^= state << 17;
-            table[(int) (state & (SLOTS - 1))] = new Pair();
+            slots[(int) (state & ((1 << 18) - 1))] = new Pair(null, null);
         }
         return rounds;
     }
@@ -68,52 +68,68 @@ public class Heap {
     static final Thrown THROWN = new Thrown();
     static volatile long sink;
 
-    static long up(long n) {
-        if (n % 2 == 0) throw THROWN;
+    static long up(long n, long frames) {
+        if (frames > 0) return up(n, frames - 1) + 1;
+        if ((n & 1) == 0) throw THROWN;
         return n;
     }
 
-    static long thrown() {
+    static void guarded(long rounds, long frames, long odd) {
         long sum = 0;
-        for (long n = 0; n < 20_000_000; n++) {
+        for (long n = 0; n < rounds; n++) {
             try {
-                sum += up(n & ~1L);
+                sum += up(2 * n | odd, frames);
             } catch (Thrown e) {
                 sum += 1;
             }
         }
         sink = sum;
-        return 20_000_000;
     }
 
-    static long run(String program) {
+    static void bare(long rounds, long frames, long odd) {
+        long sum = 0;
+        for (long n = 0; n < rounds; n++) sum += up(2 * n | odd, frames);
+        sink = sum;
+    }
+
+    static long run(String program, long size) {
         switch (program) {
-            case "trees": return trees();
-            case "list": return list();
-            case "table": return table(CHURN);
-            case "survive": return table(4_000_000);
-            case "throw": return thrown();
+            case "trees": return trees(size);
+            case "list": return list(size);
+            case "table": case "once": return table(size);
             default: throw new IllegalArgumentException(program);
         }
     }
 
-    public static void main(String[] args) {
+    static double used(Runnable what) {
         OperatingSystemMXBean system = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
-        long began = 0, count = 0, pauses = 0, collections = 0;
-        for (int round = 0; round < 2; round++) {
-            pauses = collections = 0;
-            for (GarbageCollectorMXBean bean : ManagementFactory.getGarbageCollectorMXBeans()) {
-                pauses -= bean.getCollectionTime();
-                collections -= bean.getCollectionCount();
-            }
-            began = system.getProcessCpuTime();
-            count = run(args[0]);
+        long began = system.getProcessCpuTime();
+        what.run();
+        return system.getProcessCpuTime() - began;
+    }
+
+    static void thrown() {
+        System.out.print("result");
+        for (int round = 0; round < 3; round++) guarded(100_000, round, 0);
+        for (long frames : new long[] {0, 1, 3, 9})
+            System.out.printf(" %.1f", used(() -> guarded(3_000_000, frames, 0)) / 3e6);
+        for (int round = 0; round < 3; round++) {
+            guarded(10_000_000, 0, 1);
+            bare(10_000_000, 0, 1);
         }
-        double time = system.getProcessCpuTime() - began;
-        for (GarbageCollectorMXBean bean : ManagementFactory.getGarbageCollectorMXBeans()) {
-            pauses += bean.getCollectionTime();
-            collections += bean.getCollectionCount();
+        System.out.printf(" %.2f", used(() -> guarded(100_000_000, 0, 1)) / 1e8);
+        System.out.printf(" %.2f%n", used(() -> bare(100_000_000, 0, 1)) / 1e8);
+    }
+
+    public static void main(String[] words) {
+        if (words[0].equals("throw")) {
+            thrown();
+            return;
         }
-        System.out.printf("%s %.2f %d %d%n", args[0], time / count, collections, pauses);
+        long size = Long.parseLong(words[1]);
+        long made = run(words[0], size);
+        if (words[0].equals("once")) return;
+        double time = used(() -> run(words[0], size));
+        System.out.printf("result %.2f %.0f%n", time / made, time / 1e6);
     }
 }

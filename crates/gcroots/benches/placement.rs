@@ -17,13 +17,16 @@
 //! | loops | a loop in each step that uses what was made in front of it |
 //! | long | 32 values that live from the beginning to the end |
 //! | lists | allocations, barriers, loads of immutable fields |
+//! | regions | one block in which preserved regions begin and end all the time, and overlap |
+//! | wide | one call that everything before it is an operand of |
+//! | doomed | in each step a way to a throw on which much is used |
 
 #[path = "../tests/roots/programs.rs"]
 mod programs;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -47,6 +50,8 @@ struct Maker<'a> {
     flag: Value,
     /// The last values.
     recent: Vec<Value>,
+    /// Regions that have begun.
+    begun: VecDeque<Value>,
 }
 
 /// See the table above.
@@ -58,6 +63,9 @@ enum Shape {
     Loops,
     Long,
     Lists,
+    Regions,
+    Wide,
+    Doomed,
 }
 
 impl Maker<'_> {
@@ -69,6 +77,11 @@ impl Maker<'_> {
             Shape::Loops => self.loops(),
             Shape::Long => self.long(),
             Shape::Lists => self.lists(),
+            Shape::Regions => self.regions(),
+            Shape::Wide => {
+                self.make();
+            }
+            Shape::Doomed => self.doomed(),
         }
     }
 
@@ -140,6 +153,33 @@ impl Maker<'_> {
         self.at.at_bottom(rest);
     }
 
+    fn regions(&mut self) {
+        let kept = self.make();
+        let token = self.at.ins_value(Op::GcPreserveBegin, &[kept], Type::TOKEN);
+        self.begun.push_back(token);
+        self.use_one(kept);
+        if self.begun.len() > 4
+            && let Some(token) = self.begun.pop_front()
+        {
+            self.at.ins(Op::GcPreserveEnd, &[token], &[]);
+        }
+    }
+
+    fn doomed(&mut self) {
+        let above = self.make();
+        let [fails, rest] = [self.next_block(), self.next_block()];
+        self.at.branch(self.flag, rest, fails);
+        self.at.at_bottom(fails);
+        let boxed = self.at.ins_value(Op::CallSymbol(self.make), &[], Type::TRACKED);
+        for by in 0..8 {
+            self.use_one(self.back(by));
+        }
+        self.at.ins(Op::CallRuntime(RuntimeFn::Throw), &[boxed], &[]);
+        self.at.unreachable();
+        self.at.at_bottom(rest);
+        self.use_one(above);
+    }
+
     fn long(&mut self) {
         let value = if self.recent.len() < 32 { self.make() } else { self.recent[0] };
         self.use_one(value);
@@ -178,7 +218,7 @@ fn function(shape: Shape, instructions: usize) -> (Arc<Context>, Func) {
     let uses = symbol("use", &[Type::TRACKED], &[]);
     let mut at = Cursor::new(&mut func);
     at.append_block();
-    let mut maker = Maker { at, cx: &cx, make, uses, flag, recent: vec![object] };
+    let mut maker = Maker { at, cx: &cx, make, uses, flag, recent: vec![object], begun: VecDeque::new() };
     while maker.at.func.inst_count() < instructions {
         maker.step(shape);
     }
@@ -186,6 +226,16 @@ fn function(shape: Shape, instructions: usize) -> (Arc<Context>, Func) {
         for value in maker.recent.clone() {
             maker.use_one(value);
         }
+    }
+    if shape == Shape::Wide {
+        let all = maker.recent.clone();
+        let callee = CalleeData::Symbol {
+            symbol: cx.names.intern("all"),
+            params: vec![Type::TRACKED; all.len()].into(),
+            results: [].into(),
+        };
+        let callee = maker.at.func.add_callee(callee);
+        maker.at.ins(Op::CallSymbol(callee), &all, &[]);
     }
     let last = maker.back(0);
     maker.at.ret(&[last]);
@@ -209,7 +259,17 @@ fn placed(shape: Shape, instructions: usize) -> (f64, usize, Report) {
 }
 
 fn main() {
-    let shapes = [Shape::Straight, Shape::Chain, Shape::Diamonds, Shape::Loops, Shape::Long, Shape::Lists];
+    let shapes = [
+        Shape::Straight,
+        Shape::Chain,
+        Shape::Diamonds,
+        Shape::Loops,
+        Shape::Long,
+        Shape::Lists,
+        Shape::Regions,
+        Shape::Wide,
+        Shape::Doomed,
+    ];
     let sizes = [100, 1_000, 10_000, 100_000];
     println!("nanoseconds for each instruction, by the number of instructions");
     println!("{:10} {:>8} {:>8} {:>8} {:>8}", "", "100", "1,000", "10,000", "100,000");

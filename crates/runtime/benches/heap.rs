@@ -11,14 +11,10 @@
 //! | list | a queue of 100,000 cells: one is added at the tail, one taken off the head |
 //! | table | 262,144 slots; a random one gets a new object |
 //!
-//! The same programs run in Java (serial collector) and node with a heap of the same size, where these are installed
-//! (`benches/heap/` of the repository): the second run in a process of its own, by the processor time of the whole process. At last
-//! the smallest heap is looked for, in halves of a megabyte, in which `table` runs 4 million rounds, here and in Java.
+//! Compiled programs beside other languages: `benches/heap/` of the repository.
 //!
 //! `cargo bench -p brolga-runtime --bench heap -- [megabytes]`
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::ptr::{null_mut, with_exposed_provenance};
 use std::time::Duration;
 
@@ -239,14 +235,6 @@ fn list<A: Allocator>(a: &A) -> usize {
 }
 
 fn table<A: Allocator>(a: &A) -> usize {
-    churn(a, CHURN)
-}
-
-fn survive<A: Allocator>(a: &A) -> usize {
-    churn(a, 4_000_000)
-}
-
-fn churn<A: Allocator>(a: &A, rounds: usize) -> usize {
     a.rooted::<1, _>(|root| {
         let table = a.table(SLOTS);
         // SAFETY: the slot is in the frame; the table has so many references from its first on.
@@ -254,7 +242,7 @@ fn churn<A: Allocator>(a: &A, rounds: usize) -> usize {
             (&raw mut (*root)[0]).write(table);
             let references = table.add(A::FIRST);
             let mut state = 1u64;
-            for _ in 0..rounds {
+            for _ in 0..CHURN {
                 state ^= state << 13;
                 state ^= state >> 7;
                 state ^= state << 17;
@@ -266,7 +254,7 @@ fn churn<A: Allocator>(a: &A, rounds: usize) -> usize {
             (0..SLOTS).for_each(|slot| a.free(references.add(slot).read().cast()));
         }
         a.free(table);
-        rounds
+        CHURN
     })
 }
 
@@ -343,58 +331,7 @@ fn row(name: &str, heap: &str, samples: &[Sample]) {
     );
 }
 
-/// A file of `benches/heap` of the repository.
-fn source(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/heap").join(name)
-}
-
-fn java(kilobytes: usize, program: &str) -> Command {
-    let mut java = Command::new("java");
-    java.args(["-XX:+UseSerialGC", &format!("-Xms{kilobytes}k"), &format!("-Xmx{kilobytes}k")]);
-    java.arg(source("Heap.java")).arg(program);
-    java
-}
-
-fn node(megabytes: usize, program: &str) -> Command {
-    let mut node = Command::new("node");
-    node.arg(format!("--max-old-space-size={megabytes}")).arg(source("heap.js")).arg(program);
-    node
-}
-
-/// A row of what another language prints.
-fn other(name: &str, language: &str, command: &mut Command) {
-    let output = match command.output() {
-        Ok(output) if output.status.success() => output,
-        Ok(output) => return println!("{name:8} {language:10} failed: {}", output.status),
-        Err(error) => return println!("{name:8} {language:10} left out: {error}"),
-    };
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let mut words = text.split_whitespace().skip(1);
-    let mut word = || words.next().unwrap_or_default().to_owned();
-    let (time, collections, pauses) = (word(), word(), word());
-    println!("{name:8} {language:10} {time:>8} {collections:>13} {pauses:>10}");
-}
-
-/// The smallest heap in half megabytes in which something ends well.
-fn smallest(name: &str, mut command: impl FnMut(usize) -> Command) {
-    let mut runs = |halves: &usize| {
-        let mut command = command(halves * 512);
-        command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
-    };
-    match (8..64).find(&mut runs) {
-        Some(halves) => println!("{name:8} survives `table` in {:.1} MB", halves as f64 / 2.0),
-        None => println!("{name:8} left out: not installed, or more than 32 MB"),
-    }
-}
-
 fn main() {
-    let limit = std::env::args().find_map(|arg| arg.strip_prefix("--survive=")?.parse::<usize>().ok());
-    if let Some(kilobytes) = limit {
-        let options =
-            HeapOptions { limit: Some(kilobytes << 10), initial: kilobytes << 10, ..HeapOptions::default() };
-        on_heap(options, survive);
-        return;
-    }
     let megabytes = std::env::args().find_map(|arg| arg.parse::<usize>().ok()).unwrap_or(64);
     println!("heap of {megabytes} MB; times of pauses in milliseconds");
     println!(
@@ -420,14 +357,5 @@ fn main() {
         for (generations, samples) in heaps.into_iter().zip(&samples) {
             row(name, &format!("{generations:?}"), samples);
         }
-        other(name, "Java", &mut java(megabytes << 10, name));
-        other(name, "node", &mut node(megabytes, name));
     }
-    let own = std::env::current_exe().expect("this program");
-    smallest("here", |kilobytes| {
-        let mut command = Command::new(&own);
-        command.arg(format!("--survive={kilobytes}"));
-        command
-    });
-    smallest("Java", |kilobytes| java(kilobytes, "survive"));
 }

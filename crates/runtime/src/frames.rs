@@ -216,15 +216,21 @@ impl FrameIndex {
     }
 
     /// Gives every root that maps of these frames name to `visit`, and lets the frame hold from now on what that gives back.
+    /// Counts the frames, if there are maps at all.
     ///
     /// # Safety
     ///
     /// As [`Crossings::frames`]; the caller is the collector.
-    pub(crate) unsafe fn each_root(&self, frames: Frames<'_>, visit: &mut dyn FnMut(Object) -> Object) {
+    pub(crate) unsafe fn each_root(
+        &self,
+        frames: Frames<'_>,
+        visit: &mut dyn FnMut(Object) -> Object,
+    ) -> usize {
         let units = self.units.read().unwrap_or_else(PoisonError::into_inner);
         if units.is_empty() {
-            return;
+            return 0;
         }
+        let mut count = 0;
         let find = |address: usize| -> &[i32] {
             match units.range(..=address).next_back() {
                 Some((&start, (end, maps))) if address <= *end => maps.words((address - start) as u32),
@@ -233,6 +239,7 @@ impl FrameIndex {
         };
         let mut remembered: [(usize, &[i32]); REMEMBERED] = [(0, &[]); REMEMBERED];
         for frame in frames {
+            count += 1;
             let address = frame.return_address;
             let place = &mut remembered[(address ^ address >> 6) % REMEMBERED];
             if place.0 != address {
@@ -253,6 +260,7 @@ impl FrameIndex {
                 }
             }
         }
+        count
     }
 }
 

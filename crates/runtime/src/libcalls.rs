@@ -176,6 +176,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "arithmetic, and much of it")]
     fn half_precision_agrees_with_the_reference_for_every_number() {
         for bits in 0..=u16::MAX {
             let value = f64::from(f16_to_f32(bits));
@@ -191,6 +192,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "arithmetic, and much of it")]
     fn rounding_to_half_precision_agrees_with_the_reference_around_every_number_and_every_tie() {
         let check = |value: f64| {
             let (ours, reference) = (f64_to_f16(value), brolga_ir::scalar::f64_to_f16(value));

@@ -19,7 +19,13 @@ fn modes() -> Vec<HeapOptions> {
         modes.push(HeapOptions { stress: Stress::EverySafepoint, ..checked.clone() });
         modes.push(HeapOptions { stress: Stress::Every(7), ..checked });
     }
-    modes
+    // Under Miri: adaptive, plain and with a collection now and then.
+    if cfg!(miri) { modes.into_iter().skip(6).step_by(2).collect() } else { modes }
+}
+
+/// How much of something: less under Miri, which is some hundred times slower.
+const fn scaled(full: usize, under_miri: usize) -> usize {
+    if cfg!(miri) { under_miri } else { full }
 }
 
 /// A graph in the heap and the same one outside, changed in step.
@@ -103,20 +109,22 @@ fn random_graph(options: HeapOptions, seed: u64, steps: usize) {
 fn random_graphs_keep_what_is_reachable_and_nothing_else() {
     for options in modes() {
         let stressed = options.stress != Stress::Off;
-        for seed in 1..if stressed { 4 } else { 20 } {
-            random_graph(options.clone(), seed, if stressed { 800 } else { 3000 });
+        for seed in 1..if stressed { scaled(4, 2) } else { scaled(20, 2) } {
+            let steps = if stressed { scaled(800, 60) } else { scaled(3000, 300) };
+            random_graph(options.clone(), seed as u64, steps);
         }
     }
 }
 
 #[test]
 fn a_list_of_a_million_nodes_is_marked_without_recursion() {
+    const NODES: usize = scaled(1_000_000, 2_000);
     let runtime = runtime(HeapOptions::default());
     let node = node(&runtime);
     runtime
         .enter(|scope| {
             let list = scope.object(&node).unwrap();
-            for id in 1..1_000_000i64 {
+            for id in 1..NODES as i64 {
                 scope.frame(|scope| {
                     // One that dies at once.
                     scope.object(&node).unwrap();
@@ -127,7 +135,7 @@ fn a_list_of_a_million_nodes_is_marked_without_recursion() {
                 });
             }
             scope.collect();
-            assert_eq!(scope.heap().stats().live_objects, 1_000_000);
+            assert_eq!(scope.heap().stats().live_objects, NODES);
         })
         .unwrap();
 }
@@ -151,7 +159,7 @@ fn objects_of_every_size_live_and_die() {
                         scope.collect_kind(Collection::Minor);
                         let array = array.get(scope);
                         assert_eq!(array.length(), Ok(size));
-                        let sum: usize = (0..size.min(5000))
+                        let sum: usize = (0..size.min(scaled(5000, 50)))
                             .map(|i| usize::from(array.element_bits::<u8>(size - 1 - i).unwrap()))
                             .sum();
                         assert_eq!(sum, if size > 0 { 9 } else { 0 });
@@ -167,6 +175,7 @@ fn objects_of_every_size_live_and_die() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "fills megabytes with nodes")]
 fn the_limit_is_an_error_and_nothing_is_lost() {
     let runtime = runtime(HeapOptions { limit: Some(4 << 20), verify: true, ..HeapOptions::default() });
     let node = node(&runtime);
@@ -420,7 +429,7 @@ fn vectors_grow_and_shrink_at_both_ends() {
                 let (bits, refs) = (scope.array(&ints, &[0]).unwrap(), scope.array(&any, &[0]).unwrap());
                 let unions = scope.array(&union, &[0]).unwrap();
                 let mut model = std::collections::VecDeque::new();
-                for step in 0..300i64 {
+                for step in 0..scaled(300, 60) as i64 {
                     let end = if numbers.below(2) == 0 { End::Front } else { End::Back };
                     if numbers.below(3) > 0 || model.is_empty() {
                         for array in [bits, refs, unions] {
@@ -474,21 +483,22 @@ fn vectors_grow_and_shrink_at_both_ends() {
 
 #[test]
 fn a_large_array_of_references_is_marked_in_slices() {
+    const LENGTH: usize = scaled(100_000, 1_000);
     let runtime = runtime(HeapOptions { verify: true, ..HeapOptions::default() });
     let any = vector(&runtime, Type::ANY);
     runtime
         .enter(|scope| {
-            let array = scope.array(&any, &[100_000]).unwrap();
-            for index in 0..100_000 {
+            let array = scope.array(&any, &[LENGTH]).unwrap();
+            for index in 0..LENGTH {
                 scope.frame(|scope| {
                     let boxed = scope.int(1_000_000 + index as i64).unwrap();
                     scope.set_element(array.get(scope), index, Some(boxed.get(scope))).unwrap();
                 });
             }
             scope.collect();
-            assert_eq!(scope.heap().stats().live_objects, 100_002);
-            let last = array.get(scope).element(99_999).unwrap().unwrap();
-            assert_eq!(last.unboxed::<i64>(), Ok(1_099_999));
+            assert_eq!(scope.heap().stats().live_objects, LENGTH + 2);
+            let last = array.get(scope).element(LENGTH - 1).unwrap().unwrap();
+            assert_eq!(last.unboxed::<i64>(), Ok(999_999 + LENGTH as i64));
         })
         .unwrap();
 }

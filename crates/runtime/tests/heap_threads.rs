@@ -10,6 +10,8 @@ use brolga_runtime::heap::{Generations, HeapOptions, ObjectError, Root, Scope, S
 use support::{Numbers, node, runtime, vector};
 
 const THREADS: u64 = 4;
+/// Under Miri, which is some hundred times slower, a part of the rounds that is one in so many.
+const PART: usize = if cfg!(miri) { 100 } else { 1 };
 
 /// A binary tree of so many levels; every node below the top has the id 1.
 fn tree<'f, 'h>(scope: &mut Scope<'f, 'h>, node: &TypeRef, depth: u32) -> Result<Root<'f, 'h>, ObjectError> {
@@ -85,7 +87,7 @@ fn threads_allocate_and_collect_without_losing_anything() {
         std::thread::scope(|threads| {
             for seed in 1..=THREADS {
                 let (runtime, node) = (&runtime, &node);
-                threads.spawn(move || work(runtime, node, seed, rounds));
+                threads.spawn(move || work(runtime, node, seed, rounds / PART));
             }
         });
         runtime.enter(|scope| scope.collect()).unwrap();
@@ -113,7 +115,7 @@ fn references_pass_between_threads_through_a_shared_array() {
         let numbers = &mut Numbers(seed);
         runtime
             .enter(|scope| {
-                for step in 0..20_000i64 {
+                for step in 0..20_000 / PART as i64 {
                     scope.frame(|scope| {
                         let new = scope.object(&node).unwrap();
                         new.get(scope).set_bits(0, step).unwrap();
@@ -137,7 +139,7 @@ fn references_pass_between_threads_through_a_shared_array() {
         }
     });
     let stats = runtime.heap().stats();
-    assert!(stats.minor_collections > 0, "{stats:?}");
+    assert!(cfg!(miri) || stats.minor_collections > 0, "{stats:?}");
 }
 
 #[test]
@@ -179,7 +181,7 @@ fn threads_come_and_go_while_others_collect() {
         for seed in 0..2u64 {
             let (runtime, node, done) = (&runtime, &node, &done);
             threads.spawn(move || {
-                for round in 0..100 {
+                for round in 0..(100 / PART).max(3) as u64 {
                     std::thread::scope(|inner| {
                         inner.spawn(|| {
                             runtime

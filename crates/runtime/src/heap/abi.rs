@@ -26,6 +26,7 @@ mod tests {
     use crate::heap::class::SizeClass;
 
     #[test]
+    #[cfg_attr(miri, ignore = "arithmetic, and much of it")]
     fn compiled_code_and_the_heap_agree_on_classes() {
         for align in [1, 8, 16] {
             for bytes in (0..9000).chain([16_000, 16_400, 40_000]) {

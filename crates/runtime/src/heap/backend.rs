@@ -70,6 +70,11 @@ pub(super) trait Backend: Send + Sync {
     /// What it has done and holds.
     fn stats(&self) -> HeapStats;
 
+    /// How many objects and frames the last collection looked at; 0 if nobody counts them.
+    fn last_work(&self) -> usize {
+        0
+    }
+
     /// A finalizer has panicked, or several.
     fn count_failed(&self, finalizers: u64);
 }

@@ -35,6 +35,8 @@ pub(super) struct State {
     pub(super) space: Space,
     pub(super) policy: Policy,
     pub(super) stats: HeapStats,
+    /// Objects and frames that the last collection looked at.
+    pub(super) work: usize,
 }
 
 impl Cells {
@@ -43,6 +45,7 @@ impl Cells {
             space: Space::new(options.limit),
             policy: Policy::new(options),
             stats: HeapStats::default(),
+            work: 0,
         };
         Cells { state: Mutex::new(state) }
     }
@@ -167,6 +170,10 @@ impl Backend for Cells {
             external_bytes: state.space.external,
             ..state.stats
         }
+    }
+
+    fn last_work(&self) -> usize {
+        self.lock().work
     }
 
     fn count_failed(&self, finalizers: u64) {

@@ -96,6 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "arithmetic, and much of it")]
     fn every_size_gets_the_smallest_class_that_fits() {
         for align in [1, 8, 16] {
             for bytes in 0..=MAX_CELL + 100 {

@@ -42,6 +42,7 @@ impl Cells {
             stats.stopping_total += began - asked;
             stats.pause_total += pause;
             stats.pause_last = pause;
+            stats.pauses.add(pause);
             stats.pause_max = stats.pause_max.max(pause);
             outcome.err()
         };
@@ -62,7 +63,7 @@ unsafe fn cycle(
     state: &mut State,
     kind: Collection,
 ) -> Result<(), Broken> {
-    let State { space, policy, stats } = state;
+    let State { space, policy, stats, work } = state;
     let generations = heap.options.generations != Generations::Off;
     let kind = if generations { kind } else { Collection::Full };
     let mut oracle = heap.options.verify.then(Oracle::default);
@@ -78,10 +79,11 @@ unsafe fn cycle(
         // SAFETY: the world is stopped.
         unsafe { space.clear_marks() };
     }
+    let mut frames = 0;
     for mutator in stopped.mutators() {
         mutator.retire();
         // SAFETY: the world is stopped.
-        unsafe { mutator.each_root(&heap.frames, &mut |object| root(&mut marker, object)) };
+        frames += unsafe { mutator.each_root(&heap.frames, &mut |object| root(&mut marker, object)) };
         let remembered = mutator.remembered.take();
         heap.handles.keep_remembered(remembered);
     }
@@ -116,6 +118,7 @@ unsafe fn cycle(
         freed: before.saturating_sub(live.bytes),
         visited: marker.visited(),
     };
+    *work = frames + outcome.visited;
     policy.record(&heap.options, outcome);
     match kind {
         Collection::Minor => stats.minor_collections += 1,

@@ -10,7 +10,7 @@
 //!
 //! | row | operation | order | pairs with | without it |
 //! |-----|-----------|-------|------------|------------|
-//! | A1  | stress: load and store | Relaxed | – | nothing: a number that says how often to collect |
+//! | A1  | stress, stress_work: load and store | Relaxed | – | nothing: numbers that say how often to collect |
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -66,6 +66,8 @@ pub struct Heap {
     permanent: Permanent,
     /// 0: off; n: after every n slow allocations.
     stress: AtomicU32,
+    /// Under stress: what a collection may look at without being rarer afterwards.
+    stress_work: AtomicU32,
 }
 
 impl Heap {
@@ -93,6 +95,7 @@ impl Heap {
             frames: Arc::default(),
             types,
             stress: AtomicU32::new(0),
+            stress_work: AtomicU32::new(u32::MAX),
             options,
         };
         heap.set_stress(heap.options.stress);
@@ -165,13 +168,15 @@ impl Heap {
 
     /// Sets how often to collect beyond what memory asks for.
     pub fn set_stress(&self, stress: Stress) {
-        let every = match stress {
-            Stress::Off => 0,
-            Stress::EverySafepoint => 1,
-            Stress::Every(count) => count.max(1),
+        let (every, work) = match stress {
+            Stress::Off => (0, u32::MAX),
+            Stress::EverySafepoint => (1, u32::MAX),
+            Stress::Paced(work) => (1, work.max(1)),
+            Stress::Every(count) => (count.max(1), u32::MAX),
         };
         self.stress.store(every, Ordering::Relaxed); // A1
-        self.world.set_always_poll(stress == Stress::EverySafepoint);
+        self.stress_work.store(work, Ordering::Relaxed); // A1
+        self.world.set_always_poll(every == 1);
     }
 
     /// A root that is not bound to a scope.
@@ -319,6 +324,8 @@ impl Heap {
         if left <= 1 {
             mutator.until_stress.set(every);
             self.collect(mutator, None);
+            let rarer = self.backend.last_work() / self.stress_work.load(Ordering::Relaxed) as usize; // A1
+            mutator.until_stress.set(every.max(u32::try_from(rarer).unwrap_or(u32::MAX)));
         } else {
             mutator.until_stress.set(left - 1);
         }

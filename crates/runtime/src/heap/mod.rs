@@ -53,6 +53,7 @@ mod mutator;
 mod object;
 mod options;
 mod pages;
+mod pauses;
 mod permanent;
 mod policy;
 pub(crate) mod routines;
@@ -76,6 +77,7 @@ pub use mmtk::{MmtkError, MmtkOptions, MmtkPlan};
 pub use mutator::{GcFrame, Mutator, MutatorLayout};
 pub use object::{TAG_BITS, TAG_OLD, TAG_PERMANENT};
 pub use options::{Generations, HeapOptions, HeapStats, Stress};
+pub use pauses::Pauses;
 pub use policy::Collection;
 pub use scope::{Bits, Obj, ObjectError, Root, Scope};
 

@@ -272,17 +272,21 @@ impl Mutator {
     }
 
     /// Gives every root of this thread to `visit`, and lets it hold from now on what that gives back: the same object, where it
-    /// is now.
+    /// is now. Counts the frames.
     ///
     /// # Safety
     ///
     /// The caller is the collector, and the thread is stopped (M2).
-    pub(crate) unsafe fn each_root(&self, maps: &FrameIndex, visit: &mut dyn FnMut(Object) -> Object) {
+    pub(crate) unsafe fn each_root(
+        &self,
+        maps: &FrameIndex,
+        visit: &mut dyn FnMut(Object) -> Object,
+    ) -> usize {
         if !self.inside.get() {
-            return;
+            return 0;
         }
         // SAFETY: the thread is stopped inside the heap.
-        unsafe { maps.each_root(self.frames(), visit) };
+        let mut count = unsafe { maps.each_root(self.frames(), visit) };
         let mut frame = self.gc_stack.get();
         while !frame.is_null() {
             // SAFETY: linked frames lie on the stack of the stopped thread, and have as many slots as their count says
@@ -294,10 +298,12 @@ impl Mutator {
                 }
                 frame = (*frame).previous;
             }
+            count += 1;
         }
         self.locals.borrow_mut().iter_mut().flatten().for_each(|root| update(root, visit));
         let mut exceptions = self.exceptions.borrow_mut();
         exceptions.iter_mut().filter_map(Pending::object_mut).for_each(|root| update(root, visit));
+        count
     }
 }
 

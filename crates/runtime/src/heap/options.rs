@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::pauses::Pauses;
+
 /// Whether collections may treat old and young objects differently.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Generations {
@@ -22,6 +24,9 @@ pub enum Stress {
     Off,
     /// At every allocation that leaves the inlined path, which then is every one, and at every safepoint.
     EverySafepoint,
+    /// As `EverySafepoint` while a collection looks at no more than so many objects and frames; when it looks at more, so much
+    /// more rarely, so that a safepoint costs about the same however deep the stack is and however much lives.
+    Paced(u32),
     /// When so many cells or large objects were allocated since the last time.
     Every(u32),
 }
@@ -70,6 +75,8 @@ pub struct HeapStats {
     pub pause_total: Duration,
     /// The longest pause.
     pub pause_max: Duration,
+    /// How long the pauses were. Of the default heap only.
+    pub pauses: Pauses,
     /// The last pause.
     pub pause_last: Duration,
     /// Time spent waiting for threads to stop.

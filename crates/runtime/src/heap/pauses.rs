@@ -1,0 +1,88 @@
+//! How long pauses were: counts by length, from which any quantile can be told.
+//!
+//! ```text
+//!   bucket   0      1 …    4      5 …    8        9 …           95
+//!   ends at  1 µs   1.25   2 µs   2.5    4 µs     5 µs          14 s and everything above
+//! ```
+//!
+//! Four buckets for each doubling, so a quantile is too large by a quarter at most. Cost: 384 bytes for each heap, an
+//! increment for each pause.
+
+use std::time::Duration;
+
+const BUCKETS: usize = 96;
+/// Buckets for each doubling.
+const STEPS: u32 = 4;
+
+/// The lengths of pauses, counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Pauses {
+    counts: [u32; BUCKETS],
+}
+
+impl Default for Pauses {
+    fn default() -> Pauses {
+        Pauses { counts: [0; BUCKETS] }
+    }
+}
+
+impl std::fmt::Debug for Pauses {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} pauses, half of them up to {:?}", self.count(), self.quantile(0.5))
+    }
+}
+
+impl Pauses {
+    /// Counts a pause.
+    pub(crate) fn add(&mut self, pause: Duration) {
+        let count = &mut self.counts[bucket(pause)];
+        *count = count.saturating_add(1);
+    }
+
+    /// How many there were.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().map(|&count| u64::from(count)).sum()
+    }
+
+    /// A length that so large a part of the pauses, from 0 to 1, did not exceed; zero if there was none.
+    pub fn quantile(&self, part: f64) -> Duration {
+        let wanted = (self.count() as f64 * part).ceil() as u64;
+        let mut seen = 0;
+        let reached = self.counts.iter().position(|&count| {
+            seen += u64::from(count);
+            count > 0 && seen >= wanted
+        });
+        reached.map_or(Duration::ZERO, end)
+    }
+}
+
+/// The first bucket that ends behind a length.
+fn bucket(pause: Duration) -> usize {
+    (0..BUCKETS - 1).find(|&index| pause <= end(index)).unwrap_or(BUCKETS - 1)
+}
+
+/// Where a bucket ends.
+fn end(index: usize) -> Duration {
+    let (doublings, steps) = (index as u32 / STEPS, index as u32 % STEPS);
+    let nanos = 1000 + 1000 / STEPS * steps;
+    Duration::from_nanos(u64::from(nanos) << doublings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_at_most_a_quarter_too_large() {
+        let mut pauses = Pauses::default();
+        assert_eq!(pauses.quantile(0.99), Duration::ZERO);
+        (1..=1000).for_each(|micros| pauses.add(Duration::from_micros(micros)));
+        assert_eq!(pauses.count(), 1000);
+        for part in [0.01, 0.1, 0.5, 0.9, 0.99, 1.0] {
+            let (exact, told) = (1e-3 * part, pauses.quantile(part).as_secs_f64());
+            assert!(exact <= told + 1e-9 && told <= exact * 1.25 + 1e-9, "{part}: {told}");
+        }
+        pauses.add(Duration::from_secs(3600));
+        assert!(pauses.quantile(1.0) > Duration::from_secs(10));
+    }
+}
