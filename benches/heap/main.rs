@@ -40,7 +40,10 @@ const SURVIVED: i64 = 4_000_000;
 const FRAMES: [i64; 4] = [0, 1, 3, 9];
 
 fn compiled(options: Options) -> (Engine, Unit) {
-    let program = Program::read("heap.jlir", include_bytes!("heap.jlir")).expect("a program");
+    let program = match Program::read("heap.jlir", include_bytes!("heap.jlir")) {
+        Ok(program) => program,
+        Err(error) => panic!("{error}"),
+    };
     let engine = Engine::new(options).expect("an engine");
     let unit = engine.compile(&program).expect("native code");
     (engine, unit)

@@ -20,9 +20,7 @@
 //! | `routines.rs`  | the routines that compiled code calls, by name                                        |
 //! | `libcalls.rs`  | arithmetic routines                                                                   |
 //!
-//! Miri runs what neither maps memory nor calls machine code: the permanent objects (records, types, boxes) and the texts of
-//! exceptions made of them. `MIRIFLAGS="-Zmiri-permissive-provenance" cargo +nightly miri test -p brolga-runtime --lib -- records::
-//! permanent:: exception::` finds nothing. Addresses go through machine code and come back, so provenance is permissive.
+//! Miri runs what neither opens libraries nor calls machine code, the heap included: `.ci/miri`.
 //!
 //! Nothing here compiles or links. The only state outside a [`Runtime`] is, for each operating-system thread, the list of
 //! runtimes it is attached to.
