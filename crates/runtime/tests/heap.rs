@@ -106,6 +106,61 @@ fn random_graph(options: HeapOptions, seed: u64, steps: usize) {
 }
 
 #[test]
+fn stress_keeps_its_pace() {
+    let checked = HeapOptions { poison: true, verify: true, ..HeapOptions::default() };
+    let runtime = runtime(HeapOptions { stress: Stress::Paced(100), ..checked });
+    let node = node(&runtime);
+    let collections = || {
+        let stats = runtime.heap().stats();
+        stats.minor_collections + stats.full_collections
+    };
+    runtime
+        .enter(|scope| {
+            let allocate = |scope: &mut brolga_runtime::heap::Scope<'_, '_>, count: u64| {
+                let before = collections();
+                for _ in 0..count {
+                    scope.frame(|scope| scope.object(&node).map(|_| ()).unwrap());
+                }
+                collections() - before
+            };
+            assert_eq!(allocate(scope, 50), 50, "with little alive at every one");
+            let kept: Vec<_> = (0..2000).map(|_| scope.object(&node).unwrap()).collect();
+            let rare = allocate(scope, 1000);
+            assert!((20..=60).contains(&rare), "{rare} with {} objects alive", kept.len());
+        })
+        .unwrap();
+}
+
+/// The list is the worst case of minor collections: its dead old cells keep its young ones. They are given up.
+#[test]
+fn a_queue_is_collected_in_full() {
+    let heap = HeapOptions { initial: 1 << 20, limit: Some(4 << 20), ..HeapOptions::default() };
+    let runtime = runtime(heap);
+    let node = node(&runtime);
+    const LENGTH: usize = 1000;
+    runtime
+        .enter(|scope| {
+            let head = scope.object(&node).unwrap();
+            let tail = scope.object(&node).unwrap();
+            scope.set_root(tail, head.get(scope));
+            for step in 0..scaled(400_000, 4_000) {
+                scope.frame(|scope| {
+                    let new = scope.object(&node).unwrap();
+                    scope.set_field(tail.get(scope), 1, Some(new.get(scope))).unwrap();
+                    scope.set_root(tail, new.get(scope));
+                });
+                if step >= LENGTH {
+                    let next = head.get(scope).field(1).unwrap().unwrap();
+                    scope.set_root(head, next);
+                }
+            }
+            let stats = scope.heap().stats();
+            assert!(stats.minor_collections <= stats.full_collections, "{stats:?}");
+        })
+        .unwrap();
+}
+
+#[test]
 fn random_graphs_keep_what_is_reachable_and_nothing_else() {
     for options in modes() {
         let stressed = options.stress != Stress::Off;

@@ -35,7 +35,7 @@ pub(super) struct State {
     pub(super) space: Space,
     pub(super) policy: Policy,
     pub(super) stats: HeapStats,
-    /// Objects and frames that the last collection looked at.
+    /// Objects and frames that the last collection looked at, or its check.
     pub(super) work: usize,
 }
 

@@ -3,7 +3,7 @@
 //! | phase | minor | full |
 //! |---|---|---|
 //! | 1 | retire the mutators' runs | the same; clear all marks |
-//! | 2 | mark from roots and from old objects that were stored into | mark from roots |
+//! | 2 | mark from roots and from old objects that were stored into; if that is too much, go on as a full one | mark from roots |
 //! | 3 | clear weak references and handles to what is unmarked, also in objects that are dead themselves | the same |
 //! | 4 | mark dead objects with a visiting finalizer, and what they reach | the same |
 //! | 5 | verification, if wanted | the same |
@@ -65,7 +65,7 @@ unsafe fn cycle(
 ) -> Result<(), Broken> {
     let State { space, policy, stats, work } = state;
     let generations = heap.options.generations != Generations::Off;
-    let kind = if generations { kind } else { Collection::Full };
+    let mut kind = if generations { kind } else { Collection::Full };
     let mut oracle = heap.options.verify.then(Oracle::default);
     let mut marker = Marker::new(generations);
     let mut root = |marker: &mut Marker, object: Object| {
@@ -88,14 +88,29 @@ unsafe fn cycle(
         heap.handles.keep_remembered(remembered);
     }
     heap.handles.each_root(|object| root(&mut marker, object));
+    let roots = if kind == Collection::Minor { marker.pushed() } else { Vec::new() };
     for object in heap.handles.take_remembered() {
         if kind == Collection::Minor {
             // SAFETY: the world is stopped. The object is marked: it was old, and marks stay between full collections.
             unsafe { marker.rescan(object) };
         }
     }
+    if kind == Collection::Minor {
+        marker.limit(policy.most_visits(&heap.options));
+    }
     // SAFETY: here and below: the world is stopped, and roots and fields hold objects of this heap.
-    unsafe { marker.drain() };
+    let gave_up = unsafe { !marker.drain() };
+    if gave_up {
+        kind = Collection::Full;
+        marker = Marker::new(generations);
+        roots.into_iter().for_each(|object| marker.push(object));
+        // SAFETY: as above.
+        unsafe {
+            space.clear_marks();
+            marker.drain();
+        }
+    }
+    marker.limit(usize::MAX);
     heap.handles.clear_weak(alive);
     for object in heap.handles.find_dead(|object| alive(object).is_some()) {
         root(&mut marker, object);
@@ -117,8 +132,9 @@ unsafe fn cycle(
         live: live.bytes.saturating_add(space.external),
         freed: before.saturating_sub(live.bytes),
         visited: marker.visited(),
+        gave_up,
     };
-    *work = frames + outcome.visited;
+    *work = frames + outcome.visited.max(reached.unwrap_or_default());
     policy.record(&heap.options, outcome);
     match kind {
         Collection::Minor => stats.minor_collections += 1,

@@ -38,6 +38,7 @@ pub(crate) struct Marker {
     head: usize,
     old: u64,
     visited: usize,
+    most_visits: usize,
 }
 
 impl Marker {
@@ -50,12 +51,23 @@ impl Marker {
             head: 0,
             old: if generations { TAG_OLD } else { 0 },
             visited: 0,
+            most_visits: usize::MAX,
         }
     }
 
     /// How often an object was looked at, marked or not.
     pub(crate) fn visited(&self) -> usize {
         self.visited
+    }
+
+    /// What was pushed and not looked at yet.
+    pub(crate) fn pushed(&self) -> Vec<Object> {
+        self.stack.clone()
+    }
+
+    /// From now on [`Marker::drain`] stops when so many objects were visited.
+    pub(crate) fn limit(&mut self, most_visits: usize) {
+        self.most_visits = most_visits;
     }
 
     /// Something that is alive.
@@ -73,13 +85,13 @@ impl Marker {
         self.scan(object);
     }
 
-    /// Marks everything that what was pushed reaches.
+    /// Marks everything that what was pushed reaches; `false` if it stopped because that is too much.
     ///
     /// # Safety
     ///
     /// The caller is the collector, and the world is stopped; what was pushed, and every pointer that is reached from it,
     /// is an object of this heap, or permanent.
-    pub(crate) unsafe fn drain(&mut self) {
+    pub(crate) unsafe fn drain(&mut self) -> bool {
         let mut queued = 0;
         loop {
             while queued < QUEUE
@@ -93,10 +105,13 @@ impl Marker {
             let Some(object) = self.queue[self.head].take() else {
                 match self.ranges.pop() {
                     Some(range) => self.scan_elements(range.memory, range.next),
-                    None => return,
+                    None => return true,
                 }
                 continue;
             };
+            if self.visited >= self.most_visits {
+                return false;
+            }
             self.head = (self.head + 1) % QUEUE;
             queued -= 1;
             self.visited += 1;

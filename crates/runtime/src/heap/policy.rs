@@ -17,7 +17,8 @@
 //! - in adaptive mode, when the last minor one did not *pay*: it visited more objects for a byte that it freed than the last
 //!   full one. A FIFO list does that, whose dead old cells keep the young alive, and a large array of references that is
 //!   written all over, which is looked at as a whole. Then the next `penalty` collections are full, and the penalty doubles until
-//!   a minor one pays again.
+//!   a minor one pays again. A minor one that has visited more than twice what the last full one did is *given up* at
+//!   once, and a full one is made instead: so trying costs at most twice as much again.
 
 use super::options::{Generations, HeapOptions};
 
@@ -25,6 +26,8 @@ use super::options::{Generations, HeapOptions};
 const MAX_PENALTY: u32 = 32;
 /// Smallest budget: collections cost something even when nothing is live.
 const MIN_BUDGET: usize = 256 << 10;
+/// So many objects a minor collection may visit in any case.
+const MIN_VISITS: usize = 4096;
 
 /// What a collection does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +48,8 @@ pub(crate) struct Outcome {
     pub(crate) freed: usize,
     /// How often it looked at an object.
     pub(crate) visited: usize,
+    /// Whether it is a full one in place of a minor one that was given up.
+    pub(crate) gave_up: bool,
 }
 
 /// The state between collections.
@@ -88,6 +93,14 @@ impl Policy {
         }
     }
 
+    /// How many objects a minor collection may visit before it is given up.
+    pub(crate) fn most_visits(&self, options: &HeapOptions) -> usize {
+        match (options.generations, self.last_full) {
+            (Generations::Adaptive, Some((_, visited))) => visited.saturating_mul(2).max(MIN_VISITS),
+            _ => usize::MAX,
+        }
+    }
+
     /// Learns from a collection.
     pub(crate) fn record(&mut self, options: &HeapOptions, outcome: Outcome) {
         self.live = outcome.live;
@@ -98,6 +111,9 @@ impl Policy {
                 self.live_after_full = outcome.live;
                 self.last_full = Some((outcome.freed, outcome.visited));
                 self.full_ones_left = self.full_ones_left.saturating_sub(1);
+                if outcome.gave_up {
+                    self.punish();
+                }
             }
             Collection::Minor => {
                 let (freed, visited) = self.last_full.unwrap_or_default();
@@ -105,11 +121,16 @@ impl Policy {
                 if pays {
                     self.penalty = 1;
                 } else if options.generations == Generations::Adaptive {
-                    self.full_ones_left = self.penalty;
-                    self.penalty = (self.penalty * 2).min(MAX_PENALTY);
+                    self.punish();
                 }
             }
         }
+    }
+
+    /// Makes the next ones full.
+    fn punish(&mut self) {
+        self.full_ones_left = self.penalty;
+        self.penalty = (self.penalty * 2).min(MAX_PENALTY);
     }
 }
 
@@ -123,7 +144,7 @@ mod tests {
     use super::*;
 
     fn outcome(kind: Collection, live: usize, freed: usize, visited: usize) -> Outcome {
-        Outcome { kind, live, freed, visited }
+        Outcome { kind, live, freed, visited, gave_up: false }
     }
 
     #[test]
@@ -159,6 +180,21 @@ mod tests {
         }
         assert_eq!(full_in_a_row, [1, 2, 4]);
         policy.record(&options, outcome(Collection::Minor, 1000, 400, 800));
+        assert_eq!(policy.next_kind(&options), Collection::Minor);
+    }
+
+    #[test]
+    fn a_minor_collection_is_given_up_when_it_visits_more_than_a_full_one() {
+        let options =
+            HeapOptions { generations: Generations::Adaptive, initial: 1 << 20, ..HeapOptions::default() };
+        let mut policy = Policy::new(&options);
+        assert_eq!(policy.most_visits(&options), usize::MAX);
+        policy.record(&options, outcome(Collection::Full, 1000, 500, 10_000));
+        assert_eq!(policy.most_visits(&options), 20_000);
+        policy.record(&options, Outcome { gave_up: true, ..outcome(Collection::Full, 1000, 500, 9) });
+        assert_eq!(policy.most_visits(&options), MIN_VISITS);
+        assert_eq!(policy.next_kind(&options), Collection::Full);
+        policy.record(&options, outcome(Collection::Full, 1000, 500, 9));
         assert_eq!(policy.next_kind(&options), Collection::Minor);
     }
 
