@@ -9,7 +9,9 @@
 //! | `compile, N workers` | 10,000 functions of 25 to 40 instructions, defined, looked up and linked, from the first look-up to the last answer |
 //! | `define` | the part before: verified programs become promises |
 //! | `engine` | the same program compiled as one unit by [`Engine`], on one thread: optimising and code generation alone |
-//! | `ready` | a typed look-up of a function that is ready; the same by its symbol; its address alone |
+//! | `ready` | a typed look-up of a function that is ready; the same by its symbol; its address alone, on one thread and on two at once |
+//! | `first lazy call` | the first call of a function that is compiled then, beside compiling it by a look-up |
+//! | `remove` | a compiled function taken out, with its code |
 //! | `tier 1`, `tier 2` | functions in two tiers compiled one by one by the calling thread: everything but their calls; in parentheses against the other |
 //! | `calls, quiet` | how long a call from Rust takes: by two threads, half, one in a hundred and one in a thousand take as long or longer; clock included |
 //! | `calls, changing` | the same while functions are redefined, go up a tier and are freed, some hundred times a second |
@@ -90,6 +92,46 @@ fn compile(text: &str, workers: usize) -> (Duration, Duration) {
     };
     assert_eq!(found.len(), COUNT);
     (defined, start.elapsed())
+}
+
+/// First calls of lazy functions against look-ups of the same functions, which compile them; and their removal.
+fn lazily(options: &dyn Fn() -> Options) {
+    const FUNCTIONS: usize = 500;
+    let text: String = (0..FUNCTIONS).map(|n| source(4 * n)).collect();
+    let symbols: Vec<String> = (0..FUNCTIONS).map(|n| format!("f{}(Int64)", 4 * n)).collect();
+    let (mut eager, mut first, mut removed) = (Duration::MAX, Duration::MAX, Duration::MAX);
+    for _ in 0..7 {
+        let session = Session::new(options(), Workers::Caller).expect("a session");
+        let main = session.create_dylib("main").expect("a dylib");
+        main.define(main.read("eager.jlir", text.as_bytes()).expect("well-formed")).expect("defined");
+        let start = Instant::now();
+        for symbol in &symbols {
+            black_box(main.function(symbol).expect("compiled"));
+        }
+        eager = eager.min(start.elapsed() / FUNCTIONS as u32);
+        let start = Instant::now();
+        for symbol in &symbols {
+            main.remove(&[symbol]).expect("removed");
+        }
+        removed = removed.min(start.elapsed() / FUNCTIONS as u32);
+        let lazy = session.create_dylib("lazy").expect("a dylib");
+        lazy.define(lazy.read("lazy.jlir", text.as_bytes()).expect("well-formed").lazy()).expect("defined");
+        let functions: Vec<_> =
+            symbols.iter().map(|symbol| lazy.func::<(i64,), i64>(symbol).expect("there")).collect();
+        let start = Instant::now();
+        for function in &functions {
+            black_box(function.call((black_box(-1),)).expect("it ends"));
+        }
+        let calls = start.elapsed();
+        let start = Instant::now();
+        for function in &functions {
+            black_box(function.call((black_box(-1),)).expect("it ends"));
+        }
+        first = first.min(calls.saturating_sub(start.elapsed()) / FUNCTIONS as u32);
+    }
+    println!("look-up, compiles   {eager:8.2?}");
+    println!("first lazy call     {first:8.2?}, {:.2?} more", first.saturating_sub(eager));
+    println!("remove              {removed:8.2?}");
 }
 
 fn best<T: Ord>(runs: usize, run: impl FnMut() -> T) -> T {
@@ -214,6 +256,22 @@ fn main() {
         black_box(main.linking().ready(black_box(symbol)));
     });
     println!("ready, address      {address:8.2?}");
+    let lookups = 1_000_000;
+    let two = best(5, || {
+        let ready = || {
+            let start = Instant::now();
+            for _ in 0..lookups {
+                black_box(main.linking().ready(black_box(symbol)));
+            }
+            start.elapsed() / lookups
+        };
+        thread::scope(|scope| {
+            let other = scope.spawn(ready);
+            ready().max(other.join().expect("no panic"))
+        })
+    });
+    println!("ready, two threads  {two:8.2?}");
+    lazily(&options);
     let replaced = each(200, |_| {
         main.redefine(read(0)).expect("redefined");
         main.function("f0").expect("compiled");

@@ -73,7 +73,8 @@ impl<'t> Definitions<'t> {
         self
     }
 
-    /// Programs that are read or built later may take their bodies in. Such code does not change when they are redefined.
+    /// Programs that are read or built later may take their bodies in. When they are redefined, lazy code that has done so is
+    /// compiled anew; other code stays as it is.
     pub fn inlinable(mut self) -> Self {
         self.is_inlinable = true;
         self

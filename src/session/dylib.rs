@@ -1,30 +1,32 @@
 //! Dylibs: where programs are defined, and functions looked up.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Module};
-use brolga_jit::{Archive, SlotOwner};
+use brolga_jit::Archive;
 use brolga_runtime::heap::{Root, Scope};
 use brolga_runtime::objects::{MethodEntry, Raised};
 use brolga_session::{
     Dependants, Generator, Link, LookupKind, MaterializationUnit, Need, OnDrop, Priority, Responsibility,
-    Symbol, SymbolFlags, Unit, Until, Want, absolute, required,
+    Symbol, SymbolFlags, Until, Want, absolute, required,
 };
 
-use super::Session;
+use super::batch::Batch;
 use super::cold::ColdBody;
 use super::definitions::Definitions;
 use super::error::SessionError;
 use super::function::{Function, Request};
-use super::lazy::{self, BODY, Body, HOT, Hot, Stub};
+use super::inlined::{Change, Hit};
+use super::lazy::{self, BODY, HOT, Hot};
 use super::libraries::{Library, Members};
 use super::plan::lock;
 use super::promise::{Promise, Signature};
 use super::scope::{self, import, part};
 use super::target::Native;
 use super::unit::{Functions, Loaded, Stage, Whole};
+use super::{Inner, Session};
 use super::{host, linking};
 use crate::program::{check_built, check_read, read_unit_in};
 use crate::{Params, TypedFunc, Value};
@@ -40,11 +42,36 @@ const FUNCTION: SymbolFlags = SymbolFlags::EXPORTED;
 /// A handle to a dylib of a session. It does not keep the dylib open.
 #[derive(Clone)]
 pub struct Dylib {
-    session: Session,
-    linking: linking::Dylib<Native>,
+    pub(super) session: Session,
+    pub(super) linking: linking::Dylib<Native>,
+}
+
+/// A handle that does not keep the session: for what the session itself keeps.
+#[derive(Clone)]
+pub struct WeakDylib {
+    inner: Weak<Inner>,
+    linking: Arc<linking::WeakDylib<Native>>,
+}
+
+impl WeakDylib {
+    /// The dylib.
+    ///
+    /// # Errors
+    /// Nobody has the session any more: [`linking::Error::SessionEnded`].
+    pub fn upgrade(&self) -> Result<Dylib, SessionError> {
+        let inner = self.inner.upgrade().ok_or(linking::Error::SessionEnded)?;
+        Ok(Dylib { session: Session { inner }, linking: self.linking.upgrade()? })
+    }
 }
 
 impl Dylib {
+    /// A handle that does not keep the session.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakDylib {
+        let linking = Arc::new(self.linking.downgrade());
+        WeakDylib { inner: Arc::downgrade(&self.session.inner), linking }
+    }
+
     pub(crate) fn new(session: Session, linking: linking::Dylib<Native>) -> Dylib {
         Dylib { session, linking }
     }
@@ -166,9 +193,11 @@ impl Dylib {
             symbols.insert(id, defined);
         }
         let mut stages = vec![(Stage::Only, &symbols)];
-        if let Some(calls) = tiers {
+        let rounds = definitions.rounds;
+        let rounds = |calls: i32| rounds.unwrap_or_else(|| calls.unsigned_abs().saturating_mul(ROUNDS));
+        let counting = tiers.map(|calls| (calls, rounds(calls)));
+        if let Some((_, rounds)) = counting {
             shared.expect_hot();
-            let rounds = definitions.rounds.unwrap_or_else(|| calls.unsigned_abs().saturating_mul(ROUNDS));
             stages = vec![(Stage::First { rounds }, &symbols), (Stage::Second, &hot_symbols)];
         }
         for (stage, symbols) in stages {
@@ -205,7 +234,32 @@ impl Dylib {
             let needs = self.session.linking().intern(&function);
             new.add(Box::new(Marker { symbol, needs }));
         }
+        let change = |&id: &FuncId| {
+            let symbol: Arc<str> = module.symbol(id).into();
+            let label = self.linking.label(self.session.linking().intern(&symbol));
+            Change { label, symbol, bare: module.cx.names.text(module.func(id).name).into() }
+        };
+        let changed: Vec<Change> = own.iter().map(change).collect();
+        let hits = self.session.inner.inlined.hit(&changed);
+        let (here, elsewhere): (Vec<Hit>, Vec<Hit>) =
+            hits.into_iter().partition(|hit| replace && hit.label.dylib == self.linking.id());
+        let scope = (!(here.is_empty() && elsewhere.is_empty())).then(|| new.scope()).flatten();
+        if let Some(scope) = &scope {
+            new.make_anew(here, scope)?;
+        }
         new.define(finalizers)?;
+        let inlined = &self.session.inner.inlined;
+        let mut program = None;
+        for (&id, change) in own.iter().zip(&changed) {
+            // What knows of others by their types alone has taken nothing in.
+            let is_noted = types.contains_key(&id) && !definitions.is_replaceable;
+            if is_noted && Arc::ptr_eq(&module.cx, self.session.context()) {
+                inlined.note(change.label, (&module, id), &whole, counting, &mut program);
+            }
+        }
+        if let Some(scope) = &scope {
+            self.make_anew_elsewhere(elsewhere, scope)?;
+        }
         if let Some(priority) = starts {
             let symbols = symbols.into_values().map(|(symbol, _)| symbol);
             let (linking, order) = (self.session.linking(), vec![self.linking.all()]);
@@ -214,8 +268,47 @@ impl Dylib {
         Ok(())
     }
 
+    /// Makes functions of other dylibs anew that have taken in what this one has defined.
+    fn make_anew_elsewhere(&self, hits: Vec<Hit>, scope: &Arc<scope::Scope>) -> Result<(), SessionError> {
+        let mut by_dylib: BTreeMap<linking::DylibId, Vec<Hit>> = BTreeMap::new();
+        for hit in hits {
+            by_dylib.entry(hit.label.dylib).or_default().push(hit);
+        }
+        for (id, hits) in by_dylib {
+            let Some(linking) = lock(&self.session.inner.homes).get(&id).map(|home| home.linking.clone())
+            else {
+                continue;
+            };
+            let dylib = Dylib::new(self.session.clone(), linking);
+            let bodies: Vec<Symbol> = hits
+                .iter()
+                .flat_map(|hit| [BODY, HOT].map(|kind| format!("{}{kind}", hit.caller.symbol)))
+                .map(|body| self.session.linking().intern(&body))
+                .collect();
+            loop {
+                let mut new = Batch::new(&dylib, true, None);
+                new.sees_anew = Some((self.linking.id(), scope.clone()));
+                new.make_anew(hits.clone(), scope)?;
+                match new.define(Vec::new()) {
+                    // What is being compiled may have seen what was there before.
+                    Err(SessionError::Link(linking::Error::Busy { .. })) => {
+                        let (order, wants) = (vec![dylib.linking.all()], linking::weak(bodies.clone()));
+                        match self.session.linking().lookup(order, wants, Until::Ready).wait() {
+                            Err(error @ (linking::Error::Cycle { .. } | linking::Error::Stalled)) => {
+                                return Err(error.into());
+                            }
+                            Ok(_) | Err(_) => {}
+                        }
+                    }
+                    done => break done?,
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The tiers of a function beside the first.
-    fn hot(&self, name: &str, calls: i32, cold: Option<ColdBody>) -> Hot {
+    pub(super) fn hot(&self, name: &str, calls: i32, cold: Option<ColdBody>) -> Hot {
         Hot { body: self.session.linking().intern(&format!("{name}{HOT}")), calls, cold }
     }
 
@@ -294,8 +387,10 @@ impl Dylib {
                 None => (self.session.linking().intern(&name), flags),
             });
         }
-        let dylib = self.clone();
+        // The promise belongs to the session, and does not keep it.
+        let dylib = self.downgrade();
         let make = Box::new(move || {
+            let dylib = dylib.upgrade()?;
             let module = make(&dylib).map_err(|error| SessionError::Promise(Arc::from(error)))?;
             dylib.build(module)
         });
@@ -387,6 +482,16 @@ impl Dylib {
         let want = Want { symbol, need: Need::Weak };
         let found = self.session.linking().lookup(links.to_vec(), vec![want], Until::Known).wait();
         found.is_ok_and(|found| !found.is_empty())
+    }
+
+    /// Those of the symbols that are defined here. Starts nothing.
+    pub(super) fn known(&self, symbols: impl Iterator<Item = Symbol>) -> BTreeSet<Symbol> {
+        let (order, wants) = (vec![self.linking.all()], linking::weak(symbols));
+        let found = match wants.is_empty() {
+            true => return BTreeSet::new(),
+            false => self.session.linking().lookup(order, wants, Until::Known).wait(),
+        };
+        found.into_iter().flatten().map(|definition| definition.label.symbol).collect()
     }
 
     /// A tracker: definitions that it tracks are removed together.
@@ -538,78 +643,6 @@ impl Dylib {
             if let Some(home) = lock(&self.session.inner.homes).get_mut(&dylib) {
                 home.due = due;
             }
-        }
-        Ok(())
-    }
-}
-
-/// Definitions that are being put together.
-struct Batch<'a> {
-    dylib: &'a Dylib,
-    replace: bool,
-    tracker: Option<&'a linking::Tracker<Native>>,
-    units: Vec<Unit<Native>>,
-    offers: scope::Scope,
-    /// Slots that stay and get other bodies.
-    again: Vec<(Arc<SlotOwner>, Arc<Body>)>,
-    /// Second tiers that the functions had before, if they had any, and do not have now.
-    stale: Vec<Symbol>,
-}
-
-impl<'a> Batch<'a> {
-    fn new(dylib: &'a Dylib, replace: bool, tracker: Option<&'a linking::Tracker<Native>>) -> Self {
-        let offers = scope::Scope::default();
-        Batch { dylib, replace, tracker, units: Vec::new(), offers, again: Vec::new(), stale: Vec::new() }
-    }
-
-    fn add(&mut self, unit: Box<dyn MaterializationUnit<Native>>) {
-        self.units.push(unit.into());
-    }
-
-    /// A slot for a function. Says what its body is to be defined as.
-    fn stub(
-        &mut self,
-        name: &Arc<str>,
-        flags: SymbolFlags,
-        ty: FunctionType,
-        hot: Option<Hot>,
-    ) -> (Symbol, SymbolFlags) {
-        let session = &self.dylib.session;
-        let (linking, shared) = (session.linking(), &session.inner.shared);
-        let symbol = linking.intern(name);
-        let body = linking.intern(&format!("{name}{BODY}"));
-        self.offers.set_lazy([name.clone()]);
-        if self.replace && hot.is_none() {
-            self.stale.extend(linking.names().find(&format!("{name}{HOT}")));
-        }
-        let label = self.dylib.linking.label(symbol);
-        let there = shared.slots.owner(label).filter(|_| self.replace);
-        match there.filter(|owner| *owner.slot().ty() == ty) {
-            Some(owner) => self.again.push((owner, Body::new(shared, linking, label.dylib, body, hot))),
-            None => self.add(Box::new(Stub { shared: shared.clone(), symbol, flags, body, hot, ty })),
-        }
-        (body, flags.without(SymbolFlags::EXPORTED))
-    }
-
-    fn define(self, finalizers: Vec<String>) -> Result<(), SessionError> {
-        let dylib = self.dylib;
-        if self.replace {
-            dylib.linking.redefine(self.units, self.tracker)?;
-        } else {
-            dylib.linking.define_all(self.units, self.tracker)?;
-        }
-        for (owner, body) in self.again {
-            body.take_over(&owner);
-        }
-        let here = [dylib.linking.all()];
-        for symbol in self.stale.into_iter().filter(|&symbol| dylib.is_known(symbol, &here)) {
-            // Nothing leads there any more. What is being compiled at this moment cannot be removed, and goes with the function.
-            let _ = dylib.linking.remove([symbol]);
-        }
-        if let Some(home) = lock(&dylib.session.inner.homes).get_mut(&dylib.linking.id()) {
-            home.scope.take_over(self.offers);
-            home.finalizers.retain(|old| !finalizers.contains(old));
-            home.finalizers.extend(finalizers);
         }
         Ok(())
     }

@@ -64,7 +64,8 @@ impl std::fmt::Debug for Function {
     }
 }
 
-/// A function on its way: a future, and something to wait for. Dropping it gives up waiting; what it has started goes on.
+/// A function on its way: a future, and something to wait for. Dropping it gives up waiting; what has begun goes on, and what
+/// is queued for nobody else is not begun.
 #[must_use = "a request that is dropped is cancelled"]
 pub struct Request {
     state: State,

@@ -10,7 +10,8 @@
 //! been called often. Its boxed entry, for calls that are decided at run time, stays that of the first, and calls through the slot;
 //! so does the function itself where it calls itself.
 //!
-//! Bodies need the slots of what they call, never their bodies, so one look-up compiles one function. A redefinition replaces
+//! Bodies need the slots of what they call, never their bodies, so one look-up compiles one function. Threads that call first
+//! at the same time look up the same body, and who runs tasks meanwhile is the dispatcher's affair. A redefinition replaces
 //! the body and closes the slot: the next call, of whoever, finds the new one. When the types change, it is another function
 //! with a slot of its own, and code that was linked to the old one keeps it. A removed function throws `CompileError`, whoever
 //! calls it; so does one that cannot be compiled, with the cause.
@@ -24,9 +25,9 @@ use std::sync::{Arc, Mutex, Weak};
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::abi::NativeSignature;
 use brolga_ir::{Func, FuncId, Level, Module};
-use brolga_jit::{Cold, Materialize, SlotOwner, Target, Tiers};
+use brolga_jit::{Cold, Elsewhere, Materialize, SlotOwner, Target, Tiers};
 use brolga_session::{
-    DylibId, Label, Link, LookupKind, MaterializationUnit, Priority, Responsibility, Sees, Symbol,
+    Doing, DylibId, Label, Link, LookupKind, MaterializationUnit, Priority, Responsibility, Sees, Symbol,
     SymbolFlags, Until, WeakSession, required,
 };
 
@@ -182,6 +183,11 @@ impl Body {
 impl Materialize for Body {
     fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
         self.look_up(self.body, Priority::Blocking)
+    }
+
+    fn elsewhere(&self) -> Elsewhere {
+        let doing = Doing::here();
+        Box::new(|work| doing.go_on(work))
     }
 }
 

@@ -30,18 +30,25 @@
 //! **Failure.** The error of a look-up has the chain of symbols that failed down to the root, and the root's own error
 //! ([`SessionError::causes`]). Who looks later is told the same.
 //!
+//! **Waiting.** Whoever compiles may call what is not compiled, and one thread is enough for everything. A thread that would wait for what it is in
+//! the middle of, through whatever others, is told so by an error.
+//!
 //! **Memory.** Code goes when the session does not lead to it any more and nobody holds a handle to it or to code that calls
 //! it. Handles are counted, so nothing is freed under a thread that runs it. What lay behind a slot is freed when no thread runs it.
 //!
 //! Files, in reading order: `target` (what is linked), `plan` (optimising concurrently), `unit` (compiling and linking one
-//! unit), `lazy` (what lies behind slots), `loops` (loops that are left while they run), `cold` (functions that are interpreted), `scope` (what programs see of each other), `definitions`, `promise`, `host`, `libraries`, `dylib`, `function`, `error`.
+//! unit), `lazy` (what lies behind slots), `loops` (loops that are left while they run), `cold` (functions that are interpreted),
+//! `inlined` (who has taken in what), `scope` (what programs see of each other), `definitions`, `batch` (how they go into the tables),
+//! `promise`, `host`, `libraries`, `workers`, `dylib`, `function`, `error`.
 
+mod batch;
 mod cold;
 mod definitions;
 mod dylib;
 mod error;
 mod function;
 mod host;
+mod inlined;
 mod lazy;
 mod libraries;
 mod loops;
@@ -50,6 +57,7 @@ mod promise;
 mod scope;
 mod target;
 mod unit;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -58,39 +66,30 @@ use brolga_ir::Context;
 use brolga_jit::{CodeListener, CodeMemoryStats, Jit, Symbolized};
 use brolga_runtime::Runtime;
 pub use brolga_session as linking;
-use brolga_session::{Dispatcher, DylibId, InPlace, Link, PlainHost, Pool, Seeded};
+use brolga_session::{DylibId, Link, PlainHost};
 
 pub use definitions::Definitions;
-pub use dylib::Dylib;
+pub use dylib::{Dylib, WeakDylib};
 pub use error::SessionError;
 pub use function::{Function, Request};
+pub use inlined::Invalidated;
 pub use promise::Signature;
 pub use target::{Code, Native};
+pub use workers::{Jobserver, Workers};
 
 pub use brolga_jit::{ObjectFileError, SlotError};
 pub use brolga_runtime::objects::{HostFn, Raised};
 
 use crate::error::Error;
 use crate::options::Options;
+use inlined::Inlined;
 use plan::lock;
 use scope::Scope;
 use unit::Shared;
 
-/// Who compiles.
-pub enum Workers {
-    /// Threads of the session's own, so many, besides those that wait.
-    Pool(usize),
-    /// Whoever waits, at once.
-    Caller,
-    /// Whoever waits, in an order that depends on nothing but this seed.
-    Seeded(u64),
-    /// Whatever runs tasks for the embedder.
-    Own(Arc<dyn Dispatcher>),
-}
-
 /// What is known of a dylib beside what the session's tables have.
-#[derive(Default)]
 struct Home {
+    linking: linking::Dylib<Native>,
     scope: Arc<Scope>,
     /// Functions to run when it is closed, in the order in which they were defined.
     finalizers: Vec<String>,
@@ -103,6 +102,7 @@ struct Inner {
     shared: Arc<Shared>,
     cx: Arc<Context>,
     homes: Mutex<BTreeMap<DylibId, Home>>,
+    inlined: Inlined,
 }
 
 /// See the module's page. Clones share one session.
@@ -143,16 +143,16 @@ impl Session {
     pub fn new(options: Options, workers: Workers) -> Result<Session, Error> {
         let Options { level, roots, opt, jit, runtime } = options.settled();
         let jit = Jit::new(Runtime::new(runtime), jit)?;
-        let in_background = matches!(workers, Workers::Pool(_));
-        let dispatcher: Arc<dyn Dispatcher> = match workers {
-            Workers::Pool(size) => Arc::new(Pool::new(size)),
-            Workers::Caller => Arc::new(InPlace::new()),
-            Workers::Seeded(seed) => Arc::new(Seeded::new(seed)),
-            Workers::Own(dispatcher) => dispatcher,
-        };
+        let (dispatcher, in_background) = workers.dispatcher();
         let linking = linking::Session::new(dispatcher, Box::new(PlainHost));
         let shared = Arc::new(Shared::new(jit, level, opt, roots, in_background));
-        let inner = Inner { linking, shared, cx: Context::new(), homes: Mutex::default() };
+        let inner = Inner {
+            linking,
+            shared,
+            cx: Context::new(),
+            homes: Mutex::default(),
+            inlined: Inlined::default(),
+        };
         Ok(Session { inner: Arc::new(inner) })
     }
 
@@ -177,7 +177,9 @@ impl Session {
     /// There is one of that name, or the session has ended.
     pub fn create_dylib(&self, name: &str) -> Result<Dylib, SessionError> {
         let linking = self.inner.linking.create_dylib(name)?;
-        lock(&self.inner.homes).insert(linking.id(), Home::default());
+        let home =
+            Home { linking: linking.clone(), scope: Arc::default(), finalizers: Vec::new(), due: Vec::new() };
+        lock(&self.inner.homes).insert(linking.id(), home);
         Ok(Dylib::new(self.clone(), linking))
     }
 
@@ -194,6 +196,12 @@ impl Session {
     /// Optimises, on this thread, the [tiered](Definitions::tiered) functions that have been called often enough; how many.
     pub fn optimize_hot(&self) -> usize {
         self.inner.shared.jit.upgrade_hot()
+    }
+
+    /// Lazy functions whose code was given up, since this was asked last, because something that they had taken in was defined
+    /// anew; in the order in which that happened, the last thousand at most.
+    pub fn take_invalidations(&self) -> Vec<Invalidated> {
+        self.inner.inlined.take_log()
     }
 
     /// What the session has done and holds.

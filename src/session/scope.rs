@@ -26,7 +26,7 @@ pub(crate) struct Scope {
     offers: Mutex<Offers>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Offers {
     /// The symbols of the functions with a bare name.
     symbols: BTreeMap<String, BTreeSet<Arc<str>>>,
@@ -75,11 +75,20 @@ impl Scope {
         lock(&self.offers).symbols.values().any(|symbols| symbols.contains(symbol))
     }
 
+    /// What there will be when another scope is taken over.
+    pub(crate) fn with(&self, other: &Scope) -> Scope {
+        let both = Scope { offers: Mutex::new(lock(&self.offers).clone()) };
+        both.take_over(Scope { offers: Mutex::new(lock(&other.offers).clone()) });
+        both
+    }
+
     /// Offers what another scope offers, too.
     pub(crate) fn take_over(&self, other: Scope) {
         let other = other.offers.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut offers = lock(&self.offers);
         for (bare, symbols) in other.symbols {
+            // What was removed may have been another kind of function.
+            symbols.iter().for_each(|symbol| drop(offers.lazy.take(symbol)));
             offers.symbols.entry(bare).or_default().extend(symbols);
         }
         offers.lazy.extend(other.lazy);

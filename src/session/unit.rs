@@ -116,6 +116,7 @@ impl Shared {
 }
 
 /// What is known of a program as a whole.
+#[derive(Clone)]
 pub(crate) struct Whole {
     globals: Globals,
     /// Whether some function of it makes calls that are decided at run time.
@@ -162,6 +163,13 @@ impl Whole {
         }
         let world = shared.jit.runtime().world();
         Ok(Whole { globals, is_open, methods, world, kept, is_lazy, behind_slots })
+    }
+
+    /// The same program, for a function of it that is made anew and calls these through slots.
+    pub(crate) fn again(&self, lazy_imports: BTreeSet<String>) -> Whole {
+        let mut whole = self.clone();
+        whole.behind_slots.extend(lazy_imports);
+        whole
     }
 
     /// Whether functions that do not call each other for all that can be seen may do so when they are optimised. Directly, that
@@ -237,7 +245,7 @@ impl Loaded {
 }
 
 /// Whether an operation may call a function that only running decides.
-fn decides_later(op: Op) -> bool {
+pub(crate) fn decides_later(op: Op) -> bool {
     let calls = [Builtin::ApplyIterate, Builtin::Invoke, Builtin::Invokelatest, Builtin::InvokeInWorld];
     match op {
         Op::Call | Op::CallRuntime(_) => true,

@@ -1,11 +1,15 @@
 //! Definitions, look-ups, what programs see of each other.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
 use brolga::ir::Module;
 use brolga::ir::Type;
-use brolga::ir::build::Builder;
+use brolga::ir::build::{BuildError, Builder};
 use brolga::ir::intrinsic::Intrinsic;
-use brolga::session::Signature;
-use brolga::session::linking::{Dependants, Priority};
+use brolga::session::linking::{self, Dependants, Priority};
+use brolga::session::{Dylib, Signature};
 use brolga::{SessionError, Workers};
 
 use super::{adds, calls, define, dylib, session};
@@ -109,6 +113,109 @@ fn a_promise_is_kept_when_somebody_looks() {
     assert_eq!(main.func::<(i64,), i64>("next").unwrap().call((6,)), Ok(37));
     assert_eq!(main.func::<(i64,), i64>("square").unwrap().call((6,)), Ok(36));
     assert_eq!(made.load(std::sync::atomic::Ordering::SeqCst), 1);
+}
+
+/// Integers to integers, which are twice as large.
+fn doubles(dylib: &Dylib, name: &str) -> Result<Module, BuildError> {
+    let cx = dylib.session().context().clone();
+    let mut module = Module::new(cx.clone());
+    let mut b = Builder::high(&cx, name, &[("x", Type::INT64)], Type::INT64);
+    let x = b.param(0)?;
+    let sum = b.intrinsic(Intrinsic::AddInt, &[x, x])?;
+    b.ret(&[sum])?;
+    // The only function of a module is no duplicate.
+    let _ = module.add_func(b.finish()?);
+    Ok(module)
+}
+
+fn signature(name: &str) -> Signature {
+    Signature::new(name, &[Type::INT64], Type::INT64)
+}
+
+#[test]
+fn a_promise_that_nobody_wants_does_not_keep_its_session() {
+    struct Flag(Arc<AtomicUsize>);
+    impl Drop for Flag {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let session = session(Workers::Pool(1));
+    let main = session.create_dylib("main").unwrap();
+    let (flag, weak) = (Flag(dropped.clone()), main.downgrade());
+    main.promise(&[signature("f")], None, move |dylib| {
+        let _flag = &flag;
+        Ok(doubles(dylib, "f")?)
+    })
+    .unwrap();
+    assert!(weak.upgrade().is_ok_and(|dylib| dylib.name() == "main"));
+    drop((main, session));
+    assert_eq!(dropped.load(Ordering::SeqCst), 1);
+    let ended = weak.upgrade().map(|dylib| dylib.name().to_owned());
+    assert!(matches!(ended, Err(SessionError::Link(linking::Error::SessionEnded))), "{ended:?}");
+}
+
+/// With one worker, and with none: who makes `f` calls `g` and `h`, who makes `g` calls `h`.
+#[test]
+fn who_keeps_a_promise_may_call_what_is_promised() {
+    for workers in
+        [Workers::Pool(1), Workers::Pool(2), Workers::Caller].into_iter().chain((0..20).map(Workers::Seeded))
+    {
+        let session = session(workers);
+        let main = session.create_dylib("main").unwrap();
+        for (name, calls) in [("f", &["g", "h"][..]), ("g", &["h"]), ("h", &[])] {
+            let promised = main.promise(&[signature(name)], None, move |dylib| {
+                for callee in calls {
+                    assert_eq!(dylib.func::<(i64,), i64>(callee)?.call((4,))?, 8);
+                }
+                Ok(doubles(dylib, name)?)
+            });
+            promised.unwrap();
+        }
+        let f = main.func::<(i64,), i64>("f").unwrap();
+        thread::scope(|scope| {
+            let calls: Vec<_> = (0..3).map(|n| (n, scope.spawn(|| f.call((5,))))).collect();
+            for (_, call) in calls {
+                assert_eq!(call.join().unwrap(), Ok(10));
+            }
+        });
+        assert_eq!(session.stats().compiled_functions, 3);
+    }
+}
+
+/// Whoever makes a function calls it, or another whose maker calls it: both are told, with one worker too.
+#[test]
+fn a_promise_that_needs_itself_is_an_error_and_what_does_without_is_there() {
+    for workers in
+        [Workers::Pool(1), Workers::Pool(2), Workers::Caller, Workers::Seeded(1), Workers::Seeded(2)]
+    {
+        let session = session(workers);
+        let main = session.create_dylib("main").unwrap();
+        let told = Arc::new(Mutex::new(Vec::new()));
+        for (name, calls) in [("own", "own"), ("f", "g"), ("g", "f")] {
+            let told = told.clone();
+            main.promise(&[signature(name)], None, move |dylib| {
+                let callee = dylib.func::<(i64,), i64>(calls)?;
+                if let Err(error) = callee.call((1,)) {
+                    told.lock().unwrap().push(error.to_string());
+                }
+                Ok(doubles(dylib, name)?)
+            })
+            .unwrap();
+        }
+        assert_eq!(main.func::<(i64,), i64>("own").unwrap().call((1,)), Ok(2));
+        let text = "CompileError: cannot compile `own(Int64)`: needed while they are made: `own(Int64)#body` of `main`";
+        assert_eq!(told.lock().unwrap().drain(..).collect::<Vec<_>>(), [text]);
+        let both = ["f", "g"].map(|name| main.func::<(i64,), i64>(name).unwrap());
+        thread::scope(|scope| {
+            let calls = both.each_ref().map(|function| scope.spawn(|| function.call((3,))));
+            for call in calls {
+                assert_eq!(call.join().unwrap(), Ok(6), "who was told of the circle did without");
+            }
+        });
+        assert_eq!(told.lock().unwrap().len(), 1, "{told:?}");
+    }
 }
 
 #[test]

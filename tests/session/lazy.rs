@@ -92,7 +92,7 @@ fn whoever_calls_a_redefined_function_gets_the_new_one() {
 
 #[test]
 fn only_what_is_replaceable_is_called_and_never_inlined() {
-    for (replaceable, after) in [(false, 2), (true, 11)] {
+    for (replaceable, anew) in [(false, 2), (true, 1)] {
         let session = session(Workers::Caller);
         let main = session.create_dylib("main").unwrap();
         let source = adds("base", 1) + &calls("top", "base");
@@ -100,10 +100,77 @@ fn only_what_is_replaceable_is_called_and_never_inlined() {
         main.define(if replaceable { program.replaceable() } else { program.lazy() }).unwrap();
         let top: Int = main.func("top").unwrap();
         assert_eq!(top.call((0,)), Ok(2));
+        let before = session.stats().compiled_functions;
         again(&main, &adds("base", 10));
-        assert_eq!(top.call((0,)), Ok(after));
+        assert_eq!(top.call((0,)), Ok(11));
         assert_eq!(main.func::<(i64,), i64>("base").unwrap().call((0,)), Ok(10));
+        // What has inlined it is compiled again, too.
+        assert_eq!(session.stats().compiled_functions - before, anew);
     }
+}
+
+#[test]
+fn who_has_inlined_what_is_redefined_is_compiled_anew_and_the_session_says_why() {
+    for tiered in [false, true] {
+        let session = session(Workers::Caller);
+        let main = session.create_dylib("main").unwrap();
+        let source = adds("base", 1)
+            + &calls("middle", "base")
+            + &calls("other", "base")
+            + &calls("top", "middle")
+            + &adds("apart", 5);
+        let tracker = main.create_tracker(OnDrop::Keep).unwrap();
+        let program = main.read("p.jlir", source.as_bytes()).unwrap().tracked_by(&tracker);
+        main.define(if tiered { program.tiered(2) } else { program.lazy() }).unwrap();
+        let [top, other, apart]: [Int; 3] = ["top", "other", "apart"].map(|name| main.func(name).unwrap());
+        for _ in 0..4 {
+            assert_eq!((top.call((0,)), other.call((0,)), apart.call((0,))), (Ok(3), Ok(2), Ok(5)));
+            session.optimize_hot();
+        }
+        let placed = session.stats().placed;
+        for n in [10, 20, 30] {
+            again(&main, &adds("base", n));
+            assert_eq!((top.call((0,)), other.call((0,)), apart.call((0,))), (Ok(n + 2), Ok(n + 1), Ok(5)));
+        }
+        let told: Vec<String> = session.take_invalidations().iter().map(ToString::to_string).collect();
+        let expected = [
+            "`middle(Int64)` of `main` depends on `base(Int64)`, which was defined",
+            "`other(Int64)` of `main` depends on `base(Int64)`, which was defined",
+            "`top(Int64)` of `main` depends on `middle(Int64)`, which depends on `base(Int64)`, which was defined",
+        ];
+        assert_eq!(told, expected, "once: then they call it through its slot");
+        assert!(session.take_invalidations().is_empty());
+        assert!(session.stats().placed <= placed + 2, "the old code is gone");
+        // They are removed with what they were defined with.
+        tracker.remove(Dependants::Tombstone).unwrap();
+        assert!(main.function("top").is_err() && main.function("middle").is_err());
+        assert_eq!(main.func::<(i64,), i64>("base").unwrap().call((0,)), Ok(30));
+        main.clear(Dependants::Deny).unwrap();
+        assert_eq!((session.stats().placed, session.stats().symbols), (0, 0));
+    }
+}
+
+#[test]
+fn what_another_dylib_has_inlined_is_compiled_anew_as_long_as_the_types_fit() {
+    let session = session(Workers::Pool(1));
+    let library = session.create_dylib("library").unwrap();
+    let main = session.create_dylib("main").unwrap();
+    main.link_against(&library).unwrap();
+    let inlinable = |n: i64| library.read("l.jlir", adds("base", n).as_bytes()).unwrap().inlinable();
+    library.define(inlinable(1).lazy()).unwrap();
+    lazy(&main, &calls("top", "base"));
+    let top: Int = main.func("top").unwrap();
+    assert_eq!(top.call((0,)), Ok(2));
+    for n in [10, 20, 30] {
+        library.redefine(inlinable(n)).unwrap();
+        assert_eq!(top.call((0,)), Ok(n + 1));
+        let told = session.take_invalidations();
+        assert_eq!(told.len(), 1, "its new body is taken in again: {told:?}");
+        assert_eq!(&*told[0].function.dylib, "main");
+    }
+    again(&library, "function base(x::Int64)::Float64\n1 ─      return 1.5\nend\n");
+    assert_eq!(top.call((0,)), Ok(31), "with another type it is another function");
+    assert_eq!(library.func::<(i64,), f64>("base").unwrap().call((0,)), Ok(1.5));
 }
 
 /// Programs with objects, and with calls that are decided at run time, have all their functions under each way.

@@ -7,6 +7,8 @@
 //! | `change` | redefinition, removal, initialisers, the end |
 //! | `lazy` | functions that are compiled when they are called first, and replaced while they are called |
 //! | `loops` | loops that are left for better code while they run |
+//! | `model` | definition, redefinition, removal and calls in random order, against a map |
+//! | `stress` | callers against those who redefine, optimise and remove; a million operations on demand |
 //! | `threads` | the same results whoever compiles; many threads |
 //! | `tiers` | functions that are compiled twice |
 
@@ -15,6 +17,8 @@ mod define;
 mod failure;
 mod lazy;
 mod loops;
+mod model;
+mod stress;
 mod threads;
 mod tiers;
 

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use brolga::session::linking::Dependants;
+use brolga::session::Jobserver;
+use brolga::session::linking::{Dependants, PoolOptions};
 use brolga::{SessionError, Workers};
 
 use super::{adds, calls, define, dylib, session};
@@ -146,4 +147,25 @@ fn code_changes_under_threads_that_call_it() {
     main.clear(Dependants::Deny).unwrap();
     library.clear(Dependants::Deny).unwrap();
     assert_eq!((session.stats().placed, session.stats().symbols), (0, 0));
+}
+
+#[test]
+fn a_pool_asks_a_jobserver_and_gives_back_what_it_took() {
+    let source = web(60);
+    for tokens in [0, 1] {
+        let server = jobserver::Client::new(tokens).unwrap();
+        let options = PoolOptions {
+            threads: 3,
+            limit: Some(4),
+            tokens: Some(Arc::new(Jobserver::new(server.clone()))),
+        };
+        let session = session(Workers::PoolWith(options));
+        let main = dylib(&session, "main", &source);
+        let requests: Vec<_> = (0..60).map(|n| main.request(&format!("f{n}"))).collect();
+        for request in requests {
+            assert!(request.wait().unwrap().typed::<(i64,), i64>().unwrap().call((1,)).is_ok());
+        }
+        drop((main, session));
+        assert_eq!(server.available().unwrap(), tokens);
+    }
 }

@@ -26,6 +26,6 @@ mod worlds;
 pub use edges::{
     Answer, Chain, Edge, Edges, InstanceId, Invalidation, MethodNumber, NewMethod, Reason, Signatures,
 };
-pub use protocol::{CodeInstance, Entry, Lost, Outdated, Signature};
+pub use protocol::{CodeInstance, CodeWord, Entry, Lost, Outdated, Signature};
 pub use reclaim::{Participant, Pin, Reclaimer};
 pub use worlds::{FOREVER, WorldRange};

@@ -12,6 +12,7 @@
 //! | `an_installed_entry` | C6, C8 | a trampoline is seen before its code |
 //! | `publication_over_an_installed_entry` | C3, C6 | an entry is seen before what it needs |
 //! | `upgraded_code_is_freed_behind_its_readers` | `reclaim.rs` with `protocol.rs` | code is freed under a reader |
+//! | `a_slot_is_replaced_under_its_callers` | C5, C9 of a slot's word, with `reclaim.rs` | code runs before it is seen, or after it was freed |
 //! | `a_report_lets_go` | reports at safepoints | the same |
 //!
 //! The models' own words, which stand for the bytes of code:
@@ -28,7 +29,7 @@ use std::sync::Arc;
 use loom::cell::UnsafeCell;
 use loom::thread;
 
-use crate::protocol::{CodeInstance, Entry, Signature};
+use crate::protocol::{CodeInstance, CodeWord, Entry, Signature};
 use crate::reclaim::Reclaimer;
 use crate::sync::{AtomicUsize, Ordering};
 
@@ -239,6 +240,40 @@ fn upgraded_code_is_freed_behind_its_readers() {
             memory.free(code);
         }
         reader.join().expect("the reader's thread");
+        for code in reclaimer.collect() {
+            memory.free(code);
+        }
+        assert_eq!(reclaimer.waiting(), 0);
+    });
+}
+
+/// A slot leads to a stub at address 1, then to code at 2, then at 3. Stubs stay.
+#[test]
+fn a_slot_is_replaced_under_its_callers() {
+    model(|| {
+        let memory = Arc::new(Memory::new());
+        memory.write(at(1));
+        let word = Arc::new(CodeWord::new(1));
+        let reclaimer = Reclaimer::new();
+        let caller = {
+            let (memory, word, thread) = (memory.clone(), word.clone(), reclaimer.participant());
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    let pin = thread.pin();
+                    memory.run(at(word.load()));
+                    drop(pin);
+                }
+            })
+        };
+        memory.write(at(2));
+        word.store(2);
+        memory.write(at(3));
+        word.store(3);
+        reclaimer.retire(at(2));
+        for code in reclaimer.collect() {
+            memory.free(code);
+        }
+        caller.join().expect("the caller's thread");
         for code in reclaimer.collect() {
             memory.free(code);
         }

@@ -31,6 +31,9 @@
 //! | C9 | upgrade: `specptr` | Release | C5 | as C1, for the new code |
 //! | C10 | the low flag; `invoke` after C7; what a failing exchange saw | Relaxed | – | nothing: C4 and C7 order them, and what failed only reports |
 //!
+//! A function's slot, through which compiled code calls, is the word `specptr` alone ([`CodeWord`]): its signature never changes, it
+//! leads somewhere from the beginning (to a stub), and nobody asks it for a boxed entry; so of the table it needs C5 and C9.
+//!
 //! Waiting spins. A publisher has three stores to do between the first and the last, no call and no safepoint, so the wait is
 //! short unless the system takes the processor away from it.
 //!
@@ -89,10 +92,34 @@ pub struct Outdated {
     pub now: Option<NonZeroUsize>,
 }
 
+/// A word that leads to native code, and is replaced while threads read it.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct CodeWord(AtomicUsize);
+
+impl CodeWord {
+    /// A word that leads to this address.
+    #[must_use]
+    pub fn new(address: usize) -> CodeWord {
+        CodeWord(AtomicUsize::new(address))
+    }
+
+    /// Where it leads.
+    #[must_use]
+    pub fn load(&self) -> usize {
+        self.0.load(Ordering::Acquire) // C5
+    }
+
+    /// Lets it lead elsewhere: to code that is in its final form. One thread at a time does so.
+    pub fn store(&self, address: usize) {
+        self.0.store(address, Ordering::Release); // C9
+    }
+}
+
 /// The words. See the file's header.
 #[derive(Debug)]
 pub struct CodeInstance {
-    specptr: AtomicUsize,
+    specptr: CodeWord,
     invoke: AtomicUsize,
     flags: AtomicU8,
 }
@@ -107,7 +134,7 @@ impl CodeInstance {
     /// One that cannot be called.
     #[must_use]
     pub fn new() -> CodeInstance {
-        CodeInstance { specptr: AtomicUsize::new(0), invoke: AtomicUsize::new(0), flags: AtomicU8::new(0) }
+        CodeInstance { specptr: CodeWord::new(0), invoke: AtomicUsize::new(0), flags: AtomicU8::new(0) }
     }
 
     /// Makes an instance callable that is not compiled: by a trampoline or the interpreter. It must go on working when code
@@ -137,7 +164,7 @@ impl CodeInstance {
         specptr: NonZeroUsize,
         signature: Signature,
     ) -> Result<(), Lost> {
-        let won = self.specptr.compare_exchange(
+        let won = self.specptr.0.compare_exchange(
             0,
             specptr.get(),
             Ordering::Release, // C1
@@ -158,7 +185,7 @@ impl CodeInstance {
     /// What can be called.
     #[must_use]
     pub fn read(&self) -> Entry {
-        let specptr = NonZeroUsize::new(self.specptr.load(Ordering::Acquire)); // C5
+        let specptr = NonZeroUsize::new(self.specptr.load());
         let initial = NonZeroUsize::new(self.invoke.load(Ordering::Acquire)); // C6
         let Some(specptr) = specptr else {
             return initial.map_or(Entry::None, Entry::Invoke);
@@ -174,7 +201,7 @@ impl CodeInstance {
     /// The native code alone, for those who know its signature.
     #[must_use]
     pub fn specptr(&self) -> Option<NonZeroUsize> {
-        NonZeroUsize::new(self.specptr.load(Ordering::Acquire)) // C5
+        NonZeroUsize::new(self.specptr.load())
     }
 
     /// Replaces native code by other code of the same signature and meaning. Threads may be running what is replaced still.
@@ -183,6 +210,7 @@ impl CodeInstance {
     /// The code is not, or no longer, the code to be replaced.
     pub fn upgrade(&self, from: NonZeroUsize, to: NonZeroUsize) -> Result<(), Outdated> {
         self.specptr
+            .0
             .compare_exchange(
                 from.get(),
                 to.get(),

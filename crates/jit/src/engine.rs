@@ -29,7 +29,7 @@ use crate::code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMem
 use crate::cranelift::CraneliftLinker;
 use crate::entry::{Entries, Entry, EntryError, Routines};
 use crate::globals::Globals;
-use crate::lazy::{Slot, SlotOwner, Waits};
+use crate::lazy::{Slot, SlotOwner};
 use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
 use crate::loader::Loader;
 use crate::maps;
@@ -89,7 +89,6 @@ struct Shared {
     evictor: Mutex<Option<Weak<dyn Evictor>>>,
     entries: Entries,
     slots: Arc<Slots>,
-    waits: Waits,
     hot: HotQueue,
 }
 
@@ -106,9 +105,9 @@ impl Jit {
             LinkerKind::Loader => Box::new(Loader::new(memory, map.clone())),
             LinkerKind::Cranelift => Box::new(CraneliftLinker::new(&isa, memory, map.clone())),
         };
-        let (entries, waits, hot) = (Entries::default(), Waits::default(), HotQueue::default());
+        let (entries, hot) = (Entries::default(), HotQueue::default());
         let (evictor, limits) = (Mutex::default(), options.limits);
-        let shared = Shared { runtime, isa, limits, linker, map, evictor, entries, slots, waits, hot };
+        let shared = Shared { runtime, isa, limits, linker, map, evictor, entries, slots, hot };
         Ok(Jit { shared: Arc::new(shared) })
     }
 
@@ -283,10 +282,6 @@ impl Jit {
 
     pub(crate) fn hot(&self) -> &HotQueue {
         &self.shared.hot
-    }
-
-    pub(crate) fn waits(&self) -> &Waits {
-        &self.shared.waits
     }
 
     /// Whether both are the same engine.

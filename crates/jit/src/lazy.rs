@@ -6,34 +6,36 @@
 //!       ▼
 //!   Slot ────── for callers: units that call the function keep it, and Rust calls through it
 //!
-//!                  first call, or `Slot::materialize`           source.materialize() gives code
-//!        Lazy ─────────────────────────────────────► Working ─────────────────────────────────► Ready
-//!         ▲  word = stub                               │  ▲ others wait                            │  word = code
-//!         │                                            ▼  │                                         │
-//!         └─── reset(source) ──── Failed, word = stub ◄┘  └── a call of the same, from the same      │
-//!         └──────────────────────────────────────────────────── thread: an error ── set(code) ──────┘
+//!          first call, or `Slot::materialize`: source.materialize() gives code
+//!        Lazy, word = stub ──────────────────────────────────────────────────► Ready, word = code
+//!         ▲      │                                                              │      │
+//!         │      ▼ the owner goes                           set(code) ──────────┘      │
+//!         │     Gone, word = stub                                                      │
+//!         └──────────────────────────── reset(source) ─────────────────────────────────┘
 //! ```
 //!
-//! A stub's trampoline (`codegen/src/lazy.rs`) calls `brolga_materialize`, which finds the record and does what its state says.
-//! Of many threads that call first, one compiles and the others wait; all in a region in which collections go on without them,
-//! with no lock held while the source works. A source may call compiled code, and so others that are not compiled. A wait that
-//! could never end, because the one who compiles waits (through others) for the one who would wait, is an error instead.
-//! A thread that is low on stack has the compiling done on a new thread and waits for it. A panic of the source is caught.
+//! A stub's trampoline (`codegen/src/lazy.rs`) calls `brolga_materialize`, which finds the record and does what its state says;
+//! in a region in which collections go on without the thread, with no lock held while the source works.
 //!
-//! What cannot be compiled stays so until it is reset: each call throws `CompileError` with the cause.
+//! **Nobody waits here.** Threads that call first at the same time all ask the source; what the first of them is given is
+//! published, and the others go there. To compile once is the source's affair, and so is waiting for whoever compiles, because
+//! the source alone knows who runs what it waits for: with one worker, or with compilations that call what is not compiled, a
+//! lock here would hang. A source whose answer needs itself has to say so by an error. What it refuses is thrown as
+//! `CompileError` with the cause; the next call asks again.
+//!
+//! A thread that is low on stack has the compiling done on a new thread and waits for it. A panic of the source is caught.
 //!
 //! **Who keeps what alive.** A unit keeps the slots that its code names. A slot keeps the code that it leads to; when it leads
 //! elsewhere, or the function is removed, the code is retired (`retired.rs` of the run time): it goes when the threads have left
 //! that were in compiled code then. So functions that call each other through slots go when their owners go.
 //!
-//! **Locks**: a record's state; the table of waits. Neither is held together with the other, nor while foreign code runs.
+//! **Locks**: a record's state, which is held while nothing foreign runs.
 //!
 //! Cost: beside compiling, a first call takes about 1 µs; a later call is a load more than a direct one.
 
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::ThreadId;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use brolga_codegen::compile::message_of;
 use brolga_codegen::lazy::{MATERIALIZE, can_be_interpreted};
@@ -52,11 +54,20 @@ const STACK_TO_COMPILE: usize = 1 << 20;
 /// The stack of a thread that compiles for another.
 const HELPER_STACK: usize = 8 << 20;
 
+/// Runs work that another thread waits for.
+pub type Elsewhere = Box<dyn FnOnce(&mut dyn FnMut()) + Send>;
+
 /// Makes the code of a function when it is called first.
 pub trait Materialize: Send + Sync {
-    /// The code. Called on a thread that wants to call the function, or one that compiles ahead; never by two at a time, and
-    /// not again unless the slot is reset.
+    /// The code. Called on a thread that wants to call the function, or one that compiles ahead; on several at a time when they
+    /// come together, and again after an error.
     fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>>;
+
+    /// What is to be around a call of [`Materialize::materialize`] on another thread, for which this one waits: it runs what it is
+    /// given, once.
+    fn elsewhere(&self) -> Elsewhere {
+        Box::new(|work| work())
+    }
 }
 
 /// Code that a slot can lead to. It keeps its unit.
@@ -101,12 +112,6 @@ pub enum SlotError {
         name: Arc<str>,
         /// What the panic said.
         message: Arc<str>,
-    },
-    /// Compiling it would have to wait for itself.
-    #[error("cannot compile `{name}`: that needs a call of `{name}`")]
-    Cycle {
-        /// The function.
-        name: Arc<str>,
     },
     /// What is to be behind the slot has another type.
     #[error("`{name}` is {expected}, and the code is {actual}")]
@@ -155,9 +160,15 @@ impl RetiredCode for Behind {
 /// What is behind a slot.
 enum State {
     Lazy(Arc<dyn Materialize>),
-    Working,
     Ready(Target),
-    Failed(SlotError),
+    Gone,
+}
+
+/// What a call finds behind a slot.
+enum Found {
+    Source(Arc<dyn Materialize>, u64),
+    Code(usize),
+    Gone,
 }
 
 struct Inside {
@@ -177,7 +188,6 @@ struct Record {
     name: Arc<str>,
     ty: FunctionType,
     inside: Mutex<Inside>,
-    changed: Condvar,
     place: Place,
     #[expect(dead_code, reason = "held so that the stub has somewhere to go")]
     trampoline: Option<Arc<Entry>>,
@@ -288,8 +298,8 @@ impl SlotOwner {
         let trampoline_address = trampoline.as_ref().map_or(0, |trampoline| trampoline.address);
         let inside = Inside { state: State::Lazy(source), version: 0, counting, cold, is_asked: false };
         let name: Arc<str> = ty.symbol.as_str().into();
-        let (inside, changed) = (Mutex::new(inside), Condvar::new());
-        let mut record = Arc::new(Record { name, ty, inside, changed, place, trampoline, jit: jit.clone() });
+        let inside = Mutex::new(inside);
+        let mut record = Arc::new(Record { name, ty, inside, place, trampoline, jit: jit.clone() });
         let address = Arc::as_ptr(&record).expose_provenance();
         if let Some(record) = Arc::get_mut(&mut record) {
             record.place.set_cell(address, trampoline_address);
@@ -328,10 +338,53 @@ impl SlotOwner {
     }
 }
 
+/// A function whose calls are switched between several bodies, by one store each time. Dropping it leaves what was chosen last.
+pub struct Switch<'a> {
+    record: &'a Record,
+    targets: Vec<Target>,
+    chosen: usize,
+}
+
+impl SlotOwner {
+    /// Prepares to let calls go to one of these, or another, as often as one likes: first to the first. Meanwhile nothing else
+    /// changes what is behind the slot. Nothing if there are no targets.
+    pub fn switch(&mut self, targets: Vec<Target>) -> Result<Option<Switch<'_>>, SlotError> {
+        let record = &*self.record;
+        for target in &targets {
+            record.check(target)?;
+        }
+        let Some(first) = targets.first().cloned() else { return Ok(None) };
+        self.set(first)?;
+        Ok(Some(Switch { record: &self.record, targets, chosen: 0 }))
+    }
+}
+
+impl Switch<'_> {
+    /// Lets every call from now on go to the target of that number; false if there is none. Calls that have begun go on.
+    pub fn set(&mut self, number: usize) -> bool {
+        let Some(target) = self.targets.get(number) else { return false };
+        self.record.place.set(target.address);
+        self.chosen = number;
+        true
+    }
+}
+
+impl Drop for Switch<'_> {
+    fn drop(&mut self) {
+        let chosen = self.targets.swap_remove(self.chosen);
+        let mut inside = self.record.lock();
+        let before = self.record.publish(&mut inside, chosen);
+        drop(inside);
+        self.record.let_go(before);
+        for target in self.targets.drain(..) {
+            self.record.let_go(State::Ready(target));
+        }
+    }
+}
+
 impl Drop for SlotOwner {
     fn drop(&mut self) {
-        let removed = SlotError::Removed { name: self.record.name.clone() };
-        self.record.close(State::Failed(removed), Counting::new(Then::Nothing, 0), None);
+        self.record.close(State::Gone, Counting::new(Then::Nothing, 0), None);
     }
 }
 
@@ -351,7 +404,7 @@ impl Slot {
         &self.record.jit
     }
 
-    /// Compiles the function unless it is compiled, as its first call would. Waits if another thread is compiling it.
+    /// Compiles the function unless it is compiled, as its first call would.
     pub fn materialize(&self) -> Result<(), SlotError> {
         self.record.materialize().map(|_| ())
     }
@@ -377,7 +430,7 @@ impl Slot {
     /// What serves a call while there is no code, and whether the code is to be asked for now.
     pub(crate) fn interprets(&self) -> Option<(Arc<dyn Interpret>, bool)> {
         let mut inside = self.record.lock();
-        if !matches!(inside.state, State::Lazy(_) | State::Working) {
+        if !matches!(inside.state, State::Lazy(_)) {
             return None;
         }
         let cold = inside.cold.as_mut()?;
@@ -394,6 +447,22 @@ impl Slot {
             self.record.place.set_counter(0);
         }
         leads
+    }
+
+    /// Compiles what lies behind the slot, for whoever has asked in the queue; whether it has. A loop whose code cannot be had
+    /// is not asked for again.
+    pub(crate) fn compile_asked(&self) -> bool {
+        if self.is_ready() {
+            return false;
+        }
+        let made = self.record.materialize();
+        if made.is_err() {
+            let mut inside = self.record.lock();
+            if let Then::Enter = inside.counting.then {
+                inside.counting.then = Then::Nothing;
+            }
+        }
+        made.is_ok()
     }
 
     /// Lets the slot lead to better code; false if there is none to be had any more.
@@ -479,7 +548,6 @@ impl Record {
     #[must_use]
     fn publish(&self, inside: &mut Inside, target: Target) -> State {
         self.place.set(target.address);
-        self.changed.notify_all();
         std::mem::replace(&mut inside.state, State::Ready(target))
     }
 
@@ -500,64 +568,55 @@ impl Record {
         self.place.set(self.place.stub());
         let before = std::mem::replace(&mut inside.state, state);
         drop(inside);
-        self.changed.notify_all();
         drop((counting, cold));
         self.let_go(before);
     }
 
     /// The address of the code, compiled now if it has to be.
-    fn materialize(self: &Arc<Record>) -> Result<usize, SlotError> {
-        let waits = self.jit.waits();
-        let mut inside = self.lock();
+    fn materialize(&self) -> Result<usize, SlotError> {
         loop {
-            match &inside.state {
-                State::Ready(target) => return Ok(target.address),
-                State::Failed(error) => return Err(error.clone()),
-                State::Lazy(source) => {
-                    let (source, version) = (source.clone(), inside.version);
-                    inside.state = State::Working;
-                    drop(inside);
-                    waits.works(self);
-                    let made = self.ask(|| source.materialize());
-                    waits.worked(self);
-                    // Its end is the source's own code.
-                    drop(source);
-                    inside = self.lock();
-                    if inside.version != version {
-                        drop(inside);
-                        drop(made);
-                        inside = self.lock();
-                        continue;
-                    }
-                    // It was `Working`, which holds nothing.
-                    let _before = match made {
-                        Ok(target) => {
-                            let before = self.publish(&mut inside, target);
-                            // Behind the word: whoever asks then is told to go there.
-                            self.place.set_counter(match inside.counting.then {
-                                Then::Enter => 0,
-                                _ => inside.counting.stride(),
-                            });
-                            before
-                        }
-                        Err(error) => std::mem::replace(&mut inside.state, State::Failed(error)),
-                    };
-                    self.changed.notify_all();
-                }
-                State::Working => {
-                    drop(inside);
-                    if !waits.wait(self) {
-                        return Err(SlotError::Cycle { name: self.name.clone() });
-                    }
-                    inside = self.lock();
-                    while matches!(inside.state, State::Working) {
-                        inside = self.changed.wait(inside).unwrap_or_else(PoisonError::into_inner);
-                    }
-                    drop(inside);
-                    waits.waited();
-                    inside = self.lock();
-                }
+            let (source, version) = match self.find() {
+                Found::Code(address) => return Ok(address),
+                Found::Gone => return Err(SlotError::Removed { name: self.name.clone() }),
+                Found::Source(source, version) => (source, version),
+            };
+            let made = self.ask(|| source.materialize());
+            // Its end is the source's own code.
+            drop(source);
+            let mut inside = self.lock();
+            if inside.version != version {
+                // What it was made from is not wanted any more.
+                drop(inside);
+                drop(made);
+                continue;
             }
+            if let State::Ready(target) = &inside.state {
+                let address = target.address;
+                drop(inside);
+                drop(made);
+                return Ok(address);
+            }
+            let target = made?;
+            let address = target.address;
+            let before = self.publish(&mut inside, target);
+            // Behind the word: whoever asks then is told to go there.
+            self.place.set_counter(match inside.counting.then {
+                Then::Enter => 0,
+                _ => inside.counting.stride(),
+            });
+            drop(inside);
+            drop(before);
+            return Ok(address);
+        }
+    }
+
+    /// What is behind the slot.
+    fn find(&self) -> Found {
+        let inside = self.lock();
+        match &inside.state {
+            State::Ready(target) => Found::Code(target.address),
+            State::Lazy(source) => Found::Source(source.clone(), inside.version),
+            State::Gone => Found::Gone,
         }
     }
 
@@ -590,71 +649,6 @@ fn describe(ty: &FunctionType) -> String {
     format!("({})::{} by {low:?} to {results:?}", params.join(", "), ty.result.name)
 }
 
-/// Who compiles what, and who waits for what: so that nobody waits for himself. Few threads compile at one time.
-#[derive(Default)]
-pub(crate) struct Waits {
-    table: Mutex<Table>,
-}
-
-#[derive(Default)]
-struct Table {
-    /// Records by address, and the threads that compile them.
-    works: Vec<(usize, ThreadId)>,
-    /// Threads, and the records that they wait for.
-    waits: Vec<(ThreadId, usize)>,
-}
-
-thread_local! {
-    /// The thread for which this one compiles, if it was made for that.
-    static FOR: std::cell::Cell<Option<ThreadId>> = const { std::cell::Cell::new(None) };
-}
-
-/// The thread that waits for what happens here.
-fn worker() -> ThreadId {
-    FOR.get().unwrap_or_else(|| std::thread::current().id())
-}
-
-impl Waits {
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn works(&self, record: &Arc<Record>) {
-        self.lock().works.push((Arc::as_ptr(record).addr(), worker()));
-    }
-
-    fn worked(&self, record: &Arc<Record>) {
-        let row = (Arc::as_ptr(record).addr(), worker());
-        let mut table = self.lock();
-        // Another thread may compile a later version of the same.
-        if let Some(at) = table.works.iter().position(|known| *known == row) {
-            table.works.swap_remove(at);
-        }
-    }
-
-    /// Notes that the running thread waits for a record; false if it would wait for itself.
-    fn wait(&self, record: &Arc<Record>) -> bool {
-        let mut table = self.lock();
-        let own = worker();
-        let mut wanted = Arc::as_ptr(record).addr();
-        // Each step goes to another thread that waits, and no thread comes twice: a ring would have been refused.
-        while let Some(&(_, by)) = table.works.iter().find(|(known, _)| *known == wanted) {
-            if by == own {
-                return false;
-            }
-            let Some(&(_, next)) = table.waits.iter().find(|(waiting, _)| *waiting == by) else { break };
-            wanted = next;
-        }
-        table.waits.push((own, Arc::as_ptr(record).addr()));
-        true
-    }
-
-    fn waited(&self) {
-        let own = worker();
-        self.lock().waits.retain(|(waiting, _)| *waiting != own);
-    }
-}
-
 /// The routines that this crate adds to those of the run time.
 pub(crate) fn routine(name: &str) -> Option<usize> {
     (name == MATERIALIZE).then_some(brolga_materialize as *const () as usize)
@@ -678,12 +672,15 @@ extern "C" fn brolga_materialize(thread: &Thread) -> usize {
 }
 
 /// Compiles on a thread that has enough stack. If the system gives none, on this one.
-fn on_new_thread(record: &Arc<Record>) -> Result<usize, SlotError> {
-    let own = worker();
+fn on_new_thread(record: &Record) -> Result<usize, SlotError> {
+    let Found::Source(source, _) = record.find() else { return record.materialize() };
+    let around = source.elsewhere();
+    drop(source);
     std::thread::scope(|scope| {
         let work = || {
-            FOR.set(Some(own));
-            record.materialize()
+            let mut made = None;
+            around(&mut || made = Some(record.materialize()));
+            made.unwrap_or_else(|| record.materialize())
         };
         match std::thread::Builder::new().stack_size(HELPER_STACK).spawn_scoped(scope, work) {
             Ok(thread) => thread.join().unwrap_or_else(|payload| {

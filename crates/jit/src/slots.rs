@@ -16,9 +16,9 @@
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | S1 | write a word | Release | S2 | on aarch64 a caller finds the address before the bytes of the code |
+//! | S1 | write a word | C9 of `brolga_instances::protocol` | S2 | on aarch64 a caller finds the address before the bytes of the code |
 //! | S2 | call: plain load of the word, jump to what it says | dependency | S1 | see below |
-//! | S3 | read a word from Rust, to call what it says | Acquire | S1 | as S1 |
+//! | S3 | read a word from Rust, to call what it says | C5 of the same | S1 | as S1 |
 //! | S4 | read or write a counter from Rust | Relaxed | – | nothing: counts may be lost |
 //!
 //! *x86-64*: loads and stores keep their order, and instructions are fetched coherently: S1 and S2 are plain moves. *aarch64*: the
@@ -36,9 +36,10 @@
 //! is given back if another one has free places.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use brolga_instances::CodeWord;
 use brolga_runtime::ThreadLayout;
 
 use crate::code_memory::{CodeMemory, CodeMemoryError};
@@ -170,20 +171,20 @@ impl Place {
         self.group.cell(self.index) + CELL_COUNTER
     }
 
-    fn atomic_word(&self) -> &AtomicUsize {
-        // SAFETY: the word is aligned, in memory that the group keeps, and only ever accessed as an atomic, or by compiled
-        // code in one move.
-        unsafe { AtomicUsize::from_ptr(self.group.pointer(self.word()).cast()) }
+    fn code_word(&self) -> &CodeWord {
+        // SAFETY: the word is aligned, in memory that the group keeps, and only ever accessed as what it is, which is laid out
+        // as an atomic word, or by compiled code in one move.
+        unsafe { &*self.group.pointer(self.word()).cast::<CodeWord>() }
     }
 
     /// The address that calls go to.
     pub(crate) fn get(&self) -> usize {
-        self.atomic_word().load(Ordering::Acquire) // S3
+        self.code_word().load() // S3
     }
 
     /// Lets calls go to other code, which is of the function's signature (W1) and sealed.
     pub(crate) fn set(&self, address: usize) {
-        self.atomic_word().store(address, Ordering::Release); // S1
+        self.code_word().store(address); // S1
     }
 
     /// Lets the counter go below zero after as many entries.
@@ -192,7 +193,7 @@ impl Place {
     }
 
     fn counter(&self) -> &AtomicI32 {
-        // SAFETY: as `atomic_word`.
+        // SAFETY: as `code_word`, with an atomic counter.
         unsafe { AtomicI32::from_ptr(self.group.pointer(self.counter_address()).cast()) }
     }
 

@@ -217,7 +217,7 @@ impl Jit {
 fn upgrade(function: &WeakSlot, job: Job) -> bool {
     let Some(slot) = function.upgrade() else { return false };
     match job {
-        Job::Compile => !slot.is_ready() && slot.materialize().is_ok(),
+        Job::Compile => slot.compile_asked(),
         Job::Optimise => matches!(slot.optimise(), Ok(true)),
     }
 }

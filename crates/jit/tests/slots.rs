@@ -185,3 +185,26 @@ fn code_that_no_slot_leads_to_any_more_is_freed_when_nobody_runs_it() {
         })
         .unwrap();
 }
+
+#[test]
+fn calls_are_switched_between_bodies_and_what_was_chosen_last_stays() {
+    let jit = engine();
+    let program = Program::new(&jit, TIERS[0], RING);
+    let even = program.slot("even").func::<(i64,), i64>().unwrap();
+    assert_eq!(even.call((4,)), Ok(1));
+    let mut owner = jit.slot(program.ty("even"), program.source("even")).unwrap();
+    let function = owner.slot().func::<(i64,), i64>().unwrap();
+    let in_use = jit.stats().in_use;
+    let mut switch = owner.switch(vec![program.target("even"), program.target("odd")]).unwrap().unwrap();
+    for n in 0..10 {
+        assert!(switch.set(n % 2));
+        // Odd numbers are odd, and not even.
+        assert_eq!(function.call((3,)), Ok((n % 2) as i64));
+    }
+    assert!(!switch.set(2) && switch.set(1));
+    drop(switch);
+    assert_eq!((function.call((3,)), owner.slot().is_ready()), (Ok(1), true));
+    drop((owner, function));
+    assert_eq!((jit.runtime().retired(), jit.stats().in_use <= in_use), (0, true));
+    assert!(jit.slot(program.ty("even"), program.source("even")).unwrap().switch(vec![]).unwrap().is_none());
+}

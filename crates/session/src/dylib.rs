@@ -2,7 +2,7 @@
 //!
 //! A handle does not keep a dylib open. Operations on a closed one are errors.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::board::Address;
 use crate::error::{Error, Foreign, Name};
@@ -13,9 +13,10 @@ use crate::lookup::Lookup;
 use crate::machine::{
     AddGenerator, AddLinks, Alias, Aliasee, Close, CreateTracker, Define, Dependants, GeneratorId,
     Initialized, Initializers, LinkOrder, NewUnit, Redirect, Release, RemoveGenerator, RemoveLink,
-    RemoveSymbols, RemoveTracker, SetLinks, Source, TrackerId, Transfer, Version, WaitsFor,
+    RemoveSymbols, RemoveTracker, Retrack, RetrackBeside, SetLinks, Source, TrackerId, Transfer, Version,
+    WaitsFor,
 };
-use crate::session::{Definition, Live, Session, Shown, Target, Unit, required};
+use crate::session::{Definition, Live, Session, Shown, Target, Unit, WeakSession, required};
 use crate::slot::SlotCell;
 
 /// A dylib of a session.
@@ -39,6 +40,33 @@ impl<T: Target> Clone for Dylib<T> {
     }
 }
 
+/// A dylib, without keeping its session: for what the session itself keeps.
+pub struct WeakDylib<T: Target> {
+    session: WeakSession<T>,
+    id: DylibId,
+    tracker: TrackerId<Live<T>>,
+    name: Arc<str>,
+    shown: Weak<Shown<T>>,
+}
+
+impl<T: Target> WeakDylib<T> {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The dylib.
+    ///
+    /// # Errors
+    /// Nobody has the session any more.
+    pub fn upgrade(&self) -> Result<Dylib<T>, Error> {
+        let (session, shown) = (self.session.upgrade(), self.shown.upgrade());
+        let (session, shown) = session.zip(shown).ok_or(Error::SessionEnded)?;
+        Ok(Dylib::new(session, self.id, self.tracker, Arc::clone(&self.name), shown))
+    }
+}
+
 /// How often a redirect is tried again because its target was replaced between being found and being led to.
 const REDIRECT_TRIES: usize = 64;
 
@@ -51,6 +79,13 @@ impl<T: Target> Dylib<T> {
         shown: Arc<Shown<T>>,
     ) -> Self {
         Dylib { session, id, tracker, name, shown }
+    }
+
+    /// A handle that does not keep the session.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakDylib<T> {
+        let (session, shown) = (self.session.downgrade(), Arc::downgrade(&self.shown));
+        WeakDylib { session, id: self.id, tracker: self.tracker, name: Arc::clone(&self.name), shown }
     }
 
     /// Its identity.
@@ -274,6 +309,27 @@ impl<T: Target> Dylib<T> {
     pub fn create_tracker(&self, on_drop: OnDrop) -> Result<Tracker<T>, Error> {
         let id = self.session.step(CreateTracker(self.id))?;
         Ok(Tracker { session: self.session.clone(), id, on_drop })
+    }
+
+    /// Lets a tracker, or the dylib itself, track the units of symbols from now on. Symbols that are not there are left out.
+    ///
+    /// # Errors
+    /// The tracker was removed, or belongs to another dylib.
+    pub fn retrack(
+        &self,
+        symbols: impl IntoIterator<Item = Symbol>,
+        tracker: Option<&Tracker<T>>,
+    ) -> Result<(), Error> {
+        let (symbols, to) = (symbols.into_iter().collect(), tracker.map(|tracker| tracker.id));
+        self.session.step(Retrack { dylib: self.id, symbols, to })
+    }
+
+    /// Lets the units of symbols be tracked by whatever tracks others, from now on. Pairs of which one is not there are left out.
+    ///
+    /// # Errors
+    /// The dylib is closed.
+    pub fn retrack_beside(&self, symbols: Vec<(Symbol, Symbol)>) -> Result<(), Error> {
+        self.session.step(RetrackBeside { dylib: self.id, symbols })
     }
 
     /// Takes names out: all or none. See [`RemoveSymbols`].

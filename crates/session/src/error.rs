@@ -299,6 +299,12 @@ pub enum Error {
         /// The symbols.
         symbols: Vec<Name>,
     },
+    /// A thread waits, in the middle of making symbols, for something that needs them.
+    #[error("needed while they are made: {}", List(symbols))]
+    Cycle {
+        /// What the thread is in the middle of.
+        symbols: Vec<Name>,
+    },
     /// A thread waits for what only it could do: its dispatcher runs tasks on this thread alone, and none is left.
     #[error("waiting for what no task is left to do")]
     Stalled,

@@ -42,6 +42,14 @@ impl<T> Key<T> {
         Key { index, generation, of: PhantomData }
     }
 
+    pub(crate) fn parts(self) -> (u32, u32) {
+        (self.index, self.generation)
+    }
+
+    pub(crate) fn from_parts((index, generation): (u32, u32)) -> Self {
+        Key::new(index, generation)
+    }
+
     pub(crate) fn index(self) -> usize {
         self.index as usize
     }

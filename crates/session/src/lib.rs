@@ -64,8 +64,10 @@ mod sync;
 mod trie;
 
 pub use board::Address;
-pub use dispatch::{Dispatcher, InPlace, OnExecutor, Pool, Seeded, Task};
-pub use dylib::{Dylib, OnDrop, Tracker};
+pub use dispatch::{
+    Dispatcher, Doing, InPlace, Needed, OnExecutor, Pool, PoolOptions, Seeded, Task, Token, Tokens,
+};
+pub use dylib::{Dylib, OnDrop, Tracker, WeakDylib};
 pub use error::{Cause, Error, Failure, Foreign, Name};
 pub use flags::{Link, LookupKind, Need, Priority, Sees, SymbolFlags, Until, Want};
 pub use generator::{Addresses, Generator, Reexports, Request};

@@ -1,16 +1,19 @@
 //! A lookup under way: a future, and something to wait for.
 //!
 //! Waiting on a thread runs tasks meanwhile, as the dispatcher sees fit. Dropping a lookup that has no answer takes it out of
-//! the session; what it has started goes on.
+//! the session: what it has started goes on, and what is queued for nobody else is not begun.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use smallvec::SmallVec;
+
+use crate::dispatch::{self, Needed, Task};
 use crate::error::Error;
 use crate::flags::Priority;
-use crate::machine::{Cancel, QueryId};
+use crate::machine::{Block, Cancel, Doer, NeededBy, QueryId, Unblock};
 use crate::promise::{Latch, Promise};
 use crate::session::{Answer, Definition, Live, Session, Target};
 
@@ -21,7 +24,7 @@ pub struct Ticket<T: Target>(Receiver<T>);
 
 enum Receiver<T: Target> {
     Promise(Arc<Promise<Answer<T>>>),
-    Then(Priority, Continuation<T>),
+    Then(Priority, Option<Doer>, Continuation<T>),
 }
 
 impl<T: Target> Ticket<T> {
@@ -31,14 +34,23 @@ impl<T: Target> Ticket<T> {
     }
 
     /// A task.
-    pub(crate) fn then(priority: Priority, then: impl FnOnce(Answer<T>) + Send + 'static) -> Self {
-        Ticket(Receiver::Then(priority, Box::new(then)))
+    pub(crate) fn then(
+        priority: Priority,
+        doer: Option<Doer>,
+        then: impl FnOnce(Answer<T>) + Send + 'static,
+    ) -> Self {
+        Ticket(Receiver::Then(priority, doer, Box::new(then)))
     }
 
-    pub(crate) fn deliver(self, session: &Session<T>, answer: Answer<T>) {
+    /// Gives the answer to whoever waits, or the task that goes on with it.
+    #[must_use]
+    pub(crate) fn deliver(self, session: &Session<T>, answer: Answer<T>) -> Option<Task> {
         match self.0 {
-            Receiver::Promise(promise) => promise.complete(answer),
-            Receiver::Then(priority, then) => session.dispatch(priority, move || then(answer)),
+            Receiver::Promise(promise) => {
+                promise.complete(answer);
+                None
+            }
+            Receiver::Then(priority, doer, then) => Some(session.task(priority, doer, move || then(answer))),
         }
     }
 }
@@ -70,9 +82,19 @@ impl<T: Target> Lookup<T> {
     /// Waits for the answer; the thread runs tasks meanwhile. Found symbols are in the order of the wants.
     ///
     /// # Errors
-    /// The lookup's own, or [`Error::Stalled`] when the dispatcher knows that there will be none.
+    /// The lookup's own; [`Error::Cycle`] when the thread would wait for itself, [`Error::Stalled`] when the dispatcher knows that
+    /// there will be none.
     pub fn wait(mut self) -> Result<Vec<Definition<T>>, Error> {
-        self.session.dispatcher().wait(&*self.promise)?;
+        let doers = if self.is_done() { SmallVec::new() } else { dispatch::doers(self.session.address()) };
+        let blocks = !doers.is_empty();
+        if blocks {
+            self.session.step(Block { doers, query: self.query });
+        }
+        let waited = self.session.dispatcher().wait(&self);
+        if blocks {
+            self.session.step(Unblock(self.query));
+        }
+        waited?;
         self.taken = true;
         self.promise.take().unwrap_or(Err(Error::Stalled))
     }
@@ -83,6 +105,20 @@ impl<T: Target> Lookup<T> {
     /// As [`Lookup::wait`]; also when the answer is empty.
     pub fn wait_one(self) -> Result<Definition<T>, Error> {
         self.wait()?.into_iter().next().ok_or(Error::NotFound { symbols: Vec::new() })
+    }
+}
+
+impl<T: Target> Latch for Lookup<T> {
+    fn is_done(&self) -> bool {
+        self.promise.is_done()
+    }
+
+    fn park(&self) {
+        self.promise.park();
+    }
+
+    fn needed(&self) -> Needed {
+        Needed::new(self.session.address(), self.session.step(NeededBy(self.query)))
     }
 }
 

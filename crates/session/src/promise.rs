@@ -8,6 +8,7 @@
 
 use std::task::{Context, Poll, Waker};
 
+use crate::dispatch::Needed;
 use crate::sync::{Condvar, Mutex, lock, wait};
 
 enum State<V> {
@@ -28,6 +29,10 @@ pub trait Latch {
     fn is_done(&self) -> bool;
     /// Blocks the thread until it is.
     fn park(&self);
+    /// Which tasks bring that nearer, as far as anybody knows.
+    fn needed(&self) -> Needed {
+        Needed::default()
+    }
 }
 
 impl<V> Promise<V> {

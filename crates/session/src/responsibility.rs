@@ -15,7 +15,8 @@ use crate::flags::{Need, Priority, SymbolFlags, Until, Want};
 use crate::ids::{DylibId, Symbol};
 use crate::lookup::Lookup;
 use crate::machine::{
-    Attach, Claim, Delegate, Emit, Fail, HandBack, NewUnit, Requested, Resolve, Source, UnitHome, UnitId,
+    Attach, Claim, Delegate, Doer, Emit, Fail, HandBack, NewUnit, Requested, Resolve, Source, UnitHome,
+    UnitId,
 };
 use crate::session::{Dependence, Group, Live, Session, Target, Unit};
 
@@ -115,6 +116,11 @@ impl<T: Target> Responsibility<T> {
         Responsibility { duty: Duty { session, unit, open: true } }
     }
 
+    /// Somebody else has it now, or nobody.
+    pub(crate) fn put_off(mut self) {
+        self.duty.open = false;
+    }
+
     /// The session.
     #[must_use]
     pub fn session(&self) -> &Session<T> {
@@ -158,7 +164,8 @@ impl<T: Target> Responsibility<T> {
     ) -> Result<Lookup<T>, Error> {
         let (_, order) = self.duty.session.step(UnitHome(self.duty.unit))?;
         let wants = symbols.into_iter().map(|symbol| Want { symbol, need: Need::Required }).collect();
-        Ok(self.duty.session.lookup(order, wants, until))
+        let owner = Doer::unit(self.duty.unit);
+        Ok(self.duty.session.lookup_for(owner, order, wants, until))
     }
 
     /// Looks up what the unit refers to, in its dylib's link order, and goes on in a task with the responsibility and what
@@ -176,7 +183,8 @@ impl<T: Target> Responsibility<T> {
         // A unit that was removed has nothing to go on with.
         let Ok((_, order)) = self.duty.session.step(UnitHome(self.duty.unit)) else { return };
         let session = self.duty.session.clone();
-        session.lookup_then(order, wants, until, Priority::Normal, move |answer| match answer {
+        let owner = Some(Doer::unit(self.duty.unit));
+        session.lookup_then_for(owner, order, wants, until, Priority::Normal, move |answer| match answer {
             Ok(found) => then(self, found),
             Err(error) => self.fail(error),
         });

@@ -18,7 +18,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 
 use crate::board::{Address, Board};
-use crate::dispatch::{Dispatcher, Task};
+use crate::dispatch::{Dispatcher, SessionDoer, Task};
 use crate::dylib::Dylib;
 use crate::error::{Error, Failure, Name};
 use crate::flags::{Link, LookupKind, Need, Priority, Until, Want};
@@ -26,7 +26,8 @@ use crate::generator::{Generator, Request};
 use crate::ids::{DylibId, Label, Symbol};
 use crate::lookup::{Lookup, Ticket};
 use crate::machine::{
-    self, Close, CreateDylib, Dependants, Effects, Event, Found, LinkOrder, Machine, NewUnit, Parts, Stop,
+    self, Begin, Close, CreateDylib, Dependants, Doer, Effects, Event, Found, LinkOrder, Machine, NewUnit,
+    Parts, Stop,
 };
 use crate::names::Names;
 use crate::promise::Promise;
@@ -205,7 +206,23 @@ impl<T: Target> Session<T> {
     ) -> Lookup<T> {
         let promise = Arc::new(Promise::new());
         let ticket = Ticket::promise(Arc::clone(&promise));
-        let query = self.step(machine::Lookup { order, wants, kind, until, priority, ticket });
+        let owner = None;
+        let query = self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner });
+        Lookup::new(self.clone(), query, promise)
+    }
+
+    /// As [`Session::lookup`], for somebody who does not go on without the answer.
+    pub(crate) fn lookup_for(
+        &self,
+        owner: Doer,
+        order: Vec<Link>,
+        wants: Vec<Want>,
+        until: Until,
+    ) -> Lookup<T> {
+        let promise = Arc::new(Promise::new());
+        let ticket = Ticket::promise(Arc::clone(&promise));
+        let (kind, priority, owner) = (LookupKind::Static, Priority::Normal, Some(owner));
+        let query = self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner });
         Lookup::new(self.clone(), query, promise)
     }
 
@@ -218,8 +235,27 @@ impl<T: Target> Session<T> {
         priority: Priority,
         then: impl FnOnce(Answer<T>) + Send + 'static,
     ) {
-        let ticket = Ticket::then(priority, then);
-        self.step(machine::Lookup { order, wants, kind: LookupKind::Static, until, priority, ticket });
+        self.lookup_then_for(None, order, wants, until, priority, then);
+    }
+
+    /// As [`Session::lookup_then`], for somebody who goes on in the task.
+    pub(crate) fn lookup_then_for(
+        &self,
+        owner: Option<Doer>,
+        order: Vec<Link>,
+        wants: Vec<Want>,
+        until: Until,
+        priority: Priority,
+        then: impl FnOnce(Answer<T>) + Send + 'static,
+    ) {
+        let ticket = Ticket::then(priority, owner, then);
+        let kind = LookupKind::Static;
+        self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner });
+    }
+
+    /// What tells sessions apart.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
     }
 
     /// The link order of a dylib.
@@ -303,28 +339,32 @@ impl<T: Target> Session<T> {
         for failure in effects.unheard {
             self.0.host.unheard(&failure);
         }
+        let mut tasks = Vec::new();
         for (ticket, answer) in effects.answers {
-            ticket.deliver(self, answer);
+            tasks.extend(ticket.deliver(self, answer));
         }
         for ask in effects.asks {
             let session = self.clone();
-            self.dispatch(ask.priority, move || {
+            tasks.push(self.task(ask.priority, Some(Doer::request(ask.request)), move || {
                 let generator = Arc::clone(&ask.generator);
                 generator.generate(Request::new(session, ask));
-            });
+            }));
         }
         for work in effects.work {
             let responsibility = Responsibility::new(self.clone(), work.unit);
-            let (mut source, lost) = (work.source, work.lost);
-            self.dispatch(work.priority, move || {
+            let (unit, source, lost) = (work.unit, work.source, work.lost);
+            tasks.push(self.task(work.priority, Some(Doer::unit(unit)), move || {
+                // It may have been removed while it was queued, or nobody may want it any more.
+                let begun = responsibility.session().step(Begin { unit, source, lost });
+                let Some((mut source, lost)) = begun else { return responsibility.put_off() };
                 for symbol in lost {
                     source.discard(symbol);
                 }
-                // A unit that was removed while it was queued is not worth the work.
-                if responsibility.symbols().is_ok() {
-                    source.materialize(responsibility);
-                }
-            });
+                source.materialize(responsibility);
+            }));
+        }
+        if !tasks.is_empty() {
+            self.0.dispatcher.dispatch_all(tasks);
         }
         for (mut source, lost) in effects.dropped {
             for symbol in lost {
@@ -340,8 +380,15 @@ impl<T: Target> Session<T> {
         drop(effects.garbage);
     }
 
-    pub(crate) fn dispatch(&self, priority: Priority, work: impl FnOnce() + Send + 'static) {
-        self.0.dispatcher.dispatch(Task::new(priority, work));
+    /// A task of `work`, which is done for `doer`.
+    pub(crate) fn task(
+        &self,
+        priority: Priority,
+        doer: Option<Doer>,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Task {
+        let doer = doer.map(|doer| SessionDoer { session: self.address(), doer });
+        Task::new(priority, work).for_doer(doer)
     }
 }
 

@@ -8,11 +8,15 @@ pub(crate) use loom::sync::{
     Condvar, Mutex, MutexGuard,
     atomic::{AtomicU64, AtomicUsize, Ordering, fence},
 };
+#[cfg(all(test, loom))]
+pub(crate) use loom::thread_local;
 #[cfg(not(all(test, loom)))]
 pub(crate) use std::sync::{
     Condvar, Mutex, MutexGuard,
     atomic::{AtomicU64, AtomicUsize, Ordering, fence},
 };
+#[cfg(not(all(test, loom)))]
+pub(crate) use std::thread_local;
 
 use std::sync::PoisonError;
 

@@ -11,8 +11,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
 use brolga_session::{
-    Cause, Dependants, Dispatcher, Dylib, EpochHost, Error, InPlace, OnDrop, OnExecutor, Pool, Priority,
-    Responsibility, Seeded, Session, Symbol, Task, Until, required, unit,
+    Cause, Dependants, Dispatcher, Dylib, EpochHost, Error, InPlace, OnDrop, OnExecutor, Pool, PoolOptions,
+    Priority, Responsibility, Seeded, Session, Symbol, Task, Token, Tokens, Until, required, unit,
 };
 use support::{E, Kept, Owned, Random, Words, count, failure, keep, made, take, with};
 
@@ -360,4 +360,114 @@ fn a_storm_of_everything() {
     session.end(|_| {});
     assert_eq!(count(&made_codes), count(&freed));
     assert!(count(&made_codes) > 0);
+}
+
+#[test]
+fn a_producer_is_held_back_by_the_limit() {
+    let pool = Pool::with(PoolOptions { threads: 1, limit: Some(8), tokens: None });
+    let (go, gate) = mpsc::channel::<()>();
+    pool.dispatch(Task::new(Priority::Blocking, move || drop(gate.recv())));
+    let ran = Arc::new(AtomicUsize::new(0));
+    for queued in 1..=500 {
+        let counter = Arc::clone(&ran);
+        pool.dispatch(Task::new(Priority::Normal, move || {
+            // The only worker is busy: it is the producer that runs them.
+            counter.fetch_add(1, Ordering::SeqCst);
+        }));
+        assert!(queued - count(&ran) <= 8);
+    }
+    go.send(()).expect("the worker waits");
+    pool.drain();
+    assert_eq!(count(&ran), 500);
+}
+
+/// So many tokens.
+struct Jar(Arc<AtomicUsize>);
+
+struct FromJar(Arc<AtomicUsize>);
+
+impl Drop for FromJar {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Tokens for Jar {
+    fn try_take(&self) -> Option<Token> {
+        let taken = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        taken.ok().map(|_| Box::new(FromJar(Arc::clone(&self.0))) as Token)
+    }
+}
+
+/// As many threads work at a time as there are tokens, and one more; all tokens come back.
+#[test]
+fn threads_take_tokens_and_give_them_back() {
+    for tokens in [0, 2] {
+        let left = Arc::new(AtomicUsize::new(tokens));
+        let jar = Arc::new(Jar(Arc::clone(&left)));
+        let pool = Pool::with(PoolOptions { threads: 6, limit: None, tokens: Some(jar) });
+        let (working, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        for _ in 0..200 {
+            let (working, most) = (Arc::clone(&working), Arc::clone(&most));
+            pool.dispatch(Task::new(Priority::Normal, move || {
+                most.fetch_max(working.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                thread::sleep(std::time::Duration::from_micros(200));
+                working.fetch_sub(1, Ordering::SeqCst);
+            }));
+        }
+        let done = Arc::new(AtomicUsize::new(0));
+        pool.dispatch(Task::new(Priority::Idle, {
+            let done = Arc::clone(&done);
+            move || done.store(1, Ordering::SeqCst)
+        }));
+        while count(&done) == 0 {
+            thread::yield_now();
+        }
+        assert!(count(&most) <= tokens + 1, "{} with {tokens} tokens", count(&most));
+        drop(pool);
+        assert_eq!(count(&left), tokens);
+    }
+}
+
+#[test]
+fn a_task_that_waits_leaves_its_permit_to_others() {
+    let jar = Arc::new(Jar(Arc::new(AtomicUsize::new(0))));
+    let options = PoolOptions { threads: 2, limit: None, tokens: Some(jar) };
+    let (session, main) = with(Arc::new(Pool::with(options)));
+    let symbols = nested(&session, &main, 20);
+    let mut lookup = pin!(main.lookup([symbols[0]]));
+    let waker = Waker::from(Arc::new(Flag(AtomicUsize::new(0))));
+    let found = loop {
+        match lookup.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(found) => break found.expect("ready"),
+            Poll::Pending => thread::yield_now(),
+        }
+    };
+    assert_eq!(found[0].address, Some(20));
+}
+
+#[test]
+fn what_is_queued_for_nobody_is_not_begun_and_can_be_had_later() {
+    let (session, main) = with(Arc::new(Seeded::new(7)));
+    let [foo, bar, user] = ["foo", "bar", "user"].map(|name| session.intern(name));
+    let begun = Arc::new(AtomicUsize::new(0));
+    let define = |symbol: Symbol, needs: Vec<Symbol>| {
+        let (begun, home) = (Arc::clone(&begun), main.clone());
+        main.define(unit([(symbol, E)], move |duty: Responsibility<Words>| {
+            begun.fetch_add(1, Ordering::SeqCst);
+            let needs = needs.into_iter().map(|need| home.label(need).into());
+            duty.resolve([(symbol, 1)]).expect("resolved").emit(needs).expect("emitted");
+        }))
+        .expect("defined");
+    };
+    define(foo, vec![]);
+    define(bar, vec![]);
+    define(user, vec![bar]);
+    let (first, second) = (main.lookup([foo, user]), main.lookup([user]));
+    drop(first);
+    session.dispatcher().drain();
+    assert_eq!(count(&begun), 2, "`user`, and `bar` which it needs");
+    assert!(second.wait().is_ok());
+    session.check().expect("invariants");
+    assert_eq!(main.address("foo").expect("made when somebody looks again"), 1);
 }

@@ -48,8 +48,15 @@ impl Units {
             let wants = vec![Want { symbol: units.symbols[i], need: Need::Required }];
             let order = vec![Link { dylib, sees: Sees::All }];
             let (kind, until, priority) = (LookupKind::Static, Until::Ready, Priority::Normal);
-            let (_, effects) =
-                units.machine.step(Lookup { order, wants, kind, until, priority, ticket: i as u64 });
+            let (_, effects) = units.machine.step(Lookup {
+                order,
+                wants,
+                kind,
+                until,
+                priority,
+                ticket: i as u64,
+                owner: None,
+            });
             units.run(effects);
             let unit = units.units[i].expect("started");
             let (reply, _) =

@@ -31,10 +31,17 @@ pub(crate) struct Program {
     pub(crate) compiled: Mutex<Vec<String>>,
 }
 
-/// One function of a program.
+/// One function of a program. It is compiled once, whoever asks.
 struct One {
     program: Weak<Program>,
     name: String,
+    made: Mutex<Option<Target>>,
+}
+
+impl One {
+    fn new(program: &Arc<Program>, name: &str) -> Arc<One> {
+        Arc::new(One { program: Arc::downgrade(program), name: name.to_owned(), made: Mutex::default() })
+    }
 }
 
 impl Program {
@@ -53,8 +60,7 @@ impl Program {
         let (jit, owners, compiled) = (jit.clone(), OnceLock::new(), Mutex::default());
         let program = Arc::new(Program { jit, cx, funcs, tier, owners, hook, compiled });
         let owner = |name: &String| {
-            let one = One { program: Arc::downgrade(&program), name: name.clone() };
-            (name.clone(), program.jit.slot(program.ty(name), Arc::new(one)).unwrap())
+            (name.clone(), program.jit.slot(program.ty(name), One::new(&program, name)).unwrap())
         };
         let owners = program.funcs.keys().map(owner).collect();
         assert!(program.owners.set(owners).is_ok());
@@ -86,7 +92,7 @@ impl Program {
 
     /// The source of a function.
     pub(crate) fn source(self: &Arc<Program>, name: &str) -> Arc<dyn Materialize> {
-        Arc::new(One { program: Arc::downgrade(self), name: name.to_owned() })
+        One::new(self, name)
     }
 
     /// Compiles a function now, as a unit of its own that reaches all others through slots.
@@ -133,8 +139,13 @@ impl FindSlot for Program {
 impl Materialize for One {
     fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
         let program = self.program.upgrade().ok_or("the program is gone")?;
+        // A compilation that panicked has made nothing.
+        let mut made = self.made.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(made) = &*made {
+            return Ok(made.clone());
+        }
         let instead = (program.hook)(&program, &self.name)?;
         program.compiled.lock().unwrap().push(self.name.clone());
-        Ok(program.target(instead.as_deref().unwrap_or(&self.name)))
+        Ok(made.insert(program.target(instead.as_deref().unwrap_or(&self.name))).clone())
     }
 }

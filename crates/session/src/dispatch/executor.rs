@@ -28,6 +28,13 @@ impl<F: Fn(Box<dyn FnOnce() + Send>) + Send + Sync> OnExecutor<F> {
     }
 }
 
+impl<F: Fn(Box<dyn FnOnce() + Send>)> OnExecutor<F> {
+    fn spawn_job(&self) {
+        let job = Job { queue: Arc::clone(&self.queue), dropped: true };
+        (self.spawn)(Box::new(move || job.run()));
+    }
+}
+
 impl Job {
     fn run(mut self) {
         self.dropped = false;
@@ -48,13 +55,20 @@ impl Drop for Job {
 impl<F: Fn(Box<dyn FnOnce() + Send>) + Send + Sync> Dispatcher for OnExecutor<F> {
     fn dispatch(&self, task: Task) {
         self.queue.push(task);
-        let job = Job { queue: Arc::clone(&self.queue), dropped: true };
-        (self.spawn)(Box::new(move || job.run()));
+        self.spawn_job();
     }
 
     fn wait(&self, latch: &dyn Latch) -> Result<(), Error> {
         while !latch.is_done() {
-            match self.queue.pop() {
+            let task = if depth() == 0 {
+                self.queue.pop()
+            } else {
+                let (task, others) = self.queue.pop_for(&latch.needed());
+                // Their jobs may have come meanwhile, and found nothing.
+                (0..others).for_each(|_| self.spawn_job());
+                task
+            };
+            match task {
                 Some(task) => self.queue.run(task),
                 None => latch.park(),
             }

@@ -8,6 +8,11 @@
 //! | [`OnExecutor`] | the embedder's executor | runs tasks |
 //!
 //! Running tasks on top of a waiting *task* may bury what the upper task waits for below it; that is why the pool does not.
+//! Dispatchers without threads to spare run those first that the waiting task needs (`machine/waits.rs`), which cannot wait for
+//! it but in a circle; then those of which nobody knows whom they are for.
+//!
+//! What a thread is in the middle of is known to the session: tasks say for whom they are done ([`Doing`] hands that on to
+//! other threads), so a thread that would wait for itself gets an error.
 //! A task that is dropped instead of run fails what it was responsible for: an executor that dies leaves nobody waiting.
 
 mod executor;
@@ -15,36 +20,123 @@ mod pool;
 pub(crate) mod queue;
 mod single;
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub use executor::OnExecutor;
-pub use pool::Pool;
+pub use pool::{Pool, PoolOptions, Token, Tokens};
 pub use single::{InPlace, Seeded};
+
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 
 use crate::error::Error;
 use crate::flags::Priority;
+use crate::machine::Doer;
 use crate::promise::Latch;
 
 /// Something to do.
 pub struct Task {
     priority: Priority,
+    doer: Option<SessionDoer>,
     work: Box<dyn FnOnce() + Send>,
 }
 
-thread_local! {
-    static DEPTH: Cell<usize> = const { Cell::new(0) };
+/// A doer, and the address of its session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SessionDoer {
+    pub(crate) session: usize,
+    pub(crate) doer: Doer,
+}
+
+/// What a thread is in the middle of.
+#[derive(Clone, Default)]
+pub struct Doing {
+    tasks: usize,
+    is_worker: bool,
+    doers: SmallVec<[SessionDoer; 2]>,
+}
+
+crate::sync::thread_local! {
+    static DOING: RefCell<Doing> = RefCell::default();
+}
+
+fn doing<R>(look: impl FnOnce(&mut Doing) -> R) -> R {
+    DOING.with(|doing| look(&mut doing.borrow_mut()))
+}
+
+impl Doing {
+    /// What the running thread is in the middle of.
+    #[must_use]
+    pub fn here() -> Doing {
+        doing(|doing| doing.clone())
+    }
+
+    /// Runs `work` as a part of this, while the thread that is in the middle of it waits for `work` to end.
+    pub fn go_on<R>(self, work: impl FnOnce() -> R) -> R {
+        let _restored = Restored(doing(|doing| std::mem::replace(doing, self)));
+        work()
+    }
+}
+
+/// Takes back what a thread was said to be in the middle of.
+struct Restored(Doing);
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        let before = std::mem::take(&mut self.0);
+        drop(doing(|doing| std::mem::replace(doing, before)));
+    }
 }
 
 /// Tasks that this thread is in the middle of.
 fn depth() -> usize {
-    DEPTH.get()
+    doing(|doing| doing.tasks)
+}
+
+/// What this thread is in the middle of doing for a session.
+pub(crate) fn doers(session: usize) -> SmallVec<[Doer; 2]> {
+    doing(|doing| doing.doers.iter().filter(|doer| doer.session == session).map(|doer| doer.doer).collect())
+}
+
+/// Which tasks bring nearer what a thread waits for.
+#[derive(Default)]
+pub struct Needed {
+    session: usize,
+    doers: FxHashSet<Doer>,
+}
+
+impl Needed {
+    pub(crate) fn new(session: usize, doers: FxHashSet<Doer>) -> Needed {
+        Needed { session, doers }
+    }
+
+    /// The place of the task to run first among those, on top of a task that waits; none if it is better to run none of them.
+    pub(crate) fn choose<'a>(&self, tasks: impl Iterator<Item = &'a Task>) -> Option<usize> {
+        let mut unknown = None;
+        for (at, task) in tasks.enumerate() {
+            match task.doer {
+                Some(SessionDoer { session, doer }) => {
+                    if session == self.session && self.doers.contains(&doer) {
+                        return Some(at);
+                    }
+                }
+                None => unknown = unknown.or(Some(at)),
+            }
+        }
+        unknown
+    }
 }
 
 impl Task {
     /// A task.
     pub fn new(priority: Priority, work: impl FnOnce() + Send + 'static) -> Task {
-        Task { priority, work: Box::new(work) }
+        Task { priority, doer: None, work: Box::new(work) }
+    }
+
+    pub(crate) fn for_doer(mut self, doer: Option<SessionDoer>) -> Task {
+        self.doer = doer;
+        self
     }
 
     /// How urgent it is.
@@ -55,10 +147,11 @@ impl Task {
 
     /// Does it. A panic ends the task and nothing else: what it was responsible for fails.
     pub fn run(self) {
-        DEPTH.set(DEPTH.get() + 1);
+        let mut doing = Doing::here();
+        doing.tasks += 1;
+        doing.doers.extend(self.doer);
         // The payload was shown by the panic hook.
-        drop(catch_unwind(AssertUnwindSafe(self.work)));
-        DEPTH.set(DEPTH.get() - 1);
+        drop(doing.go_on(|| catch_unwind(AssertUnwindSafe(self.work))));
     }
 }
 
@@ -66,6 +159,11 @@ impl Task {
 pub trait Dispatcher: Send + Sync {
     /// Takes a task, to be run once or dropped. No lock of the session is held.
     fn dispatch(&self, task: Task);
+
+    /// Takes several tasks, of which one may need another: none may be waited for before all have been taken.
+    fn dispatch_all(&self, tasks: Vec<Task>) {
+        tasks.into_iter().for_each(|task| self.dispatch(task));
+    }
 
     /// Waits for `latch`, and does something useful meanwhile.
     ///

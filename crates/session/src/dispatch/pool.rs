@@ -4,30 +4,76 @@
 //! any nesting of tasks and lookups, and a task never runs on top of another that it may have to wait for. There are as
 //! many threads running as the pool's size; besides those, as many as tasks are waiting.
 //!
-//! Waiting threads that are not in the middle of a task (the embedder's) run tasks while they wait.
+//! Waiting threads that are not in the middle of a task (the embedder's) run tasks while they wait; those that make tasks do
+//! when there are more than the limit, so a producer is never far ahead of the workers.
+//!
+//! With tokens (of a jobserver), one thread works without any, and each other one takes a token before it runs tasks and gives it
+//! back when there are none left, or while it waits.
 
-use std::cell::Cell;
+use std::any::Any;
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use super::queue::Queue;
-use super::{Dispatcher, Task, depth};
+use super::{Dispatcher, Task, depth, doing};
 use crate::error::Error;
 use crate::promise::Latch;
 use crate::sync::{Mutex, lock};
 
+/// The right to run a task while others do; given back when it is dropped.
+pub type Token = Box<dyn Any>;
+
+/// What a pool asks for a token for each thread that runs tasks, beside the first: a jobserver's client, for one.
+pub trait Tokens: Send + Sync {
+    /// A token, if there is one. It is asked again for as long as there is work: it may wait some milliseconds for one.
+    fn try_take(&self) -> Option<Token>;
+}
+
+/// How a pool works.
+#[derive(Clone, Default)]
+pub struct PoolOptions {
+    /// The threads; at least one.
+    pub threads: usize,
+    /// Tasks above which a thread that makes more, and is not in the middle of one, has to run some itself before it goes on.
+    /// No bound if there is none.
+    pub limit: Option<usize>,
+    /// Whom to ask before more than one thread works. Nobody if there is none.
+    pub tokens: Option<Arc<dyn Tokens>>,
+}
+
 thread_local! {
-    static WORKER: Cell<bool> = const { Cell::new(false) };
+    /// What gives this thread the right to work.
+    static PERMIT: RefCell<Option<Permit>> = const { RefCell::new(None) };
+}
+
+/// The right to work: the one that every pool has, or a token.
+struct Permit {
+    own: Option<Arc<Shared>>,
+    #[expect(dead_code, reason = "held while the thread works")]
+    token: Option<Token>,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if let Some(shared) = self.own.take() {
+            lock(&shared.threads).own_permit = true;
+        }
+    }
 }
 
 struct Threads {
     /// Threads that exist and are not parked in a wait.
     running: usize,
+    /// Whether nobody has the permit that needs no token.
+    own_permit: bool,
     handles: Vec<JoinHandle<()>>,
 }
 
 struct Shared {
     size: usize,
+    limit: usize,
+    tokens: Option<Arc<dyn Tokens>>,
     queue: Queue,
     threads: Mutex<Threads>,
 }
@@ -41,8 +87,16 @@ impl Pool {
     /// A pool of `size` threads, at least one.
     #[must_use]
     pub fn new(size: usize) -> Pool {
-        let threads = Mutex::new(Threads { running: 0, handles: Vec::new() });
-        let shared = Arc::new(Shared { size: size.max(1), queue: Queue::new(), threads });
+        Pool::with(PoolOptions { threads: size, ..PoolOptions::default() })
+    }
+
+    /// A pool that works as the options say.
+    #[must_use]
+    pub fn with(options: PoolOptions) -> Pool {
+        let PoolOptions { threads: size, limit, tokens } = options;
+        let threads = Mutex::new(Threads { running: 0, own_permit: true, handles: Vec::new() });
+        let (size, limit) = (size.max(1), limit.unwrap_or(usize::MAX));
+        let shared = Arc::new(Shared { size, limit, tokens, queue: Queue::new(), threads });
         for _ in 0..shared.size {
             shared.add_thread();
         }
@@ -78,26 +132,78 @@ impl Shared {
         true
     }
 
-    fn work(&self) {
-        WORKER.set(true);
-        while self.queue.run_or_sleep(|| lock(&self.threads).running > self.size) {
+    /// Whether this thread has the right to work, or can have it at once.
+    fn has_permit(self: &Arc<Self>) -> bool {
+        let Some(tokens) = &self.tokens else { return true };
+        if PERMIT.with_borrow(Option::is_some) {
+            return true;
+        }
+        let own = std::mem::take(&mut lock(&self.threads).own_permit).then(|| Arc::clone(self));
+        let token = if own.is_some() { None } else { tokens.try_take() };
+        let given = own.is_some() || token.is_some();
+        if given {
+            PERMIT.set(Some(Permit { own, token }));
+        }
+        given
+    }
+
+    /// Runs a task, or sleeps until something has changed; false when the queue is closed and empty.
+    fn run_or_sleep(self: &Arc<Self>) -> bool {
+        let too_many = || lock(&self.threads).running > self.size;
+        if self.tokens.is_none() {
+            return self.queue.run_or_sleep(too_many);
+        }
+        if self.queue.is_empty() {
+            // Who sleeps keeps nobody else from working.
+            drop(PERMIT.take());
+            return self.queue.sleep(too_many);
+        }
+        if self.has_permit() {
+            if let Some(task) = self.queue.pop() {
+                self.queue.run(task);
+            }
+        } else {
+            // It may have been woken in the place of one who would have a permit.
+            self.queue.rouse();
+            std::thread::yield_now();
+        }
+        true
+    }
+
+    fn work(self: &Arc<Self>) {
+        doing(|doing| doing.is_worker = true);
+        while self.run_or_sleep() {
             let mut threads = lock(&self.threads);
             if threads.running > self.size {
                 threads.running -= 1;
                 drop(threads);
+                drop(PERMIT.take());
                 // It may have been woken for a task, which is somebody else's now.
                 return self.queue.rouse();
             }
         }
+        drop(PERMIT.take());
         lock(&self.threads).running -= 1;
     }
 }
 
 impl Dispatcher for Pool {
     fn dispatch(&self, task: Task) {
-        self.shared.queue.push(task);
-        if self.shared.queue.is_closed() {
+        self.dispatch_all(vec![task]);
+    }
+
+    fn dispatch_all(&self, tasks: Vec<Task>) {
+        let queue = &self.shared.queue;
+        tasks.into_iter().for_each(|task| queue.push(task));
+        if queue.is_closed() {
             self.shared.flush();
+        }
+        // Tasks of tasks are not held back: what they are a part of could not go on.
+        while queue.outstanding() > self.shared.limit && depth() == 0 {
+            match queue.pop() {
+                Some(task) => queue.run(task),
+                None => break,
+            }
         }
     }
 
@@ -105,8 +211,9 @@ impl Dispatcher for Pool {
         let queue = &self.shared.queue;
         if depth() > 0 && !latch.is_done() {
             // A task on a thread of the embedder leaves the workers as many as they are.
-            let worker = WORKER.get();
+            let worker = doing(|doing| doing.is_worker);
             if worker {
+                drop(PERMIT.take());
                 lock(&self.shared.threads).running -= 1;
             }
             if !worker || self.shared.add_thread() {
@@ -114,6 +221,8 @@ impl Dispatcher for Pool {
             }
             if worker {
                 lock(&self.shared.threads).running += 1;
+                // Without one it goes on nevertheless: others may wait for what it is in the middle of.
+                self.shared.has_permit();
                 // Whoever is one too many now sleeps, and shall look; or will look when it is done.
                 queue.rouse();
             }

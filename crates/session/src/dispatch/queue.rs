@@ -25,7 +25,7 @@
 //! Liveness: a pusher that sees a sleeper notifies one; whoever takes the last task and leaves others asleep has taken it.
 //! What loom cannot see: the lock-free queue, which models replace. Models: `models.rs`.
 
-use crate::dispatch::Task;
+use crate::dispatch::{Needed, Task};
 use crate::flags::Priority;
 use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering, fence, lock, wait};
 
@@ -42,6 +42,10 @@ mod lane {
 
         pub(super) fn push(&self, item: T) {
             self.0.push(item);
+        }
+
+        pub(super) fn is_empty(&self) -> bool {
+            self.0.is_empty()
         }
 
         pub(super) fn pop(&self) -> Option<T> {
@@ -74,6 +78,11 @@ mod lane {
             let mut items = lock(&self.0);
             items.push_back(item);
             self.1.store(items.len(), Ordering::Relaxed); // Q9
+        }
+
+        pub(super) fn is_empty(&self) -> bool {
+            let seen = self.1.load(Ordering::Relaxed); // Q9
+            seen == 0
         }
 
         pub(super) fn pop(&self) -> Option<T> {
@@ -132,6 +141,21 @@ impl Queue {
         self.lanes.iter().find_map(lane::Lane::pop)
     }
 
+    /// The most urgent task that a waiting task needs, and how many others have been set behind those of their kind.
+    pub(crate) fn pop_for(&self, needed: &Needed) -> (Option<Task>, usize) {
+        let mut others = Vec::new();
+        while let Some(task) = self.pop() {
+            others.push(task);
+        }
+        let chosen = needed.choose(others.iter()).map(|at| others.remove(at));
+        let count = others.len();
+        for task in others {
+            self.push(task);
+            self.outstanding.fetch_sub(1, Ordering::AcqRel); // Q5
+        }
+        (chosen, count)
+    }
+
     /// Runs a task that [`Queue::pop`] gave.
     pub(crate) fn run(&self, task: Task) {
         task.run();
@@ -178,6 +202,26 @@ impl Queue {
             return true;
         }
         open
+    }
+
+    /// Whether no task lies in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lanes.iter().all(lane::Lane::is_empty)
+    }
+
+    /// Sleeps until something has changed, unless there is a task; false when the queue is closed and empty.
+    pub(crate) fn sleep(&self, awake: impl Fn() -> bool) -> bool {
+        let closed = lock(&self.closed);
+        self.sleepers.fetch_add(1, Ordering::Relaxed); // Q3
+        fence(Ordering::SeqCst); // Q2
+        let mut open = !*closed || !self.is_empty();
+        if open && self.is_empty() && !awake() {
+            open = !*wait(&self.wake, closed);
+        } else {
+            drop(closed);
+        }
+        self.sleepers.fetch_sub(1, Ordering::Relaxed); // Q3
+        open || !self.is_empty()
     }
 
     /// Wakes every sleeper, to look again.

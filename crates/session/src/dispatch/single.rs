@@ -1,12 +1,12 @@
 //! Tasks without threads: on the thread that makes them, or in an order that a seed decides.
 //!
 //! Dispatching from inside a task only queues, so a chain of a million units runs in constant stack. Waiting from inside a task
-//! runs what is queued on top of it: with one thread there is no other way.
+//! runs what it needs on top of it: with one thread there is no other way.
 
 use std::collections::VecDeque;
 use std::thread::{ThreadId, current};
 
-use super::{Dispatcher, Task};
+use super::{Dispatcher, Needed, Task, depth};
 use crate::error::Error;
 use crate::promise::Latch;
 use crate::sync::{Mutex, lock};
@@ -29,17 +29,38 @@ impl InPlace {
         let me = current().id();
         lock(&self.busy).iter_mut().find(|(thread, _)| *thread == me)?.1.pop_front()
     }
+
+    /// A task, of whatever thread, to run on top of one that waits.
+    fn next_for(&self, needed: &Needed) -> Option<Task> {
+        let me = current().id();
+        let mut busy = lock(&self.busy);
+        // What this thread has made comes first.
+        busy.sort_by_key(|(thread, _)| *thread != me);
+        let at = needed.choose(busy.iter().flat_map(|(_, tasks)| tasks))?;
+        let mut before = 0;
+        for (_, tasks) in &mut *busy {
+            if at < before + tasks.len() {
+                return tasks.remove(at - before);
+            }
+            before += tasks.len();
+        }
+        None
+    }
 }
 
 impl Dispatcher for InPlace {
     fn dispatch(&self, task: Task) {
+        self.dispatch_all(vec![task]);
+    }
+
+    fn dispatch_all(&self, tasks: Vec<Task>) {
         let me = current().id();
         {
             let mut busy = lock(&self.busy);
             if let Some((_, queue)) = busy.iter_mut().find(|(thread, _)| *thread == me) {
-                return queue.push_back(task);
+                return queue.extend(tasks);
             }
-            busy.push((me, VecDeque::from([task])));
+            busy.push((me, VecDeque::from(tasks)));
         }
         while let Some(task) = self.next() {
             task.run();
@@ -49,7 +70,8 @@ impl Dispatcher for InPlace {
 
     fn wait(&self, latch: &dyn Latch) -> Result<(), Error> {
         while !latch.is_done() {
-            match self.next() {
+            let next = if depth() == 0 { self.next() } else { self.next_for(&latch.needed()) };
+            match next {
                 Some(task) => task.run(),
                 // Another thread has it in hand.
                 None => latch.park(),
@@ -80,6 +102,11 @@ impl Seeded {
 
     /// Runs one task; false when there is none.
     pub fn run_one(&self) -> bool {
+        self.run_some(None)
+    }
+
+    /// Runs one task; on top of another one, a task that this needs.
+    fn run_some(&self, needed: Option<&Needed>) -> bool {
         let task = {
             let mut state = lock(&self.state);
             let (random, tasks) = &mut *state;
@@ -87,7 +114,15 @@ impl Seeded {
             *random ^= *random >> 7;
             *random ^= *random << 17;
             let count = tasks.len();
-            (count > 0).then(|| tasks.swap_remove((*random >> 16) as usize % count))
+            if count > 0 {
+                // The order in which they are looked through is as random as the choice.
+                tasks.rotate_left((*random >> 16) as usize % count);
+            }
+            let at = match needed {
+                Some(needed) => needed.choose(tasks.iter()),
+                None => (count > 0).then_some(0),
+            };
+            at.map(|at| tasks.swap_remove(at))
         };
         let found = task.is_some();
         if let Some(task) = task {
@@ -104,7 +139,8 @@ impl Dispatcher for Seeded {
 
     fn wait(&self, latch: &dyn Latch) -> Result<(), Error> {
         while !latch.is_done() {
-            if !self.run_one() {
+            let needed = (depth() > 0).then(|| latch.needed());
+            if !self.run_some(needed.as_ref()) {
                 return Err(Error::Stalled);
             }
         }

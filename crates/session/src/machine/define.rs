@@ -173,6 +173,7 @@ impl<P: Parts> Machine<P> {
             phase,
             codes: Vec::new(),
             uses: SmallVec::new(),
+            waits: SmallVec::new(),
             slot: None,
             alias_of: None,
         });

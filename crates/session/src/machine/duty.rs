@@ -252,21 +252,37 @@ impl<P: Parts> Event<P> for HandBack<P> {
             machine.effects.work.push(super::Work { unit, source: self.source, lost: Vec::new(), priority });
             return Ok(());
         }
-        let mut ports = Vec::new();
-        for version in versions {
-            if let Some(entry) = machine.entries.get_mut(version) {
-                ports.extend(entry.state.port());
-                entry.state = State::NeverSearched;
-            }
-        }
-        if let Some(data) = machine.units.get_mut(unit) {
-            let lazy = Phase::Lazy { source: Source::Work(self.source), lost: Vec::new() };
-            if let Phase::Materializing(node) = std::mem::replace(&mut data.phase, lazy) {
-                machine.graph.forget(&ports, node);
-                machine.graph.emit(node, SmallVec::new(), &mut Vec::new());
-            }
-        }
+        machine.put_back(unit, versions, self.source, Vec::new());
         Ok(())
+    }
+}
+
+/// Asks whether a unit whose work was queued is to be materialized still. Gives its source back if so. One that nobody waits
+/// for any more is made when somebody looks again.
+pub struct Begin<P: Parts> {
+    /// The unit.
+    pub unit: UnitId<P>,
+    /// How it is materialized.
+    pub source: P::Source,
+    /// Symbols of it that gave way to others.
+    pub lost: Vec<Symbol>,
+}
+
+impl<P: Parts> Event<P> for Begin<P> {
+    type Reply = Option<(P::Source, Vec<Symbol>)>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        let Begin { unit, source, lost } = self;
+        if machine.materializing(unit).is_err() {
+            machine.effects.dropped.push((source, lost));
+            return None;
+        }
+        let versions = machine.units.get(unit).map(|unit| unit.entries.to_vec()).unwrap_or_default();
+        if versions.iter().any(|version| machine.is_wanted(*version)) {
+            return Some((source, lost));
+        }
+        machine.put_back(unit, versions, source, lost);
+        None
     }
 }
 
@@ -337,6 +353,24 @@ impl<P: Parts> Machine<P> {
                     || self.graph.is_needed(pending.port)
             }
             _ => false,
+        }
+    }
+
+    /// Makes a unit that nobody has begun what it was before somebody looked.
+    fn put_back(&mut self, unit: UnitId<P>, versions: Vec<Version<P>>, source: P::Source, lost: Vec<Symbol>) {
+        let mut ports = Vec::new();
+        for version in versions {
+            if let Some(entry) = self.entries.get_mut(version) {
+                ports.extend(entry.state.port());
+                entry.state = State::NeverSearched;
+            }
+        }
+        if let Some(data) = self.units.get_mut(unit) {
+            let lazy = Phase::Lazy { source: Source::Work(source), lost };
+            if let Phase::Materializing(node) = std::mem::replace(&mut data.phase, lazy) {
+                self.graph.forget(&ports, node);
+                self.graph.emit(node, SmallVec::new(), &mut Vec::new());
+            }
         }
     }
 
@@ -482,6 +516,7 @@ impl<P: Parts> Machine<P> {
         }
         if let Some(data) = self.units.get_mut(unit) {
             data.uses = uses;
+            self.has_new_waits = true;
         }
         let single = groups.iter().filter(|(members, _)| !members.is_empty()).count() == 1;
         let mut nodes = Vec::with_capacity(groups.len());

@@ -25,7 +25,7 @@
 //!
 //! Files: `define` (into the tables), `search` (lookups), `duty` (what responsibilities do), `settle` (starting, readiness,
 //! failure), `remove` (out of the tables), `redirect` (slots), `dylibs` (links, generators, initialisers), `graph` and
-//! `forest` (waiting), `check` (invariants).
+//! `forest` (waiting), `waits` (circles of threads that wait), `check` (invariants).
 
 mod check;
 mod define;
@@ -37,6 +37,7 @@ mod redirect;
 mod remove;
 mod search;
 mod settle;
+mod waits;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Debug;
@@ -47,15 +48,17 @@ use smallvec::SmallVec;
 
 pub use define::{Alias, Define, NewUnit};
 pub use duty::{
-    Attach, Claim, Delegate, Dependence, Duty, Emit, Fail, Group, HandBack, Requested, Resolve, UnitHome,
+    Attach, Begin, Claim, Delegate, Dependence, Duty, Emit, Fail, Group, HandBack, Requested, Resolve,
+    UnitHome,
 };
 pub use dylibs::{
     AddGenerator, AddLinks, CreateDylib, CreateTracker, Initialized, Initializers, LinkOrder, Plan, Release,
     RemoveGenerator, RemoveLink, SetLinks,
 };
 pub use redirect::{Aliasee, Redirect};
-pub use remove::{Close, Dependants, RemoveSymbols, RemoveTracker, Stop, Transfer};
+pub use remove::{Close, Dependants, RemoveSymbols, RemoveTracker, Retrack, RetrackBeside, Stop, Transfer};
 pub use search::{Cancel, Generated, Lookup, WaitsFor};
+pub use waits::{Block, Doer, NeededBy, Unblock};
 
 use crate::error::{Cause, Error, Failure, Name};
 use crate::flags::{Link, LookupKind, Priority, SymbolFlags, Until, Want};
@@ -321,6 +324,8 @@ pub struct Unit<P: Parts> {
     slot: Option<SlotRecord<P>>,
     /// For an alias that waits for its aliasee's address: that.
     alias_of: Option<Version<P>>,
+    /// Lookups without which whoever makes it does not go on; some may be answered.
+    waits: SmallVec<[QueryId<P>; 1]>,
 }
 
 /// A set of units that are removed together.
@@ -360,6 +365,8 @@ pub struct Query<P: Parts> {
     asking: FxHashSet<RequestId<P>>,
     /// Symbols that are not there yet.
     outstanding: usize,
+    /// The symbols, when all are matched.
+    versions: SmallVec<[Version<P>; 1]>,
     found: Vec<Option<Found<P>>>,
 }
 
@@ -368,6 +375,8 @@ pub struct Request<P: Parts> {
     generator: GeneratorId,
     symbols: Vec<Symbol>,
     queries: Vec<QueryId<P>>,
+    /// Lookups without which the generator does not go on; some may be answered.
+    waits: SmallVec<[QueryId<P>; 1]>,
 }
 
 enum Todo<P: Parts> {
@@ -390,6 +399,10 @@ pub struct Machine<P: Parts> {
     /// Redirectable symbols whose slots lead to a version; some may be gone, or lead elsewhere.
     slots: FxHashMap<Version<P>, SmallVec<[Version<P>; 1]>>,
     graph: Graph<Version<P>>,
+    /// Threads that wait in the middle of tasks.
+    blocked: Vec<waits::Blocked<P>>,
+    /// Whether somebody has come to wait for more in this step.
+    has_new_waits: bool,
     stopped: bool,
     /// What is left to do in this step; empty between steps.
     todo: VecDeque<Todo<P>>,
@@ -413,6 +426,8 @@ impl<P: Parts> Machine<P> {
             next_generator: 0,
             slots: FxHashMap::default(),
             graph: Graph::default(),
+            blocked: Vec::new(),
+            has_new_waits: false,
             stopped: false,
             todo: VecDeque::new(),
             effects: Effects::default(),
@@ -428,6 +443,7 @@ impl<P: Parts> Machine<P> {
                 Todo::Aliased(unit, answer) => self.aliased(unit, answer),
             }
         }
+        self.break_cycles();
         (reply, std::mem::take(&mut self.effects))
     }
 

@@ -15,10 +15,11 @@
 //! did not have is not remembered: the next lookup asks again. Cost: names × dylibs, times generators asked.
 
 use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 
 use super::{
-    Answer, Ask, Event, Found, Garbage, GeneratorId, Machine, Parts, Phase, Purpose, Query, QueryId, Request,
-    RequestId, State, Todo, UnitId, Version,
+    Answer, Ask, Doer, Event, Found, Garbage, GeneratorId, Machine, Parts, Phase, Purpose, Query, QueryId,
+    Request, RequestId, State, Todo, UnitId, Version,
 };
 use crate::error::Error;
 use crate::flags::{Link, LookupKind, Need, Priority, Sees, SymbolFlags, Until, Want, merged};
@@ -38,6 +39,8 @@ pub struct Lookup<P: Parts> {
     pub priority: Priority,
     /// Whom the answer goes to.
     pub ticket: P::Ticket,
+    /// Who does not go on without the answer, if that is something of the session's.
+    pub owner: Option<Doer>,
 }
 
 impl<P: Parts> Event<P> for Lookup<P> {
@@ -50,6 +53,7 @@ impl<P: Parts> Event<P> for Lookup<P> {
             (self.kind, self.until, self.priority),
             Purpose::Ticket(self.ticket),
         );
+        machine.owner_waits(query, self.owner);
         if machine.stopped {
             machine.answer(query, Err(Error::SessionEnded));
         }
@@ -132,10 +136,12 @@ impl<P: Parts> Machine<P> {
             asked: FxHashSet::default(),
             asking: FxHashSet::default(),
             outstanding: 0,
+            versions: SmallVec::new(),
             found: vec![None; wants.len()],
             wants,
         });
         self.todo.push_back(Todo::Search(query));
+        self.owner_waits(query, None);
         query
     }
 
@@ -238,7 +244,12 @@ impl<P: Parts> Machine<P> {
         if fresh.is_empty() {
             return;
         }
-        let request = self.requests.insert(Request { generator, symbols: fresh.clone(), queries: vec![id] });
+        let request = self.requests.insert(Request {
+            generator,
+            symbols: fresh.clone(),
+            queries: vec![id],
+            waits: SmallVec::new(),
+        });
         query.asking.insert(request);
         for symbol in &fresh {
             self.asking.insert((generator, *symbol), request);
@@ -318,6 +329,7 @@ impl<P: Parts> Machine<P> {
         }
         if let Some(query) = self.queries.get_mut(id) {
             query.outstanding = outstanding;
+            query.versions = versions.iter().flatten().copied().collect();
         }
         if outstanding == 0 {
             self.answer(id, Ok(()));

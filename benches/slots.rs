@@ -1,7 +1,7 @@
 //! What slots cost: calls through them, first calls, replacing what is behind them.
 //!
 //! ```text
-//! cargo run --release -p brolga-jit --example slot_cost
+//! cargo bench --bench slots
 //! ```
 //!
 //! Each figure is the best of several rounds, in nanoseconds. Calls are made by a compiled loop, each with the result of the one
@@ -9,8 +9,8 @@
 //! all that is measured is the way there: the stub, the trampoline, the record, and the doorway, whose own cost is in the row
 //! above.
 
-// The module of the tests, which is `lazy.rs` beside this file.
-#[path = "lazy.rs"]
+// The module of the tests of slots.
+#[path = "../crates/jit/tests/support/lazy.rs"]
 mod lazy;
 
 use std::error::Error;
@@ -122,6 +122,13 @@ fn main() {
         (0..UPGRADES).for_each(|n| owner.set(both[n % 2].clone()).unwrap());
     });
     println!("{:40} {upgrade:8.2}", "replace what is behind a slot");
+    let mut redirected = jit.slot(program.ty("step"), Arc::new(Made(both[0].clone()))).unwrap();
+    let mut switch = redirected.switch(both.to_vec()).unwrap().expect("there are two");
+    let redirect = best(UPGRADES, || {
+        (0..UPGRADES).for_each(|n| assert!(std::hint::black_box(&mut switch).set(n % 2)));
+    });
+    println!("{:40} {redirect:8.2}", "redirect to prepared code");
+    drop(switch);
     let (before, made) = (jit.stats().in_use, SLOTS);
     let slot = |_| jit.slot(program.ty("step"), Arc::new(Made(both[0].clone()))).unwrap();
     let owners: Vec<_> = (0..made).map(slot).collect();

@@ -1,0 +1,207 @@
+//! Waits that could never end: who does what, and who waits for it.
+//!
+//! A *doer* is whoever brings something about: a unit that is being materialized, or a generator that was asked. While a
+//! thread is in the middle of tasks, it works for their doers, and when it waits for a lookup, none of them goes on until
+//! that is answered. What a lookup waits for, in turn, is known:
+//!
+//! ```text
+//!   thread ── in the middle of tasks of ──► doers ── each waits for ──► lookups (of its own, or of its thread)
+//!                                             ▲                            │ not there yet
+//!                                             └── made by ── symbols ◄─────┘
+//!                                                              └─ emitted: a unit below which theirs hangs
+//! ```
+//!
+//! A thread whose lookup needs a doer that the thread itself is in the middle of waits for itself, through whatever other
+//! threads and tasks: its lookup is answered with [`Error::Cycle`]. It is found when the thread begins to wait, or when what
+//! others do closes the circle. The same relation says which tasks a waiting thread may run on top of what it is in the
+//! middle of without burying what it waits for.
+//!
+//! Cost: nothing while no thread waits inside a task; then one walk over what it waits for, and one for each step by
+//! which somebody comes to wait for more.
+//!
+//! Not seen: circles in which no thread waits, only lookups with continuations; a responsibility that a task gave away, or
+//! split off, counts as the task's for as long as it runs, or not at all.
+
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+
+use super::{Event, Machine, Parts, Purpose, QueryId, RequestId, State, UnitId, Version};
+use crate::error::Error;
+use crate::flags::Until;
+use crate::ids::Key;
+
+/// A unit or a question to a generator, as what is being done. See the file's header.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Doer {
+    is_request: bool,
+    key: (u32, u32),
+}
+
+impl Doer {
+    /// Whoever materializes a unit.
+    #[must_use]
+    pub fn unit<P: Parts>(unit: UnitId<P>) -> Doer {
+        Doer { is_request: false, key: unit.parts() }
+    }
+
+    /// Whoever answers a question.
+    #[must_use]
+    pub fn request<P: Parts>(request: RequestId<P>) -> Doer {
+        Doer { is_request: true, key: request.parts() }
+    }
+}
+
+/// A thread that waits.
+pub(super) struct Blocked<P: Parts> {
+    /// What it is in the middle of.
+    doers: SmallVec<[Doer; 2]>,
+    query: QueryId<P>,
+}
+
+/// A thread is about to wait for a lookup, in the middle of what these do.
+pub struct Block<P: Parts> {
+    /// What the thread is in the middle of.
+    pub doers: SmallVec<[Doer; 2]>,
+    /// The lookup.
+    pub query: QueryId<P>,
+}
+
+impl<P: Parts> Event<P> for Block<P> {
+    type Reply = ();
+
+    fn apply(self, machine: &mut Machine<P>) {
+        if !machine.queries.contains(self.query) {
+            return;
+        }
+        for &doer in &self.doers {
+            machine.note_wait(doer, self.query);
+        }
+        machine.blocked.push(Blocked { doers: self.doers, query: self.query });
+        machine.has_new_waits = true;
+    }
+}
+
+/// A thread does not wait for the lookup any more.
+pub struct Unblock<P: Parts>(pub QueryId<P>);
+
+impl<P: Parts> Event<P> for Unblock<P> {
+    type Reply = ();
+
+    fn apply(self, machine: &mut Machine<P>) {
+        machine.blocked.retain(|blocked| blocked.query != self.0);
+    }
+}
+
+/// The doers that a lookup waits for, through whatever lookups and units.
+pub struct NeededBy<P: Parts>(pub QueryId<P>);
+
+impl<P: Parts> Event<P> for NeededBy<P> {
+    type Reply = FxHashSet<Doer>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        machine.needed_by(self.0)
+    }
+}
+
+impl<P: Parts> Machine<P> {
+    /// Notes that a doer goes on only when a lookup is answered.
+    pub(super) fn note_wait(&mut self, doer: Doer, query: QueryId<P>) {
+        let queries = &self.queries;
+        let waits = match doer.is_request {
+            false => self.units.get_mut(Key::from_parts(doer.key)).map(|unit| &mut unit.waits),
+            true => self.requests.get_mut(Key::from_parts(doer.key)).map(|request| &mut request.waits),
+        };
+        if let Some(waits) = waits {
+            waits.retain(|known| queries.contains(*known));
+            waits.push(query);
+        }
+    }
+
+    fn needed_by(&mut self, start: QueryId<P>) -> FxHashSet<Doer> {
+        let mut doers = FxHashSet::default();
+        let mut seen: FxHashSet<Version<P>> = FxHashSet::default();
+        let (mut queries, mut versions) = (vec![start], Vec::new());
+        loop {
+            let doer = if let Some(query) = queries.pop() {
+                let Some(query) = self.queries.get(query) else { continue };
+                versions
+                    .extend(query.versions.iter().filter(|&&version| !self.has_come(version, query.until)));
+                for &request in &query.asking {
+                    if doers.insert(Doer::request(request))
+                        && let Some(request) = self.requests.get(request)
+                    {
+                        queries.extend(&request.waits);
+                    }
+                }
+                continue;
+            } else if let Some(version) = versions.pop() {
+                let Some(entry) = self.entries.get(version).filter(|_| seen.insert(version)) else {
+                    continue;
+                };
+                match &entry.state {
+                    State::NeverSearched | State::Ready(_) | State::Failed(_) => continue,
+                    State::Emitted(_, pending) => {
+                        versions.extend(self.graph.witness(pending.port));
+                        continue;
+                    }
+                    State::Materializing(_) | State::Resolved(..) => {}
+                }
+                queries.extend(self.units.get(entry.unit).into_iter().flat_map(|unit| &unit.waits));
+                Doer::unit(entry.unit)
+            } else {
+                return doers;
+            };
+            doers.insert(doer);
+        }
+    }
+
+    fn has_come(&self, version: Version<P>, until: Until) -> bool {
+        match self.entries.get(version).map(|entry| &entry.state) {
+            Some(State::Resolved(..) | State::Emitted(Some(_), _)) => until == Until::Resolved,
+            Some(State::NeverSearched | State::Materializing(_) | State::Emitted(None, _)) => false,
+            Some(State::Ready(_) | State::Failed(_)) | None => true,
+        }
+    }
+
+    /// Answers the lookups of threads that wait for themselves.
+    pub(super) fn break_cycles(&mut self) {
+        if !std::mem::take(&mut self.has_new_waits) || self.blocked.is_empty() {
+            return;
+        }
+        self.blocked.retain(|blocked| self.queries.contains(blocked.query));
+        // An answer breaks the circles through it: those that are looked at later are free of them. Who came last is told
+        // first: it may lie on top of others that cannot go on before it does.
+        for at in (0..self.blocked.len()).rev() {
+            let Some(query) = self.blocked.get(at).map(|blocked| blocked.query) else { continue };
+            let needed = self.needed_by(query);
+            let doers = self.blocked.get(at).into_iter().flat_map(|blocked| &blocked.doers);
+            let own = doers.copied().find(|doer| needed.contains(doer));
+            if let Some(own) = own.filter(|_| self.queries.contains(query)) {
+                let symbols = self.made_by(own);
+                self.answer(query, Err(Error::Cycle { symbols }));
+            }
+        }
+    }
+
+    fn made_by(&self, doer: Doer) -> Vec<crate::Name> {
+        if doer.is_request {
+            let request: Option<&super::Request<P>> = self.requests.get(Key::from_parts(doer.key));
+            let symbols = request.into_iter().flat_map(|request| &request.symbols);
+            return symbols.map(|&s| crate::Name { dylib: "".into(), symbol: self.names.text(s) }).collect();
+        }
+        let unit: UnitId<P> = Key::from_parts(doer.key);
+        self.units.get(unit).map(|unit| self.names_of_versions(&unit.entries)).unwrap_or_default()
+    }
+
+    /// Whom a lookup is for, as far as that is known.
+    pub(super) fn owner_waits(&mut self, query: QueryId<P>, owner: Option<Doer>) {
+        let alias = match self.queries.get(query).map(|query| &query.purpose) {
+            Some(Purpose::Alias(unit)) => Some(Doer::unit(*unit)),
+            _ => None,
+        };
+        if let Some(owner) = owner.or(alias) {
+            self.note_wait(owner, query);
+            self.has_new_waits = true;
+        }
+    }
+}

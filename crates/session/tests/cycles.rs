@@ -1,0 +1,189 @@
+//! Threads that wait in the middle of tasks: circles are errors whoever runs the tasks, and what is no circle does not become
+//! one by the order in which tasks run on top of each other.
+
+mod support;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use brolga_session::{
+    Dispatcher, Doing, Dylib, Error, InPlace, OnExecutor, Pool, Priority, Responsibility, Seeded, Session,
+    Symbol, Unit, Until, required, unit,
+};
+use support::{E, Words, with};
+
+/// An executor with one thread.
+fn executor() -> Arc<dyn Dispatcher> {
+    let (send, receive) = std::sync::mpsc::channel::<Box<dyn FnOnce() + Send>>();
+    thread::spawn(move || receive.iter().for_each(|job| job()));
+    let send = Mutex::new(send);
+    Arc::new(OnExecutor::new(move |job| drop(send.lock().expect("sender").send(job))))
+}
+
+fn dispatchers() -> Vec<(String, Arc<dyn Dispatcher>)> {
+    let mut all: Vec<(String, Arc<dyn Dispatcher>)> = vec![
+        ("in place".into(), Arc::new(InPlace::new())),
+        ("one thread".into(), Arc::new(Pool::new(1))),
+        ("two threads".into(), Arc::new(Pool::new(2))),
+        ("executor".into(), executor()),
+    ];
+    all.extend(
+        (0..64).map(|seed| (format!("seed {seed}"), Arc::new(Seeded::new(seed)) as Arc<dyn Dispatcher>)),
+    );
+    all
+}
+
+/// A unit whose task waits for `needs`, one after the other, and does without what it cannot have because of a circle.
+fn waits(
+    main: &Dylib<Words>,
+    symbol: Symbol,
+    needs: Vec<Symbol>,
+    cycles: &Arc<Mutex<Vec<String>>>,
+) -> Unit<Words> {
+    let (main, cycles) = (main.clone(), cycles.clone());
+    unit([(symbol, E)], move |duty: Responsibility<Words>| {
+        for need in needs {
+            match main.lookup([need]).wait() {
+                Ok(_) => {}
+                Err(error @ Error::Cycle { .. }) => cycles.lock().expect("cycles").push(error.to_string()),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        duty.resolve([(symbol, 1)]).expect("resolved").emit([]).expect("emitted");
+    })
+}
+
+fn symbols<const N: usize>(session: &Session<Words>, names: [&str; N]) -> [Symbol; N] {
+    names.map(|name| session.intern(name))
+}
+
+#[test]
+fn who_waits_for_himself_is_told_and_everything_else_goes_on() {
+    for (name, dispatcher) in dispatchers() {
+        let (session, main) = with(dispatcher);
+        let [own, a, b, c] = symbols(&session, ["own", "a", "b", "c"]);
+        let cycles = Arc::default();
+        main.define(waits(&main, own, vec![own], &cycles)).expect("defined");
+        assert!(main.lookup([own]).wait().is_ok(), "{name}");
+        assert_eq!(
+            *cycles.lock().expect("cycles"),
+            ["needed while they are made: `own` of `main`"],
+            "{name}"
+        );
+
+        let cycles = Arc::default();
+        for (symbol, need) in [(a, b), (b, c), (c, a)] {
+            main.define(waits(&main, symbol, vec![need], &cycles)).expect("defined");
+        }
+        let found = main.lookup([c, b, a]).wait();
+        assert!(found.is_ok(), "{name}: {found:?}");
+        let told = cycles.lock().expect("cycles").len();
+        assert_eq!(told, 1, "{name}: one of them breaks the circle");
+        session.check().expect("invariants");
+        session.end(|_| {});
+    }
+}
+
+#[test]
+fn tasks_that_wait_for_each_other_in_no_circle_are_not_told_of_one() {
+    for (name, dispatcher) in dispatchers() {
+        let (session, main) = with(dispatcher);
+        let cycles = Arc::default();
+        // Each waits for some of those behind it; those in front may come on top.
+        let all: Vec<Symbol> = (0..12).map(|n| session.intern(&n.to_string())).collect();
+        for (n, &symbol) in all.iter().enumerate() {
+            let needs = all[n + 1..].iter().copied().step_by(n % 3 + 1).collect();
+            main.define(waits(&main, symbol, needs, &cycles)).expect("defined");
+        }
+        // All are queued before the first waits.
+        let starter = {
+            let (session, all, home) = (session.clone(), all.clone(), main.all());
+            let start = session.intern("start");
+            main.define(unit([(start, E)], move |duty: Responsibility<Words>| {
+                for symbol in [5, 0, 11, 3, 8, 1, 7, 2, 10, 4, 9, 6] {
+                    let wants = required([all[symbol]]);
+                    session.lookup_then(vec![home], wants, Until::Ready, Priority::Normal, |_| {});
+                }
+                duty.resolve([(start, 1)]).expect("resolved").emit([]).expect("emitted");
+            }))
+            .expect("defined");
+            start
+        };
+        main.lookup([starter]).wait().expect("ready");
+        let found = main.lookup(all.iter().copied()).wait();
+        assert!(found.is_ok(), "{name}: {found:?}");
+        assert!(cycles.lock().expect("cycles").is_empty(), "{name}");
+        session.end(|_| {});
+    }
+}
+
+#[test]
+fn a_circle_that_others_close_ends_the_wait() {
+    for (name, dispatcher) in dispatchers() {
+        for closed_by_emission in [true, false] {
+            let (session, main) = with(dispatcher.clone());
+            let [a, b] = symbols(&session, ["a", "b"]);
+            let cycles = Arc::default();
+            main.define(waits(&main, a, vec![b], &cycles)).expect("defined");
+            let home = main.clone();
+            main.define(unit([(b, E)], move |duty: Responsibility<Words>| {
+                if closed_by_emission {
+                    let resolved = duty.resolve([(b, 2)]).expect("resolved");
+                    resolved.emit([home.label(a).into()]).expect("emitted");
+                } else {
+                    duty.lookup_then(required([a]), Until::Resolved, move |duty, found| {
+                        let needs = found.into_iter().map(Into::into);
+                        duty.resolve([(b, 2)]).expect("resolved").emit(needs).expect("emitted");
+                    });
+                }
+            }))
+            .expect("defined");
+            let found = main.lookup([a, b]).wait();
+            assert!(found.is_ok(), "{name}: {found:?}");
+            assert_eq!(cycles.lock().expect("cycles").len(), 1, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_generator_that_waits_for_what_it_is_asked_for_is_told() {
+    use brolga_session::{Generator, Request};
+    struct Asks(Mutex<VecDeque<Result<usize, Error>>>, Dylib<Words>);
+    impl Generator<Words> for Arc<Asks> {
+        fn generate(&self, request: Request<Words>) {
+            let answer = self.1.lookup(request.symbols().to_vec()).wait();
+            self.0.lock().expect("answers").push_back(answer.map(|found| found.len()));
+            request.done();
+        }
+    }
+    for (name, dispatcher) in dispatchers() {
+        let (session, main) = with(dispatcher);
+        let asks = Arc::new(Asks(Mutex::default(), main.clone()));
+        main.add_generator(Arc::new(asks.clone())).expect("added");
+        assert!(matches!(main.lookup([session.intern("foo")]).wait(), Err(Error::NotFound { .. })), "{name}");
+        let answer = asks.0.lock().expect("answers").pop_front();
+        assert!(matches!(answer, Some(Err(Error::Cycle { .. }))), "{name}: {answer:?}");
+        session.end(|_| {});
+    }
+}
+
+#[test]
+fn what_a_task_does_on_another_thread_is_a_part_of_it() {
+    for (name, dispatcher) in dispatchers() {
+        let (session, main) = with(dispatcher);
+        let own = session.intern("own");
+        let told = Arc::new(Mutex::new(false));
+        let (home, noted) = (main.clone(), told.clone());
+        main.define(unit([(own, E)], move |duty: Responsibility<Words>| {
+            let doing = Doing::here();
+            let wait = || doing.go_on(|| matches!(home.lookup([own]).wait(), Err(Error::Cycle { .. })));
+            *noted.lock().expect("told") = thread::scope(|scope| scope.spawn(wait).join().expect("no panic"));
+            duty.resolve([(own, 1)]).expect("resolved").emit([]).expect("emitted");
+        }))
+        .expect("defined");
+        main.lookup([own]).wait().expect("ready");
+        assert!(*told.lock().expect("told"), "{name}");
+        session.end(|_| {});
+    }
+}

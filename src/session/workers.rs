@@ -1,0 +1,57 @@
+//! Who compiles.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brolga_session::{Dispatcher, InPlace, Pool, PoolOptions, Seeded, Token, Tokens};
+
+/// Who compiles.
+pub enum Workers {
+    /// Threads of the session's own, so many, besides those that wait.
+    Pool(usize),
+    /// The same, with a limit to what may be queued, or that ask before they work.
+    PoolWith(PoolOptions),
+    /// Whoever waits, at once.
+    Caller,
+    /// Whoever waits, in an order that depends on nothing but this seed.
+    Seeded(u64),
+    /// Whatever runs tasks for the embedder.
+    Own(Arc<dyn Dispatcher>),
+}
+
+impl Workers {
+    /// Who runs tasks, and whether that goes on when nobody waits.
+    pub(crate) fn dispatcher(self) -> (Arc<dyn Dispatcher>, bool) {
+        match self {
+            Workers::Pool(size) => (Arc::new(Pool::new(size)), true),
+            Workers::PoolWith(options) => (Arc::new(Pool::with(options)), true),
+            Workers::Caller => (Arc::new(InPlace::new()), false),
+            Workers::Seeded(seed) => (Arc::new(Seeded::new(seed)), false),
+            Workers::Own(dispatcher) => (dispatcher, false),
+        }
+    }
+}
+
+/// Asks a jobserver (of make or cargo) before more than one thread of a pool works: for [`PoolOptions::tokens`].
+pub struct Jobserver(jobserver::Client);
+
+impl Jobserver {
+    /// The jobserver that a client talks to.
+    pub fn new(client: jobserver::Client) -> Jobserver {
+        Jobserver(client)
+    }
+}
+
+/// How long a thread waits before it asks again.
+const WAIT: Duration = Duration::from_millis(2);
+
+impl Tokens for Jobserver {
+    fn try_take(&self) -> Option<Token> {
+        // A jobserver that cannot be asked gives nothing: one thread goes on without it.
+        let token = self.0.try_acquire().ok().flatten();
+        if token.is_none() {
+            std::thread::sleep(WAIT);
+        }
+        Some(Box::new(token?))
+    }
+}
