@@ -366,7 +366,7 @@ fn a_storm_of_everything() {
 fn a_producer_is_held_back_by_the_limit() {
     let pool = Pool::with(PoolOptions { threads: 1, limit: Some(8), tokens: None });
     let (go, gate) = mpsc::channel::<()>();
-    pool.dispatch(Task::new(Priority::Blocking, move || drop(gate.recv())));
+    pool.dispatch(Task::new(Priority::Blocking, move || assert!(gate.recv().is_ok())));
     let ran = Arc::new(AtomicUsize::new(0));
     for queued in 1..=500 {
         let counter = Arc::clone(&ran);
