@@ -366,7 +366,11 @@ fn a_storm_of_everything() {
 fn a_producer_is_held_back_by_the_limit() {
     let pool = Pool::with(PoolOptions { threads: 1, limit: Some(8), tokens: None });
     let (go, gate) = mpsc::channel::<()>();
-    pool.dispatch(Task::new(Priority::Blocking, move || assert!(gate.recv().is_ok())));
+    let (begin, begun) = mpsc::channel::<()>();
+    pool.dispatch(Task::new(Priority::Blocking, move || {
+        assert!(begin.send(()).is_ok() && gate.recv().is_ok());
+    }));
+    begun.recv().expect("the worker has it");
     let ran = Arc::new(AtomicUsize::new(0));
     for queued in 1..=500 {
         let counter = Arc::clone(&ran);
