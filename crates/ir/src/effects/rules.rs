@@ -50,10 +50,12 @@ pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
         }
         Op::CallRuntime(f) => match f.kind() {
             RuntimeKind::Throws => PURE.throwing(true).writing(Regions::TASK),
-            RuntimeKind::Prints => Effects {
-                may_safepoint: true,
-                ..PURE.writing(Regions::OUTSIDE | Regions::TASK).reading(Regions::RAW)
-            },
+            // An object is printed with all that it refers to.
+            RuntimeKind::Prints => {
+                let objects = Regions::POINTABLE | Regions::HEADERS;
+                let writes = PURE.writing(Regions::OUTSIDE | Regions::TASK);
+                Effects { may_safepoint: true, ..writes.reading(objects) }
+            }
             RuntimeKind::Allocates => PURE.reading(Regions::TASK).throwing(true),
             RuntimeKind::Asks => PURE.reading(Regions::FIELDS | Regions::ELEMENTS),
             RuntimeKind::Barrier => PURE.writing(Regions::TASK),
@@ -572,6 +574,18 @@ mod tests {
         let poll = b.ask(Op::Safepoint, &[], Type::NOTHING);
         assert!(poll.interferes(&raw) && !poll.interferes(&Effects::PURE) && !poll.is_removable());
         assert!(!poll.interferes(&inside) && !poll.interferes(&beyond));
+    }
+
+    #[test]
+    fn what_is_printed_was_stored_before() {
+        use crate::runtime_fn::RuntimeFn;
+        let mut b = Bench::new(&[]);
+        let object = b.func.constant(Const::Undef(Type::TRACKED));
+        let print = b.ask(Op::CallRuntime(RuntimeFn::PrintAny), &[object], Type::NOTHING);
+        for region in [Region::Field, Region::Element, Region::Header, Region::Raw] {
+            let store = Op::Store(Access { offset: 0, region, align_log2: 3 });
+            assert!(b.ask(store, &[object, object], Type::NOTHING).interferes(&print), "{region:?}");
+        }
     }
 
     #[test]

@@ -36,7 +36,7 @@
 //! | file | what it lowers |
 //! |---|---|
 //! | `scalar`, `atomic` | intrinsics |
-//! | `aggregate`, `identity`, `object`, `array`, `places` | builtins |
+//! | `aggregate`, `identity`, `object`, `array`, `places`, `opaque` | builtins |
 //! | `call`, `c_struct`, `base`, `dynamic` | calls, throws, printing |
 //! | `handler` | exception handlers |
 //! | `value`, `union`, `boxes`, `memory` | the forms of values |
@@ -59,6 +59,7 @@ mod memory;
 mod object;
 #[cfg(test)]
 mod object_tests;
+mod opaque;
 mod places;
 mod scalar;
 #[cfg(test)]
@@ -398,17 +399,13 @@ impl Lowering<'_> {
             Builtin::Getfield => self.getfield(),
             Builtin::Throw => self.throw_value(),
             Builtin::Ifelse => self.ifelse(),
-            Builtin::Donotdelete | Builtin::Finalizer | Builtin::CurrentScope => {
-                self.define(Val::ghost(Type::NOTHING))
-            }
+            Builtin::Donotdelete => self.donotdelete(),
+            Builtin::Finalizer | Builtin::CurrentScope => self.define(Val::ghost(Type::NOTHING)),
             Builtin::Compilerbarrier => {
                 let val = self.operand(1)?;
                 self.define(val)
             }
-            Builtin::Blackbox => {
-                let val = self.operand(0)?;
-                self.define(val)
-            }
+            Builtin::Blackbox => self.blackbox(),
             Builtin::Setfield
             | Builtin::Swapfield
             | Builtin::Modifyfield

@@ -13,6 +13,7 @@
 //! |---|---|
 //! | its operands are made outside of the loop | |
 //! | nothing in the loop writes memory that it reads, and nothing is a fence | it would read something else |
+//! | it is no atomic load | a loop may wait for another thread to write there |
 //! | it may be executed where it was not (`effects(inst).may_be_hoisted()`), or its block is *certain* | a loop may run no round, and a branch may guard an address |
 //! | no operand may be undefined, or its block is certain | an undefined value may be passed on, but not computed with |
 //!
@@ -153,7 +154,8 @@ impl LoopFacts {
         let &Site { inst, ref effects, innermost, certain } = site;
         // An allocation gives another object in each round.
         let movable = effects.is_removable() && !effects.pinned && !effects.fence && !effects.may_safepoint;
-        if !movable || func.op(inst) == Op::Copy || func.results(inst).len() == 0 {
+        let stays = matches!(func.op(inst), Op::Copy | Op::AtomicLoad(_));
+        if !movable || stays || func.results(inst).len() == 0 {
             return None;
         }
         let anywhere = effects.noub && !func.args(inst).iter().any(|&v| self.undefined.has(func, v));

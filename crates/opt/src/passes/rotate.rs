@@ -16,7 +16,8 @@
 //! passes may move it there.
 //!
 //! A loop is rotated if it has a preheader, its head is one of its exits and no block that leads back is (then it has
-//! been rotated, or ends in a test anyway; nor the block in front of it, if the way out of the head only throws), and the head has at most [`MAX_COPIED`] instructions. Values of the head exist
+//! been rotated, or ends in a test anyway; nor the block in front of it, if the way out of the head only throws), and the head has at most [`MAX_COPIED`] instructions, none of them with a fixed
+//! place (what a `gc_preserve_begin` begins ends once). Values of the head exist
 //! twice afterwards; `ssa_repair` gives every use the one that reaches it. A `safepoint` of the head is not copied; it moves
 //! to the new head, through which every further round comes: between a body and its test it would keep Cranelift from joining
 //! what is computed in the one with its use in the other.
@@ -35,6 +36,7 @@ use crate::ssa_repair::Repair;
 use brolga_ir::analysis::{Cfg, Loop, Loops, Rpo};
 use brolga_ir::constant::Const;
 use brolga_ir::cursor::Cursor;
+use brolga_ir::effects::effects;
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 use rustc_hash::FxHashMap;
 
@@ -67,7 +69,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let mut rotated = Vec::new();
     let mut starts = Vec::new();
     for l in loops.iter() {
-        let Some(rotation) = candidate(func, cfg, loops, l) else { continue };
+        let Some(rotation) = candidate(func, cx.types(), cfg, loops, l) else { continue };
         if !cx.spend("rotated loops") {
             break;
         }
@@ -84,7 +86,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     Changed::Yes
 }
 
-fn candidate(func: &Func, cfg: &Cfg, loops: &Loops, l: Loop) -> Option<Rotation> {
+fn candidate(func: &Func, types: &Types, cfg: &Cfg, loops: &Loops, l: Loop) -> Option<Rotation> {
     let (preheader, header) = (loops.preheader(cfg, l)?, loops.header(l));
     let end = func.terminator(header).filter(|&t| func.op(t) == Op::Branch)?;
     let (inside, exit) = match *func.inst_blocks(end) {
@@ -99,8 +101,9 @@ fn candidate(func: &Func, cfg: &Cfg, loops: &Loops, l: Loop) -> Option<Rotation>
     if inside == header || loops.latches(cfg, l).any(|latch| leaves(latch) || leaves_before(latch)) {
         return None;
     }
-    let copied = func.block_insts(header).filter(|&i| is_copied(func, i)).take(MAX_COPIED + 1).count();
-    (copied <= MAX_COPIED).then_some(Rotation { preheader, header, inside, exit })
+    let copied = || func.block_insts(header).filter(|&i| is_copied(func, i)).take(MAX_COPIED + 1);
+    let fixed = copied().any(|inst| effects(func, types, inst).pinned);
+    (!fixed && copied().count() <= MAX_COPIED).then_some(Rotation { preheader, header, inside, exit })
 }
 
 /// Whether the first round needs its own copy of an instruction of the head.

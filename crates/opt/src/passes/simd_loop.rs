@@ -9,7 +9,8 @@
 //!
 //! The mark says that the author does not mind the order in which a *reduction* puts values together: the chain of one operation, `+`
 //! or `*` of floats, from a φ of the head back to it, whose parts the loop uses for nothing else. Nothing else becomes fast, so that
-//! what a round computes stays as it is (Julia's `LowerSIMDLoop`). `vectorize` and `reassociate` make use of it.
+//! what a round computes stays as it is (Julia's `LowerSIMDLoop`). A chain with the constant zero stays: fast, `x * 0.0` is zero for a NaN
+//! too and `x + 0.0` is `x` for -0.0, which is more than another order. `vectorize` and `reassociate` make use of it.
 //!
 //! The mark stands in a block of the loop that it is for, the innermost one there. The note `julia.ivdep`, which promises
 //! that rounds do not depend on each other through memory, is not needed: `vectorize` asks.
@@ -49,7 +50,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             let back = func.phi_edges(phi).filter(|(b, _)| loops.latches(cfg, l).any(|latch| latch == *b));
             let ends: Vec<Value> = back.map(|(_, v)| v).collect();
             let &[end] = &ends[..] else { continue };
-            let Some((op, chain)) = chain(func, loops, uses, l, phi, end) else { continue };
+            let Some((op, chain)) = chain(func, cx.types(), loops, uses, l, phi, end) else { continue };
             if !cx.spend("reductions") {
                 return cx.changed();
             }
@@ -76,6 +77,7 @@ fn is_marked(func: &Func, types: &Types, loops: &Loops, l: Loop) -> bool {
 /// The operations from the end of a round back to the φ, and what they are to become.
 fn chain(
     func: &Func,
+    types: &Types,
     loops: &Loops,
     uses: &Uses,
     l: Loop,
@@ -98,6 +100,9 @@ fn chain(
         }
         chain.push(inst);
         let &[a, b] = func.args(inst) else { return None };
+        if is_zero(func, types, a) || is_zero(func, types, b) {
+            return None;
+        }
         let leads = |v: Value| {
             v == start || func.def_inst(v).is_some_and(|i| inside(i) && func.op(i) == func.op(inst))
         };
@@ -109,4 +114,10 @@ fn chain(
     }
     let kind = kind?;
     used_once(start, by).then_some((kind, chain))
+}
+
+/// Whether a value is the constant 0.0 or -0.0.
+fn is_zero(func: &Func, types: &Types, value: Value) -> bool {
+    let bits = types.primitive(func.ty(value)).zip(func.as_bits(value));
+    bits.is_some_and(|((width, _), bits)| bits & !(1 << (width - 1)) == 0)
 }

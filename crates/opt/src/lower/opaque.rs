@@ -1,0 +1,86 @@
+//! Values that passes know nothing of, and values that are computed although nobody uses them.
+//!
+//! ```text
+//! %1 = blackbox(x)              atomic_store(slot, x)      %1 = atomic_load(slot)
+//! donotdelete(y)                atomic_store(slot, y)
+//! ```
+//!
+//! No pass forwards what was written atomically, or drops it, because another thread may see it; this slot is one's own, so on the
+//! processor it costs a store and a load of the stack.
+//!
+//! Not done: references to objects pass as they are. Passes on high IR take both for calls that may do anything, so what they refer to is
+//! known to nobody; that they are not null stays known.
+
+use super::value::{Leaves, Val};
+use super::{Lowering, Step};
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::op::Ordering;
+use brolga_ir::{LowType, Op, PtrClass, Type, Value};
+
+impl Lowering<'_> {
+    /// `blackbox(x)`.
+    pub(super) fn blackbox(&mut self) -> Step<()> {
+        let val = self.operand(0)?;
+        let leaves: Leaves = val.leaves.iter().map(|&leaf| self.unknown(leaf)).collect();
+        self.define(Val { ty: val.ty, leaves })
+    }
+
+    /// `donotdelete(x, …)`.
+    pub(super) fn donotdelete(&mut self) -> Step<()> {
+        for leaf in self.operands_from(0)?.into_iter().flat_map(|val| val.leaves) {
+            for word in self.words_of(leaf) {
+                self.kept(word);
+            }
+        }
+        self.define(Val::ghost(Type::NOTHING))
+    }
+
+    /// The registers of at most 64 bits that hold a value; none for a reference.
+    fn words_of(&mut self, leaf: Value) -> Leaves {
+        match self.low(leaf) {
+            LowType::Ptr(class) if class != PtrClass::Raw => Leaves::new(),
+            LowType::I128 => {
+                let half = self.word(64);
+                let high = self.binary(Intrinsic::LshrInt, leaf, half, LowType::I128);
+                [leaf, high].map(|part| self.resize(part, LowType::I64)).into_iter().collect()
+            }
+            _ => Leaves::from_slice(&[self.bits_of(leaf)]),
+        }
+    }
+
+    /// Writes a register to memory that others might read. Gives the address.
+    fn kept(&mut self, word: Value) -> Value {
+        let bytes = self.low(word).bytes();
+        let slot = self.slot(bytes, bytes);
+        let address = self.slot_addr(slot);
+        self.emit(Op::AtomicStore(Ordering::Monotonic), &[address, word], &[]);
+        address
+    }
+
+    /// The same value, which might be another.
+    fn unknown(&mut self, leaf: Value) -> Value {
+        let low = self.low(leaf);
+        let words = self.words_of(leaf);
+        let mut read = Leaves::new();
+        for word in words {
+            let (address, ty) = (self.kept(word), self.out.ty(word));
+            read.push(self.value(Op::AtomicLoad(Ordering::Monotonic), &[address], ty));
+        }
+        match read[..] {
+            [] => leaf,
+            [word] => self.bitcast(word, low),
+            _ => self.wide(&read),
+        }
+    }
+
+    /// 128 bits of two words, the low one first.
+    fn wide(&mut self, words: &[Value]) -> Value {
+        let mut all = self.int(LowType::I128, 0);
+        for (&word, shift) in words.iter().zip([0, 64]) {
+            let (part, shift) = (self.resize(word, LowType::I128), self.word(shift));
+            let part = self.binary(Intrinsic::ShlInt, part, shift, LowType::I128);
+            all = self.binary(Intrinsic::OrInt, all, part, LowType::I128);
+        }
+        all
+    }
+}
