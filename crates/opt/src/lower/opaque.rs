@@ -1,20 +1,21 @@
 //! Values that passes know nothing of, and values that are computed although nobody uses them.
 //!
 //! ```text
-//! %1 = blackbox(x)              atomic_store(slot, x)      %1 = atomic_load(slot)
+//! %1 = blackbox(x)              store(slot, x)      %1 = atomic_load(slot)
 //! donotdelete(y)                atomic_store(slot, y)
 //! ```
 //!
-//! No pass forwards what was written atomically, or drops it, because another thread may see it; this slot is one's own, so on the
-//! processor it costs a store and a load of the stack.
+//! No pass knows what an atomic load gives, because another thread may have written it, or drops an atomic store, because
+//! another may read it. The slots are one's own, so the former costs a store and a load of the stack; the latter may cost a fence.
 //!
-//! Not done: references to objects pass as they are. Passes on high IR take both for calls that may do anything, so what they refer to is
-//! known to nobody; that they are not null stays known.
+//! Not done: references to objects pass as they are. Passes on high IR take both for calls that may do anything, so nobody knows
+//! what they refer to.
 
+use super::memory::Addr;
 use super::value::{Leaves, Val};
 use super::{Lowering, Step};
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::op::Ordering;
+use brolga_ir::op::{Ordering, Region};
 use brolga_ir::{LowType, Op, PtrClass, Type, Value};
 
 impl Lowering<'_> {
@@ -29,7 +30,8 @@ impl Lowering<'_> {
     pub(super) fn donotdelete(&mut self) -> Step<()> {
         for leaf in self.operands_from(0)?.into_iter().flat_map(|val| val.leaves) {
             for word in self.words_of(leaf) {
-                self.kept(word);
+                let address = self.place_for(word);
+                self.emit(Op::AtomicStore(Ordering::Monotonic), &[address, word], &[]);
             }
         }
         self.define(Val::ghost(Type::NOTHING))
@@ -48,13 +50,11 @@ impl Lowering<'_> {
         }
     }
 
-    /// Writes a register to memory that others might read. Gives the address.
-    fn kept(&mut self, word: Value) -> Value {
+    /// The address of stack memory for a register.
+    fn place_for(&mut self, word: Value) -> Value {
         let bytes = self.low(word).bytes();
         let slot = self.slot(bytes, bytes);
-        let address = self.slot_addr(slot);
-        self.emit(Op::AtomicStore(Ordering::Monotonic), &[address, word], &[]);
-        address
+        self.slot_addr(slot)
     }
 
     /// The same value, which might be another.
@@ -63,7 +63,10 @@ impl Lowering<'_> {
         let words = self.words_of(leaf);
         let mut read = Leaves::new();
         for word in words {
-            let (address, ty) = (self.kept(word), self.out.ty(word));
+            let (address, ty) = (self.place_for(word), self.out.ty(word));
+            // In the kind of memory that atomic operations are on.
+            let align = self.low(word).bytes();
+            self.store_low(Addr::own(address, align, Region::Raw), 0, word);
             read.push(self.value(Op::AtomicLoad(Ordering::Monotonic), &[address], ty));
         }
         match read[..] {

@@ -16,11 +16,11 @@
 //! passes may move it there.
 //!
 //! A loop is rotated if it has a preheader, its head is one of its exits and no block that leads back is (then it has
-//! been rotated, or ends in a test anyway; nor the block in front of it, if the way out of the head only throws), and the head has at most [`MAX_COPIED`] instructions, none of them with a fixed
-//! place (what a `gc_preserve_begin` begins ends once). Values of the head exist
-//! twice afterwards; `ssa_repair` gives every use the one that reaches it. A `safepoint` of the head is not copied; it moves
-//! to the new head, through which every further round comes: between a body and its test it would keep Cranelift from joining
-//! what is computed in the one with its use in the other.
+//! been rotated, or ends in a test anyway; nor the block in front of it, if the way out of the head only throws), and the head has
+//! at most [`MAX_COPIED`] instructions, none of them with a fixed place (what a `gc_preserve_begin` begins, ends once). Values
+//! of the head exist twice afterwards; `ssa_repair` gives every use the one that reaches it. A `safepoint` of the head is not
+//! copied; it moves to the new head, through which every further round comes: between a body and its test it would keep
+//! Cranelift from joining what is computed in the one with its use in the other.
 //!
 //! All loops are rotated on one look at the graph. That is possible because nothing is copied twice: a block that ends in
 //! a jump to a head is no head that is rotated itself.
