@@ -27,6 +27,33 @@ const FLOAT_WAYS: [&str; 4] = [
 ];
 const REDUCTIONS: [&str; 3] = ["add_int", "xor_int", "and_int"];
 
+/// What is loaded, what is stored, how one is made of the other, and what sums it up.
+const MIXED: [(&str, &str, &str, Option<&str>); 14] = [
+    ("i8", "i32", "│ %z = sext_int(i32, %x)::i32\n", Some("add_int")),
+    ("i8", "i32", "│ %u = xor_int(%x, %y)::i8\n│ %z = zext_int(i32, %u)::i32\n", Some("add_int")),
+    ("i8", "i16", "│ %z = sext_int(i16, %x)::i16\n", None),
+    ("i16", "i32", "│ %z = zext_int(i32, %x)::i32\n", Some("xor_int")),
+    ("i32", "i64", "│ %z = sext_int(i64, %x)::i64\n", Some("add_int")),
+    ("i32", "i64", "│ %z = zext_int(i64, %x)::i64\n", None),
+    ("i64", "i32", "│ %u = add_int(%x, %y)::i64\n│ %z = trunc_int(i32, %u)::i32\n", None),
+    ("i32", "i8", "│ %z = trunc_int(i8, %x)::i8\n", None),
+    ("i32", "f64", "│ %u = sitofp(f64, %x)::f64\n│ %z = mul_float(%u, 1.5)::f64\n", None),
+    ("f32", "f64", "│ %u = fpext(f64, %x)::f64\n│ %z = add_float(%u, 0.25)::f64\n", None),
+    ("f64", "f32", "│ %u = mul_float(%x, %k)::f64\n│ %z = fptrunc(f32, %u)::f32\n", None),
+    ("f64", "i64", "│ %u = lt_float(%x, %k)::i8\n│ %z = zext_int(i64, %u)::i64\n", Some("add_int")),
+    ("i32", "i64", "│ %u = slt_int(%x, %y)::i8\n│ %z = zext_int(i64, %u)::i64\n", Some("add_int")),
+    ("i64", "i64", "│ %u = sub_int(%m, %x)::i64\n│ %z = xor_int(%u, %m)::i64\n", Some("add_int")),
+];
+
+fn bytes_of(element: &str) -> usize {
+    match element {
+        "i8" => 1,
+        "i16" => 2,
+        "i32" | "f32" => 4,
+        _ => 8,
+    }
+}
+
 /// Gives the rows names that are numbers.
 fn numbered(text: &str) -> String {
     let mut numbers: Vec<&str> = Vec::new();
@@ -47,13 +74,8 @@ fn numbered(text: &str) -> String {
     out + rest
 }
 
-fn function(name: &str, element: &str, way: &str, reduction: Option<&str>) -> String {
-    let size = match element {
-        "i8" => 1,
-        "i16" => 2,
-        "i32" | "f32" => 4,
-        _ => 8,
-    };
+fn function(name: &str, (element, to): (&str, &str), way: &str, reduction: Option<&str>) -> String {
+    let (size, to_size) = (bytes_of(element), bytes_of(to));
     let float = element.starts_with('f');
     let fill = if float { "sitofp" } else { "bitcast" };
     let fill = match element {
@@ -72,16 +94,16 @@ fn function(name: &str, element: &str, way: &str, reduction: Option<&str>) -> St
     let (zero, carried, reduced) = match reduction {
         None => (String::new(), String::new(), "0".to_owned()),
         Some(op) => (
-            format!("│ %s = φ (#4 => {element}(-3), #5 => %t)::{element}\n"),
-            format!("│ %t = {op}(%s, %z)::{element}\n"),
+            format!("│ %s = φ (#4 => {to}(-3), #5 => %t)::{to}\n"),
+            format!("│ %t = {op}(%s, %z)::{to}\n"),
             "%r".to_owned(),
         ),
     };
-    let result = match (reduction, element) {
+    let result = match (reduction, to) {
         (None, _) => String::new(),
-        (Some(_), "i64") => format!("│ %r = φ (#3 => 0, #5 => %t)::{element}\n"),
+        (Some(_), "i64") => format!("│ %r = φ (#3 => 0, #5 => %t)::{to}\n"),
         (Some(_), _) => {
-            format!("│ %q = φ (#3 => {element}(0), #5 => %t)::{element}\n│ %r = zext_int(i64, %q)::i64\n")
+            format!("│ %q = φ (#3 => {to}(0), #5 => %t)::{to}\n│ %r = zext_int(i64, %q)::i64\n")
         }
     };
     let text = format!(
@@ -107,7 +129,8 @@ fn function(name: &str, element: &str, way: &str, reduction: Option<&str>) -> St
 │ %x = load(%E; offset = 0, region = raw, align = 1)::{element}
 │ %F = add_ptr(%B, %O)::ptr
 │ %y = load(%F; offset = 0, region = raw, align = 1)::{element}
-{way}{carried}│ %G = add_ptr(%C, %O)::ptr
+{way}{carried}│ %R = mul_int(%m, {to_size})::i64
+│ %G = add_ptr(%C, %R)::ptr
 │ store(%G, %z; offset = 0, region = raw, align = 1)
 │ %n = add_int(%m, 1)::i64
 │ %H = slt_int(%n, _4)::i8
@@ -156,9 +179,14 @@ fn loops_over_memory_compute_the_same_in_lanes() {
         for (n, way) in ways.iter().enumerate() {
             let reduction = (!element.starts_with('f') && n < REDUCTIONS.len()).then(|| REDUCTIONS[n]);
             let name = format!("walk_{element}_{n}");
-            text.push_str(&function(&name, element, way, reduction));
+            text.push_str(&function(&name, (element, element), way, reduction));
             names.push(name);
         }
+    }
+    for (n, (from, to, way, reduction)) in MIXED.into_iter().enumerate() {
+        let name = format!("mixed_{n}");
+        text.push_str(&function(&name, (from, to), way, reduction));
+        names.push(name);
     }
     let program = Program::read("loops", text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
     for (_, func) in program.module().funcs() {

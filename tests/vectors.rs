@@ -46,13 +46,15 @@ fn functions(text: &mut String) -> Vec<(String, bool)> {
         let division = lanes.name();
         for &op in Intrinsic::ALL.iter().filter(|&&op| lanes.allows(op)) {
             let operands = match op.shape() {
-                Shape::IntUnary | Shape::FloatUnary => "%3",
+                Shape::IntUnary | Shape::FloatUnary | Shape::Convert(_) => "%3",
                 Shape::FloatTernary => "%3, %5, %3",
                 Shape::Shift => "%3, _3",
                 _ => "%3, %5",
             };
             let body = format!("│ %9 = lanes({op}, {division}, {operands})::v128\n");
-            function(format!("{op}_{division}"), &body, op.shape() == Shape::Shift);
+            // Names end with the lanes of the result.
+            let name = format!("{op}_{division}_{}", lanes.made_by(op).name());
+            function(name, &body, op.shape() == Shape::Shift);
         }
         let (element, last) = (lanes.element().name(), lanes.count() - 1);
         let moved = format!(

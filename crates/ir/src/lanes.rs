@@ -15,8 +15,16 @@
 //! Which intrinsics exist lane by lane is what [`Lanes::allows`] says: arithmetic and comparisons of one width, none that
 //! throws, and none that some processors can only do lane by lane in a loop. A shift takes one count, an `i64`, for all lanes. Each lane gets what the scalar intrinsic gives (`scalar`).
 //!
+//! Conversions go to the next width ([`Lanes::made_by`]). To a wider one they read the low half of the lanes; from a narrower one they write it, and
+//! the rest is 0.
+//!
+//! ```text
+//!   lanes(sext_int, i16x8, %a)     lane n of the result, an i32x4, is lane n of %a         n < 4
+//!   lanes(fptrunc, f64x2, %a)      an f32x4 of two floats and two zeros
+//! ```
+//!
 //! Vectors pass between compiled functions in registers; no high type has them. Not done:
-//! shuffles, conversions between lanes, other widths than 128 bits.
+//! shuffles, other widths than 128 bits.
 
 use crate::intrinsic::Intrinsic;
 use crate::scalar::{self, Outcome, Scalar, ScalarType};
@@ -97,7 +105,23 @@ impl Lanes {
             MulInt => !self.is_float() && self != Lanes::I8x16,
             NegFloat | AddFloat | SubFloat | MulFloat | DivFloat | MinFloat | MaxFloat | MuladdFloat
             | AbsFloat | SqrtLlvm | EqFloat | NeFloat | LtFloat | LeFloat => self.is_float(),
-            _ => false,
+            _ => self.made_by(op) != self,
+        }
+    }
+
+    /// The lanes of what an operation makes of these: others only for a conversion that exists.
+    pub fn made_by(self, op: Intrinsic) -> Lanes {
+        use Intrinsic::*;
+        match (op, self) {
+            (SextInt | ZextInt, Lanes::I8x16) => Lanes::I16x8,
+            (SextInt | ZextInt, Lanes::I16x8) => Lanes::I32x4,
+            (SextInt | ZextInt, Lanes::I32x4) => Lanes::I64x2,
+            (TruncInt, Lanes::I64x2) => Lanes::I32x4,
+            (TruncInt, Lanes::I32x4) => Lanes::I16x8,
+            (TruncInt, Lanes::I16x8) => Lanes::I8x16,
+            (Fpext, Lanes::F32x4) | (Sitofp, Lanes::I32x4) => Lanes::F64x2,
+            (Fptrunc, Lanes::F64x2) => Lanes::F32x4,
+            _ => self,
         }
     }
 
@@ -148,9 +172,10 @@ impl Lanes {
             return None;
         }
         let (lane_type, mask) = (self.scalar(), u128::MAX >> (128 - self.element().bits()));
-        let result = if Lanes::compares(op) { ScalarType::BOOL } else { lane_type };
+        let made = self.made_by(op);
+        let result = if Lanes::compares(op) { ScalarType::BOOL } else { made.scalar() };
         let mut vector = 0;
-        for lane in 0..self.count() {
+        for lane in 0..self.count().min(made.count()) {
             let operand = |(n, &bits): (usize, &u128)| match (Lanes::shifts(op), n) {
                 (true, 1) => Scalar::new(ScalarType::Int { bits: 64 }, bits),
                 _ => Scalar::new(lane_type, self.extract(bits, lane)),
@@ -159,7 +184,7 @@ impl Lanes {
                 operands.iter().enumerate().map(operand).collect();
             let Ok(Outcome::One(value)) = scalar::eval(op, result, &operands) else { return None };
             let bits = if Lanes::compares(op) { value.bits() * mask } else { value.bits() };
-            vector = self.insert(vector, lane, bits);
+            vector = made.insert(vector, lane, bits);
         }
         Some(vector)
     }
@@ -202,10 +227,30 @@ mod tests {
     }
 
     #[test]
-    fn what_throws_or_changes_width_has_no_lanes() {
-        for op in [Intrinsic::SdivInt, Intrinsic::ZextInt, Intrinsic::CheckedSaddInt, Intrinsic::CtpopInt] {
+    fn conversions_read_or_write_the_low_half() {
+        let v = (0..8).fold(0, |v, n| Lanes::I16x8.insert(v, n, 0xfff0 + u128::from(n)));
+        let wide = Lanes::I16x8.eval(Intrinsic::SextInt, &[v]).unwrap();
+        assert_eq!(wide, 0xffff_fff3_ffff_fff2_ffff_fff1_ffff_fff0);
+        assert_eq!(
+            Lanes::I16x8.eval(Intrinsic::ZextInt, &[v]).unwrap(),
+            0xfff3_0000_fff2_0000_fff1_0000_fff0
+        );
+        assert_eq!(Lanes::I32x4.eval(Intrinsic::TruncInt, &[wide]).unwrap(), 0xfff3_fff2_fff1_fff0);
+        let floats = Lanes::F64x2.splat(u128::from(1.5f64.to_bits()));
+        let narrow = Lanes::F64x2.eval(Intrinsic::Fptrunc, &[floats]).unwrap();
+        assert_eq!(narrow, u128::from(1.5f32.to_bits()) << 32 | u128::from(1.5f32.to_bits()));
+        assert_eq!(Lanes::F32x4.eval(Intrinsic::Fpext, &[narrow]), Some(floats));
+        let minus = Lanes::I32x4.splat(0xffff_fffe);
+        let two = Lanes::F64x2.splat(u128::from((-2.0f64).to_bits()));
+        assert_eq!(Lanes::I32x4.eval(Intrinsic::Sitofp, &[minus]), Some(two));
+    }
+
+    #[test]
+    fn what_throws_or_skips_a_width_has_no_lanes() {
+        for op in [Intrinsic::SdivInt, Intrinsic::Uitofp, Intrinsic::CheckedSaddInt, Intrinsic::CtpopInt] {
             assert_eq!(Lanes::I32x4.eval(op, &[1, 1]), None, "{op}");
         }
+        assert_eq!(Lanes::I64x2.eval(Intrinsic::ZextInt, &[1]), None);
         assert_eq!(Lanes::F64x2.eval(Intrinsic::AddInt, &[1, 1]), None);
         assert_eq!(Lanes::F64x2.eval(Intrinsic::AddFloat, &[1]), None);
     }

@@ -75,7 +75,13 @@ impl Translation<'_> {
         if u32::from(lane) >= lanes.count() || self.b.func.dfg.value_type(value) != ty.lane_type() {
             return self.bad(inst);
         }
-        let made = self.b.ins().insertlane(vector, value, lane);
+        let zero = self.func.args(inst).first().and_then(|&v| self.func.as_bits(v)) == Some(0);
+        // A register of its own is the rest of a vector that is 0.
+        let made = if zero && lane == 0 && ty.lane_bits() >= 32 {
+            self.b.ins().scalar_to_vector(ty, value)
+        } else {
+            self.b.ins().insertlane(vector, value, lane)
+        };
         self.define_vector(inst, made)
     }
 
@@ -99,6 +105,7 @@ impl Translation<'_> {
             *arg = Some(self.vector_arg(inst, n, ty)?);
         }
         let made = match args {
+            [Some(x), None, None] if lanes.made_by(op) != lanes => self.lane_convert(op, lanes, x),
             [Some(x), None, None] => self.lane_unary(op, x),
             [Some(x), Some(y), None] => self.lane_binary(op, x, y),
             [Some(x), Some(y), Some(z)] if op == Intrinsic::MuladdFloat => {
@@ -111,6 +118,31 @@ impl Translation<'_> {
             Some(made) => self.define_vector(inst, made),
             None => self.bad(inst),
         }
+    }
+
+    /// A conversion to the next width, of the low half of the lanes or into it.
+    fn lane_convert(&mut self, op: Intrinsic, lanes: Lanes, x: Value) -> Option<Value> {
+        Some(match op {
+            Intrinsic::SextInt => self.b.ins().swiden_low(x),
+            Intrinsic::ZextInt => self.b.ins().uwiden_low(x),
+            Intrinsic::Fpext => self.b.ins().fvpromote_low(x),
+            Intrinsic::Fptrunc => self.b.ins().fvdemote(x),
+            Intrinsic::Sitofp => {
+                let wide = self.b.ins().swiden_low(x);
+                self.b.ins().fcvt_from_sint(types::F64X2, wide)
+            }
+            Intrinsic::TruncInt => {
+                // The low bytes of each lane, then zeros of the second operand.
+                let (wide, narrow) =
+                    (lanes.element().bytes() as u8, lanes.made_by(op).element().bytes() as u8);
+                let kept = (0..16 / wide).flat_map(|lane| (0..narrow).map(move |byte| lane * wide + byte));
+                let bytes: Vec<u8> = kept.chain(std::iter::repeat(16)).take(16).collect();
+                let (x, zero) = (self.vector_as(x, PLAIN), self.vector_constant(0));
+                let order = self.b.func.dfg.immediates.push(bytes.into());
+                self.b.ins().shuffle(x, zero, order)
+            }
+            _ => return None,
+        })
     }
 
     fn lane_unary(&mut self, op: Intrinsic, x: Value) -> Option<Value> {

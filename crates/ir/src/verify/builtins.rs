@@ -44,6 +44,7 @@ impl Checker<'_> {
                 }
             }
             Builtin::Replacefield => {
+                self.replace_orders(inst, 4);
                 if let Some(ty) = self.changed_field(inst, 3) {
                     self.result_fields(inst, [ty, Type::BOOL]);
                 }
@@ -73,7 +74,11 @@ impl Checker<'_> {
                 self.memoryref_operand(inst);
                 self.result_compatible(inst, Type::BOOL);
             }
-            Builtin::Memoryrefmodify | Builtin::Memoryrefreplace => {
+            Builtin::Memoryrefmodify => {
+                self.memoryref_operand(inst);
+            }
+            Builtin::Memoryrefreplace => {
+                self.replace_orders(inst, 3);
                 self.memoryref_operand(inst);
             }
             Builtin::Memoryrefoffset => {
@@ -266,7 +271,10 @@ impl Checker<'_> {
                 self.operand_may_fit(inst, 2, global.ty);
                 self.result_compatible(inst, global.ty);
             }
-            Builtin::Replaceglobal => self.result_fields(inst, [global.ty, Type::BOOL]),
+            Builtin::Replaceglobal => {
+                self.replace_orders(inst, 4);
+                self.result_fields(inst, [global.ty, Type::BOOL]);
+            }
             Builtin::Modifyglobal => self.result_fields(inst, [global.ty, global.ty]),
             _ => self.result_compatible(inst, Type::BOOL),
         }

@@ -87,6 +87,7 @@ fn type_code(rule: &TypeRule) -> &'static str {
         TypeRule::FieldCount { .. } => "type-field-count",
         TypeRule::ReturnCount { .. } => "type-return",
         TypeRule::Order { .. } => "type-order",
+        TypeRule::FailureOrder { .. } => "type-failure-order",
     }
 }
 

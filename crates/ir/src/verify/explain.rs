@@ -453,6 +453,13 @@ impl<'a> Words<'a> {
                 format!("{} gives {given} values, but the function has {wanted} results", op())
             }
             TypeRule::Order { symbol } => format!("`:{}` is no memory order", self.name(*symbol)),
+            TypeRule::FailureOrder { success, failure } => {
+                format!(
+                    "`:{}` when it fails is stricter than `:{}` when it succeeds",
+                    failure.name(),
+                    success.name()
+                )
+            }
         })
     }
 

@@ -81,6 +81,13 @@ pub enum TypeRule {
         /// The symbol.
         symbol: Name,
     },
+    /// `type-failure-order`: a replacement that fails is ordered more strictly than one that succeeds.
+    FailureOrder {
+        /// The order when it succeeds.
+        success: Ordering,
+        /// The order when it fails.
+        failure: Ordering,
+    },
 }
 
 /// What is wanted instead of a type.
@@ -202,6 +209,19 @@ impl<'a> Checker<'a> {
             && Ordering::from_name(self.cx.names.text(symbol)).is_none()
         {
             self.at(inst, TypeRule::Order { symbol });
+        }
+    }
+
+    /// The orders of a replacement: of success, then of failure, which is no stricter. Positions that are not there are defaults.
+    pub(super) fn replace_orders(&mut self, inst: Inst, success: usize) {
+        let named = |n: usize| match self.arg_const(inst, n) {
+            Some(&Const::Symbol(symbol)) => Ordering::from_name(self.cx.names.text(symbol)),
+            _ => None,
+        };
+        if let (Some(success), Some(failure)) = (named(success), named(success + 1))
+            && failure > success
+        {
+            self.at(inst, TypeRule::FailureOrder { success, failure });
         }
     }
 

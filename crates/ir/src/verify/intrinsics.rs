@@ -64,6 +64,7 @@ impl Checker<'_> {
             Shape::AtomicReplace => {
                 self.order(inst, 3);
                 self.order(inst, 4);
+                self.replace_orders(inst, 3);
                 if let Some(elem) = self.pointee(inst) {
                     self.operand_may_fit(inst, 2, elem);
                     self.result_fields(inst, [elem, Type::BOOL]);

@@ -15,8 +15,9 @@
 //! | `emit` | the vectors |
 //!
 //! **Which loops.** One block, one way out, a counter that goes up by one in 64 bits and is tested after its step, as `rotate`,
-//! `irce` and `simplify-cfg` leave them. Every load and store walks over memory one element in each round, all elements have one
-//! width, and what is computed from them exists lane by lane (`brolga_ir::lanes`). Nothing may throw or call.
+//! `irce` and `simplify-cfg` leave them. Every load and store walks over memory one element in each round, and what is computed from them exists
+//! lane by lane (`brolga_ir::lanes`). Nothing may throw or call. A trip has as many rounds as the widest elements have lanes; narrower ones
+//! fill the low lanes of their vectors, from loads of fewer bytes, and conversions lead from one width to another. A counter may be a value: in lanes it is its first one and the distances of the rounds.
 //!
 //! **Why the result is the same.** Lanes compute what rounds compute. Loads and stores keep their order within a trip; between the
 //! rounds of a trip, an access of a later round moves before one of an earlier round only if both are known not to overlap. Where
@@ -27,7 +28,7 @@
 //! The rest of the rounds is the loop as it was; `loop_copy` says why the order stays.
 //!
 //! Cost: each loop's block, and the pairs of its accesses, of which there are at most [`plan::MAX_ACCESSES`]. Breaks the graph. Not
-//! done: conversions between widths, conditions that are branches, elements that are not neighbours, counters as values.
+//! done: conditions that are branches, elements that are not neighbours, what is computed from counters alone.
 
 mod emit;
 mod overlap;

@@ -185,6 +185,10 @@ impl InLanes<'_> {
         if let Some(&made) = self.made.get(&value) {
             return made;
         }
+        if let Some(made) = self.counter(value, lanes) {
+            self.made.insert(value, made);
+            return made;
+        }
         let made = match self.func.as_bits(value) {
             Some(bits) => self.constant(lanes, bits),
             None => Cursor::new(self.func).before_terminator(self.before).ins_value(
@@ -197,14 +201,80 @@ impl InLanes<'_> {
         made
     }
 
+    /// A counter in lanes: what it is in each round of the trip.
+    fn counter(&mut self, value: Value, lanes: Lanes) -> Option<Value> {
+        let r = self.plan.counters.iter().find(|r| r.value == value || r.next == value)?;
+        let step = r.const_step(self.func)?;
+        let ahead = i128::from(r.next == value);
+        let mask = u128::MAX >> (128 - lanes.element().bits());
+        let distance = |n: u32| (step.wrapping_mul(i128::from(n) + ahead)).cast_unsigned() & mask;
+        let distances = (0..lanes.count()).fold(0, |all, n| lanes.insert(all, n, distance(n)));
+        let distances = self.func.bits(self.types, Type::V128, distances);
+        let first = self.copy.value(r.value);
+        let mut at = Cursor::new(self.func);
+        at.at_first_insertion_point(self.main);
+        let all = at.ins_value(Op::Splat(lanes), &[first], Type::V128);
+        Some(at.ins_value(Op::Lanes(Intrinsic::AddInt, lanes), &[all, distances], Type::V128))
+    }
+
+    /// The lanes of all rounds of a trip as one integer, if they are a part of a vector only.
+    fn part(&self, lanes: Lanes) -> Option<Lanes> {
+        match self.plan.rounds as u32 * lanes.element().bytes() {
+            4 => Some(Lanes::I32x4),
+            8 => Some(Lanes::I64x2),
+            _ => None,
+        }
+    }
+
+    /// Vectors in other lanes, in front of an instruction.
+    fn converted(&mut self, before: Inst, op: Intrinsic, from: Lanes, to: Lanes, mut vector: Value) -> Value {
+        let mut at = from;
+        while at != to && at.made_by(op) != at {
+            let mut cursor = Cursor::new(self.func);
+            vector = cursor.before(before).ins_value(Op::Lanes(op, at), &[vector], Type::V128);
+            at = at.made_by(op);
+        }
+        vector
+    }
+
     fn vector(&mut self, inst: Inst, vector: Vector) {
         let Some(&copy) = self.copies.get(&inst) else { return };
         let args = self.func.args(inst).to_vec();
         let (op, operands) = match vector {
-            Vector::Load => (self.func.op(inst), self.func.args(copy).to_vec()),
+            Vector::Load(lanes) => {
+                let (load, address) = (self.func.op(inst), self.func.args(copy).to_vec());
+                match self.part(lanes) {
+                    None => (load, address),
+                    Some(part) => {
+                        let ty = Type::low(part.element());
+                        let loaded = Cursor::new(self.func).before(copy).ins_value(load, &address, ty);
+                        let zero = self.constant(part, 0);
+                        (Op::InsertLane(part, 0), vec![zero, loaded])
+                    }
+                }
+            }
             Vector::Store(lanes) => {
-                let value = self.operand(args[1], lanes);
+                let mut value = self.operand(args[1], lanes);
+                if let Some(part) = self.part(lanes) {
+                    let (op, ty) = (Op::ExtractLane(part, 0), Type::low(part.element()));
+                    value = Cursor::new(self.func).before(copy).ins_value(op, &[value], ty);
+                }
                 (self.func.op(inst), vec![self.func.args(copy)[0], value])
+            }
+            Vector::Convert(op, from, to) => {
+                let value = self.operand(args[0], from);
+                let made = self.converted(copy, op, from, to, value);
+                self.made.extend(self.func.result(inst).map(|value| (value, made)));
+                self.func.remove_inst(copy);
+                return;
+            }
+            Vector::Bits(from, to) => {
+                let mask = self.operand(args[0], from);
+                // Ones stay ones in any width.
+                let op = if to.count() < from.count() { Intrinsic::SextInt } else { Intrinsic::TruncInt };
+                let mask = self.converted(copy, op, int_lanes(from), to, mask);
+                let one = self.constant(to, 1);
+                (Op::Lanes(Intrinsic::AndInt, to), vec![mask, one])
             }
             Vector::Lanes(op, lanes) => {
                 let counts = usize::from(Lanes::shifts(op));
@@ -266,5 +336,14 @@ impl InLanes<'_> {
             at.place_inst(next);
             self.func.set_op(next, Op::Intrinsic(reduction.op), &[sum, other]);
         }
+    }
+}
+
+/// Integers of the same width.
+fn int_lanes(lanes: Lanes) -> Lanes {
+    match lanes {
+        Lanes::F32x4 => Lanes::I32x4,
+        Lanes::F64x2 => Lanes::I64x2,
+        int => int,
     }
 }

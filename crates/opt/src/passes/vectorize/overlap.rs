@@ -41,7 +41,7 @@ pub(super) fn checks(
     let mut accesses: Vec<(bool, Location, Walk)> = Vec::new();
     for &(inst, vector) in &plan.vectors {
         let writes = match vector {
-            Vector::Load => false,
+            Vector::Load(_) => false,
             Vector::Store(_) => true,
             _ => continue,
         };
@@ -54,7 +54,7 @@ pub(super) fn checks(
             if !a_writes && !b_writes {
                 continue;
             }
-            if a.root == b.root && a.start == b.start {
+            if a.root == b.root && a.start == b.start && a.size == b.size {
                 let apart = a.disp.wrapping_sub(b.disp).cast_signed().unsigned_abs();
                 let trip = a.size * plan.rounds as u64;
                 if apart == 0 || apart >= trip {

@@ -13,7 +13,7 @@ use crate::heads::head_phis;
 use crate::loop_copy::splittable_step;
 use brolga_ir::analysis::{Loops, Use, Uses};
 use brolga_ir::builtin::Builtin;
-use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::intrinsic::{Intrinsic, Shape};
 use brolga_ir::lanes::Lanes;
 use brolga_ir::{Func, Inst, Op, Type, Types, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -54,10 +54,14 @@ impl Reduction {
 /// What an instruction becomes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Vector {
-    Load,
+    Load(Lanes),
     Store(Lanes),
     Lanes(Intrinsic, Lanes),
     Select(Lanes),
+    /// To other lanes, width by width.
+    Convert(Intrinsic, Lanes, Lanes),
+    /// A mask as numbers 0 and 1, in lanes of another width perhaps.
+    Bits(Lanes, Lanes),
 }
 
 /// A loop that can be executed in lanes.
@@ -97,23 +101,32 @@ impl Plan {
             counted,
             vectors: FxHashMap::default(),
             masks: FxHashSet::default(),
-            width: None,
+            counters: &counters,
+            widths: None,
             accesses: 0,
         };
-        let reductions = search.reductions(uses, &counters)?;
+        let reductions = search.reductions(uses)?;
         let mut found = Vec::new();
         for inst in func.block_insts(shape.header).filter(|&i| func.op(i) != Op::Phi) {
             if let Some(vector) = search.inst(types, inst)? {
                 found.push((inst, vector));
             }
         }
-        let width = search.width?;
+        let (narrow, wide) = search.widths?;
+        let accesses = search.accesses;
         // A reduction that nothing was added to, or that something else reads, is no reduction.
         let settled = |r: &Reduction| found.contains(&(r.next, Vector::Lanes(r.op, r.lanes)));
-        if search.accesses == 0 || search.accesses > MAX_ACCESSES || !reductions.iter().all(settled) {
+        // Lanes without a round would come into the result.
+        let whole = |r: &Reduction| r.lanes.element().bytes() == wide;
+        let reduced = reductions.iter().all(|r| settled(r) && whole(r));
+        if accesses == 0 || accesses > MAX_ACCESSES || !reduced {
             return None;
         }
-        let rounds = 16 / width as usize;
+        let rounds = 16 / wide as usize;
+        // Widening takes one operation for each doubling, and pays if they are fewer than the rounds.
+        if (wide / narrow).ilog2() as usize >= rounds {
+            return None;
+        }
         let few = counted.rounds(func).is_some_and(|n| n < 2 * rounds as u64);
         // Behind a trip only the counters' next values and the reductions are those of its last round.
         let stays = |inst: Inst| {
@@ -134,19 +147,20 @@ struct Search<'a> {
     /// The values that become vectors, with their lanes; of a mask those that it is for.
     vectors: FxHashMap<Value, Lanes>,
     masks: FxHashSet<Value>,
-    /// The bytes of an element.
-    width: Option<u32>,
+    counters: &'a [Recurrence],
+    /// The bytes of the smallest and the largest element.
+    widths: Option<(u32, u32)>,
     accesses: usize,
 }
 
 impl Search<'_> {
     /// The φ of the head that are no counters: all have to be reductions.
-    fn reductions(&mut self, uses: &Uses, counters: &[Recurrence]) -> Option<Vec<Reduction>> {
+    fn reductions(&mut self, uses: &Uses) -> Option<Vec<Reduction>> {
         let (func, shape) = (self.func, self.counted.shape);
         let mut found = Vec::new();
         for phi in head_phis(func, shape.header) {
             let value = func.result(phi)?;
-            if counters.iter().any(|r| r.value == value) {
+            if self.counters.iter().any(|r| r.value == value) {
                 continue;
             }
             let lanes = Lanes::of(func.ty(value).as_low()?)?;
@@ -170,30 +184,46 @@ impl Search<'_> {
                 .of(result)
                 .iter()
                 .all(|one| one.inst == phi || func.inst_block(one.inst) != Some(shape.header));
-            if !any_order || !once || !only || !outside || !self.fits(lanes) {
+            if !any_order || !once || !only || !outside {
                 return None;
             }
+            self.note(lanes);
             self.vectors.insert(value, lanes);
             found.push(Reduction { phi, next, op, lanes });
         }
         Some(found)
     }
 
-    fn fits(&mut self, lanes: Lanes) -> bool {
+    fn note(&mut self, lanes: Lanes) {
         let bytes = lanes.element().bytes();
-        *self.width.get_or_insert(bytes) == bytes
+        let (narrow, wide) = self.widths.unwrap_or((bytes, bytes));
+        self.widths = Some((narrow.min(bytes), wide.max(bytes)));
     }
 
     fn lanes_of(&mut self, ty: Type) -> Option<Lanes> {
         let lanes = Lanes::of(ty.as_low()?)?;
-        self.fits(lanes).then_some(lanes)
+        self.note(lanes);
+        Some(lanes)
     }
 
-    /// Whether a value may be in lanes: it is a vector, or the same in all rounds.
+    /// Whether a value may be in lanes: it is a vector, a counter, or the same in all rounds.
     fn is_data(&self, value: Value) -> bool {
         !self.masks.contains(&value)
             && (self.vectors.contains_key(&value)
+                || self.counters.iter().any(|r| r.value == value || r.next == value)
                 || is_invariant(self.func, self.loops, self.counted.shape.l, value))
+    }
+
+    /// What a conversion of a vector becomes.
+    fn conversion(&mut self, op: Intrinsic, of: Value, result: Value) -> Option<Vector> {
+        let from = *self.vectors.get(&of)?;
+        let to = self.lanes_of(self.func.ty(result))?;
+        self.vectors.insert(result, to);
+        if self.masks.contains(&of) {
+            let bits = op == Intrinsic::ZextInt && !to.is_float();
+            return bits.then_some(Vector::Bits(from, to));
+        }
+        steps(op, from, to).map(|_| Vector::Convert(op, from, to))
     }
 
     /// What an instruction becomes: a vector, or itself; `None` outside if it can be neither.
@@ -209,7 +239,7 @@ impl Search<'_> {
                     return None;
                 }
                 self.vectors.insert(result, lanes);
-                return Some(Some(Vector::Load));
+                return Some(Some(Vector::Load(lanes)));
             }
             Op::Store(_) => {
                 self.accesses += 1;
@@ -229,6 +259,9 @@ impl Search<'_> {
         }
         let result = func.result(inst)?;
         match func.op(inst) {
+            Op::Intrinsic(op) if matches!(op.shape(), Shape::Convert(_)) => {
+                self.conversion(op, args[0], result).map(Some)
+            }
             Op::Intrinsic(op) => {
                 let of = args.iter().find_map(|v| self.vectors.get(v).copied())?;
                 let costly = op == Intrinsic::MulInt && of == Lanes::I64x2;
@@ -253,7 +286,9 @@ impl Search<'_> {
             Op::Builtin(Builtin::Ifelse) => {
                 let &[mask, yes, no] = args else { return None };
                 let lanes = self.lanes_of(func.ty(result))?;
-                let whole = self.masks.contains(&mask) && self.is_data(yes) && self.is_data(no);
+                let wide = self.vectors.get(&mask).map(|l| l.element().bytes());
+                let fits = self.masks.contains(&mask) && wide == Some(lanes.element().bytes());
+                let whole = fits && self.is_data(yes) && self.is_data(no);
                 if !whole {
                     return None;
                 }
@@ -263,4 +298,16 @@ impl Search<'_> {
             _ => None,
         }
     }
+}
+
+/// How many widths lie between two divisions into lanes, each step a conversion that exists; `None` if there is no such way.
+fn steps(op: Intrinsic, from: Lanes, to: Lanes) -> Option<usize> {
+    let mut at = from;
+    for step in 0..=3 {
+        if at == to {
+            return Some(step);
+        }
+        at = at.made_by(op);
+    }
+    None
 }
