@@ -30,8 +30,10 @@
 //! does is what the function notes of the callee ([`Func::callee_effects`](crate::Func::callee_effects)), and unknown if it notes nothing.
 
 mod rules;
+mod summary;
 
 pub use rules::effects;
+pub use summary::{ArgFlow, Summary};
 
 use std::ops::BitOr;
 

@@ -19,7 +19,7 @@
 //! [`Func::replace_values`]; one that needs uses computes them.
 
 use crate::constant::Const;
-use crate::effects::Effects;
+use crate::effects::{Effects, Summary};
 use crate::entity::{Block, Callee, ConstId, Foreign, Inst, Meta, Slot, Value};
 use crate::names::Name;
 use crate::op::{Level, Op};
@@ -201,7 +201,7 @@ pub struct Func {
     pub sig: Signature,
     /// What a call of the function does at most; `None` if nobody has found out. Who gives the function another meaning
     /// resets it.
-    pub summary: Option<Effects>,
+    pub summary: Option<Summary>,
     insts: PrimaryMap<Inst, InstData>,
     values: PrimaryMap<Value, ValueData>,
     blocks: PrimaryMap<Block, ()>,
@@ -212,7 +212,7 @@ pub struct Func {
     order: Order,
     params: Vec<Value>,
     callees: PrimaryMap<Callee, CalleeData>,
-    callee_effects: SecondaryMap<Callee, Option<Effects>>,
+    callee_summaries: SecondaryMap<Callee, Option<Summary>>,
     foreigns: PrimaryMap<Foreign, ForeignData>,
     slots: PrimaryMap<Slot, SlotData>,
     metas: PrimaryMap<Meta, MetaData>,
@@ -241,7 +241,7 @@ impl Func {
             order: Order::default(),
             params: Vec::new(),
             callees: PrimaryMap::new(),
-            callee_effects: SecondaryMap::new(),
+            callee_summaries: SecondaryMap::new(),
             foreigns: PrimaryMap::new(),
             slots: PrimaryMap::new(),
             metas: PrimaryMap::new(),
@@ -669,12 +669,17 @@ impl Func {
 
     /// What calls of a callee do at most, if that is known.
     pub fn callee_effects(&self, callee: Callee) -> Option<Effects> {
-        self.callee_effects[callee]
+        Some(self.callee_summaries[callee]?.effects)
+    }
+
+    /// What is known of calls of a callee and of their arguments.
+    pub fn callee_summary(&self, callee: Callee) -> Option<Summary> {
+        self.callee_summaries[callee]
     }
 
     /// Notes what calls of a callee do at most.
-    pub fn set_callee_effects(&mut self, callee: Callee, effects: Option<Effects>) {
-        self.callee_effects[callee] = effects;
+    pub fn set_callee_summary(&mut self, callee: Callee, summary: Option<Summary>) {
+        self.callee_summaries[callee] = summary;
     }
 
     /// Registers a C function.

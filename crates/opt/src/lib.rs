@@ -18,7 +18,7 @@
 //! | `counted`, `address` | loops that count; addresses in them as sums |
 //! | `loop_copy`, `undefined` | copies of loops; values that may be undefined |
 //! | `osr` | loops that ask whether they are to go on in another function, and that function |
-//! | `callgraph`, `summary` | the order in which callees come before callers; what a call does |
+//! | `callgraph`, `summary`, `escape` | the order in which callees come before callers; what a call does, and what becomes of its arguments |
 //!
 //! Functions are optimised one at a time against a module that nobody changes meanwhile, so any number of threads may do it
 //! at once. There is no global state, no clock, no printing and no knowledge of code generation or of the run time.
@@ -29,6 +29,7 @@ mod alias;
 pub mod callgraph;
 mod counted;
 mod error;
+mod escape;
 mod exprs;
 mod facts;
 mod fuel;

@@ -36,7 +36,7 @@ use crate::undefined::MaybeUndefined;
 use brolga_ir::abi::form;
 use brolga_ir::analysis::{Cfg, DomTree, Handlers, Liveness, Loops, Rpo};
 use brolga_ir::constant::Const;
-use brolga_ir::effects::Effects;
+use brolga_ir::effects::{ArgFlow, Effects, Summary};
 use brolga_ir::func::{CalleeData, Param, Signature};
 use brolga_ir::module::method_symbol;
 use brolga_ir::{Block, Context, Func, Inst, Level, Name, Op, Type, Value};
@@ -225,7 +225,7 @@ impl Leaving {
             _ => None,
         });
         for callee in found.collect::<Vec<_>>() {
-            low.set_callee_effects(callee, Some(QUESTION));
+            low.set_callee_summary(callee, Some(Summary { effects: QUESTION, args: ArgFlow::ANY }));
         }
     }
 }

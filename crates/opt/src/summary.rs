@@ -3,6 +3,7 @@
 //! ```text
 //! hypot(x, y) = sqrt(x*x + y*y)         summary: pure, returns             ──►  noted at every call of `hypot` (`call-effects`)
 //! norm(v)     = loop over v, hypot …             reads elements, may throw
+//! bump!(r)    = r.x += 1                         writes fields; of its arguments only `r`, which is not captured
 //! ```
 //!
 //! The summary is the sum of the [effects](brolga_ir::effects) of all instructions that can be reached; jumps add nothing, and a
@@ -13,12 +14,15 @@
 //! Whether a call is a *safepoint* does not follow from what it does: `lower` adds polls and boxes. So every summary says that it
 //! may be one. A stack that overflows is not counted as an exception, as in Julia.
 //!
-//! Functions with handlers may do anything. Cost: one visit to each instruction; circles some visits more. Not done: objects of
-//! the function's own (the writes to them count); loops that surely end; what becomes of arguments.
+//! What becomes of arguments, and which objects nobody else sees, is found out by [`escape`](crate::escape): what is done to these does not count.
+//!
+//! Functions with handlers may do anything. Cost: a few visits to each instruction; circles some visits more. Not done: loops that surely
+//! end.
 
 use crate::callgraph::bottom_up;
+use crate::escape::Flow;
 use brolga_ir::analysis::{Cfg, DomTree, Loops, Rpo};
-use brolga_ir::effects::{Effects, effects};
+use brolga_ir::effects::{ArgFlow, Effects, Summary, effects};
 use brolga_ir::func::CalleeData;
 use brolga_ir::{Callee, Func, FuncId, Level, Module, Op};
 use rustc_hash::FxHashMap;
@@ -30,7 +34,8 @@ const MAX_ROUNDS: usize = 8;
 pub fn summarise_module(module: &mut Module) {
     for component in bottom_up(module) {
         let recursive = is_circle(module, &component);
-        let best = Effects { terminates: !recursive, may_safepoint: true, ..Effects::PURE };
+        let effects = Effects { terminates: !recursive, may_safepoint: true, ..Effects::PURE };
+        let best = Summary { effects, args: ArgFlow::NONE };
         for &id in &component {
             module.func_mut(id).summary = Some(best);
         }
@@ -39,9 +44,9 @@ pub fn summarise_module(module: &mut Module) {
             rounds += 1;
             let mut changed = false;
             for &id in &component {
-                let found =
-                    if rounds > MAX_ROUNDS { Effects::ANY } else { summarise(module, module.func(id)) };
-                let found = Effects { terminates: found.terminates && !recursive, ..found };
+                let mut found =
+                    if rounds > MAX_ROUNDS { Summary::ANY } else { summarise(module, module.func(id)) };
+                found.effects.terminates &= !recursive;
                 changed |= module.func(id).summary != Some(found);
                 module.func_mut(id).summary = Some(found);
             }
@@ -61,37 +66,58 @@ fn is_circle(module: &Module, component: &[FuncId]) -> bool {
 }
 
 /// What a call of a function does, given the summaries of what it calls.
-pub fn summarise(module: &Module, func: &Func) -> Effects {
+pub fn summarise(module: &Module, func: &Func) -> Summary {
     // A function without a body is defined elsewhere.
     if func.level == Level::Low || func.sig.vararg || func.entry().is_none() {
-        return Effects::ANY;
+        return Summary::ANY;
     }
-    let mut known: FxHashMap<Callee, Effects> = FxHashMap::default();
     let cfg = Cfg::compute(func);
     let rpo = Rpo::compute(&cfg);
+    let insts = || rpo.blocks().iter().flat_map(|&b| func.block_insts(b));
+    if insts().any(|inst| matches!(func.op(inst), Op::Enter | Op::Call)) {
+        return Summary::ANY;
+    }
+    let mut callees: FxHashMap<Callee, Summary> = FxHashMap::default();
+    for inst in insts() {
+        if let Op::Invoke(callee) = func.op(inst) {
+            callees.entry(callee).or_insert_with(|| of_callee(module, func.callee(callee)));
+        }
+    }
+    if callees.values().any(|summary| summary.effects == Effects::ANY) {
+        return Summary::ANY;
+    }
+    let types = &module.cx.types;
+    let flow = Flow::compute(func, types, &rpo, &callees);
     let mut all = Effects { may_safepoint: true, ..Effects::PURE };
-    for inst in rpo.blocks().iter().flat_map(|&b| func.block_insts(b)) {
-        let found = match func.op(inst) {
-            Op::Enter => return Effects::ANY,
-            Op::Goto | Op::Branch | Op::Return | Op::Unreachable | Op::Phi | Op::LoopInfo(_) => continue,
-            Op::Invoke(callee) => {
-                *known.entry(callee).or_insert_with(|| of_callee(module, func.callee(callee)))
-            }
-            _ => effects(func, &module.cx.types, inst),
+    let mut args = ArgFlow::NONE;
+    for inst in insts() {
+        if matches!(
+            func.op(inst),
+            Op::Goto | Op::Branch | Op::Return | Op::Unreachable | Op::Phi | Op::LoopInfo(_)
+        ) {
+            continue;
+        }
+        let (found, written) = match (&flow, func.op(inst)) {
+            (Some(flow), _) => flow.seen(inst),
+            (None, Op::Invoke(callee)) => (callees[&callee].effects, ArgFlow::ANY),
+            (None, _) => (effects(func, types, inst), ArgFlow::ANY),
         };
         if found == Effects::ANY {
-            return Effects::ANY;
+            return Summary::ANY;
         }
         all = all.merge(found);
+        args.written |= written.written;
+        args.elsewhere |= written.elsewhere;
     }
     let loops = Loops::compute(&cfg, &rpo, &DomTree::compute(&cfg));
     let cyclic = !loops.is_empty() || !loops.irreducible_edges().is_empty();
-    Effects { terminates: all.terminates && !cyclic, ..all }
+    let effects = Effects { terminates: all.terminates && !cyclic, ..all };
+    Summary { effects, args: flow.map_or(ArgFlow::ANY, |flow| flow.arguments(args)) }
 }
 
 /// What is known of a callee.
-pub(crate) fn of_callee(module: &Module, callee: &CalleeData) -> Effects {
-    let CalleeData::Method { function, args, .. } = callee else { return Effects::ANY };
+pub(crate) fn of_callee(module: &Module, callee: &CalleeData) -> Summary {
+    let CalleeData::Method { function, args, .. } = callee else { return Summary::ANY };
     let found = module.find_method(*function, args);
-    found.and_then(|id| module.func(id).summary).unwrap_or(Effects::ANY)
+    found.and_then(|id| module.func(id).summary).unwrap_or(Summary::ANY)
 }

@@ -9,6 +9,7 @@ use brolga_ir::interp::{Interp, Options as Limits, SimMemory, Val};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::types::{DeclKind, FieldDecl};
 use brolga_ir::{Context, Func, FuncId, Module, Op, Type, Value};
+use brolga_opt::summary::summarise_module;
 use brolga_opt::{Cx, Options, parse_passes, run_passes};
 
 const SEEDS: u64 = 600;
@@ -88,7 +89,7 @@ impl Gen<'_> {
     }
 
     fn statement(&mut self) -> Made<()> {
-        match self.dice.below(16) {
+        match self.dice.below(20) {
             0..4 => {
                 let object = self.fresh()?;
                 self.set_object(object)
@@ -130,6 +131,20 @@ impl Gen<'_> {
                 let object = self.object()?;
                 let other = self.b.value(Op::Pi, &[object], self.cell)?;
                 self.set_object(other)
+            }
+            16 | 17 => {
+                let (object, n) = (self.object()?, self.int()?);
+                self.b.invoke("bump", &[object, n], Type::INT64).map(|_| ())
+            }
+            18 => {
+                let (object, other) = (self.object()?, self.object()?);
+                let name = ["give", "hold", "hold"][self.dice.below(3) as usize];
+                self.b.invoke(name, &[object, other], Type::INT64).map(|_| ())
+            }
+            19 if self.dice.below(2) == 0 => {
+                let (object, n) = (self.object()?, self.int()?);
+                let sum = self.b.invoke("bump", &[object, n], Type::INT64)?;
+                self.set_int(sum)
             }
             _ => {
                 let (x, y) = (self.int()?, self.int()?);
@@ -186,6 +201,26 @@ impl Gen<'_> {
         self.b.seal_block(done)?;
         self.b.switch_to_block(done)
     }
+}
+
+/// Functions that change their arguments: `x.a = n + 1`, `x.a = y.a`, and `x.b = y`, which keeps hold of one.
+fn helpers(cx: &Context, cell: Type) -> Made<[Func; 3]> {
+    let a = |b: &mut Builder<'_>| b.symbol("a");
+    let mut bump = Builder::high(cx, "bump", &[("x", cell), ("n", Type::INT64)], Type::INT64);
+    let (x, n, one) = (bump.param(0)?, bump.param(1)?, bump.int(Type::INT64, 1)?);
+    let (sum, field) = (bump.intrinsic(Intrinsic::AddInt, &[n, one])?, a(&mut bump));
+    bump.builtin(Builtin::Setfield, &[x, field, sum], Type::INT64)?;
+    bump.ret(&[sum])?;
+    let mut give = Builder::high(cx, "give", &[("x", cell), ("y", cell)], Type::INT64);
+    let (x, y, field) = (give.param(0)?, give.param(1)?, a(&mut give));
+    let value = give.builtin(Builtin::Getfield, &[y, field], Type::INT64)?;
+    give.builtin(Builtin::Setfield, &[x, field, value], Type::INT64)?;
+    give.ret(&[value])?;
+    let mut hold = Builder::high(cx, "hold", &[("x", cell), ("y", cell)], Type::INT64);
+    let (x, y, field, one) = (hold.param(0)?, hold.param(1)?, hold.symbol("b"), hold.int(Type::INT64, 1)?);
+    hold.builtin(Builtin::Setfield, &[x, field, y], cell)?;
+    hold.ret(&[one])?;
+    Ok([bump.finish()?, give.finish()?, hold.finish()?])
 }
 
 fn function(seed: u64, cx: &Context, cell: Type) -> Made<Func> {
@@ -246,6 +281,10 @@ fn objects_that_stay_inside_are_taken_apart() {
         let func = function(seed, &cx, cell).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let mut module = Module::new(cx.clone());
         let id = module.add_func(func).unwrap();
+        for helper in helpers(&cx, cell).unwrap() {
+            module.add_func(helper).unwrap();
+        }
+        summarise_module(&mut module);
         let expected = values(&module);
         returned += expected.iter().filter(|v| *v != "throws").count();
         let count = |module: &Module| {
@@ -256,6 +295,7 @@ fn objects_that_stay_inside_are_taken_apart() {
         for (list, limit) in [
             ("alloc-opt", Some(1)),
             ("alloc-opt", None),
+            ("call-effects,dce,alloc-opt,dce", None),
             ("inst-simplify,simplify-cfg,sroa,alloc-opt,inst-simplify,alloc-opt,dce", None),
         ] {
             let mut changed = module.clone();

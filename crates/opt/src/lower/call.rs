@@ -17,7 +17,7 @@ use super::{Lowering, Reported, Step};
 use brolga_ir::abi::{FormKind, LeafRole, NativeSignature, NotNative, Position};
 use brolga_ir::base_fn::BaseFn;
 use brolga_ir::constant::Address;
-use brolga_ir::effects::Effects;
+use brolga_ir::effects::{ArgFlow, Effects, Summary};
 use brolga_ir::func::{CalleeData, ForeignData};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::types::PrimitiveRepr;
@@ -163,11 +163,15 @@ impl Lowering<'_> {
             params: sig.low_params().collect(),
             results: sig.low_results().collect(),
         };
-        let effects = module.func(id).summary.filter(|effects| holds_in_low_ir(effects, &data));
-        // Low IR boxes where high IR has values, so it may collect.
-        let effects = effects.map(|effects| Effects { may_safepoint: true, ..effects });
+        let effects = module.func(id).summary.map(|summary| summary.effects);
+        let effects = effects.filter(|effects| holds_in_low_ir(effects, &data));
+        // Low IR boxes where high IR has values, so it may collect. Its operands are others.
+        let summary = effects.map(|effects| Summary {
+            effects: Effects { may_safepoint: true, ..effects },
+            args: ArgFlow::ANY,
+        });
         let target = Target { callee: self.out.add_callee(data), sig };
-        self.out.set_callee_effects(target.callee, effects);
+        self.out.set_callee_summary(target.callee, summary);
         self.targets.insert(id, target.clone());
         Ok(target)
     }

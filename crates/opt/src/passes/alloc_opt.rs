@@ -17,6 +17,13 @@
 //! put into a tuple, compared. Where a φ takes a node, the node must not be used afterwards under its own name, so that each
 //! object has one name at a time (invariant I1); liveness answers that.
 //!
+//! **Passed.** An object may be passed to a function that, by its [summary](crate::summary), does not capture it. If nobody reads the object here,
+//! and the call returns, its result is not used and all that it changes are such objects, then the call goes with them:
+//!
+//! ```text
+//! %1 = new(Counter, 0);  %2 = invoke bump!(%1, x)      ==>   nothing
+//! ```
+//!
 //! **Undefined fields.** A pointer field without a value throws when it is read. `defined` computes where a field surely has one; a
 //! group with a read elsewhere stays. `isdefined` becomes a variable of its own.
 //!

@@ -5,6 +5,7 @@
 //! getfield(t, 2, true)                 ==>  getfield(t, 2)             t has two elements or more
 //! getfield(t, i, %1)                   ==>  getfield(t, i, true)
 //! memoryrefnew(m, 3, true)             ==>  memoryrefnew(m, 3, false)  m = memoryrefnew(memorynew(Memory{T}, 5))
+//! memoryrefget(r, o, true)             ==>  memoryrefget(r, o, false)  r = memoryrefnew(m, i, true), which has thrown if it must
 //! ```
 //!
 //! `--check-bounds=yes` and `no` hold for the operands of builtins as well, whatever the program says there. A check that was
@@ -21,6 +22,7 @@ use crate::rules::field_position;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::{Func, Inst, Op, Type, Types, Value};
+use cranelift_entity::EntitySet;
 
 pub(crate) const PASS: Pass = Pass {
     name: "bounds-fold",
@@ -33,6 +35,8 @@ pub(crate) const PASS: Pass = Pass {
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let mut values = Replacements::default();
+    // References that are known to be those of elements.
+    let mut inside: EntitySet<Value> = EntitySet::new();
     let mut block = func.entry();
     while let Some(b) = block {
         block = func.next_block(b);
@@ -41,7 +45,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             next = func.next_inst(inst);
             let fuel = match func.op(inst) {
                 Op::BoundsCheck(asked) => fold_check(func, cx, &mut values, inst, asked),
-                Op::Builtin(op) => fold_operand(func, cx, inst, op),
+                Op::Builtin(op) => fold_operand(func, cx, &mut inside, inst, op),
                 _ => true,
             };
             if !fuel {
@@ -99,7 +103,13 @@ fn check_operand(func: &Func, inst: Inst, op: Builtin) -> Option<usize> {
     is_bool(n).then_some(n)
 }
 
-fn fold_operand(func: &mut Func, cx: &mut PassCx<'_>, inst: Inst, op: Builtin) -> bool {
+fn fold_operand(
+    func: &mut Func,
+    cx: &mut PassCx<'_>,
+    inside: &mut EntitySet<Value>,
+    inst: Inst,
+    op: Builtin,
+) -> bool {
     let Some(n) = check_operand(func, inst, op) else { return true };
     let operand = func.args(inst)[n];
     let asked = match func.as_bits(operand) {
@@ -113,8 +123,14 @@ fn fold_operand(func: &mut Func, cx: &mut PassCx<'_>, inst: Inst, op: Builtin) -
         CheckBounds::Auto => None,
         _ => Some(settled(cx, false)),
     };
-    let fits = cannot_fail(func, cx.types(), inst, op);
+    let fits = cannot_fail(func, cx.types(), inside, inst, op);
     let wanted = if fits { Some(false) } else { forced };
+    if op == Builtin::Memoryrefnew
+        && (fits || wanted.or(asked) == Some(true))
+        && let Some(result) = func.result(inst)
+    {
+        inside.insert(result);
+    }
     let (Some(wanted), true) = (wanted, wanted != asked) else { return true };
     if !cx.spend(if fits { "checks that cannot fail" } else { "checks settled" }) {
         return false;
@@ -129,8 +145,9 @@ fn fold_operand(func: &mut Func, cx: &mut PassCx<'_>, inst: Inst, op: Builtin) -
     true
 }
 
-/// Whether the index is a constant that is in bounds of an object of known size.
-fn cannot_fail(func: &Func, types: &Types, inst: Inst, op: Builtin) -> bool {
+/// Whether the index is a constant that is in bounds of an object of known size, or the reference has been checked when it was made.
+/// A `Memory` keeps its length.
+fn cannot_fail(func: &Func, types: &Types, inside: &EntitySet<Value>, inst: Inst, op: Builtin) -> bool {
     let args = func.args(inst);
     match (op, args) {
         (Builtin::Getfield, &[object, field, ..]) => {
@@ -140,6 +157,9 @@ fn cannot_fail(func: &Func, types: &Types, inst: Inst, op: Builtin) -> bool {
             let index = func.as_bits(index).filter(|_| func.ty(index) == Type::INT64);
             let length = memory_length(func, reference);
             index.zip(length).is_some_and(|(index, length)| (1..=length).contains(&index))
+        }
+        (Builtin::Memoryrefget | Builtin::Memoryrefset | Builtin::MemoryrefIsassigned, &[reference, ..]) => {
+            inside.contains(reference)
         }
         _ => false,
     }

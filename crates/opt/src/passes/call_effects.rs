@@ -15,7 +15,7 @@
 
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::summary::of_callee;
-use brolga_ir::effects::Effects;
+use brolga_ir::effects::Summary;
 use brolga_ir::func::CalleeData;
 use brolga_ir::{Callee, Func, Inst, Op};
 use cranelift_entity::SecondaryMap;
@@ -42,9 +42,9 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         if std::mem::replace(&mut noted[callee], true) {
             continue;
         }
-        let effects = of_callee(cx.module, func.callee(callee));
-        let known = effects != Effects::ANY;
-        func.set_callee_effects(callee, known.then_some(effects));
+        let summary = of_callee(cx.module, func.callee(callee));
+        let known = summary != Summary::ANY;
+        func.set_callee_summary(callee, known.then_some(summary));
         if known
             && let CalleeData::Method { function, args, .. } = func.callee(callee)
             && let Some(id) = cx.module.find_method(*function, args)

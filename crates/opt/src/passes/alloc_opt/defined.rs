@@ -120,7 +120,7 @@ impl Solver<'_> {
                 let bit = self.nodes.of(value).and_then(|n| self.partial.get(&(n, field)));
                 bit.is_none_or(|&bit| ends[pred] >> bit & 1 == 1)
             })),
-            Access::Load { .. } | Access::IsDefined { .. } | Access::Name => None,
+            Access::Load { .. } | Access::IsDefined { .. } | Access::Name | Access::Pass => None,
         };
         let count = self.cx.types().field_count(self.nodes.nodes[node].ty).unwrap_or(0);
         (0..count).fold(state, |state, field| match (self.partial.get(&(node, field)), defined(field)) {

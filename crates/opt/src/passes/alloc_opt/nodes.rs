@@ -6,6 +6,7 @@ use crate::rules::field_position;
 use brolga_ir::analysis::Liveness;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
+use brolga_ir::effects::{ArgFlow, Summary};
 use brolga_ir::op::Ordering;
 use brolga_ir::types::{DeclKind, PrimitiveRepr};
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
@@ -41,6 +42,8 @@ pub(super) enum Access {
     },
     /// Another name.
     Name,
+    /// Passed to a function that does not keep it and does nothing but change objects that are passed to it.
+    Pass,
 }
 
 /// The accesses of a block in order.
@@ -132,6 +135,7 @@ pub(super) fn find(func: &Func, cx: &PassCx<'_>) -> Nodes {
     if !found.nodes.is_empty() {
         uses(func, cx, &mut found);
         phis(func, cx, &mut found);
+        passes(func, &mut found);
     }
     found
 }
@@ -187,10 +191,70 @@ fn access(func: &Func, types: &Types, inst: Inst, ty: Type) -> Option<Access> {
     }
 }
 
+/// Whether a call is as good as not made if nobody looks at the objects that it changes: it returns, its result is not used, and it keeps
+/// hold of no operand `n`.
+fn is_mere_pass(func: &Func, inst: Inst, n: usize, used: &EntitySet<Value>) -> bool {
+    let Op::Invoke(callee) = func.op(inst) else { return false };
+    let Some(Summary { effects, args }) = func.callee_summary(callee) else { return false };
+    let unused = func.results(inst).all(|v| !used.contains(v));
+    unused && effects.nothrow && effects.terminates && !args.elsewhere && !args.captures(n)
+}
+
+/// The results of calls that something uses.
+fn used_results(func: &Func) -> EntitySet<Value> {
+    let mut used = EntitySet::new();
+    for &value in func.blocks().flat_map(|b| func.block_insts(b)).flat_map(|inst| func.args(inst)) {
+        if func.def_inst(value).is_some_and(|def| matches!(func.op(def), Op::Invoke(_))) {
+            used.insert(value);
+        }
+    }
+    used
+}
+
+/// An object that is passed stays if it is read as well, or if the call changes an object that stays.
+fn passes(func: &Func, found: &mut Nodes) {
+    let of_kind = |found: &Nodes, wanted: fn(Access) -> bool| -> Vec<(Inst, NodeId)> {
+        let all = found.accesses.iter().flat_map(|(_, accesses)| accesses);
+        all.filter(|&&(_, _, access)| wanted(access)).map(|&(inst, node, _)| (inst, node)).collect()
+    };
+    let passed = of_kind(found, |access| matches!(access, Access::Pass));
+    if passed.is_empty() {
+        return;
+    }
+    let mut groups: EntitySet<Inst> = EntitySet::new();
+    let stands_for = |found: &Nodes, node| found.nodes[found.group(node)].inst;
+    for &(_, node) in &passed {
+        groups.insert(stands_for(found, node));
+    }
+    for (_, node) in of_kind(found, |access| matches!(access, Access::Load { .. } | Access::IsDefined { .. }))
+    {
+        if groups.contains(stands_for(found, node)) {
+            found.give_up(node);
+        }
+    }
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for &(inst, node) in passed.iter() {
+            let Op::Invoke(callee) = func.op(inst) else { continue };
+            let flow = func.callee_summary(callee).map_or(ArgFlow::ANY, |summary| summary.args);
+            let stays = |n: usize, value: Value| {
+                flow.writes(n) && found.of(value).is_none_or(|other| found.is_out(other))
+            };
+            let stays = func.args(inst).iter().enumerate().any(|(n, &value)| stays(n, value));
+            if stays && !found.is_out(node) {
+                found.give_up(node);
+                changed = true;
+            }
+        }
+    }
+}
+
 /// Looks at every use of every node.
 fn uses(func: &Func, cx: &PassCx<'_>, found: &mut Nodes) {
     let (types, rpo) = (cx.types(), cx.facts.rpo());
     let after_handlers = after_handlers(func, cx);
+    let used = used_results(func);
     for block in func.blocks().filter(|&b| !rpo.is_reachable(b)) {
         for &value in func.block_insts(block).flat_map(|inst| func.args(inst)) {
             if let Some(node) = found.of(value) {
@@ -225,6 +289,10 @@ fn uses(func: &Func, cx: &PassCx<'_>, found: &mut Nodes) {
                     }
                     Op::GcPreserveBegin => {
                         found.preserves.push(inst);
+                        true
+                    }
+                    Op::Invoke(_) if is_mere_pass(func, inst, n, &used) => {
+                        accesses.push((inst, node, Access::Pass));
                         true
                     }
                     _ if n == 0 => match access(func, types, inst, ty) {

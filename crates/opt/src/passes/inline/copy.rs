@@ -194,7 +194,7 @@ impl<'a> Copy<'a> {
                 let known = self.callees[id].expand();
                 let new = known.unwrap_or_else(|| {
                     let new = caller.add_callee(self.callee.callee(id).clone());
-                    caller.set_callee_effects(new, self.callee.callee_effects(id));
+                    caller.set_callee_summary(new, self.callee.callee_summary(id));
                     new
                 });
                 self.callees[id] = new.into();

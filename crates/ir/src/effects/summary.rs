@@ -1,0 +1,69 @@
+//! What a call of a function does: its effects, and what becomes of its arguments.
+//!
+//! ```text
+//! bump!(r, x) = r.x += x              captured: x no, r no     written: r     elsewhere: no
+//! keep!(r)    = LAST[] = r            captured: r              written: none  elsewhere: yes
+//! ```
+//!
+//! An argument is *captured* if somebody may hold it after the function has returned, but for who holds the result. It is *written* if the
+//! function may change the object itself, not what that refers to. What a call that throws leaves behind is not said: the exception
+//! may hold any argument.
+//!
+//! One bit for each of the first 64 arguments, the function object included; the others may become anything. Costs nothing. Not done:
+//! what is reachable from arguments; which arguments are read.
+
+use super::Effects;
+
+/// What becomes of the arguments of a function.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ArgFlow {
+    /// The arguments that somebody may hold afterwards.
+    pub captured: u64,
+    /// The arguments that the result may be or hold.
+    pub returned: u64,
+    /// The arguments that may be changed.
+    pub written: u64,
+    /// Something else may show that it ran: another object has changed, something was printed.
+    pub elsewhere: bool,
+}
+
+impl ArgFlow {
+    /// Nothing is known.
+    pub const ANY: ArgFlow =
+        ArgFlow { captured: u64::MAX, returned: u64::MAX, written: u64::MAX, elsewhere: true };
+    /// Nothing becomes of any.
+    pub const NONE: ArgFlow = ArgFlow { captured: 0, returned: 0, written: 0, elsewhere: false };
+
+    /// Whether argument `n` may be held by somebody afterwards.
+    pub fn captures(&self, n: usize) -> bool {
+        has(self.captured, n)
+    }
+
+    /// Whether the result may be or hold argument `n`.
+    pub fn returns(&self, n: usize) -> bool {
+        has(self.returned, n)
+    }
+
+    /// Whether argument `n` may be changed.
+    pub fn writes(&self, n: usize) -> bool {
+        has(self.written, n)
+    }
+}
+
+fn has(bits: u64, n: usize) -> bool {
+    n >= u64::BITS as usize || bits >> n & 1 == 1
+}
+
+/// What a call of a function does at most.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Summary {
+    /// Its effects.
+    pub effects: Effects,
+    /// What becomes of its arguments.
+    pub args: ArgFlow,
+}
+
+impl Summary {
+    /// It may do anything.
+    pub const ANY: Summary = Summary { effects: Effects::ANY, args: ArgFlow::ANY };
+}
