@@ -241,11 +241,28 @@ fn value_type(cx: &Arc<Context>, form: &Form) -> ValueType {
         }
         _ => None,
     };
+    let mut objects = Vec::with_capacity(form.leaves.len());
+    add_objects(cx, form, false, &mut objects);
     ValueType {
         name: types.display(form.ty).to_string(),
         leaves: form.leaves.iter().map(|leaf| abi_of(leaf.low)).collect(),
         elements,
-        object: form.is_object().then(|| ObjectType { cx: cx.clone(), ty: form.ty }),
+        objects,
+    }
+}
+
+/// What the leaves of a value refer to. Recursion follows the nesting of types, which the type table bounds.
+fn add_objects(cx: &Arc<Context>, form: &Form, is_optional: bool, objects: &mut Vec<Option<ObjectType>>) {
+    match &form.kind {
+        FormKind::Aggregate(parts) => {
+            // A field may be undefined, and the memory of a place to read elements from may not.
+            let may_lack = cx.types.memory_ref_element(form.ty).is_none();
+            parts.iter().for_each(|part| add_objects(cx, &part.form, may_lack, objects));
+        }
+        _ if form.is_object() => {
+            objects.push(Some(ObjectType { cx: cx.clone(), ty: form.ty, is_optional }));
+        }
+        _ => objects.extend(form.leaves.iter().map(|_| None)),
     }
 }
 

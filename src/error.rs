@@ -2,7 +2,7 @@
 //!
 //! | kind | variants | whose fault |
 //! |---|---|---|
-//! | broken input | [`Error::Broken`], [`Error::NotNative`], [`Error::Lookup`], [`Error::ForeignFunction`] | the program's, or its caller's |
+//! | broken input | [`Error::Broken`], [`Error::NotNative`], [`Error::Lookup`], [`Error::ForeignFunction`], [`Error::Changed`] | the program's, or its caller's |
 //! | the world | [`Error::Engine`], [`Error::Globals`] | the machine's: no memory |
 //! | our bug | [`Error::Optimise`], [`Error::Roots`] | Brolga's; the message says pass, function and step |
 //! | any of these | [`Error::Build`], [`Error::Object`] | by what is inside: a C symbol that is not there is the program's fault |
@@ -37,6 +37,17 @@ pub enum Error {
     /// A function id that the program does not have. The caller's mistake.
     #[error("{0} is no function of the program")]
     ForeignFunction(FuncId),
+    /// A function that a program calls is not what it was when the program was read: in its session another one has come in
+    /// its place.
+    #[error("`{function}` is {found}, and its callers were verified with {expected}")]
+    Changed {
+        /// The function.
+        function: String,
+        /// The type that its callers know.
+        expected: String,
+        /// The type that it has.
+        found: String,
+    },
     /// There is no code generator for this machine, or no memory for code.
     #[error(transparent)]
     Engine(#[from] brolga_jit::JitError),
@@ -96,7 +107,7 @@ impl Error {
     pub fn fault(&self) -> Fault {
         match self {
             Error::Broken(_) | Error::TooLarge(_) | Error::NotNative(_) => Fault::Program,
-            Error::Lookup(_) | Error::ForeignFunction(_) => Fault::Caller,
+            Error::Lookup(_) | Error::ForeignFunction(_) | Error::Changed { .. } => Fault::Caller,
             Error::Optimise(OptError::UnknownPass { .. } | OptError::WrongLevel { .. }) => Fault::Caller,
             Error::Optimise(_) | Error::Roots { .. } => Fault::Brolga,
             Error::Engine(_) | Error::Globals(_) => Fault::World,

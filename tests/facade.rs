@@ -231,6 +231,116 @@ end
 }
 
 #[test]
+fn objects_that_a_function_does_not_take_are_refused_wherever_they_stand() {
+    let source = "
+mutable struct Node
+    n::Int64
+end
+struct Held
+    n::Int64
+    node::Node
+end
+function direct(node::Node)::Int64
+1 ─ %1 = Base.getfield(node, :n)::Int64
+└──      return %1
+end
+function inside(held::Held)::Int64
+1 ─ %1 = Base.getfield(held, :node)::Node
+│   %2 = Base.getfield(%1, :n)::Int64
+└──      return %2
+end
+function wide(held::Held)::NTuple{9, Int64}
+1 ─ %1 = invoke Main.inside(held::Held)::Int64
+│   %2 = Core.tuple(%1, %1, %1, %1, %1, %1, %1, %1, %1)::NTuple{9, Int64}
+└──      return %2
+end
+";
+    let program = Program::read("node.jlir", source.as_bytes()).unwrap();
+    let engine = Engine::new(Options::new()).unwrap();
+    let unit = engine.compile(&program).unwrap();
+    let [direct, inside, wide] = ["direct", "inside", "wide"].map(|name| unit.untyped(name).unwrap());
+    let inside_scope = engine.runtime().enter(|scope| {
+        let text = scope.string(b"no node").unwrap();
+        let (none, text, one) = (Word::Object(None), Word::Object(Some(text)), Word::Bits(1));
+        let mut wrong = |func: &brolga::UntypedFunc, args: &[Word<'_, '_>], at: usize, what: &str| {
+            let refused = func.call_in(scope, args).unwrap_err();
+            let (index, expected, got) = (at, "Node".to_owned(), what.to_owned());
+            assert_eq!(refused, CallError::Argument { index, expected, got });
+        };
+        wrong(&direct, &[none], 0, "#undef");
+        wrong(&direct, &[text], 0, "String");
+        wrong(&inside, &[one, text], 1, "String");
+        wrong(&wide, &[Word::Bits(0), one, text], 2, "String");
+        // A field that may be undefined is the function's business.
+        assert!(matches!(inside.call_in(scope, &[one, none]), Err(CallError::Exception(_))));
+    });
+    inside_scope.unwrap();
+}
+
+#[test]
+fn values_without_end_are_cut_when_they_are_shown() {
+    let source = "
+struct Twice
+    a::Any
+    b::Any
+end
+function twice(n::Int64)::Any
+1 ─      goto #2
+2 ┄ %2 = φ (#1 => 0, #3 => %6)::Int64
+│   %3 = φ (#1 => nothing, #3 => %5)::Any
+│   %4 = Base.slt_int(%2, n)::Bool
+└──      goto #4 if not %4
+3 ─ %5 = %new(Twice, %3, %3)::Twice
+│   %6 = Base.add_int(%2, 1)::Int64
+└──      goto #2
+4 ─      return %3
+end
+function tree(n::Int64)::Nothing
+1 ─ %1 = invoke Main.twice(n::Int64)::Any
+│        dynamic Main.println(%1)::Any
+└──      return nothing
+end
+function row(n::Int64)::Nothing
+1 ─ %1 = Core.memorynew(Memory{Nothing}, n)::Memory{Nothing}
+│        dynamic Main.println(%1)::Any
+└──      return nothing
+end
+function outside(n::Int64)::Nothing
+1 ─ %1 = Core.memorynew(Memory{Nothing}, n)::Memory{Nothing}
+│   %2 = Core.memoryrefnew(%1)::MemoryRef{Nothing}
+│   %3 = Core.memoryrefnew(%2, 0, true)::MemoryRef{Nothing}
+│   %4 = Core.memoryrefget(%3, :not_atomic, true)::Nothing
+└──      return %4
+end
+# check: same(60) == true
+function same(n::Int64)::Bool
+1 ─ %1 = invoke Main.twice(n::Int64)::Any
+│   %2 = invoke Main.twice(n::Int64)::Any
+│   %3 = (%1 === %2)::Bool
+└──      return %3
+end
+";
+    let program = Program::read("twice.jlir", source.as_bytes()).unwrap();
+    let engine = Engine::new(Options::new().output(Output::Capture)).unwrap();
+    for mut evaluator in [Evaluator::native(&program, &engine), Evaluator::interpreted(&program)] {
+        assert_eq!(evaluator.check(&program.checks()[0]), Verdict::Passed);
+    }
+    let unit = engine.compile(&program).unwrap();
+    let shown = |name: &str, n: i64| {
+        unit.func::<(i64,), ()>(name).unwrap().call((n,)).unwrap();
+        String::from_utf8(engine.runtime().sink().take_captured()).unwrap()
+    };
+    assert_eq!(shown("tree", 2), "Twice(Twice(nothing, nothing), Twice(nothing, nothing))\n");
+    let tree = shown("tree", 60);
+    assert!(tree.ends_with("…\n") && tree.len() < brolga::ir::show::MAX_TEXT + 100);
+    assert_eq!(shown("row", 3), "[nothing, nothing, nothing]\n");
+    let row = shown("row", i64::MAX / 2);
+    assert!(row.starts_with("[nothing, nothing, ") && row.ends_with(", …]\n"));
+    let thrown = unit.func::<(i64,), ()>("outside").unwrap().call((i64::MAX / 2,)).unwrap_err();
+    assert!(thrown.to_string().contains("BoundsError: attempt to access"), "{thrown}");
+}
+
+#[test]
 fn what_tests_share_is_compiled_once() {
     let runs = |tests: usize| {
         let mut text = String::new();

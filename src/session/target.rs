@@ -15,6 +15,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use brolga_codegen::sig::FunctionType;
 use brolga_jit::{Slot, SlotOwner, Unit};
 use brolga_session::{Symbol, Target};
 
@@ -42,6 +43,14 @@ pub(crate) enum Function {
 }
 
 impl Function {
+    /// Its type, if it can be called from outside.
+    pub(crate) fn ty(&self) -> Option<&FunctionType> {
+        match self {
+            Function::Code { unit, symbol } => unit.ty(symbol),
+            Function::Slot(slot) => Some(slot.ty()),
+        }
+    }
+
     pub(crate) fn symbol(&self) -> &str {
         match self {
             Function::Code { symbol, .. } => symbol,

@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex};
 use brolga_codegen::compile::Symbol as Import;
 use brolga_codegen::generate::Generator;
 use brolga_codegen::isa::Tier;
+use brolga_codegen::sig::FunctionType;
 use brolga_codegen::ways::Route;
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::builtin::Builtin;
@@ -36,7 +37,7 @@ use brolga_session::{
     Want,
 };
 
-use super::lazy::{BODY, HOT, Slots};
+use super::lazy::{BODY, HOT, Slots, type_of};
 use super::linking;
 use super::loops::FoundLoop;
 use super::plan::{Plan, lock};
@@ -200,6 +201,8 @@ pub(crate) struct Loaded {
     whole: Arc<Whole>,
     /// The functions that it defines; the others are imported.
     names: BTreeMap<FuncId, Arc<str>>,
+    /// All functions that it was verified with, by symbol.
+    known: OnceLock<BTreeMap<String, FuncId>>,
 }
 
 impl Loaded {
@@ -215,7 +218,22 @@ impl Loaded {
         let is_first = matches!(stage, Stage::First { .. });
         let level = if is_first { shared.level.min(OptLevel::O1) } else { shared.level };
         let plan = Plan::new(module, level, shared.opt.clone(), shared.roots);
-        Loaded { stage, plan, whole, names }
+        Loaded { stage, plan, whole, names, known: OnceLock::new() }
+    }
+
+    /// Refuses a function that has come to be another since its callers were verified: symbols say nothing of results.
+    fn check(&self, symbol: &str, found: &FunctionType) -> Result<(), Error> {
+        let module = self.plan.module();
+        let known =
+            self.known.get_or_init(|| module.funcs().map(|(id, _)| (module.symbol(id), id)).collect());
+        match known.get(symbol).and_then(|&id| type_of(module, id)) {
+            Some(ty) if !ty.is_called_like(found) => Err(Error::Changed {
+                function: symbol.to_owned(),
+                expected: ty.describe(),
+                found: found.describe(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// The functions, in their final forms as far as they were asked for.
@@ -384,7 +402,11 @@ pub(crate) fn link_unit(
     for definition in found {
         let Some(address) = definition.address else { continue };
         let name = session.names().text(definition.label.symbol).to_string();
-        match shared.placed.get(address) {
+        let placed = shared.placed.get(address);
+        if let Some(ty) = placed.as_ref().and_then(Function::ty) {
+            loaded.check(&name, ty)?;
+        }
+        match placed {
             Some(Function::Code { unit, .. }) => visible.push(unit),
             Some(Function::Slot(slot)) => drop(slots.0.insert(name, slot)),
             None => drop(foreign.insert(name, address)),

@@ -137,3 +137,34 @@ fn the_end_frees_what_nobody_holds() {
     assert_eq!(held.call((1,)), Ok(2));
     assert!(session.create_dylib("late").is_err());
 }
+
+/// A library with `thing(Int64)`, which gives what it is told.
+fn thing(result: &str, value: &str) -> String {
+    format!("function thing(x::Int64)::{result}\n1 ─      return {value}\nend\n")
+}
+
+#[test]
+fn callers_are_not_linked_to_a_function_that_gives_something_else_than_they_know() {
+    let session = session(Workers::Caller);
+    let library = dylib(&session, "library", &thing("Int64", "5"));
+    let main = session.create_dylib("main").unwrap();
+    main.link_against(&library).unwrap();
+    let text = |name: &str| {
+        format!(
+            "function {name}(x::Int64)::Int64\n1 ─ %1 = invoke Main.thing(x::Int64)::Int64\n└──      return %1\nend\n"
+        )
+    };
+    define(&main, &(text("early") + &text("late")));
+    assert_eq!(main.func::<(i64,), i64>("early").unwrap().call((0,)), Ok(5));
+    let again = [0; 2].map(|_| main.read("late.jlir", text("late").as_bytes()).unwrap());
+    for ((result, value), again) in [("String", "\"five\""), ("Float64", "5.0")].into_iter().zip(again) {
+        library.redefine(library.read("l.jlir", thing(result, value).as_bytes()).unwrap()).unwrap();
+        let error = main.function("late").unwrap_err();
+        let causes = error.causes().join("; ");
+        let expected = format!("`thing(Int64)` is (Int64)::{result} by");
+        assert!(causes.contains(&expected), "{error}: {causes}");
+        main.redefine(again).unwrap();
+    }
+    library.redefine(library.read("l.jlir", thing("Int64", "6").as_bytes()).unwrap()).unwrap();
+    assert_eq!(main.func::<(i64,), i64>("late").unwrap().call((0,)), Ok(6));
+}

@@ -160,8 +160,8 @@ pub struct ValueType {
     pub leaves: Vec<Abi>,
     /// The elements when the type is a tuple.
     pub elements: Option<Vec<ValueType>>,
-    /// The type itself where its values are objects, which are looked at before they are passed.
-    pub object: Option<ObjectType>,
+    /// What each leaf refers to, as far as it is an object: these are looked at before they are passed.
+    pub objects: Vec<Option<ObjectType>>,
 }
 
 /// A type of objects, in its context.
@@ -171,11 +171,13 @@ pub struct ObjectType {
     pub cx: Arc<Context>,
     /// The type.
     pub ty: IrType,
+    /// Whether there need not be any: a field that may be undefined.
+    pub is_optional: bool,
 }
 
 impl PartialEq for ObjectType {
     fn eq(&self, other: &ObjectType) -> bool {
-        Arc::ptr_eq(&self.cx, &other.cx) && self.ty == other.ty
+        Arc::ptr_eq(&self.cx, &other.cx) && (self.ty, self.is_optional) == (other.ty, other.is_optional)
     }
 }
 
@@ -190,12 +192,12 @@ impl fmt::Debug for ObjectType {
 impl ValueType {
     /// A type that one low value carries.
     pub fn scalar(name: impl Into<String>, abi: Abi) -> Self {
-        ValueType { name: name.into(), leaves: vec![abi], elements: None, object: None }
+        ValueType { name: name.into(), leaves: vec![abi], elements: None, objects: vec![None] }
     }
 
     /// A type with a single value, which nothing carries.
     pub fn ghost(name: impl Into<String>) -> Self {
-        ValueType { name: name.into(), leaves: Vec::new(), elements: None, object: None }
+        ValueType { name: name.into(), leaves: Vec::new(), elements: None, objects: Vec::new() }
     }
 
     /// A tuple of the given elements.
@@ -204,8 +206,8 @@ impl ValueType {
         ValueType {
             name: format!("Tuple{{{}}}", names.join(", ")),
             leaves: elements.iter().flat_map(|e| e.leaves.iter().copied()).collect(),
+            objects: elements.iter().flat_map(|e| e.objects.iter().cloned()).collect(),
             elements: Some(elements),
-            object: None,
         }
     }
 }
@@ -229,6 +231,21 @@ pub struct FunctionType {
 }
 
 impl FunctionType {
+    /// Whether callers of the one may call the other: the types of the values are the same, and how they travel.
+    pub fn is_called_like(&self, other: &FunctionType) -> bool {
+        self.signature == other.signature
+            && self.result.name == other.result.name
+            && self.params.len() == other.params.len()
+            && self.params.iter().zip(&other.params).all(|(a, b)| a.name == b.name)
+    }
+
+    /// What [`FunctionType::is_called_like`] looks at, for messages.
+    pub fn describe(&self) -> String {
+        let params: Vec<&str> = self.params.iter().map(|param| param.name.as_str()).collect();
+        let Signature { params: low, results } = &self.signature;
+        format!("({})::{} by {low:?} to {results:?}", params.join(", "), self.result.name)
+    }
+
     /// A function all of whose values travel as their leaves, linked under the name that it is looked up by.
     pub fn of_leaves(name: impl Into<String>, params: Vec<ValueType>, result: ValueType) -> Self {
         let signature = Signature {

@@ -402,7 +402,14 @@ impl Unit {
         false
     }
 
-    pub(crate) fn ty(&self, name: &str) -> Option<&FunctionType> {
+    /// What a function takes and gives, by its symbol, if it can be looked up.
+    pub(crate) fn signature(&self, symbol: &str) -> Option<&Signature> {
+        let by_name = self.ty(symbol).filter(|ty| ty.symbol == symbol);
+        by_name.or_else(|| self.types().find(|ty| ty.symbol == symbol)).map(|ty| &ty.signature)
+    }
+
+    /// The type of a function that can be looked up.
+    pub fn ty(&self, name: &str) -> Option<&FunctionType> {
         self.inner.types.get(name)
     }
 }

@@ -153,6 +153,9 @@ pub enum CallError {
     },
 }
 
+/// How messages call a reference to nothing.
+const UNDEFINED: &str = "#undef";
+
 /// A low value at the doorway.
 #[derive(Clone, Copy, Debug)]
 pub enum Word<'f, 'h> {
@@ -301,14 +304,22 @@ impl<A: Params, R: Value> TypedFunc<A, R> {
 pub struct UntypedFunc {
     callable: Callable,
     signature: Signature,
-    /// The types of the low arguments that are objects, as far as they are known.
-    objects: Arc<[Option<TypeRef>]>,
+    /// What the low arguments refer to that are objects, as far as it is known.
+    objects: Arc<[Option<Known>]>,
+}
+
+/// What a low argument refers to.
+#[derive(Clone, Debug)]
+struct Known {
+    ty: TypeRef,
+    /// Whether it may refer to nothing.
+    is_optional: bool,
 }
 
 impl UntypedFunc {
     /// The type of a low argument that is an object, if it is known.
     pub(crate) fn object_type(&self, index: usize) -> Option<&TypeRef> {
-        self.objects.get(index)?.as_ref()
+        self.objects.get(index)?.as_ref().map(|known| &known.ty)
     }
 
     /// The native signature: what `call` takes and gives, one low value for each entry.
@@ -348,11 +359,17 @@ impl UntypedFunc {
         for (index, (word, abi)) in args.iter().zip(params).enumerate() {
             bits.push(match *word {
                 Word::Bits(bits) if *abi != Abi::Object => bits,
-                Word::Object(None) if *abi == Abi::Object => 0,
+                Word::Object(None) if *abi == Abi::Object => match self.objects.get(index) {
+                    Some(Some(known)) if !known.is_optional => {
+                        let (expected, got) = (known.ty.name().to_owned(), UNDEFINED.to_owned());
+                        return Err(CallError::Argument { index, expected, got });
+                    }
+                    _ => 0,
+                },
                 // The roots keep the objects, which do not move.
                 Word::Object(Some(root)) if *abi == Abi::Object => {
                     let object = root.get(scope);
-                    if let Some(Some(ty)) = self.objects.get(index)
+                    if let Some(Some(Known { ty, .. })) = self.objects.get(index)
                         && !scope.is_a(object, ty)
                     {
                         let (expected, got) = (ty.name().to_owned(), object.desc().name().to_owned());
@@ -455,25 +472,26 @@ impl Slot {
     }
 }
 
-/// The types of the objects among the low arguments of a function. Where values travel in memory none are known.
-fn objects(jit: &Jit, name: &str, ty: &FunctionType) -> Result<Vec<Option<TypeRef>>, LookupError> {
+/// What the low arguments of a function refer to that are objects.
+fn objects(jit: &Jit, name: &str, ty: &FunctionType) -> Result<Vec<Option<Known>>, LookupError> {
     let leaves: usize = ty.params.iter().map(|param| param.leaves.len()).sum();
-    if leaves != ty.signature.params.len() {
-        return Ok(Vec::new());
-    }
-    let mut objects = Vec::with_capacity(leaves);
+    // In front may be the address for a result that travels in memory.
+    let Some(hidden) = ty.signature.params.len().checked_sub(leaves) else { return Ok(Vec::new()) };
+    let mut objects = vec![None; hidden];
     for (at, param) in ty.params.iter().enumerate() {
-        let known = param.object.as_ref().map(|object| {
-            let made = jit.runtime().heap().type_object(&object.cx, object.ty);
-            made.map_err(|_| LookupError::Argument {
-                name: name.into(),
-                index: at + 1,
-                julia: param.name.clone(),
-                rust: std::any::type_name::<Handle>(),
-            })
-        });
-        let known = known.transpose()?;
-        objects.extend(param.leaves.iter().map(|_| known.clone()));
+        for object in &param.objects {
+            let known = object.as_ref().map(|object| {
+                let made = jit.runtime().heap().type_object(&object.cx, object.ty);
+                let known = made.map(|ty| Known { ty, is_optional: object.is_optional });
+                known.map_err(|_| LookupError::Argument {
+                    name: name.into(),
+                    index: at + 1,
+                    julia: param.name.clone(),
+                    rust: std::any::type_name::<Handle>(),
+                })
+            });
+            objects.push(known.transpose()?);
+        }
     }
     Ok(objects)
 }

@@ -39,7 +39,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use brolga_codegen::compile::message_of;
 use brolga_codegen::lazy::{MATERIALIZE, can_be_interpreted};
-use brolga_codegen::sig::{FunctionType, Signature};
+use brolga_codegen::sig::FunctionType;
 use brolga_runtime::{ExceptionKind, RetiredCode, Thread};
 
 use crate::code_memory::CodeMemoryError;
@@ -534,8 +534,8 @@ impl Record {
     /// Whether calls may go to this code.
     fn check(&self, target: &Target) -> Result<(), SlotError> {
         let name = || self.name.clone();
-        if !is_same(&self.ty, &target.ty) {
-            let (expected, actual) = (describe(&self.ty), describe(&target.ty));
+        if !self.ty.is_called_like(&target.ty) {
+            let (expected, actual) = (self.ty.describe(), target.ty.describe());
             return Err(SlotError::Type { name: name(), expected: expected.into(), actual: actual.into() });
         }
         if !target.unit.jit().is(&self.jit) {
@@ -632,21 +632,6 @@ impl Record {
             Err(payload) => Err(SlotError::Panicked { name: name(), message: message_of(payload).into() }),
         }
     }
-}
-
-/// Whether all is the same that callers rely on: the types of the values, and how they travel.
-fn is_same(a: &FunctionType, b: &FunctionType) -> bool {
-    a.signature == b.signature
-        && a.result.name == b.result.name
-        && a.params.len() == b.params.len()
-        && a.params.iter().zip(&b.params).all(|(a, b)| a.name == b.name)
-}
-
-/// What `is_same` looks at.
-fn describe(ty: &FunctionType) -> String {
-    let params: Vec<&str> = ty.params.iter().map(|param| param.name.as_str()).collect();
-    let Signature { params: low, results } = &ty.signature;
-    format!("({})::{} by {low:?} to {results:?}", params.join(", "), ty.result.name)
 }
 
 /// The routines that this crate adds to those of the run time.

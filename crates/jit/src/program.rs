@@ -115,7 +115,7 @@ pub enum BuildError {
     /// The unit could not be linked.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// The recorded type of a function is not that of its code; whoever recorded it is at fault.
+    /// The recorded type of a function is not that of its code, or of a call of it; whoever recorded it is at fault, or calls it.
     #[error("`{name}` is recorded as {recorded:?}, and its code has {actual:?}")]
     Signature {
         /// The function.
@@ -135,8 +135,8 @@ pub struct Compiled {
     needs_heap: bool,
     /// What the functions take and give.
     signatures: BTreeMap<String, Option<Signature>>,
-    /// What its calls through slots take for the callee's signature.
-    slot_calls: BTreeSet<(String, Signature)>,
+    /// What its calls of functions that it does not define take for the callee's signature.
+    calls: BTreeSet<(String, Signature)>,
 }
 
 impl Compiled {
@@ -209,11 +209,11 @@ impl Jit {
         let mut unit = LinkUnit::default();
         let is_near = |name: &str| local.contains(name) && !counted(name);
         let route = |name: &str| if is_near(name) { Route::Near } else { others(name) };
-        let mut slot_calls = BTreeSet::new();
+        let mut calls = BTreeSet::new();
         for source in sources {
             let name = cx.names.text(source.func.name);
             let ways = Ways { route: &route, counter: counted(name).then_some(name) };
-            slot_calls.extend(calls_through_slots(cx, source.func, &route));
+            calls.extend(outward_calls(cx, source.func, &route));
             let generated = generator.generate(cx, source.func, self.isa(), options, ways)?;
             unit.functions.push(generated.function);
             unit.functions.extend(generated.body);
@@ -223,7 +223,7 @@ impl Jit {
         let signature =
             |source: &Source<'_>| (cx.names.text(source.func.name).to_owned(), signature_of(source.func));
         let signatures = sources.iter().map(signature).collect();
-        Ok(Compiled { unit, types, cx: cx.clone(), needs_heap, signatures, slot_calls })
+        Ok(Compiled { unit, types, cx: cx.clone(), needs_heap, signatures, calls })
     }
 
     /// The second half of a build: what was compiled becomes memory that can run. A unit may be linked more than once.
@@ -231,7 +231,8 @@ impl Jit {
         check_methods(compiled, linkage.methods)?;
         let loops = linkage.loops.iter().map(|entry| Ok((entry, SlotOwner::of_loop(self, entry.clone())?)));
         let loops = loops.collect::<Result<Vec<_>, LinkError>>()?;
-        let slots = find_slots(compiled, linkage.slots, &loops)?;
+        let slots = find_slots(compiled, linkage.slots, &loops);
+        check_calls(compiled, linkage.visible, &slots)?;
         let own = Globals::new(self.runtime());
         let globals = linkage.globals.unwrap_or(&own);
         let program = Program {
@@ -252,14 +253,14 @@ impl Jit {
     }
 }
 
-/// The functions that a function calls through slots, with the signatures by which it calls them.
-fn calls_through_slots(cx: &Context, func: &Func, route: &dyn Fn(&str) -> Route) -> Vec<(String, Signature)> {
+/// The functions of other units that a function calls, with the signatures by which it calls them.
+fn outward_calls(cx: &Context, func: &Func, route: &dyn Fn(&str) -> Route) -> Vec<(String, Signature)> {
     let mut calls = Vec::new();
     for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
         let Op::CallSymbol(callee) = func.op(inst) else { continue };
         let CalleeData::Symbol { symbol, params, results } = func.callee(callee) else { continue };
         let name = cx.names.text(*symbol);
-        if route(name) != Route::Slot {
+        if !matches!(route(name), Route::Far | Route::Slot) {
             continue;
         }
         let abi = |list: &[Type]| list.iter().filter_map(|ty| ty.as_low().map(abi_of)).collect::<Vec<_>>();
@@ -268,12 +269,12 @@ fn calls_through_slots(cx: &Context, func: &Func, route: &dyn Fn(&str) -> Route)
     calls
 }
 
-/// The slots that code names. Calls through them take the functions behind them for what they are.
+/// The slots that code names.
 fn find_slots(
     compiled: &Compiled,
     slots: Option<&dyn FindSlot>,
     loops: &[(&LoopEntry, SlotOwner)],
-) -> Result<BTreeMap<String, Result<Slot, String>>, BuildError> {
+) -> BTreeMap<String, Result<Slot, String>> {
     let find = |name: &str| match slots {
         Some(slots) => slots.slot(name),
         None => Err("there are no slots".to_owned()),
@@ -290,15 +291,30 @@ fn find_slots(
             found.insert(name.clone(), find(name));
         }
     }
-    for (name, actual) in &compiled.slot_calls {
-        if let Some(Ok(slot)) = found.get(name)
-            && slot.ty().signature != *actual
-        {
-            let (recorded, actual) = (slot.ty().signature.clone(), actual.clone());
+    found
+}
+
+/// Calls of other units take the functions there for what they are.
+fn check_calls(
+    compiled: &Compiled,
+    visible: &[Unit],
+    slots: &BTreeMap<String, Result<Slot, String>>,
+) -> Result<(), BuildError> {
+    for (name, actual) in &compiled.calls {
+        let recorded = match slots.get(name) {
+            Some(slot) => slot.as_ref().ok().map(|slot| &slot.ty().signature),
+            None if compiled.signatures.contains_key(name) => None,
+            None => {
+                let unit = visible.iter().find(|unit| unit.loaded().function(name).is_some());
+                unit.and_then(|unit| unit.signature(name))
+            }
+        };
+        if let Some(recorded) = recorded.filter(|recorded| *recorded != actual) {
+            let (recorded, actual) = (recorded.clone(), actual.clone());
             return Err(BuildError::Signature { name: name.clone(), recorded, actual });
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// The code of every method's entry has the signature of boxed entries.

@@ -15,6 +15,7 @@ use brolga_ir::base_fn::{BaseAction, BaseFn, Thrown};
 use brolga_ir::types::Type;
 
 use crate::heap::{Heap, Object, Persistent};
+use crate::objects::elements::INVALID_LENGTH;
 use crate::objects::show::{Made, exception_type, print_made, show_exception};
 use crate::records::{StringRef, SymbolRef};
 use crate::trace::StackFrame;
@@ -220,6 +221,10 @@ impl Detail {
     pub(crate) fn fields(self, kind: ExceptionKind, heap: &Heap) -> Vec<Option<Made>> {
         let symbol = |name: SymbolRef| Some(Made::Symbol(name.name()));
         match self {
+            // All that throws it in this way is what makes a `Memory`.
+            Detail::None if kind == ExceptionKind::ArgumentError => {
+                vec![Some(Made::Text(INVALID_LENGTH.into()))]
+            }
             Detail::None => Vec::new(),
             Detail::Message(text) => vec![Some(Made::Text(text.text()))],
             Detail::Index(index) => {

@@ -6,7 +6,7 @@
 //! | [`Interp::is_equal`] (checks) | by bits, all NaN equal | by fields | by contents |
 //!
 //! Both ask for the same exact type first. Neither recurses, and `is_equal` takes a pair of objects that it is
-//! already comparing as equal, so cyclic values are no trouble.
+//! already comparing as equal, so cyclic values are no trouble. Nor are values that are shared: each pair is looked at once.
 
 use super::error::Eval;
 use super::heap::Object;
@@ -29,6 +29,9 @@ impl Interp<'_> {
     fn compare(&mut self, a: &Val, b: &Val, depth: Depth) -> Eval<bool> {
         let mut work = vec![(Some(a.clone()), Some(b.clone()))];
         let mut seen: FxHashSet<(ObjId, ObjId)> = FxHashSet::default();
+        // By the addresses of their fields, which what is in `kept` keeps.
+        let mut pairs: FxHashSet<(usize, usize)> = FxHashSet::default();
+        let mut kept = Vec::new();
         while let Some(pair) = work.pop() {
             let (a, b) = match pair {
                 (Some(a), Some(b)) => (a, b),
@@ -40,8 +43,10 @@ impl Interp<'_> {
                     if x.ty() != y.ty() || x.fields().len() != y.fields().len() {
                         return Ok(false);
                     }
-                    if !x.is_same(y) {
+                    let pair = (x.fields().as_ptr().addr(), y.fields().as_ptr().addr());
+                    if !x.is_same(y) && pairs.insert(pair) {
                         work.extend(x.fields().iter().cloned().zip(y.fields().iter().cloned()));
+                        kept.push((x.clone(), y.clone()));
                     }
                     true
                 }

@@ -24,11 +24,11 @@ impl<'m> Interp<'m> {
     }
 
     pub(super) fn take_apart(&mut self, val: &Val) -> Eval<View<'m, Val>> {
-        Values(self).view(val)
+        Values(self).view(val, usize::MAX)
     }
 
-    /// What an object is made of.
-    fn object_view(&mut self, ty: Type, id: ObjId) -> Eval<View<'m, Val>> {
+    /// What an object is made of; of an array the first `most` elements.
+    fn object_view(&mut self, ty: Type, id: ObjId, most: usize) -> Eval<View<'m, Val>> {
         if let Some(bytes) = self.text(id)? {
             return Ok(View::Str(bytes));
         }
@@ -39,7 +39,7 @@ impl<'m> Interp<'m> {
             _ => return Ok(View::Singleton),
         };
         let (elem, length) = self.extent(id).unwrap_or((Type::ANY, 0));
-        let elements = (0..length as i64).map(|n| self.element(memory, offset.wrapping_add(n)));
+        let elements = (0..length.min(most as u64) as i64).map(|n| self.element(memory, offset.wrapping_add(n)));
         let elements = elements.collect::<Eval<_>>()?;
         Ok(View::Elements { elem: TypeIn { types: self.types(), ty: elem }, dims, elements })
     }
@@ -63,7 +63,7 @@ impl<'m> Graph<'m> for Values<'_, 'm> {
         }
     }
 
-    fn view(&mut self, val: &Val) -> Eval<View<'m, Val>> {
+    fn view(&mut self, val: &Val, most: usize) -> Eval<View<'m, Val>> {
         Ok(match val {
             Val::Bits { bits, .. } => View::Bits(*bits),
             Val::Singleton(_) => View::Singleton,
@@ -78,7 +78,7 @@ impl<'m> Graph<'m> for Values<'_, 'm> {
                 View::MemoryRef { memory, offset: *offset }
             }
             Val::Struct(data) => View::Fields(data.fields().to_vec()),
-            Val::Object { ty, id } => self.0.object_view(*ty, *id)?,
+            Val::Object { ty, id } => self.0.object_view(*ty, *id, most)?,
         })
     }
 }

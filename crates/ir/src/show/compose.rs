@@ -13,12 +13,24 @@
 //! A list of things still to be written replaces recursion. A mutable object that is inside itself is written as
 //! `#= circular reference @-n =#`, where *n* counts the levels up to it.
 //!
+//! A value that is shared is written wherever it stands, so a few objects may have a text without end. It is cut at
+//! [`MAX_TEXT`] bytes, an array behind [`MAX_SHOWN`] elements; `…` is where something is left out.
+//!
 //! Not done: the special forms of `Complex`, `Rational` and ranges, which print as plain structs.
 
 use super::{Element, Shown, printed};
 use crate::types::{PrimitiveRepr, Type, TypeKind, Types};
 use rustc_hash::FxHashMap;
 use std::fmt::Write;
+
+/// The length in bytes at which the text of a value is cut.
+pub const MAX_TEXT: usize = 1 << 24;
+
+/// How many elements of an array are written.
+pub const MAX_SHOWN: usize = 1 << 20;
+
+/// Where something is left out.
+const CUT: &str = "…";
 
 /// A type and the table that it belongs to.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +89,7 @@ pub enum View<'t, N> {
         elem: TypeIn<'t>,
         /// The extents.
         dims: Vec<i64>,
-        /// As many as the extents multiply to.
+        /// As many as the extents multiply to, or as were asked for.
         elements: Vec<Option<N>>,
     },
 }
@@ -95,8 +107,8 @@ pub trait Graph<'t> {
     /// A number that the same object has every time and no other one; `None` for a value that cannot be inside itself.
     fn identity(&self, node: &Self::Node) -> Option<usize>;
 
-    /// What it is made of.
-    fn view(&mut self, node: &Self::Node) -> Result<View<'t, Self::Node>, Self::Error>;
+    /// What it is made of; of an array the first `most` elements.
+    fn view(&mut self, node: &Self::Node, most: usize) -> Result<View<'t, Self::Node>, Self::Error>;
 }
 
 enum Item<'t, N> {
@@ -139,6 +151,10 @@ pub fn show<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<String, G
     let mut open = Open::default();
     let mut work = vec![Item::Val(Some(node.clone()), None)];
     while let Some(item) = work.pop() {
+        if out.len() > MAX_TEXT {
+            out.push_str(CUT);
+            break;
+        }
         match item {
             Item::Text(text) => out.push_str(text),
             Item::Owned(text) => out.push_str(&text),
@@ -155,7 +171,7 @@ pub fn show<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<String, G
 
 /// The bytes that Julia's `print` writes: text without quotes, numbers without marks.
 pub fn print<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<Vec<u8>, G::Error> {
-    match graph.view(node)? {
+    match graph.view(node, MAX_SHOWN)? {
         View::Str(bytes) => Ok(bytes),
         View::Symbol(name) => Ok(name.into_bytes()),
         View::Bits(bits) => Ok(match shown(graph.ty(node), bits) {
@@ -182,7 +198,7 @@ fn parts<'t, G: Graph<'t>>(
         let _ = write!(out, "#= circular reference @-{up} =#");
         return Ok(Vec::new());
     }
-    let mut pieces = match graph.view(node)? {
+    let mut pieces = match graph.view(node, MAX_SHOWN)? {
         View::Bits(bits) => {
             let _ = match shown(ty, bits) {
                 Some(shown) if is_announced => write!(out, "{}", Element(shown)),
@@ -331,12 +347,18 @@ fn element_parts<'t, N: Clone>(
         parts.push(Item::Owned(elem.text()));
     }
     parts.push(Item::Text(if dims.is_empty() { "fill(" } else { "[" }));
-    if dims.len() <= 1 {
+    let said = dims.iter().fold(1, |n: usize, &d| n.saturating_mul(usize::try_from(d).unwrap_or(0)));
+    let is_cut = said > MAX_SHOWN && elements.len() == MAX_SHOWN;
+    // Elements that do not fill the extents are written in a row.
+    if dims.len() <= 1 || said != elements.len() {
         for (n, element) in elements.into_iter().enumerate() {
             if n > 0 {
                 parts.push(Item::Text(", "));
             }
             parts.push(Item::Val(element, Some(elem)));
+        }
+        if is_cut {
+            parts.extend([Item::Text(", "), Item::Text(CUT)]);
         }
     } else {
         let extent = |n: usize| dims.get(n).and_then(|&d| usize::try_from(d).ok()).unwrap_or(1);

@@ -8,7 +8,7 @@
 //! | `MethodError(f, (1, "a"), …)` | `MethodError: no method matching f(::Int64, ::String)` |
 //! | any other object | what `show` writes |
 
-use super::compose::{Graph, TypeIn, View, print, show, singleton};
+use super::compose::{Graph, MAX_SHOWN, TypeIn, View, print, show, singleton};
 use crate::types::{Type, TypeKind, decl};
 
 /// The text of an exception that nobody caught.
@@ -18,7 +18,7 @@ pub fn show_error<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<Str
         return show(graph, node);
     }
     let name = ty.text();
-    let fields = match graph.view(node)? {
+    let fields = match graph.view(node, MAX_SHOWN)? {
         View::Fields(fields) => fields,
         _ => Vec::new(),
     };
@@ -89,7 +89,7 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
         };
         let Some(at) = at else { return Ok(format!(": attempt to access{what}")) };
         let place = if what.is_empty() { "" } else { " at" };
-        let index = match self.graph.view(&at)? {
+        let index = match self.graph.view(&at, MAX_SHOWN)? {
             View::Fields(parts) => {
                 let parts = parts.iter().flatten().map(|part| show(self.graph, part));
                 parts.collect::<Result<Vec<_>, _>>()?.join(", ")
@@ -102,7 +102,7 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
     /// What Julia's `summary` says: the shape of an array, the type of anything else.
     fn summary(&mut self, node: &G::Node) -> Result<String, G::Error> {
         let ty = self.type_of(node)?;
-        let View::Elements { dims, .. } = self.graph.view(node)? else { return Ok(ty) };
+        let View::Elements { dims, .. } = self.graph.view(node, 0)? else { return Ok(ty) };
         Ok(match dims[..] {
             [] => format!("0-dimensional {ty}"),
             [length] => format!("{length}-element {ty}"),
@@ -115,7 +115,7 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
 
     /// The name of a value's type.
     fn type_of(&mut self, node: &G::Node) -> Result<String, G::Error> {
-        Ok(match self.graph.view(node)? {
+        Ok(match self.graph.view(node, MAX_SHOWN)? {
             View::Type(of) => match of.types.kind(of.ty) {
                 TypeKind::Generic(_) => "UnionAll".to_owned(),
                 _ => "DataType".to_owned(),
@@ -127,7 +127,7 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
     /// The parts of a tuple field.
     fn tuple(&mut self, index: usize) -> Result<Vec<Option<G::Node>>, G::Error> {
         let Some(node) = self.field(index) else { return Ok(Vec::new()) };
-        Ok(match self.graph.view(&node)? {
+        Ok(match self.graph.view(&node, MAX_SHOWN)? {
             View::Fields(parts) => parts,
             _ => Vec::new(),
         })
@@ -154,14 +154,14 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
             return Ok(format!("in {}", self.printed(0)?));
         }
         let expected = match self.field(2) {
-            Some(node) => match self.graph.view(&node)? {
+            Some(node) => match self.graph.view(&node, MAX_SHOWN)? {
                 View::Type(of) => Some(of),
                 _ => None,
             },
             None => None,
         };
         let got = match self.field(3) {
-            Some(node) => match self.graph.view(&node)? {
+            Some(node) => match self.graph.view(&node, MAX_SHOWN)? {
                 View::Type(of) => format!("Type{{{}}}", of.text()),
                 _ => format!("a value of type {}", self.type_of(&node)?),
             },
@@ -182,7 +182,7 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
         let callee = match self.field(0) {
             Some(node) => {
                 let ty = self.graph.ty(&node);
-                match (self.graph.view(&node)?, ty.types.kind(ty.ty)) {
+                match (self.graph.view(&node, MAX_SHOWN)?, ty.types.kind(ty.ty)) {
                     (View::Type(of), _) => of.text(),
                     (View::Singleton, TypeKind::Function(_)) => singleton(ty),
                     _ => format!("(::{})", ty.text()),
@@ -190,7 +190,7 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
             }
             None => "#undef".to_owned(),
         };
-        let types = self.tuple(1)?.into_iter().flatten().map(|part| match self.graph.view(&part)? {
+        let types = self.tuple(1)?.into_iter().flatten().map(|part| match self.graph.view(&part, MAX_SHOWN)? {
             View::Type(of) => Ok(format!("::Type{{{}}}", of.text())),
             _ => Ok(format!("::{}", self.graph.ty(&part).text())),
         });

@@ -24,7 +24,7 @@ mod text;
 
 use std::fmt;
 
-pub use compose::{Graph, TypeIn, View, print, show};
+pub use compose::{Graph, MAX_SHOWN, MAX_TEXT, TypeIn, View, print, show};
 pub use error::show_error;
 pub use text::{bits_to_char, char_to_bits};
 

@@ -100,6 +100,7 @@ fn low_code(rule: &LowRule) -> &'static str {
         LowRule::OutsideSlot { .. } => "low-slot",
         LowRule::SlotSize { .. } => "low-slot-size",
         LowRule::Order { .. } => "low-order",
+        LowRule::Atomic { .. } => "low-atomic",
         LowRule::Class { .. } => "low-class",
         LowRule::ReturnClass { .. } => "low-return-class",
         LowRule::ObjectType { .. } => "low-object-type",

@@ -484,6 +484,7 @@ impl<'a> Words<'a> {
             }
             LowRule::SlotSize { size } => format!("a stack slot of {size} bytes is too large"),
             LowRule::Order { order } => format!("`{}` is no order for this access", order.name()),
+            LowRule::Atomic { given } => format!("a {} is not changed atomically like this", self.ty(*given)),
             LowRule::Class { from, to } => format!("a {} does not become a {}", self.ty(*from), self.ty(*to)),
             LowRule::ObjectType { given } => {
                 format!("objects of type {} have no fixed size", self.ty(*given))

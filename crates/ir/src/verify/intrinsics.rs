@@ -195,6 +195,8 @@ impl Checker<'_> {
         }
         let scalar_result = match shape {
             Shape::CheckedPair => Some(scalars[0]),
+            // No number becomes an address by way of its value.
+            Shape::Convert(how) if how != Convert::Bits && self.is_pointer(result) => None,
             _ => self.scalar(result),
         };
         let Some(scalar_result) = scalar_result else {

@@ -14,7 +14,7 @@ use crate::entity::Inst;
 use crate::func::SlotData;
 use crate::intrinsic::Intrinsic;
 use crate::lanes::Lanes;
-use crate::op::{Access, Op, Ordering, Region};
+use crate::op::{Access, Op, Ordering, Region, RmwOp};
 use crate::types::{LowType, PtrClass, Type};
 
 /// Rules about memory and pointers in low IR.
@@ -55,6 +55,11 @@ pub enum LowRule {
     Order {
         /// The order.
         order: Ordering,
+    },
+    /// `low-atomic`: values of this type are not accessed atomically, or not changed in this way.
+    Atomic {
+        /// The type.
+        given: Type,
     },
     /// `low-class`: a pointer of one class does not become one of another, or an integer.
     Class {
@@ -142,18 +147,22 @@ impl Checker<'_> {
             }
             Op::AtomicLoad(order) => {
                 self.address(inst, 0);
-                self.in_memory(inst, self.result_type(inst).unwrap_or(Type::I8));
+                let ty = self.result_type(inst).unwrap_or(Type::I8);
+                self.in_memory(inst, ty);
+                self.atomic_type(inst, ty, true);
                 self.atomic(inst, order, !matches!(order, Ordering::Release | Ordering::AcquireRelease));
             }
             Op::AtomicStore(order) => {
                 self.address(inst, 0);
                 self.in_memory(inst, self.arg_type(inst, 1));
+                self.atomic_type(inst, self.arg_type(inst, 1), true);
                 self.atomic(inst, order, !matches!(order, Ordering::Acquire | Ordering::AcquireRelease));
             }
-            Op::AtomicRmw(_, order) => {
+            Op::AtomicRmw(rmw, order) => {
                 self.address(inst, 0);
                 self.same_as_result(inst, 1);
                 self.in_memory(inst, self.arg_type(inst, 1));
+                self.atomic_type(inst, self.arg_type(inst, 1), rmw == RmwOp::Xchg);
                 self.atomic(inst, order, true);
             }
             Op::AtomicCas(order) => {
@@ -161,6 +170,7 @@ impl Checker<'_> {
                 self.same_as_result(inst, 1);
                 self.same_as_result(inst, 2);
                 self.in_memory(inst, self.arg_type(inst, 2));
+                self.atomic_type(inst, self.arg_type(inst, 2), true);
                 self.atomic(inst, order, true);
             }
             Op::SlotAddr(slot) => {
@@ -332,6 +342,19 @@ impl Checker<'_> {
             if first < 0 || first + i64::from(bytes) > i64::from(size) {
                 self.at(inst, LowRule::OutsideSlot { offset: access.offset, bytes, size });
             }
+        }
+    }
+
+    /// Integers are accessed atomically, and addresses; of references nothing but the whole is changed.
+    fn atomic_type(&mut self, inst: Inst, given: Type, keeps_bits: bool) {
+        let exists = match given.as_low() {
+            Some(LowType::Ptr(PtrClass::Raw)) => true,
+            Some(LowType::Ptr(_)) => keeps_bits,
+            Some(low) => given != Type::V128 && !low.is_float(),
+            None => false,
+        };
+        if !exists {
+            self.at(inst, LowRule::Atomic { given });
         }
     }
 

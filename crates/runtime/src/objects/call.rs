@@ -38,6 +38,9 @@ use super::place::{Held, Row};
 use super::relations::as_type;
 use super::throw::Raised;
 
+/// No call has more arguments than this from one container.
+const MOST_ELEMENTS: usize = 1 << 20;
+
 /// What an operation comes to.
 pub(crate) type Done<'f, 'h> = Result<Root<'f, 'h>, Raised>;
 
@@ -278,6 +281,9 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 format!("iterating over a `{}`: only tuples and arrays are known", self.type_text(container));
             return Err(self.unsupported(&text));
         };
+        if row.length > MOST_ELEMENTS {
+            return Err(self.scope.raise_kind(ExceptionKind::OutOfMemoryError));
+        }
         // The `Memory` is kept beside the array, which another one may be put into meanwhile.
         let memory = self.scope.add_root(row.memory);
         for index in 0..row.length {

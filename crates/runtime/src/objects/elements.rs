@@ -15,7 +15,8 @@ use super::fields::memory_of_ref;
 use super::place::{Place, Row, address, clear, copy_element, position};
 use super::throw::Raised;
 
-const INVALID_LENGTH: &str =
+/// What is said of a `Memory` of fewer than no elements.
+pub(crate) const INVALID_LENGTH: &str =
     "invalid GenericMemory size: the number of elements is either negative or too large";
 
 impl<'f, 'h> Ops<'_, 'f, 'h> {

@@ -25,7 +25,7 @@ mod call;
 mod change;
 mod dispatch;
 mod edges;
-mod elements;
+pub(crate) mod elements;
 mod fields;
 mod methods;
 mod numbers;

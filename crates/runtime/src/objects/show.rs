@@ -89,7 +89,7 @@ fn value_view<'t>(at: At<'t>) -> View<'t, Node<'t>> {
     View::Fields(at.fields().map(|place| node(Some(place))).collect())
 }
 
-fn object_view<'t>(object: Object) -> View<'t, Node<'t>> {
+fn object_view<'t>(object: Object, most: usize) -> View<'t, Node<'t>> {
     if let Some(of) = as_type(object) {
         return View::Type(type_in(of.context(), of.ty().unwrap_or(Type::ANY)));
     }
@@ -113,7 +113,7 @@ fn object_view<'t>(object: Object) -> View<'t, Node<'t>> {
                 // Extents that the `Memory` does not bear out lay nothing out: what there is is shown in a row.
                 let said = dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d.max(0)));
                 let dims = if said == Some(row.length as i64) { dims } else { vec![row.length as i64] };
-                let elements = (0..row.length).map(|n| node(row.place(n))).collect();
+                let elements = (0..row.length.min(most)).map(|n| node(row.place(n))).collect();
                 let elem = match row.memory.desc().kind() {
                     ObjectKind::Memory(element) => element.ty,
                     _ => Type::ANY,
@@ -151,9 +151,9 @@ impl<'t> Graph<'t> for Objects<'t> {
         }
     }
 
-    fn view(&mut self, node: &Node<'t>) -> Result<View<'t, Node<'t>>, Infallible> {
+    fn view(&mut self, node: &Node<'t>, most: usize) -> Result<View<'t, Node<'t>>, Infallible> {
         Ok(match node {
-            Node::Object(object) => object_view(*object),
+            Node::Object(object) => object_view(*object, most),
             Node::At(at) => value_view(*at),
             Node::Made(Made::Bits(_, bits)) => View::Bits(*bits),
             Node::Made(Made::Symbol(name)) => View::Symbol(name.clone()),

@@ -413,10 +413,11 @@ impl ToValues<'_, '_, '_, '_> {
     }
 
     fn fill(&mut self, object: Object, val: &Val) -> Result<(), CopyError> {
-        let is_memory = matches!(object.desc().kind(), ObjectKind::Memory(_));
-        let count = match is_memory {
-            true => object.word_at(LENGTH) as usize,
-            false => At::boxed(object).map_or(0, |at| at.fields().len()),
+        let (count, is_memory) = match object.desc().kind() {
+            // Elements without bytes are there from the start, however many.
+            ObjectKind::Memory(element) if element.stride == 0 => (0, true),
+            ObjectKind::Memory(_) => (object.word_at(LENGTH) as usize, true),
+            _ => (At::boxed(object).map_or(0, |at| at.fields().len()), false),
         };
         for index in 0..count {
             let place = match is_memory {
