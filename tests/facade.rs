@@ -262,15 +262,17 @@ end
     let inside_scope = engine.runtime().enter(|scope| {
         let text = scope.string(b"no node").unwrap();
         let (none, text, one) = (Word::Object(None), Word::Object(Some(text)), Word::Bits(1));
-        let mut wrong = |func: &brolga::UntypedFunc, args: &[Word<'_, '_>], at: usize, what: &str| {
-            let refused = func.call_in(scope, args).unwrap_err();
-            let (index, expected, got) = (at, "Node".to_owned(), what.to_owned());
+        let cases = [
+            (&direct, vec![none], 0, "#undef"),
+            (&direct, vec![text], 0, "String"),
+            (&inside, vec![one, text], 1, "String"),
+            (&wide, vec![Word::Bits(0), one, text], 2, "String"),
+        ];
+        for (func, args, index, got) in cases {
+            let (expected, got) = ("Node".to_owned(), got.to_owned());
+            let refused = func.call_in(scope, &args).unwrap_err();
             assert_eq!(refused, CallError::Argument { index, expected, got });
-        };
-        wrong(&direct, &[none], 0, "#undef");
-        wrong(&direct, &[text], 0, "String");
-        wrong(&inside, &[one, text], 1, "String");
-        wrong(&wide, &[Word::Bits(0), one, text], 2, "String");
+        }
         // A field that may be undefined is the function's business.
         assert!(matches!(inside.call_in(scope, &[one, none]), Err(CallError::Exception(_))));
     });

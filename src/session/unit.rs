@@ -18,7 +18,7 @@
 //! A unit that makes calls which are decided at run time needs every method of its program.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use brolga_codegen::compile::Symbol as Import;
 use brolga_codegen::generate::Generator;

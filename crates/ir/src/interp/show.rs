@@ -39,7 +39,8 @@ impl<'m> Interp<'m> {
             _ => return Ok(View::Singleton),
         };
         let (elem, length) = self.extent(id).unwrap_or((Type::ANY, 0));
-        let elements = (0..length.min(most as u64) as i64).map(|n| self.element(memory, offset.wrapping_add(n)));
+        let elements =
+            (0..length.min(most as u64) as i64).map(|n| self.element(memory, offset.wrapping_add(n)));
         let elements = elements.collect::<Eval<_>>()?;
         Ok(View::Elements { elem: TypeIn { types: self.types(), ty: elem }, dims, elements })
     }

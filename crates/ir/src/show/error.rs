@@ -190,10 +190,11 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
             }
             None => "#undef".to_owned(),
         };
-        let types = self.tuple(1)?.into_iter().flatten().map(|part| match self.graph.view(&part, MAX_SHOWN)? {
-            View::Type(of) => Ok(format!("::Type{{{}}}", of.text())),
-            _ => Ok(format!("::{}", self.graph.ty(&part).text())),
-        });
+        let types =
+            self.tuple(1)?.into_iter().flatten().map(|part| match self.graph.view(&part, MAX_SHOWN)? {
+                View::Type(of) => Ok(format!("::Type{{{}}}", of.text())),
+                _ => Ok(format!("::{}", self.graph.ty(&part).text())),
+            });
         let types = types.collect::<Result<Vec<_>, _>>()?.join(", ");
         Ok(format!("{callee}({types})"))
     }

@@ -299,7 +299,8 @@ impl<'a> Checker<'a> {
                 let wanted = self.types.field_type(ty, n).unwrap_or(Type::BOTTOM);
                 self.operand_may_fit(inst, n, wanted);
             }
-            let is_left_out = |n| self.types.field_type(ty, n).is_some_and(|field| self.is_always_there(field));
+            let is_left_out =
+                |n| self.types.field_type(ty, n).is_some_and(|field| self.is_always_there(field));
             if !self.types.is_mutable(ty) && (given..fields).any(is_left_out) {
                 self.at(inst, TypeRule::New { ty, why: "a `MemoryRef` in it is given no value" });
             }
