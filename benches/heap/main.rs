@@ -24,6 +24,7 @@ mod clock;
 mod others;
 
 use std::hint::black_box;
+use std::process::ExitCode;
 use std::process::{Command, Stdio};
 
 use brolga::heap::{Generations, HeapOptions};
@@ -203,12 +204,12 @@ fn polls() {
     );
 }
 
-fn main() {
+fn main() -> ExitCode {
     let limit = std::env::args().find_map(|arg| arg.strip_prefix("--survive=")?.parse::<usize>().ok());
     if let Some(kilobytes) = limit {
         let (_engine, unit) = compiled(sized(kilobytes << 10, Generations::default()));
         let run = unit.func::<(i64,), i64>("table").expect("a function");
-        std::process::exit(i32::from(run.call((SURVIVED,)).is_err()));
+        return if run.call((SURVIVED,)).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let only = std::env::args().find_map(|arg| arg.parse::<usize>().ok());
     let others = Others::build();
@@ -216,4 +217,5 @@ fn main() {
     survival(&others);
     throws(&others);
     polls();
+    ExitCode::SUCCESS
 }

@@ -293,11 +293,11 @@ impl Dylib {
                     // What is being compiled may have seen what was there before.
                     Err(SessionError::Link(linking::Error::Busy { .. })) => {
                         let (order, wants) = (vec![dylib.linking.all()], linking::weak(bodies.clone()));
-                        match self.session.linking().lookup(order, wants, Until::Ready).wait() {
-                            Err(error @ (linking::Error::Cycle { .. } | linking::Error::Stalled)) => {
-                                return Err(error.into());
-                            }
-                            Ok(_) | Err(_) => {}
+                        // Other failures are those of the definitions: this one comes in their place.
+                        if let Err(error @ (linking::Error::Cycle { .. } | linking::Error::Stalled)) =
+                            self.session.linking().lookup(order, wants, Until::Ready).wait()
+                        {
+                            return Err(error.into());
                         }
                     }
                     done => break done?,

@@ -67,7 +67,7 @@ fn source(name: usize, ty: Type, value: i64) -> String {
 
 impl World {
     fn new(seed: u64) -> World {
-        let session = session(if seed % 3 == 0 { Workers::Pool(1) } else { Workers::Caller });
+        let session = session(if seed.is_multiple_of(3) { Workers::Pool(1) } else { Workers::Caller });
         let main = session.create_dylib("main").unwrap();
         let random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         World {

@@ -30,7 +30,7 @@ fn process() -> (usize, usize) {
 fn define(main: &Dylib, n: usize, round: usize) {
     let source = adds(&format!("f{n}"), (1000 * round + n) as i64);
     let read = main.read("f.jlir", source.as_bytes()).unwrap();
-    let read = if n % 2 == 0 { read.replaceable() } else { read.tiered(50) };
+    let read = if n.is_multiple_of(2) { read.replaceable() } else { read.tiered(50) };
     // It may be there, or be compiled at this moment: then it stays as it is.
     drop(if round == 0 { main.define(read) } else { main.redefine(read) });
 }

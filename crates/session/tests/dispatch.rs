@@ -415,7 +415,7 @@ fn threads_take_tokens_and_give_them_back() {
             let (working, most) = (Arc::clone(&working), Arc::clone(&most));
             pool.dispatch(Task::new(Priority::Normal, move || {
                 most.fetch_max(working.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                thread::sleep(std::time::Duration::from_micros(200));
+                (0..50).for_each(|_| thread::yield_now());
                 working.fetch_sub(1, Ordering::SeqCst);
             }));
         }
