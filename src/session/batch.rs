@@ -180,11 +180,28 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
+    /// Whether it is something that whoever defines has not asked for.
+    fn is_unnamed(&self, name: &linking::Name) -> bool {
+        let linking = self.dylib.session.linking();
+        let is_beside = |(symbol, _): &(Symbol, Symbol)| linking.names().text(*symbol) == name.symbol;
+        name.symbol.ends_with(HOT) || self.beside.iter().any(is_beside)
+    }
+
     pub(super) fn define(mut self, finalizers: Vec<String>) -> Result<(), SessionError> {
         let dylib = self.dylib;
-        let units = std::mem::take(&mut self.units);
+        let mut units = std::mem::take(&mut self.units);
         if self.replace {
-            dylib.linking.redefine(units, self.tracker)?;
+            // Nobody has named the second tier, nor who has taken something in: that they are just being compiled is no reason to
+            // refuse.
+            while let Err((error, refused)) = dylib.linking.try_redefine(units, self.tracker) {
+                match &error {
+                    linking::Error::Busy { symbols } if symbols.iter().all(|name| self.is_unnamed(name)) => {
+                        dylib.outlast(symbols)?;
+                    }
+                    _ => return Err(error.into()),
+                }
+                units = refused;
+            }
             dylib.linking.retrack(self.stay, self.tracker)?;
             dylib.linking.retrack_beside(self.beside)?;
         } else {

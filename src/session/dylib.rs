@@ -255,15 +255,17 @@ impl Dylib {
             let is_noted = types.contains_key(&id) && !definitions.is_replaceable;
             if is_noted && Arc::ptr_eq(&module.cx, self.session.context()) {
                 inlined.note(change.label, (&module, id), &whole, counting, &mut program);
+            } else {
+                inlined.forget(change.label);
             }
-        }
-        if let Some(scope) = &scope {
-            self.make_anew_elsewhere(elsewhere, scope)?;
         }
         if let Some(priority) = starts {
             let symbols = symbols.into_values().map(|(symbol, _)| symbol);
             let (linking, order) = (self.session.linking(), vec![self.linking.all()]);
             linking.lookup_then(order, linking::weak(symbols), Until::Ready, priority, |_| {});
+        }
+        if let Some(scope) = &scope {
+            self.make_anew_elsewhere(elsewhere, scope)?;
         }
         Ok(())
     }
@@ -280,26 +282,20 @@ impl Dylib {
                 continue;
             };
             let dylib = Dylib::new(self.session.clone(), linking);
-            let bodies: Vec<Symbol> = hits
-                .iter()
-                .flat_map(|hit| [BODY, HOT].map(|kind| format!("{}{kind}", hit.caller.symbol)))
-                .map(|body| self.session.linking().intern(&body))
-                .collect();
             loop {
                 let mut new = Batch::new(&dylib, true, None);
                 new.sees_anew = Some((self.linking.id(), scope.clone()));
-                new.make_anew(hits.clone(), scope)?;
-                match new.define(Vec::new()) {
+                let made = match new.make_anew(hits.clone(), scope) {
+                    Ok(()) => new.define(Vec::new()),
+                    refused => refused,
+                };
+                match made {
                     // What is being compiled may have seen what was there before.
-                    Err(SessionError::Link(linking::Error::Busy { .. })) => {
-                        let (order, wants) = (vec![dylib.linking.all()], linking::weak(bodies.clone()));
-                        // Other failures are those of the definitions: this one comes in their place.
-                        if let Err(error @ (linking::Error::Cycle { .. } | linking::Error::Stalled)) =
-                            self.session.linking().lookup(order, wants, Until::Ready).wait()
-                        {
-                            return Err(error.into());
-                        }
+                    Err(SessionError::Link(linking::Error::Busy { symbols })) => {
+                        dylib.outlast(&symbols)?;
                     }
+                    // Nobody calls what is in there any more.
+                    Err(SessionError::Link(linking::Error::DylibClosed { .. })) => break,
                     done => break done?,
                 }
             }
@@ -396,7 +392,11 @@ impl Dylib {
         });
         let promised = own.iter().map(|&id| declared.symbol(id)).filter(|_| is_lazy).collect();
         new.add(Box::new(Promise { shared: self.session.inner.shared.clone(), symbols, make, promised }));
-        new.define(Vec::new())
+        new.define(Vec::new())?;
+        for &id in &own {
+            self.forget(self.session.linking().intern(&declared.symbol(id)));
+        }
+        Ok(())
     }
 
     /// Defines a function of the host: a closure that takes the function object and the arguments as objects, and gives an object of
@@ -516,7 +516,37 @@ impl Dylib {
             let hidden = [BODY, HOT].map(|kind| linking.names().find(&format!("{text}{kind}")));
             symbols.extend(hidden.into_iter().flatten().filter(|&symbol| self.is_known(symbol, &here)));
         }
-        Ok(self.linking.remove(symbols)?)
+        // A second tier that is just being compiled is nothing that anybody has named.
+        loop {
+            match self.linking.remove(symbols.iter().copied()) {
+                Err(linking::Error::Busy { symbols })
+                    if symbols.iter().all(|name| name.symbol.ends_with(HOT)) =>
+                {
+                    self.outlast(&symbols)?;
+                }
+                done => break done?,
+            }
+        }
+        symbols.into_iter().for_each(|symbol| self.forget(symbol));
+        Ok(())
+    }
+
+    /// Waits until symbols are no longer being materialized, however that ends.
+    pub(super) fn outlast(&self, busy: &[linking::Name]) -> Result<(), linking::Error> {
+        // One by one: that one fails says nothing of the others, and what nobody has asked for is not started.
+        for name in busy {
+            let wants = linking::weak([self.session.linking().intern(&name.symbol)]);
+            let found = self.session.linking().lookup(vec![self.linking.all()], wants, Until::Ready).wait();
+            if let Err(error @ (linking::Error::Cycle { .. } | linking::Error::Stalled)) = found {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets what a function here has taken in.
+    fn forget(&self, symbol: Symbol) {
+        self.session.inner.inlined.forget(self.linking.label(symbol));
     }
 
     /// Removes everything.
@@ -524,7 +554,9 @@ impl Dylib {
     /// # Errors
     /// The policy refuses.
     pub fn clear(&self, dependants: Dependants) -> Result<(), SessionError> {
-        Ok(self.linking.clear(dependants)?)
+        self.linking.clear(dependants)?;
+        self.session.inner.inlined.forget_all(self.linking.id());
+        Ok(())
     }
 
     /// Gives a C symbol an address, for `foreigncall`s of programs that see this dylib.

@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex};
 use brolga_ir::func::CalleeData;
 use brolga_ir::module::Global;
 use brolga_ir::{Func, FuncId, Module};
-use brolga_session::{Label, Name};
+use brolga_session::{DylibId, Label, Name};
 
 use super::plan::lock;
 use super::unit::{Whole, decides_later};
@@ -189,6 +189,18 @@ impl Inlined {
         let (symbol, func, globals) = (module.symbol(id).into(), func.clone(), module.globals().to_vec());
         let caller = Caller { symbol, bare, func, globals, whole: whole.clone(), tiers, takes_in, looks_in };
         state.sources.insert(label, caller);
+    }
+
+    /// Forgets a function that is something else now, or nothing.
+    pub(crate) fn forget(&self, label: Label) {
+        lock(&self.state).forget(label);
+    }
+
+    /// Forgets all functions of a dylib.
+    pub(crate) fn forget_all(&self, dylib: DylibId) {
+        let mut state = lock(&self.state);
+        let labels: Vec<Label> = state.sources.keys().filter(|label| label.dylib == dylib).copied().collect();
+        labels.into_iter().for_each(|label| state.forget(label));
     }
 
     /// The functions that depend on what is about to be defined, through whatever others; but for those that are defined

@@ -152,6 +152,25 @@ fn who_has_inlined_what_is_redefined_is_compiled_anew_and_the_session_says_why()
 }
 
 #[test]
+fn what_a_function_was_before_does_not_come_back() {
+    let session = session(Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    lazy(&main, &(adds("base", 1) + &calls("middle", "base") + &calls("other", "base")));
+    let [middle, other]: [Int; 2] = ["middle", "other"].map(|name| main.func(name).unwrap());
+    assert_eq!((middle.call((0,)), other.call((0,))), (Ok(2), Ok(2)));
+    // This one takes nothing in, and what changes is nothing to it.
+    main.redefine(main.read("m.jlir", adds("middle", 100).as_bytes()).unwrap().replaceable()).unwrap();
+    assert_eq!(middle.call((0,)), Ok(100));
+    again(&main, &adds("base", 10));
+    assert_eq!((middle.call((0,)), other.call((0,))), (Ok(100), Ok(11)));
+    main.remove(&["other"]).unwrap();
+    session.take_invalidations();
+    again(&main, &adds("base", 20));
+    assert_eq!(session.take_invalidations(), []);
+    assert!(main.function("other").is_err());
+}
+
+#[test]
 fn what_another_dylib_has_inlined_is_compiled_anew_as_long_as_the_types_fit() {
     let session = session(Workers::Pool(1));
     let library = session.create_dylib("library").unwrap();

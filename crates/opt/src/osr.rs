@@ -84,7 +84,7 @@ pub fn leave_loops(cx: &Context, symbol: &str, func: &Func) -> Option<Leaving> {
         handlers: Handlers::compute(func, &cfg, &rpo),
         undefined: MaybeUndefined::of(func, &cfg, &rpo),
         live: Liveness::compute(func, &cfg),
-        cfg,
+        before_stores: before_stores(&cfg, func),
         tree,
     };
     let heads = loops.iter().map(|l| loops.header(l));
@@ -105,10 +105,10 @@ pub fn leave_loops(cx: &Context, symbol: &str, func: &Func) -> Option<Leaving> {
 struct Facts<'a> {
     cx: &'a Context,
     func: &'a Func,
-    cfg: Cfg,
     tree: DomTree,
     handlers: Handlers,
     undefined: MaybeUndefined,
+    before_stores: SecondaryMap<Block, bool>,
     live: Liveness,
 }
 
@@ -122,7 +122,7 @@ impl Facts<'_> {
         if self.handlers.at_head(head).is_some() || self.handlers.enters().iter().any(in_handler) {
             return None;
         }
-        if reached(&self.cfg, head).iter().any(|&block| stores_in_frame(self.func, block)) {
+        if self.before_stores[head] {
             return None;
         }
         let phis = head_phis(self.func, head).filter_map(|phi| self.func.result(phi));
@@ -155,25 +155,21 @@ fn declared(cx: &Context, name: &str, args: impl IntoIterator<Item = Type>, resu
     Func::new(name, Level::High, Signature { params, results, vararg: false })
 }
 
-/// The blocks that can be reached from one, it among them.
-fn reached(cfg: &Cfg, from: Block) -> Vec<Block> {
-    let mut seen: SecondaryMap<Block, bool> = SecondaryMap::new();
-    let mut found = vec![from];
-    seen[from] = true;
-    let mut next = 0;
-    while let Some(&block) = found.get(next) {
-        next += 1;
-        for &to in cfg.succs(block) {
-            if !std::mem::replace(&mut seen[to], true) {
-                found.push(to);
+/// The blocks from which something that is stored in the frame can be reached.
+fn before_stores(cfg: &Cfg, func: &Func) -> SecondaryMap<Block, bool> {
+    let stores =
+        |&block: &Block| func.block_insts(block).any(|inst| matches!(func.op(inst), Op::PhiC | Op::Upsilon));
+    let mut pending: Vec<Block> = func.blocks().filter(stores).collect();
+    let mut before = SecondaryMap::new();
+    pending.iter().for_each(|&block| before[block] = true);
+    while let Some(block) = pending.pop() {
+        for &from in cfg.preds(block) {
+            if !std::mem::replace(&mut before[from], true) {
+                pending.push(from);
             }
         }
     }
-    found
-}
-
-fn stores_in_frame(func: &Func, block: Block) -> bool {
-    func.block_insts(block).any(|inst| matches!(func.op(inst), Op::PhiC | Op::Upsilon))
+    before
 }
 
 /// Puts the question behind the φ of a loop's head. Gives the block that now ends as the head did.

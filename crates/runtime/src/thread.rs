@@ -266,6 +266,14 @@ impl Thread {
         self.lazy.get()
     }
 
+    /// Calls `body`, which may call other stubs; afterwards the thread stands where it stood.
+    pub fn keeping_lazy<R>(&self, body: impl FnOnce() -> R) -> R {
+        let before = self.lazy.get();
+        let result = body();
+        self.lazy.set(before);
+        result
+    }
+
     /// Whether collections look at this thread: it has entered the heap before.
     pub fn is_known_to_heap(&self) -> bool {
         self.mutator.registered.get()

@@ -165,7 +165,7 @@ impl<T: Target> Dylib<T> {
     /// # Errors
     /// As [`Dylib::define`]; also when the tracker was removed or belongs to another dylib.
     pub fn define_all(&self, units: Vec<Unit<T>>, tracker: Option<&Tracker<T>>) -> Result<(), Error> {
-        self.put(units, tracker, false)
+        self.put(units, tracker, false).map_err(|(error, _)| error)
     }
 
     /// Defines units in place of what is there: names lead to the new definitions from now on; ready code that uses the old
@@ -174,13 +174,29 @@ impl<T: Target> Dylib<T> {
     /// # Errors
     /// As [`Dylib::define_all`], but symbols that are being materialized are busy, and others are no duplicates.
     pub fn redefine(&self, units: Vec<Unit<T>>, tracker: Option<&Tracker<T>>) -> Result<(), Error> {
+        self.try_redefine(units, tracker).map_err(|(error, _)| error)
+    }
+
+    /// As [`Dylib::redefine`], and gives the units back if they are refused, for those who try again.
+    ///
+    /// # Errors
+    /// As [`Dylib::redefine`].
+    pub fn try_redefine(
+        &self,
+        units: Vec<Unit<T>>,
+        tracker: Option<&Tracker<T>>,
+    ) -> Result<(), (Error, Vec<Unit<T>>)> {
         self.put(units, tracker, true)
     }
 
-    fn put(&self, units: Vec<Unit<T>>, tracker: Option<&Tracker<T>>, replace: bool) -> Result<(), Error> {
+    fn put(
+        &self,
+        units: Vec<Unit<T>>,
+        tracker: Option<&Tracker<T>>,
+        replace: bool,
+    ) -> Result<(), (Error, Vec<Unit<T>>)> {
         let tracker = tracker.map(|tracker| tracker.id);
-        let reply = self.session.step(Define { dylib: self.id, tracker, units, replace });
-        reply.map_err(|(error, _)| error)
+        self.session.step(Define { dylib: self.id, tracker, units, replace })
     }
 
     /// Defines symbols that have the addresses of others, all or none.

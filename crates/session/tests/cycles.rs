@@ -146,6 +146,29 @@ fn a_circle_that_others_close_ends_the_wait() {
     }
 }
 
+/// The session is not told that the answer of a lookup with a continuation ends what somebody waits for.
+#[test]
+fn a_duty_that_a_continuation_fulfils_ends_a_wait_without_other_threads() {
+    for (name, dispatcher) in dispatchers().into_iter().filter(|(name, _)| name != "executor") {
+        let (session, main) = with(dispatcher);
+        let [x, a, c] = symbols(&session, ["x", "a", "c"]);
+        let cycles = Arc::default();
+        main.define(waits(&main, x, vec![a], &cycles)).expect("defined");
+        main.define(waits(&main, c, vec![], &cycles)).expect("defined");
+        let (asked, home) = (session.clone(), main.all());
+        main.define(unit([(a, E)], move |duty: Responsibility<Words>| {
+            asked.lookup_then(vec![home], required([c]), Until::Ready, Priority::Normal, move |_| {
+                duty.resolve([(a, 1)]).expect("resolved").emit([]).expect("emitted");
+            });
+        }))
+        .expect("defined");
+        let found = main.lookup([x]).wait();
+        assert!(found.is_ok(), "{name}: {found:?}");
+        assert!(cycles.lock().expect("cycles").is_empty(), "{name}");
+        session.end(|_| {});
+    }
+}
+
 #[test]
 fn a_generator_that_waits_for_what_it_is_asked_for_is_told() {
     use brolga_session::{Generator, Request};

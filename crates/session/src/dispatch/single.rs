@@ -30,6 +30,15 @@ impl InPlace {
         lock(&self.busy).iter_mut().find(|(thread, _)| *thread == me)?.1.pop_front()
     }
 
+    /// The next task of this thread, if no other one is at work that could end a wait.
+    fn next_alone(&self) -> Option<Task> {
+        let me = current().id();
+        match &mut lock(&self.busy)[..] {
+            [(thread, tasks)] if *thread == me => tasks.pop_front(),
+            _ => None,
+        }
+    }
+
     /// A task, of whatever thread, to run on top of one that waits.
     fn next_for(&self, needed: &Needed) -> Option<Task> {
         let me = current().id();
@@ -70,7 +79,11 @@ impl Dispatcher for InPlace {
 
     fn wait(&self, latch: &dyn Latch) -> Result<(), Error> {
         while !latch.is_done() {
-            let next = if depth() == 0 { self.next() } else { self.next_for(&latch.needed()) };
+            let next = match depth() {
+                0 => self.next(),
+                // What is needed may come from a task of which that is not known: better it is run than nothing.
+                _ => self.next_for(&latch.needed()).or_else(|| self.next_alone()),
+            };
             match next {
                 Some(task) => task.run(),
                 // Another thread has it in hand.
@@ -140,7 +153,8 @@ impl Dispatcher for Seeded {
     fn wait(&self, latch: &dyn Latch) -> Result<(), Error> {
         while !latch.is_done() {
             let needed = (depth() > 0).then(|| latch.needed());
-            if !self.run_some(needed.as_ref()) {
+            // What is needed may come from a task of which that is not known.
+            if !self.run_some(needed.as_ref()) && !self.run_one() {
                 return Err(Error::Stalled);
             }
         }
