@@ -441,12 +441,13 @@ impl Dylib {
 
     /// Asks for a function, without waiting for it.
     pub fn request(&self, name: &str) -> Request {
-        let placed = &self.session.inner.shared.placed;
         match self.symbol(name) {
-            Err(error) => Request::known(name, placed, Err(error)),
+            Err(error) => Request::known(name, &self.session, Err(error)),
             Ok(symbol) => match self.linking.ready(symbol) {
-                Some(address) => Request::known(name, placed, Ok(address)),
-                None => Request::asked(name, placed, self.linking.lookup([symbol])),
+                Some(address) => {
+                    Request::known(name, &self.session, Ok((self.linking.label(symbol), address)))
+                }
+                None => Request::asked(name, &self.session, self.linking.lookup([symbol])),
             },
         }
     }
@@ -643,7 +644,6 @@ impl Dylib {
         let symbol = self.session.linking().intern(function);
         let reached = self.session.linking().reached(&[&self.linking]);
         let run = || {
-            let placed = &self.session.inner.shared.placed;
             let home = reached?.into_iter().find(|&dylib| {
                 let label = linking::Label { dylib, symbol };
                 self.session.linking().name(label).dylib == name.dylib
@@ -652,7 +652,7 @@ impl Dylib {
             let (until, kind) = (Until::Ready, LookupKind::Dynamic);
             let wants = required([symbol]);
             let lookup = self.session.linking().lookup_with(order, wants, until, kind, Priority::Blocking);
-            self::run(&Request::asked(function, placed, lookup).wait()?)
+            self::run(&Request::asked(function, &self.session, lookup).wait()?)
         };
         run().map_err(|error: SessionError| Arc::new(error) as linking::Foreign)
     }
@@ -664,13 +664,12 @@ impl Dylib {
                 Some(home) => home.finalizers.clone(),
                 None => continue,
             };
-            let placed = &self.session.inner.shared.placed;
             let order = vec![Link { dylib, sees: linking::Sees::All }];
             let mut due = Vec::with_capacity(names.len());
             for name in &names {
                 let wants = required([self.session.linking().intern(name)]);
                 let lookup = self.session.linking().lookup(order.clone(), wants, Until::Ready);
-                due.push(Request::asked(name, placed, lookup).wait()?);
+                due.push(Request::asked(name, &self.session, lookup).wait()?);
             }
             if let Some(home) = lock(&self.session.inner.homes).get_mut(&dylib) {
                 home.due = due;

@@ -5,10 +5,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use brolga_session::{Answer, Error as LinkError, Lookup};
+use brolga_session::{self as linking, Answer, Error as LinkError, Label, Link, Lookup, Until, required};
 
+use super::Session;
 use super::error::SessionError;
-use super::target::{self, Native, Placed};
+use super::target::{self, Moved, Native, Placed};
 use crate::{LookupError, Params, TypedFunc, UntypedFunc, Value};
 
 /// A function that can be called. It keeps its code, and what this code calls, in memory. One that was defined to be
@@ -70,22 +71,32 @@ impl std::fmt::Debug for Function {
 pub struct Request {
     state: State,
     name: String,
+    session: linking::Session<Native>,
     placed: Arc<Placed>,
 }
 
 enum State {
     /// There is an answer already.
-    Known(Option<Result<usize, SessionError>>),
+    Known(Option<Result<(Label, usize), SessionError>>),
     Asked(Lookup<Native>),
 }
 
 impl Request {
-    pub(crate) fn known(name: &str, placed: &Arc<Placed>, answer: Result<usize, SessionError>) -> Request {
-        Request { state: State::Known(Some(answer)), name: name.to_owned(), placed: placed.clone() }
+    pub(crate) fn known(
+        name: &str,
+        session: &Session,
+        answer: Result<(Label, usize), SessionError>,
+    ) -> Request {
+        Request::new(name, session, State::Known(Some(answer)))
     }
 
-    pub(crate) fn asked(name: &str, placed: &Arc<Placed>, lookup: Lookup<Native>) -> Request {
-        Request { state: State::Asked(lookup), name: name.to_owned(), placed: placed.clone() }
+    pub(crate) fn asked(name: &str, session: &Session, lookup: Lookup<Native>) -> Request {
+        Request::new(name, session, State::Asked(lookup))
+    }
+
+    fn new(name: &str, session: &Session, state: State) -> Request {
+        let placed = session.inner.shared.placed.clone();
+        Request { state, name: name.to_owned(), session: session.linking().clone(), placed }
     }
 
     /// Whether there is an answer.
@@ -100,12 +111,17 @@ impl Request {
     ///
     /// # Errors
     /// It cannot be had, for the reason that the error gives; or it is nothing that Rust can call.
-    pub fn wait(self) -> Result<Function, SessionError> {
-        let address = match self.state {
-            State::Known(answer) => answer.unwrap_or(Err(LinkError::Stalled.into())),
-            State::Asked(lookup) => address_of(lookup.wait()),
-        };
-        function_at(&self.placed, &self.name, address?)
+    pub fn wait(mut self) -> Result<Function, SessionError> {
+        loop {
+            let found = match self.state {
+                State::Known(answer) => answer.unwrap_or(Err(LinkError::Stalled.into())),
+                State::Asked(lookup) => address_of(lookup.wait()),
+            };
+            match function_at(&self.placed, &self.session, &self.name, found?) {
+                Ok(function) => return function,
+                Err(lookup) => self.state = State::Asked(lookup),
+            }
+        }
     }
 }
 
@@ -114,26 +130,41 @@ impl Future for Request {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let address = match &mut this.state {
-            State::Known(answer) => match answer.take() {
-                Some(answer) => answer,
-                None => return Poll::Pending,
-            },
-            State::Asked(lookup) => address_of(ready!(Pin::new(lookup).poll(context))),
-        };
-        Poll::Ready(address.and_then(|address| function_at(&this.placed, &this.name, address)))
+        loop {
+            let found = match &mut this.state {
+                State::Known(answer) => match answer.take() {
+                    Some(answer) => answer,
+                    None => return Poll::Pending,
+                },
+                State::Asked(lookup) => address_of(ready!(Pin::new(lookup).poll(context))),
+            };
+            match function_at(&this.placed, &this.session, &this.name, found?) {
+                Ok(function) => return Poll::Ready(function),
+                Err(lookup) => this.state = State::Asked(lookup),
+            }
+        }
     }
 }
 
-fn address_of(answer: Answer<Native>) -> Result<usize, SessionError> {
+fn address_of(answer: Answer<Native>) -> Result<(Label, usize), SessionError> {
     let found = answer?.into_iter().next();
-    let address = found.and_then(|found| found.address);
+    let address = found.and_then(|found| Some((found.label, found.address?)));
     address.ok_or_else(|| LinkError::NotFound { symbols: Vec::new() }.into())
 }
 
-/// The function at an address that the session gave. It may have been removed since.
-fn function_at(placed: &Placed, name: &str, address: usize) -> Result<Function, SessionError> {
-    let function = placed.get(address);
-    let function = function.ok_or_else(|| SessionError::NotFunction { name: name.to_owned() })?;
-    Ok(Function { function })
+/// The function at an address that the session gave. If the name leads elsewhere by now, it is looked up again.
+fn function_at(
+    placed: &Placed,
+    session: &linking::Session<Native>,
+    name: &str,
+    (label, address): (Label, usize),
+) -> Result<Result<Function, SessionError>, Lookup<Native>> {
+    match placed.find(session, label, address) {
+        Ok(Some(function)) => Ok(Ok(Function { function })),
+        Ok(None) => Ok(Err(SessionError::NotFunction { name: name.to_owned() })),
+        Err(Moved) => {
+            let order = vec![Link { dylib: label.dylib, sees: linking::Sees::All }];
+            Err(session.lookup(order, required([label.symbol]), Until::Ready))
+        }
+    }
 }

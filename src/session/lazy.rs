@@ -35,7 +35,7 @@ use super::cold::ColdBody;
 use super::error::SessionError;
 use super::linking;
 use super::plan::lock;
-use super::target::{Code, Function, Native, Placed};
+use super::target::{Code, Function, Moved, Native, Placed};
 use super::unit::Shared;
 use crate::engine::function_type;
 
@@ -168,15 +168,24 @@ impl Body {
     fn look_up(&self, body: Symbol, priority: Priority) -> Result<Target, Box<dyn Error + Send + Sync>> {
         let session = self.session.upgrade().ok_or(linking::Error::SessionEnded)?;
         let (kind, wants) = (LookupKind::Static, required([body]));
-        let found = session.lookup_with(vec![self.home], wants, Until::Ready, kind, priority).wait_one()?;
-        let target = match found.address.and_then(|address| self.placed.get(address)) {
-            Some(Function::Code { unit, symbol }) => unit.target(&symbol),
-            Some(Function::Slot(_)) | None => None,
-        };
-        target.ok_or_else(|| {
-            let name = session.name(found.label).to_string();
-            Box::new(SessionError::NotFunction { name }) as Box<dyn Error + Send + Sync>
-        })
+        loop {
+            let order = vec![self.home];
+            let found = session.lookup_with(order, wants.clone(), Until::Ready, kind, priority).wait_one()?;
+            let placed = match found.address {
+                Some(address) => self.placed.find(&session, found.label, address),
+                None => Ok(None),
+            };
+            let target = match placed {
+                Ok(Some(Function::Code { unit, symbol })) => unit.target(&symbol),
+                Ok(Some(Function::Slot(_)) | None) => None,
+                // Somebody has defined it anew meanwhile.
+                Err(Moved) => continue,
+            };
+            return target.ok_or_else(|| {
+                let name = session.name(found.label).to_string();
+                Box::new(SessionError::NotFunction { name }) as Box<dyn Error + Send + Sync>
+            });
+        }
     }
 }
 

@@ -123,12 +123,18 @@ impl Materialize for LoopBody {
         let loaded = Loaded::new(&shared, module, &[entry], self.loaded.whole(), Stage::Second);
         let output = compile(&shared, &loaded, &[entry])?;
         let wants = wants(&session, &output);
-        let mut found = Vec::new();
-        if !wants.is_empty() {
-            let (order, kind) = (session.links(self.dylib)?, LookupKind::Static);
-            found = session.lookup_with(order, wants, Until::Ready, kind, Priority::Idle).wait()?;
-        }
-        let unit = link_unit(&shared, &session, &loaded, &output, &found, &[])?;
+        let unit = loop {
+            let mut found = Vec::new();
+            if !wants.is_empty() {
+                let (order, kind) = (session.links(self.dylib)?, LookupKind::Static);
+                found =
+                    session.lookup_with(order, wants.clone(), Until::Ready, kind, Priority::Idle).wait()?;
+            }
+            // If not, somebody has defined anew meanwhile what was found.
+            if let Some(unit) = link_unit(&shared, &session, &loaded, &output, &found, &[])? {
+                break unit;
+            }
+        };
         unit.target(&self.exit.entry_symbol(&seen.cx)).ok_or_else(|| "its code has no such function".into())
     }
 }

@@ -17,7 +17,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use brolga_codegen::sig::FunctionType;
 use brolga_jit::{Slot, SlotOwner, Unit};
-use brolga_session::{Symbol, Target};
+use brolga_session::{Label, Session, Symbol, Target};
 
 /// What sessions of this crate link: machine code in this process.
 pub enum Native {}
@@ -59,6 +59,9 @@ impl Function {
     }
 }
 
+/// What was found is not where it was any more.
+pub(crate) struct Moved;
+
 /// The functions of a session that are in memory, by address.
 #[derive(Default)]
 pub(crate) struct Placed {
@@ -68,6 +71,23 @@ pub(crate) struct Placed {
 impl Placed {
     pub(crate) fn get(&self, address: usize) -> Option<Function> {
         self.functions.read().unwrap_or_else(PoisonError::into_inner).get(&address).cloned()
+    }
+
+    /// What is at the address that a name was found to lead to; nothing if that is no function of a program.
+    ///
+    /// # Errors
+    /// The name leads elsewhere by now, so that something else may have come to lie there.
+    pub(crate) fn find(
+        &self,
+        session: &Session<Native>,
+        label: Label,
+        address: usize,
+    ) -> Result<Option<Function>, Moved> {
+        let function = self.get(address);
+        // What is held makes no room for another. So if the name leads there still, it leads to what is held.
+        let leads_there = session.leads_to(label) == Some(address);
+        let is_same = function.is_some() || self.get(address).is_none();
+        if leads_there && is_same { Ok(function) } else { Err(Moved) }
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -329,7 +329,7 @@ pub(crate) fn compile_and_link(
     };
     let wants = wants(responsibility.session(), &output);
     responsibility.lookup_then(wants, Until::Resolved, move |responsibility, found| {
-        link(&shared, &loaded, &output, responsibility, &found);
+        link(shared, loaded, output, responsibility, &found);
     });
 }
 
@@ -388,7 +388,7 @@ pub(crate) fn compile(shared: &Shared, loaded: &Loaded, ids: &[FuncId]) -> Resul
     Ok(Output { compiled, methods, dispatches, loops })
 }
 
-/// Links what was compiled to what was found.
+/// Links what was compiled to what was found. Nothing if what was found is no longer there.
 pub(crate) fn link_unit(
     shared: &Arc<Shared>,
     session: &linking::Session<Native>,
@@ -396,13 +396,13 @@ pub(crate) fn link_unit(
     output: &Output,
     found: &[Definition<Native>],
     loops: &[LoopEntry],
-) -> Result<Unit, Error> {
+) -> Result<Option<Unit>, Error> {
     let (mut visible, mut foreign) = (Vec::new(), BTreeMap::new());
     let mut slots = Found::default();
     for definition in found {
         let Some(address) = definition.address else { continue };
         let name = session.names().text(definition.label.symbol).to_string();
-        let placed = shared.placed.get(address);
+        let Ok(placed) = shared.placed.find(session, definition.label, address) else { return Ok(None) };
         if let Some(ty) = placed.as_ref().and_then(Function::ty) {
             loaded.check(&name, ty)?;
         }
@@ -423,13 +423,13 @@ pub(crate) fn link_unit(
         slots: Some(&slots),
         loops,
     };
-    Ok(shared.jit.link(&output.compiled, &linkage)?)
+    Ok(Some(shared.jit.link(&output.compiled, &linkage)?))
 }
 
 fn link(
-    shared: &Arc<Shared>,
-    loaded: &Arc<Loaded>,
-    output: &Output,
+    shared: Arc<Shared>,
+    loaded: Arc<Loaded>,
+    output: Output,
     responsibility: Responsibility<Native>,
     found: &[Definition<Native>],
 ) {
@@ -439,10 +439,17 @@ fn link(
         Stage::First { rounds } => rounds,
         Stage::Only | Stage::Second => 0,
     };
-    let loops = output.loops.iter().map(|found| found.link(shared, &session, dylib, loaded, rounds));
-    let unit = link_unit(shared, &session, loaded, output, found, &loops.collect::<Vec<_>>());
+    let loops = output.loops.iter().map(|found| found.link(&shared, &session, dylib, &loaded, rounds));
+    let unit = link_unit(&shared, &session, &loaded, &output, found, &loops.collect::<Vec<_>>());
     let unit = match unit {
-        Ok(unit) => unit,
+        Ok(Some(unit)) => unit,
+        // Somebody has defined it anew meanwhile.
+        Ok(None) => {
+            let wants = wants(&session, &output);
+            return responsibility.lookup_then(wants, Until::Resolved, move |responsibility, found| {
+                link(shared, loaded, output, responsibility, &found);
+            });
+        }
         Err(error) => return responsibility.fail(error),
     };
     let names = symbols.iter().map(|(symbol, _)| {

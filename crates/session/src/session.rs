@@ -26,8 +26,8 @@ use crate::generator::{Generator, Request};
 use crate::ids::{DylibId, Label, Symbol};
 use crate::lookup::{Lookup, Ticket};
 use crate::machine::{
-    self, Begin, Close, CreateDylib, Dependants, Doer, Effects, Event, Found, LinkOrder, Machine, NewUnit,
-    Parts, Stop,
+    self, Begin, Close, CreateDylib, Dependants, Doer, Effects, Event, Found, Leads, LinkOrder, Machine,
+    NewUnit, Parts, Stop,
 };
 use crate::names::Names;
 use crate::promise::Promise;
@@ -171,6 +171,12 @@ impl<T: Target> Session<T> {
     #[must_use]
     pub fn names(&self) -> &Names {
         &self.0.names
+    }
+
+    /// The address that a label leads to now, if it has been resolved. Starts nothing.
+    #[must_use]
+    pub fn leads_to(&self, label: Label) -> Option<T::Address> {
+        self.step(Leads(label))
     }
 
     /// The dispatcher.

@@ -55,7 +55,7 @@ pub use dylibs::{
     AddGenerator, AddLinks, CreateDylib, CreateTracker, Initialized, Initializers, LinkOrder, Plan, Release,
     RemoveGenerator, RemoveLink, SetLinks,
 };
-pub use redirect::{Aliasee, Redirect};
+pub use redirect::{Aliasee, Leads, Redirect};
 pub use remove::{Close, Dependants, RemoveSymbols, RemoveTracker, Retrack, RetrackBeside, Stop, Transfer};
 pub use search::{Cancel, Generated, Lookup, WaitsFor};
 pub use waits::{Block, Doer, NeededBy, Unblock};

@@ -74,6 +74,21 @@ impl<P: Parts> Event<P> for Aliasee {
     }
 }
 
+/// Where a label leads now.
+pub struct Leads(pub Label);
+
+impl<P: Parts> Event<P> for Leads {
+    type Reply = Option<P::Address>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        match &machine.entries.get(machine.find(self.0)?)?.state {
+            State::Resolved(address, _) => Some(*address),
+            State::Emitted(address, _) | State::Ready(address) => *address,
+            State::NeverSearched | State::Materializing(_) | State::Failed(_) => None,
+        }
+    }
+}
+
 impl<P: Parts> Machine<P> {
     fn record(&self, slot: Version<P>) -> Option<&SlotRecord<P>> {
         self.units.get(self.entries.get(slot)?.unit)?.slot.as_ref()
