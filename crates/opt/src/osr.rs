@@ -25,7 +25,7 @@
 //! - from which a φᶜ or ϒ can be reached: what was stored for it is in the frame;
 //! - that need a value which may be undefined, or one that cannot be an argument (tokens of `enter` and `gc_preserve_begin`).
 //!
-//! Of the loops of a function the first [`MAX_EXITS`] get a question.
+//! Of the loops of a function the first sixteen get a question.
 //!
 //! Cost: the analyses, and a few instructions for each loop. A body costs a copy of the function.
 

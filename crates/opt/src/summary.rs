@@ -14,7 +14,7 @@
 //! Whether a call is a *safepoint* does not follow from what it does: `lower` adds polls and boxes. So every summary says that it
 //! may be one. A stack that overflows is not counted as an exception, as in Julia.
 //!
-//! What becomes of arguments, and which objects nobody else sees, is found out by [`escape`](crate::escape): what is done to these does not count.
+//! What becomes of arguments, and which objects nobody else sees, is found out by `escape`: what is done to these does not count.
 //!
 //! Functions with handlers may do anything. Cost: a few visits to each instruction; circles some visits more. Not done: loops that surely
 //! end.

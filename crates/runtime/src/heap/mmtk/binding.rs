@@ -265,7 +265,11 @@ impl Scanning<Vm> for Vm {
             heap.handles.moved(&mut moved);
             heap.handles.each_root(&mut moved);
             // SAFETY: the world is stopped.
-            unsafe { heap.world.each_stopped(&mut |mutator| mutator.each_root(&heap.frames, &mut moved)) };
+            unsafe {
+                heap.world.each_stopped(&mut |mutator| {
+                    mutator.each_root(&heap.frames, &mut moved);
+                });
+            }
             false
         });
         again.unwrap_or(false)
