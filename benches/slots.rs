@@ -21,26 +21,7 @@ use brolga_codegen::isa::Tier;
 use brolga_codegen::ways::Route;
 use brolga_jit::{Jit, JitOptions, Linkage, Materialize, Style, Target};
 use brolga_runtime::{Runtime, RuntimeOptions};
-use lazy::Program;
-
-const PROGRAM: &str = "
-low function step(n::i64)::i64
-1 ─ %1 = add_int(n, 1)::i64
-└──      return %1
-end
-
-low function count(n::i64)::i64
-1 ─      goto #2
-2 ┄ %2 = φ (#1 => 0, #3 => %6)::i64
-│   %3 = φ (#1 => n, #3 => %7)::i64
-│   %4 = ne_int(%3, 0)::i8
-└──      goto #4 if not %4
-3 ─ %6 = invoke step(%2)::i64
-│   %7 = sub_int(%3, 1)::i64
-└──      goto #2
-4 ─      return %2
-end
-";
+use lazy::{Program, STEPS};
 
 const CALLS: i64 = 50_000;
 const CALL_ROUNDS: usize = 40;
@@ -69,7 +50,7 @@ impl Materialize for Made {
 
 fn main() {
     let jit = Jit::new(Runtime::new(RuntimeOptions::default()), JitOptions::default()).unwrap();
-    let program = Program::new(&jit, Tier::Optimised, PROGRAM);
+    let program = Program::new(&jit, Tier::Optimised, STEPS);
     let (far, slot): (Style<'_>, _) =
         (Tier::Optimised.into(), Style { others: &|_| Route::Slot, ..Tier::Optimised.into() });
     let counting = Style { counted: &|name| name == "step", ..far };
@@ -80,7 +61,7 @@ fn main() {
     let apart = program.unit(&["count"], far, &Linkage { visible: &below, ..Linkage::default() });
     let through = program.unit(&["count"], slot, &slots);
     program.owner("step").set(program.target_style("step", far)).unwrap();
-    let counts = Program::new(&jit, Tier::Optimised, PROGRAM);
+    let counts = Program::new(&jit, Tier::Optimised, STEPS);
     let slots = Linkage { slots: Some(&*counts), ..Linkage::default() };
     let counted = counts.unit(&["count"], slot, &slots);
     counts.owner("step").set(counts.target_style("step", counting)).unwrap();

@@ -4,13 +4,16 @@
 //! corpus every safepoint collects, and a root that is missing, or a register that was not loaded again, shows at once. What
 //! runs long under that collects once for many allocations.
 
-use std::path::{Path, PathBuf};
+#[path = "support/programs.rs"]
+mod programs;
+
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use brolga::heap::{HeapOptions, MmtkOptions, MmtkPlan, Stress};
-use brolga::{Engine, Evaluator, OptLevel, Options, Program, Runtime, Verdict};
+use brolga::{Engine, Evaluator, OptLevel, Options, Runtime, Verdict};
 use brolga_runtime::RuntimeOptions;
+use programs::programs;
 
 const PLANS: [(&str, MmtkPlan); 2] = [("SemiSpace", MmtkPlan::SemiSpace), ("Immix", MmtkPlan::Immix)];
 
@@ -29,21 +32,6 @@ fn main() -> ExitCode {
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// All programs of a folder of this repository, with their names.
-fn programs(folder: &str) -> Vec<(String, Program)> {
-    let entries = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).expect("a folder");
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("a file").path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|e| e != "rs"));
-    paths.sort();
-    let read = |path: PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let bytes = std::fs::read(&path).expect("a file");
-        let program = Program::read(&name, &bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
-        (name, program)
-    };
-    paths.into_iter().map(read).collect()
-}
-
 fn run(name: &str, plan: MmtkPlan) -> ExitCode {
     let began = Instant::now();
     let options = MmtkOptions { plan, bytes: 64 << 20, threads: 1, move_all: true };
@@ -60,7 +48,7 @@ fn run(name: &str, plan: MmtkPlan) -> ExitCode {
         ("examples", Stress::Every(9_973)),
     ] {
         runtime.heap().set_stress(stress);
-        for (file, program) in &programs(folder) {
+        for (file, program) in &programs(&[folder]) {
             for level in [OptLevel::O0, OptLevel::O2] {
                 let engine = Engine::on(&runtime, Options::new().opt_level(level)).expect("an engine");
                 let mut evaluator = Evaluator::native(program, &engine);

@@ -2,33 +2,13 @@
 //!
 //! The programs are the corpus, the examples and those in `tests/objects/`; their own checks say what they mean.
 
-use std::path::{Path, PathBuf};
+#[path = "support/programs.rs"]
+mod programs;
+
 use std::thread;
 
 use brolga::{Engine, Evaluator, OptLevel, Options, Program, Roots, Verdict};
-
-/// All programs of some folders of this repository, with their names.
-fn programs(folders: &[&str]) -> Vec<(String, Program)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut paths: Vec<PathBuf> = Vec::new();
-    for folder in folders {
-        let entries = std::fs::read_dir(root.join(folder)).expect("a folder of this repository");
-        let is_program = |path: &PathBuf| {
-            path.extension().is_some_and(|extension| extension == "jlir" || extension == "txt")
-        };
-        paths.extend(entries.map(|entry| entry.expect("a file").path()).filter(is_program));
-    }
-    // Beside the programs stand examples in Rust.
-    paths.retain(|path| path.extension().is_none_or(|extension| extension != "rs"));
-    paths.sort();
-    let read = |path: PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let bytes = std::fs::read(&path).expect("a file");
-        let program = Program::read(&name, &bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
-        (name, program)
-    };
-    paths.into_iter().map(read).collect()
-}
+use programs::programs;
 
 /// What fails of the checks of the programs, and how many checks there are.
 fn failures(

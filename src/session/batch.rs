@@ -132,7 +132,12 @@ impl<'a> Batch<'a> {
         let there = dylib.known(hits.iter().map(|hit| hit.label.symbol));
         let changed = self.sees_anew.as_ref().map_or(dylib.linking.id(), |(id, _)| *id);
         let links = dylib.linking.links()?;
-        for hit in hits.into_iter().filter(|hit| there.contains(&hit.label.symbol)) {
+        for hit in hits {
+            if !there.contains(&hit.label.symbol) {
+                // It was removed, by its tracker or by name.
+                session.inner.inlined.forget(hit.label);
+                continue;
+            }
             let scopes: Vec<Arc<scope::Scope>> = links
                 .iter()
                 .flat_map(|link| match link.dylib == changed {

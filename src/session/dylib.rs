@@ -143,7 +143,8 @@ impl Dylib {
     /// was linked to the old ones keeps them.
     ///
     /// # Errors
-    /// As [`Dylib::define`]; some of the old ones are being compiled.
+    /// As [`Dylib::define`]; some of the old ones are being compiled. An error that says that a wait would never end is about functions
+    /// of other dylibs that have taken an old one in: they keep it, and all that was given is in force.
     pub fn redefine<'t>(&self, definitions: impl Into<Definitions<'t>>) -> Result<(), SessionError> {
         self.put(definitions.into(), true)
     }

@@ -274,7 +274,8 @@ fn c_symbols_come_from_the_nearest_place() {
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn archive() -> Vec<u8> {
     use std::process::Command;
-    let folder = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("session-archive");
+    let folder = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("session-archive-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let run = |program: &str, args: &[&str]| {
         let done = Command::new(program).args(args).current_dir(&folder).status();
@@ -293,9 +294,10 @@ fn archive() -> Vec<u8> {
     for name in ["scale", "area", "even", "odd"] {
         run("cc", &["-O1", "-fPIC", "-c", &format!("{name}.c"), "-o", &format!("{name}.o")]);
     }
-    let _ = std::fs::remove_file(folder.join("shapes.a"));
     run("ar", &["rcs", "shapes.a", "scale.o", "area.o", "even.o", "odd.o", "unused.c"]);
-    std::fs::read(folder.join("shapes.a")).unwrap()
+    let bytes = std::fs::read(folder.join("shapes.a")).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    bytes
 }
 
 #[test]

@@ -5,43 +5,15 @@ mod support;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use brolga_jit::{BuildError, LinkError, SlotError, Source};
-use support::lazy::Program;
+use support::lazy::{Program, STEPS};
 use support::{TIERS, engine, int_function};
-
-const PROGRAM: &str = "
-low function step(n::i64)::i64
-1 ─ %1 = add_int(n, 1)::i64
-└──      return %1
-end
-
-low function stride(n::i64)::i64
-1 ─ %1 = add_int(n, 2)::i64
-└──      return %1
-end
-
-low function split(n::i64)::(i64, i64)
-1 ─ return (n, n)
-end
-
-low function count(n::i64)::i64
-1 ─      goto #2
-2 ┄ %2 = φ (#1 => 0, #3 => %6)::i64
-│   %3 = φ (#1 => n, #3 => %7)::i64
-│   %4 = ne_int(%3, 0)::i8
-└──      goto #4 if not %4
-3 ─ %6 = invoke step(%2)::i64
-│   %7 = sub_int(%3, 1)::i64
-└──      goto #2
-4 ─      return %2
-end
-";
 
 #[test]
 fn what_is_behind_a_slot_is_replaced_while_threads_call_it() {
     const CALLS: i64 = 1000;
     for tier in TIERS {
         let jit = engine();
-        let program = Program::new(&jit, tier, PROGRAM);
+        let program = Program::new(&jit, tier, STEPS);
         let targets = ["step", "stride"].map(|name| program.target(name));
         let (owner, count) = (program.owner("step"), program.slot("count"));
         owner.set(targets[0].clone()).unwrap();
@@ -83,11 +55,11 @@ fn what_is_behind_a_slot_is_replaced_while_threads_call_it() {
 #[test]
 fn code_that_takes_something_else_does_not_get_behind_a_slot() {
     let jit = engine();
-    let program = Program::new(&jit, TIERS[0], PROGRAM);
+    let program = Program::new(&jit, TIERS[0], STEPS);
     let refused = program.owner("step").set(program.target("split"));
     assert!(matches!(refused, Err(SlotError::Type { .. })), "{refused:?}");
     let other = engine();
-    let strange = Program::new(&other, TIERS[0], PROGRAM);
+    let strange = Program::new(&other, TIERS[0], STEPS);
     let refused = program.owner("step").set(strange.target("step"));
     assert!(matches!(refused, Err(SlotError::OtherEngine { .. })), "{refused:?}");
     assert_eq!(program.call("step", 1), Ok(2));
@@ -114,7 +86,7 @@ low function caller(n::i64)::i64
 end
 ";
     let jit = engine();
-    let program = Program::new(&jit, TIERS[0], PROGRAM);
+    let program = Program::new(&jit, TIERS[0], STEPS);
     let cx = Context::new();
     let (unit, _) = text::read(&SourceFile::new("other.jlir", OTHER).unwrap(), &cx);
     let caller = unit.module.funcs().map(|(_, func)| func).find(|func| cx.names.text(func.name) == "caller");

@@ -10,36 +10,11 @@ use brolga_codegen::isa::Tier;
 use brolga_codegen::ways::Route;
 use brolga_jit::{FindSlot, Jit, Materialize, Slot, SlotOwner, Style, Target, Tiers};
 use support::engine;
-use support::lazy::Program;
-
-/// The second tier of `step` is `stride`, which can be told from it.
-const PROGRAM: &str = "
-low function step(n::i64)::i64
-1 ─ %1 = add_int(n, 1)::i64
-└──      return %1
-end
-
-low function stride(n::i64)::i64
-1 ─ %1 = add_int(n, 2)::i64
-└──      return %1
-end
-
-low function count(n::i64)::i64
-1 ─      goto #2
-2 ┄ %2 = φ (#1 => 0, #3 => %6)::i64
-│   %3 = φ (#1 => n, #3 => %7)::i64
-│   %4 = ne_int(%3, 0)::i8
-└──      goto #4 if not %4
-3 ─ %6 = invoke step(%2)::i64
-│   %7 = sub_int(%3, 1)::i64
-└──      goto #2
-4 ─      return %2
-end
-";
+use support::lazy::{Program, STEPS};
 
 type Optimise = dyn Fn(&Two) -> Result<Target, Box<dyn Error + Send + Sync>> + Send + Sync;
 
-/// `step` in two tiers, and `count`, which calls it.
+/// `step` in two tiers, of which the second is `stride`, and `count`, which calls it.
 struct Two {
     program: Arc<Program>,
     owners: OnceLock<[SlotOwner; 2]>,
@@ -54,7 +29,7 @@ const THRESHOLD: i32 = 100;
 
 impl Two {
     fn new(jit: &Jit, optimise: Box<Optimise>) -> Arc<Two> {
-        let program = Program::new(jit, Tier::Baseline, PROGRAM);
+        let program = Program::new(jit, Tier::Baseline, STEPS);
         let optimised = AtomicUsize::new(0);
         let two = Arc::new(Two { program, owners: OnceLock::new(), optimise, optimised });
         let step = Arc::new(Step(Arc::downgrade(&two)));

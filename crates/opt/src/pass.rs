@@ -13,7 +13,7 @@ use crate::facts::{Fact, Facts};
 use crate::fuel::Fuel;
 use crate::options::Options;
 use crate::report::StepReport;
-use brolga_ir::{Func, FuncId, Level, Module, Types};
+use brolga_ir::{Func, FuncId, Inst, Level, Module, Types};
 
 /// A pass: what it is called, when it may run, and the function that runs it.
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +93,31 @@ impl<'a> PassCx<'a> {
             self.report.count(counter, 1);
         }
         given
+    }
+
+    /// Rewrites, in the order of the text, the instructions for which `find` gives something, while there is fuel. What `rewrite`
+    /// puts in front of an instruction is not looked at.
+    pub(crate) fn rewrite_each<T>(
+        &mut self,
+        func: &mut Func,
+        counter: &'static str,
+        find: impl Fn(&Func, &Self, Inst) -> Option<T>,
+        mut rewrite: impl FnMut(&mut Func, &mut Self, Inst, T),
+    ) -> Changed {
+        let mut block = func.entry();
+        while let Some(b) = block {
+            block = func.next_block(b);
+            let mut next = func.first_inst(b);
+            while let Some(inst) = next {
+                next = func.next_inst(inst);
+                let Some(found) = find(func, self, inst) else { continue };
+                if !self.spend(counter) {
+                    return self.changed();
+                }
+                rewrite(func, self, inst, found);
+            }
+        }
+        self.changed()
     }
 
     /// Counts something that costs no fuel of its own.

@@ -129,8 +129,16 @@ fn build(needs: &[Vec<usize>], order: &[usize]) -> Duration {
         let wants = vec![Want { symbol: symbols[i], need: Need::Required }];
         let order = vec![Link { dylib, sees: Sees::All }];
         let (kind, until, priority) = (LookupKind::Static, Until::Ready, Priority::Normal);
-        let (_, effects) =
-            machine.step(machine::Lookup { order, wants, kind, until, priority, ticket: i, owner: None });
+        let (_, effects) = machine.step(machine::Lookup {
+            order,
+            wants,
+            kind,
+            until,
+            priority,
+            ticket: i,
+            owner: None,
+            perhaps: Default::default(),
+        });
         for work in effects.work {
             units[work.source] = Some(work.unit);
         }

@@ -17,8 +17,10 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 
+use smallvec::SmallVec;
+
 use crate::board::{Address, Board};
-use crate::dispatch::{Dispatcher, SessionDoer, Task};
+use crate::dispatch::{Dispatcher, SessionDoer, Task, doers};
 use crate::dylib::Dylib;
 use crate::error::{Error, Failure, Name};
 use crate::flags::{Link, LookupKind, Need, Priority, Until, Want};
@@ -212,8 +214,9 @@ impl<T: Target> Session<T> {
     ) -> Lookup<T> {
         let promise = Arc::new(Promise::new());
         let ticket = Ticket::promise(Arc::clone(&promise));
-        let owner = None;
-        let query = self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner });
+        let (owner, perhaps) = (None, SmallVec::new());
+        let query =
+            self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner, perhaps });
         Lookup::new(self.clone(), query, promise)
     }
 
@@ -227,8 +230,10 @@ impl<T: Target> Session<T> {
     ) -> Lookup<T> {
         let promise = Arc::new(Promise::new());
         let ticket = Ticket::promise(Arc::clone(&promise));
-        let (kind, priority, owner) = (LookupKind::Static, Priority::Normal, Some(owner));
-        let query = self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner });
+        let (kind, priority) = (LookupKind::Static, Priority::Normal);
+        let (owner, perhaps) = (Some(owner), SmallVec::new());
+        let query =
+            self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner, perhaps });
         Lookup::new(self.clone(), query, promise)
     }
 
@@ -256,7 +261,8 @@ impl<T: Target> Session<T> {
     ) {
         let ticket = Ticket::then(priority, owner, then);
         let kind = LookupKind::Static;
-        self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner });
+        let perhaps = if owner.is_some() { SmallVec::new() } else { doers(self.address()) };
+        self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner, perhaps });
     }
 
     /// What tells sessions apart.

@@ -148,8 +148,8 @@ fn a_circle_that_others_close_ends_the_wait() {
 
 /// The session is not told that the answer of a lookup with a continuation ends what somebody waits for.
 #[test]
-fn a_duty_that_a_continuation_fulfils_ends_a_wait_without_other_threads() {
-    for (name, dispatcher) in dispatchers().into_iter().filter(|(name, _)| name != "executor") {
+fn a_duty_that_a_continuation_fulfils_ends_a_wait() {
+    for (name, dispatcher) in dispatchers() {
         let (session, main) = with(dispatcher);
         let [x, a, c] = symbols(&session, ["x", "a", "c"]);
         let cycles = Arc::default();

@@ -462,7 +462,16 @@ impl World {
         self.log.push(format!("lookup {ticket} {wants:?} {until:?}"));
         let order = vec![Link { dylib: self.dylibs[0], sees: Sees::All }];
         let (kind, priority) = (LookupKind::Static, Priority::Normal);
-        let event = Lookup { order, wants: wants.clone(), kind, until, priority, ticket, owner: None };
+        let event = Lookup {
+            order,
+            wants: wants.clone(),
+            kind,
+            until,
+            priority,
+            ticket,
+            owner: None,
+            perhaps: Default::default(),
+        };
         let (key, effects) = self.machine.step(event);
 
         let model = &mut self.model;

@@ -56,6 +56,7 @@ impl Units {
                 priority,
                 ticket: i as u64,
                 owner: None,
+                perhaps: Default::default(),
             });
             units.run(effects);
             let unit = units.units[i].expect("started");

@@ -16,6 +16,35 @@ use brolga_ir::verify::verify_module;
 use brolga_ir::{Context, Func, text};
 use brolga_jit::{FindSlot, Jit, Linkage, Materialize, Slot, SlotOwner, Source, Style, Target, Unit};
 
+/// `step` and `stride` can be told from each other, `count` calls `step` so many times, and `split` has another type.
+pub(crate) const STEPS: &str = "
+low function step(n::i64)::i64
+1 ─ %1 = add_int(n, 1)::i64
+└──      return %1
+end
+
+low function stride(n::i64)::i64
+1 ─ %1 = add_int(n, 2)::i64
+└──      return %1
+end
+
+low function split(n::i64)::(i64, i64)
+1 ─ return (n, n)
+end
+
+low function count(n::i64)::i64
+1 ─      goto #2
+2 ┄ %2 = φ (#1 => 0, #3 => %6)::i64
+│   %3 = φ (#1 => n, #3 => %7)::i64
+│   %4 = ne_int(%3, 0)::i8
+└──      goto #4 if not %4
+3 ─ %6 = invoke step(%2)::i64
+│   %7 = sub_int(%3, 1)::i64
+└──      goto #2
+4 ─      return %2
+end
+";
+
 /// What a test does when a function is about to be compiled: it may refuse, or compile another one in its place.
 pub(crate) type Hook =
     dyn Fn(&Program, &str) -> Result<Option<String>, Box<dyn Error + Send + Sync>> + Send + Sync;

@@ -38,20 +38,8 @@ pub(crate) const PASS: Pass = Pass {
 const MAX_STEPS: usize = 8;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
-    let mut block = func.entry();
-    while let Some(b) = block {
-        block = func.next_block(b);
-        let mut next = func.first_inst(b);
-        while let Some(inst) = next {
-            next = func.next_inst(inst);
-            let Some(folded) = Folded::of(func, inst) else { continue };
-            if !cx.spend("folded addresses") {
-                return cx.changed();
-            }
-            folded.put(func, cx, inst);
-        }
-    }
-    cx.changed()
+    let find = |func: &Func, _: &PassCx<'_>, inst| Folded::of(func, inst);
+    cx.rewrite_each(func, "folded addresses", find, |func, cx, inst, folded| folded.put(func, cx, inst))
 }
 
 /// An address without its constant.

@@ -40,20 +40,8 @@ pub(crate) const PASS: Pass = Pass {
 };
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
-    let mut block = func.entry();
-    while let Some(b) = block {
-        block = func.next_block(b);
-        let mut next = func.first_inst(b);
-        while let Some(inst) = next {
-            next = func.next_inst(inst);
-            let Some(op) = widened(func, inst) else { continue };
-            if !cx.spend("operations of 16 bits") {
-                return cx.changed();
-            }
-            widen(func, inst, op);
-        }
-    }
-    cx.changed()
+    let find = |func: &Func, _: &PassCx<'_>, inst| widened(func, inst);
+    cx.rewrite_each(func, "operations of 16 bits", find, |func, _, inst, op| widen(func, inst, op))
 }
 
 /// The operation, if it is one of `Float16` that `Float32` does for it.

@@ -31,15 +31,9 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     if !cx.options.cpu.fma {
         return Changed::No;
     }
-    let insts: Vec<Inst> = func.blocks().flat_map(|b| func.block_insts(b)).collect();
-    for inst in insts {
-        let Some(operands) = contracted(func, cx, inst) else { continue };
-        if !cx.spend("contracted") {
-            break;
-        }
+    cx.rewrite_each(func, "contracted", contracted, |func, _, inst, operands| {
         func.set_op(inst, Op::Intrinsic(Intrinsic::FmaFloat), &operands);
-    }
-    cx.changed()
+    })
 }
 
 /// The factors and the summand.

@@ -174,6 +174,7 @@ impl<P: Parts> Machine<P> {
             codes: Vec::new(),
             uses: SmallVec::new(),
             waits: SmallVec::new(),
+            hopes: SmallVec::new(),
             slot: None,
             alias_of: None,
         });

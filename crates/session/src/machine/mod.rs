@@ -326,6 +326,8 @@ pub struct Unit<P: Parts> {
     alias_of: Option<Version<P>>,
     /// Lookups without which whoever makes it does not go on; some may be answered.
     waits: SmallVec<[QueryId<P>; 1]>,
+    /// Lookups that whoever makes it has made for a continuation, which may be what ends it.
+    hopes: SmallVec<[QueryId<P>; 1]>,
 }
 
 /// A set of units that are removed together.
@@ -377,6 +379,8 @@ pub struct Request<P: Parts> {
     queries: Vec<QueryId<P>>,
     /// Lookups without which the generator does not go on; some may be answered.
     waits: SmallVec<[QueryId<P>; 1]>,
+    /// Lookups that the generator has made for a continuation, which may be what answers.
+    hopes: SmallVec<[QueryId<P>; 1]>,
 }
 
 enum Todo<P: Parts> {

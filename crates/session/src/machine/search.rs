@@ -17,6 +17,7 @@
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
+use super::waits::Certainty;
 use super::{
     Answer, Ask, Doer, Event, Found, Garbage, GeneratorId, Machine, Parts, Phase, Purpose, Query, QueryId,
     Request, RequestId, State, Todo, UnitId, Version,
@@ -41,6 +42,8 @@ pub struct Lookup<P: Parts> {
     pub ticket: P::Ticket,
     /// Who does not go on without the answer, if that is something of the session's.
     pub owner: Option<Doer>,
+    /// Who may go on in the answer, if that is not known.
+    pub perhaps: SmallVec<[Doer; 2]>,
 }
 
 impl<P: Parts> Event<P> for Lookup<P> {
@@ -54,6 +57,9 @@ impl<P: Parts> Event<P> for Lookup<P> {
             Purpose::Ticket(self.ticket),
         );
         machine.owner_waits(query, self.owner);
+        for doer in self.perhaps {
+            machine.note(doer, query, Certainty::Perhaps);
+        }
         if machine.stopped {
             machine.answer(query, Err(Error::SessionEnded));
         }
@@ -249,6 +255,7 @@ impl<P: Parts> Machine<P> {
             symbols: fresh.clone(),
             queries: vec![id],
             waits: SmallVec::new(),
+            hopes: SmallVec::new(),
         });
         query.asking.insert(request);
         for symbol in &fresh {

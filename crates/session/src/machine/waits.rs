@@ -14,13 +14,15 @@
 //! A thread whose lookup needs a doer that the thread itself is in the middle of waits for itself, through whatever other
 //! threads and tasks: its lookup is answered with [`Error::Cycle`]. It is found when the thread begins to wait, or when what
 //! others do closes the circle. The same relation says which tasks a waiting thread may run on top of what it is in the
-//! middle of without burying what it waits for.
+//! middle of without burying what it waits for; there, lookups for a continuation count as well that were made in the middle of what a
+//! doer does ([`Session::lookup_then`](crate::Session::lookup_then)): the doer may go on in the answer, but need not, so they make no circle.
 //!
 //! Cost: nothing while no thread waits inside a task; then one walk over what it waits for, and one for each step by
 //! which somebody comes to wait for more.
 //!
 //! Not seen: circles in which no thread waits, only lookups with continuations; a responsibility that a task gave away, or
-//! split off, counts as the task's for as long as it runs, or not at all.
+//! split off, counts as the task's for as long as it runs, or not at all. Where no other thread could end a wait for one of those,
+//! dispatchers run whatever there is.
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -51,6 +53,13 @@ impl Doer {
     }
 }
 
+/// How sure it is that a doer goes on only when a lookup is answered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Certainty {
+    Known,
+    Perhaps,
+}
+
 /// A thread that waits.
 pub(super) struct Blocked<P: Parts> {
     /// What it is in the middle of.
@@ -74,7 +83,7 @@ impl<P: Parts> Event<P> for Block<P> {
             return;
         }
         for &doer in &self.doers {
-            machine.note_wait(doer, self.query);
+            machine.note(doer, self.query, Certainty::Known);
         }
         machine.blocked.push(Blocked { doers: self.doers, query: self.query });
         machine.has_new_waits = true;
@@ -99,25 +108,27 @@ impl<P: Parts> Event<P> for NeededBy<P> {
     type Reply = FxHashSet<Doer>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
-        machine.needed_by(self.0)
+        machine.needed_by(self.0, Certainty::Perhaps)
     }
 }
 
 impl<P: Parts> Machine<P> {
-    /// Notes that a doer goes on only when a lookup is answered.
-    pub(super) fn note_wait(&mut self, doer: Doer, query: QueryId<P>) {
+    /// Notes that a doer goes on only when a lookup is answered, or that it may be so.
+    pub(super) fn note(&mut self, doer: Doer, query: QueryId<P>, certainty: Certainty) {
         let queries = &self.queries;
-        let waits = match doer.is_request {
-            false => self.units.get_mut(Key::from_parts(doer.key)).map(|unit| &mut unit.waits),
-            true => self.requests.get_mut(Key::from_parts(doer.key)).map(|request| &mut request.waits),
+        let noted = match doer.is_request {
+            false => self.units.get_mut(Key::from_parts(doer.key)).map(|u| (&mut u.waits, &mut u.hopes)),
+            true => self.requests.get_mut(Key::from_parts(doer.key)).map(|r| (&mut r.waits, &mut r.hopes)),
         };
-        if let Some(waits) = waits {
-            waits.retain(|known| queries.contains(*known));
-            waits.push(query);
+        if let Some((waits, hopes)) = noted {
+            let noted = if certainty == Certainty::Known { waits } else { hopes };
+            noted.retain(|known| queries.contains(*known));
+            noted.push(query);
         }
     }
 
-    fn needed_by(&mut self, start: QueryId<P>) -> FxHashSet<Doer> {
+    /// Whom a lookup needs, by links that are known, or by all.
+    fn needed_by(&mut self, start: QueryId<P>, by: Certainty) -> FxHashSet<Doer> {
         let mut doers = FxHashSet::default();
         let mut seen: FxHashSet<Version<P>> = FxHashSet::default();
         let (mut queries, mut versions) = (vec![start], Vec::new());
@@ -131,6 +142,7 @@ impl<P: Parts> Machine<P> {
                         && let Some(request) = self.requests.get(request)
                     {
                         queries.extend(&request.waits);
+                        queries.extend(request.hopes.iter().filter(|_| by == Certainty::Perhaps));
                     }
                 }
                 continue;
@@ -146,7 +158,10 @@ impl<P: Parts> Machine<P> {
                     }
                     State::Materializing(_) | State::Resolved(..) => {}
                 }
-                queries.extend(self.units.get(entry.unit).into_iter().flat_map(|unit| &unit.waits));
+                if let Some(unit) = self.units.get(entry.unit) {
+                    queries.extend(&unit.waits);
+                    queries.extend(unit.hopes.iter().filter(|_| by == Certainty::Perhaps));
+                }
                 Doer::unit(entry.unit)
             } else {
                 return doers;
@@ -173,7 +188,7 @@ impl<P: Parts> Machine<P> {
         // first: it may lie on top of others that cannot go on before it does.
         for at in (0..self.blocked.len()).rev() {
             let Some(query) = self.blocked.get(at).map(|blocked| blocked.query) else { continue };
-            let needed = self.needed_by(query);
+            let needed = self.needed_by(query, Certainty::Known);
             let doers = self.blocked.get(at).into_iter().flat_map(|blocked| &blocked.doers);
             let own = doers.copied().find(|doer| needed.contains(doer));
             if let Some(own) = own.filter(|_| self.queries.contains(query)) {
@@ -200,7 +215,7 @@ impl<P: Parts> Machine<P> {
             _ => None,
         };
         if let Some(owner) = owner.or(alias) {
-            self.note_wait(owner, query);
+            self.note(owner, query, Certainty::Known);
             self.has_new_waits = true;
         }
     }
