@@ -7,25 +7,15 @@
 //! | file, in reading order | what it holds |
 //! |---|---|
 //! | `protocol` | [`CodeInstance`]: entry point, specialised entry point and flags, written once and upgraded under readers |
-//! | `worlds` | [`WorldRange`]: the worlds that something is visible in, or valid for |
-//! | `edges` | [`Edges`]: what instances depend on, and which of them a change of methods ends |
 //! | `reclaim` | [`Reclaimer`]: code that nothing leads to any more, freed when no thread can be running it |
 
 #![forbid(unsafe_code)]
 
-mod edges;
-#[cfg(all(test, not(loom)))]
-mod edges_tests;
 #[cfg(all(test, loom))]
 mod models;
 mod protocol;
 mod reclaim;
 mod sync;
-mod worlds;
 
-pub use edges::{
-    Answer, Chain, Edge, Edges, InstanceId, Invalidation, MethodNumber, NewMethod, Reason, Signatures,
-};
 pub use protocol::{CodeInstance, CodeWord, Entry, Lost, Outdated, Signature};
 pub use reclaim::{Participant, Pin, Reclaimer};
-pub use worlds::{FOREVER, WorldRange};

@@ -14,9 +14,7 @@ use crate::frames::{FrameMaps, FrameMapsInForce};
 use crate::heap::{Heap, HeapOptions, Obj, Object, Root, Scope};
 #[cfg(feature = "heap-mmtk")]
 use crate::heap::{MmtkError, MmtkOptions};
-use crate::objects::{
-    Ambiguous, InWorld, IsaCache, MethodObserver, MethodRow, MethodTable, Methods, Ops, Table, Worlds,
-};
+use crate::objects::{Ambiguous, InWorld, IsaCache, MethodRow, MethodTable, Methods, Ops, Table, Worlds};
 use crate::output::{Output, Sink};
 use crate::records::{StringRef, SymbolRef};
 use crate::retired::Graveyard;
@@ -219,11 +217,6 @@ impl Runtime {
     /// The newest world.
     pub fn world(&self) -> u64 {
         self.worlds.newest()
-    }
-
-    /// Has the observer told of the methods that a program finds, and of each change of them, until nobody else holds it.
-    pub fn observe_methods(&self, table: &MethodTable, observer: &Arc<dyn MethodObserver>) {
-        table.shared.observe(observer);
     }
 
     /// Adds methods that all programs see. They are there until the result is dropped.

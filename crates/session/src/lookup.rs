@@ -2,18 +2,21 @@
 //!
 //! Waiting on a thread runs tasks meanwhile, as the dispatcher sees fit. Dropping a lookup that has no answer takes it out of
 //! the session: what it has started goes on, and what is queued for nobody else is not begun.
+//!
+//! A lookup that a responsibility made holds it up from when it is awaited: waited for, or polled in vain. Before that, whoever
+//! has the responsibility may yet go on without the answer.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use smallvec::SmallVec;
 
 use crate::dispatch::{self, Needed, Task};
 use crate::error::Error;
 use crate::flags::Priority;
-use crate::machine::{Block, Cancel, Doer, NeededBy, QueryId, Unblock};
+use crate::machine::{Await, Block, Cancel, Doer, NeededBy, QueryId, Unblock};
 use crate::promise::{Latch, Promise};
 use crate::session::{Answer, Definition, Live, Session, Target};
 
@@ -62,6 +65,8 @@ pub struct Lookup<T: Target> {
     query: QueryId<Live<T>>,
     promise: Arc<Promise<Answer<T>>>,
     taken: bool,
+    /// Who does not go on without the answer once it is awaited.
+    owner: Option<Doer>,
 }
 
 impl<T: Target> Lookup<T> {
@@ -69,8 +74,9 @@ impl<T: Target> Lookup<T> {
         session: Session<T>,
         query: QueryId<Live<T>>,
         promise: Arc<Promise<Answer<T>>>,
+        owner: Option<Doer>,
     ) -> Self {
-        Lookup { session, query, promise, taken: false }
+        Lookup { session, query, promise, taken: false, owner }
     }
 
     /// Whether there is an answer.
@@ -85,7 +91,11 @@ impl<T: Target> Lookup<T> {
     /// The lookup's own; [`Error::Cycle`] when the thread would wait for itself, [`Error::Stalled`] when the dispatcher knows that
     /// there will be none.
     pub fn wait(mut self) -> Result<Vec<Definition<T>>, Error> {
-        let doers = if self.is_done() { SmallVec::new() } else { dispatch::doers(self.session.address()) };
+        let mut doers = SmallVec::new();
+        if !self.is_done() {
+            doers = dispatch::doers(self.session.address());
+            doers.extend(self.owner.take().filter(|owner| !doers.contains(owner)));
+        }
         let blocks = !doers.is_empty();
         if blocks {
             self.session.step(Block { doers, query: self.query });
@@ -117,6 +127,10 @@ impl<T: Target> Latch for Lookup<T> {
         self.promise.park();
     }
 
+    fn on_open(&self, waker: Waker) {
+        self.promise.on_open(waker);
+    }
+
     fn needed(&self) -> Needed {
         Needed::new(self.session.address(), self.session.step(NeededBy(self.query)))
     }
@@ -128,6 +142,11 @@ impl<T: Target> Future for Lookup<T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = self.promise.poll(context);
         self.taken |= answer.is_ready();
+        if answer.is_pending()
+            && let Some(doer) = self.owner.take()
+        {
+            self.session.step(Await { doer, query: self.query });
+        }
         answer
     }
 }

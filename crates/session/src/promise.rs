@@ -29,6 +29,8 @@ pub trait Latch {
     fn is_done(&self) -> bool;
     /// Blocks the thread until it is.
     fn park(&self);
+    /// Calls the waker when it is, or at once. The last one that was given counts.
+    fn on_open(&self, waker: Waker);
     /// Which tasks bring that nearer, as far as anybody knows.
     fn needed(&self) -> Needed {
         Needed::default()
@@ -99,5 +101,18 @@ impl<V> Latch for Promise<V> {
         while let State::Pending(_) = *state {
             state = wait(&self.changed, state);
         }
+    }
+
+    fn on_open(&self, waker: Waker) {
+        let mut state = lock(&self.state);
+        let unused = match &mut *state {
+            State::Pending(kept) => kept.replace(waker),
+            State::Done(_) | State::Taken => {
+                drop(state);
+                return waker.wake();
+            }
+        };
+        drop(state);
+        drop(unused);
     }
 }

@@ -217,10 +217,10 @@ impl<T: Target> Session<T> {
         let (owner, perhaps) = (None, SmallVec::new());
         let query =
             self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner, perhaps });
-        Lookup::new(self.clone(), query, promise)
+        Lookup::new(self.clone(), query, promise, None)
     }
 
-    /// As [`Session::lookup`], for somebody who does not go on without the answer.
+    /// As [`Session::lookup`], for somebody who does not go on without the answer once he awaits it.
     pub(crate) fn lookup_for(
         &self,
         owner: Doer,
@@ -231,10 +231,10 @@ impl<T: Target> Session<T> {
         let promise = Arc::new(Promise::new());
         let ticket = Ticket::promise(Arc::clone(&promise));
         let (kind, priority) = (LookupKind::Static, Priority::Normal);
-        let (owner, perhaps) = (Some(owner), SmallVec::new());
+        let perhaps = SmallVec::from_iter([owner]);
         let query =
-            self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner, perhaps });
-        Lookup::new(self.clone(), query, promise)
+            self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner: None, perhaps });
+        Lookup::new(self.clone(), query, promise, Some(owner))
     }
 
     /// Looks symbols up, and hands the answer to `then`, in a task.
@@ -347,6 +347,9 @@ impl<T: Target> Session<T> {
     fn perform(&self, effects: Effects<Live<T>>) {
         for store in effects.slots {
             store.slot.store(store.serial, store.target);
+        }
+        if effects.waits_changed {
+            self.0.dispatcher.look_again();
         }
         for failure in effects.unheard {
             self.0.host.unheard(&failure);

@@ -196,11 +196,6 @@ impl RuntimeTypes {
         std::ptr::eq(a, b) || self.in_common(a, b).is_some_and(|(cx, a, b)| cx.types.is_subtype(a, b))
     }
 
-    /// Whether an object may be of both types. Types of different programs have none in common.
-    pub(crate) fn overlap(&self, a: &TypeDesc, b: &TypeDesc) -> bool {
-        std::ptr::eq(a, b) || self.in_common(a, b).is_some_and(|(cx, a, b)| !cx.types.is_disjoint(a, b))
-    }
-
     /// Whether the type object `of` is one of type `b`: whether `Type{of} <: b`.
     pub(crate) fn is_type_of(&self, of: &TypeDesc, b: &TypeDesc) -> bool {
         let of = self.in_common(of, b).and_then(|(cx, of, b)| Some((cx, cx.types.type_of(of).ok()?, b)));

@@ -36,7 +36,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use brolga_ir::Context;
 use brolga_ir::types::{LayoutError, Type, TypeKind};
@@ -45,7 +45,6 @@ use crate::heap::{Heap, Object, Root, Scope, TypeRef};
 use crate::retired::{Graveyard, Retired, RetiredCode};
 use crate::thread::Thread;
 
-use super::edges::CallSignature;
 use super::relations::{IsaCache, as_type};
 use super::throw::Raised;
 
@@ -132,14 +131,15 @@ pub struct MethodRow {
 #[derive(Debug)]
 pub(crate) struct Method {
     /// Greater for methods that came later; those of programs come after those of the runtime's own table.
-    rank: (bool, MethodId),
+    rank: (bool, u64),
     first_world: u64,
     last_world: AtomicU64,
     args: Box<[TypeRef]>,
     rest: Option<TypeRef>,
     /// The arguments as a tuple type.
     signature: TypeRef,
-    note: MethodNote,
+    /// For messages.
+    name: String,
     pub(crate) entry: MethodEntry,
 }
 
@@ -151,41 +151,6 @@ pub struct Ambiguous {
     pub first: String,
     /// Another.
     pub second: String,
-}
-
-/// The number of a method in its runtime. Greater for methods that came later; never used again.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct MethodId(pub u64);
-
-/// A method as an observer sees it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct MethodNote {
-    /// Its number.
-    pub id: MethodId,
-    /// The calls that it takes.
-    pub signature: CallSignature,
-    /// The name for messages.
-    pub name: String,
-}
-
-/// What a new world brings. Either list may be empty.
-#[derive(Clone, Copy, Debug)]
-pub struct MethodChange<'a> {
-    /// The table, by its number.
-    pub table: u64,
-    /// The new world.
-    pub world: u64,
-    /// Methods that are visible from this world on.
-    pub added: &'a [MethodNote],
-    /// Methods that are not visible any more.
-    pub removed: &'a [MethodNote],
-}
-
-/// Is told of each change of a table before any thread can enter the world that it makes: what depends on the old methods can be put
-/// out of use in time. The first change that it is told of brings the methods that there are. It must not change methods itself.
-pub trait MethodObserver: Send + Sync {
-    /// Methods come or go.
-    fn changed(&self, change: &MethodChange<'_>);
 }
 
 /// What all tables of a runtime share.
@@ -200,13 +165,6 @@ pub(crate) struct Worlds {
 struct Changes {
     methods: u64,
     tables: u64,
-    observers: Vec<Observer>,
-}
-
-/// Who is told of the changes of a table, and of the one behind it.
-struct Observer {
-    tables: [Option<u64>; 2],
-    observer: Weak<dyn MethodObserver>,
 }
 
 impl Worlds {
@@ -220,22 +178,12 @@ impl Worlds {
     }
 
     fn change(&self) -> MutexGuard<'_, Changes> {
-        // A panic of an observer leaves a world that nobody has entered.
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the next world. The observers are told before.
-    fn advance(&self, changes: &mut Changes, change: MethodChange<'_>) {
-        changes.observers.retain(|Observer { tables, observer }| match observer.upgrade() {
-            Some(observer) => {
-                if tables.contains(&Some(change.table)) {
-                    observer.changed(&change);
-                }
-                true
-            }
-            None => false,
-        });
-        self.newest.store(change.world, Ordering::SeqCst); // D1
+    /// Makes the next world.
+    fn advance(&self, world: u64) {
+        self.newest.store(world, Ordering::SeqCst); // D1
     }
 }
 
@@ -275,7 +223,6 @@ pub(crate) struct Table {
 pub struct Methods {
     table: Arc<Table>,
     rows: Vec<(u64, Arc<Method>)>,
-    notes: Vec<MethodNote>,
     world: u64,
 }
 
@@ -284,16 +231,11 @@ impl Methods {
     pub fn world(&self) -> u64 {
         self.world
     }
-
-    /// What they are.
-    pub fn notes(&self) -> &[MethodNote] {
-        &self.notes
-    }
 }
 
 impl fmt::Debug for Methods {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.notes.iter().map(|note| &note.name)).finish()
+        f.debug_list().entries(self.rows.iter().map(|(_, method)| &method.name)).finish()
     }
 }
 
@@ -303,13 +245,12 @@ impl Drop for Methods {
             return;
         }
         let worlds = &self.table.worlds;
-        let mut changes = worlds.change();
+        let changes = worlds.change();
         let world = worlds.newest() + 1;
         for (_, method) in &self.rows {
             method.last_world.store(world - 1, Ordering::Relaxed); // D3
         }
-        let change = MethodChange { table: self.table.id, world, added: &[], removed: &self.notes };
-        worlds.advance(&mut changes, change);
+        worlds.advance(world);
         drop(changes);
         // Closures of the host and code go behind the lock: their destructors may come back here.
         let buried = self.rows.drain(..).map(|(key, method)| {
@@ -391,16 +332,14 @@ impl Table {
             };
             let args: Box<[TypeRef]> = args.into_iter().map(desc).collect::<Result<_, _>>()?;
             let rest = rest.map(desc).transpose()?;
-            let types = std::iter::once(desc(function)?).chain(args.iter().cloned()).collect();
-            let calls = CallSignature { types, rest: rest.clone() };
             let method = Method {
-                rank: (self.base.is_some(), MethodId(0)),
+                rank: (self.base.is_some(), 0),
                 first_world: 0,
                 last_world: AtomicU64::new(u64::MAX),
                 args,
                 rest,
                 signature,
-                note: MethodNote { id: MethodId(0), signature: calls, name },
+                name,
                 entry,
             };
             made.push((key, method));
@@ -408,21 +347,14 @@ impl Table {
         let mut changes = self.worlds.change();
         let world = self.worlds.newest() + 1;
         if made.is_empty() {
-            return Ok(Methods {
-                table: self.clone(),
-                rows: Vec::new(),
-                notes: Vec::new(),
-                world: world - 1,
-            });
+            return Ok(Methods { table: self.clone(), rows: Vec::new(), world: world - 1 });
         }
         let mut rows = Vec::with_capacity(made.len());
         for (key, mut method) in made {
             changes.methods += 1;
-            method.note.id = MethodId(changes.methods);
-            (method.rank.1, method.first_world) = (method.note.id, since.unwrap_or(world).min(world));
+            (method.rank.1, method.first_world) = (changes.methods, since.unwrap_or(world).min(world));
             rows.push((key, Arc::new(method)));
         }
-        let notes: Vec<MethodNote> = rows.iter().map(|(_, method)| method.note.clone()).collect();
         let mut added: BTreeMap<u64, Vec<Arc<Method>>> = BTreeMap::new();
         for (key, method) in &rows {
             added.entry(*key).or_default().push(method.clone());
@@ -433,27 +365,9 @@ impl Table {
             *list = list.iter().cloned().chain(added).collect();
         }
         drop(lists);
-        self.worlds
-            .advance(&mut changes, MethodChange { table: self.id, world, added: &notes, removed: &[] });
+        self.worlds.advance(world);
         drop(changes);
-        Ok(Methods { table: self.clone(), rows, notes, world })
-    }
-
-    /// Has the observer told of the methods that there are, and of each change from now on, until nobody else holds it.
-    pub(crate) fn observe(&self, observer: &Arc<dyn MethodObserver>) {
-        let mut changes = self.worlds.change();
-        let world = self.worlds.newest();
-        for table in self.base.as_deref().into_iter().chain([self]) {
-            let lists = table.lists.read().unwrap_or_else(PoisonError::into_inner);
-            let visible =
-                lists.values().flat_map(|list| list.iter()).filter(|method| method.is_visible(world));
-            let mut added: Vec<MethodNote> = visible.map(|method| method.note.clone()).collect();
-            drop(lists);
-            added.sort_by_key(|note| note.id);
-            observer.changed(&MethodChange { table: table.id, world, added: &added, removed: &[] });
-        }
-        let tables = [Some(self.id), self.base.as_ref().map(|base| base.id)];
-        changes.observers.push(Observer { tables, observer: Arc::downgrade(observer) });
+        Ok(Methods { table: self.clone(), rows, world })
     }
 
     /// The methods of a callee: the program's, and those of the runtime's own table.
@@ -511,7 +425,7 @@ impl Table {
 
 impl Method {
     pub(crate) fn name(&self) -> &str {
-        &self.note.name
+        &self.name
     }
 
     fn is_visible(&self, world: u64) -> bool {

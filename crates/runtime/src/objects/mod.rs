@@ -11,7 +11,6 @@
 //! | `throw.rs` | raising exceptions, and making the objects that they are |
 //! | `show.rs` | objects as text |
 //! | `methods.rs` | generic functions: which method a call goes to, and in which worlds |
-//! | `edges.rs` | which code instances a change of methods ends |
 //! | `dispatch.rs` | where the calls of a thread go: its world, and what it remembers |
 //! | `call.rs` | calls of anything |
 //! | `change.rs` | reading and changing places, in one step where threads share them |
@@ -24,7 +23,6 @@ mod builtins;
 mod call;
 mod change;
 mod dispatch;
-mod edges;
 pub(crate) mod elements;
 mod fields;
 mod methods;
@@ -37,10 +35,8 @@ mod throw;
 mod values;
 
 pub use dispatch::{InWorld, LINE_KEYS, LINE_MASK, LINE_MULTIPLIER, LINE_ROTATE, LINE_SHIFT, LinesLayout};
-pub use edges::{CallSignature, CodeEdges, Ended};
 pub use methods::{
-    Ambiguous, CodeEntry, CodeOwner, EntryCaller, HostFn, MethodChange, MethodEntry, MethodId, MethodNote,
-    MethodObserver, MethodRow, MethodTable, Methods,
+    Ambiguous, CodeEntry, CodeOwner, EntryCaller, HostFn, MethodEntry, MethodRow, MethodTable, Methods,
 };
 pub use throw::Raised;
 pub use values::CopyError;

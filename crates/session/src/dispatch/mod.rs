@@ -16,6 +16,7 @@
 //! A task that is dropped instead of run fails what it was responsible for: an executor that dies leaves nobody waiting.
 
 mod executor;
+mod parked;
 mod pool;
 pub(crate) mod queue;
 mod single;
@@ -54,6 +55,8 @@ pub(crate) struct SessionDoer {
 pub struct Doing {
     tasks: usize,
     is_worker: bool,
+    /// What gives the thread the right to work; whoever goes on with this has it too.
+    permit: pool::SharedPermit,
     doers: SmallVec<[SessionDoer; 2]>,
 }
 
@@ -170,6 +173,10 @@ pub trait Dispatcher: Send + Sync {
     /// # Errors
     /// [`Error::Stalled`] when it is certain that nothing will open the latch.
     fn wait(&self, latch: &dyn Latch) -> Result<(), Error>;
+
+    /// Threads that wait in the middle of tasks have come to need others, perhaps such as they have left lying ([`Latch::needed`]).
+    /// No lock of the session is held.
+    fn look_again(&self) {}
 
     /// Returns when all tasks dispatched so far, and those that they dispatched, are over; except those that this thread
     /// is in the middle of.

@@ -11,7 +11,6 @@
 //! back when there are none left, or while it waits.
 
 use std::any::Any;
-use std::cell::RefCell;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -22,7 +21,7 @@ use crate::promise::Latch;
 use crate::sync::{Mutex, lock};
 
 /// The right to run a task while others do; given back when it is dropped.
-pub type Token = Box<dyn Any>;
+pub type Token = Box<dyn Any + Send>;
 
 /// What a pool asks for a token for each thread that runs tasks, beside the first: a jobserver's client, for one.
 pub trait Tokens: Send + Sync {
@@ -42,9 +41,30 @@ pub struct PoolOptions {
     pub tokens: Option<Arc<dyn Tokens>>,
 }
 
-thread_local! {
-    /// What gives this thread the right to work.
-    static PERMIT: RefCell<Option<Permit>> = const { RefCell::new(None) };
+/// What gives a thread the right to work, if it has it; and those threads that do a part of its work while it waits for them.
+#[derive(Clone, Default)]
+pub(super) struct SharedPermit(Arc<Mutex<Option<Permit>>>);
+
+impl SharedPermit {
+    /// That of the running thread.
+    fn here() -> SharedPermit {
+        doing(|doing| doing.permit.clone())
+    }
+
+    fn is_given(&self) -> bool {
+        lock(&self.0).is_some()
+    }
+
+    fn set(&self, permit: Permit) {
+        let before = lock(&self.0).replace(permit);
+        drop(before);
+    }
+
+    fn give_back(&self) {
+        let permit = lock(&self.0).take();
+        // The destructor of a token is the embedder's.
+        drop(permit);
+    }
 }
 
 /// The right to work: the one that every pool has, or a token.
@@ -135,14 +155,15 @@ impl Shared {
     /// Whether this thread has the right to work, or can have it at once.
     fn has_permit(self: &Arc<Self>) -> bool {
         let Some(tokens) = &self.tokens else { return true };
-        if PERMIT.with_borrow(Option::is_some) {
+        let permit = SharedPermit::here();
+        if permit.is_given() {
             return true;
         }
         let own = std::mem::take(&mut lock(&self.threads).own_permit).then(|| Arc::clone(self));
         let token = if own.is_some() { None } else { tokens.try_take() };
         let given = own.is_some() || token.is_some();
         if given {
-            PERMIT.set(Some(Permit { own, token }));
+            permit.set(Permit { own, token });
         }
         given
     }
@@ -155,7 +176,7 @@ impl Shared {
         }
         if self.queue.is_empty() {
             // Who sleeps keeps nobody else from working.
-            drop(PERMIT.take());
+            SharedPermit::here().give_back();
             return self.queue.sleep(too_many);
         }
         if self.has_permit() {
@@ -177,12 +198,12 @@ impl Shared {
             if threads.running > self.size {
                 threads.running -= 1;
                 drop(threads);
-                drop(PERMIT.take());
+                SharedPermit::here().give_back();
                 // It may have been woken for a task, which is somebody else's now.
                 return self.queue.rouse();
             }
         }
-        drop(PERMIT.take());
+        SharedPermit::here().give_back();
         lock(&self.threads).running -= 1;
     }
 }
@@ -213,7 +234,7 @@ impl Dispatcher for Pool {
             // A task on a thread of the embedder leaves the workers as many as they are.
             let worker = doing(|doing| doing.is_worker);
             if worker {
-                drop(PERMIT.take());
+                SharedPermit::here().give_back();
                 lock(&self.shared.threads).running -= 1;
             }
             if !worker || self.shared.add_thread() {

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::thread::{ThreadId, current};
 
+use super::parked::Parked;
 use super::{Dispatcher, Needed, Task, depth};
 use crate::error::Error;
 use crate::promise::Latch;
@@ -16,6 +17,7 @@ use crate::sync::{Mutex, lock};
 pub struct InPlace {
     /// Threads that are running tasks, with what they have yet to run.
     busy: Mutex<Vec<(ThreadId, VecDeque<Task>)>>,
+    parked: Parked,
 }
 
 impl InPlace {
@@ -67,10 +69,13 @@ impl Dispatcher for InPlace {
         {
             let mut busy = lock(&self.busy);
             if let Some((_, queue)) = busy.iter_mut().find(|(thread, _)| *thread == me) {
-                return queue.extend(tasks);
+                queue.extend(tasks);
+                drop(busy);
+                return self.parked.rouse();
             }
             busy.push((me, VecDeque::from(tasks)));
         }
+        self.parked.rouse();
         while let Some(task) = self.next() {
             task.run();
         }
@@ -78,6 +83,10 @@ impl Dispatcher for InPlace {
     }
 
     fn wait(&self, latch: &dyn Latch) -> Result<(), Error> {
+        if latch.is_done() {
+            return Ok(());
+        }
+        let place = self.parked.enter(latch);
         while !latch.is_done() {
             let next = match depth() {
                 0 => self.next(),
@@ -87,10 +96,14 @@ impl Dispatcher for InPlace {
             match next {
                 Some(task) => task.run(),
                 // Another thread has it in hand.
-                None => latch.park(),
+                None => place.sleep(),
             }
         }
         Ok(())
+    }
+
+    fn look_again(&self) {
+        self.parked.rouse();
     }
 
     fn drain(&self) {

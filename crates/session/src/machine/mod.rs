@@ -58,7 +58,7 @@ pub use dylibs::{
 pub use redirect::{Aliasee, Leads, Redirect};
 pub use remove::{Close, Dependants, RemoveSymbols, RemoveTracker, Retrack, RetrackBeside, Stop, Transfer};
 pub use search::{Cancel, Generated, Lookup, WaitsFor};
-pub use waits::{Block, Doer, NeededBy, Unblock};
+pub use waits::{Await, Block, Doer, NeededBy, Unblock};
 
 use crate::error::{Cause, Error, Failure, Name};
 use crate::flags::{Link, LookupKind, Priority, SymbolFlags, Until, Want};
@@ -207,6 +207,8 @@ pub struct Effects<P: Parts> {
     pub unheard: Vec<Arc<Failure>>,
     /// Values of users that the tables held: to be dropped.
     pub garbage: Vec<Garbage<P>>,
+    /// Threads wait in the middle of tasks, and what is needed for that may be more than it was.
+    pub waits_changed: bool,
 }
 
 /// A value of a user whose destructor must not run inside a step.
@@ -234,6 +236,7 @@ impl<P: Parts> Default for Effects<P> {
             orphaned: Vec::new(),
             unheard: Vec::new(),
             garbage: Vec::new(),
+            waits_changed: false,
         }
     }
 }

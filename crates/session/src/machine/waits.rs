@@ -15,7 +15,8 @@
 //! threads and tasks: its lookup is answered with [`Error::Cycle`]. It is found when the thread begins to wait, or when what
 //! others do closes the circle. The same relation says which tasks a waiting thread may run on top of what it is in the
 //! middle of without burying what it waits for; there, lookups for a continuation count as well that were made in the middle of what a
-//! doer does ([`Session::lookup_then`](crate::Session::lookup_then)): the doer may go on in the answer, but need not, so they make no circle.
+//! doer does ([`Session::lookup_then`](crate::Session::lookup_then)), or by a responsibility that does not await them yet: the doer may go on in
+//! the answer, but need not, so they make no circle.
 //!
 //! Cost: nothing while no thread waits inside a task; then one walk over what it waits for, and one for each step by
 //! which somebody comes to wait for more.
@@ -86,7 +87,24 @@ impl<P: Parts> Event<P> for Block<P> {
             machine.note(doer, self.query, Certainty::Known);
         }
         machine.blocked.push(Blocked { doers: self.doers, query: self.query });
-        machine.has_new_waits = true;
+    }
+}
+
+/// A doer does not go on without the answer of a lookup from now on.
+pub struct Await<P: Parts> {
+    /// Who awaits it.
+    pub doer: Doer,
+    /// The lookup.
+    pub query: QueryId<P>,
+}
+
+impl<P: Parts> Event<P> for Await<P> {
+    type Reply = ();
+
+    fn apply(self, machine: &mut Machine<P>) {
+        if machine.queries.contains(self.query) {
+            machine.note(self.doer, self.query, Certainty::Known);
+        }
     }
 }
 
@@ -125,6 +143,7 @@ impl<P: Parts> Machine<P> {
             noted.retain(|known| queries.contains(*known));
             noted.push(query);
         }
+        self.has_new_waits = true;
     }
 
     /// Whom a lookup needs, by links that are known, or by all.
@@ -183,6 +202,7 @@ impl<P: Parts> Machine<P> {
         if !std::mem::take(&mut self.has_new_waits) || self.blocked.is_empty() {
             return;
         }
+        self.effects.waits_changed = true;
         self.blocked.retain(|blocked| self.queries.contains(blocked.query));
         // An answer breaks the circles through it: those that are looked at later are free of them. Who came last is told
         // first: it may lie on top of others that cannot go on before it does.
@@ -216,7 +236,6 @@ impl<P: Parts> Machine<P> {
         };
         if let Some(owner) = owner.or(alias) {
             self.note(owner, query, Certainty::Known);
-            self.has_new_waits = true;
         }
     }
 }

@@ -1,0 +1,83 @@
+//! Threads that wait and have found nothing to run, until there is something to look for again.
+//!
+//! ```text
+//!   waiter                                    whoever changes something
+//!     count itself in                           the change: a task is queued, somebody waits for more, the latch is open
+//!     over? a task to run? ── no ──► sleep      rouse: set the mark of everyone who is counted in, and wake them
+//!     roused: take the mark back, look again
+//! ```
+//!
+//! A task that nobody needed may come to be needed without anything being queued: so whoever parks hears of changes of waits, too.
+//!
+//! Liveness: a change before a waiter is counted in is seen when it looks; a later one sets its mark, with which it does not sleep.
+//! Marks and list have a lock each; no other is taken under them.
+
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+
+use crate::promise::Latch;
+use crate::sync::{Condvar, Mutex, lock, wait};
+
+/// See the file's header.
+#[derive(Default)]
+pub(super) struct Parked {
+    waiting: Mutex<Vec<Arc<Sleeper>>>,
+}
+
+struct Sleeper {
+    roused: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Wake for Sleeper {
+    fn wake(self: Arc<Self>) {
+        self.rouse();
+    }
+}
+
+impl Sleeper {
+    fn rouse(&self) {
+        *lock(&self.roused) = true;
+        self.changed.notify_all();
+    }
+}
+
+/// A thread that is counted in, until this is dropped.
+pub(super) struct Place<'a> {
+    parked: &'a Parked,
+    sleeper: Arc<Sleeper>,
+}
+
+impl Parked {
+    /// Counts this thread in, which waits for the latch.
+    pub(super) fn enter(&self, latch: &dyn Latch) -> Place<'_> {
+        let sleeper = Arc::new(Sleeper { roused: Mutex::new(false), changed: Condvar::new() });
+        lock(&self.waiting).push(Arc::clone(&sleeper));
+        latch.on_open(Waker::from(Arc::clone(&sleeper)));
+        Place { parked: self, sleeper }
+    }
+
+    /// Has everyone look again.
+    pub(super) fn rouse(&self) {
+        for sleeper in &*lock(&self.waiting) {
+            sleeper.rouse();
+        }
+    }
+}
+
+impl Place<'_> {
+    /// Sleeps until something has changed since the last time, or since the thread was counted in.
+    pub(super) fn sleep(&self) {
+        let mut roused = lock(&self.sleeper.roused);
+        while !*roused {
+            roused = wait(&self.sleeper.changed, roused);
+        }
+        *roused = false;
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        lock(&self.parked.waiting).retain(|sleeper| !Arc::ptr_eq(sleeper, &self.sleeper));
+    }
+}

@@ -1,0 +1,129 @@
+//! One thread is enough: tasks that are queued behind a waiting thread, waits that are not begun yet, and the right to work.
+
+mod support;
+
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use brolga_session::{
+    Doing, Dylib, OnExecutor, Pool, PoolOptions, Priority, Responsibility, Session, Symbol, Token, Tokens,
+    Until, required, unit,
+};
+use support::{E, Words, made, with};
+
+/// Longer than anything here takes: who has not answered by then never will.
+const NEVER: Duration = Duration::from_secs(20);
+
+/// A session on an executor with one thread.
+fn on_one_thread() -> (Session<Words>, Dylib<Words>) {
+    let (send, receive) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
+    let send = Mutex::new(send);
+    thread::spawn(move || receive.iter().for_each(|job| job()));
+    with(Arc::new(OnExecutor::new(move |job| drop(send.lock().expect("sender").send(job)))))
+}
+
+/// Defines `top`, whose task waits for `base`, and `base`, whose responsibility is handed out.
+fn top_and_base(session: &Session<Words>, main: &Dylib<Words>) -> mpsc::Receiver<Responsibility<Words>> {
+    let [top, base] = ["top", "base"].map(|name| session.intern(name));
+    main.define(unit([(top, E)], move |duty: Responsibility<Words>| {
+        let found = duty.lookup([base], Until::Ready).expect("in force").wait_one().expect("ready");
+        let sum = found.address.expect("an address") + 1;
+        duty.resolve([(top, sum)]).expect("resolved").emit([found.into()]).expect("emitted");
+    }))
+    .expect("defined");
+    let (send, receive) = mpsc::channel();
+    main.define(unit([(base, E)], move |duty: Responsibility<Words>| send.send(duty).expect("awaited")))
+        .expect("defined");
+    receive
+}
+
+/// Asks for a symbol without running tasks for it.
+fn ask(session: &Session<Words>, main: &Dylib<Words>, symbol: Symbol) -> mpsc::Receiver<u64> {
+    let (send, receive) = mpsc::channel();
+    session.lookup_then(
+        vec![main.all()],
+        required([symbol]),
+        Until::Ready,
+        Priority::Normal,
+        move |answer| {
+            let address = answer.ok().and_then(|found| found.first()?.address);
+            // Who has given up waiting hears nothing.
+            let _ = send.send(address.unwrap_or_default());
+        },
+    );
+    receive
+}
+
+/// Gives other threads time to come to where they wait.
+fn let_them_wait() {
+    (0..2_000).for_each(|_| thread::yield_now());
+}
+
+#[test]
+fn a_task_that_comes_behind_a_waiting_thread_is_run_by_it() {
+    let (session, main) = on_one_thread();
+    let duties = top_and_base(&session, &main);
+    let [top, base, leaf] = ["top", "base", "leaf"].map(|name| session.intern(name));
+    main.define(made(&[(leaf, E, 3)])).expect("defined");
+    let answer = ask(&session, &main, top);
+    let duty = duties.recv_timeout(NEVER).expect("begun");
+    let_them_wait();
+    duty.lookup_then(required([leaf]), Until::Ready, move |duty, found| {
+        let sum = found[0].address.expect("an address") + 1;
+        duty.resolve([(base, sum)]).expect("resolved").emit([found[0].into()]).expect("emitted");
+    });
+    assert_eq!(answer.recv_timeout(NEVER), Ok(5));
+}
+
+#[test]
+fn a_task_that_lies_there_is_run_when_it_comes_to_be_needed() {
+    let (session, main) = on_one_thread();
+    let duties = top_and_base(&session, &main);
+    let [top, base, leaf] = ["top", "base", "leaf"].map(|name| session.intern(name));
+    main.define(made(&[(leaf, E, 3)])).expect("defined");
+    let answer = ask(&session, &main, top);
+    let duty = duties.recv_timeout(NEVER).expect("begun");
+    let other = ask(&session, &main, leaf);
+    let_them_wait();
+    let needs = main.label(leaf).into();
+    duty.resolve([(base, 7)]).expect("resolved").emit([needs]).expect("emitted");
+    assert_eq!((answer.recv_timeout(NEVER), other.recv_timeout(NEVER)), (Ok(8), Ok(3)));
+}
+
+#[test]
+fn a_lookup_that_nobody_awaits_yet_holds_nothing_up() {
+    let (session, main) = with(Arc::new(Pool::new(1)));
+    let duties = top_and_base(&session, &main);
+    let [top, base] = ["top", "base"].map(|name| session.intern(name));
+    let answer = ask(&session, &main, top);
+    let duty = duties.recv_timeout(NEVER).expect("begun");
+    let later = duty.lookup([top], Until::Ready).expect("in force");
+    let_them_wait();
+    // It does without: `top` is no part of a circle.
+    duty.resolve([(base, 1)]).expect("resolved").emit([]).expect("emitted");
+    assert_eq!(answer.recv_timeout(NEVER), Ok(2));
+    assert_eq!(later.wait_one().expect("ready").address, Some(2));
+}
+
+#[test]
+fn a_thread_that_does_a_part_of_a_task_has_the_right_to_work_too() {
+    struct None;
+    impl Tokens for None {
+        fn try_take(&self) -> Option<Token> {
+            Option::None
+        }
+    }
+    let tokens: Option<Arc<dyn Tokens>> = Some(Arc::new(None));
+    let (session, main) = with(Arc::new(Pool::with(PoolOptions { threads: 1, limit: Option::None, tokens })));
+    let [top, base] = ["top", "base"].map(|name| session.intern(name));
+    main.define(made(&[(base, E, 3)])).expect("defined");
+    main.define(unit([(top, E)], move |duty: Responsibility<Words>| {
+        let (doing, lookup) = (Doing::here(), duty.lookup([base], Until::Ready).expect("in force"));
+        let found = thread::spawn(move || doing.go_on(|| lookup.wait_one().expect("ready"))).join();
+        let address = found.expect("no panic").address.expect("an address");
+        duty.resolve([(top, address + 1)]).expect("resolved").emit([]).expect("emitted");
+    }))
+    .expect("defined");
+    assert_eq!(ask(&session, &main, top).recv_timeout(NEVER), Ok(4));
+}
