@@ -22,8 +22,12 @@
 //! that are used beyond their stretch; a handler's φ of objects or addresses, which was chosen where the region was entered; and
 //! *addresses*. An address is what `pointer_from_objref` gives of an object that may move, and all that is computed of it, in
 //! circles through φ too, be it a pointer, an integer or a vector; comparing ends it, whose result is a byte. An address may not be
-//! used beyond its stretch, nor be stored, because nobody follows it through memory. The caller compiles such functions for another
-//! heap.
+//! used beyond its stretch, neither by itself nor as the offset of a pointer that is made again; and it may not leave the function, by
+//! a store, a return, or an argument of compiled code or the run time, because nobody follows it there. The caller compiles such
+//! functions for another heap. C may be given one: what it is told of an object holds until C itself lets a collection happen.
+//!
+//! The bytes of a `String` stay where they are, but low IR does not say of which type an object is: their address is refused as any
+//! other.
 //!
 //! Cost: linear in instructions. The code is slower than what placement alone makes: loads that no safepoint on the way asked
 //! for are there too, and every such object has a word of its own.
@@ -48,7 +52,7 @@ enum Kind {
     Stays,
     /// An object: by its slot.
     Object,
-    /// Made of its first operand once more.
+    /// Made once more, of where its first operand is now.
     Again,
     /// Not at all.
     Fixed,
@@ -81,12 +85,8 @@ pub(crate) fn reload(func: &mut Func, cx: &Context, flow: &Flow) -> Result<(), E
     }
     for block in out.blocks() {
         for inst in out.block_insts(block) {
-            // The first operand says where.
-            let is_store = matches!(
-                out.op(inst),
-                Op::Store(_) | Op::AtomicStore(_) | Op::AtomicRmw(..) | Op::AtomicCas(_)
-            );
-            if is_store && out.args(inst).iter().skip(1).any(|&v| addresses[v]) {
+            let lost = leaving(out.op(inst)).and_then(|first| out.args(inst).get(first..));
+            if lost.is_some_and(|lost| lost.iter().any(|&v| addresses[v])) {
                 return Err(Error::Moving { inst });
             }
         }
@@ -135,6 +135,16 @@ fn addresses(func: &Func) -> SecondaryMap<Value, bool> {
         }
     }
     found
+}
+
+/// The operand from which on operands go where nobody follows them.
+fn leaving(op: Op) -> Option<usize> {
+    match op {
+        // The first operand says where.
+        Op::Store(_) | Op::AtomicStore(_) | Op::AtomicRmw(..) | Op::AtomicCas(_) => Some(1),
+        Op::Return | Op::CallSymbol(_) | Op::CallRuntime(_) | Op::CallArgs(_) => Some(0),
+        _ => None,
+    }
 }
 
 /// Whether the results consist of the operands' bits.
@@ -252,6 +262,11 @@ impl Reload<'_> {
             let Some(made) = self.func.def_inst(link) else { return Err(fault) };
             let mut args = self.func.args(made).to_vec();
             args[0] = name;
+            // The others are numbers, which stay what they are, if they are no addresses.
+            let is_stale = |&v: &Value| self.kind(v) != Kind::Stays && self.names[v].0 != self.stretch;
+            if args[1..].iter().any(is_stale) {
+                return Err(fault);
+            }
             let (op, ty) = (self.func.op(made), self.func.ty(link));
             name = Cursor::new(self.func).before(inst).ins_value(op, &args, ty);
             self.names[link] = (self.stretch, name.into());
