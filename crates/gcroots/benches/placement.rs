@@ -20,6 +20,8 @@
 //! | regions | one block in which preserved regions begin and end all the time, and overlap |
 //! | wide | one call with all that was loaded before as operands |
 //! | doomed | in each step a way to a throw on which much is used |
+//! | last | one block, and every object is used at its end |
+//! | far | the same with a block for each object |
 
 #[path = "../../../benches/kernels/clock.rs"]
 mod clock;
@@ -31,7 +33,7 @@ mod support;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use brolga_gcroots::{Options, Report, place};
+use brolga_gcroots::{Lowering, Options, Report, place};
 use brolga_ir::cursor::Cursor;
 use brolga_ir::func::{CalleeData, Param};
 use brolga_ir::op::{Access, Region};
@@ -68,6 +70,8 @@ enum Shape {
     Regions,
     Wide,
     Doomed,
+    Last,
+    Far,
 }
 
 impl Maker<'_> {
@@ -82,6 +86,7 @@ impl Maker<'_> {
             Shape::Regions => self.regions(),
             Shape::Wide => self.wide(),
             Shape::Doomed => self.doomed(),
+            Shape::Last | Shape::Far => self.last(shape),
         }
     }
 
@@ -187,6 +192,16 @@ impl Maker<'_> {
         self.use_one(above);
     }
 
+    fn last(&mut self, shape: Shape) {
+        let made = self.make();
+        self.use_one(made);
+        if shape == Shape::Far {
+            let next = self.next_block();
+            self.at.goto(next);
+            self.at.at_bottom(next);
+        }
+    }
+
     fn long(&mut self) {
         let value = if self.recent.len() < 32 { self.make() } else { self.recent[0] };
         self.use_one(value);
@@ -229,7 +244,7 @@ fn function(shape: Shape, instructions: usize) -> (Arc<Context>, Func) {
     while maker.at.func.inst_count() < instructions {
         maker.step(shape);
     }
-    if shape == Shape::Long {
+    if matches!(shape, Shape::Long | Shape::Last | Shape::Far) {
         for value in maker.recent.clone() {
             maker.use_one(value);
         }
@@ -250,9 +265,9 @@ fn function(shape: Shape, instructions: usize) -> (Arc<Context>, Func) {
 }
 
 /// The best of several runs.
-fn placed(shape: Shape, instructions: usize) -> (f64, usize, Report) {
+fn placed(shape: Shape, instructions: usize, lowering: Lowering) -> (f64, usize, Report) {
     let (cx, func) = function(shape, instructions);
-    let options = Options { verify: false, ..Options::new(HEAP) };
+    let options = Options { verify: false, lowering, ..Options::new(HEAP) };
     let count = func.inst_count();
     let mut best = f64::INFINITY;
     let mut report = Report::default();
@@ -276,20 +291,28 @@ fn main() {
         Shape::Regions,
         Shape::Wide,
         Shape::Doomed,
+        Shape::Last,
+        Shape::Far,
     ];
     let sizes = [100, 1_000, 10_000, 100_000];
-    println!("nanoseconds for each instruction, by the number of instructions");
-    println!("{:10} {:>8} {:>8} {:>8} {:>8}", "", "100", "1,000", "10,000", "100,000");
+    println!("nanoseconds for each instruction, by the number of instructions: linked frames, and maps");
+    println!(
+        "{:10} {:>8} {:>8} {:>8} {:>8} {:>10} {:>8} {:>8} {:>8}",
+        "", "100", "1,000", "10,000", "100,000", "100", "1,000", "10,000", "100,000"
+    );
     let mut reports = Vec::new();
     for shape in shapes {
         let name = format!("{shape:?}").to_lowercase();
         print!("{name:10}");
-        for size in sizes {
-            let (time, _, report) = placed(shape, size);
-            print!(" {time:8.0}");
-            if size == 1_000 {
-                reports.push((name.clone(), report));
+        for lowering in [Lowering::Linked, Lowering::Maps] {
+            for size in sizes {
+                let (time, _, report) = placed(shape, size, lowering);
+                print!(" {time:8.0}");
+                if (size, lowering) == (1_000, Lowering::Linked) {
+                    reports.push((name.clone(), report));
+                }
             }
+            print!("  ");
         }
         println!();
     }
@@ -309,7 +332,7 @@ fn main() {
         total = (total.0 + count, added(total.1, sum));
     }
     row("all", total.0, &total.1);
-    let (time, count, report) = placed(Shape::Chain, 150_000);
+    let (time, count, report) = placed(Shape::Chain, 150_000, Lowering::Linked);
     println!(
         "\n50,000 blocks, {count} instructions: {:.0} ms, {time:.0} ns for each, {} words",
         time * count as f64 / 1e6,
@@ -345,6 +368,8 @@ fn added(a: Report, b: Report) -> Report {
         lifted: a.lifted + b.lifted,
         barriers: a.barriers + b.barriers,
         barriers_removed: a.barriers_removed + b.barriers_removed,
+        coarse: a.coarse || b.coarse,
+        lowering: b.lowering,
     }
 }
 

@@ -69,12 +69,16 @@ pub struct Options {
     pub null_dead: bool,
     /// Verify the function in full first, as whoever did not do that before should.
     pub verify: bool,
+    /// How large the sets of live roots may be, added up over the function, for each of its instructions (and 1,024 more). Beyond that
+    /// each root has a word of its own; and where the lists of [`Lowering::Maps`] took a sixteenth of it, the frame is linked.
+    pub budget: usize,
 }
 
 impl Options {
     /// Everything on, for a heap.
     pub fn new(heap: HeapAbi) -> Options {
-        Options { heap, lowering: Lowering::Linked, shrink_wrap: true, null_dead: true, verify: true }
+        let lowering = Lowering::Linked;
+        Options { heap, lowering, shrink_wrap: true, null_dead: true, verify: true, budget: 256 }
     }
 }
 
@@ -101,6 +105,10 @@ pub struct Report {
     pub barriers: usize,
     /// Write barriers that were found superfluous.
     pub barriers_removed: usize,
+    /// Whether each root has a word of its own, because exact sets would be larger than the [budget](Options::budget).
+    pub coarse: bool,
+    /// How the frame is found.
+    pub lowering: Lowering,
 }
 
 /// Why a function has no roots placed. It is then as it was.
@@ -136,7 +144,7 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
         return Err(Error::NotLow);
     }
     if !has_objects(func) {
-        return Ok(Report::default());
+        return Ok(Report { lowering: options.lowering, ..Report::default() });
     }
     if !options.heap.zeroed {
         return Err(Error::NotZeroed);
@@ -164,13 +172,31 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
     let bases = bases::Bases::compute(func, cx, &flow.cfg, &rpo, &tree);
     let refinements = refine::Refinements::compute(func, &bases, &tree);
     let barriers = barrier::Barriers::compute(func, cx, &bases, &refinements, &flow);
-    let mut needs = needs::Needs::compute(func, cx, &bases, &refinements, &flow, &tree);
+    let insts = || func.blocks().flat_map(|block| func.block_insts(block));
+    let safepoints = insts().filter(|&inst| flow::is_safepoint(func, cx, inst)).count();
+    let budget = options.budget.saturating_mul(func.inst_count() + 1024);
+    let needs = needs::Needs::compute(func, cx, &bases, &refinements, &flow, &tree, budget);
 
     let (others, tracked, kept) = reserve(func);
-    let slots = slots::Slots::compute(func, &bases, &mut needs, &flow, &tree, &loops, kept.end);
-    let linked = options.lowering == Lowering::Linked;
-    let nulls = if linked && options.null_dead {
-        nulls::compute(func, &bases, &slots, kept, &flow, &rpo)
+    let mut options = *options;
+    let coarse = needs.is_none();
+    let (slots, most) = match needs {
+        Some(mut needs) => {
+            let slots = slots::Slots::compute(func, &bases, &mut needs, &flow, &tree, &loops, kept.end);
+            if options.lowering == Lowering::Maps && maps::entries(func, cx, &slots, &tree) > budget / 16 {
+                options.lowering = Lowering::Linked;
+            }
+            (slots, needs.most)
+        }
+        None => {
+            // Nothing says where a word is in use but the whole function.
+            (options.lowering, options.shrink_wrap, options.null_dead) = (Lowering::Linked, false, false);
+            (slots::Slots::coarse(func, &bases, &refinements, &flow, kept.end), bases.roots.len())
+        }
+    };
+    let options = &options;
+    let nulls = if options.lowering == Lowering::Linked && options.null_dead {
+        nulls::compute(func, &bases, &slots, kept, &flow, &rpo, budget)
     } else {
         Vec::new()
     };
@@ -188,16 +214,18 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
     lower::lower(func, cx, options, &barriers, &tracked, frame);
 
     Ok(Report {
-        safepoints: needs.safepoints,
+        safepoints,
         slots: slots.words as usize,
         stores: slots.stores.len(),
         nulls: nulls.iter().map(|n| n.words.len()).sum(),
         naive_slots: bases.roots.len(),
         naive_stores: bases.roots.len(),
-        most: needs.most,
+        most,
         lifted: bases.lifted,
         barriers: barriers.kept,
         barriers_removed: barriers.removed,
+        coarse,
+        lowering: options.lowering,
     })
 }
 

@@ -17,17 +17,19 @@
 //!
 //! Tracked slots are on every list, so they are null from the entry on. Argument words are on that of their call.
 //!
-//! Cost: the size of the lists.
+//! Cost: the size of the lists. They can be a square where many objects live past many safepoints; [`entries`] says how long they
+//! would be, without making them, and a function for which that is too much links its frame instead.
 
 use crate::flow::{Flow, is_safepoint};
 use crate::frame::{Frame, Plan, fill, restore_in_handlers};
 use crate::lower::TrackedSlots;
-use crate::slots::Event;
+use crate::needs::Set;
+use crate::slots::{Event, Slots};
 use crate::{Lowering, Options};
 use brolga_ir::analysis::DomTree;
 use brolga_ir::cursor::Cursor;
 use brolga_ir::func::RootMap;
-use brolga_ir::{Block, Context, Func, Op, Type};
+use brolga_ir::{Block, Context, Func, Inst, Op, Type};
 
 /// Fills the frame and lists the words of every safepoint. `None`: the function needs no frame.
 pub(crate) fn build(
@@ -45,8 +47,24 @@ pub(crate) fn build(
     }
     let frame = Frame::new(func, plan.slots.words, Lowering::Maps);
     let kept: Vec<u32> = tracked.word.values().flatten().copied().collect();
+    let mut live = Set::new(plan.slots.words as usize);
     for &block in tree.preorder() {
-        lists(func, cx, plan, frame, &kept, block);
+        let mut lists = Vec::new();
+        each_safepoint(func, cx, plan.slots, block, &mut live, |inst, live| {
+            let arguments = match func.op(inst) {
+                Op::CallArgs(_) => func.args(inst).len() as u32,
+                _ => 0,
+            };
+            let mut words: Vec<u32> = live.iter().chain(&kept).copied().chain(0..arguments).collect();
+            words.sort_unstable();
+            if !words.is_empty() {
+                lists.push((inst, words));
+            }
+        });
+        for (inst, words) in lists {
+            let offsets = words.into_iter().map(|w| frame.offset(w)).collect();
+            func.set_root_map(inst, RootMap { slot: frame.slot, offsets });
+        }
     }
     if !kept.is_empty() {
         let mut at = Cursor::new(func);
@@ -61,40 +79,47 @@ pub(crate) fn build(
     Some(frame)
 }
 
-/// The lists of one block.
-fn lists(func: &mut Func, cx: &Context, plan: &Plan<'_>, frame: Frame, kept: &[u32], block: Block) {
-    let slots = plan.slots;
+/// How many words all lists would have, those of tracked slots and arguments not counted.
+pub(crate) fn entries(func: &Func, cx: &Context, slots: &Slots, tree: &DomTree) -> usize {
+    let mut entries = 0;
+    let mut live = Set::new(slots.words as usize);
+    for &block in tree.preorder() {
+        each_safepoint(func, cx, slots, block, &mut live, |_, live| entries += live.len());
+    }
+    entries
+}
+
+/// Tells the words that hold roots at each safepoint of a block.
+fn each_safepoint(
+    func: &Func,
+    cx: &Context,
+    slots: &Slots,
+    block: Block,
+    live: &mut Set,
+    mut tell: impl FnMut(Inst, &[u32]),
+) {
     let word = |variable: u32| slots.stores[variable as usize].word;
-    let mut live: Vec<u32> = slots.ranges.live_in(block).iter().map(|&v| word(v)).collect();
+    live.clear();
+    for &variable in slots.ranges.live_in(block) {
+        live.insert(word(variable));
+    }
     let live_out = slots.ranges.live_out(block);
     let mut events = slots.events[block].iter().peekable();
-    let mut at = func.first_inst(block);
-    while let Some(inst) = at {
-        at = func.next_inst(inst);
-        if !is_safepoint(func, cx, inst) {
-            continue;
-        }
+    for inst in func.block_insts(block).filter(|&inst| is_safepoint(func, cx, inst)) {
         let position = slots.position(inst);
         let is_here = |e: &&&(u32, Event)| e.0 < position || (e.0 == position && e.1.is_begin());
         while let Some(&(_, event)) = events.peek().filter(is_here).copied() {
             events.next();
             match event {
-                Event::Begin(variable) => live.push(word(variable)),
+                Event::Begin(variable) => {
+                    live.insert(word(variable));
+                }
                 Event::End(variable) if live_out.binary_search(&variable).is_err() => {
-                    live.retain(|&w| w != word(variable));
+                    live.remove(word(variable));
                 }
                 Event::End(_) => {}
             }
         }
-        let arguments = match func.op(inst) {
-            Op::CallArgs(_) => func.args(inst).len() as u32,
-            _ => 0,
-        };
-        let mut words: Vec<u32> = live.iter().chain(kept).copied().chain(0..arguments).collect();
-        words.sort_unstable();
-        if !words.is_empty() {
-            let offsets = words.into_iter().map(|w| frame.offset(w)).collect();
-            func.set_root_map(inst, RootMap { slot: frame.slot, offsets });
-        }
+        tell(inst, live.list());
     }
 }

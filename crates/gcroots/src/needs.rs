@@ -19,7 +19,19 @@
 //! `gc_preserve` holds its operands at every safepoint that its begin dominates and none of its ends does, whether the operands
 //! are used or not.
 //!
-//! Cost: the number of held roots, summed over safepoints, the operands of calls, and the blocks of each preserved region.
+//! **How.** Each block is walked upwards. What is held, and what follows, changes with single instructions, so neither is asked for at
+//! each safepoint: a root counts what holds it and how many of its members are missing, and when it begins or ceases to need a
+//! slot, the safepoints since then are noted as one stretch.
+//!
+//! ```text
+//!   member:  held ──► let go      tells what it refines: one more is missing
+//!   root:    held, none missing   needs nothing
+//!            held, one missing    needs a slot from here upwards, until it is not held or none is missing
+//! ```
+//!
+//! Cost: the operands of instructions; what is live or preserved at the borders of blocks; and what refinements are told. The two last
+//! can be a square, if all objects of a function live to its end across as many blocks. Then, beyond a [budget](crate::Options::budget), there is no answer, and
+//! [each root gets a word of its own](crate::slots::Slots::coarse), which needs none.
 
 use crate::bases::{Bases, Root, class};
 use crate::flow::{Flow, is_safepoint};
@@ -46,8 +58,6 @@ pub(crate) struct Need {
 pub(crate) struct Needs {
     /// By root.
     pub(crate) of: Vec<Vec<Need>>,
-    /// How many safepoints there are.
-    pub(crate) safepoints: usize,
     /// The most roots that need slots at one safepoint.
     pub(crate) most: usize,
 }
@@ -101,8 +111,8 @@ fn choice(func: &Func, bases: &Bases, inst: Inst) -> Option<Root> {
     (chooses && bases.roots[root as usize].0 == value).then_some(root)
 }
 
-/// The live roots at the borders of blocks.
-fn ranges(func: &Func, bases: &Bases, flow: &Flow, demanded: &[bool]) -> Ranges {
+/// The live roots at the borders of blocks; `None` if they are too many.
+fn ranges(func: &Func, bases: &Bases, flow: &Flow, demanded: &[bool], budget: usize) -> Option<Ranges> {
     let mut uses: Vec<(Root, Use)> = Vec::new();
     for block in func.blocks() {
         for inst in func.block_insts(block) {
@@ -130,44 +140,62 @@ fn ranges(func: &Func, bases: &Bases, flow: &Flow, demanded: &[bool]) -> Ranges 
     for group in uses.chunk_by(|a, b| a.0 == b.0) {
         let root = group[0].0;
         ranges.add(flow, root, bases.roots[root as usize].1, group.iter().map(|&(_, u)| u));
+        if ranges.entries > budget {
+            return None;
+        }
     }
-    ranges
+    Some(ranges)
 }
 
-/// Roots with constant-time insertion, removal and clearing.
-#[derive(Default)]
-struct Set {
-    list: Vec<Root>,
+/// Numbers, with insertion and removal in constant time.
+pub(crate) struct Set {
+    list: Vec<u32>,
     place: Vec<u32>,
 }
 
 const NOWHERE: u32 = u32::MAX;
 
 impl Set {
-    fn contains(&self, root: Root) -> bool {
-        self.place[root as usize] != NOWHERE
+    /// For numbers below `count`.
+    pub(crate) fn new(count: usize) -> Set {
+        Set { list: Vec::new(), place: vec![NOWHERE; count] }
     }
 
-    fn insert(&mut self, root: Root) {
-        if !self.contains(root) {
-            self.place[root as usize] = self.list.len() as u32;
-            self.list.push(root);
+    /// In no particular order.
+    pub(crate) fn list(&self) -> &[u32] {
+        &self.list
+    }
+
+    /// Whether it was not there.
+    pub(crate) fn insert(&mut self, number: u32) -> bool {
+        let is_new = !self.contains(number);
+        if is_new {
+            self.place[number as usize] = self.list.len() as u32;
+            self.list.push(number);
         }
+        is_new
     }
 
-    fn remove(&mut self, root: Root) {
-        let place = std::mem::replace(&mut self.place[root as usize], NOWHERE);
-        if place != NOWHERE {
-            self.list.swap_remove(place as usize);
-            if let Some(&moved) = self.list.get(place as usize) {
-                self.place[moved as usize] = place;
-            }
+    /// Whether it was there.
+    pub(crate) fn remove(&mut self, number: u32) -> bool {
+        let place = std::mem::replace(&mut self.place[number as usize], NOWHERE);
+        if place == NOWHERE {
+            return false;
         }
+        self.list.swap_remove(place as usize);
+        if let Some(&moved) = self.list.get(place as usize) {
+            self.place[moved as usize] = place;
+        }
+        true
     }
 
-    fn clear(&mut self) {
-        for root in self.list.drain(..) {
-            self.place[root as usize] = NOWHERE;
+    pub(crate) fn contains(&self, number: u32) -> bool {
+        self.place[number as usize] != NOWHERE
+    }
+
+    pub(crate) fn clear(&mut self) {
+        for number in self.list.drain(..) {
+            self.place[number as usize] = NOWHERE;
         }
     }
 }
@@ -195,25 +223,33 @@ struct Scan<'a> {
     refinements: &'a Refinements,
     /// See [`demanded`].
     demanded: Vec<bool>,
+    /// By root: those whose refinement has it as a member.
+    refined: Vec<SmallVec<[Root; 2]>>,
     /// Used later.
     live: Set,
     /// Preserved, and by root the number of regions that hold it.
     preserved: Set,
-    holders: Vec<u32>,
-    /// Operands of this safepoint that are held by it; by root the safepoint that they were noted for, and the last one at
-    /// which the root was an argument word.
-    own: SmallVec<[Root; 8]>,
-    own_at: Vec<u32>,
-    word_at: Vec<u32>,
-    /// By root: the safepoint for which `answer` holds.
-    asked: Vec<u32>,
-    answer: Vec<bool>,
-    stack: Vec<Root>,
-    now: u32,
+    regions: Vec<u32>,
+    /// By root: for how many reasons it is held: used later, preserved, an operand of the safepoint at hand.
+    reasons: Vec<u32>,
+    /// By root: how many of its members are neither held nor follow in turn.
+    missing: Vec<u32>,
+    /// By root that needs a slot: how many safepoints of the block had been seen when it began to.
+    since: Vec<u32>,
+    /// How many need slots.
+    needy: usize,
+    /// The safepoints of the block, from below.
+    safepoints: Vec<Inst>,
+    /// Operands that the safepoint at hand holds.
+    own: Vec<Root>,
+    work: Vec<(Root, bool)>,
+    left: usize,
+    block: Block,
     needs: Needs,
 }
 
 impl Needs {
+    /// `None` if that would cost more than the budget.
     pub(crate) fn compute(
         func: &Func,
         cx: &Context,
@@ -221,62 +257,78 @@ impl Needs {
         refinements: &Refinements,
         flow: &Flow,
         tree: &DomTree,
-    ) -> Needs {
+        budget: usize,
+    ) -> Option<Needs> {
         let demanded = demanded(func, bases);
-        let ranges = ranges(func, bases, flow, &demanded);
+        let ranges = ranges(func, bases, flow, &demanded, budget)?;
         let count = bases.roots.len();
-        let preserved = preserved(func, bases, tree);
-        let set = || Set { list: Vec::new(), place: vec![NOWHERE; count] };
+        let preserved = preserved(func, bases, tree, budget)?;
         let mut scan = Scan {
             func,
             bases,
             refinements,
             demanded,
-            live: set(),
-            preserved: set(),
-            holders: vec![0; count],
-            own: SmallVec::new(),
-            own_at: vec![0; count],
-            word_at: vec![0; count],
-            asked: vec![0; count],
-            answer: vec![false; count],
-            stack: Vec::new(),
-            now: 0,
-            needs: Needs { of: vec![Vec::new(); count], safepoints: 0, most: 0 },
+            refined: vec![SmallVec::new(); count],
+            live: Set::new(count),
+            preserved: Set::new(count),
+            regions: vec![0; count],
+            reasons: vec![0; count],
+            missing: vec![0; count],
+            since: vec![0; count],
+            needy: 0,
+            safepoints: Vec::new(),
+            own: Vec::new(),
+            work: Vec::new(),
+            left: budget,
+            block: *tree.preorder().first()?,
+            needs: Needs { of: vec![Vec::new(); count], most: 0 },
         };
+        for root in 0..count as Root {
+            for &member in refinements.members(root).unwrap_or(&[]) {
+                if !refinements.is_always_rooted(root) && !refinements.is_always_rooted(member) {
+                    scan.missing[root as usize] += 1;
+                    scan.refined[member as usize].push(root);
+                }
+            }
+        }
         for &block in tree.preorder() {
             scan.block(cx, block, ranges.live_out(block), &preserved);
+            if scan.left == 0 {
+                return None;
+            }
         }
-        scan.needs
+        Some(scan.needs)
     }
 }
 
 impl Scan<'_> {
     fn block(&mut self, cx: &Context, block: Block, live_out: &[Root], preserved: &Preserved) {
-        self.live.clear();
-        live_out.iter().for_each(|&root| self.live.insert(root));
+        self.block = block;
+        self.safepoints.clear();
+        live_out.iter().for_each(|&root| self.used(root));
         for &region in &preserved.to_the_end[block] {
-            self.hold(&preserved.roots[region.index()]);
+            self.preserve(&preserved.roots[region.index()]);
         }
         let mut at = self.func.last_inst(block);
-        while let Some(inst) = at {
+        while let Some(inst) = at.filter(|_| self.left > 0) {
             at = self.func.prev_inst(inst);
             if let Some(region) = preserved.borders[inst].expand() {
                 let roots = &preserved.roots[region.index()];
                 match self.func.op(inst) {
-                    Op::GcPreserveEnd => self.hold(roots),
-                    _ => self.let_go(roots),
+                    Op::GcPreserveEnd => self.preserve(roots),
+                    _ => self.stop_preserving(roots),
                 }
             }
             for result in self.func.results(inst) {
                 if let Some(root) = self.bases.root(result)
                     && self.bases.roots[root as usize].0 == result
+                    && self.live.remove(root)
                 {
-                    self.live.remove(root);
+                    self.let_go(root);
                 }
             }
             if is_safepoint(self.func, cx, inst) {
-                self.safepoint(block, inst);
+                self.safepoint(inst);
             }
             let undemanded =
                 choice(self.func, self.bases, inst).is_some_and(|root| !self.demanded[root as usize]);
@@ -285,120 +337,144 @@ impl Scan<'_> {
             }
             for (n, &operand) in self.func.args(inst).iter().enumerate() {
                 if let Some(root) = self.bases.root(operand).filter(|_| is_use(self.func, inst, n)) {
-                    self.live.insert(root);
+                    self.used(root);
                 }
             }
         }
-        // Regions that begin above the block.
-        for &root in &self.preserved.list {
-            self.holders[root as usize] = 0;
+        // What comes from above, and regions that begin there.
+        while let Some(&root) = self.live.list().last() {
+            self.live.remove(root);
+            self.let_go(root);
         }
-        self.preserved.clear();
-    }
-
-    fn hold(&mut self, roots: &[Root]) {
-        for &root in roots {
-            self.holders[root as usize] += 1;
-            self.preserved.insert(root);
+        while let Some(&root) = self.preserved.list().last() {
+            self.regions[root as usize] = 0;
+            self.preserved.remove(root);
+            self.let_go(root);
         }
     }
 
-    fn let_go(&mut self, roots: &[Root]) {
+    fn used(&mut self, root: Root) {
+        if self.live.insert(root) {
+            self.hold(root);
+        }
+    }
+
+    fn preserve(&mut self, roots: &[Root]) {
         for &root in roots {
-            self.holders[root as usize] -= 1;
-            if self.holders[root as usize] == 0 {
-                self.preserved.remove(root);
+            self.regions[root as usize] += 1;
+            if self.preserved.insert(root) {
+                self.hold(root);
+            }
+        }
+    }
+
+    fn stop_preserving(&mut self, roots: &[Root]) {
+        for &root in roots {
+            self.regions[root as usize] -= 1;
+            if self.regions[root as usize] == 0 && self.preserved.remove(root) {
+                self.let_go(root);
             }
         }
     }
 
     fn is_held(&self, root: Root) -> bool {
-        self.live.contains(root) || self.preserved.contains(root) || self.own_at[root as usize] == self.now
+        self.reasons[root as usize] > 0
     }
 
-    /// Whether a root is kept alive by what else is held. Members are made before what they refine, so the questions end.
-    fn follows(&mut self, root: Root) -> bool {
-        self.stack.push(root);
-        while let Some(&at) = self.stack.last() {
-            let index = at as usize;
-            if self.asked[index] == self.now {
-                self.stack.pop();
-                continue;
-            }
-            if self.refinements.is_always_rooted(at) {
-                (self.asked[index], self.answer[index]) = (self.now, true);
-                continue;
-            }
-            let members = self.refinements.members(at);
-            let mut answer = members.is_some();
-            let mut open = None;
-            for &member in members.unwrap_or(&[]) {
-                if self.is_held(member) {
-                    continue;
+    /// Whether a root is kept alive by what else is held.
+    fn follows(&self, root: Root) -> bool {
+        let refined = self.refinements.members(root).is_some() && self.missing[root as usize] == 0;
+        refined || self.refinements.is_always_rooted(root)
+    }
+
+    fn hold(&mut self, root: Root) {
+        self.reasons[root as usize] += 1;
+        if self.reasons[root as usize] == 1 && !self.follows(root) {
+            self.begin(root);
+            self.tell(root, true);
+        }
+    }
+
+    fn let_go(&mut self, root: Root) {
+        self.reasons[root as usize] -= 1;
+        if self.reasons[root as usize] == 0 && !self.follows(root) {
+            self.end(root);
+            self.tell(root, false);
+        }
+    }
+
+    /// Tells what a root refines that it is kept alive now, or is not. Members are made before what they refine, so this ends.
+    fn tell(&mut self, root: Root, kept: bool) {
+        self.work.push((root, kept));
+        while let Some((member, kept)) = self.work.pop() {
+            self.left = self.left.saturating_sub(self.refined[member as usize].len());
+            for n in 0..self.refined[member as usize].len() {
+                let user = self.refined[member as usize][n];
+                let followed = self.follows(user);
+                match kept {
+                    true => self.missing[user as usize] -= 1,
+                    false => self.missing[user as usize] += 1,
                 }
-                if self.asked[member as usize] != self.now {
-                    open = Some(member);
-                    break;
+                match (followed, self.follows(user)) {
+                    (false, true) if self.is_held(user) => self.end(user),
+                    (true, false) if self.is_held(user) => self.begin(user),
+                    (before, now) if before != now => self.work.push((user, now)),
+                    _ => {}
                 }
-                answer &= self.answer[member as usize];
-            }
-            match open {
-                Some(member) => self.stack.push(member),
-                None => (self.asked[index], self.answer[index]) = (self.now, answer),
             }
         }
-        self.answer[root as usize]
     }
 
-    fn safepoint(&mut self, block: Block, inst: Inst) {
-        self.now += 1;
-        self.needs.safepoints += 1;
-        self.own.clear();
+    /// From here upwards the root needs a slot.
+    fn begin(&mut self, root: Root) {
+        self.since[root as usize] = self.safepoints.len() as u32;
+        self.needy += 1;
+    }
+
+    /// From here upwards it needs none: notes the safepoints at which it did.
+    fn end(&mut self, root: Root) {
+        self.needy -= 1;
+        let seen = &self.safepoints[self.since[root as usize] as usize..];
+        let (Some(&last), Some(&first)) = (seen.first(), seen.last()) else { return };
+        let needs = &mut self.needs.of[root as usize];
+        match needs.last_mut() {
+            Some(need) if need.block == self.block => need.first = first,
+            _ => needs.push(Need { block: self.block, first, last }),
+        }
+    }
+
+    fn safepoint(&mut self, inst: Inst) {
+        let op = self.func.op(inst);
         let args: &[Value] = self.func.args(inst);
         // Argument words hold their operands; C functions root nothing.
-        let op = self.func.op(inst);
         if matches!(op, Op::CallArgs(_) | Op::ForeignCall(_)) {
-            for root in args.iter().filter_map(|&v| self.bases.root(v)) {
-                self.own.push(root);
-                self.own_at[root as usize] = self.now;
-                if matches!(op, Op::CallArgs(_)) {
-                    self.word_at[root as usize] = self.now;
-                }
-            }
+            self.own.extend(args.iter().filter_map(|&v| self.bases.root(v)));
+            self.own.sort_unstable();
+            self.own.dedup();
         }
-        let (live, preserved) = (self.live.list.len(), self.preserved.list.len());
-        let mut most = 0;
-        for n in 0..live + preserved + self.own.len() {
-            let root = if n < live {
-                self.live.list[n]
-            } else if n < live + preserved {
-                self.preserved.list[n - live]
-            } else {
-                self.own[n - live - preserved]
-            };
-            if self.word_at[root as usize] == self.now || self.follows(root) {
-                continue;
-            }
-            let needs = &mut self.needs.of[root as usize];
-            match needs.last_mut() {
-                // The scan goes upwards.
-                Some(need) if need.block == block => {
-                    most += usize::from(need.first != inst);
-                    need.first = inst;
-                }
-                _ => {
-                    needs.push(Need { block, first: inst, last: inst });
-                    most += 1;
-                }
-            }
+        for n in 0..self.own.len() {
+            self.hold(self.own[n]);
         }
-        self.needs.most = self.needs.most.max(most);
+        // A word keeps the object alive as well as a slot does.
+        let words: SmallVec<[Root; 8]> = match op {
+            Op::CallArgs(_) => self.own.iter().copied().filter(|&root| !self.follows(root)).collect(),
+            _ => SmallVec::new(),
+        };
+        words.iter().for_each(|&root| self.end(root));
+        self.needs.most = self.needs.most.max(self.needy);
+        self.safepoints.push(inst);
+        words.iter().for_each(|&root| self.begin(root));
+        while let Some(root) = self.own.pop() {
+            self.let_go(root);
+        }
     }
 }
 
-/// Where roots are preserved, from each begin through the blocks that it dominates to the first end in each.
-fn preserved(func: &Func, bases: &Bases, tree: &DomTree) -> Preserved {
+/// Where roots are preserved, from each begin through the blocks that it dominates to the first end in each; `None` if those are too
+/// many.
+fn preserved(func: &Func, bases: &Bases, tree: &DomTree, budget: usize) -> Option<Preserved> {
     let mut all = Preserved::default();
+    let mut blocks = 0;
     let mut ends: SecondaryMap<Value, Vec<Inst>> = SecondaryMap::new();
     let mut begins = Vec::new();
     for &block in tree.preorder() {
@@ -426,6 +502,10 @@ fn preserved(func: &Func, bases: &Bases, tree: &DomTree) -> Preserved {
         }
         let mut work = vec![home];
         while let Some(block) = work.pop() {
+            blocks += 1;
+            if blocks > budget {
+                return None;
+            }
             match first[block].expand() {
                 Some(end) => all.borders[end] = region.into(),
                 None => {
@@ -440,5 +520,5 @@ fn preserved(func: &Func, bases: &Bases, tree: &DomTree) -> Preserved {
             }
         }
     }
-    all
+    Some(all)
 }

@@ -18,10 +18,12 @@
 //!
 //! Staleness flows forward: what is live at the end of a block and not at the head of its successor is stale there. In a
 //! handler everything may be that is not live. Cost: the words of the frame, as bits, for each block, and a replay of the
-//! events of each block until nothing changes, which is twice in most programs.
+//! events of each block until nothing changes, which is twice in most programs. Where the bits are more than a budget, nothing becomes
+//! null.
 
 use crate::bases::{Bases, Root};
 use crate::flow::Flow;
+use crate::needs::Set;
 use crate::slots::{Event, Slots};
 use brolga_ir::analysis::Rpo;
 use brolga_ir::{Block, Func, Inst, Op};
@@ -57,11 +59,45 @@ impl Rows {
     }
 }
 
-fn set(row: &mut [u64], word: u32, value: bool) {
-    let bit = 1 << (word % 64);
-    match value {
-        true => row[word as usize / 64] |= bit,
-        false => row[word as usize / 64] &= !bit,
+fn set(row: &mut [u64], word: u32) {
+    row[word as usize / 64] |= 1 << (word % 64);
+}
+
+/// Stale words while a block is walked: bits, and which of their rows may hold some.
+#[derive(Default)]
+struct Stale {
+    bits: Vec<u64>,
+    rows: Vec<u32>,
+}
+
+impl Stale {
+    fn start(&mut self, bits: &[u64]) {
+        self.bits.clear();
+        self.bits.extend_from_slice(bits);
+        self.rows.clear();
+        self.rows.extend((0..).zip(bits).filter(|(_, bits)| **bits != 0).map(|(row, _)| row));
+    }
+
+    fn add(&mut self, word: u32) {
+        if self.bits[word as usize / 64] == 0 {
+            self.rows.push(word / 64);
+        }
+        set(&mut self.bits, word);
+    }
+
+    fn remove(&mut self, word: u32) {
+        self.bits[word as usize / 64] &= !(1 << (word % 64));
+    }
+
+    /// Makes it empty and gives what was there to `word`.
+    fn drain(&mut self, mut word: impl FnMut(u32)) {
+        for row in self.rows.drain(..) {
+            let mut left = std::mem::take(&mut self.bits[row as usize]);
+            while left != 0 {
+                word(64 * row + left.trailing_zeros());
+                left &= left - 1;
+            }
+        }
     }
 }
 
@@ -82,29 +118,37 @@ pub(crate) fn compute(
     kept: Range<u32>,
     flow: &Flow,
     rpo: &Rpo,
+    budget: usize,
 ) -> Vec<Null> {
-    if slots.words == 0 {
+    let blocks = flow.cfg.block_count();
+    let rows = blocks.saturating_mul(slots.words.div_ceil(64) as usize);
+    if slots.words == 0 || rows > budget {
         return Vec::new();
     }
-    let blocks = flow.cfg.block_count();
     let mut steps: SecondaryMap<Block, Vec<Step>> = SecondaryMap::new();
     let mut live_in = Rows::new(blocks, slots.words);
     let mut live_out = Rows::new(blocks, slots.words);
     let word = |variable: u32| slots.stores[variable as usize].word;
+    let mut died = Died {
+        words: Set::new(slots.words as usize),
+        roots: vec![0; slots.words as usize],
+        passed: Set::new(bases.roots.len()),
+    };
     for &block in rpo.blocks() {
-        steps[block] = steps_of(func, bases, slots, block);
-        slots.ranges.live_in(block).iter().for_each(|&v| set(live_in.row_mut(block), word(v), true));
-        slots.ranges.live_out(block).iter().for_each(|&v| set(live_out.row_mut(block), word(v), true));
+        steps[block] = steps_of(func, bases, slots, block, &mut died);
+        slots.ranges.live_in(block).iter().for_each(|&v| set(live_in.row_mut(block), word(v)));
+        slots.ranges.live_out(block).iter().for_each(|&v| set(live_out.row_mut(block), word(v)));
     }
     // Stale at heads and at ends.
     let mut heads = Rows::new(blocks, slots.words);
     let mut ends = Rows::new(blocks, slots.words);
     for &handler in flow.handlers() {
         let words = (0..slots.words).filter(|w| !kept.contains(w));
-        words.for_each(|w| set(heads.row_mut(handler), w, true));
+        words.for_each(|w| set(heads.row_mut(handler), w));
     }
     let mut changed = true;
     let mut row = vec![0; heads.width];
+    let mut stale = Stale::default();
     while changed {
         changed = false;
         for &block in rpo.blocks() {
@@ -118,25 +162,21 @@ pub(crate) fn compute(
                 *bits &= !live_in.row(block)[n];
             }
             heads.row_mut(block).copy_from_slice(&row);
-            replay(&steps[block], flow.doom(block).is_some(), &mut row, |_, _| {});
-            if ends.row(block) != row {
-                ends.row_mut(block).copy_from_slice(&row);
+            stale.start(&row);
+            replay(&steps[block], flow.doom(block).is_some(), &mut stale, |_, stale| stale.drain(|_| {}));
+            if ends.row(block) != stale.bits {
+                ends.row_mut(block).copy_from_slice(&stale.bits);
                 changed = true;
             }
         }
     }
     let mut nulls = Vec::new();
     for &block in rpo.blocks() {
-        row.copy_from_slice(heads.row(block));
-        replay(&steps[block], flow.doom(block).is_some(), &mut row, |before, stale| {
+        stale.start(heads.row(block));
+        replay(&steps[block], flow.doom(block).is_some(), &mut stale, |before, stale| {
             let mut words = Vec::new();
-            for (row, &bits) in stale.iter().enumerate() {
-                let mut left = bits;
-                while left != 0 {
-                    words.push(64 * row as u32 + left.trailing_zeros());
-                    left &= left - 1;
-                }
-            }
+            stale.drain(|word| words.push(word));
+            words.sort_unstable();
             if !words.is_empty() {
                 nulls.push(Null { block, before, words });
             }
@@ -145,20 +185,26 @@ pub(crate) fn compute(
     nulls
 }
 
-fn steps_of(func: &Func, bases: &Bases, slots: &Slots, block: Block) -> Vec<Step> {
+/// What died since the last call of a block: words, and by word the root. Roots that a call gets.
+struct Died {
+    words: Set,
+    roots: Vec<Root>,
+    passed: Set,
+}
+
+fn steps_of(func: &Func, bases: &Bases, slots: &Slots, block: Block, died: &mut Died) -> Vec<Step> {
     let mut steps = Vec::new();
-    // What died since the last call, by word and root.
-    let mut died: Vec<(u32, Root)> = Vec::new();
     let live_out = slots.ranges.live_out(block);
-    let step = |steps: &mut Vec<Step>, died: &mut Vec<(u32, Root)>, event: Event| match event {
+    let step = |steps: &mut Vec<Step>, died: &mut Died, event: Event| match event {
         Event::Begin(variable) => {
             let word = slots.stores[variable as usize].word;
-            died.retain(|d| d.0 != word);
+            died.words.remove(word);
             steps.push(Step::Stored(word));
         }
         Event::End(variable) if live_out.binary_search(&variable).is_err() => {
             let store = slots.stores[variable as usize];
-            died.push((store.word, store.root));
+            died.roots[store.word as usize] = store.root;
+            died.words.insert(store.word);
         }
         Event::End(_) => {}
     };
@@ -171,37 +217,44 @@ fn steps_of(func: &Func, bases: &Bases, slots: &Slots, block: Block) -> Vec<Step
         };
         let at = slots.position(inst);
         while let Some(&&(_, event)) = events.peek().filter(|e| e.0 < at || (e.0 == at && e.1.is_begin())) {
-            step(&mut steps, &mut died, event);
+            step(&mut steps, died, event);
             events.next();
         }
-        let is_passed = |root| func.args(inst).iter().any(|&v| bases.root(v) == Some(root));
-        let (passed, gone): (Vec<_>, Vec<_>) = died.drain(..).partition(|&(_, root)| is_passed(root));
-        steps.extend(gone.into_iter().map(|(word, _)| Step::Dead(word)));
+        func.args(inst).iter().filter_map(|&v| bases.root(v)).for_each(|root| {
+            died.passed.insert(root);
+        });
+        let is_passed = |word: &u32| died.passed.contains(died.roots[*word as usize]);
+        let (passed, gone): (Vec<u32>, Vec<u32>) =
+            died.words.list().iter().partition(|&word| is_passed(word));
+        died.words.clear();
+        died.passed.clear();
+        steps.extend(gone.into_iter().map(Step::Dead));
         steps.push(Step::Call(inst, arguments));
         let operands = func.args(inst).iter().take(arguments as usize).zip(0..);
         let held = operands.filter(|&(&v, _)| bases.root(v).is_some());
         steps.extend(held.map(|(_, word)| Step::Dead(word)));
-        steps.extend(passed.into_iter().map(|(word, _)| Step::Dead(word)));
+        steps.extend(passed.into_iter().map(Step::Dead));
     }
     for &(_, event) in events {
-        step(&mut steps, &mut died, event);
+        step(&mut steps, died, event);
     }
-    steps.extend(died.into_iter().map(|(word, _)| Step::Dead(word)));
+    steps.extend(died.words.list().iter().map(|&word| Step::Dead(word)));
+    died.words.clear();
     steps
 }
 
-/// Applies what happens in a block to the stale words. Nulls are reported with the call in front of which they go.
-fn replay(steps: &[Step], doomed: bool, stale: &mut [u64], mut null: impl FnMut(Inst, &[u64])) {
+/// Applies what happens in a block to the stale words. `null` takes them out where they become null, in front of a call.
+fn replay(steps: &[Step], doomed: bool, stale: &mut Stale, mut null: impl FnMut(Inst, &mut Stale)) {
     for &step in steps {
         match step {
-            Step::Stored(word) => set(stale, word, false),
-            Step::Dead(word) => set(stale, word, true),
-            Step::Call(_, arguments) if doomed => (0..arguments).for_each(|w| set(stale, w, false)),
+            Step::Stored(word) => stale.remove(word),
+            Step::Dead(word) => stale.add(word),
             Step::Call(call, arguments) => {
                 // These are written anyway.
-                (0..arguments).for_each(|w| set(stale, w, false));
-                null(call, stale);
-                stale.fill(0);
+                (0..arguments).for_each(|w| stale.remove(w));
+                if !doomed {
+                    null(call, stale);
+                }
             }
         }
     }

@@ -27,12 +27,15 @@ pub(crate) struct Ranges {
     live_in: Vec<Vec<u32>>,
     live_out: Vec<Vec<u32>>,
     work: Vec<Block>,
+    /// The size of the answer.
+    pub(crate) entries: usize,
 }
 
 impl Ranges {
     pub(crate) fn new(flow: &Flow) -> Ranges {
         let count = flow.cfg.block_count();
-        Ranges { live_in: vec![Vec::new(); count], live_out: vec![Vec::new(); count], work: Vec::new() }
+        let (live_in, live_out) = (vec![Vec::new(); count], vec![Vec::new(); count]);
+        Ranges { live_in, live_out, work: Vec::new(), entries: 0 }
     }
 
     /// Adds a variable that is made in `home` and reaches all its uses from there. Variables come in ascending order.
@@ -49,6 +52,7 @@ impl Ranges {
                     continue;
                 }
                 list.push(variable);
+                self.entries += 1;
                 for pred in flow.preds(block) {
                     self.leaves(variable, pred, home);
                 }
@@ -60,6 +64,7 @@ impl Ranges {
         let list = &mut self.live_out[block.index()];
         if list.last() != Some(&variable) {
             list.push(variable);
+            self.entries += 1;
             if block != home {
                 self.work.push(block);
             }

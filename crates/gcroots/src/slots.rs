@@ -18,6 +18,10 @@
 //! **Which safepoints a variable serves.** All of the root's but those in [doomed](crate::flow) blocks; of these all below one
 //! highest doomed dominator. An error path then stores its own roots and the normal path stores nothing for it.
 //!
+//! **Coarse.** A function whose live sets are too large for that (see [`needs`](crate::needs)) has a variable for each root that is
+//! not always rooted, in a word of its own, which is stored where the root is made. The frame is linked at the entry, and a word keeps
+//! what it had to the end. Where all objects live to the end of the function, that is what they need.
+//!
 //! Invariant: between a variable's store and its last safepoint nothing else is stored into its word.
 //! Cost: the size of the variables' live ranges. Not done: a root that some paths need and others do not, all of which return,
 //! is stored where they part.
@@ -26,8 +30,10 @@ use crate::bases::{Bases, Root};
 use crate::flow::Flow;
 use crate::needs::{Need, Needs};
 use crate::ranges::{Ranges, Use};
+use crate::refine::Refinements;
 use brolga_ir::analysis::{DomTree, Loops};
-use brolga_ir::{Block, Func, Inst};
+use brolga_ir::cursor::first_insertion_point;
+use brolga_ir::{Block, Func, Inst, Op};
 use cranelift_entity::SecondaryMap;
 
 /// A store of a root into a word of the frame, in front of an instruction.
@@ -69,16 +75,7 @@ impl Event {
 }
 
 impl Slots {
-    /// Chooses stores and words. Words below `reserved` are taken.
-    pub(crate) fn compute(
-        func: &Func,
-        bases: &Bases,
-        needs: &mut Needs,
-        flow: &Flow,
-        tree: &DomTree,
-        loops: &Loops,
-        reserved: u32,
-    ) -> Slots {
+    fn new(func: &Func, flow: &Flow, reserved: u32) -> Slots {
         let mut slots = Slots {
             stores: Vec::new(),
             words: reserved,
@@ -91,6 +88,44 @@ impl Slots {
                 slots.position[inst] = n as u32;
             }
         }
+        slots
+    }
+
+    /// A word for each root that may need one.
+    pub(crate) fn coarse(
+        func: &Func,
+        bases: &Bases,
+        refinements: &Refinements,
+        flow: &Flow,
+        reserved: u32,
+    ) -> Slots {
+        let mut slots = Slots::new(func, flow, reserved);
+        for (root, &(value, block)) in (0..).zip(&bases.roots) {
+            let made = func.def_inst(value).filter(|&inst| func.op(inst) != Op::Phi);
+            let behind = match made {
+                Some(inst) => func.next_inst(inst),
+                None => first_insertion_point(func, block),
+            };
+            // What makes an object is no terminator, so something stands behind it.
+            if let (Some(before), false) = (behind, refinements.is_always_rooted(root)) {
+                slots.stores.push(Store { root, block, before, word: slots.words });
+                slots.words += 1;
+            }
+        }
+        slots
+    }
+
+    /// Chooses stores and words. Words below `reserved` are taken.
+    pub(crate) fn compute(
+        func: &Func,
+        bases: &Bases,
+        needs: &mut Needs,
+        flow: &Flow,
+        tree: &DomTree,
+        loops: &Loops,
+        reserved: u32,
+    ) -> Slots {
+        let mut slots = Slots::new(func, flow, reserved);
         for root in 0..needs.of.len() {
             let list = &mut needs.of[root];
             // One variable for each doom, and one for what may return. The sort keeps the order of the tree.

@@ -28,6 +28,7 @@ impl Case {
             None => {}
             Some("whole-function") => options.shrink_wrap = false,
             Some("maps") => options.lowering = Lowering::Maps,
+            Some("coarse") => options.budget = 0,
             Some("moving") => options.heap.moving = true,
             Some(other) => panic!("{name}: there is no option `{other}`"),
         }

@@ -23,12 +23,13 @@ use std::collections::BTreeSet;
 use support::{HEAP, read_module};
 
 /// All that changes how frames are built.
-fn variants() -> [Options; 3] {
+fn variants() -> [Options; 4] {
     let usual = Options::new(HEAP);
     [
         usual,
         Options { shrink_wrap: false, null_dead: false, ..usual },
         Options { lowering: Lowering::Maps, ..usual },
+        Options { lowering: Lowering::Maps, budget: 0, ..usual },
     ]
 }
 
@@ -72,8 +73,8 @@ fn what_is_used_after_a_safepoint_is_rooted() {
             panic!("{what}: the generator is wrong: {broken:?}\n{}", show_func(&cx, &func));
         }
         for options in variants() {
-            let (placed, _) = with_roots(&cx, &func, &options, &what);
-            if let Err(wrong) = oracle::run(&func, &placed, options.lowering, 40, &mut random) {
+            let (placed, report) = with_roots(&cx, &func, &options, &what);
+            if let Err(wrong) = oracle::run(&func, &placed, report.lowering, 40, &mut random) {
                 complain(&cx, &func, &placed, &wrong, &what);
             }
         }
@@ -88,10 +89,8 @@ fn the_text_tests_keep_their_roots() {
             let mut random = Random::new(7);
             for options in variants() {
                 let mut placed = func.clone();
-                if place(&mut placed, &module.cx, &options).is_err() {
-                    continue;
-                }
-                if let Err(wrong) = oracle::run(func, &placed, options.lowering, 300, &mut random) {
+                let Ok(report) = place(&mut placed, &module.cx, &options) else { continue };
+                if let Err(wrong) = oracle::run(func, &placed, report.lowering, 300, &mut random) {
                     complain(&module.cx, func, &placed, &wrong, &case.name);
                 }
             }
@@ -107,7 +106,7 @@ fn lowered_programs_keep_their_roots() {
         let mut random = Random::new(5);
         for options in variants() {
             let (placed, report) = with_roots(&cx, &func, &options, &what);
-            if let Err(wrong) = oracle::run(&func, &placed, options.lowering, 100, &mut random) {
+            if let Err(wrong) = oracle::run(&func, &placed, report.lowering, 100, &mut random) {
                 complain(&cx, &func, &placed, &wrong, &what);
             }
             count += report.stores;
@@ -170,7 +169,8 @@ fn every_root_in_the_text_tests_is_missed() {
         let module = read_module(&case.name, &case.input);
         for (_, func) in module.funcs() {
             for lowering in LOWERINGS {
-                let options = Options { lowering, ..case.options };
+                // Without a budget roots are stored that nothing asks for.
+                let options = Options { lowering, budget: Options::new(HEAP).budget, ..case.options };
                 let mut placed = func.clone();
                 if place(&mut placed, &module.cx, &options).is_err() {
                     continue;
