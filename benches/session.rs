@@ -1,7 +1,8 @@
 //! Sessions: how compilation scales, and what a session costs beyond compiling.
 //!
 //! ```text
-//! cargo bench --bench session
+//! cargo bench --bench session                # all groups
+//! cargo bench --bench session -- tiers       # one: compile, engine, tiers, calls, ready, lazy, replace
 //! ```
 //!
 //! | row | what is measured |
@@ -13,20 +14,24 @@
 //! | `first lazy call` | the first call of a function that is compiled then, beside compiling it by a look-up |
 //! | `remove` | a compiled function taken out, with its code |
 //! | `tier 1`, `tier 2` | functions in two tiers compiled one by one by the calling thread: everything but their calls; in parentheses against the other |
+//! | `…, examples` | all functions of the programs in `examples/`, for the first tier and at -O2; both by their first look |
 //! | `calls, quiet` | how long a call from Rust takes: by two threads, half, one in a hundred and one in a thousand take as long or longer; clock included |
 //! | `calls, changing` | the same while functions are redefined, go up a tier and are freed, some hundred times a second |
 //! | `replace` | a function defined again and looked up: everything but its call |
 //!
 //! Every figure is the best of some runs. Nothing is asserted.
 
+use std::fs;
 use std::future::Future;
 use std::hint::black_box;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use brolga::session::{Definitions, Dylib};
 use brolga::{Engine, OptLevel, Options, Program, Session, Workers};
 
 const COUNT: usize = 10_000;
@@ -169,6 +174,33 @@ fn tiers(count: usize) -> (Duration, Duration) {
     (first, second)
 }
 
+/// The time to compile all functions of the example programs for the first tier, and at -O2 as the second does.
+fn tiers_of_examples() -> (Duration, Duration) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .expect("the examples are there")
+        .map(|entry| entry.expect("the folder can be read").path())
+        .collect();
+    files.sort();
+    let time = |file: &Path, is_tiered: bool| {
+        let session = Session::new(options(), Workers::Caller).expect("a session");
+        let main = session.create_dylib("main").expect("a dylib");
+        let text = fs::read(file).expect("an example");
+        let module = Program::read("example", &text).expect("well-formed");
+        let symbols: Vec<String> =
+            module.module().funcs().map(|(id, _)| module.module().symbol(id)).collect();
+        let program = main.read("example", &text).expect("well-formed").replaceable();
+        main.define(if is_tiered { program.tiered(u32::MAX) } else { program }).expect("defined");
+        let functions: Vec<_> =
+            symbols.iter().map(|symbol| main.function(symbol).expect("there is a slot")).collect();
+        let start = Instant::now();
+        functions.iter().for_each(|function| function.compile().expect("compiled"));
+        start.elapsed()
+    };
+    let sum = |is_tiered| files.iter().map(|file| best(3, || time(file, is_tiered))).sum();
+    (sum(true), sum(false))
+}
+
 /// How long calls take, in order, while functions change or not.
 fn latencies(is_changing: bool) -> Vec<Duration> {
     const CALLS: usize = 200_000;
@@ -203,24 +235,30 @@ fn latencies(is_changing: bool) -> Vec<Duration> {
     all
 }
 
-fn main() {
+/// Microseconds for each of many functions.
+fn per(time: Duration, count: usize) -> f64 {
+    time.as_secs_f64() * 1e6 / count as f64
+}
+
+fn compile_rows() {
     let text: String = (0..COUNT).map(source).collect();
-    let per = |time: Duration| time.as_secs_f64() * 1e6 / COUNT as f64;
     let mut one = 0.0;
     for workers in [1, 2] {
-        let (defined, compiled) = best(3, || {
+        let (compiled, defined) = best(3, || {
             let (defined, compiled) = compile(&text, workers);
             (compiled, defined)
         });
-        let (compiled, defined) = (defined, compiled);
         if workers == 1 {
             one = compiled.as_secs_f64();
-            println!("define              {:8.2} µs a function", per(defined));
+            println!("define              {:8.2} µs a function", per(defined, COUNT));
         }
         let ratio = one / compiled.as_secs_f64();
-        println!("compile, {workers} workers  {:8.2} µs a function, {ratio:.2}×", per(compiled));
+        println!("compile, {workers} workers  {:8.2} µs a function, {ratio:.2}×", per(compiled, COUNT));
     }
+}
 
+fn engine_row() {
+    let text: String = (0..COUNT).map(source).collect();
     let program = Program::read("bench.jlir", text.as_bytes()).expect("the source is well-formed");
     let engine = Engine::new(options()).expect("an engine");
     let whole = best(3, || {
@@ -228,25 +266,45 @@ fn main() {
         black_box(engine.compile(&program).expect("compiled"));
         start.elapsed()
     });
-    println!("engine              {:8.2} µs a function", per(whole));
+    println!("engine              {:8.2} µs a function", per(whole, COUNT));
+}
 
-    let (first, second) = best(3, || tiers(COUNT / 10));
-    let per_tier = |time: Duration| 10.0 * per(time);
+fn tier_rows() {
+    let count = COUNT / 10;
+    let (first, second) = best(3, || tiers(count));
     let ratio = second.as_secs_f64() / first.as_secs_f64();
-    println!("tier 1              {:8.2} µs a function ({:.2} of tier 2)", per_tier(first), 1.0 / ratio);
-    println!("tier 2              {:8.2} µs a function ({ratio:.2} of tier 1)", per_tier(second));
+    println!("tier 1              {:8.2} µs a function ({:.2} of tier 2)", per(first, count), 1.0 / ratio);
+    println!("tier 2              {:8.2} µs a function ({ratio:.2} of tier 1)", per(second, count));
+    let (first, second) = tiers_of_examples();
+    let share = first.as_secs_f64() / second.as_secs_f64();
+    println!("tier 1, examples    {first:8.2?} ({share:.2} of tier 2)");
+    println!("tier 2, examples    {second:8.2?}");
+}
+
+fn call_rows() {
     for (row, is_changing) in [("quiet", false), ("changing", true)] {
         let all = latencies(is_changing);
         let at = |share: f64| all[((all.len() - 1) as f64 * share) as usize];
         let [half, p99, p999] = [0.5, 0.99, 0.999].map(at);
         println!("calls, {row:<12} {half:8.2?}, p99 {p99:.2?}, p99.9 {p999:.2?}, longest {:.2?}", at(1.0));
     }
+}
 
+/// A session with one function.
+fn one() -> (Session, Dylib) {
     let session = Session::new(options(), Workers::Pool(1)).expect("a session");
     let main = session.create_dylib("main").expect("a dylib");
-    let read = |n: usize| main.read("one.jlir", source(n).as_bytes()).expect("well-formed");
-    main.define(read(0)).expect("defined");
+    main.define(read_one(&main)).expect("defined");
     main.function("f0").expect("compiled");
+    (session, main)
+}
+
+fn read_one(main: &Dylib) -> Definitions<'_> {
+    main.read("one.jlir", source(0).as_bytes()).expect("well-formed")
+}
+
+fn ready_rows() {
+    let (session, main) = one();
     let typed = each(100_000, |_| drop(black_box(main.func::<(i64,), i64>("f0").expect("ready"))));
     println!("ready, typed        {typed:8.2?}");
     let function = each(100_000, |_| drop(black_box(main.function("f0(Int64)").expect("ready"))));
@@ -271,10 +329,31 @@ fn main() {
         })
     });
     println!("ready, two threads  {two:8.2?}");
-    lazily(&options);
+}
+
+fn replace_row() {
+    let (_session, main) = one();
     let replaced = each(200, |_| {
-        main.redefine(read(0)).expect("redefined");
+        main.redefine(read_one(&main)).expect("redefined");
         main.function("f0").expect("compiled");
     });
     println!("replace             {replaced:8.2?}");
+}
+
+fn main() {
+    const GROUPS: [(&str, fn()); 7] = [
+        ("compile", compile_rows),
+        ("engine", engine_row),
+        ("tiers", tier_rows),
+        ("calls", call_rows),
+        ("ready", ready_rows),
+        ("lazy", || lazily(&options)),
+        ("replace", replace_row),
+    ];
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    for (name, run) in GROUPS {
+        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
+            run();
+        }
+    }
 }

@@ -21,7 +21,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use brolga_codegen::compile::Symbol as Import;
-use brolga_codegen::generate::Generator;
 use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::FunctionType;
 use brolga_codegen::ways::Route;
@@ -55,8 +54,6 @@ pub(crate) struct Shared {
     roots: Roots,
     pub(crate) placed: Arc<Placed>,
     pub(crate) slots: Slots,
-    /// Generators that no thread is using.
-    generators: Mutex<Vec<Generator>>,
     pub(crate) compiled: Mutex<Totals>,
     upgrades: Mutex<Upgrades>,
 }
@@ -93,7 +90,6 @@ impl Shared {
             roots,
             placed: Arc::default(),
             slots: Slots::default(),
-            generators: Mutex::default(),
             compiled: Mutex::default(),
             upgrades: Mutex::new(if in_background { Upgrades::Expected } else { Upgrades::Asked }),
         }
@@ -364,8 +360,6 @@ pub(crate) fn compile(shared: &Shared, loaded: &Loaded, ids: &[FuncId]) -> Resul
     let methods = entries.iter().filter_map(|(id, _)| method(module, *id)).collect();
     let dispatches = placed.iter().any(dispatches);
 
-    let generator = lock(&shared.generators).pop();
-    let mut generator = generator.unwrap_or_else(|| Generator::new(shared.jit.limits()));
     let route = |name: &str| {
         if loaded.whole.behind_slots.contains(name) || loops.iter().any(|found| found.entry() == name) {
             Route::Slot
@@ -378,9 +372,7 @@ pub(crate) fn compile(shared: &Shared, loaded: &Loaded, ids: &[FuncId]) -> Resul
     let tier = if is_first { Tier::Baseline } else { tier(shared.level) };
     let counts = |name: &str| is_first && loaded.names.values().any(|own| **own == *name);
     let style = Style { tier, others: &route, counted: &counts };
-    let compiled = shared.jit.compile(&module.cx, &sources, style, &mut generator);
-    lock(&shared.generators).push(generator);
-    let compiled = compiled.map_err(Error::from)?;
+    let compiled = shared.jit.compile(&module.cx, &sources, style).map_err(Error::from)?;
     let mut totals = lock(&shared.compiled);
     totals.functions += ids.len() as u64;
     totals.bytes += compiled.code_bytes() as u64;

@@ -28,6 +28,7 @@ use crate::code_map::{CodeListener, CodeMap, Symbolized};
 use crate::code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats};
 use crate::cranelift::CraneliftLinker;
 use crate::entry::{Entries, Entry, EntryError, Routines};
+use crate::generators::Generators;
 use crate::globals::Globals;
 use crate::lazy::{Slot, SlotOwner};
 use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
@@ -84,6 +85,7 @@ struct Shared {
     runtime: Arc<Runtime>,
     isa: HostIsa,
     limits: Limits,
+    generators: Generators,
     linker: Box<dyn Linker>,
     map: Arc<CodeMap>,
     evictor: Mutex<Option<Weak<dyn Evictor>>>,
@@ -107,7 +109,8 @@ impl Jit {
         };
         let (entries, hot) = (Entries::default(), HotQueue::default());
         let (evictor, limits) = (Mutex::default(), options.limits);
-        let shared = Shared { runtime, isa, limits, linker, map, evictor, entries, slots, hot };
+        let generators = Generators::new(limits);
+        let shared = Shared { runtime, isa, limits, generators, linker, map, evictor, entries, slots, hot };
         Ok(Jit { shared: Arc::new(shared) })
     }
 
@@ -158,9 +161,8 @@ impl Jit {
         self.shared.map.symbolize(address)
     }
 
-    /// The sizes above which functions are refused.
-    pub fn limits(&self) -> Limits {
-        self.shared.limits
+    pub(crate) fn generators(&self) -> &Generators {
+        &self.shared.generators
     }
 
     /// Loads a unit. `types` describes the functions that can be looked up in it; `visible` are the units whose functions

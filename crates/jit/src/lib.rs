@@ -26,6 +26,7 @@
 //! | `cache.rs`       | who frees code when there is no room                                              |
 //! | `entry.rs`       | trampolines, one for each native signature                                       |
 //! | `engine.rs`      | [`Jit`] and [`Unit`]: what the layer above holds                                 |
+//! | `generators.rs`  | scratch memory of compiling, used by one thread after the other                  |
 //! | `program.rs`     | [`Jit::build`]: from low IR to a unit                                            |
 //! | `slots.rs`       | memory of slots: words that lead to code, stubs                                  |
 //! | `lazy.rs`        | functions behind slots: compiled when called first, replaced while called        |
@@ -50,6 +51,7 @@ mod entry;
 mod func;
 #[cfg(feature = "gdb")]
 mod gdb;
+mod generators;
 mod globals;
 mod jitdump;
 mod lazy;

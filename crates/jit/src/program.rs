@@ -187,17 +187,16 @@ impl Jit {
         tier: Tier,
         linkage: &Linkage<'_>,
     ) -> Result<Unit, BuildError> {
-        let compiled = self.compile(cx, sources, tier, &mut Generator::new(self.limits()))?;
+        let compiled = self.compile(cx, sources, tier)?;
         self.link(&compiled, linkage)
     }
 
-    /// The first half of a build: machine code. A thread that compiles many units keeps its generator.
+    /// The first half of a build: machine code. Threads compile side by side.
     pub fn compile<'a>(
         &self,
         cx: &Arc<Context>,
         sources: &[Source<'_>],
         style: impl Into<Style<'a>>,
-        generator: &mut Generator,
     ) -> Result<Compiled, BuildError> {
         let Style { tier, others, counted } = style.into();
         let mut types = Vec::new();
@@ -209,16 +208,20 @@ impl Jit {
         let mut unit = LinkUnit::default();
         let is_near = |name: &str| local.contains(name) && !counted(name);
         let route = |name: &str| if is_near(name) { Route::Near } else { others(name) };
-        let mut calls = BTreeSet::new();
-        for source in sources {
-            let name = cx.names.text(source.func.name);
-            let ways = Ways { route: &route, counter: counted(name).then_some(name) };
-            calls.extend(outward_calls(cx, source.func, &route));
-            let generated = generator.generate(cx, source.func, self.isa(), options, ways)?;
+        let generate = |generator: &mut Generator| {
+            let generate_one = |source: &Source<'_>| {
+                let name = cx.names.text(source.func.name);
+                let ways = Ways { route: &route, counter: counted(name).then_some(name) };
+                generator.generate(cx, source.func, self.isa(), options, ways)
+            };
+            sources.iter().map(generate_one).collect::<Result<Vec<_>, _>>()
+        };
+        for generated in self.generators().with(generate)? {
             unit.functions.push(generated.function);
             unit.functions.extend(generated.body);
             unit.data.extend(generated.constants.into_iter().map(constant));
         }
+        let calls = sources.iter().flat_map(|source| outward_calls(cx, source.func, &route)).collect();
         let needs_heap = sources.iter().any(|source| needs_heap(source.func));
         let signature =
             |source: &Source<'_>| (cx.names.text(source.func.name).to_owned(), signature_of(source.func));

@@ -67,7 +67,6 @@ fn code_that_takes_something_else_does_not_get_behind_a_slot() {
 
 #[test]
 fn a_unit_whose_slots_are_not_there_or_are_others_is_not_linked() {
-    use brolga_codegen::generate::Generator;
     use brolga_codegen::isa::Tier;
     use brolga_codegen::ways::Route;
     use brolga_ir::diag::SourceFile;
@@ -92,7 +91,7 @@ end
     let caller = unit.module.funcs().map(|(_, func)| func).find(|func| cx.names.text(func.name) == "caller");
     let source = Source { func: caller.unwrap(), ty: Some(int_function("caller", 1)) };
     let style = Style { others: &|_| Route::Slot, ..Tier::Baseline.into() };
-    let compiled = jit.compile(&cx, &[source], style, &mut Generator::new(jit.limits())).unwrap();
+    let compiled = jit.compile(&cx, &[source], style).unwrap();
     let missing = jit.link(&compiled, &Linkage::default());
     assert!(matches!(missing, Err(BuildError::Link(LinkError::Unresolved { .. }))), "{missing:?}");
     let refused = jit.link(&compiled, &Linkage { slots: Some(&*program), ..Linkage::default() });

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use brolga_codegen::generate::Generator;
 use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::{Abi, FunctionType, Signature, ValueType};
 use brolga_codegen::translate::signature_of;
@@ -143,8 +142,7 @@ impl Program {
     pub(crate) fn unit(&self, names: &[&str], style: Style<'_>, linkage: &Linkage<'_>) -> Unit {
         let source = |name: &&str| Source { func: &self.funcs[*name], ty: Some(self.ty(name)) };
         let sources: Vec<Source<'_>> = names.iter().map(source).collect();
-        let mut generator = Generator::new(self.jit.limits());
-        let compiled = self.jit.compile(&self.cx, &sources, style, &mut generator).unwrap();
+        let compiled = self.jit.compile(&self.cx, &sources, style).unwrap();
         self.jit.link(&compiled, linkage).unwrap()
     }
 
