@@ -65,6 +65,8 @@ impl Regions {
     pub const ALL: Regions = Regions(255);
     /// What a `Ptr` may point at: its own memory and the insides of objects.
     pub const POINTABLE: Regions = Regions(1 | 4 | 8);
+    /// What an address in low IR may point at: the same, and stack slots.
+    pub const ADDRESSABLE: Regions = Regions(1 | 2 | 4 | 8);
 
     /// Whether there is none.
     pub fn is_empty(self) -> bool {

@@ -9,13 +9,14 @@
 //! | an access to `raw` | `field`, `element` | a `Ptr` may point into an object |
 //! | a copy (`mem_copy`) | `field`, `element`, `slot`, `immutable` | either side may be any of them |
 //!
-//! Atomics have no region: Cranelift takes each for a fence. Constant memory is readable at any time by anyone, which lets
-//! Cranelift move its loads. Loads of `immutable` do not move like that: the object's first stores are in the same region, and
+//! Atomics have no region: Cranelift takes each for a fence. Constant memory at a known place is readable at any
+//! time by anyone, which lets Cranelift move its loads; where the place is computed, a test that it is inside may stand in front. Loads of `immutable` do not move like that: the object's first stores are in the same region, and
 //! a check that it is of the right type may stand in front. Raw memory is what the program says it is: an access through a bad
 //! `Ptr` is the program's fault, as in C.
 //!
 //! Atomics are sequentially consistent whatever order was asked for: Cranelift has no other. They exist up to 64 bits.
 
+use brolga_ir::constant::{Address, Const};
 use brolga_ir::op::{Access, Region, RmwOp};
 use brolga_ir::{Func, Inst, LowType, Op, Slot};
 use cranelift_codegen::ir::{
@@ -58,22 +59,34 @@ impl Translation<'_> {
         flags
     }
 
-    fn flags(&self, access: Access, low: LowType) -> MemFlagsData {
+    fn flags(&self, inst: Inst, access: Access, low: LowType) -> MemFlagsData {
         let mut flags = MemFlagsData::new().with_notrap();
         flags.set_alias_region(Some(self.regions[access.region as usize]));
         if access.align_log2 < 32 && (1u32 << access.align_log2) >= low.bytes() {
             flags.set_aligned();
         }
         if access.region == Region::Constant {
-            flags = flags.with_readonly().with_can_move();
+            flags = flags.with_readonly();
+            if self.is_inside_data(inst, access, low) {
+                flags = flags.with_can_move();
+            }
         }
         flags
+    }
+
+    /// Whether an access goes to a fixed place of the function's constant bytes, and ends in them.
+    fn is_inside_data(&self, inst: Inst, access: Access, low: LowType) -> bool {
+        let address = self.func.args(inst).first().and_then(|&address| self.func.as_const(address));
+        let Some(&Const::Address(Address::Data(number))) = address else { return false };
+        let bytes = self.func.data().get(number as usize).map_or(0, |data| data.len());
+        let end = i64::from(access.offset) + i64::from(low.bytes());
+        access.offset >= 0 && end <= i64::try_from(bytes).unwrap_or(i64::MAX)
     }
 
     pub(super) fn load(&mut self, inst: Inst, access: Access) -> Done {
         let address = self.pointer(inst, 0)?;
         let low = self.result_type(inst)?;
-        let flags = self.flags(access, low);
+        let flags = self.flags(inst, access, low);
         let value = self.b.ins().load(abi_of(low).clif(), flags, address, access.offset);
         self.define(inst, &[value])
     }
@@ -81,7 +94,7 @@ impl Translation<'_> {
     pub(super) fn store(&mut self, inst: Inst, access: Access) -> Done {
         let address = self.pointer(inst, 0)?;
         let value = self.arg(inst, 1)?;
-        let flags = self.flags(access, self.low_type(inst, 1)?);
+        let flags = self.flags(inst, access, self.low_type(inst, 1)?);
         if access.region == Region::Constant {
             return self.bad(inst);
         }

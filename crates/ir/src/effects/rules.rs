@@ -5,10 +5,10 @@ use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::entity::{Inst, Value};
 use crate::func::Func;
-use crate::intrinsic::{Intrinsic, Shape};
+use crate::intrinsic::{Convert, Intrinsic, Shape};
 use crate::op::{Access, Op, Ordering, Region};
-use crate::runtime_fn::RuntimeKind;
-use crate::types::{DeclKind, FieldRepr, Type, TypeKind, Types, decl};
+use crate::runtime_fn::{RuntimeFn, RuntimeKind};
+use crate::types::{DeclKind, FieldRepr, LowType, PtrClass, Type, TypeKind, Types, decl};
 
 /// What an instruction of a verified function does.
 pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
@@ -39,15 +39,12 @@ pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
         Op::CodeCoverage => PURE.writing(Regions::OUTSIDE),
         Op::Load(access) => cx.load(access),
         Op::Store(access) => cx.store(access),
-        Op::AtomicLoad(order) => PURE.reading(Regions::POINTABLE).unchecked(true).atomic(order),
-        Op::AtomicStore(order) => PURE.writing(Regions::POINTABLE).unchecked(true).atomic(order),
+        Op::AtomicLoad(order) => PURE.reading(Regions::ADDRESSABLE).unchecked(true).atomic(order),
+        Op::AtomicStore(order) => PURE.writing(Regions::ADDRESSABLE).unchecked(true).atomic(order),
         Op::AtomicRmw(_, order) | Op::AtomicCas(order) => {
-            PURE.reading(Regions::POINTABLE).writing(Regions::POINTABLE).unchecked(true).atomic(order)
+            PURE.reading(Regions::ADDRESSABLE).writing(Regions::ADDRESSABLE).unchecked(true).atomic(order)
         }
-        Op::MemCopy => {
-            let anywhere = Regions::POINTABLE | Regions::SLOT;
-            PURE.reading(anywhere).writing(anywhere).unchecked(true)
-        }
+        Op::MemCopy => PURE.reading(Regions::ADDRESSABLE).writing(Regions::ADDRESSABLE).unchecked(true),
         Op::CallRuntime(f) => match f.kind() {
             RuntimeKind::Throws => PURE.throwing(true).writing(Regions::TASK),
             // An object is printed with all that it refers to.
@@ -57,7 +54,10 @@ pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
                 Effects { may_safepoint: true, ..writes.reading(objects) }
             }
             RuntimeKind::Allocates => PURE.reading(Regions::TASK).throwing(true),
-            RuntimeKind::Asks => PURE.reading(Regions::FIELDS | Regions::ELEMENTS),
+            // Only identity may be asked of no object; anything else is not asked before a test for null.
+            RuntimeKind::Asks => {
+                PURE.reading(Regions::FIELDS | Regions::ELEMENTS).unchecked(f != RuntimeFn::Egal)
+            }
             RuntimeKind::Barrier => PURE.writing(Regions::TASK),
             RuntimeKind::Handles => {
                 Effects { pinned: true, may_safepoint: true, ..PURE.writing(Regions::TASK) }
@@ -144,6 +144,8 @@ impl<'a> Cx<'a> {
     fn intrinsic(&self, op: Intrinsic) -> Effects {
         let pure = Effects::PURE;
         match op.shape() {
+            // A word that is no object must not become a reference, which the collector would follow.
+            Shape::Convert(Convert::Bits) => pure.unchecked(self.makes_reference()),
             Shape::IntDivide => pure.throwing(!self.divides_safely(op)),
             // A pointer to boxed values may point at an undefined one.
             Shape::PtrLoad => {
@@ -162,6 +164,14 @@ impl<'a> Cx<'a> {
             Shape::AtomicModify | Shape::Foreign => Effects { fence: true, ..Effects::ANY },
             _ => pure,
         }
+    }
+
+    /// Whether a word that is not the address of a permanent object becomes a reference.
+    fn makes_reference(&self) -> bool {
+        let is_reference =
+            |ty: Type| matches!(ty.as_low(), Some(LowType::Ptr(class)) if class != PtrClass::Raw);
+        let is_permanent = matches!(self.constant(0), Some(Const::Address(address)) if address.is_object());
+        is_reference(self.result_type()) && !is_reference(self.arg_type(0)) && !is_permanent
     }
 
     /// Division by 0 throws, and so does the one quotient that does not fit.
