@@ -25,6 +25,7 @@
 //!
 //! Cost: linear.
 
+use crate::stack::StackObjects;
 use brolga_ir::analysis::{Cfg, DomTree, Rpo};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::cursor::Cursor;
@@ -105,9 +106,16 @@ impl Bases {
     }
 
     /// Finds all bases; adds φ where there is none, and null where a tracked value is undefined.
-    pub(crate) fn compute(func: &mut Func, cx: &Context, cfg: &Cfg, rpo: &Rpo, tree: &DomTree) -> Bases {
+    pub(crate) fn compute(
+        func: &mut Func,
+        cx: &Context,
+        cfg: &Cfg,
+        rpo: &Rpo,
+        tree: &DomTree,
+        objects: &StackObjects,
+    ) -> Bases {
         define_undefined(func, cx);
-        let (keys, nodes) = keys(func, rpo);
+        let (keys, nodes) = keys(func, rpo, objects);
         let states = solve(func, tree, &keys, &nodes);
         let lifts = lift(func, cx, &keys, &nodes, &states);
         complete_edges(func, cx, cfg, rpo);
@@ -187,7 +195,7 @@ fn complete_edges(func: &mut Func, cx: &Context, cfg: &Cfg, rpo: &Rpo) {
 }
 
 /// What each value's base is, as far as one look at each instruction tells, and the φ and `ifelse` without a base of their own.
-fn keys(func: &Func, rpo: &Rpo) -> (SecondaryMap<Value, Key>, Vec<Value>) {
+fn keys(func: &Func, rpo: &Rpo, objects: &StackObjects) -> (SecondaryMap<Value, Key>, Vec<Value>) {
     let mut keys: SecondaryMap<Value, Key> = SecondaryMap::new();
     let mut nodes = Vec::new();
     for index in 0..func.value_count() {
@@ -201,7 +209,7 @@ fn keys(func: &Func, rpo: &Rpo) -> (SecondaryMap<Value, Key>, Vec<Value>) {
     for &block in rpo.blocks() {
         for inst in func.block_insts(block) {
             for value in func.results(inst) {
-                let key = made(func, inst, value, &keys);
+                let key = made(func, inst, value, &keys, objects);
                 if key == Key::Node(value) {
                     nodes.push(value);
                 }
@@ -221,7 +229,13 @@ fn constant(func: &Func, value: Value) -> Key {
 }
 
 /// The base of a result; its operands other than those of φ are known.
-fn made(func: &Func, inst: Inst, value: Value, keys: &SecondaryMap<Value, Key>) -> Key {
+fn made(
+    func: &Func,
+    inst: Inst,
+    value: Value,
+    keys: &SecondaryMap<Value, Key>,
+    objects: &StackObjects,
+) -> Key {
     let op = func.op(inst);
     let first = || func.args(inst).first().map_or(Key::None, |&v| keys[v]);
     let Some(class) = class(func.ty(value)) else { return Key::None };
@@ -229,8 +243,12 @@ fn made(func: &Func, inst: Inst, value: Value, keys: &SecondaryMap<Value, Key>) 
     if class == PtrClass::Raw {
         let permanent = match op {
             Op::TypeOf => true,
+            // As good as permanent for who holds it, which is nobody behind the function.
+            Op::SlotAddr(slot) => objects.is_mere_bits(slot),
             Op::Copy | Op::PointerFromObjref => first() == Key::Permanent,
-            Op::Intrinsic(Intrinsic::Bitcast) => first() == Key::Permanent,
+            Op::Intrinsic(Intrinsic::Bitcast | Intrinsic::AddPtr | Intrinsic::SubPtr) => {
+                first() == Key::Permanent
+            }
             Op::Builtin(Builtin::Ifelse) => func.args(inst)[1..].iter().all(|&v| keys[v] == Key::Permanent),
             _ => false,
         };

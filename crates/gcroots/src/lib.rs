@@ -1,7 +1,7 @@
 //! Root placement: from low IR with objects to low IR without.
 //!
 //! ```text
-//!  check ─► bases ─► refine ─► needs ─► slots ─► frame ─► lower
+//!  check ─► stack ─► bases ─► refine ─► needs ─► slots ─► frame ─► lower
 //!   │        │         │         │        │        │        └ allocation, barriers, tags, argument words
 //!   │        │         │         │        │        └ where the frame is linked, filled and taken off; or `maps`
 //!   │        │         │         │        └ where each root is stored, and in which word; `nulls`: where words become null
@@ -37,6 +37,7 @@ mod ranges;
 mod refine;
 mod reload;
 mod slots;
+mod stack;
 
 use brolga_ir::analysis::{Cfg, DomTree, Loops, Rpo};
 use brolga_ir::heap_abi::HeapAbi;
@@ -155,21 +156,29 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
     check::classes(func).map_err(Error::Classes)?;
     for block in func.blocks() {
         for inst in func.block_insts(block) {
-            if let Op::Alloc(ty) = func.op(inst) {
+            if let Op::Alloc(ty) | Op::AllocStack(ty) = func.op(inst) {
                 cx.types.object_extent(ty).map_err(Error::Layout)?;
             }
         }
     }
 
+    // What objects of the stack become here is for this heap, and for a frame with maps if they hold references.
+    let spare = stack::is_for_options(func, cx, options).then(|| func.clone());
+    let objects = stack::place(func, cx, options);
     let cfg = without_unreachable(func);
     let rpo = Rpo::compute(&cfg);
     let tree = DomTree::compute(&cfg);
     let loops = Loops::compute(&cfg, &rpo, &tree);
     let flow = flow::Flow::compute(func, cx, cfg, &rpo, &tree);
     if options.heap.moving {
-        reload::reload(func, cx, &flow)?;
+        if let Err(error) = reload::reload(func, cx, &flow) {
+            if let Some(spare) = spare {
+                *func = spare;
+            }
+            return Err(error);
+        }
     }
-    let bases = bases::Bases::compute(func, cx, &flow.cfg, &rpo, &tree);
+    let bases = bases::Bases::compute(func, cx, &flow.cfg, &rpo, &tree, &objects);
     let refinements = refine::Refinements::compute(func, &bases, &tree);
     let barriers = barrier::Barriers::compute(func, cx, &bases, &refinements, &flow);
     let insts = || func.blocks().flat_map(|block| func.block_insts(block));
@@ -177,8 +186,9 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
     let budget = options.budget.saturating_mul(func.inst_count() + 1024);
     let needs = needs::Needs::compute(func, cx, &bases, &refinements, &flow, &tree, budget);
 
-    let (others, tracked, kept) = reserve(func);
-    let mut options = *options;
+    let (others, tracked, kept) = reserve(func, &objects);
+    let given = options;
+    let mut options = *given;
     let coarse = needs.is_none();
     let (slots, most) = match needs {
         Some(mut needs) => {
@@ -195,6 +205,10 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
         }
     };
     let options = &options;
+    if let (Lowering::Maps, Lowering::Linked, Some(spare)) = (given.lowering, options.lowering, spare) {
+        *func = spare;
+        return place(func, cx, &Options { lowering: Lowering::Linked, ..*given });
+    }
     let nulls = if options.lowering == Lowering::Linked && options.null_dead {
         nulls::compute(func, &bases, &slots, kept, &flow, &rpo, budget)
     } else {
@@ -263,9 +277,12 @@ fn without_unreachable(func: &mut Func) -> Cfg {
     Cfg::compute(func)
 }
 
-/// The words that are taken before roots get theirs: argument words, then one for each tracked slot. Gives who uses them, the
-/// word of each tracked slot, and the words of all of these.
-fn reserve(func: &Func) -> (Vec<(Block, Inst, u32)>, lower::TrackedSlots, Range<u32>) {
+/// The words that are taken before roots get theirs: argument words, then one for each tracked slot and those of objects on the stack. Gives
+/// who uses them, the first word of each slot, and the words of all of these.
+fn reserve(
+    func: &Func,
+    objects: &stack::StackObjects,
+) -> (Vec<(Block, Inst, u32)>, lower::TrackedSlots, Range<u32>) {
     let mut others = Vec::new();
     let mut accesses = Vec::new();
     let mut tracked = lower::TrackedSlots::default();
@@ -278,18 +295,24 @@ fn reserve(func: &Func) -> (Vec<(Block, Inst, u32)>, lower::TrackedSlots, Range<
                     arguments = arguments.max(count);
                     others.push((block, inst, count));
                 }
-                Op::SlotAddr(slot) if func.slot(slot).tracked => accesses.push((block, inst, slot)),
+                Op::SlotAddr(slot) if func.slot(slot).tracked || objects.is_in_frame(slot) => {
+                    accesses.push((block, inst, slot));
+                }
                 _ => {}
             }
         }
     }
     let mut words = arguments;
     for (block, inst, slot) in accesses {
-        let word = *tracked.word[slot].get_or_insert_with(|| {
-            words += 1;
-            words - 1
-        });
-        others.push((block, inst, word + 1));
+        if tracked.word[slot].is_none() {
+            let count = match func.slot(slot).tracked {
+                true => tracked.one(slot, words),
+                false => objects.reserve(func, slot, words, &mut tracked),
+            };
+            words += count;
+        }
+        let behind = tracked.word[slot].map_or(words, |first| first + func.slot(slot).size / 8);
+        others.push((block, inst, behind));
     }
     (others, tracked, arguments..words)
 }

@@ -36,10 +36,22 @@ use brolga_ir::{Block, Const, Context, Func, Inst, Op, RuntimeFn, Slot, Type, Va
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 
-/// Where the words of tracked slots begin, and which slot has which.
+/// Which words the slots in the frame have.
 #[derive(Debug, Default)]
 pub(crate) struct TrackedSlots {
+    /// The first word of each.
     pub(crate) word: SecondaryMap<Slot, Option<u32>>,
+    /// The words that hold references, which are roots from the entry to the end.
+    pub(crate) kept: Vec<u32>,
+}
+
+impl TrackedSlots {
+    /// Gives a slot for one reference its word. It takes so many.
+    pub(crate) fn one(&mut self, slot: Slot, word: u32) -> u32 {
+        self.word[slot] = Some(word);
+        self.kept.push(word);
+        1
+    }
 }
 
 struct Lowering<'a> {

@@ -46,7 +46,7 @@ pub(crate) fn build(
         return None;
     }
     let frame = Frame::new(func, plan.slots.words, Lowering::Maps);
-    let kept: Vec<u32> = tracked.word.values().flatten().copied().collect();
+    let kept: &[u32] = &tracked.kept;
     let mut live = Set::new(plan.slots.words as usize);
     for &block in tree.preorder() {
         let mut lists = Vec::new();
@@ -55,7 +55,7 @@ pub(crate) fn build(
                 Op::CallArgs(_) => func.args(inst).len() as u32,
                 _ => 0,
             };
-            let mut words: Vec<u32> = live.iter().chain(&kept).copied().chain(0..arguments).collect();
+            let mut words: Vec<u32> = live.iter().chain(kept).copied().chain(0..arguments).collect();
             words.sort_unstable();
             if !words.is_empty() {
                 lists.push((inst, words));
@@ -71,7 +71,7 @@ pub(crate) fn build(
         at.at_first_insertion_point(tree.preorder()[0]);
         let base = at.ins_value(Op::SlotAddr(frame.slot), &[], Type::PTR);
         let null = at.func.bits(&cx.types, Type::TRACKED, 0);
-        for &word in &kept {
+        for &word in kept {
             at.ins(Op::Store(frame.access(word)), &[base, null], &[]);
         }
     }

@@ -120,6 +120,9 @@ pub enum Op {
     Safepoint,
     /// Makes an object of this concrete struct type; its fields are zero.
     Alloc(Type),
+    /// The same in the frame of the function, where it is until the function returns or this is executed again. Nobody may refer to
+    /// it from then on. A permission: it may as well become an object of the heap.
+    AllocStack(Type),
     /// The type object of the operand, an object.
     TypeOf,
     /// Tells the collector that the further operands were stored into the first, an object.
@@ -364,6 +367,7 @@ impl Op {
             | Op::CallRuntime(_)
             | Op::Safepoint
             | Op::Alloc(_)
+            | Op::AllocStack(_)
             | Op::TypeOf
             | Op::WriteBarrier
             | Op::GcLoaded

@@ -318,7 +318,7 @@ fn makes_memory(func: &Func, types: &Types, inst: Inst) -> bool {
             let name = func.foreign(foreign).name;
             name.is_some_and(|name| matches!(types.names().text(name), "malloc" | "calloc"))
         }
-        Op::Alloc(_) => true,
+        Op::Alloc(_) | Op::AllocStack(_) => true,
         _ => false,
     }
 }

@@ -12,11 +12,11 @@ use crate::error::OptError;
 use crate::options::OptLevel::{self, O0, O1, O2, O3};
 use crate::pass::Pass;
 use crate::passes::{
-    address_fold, alloc_opt, bounds_fold, call_effects, correlated, cpu_features, cse, dce, demote_float16,
-    div_rem, dse, gvn, if_convert, indvars, inline, inst_simplify, irce, jump_threading, licm, loop_delete,
-    loop_idiom, loop_simplify, memcpy_forward, muladd, narrow, polls, reassociate, rotate, sccp, simd_loop,
-    simplify_cfg, sink, slp, sroa, strength_reduce, tail_recursion, unfold_recursion, union_split, unroll,
-    unroll_full, unswitch, vectorize,
+    address_fold, alloc_opt, alloc_stack, bounds_fold, call_effects, correlated, cpu_features, cse, dce,
+    demote_float16, div_rem, dse, gvn, if_convert, indvars, inline, inst_simplify, irce, jump_threading,
+    licm, loop_delete, loop_idiom, loop_simplify, memcpy_forward, muladd, narrow, polls, reassociate, rotate,
+    sccp, simd_loop, simplify_cfg, sink, slp, sroa, strength_reduce, tail_recursion, unfold_recursion,
+    union_split, unroll, unroll_full, unswitch, vectorize,
 };
 use crate::scope::Step;
 use brolga_ir::Level;
@@ -62,6 +62,7 @@ pub static PASSES: &[&Pass] = &[
     &STRENGTH_REDUCE,
     &ADDRESS_FOLD,
     &DIV_REM,
+    &ALLOC_STACK,
     &SINK,
     &MULADD,
     &POLLS,
@@ -76,6 +77,7 @@ static UNFOLD_RECURSION: Pass = unfold_recursion::PASS;
 static CALL_EFFECTS: Pass = call_effects::PASS;
 static SROA: Pass = sroa::PASS;
 static ALLOC_OPT: Pass = alloc_opt::PASS;
+static ALLOC_STACK: Pass = alloc_stack::PASS;
 static NARROW: Pass = narrow::PASS;
 static INST_SIMPLIFY: Pass = inst_simplify::PASS;
 static CSE: Pass = cse::PASS;
@@ -179,6 +181,7 @@ static LOW: &[Row] = &[
     step(O2, "late inst-simplify", &INST_SIMPLIFY),
     step(O3, "late strength-reduce", &STRENGTH_REDUCE),
     step(O2, "polls", &POLLS),
+    step(O2, "alloc-stack", &ALLOC_STACK),
     step(O2, "sink", &SINK),
     step(O1, "muladd", &MULADD),
     step(O2, "last simplify-cfg", &SIMPLIFY_CFG),
@@ -330,6 +333,8 @@ pub static ORDER: &[Order] = &[
     order("address-fold", "late dce", "sums that moved into accesses may have lost their last use"),
     order("late gvn", "div-rem", "operands that are equal are one value then"),
     order("div-rem", "late inst-simplify", "products with constants have rules"),
+    order("dse", "alloc-stack", "an object that nobody reads needs no place"),
+    order("unroll", "alloc-stack", "copies of a round have objects of their own"),
     order("sink", "last simplify-cfg", "a block that nothing is left in may go"),
     order("vectorize", "muladd", "lanes know the product and the sum"),
     order("slp", "muladd", "lanes know the product and the sum"),

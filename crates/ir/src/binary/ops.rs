@@ -87,6 +87,7 @@ const LANES: u8 = 53;
 const SPLAT: u8 = 54;
 const EXTRACT_LANE: u8 = 55;
 const INSERT_LANE: u8 = 56;
+const ALLOC_STACK: u8 = 57;
 
 fn position<T: PartialEq>(all: &[T], wanted: &T) -> u8 {
     // Every value of the enum is in its own list.
@@ -168,6 +169,10 @@ pub(super) fn write(names: &mut Names<'_>, out: &mut Sink, op: Op, numbers: &Num
             out.byte(ALLOC);
             names.ty(out, ty);
         }
+        Op::AllocStack(ty) => {
+            out.byte(ALLOC_STACK);
+            names.ty(out, ty);
+        }
         Op::CallArgs(f) => {
             out.byte(CALL_ARGS);
             names.text(out, f.symbol());
@@ -245,6 +250,7 @@ pub(super) fn read(tables: &Tables, source: &mut Source<'_>, counts: &Counts) ->
         CALL_SYMBOL => Op::CallSymbol(Callee::new(source.index("callee", counts.callees)?)),
         CALL_RUNTIME => Op::CallRuntime(named(tables, source, "entry point", RuntimeFn::from_symbol)?),
         ALLOC => Op::Alloc(tables.ty(source)?),
+        ALLOC_STACK => Op::AllocStack(tables.ty(source)?),
         CALL_ARGS => {
             let array = |name: &str| RuntimeFn::from_symbol(name).filter(|f| f.takes_array());
             Op::CallArgs(named(tables, source, "entry point", array)?)

@@ -67,7 +67,9 @@ pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
         Op::CallArgs(_) => Effects::ANY,
         // Which object it is shows, that it was made does not. It stays on its side of a barrier, which a collection
         // must not separate from its store.
-        Op::Alloc(_) => Effects { consistent: false, may_safepoint: true, ..PURE.reading(Regions::TASK) },
+        Op::Alloc(_) | Op::AllocStack(_) => {
+            Effects { consistent: false, may_safepoint: true, ..PURE.reading(Regions::TASK) }
+        }
         Op::Lanes(..) | Op::Splat(_) | Op::ExtractLane(..) | Op::InsertLane(..) | Op::LaneSelect => PURE,
         // The tag of no object cannot be read, so it is not read before a test for null.
         Op::TypeOf => PURE.unchecked(true),
@@ -411,7 +413,7 @@ impl<'a> Cx<'a> {
     /// Whether an operand is an object that this function has made.
     fn is_new(&self, n: usize) -> bool {
         let def = self.arg(n).and_then(|v| self.func.def_inst(v));
-        def.is_some_and(|inst| matches!(self.func.op(inst), Op::Alloc(_)))
+        def.is_some_and(|inst| matches!(self.func.op(inst), Op::Alloc(_) | Op::AllocStack(_)))
     }
 
     /// Whether the address is that of a stack slot and all bytes lie in it.

@@ -149,6 +149,7 @@ impl<'m> Interp<'m> {
                 self.vector(func, inst, op)
             }
             Op::Alloc(_)
+            | Op::AllocStack(_)
             | Op::TypeOf
             | Op::WriteBarrier
             | Op::GcLoaded

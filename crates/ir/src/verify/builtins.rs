@@ -87,14 +87,17 @@ impl Checker<'_> {
             }
             Builtin::MemoryrefIsassigned => {
                 self.memoryref_operand(inst);
+                self.bounds_check(inst, 2);
                 self.result_compatible(inst, Type::BOOL);
             }
             Builtin::Arrayref => {
+                self.bounds_check(inst, 0);
                 if let Some(elem) = self.array(inst, 1, 2) {
                     self.result_compatible(inst, elem);
                 }
             }
             Builtin::Arrayset => {
+                self.bounds_check(inst, 0);
                 if let Some(elem) = self.array(inst, 1, 3) {
                     self.operand_may_fit(inst, 2, elem);
                     self.result_compatible(inst, self.arg_type(inst, 1));
@@ -191,6 +194,12 @@ impl Checker<'_> {
         };
         if let Some(ty) = given {
             self.result_compatible(inst, ty);
+        }
+        // An order of memory, a bounds check, or both.
+        for n in 2..self.func.args(inst).len() {
+            if self.arg_type(inst, n) != Type::SYMBOL {
+                self.bounds_check(inst, n);
+            }
         }
     }
 
@@ -306,7 +315,16 @@ impl Checker<'_> {
             None => {}
         }
         self.operand_may_fit(inst, 1, Type::INT64);
-        self.operand_may_fit(inst, 2, Type::BOOL);
+        self.bounds_check(inst, 2);
+    }
+
+    /// Whether bounds are checked is said by a `Bool`: passes drop checks that cannot fail, and nobody may miss a `TypeError` then.
+    fn bounds_check(&mut self, inst: Inst, operand: usize) {
+        let Some(value) = self.arg(inst, operand) else { return };
+        let given = self.func.ty(value);
+        if !self.fits(value, Type::BOOL) {
+            self.at(inst, TypeRule::Operand { operand, given, wanted: Type::BOOL.into() });
+        }
     }
 
     fn memoryref_operand(&mut self, inst: Inst) -> Option<Type> {
@@ -322,7 +340,7 @@ impl Checker<'_> {
     fn memoryref(&mut self, inst: Inst, order: usize, value: Option<usize>) {
         let elem = self.memoryref_operand(inst);
         self.order(inst, order);
-        self.operand_may_fit(inst, order + 1, Type::BOOL);
+        self.bounds_check(inst, order + 1);
         let Some(elem) = elem else { return };
         if let Some(value) = value {
             self.operand_may_fit(inst, value, elem);

@@ -251,6 +251,7 @@ impl<'a> Words<'a> {
             Op::CallRuntime(f) => f.symbol(),
             Op::Safepoint => "safepoint",
             Op::Alloc(_) => "alloc",
+            Op::AllocStack(_) => "alloc_stack",
             Op::TypeOf => "type_of",
             Op::WriteBarrier => "write_barrier",
             Op::GcLoaded => "gc_loaded",

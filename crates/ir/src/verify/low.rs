@@ -193,7 +193,7 @@ impl Checker<'_> {
                 self.address(inst, 1);
                 self.exact_operand(inst, 2, Type::I64);
             }
-            Op::Alloc(ty) => {
+            Op::Alloc(ty) | Op::AllocStack(ty) => {
                 if self.types.object_extent(ty).is_err() {
                     self.at(inst, LowRule::ObjectType { given: ty });
                 }

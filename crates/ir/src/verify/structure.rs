@@ -239,6 +239,7 @@ impl Checker<'_> {
             | Op::SlotAddr(_)
             | Op::Safepoint
             | Op::Alloc(_)
+            | Op::AllocStack(_)
             | Op::ThreadAddr => Arity::exactly(0),
             Op::Store(_) | Op::AtomicStore(_) | Op::AtomicRmw(..) | Op::GcLoaded => Arity::exactly(2),
             Op::AtomicCas(_) | Op::MemCopy => Arity::exactly(3),
@@ -288,6 +289,7 @@ impl Checker<'_> {
             | Op::AtomicCas(_)
             | Op::SlotAddr(_)
             | Op::Alloc(_)
+            | Op::AllocStack(_)
             | Op::TypeOf
             | Op::GcLoaded
             | Op::PointerFromObjref

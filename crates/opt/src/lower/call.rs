@@ -65,6 +65,26 @@ fn holds_in_low_ir(effects: &Effects, data: &CalleeData) -> bool {
     in_registers && (effects.reads | effects.writes).is_empty()
 }
 
+/// What becomes of the low arguments: of each what becomes of the argument that it is a part of. An exception may hold any.
+fn leaf_flow(effects: &Effects, args: &ArgFlow, sig: &NativeSignature) -> ArgFlow {
+    if !effects.nothrow {
+        return ArgFlow::ANY;
+    }
+    let mut low = ArgFlow::ANY;
+    let first = usize::from(sig.result.is_memory());
+    let parts = sig.params.iter().enumerate().flat_map(|(n, form)| form.low_types().map(move |_| n));
+    for (at, n) in parts.enumerate().map(|(at, n)| (at + first, n)).take_while(|&(at, _)| at < 64) {
+        for (bits, is_so) in [
+            (&mut low.captured, args.captures(n)),
+            (&mut low.returned, args.returns(n)),
+            (&mut low.written, args.writes(n)),
+        ] {
+            *bits &= !(u64::from(!is_so) << at);
+        }
+    }
+    ArgFlow { elsewhere: args.elsewhere, ..low }
+}
+
 impl Lowering<'_> {
     pub(super) fn invoke(&mut self, callee: Callee) -> Step<()> {
         let CalleeData::Method { function, args, .. } = self.src.callee(callee) else {
@@ -163,12 +183,14 @@ impl Lowering<'_> {
             params: sig.low_params().collect(),
             results: sig.low_results().collect(),
         };
-        let effects = module.func(id).summary.map(|summary| summary.effects);
-        let effects = effects.filter(|effects| holds_in_low_ir(effects, &data));
-        // Low IR boxes where high IR has values, so it may collect. Its operands are others.
-        let summary = effects.map(|effects| Summary {
-            effects: Effects { may_safepoint: true, ..effects },
-            args: ArgFlow::ANY,
+        let summary = module.func(id).summary.map(|Summary { effects, args }| {
+            let args = leaf_flow(&effects, &args, &sig);
+            // Low IR boxes where high IR has values, so it may collect.
+            let effects = match holds_in_low_ir(&effects, &data) {
+                true => Effects { may_safepoint: true, ..effects },
+                false => Effects::ANY,
+            };
+            Summary { effects, args }
         });
         let target = Target { callee: self.out.add_callee(data), sig };
         self.out.set_callee_summary(target.callee, summary);
@@ -215,8 +237,8 @@ impl Lowering<'_> {
                 let object = self.object(&val)?;
                 roots.push(object);
                 registers.take_int();
-                params.push(Type::PTR);
-                args.push(self.value(Op::PointerFromObjref, &[object], Type::PTR));
+                params.push(Type::TRACKED);
+                args.push(object);
                 continue;
             }
             if self.is_c_struct(ty) {

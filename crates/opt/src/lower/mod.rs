@@ -355,6 +355,7 @@ impl Lowering<'_> {
             | Op::CallRuntime(_)
             | Op::Safepoint
             | Op::Alloc(_)
+            | Op::AllocStack(_)
             | Op::TypeOf
             | Op::WriteBarrier
             | Op::GcLoaded

@@ -76,6 +76,9 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     for _ in 0..MAX_ROUNDS {
         let before = cx.rewrites();
         let mut nodes = nodes::find(func, cx);
+        if nodes.looks > 0 {
+            cx.count("calls looked at", nodes.looks);
+        }
         let partial = defined::check(func, cx, &mut nodes);
         rewrite::rewrite(func, cx, &mut nodes, &partial);
         if cx.rewrites() == before {

@@ -2,6 +2,7 @@
 
 pub(crate) mod address_fold;
 pub(crate) mod alloc_opt;
+pub(crate) mod alloc_stack;
 pub(crate) mod bounds_fold;
 pub(crate) mod call_effects;
 pub(crate) mod correlated;

@@ -144,6 +144,7 @@ impl FuncText<'_> {
             Op::CallRuntime(entry) => self.list(w, &format!("{entry}("), inst)?,
             Op::Safepoint => w.write_str("safepoint()")?,
             Op::Alloc(ty) => write!(w, "alloc({})", self.cx.types.display(ty))?,
+            Op::AllocStack(ty) => write!(w, "alloc_stack({})", self.cx.types.display(ty))?,
             Op::TypeOf => self.list(w, "type_of(", inst)?,
             Op::WriteBarrier => self.list(w, "write_barrier(", inst)?,
             Op::GcLoaded => self.list(w, "gc_loaded(", inst)?,

@@ -43,7 +43,7 @@ use crate::runtime_fn::RuntimeFn;
 use crate::types::Type;
 
 /// The operations with a name of their own.
-const NAMES: [&str; 22] = [
+const NAMES: [&str; 23] = [
     "load",
     "store",
     "atomic_load",
@@ -55,6 +55,7 @@ const NAMES: [&str; 22] = [
     "safepoint",
     "ifelse",
     "alloc",
+    "alloc_stack",
     "type_of",
     "write_barrier",
     "gc_loaded",
@@ -174,10 +175,11 @@ impl<'a> Body<'_, 'a> {
                 self.count(name, &operands, 0, at)?;
                 self.set(inst, Op::Safepoint, results, &[])
             }
-            "alloc" => {
+            "alloc" | "alloc_stack" => {
                 self.count(name, &operands, 1, at)?;
                 let ty = self.r.ty(operands[0])?;
-                self.set(inst, Op::Alloc(ty), results, &[])
+                let op = if name == "alloc" { Op::Alloc(ty) } else { Op::AllocStack(ty) };
+                self.set(inst, op, results, &[])
             }
             "type_of" | "pointer_from_objref" => {
                 self.count(name, &operands, 1, at)?;

@@ -59,6 +59,8 @@ pub(super) struct Nodes {
     pub(super) accesses: Vec<(Block, BlockAccesses)>,
     /// Instructions that keep objects alive.
     pub(super) preserves: Vec<Inst>,
+    /// How often a call that takes objects was looked at.
+    pub(super) looks: u64,
 }
 
 impl Nodes {
@@ -112,6 +114,7 @@ pub(super) fn find(func: &Func, cx: &PassCx<'_>) -> Nodes {
         out: Vec::new(),
         accesses: Vec::new(),
         preserves: Vec::new(),
+        looks: 0,
     };
     let types = cx.types();
     for &block in cx.facts.rpo().blocks() {
@@ -135,7 +138,7 @@ pub(super) fn find(func: &Func, cx: &PassCx<'_>) -> Nodes {
     if !found.nodes.is_empty() {
         uses(func, cx, &mut found);
         phis(func, cx, &mut found);
-        passes(func, &mut found);
+        found.looks = passes(func, &mut found);
     }
     found
 }
@@ -212,14 +215,14 @@ fn used_results(func: &Func) -> EntitySet<Value> {
 }
 
 /// An object that is passed stays if it is read as well, or if the call changes an object that stays.
-fn passes(func: &Func, found: &mut Nodes) {
+fn passes(func: &Func, found: &mut Nodes) -> u64 {
     let of_kind = |found: &Nodes, wanted: fn(Access) -> bool| -> Vec<(Inst, NodeId)> {
         let all = found.accesses.iter().flat_map(|(_, accesses)| accesses);
         all.filter(|&&(_, _, access)| wanted(access)).map(|&(inst, node, _)| (inst, node)).collect()
     };
     let passed = of_kind(found, |access| matches!(access, Access::Pass));
     if passed.is_empty() {
-        return;
+        return 0;
     }
     let mut groups: EntitySet<Inst> = EntitySet::new();
     let stands_for = |found: &Nodes, node| found.nodes[found.group(node)].inst;
@@ -232,22 +235,51 @@ fn passes(func: &Func, found: &mut Nodes) {
             found.give_up(node);
         }
     }
-    let mut changed = true;
-    while changed {
-        changed = false;
-        for &(inst, node) in passed.iter() {
-            let Op::Invoke(callee) = func.op(inst) else { continue };
-            let flow = func.callee_summary(callee).map_or(ArgFlow::ANY, |summary| summary.args);
-            let stays = |n: usize, value: Value| {
-                flow.writes(n) && found.of(value).is_none_or(|other| found.is_out(other))
-            };
-            let stays = func.args(inst).iter().enumerate().any(|(n, &value)| stays(n, value));
-            if stays && !found.is_out(node) {
+    give_up_with_calls(func, found)
+}
+
+/// The calls that take objects, with the objects that each takes.
+fn calls(found: &Nodes) -> Vec<(Inst, Vec<NodeId>)> {
+    let all = found.accesses.iter().flat_map(|(_, accesses)| accesses);
+    let passed: Vec<_> = all.filter(|&&(_, _, access)| matches!(access, Access::Pass)).collect();
+    // The accesses of one instruction stand side by side.
+    let calls = passed.chunk_by(|a, b| a.0 == b.0);
+    calls.map(|call| (call[0].0, call.iter().map(|&&(_, node, _)| node).collect())).collect()
+}
+
+/// A call that changes an object that stays is made, so all that is passed to it stays too. Gives how often a call was looked at: once, and
+/// once for each object that it changes and that is found to stay.
+pub(super) fn give_up_with_calls(func: &Func, found: &mut Nodes) -> u64 {
+    let calls = calls(found);
+    let mut looks = 0;
+    // By group: the calls that change its objects.
+    let mut changed_by: Vec<Vec<usize>> = vec![Vec::new(); found.nodes.len()];
+    let mut made: Vec<usize> = Vec::new();
+    for (at, (inst, _)) in calls.iter().enumerate() {
+        let Op::Invoke(callee) = func.op(*inst) else { continue };
+        let flow = func.callee_summary(callee).map_or(ArgFlow::ANY, |summary| summary.args);
+        let changed = func.args(*inst).iter().enumerate().filter(|&(n, _)| flow.writes(n));
+        let mut is_made = false;
+        for node in changed.map(|(_, &value)| found.of(value)) {
+            match node {
+                Some(node) if !found.is_out(node) => changed_by[found.group(node)].push(at),
+                _ => is_made = true,
+            }
+        }
+        if is_made {
+            made.push(at);
+        }
+    }
+    while let Some(at) = made.pop() {
+        looks += 1;
+        for &node in &calls[at].1 {
+            if !found.is_out(node) {
                 found.give_up(node);
-                changed = true;
+                made.append(&mut changed_by[found.group(node)]);
             }
         }
     }
+    looks
 }
 
 /// Looks at every use of every node.

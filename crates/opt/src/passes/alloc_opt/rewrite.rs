@@ -2,7 +2,7 @@
 
 use super::MAX_VARIABLES;
 use super::defined::Partial;
-use super::nodes::{Access, NodeId, Nodes};
+use super::nodes::{Access, NodeId, Nodes, give_up_with_calls};
 use crate::pass::PassCx;
 use crate::replace::Replacements;
 use crate::ssa_repair::Repair;
@@ -28,6 +28,8 @@ struct Variable {
 pub(super) fn rewrite(func: &mut Func, cx: &mut PassCx<'_>, nodes: &mut Nodes, partial: &Partial) {
     let asked = asked(nodes, partial);
     afford(cx, nodes, &asked);
+    // A call that changes what there was no fuel for is made.
+    give_up_with_calls(func, nodes);
     let any = (0..nodes.nodes.len()).any(|n| !nodes.is_out(n));
     if !any {
         return;

@@ -1,0 +1,159 @@
+//! Objects on the stack: `alloc_stack` becomes a slot with a tag word, and the object is what stands behind it.
+//!
+//! ```text
+//!   %1 = alloc_stack(T)        %2 = slot_addr(s)                      s:  +0   type | permanent
+//!                       ==>    %3 = add_ptr(%2, 8)                        +8   fields: words without references, and words that are roots
+//!                              %1 = bitcast(%3)::tracked
+//!                              store(%1, T | permanent; offset = -8)
+//!                              store(%1, 0) …                         unless what follows writes the word
+//! ```
+//!
+//! To the collector the object is a permanent one: it neither frees nor moves nor scans it, so whoever else roots the object, a callee for example, does no harm.
+//! What the object refers to is kept alive by the frame: the words of its references are on the list of each safepoint, as those of
+//! tracked slots are. A linked frame has no room for words that are no references, a tag for one; there an object
+//! with references is made on the heap, as `alloc` does, and so is one that is aligned beyond a word.
+//!
+//! Barriers on stores into the object go. Where it is one of several that a φ chooses from, its tag says that it is not old.
+//!
+//! This goes first: afterwards there is nothing on the stack that placement would have to know but the slots. Cost: linear, but for the
+//! stores looked at behind an object, which are at most `MAX_INSTS`.
+
+use crate::lower::TrackedSlots;
+use crate::{Lowering, Options};
+use brolga_ir::constant::Address;
+use brolga_ir::cursor::Cursor;
+use brolga_ir::effects::effects;
+use brolga_ir::func::SlotData;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::op::{Access, Region};
+use brolga_ir::{Const, Context, Func, Inst, Op, Slot, Type, Value};
+use cranelift_entity::{EntitySet, SecondaryMap};
+
+/// Instructions that are looked at behind an object for stores that make its first zeros superfluous.
+const MAX_INSTS: usize = 32;
+
+/// The slots that have objects in them: the bytes in front of each reference.
+#[derive(Debug, Default)]
+pub(crate) struct StackObjects {
+    references: SecondaryMap<Slot, Option<Vec<u32>>>,
+}
+
+impl StackObjects {
+    /// Whether the slot has to lie in the frame.
+    pub(crate) fn is_in_frame(&self, slot: Slot) -> bool {
+        self.references[slot].as_ref().is_some_and(|offsets| !offsets.is_empty())
+    }
+
+    /// Whether there is an object without references in the slot. One that has some is no more permanent than they are: what was read
+    /// from it outlives it where the slot is used again.
+    pub(crate) fn is_mere_bits(&self, slot: Slot) -> bool {
+        self.references[slot].as_ref().is_some_and(|offsets| offsets.is_empty())
+    }
+
+    /// Notes the words of a slot that begins with this word: how many there are, and which are roots.
+    pub(crate) fn reserve(&self, func: &Func, slot: Slot, first: u32, tracked: &mut TrackedSlots) -> u32 {
+        tracked.word[slot] = Some(first);
+        tracked.kept.extend(self.references[slot].iter().flatten().map(|offset| first + offset / 8));
+        func.slot(slot).size / 8
+    }
+}
+
+/// Whether what becomes of the objects of the stack would be wrong with other options: another heap, or a linked frame where they hold
+/// references.
+pub(crate) fn is_for_options(func: &Func, cx: &Context, options: &Options) -> bool {
+    let has_references = |ty| cx.types.layout(ty).is_ok_and(|layout| !layout.is_bits());
+    let mut insts = func.blocks().flat_map(|block| func.block_insts(block));
+    insts.any(|inst| match func.op(inst) {
+        Op::AllocStack(ty) => {
+            options.heap.moving || (options.lowering == Lowering::Maps && has_references(ty))
+        }
+        _ => false,
+    })
+}
+
+/// Gives every object of the stack its slot.
+pub(crate) fn place(func: &mut Func, cx: &Context, options: &Options) -> StackObjects {
+    let mut objects = StackObjects::default();
+    let insts = |func: &Func, wanted: fn(Op) -> bool| -> Vec<Inst> {
+        func.blocks()
+            .flat_map(|block| func.block_insts(block))
+            .filter(|&inst| wanted(func.op(inst)))
+            .collect()
+    };
+    let mut on_stack: EntitySet<Value> = EntitySet::new();
+    for inst in insts(func, |op| matches!(op, Op::AllocStack(_))) {
+        let Op::AllocStack(ty) = func.op(inst) else { continue };
+        let extent = cx.types.object_extent(ty);
+        let pointers = cx.types.layout(ty).map(|layout| layout.pointers.clone());
+        let (Ok((size, align)), Ok(pointers), Some(object)) = (extent, pointers, func.result(inst)) else {
+            func.set_op(inst, Op::Alloc(ty), &[]);
+            continue;
+        };
+        if align > 8 || (options.lowering == Lowering::Linked && !pointers.is_empty()) {
+            func.set_op(inst, Op::Alloc(ty), &[]);
+            continue;
+        }
+        let words = size.div_ceil(8);
+        let tag_bytes = options.heap.tag_bytes as u32;
+        let slot = func.add_slot(SlotData::bytes(tag_bytes + 8 * words, 3));
+        objects.references[slot] = Some(pointers.iter().map(|offset| tag_bytes + offset).collect());
+        on_stack.insert(object);
+        let written = written_words(func, cx, inst, object);
+        let types = &cx.types;
+        let mut at = Cursor::new(func);
+        let start = at.before(inst).ins_value(Op::SlotAddr(slot), &[], Type::PTR);
+        let skipped = at.int(types, Type::I64, tag_bytes.into());
+        let inside = at.ins_value(Op::Intrinsic(Intrinsic::AddPtr), &[start, skipped], Type::PTR);
+        at.func.set_op(inst, Op::Intrinsic(Intrinsic::Bitcast), &[inside]);
+        at.after(inst);
+        let of = at.func.constant(Const::Address(Address::Type(ty)));
+        let permanent = at.int(types, Type::I64, options.heap.tag_permanent.into());
+        let tag = at.ins_value(Op::Intrinsic(Intrinsic::AddPtr), &[of, permanent], Type::PTR);
+        at.ins(Op::Store(field(-(tag_bytes as i32), Region::Header)), &[object, tag], &[]);
+        let zero = at.int(types, Type::I64, 0);
+        for word in (0..words).filter(|&word| word >= 64 || written >> word & 1 == 0) {
+            at.ins(Op::Store(field(8 * word as i32, Region::Field)), &[object, zero], &[]);
+        }
+    }
+    if !on_stack.is_empty() {
+        for barrier in insts(func, |op| op == Op::WriteBarrier) {
+            if func.args(barrier).first().is_some_and(|&parent| on_stack.contains(parent)) {
+                func.remove_inst(barrier);
+            }
+        }
+    }
+    objects
+}
+
+fn field(offset: i32, region: Region) -> Access {
+    Access { offset, region, align_log2: 3 }
+}
+
+/// The words that are written behind an object before anybody can look, as bits.
+fn written_words(func: &Func, cx: &Context, made: Inst, object: Value) -> u64 {
+    let mut written = 0;
+    let mut at = func.next_inst(made);
+    for _ in 0..MAX_INSTS {
+        let Some(inst) = at else { break };
+        at = func.next_inst(inst);
+        match (func.op(inst), func.args(inst)) {
+            (Op::Store(access), &[to, value]) if to == object => {
+                let bytes = func.ty(value).as_low().map_or(0, |low| low.bytes());
+                if let (Ok(offset), 8) = (u32::try_from(access.offset), bytes)
+                    && offset.is_multiple_of(8)
+                    && offset < 8 * u64::BITS
+                {
+                    written |= 1 << (offset / 8);
+                }
+            }
+            _ => {
+                let does = effects(func, &cx.types, inst);
+                let harmless = does.reads.is_empty() && does.writes.is_empty() && !does.may_safepoint;
+                if !harmless || !does.nothrow || does.pinned || does.fence {
+                    break;
+                }
+            }
+        }
+    }
+    written
+}

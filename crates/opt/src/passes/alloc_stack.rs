@@ -1,0 +1,187 @@
+//! Moves objects to the stack that stay in their function, and could not be taken apart.
+//!
+//! ```text
+//! %1 = alloc(Main.Buffer)                       %1 = alloc_stack(Main.Buffer)
+//! store(%1, x)                           ==>    store(%1, x)
+//! %2 = pointer_from_objref(%1)                  %2 = pointer_from_objref(%1)
+//! %3 = foreigncall read(%2) roots %1            %3 = foreigncall read(%2) roots %1
+//! ```
+//!
+//! `alloc-opt` takes objects apart whose uses it knows. What is left and still not seen outside: objects whose address is taken, that are passed to
+//! C or to functions that do not keep them, whose fields are found by a number, and those that meet others in a φ.
+//!
+//! Words. The *names* of an object are the result of its `alloc` and everything that casts, address arithmetic, φ and `ifelse` make of it.
+//!
+//! **Stays.** A name may be read and written through, compared, asked for its type, preserved, given to C, and given to a function
+//! whose [summary](crate::summary) says that it neither keeps nor returns it and throws nothing, since an exception might hold it. An object that
+//! C keeps is kept alive by the program, or its address is worth nothing; the object on the stack is there as long as `gc_preserve` can hold.
+//! A name that is stored, returned, thrown or passed otherwise lets the object out.
+//!
+//! **Rounds of a loop.** One place serves all objects of an `alloc`. That is right if no name of the one before is needed when the next is made,
+//! which liveness answers. Only a φ can carry a name there: everything else is dominated by the `alloc`. What a handler needs is needed throughout
+//! its region, so no φ among the names may be needed at the head of one.
+//!
+//! **References** in the object are roots, for the collector cannot come by the object: root placement sees to that, or makes the object on the heap
+//! after all. Stores into it need no barrier; its tag says so.
+//!
+//! Runs late: until then an object on the heap is as good for other passes, and copies of a loop's body get places of their own. Cost: the names
+//! and their uses, at most `MAX_NAMES` for each object; liveness once if there is a φ among them. Breaks nothing. Not done: `Memory`; objects that get
+//! out on error paths only.
+
+use crate::facts::Fact;
+use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use brolga_ir::analysis::{Liveness, Use};
+use brolga_ir::builtin::Builtin;
+use brolga_ir::intrinsic::{Intrinsic, Shape};
+use brolga_ir::runtime_fn::RuntimeKind;
+use brolga_ir::{Block, Func, Inst, LowType, Op, Type, Value};
+use cranelift_entity::EntitySet;
+
+pub(crate) const PASS: Pass = Pass {
+    name: "alloc-stack",
+    level: PassLevel::Low,
+    required: false,
+    needs: &[Fact::Cfg, Fact::Uses],
+    breaks: &[],
+    run,
+};
+
+/// Larger objects stay on the heap: a frame is touched from end to end when the stack is checked.
+const MAX_BYTES: u32 = 1024;
+
+/// Bytes of all objects of a function on the stack: functions that call themselves have many frames.
+const MAX_TOTAL: u32 = 4096;
+
+/// An object with more names stays on the heap.
+const MAX_NAMES: usize = 64;
+
+fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    let allocs: Vec<(Inst, Block)> = cx
+        .facts
+        .rpo()
+        .blocks()
+        .iter()
+        .flat_map(|&b| func.block_insts(b).map(move |inst| (inst, b)))
+        .filter(|&(inst, _)| matches!(func.op(inst), Op::Alloc(_)))
+        .collect();
+    let mut room = MAX_TOTAL;
+    let mut liveness = None;
+    for (inst, block) in allocs {
+        let (Op::Alloc(ty), Some(object)) = (func.op(inst), func.result(inst)) else { continue };
+        let Ok((bytes, _)) = cx.types().object_extent(ty) else { continue };
+        if bytes > MAX_BYTES || bytes > room {
+            continue;
+        }
+        let Some(names) = names(func, cx, object) else { continue };
+        let is_phi = |&name: &Value| func.def_inst(name).is_some_and(|def| func.op(def) == Op::Phi);
+        if names.iter().any(is_phi) {
+            let liveness = liveness.get_or_insert_with(|| Liveness::compute(func, cx.facts.cfg()));
+            if lives_on(func, liveness, &names, inst, block) {
+                continue;
+            }
+        }
+        if !cx.spend("objects moved to the stack") {
+            break;
+        }
+        room -= bytes;
+        func.set_op(inst, Op::AllocStack(ty), &[]);
+    }
+    cx.changed()
+}
+
+/// All names of an object; `None` if it gets out.
+fn names(func: &Func, cx: &PassCx<'_>, object: Value) -> Option<Vec<Value>> {
+    let mut names = vec![object];
+    let mut known = EntitySet::new();
+    known.insert(object);
+    let mut at = 0;
+    while let Some(&name) = names.get(at) {
+        at += 1;
+        for &one in cx.facts.uses().of(name) {
+            match use_of(func, one) {
+                Does::Nothing => {}
+                Does::Escape => return None,
+                Does::Name => {
+                    let made = func.result(one.inst)?;
+                    if known.insert(made) {
+                        names.push(made);
+                    }
+                }
+            }
+            if names.len() > MAX_NAMES {
+                return None;
+            }
+        }
+    }
+    Some(names)
+}
+
+/// What a use does with a name.
+enum Does {
+    /// Nobody has it afterwards.
+    Nothing,
+    /// The result is a name as well.
+    Name,
+    /// Somebody may have it.
+    Escape,
+}
+
+fn use_of(func: &Func, one: Use) -> Does {
+    let n = one.index as usize;
+    match func.op(one.inst) {
+        Op::Load(_) | Op::TypeOf | Op::GcPreserveBegin => Does::Nothing,
+        Op::Store(_) | Op::WriteBarrier if n == 0 => Does::Nothing,
+        Op::MemCopy if n < 2 => Does::Nothing,
+        Op::AtomicLoad(_) | Op::AtomicStore(_) | Op::AtomicRmw(..) | Op::AtomicCas(_) if n == 0 => {
+            Does::Nothing
+        }
+        Op::Copy | Op::Phi | Op::GcLoaded | Op::PointerFromObjref => Does::Name,
+        Op::Builtin(Builtin::Ifelse) if n > 0 => Does::Name,
+        Op::Intrinsic(Intrinsic::Bitcast | Intrinsic::AddPtr | Intrinsic::SubPtr) if n == 0 => Does::Name,
+        Op::Intrinsic(op) if op.shape() == Shape::IntCompare => Does::Nothing,
+        Op::CallRuntime(entry) if entry.kind() == RuntimeKind::Asks => Does::Nothing,
+        Op::ForeignCall(foreign) => {
+            let data = func.foreign(foreign);
+            let count = data.params.len() + usize::from(data.name.is_none());
+            let gives_pointer = func.results(one.inst).any(|v| is_pointer(func, v));
+            match func.args(one.inst).get(n) {
+                // Behind the arguments stands what is kept alive.
+                _ if n >= count => Does::Nothing,
+                // An object that is an argument itself may be kept by who knows how.
+                Some(&given) if func.ty(given) != Type::PTR => Does::Escape,
+                _ if gives_pointer => Does::Name,
+                _ => Does::Nothing,
+            }
+        }
+        Op::CallSymbol(callee) => match func.callee_summary(callee) {
+            Some(summary) if !summary.args.captures(n) && !summary.args.returns(n) => Does::Nothing,
+            _ => Does::Escape,
+        },
+        _ => Does::Escape,
+    }
+}
+
+fn is_pointer(func: &Func, value: Value) -> bool {
+    matches!(func.ty(value).as_low(), Some(LowType::Ptr(_)))
+}
+
+/// Whether some name may still be needed where the next object is made.
+fn lives_on(func: &Func, liveness: &Liveness, names: &[Value], alloc: Inst, block: Block) -> bool {
+    let enters = func.blocks().filter_map(|b| func.terminator(b)).filter(|&end| func.op(end) == Op::Enter);
+    let mut handlers = enters.filter_map(|enter| func.inst_blocks(enter).get(1).copied());
+    if handlers.any(|handler| names.iter().any(|&name| liveness.is_live_in(name, handler))) {
+        return true;
+    }
+    // In front of the `alloc` stand the names that came into the block or were made there before; behind it, what uses them.
+    let mut made_before: Vec<Value> = Vec::new();
+    let mut insts = func.block_insts(block);
+    for inst in insts.by_ref().take_while(|&inst| inst != alloc) {
+        made_before.extend(func.results(inst));
+    }
+    let used_behind: Vec<Value> =
+        insts.filter(|&inst| func.op(inst) != Op::Phi).flat_map(|inst| func.args(inst)).copied().collect();
+    names.iter().any(|name| {
+        let is_there = liveness.is_live_in(*name, block) || made_before.contains(name);
+        is_there && (liveness.is_live_out(*name, block) || used_behind.contains(name))
+    })
+}
