@@ -78,6 +78,8 @@ enum Key {
     #[default]
     None,
     Permanent,
+    /// In the frame of the function: nothing has to keep it alive, and it keeps nothing else alive, because its place may be used again.
+    Frame,
     Own(Value),
     /// The base of this φ or `ifelse`, whatever that will be.
     Node(Value),
@@ -148,7 +150,7 @@ impl Bases {
         let base_of = |key: Key| match resolved(key, &states, &lifted) {
             Key::Own(value) => numbers[value].map_or(Base::None, Base::Root),
             Key::Permanent => Base::Permanent,
-            Key::None | Key::Node(_) => Base::None,
+            Key::None | Key::Frame | Key::Node(_) => Base::None,
         };
         for index in 0..func.value_count() {
             let value = Value::new(index);
@@ -239,16 +241,20 @@ fn made(
     let op = func.op(inst);
     let first = || func.args(inst).first().map_or(Key::None, |&v| keys[v]);
     let Some(class) = class(func.ty(value)) else { return Key::None };
-    // Of raw pointers only the permanence of what they point at is of interest.
+    // Of raw pointers only whether they point at permanent objects or into the frame is of interest.
     if class == PtrClass::Raw {
+        let into_frame = match op {
+            Op::SlotAddr(slot) => objects.has(slot),
+            Op::Intrinsic(Intrinsic::AddPtr) => first() == Key::Frame,
+            _ => false,
+        };
+        if into_frame {
+            return Key::Frame;
+        }
         let permanent = match op {
             Op::TypeOf => true,
-            // As good as permanent for who holds it, which is nobody behind the function.
-            Op::SlotAddr(slot) => objects.is_mere_bits(slot),
             Op::Copy | Op::PointerFromObjref => first() == Key::Permanent,
-            Op::Intrinsic(Intrinsic::Bitcast | Intrinsic::AddPtr | Intrinsic::SubPtr) => {
-                first() == Key::Permanent
-            }
+            Op::Intrinsic(Intrinsic::Bitcast) => first() == Key::Permanent,
             Op::Builtin(Builtin::Ifelse) => func.args(inst)[1..].iter().all(|&v| keys[v] == Key::Permanent),
             _ => false,
         };

@@ -44,10 +44,9 @@ impl StackObjects {
         self.references[slot].as_ref().is_some_and(|offsets| !offsets.is_empty())
     }
 
-    /// Whether there is an object without references in the slot. One that has some is no more permanent than they are: what was read
-    /// from it outlives it where the slot is used again.
-    pub(crate) fn is_mere_bits(&self, slot: Slot) -> bool {
-        self.references[slot].as_ref().is_some_and(|offsets| offsets.is_empty())
+    /// Whether there is an object in the slot.
+    pub(crate) fn has(&self, slot: Slot) -> bool {
+        self.references[slot].is_some()
     }
 
     /// Notes the words of a slot that begins with this word: how many there are, and which are roots.
@@ -111,8 +110,10 @@ pub(crate) fn place(func: &mut Func, cx: &Context, options: &Options) -> StackOb
         let tag = at.ins_value(Op::Intrinsic(Intrinsic::AddPtr), &[of, permanent], Type::PTR);
         at.ins(Op::Store(field(-(tag_bytes as i32), Region::Header)), &[object, tag], &[]);
         let zero = at.int(types, Type::I64, 0);
+        let null = at.int(types, Type::TRACKED, 0);
         for word in (0..words).filter(|&word| word >= 64 || written >> word & 1 == 0) {
-            at.ins(Op::Store(field(8 * word as i32, Region::Field)), &[object, zero], &[]);
+            let nothing = if pointers.contains(&(8 * word)) { null } else { zero };
+            at.ins(Op::Store(field(8 * word as i32, Region::Field)), &[object, nothing], &[]);
         }
     }
     if !on_stack.is_empty() {

@@ -14,9 +14,9 @@ use crate::pass::Pass;
 use crate::passes::{
     address_fold, alloc_opt, alloc_stack, bounds_fold, call_effects, correlated, cpu_features, cse, dce,
     demote_float16, div_rem, dse, gvn, if_convert, indvars, inline, inst_simplify, irce, jump_threading,
-    licm, loop_delete, loop_idiom, loop_simplify, memcpy_forward, muladd, narrow, polls, reassociate, rotate,
-    sccp, simd_loop, simplify_cfg, sink, slp, sroa, strength_reduce, tail_recursion, unfold_recursion,
-    union_split, unroll, unroll_full, unswitch, vectorize,
+    licm, local_throw, loop_delete, loop_idiom, loop_simplify, memcpy_forward, muladd, narrow, polls,
+    reassociate, rotate, sccp, simd_loop, simplify_cfg, sink, slp, sroa, strength_reduce, tail_recursion,
+    unfold_recursion, union_split, unroll, unroll_full, unswitch, vectorize,
 };
 use crate::scope::Step;
 use brolga_ir::Level;
@@ -30,6 +30,7 @@ pub static PASSES: &[&Pass] = &[
     &TAIL_RECURSION,
     &UNFOLD_RECURSION,
     &CALL_EFFECTS,
+    &LOCAL_THROW,
     &SROA,
     &ALLOC_OPT,
     &NARROW,
@@ -75,6 +76,7 @@ static INLINE: Pass = inline::PASS;
 static TAIL_RECURSION: Pass = tail_recursion::PASS;
 static UNFOLD_RECURSION: Pass = unfold_recursion::PASS;
 static CALL_EFFECTS: Pass = call_effects::PASS;
+static LOCAL_THROW: Pass = local_throw::PASS;
 static SROA: Pass = sroa::PASS;
 static ALLOC_OPT: Pass = alloc_opt::PASS;
 static ALLOC_STACK: Pass = alloc_stack::PASS;
@@ -130,6 +132,7 @@ static HIGH: &[Row] = &[
     step(O1, "call-effects", &CALL_EFFECTS),
     step(O0, "early bounds-fold", &BOUNDS_FOLD),
     step(O1, "cpu-features", &CPU_FEATURES),
+    step(O2, "local-throw", &LOCAL_THROW),
     step(O1, "sroa", &SROA),
     step(O1, "early dce", &DCE),
     step(O1, "alloc-opt", &ALLOC_OPT),
@@ -219,6 +222,9 @@ pub static ORDER: &[Order] = &[
     order("inline", "call-effects", "calls come in with inlined bodies"),
     order("call-effects", "early dce", "a call that only computes goes when nobody needs what it gives"),
     order("call-effects", "cse", "equal calls of what only computes are one"),
+    order("inline", "local-throw", "what was thrown some calls down is thrown here"),
+    order("local-throw", "sroa", "what was thrown is read where it was made"),
+    order("local-throw", "late simplify-cfg", "the throw becomes a line of jumps"),
     order("inline", "sroa", "a tuple that a callee returned is taken apart where it was inlined"),
     order("inline", "late simplify-cfg", "an inlined body begins and ends with a jump"),
     order(

@@ -697,6 +697,8 @@ impl Oracle<'_> {
         match self.memory.get(&(slot, offset)).copied() {
             Some(Val::Object(n)) => work.push(n),
             Some(Val::Null | Val::Permanent) => {}
+            // An object on the stack looks permanent, by its tag.
+            Some(Val::Stack(of, at)) if self.memory.contains_key(&(of, at - 8)) => {}
             other => return self.wrong(inst, format!("the word at {offset} of the frame is {other:?}")),
         }
         Ok(())

@@ -20,6 +20,7 @@ pub(crate) mod inst_simplify;
 pub(crate) mod irce;
 pub(crate) mod jump_threading;
 pub(crate) mod licm;
+pub(crate) mod local_throw;
 pub(crate) mod loop_delete;
 pub(crate) mod loop_idiom;
 pub(crate) mod loop_simplify;

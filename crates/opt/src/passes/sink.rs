@@ -13,12 +13,23 @@
 //! there, and all its uses lie behind it. Loads move if nothing behind them in the block may write what they read. Instructions are visited from the end of
 //! the block, so that what they are computed from follows.
 //!
-//! Cost: one look at each block that ends in such a branch, and the uses of its instructions. Breaks the uses. Not done: ways that
-//! are seldom taken but not cold; allocations; several cold ways that need the same. Sums that need no memory are placed by code generation.
+//! **Objects** move into any way that alone needs them, cold or not, with the stores that fill them: until it is passed on nobody can see an object.
+//! They do not move over barriers of memory and handlers, nor into a block with a `write_barrier`, which a collection must not separate from its store.
+//!
+//! ```text
+//! 1: %1 = alloc(Failed)                1: goto 2 if c, else 3
+//!    store(%1, x)               ==>    2: %1 = alloc(Failed)
+//!    goto 2 if c, else 3                  store(%1, x)
+//! 2: throw(%1)                            throw(%1)
+//! ```
+//!
+//! Cost: one look at the end of each block that ends in a branch, and the uses of its instructions. Breaks the uses. Not done: ways that
+//! are seldom taken but not cold; several cold ways that need the same. Sums that need no memory are placed by code generation.
 
 use crate::alias::Aliases;
 use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use brolga_ir::analysis::Use;
 use brolga_ir::cursor::Cursor;
 use brolga_ir::effects::effects;
 use brolga_ir::{Block, Func, Inst, Op, Value};
@@ -48,11 +59,13 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             (throws || func.is_cold(target)) && cfg.single_pred(target) == Some(block)
         };
         let mut errors = targets.into_iter().filter(is_error);
-        let (Some(target), None, false) = (errors.next(), errors.next(), func.is_cold(block)) else {
-            continue;
-        };
-        let aliases = aliases.get_or_insert_with(|| Aliases::of(func, cx.types(), rpo));
-        if !sink(func, cx, aliases, block, target) {
+        if let (Some(target), None, false) = (errors.next(), errors.next(), func.is_cold(block)) {
+            let aliases = aliases.get_or_insert_with(|| Aliases::of(func, cx.types(), rpo));
+            if !sink(func, cx, aliases, block, target) {
+                break;
+            }
+        }
+        if !objects(func, cx, block, targets) {
             break;
         }
     }
@@ -101,18 +114,74 @@ fn is_free(func: &Func, cx: &PassCx<'_>, aliases: &Aliases, inst: Inst, passed: 
 
 /// Whether something uses the results, and all of it stands in the target or behind it.
 fn only_in(func: &Func, cx: &PassCx<'_>, target: Block, moved: &[Inst], inst: Inst) -> bool {
-    let (tree, uses) = (cx.facts.domtree(), cx.facts.uses());
-    let behind = |user: Inst, index: u32| {
-        moved.contains(&user)
-            || match func.op(user) {
-                // A φ uses what comes over an edge where the edge begins.
-                Op::Phi => {
-                    func.inst_blocks(user).get(index as usize).is_some_and(|&b| tree.dominates(target, b))
-                }
-                _ => func.inst_block(user).is_some_and(|b| tree.dominates(target, b)),
-            }
-    };
+    let uses = cx.facts.uses();
+    let behind = |one: &Use| moved.contains(&one.inst) || is_behind(func, cx, target, *one);
     let results: Vec<Value> = func.results(inst).collect();
-    results.iter().any(|&v| !uses.is_unused(v))
-        && results.iter().all(|&v| uses.of(v).iter().all(|one| behind(one.inst, one.index)))
+    results.iter().any(|&v| !uses.is_unused(v)) && results.iter().all(|&v| uses.of(v).iter().all(behind))
+}
+
+/// Whether a use stands in the target or behind it.
+fn is_behind(func: &Func, cx: &PassCx<'_>, target: Block, one: Use) -> bool {
+    let tree = cx.facts.domtree();
+    match func.op(one.inst) {
+        // A φ uses what comes over an edge where the edge begins.
+        Op::Phi => {
+            func.inst_blocks(one.inst).get(one.index as usize).is_some_and(|&b| tree.dominates(target, b))
+        }
+        _ => func.inst_block(one.inst).is_some_and(|b| tree.dominates(target, b)),
+    }
+}
+
+/// Moves the objects that only one of the ways needs. False if there was no fuel left.
+fn objects(func: &mut Func, cx: &mut PassCx<'_>, block: Block, targets: [Block; 2]) -> bool {
+    let mut end: Vec<Inst> = Vec::new();
+    let mut at = func.terminator(block).and_then(|end| func.prev_inst(end));
+    while let Some(inst) = at.filter(|_| end.len() < MAX_INSTS) {
+        let does = effects(func, cx.types(), inst);
+        if does.pinned || does.fence {
+            break;
+        }
+        end.push(inst);
+        at = func.prev_inst(inst);
+    }
+    let is_object = |inst: &Inst| matches!(func.op(*inst), Op::Alloc(_) | Op::AllocStack(_));
+    let made: Vec<Inst> = end.iter().copied().filter(is_object).collect();
+    // From the last one: what an object was stored into goes first.
+    for object in made {
+        let found =
+            targets.into_iter().find_map(|target| Some((target, filling(func, cx, block, target, object)?)));
+        let Some((target, stores)) = found else { continue };
+        if !cx.spend("objects moved to where they are needed") {
+            return false;
+        }
+        // From behind, each to the top.
+        let group = end.iter().filter(|&inst| *inst == object || stores.contains(inst));
+        for &inst in group {
+            func.remove_inst(inst);
+            Cursor::new(func).at_first_insertion_point(target).place_inst(inst);
+        }
+    }
+    true
+}
+
+/// The stores that fill an object which nothing but these and the target needs.
+fn filling(func: &Func, cx: &PassCx<'_>, block: Block, target: Block, object: Inst) -> Option<Vec<Inst>> {
+    let value = func.result(object)?;
+    if cx.facts.cfg().single_pred(target) != Some(block) {
+        return None;
+    }
+    let mut stores = Vec::new();
+    let mut is_needed = false;
+    for &one in cx.facts.uses().of(value) {
+        let fills = one.index == 0 && matches!(func.op(one.inst), Op::Store(_));
+        if is_behind(func, cx, target, one) {
+            is_needed = true;
+        } else if fills && func.inst_block(one.inst) == Some(block) {
+            stores.push(one.inst);
+        } else {
+            return None;
+        }
+    }
+    let has_barrier = func.block_insts(target).any(|inst| func.op(inst) == Op::WriteBarrier);
+    (is_needed && !has_barrier).then_some(stores)
 }

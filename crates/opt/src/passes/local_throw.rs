@@ -1,0 +1,369 @@
+//! Turns a throw into a jump where the handler is in the same function and nobody can see the exception.
+//!
+//! ```text
+//! 1: %1 = enter 2, 5                               1: %1 = enter 2, 5
+//! 2: … goto 4 if not c                             2: … goto 4 if not c
+//! 3: %2 = new(Failed, x)                           3: %2 = new(Failed, x)
+//!    throw(%2); unreachable                           leave(%1); %8 = getfield(%2, :code)
+//! 4: … leave(%1)                          ==>         goto 6
+//! 5: %3 = the_exception()                          4: … leave(%1)
+//!    %4 = typeassert(%3, Failed)                   5: %3 = the_exception() …
+//!    %5 = getfield(%4, :code)                         %5 = getfield(%4, :code); pop_exception(%1); goto 6
+//!    pop_exception(%1)                             6: %9 = φ (3 => %8, 5 => %5)
+//!    … %5 …                                           … %9 …
+//! ```
+//!
+//! Such pairs come together by inlining: what was thrown three calls down is an object that is made, read, and not seen again, and goes with
+//! `sroa` and `alloc-opt`.
+//!
+//! **What is kept.** An exception is on the exception stack from its throw to its `pop_exception`, where a call could find it (`rethrow`). So all that
+//! the handler does up to there has to stand in its first block, and be computation: it neither calls nor throws nor writes. It is copied to the throw,
+//! with what was thrown in place of `the_exception`. An assertion on its type must be known to hold. A trace is taken of what leaves compiled code
+//! only, so none is lost. Exceptions of checks and of calls go on as before, and so does the `enter`.
+//!
+//! **φᶜ.** What it would read is what the last ϒ stored: a variable like any other if every way from the `enter` to the throw passes a ϒ (I1),
+//! and if no ϒ of it stands in a region inside this one (I2), from which an exception would bring it on a way that is no edge.
+//!
+//! Cost: one visit to each instruction of functions with handlers, and `MAX_HEAD` copies for each throw. Breaks the graph and the uses. Not done:
+//! handlers that branch on the type of the exception before they end its handling; throws by functions of Base; regions in which nothing
+//! is left that throws.
+
+use crate::facts::Fact;
+use crate::heads::rename_phi_blocks;
+use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use crate::replace::Replacements;
+use crate::ssa_repair::Repair;
+use brolga_ir::analysis::{Cfg, Handlers, Rpo};
+use brolga_ir::builtin::Builtin;
+use brolga_ir::constant::Const;
+use brolga_ir::effects::effects;
+use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
+use cranelift_entity::SecondaryMap;
+use cranelift_entity::packed_option::PackedOption;
+use rustc_hash::FxHashMap;
+
+pub(crate) const PASS: Pass = Pass {
+    name: "local-throw",
+    level: PassLevel::High,
+    required: false,
+    needs: &[Fact::Cfg, Fact::DomTree],
+    breaks: &[Fact::Cfg, Fact::Uses],
+    run,
+};
+
+/// Instructions of a handler that are copied to a throw.
+const MAX_HEAD: usize = 16;
+
+/// Throws of a function that become jumps.
+const MAX_THROWS: usize = 64;
+
+/// A throw whose handler is here.
+struct Site {
+    throw: Inst,
+    block: Block,
+    thrown: Value,
+    enter: Inst,
+}
+
+/// What a handler does until the exception is over.
+struct Head {
+    block: Block,
+    insts: Vec<Inst>,
+    pop: Inst,
+}
+
+fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    let has_handlers = func.blocks().any(|b| func.terminator(b).is_some_and(|t| func.op(t) == Op::Enter));
+    if !has_handlers {
+        return Changed::No;
+    }
+    let handlers = Handlers::compute(func, cx.facts.cfg(), cx.facts.rpo());
+    let (sites, upsilons) = find(func, cx, &handlers);
+    let mut jumps: Vec<(Site, usize)> = Vec::new();
+    let mut heads: Vec<(Inst, Option<Head>)> = Vec::new();
+    for site in sites.into_iter().take(MAX_THROWS) {
+        let at = heads.iter().position(|(enter, _)| *enter == site.enter).unwrap_or_else(|| {
+            heads.push((site.enter, head(func, cx, site.enter)));
+            heads.len() - 1
+        });
+        let Some(head) = &heads[at].1 else { continue };
+        if is_plain(func, cx, head, &site) && are_variables(func, cx, &handlers, &upsilons, head, &site) {
+            if !cx.spend("throws that jump") {
+                break;
+            }
+            jumps.push((site, at));
+        }
+    }
+    if !jumps.is_empty() {
+        let heads: Vec<Option<Head>> = heads.into_iter().map(|(_, head)| head).collect();
+        rewrite(func, cx.types(), &heads, &jumps, &upsilons);
+    }
+    cx.changed()
+}
+
+/// A ϒ, where it stands, and the innermost handler in force there.
+struct Stored {
+    upsilon: Inst,
+    block: Block,
+    inside: Option<Inst>,
+}
+
+/// The throws under a handler, and by φᶜ all that is stored for it, in the order of the blocks.
+fn find(func: &Func, cx: &PassCx<'_>, handlers: &Handlers) -> (Vec<Site>, FxHashMap<Inst, Vec<Stored>>) {
+    let mut sites = Vec::new();
+    let mut readers: FxHashMap<Inst, Vec<Inst>> = FxHashMap::default();
+    let insts = || cx.facts.rpo().blocks().iter().flat_map(|&b| func.block_insts(b));
+    for phi in insts().filter(|&inst| func.op(inst) == Op::PhiC) {
+        for upsilon in func.args(phi).iter().filter_map(|&v| func.def_inst(v)) {
+            readers.entry(upsilon).or_default().push(phi);
+        }
+    }
+    let mut stored: FxHashMap<Inst, Vec<Stored>> = FxHashMap::default();
+    for &block in cx.facts.rpo().blocks() {
+        let mut inside = handlers.at_head(block);
+        for inst in func.block_insts(block) {
+            match (func.op(inst), func.args(inst)) {
+                (Op::Upsilon, _) => {
+                    for &phi in readers.get(&inst).into_iter().flatten() {
+                        stored.entry(phi).or_default().push(Stored { upsilon: inst, block, inside });
+                    }
+                }
+                (Op::Builtin(Builtin::Throw), &[thrown]) => {
+                    let ends = func.next_inst(inst).is_some_and(|next| func.op(next) == Op::Unreachable);
+                    if let (Some(enter), true) = (inside, ends) {
+                        sites.push(Site { throw: inst, block, thrown, enter });
+                    }
+                }
+                _ => inside = handlers.after(func, inst, inside),
+            }
+        }
+    }
+    (sites, stored)
+}
+
+/// What the handler of an `enter` does in its first block until the exception is over, if that is all of it.
+fn head(func: &Func, cx: &PassCx<'_>, enter: Inst) -> Option<Head> {
+    let &[body, block] = func.inst_blocks(enter) else { return None };
+    if body == block || cx.facts.cfg().preds(block).len() != 1 {
+        return None;
+    }
+    let token = func.result(enter)?;
+    let is_pop = |&inst: &Inst| func.op(inst) == Op::PopException && func.args(inst).first() == Some(&token);
+    let pops = func.blocks().flat_map(|b| func.block_insts(b)).filter(is_pop);
+    let [pop] = pops.take(2).collect::<Vec<_>>()[..] else { return None };
+    if func.inst_block(pop) != Some(block) {
+        return None;
+    }
+    let insts: Vec<Inst> = func.block_insts(block).take_while(|&inst| inst != pop).collect();
+    (insts.len() <= MAX_HEAD).then_some(Head { block, insts, pop })
+}
+
+/// Whether the head only computes when this is what was thrown.
+fn is_plain(func: &Func, cx: &PassCx<'_>, head: &Head, site: &Site) -> bool {
+    let types = cx.types();
+    let mut exceptions: Vec<Value> = Vec::new();
+    head.insts.iter().all(|&inst| match (func.op(inst), func.args(inst)) {
+        (Op::PhiC, _) => true,
+        (Op::TheException, _) => {
+            exceptions.extend(func.result(inst));
+            true
+        }
+        (Op::Builtin(Builtin::Typeassert), &[asserted, ty]) if exceptions.contains(&asserted) => {
+            exceptions.extend(func.result(inst));
+            match func.as_const(ty) {
+                Some(&Const::Type(ty)) => types.is_subtype(func.ty(site.thrown), ty),
+                _ => false,
+            }
+        }
+        (Op::Pi | Op::Copy, _) => true,
+        (Op::Phi, _) => false,
+        _ => {
+            let does = effects(func, types, inst);
+            does.is_removable() && does.nothrow && does.notaskstate && !does.pinned && !does.fence
+        }
+    })
+}
+
+/// Whether each φᶜ is a variable on all ways to the throw: I1 and I2.
+fn are_variables(
+    func: &Func,
+    cx: &PassCx<'_>,
+    handlers: &Handlers,
+    upsilons: &FxHashMap<Inst, Vec<Stored>>,
+    head: &Head,
+    site: &Site,
+) -> bool {
+    let Some(home) = func.inst_block(site.enter) else { return false };
+    let tree = cx.facts.domtree();
+    let is_inner = |inside: Option<Inst>| {
+        let mut at = inside.filter(|&enter| enter != site.enter);
+        while let Some(enter) = at {
+            at = handlers.outer(enter);
+            if at == Some(site.enter) {
+                return true;
+            }
+        }
+        false
+    };
+    head.insts.iter().filter(|&&inst| func.op(inst) == Op::PhiC).all(|phi| {
+        let Some(stored) = upsilons.get(phi) else { return false };
+        stored.iter().all(|one| !is_inner(one.inside))
+            && stored
+                .iter()
+                .any(|one| tree.dominates(home, one.block) && tree.dominates(one.block, site.block))
+    })
+}
+
+fn rewrite(
+    func: &mut Func,
+    types: &Types,
+    heads: &[Option<Head>],
+    jumps: &[(Site, usize)],
+    upsilons: &FxHashMap<Inst, Vec<Stored>>,
+) {
+    let rest = split(func, heads, jumps);
+    let mut copier = Copier { types, stand_ins: Vec::new(), names: Vec::new() };
+    // By head: the copies of what it computes, by the block that they stand in.
+    let mut copies: Vec<Vec<(Block, Made)>> = heads.iter().map(|_| Vec::new()).collect();
+    for (site, at) in jumps {
+        let (Some(head), Some(to), Some(block)) = (&heads[*at], rest[*at], func.inst_block(site.throw))
+        else {
+            continue;
+        };
+        copies[*at].push((block, copier.jump(func, head, site, block, to)));
+    }
+    let cfg = Cfg::compute(func);
+    let rpo = Rpo::compute(&cfg);
+    let mut computed = Repair::default();
+    for (head, copies) in heads.iter().zip(copies) {
+        let Some(head) = head.as_ref().filter(|_| !copies.is_empty()) else { continue };
+        for value in head.insts.iter().flat_map(|&inst| func.results(inst)).collect::<Vec<_>>() {
+            let made = copies.iter().filter_map(|(block, made)| Some((*block, *made.get(&value)?)));
+            computed.add(value, made.chain([(head.block, value)]).collect());
+        }
+    }
+    computed.apply(func, &cfg, &rpo);
+    // Only now is known what each ϒ stores.
+    let mut stored = Repair::default();
+    let mut values = Replacements::default();
+    for &(phi, stand_in) in &copier.stand_ins {
+        let nothing = func.constant(Const::Undef(func.ty(stand_in)));
+        stored.add(stand_in, definitions(func, upsilons.get(&phi), nothing));
+        // What no definition reaches is on no path that is taken.
+        values.set(stand_in, nothing);
+    }
+    stored.apply(func, &cfg, &rpo);
+    for &name in &copier.names {
+        if let (Some(result), Some(&value)) = (func.result(name), func.args(name).first()) {
+            values.set(result, value);
+        }
+        func.remove_inst(name);
+    }
+    values.apply(func, types);
+}
+
+/// Ends the first block of each handler behind its `pop_exception`. Gives the blocks of what follows.
+fn split(func: &mut Func, heads: &[Option<Head>], jumps: &[(Site, usize)]) -> Vec<Option<Block>> {
+    let mut rest: Vec<Option<Block>> = vec![None; heads.len()];
+    let mut ends: SecondaryMap<Block, PackedOption<Block>> = SecondaryMap::new();
+    for &(_, at) in jumps {
+        let (Some(head), None) = (&heads[at], rest[at]) else { continue };
+        let Some(first) = func.next_inst(head.pop) else { continue };
+        let behind = func.make_block();
+        func.insert_block_after(behind, head.block);
+        func.split_block(first, behind);
+        let goto = func.make_inst(Op::Goto, &[], &[behind], &[]);
+        func.append_inst(goto, head.block);
+        ends[head.block] = behind.into();
+        rest[at] = Some(behind);
+    }
+    rename_phi_blocks(func, &ends);
+    rest
+}
+
+/// What the ϒ of a φᶜ store, by the blocks at whose ends it holds.
+fn definitions(func: &Func, stored: Option<&Vec<Stored>>, nothing: Value) -> Vec<(Block, Value)> {
+    let mut defs: Vec<(Block, Value)> = Vec::new();
+    for one in stored.into_iter().flatten() {
+        let Some(block) = func.inst_block(one.upsilon) else { continue };
+        let value = func.args(one.upsilon).first().copied().unwrap_or(nothing);
+        // The last ϒ of a block counts.
+        match defs.last_mut().filter(|(last, _)| *last == block) {
+            Some(last) => last.1 = value,
+            None => defs.push((block, value)),
+        }
+    }
+    defs
+}
+
+/// What stands for the values of a head.
+type Made = FxHashMap<Value, Value>;
+
+struct Copier<'a> {
+    types: &'a Types,
+    /// By copy of a φᶜ: what stands for its value, until that is known.
+    stand_ins: Vec<(Inst, Value)>,
+    /// Copies that only give a value another name, which is the one that repairs deal with.
+    names: Vec<Inst>,
+}
+
+impl Copier<'_> {
+    /// Puts what the head computes in place of a throw, and a jump behind it. Gives what stands for the head's values.
+    fn jump(&mut self, func: &mut Func, head: &Head, site: &Site, block: Block, to: Block) -> Made {
+        let place = func.place(site.throw);
+        let end = func.next_inst(site.throw);
+        func.remove_inst(site.throw);
+        if let Some(end) = end {
+            func.remove_inst(end);
+        }
+        let append = |func: &mut Func, op, args: &[Value], blocks: &[Block], results: &[Type]| {
+            let inst = func.make_inst(op, args, blocks, results);
+            func.set_place(inst, place);
+            func.append_inst(inst, block);
+            inst
+        };
+        if let Some(token) = func.result(site.enter) {
+            append(func, Op::Leave, &[token], &[], &[]);
+        }
+        let ty = func.ty(site.thrown);
+        let thrown = append(func, Op::Copy, &[site.thrown], &[], &[ty]);
+        self.names.push(thrown);
+        let thrown = func.result(thrown).unwrap_or(site.thrown);
+        let mut made = Made::default();
+        for &inst in &head.insts {
+            let Some(result) = func.result(inst) else { continue };
+            let ty = func.ty(result);
+            let args: Vec<Value> =
+                func.args(inst).iter().map(|v| made.get(v).copied().unwrap_or(*v)).collect();
+            let value = match func.op(inst) {
+                Op::PhiC => {
+                    let nothing = func.constant(Const::Undef(ty));
+                    let stand_in = func.make_inst(Op::Copy, &[nothing], &[], &[ty]);
+                    let stand_in = func.result(stand_in).unwrap_or(nothing);
+                    self.stand_ins.push((inst, stand_in));
+                    let name = append(func, Op::Copy, &[stand_in], &[], &[ty]);
+                    self.names.push(name);
+                    func.result(name)
+                }
+                Op::TheException => Some(thrown),
+                Op::Builtin(Builtin::Typeassert) if args.first() == Some(&thrown) => Some(thrown),
+                op => {
+                    let copy = append(func, op, &args, &[], &[ty]);
+                    func.result(copy)
+                }
+            };
+            let value = value.unwrap_or(result);
+            // What was claimed of the exception stays claimed.
+            let value = match self.types.is_subtype(func.ty(value), ty) {
+                true => value,
+                false => {
+                    let pi = append(func, Op::Pi, &[value], &[], &[ty]);
+                    func.result(pi).unwrap_or(value)
+                }
+            };
+            made.insert(result, value);
+        }
+        append(func, Op::Goto, &[], &[to], &[]);
+        made
+    }
+}
