@@ -170,13 +170,13 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
     let tree = DomTree::compute(&cfg);
     let loops = Loops::compute(&cfg, &rpo, &tree);
     let flow = flow::Flow::compute(func, cx, cfg, &rpo, &tree);
-    if options.heap.moving {
-        if let Err(error) = reload::reload(func, cx, &flow) {
-            if let Some(spare) = spare {
-                *func = spare;
-            }
-            return Err(error);
+    if options.heap.moving
+        && let Err(error) = reload::reload(func, cx, &flow)
+    {
+        if let Some(spare) = spare {
+            *func = spare;
         }
+        return Err(error);
     }
     let bases = bases::Bases::compute(func, cx, &flow.cfg, &rpo, &tree, &objects);
     let refinements = refine::Refinements::compute(func, &bases, &tree);
