@@ -40,7 +40,12 @@ impl Resolver for Nothing {
 /// `x + x + … + x`, some forty bytes of code.
 fn sum(cx: &Context, name: &str) -> Func {
     let int = Type::low(LowType::I64);
-    let sig = Signature { params: vec![Param { name: None, ty: int }], results: vec![int], vararg: false };
+    let sig = Signature {
+        params: vec![Param { name: None, ty: int }],
+        results: vec![int],
+        vararg: false,
+        ..Signature::default()
+    };
     let mut func = Func::new(cx.names.intern(name), Level::Low, sig);
     let block = func.make_block();
     func.append_block(block);

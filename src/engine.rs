@@ -205,7 +205,8 @@ pub(crate) fn method(module: &Module, id: FuncId) -> Option<Method> {
         args.pop();
         module.vararg_element(func)
     });
-    Some(Method { symbol: boxed_symbol(&module.symbol(id)), function: function.ty, args, rest })
+    let statics = func.sig.statics.clone();
+    Some(Method { symbol: boxed_symbol(&module.symbol(id)), function: function.ty, args, rest, statics })
 }
 
 /// How a function looks at the doorway: the types of its source, and the registers of its low form.

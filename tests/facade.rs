@@ -147,7 +147,12 @@ fn broken_programs_are_refused_with_places_whether_read_or_built() {
 
     let cx = Context::new();
     let ty = cx.types.function(cx.names.intern("f"));
-    let sig = Signature { params: vec![Param { name: None, ty }], results: vec![Type::INT64], vararg: false };
+    let sig = Signature {
+        params: vec![Param { name: None, ty }],
+        results: vec![Type::INT64],
+        vararg: false,
+        ..Signature::default()
+    };
     let mut func = Func::new(cx.names.intern("f"), Level::High, sig);
     let block = func.make_block();
     func.append_block(block);

@@ -117,6 +117,7 @@ fn function(cx: &Context, index: usize, instance: &Instance, source: Source) -> 
         params: std::iter::once(object).chain(params).collect(),
         results: vec![instance.result],
         vararg: false,
+        ..Signature::default()
     };
     let mut func = Func::new(name, Level::High, sig);
     let block = func.make_block();

@@ -162,6 +162,7 @@ fn functions_of_the_host_take_and_throw_objects() {
             function,
             args: vec![Type::ANY],
             rest: None,
+            statics: brolga_ir::types::Statics::default(),
             name: "host(Any)".into(),
             entry: MethodEntry::host(|scope, all| {
                 let text = all[1].get(scope).text().map(str::to_uppercase);

@@ -76,7 +76,9 @@ fn rows(cx: &Context, func: &Func) -> Vec<Row> {
 /// An instruction with the names that do not change from pass to pass.
 fn content(func: &Func, inst: Inst) -> String {
     let callee = match func.op(inst) {
-        Op::Invoke(callee) | Op::CallSymbol(callee) => format!("{:?}", func.callee(callee)),
+        Op::Invoke(callee) | Op::CallSymbol(callee) | Op::CFunction(callee) => {
+            format!("{:?}", func.callee(callee))
+        }
         op => format!("{op:?}"),
     };
     let types: Vec<_> = func.results(inst).map(|v| func.ty(v)).collect();

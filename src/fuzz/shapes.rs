@@ -119,7 +119,7 @@ impl<'a> Build<'a> {
             Param { name: None, ty: cx.types.function(name) },
             Param { name: Some(cx.names.intern("x")), ty: Type::INT64 },
         ];
-        let sig = Signature { params, results: vec![Type::INT64], vararg: false };
+        let sig = Signature { params, results: vec![Type::INT64], vararg: false, ..Signature::default() };
         let mut func = Func::new(name, Level::High, sig);
         let block = func.make_block();
         func.append_block(block);

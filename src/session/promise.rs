@@ -39,7 +39,16 @@ impl Signature {
         let name = cx.names.intern(&self.name);
         let types = [cx.types.function(name)].into_iter().chain(self.params.iter().copied());
         let params = types.map(|ty| Param { name: None, ty }).collect();
-        Func::new(name, Level::High, func::Signature { params, results: vec![self.result], vararg: false })
+        Func::new(
+            name,
+            Level::High,
+            func::Signature {
+                params,
+                results: vec![self.result],
+                vararg: false,
+                ..func::Signature::default()
+            },
+        )
     }
 }
 

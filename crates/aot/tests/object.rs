@@ -19,7 +19,7 @@ type Constants = Vec<(Symbol, Box<[u8]>)>;
 fn compiled(isa: &HostIsa) -> (CompiledFunction, Constants) {
     let cx = Context::new();
     let name = |text: &str| cx.names.intern(text);
-    let sig = Signature { params: vec![], results: vec![Type::PTR], vararg: false };
+    let sig = Signature { params: vec![], results: vec![Type::PTR], vararg: false, ..Signature::default() };
     let mut f = Func::new(name("everything()"), Level::Low, sig);
     let block = f.make_block();
     f.append_block(block);

@@ -57,6 +57,7 @@ fn function(cx: &Context, op: Intrinsic, args: &[LowType], results: &[LowType]) 
         params: types(args).into_iter().map(|ty| Param { name: None, ty }).collect(),
         results: types(results),
         vararg: false,
+        ..Signature::default()
     };
     let mut func = Func::new(cx.names.intern(op.name()), Level::Low, sig);
     let block = func.make_block();

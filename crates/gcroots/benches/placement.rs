@@ -229,6 +229,7 @@ fn function(shape: Shape, instructions: usize) -> (Arc<Context>, Func) {
         params: vec![Param { name: None, ty: Type::TRACKED }, Param { name: None, ty: Type::I8 }],
         results: vec![Type::TRACKED],
         vararg: false,
+        ..Signature::default()
     };
     let mut func = Func::new(cx.names.intern("f"), Level::Low, sig);
     let [object, flag] = func.params()[..] else { panic!("two arguments") };

@@ -325,6 +325,7 @@ impl NativeSignature {
             params: self.low_params().map(|ty| Param { name: None, ty }).collect(),
             results: self.low_results().collect(),
             vararg: false,
+            ..Signature::default()
         }
     }
 }
@@ -423,6 +424,7 @@ mod tests {
             params: [f, pair, large].map(|ty| Param { name: None, ty }).into(),
             results: vec![result],
             vararg: false,
+            ..Signature::default()
         };
         let native = NativeSignature::new(t, &sig(pair)).unwrap();
         assert_eq!(native.low_params().collect::<Vec<_>>(), [Type::I64, Type::I8, Type::PTR]);

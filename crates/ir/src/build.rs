@@ -97,6 +97,7 @@ impl<'c> Builder<'c> {
             params: [object].into_iter().chain(named).collect(),
             results: vec![result],
             vararg: false,
+            ..Signature::default()
         };
         Self::new(cx, Func::new(name, Level::High, sig))
     }
@@ -104,7 +105,7 @@ impl<'c> Builder<'c> {
     /// A function of low IR.
     pub fn low(cx: &'c Context, name: &str, params: &[Type], results: &[Type]) -> Self {
         let params = params.iter().map(|&ty| Param { name: None, ty }).collect();
-        let sig = Signature { params, results: results.to_vec(), vararg: false };
+        let sig = Signature { params, results: results.to_vec(), vararg: false, ..Signature::default() };
         Self::new(cx, Func::new(cx.names.intern(name), Level::Low, sig))
     }
 
@@ -581,7 +582,9 @@ impl<'c> Builder<'c> {
             self.known(arg)?;
         }
         let known_side = match op {
-            Op::Invoke(id) | Op::CallSymbol(id) => (id.as_u32() as usize) < self.func.callees().count(),
+            Op::Invoke(id) | Op::CallSymbol(id) | Op::CFunction(id) => {
+                (id.as_u32() as usize) < self.func.callees().count()
+            }
             Op::ForeignCall(id) => (id.as_u32() as usize) < self.func.foreigns().count(),
             Op::SlotAddr(id) => (id.as_u32() as usize) < self.func.slots().count(),
             Op::LoopInfo(id) => (id.as_u32() as usize) < self.func.metas().count(),

@@ -24,7 +24,7 @@ use crate::entity::{Block, Callee, ConstId, Foreign, Inst, Meta, Slot, Value};
 use crate::names::Name;
 use crate::op::{Level, Op};
 use crate::order::Order;
-use crate::types::{Type, Types};
+use crate::types::{Pattern, Statics, Type, TypeKind, Types};
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{EntityList, EntityRef, EntitySet, ListPool, PrimaryMap, SecondaryMap};
 use rustc_hash::FxHashMap;
@@ -39,6 +39,16 @@ pub struct Signature {
     pub results: Vec<Type>,
     /// Whether the last argument collects all further ones in a tuple.
     pub vararg: bool,
+    /// The variables of its `where`.
+    pub statics: Statics,
+}
+
+impl Signature {
+    /// The patterns of a signature with open variables.
+    pub fn pattern(&self) -> Option<Pattern<'_>> {
+        let pattern = Pattern { statics: &self.statics, vararg: self.vararg };
+        self.statics.is_open().then_some(pattern)
+    }
 }
 
 /// An argument of a function.
@@ -727,6 +737,15 @@ impl Func {
         self.metas.iter()
     }
 
+    /// The value of a static parameter as a constant.
+    pub fn static_value(&mut self, types: &Types, value: Type) -> Value {
+        match *types.kind(value) {
+            TypeKind::Int(number) => self.bits(types, Type::INT64, u128::from(number.cast_unsigned())),
+            TypeKind::Sym(name) => self.constant(Const::Symbol(name)),
+            _ => self.constant(Const::Type(value)),
+        }
+    }
+
     /// Adds constant bytes; equal bytes are stored once. The number is what
     /// [`Address::Data`](crate::constant::Address::Data) holds.
     pub fn add_data(&mut self, bytes: &[u8]) -> u32 {
@@ -755,6 +774,7 @@ mod tests {
             params: vec![Param { name: None, ty: Type::I64 }],
             results: vec![Type::I64],
             vararg: false,
+            ..Signature::default()
         };
         let mut f = Func::new(cx.names.intern("f"), Level::Low, sig);
         let block = f.make_block();

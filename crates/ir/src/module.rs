@@ -12,10 +12,10 @@
 use crate::constant::Const;
 use crate::context::Context;
 use crate::entity::FuncId;
-use crate::func::Func;
+use crate::func::{Func, Signature};
 use crate::names::Name;
 use crate::op::Level;
-use crate::types::{Type, TypeKind};
+use crate::types::{Pattern, StaticBound, Statics, Type, TypeKind};
 use cranelift_entity::PrimaryMap;
 use rustc_hash::FxHashMap;
 use std::fmt::Write;
@@ -93,7 +93,12 @@ impl Module {
         let clash = methods.iter().find(|&&id| {
             let old = &self.funcs[id];
             old.level == func.level
-                && (func.level == Level::Low || (types(old) == new && old.sig.vararg == func.sig.vararg))
+                && (func.level == Level::Low
+                    || (types(old) == new
+                        && old.sig.vararg == func.sig.vararg
+                        && old.sig.statics.patterns == func.sig.statics.patterns
+                        && (!func.sig.statics.is_open()
+                            || old.sig.statics.params == func.sig.statics.params)))
         });
         if let Some(&old) = clash {
             return Err(ModuleError::DuplicateMethod(old));
@@ -185,7 +190,7 @@ impl Module {
         }
         let heads = args.iter().zip(&params[..fixed]).all(|(&a, p)| types.is_subtype(a, p.ty));
         let rest = args[fixed..].iter().all(|&a| types.is_subtype(a, self.vararg_element(func)));
-        heads && rest
+        heads && rest && func.sig.pattern().is_none_or(|pattern| types.bind_statics(pattern, args).is_some())
     }
 
     /// The element type of a collecting argument.
@@ -214,10 +219,22 @@ impl Module {
             (Some(_), None) => false,
             (Some(p), Some(q)) => x.len() >= y.len() && types.is_subtype(p, q),
         };
-        fits && x.iter().enumerate().all(|(n, p)| match y.get(n).map(|q| q.ty).or(yr) {
-            Some(q) => types.is_subtype(p.ty, q),
-            None => false,
-        })
+        let below = fits
+            && x.iter().enumerate().all(|(n, p)| match y.get(n).map(|q| q.ty).or(yr) {
+                Some(q) => types.is_subtype(p.ty, q),
+                None => false,
+            });
+        below && self.is_below_by_pattern(a, b)
+    }
+
+    /// Whether the variables of `b`, if it has open ones, can be whatever `a` says.
+    fn is_below_by_pattern(&self, a: FuncId, b: FuncId) -> bool {
+        let (a, b) = (&self.funcs[a].sig, &self.funcs[b].sig);
+        let Some(above) = b.pattern() else { return true };
+        let closed =
+            Statics { params: Vec::new(), patterns: a.params.iter().map(|param| param.ty).collect() };
+        let below = a.pattern().unwrap_or(Pattern { statics: &closed, vararg: a.vararg });
+        self.cx.types.is_below(below, above)
     }
 
     /// The name that the linker knows a function by.
@@ -225,16 +242,62 @@ impl Module {
         let func = &self.funcs[id];
         match func.level {
             Level::Low => self.cx.names.text(func.name).to_owned(),
-            Level::High => {
-                let args: Vec<Type> = func.sig.params[1..].iter().map(|p| p.ty).collect();
-                method_symbol(&self.cx, func.sig.params[0].ty, &args)
+            Level::High => func_symbol(&self.cx, &func.sig),
+        }
+    }
+}
+
+/// The name that the linker knows a high function with this signature by. Methods of which only the variables differ have different names.
+pub fn func_symbol(cx: &Context, sig: &Signature) -> String {
+    let types: Vec<Type> = sig.params.iter().map(|param| param.ty).collect();
+    let Some((&function, args)) = types.split_first() else { return String::new() };
+    if !sig.statics.is_open() {
+        return method_symbol(cx, function, args);
+    }
+    let statics = &sig.statics;
+    let names: Vec<Name> = statics.params.iter().map(|param| param.name).collect();
+    let patterns = statics.patterns.get(1..).unwrap_or_default();
+    symbol(cx, function, patterns, &names) + &StaticsText { cx, statics }.to_string()
+}
+
+/// The ` where {…}` of a signature.
+pub(crate) struct StaticsText<'a> {
+    pub(crate) cx: &'a Context,
+    pub(crate) statics: &'a Statics,
+}
+
+impl std::fmt::Display for StaticsText<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<Name> = self.statics.params.iter().map(|param| param.name).collect();
+        let shown = |ty| self.cx.types.display_with(ty, &names);
+        f.write_str(" where {")?;
+        for (n, param) in self.statics.params.iter().enumerate() {
+            f.write_str(if n > 0 { ", " } else { "" })?;
+            if let StaticBound::Open { lower, .. } = param.bound
+                && lower != Type::BOTTOM
+            {
+                write!(f, "{} <: ", shown(lower))?;
+            }
+            crate::ident::write_name(f, self.cx.names.text(param.name))?;
+            match param.bound {
+                StaticBound::Open { lower, upper } if upper != Type::ANY || lower != Type::BOTTOM => {
+                    write!(f, " <: {}", shown(upper))?;
+                }
+                StaticBound::Open { .. } => {}
+                StaticBound::Value(ty) => write!(f, " = {}", shown(ty))?,
+                StaticBound::Undefined => f.write_str(" = #undef")?,
             }
         }
+        f.write_str("}")
     }
 }
 
 /// The name that the linker knows the method of `function` for these argument types by.
 pub fn method_symbol(cx: &Context, function: Type, args: &[Type]) -> String {
+    symbol(cx, function, args, &[])
+}
+
+fn symbol(cx: &Context, function: Type, args: &[Type], variables: &[Name]) -> String {
     let mut text = String::new();
     let written = match cx.types.kind(function) {
         TypeKind::Function(name) => crate::ident::write_name(&mut text, cx.names.text(*name)),
@@ -245,7 +308,7 @@ pub fn method_symbol(cx: &Context, function: Type, args: &[Type]) -> String {
     text.push('(');
     for (i, &arg) in args.iter().enumerate() {
         let comma = if i > 0 { ", " } else { "" };
-        let _ = write!(text, "{comma}{}", cx.types.display(arg));
+        let _ = write!(text, "{comma}{}", cx.types.display_with(arg, variables));
     }
     text.push(')');
     text

@@ -55,6 +55,9 @@ pub enum Op {
     Enter,
     /// Removes the handlers of the operands, which are tokens of `enter`, innermost first.
     Leave,
+    /// The address of a function of C that calls compiled code. On the high level the operand is the function object and the callee a
+    /// method; on the low level there is no operand, and the callee is a symbol.
+    CFunction(Callee),
     /// Keeps the operands alive until its `gc_preserve_end`.
     GcPreserveBegin,
     /// Ends the `gc_preserve_begin` that made the operand.
@@ -93,6 +96,8 @@ pub enum Op {
     CodeCoverage,
     /// The value of a static parameter, by its number from 1.
     StaticParameter(u32),
+    /// Whether a static parameter has a value.
+    StaticDefined(u32),
 
     // ----- low level -----
     /// Reads memory at the operand.
@@ -336,6 +341,7 @@ impl Op {
             | Op::Unreachable
             | Op::Enter
             | Op::Leave
+            | Op::CFunction(_)
             | Op::GcPreserveBegin
             | Op::GcPreserveEnd
             | Op::Builtin(Builtin::Ifelse) => None,
@@ -354,7 +360,8 @@ impl Op {
             | Op::BoundsCheck(_)
             | Op::LoopInfo(_)
             | Op::CodeCoverage
-            | Op::StaticParameter(_) => Some(Level::High),
+            | Op::StaticParameter(_)
+            | Op::StaticDefined(_) => Some(Level::High),
             Op::Load(_)
             | Op::Store(_)
             | Op::AtomicLoad(_)

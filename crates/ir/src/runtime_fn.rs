@@ -121,6 +121,8 @@ runtime_fns! {
     BoxInt "brolga_gc_box_int" (I64) -> TRACKED Allocates;
     /// A reference that does not keep its object alive.
     WeakRef "brolga_gc_weak_ref" (TRACKED) -> TRACKED Allocates;
+    /// `nothing`; null if a function of the program that C has called ended with an exception, which goes on here.
+    CarriedException "brolga_carried_exception" () -> TRACKED Allocates;
     /// Something was stored into an old object.
     GcWrite "brolga_gc_write" (TRACKED) Barrier;
     /// The thread is about to block.
@@ -157,6 +159,11 @@ runtime_fns! {
     Tuple "brolga_tuple" (PTR, I64) -> TRACKED Args;
     /// Calls the function of Julia's run time whose name is the first object, a symbol, with the others.
     JuliaCall "brolga_julia_call" (PTR, I64) -> TRACKED Args;
+    /// The static parameter of a call: the `where` of the method as a type
+    /// ([`Statics::to_type`](crate::types::Statics::to_type)), its number, and the arguments. Throws `UndefVarError` if it has no value.
+    StaticParameter "brolga_static_parameter" (PTR, I64) -> TRACKED Args;
+    /// Whether the static parameter of a call has a value, with the same operands.
+    StaticDefined "brolga_static_defined" (PTR, I64) -> TRACKED Args;
 }
 
 impl RuntimeFn {

@@ -12,7 +12,7 @@ use brolga_ir::{Context, Module};
 
 fn modules() -> Vec<(String, Module)> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folders = ["tests/corpus", "examples"].map(|f| fs::read_dir(root.join(f)).unwrap());
+    let folders = ["tests/corpus", "examples", "tests/objects"].map(|f| fs::read_dir(root.join(f)).unwrap());
     let mut paths: Vec<_> = folders.into_iter().flatten().map(|e| e.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|e| e == "txt" || e == "jlir"));
     paths.sort();

@@ -28,13 +28,17 @@ impl Build {
         let params = [object].into_iter().chain(params.iter().map(|&ty| Param { name: None, ty })).collect();
         Build::new(
             cx,
-            Func::new(name, Level::High, Signature { params, results: vec![result], vararg: false }),
+            Func::new(
+                name,
+                Level::High,
+                Signature { params, results: vec![result], vararg: false, ..Signature::default() },
+            ),
         )
     }
 
     fn low(cx: &Arc<Context>, name: &str, params: &[Type], results: &[Type]) -> Build {
         let params = params.iter().map(|&ty| Param { name: None, ty }).collect();
-        let sig = Signature { params, results: results.to_vec(), vararg: false };
+        let sig = Signature { params, results: results.to_vec(), vararg: false, ..Signature::default() };
         Build::new(cx, Func::new(cx.names.intern(name), Level::Low, sig))
     }
 

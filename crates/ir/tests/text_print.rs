@@ -47,7 +47,8 @@ impl Build {
             list.push(Param { name: None, ty: cx.types.function(name) });
         }
         list.extend(params.iter().map(|&ty| Param { name: None, ty }));
-        let sig = Signature { params: list, results: results.to_vec(), vararg: false };
+        let sig =
+            Signature { params: list, results: results.to_vec(), vararg: false, ..Signature::default() };
         let mut func = Func::new(name, level, sig);
         let entry = func.make_block();
         func.append_block(entry);

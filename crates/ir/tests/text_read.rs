@@ -338,7 +338,12 @@ fn faults_are_found_where_they_are() {
         (body("1 ─ %1 = Base.llvmcall(x)::Int64\n└── return %1"), "2 unsupported"),
         (body("1 ─ %1 = Base.cglobal(:x)::Ptr{Nothing}\n└── return %1"), "2 unsupported"),
         (body("1 ─ %1 = $(Expr(:copyast, :($(QuoteNode(:(a = 1))))))::Any\n└── return %1"), "2 unsupported"),
-        (body("1 ─ %1 = $(Expr(:cfunction, Ptr{Nothing}))::Any\n└── return %1"), "2 unsupported"),
+        (
+            body(
+                "1 ─ %1 = $(Expr(:cfunction, Ptr{Nothing}, :(x), Nothing, svec(), :(:ccall)))::Ptr{Nothing}\n└── return %1",
+            ),
+            "2 unsupported",
+        ),
         (
             body("1 ─ %1 = $(Expr(:new_opaque_closure, opaque closure @0x1 in Main))::Any\n└── return %1"),
             "2 unsupported",

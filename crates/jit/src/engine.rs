@@ -258,11 +258,11 @@ impl Jit {
                     fault: "is a method's entry and not in the unit",
                 });
             };
-            let Method { symbol: name, function, args, rest } = method.clone();
+            let Method { symbol: name, function, args, rest, statics } = method.clone();
             // SAFETY: the code at the address is a boxed entry, whose signature `Jit::build_program` compared, and the owner keeps
             // it and all that it refers to.
             let entry = MethodEntry::Code(unsafe { CodeEntry::new(address, call, code.clone()) });
-            rows.push(MethodRow { function, args, rest, name, entry });
+            rows.push(MethodRow { function, args, rest, statics, name, entry });
         }
         let added = self.shared.runtime.add_methods_to(program.table, program.cx, program.since, rows);
         added.map_err(|error| LinkError::Backend { reason: error.display(&program.cx.types).to_string() })

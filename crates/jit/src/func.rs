@@ -260,6 +260,10 @@ impl Callable {
                 entry(thread, self.to.code(), args, results)
             };
             match status {
+                // What C was called back with and nobody has asked for leaves here.
+                RETURNED if thread.carries(entered.outer_exceptions()) => {
+                    Err(CallError::Exception(entered.take_exception()))
+                }
                 RETURNED => Ok(()),
                 _ => Err(CallError::Exception(entered.take_exception())),
             }

@@ -15,6 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use brolga_codegen::callback::compile_callback;
 use brolga_codegen::compile::{CompileOptions, Symbol};
 use brolga_codegen::entry::boxed_signature;
 use brolga_codegen::generate::{GenerateError, Generator};
@@ -23,7 +24,8 @@ use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_codegen::translate::{abi_of, signature_of};
 use brolga_codegen::ways::{Route, Ways};
 use brolga_ir::func::CalleeData;
-use brolga_ir::{Context, Func, LowType, Op, PtrClass, RuntimeKind, Type, Value};
+use brolga_ir::types::Statics;
+use brolga_ir::{Callee, Context, Func, LowType, Op, PtrClass, RuntimeKind, Type, Value};
 use brolga_runtime::objects::MethodTable;
 
 use crate::engine::{Jit, Program, Unit};
@@ -56,6 +58,8 @@ pub struct Method {
     pub args: Vec<Type>,
     /// The type of all further arguments, if there may be any.
     pub rest: Option<Type>,
+    /// The variables of its `where`.
+    pub statics: Statics,
 }
 
 /// What a unit is linked to beside the runtime.
@@ -222,6 +226,11 @@ impl Jit {
             unit.data.extend(generated.constants.into_iter().map(constant));
         }
         let calls = sources.iter().flat_map(|source| outward_calls(cx, source.func, &route)).collect();
+        for (name, signature) in called_back(cx, sources) {
+            // One that counts its entries is called through its slot, so that what takes its place is found.
+            let made = compile_callback(&name, &signature, route(&name), self.isa());
+            unit.functions.extend(made.map_err(GenerateError::Compile)?);
+        }
         let needs_heap = sources.iter().any(|source| needs_heap(source.func));
         let signature =
             |source: &Source<'_>| (cx.names.text(source.func.name).to_owned(), signature_of(source.func));
@@ -256,18 +265,38 @@ impl Jit {
     }
 }
 
+/// The functions that C may call, as the sources take their addresses.
+fn called_back(cx: &Context, sources: &[Source<'_>]) -> BTreeMap<String, Signature> {
+    let mut found = BTreeMap::new();
+    for source in sources {
+        let func = source.func;
+        for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
+            if let Op::CFunction(callee) = func.op(inst)
+                && let Some((name, signature)) = callee_signature(cx, func, callee)
+            {
+                found.insert(name, signature);
+            }
+        }
+    }
+    found
+}
+
+/// The symbol of a callee, and what it takes and gives.
+fn callee_signature(cx: &Context, func: &Func, callee: Callee) -> Option<(String, Signature)> {
+    let CalleeData::Symbol { symbol, params, results } = func.callee(callee) else { return None };
+    let abi = |list: &[Type]| list.iter().filter_map(|ty| ty.as_low().map(abi_of)).collect::<Vec<_>>();
+    Some((cx.names.text(*symbol).to_owned(), Signature::new(abi(params), abi(results))))
+}
+
 /// The functions of other units that a function calls, with the signatures by which it calls them.
 fn outward_calls(cx: &Context, func: &Func, route: &dyn Fn(&str) -> Route) -> Vec<(String, Signature)> {
     let mut calls = Vec::new();
     for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
-        let Op::CallSymbol(callee) = func.op(inst) else { continue };
-        let CalleeData::Symbol { symbol, params, results } = func.callee(callee) else { continue };
-        let name = cx.names.text(*symbol);
-        if !matches!(route(name), Route::Far | Route::Slot) {
-            continue;
-        }
-        let abi = |list: &[Type]| list.iter().filter_map(|ty| ty.as_low().map(abi_of)).collect::<Vec<_>>();
-        calls.push((name.to_owned(), Signature::new(abi(params), abi(results))));
+        let (Op::CallSymbol(callee) | Op::CFunction(callee)) = func.op(inst) else { continue };
+        calls.extend(
+            callee_signature(cx, func, callee)
+                .filter(|(name, _)| matches!(route(name), Route::Far | Route::Slot)),
+        );
     }
     calls
 }
@@ -346,7 +375,7 @@ fn needs_heap(func: &Func) -> bool {
     };
     let calls = |op| match op {
         Op::CallRuntime(entry) => !matches!(entry.kind(), RuntimeKind::Throws | RuntimeKind::Prints),
-        Op::ThreadAddr => true,
+        Op::ThreadAddr | Op::CFunction(_) => true,
         _ => false,
     };
     (0..func.value_count() as u32).any(is_object)

@@ -19,7 +19,12 @@ fn function(
     name: &str,
     body: impl FnOnce(&mut Func, brolga_ir::Block, brolga_ir::Value) -> Vec<brolga_ir::Value>,
 ) -> Func {
-    let sig = Signature { params: vec![Param { name: None, ty: INT }], results: vec![INT], vararg: false };
+    let sig = Signature {
+        params: vec![Param { name: None, ty: INT }],
+        results: vec![INT],
+        vararg: false,
+        ..Signature::default()
+    };
     let mut func = Func::new(cx.names.intern(name), Level::Low, sig);
     let block = func.make_block();
     func.append_block(block);

@@ -35,7 +35,10 @@ pub(crate) fn own_id(module: &Module, func: &Func) -> Option<FuncId> {
     let types = |f: &Func| f.sig.params.iter().map(|p| p.ty).collect::<Vec<_>>();
     let own = types(func);
     let is_own = |other: &Func| {
-        other.level == func.level && other.sig.vararg == func.sig.vararg && types(other) == own
+        other.level == func.level
+            && other.sig.vararg == func.sig.vararg
+            && types(other) == own
+            && other.sig.statics == func.sig.statics
     };
     module.methods(object).iter().copied().find(|&id| is_own(module.func(id)))
 }

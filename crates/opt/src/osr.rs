@@ -38,7 +38,7 @@ use brolga_ir::analysis::{Cfg, DomTree, Handlers, Liveness, Loops, Rpo};
 use brolga_ir::constant::Const;
 use brolga_ir::effects::{ArgFlow, Effects, Summary};
 use brolga_ir::func::{CalleeData, Param, Signature};
-use brolga_ir::module::method_symbol;
+use brolga_ir::module::func_symbol;
 use brolga_ir::{Block, Context, Func, Inst, Level, Name, Op, Type, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
@@ -75,7 +75,8 @@ pub fn leave_loops(cx: &Context, symbol: &str, func: &Func) -> Option<Leaving> {
     let rpo = Rpo::compute(&cfg);
     let tree = DomTree::compute(&cfg);
     let loops = Loops::compute(&cfg, &rpo, &tree);
-    if loops.is_empty() || func.level != Level::High {
+    // Who goes on elsewhere has not the arguments that say what an open static parameter is.
+    if loops.is_empty() || func.level != Level::High || func.sig.statics.is_open() {
         return None;
     }
     let facts = Facts {
@@ -143,8 +144,7 @@ impl Facts<'_> {
 }
 
 fn symbol_of(cx: &Context, func: &Func) -> String {
-    let types: Vec<Type> = func.sig.params.iter().map(|param| param.ty).collect();
-    method_symbol(cx, types[0], &types[1..])
+    func_symbol(cx, &func.sig)
 }
 
 /// A function without a body, and its object.
@@ -152,7 +152,7 @@ fn declared(cx: &Context, name: &str, args: impl IntoIterator<Item = Type>, resu
     let name = cx.names.intern(name);
     let object = cx.types.function(name);
     let params = std::iter::once(object).chain(args).map(|ty| Param { name: None, ty }).collect();
-    Func::new(name, Level::High, Signature { params, results, vararg: false })
+    Func::new(name, Level::High, Signature { params, results, vararg: false, ..Signature::default() })
 }
 
 /// The blocks from which something that is stored in the frame can be reached.

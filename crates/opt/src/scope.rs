@@ -18,7 +18,7 @@ use crate::fuel::Fuel;
 use crate::options::Options;
 use crate::pass::{Changed, Pass, PassCx};
 use crate::report::{Report, StepReport};
-use brolga_ir::module::method_symbol;
+use brolga_ir::module::func_symbol;
 use brolga_ir::verify::{source_span, verify_func_in};
 use brolga_ir::{Func, Level, Module};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -276,11 +276,8 @@ impl<'s, 'c> PassScope<'s, 'c> {
 
 /// The name that the linker knows the function by.
 fn symbol_of(module: &Module, func: &Func) -> String {
-    match (func.level, func.sig.params.split_first()) {
-        (Level::High, Some((object, args))) => {
-            let args: Vec<_> = args.iter().map(|p| p.ty).collect();
-            method_symbol(&module.cx, object.ty, &args)
-        }
+    match (func.level, func.sig.params.is_empty()) {
+        (Level::High, false) => func_symbol(&module.cx, &func.sig),
         _ => module.cx.names.text(func.name).to_owned(),
     }
 }

@@ -58,7 +58,7 @@ impl Bench {
     /// The function that computes a shape from two parameters of a type.
     fn func(&self, ty: Type, expr: &Expr) -> Func {
         let params = vec![Param { name: None, ty }; 2];
-        let sig = Signature { params, results: Vec::new(), vararg: false };
+        let sig = Signature { params, results: Vec::new(), vararg: false, ..Signature::default() };
         let mut func = Func::new(self.cx.names.intern("f"), Level::Low, sig);
         let block = func.make_block();
         func.append_block(block);

@@ -25,6 +25,7 @@
 //! Nothing here compiles or links. The only state outside a [`Runtime`] is, for each operating-system thread, the list of
 //! runtimes it is attached to.
 
+mod callback;
 mod exception;
 mod foreign;
 mod frames;

@@ -18,6 +18,7 @@
 use brolga_ir::base_fn::Thrown;
 use brolga_ir::show::{Shown, printed};
 
+use crate::callback::brolga_callback;
 use crate::exception::{Detail, ExceptionKind};
 use crate::heap::routines::*;
 use crate::libcalls::*;
@@ -246,6 +247,9 @@ named! {
         brolga_apply_iterate,
         brolga_tuple,
         brolga_julia_call,
+        brolga_static_parameter,
+        brolga_static_defined,
+        brolga_carried_exception,
         brolga_current_exception,
         brolga_throw_type_assert,
         brolga_throw_bounds_of,
@@ -255,6 +259,7 @@ named! {
         brolga_print_any,
     }
     plain {
+        brolga_callback,
         brolga_call_variadic,
         brolga_unwind,
         brolga_gc_enter,

@@ -87,6 +87,10 @@ pub struct Thread {
     isa: IsaCache,
     dispatch: Dispatch,
     participant: Participant<Retired>,
+    /// The handler in force where C was called that an exception waits behind (`callback.rs`); null if none waits.
+    carried: Cell<*mut HandlerRecord>,
+    /// Its place among the exceptions.
+    carried_at: Cell<usize>,
     runtime: Weak<Runtime>,
 }
 
@@ -223,6 +227,8 @@ impl Thread {
             isa: IsaCache::default(),
             dispatch,
             participant: runtime.graveyard().participant(),
+            carried: Cell::new(std::ptr::null_mut()),
+            carried_at: Cell::new(0),
             runtime: Arc::downgrade(runtime),
         })
     }
@@ -258,6 +264,9 @@ impl Thread {
             }
         };
         self.pop_exceptions(depth);
+        if self.carried_at.get() >= depth {
+            self.carried.set(std::ptr::null_mut());
+        }
         exception
     }
 
@@ -277,6 +286,36 @@ impl Thread {
     /// Whether collections look at this thread: it has entered the heap before.
     pub fn is_known_to_heap(&self) -> bool {
         self.mutator.registered.get()
+    }
+
+    /// Whether compiled code runs further out on this thread.
+    pub(crate) fn is_inside(&self) -> bool {
+        !self.handler.get().is_null()
+    }
+
+    /// The exception that was thrown last waits until C comes back to the compiled code that called it.
+    pub(crate) fn carry(&self) {
+        self.carried.set(self.handler.get());
+        self.carried_at.set(self.exception_depth().saturating_sub(1));
+    }
+
+    /// Whether an exception waits for the C function that the innermost compiled code has called.
+    pub(crate) fn is_carrying(&self) -> bool {
+        self.is_inside() && self.carried.get() == self.handler.get()
+    }
+
+    /// The exception that waits for the C function which has just come back is thrown; whether there is one.
+    pub(crate) fn stop_carrying(&self) -> bool {
+        let waits = self.is_carrying();
+        if waits {
+            self.carried.set(std::ptr::null_mut());
+        }
+        waits
+    }
+
+    /// Whether an exception that C was called back with is left over from an activation; `depth` exceptions belong to outer ones.
+    pub fn carries(&self, depth: usize) -> bool {
+        !self.carried.get().is_null() && self.carried_at.get() >= depth
     }
 
     /// Bytes of stack that a routine may use beside the reserve.
@@ -582,6 +621,14 @@ pub fn with_attached<R>(runtime: &Arc<Runtime>, body: impl FnOnce(&Thread) -> R)
     let thread = found.map_err(|_| AttachError::Ending)??;
     LAST.set((Arc::as_ptr(runtime), Arc::as_ptr(&thread)));
     Ok(body(&thread))
+}
+
+/// The `Thread` of the running operating-system thread for the runtime at an address, if it was attached.
+pub(crate) fn attached_to(runtime: *const Runtime) -> Option<Arc<Thread>> {
+    let find = |attached: &Attached| {
+        attached.threads.borrow().iter().find(|thread| thread.runtime.as_ptr() == runtime).cloned()
+    };
+    ATTACHED.try_with(find).ok().flatten()
 }
 
 #[cfg(test)]

@@ -301,6 +301,7 @@ fn numbered(runtime: &Runtime, cx: &Arc<Context>, rows: &[(&[Type], Option<Type>
         function,
         args: args.to_vec(),
         rest: *rest,
+        statics: brolga_ir::types::Statics::default(),
         name: format!("f#{number}"),
         entry: MethodEntry::host(move |scope, _| Ok(scope.int(number as i64).unwrap())),
     });
@@ -410,6 +411,7 @@ fn closures_and_types_are_called_by_their_methods() {
         function,
         args: vec![Type::ANY],
         rest: None,
+        statics: brolga_ir::types::Statics::default(),
         name: name.into(),
         entry: MethodEntry::host(|scope, all| {
             scope.collect();
@@ -445,6 +447,7 @@ fn a_panic_of_the_host_is_an_exception() {
         function: f,
         args: vec![Type::ANY],
         rest: None,
+        statics: brolga_ir::types::Statics::default(),
         name: "f(Any)".into(),
         entry: MethodEntry::host(move |scope, all| {
             // An exception that the panic overtakes is forgotten.
@@ -533,6 +536,7 @@ fn threads_call_and_throw_while_others_collect() {
         function: cx.types.function(cx.names.intern("f")),
         args: vec![Type::ANY],
         rest: None,
+        statics: brolga_ir::types::Statics::default(),
         name: "f(Any)".into(),
         // Every third pair is thrown, the others give their first element.
         entry: MethodEntry::host(|scope, all| {
@@ -564,7 +568,19 @@ fn with_host_f(
     let (runtime, cx) = (runtime(), Context::new());
     let function = cx.types.function(cx.names.intern("f"));
     let (args, name, entry) = (vec![Type::ANY], "f(Any)".into(), MethodEntry::host(body));
-    let methods = runtime.add_methods(&cx, [MethodRow { function, args, rest: None, name, entry }]).unwrap();
+    let methods = runtime
+        .add_methods(
+            &cx,
+            [MethodRow {
+                function,
+                args,
+                rest: None,
+                statics: brolga_ir::types::Statics::default(),
+                name,
+                entry,
+            }],
+        )
+        .unwrap();
     (runtime, cx, methods)
 }
 
@@ -685,6 +701,7 @@ end
         function: cx.types.function(cx.names.intern("next")),
         args: vec![Type::ANY, Type::ANY],
         rest: None,
+        statics: brolga_ir::types::Statics::default(),
         name: "next(Any, Any)".into(),
         entry: MethodEntry::host(|scope, all| {
             let parts = [scope.load_field(all[1], 0)?.unwrap(), scope.load_field(all[1], 1)?.unwrap()];

@@ -38,7 +38,14 @@ fn methods(runtime: &Arc<Runtime>, module: &Module) -> (MethodTable, Methods) {
             module.vararg_element(func)
         });
         let entry = MethodEntry::host(move |scope, _| Ok(scope.int(number as i64).unwrap()));
-        MethodRow { function: function.ty, args, rest, name: number.to_string(), entry }
+        MethodRow {
+            function: function.ty,
+            args,
+            rest,
+            statics: brolga_ir::types::Statics::default(),
+            name: number.to_string(),
+            entry,
+        }
     });
     let added = runtime.add_methods_to(&table, &module.cx, None, rows).unwrap();
     (table, added)

@@ -14,7 +14,14 @@ fn runtime() -> (Arc<Runtime>, Arc<Context>) {
 
 fn row(cx: &Arc<Context>, name: &str, entry: MethodEntry) -> MethodRow {
     let function = cx.types.function(cx.names.intern(name));
-    MethodRow { function, args: vec![Type::ANY], rest: None, name: name.into(), entry }
+    MethodRow {
+        function,
+        args: vec![Type::ANY],
+        rest: None,
+        statics: brolga_ir::types::Statics::default(),
+        name: name.into(),
+        entry,
+    }
 }
 
 /// A method that gives a number.

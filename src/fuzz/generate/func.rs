@@ -325,5 +325,10 @@ fn signature(rng: &mut Rng, cx: &Context, name: brolga_ir::Name, params: &[Type]
         let name = (!rng.chance(10)).then(|| cx.names.intern(&format!("x{index}")));
         Param { name, ty }
     });
-    Signature { params: std::iter::once(object).chain(named).collect(), results: vec![result], vararg: false }
+    Signature {
+        params: std::iter::once(object).chain(named).collect(),
+        results: vec![result],
+        vararg: false,
+        ..Signature::default()
+    }
 }

@@ -38,6 +38,7 @@ use cranelift_codegen::ir::{
 use super::exception::Inside;
 use super::slots::Compiled;
 use super::{Done, TranslateError, Translation, UNREACHABLE_TRAP, abi_of};
+use crate::callback::callback_name;
 use crate::compile::Symbol;
 use crate::routines;
 use crate::sig::{Abi, Signature, word_offsets};
@@ -235,6 +236,20 @@ impl Translation<'_> {
         self.map_roots(inst, call);
         let made = self.b.inst_results(call).to_vec();
         self.define(inst, &made)
+    }
+
+    /// The address of the code by which C calls a compiled function, which lies in the same unit (`callback.rs`).
+    pub(super) fn c_function(&mut self, inst: Inst, callee: Callee) -> Done {
+        let CalleeData::Symbol { symbol, .. } = self.func.callee(callee) else { return self.bad(inst) };
+        if self.isa.is_position_independent() {
+            return self.unsupported(inst, "a function of C in code for files");
+        }
+        let name = callback_name(self.cx.names.text(*symbol));
+        // Who calls it knows the signature; here only the address counts.
+        let signature = ClifSignature::new(self.isa.host_call_conv());
+        let callee = self.import(Symbol::Function(name), signature, false);
+        let address = self.b.ins().func_addr(types::I64, callee);
+        self.define(inst, &[address])
     }
 
     // ----- the run time -----

@@ -439,6 +439,7 @@ impl Translation<'_> {
             Op::CallRuntime(RuntimeFn::Apply) => self.apply(inst),
             Op::CallRuntime(entry) => self.call_runtime(inst, entry),
             Op::ForeignCall(foreign) => self.foreign_call(inst, foreign),
+            Op::CFunction(callee) => self.c_function(inst, callee),
             Op::PointerFromObjref => {
                 let object = self.arg(inst, 0)?;
                 self.define(inst, &[object])

@@ -89,6 +89,7 @@ pub(crate) fn function(random: &mut Random, shape: Shape) -> (Arc<Context>, Func
         params: params.iter().map(|&ty| Param { name: None, ty }).collect(),
         results: vec![Type::TRACKED],
         vararg: false,
+        ..Signature::default()
     };
     let mut func = Func::new(cx.names.intern("f"), Level::Low, sig);
     let flag = func.params()[3];

@@ -63,7 +63,12 @@ mod tests {
     fn every_operand_is_listed_once() {
         let cx = Context::new();
         let param = Param { name: None, ty: Type::I64 };
-        let sig = Signature { params: vec![param, param], results: vec![Type::I64], vararg: false };
+        let sig = Signature {
+            params: vec![param, param],
+            results: vec![Type::I64],
+            vararg: false,
+            ..Signature::default()
+        };
         let mut f = Func::new(cx.names.intern("f"), Level::Low, sig);
         let block = f.make_block();
         f.append_block(block);

@@ -11,7 +11,7 @@ use crate::constant::{Address, Const};
 use crate::entity::{Block, Inst, Value};
 use crate::func::{CalleeData, ForeignData, Func, MetaData, MetaItem, Param, Place, Signature, SlotData};
 use crate::op::{Level, Op};
-use crate::types::{MAX_WIDTH, Type};
+use crate::types::{MAX_WIDTH, StaticBound, StaticParam, Statics, Type};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
@@ -86,7 +86,9 @@ impl Used {
             used.blocks[block] = n as u64;
             for inst in func.block_insts(block) {
                 match func.op(inst) {
-                    Op::Invoke(callee) | Op::CallSymbol(callee) => used.callees.add(callee),
+                    Op::Invoke(callee) | Op::CallSymbol(callee) | Op::CFunction(callee) => {
+                        used.callees.add(callee)
+                    }
                     Op::ForeignCall(foreign) => used.foreigns.add(foreign),
                     Op::SlotAddr(slot) => used.slots.add(slot),
                     Op::LoopInfo(meta) => used.metas.add(meta),
@@ -128,6 +130,7 @@ pub(super) fn write(names: &mut Names<'_>, out: &mut Sink, func: &Func) {
         names.ty(out, param.ty);
     }
     names.tys(out, &func.sig.results);
+    write_statics(names, out, &func.sig.statics);
     out.count(used.consts.len());
     let first = func.params().len() as u64;
     for &value in &used.consts {
@@ -200,7 +203,8 @@ pub(super) fn read(tables: &Tables, source: &mut Source<'_>) -> Result<Func, Bin
         })
         .collect::<Result<_, _>>()?;
     let results = tables.tys(source)?;
-    let mut func = Func::new(name, level, Signature { params, results, vararg });
+    let statics = read_statics(tables, source)?;
+    let mut func = Func::new(name, level, Signature { params, results, vararg, statics });
     let mut values: Vec<Value> = func.params().to_vec();
     let first_const = values.len();
     for _ in 0..source.count()? {
@@ -293,6 +297,48 @@ fn read_body(
         func.set_inst_blocks(inst, &blocks);
     }
     Ok(())
+}
+
+// ----- static parameters -----
+
+const OPEN: u8 = 0;
+const VALUE: u8 = 1;
+const UNDEFINED: u8 = 2;
+
+fn write_statics(names: &mut Names<'_>, out: &mut Sink, statics: &Statics) {
+    out.count(statics.params.len());
+    for param in &statics.params {
+        names.name(out, param.name);
+        match param.bound {
+            StaticBound::Open { lower, upper } => {
+                out.byte(OPEN);
+                names.ty(out, lower);
+                names.ty(out, upper);
+            }
+            StaticBound::Value(ty) => {
+                out.byte(VALUE);
+                names.ty(out, ty);
+            }
+            StaticBound::Undefined => out.byte(UNDEFINED),
+        }
+    }
+    names.tys(out, &statics.patterns);
+}
+
+fn read_statics(tables: &Tables, source: &mut Source<'_>) -> Result<Statics, BinaryError> {
+    let params = (0..limited(source, MAX_WIDTH)?)
+        .map(|_| {
+            let name = tables.name(source)?;
+            let bound = match source.byte()? {
+                OPEN => StaticBound::Open { lower: tables.ty(source)?, upper: tables.ty(source)? },
+                VALUE => StaticBound::Value(tables.ty(source)?),
+                UNDEFINED => StaticBound::Undefined,
+                tag => return source.refuse(Refusal::Tag { what: "static parameter", tag }),
+            };
+            Ok(StaticParam { name, bound })
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(Statics { params, patterns: tables.tys(source)? })
 }
 
 /// A count with a limit of its own.

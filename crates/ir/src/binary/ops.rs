@@ -88,6 +88,8 @@ const SPLAT: u8 = 54;
 const EXTRACT_LANE: u8 = 55;
 const INSERT_LANE: u8 = 56;
 const ALLOC_STACK: u8 = 57;
+const STATIC_DEFINED: u8 = 58;
+const C_FUNCTION: u8 = 59;
 
 fn position<T: PartialEq>(all: &[T], wanted: &T) -> u8 {
     // Every value of the enum is in its own list.
@@ -137,6 +139,14 @@ pub(super) fn write(names: &mut Names<'_>, out: &mut Sink, op: Op, numbers: &Num
         }
         Op::StaticParameter(n) => {
             out.byte(STATIC_PARAMETER);
+            out.number(u64::from(n));
+        }
+        Op::CFunction(callee) => {
+            out.byte(C_FUNCTION);
+            out.number((numbers.callee)(callee));
+        }
+        Op::StaticDefined(n) => {
+            out.byte(STATIC_DEFINED);
             out.number(u64::from(n));
         }
         Op::Load(access) => {
@@ -237,6 +247,8 @@ pub(super) fn read(tables: &Tables, source: &mut Source<'_>, counts: &Counts) ->
         THROW_UNDEF_IF_NOT => Op::ThrowUndefIfNot(tables.name(source)?),
         LOOP_INFO => Op::LoopInfo(Meta::new(source.index("note", counts.metas)?)),
         STATIC_PARAMETER => Op::StaticParameter(source.small()?),
+        C_FUNCTION => Op::CFunction(Callee::new(source.index("callee", counts.callees)?)),
+        STATIC_DEFINED => Op::StaticDefined(source.small()?),
         LOAD => Op::Load(read_access(source)?),
         STORE => Op::Store(read_access(source)?),
         ATOMIC_LOAD => Op::AtomicLoad(source.choice("order", &Ordering::ALL)?),

@@ -8,7 +8,7 @@ use crate::func::Func;
 use crate::intrinsic::{Convert, Intrinsic, Shape};
 use crate::op::{Access, Op, Ordering, Region};
 use crate::runtime_fn::{RuntimeFn, RuntimeKind};
-use crate::types::{DeclKind, FieldRepr, LowType, PtrClass, Type, TypeKind, Types, decl};
+use crate::types::{DeclKind, FieldRepr, LowType, PtrClass, StaticBound, Type, TypeKind, Types, decl};
 
 /// What an instruction of a verified function does.
 pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
@@ -34,7 +34,11 @@ pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
         Op::New(ty) | Op::SplatNew(ty) => cx.new_object(ty),
         Op::GetGlobal(_) => PURE.reading(Regions::GLOBALS),
         Op::ThrowUndefIfNot(_) => PURE.throwing(cx.bits(0) != Some(1)),
-        Op::StaticParameter(_) => PURE.throwing(true),
+        Op::StaticParameter(number) => {
+            let known = func.sig.statics.get(number).map(|param| param.bound);
+            PURE.throwing(!matches!(known, Some(StaticBound::Value(_))))
+        }
+        Op::StaticDefined(_) | Op::CFunction(_) => PURE,
         Op::GcPreserveBegin | Op::GcPreserveEnd => Effects { fence: true, ..CONTROL },
         Op::CodeCoverage => PURE.writing(Regions::OUTSIDE),
         Op::Load(access) => cx.load(access),
@@ -451,7 +455,7 @@ mod tests {
 
         fn over(cx: Arc<Context>, params: &[Type]) -> Bench {
             let params = params.iter().map(|&ty| Param { name: None, ty }).collect();
-            let sig = Signature { params, results: vec![Type::ANY], vararg: false };
+            let sig = Signature { params, results: vec![Type::ANY], vararg: false, ..Signature::default() };
             let mut func = Func::new(cx.names.intern("f"), Level::High, sig);
             let block = func.make_block();
             func.append_block(block);

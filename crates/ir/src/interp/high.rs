@@ -9,9 +9,10 @@ use crate::builtin::{Builtin, SPLAT_COUNT};
 use crate::entity::Inst;
 use crate::func::Func;
 use crate::intrinsic::{Intrinsic, Shape};
+use crate::names::Name;
 use crate::op::Op;
 use crate::scalar::{Number, Numbers, Scalar};
-use crate::types::{Type, TypeKind, decl};
+use crate::types::{StaticBound, StaticParam, Type, TypeKind, decl};
 
 impl<'m> Interp<'m> {
     /// A statement that `exec` does not do itself.
@@ -64,9 +65,23 @@ impl<'m> Interp<'m> {
             }
             Op::GcPreserveEnd | Op::LoopInfo(_) | Op::CodeCoverage => Ok(Flow::NOTHING),
             Op::BoundsCheck(on) => Ok(Flow::Value(Val::bool(on))),
-            Op::StaticParameter(n) => Err(Fault::Unsupported(format!(
-                "static parameter {n}: a function here has no type variables"
-            ))
+            Op::StaticParameter(n) => match self.static_parameter(func, n)? {
+                (_, Some(value)) => Ok(Flow::Value(match *self.types().kind(value) {
+                    TypeKind::Int(value) => {
+                        Val::bits(self.types(), Type::INT64, u128::from(value.cast_unsigned()))
+                    }
+                    TypeKind::Sym(name) => Val::Symbol(name),
+                    _ => Val::Type(value),
+                })),
+                (name, None) => Err(self.undefined_variable(name)),
+            },
+            Op::StaticDefined(n) => {
+                let (_, value) = self.static_parameter(func, n)?;
+                Ok(Flow::Value(Val::bool(value.is_some())))
+            }
+            Op::CFunction(_) => Err(Fault::Unsupported(
+                "a function of C that calls the program: the interpreter has no address for it".to_owned(),
+            )
             .into()),
             Op::ForeignCall(foreign) => {
                 let args = self.all_operands(func, inst)?;
@@ -74,6 +89,34 @@ impl<'m> Interp<'m> {
             }
             _ => Err(Fault::Unsupported(format!("{op:?} has no place in high IR")).into()),
         }
+    }
+
+    /// The name of a static parameter, and what it is in this call.
+    fn static_parameter(&mut self, func: &Func, number: u32) -> Eval<(Name, Option<Type>)> {
+        let sig = &func.sig;
+        let Some(&StaticParam { name, bound }) = sig.statics.get(number) else {
+            return Err(Fault::Unsupported(format!("static parameter {number}, which there is not")).into());
+        };
+        let value = match bound {
+            StaticBound::Value(value) => Some(value),
+            StaticBound::Undefined => None,
+            StaticBound::Open { .. } => {
+                let mut args: Vec<Val> = Vec::new();
+                for &param in func.params().get(1..).unwrap_or_default() {
+                    args.push(self.operand(param)?);
+                }
+                if sig.vararg
+                    && let Some(rest) = args.pop()
+                {
+                    args.extend(self.tuple_elements(&rest).unwrap_or_default());
+                }
+                let types = self.types();
+                let given: Vec<Type> = args.iter().map(|arg| arg.ty(types)).collect();
+                let bound = sig.pattern().and_then(|pattern| types.bind_statics(pattern, &given));
+                bound.and_then(|values| values.get(number as usize - 1).copied()).flatten()
+            }
+        };
+        Ok((name, value))
     }
 
     /// An intrinsic on values; `target` is the type that a conversion makes.

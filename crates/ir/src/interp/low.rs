@@ -119,6 +119,10 @@ impl<'m> Interp<'m> {
                 self.memory.copy(to, from, size)?;
                 Ok(Flow::Values(Vec::new()))
             }
+            Op::CFunction(_) => Err(Fault::Unsupported(
+                "a function of C that calls the program: the interpreter has no address for it".to_owned(),
+            )
+            .into()),
             Op::CallSymbol(callee) => {
                 let CalleeData::Symbol { symbol, .. } = func.callee(callee) else {
                     return Err(Fault::Unsupported("a call of a method in low IR".to_owned()).into());
@@ -383,6 +387,7 @@ impl<'m> Interp<'m> {
             | RuntimeFn::GcMemory
             | RuntimeFn::BoxInt
             | RuntimeFn::WeakRef
+            | RuntimeFn::CarriedException
             | RuntimeFn::GcWrite
             | RuntimeFn::Throw
             | RuntimeFn::ThrowTypeAssert
@@ -396,7 +401,9 @@ impl<'m> Interp<'m> {
             | RuntimeFn::ApplyLatest
             | RuntimeFn::ApplyIterate
             | RuntimeFn::Tuple
-            | RuntimeFn::JuliaCall => self.no_objects(function.symbol()),
+            | RuntimeFn::JuliaCall
+            | RuntimeFn::StaticParameter
+            | RuntimeFn::StaticDefined => self.no_objects(function.symbol()),
             RuntimeFn::PrintPtr => {
                 self.output.write(format!("Ptr{{Nothing}} @0x{:016x}", bits(0)).as_bytes());
                 Ok(Flow::Values(Vec::new()))

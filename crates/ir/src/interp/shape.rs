@@ -27,7 +27,9 @@ pub(super) fn check(func: &Func) -> Result<(), Fault> {
                 }
             }
             match op {
-                Op::Invoke(id) | Op::CallSymbol(id) if id.index() >= callees => return foreign(&id),
+                Op::Invoke(id) | Op::CallSymbol(id) | Op::CFunction(id) if id.index() >= callees => {
+                    return foreign(&id);
+                }
                 Op::ForeignCall(id) if id.index() >= foreigns => return foreign(&id),
                 Op::SlotAddr(id) if id.index() >= slots => return foreign(&id),
                 _ => {}

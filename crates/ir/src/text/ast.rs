@@ -135,7 +135,7 @@ pub struct Function<'a> {
     pub shown_result: Option<Expr<'a>>,
 }
 
-/// `name(params)::R`.
+/// `name(params)::R where {vars…}`.
 #[derive(Clone, Debug)]
 pub struct Signature<'a> {
     /// The whole signature.
@@ -146,6 +146,8 @@ pub struct Signature<'a> {
     pub params: Vec<Param<'a>>,
     /// The result type; absent means `Any`.
     pub result: Option<Expr<'a>>,
+    /// The variables of `where`, the outermost first.
+    pub vars: Vec<Expr<'a>>,
 }
 
 /// What a signature is a method of.

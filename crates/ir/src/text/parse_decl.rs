@@ -118,13 +118,17 @@ pub(super) fn global_decl<'a>(p: &mut Parser<'a>) -> Parse<GlobalDecl<'a>> {
     Ok(GlobalDecl { span: Span::new(start, p.last_end()), is_const, name, ty, value })
 }
 
-/// `name(arg::T, rest::T...)::R`, `(self::T)(x::S)::R`.
+/// `name(arg::T, rest::T...)::R`, `(self::T)(x::S)::R`, and either with `where {T, S}`, which belongs to the whole signature also where it stands
+/// behind a type.
 pub(super) fn signature<'a>(p: &mut Parser<'a>) -> Parse<Signature<'a>> {
     let start = p.peek().span;
     let whole = p.expr(WHOLE)?;
     let span = whole.span;
-    let (call, result) = match whole.kind {
-        ExprKind::Annotated(Some(call), result) => (*call, Some(*result)),
+    let mut vars = Vec::new();
+    let (call, result) = match without_where(whole, &mut vars).kind {
+        ExprKind::Annotated(Some(call), result) => {
+            (without_where(*call, &mut vars), Some(without_where(*result, &mut vars)))
+        }
         kind => (Expr::new(span, kind), None),
     };
     let ExprKind::Call(callee, args) = call.kind else {
@@ -141,7 +145,16 @@ pub(super) fn signature<'a>(p: &mut Parser<'a>) -> Parse<Signature<'a>> {
     if let Some(early) = params[..body].iter().find(|param| param.is_vararg) {
         return Err(Fault::new(SyntaxError::VarargNotLast, early.span));
     }
-    Ok(Signature { span, callee, params, result })
+    Ok(Signature { span, callee, params, result, vars })
+}
+
+/// What stands in front of `where`; its variables come behind those of an outer one.
+fn without_where<'a>(mut expr: Expr<'a>, vars: &mut Vec<Expr<'a>>) -> Expr<'a> {
+    while let ExprKind::Where(inner, own) = expr.kind {
+        vars.extend(own);
+        expr = *inner;
+    }
+    expr
 }
 
 fn param(expr: Expr<'_>) -> Parse<Param<'_>> {

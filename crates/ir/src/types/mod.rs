@@ -22,18 +22,21 @@
 //! | `table` | interning, declarations, instantiation of parametric types |
 //! | `builtin` | the declarations that exist from the start |
 //! | `layout` | sizes, alignments, field offsets, pointer maps |
+//! | `statics` | the variables of a method's `where` |
 //! | `subtype` | `<:`, intersection tests, union normal form |
 //! | `print` | the text of a type |
 
 mod builtin;
 mod layout;
 mod print;
+mod statics;
 mod subtype;
 mod table;
 
 pub use builtin::decl;
 pub use layout::{Field, FieldRepr, Layout, LayoutError, Repr};
 pub use print::TypeDisplay;
+pub use statics::{Pattern, StaticBound, StaticParam, Statics};
 pub use table::{
     DeclBody, DeclData, DeclKind, FieldDecl, MAX_DEPTH, MAX_WEIGHT, MAX_WIDTH, PrimitiveRepr, TypeError,
     Types,
@@ -85,7 +88,7 @@ pub enum TypeKind {
     TypeOf(Type),
     /// `typeof(f)`: the type of the function named `f`, whose only value is `f`.
     Function(Name),
-    /// A parameter of the declaration in which it stands, counted from 0.
+    /// A parameter of the declaration in which it stands, or a variable of the `where` of a method, counted from 0.
     Param(u32),
     /// An integer in a parameter position: the `2` of `Array{Float64, 2}`.
     Int(i64),

@@ -84,7 +84,7 @@ impl Types {
     }
 
     /// `ty` and its supertypes, below `Any`.
-    fn chain(&self, ty: Type) -> impl Iterator<Item = Type> + '_ {
+    pub(super) fn chain(&self, ty: Type) -> impl Iterator<Item = Type> + '_ {
         // Declarations cannot be cyclic, but a type that is not yet defined has no supertype either.
         std::iter::successors(Some(ty), |&t| Some(self.supertype(t))).take_while(|&t| t != Type::ANY)
     }

@@ -100,6 +100,19 @@ impl Checker<'_> {
         }
     }
 
+    pub(super) fn c_function(&mut self, inst: Inst, function: Type, params: &[Type]) {
+        self.operand_fits(inst, 0, function);
+        if self.result_type(inst).is_some_and(|ty| self.types.pointee(ty).is_none()) {
+            let given = self.result_type(inst).unwrap_or(Type::ANY);
+            self.at(inst, super::TypeRule::Result { given, wanted: "a `Ptr`".into() });
+        }
+        let Some(module) = self.module else { return };
+        if module.find_method(function, params).is_none() {
+            let candidates = candidates(module, function);
+            self.at(inst, CallRule::UnknownMethod { function, args: params.to_vec(), candidates });
+        }
+    }
+
     fn base_function(&self, function: Type) -> Option<BaseFn> {
         match self.types.kind(function) {
             TypeKind::Function(name) => BaseFn::from_name(self.cx.names.text(*name)),

@@ -46,6 +46,7 @@ fn level_code(rule: &LevelRule) -> &'static str {
         LevelRule::ResultCount { .. } => "level-result",
         LevelRule::NoFunctionObject => "level-function-object",
         LevelRule::Vararg { .. } => "level-vararg",
+        LevelRule::Statics { .. } => "level-statics",
     }
 }
 
@@ -88,6 +89,7 @@ fn type_code(rule: &TypeRule) -> &'static str {
         TypeRule::ReturnCount { .. } => "type-return",
         TypeRule::Order { .. } => "type-order",
         TypeRule::FailureOrder { .. } => "type-failure-order",
+        TypeRule::StaticParameter { .. } => "type-static-parameter",
     }
 }
 

@@ -239,6 +239,7 @@ impl<'a> Words<'a> {
             Op::LoopInfo(_) => "loopinfo",
             Op::CodeCoverage => "code_coverage_effect",
             Op::StaticParameter(_) => "static_parameter",
+            Op::StaticDefined(_) => "isdefined",
             Op::Load(_) => "load",
             Op::Store(_) => "store",
             Op::AtomicLoad(_) => "atomic_load",
@@ -248,6 +249,7 @@ impl<'a> Words<'a> {
             Op::SlotAddr(_) => "slot_addr",
             Op::MemCopy => "memcopy",
             Op::CallSymbol(_) => "call",
+            Op::CFunction(_) => "cfunction",
             Op::CallRuntime(f) => f.symbol(),
             Op::Safepoint => "safepoint",
             Op::Alloc(_) => "alloc",
@@ -351,6 +353,7 @@ impl<'a> Words<'a> {
             LevelRule::Vararg { ty: Some(ty) } => {
                 format!("the last argument collects others, but its type {} is no tuple", self.ty(*ty))
             }
+            LevelRule::Statics { why } => format!("the variables of the `where`: {why}"),
             LevelRule::Vararg { ty: None } => "there is no argument that could collect others".to_owned(),
         })
     }
@@ -452,6 +455,9 @@ impl<'a> Words<'a> {
             }
             TypeRule::ReturnCount { given, wanted } => {
                 format!("{} gives {given} values, but the function has {wanted} results", op())
+            }
+            TypeRule::StaticParameter { number, count } => {
+                format!("there is no static parameter {number}: the `where` of the function has {count}")
             }
             TypeRule::Order { symbol } => format!("`:{}` is no memory order", self.name(*symbol)),
             TypeRule::FailureOrder { success, failure } => {

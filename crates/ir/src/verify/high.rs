@@ -7,7 +7,7 @@ use crate::func::CalleeData;
 use crate::names::Name;
 use crate::op::{Op, Ordering};
 use crate::scalar::Misuse;
-use crate::types::{DeclKind, FieldRepr, Repr, Type, TypeKind};
+use crate::types::{DeclKind, FieldRepr, Repr, StaticBound, Type, TypeKind};
 
 /// Rules about the types of operands and results; low IR uses some of them too.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -88,6 +88,13 @@ pub enum TypeRule {
         /// The order when it fails.
         failure: Ordering,
     },
+    /// `type-static-parameter`: the function has no static parameter of this number.
+    StaticParameter {
+        /// The number, from 1.
+        number: u32,
+        /// How many there are.
+        count: usize,
+    },
 }
 
 /// What is wanted instead of a type.
@@ -142,6 +149,10 @@ impl<'a> Checker<'a> {
                 }
                 CalleeData::Symbol { .. } => self.at(inst, CallRule::NotMethod),
             },
+            Op::CFunction(callee) => match func.callee(callee) {
+                CalleeData::Method { function, args, .. } => self.c_function(inst, *function, args),
+                CalleeData::Symbol { .. } => self.at(inst, CallRule::NotMethod),
+            },
             Op::New(ty) => self.new_object(inst, ty),
             Op::SplatNew(ty) => self.splat_new(inst, ty),
             Op::Pi => {
@@ -163,9 +174,30 @@ impl<'a> Checker<'a> {
             Op::GetGlobal(name) => self.get_global(inst, name),
             Op::ThrowUndefIfNot(_) => self.operand_fits(inst, 0, Type::BOOL),
             Op::BoundsCheck(_) => self.result_is(inst, Type::BOOL),
+            Op::StaticParameter(number) => {
+                if let Some(bound) = self.static_parameter(inst, number)
+                    && let StaticBound::Value(value) = bound
+                {
+                    let ty = self.types.static_type(value);
+                    self.result_compatible(inst, ty);
+                }
+            }
+            Op::StaticDefined(number) => {
+                self.static_parameter(inst, number);
+                self.result_is(inst, Type::BOOL);
+            }
             // Tokens are the business of `ssa` and `exceptions`; the others take anything or nothing.
             _ => {}
         }
+    }
+
+    fn static_parameter(&mut self, inst: Inst, number: u32) -> Option<StaticBound> {
+        let statics = &self.func.sig.statics;
+        let found = statics.get(number).map(|param| param.bound);
+        if found.is_none() {
+            self.at(inst, TypeRule::StaticParameter { number, count: statics.params.len() });
+        }
+        found
     }
 
     /// What the ϒ that operand `n` names stores.

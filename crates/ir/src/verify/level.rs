@@ -5,7 +5,7 @@ use crate::constant::Const;
 use crate::entity::Inst;
 use crate::intrinsic::Shape;
 use crate::op::{Level, Op};
-use crate::types::{Type, TypeKind};
+use crate::types::{StaticBound, Statics, Type, TypeKind};
 
 /// Rules about the two levels.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,6 +41,11 @@ pub enum LevelRule {
         /// The type of the last argument.
         ty: Option<Type>,
     },
+    /// `level-statics`: the variables of the `where` are not what they should be.
+    Statics {
+        /// What is wrong.
+        why: &'static str,
+    },
 }
 
 impl Checker<'_> {
@@ -58,6 +63,9 @@ impl Checker<'_> {
         if func.sig.vararg && (level == Level::Low || !is_tuple || func.sig.params.len() < 2) {
             self.report(Site::Func, LevelRule::Vararg { ty: last });
         }
+        if let Some(why) = self.statics_fault() {
+            self.report(Site::Func, LevelRule::Statics { why });
+        }
         if level == Level::High {
             if func.sig.results.len() != 1 {
                 self.report(Site::Func, LevelRule::ResultCount { given: func.sig.results.len() });
@@ -65,6 +73,29 @@ impl Checker<'_> {
             if func.sig.params.is_empty() {
                 self.report(Site::Func, LevelRule::NoFunctionObject);
             }
+        }
+    }
+
+    fn statics_fault(&self) -> Option<&'static str> {
+        let sig = &self.func.sig;
+        let Statics { params, patterns } = &sig.statics;
+        let beyond = |ty: Type, count: usize| self.types.mentions(ty, &|n| n as usize >= count);
+        let open = params.iter().any(|param| matches!(param.bound, StaticBound::Open { .. }));
+        let bounds_fit = params.iter().enumerate().all(|(n, param)| match param.bound {
+            StaticBound::Open { lower, upper } => !beyond(lower, 0) && !beyond(upper, n),
+            StaticBound::Value(ty) => !beyond(ty, 0) && ty.as_low().is_none(),
+            StaticBound::Undefined => true,
+        });
+        if !params.is_empty() && self.func.level == Level::Low {
+            Some("a function of low IR has none")
+        } else if !bounds_fit {
+            Some("a bound or value mentions a variable that does not stand in front of its own")
+        } else if patterns.len() != if open { sig.params.len() } else { 0 } {
+            Some("there is a pattern for each parameter if a variable is open, and else none")
+        } else if patterns.iter().any(|&pattern| beyond(pattern, params.len())) {
+            Some("a pattern mentions a variable that there is not")
+        } else {
+            None
         }
     }
 

@@ -8,10 +8,10 @@
 //! | a returned pointer is raw or tracked | the caller knows no base |
 //! | no integer becomes a pointer of another class than raw, or comes from one | the collector would lose it |
 
-use super::{Checker, TypeRule};
+use super::{CallRule, Checker, TypeRule};
 use crate::builtin::Builtin;
 use crate::entity::Inst;
-use crate::func::SlotData;
+use crate::func::{CalleeData, SlotData};
 use crate::intrinsic::Intrinsic;
 use crate::lanes::Lanes;
 use crate::op::{Access, Op, Ordering, Region, RmwOp};
@@ -131,6 +131,10 @@ impl Checker<'_> {
             Op::Return => self.low_return(inst),
             Op::ForeignCall(foreign) => self.foreign_call(inst, foreign),
             Op::CallSymbol(callee) => self.call_symbol(inst, func.callee(callee)),
+            Op::CFunction(callee) => match func.callee(callee) {
+                CalleeData::Symbol { results, .. } if results.len() <= 1 => self.result_is(inst, Type::PTR),
+                _ => self.at(inst, CallRule::NotSymbol),
+            },
             Op::CallRuntime(f) => self.exact_call(inst, f.params(), f.results()),
             Op::Load(access) => {
                 let ty = self.result_type(inst).unwrap_or(Type::I8);

@@ -87,7 +87,9 @@ impl Checker<'_> {
                 let values = func.args(inst).iter().filter(|&&v| !func.has_value(v));
                 let blocks = func.inst_blocks(inst).iter().filter(|&&b| !func.is_block(b));
                 let side = match func.op(inst) {
-                    Op::Invoke(c) | Op::CallSymbol(c) => Some(("callee", c.as_u32(), counts[0])),
+                    Op::Invoke(c) | Op::CallSymbol(c) | Op::CFunction(c) => {
+                        Some(("callee", c.as_u32(), counts[0]))
+                    }
                     Op::ForeignCall(f) => Some(("C function", f.as_u32(), counts[1])),
                     Op::SlotAddr(s) => Some(("stack slot", s.as_u32(), counts[2])),
                     Op::LoopInfo(m) => Some(("note", m.as_u32(), counts[3])),
@@ -236,11 +238,13 @@ impl Checker<'_> {
             | Op::LoopInfo(_)
             | Op::CodeCoverage
             | Op::StaticParameter(_)
+            | Op::StaticDefined(_)
             | Op::SlotAddr(_)
             | Op::Safepoint
             | Op::Alloc(_)
             | Op::AllocStack(_)
             | Op::ThreadAddr => Arity::exactly(0),
+            Op::CFunction(_) => Arity::exactly(if self.func.level == Level::High { 1 } else { 0 }),
             Op::Store(_) | Op::AtomicStore(_) | Op::AtomicRmw(..) | Op::GcLoaded => Arity::exactly(2),
             Op::AtomicCas(_) | Op::MemCopy => Arity::exactly(3),
             Op::CallRuntime(f) => exactly(f.params().len()),
@@ -283,6 +287,8 @@ impl Checker<'_> {
             | Op::GcPreserveBegin
             | Op::BoundsCheck(_)
             | Op::StaticParameter(_)
+            | Op::StaticDefined(_)
+            | Op::CFunction(_)
             | Op::Load(_)
             | Op::AtomicLoad(_)
             | Op::AtomicRmw(..)

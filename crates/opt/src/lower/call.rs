@@ -53,8 +53,8 @@ const JULIA_FUNCTIONS: &[&str] = &[
 /// A method as a caller needs it.
 #[derive(Clone)]
 pub(super) struct Target {
-    callee: Callee,
-    sig: Rc<NativeSignature>,
+    pub(super) callee: Callee,
+    pub(super) sig: Rc<NativeSignature>,
 }
 
 /// Whether a summary says all that the low form of a function does. What it reads or writes may be other memory there, and
@@ -164,7 +164,7 @@ impl Lowering<'_> {
     }
 
     /// The symbol and native signature of a method, made once for each function that calls it.
-    fn target(&mut self, id: FuncId) -> Step<Target> {
+    pub(super) fn target(&mut self, id: FuncId) -> Step<Target> {
         if let Some(known) = self.targets.get(&id) {
             return Ok(known.clone());
         }
@@ -294,6 +294,7 @@ impl Lowering<'_> {
         let mut leaves: Leaves = self.out.results(call).collect();
         if let Some(back) = back {
             let val = self.struct_back(data.result, back, &leaves)?;
+            self.carried_exception();
             return self.define(val);
         }
         if let (Some((_, Type::BOOL)), Some(leaf)) = (result, leaves.first_mut()) {
@@ -304,6 +305,7 @@ impl Lowering<'_> {
         {
             *leaf = self.bitcast(*leaf, LowType::Ptr(PtrClass::Tracked));
         }
+        self.carried_exception();
         self.define(Val { ty: data.result, leaves })
     }
 
@@ -366,7 +368,7 @@ impl Lowering<'_> {
     }
 
     /// The register in which a value passes to or from C, and the scalar type that it holds.
-    fn c_scalar(&mut self, ty: Type, data: &ForeignData) -> Step<(LowType, Type)> {
+    pub(super) fn c_scalar(&mut self, ty: Type, data: &ForeignData) -> Step<(LowType, Type)> {
         let form = self.form(ty)?;
         match form.leaves[..] {
             [leaf] => match leaf.role {

@@ -60,6 +60,7 @@ impl Unit<'_> {
             params: vec![param(Type::PTR), param(Type::I64)],
             results: vec![Type::TRACKED],
             vararg: false,
+            ..Signature::default()
         };
         let out = Func::new(self.module.cx.names.intern(&name), Level::Low, sig);
         let mut lowering = Lowering::new(self, func, out);

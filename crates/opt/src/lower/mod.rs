@@ -37,7 +37,8 @@
 //! |---|---|
 //! | `scalar`, `atomic` | intrinsics |
 //! | `aggregate`, `identity`, `object`, `array`, `places`, `opaque` | builtins |
-//! | `call`, `c_struct`, `base`, `dynamic` | calls, throws, printing |
+//! | `call`, `c_struct`, `c_function`, `base`, `dynamic` | calls, throws, printing |
+//! | `statics` | static parameters |
 //! | `handler` | exception handlers |
 //! | `value`, `union`, `boxes`, `memory` | the forms of values |
 //! | `walk` | blocks, φs, terminators, safepoints |
@@ -49,6 +50,7 @@ mod atomic;
 mod base;
 mod boxes;
 mod build;
+mod c_function;
 mod c_struct;
 mod call;
 mod dynamic;
@@ -62,6 +64,7 @@ mod object_tests;
 mod opaque;
 mod places;
 mod scalar;
+mod statics;
 #[cfg(test)]
 mod tests;
 mod union;
@@ -74,7 +77,7 @@ pub use error::{At, LowerError, LowerErrors, Refusal};
 use brolga_ir::abi::{Form, NativeSignature, NotNative, Position};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::func::{Place, Signature};
-use brolga_ir::module::method_symbol;
+use brolga_ir::module::func_symbol;
 use brolga_ir::types::Layout;
 use brolga_ir::{Block, Const, Context, Func, FuncId, Inst, Level, Module, Name, Op, Type, Types, Value};
 use call::Target;
@@ -116,11 +119,20 @@ struct Unit<'a> {
     module: &'a Module,
     /// The global variables that some function assigns.
     assigned: OnceCell<FxHashSet<Name>>,
+    /// Whether C may call functions of the module.
+    calls_back: OnceCell<bool>,
 }
 
 impl<'a> Unit<'a> {
     fn new(module: &'a Module) -> Self {
-        Self { module, assigned: OnceCell::new() }
+        Self { module, assigned: OnceCell::new(), calls_back: OnceCell::new() }
+    }
+
+    fn calls_back(&self) -> bool {
+        let makes = |func: &Func| {
+            func.blocks().flat_map(|b| func.block_insts(b)).any(|i| matches!(func.op(i), Op::CFunction(_)))
+        };
+        *self.calls_back.get_or_init(|| self.module.funcs().any(|(_, func)| makes(func)))
     }
 
     fn is_assigned(&self, name: Name) -> bool {
@@ -151,10 +163,9 @@ impl<'a> Unit<'a> {
             return Ok(func.clone());
         }
         let cx = &self.module.cx;
-        let types: Vec<Type> = func.sig.params.iter().map(|p| p.ty).collect();
-        let symbol = match types.split_first() {
-            Some((&function, args)) => method_symbol(cx, function, args),
-            None => cx.names.text(func.name).to_owned(),
+        let symbol = match func.sig.params.is_empty() {
+            false => func_symbol(cx, &func.sig),
+            true => cx.names.text(func.name).to_owned(),
         };
         let (sig, refused) = match NativeSignature::new(&cx.types, &func.sig) {
             Ok(sig) => (Some(sig), Vec::new()),
@@ -306,6 +317,8 @@ impl Lowering<'_> {
             Op::SplatNew(ty) => format!("%splatnew({})", self.types.display(ty)),
             Op::Invoke(_) => "invoke".to_owned(),
             Op::ForeignCall(_) => "foreigncall".to_owned(),
+            Op::CFunction(_) => "cfunction".to_owned(),
+            Op::StaticParameter(_) => "static_parameter".to_owned(),
             Op::Branch => "goto if not".to_owned(),
             Op::Return => "return".to_owned(),
             other => format!("{other:?}"),
@@ -321,6 +334,7 @@ impl Lowering<'_> {
             Op::Copy | Op::Pi => self.pass_on(),
             Op::Invoke(callee) => self.invoke(callee),
             Op::ForeignCall(foreign) => self.foreign_call(foreign),
+            Op::CFunction(callee) => self.c_function(callee),
             Op::New(ty) => self.new_struct(ty),
             Op::SplatNew(ty) => self.splat_new(ty),
             Op::GetGlobal(name) => self.global(name),
@@ -339,9 +353,8 @@ impl Lowering<'_> {
             Op::Upsilon => self.upsilon(),
             Op::PhiC => self.phi_c(),
             Op::Call => self.dynamic_call(),
-            Op::StaticParameter(_) => {
-                Err(self.report(Refusal::Unsupported { what: "a static parameter".to_owned() }))
-            }
+            Op::StaticParameter(number) => self.static_parameter(number),
+            Op::StaticDefined(number) => self.static_defined(number),
             Op::Phi
             | Op::Load(_)
             | Op::Store(_)

@@ -74,7 +74,7 @@ end
             "argument 1: `Odd` has a width that no register has",
             "result: `Odd` has a width that no register has",
             "`atomic_pointerref` of a `Int128` is not compiled to native code",
-            "a static parameter is not compiled to native code",
+            "the operands of `static_parameter` do not fit it",
         ]
     );
 }
@@ -255,7 +255,8 @@ fn malformed_functions_end_in_errors() {
     let module = Module::new(cx.clone());
     let name = cx.names.intern("f");
     let this = Param { name: None, ty: cx.types.function(name) };
-    let sig = Signature { params: vec![this], results: vec![Type::INT64], vararg: false };
+    let sig =
+        Signature { params: vec![this], results: vec![Type::INT64], vararg: false, ..Signature::default() };
     let empty = Func::new(name, Level::High, sig.clone());
     assert!(lower(&module, &empty, &Options::default()).is_err());
     for op in [Op::Return, Op::Pi, Op::Copy, Op::Branch, Op::Goto, Op::Safepoint, Op::TheException] {

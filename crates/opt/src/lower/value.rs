@@ -167,7 +167,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn simple_constant(&mut self, data: &Const) -> Step<Val> {
+    pub(super) fn simple_constant(&mut self, data: &Const) -> Step<Val> {
         match *data {
             Const::Bits { ty, bits } => {
                 let form = self.form(ty)?;

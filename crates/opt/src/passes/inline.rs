@@ -228,7 +228,8 @@ impl Inliner {
         call: Call,
     ) -> Option<Decision> {
         let Op::Invoke(callee) = func.op(call.inst) else { return None };
-        let CalleeData::Method { function, args, .. } = func.callee(callee) else { return None };
+        let data = func.callee(callee);
+        let CalleeData::Method { function, args, .. } = data else { return None };
         let id = cx.module.find_method(*function, args)?;
         let result = func.result(call.inst).map(|v| func.ty(v))?;
         let callee = cx.module.func(id);
@@ -236,6 +237,7 @@ impl Inliner {
             return None;
         }
         let (types, limits) = (cx.types(), &cx.options.inline);
+        copy::bound_statics(callee, types, data)?;
         let body = self.bodies.entry(id).or_insert_with(|| cost::body_cost(callee, types, limits));
         let threshold = cost::threshold(types, result, limits);
         let operands: Vec<Value> = func.args(call.inst).iter().map(|&v| results.resolve(v)).collect();

@@ -75,7 +75,12 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
 
 /// Whether a return ends the function and nothing else: no handler is open and nothing is kept alive.
 fn is_plain(func: &Func) -> bool {
-    let keeps = |op| matches!(op, Op::Enter | Op::GcPreserveBegin | Op::StaticParameter(_) | Op::PhiC);
+    let keeps = |op| {
+        matches!(
+            op,
+            Op::Enter | Op::GcPreserveBegin | Op::StaticParameter(_) | Op::StaticDefined(_) | Op::PhiC
+        )
+    };
     !func.blocks().flat_map(|b| func.block_insts(b)).any(|inst| keeps(func.op(inst)))
 }
 

@@ -117,7 +117,8 @@ fn choices(func: &Func, cx: &PassCx<'_>, operands: &[Value]) -> Option<Vec<Choic
     let mut found: Vec<FuncId> = Vec::new();
     for id in candidates {
         let callee = module.func(id);
-        if callee.level == Level::Low {
+        // What fits the types of its parameters need not fit a method with variables.
+        if callee.level == Level::Low || callee.sig.statics.is_open() {
             return None;
         }
         // A collecting parameter is the last one, and takes none as well.

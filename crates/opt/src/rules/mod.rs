@@ -86,6 +86,8 @@ pub(crate) fn simplify(site: &mut Site<'_>) -> Option<(&'static str, Rewrite)> {
             select::simplify(site).map(named("copies and choices"))
         }
         Op::Builtin(op) => types::simplify(site, op).map(named("type rules")),
+        Op::StaticParameter(number) => types::static_parameter(site, number).map(named("static parameters")),
+        Op::StaticDefined(number) => types::static_defined(site, number).map(named("static parameters")),
         _ => None,
     }
 }

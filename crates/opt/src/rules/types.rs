@@ -6,7 +6,7 @@ use super::{Rewrite, Site};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::types::{FieldRepr, PrimitiveRepr, TypeKind};
+use brolga_ir::types::{FieldRepr, PrimitiveRepr, StaticBound, TypeKind};
 use brolga_ir::{Func, Type, Types, Value};
 
 pub(super) fn simplify(site: &mut Site<'_>, op: Builtin) -> Option<Rewrite> {
@@ -21,6 +21,23 @@ pub(super) fn simplify(site: &mut Site<'_>, op: Builtin) -> Option<Rewrite> {
         Builtin::Isdefined => isdefined(site),
         Builtin::Getfield => constant_getfield(site),
         _ => None,
+    }
+}
+
+/// $(Expr(:static_parameter, n)) of a variable that is known  →  its value
+pub(super) fn static_parameter(site: &mut Site<'_>, number: u32) -> Option<Rewrite> {
+    match site.func.sig.statics.get(number)?.bound {
+        StaticBound::Value(value) => Some(Rewrite::Value(site.func.static_value(site.types, value))),
+        StaticBound::Undefined | StaticBound::Open { .. } => None,
+    }
+}
+
+/// Whether a variable that is known has a value  →  the answer
+pub(super) fn static_defined(site: &mut Site<'_>, number: u32) -> Option<Rewrite> {
+    match site.func.sig.statics.get(number)?.bound {
+        StaticBound::Value(_) => site.truth(true),
+        StaticBound::Undefined => site.truth(false),
+        StaticBound::Open { .. } => None,
     }
 }
 

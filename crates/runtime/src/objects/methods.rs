@@ -30,7 +30,10 @@
 //! Methods go when what [`Runtime::add_methods`](crate::Runtime::add_methods) gave is dropped. No thread sees them that enters later;
 //! those that run are waited for, and then code and function are freed (`retired.rs`).
 //!
-//! Not done: methods for all functions below an abstract type; type variables.
+//! **Variables.** Where a method has a `where`, its arguments' types are the upper bounds; what the variables ask beyond that is asked
+//! behind them, in searches and of specificity alike (`variables.rs`).
+//!
+//! Not done: methods for all functions below an abstract type.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -39,7 +42,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use brolga_ir::Context;
-use brolga_ir::types::{LayoutError, Type, TypeKind};
+use brolga_ir::types::{LayoutError, Statics, Type, TypeKind};
 
 use crate::heap::{Heap, Object, Root, Scope, TypeRef};
 use crate::retired::{Graveyard, Retired, RetiredCode};
@@ -47,6 +50,7 @@ use crate::thread::Thread;
 
 use super::relations::{IsaCache, as_type};
 use super::throw::Raised;
+use super::variables::Variables;
 
 /// A function of the host that the program can call. The first argument is the function object.
 pub type HostFn =
@@ -121,6 +125,8 @@ pub struct MethodRow {
     pub args: Vec<Type>,
     /// The type of all further arguments, if there may be any.
     pub rest: Option<Type>,
+    /// The variables of its `where`, if it has open ones.
+    pub statics: Statics,
     /// The name for messages: the symbol of the method.
     pub name: String,
     /// What it does.
@@ -138,6 +144,8 @@ pub(crate) struct Method {
     rest: Option<TypeRef>,
     /// The arguments as a tuple type.
     signature: TypeRef,
+    /// What the variables of its `where` ask of the arguments.
+    variables: Option<Arc<Variables>>,
     /// For messages.
     name: String,
     pub(crate) entry: MethodEntry,
@@ -318,7 +326,7 @@ impl Table {
         rows: impl IntoIterator<Item = MethodRow>,
     ) -> Result<Methods, LayoutError> {
         let mut made = Vec::new();
-        for MethodRow { function, args, rest, name, entry } in rows {
+        for MethodRow { function, args, rest, statics, name, entry } in rows {
             let types = &cx.types;
             let signature = match rest {
                 Some(rest) => types.tuple_vararg(&args, rest),
@@ -332,6 +340,9 @@ impl Table {
             };
             let args: Box<[TypeRef]> = args.into_iter().map(desc).collect::<Result<_, _>>()?;
             let rest = rest.map(desc).transpose()?;
+            let vararg = rest.is_some();
+            let variables =
+                statics.is_open().then(|| Arc::new(Variables { cx: cx.clone(), statics, vararg }));
             let method = Method {
                 rank: (self.base.is_some(), 0),
                 first_world: 0,
@@ -339,6 +350,7 @@ impl Table {
                 args,
                 rest,
                 signature,
+                variables,
                 name,
                 entry,
             };
@@ -443,18 +455,36 @@ impl Method {
     pub(super) fn fits(&self, heap: &Heap, cache: &IsaCache, args: &[Object]) -> bool {
         self.count_fits(args.len())
             && args.iter().zip(self.types()).all(|(&arg, ty)| heap.is_a(Some(cache), arg, ty))
+            && self.variables.as_ref().is_none_or(|variables| variables.bind(heap, args).is_some())
     }
 
     fn takes(&self, heap: &Heap, args: &[TypeRef]) -> bool {
         self.count_fits(args.len())
             && args.iter().zip(self.types()).all(|(arg, ty)| heap.types().is_subtype(arg, ty))
+            && self.variables.as_ref().is_none_or(|variables| variables.take(heap, args))
     }
 
     /// Whether a call that fits both goes rather to this one, or they are the same.
     fn comes_before(&self, heap: &Heap, other: &Method) -> bool {
-        if self.signature == other.signature {
-            return self.rank >= other.rank;
+        let is_subtype = || heap.types().is_subtype(&self.signature, &other.signature);
+        match (&self.variables, &other.variables) {
+            _ if self.signature == other.signature && self.variables == other.variables => {
+                self.rank >= other.rank
+            }
+            (_, None) => is_subtype(),
+            (own, Some(others)) => {
+                is_subtype()
+                    && match own {
+                        Some(own) => others.are_above(own),
+                        None => {
+                            let (args, rest) = (self.args.iter().cloned(), self.rest.clone());
+                            // Two stand for any number of further arguments.
+                            let all: Vec<TypeRef> =
+                                args.chain(rest.iter().cloned()).chain(rest.clone()).collect();
+                            others.take(heap, &all)
+                        }
+                    }
+            }
         }
-        heap.types().is_subtype(&self.signature, &other.signature)
     }
 }

@@ -33,6 +33,7 @@ pub(crate) mod routines;
 pub(crate) mod show;
 mod throw;
 mod values;
+mod variables;
 
 pub use dispatch::{InWorld, LINE_KEYS, LINE_MASK, LINE_MULTIPLIER, LINE_ROTATE, LINE_SHIFT, LinesLayout};
 pub use methods::{

@@ -16,8 +16,11 @@
 //! | `brolga_apply_iterate(thread, args, n)` | yes | calls the second object with the elements of those behind it |
 //! | `brolga_tuple(thread, args, n)` | yes | a tuple of the objects |
 //! | `brolga_julia_call(thread, args, n)` | yes | calls the function of Julia's run time that the first object, a symbol, names |
+//! | `brolga_carried_exception(thread)` | yes | `nothing`; null if an exception waits for the C function that has come back |
+//! | `brolga_static_parameter(thread, args, n)` | yes | the variable with the number that the second object is, of the `where` that the first is, for the arguments behind |
+//! | `brolga_static_defined(thread, args, n)` | yes | whether it has a value |
 //!
-//! The last five give null when an exception is pending.
+//! The last eight give null when an exception is pending.
 //!
 //! **Contract with compiled code.** That of `heap/routines.rs`. Objects are not null. A routine roots its own arguments if it needs
 //! them across a safepoint.
@@ -131,6 +134,25 @@ pub(crate) extern "C" fn brolga_julia_call(thread: &Thread, args: *const Object,
         let name = all.first().and_then(|&name| ops.symbol_text(name)).unwrap_or_default();
         ops.julia_call(&name, all.get(1..).unwrap_or_default())
     })
+}
+
+pub(crate) extern "C" fn brolga_static_parameter(
+    thread: &Thread,
+    args: *const Object,
+    count: i64,
+) -> *mut u8 {
+    with_args(thread, objects(args, count), |ops, all| ops.static_parameter(&all))
+}
+
+pub(crate) extern "C" fn brolga_static_defined(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
+    with_args(thread, objects(args, count), |ops, all| ops.static_defined(&all))
+}
+
+pub(crate) extern "C" fn brolga_carried_exception(thread: &Thread) -> *mut u8 {
+    if thread.stop_carrying() {
+        return std::ptr::null_mut();
+    }
+    in_scope(thread, |scope, _| scope.nothing())
 }
 
 /// Throws an exception whose only field is a string.
@@ -360,6 +382,7 @@ mod tests {
             function: f,
             args: vec![Type::ANY, Type::INT64],
             rest: None,
+            statics: brolga_ir::types::Statics::default(),
             name: "f(Any, Int64)".into(),
             entry: MethodEntry::Code(entry),
         };

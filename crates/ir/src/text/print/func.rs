@@ -21,6 +21,8 @@ use super::value::{ValueText, name_text};
 use crate::context::Context;
 use crate::entity::{Block, Inst};
 use crate::func::Func;
+use crate::module::StaticsText;
+use crate::names::Name;
 use crate::op::{Level, Op};
 use crate::types::{Type, TypeKind};
 
@@ -130,6 +132,8 @@ impl<'a> FuncText<'a> {
             }
         };
         w.write_str("(")?;
+        let statics = &func.sig.statics;
+        let variables: Vec<Name> = statics.params.iter().map(|param| param.name).collect();
         let first = func.sig.params.len() - params.len();
         for (index, param) in params.iter().enumerate() {
             w.write_str(if index > 0 { ", " } else { "" })?;
@@ -137,24 +141,26 @@ impl<'a> FuncText<'a> {
                 name_text(w, name)?;
             }
             let collects = func.sig.vararg && index + 1 == params.len();
-            let shown = match types.kind(param.ty) {
+            let ty = statics.patterns.get(first + index).copied().unwrap_or(param.ty);
+            let shown = match types.kind(ty) {
                 TypeKind::Tuple { vararg: Some(rest), elems } if collects && elems.is_empty() => *rest,
-                _ => param.ty,
+                _ => ty,
             };
-            write!(w, "::{}{}", types.display(shown), if collects { "..." } else { "" })?;
+            write!(w, "::{}{}", types.display_with(shown, &variables), if collects { "..." } else { "" })?;
         }
         w.write_str(")::")?;
         match (&func.sig.results[..], func.level) {
-            ([one], _) => write!(w, "{}", types.display(*one)),
-            ([], Level::High) => write!(w, "{}", types.display(Type::ANY)),
+            ([one], _) => write!(w, "{}", types.display(*one))?,
+            ([], Level::High) => write!(w, "{}", types.display(Type::ANY))?,
             (many, _) => {
                 w.write_str("(")?;
                 for (index, &ty) in many.iter().enumerate() {
                     write!(w, "{}{}", if index > 0 { ", " } else { "" }, types.display(ty))?;
                 }
-                w.write_str(")")
+                w.write_str(")")?;
             }
         }
+        if statics.params.is_empty() { Ok(()) } else { write!(w, "{}", StaticsText { cx: self.cx, statics }) }
     }
 
     fn body(&self, w: &mut dyn Write) -> fmt::Result {

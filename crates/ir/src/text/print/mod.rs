@@ -25,7 +25,7 @@ use crate::context::Context;
 use crate::func::{CalleeData, Func};
 use crate::module::{Global, Literal, Module};
 use crate::op::{Level, Op};
-use crate::types::{Decl, DeclKind, Type, TypeKind};
+use crate::types::{Decl, DeclKind, StaticBound, Type, TypeKind};
 
 /// A module as text, with the types that it mentions; `Display` is the text.
 pub struct ModuleText<'a> {
@@ -208,6 +208,14 @@ impl UsedTypes<'_> {
     fn func(&mut self, func: &Func) {
         self.work.extend(func.sig.params.iter().map(|p| p.ty));
         self.work.extend(&func.sig.results);
+        self.work.extend(&func.sig.statics.patterns);
+        for param in &func.sig.statics.params {
+            match param.bound {
+                StaticBound::Open { lower, upper } => self.work.extend([lower, upper]),
+                StaticBound::Value(ty) => self.work.push(ty),
+                StaticBound::Undefined => {}
+            }
+        }
         for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
             self.work.extend(func.results(inst).map(|v| func.ty(v)));
             for &arg in func.args(inst) {
@@ -215,9 +223,9 @@ impl UsedTypes<'_> {
             }
             match func.op(inst) {
                 Op::New(ty) | Op::SplatNew(ty) => self.work.push(ty),
-                Op::Invoke(callee) => {
-                    if let CalleeData::Method { function, args, .. } = func.callee(callee) {
-                        self.work.push(*function);
+                Op::Invoke(callee) | Op::CFunction(callee) => {
+                    if let CalleeData::Method { function, args, result } = func.callee(callee) {
+                        self.work.extend([*function, *result]);
                         self.work.extend(args);
                     }
                 }

@@ -100,6 +100,26 @@ impl FuncText<'_> {
             Op::TheException => w.write_str("$(Expr(:the_exception))")?,
             Op::BoundsCheck(on) => write!(w, "$(Expr(:boundscheck, {on}))")?,
             Op::StaticParameter(number) => write!(w, "$(Expr(:static_parameter, {number}))")?,
+            Op::StaticDefined(number) => {
+                write!(w, "$(Expr(:isdefined, :($(Expr(:static_parameter, {number})))))")?;
+            }
+            Op::CFunction(callee) => {
+                let ty = self.func.result(inst).map_or(Type::PTR, |value| self.func.ty(value));
+                write!(w, "$(Expr(:cfunction, {}, ", self.cx.types.display(ty))?;
+                let (result, args) = match self.func.callee(callee) {
+                    CalleeData::Method { args, result, .. } => {
+                        self.quoted_operand(w, inst, 0)?;
+                        (*result, args)
+                    }
+                    CalleeData::Symbol { symbol, params, results } => {
+                        write!(w, "{}", Shown::Str(self.cx.names.text(*symbol).as_bytes()))?;
+                        (results.first().copied().unwrap_or(Type::NOTHING), params)
+                    }
+                };
+                write!(w, ", {}, svec(", self.cx.types.display(result))?;
+                self.types(w, args)?;
+                w.write_str("), :(:ccall)))")?;
+            }
             Op::ForeignCall(foreign) => {
                 let data = self.func.foreign(foreign);
                 w.write_str("$(Expr(:foreigncall, ")?;

@@ -144,6 +144,24 @@ impl<'a> Resolver<'a> {
                 return self.fail(ResolveError::UnknownOperation { name }, object.span);
             }
         }
+        let variables = self.variables(&signature.vars)?;
+        if let (Some(first), Level::Low) = (signature.vars.first(), function.level) {
+            let what = "`where` in low IR".to_owned();
+            let why = "types of low IR have no variables";
+            return self.fail(ResolveError::Unsupported { what, why }, first.span);
+        }
+        self.with_hulls(&variables, |r| r.signature_types(signature, function, &mut sig))?;
+        sig.statics = self.statics(variables, signature, &sig)?;
+        Some((name, sig))
+    }
+
+    /// The types of parameters and results.
+    fn signature_types(
+        &mut self,
+        signature: &ast::Signature<'a>,
+        function: &ast::Function<'a>,
+        sig: &mut Signature,
+    ) -> Option<()> {
         let mut whole = true;
         for param in &signature.params {
             let mut ty = match &param.ty {
@@ -169,7 +187,7 @@ impl<'a> Resolver<'a> {
             (None, Level::Low) => Vec::new(),
             (None, Level::High) => vec![Type::ANY],
         };
-        whole.then_some((name, sig))
+        whole.then_some(())
     }
 
     /// The types of a low row: one, or a list in parentheses.

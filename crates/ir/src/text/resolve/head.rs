@@ -13,15 +13,14 @@ use super::{Resolver, Term, last_name};
 use crate::constant::Const;
 use crate::diag::{Diagnostic, Span};
 use crate::entity::{Block, Inst, Value};
-use crate::func::{ForeignData, MetaData, MetaItem};
+use crate::func::{CalleeData, ForeignData, MetaData, MetaItem};
 use crate::names::Name;
-use crate::op::Op;
+use crate::op::{Level, Op};
 use crate::types::Type;
 
 /// `Expr` heads that Julia prints and that have no operation here.
-const REFUSED: [(&str, &str); 12] = [
+const REFUSED: [(&str, &str); 11] = [
     ("new_opaque_closure", "opaque closures hold code that is not in the text"),
-    ("cfunction", "callbacks from C are made by the embedder"),
     ("copyast", "there is no syntax tree at run time"),
     ("invoke_modify", "use `modifyfield!` with the function as operand"),
     ("splatnew", "it is written `%splatnew(T, tuple)`"),
@@ -119,7 +118,18 @@ impl<'a> Body<'_, 'a> {
                 }
             }
             ("static_parameter", _) => bad(self, "the number of a parameter"),
+            ("isdefined", [of]) if static_parameter(of).is_some() => {
+                let number = static_parameter(of).unwrap_or(0);
+                self.func.set_op(inst, Op::StaticDefined(number), &[]);
+                Some(())
+            }
             ("foreigncall", _) => self.foreign_call(inst, args, results, at),
+            ("cfunction", [ty, target, result, params, convention]) => {
+                self.c_function(inst, [ty, target, result, params, convention], results)
+            }
+            ("cfunction", _) => {
+                bad(self, "its type, a function, a result type, `svec` of argument types and a convention")
+            }
             _ => {
                 let why = REFUSED.iter().find(|(name, _)| *name == head).map(|(_, why)| *why);
                 let why = why.unwrap_or("no such statement exists here");
@@ -149,6 +159,59 @@ impl<'a> Body<'_, 'a> {
                 _ => self.r.fail(ResolveError::NotAConstant, expr.span),
             },
         }
+    }
+
+    /// `type, function, result, svec(argument types), convention`. In low IR the function is a symbol, as a string.
+    fn c_function(&mut self, inst: Inst, parts: [&Expr<'a>; 5], results: &[Type]) -> Option<()> {
+        let [ty, target, result, params, convention] = parts;
+        self.r.c_convention(convention)?;
+        if matches!(&ty.kind, ExprKind::Path(parts) if last_name(parts) == "CFunction") {
+            let what = "a `CFunction`".to_owned();
+            let why = "a closure as a function of C needs code that is made at run time";
+            return self.r.fail(ResolveError::Unsupported { what, why }, ty.span);
+        }
+        let (own, result) = (self.r.ty(ty)?, self.r.ty(result)?);
+        if results.first().is_some_and(|&claimed| claimed != own) {
+            return self.r.fail(ResolveError::NotAType, ty.span);
+        }
+        let ExprKind::Call(_, params) = &unquote(params).kind else {
+            let needs = "its argument types as `svec(…)`";
+            return self
+                .r
+                .fail(ResolveError::HeadArguments { head: "cfunction".to_owned(), needs }, params.span);
+        };
+        let args: Option<Box<[Type]>> = params.iter().map(|ty| self.r.ty(ty)).collect();
+        let args = args?;
+        let inner = unquote(target);
+        if self.r.level == Level::Low {
+            let ExprKind::Literal(Literal::String(symbol)) = &inner.kind else {
+                return self.r.fail(ResolveError::NotAConstant, inner.span);
+            };
+            let Ok(symbol) = std::str::from_utf8(symbol) else {
+                return self.r.fail(ResolveError::StringNotUtf8, inner.span);
+            };
+            let symbol = self.r.cx.names.intern(symbol);
+            let given = if result == Type::NOTHING { [].into() } else { [result].into() };
+            let callee = self.func.add_callee(CalleeData::Symbol { symbol, params: args, results: given });
+            return self.set(inst, Op::CFunction(callee), results, &[]);
+        }
+        // A quoted symbol names the function as well.
+        let named = match &inner.kind {
+            ExprKind::Symbol(name) => Expr::new(inner.span, ExprKind::Name(name.clone())),
+            _ => inner.clone(),
+        };
+        let is_value = match &named.kind {
+            ExprKind::Name(name) => self.r.arguments.contains(name),
+            kind => matches!(kind, ExprKind::Ssa(..) | ExprKind::Slot(..)),
+        };
+        let function = if is_value { None } else { Some(self.r.term(&named, None)?) };
+        let Some(Term::Const(Const::Singleton(function))) = function else {
+            let what = "a `cfunction` of a value that is known at run time only".to_owned();
+            let why = "a closure as a function of C needs code that is made at run time";
+            return self.r.fail(ResolveError::Unsupported { what, why }, inner.span);
+        };
+        let callee = self.func.add_callee(CalleeData::Method { function, args, result });
+        self.set(inst, Op::CFunction(callee), results, &[&named])
     }
 
     /// `name, result, svec(argument types), required, convention, arguments…, roots…`.
@@ -251,6 +314,19 @@ impl<'a> Resolver<'a> {
                 self.fail(ResolveError::Unsupported { what, why }, inner.span)
             }
         }
+    }
+}
+
+/// The number in `Expr(:static_parameter, n)`.
+fn static_parameter(expr: &Expr<'_>) -> Option<u32> {
+    match &unquote(expr).kind {
+        ExprKind::Head(head, args) if head == "static_parameter" => match args.as_slice() {
+            [Expr { kind: ExprKind::Literal(Literal::Int { negative: false, magnitude }), .. }] => {
+                u32::try_from(*magnitude).ok()
+            }
+            _ => None,
+        },
+        _ => None,
     }
 }
 

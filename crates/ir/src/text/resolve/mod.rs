@@ -7,6 +7,7 @@
 //! | `body` | rows into instructions |
 //! | `call` | callees and statements into operations |
 //! | `head` | `$(Expr(…))` into operations |
+//! | `statics` | the `where` of a signature into static parameters |
 //! | `low` | rows of low IR into operations |
 //! | `handlers` | the `leave` of Julia up to 1.10 into that of later ones |
 //! | `near` | unknown names into known ones that may be meant |
@@ -25,6 +26,7 @@ mod handlers;
 mod head;
 mod low;
 mod near;
+mod statics;
 mod term;
 mod types;
 

@@ -174,7 +174,12 @@ impl<'a> Resolver<'a> {
             ("Tuple", _) => self.tuple(params, at),
             ("NTuple", [count, elem]) => {
                 let elem = self.ty(elem)?;
+                let known = self.count_of(count)?;
                 match count.kind {
+                    _ if known.is_some_and(|known| known <= MAX_WIDTH as u128) => {
+                        let tuple = self.cx.types.tuple(&vec![elem; known.unwrap_or(0) as usize]);
+                        self.made(tuple, at)
+                    }
                     ExprKind::Literal(Literal::Int { negative: false, magnitude })
                         if magnitude <= MAX_WIDTH as u128 =>
                     {
@@ -267,7 +272,11 @@ impl<'a> Resolver<'a> {
                 Some([elem]) => rest = Some(self.ty(elem)?),
                 Some([elem, count]) => {
                     let elem = self.ty(elem)?;
+                    let known = self.count_of(count)?;
                     match count.kind {
+                        _ if known.is_some_and(|known| known <= MAX_WIDTH as u128) => {
+                            elems.extend(std::iter::repeat_n(elem, known.unwrap_or(0) as usize));
+                        }
                         ExprKind::Literal(Literal::Int { negative: false, magnitude })
                             if magnitude <= MAX_WIDTH as u128 =>
                         {
@@ -358,6 +367,14 @@ impl<'a> Resolver<'a> {
 
     pub(super) fn function_type(&self, name: &str) -> Type {
         self.cx.types.function(self.cx.names.intern(name))
+    }
+
+    /// The value of a static parameter: a type, an integer or a symbol.
+    pub(super) fn static_value(&mut self, value: &Expr<'a>) -> Option<Type> {
+        match self.type_param(value)? {
+            TypeArg::Type(ty) => Some(ty),
+            TypeArg::Open(_) => self.fail(ResolveError::NotAType, value.span),
+        }
     }
 
     /// A parameter between braces: a type, an integer, a symbol, or something open such as `<:Integer`.

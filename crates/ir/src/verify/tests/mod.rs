@@ -22,7 +22,12 @@ impl Bench {
         let name = cx.names.intern("f");
         let object = (level == Level::High).then(|| cx.types.function(name));
         let params = object.into_iter().chain(params.iter().copied()).map(|ty| Param { name: None, ty });
-        let sig = Signature { params: params.collect(), results: result.to_vec(), vararg: false };
+        let sig = Signature {
+            params: params.collect(),
+            results: result.to_vec(),
+            vararg: false,
+            ..Signature::default()
+        };
         let mut func = Func::new(name, level, sig);
         Cursor::new(&mut func).append_block();
         Bench { cx, func, module: None }

@@ -240,7 +240,7 @@ fn pointer_classes() {
 fn method(name: &str, cx: &Arc<Context>, params: &[Type], result: Type) -> Func {
     let object = cx.types.function(cx.names.intern(name));
     let params = [object].iter().chain(params).map(|&ty| Param { name: None, ty }).collect();
-    let sig = Signature { params, results: vec![result], vararg: false };
+    let sig = Signature { params, results: vec![result], vararg: false, ..Signature::default() };
     Func::new(cx.names.intern(name), Level::High, sig)
 }
 
@@ -325,7 +325,8 @@ fn symbols_have_one_signature() {
     let symbol = cx.names.intern("g");
     let mut module = Module::new(cx.clone());
     let param = Param { name: None, ty: Type::F64 };
-    let sig = Signature { params: vec![param], results: vec![Type::I64], vararg: false };
+    let sig =
+        Signature { params: vec![param], results: vec![Type::I64], vararg: false, ..Signature::default() };
     module.add_func(Func::new(symbol, Level::Low, sig)).unwrap();
     b.module = Some(module);
     let x = b.arg(1);

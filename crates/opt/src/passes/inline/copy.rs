@@ -18,6 +18,8 @@
 
 use crate::replace::mend_claim;
 use brolga_ir::constant::Const;
+use brolga_ir::func::CalleeData;
+use brolga_ir::types::StaticBound;
 use brolga_ir::{Block, Callee, Foreign, Func, Inst, Meta, Op, Type, Types, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
@@ -47,7 +49,12 @@ pub(in crate::passes) fn copy_body(
 ) -> Option<Copied> {
     let home = caller.inst_block(call)?;
     let entry = callee.entry()?;
+    let statics = match caller.op(call) {
+        Op::Invoke(id) => bound_statics(callee, types, caller.callee(id))?,
+        _ => return None,
+    };
     let mut copy = Copy::new(callee, types, args);
+    copy.statics = statics;
     let straight = callee.next_block(entry).is_none()
         && callee.terminator(entry).is_some_and(|t| callee.op(t) == Op::Return);
     if straight {
@@ -110,6 +117,7 @@ pub(crate) struct Apart {
 pub(crate) fn copy_apart(to: &mut Func, from: &Func, types: &Types, args: &[Value]) -> Apart {
     let mut copy = Copy::new(from, types, args);
     copy.returns_stay = true;
+    copy.statics = from.sig.statics.params.iter().map(|param| param.bound).collect();
     for block in from.blocks() {
         let new = to.make_block();
         to.append_block(new);
@@ -141,6 +149,37 @@ struct Copy<'a> {
     returns: Vec<(Block, Value)>,
     /// Whether returns are copied as they are, and do not become jumps.
     returns_stay: bool,
+    /// What the callee's static parameters are here.
+    statics: Vec<StaticBound>,
+}
+
+/// What the static parameters of a method are in a call; nothing if its body reads one that the types of the call leave open.
+pub(in crate::passes) fn bound_statics(
+    callee: &Func,
+    types: &Types,
+    call: &CalleeData,
+) -> Option<Vec<StaticBound>> {
+    let own = || callee.sig.statics.params.iter().map(|param| param.bound);
+    let Some(pattern) = callee.sig.pattern() else { return Some(own().collect()) };
+    let reads = |&inst: &Inst| matches!(callee.op(inst), Op::StaticParameter(_) | Op::StaticDefined(_));
+    if !callee.blocks().flat_map(|block| callee.block_insts(block)).any(|inst| reads(&inst)) {
+        return Some(Vec::new());
+    }
+    let CalleeData::Method { args, .. } = call else { return None };
+    if !args.iter().all(|&ty| types.is_concrete(ty)) {
+        return None;
+    }
+    let values = types.bind_statics(pattern, args)?;
+    Some(
+        own()
+            .zip(values)
+            .map(|(own, value)| match (own, value) {
+                (StaticBound::Open { .. }, Some(value)) => StaticBound::Value(value),
+                (StaticBound::Open { .. }, None) => StaticBound::Undefined,
+                (known, _) => known,
+            })
+            .collect(),
+    )
 }
 
 impl<'a> Copy<'a> {
@@ -161,6 +200,7 @@ impl<'a> Copy<'a> {
             calls: Vec::new(),
             returns: Vec::new(),
             returns_stay: false,
+            statics: Vec::new(),
         }
     }
 
@@ -170,6 +210,9 @@ impl<'a> Copy<'a> {
 
     /// Makes the copy of an instruction, without operands: they may not have been copied yet.
     fn make(&mut self, caller: &mut Func, inst: Inst) -> Inst {
+        if let Op::StaticParameter(number) | Op::StaticDefined(number) = self.callee.op(inst) {
+            return self.make_static(caller, inst, number);
+        }
         let op = match self.callee.op(inst) {
             Op::Return if !self.returns_stay => Op::Goto,
             op => self.op(caller, op),
@@ -187,10 +230,36 @@ impl<'a> Copy<'a> {
         new
     }
 
+    /// What the callee asks of its own static parameter is known here.
+    fn make_static(&mut self, caller: &mut Func, inst: Inst, number: u32) -> Inst {
+        let bound = self.statics.get(number as usize - 1).copied();
+        let (op, arg) = match (self.callee.op(inst), bound, self.callee.sig.statics.get(number)) {
+            (Op::StaticDefined(_), bound, _) => {
+                let defined = matches!(bound, Some(StaticBound::Value(_)));
+                (Op::Copy, caller.bits(self.types, Type::BOOL, u128::from(defined)))
+            }
+            (_, Some(StaticBound::Value(value)), _) => {
+                let value = caller.static_value(self.types, value);
+                (Op::Copy, value)
+            }
+            (_, _, param) => {
+                let name = param.map_or(self.callee.name, |param| param.name);
+                (Op::ThrowUndefIfNot(name), caller.bits(self.types, Type::BOOL, 0))
+            }
+        };
+        let types: SmallVec<[Type; 2]> = self.callee.results(inst).map(|v| self.callee.ty(v)).collect();
+        let new = caller.make_inst(op, &[arg], &[], &types);
+        caller.set_place(new, self.callee.place(inst));
+        for (old, result) in self.callee.results(inst).zip(caller.results(new)) {
+            self.values[old] = result.into();
+        }
+        new
+    }
+
     /// Registers in the caller what an operation refers to.
     fn op(&mut self, caller: &mut Func, op: Op) -> Op {
         match op {
-            Op::Invoke(id) => {
+            Op::Invoke(id) | Op::CFunction(id) => {
                 let known = self.callees[id].expand();
                 let new = known.unwrap_or_else(|| {
                     let new = caller.add_callee(self.callee.callee(id).clone());
@@ -198,7 +267,7 @@ impl<'a> Copy<'a> {
                     new
                 });
                 self.callees[id] = new.into();
-                Op::Invoke(new)
+                if matches!(op, Op::CFunction(_)) { Op::CFunction(new) } else { Op::Invoke(new) }
             }
             Op::ForeignCall(id) => {
                 let known = self.foreigns[id].expand();

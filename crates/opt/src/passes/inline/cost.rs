@@ -63,8 +63,6 @@ fn inst_cost(func: &Func, types: &Types, limits: &InlineLimits, inst: Inst) -> O
     Some(match op {
         // A body with its own handlers is not worth the trouble, and what belongs to a handler makes no sense elsewhere.
         Op::Enter | Op::Leave | Op::TheException | Op::PopException | Op::PhiC | Op::Upsilon => return None,
-        // Its value belongs to the callee's method instance.
-        Op::StaticParameter(_) => return None,
         // These are refused with a reason where they are; elsewhere the reason would be less clear.
         Op::Intrinsic(i) if i.refusal().is_some() => return None,
         Op::Builtin(b) if b.refusal().is_some() => return None,

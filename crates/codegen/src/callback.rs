@@ -1,0 +1,136 @@
+//! The ways from C into compiled code: the code behind a `cfunction`.
+//!
+//! ```text
+//!   NAME#c        the C convention of the host
+//!      store the arguments into words
+//!      brolga_callback(runtime, NAME#c-entry, address of NAME, words, words for results) -> status
+//!      load the results from their words; they are zero if the call threw
+//!   NAME#c-entry  an entry trampoline (`entry.rs`)
+//! ```
+//!
+//! The routine finds the thread, since C has none to give, and keeps what Rust code keeps that calls a compiled function. So all
+//! that is special about calls from C is in one place, which is not machine code. A call costs about 30 ns.
+//!
+//! Both lie in each unit that takes the address, which is good for as long as the unit is.
+//!
+//! Not done: structs by value, code for files.
+
+use cranelift_codegen::ir::{
+    AbiParam, ExtFuncData, ExternalName, FuncRef, Function, GlobalValueData, InstBuilder, MemFlagsData,
+    Signature as ClifSignature, StackSlotData, StackSlotKind, UserExternalName, Value, types,
+};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+
+use crate::compile::{CompileError, CompileOptions, CompiledFunction, Compiler, Symbol};
+use crate::entry::{compile_entry, entry_function};
+use crate::isa::{HostIsa, Tier};
+use crate::sig::{Abi, Signature, word_offsets};
+use crate::ways::Route;
+
+/// The routine that calls compiled code for C. Not 0: it threw.
+pub const CALLBACK: &str = "brolga_callback";
+
+/// The runtime itself, by its address.
+pub const RUNTIME: &str = "brolga_runtime";
+
+/// The bytes of the largest word.
+const WORD: u32 = 16;
+
+/// The name of the code by which C calls the function of this name.
+pub fn callback_name(name: &str) -> String {
+    format!("{name}#c")
+}
+
+/// The code by which C calls a compiled function, and its trampoline.
+pub fn compile_callback(
+    name: &str,
+    signature: &Signature,
+    route: Route,
+    isa: &HostIsa,
+) -> Result<[CompiledFunction; 2], CompileError> {
+    let entry_name = format!("{name}#c-entry");
+    let entry = compile_entry(&entry_name, entry_function(signature, isa), isa)?;
+    let callee = match route {
+        Route::Slot => Symbol::Slot(name.to_owned()),
+        Route::Near | Route::Far | Route::Question => Symbol::Function(name.to_owned()),
+    };
+    let symbols = vec![
+        Symbol::Routine(CALLBACK.to_owned()),
+        Symbol::Routine(RUNTIME.to_owned()),
+        Symbol::Function(entry_name),
+        callee,
+    ];
+    let mut func = callback_function(signature, route, isa);
+    let options = CompileOptions { tier: Tier::Optimised, listing: false };
+    let callback = Compiler::default().compile(&callback_name(name), &mut func, symbols, isa, options)?;
+    Ok([callback, entry])
+}
+
+fn callback_function(signature: &Signature, route: Route, isa: &HostIsa) -> Function {
+    let mut func = Function::new();
+    let mut own = ClifSignature::new(isa.host_call_conv());
+    own.params.extend(signature.params.iter().map(|abi| AbiParam::new(abi.clif())));
+    own.returns.extend(signature.results.iter().map(|abi| AbiParam::new(abi.clif())));
+    func.signature = own;
+    let mut scratch = FunctionBuilderContext::new();
+    let mut b = FunctionBuilder::new(&mut func, &mut scratch);
+    let entry = b.create_block();
+    b.append_block_params_for_function_params(entry);
+    b.switch_to_block(entry);
+    let given = b.block_params(entry).to_vec();
+    let (args, results) = (words(&mut b, &signature.params), words(&mut b, &signature.results));
+    for (value, (abi, offset)) in given.into_iter().zip(word_offsets(&signature.params)) {
+        b.ins().store(abi.word_flags(), value, args, offset);
+    }
+    // What a call that threw gives.
+    let zero = b.ins().iconst(types::I64, 0);
+    for at in 0..signature.results.len() as i32 * WORD as i32 / 8 {
+        b.ins().store(MemFlagsData::trusted(), zero, results, 8 * at);
+    }
+    let address = |b: &mut FunctionBuilder<'_>, index| {
+        let function = import(b, isa, index, 0);
+        b.ins().func_addr(types::I64, function)
+    };
+    let (runtime, trampoline) = (address(&mut b, 1), address(&mut b, 2));
+    let callee = match route {
+        Route::Slot => slot(&mut b, 3),
+        Route::Near | Route::Far | Route::Question => address(&mut b, 3),
+    };
+    let routine = import(&mut b, isa, 0, 5);
+    b.ins().call(routine, &[runtime, trampoline, callee, args, results]);
+    let load = |(abi, offset): (Abi, i32)| b.ins().load(abi.clif(), abi.word_flags(), results, offset);
+    let values: Vec<Value> = word_offsets(&signature.results).map(load).collect();
+    b.ins().return_(&values);
+    b.seal_all_blocks();
+    b.finalize(isa.frontend_config());
+    func
+}
+
+/// The address of room for values.
+fn words(b: &mut FunctionBuilder<'_>, values: &[Abi]) -> Value {
+    let bytes = WORD * (values.len().max(1) as u32);
+    let slot = b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 4));
+    b.ins().stack_addr(types::I64, slot, 0)
+}
+
+fn import(b: &mut FunctionBuilder<'_>, isa: &HostIsa, index: u32, params: usize) -> FuncRef {
+    let mut signature = ClifSignature::new(isa.host_call_conv());
+    signature.params.extend(vec![AbiParam::new(types::I64); params]);
+    let signature = b.import_signature(signature);
+    let name = b.func.declare_imported_user_function(UserExternalName::new(0, index));
+    let name = ExternalName::user(name);
+    b.import_function(ExtFuncData { name, signature, colocated: false, patchable: false })
+}
+
+/// What a slot holds now.
+fn slot(b: &mut FunctionBuilder<'_>, index: u32) -> Value {
+    let name = b.func.declare_imported_user_function(UserExternalName::new(0, index));
+    let global = b.create_global_value(GlobalValueData::Symbol {
+        name: ExternalName::user(name),
+        offset: 0.into(),
+        colocated: true,
+        tls: false,
+    });
+    let word = b.ins().symbol_value(types::I64, global);
+    b.ins().load(types::I64, MemFlagsData::new(), word, 0)
+}

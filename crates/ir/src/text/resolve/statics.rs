@@ -1,0 +1,155 @@
+//! The `where` of a signature to static parameters.
+//!
+//! ```text
+//! f(x::Vector{T}, y::S) where {T, Int8 <: S <: Real, N = 3, U = #undef}
+//!   parameters   x::Array           y::Real          each variable stands for its upper bound
+//!   patterns     x::Vector{<0>}     y::<1>           each variable stands for itself
+//! ```
+//!
+//! So the types of a signature with open variables are read twice. A variable that is known stands for its value both times. Of
+//! `… where T where S`, `S` is the first.
+
+use std::borrow::Cow;
+
+use super::super::ast::{Expr, ExprKind};
+use super::error::ResolveError;
+use super::types::TypeVar;
+use super::{Resolver, ast};
+use crate::func::Signature;
+use crate::types::{StaticBound, StaticParam, Statics, Type, TypeKind};
+
+/// The variables of a `where` as both readings see them.
+#[derive(Default)]
+pub(super) struct Variables<'a> {
+    params: Vec<StaticParam>,
+    hulls: Vec<(Cow<'a, str>, TypeVar)>,
+    patterns: Vec<(Cow<'a, str>, TypeVar)>,
+}
+
+impl<'a> Resolver<'a> {
+    pub(super) fn variables(&mut self, vars: &[Expr<'a>]) -> Option<Variables<'a>> {
+        let mut variables = Variables::default();
+        for var in vars {
+            let number = variables.params.len() as u32;
+            let (name, bounds) = match &var.kind {
+                ExprKind::Infix(op, args) if args.len() == 2 && op == "=" => {
+                    (&args[0], Bounds::Value(&args[1]))
+                }
+                ExprKind::Infix(op, args) if args.len() == 2 && op == ">:" => {
+                    (&args[0], Bounds::Between(Some(&args[1]), None))
+                }
+                ExprKind::Infix(op, args) if args.len() == 2 && op == "<:" => match &args[0].kind {
+                    ExprKind::Infix(inner, low) if low.len() == 2 && inner == "<:" => {
+                        (&low[1], Bounds::Between(Some(&low[0]), Some(&args[1])))
+                    }
+                    _ => (&args[0], Bounds::Between(None, Some(&args[1]))),
+                },
+                _ => (var, Bounds::Between(None, None)),
+            };
+            let ExprKind::Name(text) = &name.kind else {
+                return self.fail(ResolveError::NotAType, name.span);
+            };
+            if variables.hulls.iter().any(|(known, _)| known == text) {
+                let what = format!("`{text}` twice in one `where`");
+                let why = "each variable has a name of its own";
+                return self.fail(ResolveError::Unsupported { what, why }, name.span);
+            }
+            let (bound, hull) = match bounds {
+                Bounds::Value(Expr { kind: ExprKind::Undef, .. }) => (StaticBound::Undefined, None),
+                Bounds::Value(value) => {
+                    let value = self.with_variables(&variables.hulls, |r| r.static_value(value))?;
+                    (StaticBound::Value(value), Some(TypeVar::Param(value)))
+                }
+                Bounds::Between(low, high) => {
+                    let lower = match low {
+                        Some(low) => self.ty(low)?,
+                        None => Type::BOTTOM,
+                    };
+                    let (upper, hull) = match high {
+                        Some(high) => (
+                            self.with_variables(&variables.patterns, |r| r.ty(high))?,
+                            self.with_variables(&variables.hulls, |r| r.ty(high))?,
+                        ),
+                        None => (Type::ANY, Type::ANY),
+                    };
+                    (StaticBound::Open { lower, upper }, Some(TypeVar::Free(hull)))
+                }
+            };
+            let pattern = match bound {
+                StaticBound::Open { .. } => Some(TypeVar::Param(self.cx.types.param(number))),
+                _ => hull,
+            };
+            // What is undefined has no meaning in types.
+            variables.hulls.extend(hull.map(|hull| (text.clone(), hull)));
+            variables.patterns.extend(pattern.map(|pattern| (text.clone(), pattern)));
+            variables.params.push(StaticParam { name: self.cx.names.intern(text), bound });
+        }
+        Some(variables)
+    }
+
+    pub(super) fn with_hulls<T>(
+        &mut self,
+        variables: &Variables<'a>,
+        body: impl FnOnce(&mut Self) -> Option<T>,
+    ) -> Option<T> {
+        self.with_variables(&variables.hulls, body)
+    }
+
+    fn with_variables<T>(
+        &mut self,
+        scope: &[(Cow<'a, str>, TypeVar)],
+        body: impl FnOnce(&mut Self) -> Option<T>,
+    ) -> Option<T> {
+        let outer = self.type_vars.len();
+        self.type_vars.extend_from_slice(scope);
+        let result = body(self);
+        self.type_vars.truncate(outer);
+        result
+    }
+
+    /// The static parameters of a signature whose parameters have their types.
+    pub(super) fn statics(
+        &mut self,
+        variables: Variables<'a>,
+        signature: &ast::Signature<'a>,
+        sig: &Signature,
+    ) -> Option<Statics> {
+        let open = variables.params.iter().any(|param| matches!(param.bound, StaticBound::Open { .. }));
+        let mut patterns = Vec::new();
+        if open {
+            patterns.extend(sig.params.first().map(|object| object.ty));
+            for param in &signature.params {
+                let mut pattern = match &param.ty {
+                    Some(ty) => self.with_variables(&variables.patterns, |r| r.ty(ty))?,
+                    None => Type::ANY,
+                };
+                if param.is_vararg {
+                    pattern = self.cx.types.tuple_vararg(&[], pattern).ok()?;
+                }
+                patterns.push(pattern);
+            }
+        }
+        Some(Statics { params: variables.params, patterns })
+    }
+
+    /// The number of elements that a name in `NTuple{N, T}` or `Vararg{T, N}` stands for. Nothing if it is no variable with a value.
+    pub(super) fn count_of(&mut self, count: &Expr<'a>) -> Option<Option<u128>> {
+        let ExprKind::Name(name) = &count.kind else { return Some(None) };
+        let var = self.type_vars.iter().rev().find(|(var, _)| var == name).map(|&(_, var)| var);
+        let Some(TypeVar::Param(ty)) = var else { return Some(None) };
+        match *self.cx.types.kind(ty) {
+            TypeKind::Int(count) => Some(u128::try_from(count).ok()),
+            TypeKind::Param(_) => {
+                let what = format!("the number of elements `{name}` as a static parameter");
+                let why = "a call does not bind it; give its value, `N = 3`";
+                self.fail(ResolveError::Unsupported { what, why }, count.span)
+            }
+            _ => Some(None),
+        }
+    }
+}
+
+enum Bounds<'e, 'a> {
+    Between(Option<&'e Expr<'a>>, Option<&'e Expr<'a>>),
+    Value(&'e Expr<'a>),
+}

@@ -1,0 +1,79 @@
+//! Calls of compiled code by C.
+//!
+//! ```text
+//!   compiled code ──foreigncall──► C ──NAME#c──► brolga_callback ──trampoline──► NAME
+//!        ▲                         │                   │ threw: the exception stays in the thread, C gets zeros
+//!        └── goes on with it ──────┘                   ▼
+//! ```
+//!
+//! C hands over no thread, so it is looked for among those of the running operating-system thread. Then everything is as where Rust
+//! calls compiled code: the thread enters the heap, is pinned, and is in the world of the compiled code further out, or in the newest one.
+//!
+//! **Exceptions** do not leave through frames of C, which nobody has asked. One that comes out of the function is *carried*: it stays on
+//! the thread's stack of exceptions, which keeps it alive, C gets zeros, and what else C calls before it comes back gives zeros without
+//! being run. Where C comes back to compiled code, that asks (`brolga_carried_exception`), and the exception goes on from there. Code that
+//! does not ask, because its program gives no function to C, loses it to whoever called it from Rust.
+//!
+//! **Aborted**, with a message, is what has no answer: a thread that was never attached, a thread that is inside a scope of Rust, and an
+//! exception on a thread that runs no compiled code further out.
+
+use std::io::Write;
+
+use crate::instance::Runtime;
+use crate::thread::{Thread, attached_to};
+
+/// The trampoline: thread, callee, arguments, results; not 0 if it threw.
+type EntryFn = unsafe extern "C" fn(*const Thread, usize, *const u64, *mut u64) -> i32;
+
+/// Calls compiled code for C. Not 0: it threw, and the results are not written.
+///
+/// # Safety
+///
+/// `entry` is the trampoline for functions of the callee's signature, and the words are what that reads and writes. The code stays for as
+/// long as C may call it.
+pub(crate) unsafe extern "C" fn brolga_callback(
+    runtime: *const Runtime,
+    entry: EntryFn,
+    callee: usize,
+    args: *const u64,
+    results: *mut u64,
+) -> i32 {
+    let Some(thread) = attached_to(runtime) else {
+        give_up("C called a function of a program on a thread that is not attached to its runtime");
+    };
+    let Some(runtime) = thread.runtime() else {
+        give_up("C called a function of a program whose runtime is gone");
+    };
+    if thread.in_scope() {
+        give_up("C called a function of a program on a thread that is inside a scope of its runtime");
+    }
+    if thread.is_carrying() {
+        return 1;
+    }
+    let is_inside = thread.is_inside();
+    let _entry = thread.enter_heap(&runtime);
+    let entered = thread.enter();
+    let _world = thread.stay_or_enter_world(runtime.methods());
+    // SAFETY: by the contract. The thread is the running one, and is entered as `enter` and `enter_heap` say. The trampoline comes back
+    // on either way out.
+    let status = unsafe { entry(&*thread, callee, args, results) };
+    if status == 0 {
+        return 0;
+    }
+    if !is_inside {
+        let exception = entered.take_exception();
+        give_up(&format!(
+            "an exception left a function that C called, and nobody is there to take it: {exception}"
+        ));
+    }
+    thread.carry();
+    status
+}
+
+/// There is no way on: C waits for a result.
+#[expect(clippy::disallowed_methods, reason = "nobody is there to take an error, and C cannot be left")]
+fn give_up(text: &str) -> ! {
+    // Whether anybody reads it is all the same.
+    let _ = writeln!(std::io::stderr(), "brolga: {text}");
+    std::process::abort();
+}
