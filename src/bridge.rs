@@ -12,6 +12,7 @@
 //!
 //! Cost: linear in the size of the values. Recursion follows the nesting of types, which the type table bounds.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use brolga_codegen::sig::Abi;
@@ -20,7 +21,7 @@ use brolga_ir::abi::{Form, NativeSignature};
 use brolga_ir::interp::{Interp, Val};
 use brolga_ir::types::Repr;
 use brolga_ir::{FuncId, LowType, Type, TypeKind, Types};
-use brolga_jit::{CallError, Globals, UntypedFunc};
+use brolga_jit::{CallError, Globals, UntypedFunc, Word};
 use brolga_runtime::objects::CopyError;
 use brolga_runtime::{EnterError, Runtime};
 
@@ -78,8 +79,8 @@ impl Bytes {
         Bytes { words: bytes.chunks(16).map(word).collect() }
     }
 
-    fn address(&mut self) -> u128 {
-        self.words.as_mut_ptr().expose_provenance() as u128
+    fn word(&mut self) -> Word<'_, '_> {
+        Word::Memory(Cell::from_mut(&mut self.words[..]).as_slice_of_cells())
     }
 
     fn read(&self, size: usize) -> Vec<u8> {
@@ -105,21 +106,27 @@ pub(crate) fn call(
     let result = &signature.result;
     let bridge = Bridge { types: &interp.module().cx.types };
     let mut returned = result.is_memory().then(|| Bytes::new(&vec![0; result.size as usize]));
-    let mut registers: Vec<u128> = returned.iter_mut().map(Bytes::address).collect();
-    // What addresses in `registers` point at lives until the call is over.
-    let mut in_memory = Vec::new();
+    let mut given = Vec::with_capacity(forms.len());
     for (form, val) in forms.iter().zip(args) {
         let mut bytes = vec![0; form.size as usize];
         bridge.store(form.ty, val, &mut bytes)?;
-        if form.is_memory() {
-            let mut bytes = Bytes::new(&bytes);
-            registers.push(bytes.address());
-            in_memory.push(bytes);
-        } else {
-            registers.extend(form.leaves.iter().map(|leaf| bits(&bytes, leaf.offset, leaf.bytes)));
-        }
+        given.push((form, Bytes::new(&bytes), bytes));
     }
-    let results = func.call(&registers)?;
+    let mut registers: Vec<Word<'_, '_>> = returned.iter_mut().map(Bytes::word).collect();
+    for (form, memory, bytes) in &mut given {
+        if form.is_memory() {
+            registers.push(memory.word());
+            continue;
+        }
+        registers.extend(form.leaves.iter().map(|leaf| {
+            let bits = bits(bytes, leaf.offset, leaf.bytes);
+            match abi_of(leaf.low) {
+                Abi::Ptr => Word::Pointer(std::ptr::with_exposed_provenance_mut(bits as usize)),
+                _ => Word::Bits(bits),
+            }
+        }));
+    }
+    let results = func.call_with(&registers)?;
     let bytes = match returned {
         Some(bytes) => bytes.read(result.size as usize),
         None => bytes_of_leaves(result, &results),

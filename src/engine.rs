@@ -11,11 +11,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use brolga_codegen::isa::Tier;
-use brolga_codegen::sig::{FunctionType, ObjectType, ValueType};
+use brolga_codegen::same_type::TypeIn;
+use brolga_codegen::sig::{FunctionType, InMemory, ObjectType, ValueType};
 use brolga_codegen::translate::{abi_of, signature_of};
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::abi::{Form, FormKind, NativeSignature};
 use brolga_ir::interp::{self, Interp, SimMemory};
+use brolga_ir::types::{Layout, Repr};
 use brolga_ir::{Context, Func, FuncId, Level, Module, Type, TypeKind, Types};
 use brolga_jit::{
     BuildError, CodeListener, CodeMemoryStats, Globals, Jit, JitOptions, Linkage, LookupError, Method,
@@ -242,6 +244,11 @@ fn value_type(cx: &Arc<Context>, form: &Form) -> ValueType {
         }
         _ => None,
     };
+    let is_bits = || match types.repr(form.ty) {
+        Repr::BitsUnion => true,
+        _ => types.layout(form.ty).is_ok_and(Layout::is_bits),
+    };
+    let memory = form.is_memory().then(|| InMemory { bytes: form.size, has_objects: !is_bits() });
     let mut objects = Vec::with_capacity(form.leaves.len());
     add_objects(cx, form, false, &mut objects);
     ValueType {
@@ -249,6 +256,8 @@ fn value_type(cx: &Arc<Context>, form: &Form) -> ValueType {
         leaves: form.leaves.iter().map(|leaf| abi_of(leaf.low)).collect(),
         elements,
         objects,
+        ty: Some(TypeIn { cx: cx.clone(), ty: form.ty }),
+        memory,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The library as an embedder sees it: read, compile, look up, call, drop.
 
+use std::cell::Cell;
 use std::thread;
 
 use brolga::ir::func::{Param, Signature};
@@ -267,12 +268,20 @@ end
     let inside_scope = engine.runtime().enter(|scope| {
         let text = scope.string(b"no node").unwrap();
         let (none, text, one) = (Word::Object(None), Word::Object(Some(text)), Word::Bits(1));
+        let words = [const { Cell::new(0u128) }; 5];
+        let room = Word::Memory(&words);
         let cases = [
             (&direct, vec![none], 0, "#undef"),
             (&direct, vec![text], 0, "String"),
             (&inside, vec![one, text], 1, "String"),
-            (&wide, vec![Word::Bits(0), one, text], 2, "String"),
+            (&wide, vec![room, one, text], 2, "String"),
         ];
+        // Bits are no room for a result, and too little memory is none.
+        let little = Word::Memory(&words[..4]);
+        for no_room in [Word::Bits(0), Word::Pointer(std::ptr::null_mut()), little] {
+            let refused = wide.call_in(scope, &[no_room, one, none]).unwrap_err();
+            assert_eq!(refused, CallError::Address { index: 0, bytes: Some(72) });
+        }
         for (func, args, index, got) in cases {
             let (expected, got) = ("Node".to_owned(), got.to_owned());
             let refused = func.call_in(scope, &args).unwrap_err();

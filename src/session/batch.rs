@@ -2,7 +2,7 @@
 //!
 //! | part | what becomes of it |
 //! |---|---|
-//! | units | defined, all or none |
+//! | units | defined, all or none; a function to be replaced that is being compiled refuses all of them |
 //! | slots that are there | keep their places; they get other bodies, and their symbols the tracker of the definitions |
 //! | functions that have taken in what changes (`inlined.rs`) | get bodies made from what they have now, in the same step, beside their slots |
 //! | names and types | offered to programs that are read from now on |
@@ -17,6 +17,7 @@ use brolga_session::{Label, MaterializationUnit, Symbol, SymbolFlags, Unit};
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::inlined::{Caller, Hit, Invalidated};
+use super::later::Redefined;
 use super::lazy::{BODY, Body, HOT, Hot, Stub};
 use super::linking;
 use super::plan::lock;
@@ -127,6 +128,7 @@ impl<'a> Batch<'a> {
         &mut self,
         hits: Vec<Hit>,
         scope: &Arc<scope::Scope>,
+        redefined: &mut Redefined,
     ) -> Result<(), SessionError> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
         let there = dylib.known(hits.iter().map(|hit| hit.label.symbol));
@@ -154,6 +156,7 @@ impl<'a> Batch<'a> {
             let lazy = import(&mut module, &scopes);
             // One for which what has changed has another type now keeps what it has.
             if check_built(&module, 1).is_err() {
+                redefined.kept.push(session.linking().name(hit.label));
                 continue;
             }
             let (linking, shared) = (session.linking(), &session.inner.shared);
@@ -195,6 +198,7 @@ impl<'a> Batch<'a> {
     pub(super) fn define(mut self, finalizers: Vec<String>) -> Result<(), SessionError> {
         let dylib = self.dylib;
         let mut units = std::mem::take(&mut self.units);
+        let mut tracked = Ok(());
         if self.replace {
             // Nobody has named the second tier, nor who has taken something in: that they are just being compiled is no reason to
             // refuse.
@@ -207,8 +211,9 @@ impl<'a> Batch<'a> {
                 }
                 units = refused;
             }
-            dylib.linking.retrack(self.stay, self.tracker)?;
-            dylib.linking.retrack_beside(self.beside)?;
+            // If a tracker has gone meanwhile, what it tracks has gone with it; all else is in force.
+            tracked = dylib.linking.retrack(self.stay, self.tracker);
+            tracked = tracked.and_then(|()| dylib.linking.retrack_beside(self.beside));
         } else {
             // Bodies whose function was removed alone, by the tracker of its slot.
             let left = dylib.known(self.hidden.iter().flat_map(|(_, hidden)| *hidden));
@@ -236,6 +241,6 @@ impl<'a> Batch<'a> {
             home.finalizers.retain(|old| !finalizers.contains(old));
             home.finalizers.extend(finalizers);
         }
-        Ok(())
+        Ok(tracked?)
     }
 }

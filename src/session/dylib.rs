@@ -19,6 +19,7 @@ use super::definitions::Definitions;
 use super::error::SessionError;
 use super::function::{Function, Request};
 use super::inlined::{Change, Hit};
+use super::later::{self, Redefined};
 use super::lazy::{self, BODY, HOT, Hot};
 use super::libraries::{Library, Members};
 use super::plan::lock;
@@ -136,20 +137,19 @@ impl Dylib {
     /// # Errors
     /// Some are defined already; the dylib is closed; the session has ended.
     pub fn define<'t>(&self, definitions: impl Into<Definitions<'t>>) -> Result<(), SessionError> {
-        self.put(definitions.into(), false)
+        self.put(definitions.into(), false).map(drop)
     }
 
     /// Defines functions in the place of those that have their names: whoever looks from now on gets the new ones. Code that
-    /// was linked to the old ones keeps them.
+    /// was linked to the old ones keeps them. The result says what became of lazy functions that have taken an old one in.
     ///
     /// # Errors
-    /// As [`Dylib::define`]; some of the old ones are being compiled. An error that says that a wait would never end is about functions
-    /// of other dylibs that have taken an old one in: they keep it, and all that was given is in force.
-    pub fn redefine<'t>(&self, definitions: impl Into<Definitions<'t>>) -> Result<(), SessionError> {
+    /// As [`Dylib::define`]; some of the old ones are being compiled. Nothing has changed then.
+    pub fn redefine<'t>(&self, definitions: impl Into<Definitions<'t>>) -> Result<Redefined, SessionError> {
         self.put(definitions.into(), true)
     }
 
-    fn put(&self, definitions: Definitions<'_>, replace: bool) -> Result<(), SessionError> {
+    fn put(&self, definitions: Definitions<'_>, replace: bool) -> Result<Redefined, SessionError> {
         let Definitions { module, own, tracker, is_weak, is_inlinable, is_whole, starts, kept, .. } =
             definitions;
         let own: Vec<FuncId> = module.funcs().map(|(id, _)| id).take(own).collect();
@@ -245,8 +245,9 @@ impl Dylib {
         let (here, elsewhere): (Vec<Hit>, Vec<Hit>) =
             hits.into_iter().partition(|hit| replace && hit.label.dylib == self.linking.id());
         let scope = (!(here.is_empty() && elsewhere.is_empty())).then(|| new.scope()).flatten();
+        let mut redefined = Redefined::default();
         if let Some(scope) = &scope {
-            new.make_anew(here, scope)?;
+            new.make_anew(here, scope, &mut redefined)?;
         }
         new.define(finalizers)?;
         let inlined = &self.session.inner.inlined;
@@ -266,13 +267,13 @@ impl Dylib {
             linking.lookup_then(order, linking::weak(symbols), Until::Ready, priority, |_| {});
         }
         if let Some(scope) = &scope {
-            self.make_anew_elsewhere(elsewhere, scope)?;
+            self.make_anew_elsewhere(elsewhere, scope, &mut redefined);
         }
-        Ok(())
+        Ok(redefined)
     }
 
     /// Makes functions of other dylibs anew that have taken in what this one has defined.
-    fn make_anew_elsewhere(&self, hits: Vec<Hit>, scope: &Arc<scope::Scope>) -> Result<(), SessionError> {
+    fn make_anew_elsewhere(&self, hits: Vec<Hit>, scope: &Arc<scope::Scope>, redefined: &mut Redefined) {
         let mut by_dylib: BTreeMap<linking::DylibId, Vec<Hit>> = BTreeMap::new();
         for hit in hits {
             by_dylib.entry(hit.label.dylib).or_default().push(hit);
@@ -283,25 +284,39 @@ impl Dylib {
                 continue;
             };
             let dylib = Dylib::new(self.session.clone(), linking);
-            loop {
-                let mut new = Batch::new(&dylib, true, None);
-                new.sees_anew = Some((self.linking.id(), scope.clone()));
-                let made = match new.make_anew(hits.clone(), scope) {
-                    Ok(()) => new.define(Vec::new()),
-                    refused => refused,
-                };
-                match made {
-                    // What is being compiled may have seen what was there before.
-                    Err(SessionError::Link(linking::Error::Busy { symbols })) => {
-                        dylib.outlast(&symbols)?;
-                    }
-                    // Nobody calls what is in there any more.
-                    Err(SessionError::Link(linking::Error::DylibClosed { .. })) => break,
-                    done => break done?,
-                }
+            match dylib.make_anew(&hits, Some((self.linking.id(), scope.clone()))) {
+                Ok(made) => redefined.kept.extend(made.kept),
+                // Nobody calls what is in there any more.
+                Err(SessionError::Link(linking::Error::DylibClosed { .. })) => {}
+                // What was defined is in force. Those who have taken in what was there before are not called again as they are.
+                Err(_) => redefined.later.extend(later::put_off(&dylib, hits)),
             }
         }
-        Ok(())
+    }
+
+    /// Makes functions of this dylib anew. `changed` is what another dylib will offer.
+    pub(super) fn make_anew(
+        &self,
+        hits: &[Hit],
+        changed: Option<(linking::DylibId, Arc<scope::Scope>)>,
+    ) -> Result<Redefined, SessionError> {
+        loop {
+            let mut redefined = Redefined::default();
+            let mut new = Batch::new(self, true, None);
+            let Some(scope) = changed.as_ref().map(|(_, scope)| scope.clone()).or_else(|| new.scope()) else {
+                return Ok(redefined);
+            };
+            new.sees_anew = changed.clone();
+            let made = match new.make_anew(hits.to_vec(), &scope, &mut redefined) {
+                Ok(()) => new.define(Vec::new()),
+                refused => refused,
+            };
+            match made {
+                // What is being compiled may have seen what was there before.
+                Err(SessionError::Link(linking::Error::Busy { symbols })) => self.outlast(&symbols)?,
+                done => return done.map(|()| redefined),
+            }
+        }
     }
 
     /// The tiers of a function beside the first.

@@ -195,9 +195,14 @@ impl Materialize for Body {
     }
 
     fn elsewhere(&self) -> Elsewhere {
-        let doing = Doing::here();
-        Box::new(|work| doing.go_on(work))
+        elsewhere()
     }
+}
+
+/// What is around the work of a source on another thread than the one that waits for it: it is a part of what that one does.
+pub(crate) fn elsewhere() -> Elsewhere {
+    let doing = Doing::here();
+    Box::new(|work| doing.go_on(work))
 }
 
 impl Tiers for Body {

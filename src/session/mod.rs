@@ -21,7 +21,7 @@
 //! | compile when called | [`Definitions::lazy`]: looking compiles nothing, the first call does |
 //! | compile twice | [`Definitions::tiered`]: fast at first, well when it has been called often, or goes round for long |
 //! | interpret at first | [`Definitions::interpreted`]: the first calls wait for no code |
-//! | replace | [`Dylib::redefine`]: whoever looks from now on gets the new one; [`Definitions::replaceable`]: whoever calls, too |
+//! | replace | [`Dylib::redefine`]: whoever looks from now on gets the new one, and [`Redefined`] says who does not; [`Definitions::replaceable`]: whoever calls, too |
 //! | remove | [`Tracker::remove`](linking::Tracker::remove), [`Dylib::remove`], [`Dylib::clear`], with a policy for what uses it |
 //! | find elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_archive`], [`Dylib::add_generator`] |
 //! | run at opening and closing | [`Definitions::initializer`], [`Dylib::open`], [`Dylib::update`], [`Dylib::close`] |
@@ -38,7 +38,7 @@
 //!
 //! Files, in reading order: `target` (what is linked), `plan` (optimising concurrently), `unit` (compiling and linking one
 //! unit), `lazy` (what lies behind slots), `loops` (loops that are left while they run), `cold` (functions that are interpreted),
-//! `inlined` (who has taken in what), `scope` (what programs see of each other), `definitions`, `batch` (how they go into the tables),
+//! `inlined` (who has taken in what), `later` (who is compiled anew at the next call), `scope` (what programs see of each other), `definitions`, `batch` (how they go into the tables),
 //! `promise`, `host`, `libraries`, `workers`, `dylib`, `function`, `error`.
 
 mod batch;
@@ -49,6 +49,7 @@ mod error;
 mod function;
 mod host;
 mod inlined;
+mod later;
 mod lazy;
 mod libraries;
 mod loops;
@@ -73,6 +74,7 @@ pub use dylib::{Dylib, WeakDylib};
 pub use error::SessionError;
 pub use function::{Function, Request};
 pub use inlined::Invalidated;
+pub use later::Redefined;
 pub use promise::Signature;
 pub use target::{Code, Native};
 pub use workers::{Jobserver, Workers};

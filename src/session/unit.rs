@@ -226,7 +226,7 @@ impl Loaded {
             Some(ty) if !ty.is_called_like(found) => Err(Error::Changed {
                 function: symbol.to_owned(),
                 expected: ty.describe(),
-                found: found.describe(),
+                found: found.describe_beside(&ty),
             }),
             _ => Ok(()),
         }

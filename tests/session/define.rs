@@ -116,7 +116,7 @@ fn a_promise_is_kept_when_somebody_looks() {
 }
 
 /// Integers to integers, which are twice as large.
-fn doubles(dylib: &Dylib, name: &str) -> Result<Module, BuildError> {
+pub(super) fn doubles(dylib: &Dylib, name: &str) -> Result<Module, BuildError> {
     let cx = dylib.session().context().clone();
     let mut module = Module::new(cx.clone());
     let mut b = Builder::high(&cx, name, &[("x", Type::INT64)], Type::INT64);
@@ -128,7 +128,7 @@ fn doubles(dylib: &Dylib, name: &str) -> Result<Module, BuildError> {
     Ok(module)
 }
 
-fn signature(name: &str) -> Signature {
+pub(super) fn signature(name: &str) -> Signature {
     Signature::new(name, &[Type::INT64], Type::INT64)
 }
 

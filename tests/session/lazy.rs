@@ -7,6 +7,7 @@ use brolga::session::Dylib;
 use brolga::session::linking::{Dependants, OnDrop};
 use brolga::{CallError, ExceptionKind, TypedFunc, Workers};
 
+use super::define::{doubles, signature};
 use super::{adds, calls, session};
 
 fn lazy(dylib: &Dylib, source: &str) {
@@ -191,6 +192,70 @@ fn what_another_dylib_has_inlined_is_compiled_anew_as_long_as_the_types_fit() {
     again(&library, "function base(x::Int64)::Float64\n1 ─      return 1.5\nend\n");
     assert_eq!(top.call((0,)), Ok(31), "with another type it is another function");
     assert_eq!(library.func::<(i64,), f64>("base").unwrap().call((0,)), Ok(1.5));
+}
+
+#[test]
+fn who_cannot_be_made_anew_at_once_is_at_the_next_call() {
+    let session = session(Workers::Caller);
+    let library = session.create_dylib("library").unwrap();
+    let main = session.create_dylib("main").unwrap();
+    main.link_against(&library).unwrap();
+    super::define(&library, &adds("eager", 0));
+    let base = |n: i64| library.read("b.jlir", adds("base", n).as_bytes()).unwrap().inlinable();
+    library.define(base(1).lazy()).unwrap();
+    lazy(&main, &calls("top", "base").replace("Base.add_int(%1, 1)", "invoke Main.eager(%1::Int64)"));
+    // `top` is being compiled, and waits for `eager`, when `base` is redefined.
+    let (told, heard) = std::sync::mpsc::channel();
+    let eager = library.promise_again(&[signature("eager")], None, move |dylib| {
+        let base = dylib.read("b.jlir", adds("base", 10).as_bytes())?.inlinable();
+        told.send(dylib.redefine(base)?)?;
+        Ok(doubles(dylib, "eager")?)
+    });
+    eager.unwrap();
+    let top: Int = main.func("top").unwrap();
+    assert_eq!(top.call((1,)), Ok(22));
+    let redefined = heard.recv().unwrap();
+    let later: Vec<String> = redefined.later.iter().map(ToString::to_string).collect();
+    assert_eq!(later, ["`top(Int64)` of `main`"]);
+    library.redefine(base(20)).unwrap();
+    assert_eq!(top.call((1,)), Ok(42));
+    // Who does not fit keeps what it has, and is named.
+    let float = "function base(x::Int64)::Float64\n1 ─      return 1.5\nend\n";
+    let redefined = library.redefine(library.read("b.jlir", float.as_bytes()).unwrap()).unwrap();
+    assert_eq!(redefined.later, []);
+    let kept: Vec<String> = redefined.kept.iter().map(ToString::to_string).collect();
+    assert_eq!(kept, ["`top(Int64)` of `main`"]);
+    assert_eq!(top.call((1,)), Ok(42));
+}
+
+#[test]
+fn types_of_one_name_from_two_programs_are_compared_by_what_they_hold() {
+    let get = |fields: &str, x: i64| {
+        let body = format!("1 ─ %1 = Base.getfield(p, :x)::Int64\n│   %2 = Base.add_int(%1, {x})::Int64");
+        format!("struct P\n{fields}end\nfunction get(p::P)::Int64\n{body}\n└──      return %2\nend\n")
+    };
+    let program =
+        |text: &str| brolga::Program::read("p.jlir", text.as_bytes()).unwrap_or_else(|e| panic!("{e}"));
+    let (x_y, y_x) = ("    x::Int64\n    y::Int64\n", "    y::Int64\n    x::Int64\n");
+    let top = "function top(n::Int64)::Int64\n1 ─ %1 = %new(P, n, 7)::P\n\
+               │   %2 = invoke Main.get(%1::P)::Int64\n└──      return %2\nend\n";
+    let session = session(Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    let define = |text: &str, again: bool| {
+        let definitions = brolga::session::Definitions::from(program(text)).replaceable();
+        match again {
+            true => drop(main.redefine(definitions).unwrap()),
+            false => main.define(definitions).unwrap(),
+        }
+    };
+    define(&(get(x_y, 0) + top + &top.replace("top", "late")), false);
+    define(&get(x_y, 20), true);
+    assert_eq!(main.func::<(i64,), i64>("top").unwrap().call((3,)), Ok(23));
+    define(&get(y_x, 10), true);
+    let error = main.function("late").unwrap().compile().unwrap_err();
+    let causes = error.causes().join("; ");
+    let expected = "with a `P` of another program, which is laid out in another way";
+    assert!(causes.contains(expected), "{error}: {causes}");
 }
 
 /// Programs with objects, and with calls that are decided at run time, have all their functions under each way.

@@ -108,7 +108,7 @@ impl World {
             Some(tracker) => read.tracked_by(tracker),
             None => read,
         };
-        let defined = if replace { self.main.redefine(read) } else { self.main.define(read) };
+        let defined = if replace { self.main.redefine(read).map(drop) } else { self.main.define(read) };
         let there = self.known.get(&name).copied();
         match (&defined, there) {
             (Ok(()), None) => {}

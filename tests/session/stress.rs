@@ -32,7 +32,7 @@ fn define(main: &Dylib, n: usize, round: usize) {
     let read = main.read("f.jlir", source.as_bytes()).unwrap();
     let read = if n.is_multiple_of(2) { read.replaceable() } else { read.tiered(50) };
     // It may be there, or be compiled at this moment: then it stays as it is.
-    drop(if round == 0 { main.define(read) } else { main.redefine(read) });
+    drop(if round == 0 { main.define(read) } else { main.redefine(read).map(drop) });
 }
 
 /// Runs so many operations on so many functions. Says what memory and mappings were after each tenth.

@@ -9,6 +9,7 @@ mod guard;
 pub mod isa;
 pub mod lazy;
 pub mod routines;
+pub mod same_type;
 pub mod sig;
 pub mod thread;
 pub mod translate;

@@ -25,6 +25,8 @@ use brolga_ir::{Context, Type as IrType};
 use cranelift_codegen::ir::{AbiParam, MemFlagsData, Signature as ClifSignature, Type, types};
 use cranelift_codegen::isa::CallConv;
 
+use crate::same_type::TypeIn;
+
 /// Results of up to this many words come back in registers.
 pub const MAX_RESULT_WORDS: usize = 4;
 
@@ -162,6 +164,19 @@ pub struct ValueType {
     pub elements: Option<Vec<ValueType>>,
     /// What each leaf refers to, as far as it is an object: these are looked at before they are passed.
     pub objects: Vec<Option<ObjectType>>,
+    /// The type, if it is one of high IR.
+    pub ty: Option<TypeIn>,
+    /// What its address leads to, if it travels in memory.
+    pub memory: Option<InMemory>,
+}
+
+/// The bytes of a value that travels in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InMemory {
+    /// How many there are.
+    pub bytes: u32,
+    /// Whether references to objects are among them.
+    pub has_objects: bool,
 }
 
 /// A type of objects, in its context.
@@ -190,14 +205,37 @@ impl fmt::Debug for ObjectType {
 }
 
 impl ValueType {
+    /// Whether it is the same type as another one, for all that is known.
+    fn is_like(&self, other: &ValueType) -> bool {
+        let is_same = match (&self.ty, &other.ty) {
+            (Some(a), Some(b)) => a == b,
+            _ => true,
+        };
+        self.name == other.name && is_same
+    }
+
     /// A type that one low value carries.
     pub fn scalar(name: impl Into<String>, abi: Abi) -> Self {
-        ValueType { name: name.into(), leaves: vec![abi], elements: None, objects: vec![None] }
+        ValueType {
+            name: name.into(),
+            leaves: vec![abi],
+            elements: None,
+            objects: vec![None],
+            ty: None,
+            memory: None,
+        }
     }
 
     /// A type with a single value, which nothing carries.
     pub fn ghost(name: impl Into<String>) -> Self {
-        ValueType { name: name.into(), leaves: Vec::new(), elements: None, objects: Vec::new() }
+        ValueType {
+            name: name.into(),
+            leaves: Vec::new(),
+            elements: None,
+            objects: Vec::new(),
+            ty: None,
+            memory: None,
+        }
     }
 
     /// A tuple of the given elements.
@@ -208,6 +246,8 @@ impl ValueType {
             leaves: elements.iter().flat_map(|e| e.leaves.iter().copied()).collect(),
             objects: elements.iter().flat_map(|e| e.objects.iter().cloned()).collect(),
             elements: Some(elements),
+            ty: None,
+            memory: None,
         }
     }
 }
@@ -234,12 +274,28 @@ impl FunctionType {
     /// Whether callers of the one may call the other: the types of the values are the same, and how they travel.
     pub fn is_called_like(&self, other: &FunctionType) -> bool {
         self.signature == other.signature
-            && self.result.name == other.result.name
+            && self.result.is_like(&other.result)
             && self.params.len() == other.params.len()
-            && self.params.iter().zip(&other.params).all(|(a, b)| a.name == b.name)
+            && self.params.iter().zip(&other.params).all(|(a, b)| a.is_like(b))
     }
 
-    /// What [`FunctionType::is_called_like`] looks at, for messages.
+    /// What [`FunctionType::is_called_like`] looks at, of a function that is not called like another one, for messages.
+    pub fn describe_beside(&self, other: &FunctionType) -> String {
+        let mut values =
+            self.params.iter().chain([&self.result]).zip(other.params.iter().chain([&other.result]));
+        let mut text = self.describe();
+        if text == other.describe()
+            && let Some((value, _)) = values.find(|(a, b)| !a.is_like(b))
+        {
+            text.push_str(&format!(
+                ", with a `{}` of another program, which is laid out in another way",
+                value.name
+            ));
+        }
+        text
+    }
+
+    /// The names of the types, and how values travel.
     pub fn describe(&self) -> String {
         let params: Vec<&str> = self.params.iter().map(|param| param.name.as_str()).collect();
         let Signature { params: low, results } = &self.signature;

@@ -12,7 +12,8 @@
 //! through a handle again.
 //!
 //! Calling is safe as far as the program is: checked IR has no undefined behaviour, and a program that uses `Ptr`,
-//! `@inbounds` or `foreigncall` has opened one of the named doors itself.
+//! `@inbounds` or `foreigncall` has opened one of the named doors itself. Bits never become addresses at the doorway: a value that
+//! travels in memory is given as memory, of the right size, and a `Ptr` as a pointer ([`Word`]).
 //!
 //! **Objects.** Code that handles objects runs inside an entry of the heap, which the call makes; so does all code on a thread that
 //! collections know. Who gives objects or wants
@@ -24,13 +25,14 @@
 //! A panic in a C function implemented in Rust aborts the process at its `extern "C"` boundary; it never crosses
 //! compiled code.
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use brolga_codegen::entry::RETURNED;
-use brolga_codegen::sig::{Abi, FunctionType, Signature, word_offsets};
+use brolga_codegen::sig::{Abi, FunctionType, InMemory, Signature, word_offsets};
 use brolga_runtime::heap::{ObjectError, Root, Scope, TypeRef};
 use brolga_runtime::objects::MethodTable;
 use brolga_runtime::{AttachError, Exception, Thread, with_attached};
@@ -143,6 +145,20 @@ pub enum CallError {
     /// An argument could not be made in the heap.
     #[error(transparent)]
     Object(#[from] ObjectError),
+    /// Bits, or memory for another value, where an address is passed.
+    #[error("low argument {index} is an address, which is given as {}", given_as(.bytes))]
+    Address {
+        /// Which of the low arguments, from 0.
+        index: usize,
+        /// How many bytes there have to be, if it is that of a value in memory.
+        bytes: Option<u32>,
+    },
+    /// The function takes an address that only compiled code can make.
+    #[error("low argument {index} is an address of objects, which only compiled code has")]
+    Closed {
+        /// Which of the low arguments, from 0.
+        index: usize,
+    },
     /// An object stands where bits are passed, or bits where an object is; or the call was not made in a scope.
     #[error("low value {index} is {}", if *.object { "an object, which is passed inside a scope" } else { "no object" })]
     Word {
@@ -153,16 +169,38 @@ pub enum CallError {
     },
 }
 
+fn given_as(bytes: &Option<u32>) -> String {
+    bytes.map_or_else(
+        || "a pointer".to_owned(),
+        |bytes| format!("memory of {bytes} bytes that holds no objects"),
+    )
+}
+
 /// How messages call a reference to nothing.
 const UNDEFINED: &str = "#undef";
 
 /// A low value at the doorway.
 #[derive(Clone, Copy, Debug)]
 pub enum Word<'f, 'h> {
-    /// The bits of a value that is no object, in the low end.
+    /// The bits of a value that is no object, in the low end. Among arguments: and no address.
     Bits(u128),
+    /// A `Ptr`, as an argument. What the program does there is its own door to memory.
+    Pointer(*mut ()),
+    /// The bytes of a value that travels in memory, or room for those of the result, as an argument.
+    Memory(&'f [Cell<u128>]),
     /// An object; `None` is an undefined reference.
     Object(Option<Root<'f, 'h>>),
+}
+
+/// What an address is that a function takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Address {
+    /// A `Ptr`.
+    Pointer,
+    /// That of so many bytes without objects.
+    Memory(u32),
+    /// That of something that only compiled code can make.
+    Closed,
 }
 
 /// A compiled function and the way into it.
@@ -310,6 +348,8 @@ pub struct UntypedFunc {
     signature: Signature,
     /// What the low arguments refer to that are objects, as far as it is known.
     objects: Arc<[Option<Known>]>,
+    /// What the low arguments are that are addresses.
+    addresses: Arc<[Address]>,
 }
 
 /// What a low argument refers to.
@@ -336,14 +376,61 @@ impl UntypedFunc {
         self.callable.to.methods()
     }
 
-    /// Calls the function, which neither takes nor gives objects. Each argument is the bits of one low value, in its low end;
-    /// each result likewise, with zeros above.
+    /// Calls the function, which neither takes nor gives objects, nor takes addresses. Each argument is the bits of one low value, in its
+    /// low end; each result likewise, with zeros above.
     pub fn call(&self, args: &[u128]) -> Result<Vec<u128>, CallError> {
-        let Signature { params, results } = &self.signature;
-        if let Some(index) = params.iter().chain(results).position(|abi| *abi == Abi::Object) {
-            return Err(CallError::Word { index, object: true });
+        self.refuse_objects()?;
+        if let Some(index) = self.signature.params.iter().position(|abi| *abi == Abi::Ptr) {
+            return Err(self.no_address(index));
         }
         self.call_bits(args)
+    }
+
+    /// Calls the function, which neither takes nor gives objects. The results are bits, as those of [`UntypedFunc::call`].
+    pub fn call_with(&self, args: &[Word<'_, '_>]) -> Result<Vec<u128>, CallError> {
+        self.refuse_objects()?;
+        let params = &self.signature.params;
+        if args.len() != params.len() {
+            return Err(CallError::Count { expected: params.len(), given: args.len() });
+        }
+        let mut bits = Vec::with_capacity(args.len());
+        for (index, (word, abi)) in args.iter().zip(params).enumerate() {
+            bits.push(match *word {
+                _ if *abi == Abi::Ptr => self.address(index, word)?,
+                Word::Bits(bits) => bits,
+                _ => return Err(CallError::Word { index, object: false }),
+            });
+        }
+        self.call_bits(&bits)
+    }
+
+    /// The address that an argument is.
+    fn address(&self, index: usize, word: &Word<'_, '_>) -> Result<u128, CallError> {
+        match (word, self.addresses.get(index)) {
+            (Word::Pointer(pointer), Some(Address::Pointer)) => Ok(pointer.expose_provenance() as u128),
+            (Word::Memory(memory), Some(Address::Memory(bytes)))
+                if size_of_val(*memory) >= *bytes as usize =>
+            {
+                Ok(memory.as_ptr().expose_provenance() as u128)
+            }
+            _ => Err(self.no_address(index)),
+        }
+    }
+
+    fn refuse_objects(&self) -> Result<(), CallError> {
+        let Signature { params, results } = &self.signature;
+        match params.iter().chain(results).position(|abi| *abi == Abi::Object) {
+            Some(index) => Err(CallError::Word { index, object: true }),
+            None => Ok(()),
+        }
+    }
+
+    fn no_address(&self, index: usize) -> CallError {
+        match self.addresses.get(index) {
+            Some(Address::Memory(bytes)) => CallError::Address { index, bytes: Some(*bytes) },
+            Some(Address::Pointer) => CallError::Address { index, bytes: None },
+            Some(Address::Closed) | None => CallError::Closed { index },
+        }
     }
 
     /// Calls the function inside a scope. The objects that it gives are kept by the scope's frame.
@@ -362,6 +449,7 @@ impl UntypedFunc {
         let mut bits = Vec::with_capacity(args.len());
         for (index, (word, abi)) in args.iter().zip(params).enumerate() {
             bits.push(match *word {
+                _ if *abi == Abi::Ptr => self.address(index, word)?,
                 Word::Bits(bits) if *abi != Abi::Object => bits,
                 Word::Object(None) if *abi == Abi::Object => match self.objects.get(index) {
                     Some(Some(known)) if !known.is_optional => {
@@ -429,7 +517,7 @@ impl Unit {
     pub fn untyped(&self, name: &str) -> Result<UntypedFunc, LookupError> {
         let (callable, ty, signature) = Callable::new(self, name)?;
         let objects = objects(self.jit(), name, ty)?.into();
-        Ok(UntypedFunc { callable, signature, objects })
+        Ok(UntypedFunc { callable, signature, objects, addresses: addresses(ty).into() })
     }
 
     /// The function of that name, to be called inside a scope with objects among its arguments and results.
@@ -472,8 +560,26 @@ impl Slot {
     pub fn untyped(&self) -> Result<UntypedFunc, LookupError> {
         let (callable, signature) = Callable::to(Callee::Slot(self.clone()), self.ty())?;
         let objects = objects(self.jit(), self.name(), self.ty())?.into();
-        Ok(UntypedFunc { callable, signature, objects })
+        Ok(UntypedFunc { callable, signature, objects, addresses: addresses(self.ty()).into() })
     }
+}
+
+/// What the low arguments of a function are that are addresses. Those of others do not count.
+fn addresses(ty: &FunctionType) -> Vec<Address> {
+    let in_memory = |memory: InMemory| match memory.has_objects {
+        true => Address::Closed,
+        false => Address::Memory(memory.bytes),
+    };
+    let leaves: usize = ty.params.iter().map(|param| param.leaves.len()).sum();
+    let result = ty.result.memory.filter(|_| ty.signature.params.len() == leaves + 1);
+    if ty.signature.params.len() != leaves + usize::from(result.is_some()) {
+        return vec![Address::Closed; ty.signature.params.len()];
+    }
+    let of_params = ty.params.iter().flat_map(|param| {
+        let address = param.memory.map_or(Address::Pointer, in_memory);
+        param.leaves.iter().map(move |_| address)
+    });
+    result.map(in_memory).into_iter().chain(of_params).collect()
 }
 
 /// What the low arguments of a function refer to that are objects.

@@ -535,7 +535,7 @@ impl Record {
     fn check(&self, target: &Target) -> Result<(), SlotError> {
         let name = || self.name.clone();
         if !self.ty.is_called_like(&target.ty) {
-            let (expected, actual) = (self.ty.describe(), target.ty.describe());
+            let (expected, actual) = (self.ty.describe(), target.ty.describe_beside(&self.ty));
             return Err(SlotError::Type { name: name(), expected: expected.into(), actual: actual.into() });
         }
         if !target.unit.jit().is(&self.jit) {

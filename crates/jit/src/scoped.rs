@@ -147,13 +147,17 @@ impl<V: Value> Scoped for V {
 
     fn give<'a, 'f: 'a, 'h>(
         given: V,
-        _: &UntypedFunc,
+        func: &UntypedFunc,
         _: &mut Scope<'f, 'h>,
         to: &mut Arguments<'a, 'h>,
     ) -> Result<(), CallError> {
         let mut leaves = Vec::new();
         given.into_leaves(&mut leaves);
-        to.words.extend(leaves.into_iter().map(Word::Bits));
+        let kinds = func.signature().params.get(to.words.len()..).unwrap_or_default();
+        to.words.extend(leaves.into_iter().zip(kinds).map(|(bits, abi)| match abi {
+            Abi::Ptr => Word::Pointer(std::ptr::with_exposed_provenance_mut(bits as usize)),
+            _ => Word::Bits(bits),
+        }));
         Ok(())
     }
 
@@ -163,7 +167,7 @@ impl<V: Value> Scoped for V {
     ) -> Result<V, CallError> {
         let mut leaves = words.map_while(|word| match word {
             Word::Bits(bits) => Some(bits),
-            Word::Object(_) => None,
+            Word::Object(_) | Word::Pointer(_) | Word::Memory(_) => None,
         });
         Ok(V::from_leaves(&mut leaves)?)
     }

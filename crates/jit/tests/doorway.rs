@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use brolga_codegen::compile::Symbol;
 use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::{Abi, FunctionType, Signature, ValueType};
-use brolga_jit::{CallError, Jit, LookupError, TypedFunc, Unit};
+use brolga_jit::{CallError, Jit, LookupError, TypedFunc, Unit, Word};
 use brolga_runtime::{ExceptionKind, Interrupt};
 use cranelift_codegen::ir::InstBuilder;
 use support::{TIERS, compile, engine, int_function, ints, load, recursion};
@@ -105,8 +105,17 @@ fn every_kind_of_value_passes_in_registers_and_through_memory() {
         let untyped = large.untyped("echo").unwrap();
         let bits: Vec<u128> =
             untyped.signature().params.iter().map(|abi| u128::MAX >> (128 - abi.bits())).collect();
-        assert_eq!(untyped.call(&bits), Ok(bits.clone()));
         assert_eq!(untyped.call(&bits[1..]), Err(CallError::Count { expected: 11, given: 10 }));
+        // Bits do not become an address.
+        let index = untyped.signature().params.iter().position(|abi| *abi == Abi::Ptr).unwrap();
+        assert_eq!(untyped.call(&bits), Err(CallError::Address { index, bytes: None }));
+        let mut args: Vec<Word<'_, '_>> = bits.iter().map(|&bits| Word::Bits(bits)).collect();
+        let refused = untyped.call_with(&args);
+        assert_eq!(refused, Err(CallError::Address { index, bytes: None }));
+        args[index] = Word::Pointer(std::ptr::without_provenance_mut(usize::MAX));
+        assert_eq!(untyped.call_with(&args), Ok(bits.clone()));
+        args[0] = Word::Pointer(pointer.cast());
+        assert_eq!(untyped.call_with(&args), Err(CallError::Word { index: 0, object: false }));
     }
 }
 
