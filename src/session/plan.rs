@@ -50,6 +50,8 @@ struct Progress {
     states: Vec<State>,
     /// How many components were finished.
     finished: u64,
+    /// Threads that wait for one to be.
+    waiting: usize,
 }
 
 /// Functions that call each other in a circle, or one that does not.
@@ -98,7 +100,7 @@ impl Plan {
             Component { funcs, calls }
         });
         let components: Vec<Component> = components.collect();
-        let progress = Progress { states: vec![State::Idle; components.len()], finished: 0 };
+        let progress = Progress { states: vec![State::Idle; components.len()], finished: 0, waiting: 0 };
         Plan {
             module,
             level,
@@ -223,9 +225,11 @@ impl Plan {
     /// Waits until more than `seen` components are finished.
     fn wait(&self, seen: u64) {
         let mut progress = lock(&self.progress);
+        progress.waiting += 1;
         while progress.finished == seen {
             progress = self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner);
         }
+        progress.waiting -= 1;
     }
 }
 
@@ -239,8 +243,12 @@ impl Drop for Finish<'_> {
         let mut progress = lock(&self.plan.progress);
         progress.states[self.number] = State::Done;
         progress.finished += 1;
+        let is_awaited = progress.waiting > 0;
         drop(progress);
-        self.plan.changed.notify_all();
+        // To wake nobody is a system call all the same.
+        if is_awaited {
+            self.plan.changed.notify_all();
+        }
     }
 }
 

@@ -179,7 +179,7 @@ impl Jit {
         visible: &[Unit],
     ) -> Result<Unit, LinkError> {
         // SAFETY: by the contract.
-        unsafe { self.load_program(unit, types, visible, None, Vec::new()) }
+        unsafe { self.load_program(unit, types.into_iter().map(Arc::new), visible, None, Vec::new()) }
     }
 
     /// As [`Jit::load`], with what is known of the program that the code is made from.
@@ -190,7 +190,7 @@ impl Jit {
     pub(crate) unsafe fn load_program(
         &self,
         unit: &LinkUnit,
-        types: impl IntoIterator<Item = FunctionType>,
+        types: impl IntoIterator<Item = Arc<FunctionType>>,
         visible: &[Unit],
         program: Option<Program<'_>>,
         loops: Vec<SlotOwner>,
@@ -328,7 +328,7 @@ struct Inner {
     methods: Option<Methods>,
     table: MethodTable,
     code: Arc<Code>,
-    types: BTreeMap<String, FunctionType>,
+    types: BTreeMap<String, Arc<FunctionType>>,
     /// Whether its code, or code that it calls, handles objects.
     needs_heap: bool,
     jit: Jit,
@@ -369,7 +369,7 @@ impl Unit {
 
     /// The functions that can be looked up, by name.
     pub fn types(&self) -> impl Iterator<Item = &FunctionType> {
-        self.inner.types.values()
+        self.inner.types.values().map(|ty| &**ty)
     }
 
     /// The global variables that its code reads and writes.
@@ -412,6 +412,10 @@ impl Unit {
 
     /// The type of a function that can be looked up.
     pub fn ty(&self, name: &str) -> Option<&FunctionType> {
+        self.shared_ty(name).map(|ty| &**ty)
+    }
+
+    pub(crate) fn shared_ty(&self, name: &str) -> Option<&Arc<FunctionType>> {
         self.inner.types.get(name)
     }
 }

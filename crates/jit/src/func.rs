@@ -379,7 +379,7 @@ impl UntypedFunc {
     /// Calls the function, which neither takes nor gives objects, nor takes addresses. Each argument is the bits of one low value, in its
     /// low end; each result likewise, with zeros above.
     pub fn call(&self, args: &[u128]) -> Result<Vec<u128>, CallError> {
-        self.refuse_objects()?;
+        self.check(args.len())?;
         if let Some(index) = self.signature.params.iter().position(|abi| *abi == Abi::Ptr) {
             return Err(self.no_address(index));
         }
@@ -388,13 +388,9 @@ impl UntypedFunc {
 
     /// Calls the function, which neither takes nor gives objects. The results are bits, as those of [`UntypedFunc::call`].
     pub fn call_with(&self, args: &[Word<'_, '_>]) -> Result<Vec<u128>, CallError> {
-        self.refuse_objects()?;
-        let params = &self.signature.params;
-        if args.len() != params.len() {
-            return Err(CallError::Count { expected: params.len(), given: args.len() });
-        }
+        self.check(args.len())?;
         let mut bits = Vec::with_capacity(args.len());
-        for (index, (word, abi)) in args.iter().zip(params).enumerate() {
+        for (index, (word, abi)) in args.iter().zip(&self.signature.params).enumerate() {
             bits.push(match *word {
                 _ if *abi == Abi::Ptr => self.address(index, word)?,
                 Word::Bits(bits) => bits,
@@ -417,11 +413,15 @@ impl UntypedFunc {
         }
     }
 
-    fn refuse_objects(&self) -> Result<(), CallError> {
+    /// Refuses functions with objects, and another number of arguments than there is.
+    fn check(&self, given: usize) -> Result<(), CallError> {
         let Signature { params, results } = &self.signature;
-        match params.iter().chain(results).position(|abi| *abi == Abi::Object) {
-            Some(index) => Err(CallError::Word { index, object: true }),
-            None => Ok(()),
+        if let Some(index) = params.iter().chain(results).position(|abi| *abi == Abi::Object) {
+            return Err(CallError::Word { index, object: true });
+        }
+        match params.len() == given {
+            true => Ok(()),
+            false => Err(CallError::Count { expected: params.len(), given }),
         }
     }
 

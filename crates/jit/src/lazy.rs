@@ -88,9 +88,9 @@ impl Target {
 impl Unit {
     /// The function of that name, for a slot to lead to.
     pub fn target(&self, name: &str) -> Option<Target> {
-        let ty = self.ty(name)?;
+        let ty = self.shared_ty(name)?;
         let address = self.loaded().function(&ty.symbol)?;
-        Some(Target { address, ty: Arc::new(ty.clone()), unit: self.clone() })
+        Some(Target { address, ty: ty.clone(), unit: self.clone() })
     }
 }
 

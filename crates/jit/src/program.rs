@@ -134,7 +134,7 @@ pub enum BuildError {
 /// A unit of compiled functions that is not linked yet.
 pub struct Compiled {
     unit: LinkUnit,
-    types: Vec<FunctionType>,
+    types: Vec<Arc<FunctionType>>,
     cx: Arc<Context>,
     needs_heap: bool,
     /// What the functions take and give.
@@ -205,7 +205,7 @@ impl Jit {
         let Style { tier, others, counted } = style.into();
         let mut types = Vec::new();
         for source in sources {
-            types.extend(recorded_type(cx, source)?);
+            types.extend(recorded_type(cx, source)?.map(Arc::new));
         }
         let local: BTreeSet<&str> = sources.iter().map(|source| cx.names.text(source.func.name)).collect();
         let options = CompileOptions { tier, listing: false };
