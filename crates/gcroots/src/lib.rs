@@ -70,8 +70,8 @@ pub struct Options {
     pub null_dead: bool,
     /// Verify the function in full first, as whoever did not do that before should.
     pub verify: bool,
-    /// How large the sets of live roots may be, added up over the function, for each of its instructions (and 1,024 more). Beyond that
-    /// each root has a word of its own; and where the lists of [`Lowering::Maps`] took a sixteenth of it, the frame is linked.
+    /// How large the sets of live roots at the borders of blocks may be, added up over the function, for each of its instructions (and 256
+    /// more). Beyond that each root has a word of its own; and where the lists of [`Lowering::Maps`] took half of it, the frame is linked.
     pub budget: usize,
 }
 
@@ -79,7 +79,7 @@ impl Options {
     /// Everything on, for a heap.
     pub fn new(heap: HeapAbi) -> Options {
         let lowering = Lowering::Linked;
-        Options { heap, lowering, shrink_wrap: true, null_dead: true, verify: true, budget: 256 }
+        Options { heap, lowering, shrink_wrap: true, null_dead: true, verify: true, budget: 32 }
     }
 }
 
@@ -183,7 +183,7 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
     let barriers = barrier::Barriers::compute(func, cx, &bases, &refinements, &flow);
     let insts = || func.blocks().flat_map(|block| func.block_insts(block));
     let safepoints = insts().filter(|&inst| flow::is_safepoint(func, cx, inst)).count();
-    let budget = options.budget.saturating_mul(func.inst_count() + 1024);
+    let budget = options.budget.saturating_mul(func.inst_count() + 256);
     let needs = needs::Needs::compute(func, cx, &bases, &refinements, &flow, &tree, budget);
 
     let (others, tracked, kept) = reserve(func, &objects);
@@ -193,7 +193,7 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
     let (slots, most) = match needs {
         Some(mut needs) => {
             let slots = slots::Slots::compute(func, &bases, &mut needs, &flow, &tree, &loops, kept.end);
-            if options.lowering == Lowering::Maps && maps::entries(func, cx, &slots, &tree) > budget / 16 {
+            if options.lowering == Lowering::Maps && maps::entries(func, cx, &slots, &tree) > budget / 2 {
                 options.lowering = Lowering::Linked;
             }
             (slots, needs.most)

@@ -103,7 +103,6 @@ fn each_safepoint(
     for &variable in slots.ranges.live_in(block) {
         live.insert(word(variable));
     }
-    let live_out = slots.ranges.live_out(block);
     let mut events = slots.events[block].iter().peekable();
     for inst in func.block_insts(block).filter(|&inst| is_safepoint(func, cx, inst)) {
         let position = slots.position(inst);
@@ -114,10 +113,9 @@ fn each_safepoint(
                 Event::Begin(variable) => {
                     live.insert(word(variable));
                 }
-                Event::End(variable) if live_out.binary_search(&variable).is_err() => {
+                Event::End(variable) => {
                     live.remove(word(variable));
                 }
-                Event::End(_) => {}
             }
         }
         tell(inst, live.list());

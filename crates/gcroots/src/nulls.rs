@@ -194,19 +194,17 @@ struct Died {
 
 fn steps_of(func: &Func, bases: &Bases, slots: &Slots, block: Block, died: &mut Died) -> Vec<Step> {
     let mut steps = Vec::new();
-    let live_out = slots.ranges.live_out(block);
     let step = |steps: &mut Vec<Step>, died: &mut Died, event: Event| match event {
         Event::Begin(variable) => {
             let word = slots.stores[variable as usize].word;
             died.words.remove(word);
             steps.push(Step::Stored(word));
         }
-        Event::End(variable) if live_out.binary_search(&variable).is_err() => {
+        Event::End(variable) => {
             let store = slots.stores[variable as usize];
             died.roots[store.word as usize] = store.root;
             died.words.insert(store.word);
         }
-        Event::End(_) => {}
     };
     let mut events = slots.events[block].iter().peekable();
     for inst in func.block_insts(block) {

@@ -59,8 +59,8 @@ pub(crate) struct Slots {
     position: SecondaryMap<Inst, u32>,
 }
 
-/// Something that happens to a variable in a block, in front of an instruction (`Begin`) or behind it (`End`, if it does not
-/// live on).
+/// Something that happens to a variable in a block, in front of an instruction (`Begin`) or behind it (`End`, which is the end of
+/// its life on this way).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Event {
     Begin(u32),
@@ -137,11 +137,14 @@ impl Slots {
                 slots.stores.push(Store { root: root as Root, block, before, word: 0 });
                 let position = slots.position[before];
                 slots.events[block].push((position, Event::Begin(variable)));
-                for need in served {
-                    let last = slots.position[need.last];
-                    slots.events[need.block].push((last, Event::End(variable)));
-                }
                 slots.ranges.add(flow, variable, block, served.iter().map(|need| Use::In(need.block)));
+                for need in served {
+                    // Variables come in ascending order.
+                    if slots.ranges.live_out(need.block).last() != Some(&variable) {
+                        let last = slots.position[need.last];
+                        slots.events[need.block].push((last, Event::End(variable)));
+                    }
+                }
             }
         }
         slots.colour(tree, reserved);
@@ -160,7 +163,6 @@ impl Slots {
             for &variable in self.ranges.live_in(block) {
                 busy.take(self.stores[variable as usize].word - reserved);
             }
-            let live_out = self.ranges.live_out(block);
             for &(_, event) in &*here {
                 match event {
                     Event::Begin(variable) => {
@@ -168,10 +170,9 @@ impl Slots {
                         busy.take(free);
                         self.stores[variable as usize].word = reserved + free;
                     }
-                    Event::End(variable) if live_out.binary_search(&variable).is_err() => {
+                    Event::End(variable) => {
                         busy.free(self.stores[variable as usize].word - reserved);
                     }
-                    Event::End(_) => {}
                 }
             }
         }
