@@ -3,6 +3,7 @@
 //! ```text
 //! cargo bench --bench heap              # everything
 //! cargo bench --bench heap -- 64        # programs in a heap of 64 MB only
+//! cargo bench --bench heap -- 1         # quickly, to see that it runs
 //! ```
 //!
 //! | program | what it does |
@@ -11,32 +12,38 @@
 //! | list | a queue of 100,000 cells: one is added at the tail, one taken off the head |
 //! | table | 262,144 slots; a random one gets a new object |
 //!
-//! The programs are those of `heap.jlir`, `heap.c`, `Heap.java` and `heap.js`. Ours runs here, by the processor time of the
-//! thread, in which collections are; the others in processes of their own, by that of the whole process: the second of two runs,
-//! so that compiling is not held against them. Java has its serial collector with a heap of the same size, fixed; node the same
-//! size for old objects. They take turns, and the median counts. Pauses are by the clock: what the collector says of them.
+//! The programs are those of `heap.jlir`, `heap.c`, `Heap.java` and `heap.js`. Each runs in a process of its
+//! own, for a hundred seconds at most. Ours counts the processor time of the thread, in which collections are; the others that of the whole
+//! process: the second of two runs, so that compiling is not held against them. Java has its serial collector with a heap of the same size, fixed; node the same
+//! size for old objects. They take turns, and the median of three counts; what takes longer than
+//! ten seconds, or does not end well, has one turn. Pauses are by the clock: what the collector says of them.
 //!
 //! Then: the smallest heap, in steps of an eighth of a megabyte, in which `table` runs; throws from so many frames below
 //! the handler; a `try` that nothing is thrown in; polls. What is not installed is left out.
 
 #[path = "../kernels/clock.rs"]
 mod clock;
+mod limited;
 mod others;
 
 use std::hint::black_box;
-use std::process::ExitCode;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
 
 use brolga::heap::{Generations, HeapOptions};
 use brolga::{Engine, OptLevel, Options, Program, Unit};
 
 use clock::cpu_seconds;
-use others::{Others, Sample};
+use limited::{Missing, output};
+use others::{Others, Sample, own};
 
 const ROUNDS: usize = 3;
+/// What takes longer has one turn.
+const LONG: Duration = Duration::from_secs(10);
 const CHURN: i64 = 10_000_000;
-/// Rounds of `table` for which a heap has to last.
+/// Rounds of `table` for which a heap has to last, and how long they may take: a collector can be busy for ever.
 const SURVIVED: i64 = 4_000_000;
+const PATIENCE: Duration = Duration::from_secs(12);
 /// Frames between a throw and its handler that are only left.
 const FRAMES: [i64; 4] = [0, 1, 3, 9];
 
@@ -59,76 +66,116 @@ fn sized(bytes: usize, generations: Generations) -> Options {
     })
 }
 
-/// A program in a heap of its own.
-fn ours(program: &str, size: i64, megabytes: usize, generations: Generations) -> Sample {
-    let (engine, unit) = compiled(sized(megabytes << 20, generations));
+/// What a process is told that runs one of our programs.
+fn arguments(program: &str, size: i64, kilobytes: usize, generations: &str) -> Vec<String> {
+    vec![
+        "--run".to_owned(),
+        program.to_owned(),
+        size.to_string(),
+        kilobytes.to_string(),
+        generations.to_owned(),
+    ]
+}
+
+/// Runs a program in a heap of its own and prints what it took.
+fn run(arguments: &[String]) -> ExitCode {
+    let [program, size, kilobytes, generations] = arguments else { return ExitCode::FAILURE };
+    let (Ok(size), Ok(kilobytes)) = (size.parse::<i64>(), kilobytes.parse::<usize>()) else {
+        return ExitCode::FAILURE;
+    };
+    let generations = if generations == "full" { Generations::Off } else { Generations::Adaptive };
+    let (engine, unit) = compiled(sized(kilobytes << 10, generations));
     let run = unit.func::<(i64,), i64>(program).expect("a function");
     let began = cpu_seconds();
-    let made = run.call((size,)).expect("a value");
+    let made = match run.call((size,)) {
+        Ok(made) => made,
+        Err(error) => {
+            println!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let seconds = cpu_seconds() - began;
     let stats = engine.runtime().heap().stats();
-    let milliseconds = |pause: std::time::Duration| pause.as_secs_f64() * 1e3;
-    Sample {
-        each: seconds * 1e9 / made as f64,
-        total: seconds * 1e3,
-        p99: Some(milliseconds(stats.pauses.quantile(0.99).min(stats.pause_max))),
-        max: Some(milliseconds(stats.pause_max)),
+    let milliseconds = |pause: Duration| pause.as_secs_f64() * 1e3;
+    let (each, total) = (seconds * 1e9 / made as f64, seconds * 1e3);
+    let p99 = milliseconds(stats.pauses.quantile(0.99).min(stats.pause_max));
+    println!("result {each} {total} {p99} {}", milliseconds(stats.pause_max));
+    ExitCode::SUCCESS
+}
+
+/// The turns of one program.
+struct Column<'a> {
+    turn: Box<dyn Fn() -> Result<Sample, Missing> + 'a>,
+    samples: Vec<Sample>,
+    /// Why there are no more.
+    missing: Option<Missing>,
+    is_long: bool,
+}
+
+impl<'a> Column<'a> {
+    fn new(turn: impl Fn() -> Result<Sample, Missing> + 'a) -> Column<'a> {
+        Column { turn: Box::new(turn), samples: Vec::new(), missing: None, is_long: false }
     }
-}
 
-/// The sample in the middle.
-fn median(mut samples: Vec<Sample>) -> Option<Sample> {
-    samples.sort_by(|a, b| a.each.total_cmp(&b.each));
-    let middle = samples.len() / 2;
-    samples.into_iter().nth(middle)
-}
-
-fn cells(sample: Option<Sample>, pauses: bool) -> String {
-    let Some(sample) = sample else { return if pauses { " | | | |" } else { " | |" }.to_owned() };
-    let pause = |time: Option<f64>| time.map_or_else(|| " |".to_owned(), |time| format!(" {time:.1} |"));
-    let mut text = format!(" {:.1} | {:.0} |", sample.each, sample.total);
-    if pauses {
-        text += &(pause(sample.p99) + &pause(sample.max));
-    }
-    text
-}
-
-fn programs(others: &Others, only: Option<usize>) {
-    println!(
-        "\nNanoseconds for each allocation, milliseconds in all, and of pauses the 99th percentile and the longest:\n"
-    );
-    println!(
-        "| program | MB | ours | ms | p99 | max | full only | ms | p99 | max | Java | ms | p99 | max | node | ms | p99 | max | malloc | ms |"
-    );
-    println!("|---|{}", "---:|".repeat(19));
-    for megabytes in [16, 64, 256] {
-        if only.is_some_and(|only| only != megabytes) {
-            continue;
+    fn take_turn(&mut self) {
+        if self.missing.is_some() || self.is_long {
+            return;
         }
-        let depth = 16 + (megabytes / 16).ilog2() as i64;
-        for (program, size) in [("trees", depth), ("list", CHURN), ("table", CHURN)] {
-            let mut samples: [Vec<Sample>; 5] = Default::default();
-            for _ in 0..ROUNDS {
-                samples[0].push(ours(program, size, megabytes, Generations::Adaptive));
-                samples[1].push(ours(program, size, megabytes, Generations::Off));
-                samples[2].extend(others.java(program, size, megabytes));
-                samples[3].extend(others.node(program, size, megabytes));
-                samples[4].extend(others.c(program, size));
+        let began = Instant::now();
+        match (self.turn)() {
+            Ok(sample) => self.samples.push(sample),
+            Err(missing) => self.missing = Some(missing),
+        }
+        self.is_long = began.elapsed() > LONG;
+    }
+
+    /// The sample in the middle, or why there is none.
+    fn cells(mut self, pauses: bool) -> String {
+        self.samples.sort_by(|a, b| a.each.total_cmp(&b.each));
+        let sample = match (self.missing, self.samples.get(self.samples.len() / 2)) {
+            (None, Some(sample)) => *sample,
+            (missing, _) => {
+                let why = missing.map_or_else(String::new, |missing| missing.to_string());
+                return format!(" {why} |{}", " |".repeat(if pauses { 3 } else { 1 }));
             }
-            let [adaptive, full, java, node, c] = samples.map(median);
-            let [adaptive, full, java, node] = [adaptive, full, java, node].map(|s| cells(s, true));
-            println!("| {program} | {megabytes} |{adaptive}{full}{java}{node}{}", cells(c, false));
+        };
+        let pause = |time: Option<f64>| time.map_or_else(|| " |".to_owned(), |time| format!(" {time:.1} |"));
+        let mut text = format!(" {:.1} | {:.0} |", sample.each, sample.total);
+        if pauses {
+            text += &(pause(sample.p99) + &pause(sample.max));
         }
+        text
     }
 }
 
-/// The smallest heap, in eighths of a megabyte, in which a process ends well: halved between one that is too small and one
+/// The programs in a heap of so many megabytes.
+fn programs(others: &Others, megabytes: usize) {
+    let depth = 16 + (megabytes as i64 / 16).max(1).ilog2() as i64;
+    // For a heap that is too small for them there is less to do.
+    let (depth, churn) = if megabytes < 16 { (8, CHURN / 100) } else { (depth, CHURN) };
+    let heap = megabytes.max(16);
+    for (program, size) in [("trees", depth), ("list", churn), ("table", churn)] {
+        let ours = |generations| move || own(&arguments(program, size, heap << 10, generations));
+        let mut columns = [
+            Column::new(ours("adaptive")),
+            Column::new(ours("full")),
+            Column::new(|| others.java(program, size, heap)),
+            Column::new(|| others.node(program, size, heap)),
+            Column::new(|| others.c(program, size)),
+        ];
+        for _ in 0..ROUNDS {
+            columns.iter_mut().for_each(Column::take_turn);
+        }
+        let [adaptive, full, java, node, c] = columns;
+        let [adaptive, full, java, node] = [adaptive, full, java, node].map(|column| column.cells(true));
+        println!("| {program} | {heap} |{adaptive}{full}{java}{node}{}", c.cells(false));
+    }
+}
+
+/// The smallest heap, in eighths of a megabyte, in which a process ends well and in time: halved between one that is too small and one
 /// that is not.
 fn smallest(mut command: impl FnMut(usize) -> Command) -> Option<f64> {
-    let mut runs = |eighths: usize| {
-        let mut command = command(eighths * 128);
-        command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
-    };
+    let mut runs = |eighths: usize| output(&mut command(eighths * 128), PATIENCE).is_ok();
     let (mut fails, mut lasts) = (8, 512);
     if !runs(lasts) {
         return None;
@@ -144,7 +191,7 @@ fn survival(others: &Others) {
     let own = std::env::current_exe().expect("this program");
     let ours = smallest(|kilobytes| {
         let mut command = Command::new(&own);
-        command.arg(format!("--survive={kilobytes}"));
+        command.args(arguments("table", SURVIVED, kilobytes, "adaptive"));
         command
     });
     let java = smallest(|kilobytes| others.java_once(kilobytes, SURVIVED));
@@ -205,17 +252,29 @@ fn polls() {
 }
 
 fn main() -> ExitCode {
-    let limit = std::env::args().find_map(|arg| arg.strip_prefix("--survive=")?.parse::<usize>().ok());
-    if let Some(kilobytes) = limit {
-        let (_engine, unit) = compiled(sized(kilobytes << 10, Generations::default()));
-        let run = unit.func::<(i64,), i64>("table").expect("a function");
-        return if run.call((SURVIVED,)).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((first, rest)) = words.split_first()
+        && first == "--run"
+    {
+        return run(rest);
     }
-    let only = std::env::args().find_map(|arg| arg.parse::<usize>().ok());
+    let only: Option<usize> = words.iter().find_map(|word| word.parse().ok());
+    let began = Instant::now();
     let others = Others::build();
-    programs(&others, only);
+    println!(
+        "\nNanoseconds for each allocation, milliseconds in all, and of pauses the 99th percentile and the longest:\n"
+    );
+    println!(
+        "| program | MB | ours | ms | p99 | max | full only | ms | p99 | max | Java | ms | p99 | max | node | ms | p99 | max | malloc | ms |"
+    );
+    println!("|---|{}", "---:|".repeat(19));
+    match only {
+        Some(megabytes) => programs(&others, megabytes),
+        None => [16, 64, 256].into_iter().for_each(|megabytes| programs(&others, megabytes)),
+    }
     survival(&others);
     throws(&others);
     polls();
+    println!("\nIn all {} s", began.elapsed().as_secs());
     ExitCode::SUCCESS
 }

@@ -1,10 +1,12 @@
-//! The programs in other languages, each run in a process of its own that prints a line `result …` (see the sources).
+//! The programs in other languages, and ours, each run in a process of its own that prints a line `result …` (see the sources).
 //!
 //! Pauses are taken from what the collectors log: `GC(3) Pause Young (…) 16M->8M(61M) 1.245ms` by Java, `… MB, 2.36 / 0.00 ms …` by node. They
-//! are those of both runs of the process. What cannot be built or run gives no sample.
+//! are those of both runs of the process. What cannot be built or run gives no sample, but a reason.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use crate::limited::{LIMIT, Missing, output};
 
 /// One run of a program.
 #[derive(Clone, Copy)]
@@ -53,7 +55,7 @@ impl Others {
     }
 
     /// A program in Java with a heap of that size.
-    pub(crate) fn java(&self, program: &str, size: i64, megabytes: usize) -> Option<Sample> {
+    pub(crate) fn java(&self, program: &str, size: i64, megabytes: usize) -> Result<Sample, Missing> {
         let mut java = self.java_with(megabytes << 10);
         java.args(["-Xlog:gc", "Heap", program, &size.to_string()]);
         sample(&mut java, |line| line.contains("Pause").then(|| last_number(line.strip_suffix("ms")?))?)
@@ -67,7 +69,7 @@ impl Others {
     }
 
     /// A program in node with that much for old objects.
-    pub(crate) fn node(&self, program: &str, size: i64, megabytes: usize) -> Option<Sample> {
+    pub(crate) fn node(&self, program: &str, size: i64, megabytes: usize) -> Result<Sample, Missing> {
         let mut node = Command::new("node");
         node.args([&format!("--max-old-space-size={megabytes}"), "--trace-gc"]);
         node.arg(source("heap.js")).args([program, &size.to_string()]);
@@ -75,7 +77,7 @@ impl Others {
     }
 
     /// A program in C.
-    pub(crate) fn c(&self, program: &str, size: i64) -> Option<Sample> {
+    pub(crate) fn c(&self, program: &str, size: i64) -> Result<Sample, Missing> {
         sample(Command::new(self.folder.join("heap")).args([program, &size.to_string()]), |_| None)
     }
 
@@ -98,26 +100,30 @@ fn last_number(text: &str) -> Option<f64> {
     text.rsplit(' ').next()?.parse().ok()
 }
 
-fn output(command: &mut Command) -> Option<String> {
-    let done = command.output().ok()?;
-    done.status.success().then(|| String::from_utf8_lossy(&done.stdout).into_owned())
-}
-
 fn result(text: &str) -> Vec<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix("result "));
     line.unwrap_or_default().split(' ').filter_map(|word| word.parse().ok()).collect()
 }
 
 fn numbers(command: &mut Command) -> Vec<f64> {
-    output(command).map(|text| result(&text)).unwrap_or_default()
+    output(command, LIMIT).map(|text| result(&text)).unwrap_or_default()
 }
 
 /// Runs a program; `pause` finds a pause in a line of its output.
-fn sample(command: &mut Command, pause: impl Fn(&str) -> Option<f64>) -> Option<Sample> {
-    let text = output(command)?;
-    let [each, total] = result(&text)[..] else { return None };
+fn sample(command: &mut Command, pause: impl Fn(&str) -> Option<f64>) -> Result<Sample, Missing> {
+    let text = output(command, LIMIT)?;
+    let [each, total] = result(&text)[..] else { return Err(Missing::Failed) };
     let mut pauses: Vec<f64> = text.lines().filter_map(pause).collect();
     pauses.sort_by(f64::total_cmp);
     let p99 = pauses.get((pauses.len() * 99).div_ceil(100).saturating_sub(1)).copied();
-    Some(Sample { each, total, p99, max: pauses.last().copied() })
+    Ok(Sample { each, total, p99, max: pauses.last().copied() })
+}
+
+/// A program of ours, which prints the figures of a sample.
+pub(crate) fn own(arguments: &[String]) -> Result<Sample, Missing> {
+    let own = std::env::current_exe().expect("this program");
+    match result(&output(Command::new(own).args(arguments), LIMIT)?)[..] {
+        [each, total, p99, max] => Ok(Sample { each, total, p99: Some(p99), max: Some(max) }),
+        _ => Err(Missing::Failed),
+    }
 }
