@@ -379,3 +379,40 @@ fn what_tests_share_is_compiled_once() {
     };
     assert_eq!(runs(5), runs(1));
 }
+
+#[test]
+fn a_function_of_the_host_may_drop_the_engine_whose_code_called_it() {
+    use brolga::objects::{MethodEntry, MethodRow};
+    use std::sync::Mutex;
+    let source = "function f(x)::Any\n1 ─ %1 = dynamic Main.host(x)::Any\n└──      return %1\nend\n";
+    let program = Program::read("f.jlir", source.as_bytes()).unwrap();
+    let engine = Engine::new(Options::new()).unwrap();
+    let runtime = engine.runtime().clone();
+    let unit = engine.compile(&program).unwrap();
+    let table = unit.untyped("f").unwrap().methods().clone();
+    let cx = program.module().cx.clone();
+    let function = |name: &str| cx.types.function(cx.names.intern(name));
+    let frees = runtime.clone();
+    let held = Mutex::new(Some((engine, unit)));
+    let entry = MethodEntry::host(move |_, args| {
+        drop(held.lock().unwrap().take());
+        frees.free_retired();
+        Ok(args[1])
+    });
+    let row = MethodRow {
+        function: function("host"),
+        args: vec![brolga::ir::Type::ANY],
+        rest: None,
+        statics: brolga::ir::types::Statics::default(),
+        name: "host".into(),
+        entry,
+    };
+    let _methods = runtime.add_methods(&cx, [row]).unwrap();
+    let called = runtime.enter(|scope| {
+        let ty = scope.heap().type_object(&cx, function("f")).unwrap();
+        let (callee, one) = (scope.instance(&ty).unwrap(), scope.int(1).unwrap());
+        let called = runtime.call_in(&table, scope, callee, &[one]);
+        called.map(|result| result.get(scope).unboxed::<i64>().unwrap())
+    });
+    assert_eq!(called.unwrap(), Ok(1));
+}

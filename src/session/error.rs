@@ -45,6 +45,10 @@ pub enum SessionError {
         /// The symbols of the methods.
         methods: Vec<String>,
     },
+    /// The thread is inside a scope of the session's runtime, where it must not wait: collections would wait for it. Lend the scope
+    /// ([`Scope::blocking`](crate::heap::Scope::blocking)).
+    #[error("this thread is inside a scope of the session's runtime, and must not wait there")]
+    InScope,
     /// The symbol is not a function of a program, and Rust cannot call it.
     #[error("`{name}` is no function of a program")]
     NotFunction {

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use brolga_runtime::{Runtime, with_attached};
 use brolga_session::{self as linking, Answer, Error as LinkError, Label, Link, Lookup, Until, required};
 
 use super::Session;
@@ -54,8 +55,25 @@ impl Function {
     pub fn compile(&self) -> Result<(), SessionError> {
         match &self.function {
             target::Function::Code { .. } => Ok(()),
-            target::Function::Slot(slot) => Ok(slot.materialize()?),
+            target::Function::Slot(slot) if slot.is_ready() => Ok(()),
+            target::Function::Slot(slot) => waiting(slot.jit().runtime(), || Ok(slot.materialize()?)),
         }
+    }
+}
+
+/// Calls what may wait for other threads, which may wait for a collection, which must not wait for this thread then.
+fn waiting<R>(
+    runtime: &Arc<Runtime>,
+    body: impl FnOnce() -> Result<R, SessionError>,
+) -> Result<R, SessionError> {
+    let mut body = Some(body);
+    let waited = with_attached(runtime, |thread| thread.blocking(|| body.take().map(|body| body())));
+    match (waited, body) {
+        (Ok(Ok(Some(done))), _) => done,
+        (Ok(Err(_)), _) => Err(SessionError::InScope),
+        // A thread that cannot run compiled code is in no heap.
+        (_, Some(body)) => body(),
+        (_, None) => Err(LinkError::Stalled.into()),
     }
 }
 
@@ -73,6 +91,7 @@ pub struct Request {
     name: String,
     session: linking::Session<Native>,
     placed: Arc<Placed>,
+    runtime: Arc<Runtime>,
 }
 
 enum State {
@@ -96,7 +115,8 @@ impl Request {
 
     fn new(name: &str, session: &Session, state: State) -> Request {
         let placed = session.inner.shared.placed.clone();
-        Request { state, name: name.to_owned(), session: session.linking().clone(), placed }
+        let runtime = session.runtime().clone();
+        Request { state, name: name.to_owned(), session: session.linking().clone(), placed, runtime }
     }
 
     /// Whether there is an answer.
@@ -110,12 +130,15 @@ impl Request {
     /// Waits for the function. The thread compiles meanwhile, if there is something to compile.
     ///
     /// # Errors
-    /// It cannot be had, for the reason that the error gives; or it is nothing that Rust can call.
+    /// It cannot be had, for the reason that the error gives; or it is nothing that Rust can call; or the thread is inside a scope
+    /// and would have to wait.
     pub fn wait(mut self) -> Result<Function, SessionError> {
         loop {
             let found = match self.state {
                 State::Known(answer) => answer.unwrap_or(Err(LinkError::Stalled.into())),
-                State::Asked(lookup) => address_of(lookup.wait()),
+                // What is there already is had without waiting.
+                State::Asked(lookup) if lookup.is_done() => address_of(lookup.wait()),
+                State::Asked(lookup) => waiting(&self.runtime, || address_of(lookup.wait())),
             };
             match function_at(&self.placed, &self.session, &self.name, found?) {
                 Ok(function) => return function,

@@ -39,7 +39,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{DebugTag, ExternalName, Function, LibCall, UserStackMap};
+use cranelift_codegen::ir::{DebugTag, ExternalName, Function, LibCall, Signature, UserStackMap};
 use cranelift_codegen::{
     CodegenError, Context, Final, FinalizedMachReloc, FinalizedRelocTarget, MachBufferDebugTagList,
     MachBufferFinalized, MachDebugTagPos,
@@ -50,6 +50,10 @@ use crate::isa::{HostIsa, Tier};
 /// The largest ordinary frame. The stack check keeps this much room below every frame that passed it; a larger frame
 /// needs a guard in front of it.
 pub const MAX_FRAME_BYTES: u32 = 128 << 10;
+
+/// A signature whose parameters take more words is refused. Cranelift's own limit is that of the bytes of arguments on the stack,
+/// 64 KiB, above which it panics.
+pub const MAX_PARAM_WORDS: usize = 4096;
 
 /// What backtracking register allocation may cost; in the unit of one block.
 const ALLOCATION_BUDGET: u64 = 8_000;
@@ -408,6 +412,7 @@ impl Compiler {
             ("blocks", func.dfg.num_blocks(), self.limits.blocks),
             // Cranelift adds up slot sizes before our frame check can see the result.
             ("bytes of stack slots", slot_bytes(func), self.limits.frame_bytes as usize),
+            ("words of parameters in one signature", param_words(func), MAX_PARAM_WORDS),
         ];
         match checks.into_iter().find(|(_, count, limit)| count > limit) {
             None => Ok(()),
@@ -592,6 +597,14 @@ fn allocation_cost(func: &Function) -> u64 {
     live * LIVE_VALUE_COST + blocks + loops * LOOP_COST
 }
 
+/// Words that the parameters take in the widest signature of a function or of its calls.
+fn param_words(func: &Function) -> usize {
+    let words = |signature: &Signature| {
+        signature.params.iter().map(|param| param.value_type.bytes().div_ceil(8) as usize).sum()
+    };
+    std::iter::once(&func.signature).chain(func.dfg.signatures.values()).map(words).max().unwrap_or(0)
+}
+
 fn describe(error: &CodegenError) -> String {
     match error {
         CodegenError::Verifier(errors) => errors.to_string(),
@@ -690,6 +703,28 @@ mod tests {
         });
         let error = Compiler::default().compile("f", &mut func, vec![], &isa(), OPTIMISED).unwrap_err();
         assert!(matches!(error, CompileError::TooLarge { limit, .. } if limit == MAX_FRAME_BYTES.into()));
+    }
+
+    #[test]
+    fn signatures_that_cranelift_panics_at_are_refused() {
+        let wide = Signature::new(vec![Abi::I128; MAX_PARAM_WORDS / 2 + 1], []);
+        let own = build(&wide, |b| {
+            b.ins().return_(&[]);
+        });
+        let called = build(&Signature::default(), |b| {
+            b.import_signature(wide.clif());
+            b.ins().return_(&[]);
+        });
+        for mut func in [own, called] {
+            let error = Compiler::default().compile("f", &mut func, vec![], &isa(), OPTIMISED).unwrap_err();
+            let is_limit = |limit| limit == MAX_PARAM_WORDS as u64;
+            assert!(matches!(error, CompileError::TooLarge { limit, .. } if is_limit(limit)), "{error}");
+        }
+        let most = Signature::new(vec![Abi::I64; MAX_PARAM_WORDS], []);
+        let mut func = build(&most, |b| {
+            b.ins().return_(&[]);
+        });
+        assert!(Compiler::default().compile("f", &mut func, vec![], &isa(), OPTIMISED).is_ok());
     }
 
     #[test]

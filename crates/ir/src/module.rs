@@ -128,18 +128,30 @@ impl Module {
         self.funcs.len()
     }
 
-    /// A function, in its later form if it has one.
+    /// A function, in its later form if it has one; `None` if the number is another module's.
+    pub fn get(&self, id: FuncId) -> Option<&Func> {
+        self.later.get(id)?.get().map_or_else(|| self.funcs.get(id), |later| Some(later))
+    }
+
+    /// A function of this module, in its later form if it has one.
+    ///
+    /// # Panics
+    /// The number is another module's, as for [`Module::func_mut`] and [`Module::symbol`]; [`Module::get`] tells.
     pub fn func(&self, id: FuncId) -> &Func {
         self.later[id].get().map_or(&self.funcs[id], |later| later)
     }
 
-    /// Gives a function its later form, which has the same argument types. Nothing happens if it has one.
+    /// Gives a function its later form, which has the same argument types. Nothing happens if it has one, or if there is no such
+    /// function.
     pub fn supersede(&self, id: FuncId, func: Func) {
         // The first form stays: somebody may have a reference to it.
-        let _ = self.later[id].set(Box::new(func));
+        let _ = self.later.get(id).map(|later| later.set(Box::new(func)));
     }
 
-    /// A function, to be changed. Its argument types must stay as they are, because it is found by them.
+    /// A function of this module, to be changed. Its argument types must stay as they are, because it is found by them.
+    ///
+    /// # Panics
+    /// As [`Module::func`].
     pub fn func_mut(&mut self, id: FuncId) -> &mut Func {
         match self.later[id].get_mut() {
             Some(later) => later,
@@ -237,7 +249,10 @@ impl Module {
         self.cx.types.is_below(below, above)
     }
 
-    /// The name that the linker knows a function by.
+    /// The name that the linker knows a function of this module by.
+    ///
+    /// # Panics
+    /// As [`Module::func`].
     pub fn symbol(&self, id: FuncId) -> String {
         let func = &self.funcs[id];
         match func.level {

@@ -22,7 +22,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use brolga_runtime::Symbolizer;
 
@@ -222,7 +222,7 @@ pub struct Symbolized {
     pub line: Option<u32>,
 }
 
-/// Is told about loaded code. It must neither load nor free code itself.
+/// Is told about loaded code, by whoever loads and frees it, with no lock held. What it loads itself it is told about as well.
 pub trait CodeListener: Send + Sync {
     /// A unit was loaded. Its code is in place, and nobody can call it yet.
     fn loaded(&self, unit: &Arc<CodeUnit>);
@@ -235,8 +235,6 @@ pub trait CodeListener: Send + Sync {
 #[derive(Default)]
 pub struct CodeMap {
     ranges: RwLock<Ranges>,
-    /// Read while a unit comes or goes, so that a new listener misses nothing and hears nothing twice.
-    listeners: RwLock<Vec<Arc<dyn CodeListener>>>,
 }
 
 #[derive(Default)]
@@ -244,13 +242,14 @@ struct Ranges {
     units: BTreeMap<usize, Arc<CodeUnit>>,
     /// The last number given to a unit.
     last: u64,
+    /// Beside the units, so that who comes or goes knows exactly whom to tell.
+    listeners: Vec<Arc<dyn CodeListener>>,
 }
 
 impl CodeMap {
     /// Adds a unit. It is taken out when the entry is dropped.
     pub(crate) fn enter(self: &Arc<Self>, mut unit: CodeUnit) -> MapEntry {
-        let listeners = self.listeners.read().unwrap_or_else(PoisonError::into_inner);
-        let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
+        let mut ranges = self.write();
         ranges.last += 1;
         unit.id = UnitId(ranges.last);
         let unit = Arc::new(unit);
@@ -258,20 +257,28 @@ impl CodeMap {
         if unit.bytes > 0 {
             ranges.units.insert(unit.base, unit.clone());
         }
+        let listeners = ranges.listeners.clone();
         drop(ranges);
-        for listener in &*listeners {
+        for listener in &listeners {
             listener.loaded(&unit);
         }
         MapEntry { map: self.clone(), unit }
     }
 
-    /// Adds a listener, which is told at once about all units that are loaded already.
+    /// Adds a listener, which is told at once about all units that are loaded already. Of units that other threads free
+    /// meanwhile it may hear last what it should hear first.
     pub fn listen(&self, listener: Arc<dyn CodeListener>) {
-        let mut listeners = self.listeners.write().unwrap_or_else(PoisonError::into_inner);
-        for unit in self.units() {
+        let mut ranges = self.write();
+        ranges.listeners.push(listener.clone());
+        let known: Vec<_> = ranges.units.values().cloned().collect();
+        drop(ranges);
+        for unit in known {
             listener.loaded(&unit);
         }
-        listeners.push(listener);
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Ranges> {
+        self.ranges.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Ranges> {
@@ -332,15 +339,13 @@ impl MapEntry {
 
 impl Drop for MapEntry {
     fn drop(&mut self) {
-        let listeners = self.map.listeners.read().unwrap_or_else(PoisonError::into_inner);
-        if self.unit.bytes > 0 {
-            let mut ranges = self.map.ranges.write().unwrap_or_else(PoisonError::into_inner);
-            let gone = ranges.units.remove(&self.unit.base);
-            // Its memory is returned without the lock.
-            drop(ranges);
-            drop(gone);
-        }
-        for listener in &*listeners {
+        let mut ranges = self.map.write();
+        let gone = (self.unit.bytes > 0).then(|| ranges.units.remove(&self.unit.base));
+        let listeners = ranges.listeners.clone();
+        // Its memory is returned without the lock.
+        drop(ranges);
+        drop(gone);
+        for listener in &listeners {
             listener.freed(&self.unit);
         }
     }
@@ -348,6 +353,8 @@ impl Drop for MapEntry {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use brolga_codegen::compile::CompiledFunction;
 
     use super::*;
@@ -394,6 +401,41 @@ mod tests {
         drop(entry);
         assert_eq!(found(0x1000), None);
         assert_eq!(found(0x1040).unwrap().0, second);
+    }
+
+    /// Adds one more listener with each unit that it hears of.
+    struct Adds {
+        map: Arc<CodeMap>,
+        heard: Arc<Mutex<Vec<&'static str>>>,
+    }
+
+    struct Hears(Arc<Mutex<Vec<&'static str>>>);
+
+    impl CodeListener for Hears {
+        fn loaded(&self, _: &Arc<CodeUnit>) {
+            self.0.lock().unwrap().push("loaded");
+        }
+        fn freed(&self, _: &Arc<CodeUnit>) {
+            self.0.lock().unwrap().push("freed");
+        }
+    }
+
+    impl CodeListener for Adds {
+        fn loaded(&self, unit: &Arc<CodeUnit>) {
+            assert!(self.map.symbolize(unit.addresses().start).is_some());
+            self.map.listen(Arc::new(Hears(self.heard.clone())));
+        }
+        fn freed(&self, _: &Arc<CodeUnit>) {
+            self.map.listen(Arc::new(Hears(self.heard.clone())));
+        }
+    }
+
+    #[test]
+    fn listeners_may_add_listeners() {
+        let (map, heard) = (Arc::new(CodeMap::default()), Arc::default());
+        map.listen(Arc::new(Adds { map: map.clone(), heard: Arc::clone(&heard) }));
+        drop(map.enter(unit(0x1000)));
+        assert_eq!(*heard.lock().unwrap(), ["loaded", "freed"]);
     }
 
     #[test]

@@ -14,11 +14,10 @@
 //!
 //! Cost: a call by the trampoline, and the interpreter.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use brolga_codegen::lazy::INTERPRET;
-use brolga_runtime::Thread;
+use brolga_runtime::{Thread, fenced};
 
 use crate::lazy::slot_of_cell;
 use crate::tiers::Job;
@@ -63,7 +62,7 @@ extern "C" fn brolga_interpret(thread: &Thread, words: *mut u128) -> u32 {
     // SAFETY: the trampoline has made as many words on its frame, aligned for the widest of them, for nobody else. It has written the
     // bytes that arguments have; whatever the others are, they are bits.
     let words = unsafe { std::slice::from_raw_parts_mut(words, count) };
-    let interpret = || catch_unwind(AssertUnwindSafe(|| source.interpret(words))).unwrap_or(false);
+    let interpret = || fenced(|| source.interpret(words)).unwrap_or(false);
     // What interprets may call other stubs; the trampoline goes on with this one if it gives up.
-    thread.keeping_lazy(|| thread.blocking(interpret)).into()
+    thread.keeping_lazy(|| thread.blocking(interpret)).unwrap_or(false).into()
 }

@@ -20,7 +20,9 @@ use brolga_codegen::isa::{HostIsa, IsaError, IsaOptions};
 use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_ir::types::LayoutError;
 use brolga_ir::{Context, Type};
-use brolga_runtime::objects::{CodeEntry, EntryCaller, MethodEntry, MethodRow, MethodTable, Methods};
+use brolga_runtime::objects::{
+    CodeEntry, CodeOwner, EntryCaller, MethodEntry, MethodRow, MethodTable, Methods,
+};
 use brolga_runtime::{FrameMapsInForce, Runtime};
 
 use crate::cache::Evictor;
@@ -195,6 +197,10 @@ impl Jit {
         program: Option<Program<'_>>,
         loops: Vec<SlotOwner>,
     ) -> Result<Unit, LinkError> {
+        if program.is_some_and(|program| !self.shared.runtime.owns(program.table)) {
+            let reason = "the table of methods belongs to another runtime".into();
+            return Err(LinkError::Backend { reason });
+        }
         let slots = RefCell::default();
         let resolver = Visible { jit: self, runtime: &self.shared.runtime, units: visible, program, slots };
         let loaded = self.link_unit(unit, &resolver)?;
@@ -247,9 +253,11 @@ impl Jit {
             .entries
             .boxed(&self.shared.isa, &*self.shared.linker)
             .map_err(|error| LinkError::Backend { reason: format!("no entry for methods: {error}") })?;
-        // SAFETY: the address is that of a trampoline of this type, by `codegen::entry`; the engine keeps it.
+        // SAFETY: the address is that of a trampoline of this type, by `codegen::entry`; the entries' owner keeps it.
         let call: EntryCaller =
             unsafe { std::mem::transmute(std::ptr::with_exposed_provenance::<()>(boxed.address)) };
+        // A call in flight holds the owner, which may be all that is left of the engine when it comes back.
+        let owner: CodeOwner = Arc::new((code.clone(), boxed.unit.clone()));
         let mut rows = Vec::with_capacity(program.methods.len());
         for method in program.methods {
             let Some(address) = code.loaded.function(&method.symbol) else {
@@ -260,8 +268,8 @@ impl Jit {
             };
             let Method { symbol: name, function, args, rest, statics } = method.clone();
             // SAFETY: the code at the address is a boxed entry, whose signature `Jit::build_program` compared, and the owner keeps
-            // it and all that it refers to.
-            let entry = MethodEntry::Code(unsafe { CodeEntry::new(address, call, code.clone()) });
+            // it and all that it refers to, and the trampoline.
+            let entry = MethodEntry::Code(unsafe { CodeEntry::new(address, call, owner.clone()) });
             rows.push(MethodRow { function, args, rest, statics, name, entry });
         }
         let added = self.shared.runtime.add_methods_to(program.table, program.cx, program.since, rows);

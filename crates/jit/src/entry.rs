@@ -30,8 +30,8 @@ const NAME: &str = "entry";
 pub(crate) struct Entry {
     /// What is there: see `codegen::entry` and `codegen::lazy`.
     pub(crate) address: usize,
-    #[expect(dead_code, reason = "held so that the trampoline stays in memory")]
-    unit: Arc<LoadedUnit>,
+    /// Keeps the trampoline in memory.
+    pub(crate) unit: Arc<LoadedUnit>,
 }
 
 /// Why there is no trampoline.

@@ -35,7 +35,7 @@ use brolga_codegen::entry::RETURNED;
 use brolga_codegen::sig::{Abi, FunctionType, InMemory, Signature, word_offsets};
 use brolga_runtime::heap::{ObjectError, Root, Scope, TypeRef};
 use brolga_runtime::objects::MethodTable;
-use brolga_runtime::{AttachError, Exception, Thread, with_attached};
+use brolga_runtime::{AttachError, EnterError, Exception, Thread, with_attached};
 
 use crate::engine::{Jit, Unit};
 use crate::entry::{Entry, EntryError};
@@ -104,6 +104,16 @@ pub enum LookupError {
 
 fn list(names: &[String]) -> String {
     if names.is_empty() { "none".into() } else { format!("`{}`", names.join("`, `")) }
+}
+
+impl From<EnterError> for CallError {
+    fn from(error: EnterError) -> CallError {
+        match error {
+            EnterError::Attach(error) => CallError::Attach(error),
+            EnterError::InScope => CallError::InScope,
+            EnterError::OtherRuntime => CallError::OtherRuntime,
+        }
+    }
 }
 
 /// Why a call gave no value.
@@ -285,7 +295,7 @@ impl Callable {
             }
             // Collections read the words of threads that have been in the heap, and compiled code writes them.
             let enters = self.to.needs_heap() || thread.is_known_to_heap();
-            let _entry = enters.then(|| thread.enter_heap(runtime));
+            let _entry = enters.then(|| thread.enter_heap(runtime)).transpose()?;
             let entered = thread.enter();
             let _world = self.to.needs_heap().then(|| thread.enter_world(self.to.methods()));
             // SAFETY: the address is that of a trampoline (`Entry`), whose code `self.entry` holds, and that has this type

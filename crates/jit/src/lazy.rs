@@ -34,13 +34,12 @@
 //! Cost: beside compiling, a first call takes about 1 µs; a later call is a load more than a direct one.
 
 use std::error::Error;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use brolga_codegen::compile::message_of;
 use brolga_codegen::lazy::{MATERIALIZE, can_be_interpreted};
 use brolga_codegen::sig::FunctionType;
-use brolga_runtime::{ExceptionKind, RetiredCode, Thread};
+use brolga_runtime::{ExceptionKind, RetiredCode, Thread, fenced};
 
 use crate::code_memory::CodeMemoryError;
 use crate::cold::{Cold, Interpret};
@@ -626,10 +625,10 @@ impl Record {
         make: impl FnOnce() -> Result<Target, Box<dyn Error + Send + Sync>>,
     ) -> Result<Target, SlotError> {
         let name = || self.name.clone();
-        match catch_unwind(AssertUnwindSafe(make)) {
+        match fenced(make) {
             Ok(Ok(target)) => self.check(&target).map(|()| target),
             Ok(Err(cause)) => Err(SlotError::Failed { name: name(), cause: cause.into() }),
-            Err(payload) => Err(SlotError::Panicked { name: name(), message: message_of(payload).into() }),
+            Err(message) => Err(SlotError::Panicked { name: name(), message: message.into() }),
         }
     }
 }
@@ -645,15 +644,18 @@ extern "C" fn brolga_materialize(thread: &Thread) -> usize {
     // stub keeps the slot, and with it place and record.
     let record = unsafe { record_at(record_of_cell(thread.lazy())) };
     let stack = thread.stack_left();
-    let made = thread
-        .blocking(|| if stack >= STACK_TO_COMPILE { record.materialize() } else { on_new_thread(&record) });
-    match made {
-        Ok(address) => address,
-        Err(error) => {
-            thread.throw_text(ExceptionKind::CompileError, &error.to_string());
-            0
-        }
-    }
+    let make = || if stack >= STACK_TO_COMPILE { record.materialize() } else { on_new_thread(&record) };
+    // What it throws is put into words by the source's own code as well.
+    let made = thread.blocking(|| fenced(|| make().map_err(|error| error.to_string())));
+    let refused = match made {
+        // Destructors of the source have run meanwhile, which may have replaced and freed what was made. So the word is read last:
+        // what it leads to stays until this thread's next safepoint.
+        Ok(Ok(Ok(_))) => return record.place.get(),
+        Ok(Ok(Err(text)) | Err(text)) => text,
+        Err(error) => error.to_string(),
+    };
+    thread.throw_text(ExceptionKind::CompileError, &refused);
+    0
 }
 
 /// Compiles on a thread that has enough stack. If the system gives none, on this one.
@@ -667,10 +669,14 @@ fn on_new_thread(record: &Record) -> Result<usize, SlotError> {
             around(&mut || made = Some(record.materialize()));
             made.unwrap_or_else(|| record.materialize())
         };
-        match std::thread::Builder::new().stack_size(HELPER_STACK).spawn_scoped(scope, work) {
-            Ok(thread) => thread.join().unwrap_or_else(|payload| {
-                Err(SlotError::Panicked { name: record.name.clone(), message: message_of(payload).into() })
-            }),
+        match std::thread::Builder::new().stack_size(HELPER_STACK).spawn_scoped(scope, || fenced(work)) {
+            Ok(thread) => match thread.join() {
+                Ok(Ok(made)) => made,
+                Ok(Err(message)) => {
+                    Err(SlotError::Panicked { name: record.name.clone(), message: message.into() })
+                }
+                Err(payload) => resume_unwind(payload),
+            },
             Err(_) => record.materialize(),
         }
     })

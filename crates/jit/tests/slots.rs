@@ -179,3 +179,44 @@ fn calls_are_switched_between_bodies_and_what_was_chosen_last_stays() {
     assert_eq!((jit.runtime().retired(), jit.stats().in_use <= in_use), (0, true));
     assert!(jit.slot(program.ty("even"), program.source("even")).unwrap().switch(vec![]).unwrap().is_none());
 }
+
+#[test]
+fn a_call_goes_where_the_end_of_the_source_has_led_its_slot() {
+    use std::sync::{Arc, Mutex, OnceLock};
+
+    use brolga_jit::{Materialize, SlotOwner, Target};
+
+    /// Gives one function, and puts another one into its place when it goes.
+    struct Replaces {
+        first: Mutex<Option<Target>>,
+        second: Mutex<Option<Target>>,
+        owner: Arc<OnceLock<SlotOwner>>,
+    }
+
+    impl Materialize for Replaces {
+        fn materialize(&self) -> Result<Target, Box<dyn std::error::Error + Send + Sync>> {
+            Ok(self.first.lock().unwrap().take().unwrap())
+        }
+    }
+
+    impl Drop for Replaces {
+        fn drop(&mut self) {
+            if let (Some(owner), Some(second)) = (self.owner.get(), self.second.get_mut().unwrap().take()) {
+                owner.set(second).unwrap();
+            }
+        }
+    }
+
+    for tier in TIERS {
+        let jit = engine();
+        let program = Program::new(&jit, tier, STEPS);
+        let target = |name| Mutex::new(Some(program.target(name)));
+        let held = Arc::new(OnceLock::new());
+        let source = Replaces { first: target("step"), second: target("stride"), owner: held.clone() };
+        let owner = jit.slot(program.ty("step"), Arc::new(source)).unwrap();
+        let slot = owner.slot();
+        held.set(owner).unwrap();
+        // What was made first may be gone when the call goes on.
+        assert_eq!(slot.func::<(i64,), i64>().unwrap().call((1,)), Ok(3));
+    }
+}

@@ -292,7 +292,7 @@ fn on_heap(options: HeapOptions, program: fn(&Compiled) -> usize) -> Sample {
     let class = SizeClass::of(pair.size(), pair.align()).expect("a small object");
     assert_eq!(class.cell_bytes(), CELL);
     let nanoseconds = with_attached(&runtime, |thread| {
-        let _entry = thread.enter_heap(&runtime);
+        let _entry = thread.enter_heap(&runtime).expect("its own runtime");
         // SAFETY: the routines have these signatures.
         let compiled = unsafe {
             Compiled {

@@ -2,11 +2,12 @@
 //!
 //! Runtimes share nothing. Compiled code belongs to one, keeps it alive and reaches it through its thread.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use brolga_ir::Context;
-use brolga_ir::types::{LayoutError, Type};
+use brolga_ir::types::{LayoutError, Type, Types};
 
 use crate::exception::Exception;
 use crate::foreign::Foreign;
@@ -42,9 +43,28 @@ pub enum CallError {
     /// The thread cannot be attached.
     #[error(transparent)]
     Attach(#[from] AttachError),
-    /// The scope is one of another runtime.
-    #[error("the scope belongs to another runtime")]
+    /// The scope or the table of methods is one of another runtime.
+    #[error("the scope or the table of methods belongs to another runtime")]
     OtherRuntime,
+}
+
+/// Why methods cannot be added. The caller's fault.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum MethodError {
+    /// A type of the signature has no form at run time.
+    Layout(LayoutError),
+    /// The table was made by another runtime.
+    OtherRuntime,
+}
+
+impl MethodError {
+    /// The message.
+    pub fn display<'a>(&'a self, types: &'a Types) -> impl fmt::Display + 'a {
+        fmt::from_fn(move |f| match self {
+            MethodError::Layout(error) => fmt::Display::fmt(&error.display(types), f),
+            MethodError::OtherRuntime => f.write_str("the table of methods belongs to another runtime"),
+        })
+    }
 }
 
 /// What compiled code needs beside a thread.
@@ -229,7 +249,7 @@ impl Runtime {
         cx: &Arc<Context>,
         rows: impl IntoIterator<Item = MethodRow>,
     ) -> Result<Methods, LayoutError> {
-        self.add_methods_to(&self.methods, cx, None, rows)
+        self.methods.shared.add(&self.heap, cx, None, rows)
     }
 
     /// Adds methods of a program, whose table belongs to this runtime. They are there until the result is dropped, and visible from the
@@ -240,17 +260,29 @@ impl Runtime {
         cx: &Arc<Context>,
         since: Option<u64>,
         rows: impl IntoIterator<Item = MethodRow>,
-    ) -> Result<Methods, LayoutError> {
-        table.shared.add(&self.heap, cx, since, rows)
+    ) -> Result<Methods, MethodError> {
+        if !self.owns(table) {
+            return Err(MethodError::OtherRuntime);
+        }
+        table.shared.add(&self.heap, cx, since, rows).map_err(MethodError::Layout)
     }
 
-    /// The name of the method that a call would go to in the newest world; `None` if no method fits.
+    /// Whether a table was made by this runtime. Another one's names objects of another heap, and counts other worlds.
+    pub fn owns(&self, table: &MethodTable) -> bool {
+        Arc::ptr_eq(&table.shared.worlds, &self.worlds)
+    }
+
+    /// The name of the method that a call would go to in the newest world; `None` if no method fits, and in tables of other
+    /// runtimes.
     pub fn which<'h>(
         &self,
         table: &MethodTable,
         callee: Obj<'_, 'h>,
         args: &[Obj<'_, 'h>],
     ) -> Result<Option<String>, Ambiguous> {
+        if !self.owns(table) {
+            return Ok(None);
+        }
         let args: Vec<Object> = args.iter().map(|arg| arg.object).collect();
         let (cache, world) = (IsaCache::default(), self.world());
         let found = table.shared.find(&self.heap, &cache, world, callee.object, &args)?;
@@ -276,6 +308,9 @@ impl Runtime {
         callee: Root<'f, 'h>,
         args: &[Root<'f, 'h>],
     ) -> Result<Root<'f, 'h>, CallError> {
+        if !self.owns(table) {
+            return Err(CallError::OtherRuntime);
+        }
         self.call_where(scope, |thread| Some(thread.enter_world(table)), callee, args)
     }
 

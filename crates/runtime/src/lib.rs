@@ -27,6 +27,7 @@
 
 mod callback;
 mod exception;
+mod fence;
 mod foreign;
 mod frames;
 pub mod heap;
@@ -44,9 +45,10 @@ mod trace;
 mod unwind;
 
 pub use exception::{Exception, ExceptionKind};
+pub use fence::fenced;
 pub use foreign::{Foreign, ForeignError};
 pub use frames::{EntryRecord, Frame, FrameMaps, FrameMapsInForce, Frames};
-pub use instance::{CallError, Runtime, RuntimeOptions};
+pub use instance::{CallError, MethodError, Runtime, RuntimeOptions};
 pub use output::{Output, Sink};
 pub use records::{StringRef, SymbolRef};
 pub use retired::RetiredCode;

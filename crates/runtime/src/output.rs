@@ -1,9 +1,18 @@
 //! Where `print` writes.
 //!
 //! Writing never fails for the program: an error is kept for the embedder to ask for, and what follows it is dropped.
+//!
+//! The embedder's writer is called behind a fence and without a lock: a panic is an error as any other, and so is what the writer prints
+//! to its own runtime. What other threads print meanwhile is written, in order, by the thread that has the writer.
+//!
+//! Not done: holding up threads that print faster than the writer writes.
 
+use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
+use std::thread::ThreadId;
+
+use crate::fence::fenced;
 
 /// Where printed text goes.
 #[derive(Default)]
@@ -30,7 +39,21 @@ struct State {
 enum Target {
     Stdout,
     Capture(Vec<u8>),
-    Writer(Box<dyn Write + Send>),
+    Writer(Writer),
+}
+
+struct Writer {
+    /// `None` while a thread uses it.
+    idle: Option<Box<dyn Write + Send>>,
+    /// The thread that uses it.
+    user: Option<ThreadId>,
+    /// What it is to do.
+    jobs: VecDeque<Job>,
+}
+
+enum Job {
+    Write(Vec<u8>),
+    Flush,
 }
 
 impl Sink {
@@ -38,30 +61,43 @@ impl Sink {
         let target = match output {
             Output::Stdout => Target::Stdout,
             Output::Capture => Target::Capture(Vec::new()),
-            Output::Writer(writer) => Target::Writer(writer),
+            Output::Writer(writer) => {
+                Target::Writer(Writer { idle: Some(writer), user: None, jobs: VecDeque::new() })
+            }
         };
         Sink { state: Mutex::new(State { target, error: None }) }
     }
 
-    /// Writes all bytes, or keeps the error.
+    /// Writes all bytes, or keeps the error. Where another thread uses the embedder's writer, that thread writes them.
     pub fn write(&self, bytes: &[u8]) {
-        self.with(|target| match target {
-            Target::Stdout => io::stdout().write_all(bytes),
-            Target::Capture(text) => {
-                text.extend_from_slice(bytes);
-                Ok(())
+        let mut state = self.lock();
+        if state.error.is_some() {
+            return;
+        }
+        match &mut state.target {
+            Target::Stdout => state.error = io::stdout().write_all(bytes).err(),
+            Target::Capture(text) => text.extend_from_slice(bytes),
+            Target::Writer(_) => {
+                drop(state);
+                self.work(Job::Write(bytes.to_vec()));
             }
-            Target::Writer(writer) => writer.write_all(bytes),
-        });
+        }
     }
 
-    /// Makes sure that everything has left the process.
+    /// Makes sure that everything has left the process, or will when the thread that uses the embedder's writer has done its part.
     pub fn flush(&self) {
-        self.with(|target| match target {
-            Target::Stdout => io::stdout().flush(),
-            Target::Capture(_) => Ok(()),
-            Target::Writer(writer) => writer.flush(),
-        });
+        let mut state = self.lock();
+        if state.error.is_some() {
+            return;
+        }
+        match &mut state.target {
+            Target::Stdout => state.error = io::stdout().flush().err(),
+            Target::Capture(_) => {}
+            Target::Writer(_) => {
+                drop(state);
+                self.work(Job::Flush);
+            }
+        }
     }
 
     /// What was captured since the last time; nothing unless the output is [`Output::Capture`].
@@ -77,21 +113,60 @@ impl Sink {
         self.lock().error.take()
     }
 
-    fn with(&self, act: impl FnOnce(&mut Target) -> io::Result<()>) {
+    /// Has the embedder's writer do something, and what comes meanwhile, unless another thread is at it, which does it then.
+    fn work(&self, job: Job) {
+        let here = std::thread::current().id();
         let mut state = self.lock();
-        if state.error.is_none() {
-            state.error = act(&mut state.target).err();
+        let Target::Writer(writer) = &mut state.target else { return };
+        if writer.user == Some(here) {
+            // It would write for ever.
+            state.error = Some(io::Error::other("a writer prints to the runtime that prints to it"));
+            return;
+        }
+        writer.jobs.push_back(job);
+        let Some(mut out) = writer.idle.take() else { return };
+        writer.user = Some(here);
+        while let Some(job) = state.next() {
+            drop(state);
+            let done = fenced(|| match job {
+                Job::Write(bytes) => out.write_all(&bytes),
+                Job::Flush => out.flush(),
+            });
+            let done = done.unwrap_or_else(|text| {
+                Err(io::Error::other(format!("the writer of the output panicked: {text}")))
+            });
+            state = self.lock();
+            if state.error.is_none() {
+                state.error = done.err();
+            }
+        }
+        if let Target::Writer(writer) = &mut state.target {
+            (writer.idle, writer.user) = (Some(out), None);
         }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        // A writer that panicked left nothing of ours half done.
+        // Nothing foreign runs under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// What the writer is to do next. After an error, nothing.
+    fn next(&mut self) -> Option<Job> {
+        let Target::Writer(writer) = &mut self.target else { return None };
+        if self.error.is_some() {
+            writer.jobs.clear();
+        }
+        writer.jobs.pop_front()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
+    use std::sync::{Arc, OnceLock};
+
     use super::*;
 
     #[test]
@@ -110,5 +185,72 @@ mod tests {
         sink.flush();
         assert_eq!(sink.take_error().map(|e| e.kind()), Some(io::ErrorKind::StorageFull));
         assert!(sink.take_error().is_none());
+    }
+
+    type Act = dyn FnMut(&[u8]) -> io::Result<usize> + Send;
+
+    struct Acting(Box<Act>);
+
+    impl Write for Acting {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            (self.0)(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn sink(act: impl FnMut(&[u8]) -> io::Result<usize> + Send + 'static) -> Sink {
+        Sink::new(Output::Writer(Box::new(Acting(Box::new(act)))))
+    }
+
+    #[test]
+    fn writers_that_panic_or_claim_too_much_are_errors() {
+        let panics = sink(|_| std::panic::resume_unwind(Box::new("no")));
+        panics.write(b"x");
+        let error = panics.take_error().map(|error| error.to_string());
+        assert_eq!(error.as_deref(), Some("the writer of the output panicked: no"));
+        let claims = sink(|bytes| Ok(bytes.len() + 5));
+        claims.write(b"x");
+        assert!(claims.take_error().is_some());
+        claims.write(b"x");
+        assert!(claims.take_error().is_some(), "the writer is there again");
+    }
+
+    #[test]
+    fn a_writer_that_prints_to_itself_ends() {
+        let place = Arc::new(OnceLock::<Sink>::new());
+        let inside = place.clone();
+        let own = sink(move |bytes| {
+            if let Some(own) = inside.get() {
+                own.write(b"again");
+            }
+            Ok(bytes.len())
+        });
+        let own = place.get_or_init(|| own);
+        own.write(b"x");
+        assert!(own.take_error().is_some());
+    }
+
+    #[test]
+    fn what_threads_print_while_the_writer_is_used_is_written_in_order() {
+        let (begun, has_begun) = channel();
+        let (go_on, wait) = channel();
+        let (written, all) = channel();
+        let slow = sink(move |bytes| {
+            begun.send(()).unwrap();
+            wait.recv().unwrap();
+            written.send(bytes.to_vec()).unwrap();
+            Ok(bytes.len())
+        });
+        std::thread::scope(|threads| {
+            threads.spawn(|| slow.write(b"1"));
+            has_begun.recv().unwrap();
+            // Comes back though the writer stands still.
+            slow.write(b"2");
+            slow.write(b"3");
+            (0..3).for_each(|_| go_on.send(()).unwrap());
+        });
+        assert_eq!(all.try_iter().collect::<Vec<_>>(), [b"1", b"2", b"3"]);
     }
 }

@@ -146,6 +146,9 @@ pub enum EnterError {
     /// A scope of this runtime is in use on this thread; its own methods lend it for calls (`call_out`, `blocking`).
     #[error("this thread is inside a scope of the same runtime already")]
     InScope,
+    /// The thread belongs to another runtime.
+    #[error("the thread belongs to another runtime")]
+    OtherRuntime,
 }
 
 /// The bit of the poll word that asks for an interrupt.
@@ -254,7 +257,7 @@ impl Thread {
         let exception = match (pending, self.runtime()) {
             (Some(pending), Some(runtime)) => {
                 // Objects are looked at, so collections wait. The exception is a root until it is taken off.
-                let _entry = self.enter_heap(&runtime);
+                let _entry = self.enter_own_heap(&runtime);
                 let trace = self.traces.get(self.exception_depth() - 1);
                 Exception::new(runtime.heap(), pending).with_trace(runtime.symbolizers().frames(&trace))
             }
@@ -325,27 +328,31 @@ impl Thread {
     }
 
     /// Does something during which collections go on without this thread, whose roots stay as they are. It may enter the heap
-    /// and run compiled code again.
-    pub fn blocking<R>(&self, body: impl FnOnce() -> R) -> R {
+    /// and run compiled code again. An error inside a scope, whose borrowed references nobody keeps: it has
+    /// [`Scope::blocking`](crate::heap::Scope::blocking).
+    pub fn blocking<R>(&self, body: impl FnOnce() -> R) -> Result<R, EnterError> {
         struct Back<'a>(&'a Thread, &'a Heap, Paused);
         impl Drop for Back<'_> {
             fn drop(&mut self) {
                 self.1.go_on(&self.0.mutator, self.2);
             }
         }
+        if self.in_scope() {
+            return Err(EnterError::InScope);
+        }
         let Some(runtime) = self.runtime().filter(|_| self.mutator.depth.get() > 0) else {
-            return body();
+            return Ok(body());
         };
         let heap = runtime.heap();
         let _back = Back(self, heap, heap.pause(&self.mutator));
-        body()
+        Ok(body())
     }
 
     /// Throws an exception whose only field is a text. A safepoint. The code that called the running routine goes on to
     /// `brolga_unwind`.
     pub fn throw_text(&self, kind: ExceptionKind, text: &str) {
         let thrown = self.runtime().and_then(|runtime| {
-            let _entry = self.enter_heap(&runtime);
+            let _entry = self.enter_own_heap(&runtime);
             with_scope(runtime.heap(), &self.mutator, |scope| {
                 let _pending = scope.raise_message(kind, text);
             })
@@ -487,7 +494,15 @@ impl Thread {
 
     /// Enters the heap of the thread's runtime: from now on collections wait for this thread at safepoints. Compiled code
     /// that touches objects runs inside such an entry.
-    pub fn enter_heap<'t>(&'t self, runtime: &'t Arc<Runtime>) -> HeapEntry<'t> {
+    pub fn enter_heap<'t>(&'t self, runtime: &'t Arc<Runtime>) -> Result<HeapEntry<'t>, EnterError> {
+        match std::ptr::eq(self.runtime.as_ptr(), Arc::as_ptr(runtime)) {
+            true => Ok(self.enter_own_heap(runtime)),
+            false => Err(EnterError::OtherRuntime),
+        }
+    }
+
+    /// As [`Thread::enter_heap`], where the runtime is known to be the thread's.
+    pub(crate) fn enter_own_heap<'t>(&'t self, runtime: &'t Arc<Runtime>) -> HeapEntry<'t> {
         debug_assert!(std::ptr::eq(self.runtime.as_ptr(), Arc::as_ptr(runtime)));
         let heap = runtime.heap();
         // SAFETY: a thread of the list `ATTACHED` is in an `Arc`, so it does not move. It is on that list until its runtime is gone,
@@ -505,7 +520,7 @@ pub(crate) fn with_heap_scope<R>(
     body: impl for<'f, 'h> FnOnce(&mut Scope<'f, 'h>) -> R,
 ) -> Result<R, EnterError> {
     with_attached(runtime, |thread| {
-        let _entry = thread.enter_heap(runtime);
+        let _entry = thread.enter_own_heap(runtime);
         with_scope(runtime.heap(), &thread.mutator, body).ok_or(EnterError::InScope)
     })?
 }
@@ -697,7 +712,7 @@ mod tests {
                             let body = move || {
                                 with_attached(&runtime, |thread| {
                                     let _entered = thread.enter();
-                                    let _entry = thread.enter_heap(&runtime);
+                                    let _entry = thread.enter_own_heap(&runtime);
                                     thread.safepoint();
                                 })
                             };
@@ -716,7 +731,7 @@ mod tests {
             while running.load(Ordering::Relaxed) > 0 {
                 with_attached(&runtime, |thread| {
                     let _entered = thread.enter();
-                    let _entry = thread.enter_heap(&runtime);
+                    let _entry = thread.enter_own_heap(&runtime);
                     runtime.retire([Box::new(Nothing) as Box<dyn crate::retired::RetiredCode>]);
                     thread.safepoint();
                 })

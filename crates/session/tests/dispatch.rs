@@ -47,6 +47,24 @@ fn t01_t02_tasks_run_once_and_drain() {
 }
 
 #[test]
+fn a_pool_of_any_size_has_as_many_threads_as_it_may() {
+    /// Panics when it is dropped, which is when the task has panicked with it.
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            assert!(thread::panicking(), "a payload's own");
+        }
+    }
+    let pool = Pool::new(usize::MAX);
+    let counter = Arc::new(AtomicUsize::new(0));
+    pool.dispatch(Task::new(Priority::Normal, || std::panic::panic_any(Bomb)));
+    pool.dispatch(counted(&counter));
+    pool.drain();
+    drop(pool);
+    assert_eq!(count(&counter), 1);
+}
+
+#[test]
 fn t02_a_pool_that_is_shut_down_drops_tasks() {
     let pool = Pool::new(1);
     pool.shutdown();

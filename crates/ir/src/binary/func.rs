@@ -16,6 +16,9 @@ use cranelift_entity::{EntityRef, SecondaryMap};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 
+/// The modules that programs name.
+const MODULES: [&str; 6] = ["Main", "Base", "Core", "Checked", "Math", "Intrinsics"];
+
 const BITS: u8 = 0;
 const SINGLETON: u8 = 1;
 const STRING: u8 = 2;
@@ -193,12 +196,12 @@ pub(super) fn write(names: &mut Names<'_>, out: &mut Sink, func: &Func) {
 }
 
 pub(super) fn read(tables: &Tables, source: &mut Source<'_>) -> Result<Func, BinaryError> {
-    let name = tables.name(source)?;
+    let name = tables.written(source)?;
     let level = if source.flag()? { Level::Low } else { Level::High };
     let vararg = source.flag()?;
     let params = (0..limited(source, MAX_WIDTH)?)
         .map(|_| {
-            let name = if source.flag()? { Some(tables.name(source)?) } else { None };
+            let name = if source.flag()? { Some(tables.written(source)?) } else { None };
             Ok(Param { name, ty: tables.ty(source)? })
         })
         .collect::<Result<_, _>>()?;
@@ -328,9 +331,9 @@ fn write_statics(names: &mut Names<'_>, out: &mut Sink, statics: &Statics) {
 fn read_statics(tables: &Tables, source: &mut Source<'_>) -> Result<Statics, BinaryError> {
     let params = (0..limited(source, MAX_WIDTH)?)
         .map(|_| {
-            let name = tables.name(source)?;
+            let name = tables.written(source)?;
             let bound = match source.byte()? {
-                OPEN => StaticBound::Open { lower: tables.ty(source)?, upper: tables.ty(source)? },
+                OPEN => StaticBound::Open { lower: tables.part(source)?, upper: tables.part(source)? },
                 VALUE => StaticBound::Value(tables.ty(source)?),
                 UNDEFINED => StaticBound::Undefined,
                 tag => return source.refuse(Refusal::Tag { what: "static parameter", tag }),
@@ -338,7 +341,7 @@ fn read_statics(tables: &Tables, source: &mut Source<'_>) -> Result<Statics, Bin
             Ok(StaticParam { name, bound })
         })
         .collect::<Result<_, _>>()?;
-    Ok(Statics { params, patterns: tables.tys(source)? })
+    Ok(Statics { params, patterns: tables.parts(source)? })
 }
 
 /// A count with a limit of its own.
@@ -445,7 +448,13 @@ pub(super) fn read_const(
         STRING => Const::String(tables.name(source)?),
         SYMBOL => Const::Symbol(tables.name(source)?),
         TYPE => Const::Type(tables.ty(source)?),
-        MODULE => Const::Module(tables.name(source)?),
+        MODULE => {
+            let (name, text) = tables.named(source)?;
+            if !MODULES.contains(&text) {
+                return source.refuse(Refusal::Name { what: "module", name: text.to_owned() });
+            }
+            Const::Module(name)
+        }
         AGGREGATE => {
             let ty = tables.ty(source)?;
             let fields = (0..source.count()?)
@@ -516,8 +525,11 @@ fn write_foreign(names: &mut Names<'_>, out: &mut Sink, foreign: &ForeignData) {
 fn read_foreign(tables: &Tables, source: &mut Source<'_>) -> Result<ForeignData, BinaryError> {
     let name = if source.flag()? { Some(tables.name(source)?) } else { None };
     let result = tables.ty(source)?;
-    let params = tables.tys(source)?.into();
+    let params: Box<[Type]> = tables.tys(source)?.into();
     let variadic_after = source.small()?.checked_sub(1);
+    if variadic_after.is_some_and(|fixed| fixed as usize > params.len()) {
+        return source.refuse(Refusal::Number);
+    }
     Ok(ForeignData { name, result, params, variadic_after })
 }
 

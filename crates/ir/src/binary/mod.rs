@@ -106,7 +106,7 @@ pub fn read(bytes: &[u8], cx: Arc<Context>) -> Result<Module, BinaryError> {
     let mut module = Module::new(cx);
     for _ in 0..source.count()? {
         let start = source.offset();
-        let name = tables.name(&mut source)?;
+        let name = tables.written(&mut source)?;
         let ty = tables.ty(&mut source)?;
         let init = read_literal(&tables, &mut source)?;
         let added = module.add_global(Global { name, ty, init });

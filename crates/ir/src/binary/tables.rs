@@ -311,12 +311,15 @@ pub(super) struct Tables {
     names: Vec<Name>,
     texts: Vec<Box<str>>,
     types: Vec<Type>,
+    /// The types that parameters of declarations occur in.
+    open: FxHashSet<Type>,
     decls: Vec<Decl>,
 }
 
 impl Tables {
     pub(super) fn read(source: &mut Source<'_>, cx: &Context) -> Result<Tables, BinaryError> {
-        let mut tables = Tables { names: vec![], texts: vec![], types: vec![], decls: vec![] };
+        let mut tables =
+            Tables { names: vec![], texts: vec![], types: vec![], open: FxHashSet::default(), decls: vec![] };
         for _ in 0..source.count()? {
             let Ok(text) = std::str::from_utf8(source.block()?) else { return source.refuse(Refusal::Utf8) };
             tables.names.push(cx.names.intern(text));
@@ -340,6 +343,11 @@ impl Tables {
         for _ in 0..source.count()? {
             tables.entry(source, &cx.types)?;
         }
+        let is_undefined = |&&decl: &&Decl| !decl.is_builtin() && cx.types.body(decl).is_none();
+        if let Some(&decl) = tables.decls.iter().find(is_undefined) {
+            let name = cx.names.text(cx.types.decl(decl).name);
+            return source.refuse(Refusal::Type(format!("the type `{name}` is declared and not defined")));
+        }
         Ok(tables)
     }
 
@@ -355,7 +363,7 @@ impl Tables {
                 }
             };
         }
-        let name = self.name(source)?;
+        let name = self.written(source)?;
         let params = self.names(source)?;
         types.declare(name, &params).map_err(|error| wrong(types, start, &error))
     }
@@ -370,9 +378,38 @@ impl Tables {
         Ok(self.names[number])
     }
 
+    /// A type of a value: parameters of declarations stand for none.
     pub(super) fn ty(&self, source: &mut Source<'_>) -> Result<Type, BinaryError> {
+        let ty = self.part(source)?;
+        match self.open.contains(&ty) {
+            true => source.refuse(Refusal::Type("a type parameter stands outside of a declaration".into())),
+            false => Ok(ty),
+        }
+    }
+
+    /// A type inside of another one, of a declaration, or of what says how variables are bound.
+    pub(super) fn part(&self, source: &mut Source<'_>) -> Result<Type, BinaryError> {
         let number = source.index("type", self.types.len())?;
         Ok(self.types[number])
+    }
+
+    pub(super) fn parts(&self, source: &mut Source<'_>) -> Result<Vec<Type>, BinaryError> {
+        (0..source.count()?).map(|_| self.part(source)).collect()
+    }
+
+    /// A name and what it says.
+    pub(super) fn named(&self, source: &mut Source<'_>) -> Result<(Name, &str), BinaryError> {
+        let number = source.index("string", self.names.len())?;
+        Ok((self.names[number], &self.texts[number]))
+    }
+
+    /// A name that can be written: control characters cannot, except in symbols and strings.
+    pub(super) fn written(&self, source: &mut Source<'_>) -> Result<Name, BinaryError> {
+        let (name, text) = self.named(source)?;
+        if text.chars().any(char::is_control) {
+            return source.refuse(Refusal::Name { what: "thing", name: text.escape_debug().to_string() });
+        }
+        Ok(name)
     }
 
     pub(super) fn tys(&self, source: &mut Source<'_>) -> Result<Vec<Type>, BinaryError> {
@@ -385,7 +422,7 @@ impl Tables {
     }
 
     fn names(&self, source: &mut Source<'_>) -> Result<Vec<Name>, BinaryError> {
-        (0..source.count()?).map(|_| self.name(source)).collect()
+        (0..source.count()?).map(|_| self.written(source)).collect()
     }
 
     fn entry(&mut self, source: &mut Source<'_>, types: &Types) -> Result<(), BinaryError> {
@@ -403,35 +440,51 @@ impl Tables {
             LOW => Type::low(source.choice("low type", &LowType::ALL)?),
             NOMINAL => {
                 let decl = self.decl(source)?;
-                types.nominal(decl, &self.tys(source)?).map_err(wrong)?
+                types.nominal(decl, &self.parts(source)?).map_err(wrong)?
             }
             GENERIC => {
                 let decl = self.decl(source)?;
                 types.nominal(decl, &[]).map_err(wrong)?
             }
-            TUPLE => types.tuple(&self.tys(source)?).map_err(wrong)?,
+            TUPLE => types.tuple(&self.parts(source)?).map_err(wrong)?,
             VARARG_TUPLE => {
-                let elems = self.tys(source)?;
-                types.tuple_vararg(&elems, self.ty(source)?).map_err(wrong)?
+                let elems = self.parts(source)?;
+                types.tuple_vararg(&elems, self.part(source)?).map_err(wrong)?
             }
             NAMED_TUPLE => {
                 let names = self.names(source)?;
-                types.named_tuple(&names, self.ty(source)?).map_err(wrong)?
+                types.named_tuple(&names, self.part(source)?).map_err(wrong)?
             }
-            UNION => types.union(&self.tys(source)?).map_err(wrong)?,
-            TYPE_OF => types.type_of(self.ty(source)?).map_err(wrong)?,
-            FUNCTION => types.function(self.name(source)?),
+            UNION => types.union(&self.parts(source)?).map_err(wrong)?,
+            TYPE_OF => types.type_of(self.part(source)?).map_err(wrong)?,
+            FUNCTION => types.function(self.written(source)?),
             PARAM => types.param(source.small()?),
             INT => types.int(source.signed()?),
             SYM => types.sym(self.name(source)?),
             tag => return source.refuse(Refusal::Tag { what: "declaration or type", tag }),
         };
+        let is_open = match types.kind(ty) {
+            TypeKind::Param(_) => true,
+            TypeKind::Nominal { params, .. } => self.any_open(params),
+            TypeKind::Tuple { elems, vararg } => self.any_open(elems) || self.any_open(vararg.as_slice()),
+            TypeKind::NamedTuple { tuple, .. } => self.open.contains(tuple),
+            TypeKind::Union(members) => self.any_open(members),
+            TypeKind::TypeOf(of) => self.open.contains(of),
+            _ => false,
+        };
+        if is_open {
+            self.open.insert(ty);
+        }
         self.types.push(ty);
         Ok(())
     }
 
+    fn any_open(&self, types: &[Type]) -> bool {
+        types.iter().any(|ty| self.open.contains(ty))
+    }
+
     fn body(&self, source: &mut Source<'_>) -> Result<DeclBody, BinaryError> {
-        let supertype = self.ty(source)?;
+        let supertype = self.part(source)?;
         let kind = match source.byte()? {
             ABSTRACT => DeclKind::Abstract,
             OPAQUE => DeclKind::Opaque,
@@ -450,8 +503,8 @@ impl Tables {
     }
 
     fn field(&self, source: &mut Source<'_>) -> Result<FieldDecl, BinaryError> {
-        let name = self.name(source)?;
-        let ty = self.ty(source)?;
+        let name = self.written(source)?;
+        let ty = self.part(source)?;
         match source.byte()? {
             flags @ 0..4 => Ok(FieldDecl { name, ty, is_const: flags & 1 != 0, is_atomic: flags & 2 != 0 }),
             tag => source.refuse(Refusal::Tag { what: "kind of field", tag }),

@@ -233,3 +233,71 @@ fn damage_is_refused() {
     }
     assert!(refused > 5_000 && kinds.len() > 6, "{refused} {kinds:?}");
 }
+
+#[test]
+fn what_text_cannot_say_is_refused() {
+    let again = |change: &dyn Fn(&mut Module)| {
+        let cx = Context::new();
+        let mut module = Module::new(cx);
+        change(&mut module);
+        read(&write(&module), Context::new()).unwrap_err().refusal.to_string()
+    };
+    let func = |module: &Module, name: &str, first: Type| {
+        let mut func = Builder::high(&module.cx, name, &[("x", Type::INT64)], Type::INT64);
+        let x = func.param(0).unwrap();
+        func.ret(&[x]).unwrap();
+        let mut func = func.finish().unwrap();
+        func.sig.params[0].ty = first;
+        func
+    };
+    let named = |module: &Module, name: &str| {
+        let ty = module.cx.types.function(module.cx.names.intern(name));
+        func(module, name, ty)
+    };
+    let global = again(&|module| {
+        let init = Literal::Const(Const::Bits { ty: Type::INT64, bits: 1 });
+        let name = module.cx.names.intern("a\nb");
+        module.add_global(Global { name, ty: Type::INT64, init }).unwrap();
+    });
+    assert_eq!(global, "there is no thing named `a\\nb`");
+    let function = again(&|module| {
+        module.add_func(named(module, "a\0")).unwrap();
+    });
+    assert_eq!(function, "there is no thing named `a\\0`");
+    let open = again(&|module| {
+        let param = module.cx.types.vector(module.cx.types.param(0)).unwrap();
+        module.add_func(func(module, "f", param)).unwrap();
+    });
+    assert_eq!(open, "a type parameter stands outside of a declaration");
+    let elsewhere = again(&|module| {
+        let mut func = named(module, "f");
+        let place = func.constant(Const::Module(module.cx.names.intern("Elsewhere")));
+        let entry = func.entry().unwrap();
+        let mut at = crate::cursor::Cursor::new(&mut func);
+        at.before_terminator(entry);
+        at.ins(Op::Copy, &[place], &[Type::MODULE]);
+        module.add_func(func).unwrap();
+    });
+    assert_eq!(elsewhere, "there is no module named `Elsewhere`");
+    let foreign = again(&|module| {
+        let mut func = named(module, "f");
+        let labs = ForeignData {
+            name: Some(module.cx.names.intern("labs")),
+            result: Type::INT64,
+            params: [Type::INT64].into(),
+            variadic_after: Some(2),
+        };
+        let (labs, x, entry) = (func.add_foreign(labs), func.params()[1], func.entry().unwrap());
+        let mut at = crate::cursor::Cursor::new(&mut func);
+        at.before_terminator(entry);
+        at.ins(Op::ForeignCall(labs), &[x], &[Type::INT64]);
+        module.add_func(func).unwrap();
+    });
+    assert_eq!(foreign, "a number is too large");
+    let declared = again(&|module| {
+        let decl = module.cx.types.declare(module.cx.names.intern("Bare"), &[]).unwrap();
+        let ty = module.cx.types.nominal(decl, &[]).unwrap();
+        module.add_func(func(module, "f", ty)).unwrap();
+    });
+    assert_eq!(declared, "the type `Bare` is declared and not defined");
+}

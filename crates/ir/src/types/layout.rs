@@ -194,6 +194,24 @@ impl Types {
         }
     }
 
+    /// Whether a value of the type always refers to memory, because a `MemoryRef` lies in it: who reads one gets a place that
+    /// elements are read from. The other parts of immutable values are numbers, which zero bits are, or say that they are undefined.
+    pub fn always_refers_to_memory(&self, ty: Type) -> bool {
+        let mut work = vec![ty];
+        while let Some(ty) = work.pop() {
+            if self.memory_ref_element(ty).is_some() {
+                return true;
+            }
+            if self.repr(ty) == Repr::Aggregate
+                && let Ok(layout) = self.layout(ty)
+            {
+                let inline = layout.fields.iter().filter(|field| field.repr == FieldRepr::Inline);
+                work.extend(inline.map(|field| field.ty));
+            }
+        }
+        false
+    }
+
     /// What an array element or a field of this type holds, cycles apart.
     pub fn field_repr(&self, ty: Type) -> FieldRepr {
         if let TypeKind::Union(members) = self.kind(ty) {

@@ -7,7 +7,7 @@ use crate::func::CalleeData;
 use crate::names::Name;
 use crate::op::{Op, Ordering};
 use crate::scalar::Misuse;
-use crate::types::{DeclKind, FieldRepr, Repr, StaticBound, Type, TypeKind};
+use crate::types::{DeclKind, StaticBound, Type, TypeKind};
 
 /// Rules about the types of operands and results; low IR uses some of them too.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -331,8 +331,9 @@ impl<'a> Checker<'a> {
                 let wanted = self.types.field_type(ty, n).unwrap_or(Type::BOTTOM);
                 self.operand_may_fit(inst, n, wanted);
             }
-            let is_left_out =
-                |n| self.types.field_type(ty, n).is_some_and(|field| self.is_always_there(field));
+            let is_left_out = |n| {
+                self.types.field_type(ty, n).is_some_and(|field| self.types.always_refers_to_memory(field))
+            };
             if !self.types.is_mutable(ty) && (given..fields).any(is_left_out) {
                 self.at(inst, TypeRule::New { ty, why: "a `MemoryRef` in it is given no value" });
             }
@@ -344,24 +345,6 @@ impl<'a> Checker<'a> {
             self.at(inst, TypeRule::New { ty, why });
         }
         self.result_above(inst, ty);
-    }
-
-    /// Whether a field of this type has a value however its object was made: who reads it gets a place that elements are read
-    /// from. The other parts of immutable values are numbers, which zero bits are, or say that they are undefined.
-    fn is_always_there(&self, ty: Type) -> bool {
-        let mut work = vec![ty];
-        while let Some(ty) = work.pop() {
-            if self.types.memory_ref_element(ty).is_some() {
-                return true;
-            }
-            if self.types.repr(ty) == Repr::Aggregate
-                && let Ok(layout) = self.types.layout(ty)
-            {
-                let inline = layout.fields.iter().filter(|field| field.repr == FieldRepr::Inline);
-                work.extend(inline.map(|field| field.ty));
-            }
-        }
-        false
     }
 
     /// An array is made from the `MemoryRef` of its first element and its size.

@@ -267,3 +267,28 @@ fn malformed_functions_end_in_errors() {
         assert!(lower(&module, &func, &Options::default()).is_err(), "{op:?}");
     }
 }
+
+#[test]
+fn a_block_ends_behind_what_throws_where_the_program_goes_on() {
+    let text = "
+function f(x::Int64, b::Bool)::Any
+1 ─      goto #3 if not b
+2 ─ %2 = builtin Core.throw(x)::Any
+│   %3 = Core.typeassert(%2, Int64)::Int64
+│   %4 = Base.add_int(%3, 1)::Int64
+└──      goto #4
+3 ─      goto #4
+4 ┄ %7 = φ (#2 => %4, #3 => 7)::Int64
+└──      return %7
+end
+";
+    let (module, low) = lowered(text).unwrap();
+    for block in low.blocks() {
+        for inst in low.block_insts(block) {
+            if matches!(low.op(inst), Op::CallRuntime(entry) if !entry.returns()) {
+                let next = low.next_inst(inst).map(|next| low.op(next));
+                assert_eq!(next, Some(Op::Unreachable), "{}", show_func(&module.cx, &low));
+            }
+        }
+    }
+}

@@ -110,6 +110,9 @@ impl Lowering<'_> {
                 _ => self.inst(op),
             };
             self.finish_inst(done);
+            if !op.is_terminator() {
+                self.end_behind_throw(inst);
+            }
             if op.is_terminator() {
                 self.tails[block] = self.cur.into();
                 ended = true;
@@ -117,6 +120,25 @@ impl Lowering<'_> {
         }
         if !ended {
             self.report(Refusal::Malformed { what: "a block does not end in a terminator" });
+        }
+    }
+
+    /// Ends the block behind what always throws, also where the program goes on: nobody gets there, so the rest of the block is lowered
+    /// into a block that nothing leads to.
+    fn end_behind_throw(&mut self, inst: Inst) {
+        let last = self.out.last_inst(self.cur).map(|last| self.out.op(last));
+        let ends = |next: Inst| self.src.op(next) == Op::Unreachable;
+        if matches!(last, Some(Op::CallRuntime(entry)) if !entry.returns())
+            && !self.src.next_inst(inst).is_some_and(ends)
+        {
+            self.terminate(Op::Unreachable, &[], &[]);
+            self.cur = self.next_block();
+            let result = self.src.result(inst).filter(|&result| matches!(self.known[result], Known::Nothing));
+            if let Some(result) = result.filter(|&result| self.src.ty(result) != Type::BOTTOM)
+                && let Ok(val) = self.undefined(self.src.ty(result))
+            {
+                self.set(result, &val);
+            }
         }
     }
 

@@ -66,6 +66,10 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             continue;
         }
         let Some(choices) = choices(func, cx, &operands) else { continue };
+        let claimed = func.result(call).map_or(Type::ANY, |v| func.ty(v));
+        if !choices.iter().all(|choice| may_give(cx, choice.method, claimed)) {
+            continue;
+        }
         if !cx.spend("calls") {
             break;
         }
@@ -90,6 +94,13 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     results.apply(func, cx.types());
     rename_phi_blocks(func, &ends);
     cx.changed()
+}
+
+/// Whether what a method gives may be what a call is claimed to give. A call of which that is not true stays: it says so when it is
+/// run.
+fn may_give(cx: &PassCx<'_>, method: FuncId, claimed: Type) -> bool {
+    let declared = cx.module.func(method).sig.results.first();
+    declared.is_none_or(|&ty| ty == Type::BOTTOM || !cx.types().is_disjoint(ty, claimed))
 }
 
 /// A method, what has to be tested before it is called, and with which types.

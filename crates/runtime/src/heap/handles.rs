@@ -23,10 +23,11 @@
 //! Cost: a collection looks at every handle and finalizer once.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::fence::fenced;
 
 use super::object::Object;
 use super::scope::{Root, Scope};
@@ -334,11 +335,12 @@ impl Handles {
 
 /// Runs closures of freed objects; how many panicked.
 pub(crate) fn release(closures: Vec<Finalizer>) -> u64 {
-    let failed = closures.into_iter().filter_map(|finalizer| match finalizer {
-        Finalizer::Release(run) => catch_unwind(AssertUnwindSafe(run)).err(),
-        Finalizer::Visit(_) => None,
-    });
-    failed.count() as u64
+    let run = |finalizer| match finalizer {
+        Finalizer::Release(run) => run(),
+        // What it has captured has destructors.
+        Finalizer::Visit(visit) => drop(visit),
+    };
+    closures.into_iter().filter_map(|finalizer| fenced(|| run(finalizer)).err()).count() as u64
 }
 
 impl Drop for Handles {

@@ -144,7 +144,7 @@ mod tests {
             });
             let tag = cell(&runtime).tag();
             with_attached(&runtime, |thread| {
-                let _entry = thread.enter_heap(&runtime);
+                let _entry = thread.enter_own_heap(&runtime);
                 let mut frame = Frame {
                     head: GcFrame { count: 2 << 2, previous: thread.mutator().gc_stack() },
                     roots: [std::ptr::null_mut(); 2],
@@ -187,7 +187,7 @@ mod tests {
         let memory = cx.types.nominal(decl::MEMORY, &[Type::INT64]).unwrap();
         let memory = runtime.heap().describe(&cx, memory).unwrap();
         with_attached(&runtime, |thread| {
-            let _entry = thread.enter_heap(&runtime);
+            let _entry = thread.enter_own_heap(&runtime);
             for length in [1 << 20, i64::MAX, -1] {
                 assert!(brolga_gc_memory(thread, memory.tag(), length).is_null());
             }
@@ -204,7 +204,7 @@ mod tests {
         let runtime = runtime(HeapOptions { stress: Stress::EverySafepoint, ..HeapOptions::default() });
         let tag = cell(&runtime).tag();
         with_attached(&runtime, |thread| {
-            let _entry = thread.enter_heap(&runtime);
+            let _entry = thread.enter_own_heap(&runtime);
             let small = brolga_gc_box_int(thread, 7);
             assert_eq!(small, brolga_gc_box_int(thread, 7));
             assert_ne!(brolga_gc_box_int(thread, 7000), small);
@@ -225,12 +225,12 @@ mod tests {
         let runtime = runtime(HeapOptions::default());
         with_attached(&runtime, |thread| {
             let depth = || thread.mutator().depth.get();
-            let entry = thread.enter_heap(&runtime);
+            let entry = thread.enter_own_heap(&runtime);
             brolga_gc_leave(thread);
             let elsewhere = || runtime.enter(|scope| scope.collect()).is_ok();
             assert!(std::thread::scope(|s| s.spawn(elsewhere).join()).is_ok_and(|collected| collected));
             assert_eq!(depth(), 0);
-            let back = thread.enter_heap(&runtime);
+            let back = thread.enter_own_heap(&runtime);
             assert_eq!(depth(), 1);
             // An exception leaves the code that was called back, in the middle of such a call of its own.
             brolga_gc_leave(thread);

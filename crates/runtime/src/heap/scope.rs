@@ -67,11 +67,12 @@
 //! ```
 
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use brolga_ir::types::{Field, FieldRepr, Type};
+
+use crate::fence::fenced;
 
 use super::desc::{LENGTH, ObjectKind, STRING_BYTES, TypeDesc, TypeRef};
 use super::handles::{Finalizer, Persistent, RootCell, WeakHandle};
@@ -331,8 +332,17 @@ impl<'f, 'h> Scope<'f, 'h> {
 
     // ----- making objects -----
 
-    /// An object of a struct type, all bits zero and all pointers null.
+    /// An object of a struct type, all bits zero and all pointers null. Types of immutable values with a `MemoryRef` in them
+    /// have none, because who reads one goes to the memory without a question.
     pub fn object(&mut self, ty: &TypeRef) -> Result<Root<'f, 'h>, ObjectError> {
+        if !ty.is_mutable() && ty.ty().is_some_and(|of| ty.context().types.always_refers_to_memory(of)) {
+            return Err(wrong_kind(ty, "value without a value of the `MemoryRef` in it"));
+        }
+        self.zeroed_object(ty)
+    }
+
+    /// As [`Scope::object`], for whoever fills it before anybody reads it.
+    pub(crate) fn zeroed_object(&mut self, ty: &TypeRef) -> Result<Root<'f, 'h>, ObjectError> {
         self.check_owner(ty)?;
         let ObjectKind::Struct(layout) = ty.kind() else { return Err(wrong_kind(ty, "fields")) };
         let object = self.heap.allocate(self.mutator, ty, layout.size as usize)?;
@@ -346,7 +356,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         if !fits {
             return Err(ObjectError::NotBits { what: "the type", size: T::SIZE });
         }
-        let root = self.object(ty)?;
+        let root = self.zeroed_object(ty)?;
         root.get(self).object.write_bits(0, &value.to_bytes()[..T::SIZE]);
         Ok(root)
     }
@@ -556,21 +566,30 @@ pub(crate) fn with_scope<R>(
 /// Runs the finalizers that visit dead objects; how many panicked. Finalizers that become ready meanwhile run as well, in
 /// the same loop and not nested.
 pub(super) fn run_visits(heap: &Heap, mutator: &Mutator) -> u64 {
+    struct Back<'a>(&'a Mutator, bool);
+    impl Drop for Back<'_> {
+        fn drop(&mut self) {
+            self.0.in_scope.set(self.1);
+            self.0.finalizing.set(false);
+        }
+    }
     let mut failed = 0;
     if mutator.finalizing.replace(true) {
         return failed;
     }
-    let had_scope = mutator.in_scope.replace(true);
+    let _back = Back(mutator, mutator.in_scope.replace(true));
+    let depth = mutator.exceptions.borrow().len();
     let one = || {
         with_frame(heap, mutator, |scope| {
             let (root, visit) = heap.handles.take_ready(|object| scope.add_root(object))?;
-            Some(catch_unwind(AssertUnwindSafe(|| visit(scope, root))).is_err())
+            let done = fenced(|| visit(scope, root));
+            // Nobody is there to handle what it threw. Traces above go with the next exception that takes their place.
+            mutator.exceptions.borrow_mut().truncate(depth);
+            Some(done.is_err())
         })
     };
     while let Some(panicked) = one() {
         failed += u64::from(panicked);
     }
-    mutator.in_scope.set(had_scope);
-    mutator.finalizing.set(false);
     failed
 }

@@ -158,10 +158,13 @@ impl World {
 
     /// Makes every poll take the slow path, or only those that are needed.
     pub(crate) fn set_always_poll(&self, always: bool) {
-        let mut state = self.wait_until_resumed(self.lock());
+        let mut state = self.lock();
         state.always_poll = always;
-        for member in &state.members {
-            set_collect(member, always);
+        // While a collection goes on, its end does it: who asks may be one of those that the collection waits for.
+        if !state.collecting {
+            for member in &state.members {
+                set_collect(member, always);
+            }
         }
     }
 }

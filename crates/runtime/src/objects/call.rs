@@ -18,7 +18,6 @@
 //! `ErrorException`, and so is an `Err` without an exception raised in this call. It is not called with less stack than compiled
 //! code would be.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use brolga_ir::Context;
@@ -28,6 +27,7 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::types::{Type, TypeKind};
 
 use crate::exception::ExceptionKind;
+use crate::fence::fenced;
 use crate::heap::{Object, ObjectKind, Root, Scope, TypeDesc, TypeRef};
 use crate::instance::Runtime;
 use crate::thread::Thread;
@@ -325,7 +325,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
         let depth = self.thread.exception_depth();
         let scope = &mut *self.scope;
-        match catch_unwind(AssertUnwindSafe(|| host(scope, all))) {
+        match fenced(|| host(scope, all)) {
             Ok(Ok(result)) => {
                 // What it raised and went past has been handled.
                 self.thread.pop_exceptions(depth);
@@ -339,11 +339,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                     Err(self.unsupported(text))
                 }
             },
-            Err(payload) => {
+            Err(text) => {
                 self.thread.pop_exceptions(depth);
-                let text = payload.downcast_ref::<&str>().copied();
-                let text =
-                    text.or(payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
                 Err(self.unsupported(&format!("a function of the host panicked: {text}")))
             }
         }

@@ -338,7 +338,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         let (cx, elem) = element_type(desc);
         let ty = self.made(&cx, cx.types.memory_ref(elem))?;
         let desc = self.scope.desc_of(&cx, ty)?;
-        let made = self.scope.object(&desc).map_err(|error| self.scope.raise(&error))?;
+        let made = self.scope.zeroed_object(&desc).map_err(|error| self.scope.raise(&error))?;
         let object = self.object(made);
         object.set_word_at(0, address);
         // The object is new, so no barrier is needed.

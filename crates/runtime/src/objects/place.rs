@@ -319,7 +319,7 @@ impl<'f, 'h> Scope<'f, 'h> {
             Type::FLOAT64 => heap.types().float64().clone(),
             _ => self.desc_of(cx, ty)?,
         };
-        let root = self.object(&desc).map_err(|error| self.raise(&error))?;
+        let root = self.zeroed_object(&desc).map_err(|error| self.raise(&error))?;
         let object = root.get(self).object;
         object.write_bits(0, &bits.to_le_bytes()[..desc.size().min(16)]);
         Ok(root)
@@ -343,7 +343,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         let desc = self.desc_of(&base, Type::NOTHING)?;
         match self.heap().types().instance(&desc) {
             Some(instance) => Ok(self.add_root(instance)),
-            None => self.object(&desc).map_err(|error| self.raise(&error)),
+            None => self.zeroed_object(&desc).map_err(|error| self.raise(&error)),
         }
     }
 
@@ -366,7 +366,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         if let Some(instance) = self.heap().types().instance(&desc) {
             return Ok(self.add_root(instance));
         }
-        let root = self.object(&desc).map_err(|error| self.raise(&error))?;
+        let root = self.zeroed_object(&desc).map_err(|error| self.raise(&error))?;
         let object = root.get(self).object;
         let places = At::boxed(object).into_iter().flat_map(At::fields);
         for (place, field) in places.zip(fields) {
@@ -484,7 +484,7 @@ impl<'f, 'h> Scope<'f, 'h> {
                     return Ok(Some(self.add_root(instance)));
                 }
                 let holder = self.add_root(object);
-                let made = self.object(&desc).map_err(|error| self.raise(&error))?;
+                let made = self.zeroed_object(&desc).map_err(|error| self.raise(&error))?;
                 if let ObjectKind::Struct(layout) = desc.kind() {
                     copy(layout, (made.get(self).object, 0), (holder.get(self).object, offset));
                 }

@@ -69,7 +69,7 @@ fn in_scope(
 ) -> *mut u8 {
     let done = thread.runtime().and_then(|runtime| {
         // Code without objects runs outside of the heap, and may throw all the same.
-        let _entry = thread.enter_heap(&runtime);
+        let _entry = thread.enter_own_heap(&runtime);
         with_scope(runtime.heap(), thread.mutator(), |scope| {
             let made = body(scope, &runtime);
             // No safepoint lies between here and compiled code, which roots what it gets.
@@ -262,7 +262,7 @@ mod tests {
     fn a_caught_exception_becomes_an_object_once() {
         let (runtime, cx) = (runtime(), Context::new());
         with_attached(&runtime, |thread| {
-            let _entry = thread.enter_heap(&runtime);
+            let _entry = thread.enter_own_heap(&runtime);
             thread.throw(ExceptionKind::BoundsError, Detail::Index(9));
             let first = brolga_current_exception(thread);
             assert_eq!(brolga_current_exception(thread), first);
@@ -293,7 +293,7 @@ mod tests {
         let one = pointer(runtime.boxed_address(&cx, Type::INT64, 1).unwrap());
         let text = pointer(runtime.string(b"abc").address());
         with_attached(&runtime, |thread| {
-            let _entry = thread.enter_heap(&runtime);
+            let _entry = thread.enter_own_heap(&runtime);
             assert_eq!(brolga_isa(thread, one, expected), 0);
             assert_eq!(brolga_isa(thread, text, expected), 1);
             let ty = cx.types.type_of(Type::STRING).unwrap();
@@ -327,7 +327,7 @@ mod tests {
         let number = cx.types.nominal(number, &[]).unwrap();
         let ty = |ty| pointer(runtime.type_address(&cx, ty).unwrap());
         with_attached(&runtime, |thread| {
-            let _entry = thread.enter_heap(&runtime);
+            let _entry = thread.enter_own_heap(&runtime);
             // Twice, for the cache.
             for _ in 0..2 {
                 assert_eq!(brolga_subtype(thread, ty(Type::INT8), ty(number)), 1);
@@ -396,7 +396,7 @@ mod tests {
         let half = object(pointer(runtime.boxed_address(&cx, Type::FLOAT64, 1 << 61).unwrap()));
         let text = object(pointer(runtime.string(b"thrown").address()));
         with_attached(&runtime, |thread| {
-            let _entry = thread.enter_heap(&runtime);
+            let _entry = thread.enter_own_heap(&runtime);
             let entered = thread.enter();
             let world = thread.enter_world(runtime.methods());
             let apply = |all: &[Object]| {
@@ -446,7 +446,7 @@ mod tests {
             object(pointer(runtime.boxed_address(&cx, Type::INT64, u128::from(n.cast_unsigned())).unwrap()))
         };
         with_attached(&runtime, |thread| {
-            let entry = thread.enter_heap(&runtime);
+            let entry = thread.enter_own_heap(&runtime);
             let call = |name: &str, args: &[Object]| {
                 let mut all = vec![runtime.symbol(name).object()];
                 all.extend(args);
@@ -517,7 +517,7 @@ mod tests {
             made.unwrap();
             // The scope is in use, so that no exception object could be made.
             assert_eq!(thread.take_exception(0).kind, ExceptionKind::ConcurrencyViolationError);
-            let _entry = thread.enter_heap(&runtime);
+            let _entry = thread.enter_own_heap(&runtime);
             let name = runtime.symbol("jl_alloc_string").object();
             let args = [name, runtime.heap().types().small_int(2).unwrap()];
             let text = NonNull::new(brolga_julia_call(thread, args.as_ptr(), 2)).unwrap();

@@ -144,7 +144,7 @@ impl<'m, 'f, 'h> ToObjects<'_, 'm, 'f, 'h> {
                 }
                 Task::Reference(ty, offset) => {
                     let memory = done.pop().flatten();
-                    let root = self.scope.object(&self.desc(ty)?)?;
+                    let root = self.scope.zeroed_object(&self.desc(ty)?)?;
                     if let Some(memory) = memory {
                         let (object, memory) = (root.get(self.scope).object, memory.get(self.scope).object);
                         object.set_word_at(0, address(memory, offset));
@@ -163,7 +163,7 @@ impl<'m, 'f, 'h> ToObjects<'_, 'm, 'f, 'h> {
         if let Some(instance) = self.scope.heap().types().instance(&desc) {
             return Ok(self.scope.add_root(instance));
         }
-        let root = self.scope.object(&desc)?;
+        let root = self.scope.zeroed_object(&desc)?;
         let object = root.get(self.scope).object;
         for (place, field) in At::boxed(object).into_iter().flat_map(At::fields).zip(fields) {
             if let Some(field) = field {
@@ -187,7 +187,7 @@ impl<'m, 'f, 'h> ToObjects<'_, 'm, 'f, 'h> {
             Val::Bits { ty, .. } if ty.as_low().is_some() => none("a value of a low type"),
             Val::Bits { ty, bits } => {
                 let desc = self.desc(ty)?;
-                let root = self.scope.object(&desc)?;
+                let root = self.scope.zeroed_object(&desc)?;
                 root.get(self.scope).object.write_bits(0, &bits.to_le_bytes()[..desc.size().min(16)]);
                 Ok(root)
             }
@@ -228,7 +228,7 @@ impl<'m, 'f, 'h> ToObjects<'_, 'm, 'f, 'h> {
             }
             // Its `Memory` comes when it is filled.
             ObjectKind::Array { .. } => self.scope.bare_array(&desc)?,
-            _ => self.scope.object(&desc)?,
+            _ => self.scope.zeroed_object(&desc)?,
         };
         self.blank.push((val.clone(), root));
         Ok(root)

@@ -25,7 +25,7 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub use executor::OnExecutor;
-pub use pool::{Pool, PoolOptions, Token, Tokens};
+pub use pool::{MAX_THREADS, Pool, PoolOptions, Token, Tokens};
 pub use single::{InPlace, Seeded};
 
 use rustc_hash::FxHashSet;
@@ -154,7 +154,11 @@ impl Task {
         doing.tasks += 1;
         doing.doers.extend(self.doer);
         // The payload was shown by the panic hook.
-        drop(doing.go_on(|| catch_unwind(AssertUnwindSafe(self.work))));
+        if let Err(payload) = doing.go_on(|| catch_unwind(AssertUnwindSafe(self.work))) {
+            // What a task panicked with may panic when it is dropped; what comes of that is leaked.
+            let dropped = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+            dropped.unwrap_or_else(std::mem::forget);
+        }
     }
 }
 

@@ -29,10 +29,15 @@ pub trait Tokens: Send + Sync {
     fn try_take(&self) -> Option<Token>;
 }
 
+/// A pool has no more threads than this, beside those that stand in for waiting ones: a system that has no room for a thread may
+/// end the process and not say so.
+pub const MAX_THREADS: usize = 256;
+
 /// How a pool works.
 #[derive(Clone, Default)]
 pub struct PoolOptions {
-    /// The threads; at least one.
+    /// The threads: at least one, at most [`MAX_THREADS`], and no more than the system gives. Without any, tasks run on the
+    /// threads that wait for them.
     pub threads: usize,
     /// Tasks above which a thread that makes more, and is not in the middle of one, has to run some itself before it goes on.
     /// No bound if there is none.
@@ -104,7 +109,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of `size` threads, at least one.
+    /// A pool of `size` threads, at least one and at most [`MAX_THREADS`].
     #[must_use]
     pub fn new(size: usize) -> Pool {
         Pool::with(PoolOptions { threads: size, ..PoolOptions::default() })
@@ -115,11 +120,10 @@ impl Pool {
     pub fn with(options: PoolOptions) -> Pool {
         let PoolOptions { threads: size, limit, tokens } = options;
         let threads = Mutex::new(Threads { running: 0, own_permit: true, handles: Vec::new() });
-        let (size, limit) = (size.max(1), limit.unwrap_or(usize::MAX));
+        let (size, limit) = (size.clamp(1, MAX_THREADS), limit.unwrap_or(usize::MAX));
         let shared = Arc::new(Shared { size, limit, tokens, queue: Queue::new(), threads });
-        for _ in 0..shared.size {
-            shared.add_thread();
-        }
+        // Where the system gives no more, it gives no more a moment later.
+        let _started = (0..shared.size).take_while(|_| shared.add_thread()).count();
         Pool { shared }
     }
 

@@ -72,7 +72,15 @@ impl ValueText<'_> {
             Const::String(text) => write!(w, "{}", Shown::Str(self.cx.names.text(*text).as_bytes())),
             Const::Symbol(name) => write!(w, "{}", Shown::Symbol(self.cx.names.text(*name))),
             Const::Type(ty) => write!(w, "{}", self.cx.types.display(*ty)),
-            Const::Module(name) => w.write_str(self.cx.names.text(*name)),
+            Const::Module(name) => {
+                let name = self.cx.names.text(*name);
+                w.write_str(match name {
+                    "Checked" | "Math" => "Base.",
+                    "Intrinsics" => "Core.",
+                    _ => "",
+                })?;
+                w.write_str(name)
+            }
             Const::Aggregate { ty, fields } => {
                 w.write_str("$(QuoteNode(")?;
                 self.aggregate(w, func, *ty, fields)?;

@@ -1,0 +1,51 @@
+//! Fences around foreign code that is called where a panic must not go on: under compiled code, in the middle of a collection, in destructors.
+//!
+//! A payload is foreign as well: what drops it may panic again, beyond the fence that caught the first one. So it is dropped behind
+//! a second fence; what that panics with is leaked, because there would be no end otherwise.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Calls foreign code. A panic becomes what it says.
+pub fn fenced<R>(body: impl FnOnce() -> R) -> Result<R, String> {
+    catch_unwind(AssertUnwindSafe(body)).map_err(dispose)
+}
+
+/// Takes a payload apart: what it says, if it is text.
+fn dispose(payload: Box<dyn Any + Send>) -> String {
+    let text = match (payload.downcast_ref::<String>(), payload.downcast_ref::<&'static str>()) {
+        (Some(text), _) => text.clone(),
+        (_, Some(text)) => (*text).to_owned(),
+        _ => "panic without a message".to_owned(),
+    };
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(second);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{panic_any, resume_unwind};
+
+    use super::*;
+
+    /// Panics when it is dropped, with one more of its kind.
+    struct Bomb(u32);
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            if self.0 > 0 && !std::thread::panicking() {
+                resume_unwind(Box::new(Bomb(self.0 - 1)));
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_panic_says_is_kept_and_payloads_do_no_harm() {
+        assert_eq!(fenced(|| 3), Ok(3));
+        assert_eq!(fenced(|| resume_unwind(Box::new("a"))), Err::<(), _>("a".into()));
+        assert_eq!(fenced(|| resume_unwind(Box::new("b".to_owned()))), Err::<(), _>("b".into()));
+        assert_eq!(fenced(|| panic_any(Bomb(3))), Err::<(), _>("panic without a message".into()));
+    }
+}
