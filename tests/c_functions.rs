@@ -1,7 +1,7 @@
 //! Functions of programs that C calls: `qsort` with comparisons that compute, allocate, throw, sort in turn.
 #![cfg(unix)]
 
-use brolga::{Engine, Error, Evaluator, OptLevel, Options, Program, Roots, Verdict};
+use brolga::{Engine, Error, Evaluator, OptLevel, Options, Program, Roots, Session, Verdict, Workers};
 
 const PROGRAM: &str = "\
 mutable struct Entry
@@ -180,6 +180,28 @@ fn registers_and_the_stack_carry_arguments() {
         let direct = unit.func::<(i64,), f64>("direct").unwrap();
         assert_eq!(through.call((41,)), direct.call((41,)));
         assert!(through.call((41,)).is_ok_and(|value| value != 0.0));
+    }
+}
+
+/// Compiled at once, when they are called first, and twice: what C calls goes through the slot of the function then.
+#[test]
+fn sessions_give_functions_to_c() {
+    for kind in 0..3 {
+        let session = Session::new(Options::new(), Workers::Caller).expect("a session");
+        let main = session.create_dylib("main").expect("a dylib");
+        let program = main.read("t.jlir", PROGRAM.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+        let program = match kind {
+            0 => program,
+            1 => program.lazy(),
+            _ => program.replaceable().tiered(3),
+        };
+        main.define(program).unwrap_or_else(|error| panic!("{error}"));
+        let through = main.func::<(i64,), f64>("through_c").unwrap_or_else(|error| panic!("{error}"));
+        let direct = main.func::<(i64,), f64>("direct").unwrap_or_else(|error| panic!("{error}"));
+        for n in 0..10 {
+            assert_eq!(through.call((n,)), direct.call((n,)), "kind {kind}");
+            session.optimize_hot();
+        }
     }
 }
 

@@ -206,7 +206,17 @@ impl Lowering<'_> {
     }
 
     /// `throw(x)`.
-    pub(super) fn throw_value(&mut self) -> Step<()> {
+    pub(super) fn throw_statement(&mut self) -> Step<()> {
+        let result = self.src.result(self.at).map(|result| self.src.ty(result));
+        let Some(ty) = result.filter(|&ty| ty != Type::BOTTOM) else { return self.throw_value() };
+        // What claims to come back may be followed by uses, which nothing reaches.
+        let always = self.truth(true);
+        self.throw_if_with(always, Self::throw_value)?;
+        let val = self.undefined(ty)?;
+        self.define(val)
+    }
+
+    fn throw_value(&mut self) -> Step<()> {
         let thrown = self.arg(0)?;
         let made = self.src.def_inst(thrown).filter(|_| matches!(self.known[thrown], Known::Thrown));
         let parts: Option<Vec<Value>> = match (self.src.as_const(thrown), made) {

@@ -46,6 +46,9 @@ impl Lowering<'_> {
         }
         let scalars = data.params.iter().chain((!sig.result.leaves.is_empty()).then_some(&data.result));
         for &ty in scalars {
+            if self.form(ty)?.is_object() {
+                return Err(self.c_refuse(ty, &data));
+            }
             self.c_scalar(ty, &data)?;
         }
         if matches!(sig.result.kind, FormKind::Never) {

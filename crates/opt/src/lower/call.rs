@@ -379,7 +379,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn c_refuse(&mut self, ty: Type, data: &ForeignData) -> Reported {
+    pub(super) fn c_refuse(&mut self, ty: Type, data: &ForeignData) -> Reported {
         let callee = data.name.map_or("a C function at an address", |name| self.cx.names.text(name));
         let what = format!("passing a `{}` by value to or from `{callee}`", self.types.display(ty));
         self.report(Refusal::Unsupported { what })

@@ -411,7 +411,7 @@ impl Lowering<'_> {
             Builtin::Isdefined => self.isdefined(),
             Builtin::Tuple => self.tuple(),
             Builtin::Getfield => self.getfield(),
-            Builtin::Throw => self.throw_value(),
+            Builtin::Throw => self.throw_statement(),
             Builtin::Ifelse => self.ifelse(),
             Builtin::Donotdelete => self.donotdelete(),
             Builtin::Finalizer | Builtin::CurrentScope => self.define(Val::ghost(Type::NOTHING)),

@@ -32,7 +32,7 @@ use crate::heap::{Object, ObjectKind, Root, Scope, TypeDesc, TypeRef};
 use crate::instance::Runtime;
 use crate::thread::Thread;
 
-use super::dispatch::InWorld;
+use super::dispatch::{Declared, InWorld};
 use super::methods::{Ambiguous, CodeEntry, HostFn, Method, MethodEntry};
 use super::place::{Held, Row};
 use super::relations::as_type;
@@ -352,20 +352,16 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             return Err(self.unsupported("invoke without a signature"));
         };
         let signature = self.type_operand("invoke", *signature)?;
-        let (cx, ty) = (signature.context().clone(), signature.ty().unwrap_or(Type::ANY));
-        let types = cx.types.tuple_elements(ty).map(<[Type]>::to_vec);
-        let mut descs: Vec<TypeRef> = Vec::new();
-        for ty in types.iter().flatten() {
-            descs.push(self.scope.desc_of(&cx, *ty)?);
-        }
-        let (heap, callee_object) = (self.runtime.heap(), self.object(*callee));
-        let (table, world) = (self.thread.dispatch().table(), self.thread.dispatch().world());
-        let found = types.and_then(|_| table.find_declared(heap, world, callee_object, &descs));
+        let found = match self.thread.dispatch().declared(self.object(*callee), signature.tag()) {
+            Some(known) => Some(known),
+            None => self.find_declared(*callee, signature)?,
+        };
+        let heap = self.runtime.heap();
         match found {
-            Some(method) => {
+            Some((method, descs)) => {
                 // Compiled code takes objects of its declared types on trust.
                 let objects = self.objects(rest);
-                let declared = objects.iter().zip(&descs).all(|(&arg, desc)| heap.is_a(None, arg, desc));
+                let declared = objects.iter().zip(&*descs).all(|(&arg, desc)| heap.is_a(None, arg, desc));
                 if !declared || !method.fits(heap, self.thread.isa_cache(), &objects) {
                     return Err(self.message(
                         ExceptionKind::TypeError,
@@ -378,6 +374,23 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             }
             None => Err(self.scope.raise_method_error(*callee, rest)),
         }
+    }
+
+    /// The method that an `invoke` with this signature goes to, and the types in the signature.
+    fn find_declared(
+        &mut self,
+        callee: Root<'f, 'h>,
+        signature: &TypeDesc,
+    ) -> Result<Option<Declared>, Raised> {
+        let (cx, ty) = (signature.context().clone(), signature.ty().unwrap_or(Type::ANY));
+        let Some(types) = cx.types.tuple_elements(ty) else { return Ok(None) };
+        let descs = types.iter().map(|&ty| self.scope.desc_of(&cx, ty)).collect::<Result<Arc<[_]>, _>>()?;
+        let (heap, dispatch, callee) = (self.runtime.heap(), self.thread.dispatch(), self.object(callee));
+        let found = dispatch.table().find_declared(heap, dispatch.world(), callee, &descs);
+        Ok(found.map(|method| {
+            dispatch.remember_declared(callee, signature.tag(), &method, &descs);
+            (method, descs)
+        }))
     }
 
     /// Whether a call would find a method.

@@ -23,7 +23,7 @@
 //! is older than the pin, which `invoke_in_world` enters, that is not so; there nothing is remembered.
 //!
 //! **Others.** What lines cannot hold is in a table of its own: types as operands, many operands, functions of the host, calls that
-//! no method fits, ambiguous calls.
+//! no method fits, ambiguous calls, and `invoke`s with a signature.
 
 use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
@@ -31,7 +31,7 @@ use std::sync::{Arc, Weak};
 
 use rustc_hash::FxHashMap;
 
-use crate::heap::{Heap, Object};
+use crate::heap::{Heap, Object, TypeRef};
 
 use super::methods::{Ambiguous, Method, MethodEntry, MethodTable, Table, key};
 use super::relations::IsaCache;
@@ -100,7 +100,15 @@ enum Found {
     Method(Weak<Method>),
     Nothing,
     Ambiguous(Ambiguous),
+    /// Of an `invoke` with a signature: the method, and the types in the signature.
+    Declared(Weak<Method>, Arc<[TypeRef]>),
 }
+
+/// A method that an `invoke` goes to, and the types in its signature.
+pub(crate) type Declared = (Arc<Method>, Arc<[TypeRef]>);
+
+/// What the stamp in front of the keys of an `invoke` with a signature is more than that of a call.
+const DECLARED: u64 = STAMP_STEP - 1;
 
 /// What a thread keeps for its calls.
 pub(crate) struct Dispatch {
@@ -247,7 +255,8 @@ impl Dispatch {
                     return Ok(Some(method));
                 }
             }
-            None => {}
+            // Those have keys of their own.
+            Some(Found::Declared(..)) | None => {}
         }
         let answer = self.table().find(heap, isa, self.world(), callee, args);
         let found = match &answer {
@@ -258,12 +267,44 @@ impl Dispatch {
             Ok(None) => Found::Nothing,
             Err(ambiguous) => Found::Ambiguous(ambiguous.clone()),
         };
+        self.remember(keys, found);
+        answer
+    }
+
+    fn remember(&self, keys: &[u64], found: Found) {
         let mut others = self.others.borrow_mut();
         if others.len() >= OTHERS {
             others.clear();
         }
         others.insert(keys.into(), found);
-        answer
+    }
+
+    /// The keys of an `invoke` of a callee with a signature, by the tag of its tuple type; nothing where nothing is remembered.
+    fn declared_keys(&self, callee: Object, signature: u64) -> Option<[u64; 3]> {
+        let stamp = self.lines.stamp.get();
+        (stamp != 0).then(|| [stamp + DECLARED, key(callee), signature])
+    }
+
+    /// Where an `invoke` went before, and the types in its signature.
+    pub(crate) fn declared(&self, callee: Object, signature: u64) -> Option<Declared> {
+        let keys = self.declared_keys(callee, signature)?;
+        match self.others.borrow().get(keys.as_slice()) {
+            Some(Found::Declared(method, types)) => Some((method.upgrade()?, types.clone())),
+            _ => None,
+        }
+    }
+
+    /// Notes where an `invoke` goes.
+    pub(crate) fn remember_declared(
+        &self,
+        callee: Object,
+        signature: u64,
+        method: &Arc<Method>,
+        types: &Arc<[TypeRef]>,
+    ) {
+        if let Some(keys) = self.declared_keys(callee, signature) {
+            self.remember(&keys, Found::Declared(Arc::downgrade(method), types.clone()));
+        }
     }
 
     /// Lets compiled code find the way by itself. `keys` begins with the stamp.
