@@ -28,7 +28,7 @@ use brolga_ir::types::{Type, TypeKind};
 
 use crate::exception::ExceptionKind;
 use crate::fence::fenced;
-use crate::heap::{Object, ObjectKind, Root, Scope, TypeDesc, TypeRef};
+use crate::heap::{Object, ObjectKind, Root, Scope, TypeDesc};
 use crate::instance::Runtime;
 use crate::thread::Thread;
 
