@@ -93,7 +93,9 @@ fn run(duration: Duration) {
         stats.mapped_bytes
     );
     assert_eq!((stats.live_objects, stats.live_bytes), (0, 0), "nothing is reachable any more");
-    assert!(stats.full_collections > 10 && visits.load(Ordering::Relaxed) > 10, "{stats:?}");
+    // With a collection at every safepoint a call of an example takes its time.
+    let enough = if cfg!(feature = "gc-stress") { 0 } else { 10 };
+    assert!(stats.full_collections > 10 && visits.load(Ordering::Relaxed) > enough, "{stats:?}");
     let runtime = Arc::downgrade(engine.runtime());
     drop((examples, engine));
     assert_eq!(runtime.strong_count(), 0, "the run time goes with the engine");

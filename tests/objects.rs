@@ -62,6 +62,9 @@ fn objects_that_are_used_survive_collections_at_every_safepoint() {
     hold(&programs(&["tests/corpus", "tests/objects"]), &[OptLevel::O0, OptLevel::O2], true, 170);
 }
 
+/// How many examples each of the threads that share a heap calls.
+const TURNS: usize = if cfg!(feature = "gc-stress") { 4 } else { 40 };
+
 /// Four threads allocate, dispatch, throw and catch in one heap, and collect under each other.
 #[test]
 fn threads_share_a_heap() {
@@ -93,7 +96,7 @@ fn share_a_heap(roots: Roots) {
         for first in 0..4 {
             let units = &units;
             scope.spawn(move || {
-                for (run, args, wanted) in units.iter().cycle().skip(first).take(40) {
+                for (run, args, wanted) in units.iter().cycle().skip(first).take(TURNS) {
                     assert_eq!(run.call(*args), Ok(*wanted));
                 }
             });
