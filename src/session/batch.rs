@@ -153,14 +153,16 @@ impl<'a> Batch<'a> {
             if globals.into_iter().any(|global| module.add_global(global).is_err()) {
                 continue;
             }
-            let lazy = import(&mut module, &scopes);
+            let lazy = import(&mut module, &scopes, &|symbol| {
+                self.offers.knows(symbol) || dylib.is_known(session.linking().intern(symbol), &links)
+            });
             // One for which what has changed has another type now keeps what it has.
             if check_built(&module, 1).is_err() {
                 redefined.kept.push(session.linking().name(hit.label));
                 continue;
             }
             let (linking, shared) = (session.linking(), &session.inner.shared);
-            let whole = Arc::new(whole.again(lazy));
+            let whole = Arc::new(whole.again(lazy, &module));
             let body = linking.intern(&format!("{name}{BODY}"));
             // What is interpreted instead shows what was there before.
             let hot = tiers.map(|(calls, _)| dylib.hot(&name, calls, None));

@@ -127,7 +127,10 @@ impl Dylib {
         let own = module.func_count();
         let mut lazy = BTreeSet::new();
         if Arc::ptr_eq(&module.cx, self.session.context()) {
-            lazy = import(&mut module, &self.session.scopes(&self.linking.links()?));
+            let links = self.linking.links()?;
+            lazy = import(&mut module, &self.session.scopes(&links), &|symbol| {
+                self.is_known(self.session.linking().intern(symbol), &links)
+            });
         }
         Ok((module, own, lazy))
     }
@@ -495,7 +498,7 @@ impl Dylib {
     }
 
     /// Whether a symbol is defined. Starts nothing.
-    fn is_known(&self, symbol: Symbol, links: &[Link]) -> bool {
+    pub(super) fn is_known(&self, symbol: Symbol, links: &[Link]) -> bool {
         let want = Want { symbol, need: Need::Weak };
         let found = self.session.linking().lookup(links.to_vec(), vec![want], Until::Known).wait();
         found.is_ok_and(|found| !found.is_empty())

@@ -8,7 +8,7 @@
 //! A lazy function calls most others through slots, and finds whatever is behind them. Those whose bodies its program shows
 //! may be inlined; which of them are is up to the optimiser, so all that are called and have a body are noted as taken in.
 //! Calls that are decided at run time may have been turned into calls of the methods that the program shows: a function with
-//! such calls depends on all functions of which its program has methods, and so on new methods of them.
+//! such calls depends on all functions of which its program has methods or which it mentions, and so on new methods of them.
 //!
 //! When one of them is defined, the bodies of its callers are replaced in the same step as its own, and so are those of their
 //! callers: the slots lead to stubs again, threads go on in the old code until they leave it, and the next call compiles what is
@@ -29,10 +29,11 @@ use std::sync::{Arc, Mutex};
 
 use brolga_ir::func::CalleeData;
 use brolga_ir::module::Global;
-use brolga_ir::{Func, FuncId, Module};
+use brolga_ir::{Func, FuncId, Module, TypeKind};
 use brolga_session::{DylibId, Label, Name};
 
 use super::plan::lock;
+use super::scope::mentioned;
 use super::unit::{Whole, decides_later};
 
 /// Invalidations that nobody has taken; of more, the oldest are forgotten.
@@ -137,9 +138,16 @@ impl State {
         *program.get_or_insert_with(|| {
             let number = self.next_program;
             self.next_program += 1;
-            for (_, func) in module.funcs() {
-                let bare: Arc<str> = module.cx.names.text(func.name).into();
-                self.programs.entry(bare).or_default().insert(number);
+            for (id, func) in module.funcs() {
+                let mentioned =
+                    mentioned(module, id).into_iter().filter_map(|ty| match *module.cx.types.kind(ty) {
+                        TypeKind::Function(name) => Some(name),
+                        _ => None,
+                    });
+                for name in mentioned.chain([func.name]) {
+                    let bare: Arc<str> = module.cx.names.text(name).into();
+                    self.programs.entry(bare).or_default().insert(number);
+                }
             }
             number
         })

@@ -16,9 +16,10 @@ use std::sync::{Arc, Mutex};
 
 use brolga_ir::base_fn::BaseFn;
 use brolga_ir::func::CalleeData;
-use brolga_ir::{Func, FuncId, Level, Module, Type, TypeKind};
+use brolga_ir::{Func, FuncId, Level, Module, Type, TypeKind, Value};
 
 use super::plan::lock;
+use super::unit::decides_later;
 
 /// See the file's header.
 #[derive(Default)]
@@ -102,30 +103,40 @@ impl Scope {
         lock(&self.offers).symbols.get(bare).into_iter().flatten().cloned().collect()
     }
 
-    /// The methods of a function object, each with whether it is called through its slot.
-    fn declarations(&self, function: Type) -> Vec<(Func, bool)> {
+    /// The methods of a function object, each with its symbol and whether it is called through its slot.
+    fn declarations(&self, function: Type) -> Vec<(Arc<str>, Func, bool)> {
         let offers = lock(&self.offers);
         let declared = offers.declared.get(&function).into_iter().flatten();
-        declared.map(|(symbol, func)| (func.clone(), offers.lazy.contains(symbol))).collect()
+        declared.map(|(symbol, func)| (symbol.clone(), func.clone(), offers.lazy.contains(symbol))).collect()
     }
 }
 
-/// Adds to a module the declarations of functions that it calls and does not define, from the first scope that has any. Bodies
-/// that come in are looked at as well. Says which of them are called through slots.
+/// Adds to a module the declarations of functions that it calls and does not define, from the first scope that has any; and of those
+/// that calls may go to which are decided at run time, as far as they are there. Bodies that come in are looked at as well. Says which of
+/// them are called through slots.
 ///
 /// A body that calls what the module defines itself would call another function here than where it comes from: it stays out.
-pub(crate) fn import(module: &mut Module, scopes: &[Arc<Scope>]) -> BTreeSet<String> {
+pub(crate) fn import(
+    module: &mut Module,
+    scopes: &[Arc<Scope>],
+    is_there: &dyn Fn(&str) -> bool,
+) -> BTreeSet<String> {
     let own = module.func_count();
     let mut lazy = BTreeSet::new();
     let mut looked_up: BTreeSet<Type> = BTreeSet::new();
     let mut pending: Vec<FuncId> = module.funcs().map(|(id, _)| id).collect();
     while let Some(id) = pending.pop() {
-        for function in called(module, id) {
+        let called = called(module, id);
+        for function in called.union(&mentioned(module, id)).copied() {
             if is_base(module, function) || !looked_up.insert(function) {
                 continue;
             }
             let mut found = scopes.iter().map(|scope| scope.declarations(function));
-            for (func, is_lazy) in found.find(|found| !found.is_empty()).unwrap_or_default() {
+            for (symbol, func, is_lazy) in found.find(|found| !found.is_empty()).unwrap_or_default() {
+                // Who is called by name and has been removed is missed when the caller is linked.
+                if !called.contains(&function) && !is_there(&symbol) {
+                    continue;
+                }
                 let func = if calls_own(module, own, &func) { declaration(&func) } else { func };
                 // A method that the module defines itself is not imported.
                 let Ok(id) = module.add_func(func) else { continue };
@@ -187,6 +198,16 @@ fn called(module: &Module, id: FuncId) -> BTreeSet<Type> {
         CalleeData::Symbol { .. } => None,
     });
     callees.collect()
+}
+
+/// The function objects that a function has in its hands: calls that are decided at run time may go to their methods.
+pub(crate) fn mentioned(module: &Module, id: FuncId) -> BTreeSet<Type> {
+    let func = module.func(id);
+    let mut ops = func.blocks().flat_map(|block| func.block_insts(block)).map(|inst| func.op(inst));
+    // It has itself, as its first argument, and seldom calls it.
+    let own = func.sig.params.first().map(|object| object.ty).filter(|_| !ops.any(decides_later));
+    let types = (0..func.value_count() as u32).map(|value| func.ty(Value::from_u32(value)));
+    types.filter(|&ty| Some(ty) != own && matches!(module.cx.types.kind(ty), TypeKind::Function(_))).collect()
 }
 
 fn is_base(module: &Module, function: Type) -> bool {

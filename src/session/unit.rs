@@ -15,7 +15,8 @@
 //! | a C symbol without a library | taken from the link order when it is there, else from the process |
 //! | all else | the run time's |
 //!
-//! A unit that makes calls which are decided at run time needs every method of its program.
+//! A unit that makes calls which are decided at run time needs every method of its program, and those of other programs whose functions
+//! it has in its hands: the run time finds only what is compiled.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -26,7 +27,7 @@ use brolga_codegen::sig::FunctionType;
 use brolga_codegen::ways::Route;
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::builtin::Builtin;
-use brolga_ir::{FuncId, Level, Module, Op};
+use brolga_ir::{FuncId, Level, Module, Op, Type};
 use brolga_jit::{
     Compiled, FindSlot, Globals, Jit, Linkage, LoopEntry, Method, Slot, Source, Style, Unit, Upgrader,
 };
@@ -40,6 +41,7 @@ use super::lazy::{BODY, HOT, Slots, type_of};
 use super::linking;
 use super::loops::FoundLoop;
 use super::plan::{Plan, lock};
+use super::scope::mentioned;
 use super::target::{Code, Function, Kept, Native, Placed};
 use crate::engine::{function_type, method};
 use crate::error::Error;
@@ -127,6 +129,8 @@ pub(crate) struct Whole {
     is_lazy: bool,
     /// The functions that its code calls through slots, by symbol.
     behind_slots: BTreeSet<String>,
+    /// The symbols of functions of other programs that calls may go to which are decided at run time.
+    others: BTreeSet<String>,
 }
 
 impl Whole {
@@ -159,13 +163,15 @@ impl Whole {
             behind_slots.extend(own.iter().map(|&id| module.symbol(id)));
         }
         let world = shared.jit.runtime().world();
-        Ok(Whole { globals, is_open, methods, world, kept, is_lazy, behind_slots })
+        let others = others(module, own.len());
+        Ok(Whole { globals, is_open, methods, world, kept, is_lazy, behind_slots, others })
     }
 
-    /// The same program, for a function of it that is made anew and calls these through slots.
-    pub(crate) fn again(&self, lazy_imports: BTreeSet<String>) -> Whole {
+    /// The same program, for a function of it that is made anew, the first of this module, and calls these through slots.
+    pub(crate) fn again(&self, lazy_imports: BTreeSet<String>, module: &Module) -> Whole {
         let mut whole = self.clone();
         whole.behind_slots.extend(lazy_imports);
+        whole.others = others(module, 1);
         whole
     }
 
@@ -174,6 +180,16 @@ impl Whole {
     pub(crate) fn may_tangle(&self) -> bool {
         self.is_open && !self.is_lazy
     }
+}
+
+/// The functions behind the first `own` of a module that calls may go to which are decided at run time.
+fn others(module: &Module, own: usize) -> BTreeSet<String> {
+    let mentioned: BTreeSet<Type> = module.funcs().flat_map(|(id, _)| mentioned(module, id)).collect();
+    let imported = module.funcs().skip(own).filter(|(_, func)| {
+        func.level == Level::High
+            && func.sig.params.first().is_some_and(|object| mentioned.contains(&object.ty))
+    });
+    imported.map(|(id, _)| module.symbol(id)).collect()
 }
 
 /// How often a function is compiled, and which time this is.
@@ -312,6 +328,12 @@ pub(crate) fn wants(session: &linking::Session<Native>, output: &Output) -> Vec<
     output.compiled.imports().into_iter().filter_map(want).collect()
 }
 
+/// The methods of other programs that calls may go to which are decided at run time.
+fn wanted_methods(session: &linking::Session<Native>, loaded: &Loaded, output: &Output) -> Vec<Want> {
+    let names = loaded.whole.others.iter().filter(|_| output.dispatches);
+    names.map(|name| Want { symbol: session.intern(name), need: Need::Weak }).collect()
+}
+
 /// Keeps a responsibility by functions of a program.
 pub(crate) fn compile_and_link(
     shared: Arc<Shared>,
@@ -323,8 +345,22 @@ pub(crate) fn compile_and_link(
         Ok(output) => output,
         Err(error) => return responsibility.fail(error),
     };
-    let wants = wants(responsibility.session(), &output);
-    responsibility.lookup_then(wants, Until::Resolved, move |responsibility, found| {
+    look_up_and_link(shared, loaded, output, responsibility);
+}
+
+fn look_up_and_link(
+    shared: Arc<Shared>,
+    loaded: Arc<Loaded>,
+    output: Output,
+    responsibility: Responsibility<Native>,
+) {
+    let session = responsibility.session();
+    let mut all = wants(session, &output);
+    let methods = wanted_methods(session, &loaded, &output);
+    all.extend(
+        methods.into_iter().filter(|want| !all.iter().any(|w| w.symbol == want.symbol)).collect::<Vec<_>>(),
+    );
+    responsibility.lookup_then(all, Until::Resolved, move |responsibility, found| {
         link(shared, loaded, output, responsibility, &found);
     });
 }
@@ -436,12 +472,7 @@ fn link(
     let unit = match unit {
         Ok(Some(unit)) => unit,
         // Somebody has defined it anew meanwhile.
-        Ok(None) => {
-            let wants = wants(&session, &output);
-            return responsibility.lookup_then(wants, Until::Resolved, move |responsibility, found| {
-                link(shared, loaded, output, responsibility, &found);
-            });
-        }
+        Ok(None) => return look_up_and_link(shared, loaded, output, responsibility),
         Err(error) => return responsibility.fail(error),
     };
     let names = symbols.iter().map(|(symbol, _)| {
@@ -459,6 +490,14 @@ fn link(
         needs.extend(
             loaded.whole.methods.iter().map(|name| Dependence::from(Label { dylib, symbol: symbol(name) })),
         );
+        for definition in found {
+            let name = session.names().text(definition.label.symbol);
+            let placed = definition.address.and_then(|address| shared.placed.get(address));
+            if loaded.whole.others.contains(&*name) && matches!(placed, Some(Function::Slot(_))) {
+                let symbol = session.intern(&format!("{name}{BODY}"));
+                needs.push(Dependence::from(Label { dylib: definition.label.dylib, symbol }));
+            }
+        }
     }
     // Whoever removed the unit meanwhile has told those who wait; the code goes with its hold.
     if responsibility.attach(code).is_err() {

@@ -7,6 +7,7 @@
 //! | `change` | redefinition, removal, initialisers, the end |
 //! | `lazy` | functions that are compiled when they are called first, and replaced while they are called |
 //! | `loops` | loops that are left for better code while they run |
+//! | `methods` | calls that are decided at run time, when methods come |
 //! | `model` | definition, redefinition, removal and calls in random order, against a map |
 //! | `stress` | callers against those who redefine, optimise and remove; a million operations on demand |
 //! | `threads` | the same results whoever compiles; many threads |
@@ -17,6 +18,7 @@ mod define;
 mod failure;
 mod lazy;
 mod loops;
+mod methods;
 mod model;
 mod stress;
 mod threads;
