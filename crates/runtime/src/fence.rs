@@ -18,9 +18,7 @@ fn dispose(payload: Box<dyn Any + Send>) -> String {
         (_, Some(text)) => (*text).to_owned(),
         _ => "panic without a message".to_owned(),
     };
-    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        std::mem::forget(second);
-    }
+    let _leaked = catch_unwind(AssertUnwindSafe(|| drop(payload))).map_err(std::mem::ManuallyDrop::new);
     text
 }
 

@@ -22,6 +22,7 @@ pub(crate) mod queue;
 mod single;
 
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub use executor::OnExecutor;
@@ -157,7 +158,7 @@ impl Task {
         if let Err(payload) = doing.go_on(|| catch_unwind(AssertUnwindSafe(self.work))) {
             // What a task panicked with may panic when it is dropped; what comes of that is leaked.
             let dropped = catch_unwind(AssertUnwindSafe(|| drop(payload)));
-            dropped.unwrap_or_else(std::mem::forget);
+            let _leaked = dropped.map_err(ManuallyDrop::new);
         }
     }
 }
