@@ -65,7 +65,7 @@ fn units(isa: &HostIsa) -> [LinkUnit; 2] {
     let cx = Context::new();
     let mut generator = Generator::new(Limits::default());
     let options = CompileOptions { tier: Tier::Baseline, listing: false };
-    let ways = Ways { route: &|_| Route::Near, counter: None };
+    let ways = Ways { route: &|_| Route::Near, counter: None, is_profiled: false };
     let mut compiled = |name: &str| {
         let func = sum(&cx, name);
         generator.generate(&cx, &func, isa, options, ways).expect("it compiles").function

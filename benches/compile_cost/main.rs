@@ -202,7 +202,7 @@ fn measure(module: &Module, level: OptLevel, isa: &HostIsa, rounds: usize) -> Ro
                 &placed,
                 isa,
                 TranslateOptions::default(),
-                Ways { route: &|_| Route::Near, counter: None },
+                Ways { route: &|_| Route::Near, counter: None, is_profiled: false },
                 &mut clif,
             );
             lap();

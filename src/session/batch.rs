@@ -21,6 +21,7 @@ use super::later::Redefined;
 use super::lazy::{BODY, Body, HOT, Hot, Stub};
 use super::linking;
 use super::plan::lock;
+use super::profile::Profile;
 use super::scope::{self, import};
 use super::target::Native;
 use super::unit::{Functions, Loaded, Stage, Whole};
@@ -171,8 +172,16 @@ impl<'a> Batch<'a> {
                 None => vec![(Stage::Only, body)],
                 Some(hot) => vec![(Stage::First { rounds }, body), (Stage::Second, hot.body)],
             };
+            let profile = hot.as_ref().and_then(|_| Profile::number(shared, &mut module));
             for (stage, symbol) in stages {
-                let loaded = Arc::new(Loaded::new(shared, module.clone(), &[id], whole.clone(), stage));
+                let loaded = Arc::new(Loaded::new(
+                    shared,
+                    module.clone(),
+                    &[id],
+                    whole.clone(),
+                    stage,
+                    profile.clone(),
+                ));
                 let symbols = vec![(symbol, SymbolFlags::CALLABLE)];
                 self.add(Box::new(Functions { shared: shared.clone(), loaded, ids: vec![id], symbols }));
                 self.beside.push((symbol, hit.label.symbol));

@@ -28,6 +28,8 @@ pub struct Definitions<'t> {
     pub(crate) tiers: Option<i32>,
     /// Rounds after which a loop is left for better code; ten times the calls if nobody says.
     pub(crate) rounds: Option<u32>,
+    /// Whether the first tier counts what its branches and dynamic calls do.
+    pub(crate) is_profiled: bool,
     /// Calls that are interpreted while there is no code.
     pub(crate) interpreted: u32,
     /// Imported functions that are called through slots.
@@ -52,6 +54,7 @@ impl<'t> Definitions<'t> {
             is_replaceable: false,
             tiers: None,
             rounds: None,
+            is_profiled: true,
             interpreted: 0,
             lazy_imports: BTreeSet::new(),
             starts: None,
@@ -114,6 +117,13 @@ impl<'t> Definitions<'t> {
     /// the calls if this is not said. Loops under an exception handler of their function are not left.
     pub fn rounds(mut self, rounds: u32) -> Self {
         self.rounds = Some(rounds);
+        self
+    }
+
+    /// For functions in two tiers: whether the first counts which ways its branches go and with which types its dynamic calls are
+    /// made, so that the second is made for that. It does if this is not said.
+    pub fn profiled(mut self, profiled: bool) -> Self {
+        self.is_profiled = profiled;
         self
     }
 

@@ -23,6 +23,7 @@ use super::later::{self, Redefined};
 use super::lazy::{self, BODY, HOT, Hot};
 use super::libraries::{Library, Members};
 use super::plan::lock;
+use super::profile::Profile;
 use super::promise::{Promise, Signature};
 use super::scope::{self, import, part};
 use super::target::Native;
@@ -174,7 +175,10 @@ impl Dylib {
         };
         let shared = &self.session.inner.shared;
         let imports = definitions.lazy_imports;
-        let whole = Arc::new(Whole::new(shared, &module, &own, kept, is_lazy, imports)?);
+        let mut whole = Whole::new(shared, &module, &own, kept, is_lazy, imports)?;
+        let bare = |id: &FuncId| module.cx.names.text(module.func(*id).name);
+        whole.is_looked_for = own.iter().any(|id| self.session.inner.inlined.is_looked_for(bare(id)));
+        let whole = Arc::new(whole);
         let tiers = definitions.tiers.filter(|_| is_lazy);
         let mut symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
         let mut hot_symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
@@ -196,6 +200,9 @@ impl Dylib {
             };
             symbols.insert(id, defined);
         }
+        let mut module = module;
+        let counts = tiers.is_some() && definitions.is_profiled;
+        let profile = counts.then(|| Profile::number(shared, &mut module)).flatten();
         let mut stages = vec![(Stage::Only, &symbols)];
         let rounds = definitions.rounds;
         let rounds = |calls: i32| rounds.unwrap_or_else(|| calls.unsigned_abs().saturating_mul(ROUNDS));
@@ -221,11 +228,13 @@ impl Dylib {
             if is_lazy && definitions.is_replaceable {
                 for &id in &own {
                     let Some((part, only)) = part(&module, own.len(), id) else { continue };
-                    let loaded = Arc::new(Loaded::new(shared, part, &[only], whole.clone(), stage));
+                    let loaded =
+                        Arc::new(Loaded::new(shared, part, &[only], whole.clone(), stage, profile.clone()));
                     add(&loaded, vec![only], &[id]);
                 }
             } else {
-                let loaded = Arc::new(Loaded::new(shared, module.clone(), &own, whole.clone(), stage));
+                let (module, profile) = (module.clone(), profile.clone());
+                let loaded = Arc::new(Loaded::new(shared, module, &own, whole.clone(), stage, profile));
                 let is_whole = is_whole || whole.may_tangle();
                 for ids in if is_whole { vec![own.clone()] } else { loaded.units() } {
                     let sources = ids.clone();

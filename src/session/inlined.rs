@@ -199,6 +199,11 @@ impl Inlined {
         state.sources.insert(label, caller);
     }
 
+    /// Whether somebody has looked for methods in a program that has some of this name, and so may find those that are defined now.
+    pub(crate) fn is_looked_for(&self, bare: &str) -> bool {
+        lock(&self.state).programs.contains_key(bare)
+    }
+
     /// Forgets a function that is something else now, or nothing.
     pub(crate) fn forget(&self, label: Label) {
         lock(&self.state).forget(label);

@@ -120,7 +120,8 @@ impl Materialize for LoopBody {
         }
         let body = self.exit.body(&seen.cx, seen.func(self.func));
         let entry = module.add_func(body).map_err(|error| format!("{error:?}"))?;
-        let loaded = Loaded::new(&shared, module, &[entry], self.loaded.whole(), Stage::Second);
+        let profile = self.loaded.profile();
+        let loaded = Loaded::new(&shared, module, &[entry], self.loaded.whole(), Stage::Second, profile);
         let output = compile(&shared, &loaded, &[entry])?;
         let wants = wants(&session, &output);
         let unit = loop {

@@ -54,6 +54,7 @@ mod lazy;
 mod libraries;
 mod loops;
 mod plan;
+mod profile;
 mod promise;
 mod scope;
 mod target;

@@ -34,6 +34,7 @@ use brolga_opt::{Cx, OptLevel, optimize};
 use brolga_runtime::heap::DEFAULT_ABI;
 
 use super::loops;
+use super::profile::Profile;
 use crate::error::Error;
 use crate::stages::place;
 
@@ -67,6 +68,8 @@ pub(crate) struct Plan {
     level: OptLevel,
     options: brolga_opt::Options,
     roots: Roots,
+    /// What an earlier tier has counted, for the passes.
+    advice: Option<Arc<Profile>>,
     components: Vec<Component>,
     /// The component of each high function.
     component: BTreeMap<FuncId, usize>,
@@ -82,6 +85,7 @@ impl Plan {
         level: OptLevel,
         options: brolga_opt::Options,
         roots: Roots,
+        advice: Option<Arc<Profile>>,
     ) -> Plan {
         if level > OptLevel::O0 {
             summarise_module(&mut module);
@@ -106,6 +110,7 @@ impl Plan {
             level,
             options,
             roots,
+            advice,
             components,
             component,
             failed: Mutex::default(),
@@ -214,7 +219,11 @@ impl Plan {
         // Also when a pass panics: whoever waits goes on, with the function as it was.
         let _finish = Finish { plan: self, number };
         for &id in &component.funcs {
-            match self.pipeline(self.module.func(id).clone()) {
+            let mut func = self.module.func(id).clone();
+            if let Some(profile) = &self.advice {
+                profile.advise(&self.module.cx, &mut func);
+            }
+            match self.pipeline(func) {
                 Ok(func) => self.module.supersede(id, func),
                 Err(error) => drop(lock(&self.failed).insert(id, error)),
             }

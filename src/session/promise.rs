@@ -86,5 +86,5 @@ fn load(
     let mut behind_slots = made.lazy_imports;
     behind_slots.extend(promised);
     let whole = Arc::new(Whole::new(shared, &made.module, &own, None, false, behind_slots)?);
-    Ok((Arc::new(Loaded::new(shared, made.module, &own, whole, Stage::Only)), own))
+    Ok((Arc::new(Loaded::new(shared, made.module, &own, whole, Stage::Only, None)), own))
 }

@@ -41,6 +41,7 @@ use super::lazy::{BODY, HOT, Slots, type_of};
 use super::linking;
 use super::loops::FoundLoop;
 use super::plan::{Plan, lock};
+use super::profile::Profile;
 use super::scope::mentioned;
 use super::target::{Code, Function, Kept, Native, Placed};
 use crate::engine::{function_type, method};
@@ -120,6 +121,8 @@ pub(crate) struct Whole {
     globals: Globals,
     /// Whether some function of it makes calls that are decided at run time.
     is_open: bool,
+    /// Whether its functions are called so by other programs.
+    pub(crate) is_looked_for: bool,
     /// The symbols of its functions that such calls may go to.
     methods: Vec<Arc<str>>,
     /// The world in which it was loaded: its methods are visible since then, whenever they are compiled.
@@ -164,7 +167,17 @@ impl Whole {
         }
         let world = shared.jit.runtime().world();
         let others = others(module, own.len());
-        Ok(Whole { globals, is_open, methods, world, kept, is_lazy, behind_slots, others })
+        Ok(Whole {
+            globals,
+            is_open,
+            is_looked_for: false,
+            methods,
+            world,
+            kept,
+            is_lazy,
+            behind_slots,
+            others,
+        })
     }
 
     /// The same program, for a function of it that is made anew, the first of this module, and calls these through slots.
@@ -213,6 +226,8 @@ pub(crate) struct Loaded {
     whole: Arc<Whole>,
     /// The functions that it defines; the others are imported.
     names: BTreeMap<FuncId, Arc<str>>,
+    /// What its first tier counts, and its second has in mind.
+    profile: Option<Arc<Profile>>,
     /// All functions that it was verified with, by symbol.
     known: OnceLock<BTreeMap<String, FuncId>>,
 }
@@ -225,12 +240,14 @@ impl Loaded {
         own: &[FuncId],
         whole: Arc<Whole>,
         stage: Stage,
+        profile: Option<Arc<Profile>>,
     ) -> Loaded {
         let names = own.iter().map(|&id| (id, module.symbol(id).into())).collect();
         let is_first = matches!(stage, Stage::First { .. });
         let level = if is_first { shared.level.min(OptLevel::O1) } else { shared.level };
-        let plan = Plan::new(module, level, shared.opt.clone(), shared.roots);
-        Loaded { stage, plan, whole, names, known: OnceLock::new() }
+        let advice = profile.clone().filter(|_| stage == Stage::Second);
+        let plan = Plan::new(module, level, shared.opt.clone(), shared.roots, advice);
+        Loaded { stage, plan, whole, names, profile, known: OnceLock::new() }
     }
 
     /// Refuses a function that has come to be another since its callers were verified: symbols say nothing of results.
@@ -256,6 +273,11 @@ impl Loaded {
     /// The program that they are of.
     pub(crate) fn whole(&self) -> Arc<Whole> {
         self.whole.clone()
+    }
+
+    /// What is counted of them, if something is.
+    pub(crate) fn profile(&self) -> Option<Arc<Profile>> {
+        self.profile.clone()
     }
 
     /// The functions that it defines, in sets that are linked together.
@@ -382,7 +404,7 @@ pub(crate) fn compile(shared: &Shared, loaded: &Loaded, ids: &[FuncId]) -> Resul
     let mut entries = Vec::new();
     // The entries of the first tier stay: whoever found a method by them keeps it.
     let has_entries = loaded.stage != Stage::Second;
-    if has_entries && (loaded.whole.is_open || placed.iter().any(has_objects)) {
+    if has_entries && (loaded.whole.is_open || loaded.whole.is_looked_for || placed.iter().any(has_objects)) {
         for &id in ids.iter().filter(|&&id| plan.module().func(id).level == Level::High) {
             entries.push((id, plan.placed_entry(id)?));
         }
@@ -407,7 +429,8 @@ pub(crate) fn compile(shared: &Shared, loaded: &Loaded, ids: &[FuncId]) -> Resul
     };
     let tier = if is_first { Tier::Baseline } else { tier(shared.level) };
     let counts = |name: &str| is_first && loaded.names.values().any(|own| **own == *name);
-    let style = Style { tier, others: &route, counted: &counts };
+    let is_profiled = is_first && loaded.profile.is_some();
+    let style = Style { tier, others: &route, counted: &counts, is_profiled };
     let compiled = shared.jit.compile(&module.cx, &sources, style).map_err(Error::from)?;
     let mut totals = lock(&shared.compiled);
     totals.functions += ids.len() as u64;
@@ -450,6 +473,7 @@ pub(crate) fn link_unit(
         foreign: Some(&foreign),
         slots: Some(&slots),
         loops,
+        cells: loaded.profile.as_deref().map(Profile::cells),
     };
     Ok(Some(shared.jit.link(&output.compiled, &linkage)?))
 }

@@ -184,7 +184,8 @@ impl Writer {
             | Symbol::Instance(_)
             | Symbol::Boxed { .. }
             | Symbol::Slot(_)
-            | Symbol::Counter(_) => {
+            | Symbol::Counter(_)
+            | Symbol::Cells => {
                 return Err(ObjectError::NeedsRuntime { symbol: symbol.to_string() });
             }
             Symbol::Interned(text) => Known::Data(self.import_data(&format!("brolga.symbol.{text}"))?),

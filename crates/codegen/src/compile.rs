@@ -72,6 +72,8 @@ pub enum Symbol {
     Slot(String),
     /// The word in which a compiled function counts its entries (`ways.rs`), by the function's name.
     Counter(String),
+    /// The cells in which a first tier counts for its profile (`ways.rs`).
+    Cells,
     /// A data object, by its deterministic name.
     Data(String),
     /// A routine of the run time (`routines.rs`).
@@ -121,6 +123,7 @@ impl std::fmt::Display for Symbol {
             Symbol::Function(name) => write!(f, "function `{name}`"),
             Symbol::Slot(name) => write!(f, "the slot of function `{name}`"),
             Symbol::Counter(name) => write!(f, "the counter of function `{name}`"),
+            Symbol::Cells => f.write_str("the cells of the profile"),
             Symbol::Data(name) => write!(f, "data object `{name}`"),
             Symbol::Routine(name) => write!(f, "run-time routine `{name}`"),
             Symbol::Foreign { name, library: None } => write!(f, "C symbol `{name}`"),

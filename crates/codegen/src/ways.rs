@@ -25,6 +25,16 @@ pub const HOT: &str = "brolga_hot";
 /// is not a safepoint, and does not throw.
 pub const LOOP: &str = "brolga_loop";
 
+/// The routine that notes the types with which a dynamic call is made: with the address of the site's first cell, the number of
+/// operands, and their tags, [`SEEN_OPERANDS`] of them. It is not a safepoint, and does not throw.
+pub const SEEN: &str = "brolga_seen";
+
+/// Dynamic calls with more operands, the callee among them, are not looked at.
+pub const SEEN_OPERANDS: usize = 4;
+
+/// As many calls of a site are looked at: enough to tell what is frequent.
+pub const SAMPLES: u64 = 256;
+
 /// How a call of compiled code finds its callee.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Route {
@@ -45,11 +55,13 @@ pub struct Ways<'a> {
     pub route: &'a dyn Fn(&str) -> Route,
     /// The function whose counter this one counts down at its entry.
     pub counter: Option<&'a str>,
+    /// Whether it counts what its branches and dynamic calls do, where they have sites (`translate/profile.rs`).
+    pub is_profiled: bool,
 }
 
 impl Ways<'static> {
     /// Every other function is far, and nothing is counted.
-    pub const FAR: Ways<'static> = Ways { route: &|_| Route::Far, counter: None };
+    pub const FAR: Ways<'static> = Ways { route: &|_| Route::Far, counter: None, is_profiled: false };
 }
 
 impl std::fmt::Debug for Ways<'_> {

@@ -261,7 +261,9 @@ impl Lowering<'_> {
             None => at.int(types, Type::PTR, 0),
         };
         let count = at.int(types, Type::I64, args.len() as i128);
+        let hint = self.func.hint(inst).cloned().unwrap_or_default();
         self.func.set_op(inst, Op::CallRuntime(entry), &[words, count]);
+        self.func.set_hint(inst, hint);
     }
 
     fn tracked_slot(&mut self, inst: Inst, slot: Slot) {

@@ -22,6 +22,7 @@ use crate::constant::Const;
 use crate::effects::{Effects, Summary};
 use crate::entity::{Block, Callee, ConstId, Foreign, Inst, Meta, Slot, Value};
 use crate::names::Name;
+use crate::odds::{Hint, Odds};
 use crate::op::{Level, Op};
 use crate::order::Order;
 use crate::types::{Pattern, Statics, Type, TypeKind, Types};
@@ -230,6 +231,8 @@ pub struct Func {
     data_numbers: FxHashMap<Box<[u8]>, u32>,
     places: SecondaryMap<Inst, Place>,
     cold: EntitySet<Block>,
+    hints: FxHashMap<Inst, Hint>,
+    loop_notes: FxHashMap<Block, Meta>,
     root_maps: FxHashMap<Inst, RootMap>,
 }
 
@@ -259,6 +262,8 @@ impl Func {
             data_numbers: FxHashMap::default(),
             places: SecondaryMap::new(),
             cold: EntitySet::new(),
+            hints: FxHashMap::default(),
+            loop_notes: FxHashMap::default(),
             root_maps: FxHashMap::default(),
         };
         for n in 0..func.sig.params.len() {
@@ -377,8 +382,11 @@ impl Func {
         self.insts[inst].op
     }
 
-    /// Changes what an instruction does and to what; its results stay as they are.
+    /// Changes what an instruction does and to what; its results stay as they are. Hints go with the operation.
     pub fn set_op(&mut self, inst: Inst, op: Op, args: &[Value]) {
+        if self.insts[inst].op != op {
+            self.hints.remove(&inst);
+        }
         let data = &mut self.insts[inst];
         data.op = op;
         data.args.clear(&mut self.args);
@@ -659,6 +667,71 @@ impl Func {
     /// Whether somebody said that a block is hardly ever entered.
     pub fn is_cold(&self, block: Block) -> bool {
         self.cold.contains(block)
+    }
+
+    /// How often a branch goes which way, if that is known.
+    pub fn odds(&self, inst: Inst) -> Option<Odds> {
+        self.hints.get(&inst)?.odds
+    }
+
+    /// Says how often a branch goes which way. Other operations have no odds.
+    pub fn set_odds(&mut self, inst: Inst, odds: Option<Odds>) {
+        if self.op(inst) == Op::Branch && (odds.is_some() || self.hints.contains_key(&inst)) {
+            self.hints.entry(inst).or_default().odds = odds;
+        }
+    }
+
+    /// What is known of an instruction beside its text.
+    pub fn hint(&self, inst: Inst) -> Option<&Hint> {
+        self.hints.get(&inst)
+    }
+
+    /// Says what is known of a branch or a dynamic call; of others nothing is.
+    pub fn set_hint(&mut self, inst: Inst, hint: Hint) {
+        if matches!(self.op(inst), Op::Branch | Op::Call | Op::CallArgs(_) | Op::CallRuntime(_))
+            && hint != Hint::default()
+        {
+            self.hints.insert(inst, hint);
+        } else {
+            self.hints.remove(&inst);
+        }
+    }
+
+    /// Gives a copy of an instruction its hint.
+    pub fn copy_hint(&mut self, from: Inst, to: Inst) {
+        if let Some(hint) = self.hints.get(&from) {
+            self.set_hint(to, hint.clone());
+        }
+    }
+
+    /// Turns a branch round: its targets change places, and its hint says the opposite. The condition is up to the caller.
+    pub fn swap_branch(&mut self, inst: Inst) {
+        if let [yes, no] = self.inst_blocks_mut(inst) {
+            std::mem::swap(yes, no);
+        }
+        if let Some(hint) = self.hints.remove(&inst) {
+            self.hints.insert(inst, hint.swapped());
+        }
+    }
+
+    /// The note about the loop that this block is the head of. Low functions have them here, and high ones in operations.
+    pub fn loop_note(&self, head: Block) -> Option<Meta> {
+        self.loop_notes.get(&head).copied()
+    }
+
+    /// Gives the loop of a head a note, or none.
+    pub fn set_loop_note(&mut self, head: Block, note: Option<Meta>) {
+        match note {
+            Some(note) => drop(self.loop_notes.insert(head, note)),
+            None => drop(self.loop_notes.remove(&head)),
+        }
+    }
+
+    /// Lets another block be the head of the loop that a note is about.
+    pub fn move_loop_note(&mut self, from: Block, to: Block) {
+        if let Some(note) = self.loop_notes.remove(&from) {
+            self.loop_notes.entry(to).or_insert(note);
+        }
     }
 
     /// Says where the roots of a safepoint lie, if frames are found by maps instead of links. Neither text nor binary form

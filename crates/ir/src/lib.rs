@@ -22,6 +22,7 @@ pub mod intrinsic;
 pub mod lanes;
 pub mod module;
 mod names;
+pub mod odds;
 pub mod op;
 mod order;
 pub mod runtime_fn;

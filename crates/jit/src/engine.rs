@@ -36,6 +36,7 @@ use crate::lazy::{Slot, SlotOwner};
 use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
 use crate::loader::Loader;
 use crate::maps;
+use crate::profile::Cells;
 use crate::program::Method;
 use crate::slots::Slots;
 use crate::tiers::HotQueue;
@@ -214,7 +215,8 @@ impl Jit {
         let visible = visible.iter().map(|unit| unit.inner.code.clone()).collect();
         // SAFETY: by the contract; `Code` drops the maps in front of what they describe.
         let maps = unsafe { maps::put_in_force(&self.shared.runtime, unit, &loaded) };
-        let code = Arc::new(Code { maps, loaded, globals, loops, slots, visible });
+        let cells = program.and_then(|program| program.cells).cloned();
+        let code = Arc::new(Code { maps, loaded, globals, loops, slots, cells, visible });
         let methods = match program {
             Some(program) if !program.methods.is_empty() => Some(self.add_methods(&code, program)?),
             _ => None,
@@ -322,6 +324,8 @@ pub(crate) struct Program<'a> {
     pub(crate) foreign: Option<&'a BTreeMap<String, usize>>,
     /// The slots that its code names.
     pub(crate) slots: &'a BTreeMap<String, Result<Slot, String>>,
+    /// The cells that it counts in.
+    pub(crate) cells: Option<&'a Cells>,
 }
 
 /// A unit that is loaded. Clones share it; it is freed with the last of them and of what was taken from it.
@@ -355,6 +359,9 @@ struct Code {
     /// What its loops may go on in: theirs alone, and so as long as they are there.
     #[expect(dead_code, reason = "held so that loops find code behind their questions")]
     loops: Vec<SlotOwner>,
+    /// The cells of a profile, which the code names by address.
+    #[expect(dead_code, reason = "held so that the code can count in them")]
+    cells: Option<Cells>,
     /// The code that it may call, which has cells of its own.
     visible: Vec<Arc<Code>>,
 }
@@ -491,6 +498,10 @@ impl Resolver for Visible<'_> {
             Symbol::Data(name) => self.in_units(|unit| unit.data(name)),
             Symbol::Slot(name) => self.slot(name).map(|slot| outside(slot.word())),
             Symbol::Counter(name) => self.slot(name).map(|slot| outside(slot.counter_address())),
+            Symbol::Cells => {
+                let cells = self.program.and_then(|program| program.cells).ok_or("there are no cells")?;
+                Ok(outside(cells.address()))
+            }
             Symbol::Routine(_) => Routines { runtime: self.runtime }.resolve(symbol),
             Symbol::Foreign { name, library } => {
                 let given = self.program.and_then(|program| program.foreign?.get(name));

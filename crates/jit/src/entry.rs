@@ -17,6 +17,7 @@ use brolga_runtime::Runtime;
 use crate::cold;
 use crate::lazy;
 use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
+use crate::profile;
 use crate::tiers;
 
 /// More trampolines than this are kept only while they are in use.
@@ -131,8 +132,9 @@ impl Resolver for Routines<'_> {
     fn resolve(&self, symbol: &Symbol) -> Result<Import, String> {
         let address = match symbol {
             Symbol::Routine(name) => {
-                let own =
-                    [lazy::routine, cold::routine, tiers::routine].into_iter().find_map(|find| find(name));
+                let own = [lazy::routine, cold::routine, tiers::routine, profile::routine]
+                    .into_iter()
+                    .find_map(|find| find(name));
                 own.or_else(|| self.runtime.routine(name))
             }
             _ => None,

@@ -61,6 +61,7 @@ mod maps;
 mod object_file;
 mod pages;
 mod perf_map;
+mod profile;
 mod program;
 mod relocate;
 mod reservation;
@@ -88,6 +89,7 @@ pub use linker::{DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker
 pub use loader::Loader;
 pub use object_file::{Archive, LoadedObject, ObjectFile, ObjectFileError};
 pub use perf_map::PerfMap;
+pub use profile::Cells;
 pub use program::{BuildError, Compiled, Linkage, Method, Source, Style};
 pub use scoped::{Handle, Scoped, ScopedFunc, ScopedParams, Text, Vector};
 pub use tiers::{LoopEntry, Tiers, Upgrader};

@@ -32,6 +32,7 @@ use crate::engine::{Jit, Program, Unit};
 use crate::globals::Globals;
 use crate::lazy::{FindSlot, Slot, SlotOwner};
 use crate::linker::{DataObject, LinkError, LinkUnit};
+use crate::profile::Cells;
 use crate::tiers::LoopEntry;
 
 /// Constant bytes are aligned like the widest scalar.
@@ -84,6 +85,8 @@ pub struct Linkage<'a> {
     pub slots: Option<&'a dyn FindSlot>,
     /// The functions that its loops may go on in. The unit keeps them.
     pub loops: &'a [LoopEntry],
+    /// The cells that its code counts in, if it does. The unit keeps them.
+    pub cells: Option<&'a Cells>,
 }
 
 /// How machine code is made. A [`Tier`] alone means code that reaches other units by their addresses, and does not count.
@@ -96,11 +99,13 @@ pub struct Style<'a> {
     /// Which functions count their entries, in the counter of their own slot. They are called through it also where they could
     /// be called directly, so that what takes their place is found.
     pub counted: &'a dyn Fn(&str) -> bool,
+    /// Whether they count what their branches and dynamic calls do, where these have sites, in the cells that they are linked to.
+    pub is_profiled: bool,
 }
 
 impl From<Tier> for Style<'static> {
     fn from(tier: Tier) -> Self {
-        Style { tier, others: &|_| Route::Far, counted: &|_| false }
+        Style { tier, others: &|_| Route::Far, counted: &|_| false, is_profiled: false }
     }
 }
 
@@ -202,7 +207,7 @@ impl Jit {
         sources: &[Source<'_>],
         style: impl Into<Style<'a>>,
     ) -> Result<Compiled, BuildError> {
-        let Style { tier, others, counted } = style.into();
+        let Style { tier, others, counted, is_profiled } = style.into();
         let mut types = Vec::new();
         for source in sources {
             types.extend(recorded_type(cx, source)?.map(Arc::new));
@@ -215,7 +220,7 @@ impl Jit {
         let generate = |generator: &mut Generator| {
             let generate_one = |source: &Source<'_>| {
                 let name = cx.names.text(source.func.name);
-                let ways = Ways { route: &route, counter: counted(name).then_some(name) };
+                let ways = Ways { route: &route, counter: counted(name).then_some(name), is_profiled };
                 generator.generate(cx, source.func, self.isa(), options, ways)
             };
             sources.iter().map(generate_one).collect::<Result<Vec<_>, _>>()
@@ -256,6 +261,7 @@ impl Jit {
             since: linkage.since,
             foreign: linkage.foreign,
             slots: &slots,
+            cells: linkage.cells,
         };
         let loops = loops.into_iter().map(|(_, owner)| owner).collect();
         let types = compiled.types.iter().cloned();

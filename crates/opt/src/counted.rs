@@ -291,6 +291,17 @@ impl Counted {
         self.test.rounds(func)
     }
 
+    /// Whether the loop goes round less than so many times on average, by the odds of its test.
+    pub(crate) fn is_short(&self, func: &Func, rounds: usize) -> bool {
+        let (Some(odds), &[yes, _]) = (func.odds(self.test.branch), func.inst_blocks(self.test.branch))
+        else {
+            return false;
+        };
+        let odds = if yes == self.test.exit { odds.swapped() } else { odds };
+        // Once more than it goes back.
+        u64::from(odds.yes()) < u64::from(odds.no()) * (rounds as u64 - 1)
+    }
+
     /// Whether the test would have let the first round pass: the relation of the test is known to hold between the counter's
     /// start and the bound when the preheader is entered. Looks at no block of another loop: that may just be changing.
     pub(crate) fn is_guarded(&self, func: &Func, cfg: &Cfg, loops: &Loops) -> bool {

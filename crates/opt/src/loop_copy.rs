@@ -119,6 +119,9 @@ pub(crate) fn copy_blocks(
     for &block in blocks {
         let new = func.make_block();
         func.insert_block_after(new, last);
+        if func.is_cold(block) {
+            func.set_cold(new);
+        }
         copied.blocks.insert(block, new);
         last = new;
     }
@@ -138,6 +141,7 @@ pub(crate) fn copy_blocks(
             let types: Vec<Type> = func.results(inst).map(|v| func.ty(v)).collect();
             let new = func.make_inst(op, &args, &targets, &types);
             func.set_place(new, func.place(inst));
+            func.copy_hint(inst, new);
             func.append_inst(new, copied.block(block));
             copied.values.extend(func.results(inst).zip(func.results(new)));
             made.push(new);
@@ -387,6 +391,8 @@ pub(crate) fn split_at(
     func.set_place(branch, place);
     if let Some(old) = func.terminator(latch) {
         func.remove_inst(old);
+        // What it tests there is no round any more.
+        func.set_odds(old, None);
         func.append_inst(old, after_main);
         retarget(func, old, end.block(shape.header), rest);
     }

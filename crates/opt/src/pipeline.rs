@@ -12,11 +12,11 @@ use crate::error::OptError;
 use crate::options::OptLevel::{self, O0, O1, O2, O3};
 use crate::pass::Pass;
 use crate::passes::{
-    address_fold, alloc_opt, alloc_stack, bounds_fold, call_effects, correlated, cpu_features, cse, dce,
-    demote_float16, div_rem, dse, gvn, if_convert, indvars, inline, inst_simplify, irce, jump_threading,
-    licm, local_throw, loop_delete, loop_idiom, loop_simplify, memcpy_forward, muladd, narrow, polls,
-    reassociate, rotate, sccp, simd_loop, simplify_cfg, sink, slp, sroa, strength_reduce, tail_recursion,
-    unfold_recursion, union_split, unroll, unroll_full, unswitch, vectorize,
+    address_fold, alloc_opt, alloc_stack, bounds_fold, call_effects, cold_blocks, correlated, cpu_features,
+    cse, dce, demote_float16, div_rem, dse, gvn, if_convert, indvars, inline, inst_simplify, irce,
+    jump_threading, licm, local_throw, loop_delete, loop_idiom, loop_simplify, memcpy_forward, muladd,
+    narrow, polls, reassociate, rotate, sccp, simd_loop, simplify_cfg, sink, slp, sroa, strength_reduce,
+    tail_recursion, unfold_recursion, union_split, unroll, unroll_full, unswitch, vectorize,
 };
 use crate::scope::Step;
 use brolga_ir::Level;
@@ -67,6 +67,7 @@ pub static PASSES: &[&Pass] = &[
     &SINK,
     &MULADD,
     &POLLS,
+    &COLD_BLOCKS,
 ];
 
 static BOUNDS_FOLD: Pass = bounds_fold::PASS;
@@ -113,6 +114,7 @@ static DIV_REM: Pass = div_rem::PASS;
 static SINK: Pass = sink::PASS;
 static MULADD: Pass = muladd::PASS;
 static POLLS: Pass = polls::PASS;
+static COLD_BLOCKS: Pass = cold_blocks::PASS;
 
 /// A step, and the lowest level of optimisation that takes it.
 #[derive(Clone, Copy, Debug)]
@@ -189,6 +191,7 @@ static LOW: &[Row] = &[
     step(O1, "muladd", &MULADD),
     step(O2, "last simplify-cfg", &SIMPLIFY_CFG),
     step(O1, "late dce", &DCE),
+    step(O2, "cold-blocks", &COLD_BLOCKS),
 ];
 
 /// The steps of a level of optimisation for functions of one level of the IR, in order.
@@ -327,6 +330,7 @@ pub static ORDER: &[Order] = &[
         "counters are found in innermost loops, and these get loops around them",
     ),
     order("unroll", "polls", "a loop that polls rarely is two loops"),
+    order("last simplify-cfg", "cold-blocks", "the mark is on the block, which may be merged"),
     order("polls", "last simplify-cfg", "blocks that lost their poll may be empty"),
     order("irce", "unroll", "a loop with checks has several ways out"),
     order("unroll-full", "unroll", "a loop of few rounds is better written out"),

@@ -137,6 +137,12 @@ impl Runtime {
         self.heap.type_object(cx, ty).map(|desc| desc.object().expose())
     }
 
+    /// The type whose objects have this tag, as `cx` numbers it; `None` if it is no tag that was ever given out, or that of a type of
+    /// another program. Cost: a walk over all types.
+    pub fn type_of_tag(&self, cx: &Arc<Context>, tag: u64) -> Option<Type> {
+        self.heap.types().type_of_tag(tag, cx)
+    }
+
     /// The address of the only object of a type: `nothing`, a function object.
     pub fn instance_address(&self, cx: &Arc<Context>, ty: Type) -> Result<usize, LayoutError> {
         let desc = self.heap.type_object(cx, ty)?;

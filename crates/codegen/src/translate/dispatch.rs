@@ -33,6 +33,7 @@ impl Translation<'_> {
             _ => return self.call_runtime(inst, RuntimeFn::Apply),
         };
         let tags = self.tags(inst, count)?;
+        self.note_call(inst, &tags);
         // Made here, and not in a block that does not come before the others.
         let given = self.args(inst)?;
         let thread = self.thread();

@@ -43,6 +43,7 @@ mod exception;
 mod float;
 mod int;
 mod memory;
+mod profile;
 mod slots;
 mod vector;
 
@@ -184,7 +185,8 @@ impl Translator {
         let regions = memory::alias_regions(func, out);
         let cfg = Cfg::compute(func);
         let rpo = Rpo::compute(&cfg);
-        let loops = options.order_branches.then(|| Loops::compute(&cfg, &rpo, &DomTree::compute(&cfg)));
+        let needs_loops = options.order_branches || ways.is_profiled;
+        let loops = needs_loops.then(|| Loops::compute(&cfg, &rpo, &DomTree::compute(&cfg)));
         let mut t = Translation {
             b: FunctionBuilder::new(out, &mut self.scratch),
             cx,
@@ -546,11 +548,18 @@ impl Translation<'_> {
 
     fn branch(&mut self, block: Block, inst: Inst) -> Done {
         let &[yes, no] = self.func.inst_blocks(inst) else { return self.bad(inst) };
+        self.count_branch(block, inst)?;
         let (yes_args, no_args) = (self.edge(block, yes)?, self.edge(block, no)?);
         let leaves = |to| {
             self.loops.as_ref().is_some_and(|l| l.loop_of(block).is_some_and(|own| !l.contains(own, to)))
         };
-        let invert = leaves(no) && !leaves(yes);
+        // What Cranelift is told first comes last: the way out of a loop, else the one that is taken less often.
+        let likely = self.func.odds(inst).is_some_and(|odds| odds.yes() > odds.no());
+        let invert = match (leaves(yes), leaves(no)) {
+            (false, true) => true,
+            (true, false) => false,
+            _ => likely,
+        };
         let cond = self.condition(inst, invert)?;
         let (yes, no) = (self.block(yes)?, self.block(no)?);
         if invert {

@@ -120,7 +120,7 @@ impl Translation<'_> {
         self.b.ins().symbol_value(types::I64, global)
     }
 
-    fn word_flags(&mut self) -> MemFlagsData {
+    pub(super) fn word_flags(&mut self) -> MemFlagsData {
         let region = *self.words.get_or_insert_with(|| {
             self.b
                 .func

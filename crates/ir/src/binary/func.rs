@@ -8,8 +8,9 @@ use super::ops::{self, Counts, Numbers};
 use super::tables::{Names, Tables};
 use super::{BinaryError, Refusal};
 use crate::constant::{Address, Const};
-use crate::entity::{Block, Inst, Value};
+use crate::entity::{Block, Inst, Meta, Value};
 use crate::func::{CalleeData, ForeignData, Func, MetaData, MetaItem, Param, Place, Signature, SlotData};
+use crate::odds::Odds;
 use crate::op::{Level, Op};
 use crate::types::{MAX_WIDTH, StaticBound, StaticParam, Statics, Type};
 use cranelift_entity::{EntityRef, SecondaryMap};
@@ -87,6 +88,9 @@ impl Used {
         let mut seen = cranelift_entity::EntitySet::new();
         for (n, block) in func.blocks().enumerate() {
             used.blocks[block] = n as u64;
+            if let Some(meta) = func.loop_note(block) {
+                used.metas.add(meta);
+            }
             for inst in func.block_insts(block) {
                 match func.op(inst) {
                     Op::Invoke(callee) | Op::CallSymbol(callee) | Op::CFunction(callee) => {
@@ -193,6 +197,21 @@ pub(super) fn write(names: &mut Names<'_>, out: &mut Sink, func: &Func) {
             line = here;
         }
     }
+    let insts = func.blocks().flat_map(|b| func.block_insts(b)).enumerate();
+    let odds: Vec<_> = insts.filter_map(|(n, inst)| Some((n, func.odds(inst)?))).collect();
+    out.count(odds.len());
+    for (n, odds) in odds {
+        out.count(n);
+        out.number(u64::from(odds.yes()));
+        out.number(u64::from(odds.no()));
+    }
+    let notes = func.blocks().enumerate().filter_map(|(n, block)| Some((n, func.loop_note(block)?)));
+    let notes: Vec<_> = notes.collect();
+    out.count(notes.len());
+    for (n, meta) in notes {
+        out.count(n);
+        out.number(used.metas.of(meta));
+    }
 }
 
 pub(super) fn read(tables: &Tables, source: &mut Source<'_>) -> Result<Func, BinaryError> {
@@ -298,6 +317,27 @@ fn read_body(
         let op = func.op(inst);
         func.set_op(inst, op, &found);
         func.set_inst_blocks(inst, &blocks);
+    }
+    read_hints(source, func, counts)
+}
+
+/// The odds of branches, and the notes about loops.
+fn read_hints(source: &mut Source<'_>, func: &mut Func, counts: &Counts) -> Result<(), BinaryError> {
+    for _ in 0..source.count()? {
+        let inst = Inst::new(source.index("instruction", func.inst_count())?);
+        let odds = Odds::new(source.small()?, source.small()?);
+        if odds.is_none() || func.op(inst) != Op::Branch {
+            return source.refuse(Refusal::Number);
+        }
+        func.set_odds(inst, odds);
+    }
+    for _ in 0..source.count()? {
+        let head = Block::new(source.index("block", func.block_count())?);
+        let meta = Meta::new(source.index("note", counts.metas)?);
+        if func.level != Level::Low {
+            return source.refuse(Refusal::Number);
+        }
+        func.set_loop_note(head, Some(meta));
     }
     Ok(())
 }

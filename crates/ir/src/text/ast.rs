@@ -18,6 +18,7 @@
 use std::borrow::Cow;
 
 use crate::diag::Span;
+use crate::odds::Odds;
 use crate::op::Level;
 
 /// A name as written, without the quotes of `var"…"`.
@@ -256,6 +257,8 @@ pub enum Stmt<'a> {
         target: Target,
         /// Taken when it is true; absent means the next block.
         otherwise: Option<Target>,
+        /// `odds 1:99`: how often it is true and false.
+        odds: Option<Odds>,
     },
     /// `return value`.
     Return(Option<Expr<'a>>),

@@ -9,11 +9,12 @@
 //! A word such as `invoke` or `φ` begins a statement only where a statement of that kind can follow it, since it may
 //! also be the name of a function or an argument.
 
-use super::ast::{CallLabel, Expr, ExprKind, PhiEdge, Row, Stmt, Target};
+use super::ast::{CallLabel, Expr, ExprKind, Literal, PhiEdge, Row, Stmt, Target};
 use super::error::{Fault, Parse, SyntaxError};
 use super::lex::Tok;
 use super::parse_expr::{Parser, WHOLE};
 use crate::diag::Span;
+use crate::odds::Odds;
 
 /// Reads the row at hand up to the end of its statement.
 pub(super) fn row<'a>(p: &mut Parser<'a>, line: Option<u32>) -> Parse<Row<'a>> {
@@ -136,7 +137,8 @@ fn statement<'a>(p: &mut Parser<'a>) -> Parse<Typed<'a>> {
             }
             let cond = p.expr(WHOLE)?;
             let otherwise = if p.eat_name("else")? { Some(self::target(p)?) } else { None };
-            return Ok((Stmt::GotoIfNot { cond, target, otherwise }, None));
+            let odds = if p.eat_name("odds")? { Some(odds(p)?) } else { None };
+            return Ok((Stmt::GotoIfNot { cond, target, otherwise, odds }, None));
         }
         "enter" if matches!(next.tok, Tok::BlockRef(_)) || next.is_name("with") => {
             p.advance()?;
@@ -214,6 +216,31 @@ fn phi<'a>(p: &mut Parser<'a>) -> Parse<Stmt<'a>> {
 fn target(p: &mut Parser<'_>) -> Parse<Target> {
     let Tok::BlockRef(block) = p.peek().tok else { return p.unexpected("a block such as `#3`") };
     Ok(Target { block, span: p.advance()?.span })
+}
+
+/// How often a condition is true and false: `1:99`.
+fn odds(p: &mut Parser<'_>) -> Parse<Odds> {
+    let at = p.peek().span;
+    let yes = count(p)?;
+    if !p.eat(&Tok::Colon)? {
+        return p.unexpected("`:`");
+    }
+    let no = count(p)?;
+    Odds::new(yes, no).ok_or_else(|| {
+        let (found, expected) = ("`0:0`".to_owned(), "odds of which one is not zero");
+        Fault::new(SyntaxError::Unexpected { found, expected }, at)
+    })
+}
+
+fn count(p: &mut Parser<'_>) -> Parse<u32> {
+    let count = match p.peek().tok {
+        Tok::Literal(Literal::Int { negative: false, magnitude }) => u32::try_from(magnitude).ok(),
+        _ => None,
+    };
+    match count {
+        Some(count) => p.advance().map(|_| count),
+        None => p.unexpected("a number below 2^32"),
+    }
 }
 
 /// The type after `::`, if there is one.

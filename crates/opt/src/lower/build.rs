@@ -188,10 +188,11 @@ impl Lowering<'_> {
     // ----- blocks -----
 
     /// Ends the current block.
-    pub(super) fn terminate(&mut self, op: Op, args: &[Value], targets: &[Block]) {
+    pub(super) fn terminate(&mut self, op: Op, args: &[Value], targets: &[Block]) -> Inst {
         let inst = self.out.make_inst(op, args, targets, &[]);
         self.out.set_place(inst, self.place);
         self.out.append_inst(inst, self.cur);
+        inst
     }
 
     /// A new block right after the current one.

@@ -25,7 +25,7 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::func::{Place, Signature};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::Region;
-use brolga_ir::{Func, FuncId, Level, LowType, Module, Op, Param, PtrClass, RuntimeFn, Type, Value};
+use brolga_ir::{Const, Func, FuncId, Level, LowType, Module, Op, Param, PtrClass, RuntimeFn, Type, Value};
 
 /// The boxed entry of a high function of a module: its form for callers that know nothing of it.
 pub fn boxed_entry(module: &Module, id: FuncId) -> Result<Func, LowerErrors> {
@@ -111,7 +111,11 @@ impl Lowering<'_> {
     /// Calls an entry point of the run time that takes objects.
     pub(super) fn call_args(&mut self, entry: RuntimeFn, all: &[Val]) -> Step<Val> {
         let objects = all.iter().map(|val| self.object(val)).collect::<Step<Leaves>>()?;
-        let result = self.value(Op::CallArgs(entry), &objects, Type::TRACKED);
+        let call = self.emit(Op::CallArgs(entry), &objects, &[Type::TRACKED]);
+        if let Some(hint) = self.src.hint(self.at) {
+            self.out.set_hint(call, hint.clone());
+        }
+        let result = self.out.result(call).unwrap_or_else(|| self.out.constant(Const::Undef(Type::TRACKED)));
         self.calls = true;
         Ok(Val::scalar(Type::ANY, result))
     }

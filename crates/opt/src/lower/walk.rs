@@ -13,8 +13,9 @@
 use super::error::Refusal;
 use super::value::{Leaves, Val};
 use super::{Known, Lowering, Options, Reported, Step};
-use brolga_ir::analysis::{Cfg, Rpo};
-use brolga_ir::func::Place;
+use crate::loop_note::low_note;
+use brolga_ir::analysis::{Cfg, DomTree, Loops, Rpo};
+use brolga_ir::func::{MetaData, Place};
 use brolga_ir::{Block, Const, Inst, Op, Slot, Type, Value};
 use smallvec::SmallVec;
 
@@ -71,11 +72,35 @@ impl Lowering<'_> {
             self.block(block, options.safepoints && is_loop_head);
         }
         self.phi_edges();
+        self.loop_notes(&cfg, &rpo);
         if options.safepoints && self.calls {
             let first = self.out.entry().and_then(|b| self.out.first_inst(b));
             self.before = first;
             self.place = first.map_or_else(Place::default, |i| self.out.place(i));
             self.emit(Op::Safepoint, &[], &[]);
+        }
+    }
+
+    /// What the notes about loops say to low passes goes to the heads of these loops.
+    fn loop_notes(&mut self, cfg: &Cfg, rpo: &Rpo) {
+        let src = self.src;
+        let note = |inst: Inst| match src.op(inst) {
+            Op::LoopInfo(meta) => low_note(self.types, src.meta(meta)),
+            _ => None,
+        };
+        let blocks = rpo.blocks().iter();
+        let noted = blocks.filter_map(|&b| Some((b, src.block_insts(b).find_map(note)?)));
+        let noted: Vec<(Block, MetaData)> = noted.collect();
+        if noted.is_empty() {
+            return;
+        }
+        let loops = Loops::compute(cfg, rpo, &DomTree::compute(cfg));
+        for (block, note) in noted {
+            let head = loops.loop_of(block).and_then(|l| self.heads[loops.header(l)].expand());
+            if let Some(head) = head {
+                let note = self.out.add_meta(note);
+                self.out.set_loop_note(head, Some(note));
+            }
         }
     }
 
@@ -249,7 +274,10 @@ impl Lowering<'_> {
         match op {
             Op::Branch => {
                 let truth = self.truth_operand(0)?;
-                self.terminate(op, &[truth], &targets);
+                let branch = self.terminate(op, &[truth], &targets);
+                if let Some(hint) = src.hint(self.at) {
+                    self.out.set_hint(branch, hint.clone());
+                }
             }
             Op::Enter => self.enter(&targets),
             Op::Return => {
@@ -264,10 +292,10 @@ impl Lowering<'_> {
                         self.copy_bytes(to, from, form.size);
                         self.terminate(op, &[], &[]);
                     }
-                    _ => self.terminate(op, &val.leaves, &[]),
+                    _ => drop(self.terminate(op, &val.leaves, &[])),
                 }
             }
-            _ => self.terminate(op, &[], &targets),
+            _ => drop(self.terminate(op, &[], &targets)),
         }
         Ok(())
     }

@@ -50,6 +50,8 @@ pub(crate) const PASS: Pass = Pass {
 
 /// What both sides may cost together, in operations of one cycle.
 const MAX_COST: u32 = 4;
+/// From so many to one on, one way of a branch counts as the only one.
+const MAX_BIAS: u32 = 16;
 /// How many values may be chosen.
 const MAX_CHOSEN: usize = 2;
 /// Instructions of a block that is taken in: those of a side, a choice for each φ, and the ends. A longer one is no side of another branch,
@@ -126,7 +128,8 @@ impl Choice {
     ) -> Option<Choice> {
         let end = func.terminator(block).filter(|&t| func.op(t) == Op::Branch)?;
         let &[yes, no] = func.inst_blocks(end) else { return None };
-        if yes == no {
+        // A branch that nearly always goes one way is predicted, and then costs less than what is computed in vain.
+        if yes == no || func.odds(end).is_some_and(|odds| odds.is_biased(MAX_BIAS)) {
             return None;
         }
         let side = |b: Block| join_of_side(func, graph, b).map(|join| (b, join));

@@ -143,6 +143,9 @@ fn test_after_step(func: &mut Func, counted: &Counted) {
     let differ = Op::Intrinsic(Intrinsic::NeInt);
     let goes_on =
         Cursor::new(func).before(test.branch).ins_value(differ, &[test.counter.next, bound], Type::I8);
+    if func.inst_blocks(test.branch).first() == Some(&test.exit) {
+        func.swap_branch(test.branch);
+    }
     func.set_op(test.branch, Op::Branch, &[goes_on]);
     func.set_inst_blocks(test.branch, &[shape.header, test.exit]);
 }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! **Which.** An `invoke` whose method has a body in the module, if that body costs at most the threshold of Julia's model
-//! (`inline/cost.rs`), has no handlers of its own, and takes exactly what the call gives. A body that costs too much may be cheap for the
+//! (`inline/cost.rs`; a fifth of it where the call is hardly ever reached by the odds of branches), has no handlers of its own, and takes exactly what the call gives. A body that costs too much may be cheap for the
 //! constants of a call (`inline/specialise.rs`). A host's functions are functions
 //! of the module like any other.
 //!
@@ -20,7 +20,7 @@
 //! for the results of calls and for φ that name a block whose end has moved.
 //!
 //! Cost: linear in what is added plus the function, for each round. Breaks every fact. Not done: hints at call sites,
-//! which the text form does not carry.
+//! which the text form does not carry; cold places inside of what has just come in.
 
 pub(crate) mod copy;
 pub(super) mod cost;
@@ -29,8 +29,10 @@ mod specialise;
 use crate::callgraph::own_id;
 use crate::facts::Fact;
 use crate::heads::rename_phi_blocks;
+use crate::likely::ColdBlocks;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::replace::Replacements;
+use brolga_ir::analysis::{Cfg, Rpo};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::func::CalleeData;
@@ -65,6 +67,8 @@ const FREE_GROWTH: usize = 2000;
 pub struct InlineLimits {
     /// The cost up to which a body is inlined (`inline_cost_threshold`).
     pub threshold: u32,
+    /// The cost up to which a body is inlined where it is hardly ever called: at such a place only its size counts.
+    pub cold_threshold: u32,
     /// The cost of an array access whose element type is unknown (`inline_nonleaf_penalty`).
     pub nonleaf_penalty: u32,
     /// How much more a body may cost that returns a tuple of unknown types (`inline_tupleret_bonus`).
@@ -84,6 +88,7 @@ impl Default for InlineLimits {
     fn default() -> Self {
         Self {
             threshold: 100,
+            cold_threshold: 20,
             nonleaf_penalty: 1000,
             tuple_return_bonus: 250,
             max_methods: 4,
@@ -125,6 +130,8 @@ struct Inliner {
     bodies: FxHashMap<FuncId, Option<(u32, usize)>>,
     /// How many more instructions may be added.
     room: usize,
+    /// The blocks of the function that are hardly ever entered.
+    cold: ColdBlocks,
 }
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
@@ -133,7 +140,9 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         return Changed::No;
     }
     let size: usize = func.blocks().map(|b| func.block_insts(b).count()).sum();
+    let cfg = Cfg::compute(func);
     let mut inliner = Inliner {
+        cold: ColdBlocks::by_odds(func, &cfg, &Rpo::compute(&cfg)),
         links: Vec::new(),
         specials: Specials::default(),
         bodies: FxHashMap::default(),
@@ -239,7 +248,8 @@ impl Inliner {
         let (types, limits) = (cx.types(), &cx.options.inline);
         copy::bound_statics(callee, types, data)?;
         let body = self.bodies.entry(id).or_insert_with(|| cost::body_cost(callee, types, limits));
-        let threshold = cost::threshold(types, result, limits);
+        let is_cold = func.inst_block(call.inst).is_some_and(|block| self.cold.has(block));
+        let threshold = if is_cold { limits.cold_threshold } else { cost::threshold(types, result, limits) };
         let operands: Vec<Value> = func.args(call.inst).iter().map(|&v| results.resolve(v)).collect();
         let mut special = None;
         let cheap = body.filter(|&(cost, _)| cost <= threshold);

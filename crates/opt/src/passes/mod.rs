@@ -5,6 +5,7 @@ pub(crate) mod alloc_opt;
 pub(crate) mod alloc_stack;
 pub(crate) mod bounds_fold;
 pub(crate) mod call_effects;
+pub(crate) mod cold_blocks;
 pub(crate) mod correlated;
 pub(crate) mod cpu_features;
 pub(crate) mod cse;

@@ -139,6 +139,8 @@ fn rotate(func: &mut Func, cfg: &Cfg, rotation: &Rotation, repair: &mut Repair) 
         func.inst_blocks(end).iter().map(|&t| if t == entered { before } else { t }).collect();
     func.set_op(jump, Op::Branch, &cond);
     func.set_inst_blocks(jump, &targets);
+    func.copy_hint(end, jump);
+    func.move_loop_note(header, entered);
     func.set_place(jump, func.place(end));
 
     let polls: Vec<Inst> = func.block_insts(header).filter(|&i| func.op(i) == Op::Safepoint).collect();

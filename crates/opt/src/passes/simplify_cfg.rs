@@ -109,7 +109,7 @@ fn simplify_branches(func: &mut Func, cx: &mut PassCx<'_>) {
                 return;
             }
             func.args_mut(branch)[0] = positive;
-            func.inst_blocks_mut(branch).swap(0, 1);
+            func.swap_branch(branch);
         }
         let &[yes, no] = func.inst_blocks(branch) else { continue };
         let target = match func.as_bits(func.args(branch)[0]) {
@@ -217,7 +217,8 @@ fn forward_plain(func: &mut Func, graph: &Graph, cx: &mut PassCx<'_>) {
                 if !cx.spend("forwarded jumps") {
                     return;
                 }
-                func.inst_blocks_mut(term)[n] = target;
+                let empty = std::mem::replace(&mut func.inst_blocks_mut(term)[n], target);
+                func.move_loop_note(empty, target);
             }
         }
     }

@@ -15,6 +15,10 @@
 //! they are tried one after the other, the more specific first, and what none of them takes is called as before. The last test
 //! is left out where the tests before it leave only what the last method takes.
 //!
+//! **Which types.** A call that may reach more methods than that has a *hint* perhaps: types with which it was made so far
+//! (`brolga_ir::odds`). Then these are tested for, the most frequent first, each leads to its method, and all others go on to the
+//! call as it was. A test is for types without subtypes, so the method that is found for them is the one that the call would reach.
+//!
 //! **When not.** Two methods that have operands in common, neither being more specific: such a call may be ambiguous. Methods that
 //! collect arguments. Types of which a test would leave more than the method takes.
 //!
@@ -34,6 +38,7 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::func::CalleeData;
 use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::odds::Hint;
 use brolga_ir::{Block, Func, FuncId, Inst, Level, Op, Type, Types, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
@@ -65,7 +70,17 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         if func.result(call).is_none_or(|v| func.ty(v) == Type::BOTTOM) {
             continue;
         }
-        let Some(choices) = choices(func, cx, &operands) else { continue };
+        let choices = match choices(func, cx, &operands) {
+            Some(choices) => choices,
+            None => {
+                let seen = seen_choices(func, cx, call, &operands);
+                if seen.is_empty() {
+                    continue;
+                }
+                cx.count("guesses", 1);
+                seen
+            }
+        };
         let claimed = func.result(call).map_or(Type::ANY, |v| func.ty(v));
         if !choices.iter().all(|choice| may_give(cx, choice.method, claimed)) {
             continue;
@@ -187,6 +202,28 @@ fn choices(func: &Func, cx: &PassCx<'_>, operands: &[Value]) -> Option<Vec<Choic
     Some(choices)
 }
 
+/// The methods for the types with which a call was made, by its hint. Which methods there are beside them does not matter: types without
+/// subtypes have one method.
+fn seen_choices(func: &Func, cx: &PassCx<'_>, call: Inst, operands: &[Value]) -> Vec<Choice> {
+    let (module, types) = (cx.module, cx.types());
+    let seen = func.hint(call).map_or(&[][..], |hint| &hint.seen);
+    let choice = |args: &[Type]| {
+        let fits = |(&v, &ty): (&Value, &Type)| types.is_concrete(ty) && types.is_subtype(ty, func.ty(v));
+        if args.len() != operands.len() || !operands.iter().zip(args).all(fits) {
+            return None;
+        }
+        let (&callee, rest) = args.split_first()?;
+        let method = module.find_method(callee, rest)?;
+        let found = module.func(method);
+        let is_plain = found.level == Level::High && !found.sig.vararg && !found.sig.statics.is_open();
+        let is_open = |&n: &usize| func.ty(operands[n]) != args[n];
+        let tests: Vec<_> = (0..args.len()).filter(is_open).map(|n| (n, args[n])).collect();
+        // With nothing to test the call would have been decided without a hint.
+        (is_plain && !tests.is_empty()).then(|| Choice { method, tests, args: args.to_vec() })
+    };
+    seen.iter().filter_map(|seen| choice(&seen.types)).take(cx.options.inline.max_methods).collect()
+}
+
 /// What a value of type `have` is when it is also a `wanted`; `None` if no type says that.
 fn meet(types: &Types, have: Type, wanted: Type) -> Option<Type> {
     if types.is_subtype(have, wanted) {
@@ -265,6 +302,7 @@ impl Split<'_> {
         let (mut at, mut last) = (home, home);
         let mut edges: Vec<(Block, Value)> = Vec::new();
         let mut complete = false;
+        let site = func.hint(self.call).and_then(|hint| hint.site);
         func.remove_inst(self.call);
         for choice in choices {
             let mut holds = None;
@@ -302,6 +340,10 @@ impl Split<'_> {
         }
         if !complete {
             let value = put(func, at, Op::Call, &self.operands, &[], Some(claimed));
+            // It is counted, but nobody guesses twice.
+            if let Some(call) = func.last_inst(at) {
+                func.set_hint(call, Hint { site, ..Hint::default() });
+            }
             edges.extend(value.map(|value| (at, value)));
             put(func, at, Op::Goto, &[], &[tail], None);
         }

@@ -14,11 +14,17 @@
 //! the rare rest behind `irce`, or leaves too early for the work before it to pay.
 //!
 //! Cost: the copied instructions, at most [`MAX_GROWTH`] in a function; the tests before the loop, for each time it is entered. Breaks the graph.
-//! Not done: hints from `loopinfo`, which low IR does not have; breaking up the chain of a reduction.
+//!
+//! The author of a loop may say how many rounds there are to be between two tests, or that nothing is to be copied (`loop_note.rs`). A
+//! loop that is hardly ever entered stays, and so does one whose test by its odds ends it within two trips.
+//!
+//! Not done: breaking up the chain of a reduction.
 
 use crate::counted::{Counted, signed};
 use crate::facts::Fact;
+use crate::likely::ColdBlocks;
 use crate::loop_copy::{Enter, Escapes, end_in_range, ins, is_copyable, split_at, splittable_step};
+use crate::loop_note::{LoopNote, Unrolling};
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::ssa_repair::Repair;
 use crate::undefined::MaybeUndefined;
@@ -49,9 +55,13 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         return Changed::No;
     }
     let undefined = MaybeUndefined::of(func, cfg, cx.facts.rpo());
+    let cold = ColdBlocks::of(func, cfg, cx.facts.rpo());
     let mut repair = Repair::default();
     let mut growth = 0;
     for l in loops.iter().filter(|&l| loops.is_innermost(l)) {
+        if cold.has(loops.header(l)) {
+            continue;
+        }
         let Some((counted, rounds, size)) = candidate(func, cx.types(), cfg, loops, l) else { continue };
         let known = [counted.test.bound, counted.test.counter.start];
         if known.iter().any(|&v| undefined.has(func, v)) || growth + size * rounds > MAX_GROWTH {
@@ -65,6 +75,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         let escapes = Escapes::of(func, loops, uses, l);
         let (limit, enter) = trip_limit(func, cx.types(), &counted, rounds);
         let split = split_at(func, loops, &counted, limit, enter, rounds);
+        func.set_loop_note(loops.header(l), None);
         escapes.repair(&split.rounds, &mut repair);
     }
     if cx.changed() == Changed::Yes {
@@ -85,7 +96,13 @@ fn candidate(
     let counted = Counted::of(func, cfg, loops, l)?;
     splittable_step(func, &counted)?;
     let size = is_copyable(func, types, loops, l)?;
-    let rounds = [MAX_ROUNDS, 4, 2].into_iter().find(|n| n * size <= MAX_SIZE)?;
+    let rounds = match LoopNote::of(func, types, loops.header(l)).unroll {
+        Unrolling::Never => return None,
+        Unrolling::Rounds(wanted) => Some(wanted).filter(|n| n.saturating_mul(size) <= MAX_GROWTH)?,
+        Unrolling::Any | Unrolling::Full => [MAX_ROUNDS, 4, 2]
+            .into_iter()
+            .find(|n| n * size <= MAX_SIZE && !counted.is_short(func, 2 * *n))?,
+    };
     let calls = |inst| {
         func.op(inst) != Op::Safepoint && {
             let effects = effects(func, types, inst);

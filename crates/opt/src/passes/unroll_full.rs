@@ -9,7 +9,8 @@
 //! ways out of the loop stay in each round. Safepoints go: so little work needs none, and what it calls has its own.
 //!
 //! A loop is written out if it has no loop inside and the rounds together have at most [`MAX_SIZE`] instructions. Loops around
-//! it are looked at when the pass runs again: what became straight is then their body.
+//! it are looked at when the pass runs again: what became straight is then their body. The author of a loop may want it written out
+//! whatever its size, or not at all (`loop_note.rs`).
 //!
 //! Cost: the copied instructions, at most [`MAX_GROWTH`] in a function. Breaks the graph. Not done: taking off single rounds of a loop
 //! that stays.
@@ -21,6 +22,7 @@ use crate::loop_copy::{
     Copied, Escapes, Polls, carried, chain, copy_blocks, drop_pred, is_copyable, join_rounds, make_jump,
     retarget, split_edge,
 };
+use crate::loop_note::{LoopNote, Unrolling};
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::ssa_repair::Repair;
 use brolga_ir::analysis::{Cfg, Rpo};
@@ -48,10 +50,16 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let mut growth = 0;
     for l in loops.iter().filter(|&l| loops.is_innermost(l)) {
         let Some(counted) = Counted::of(func, cfg, loops, l) else { continue };
-        let Some(rounds) = counted.rounds(func).filter(|&n| n <= MAX_ROUNDS) else { continue };
+        let (most, size_limit) = match LoopNote::of(func, cx.types(), loops.header(l)).unroll {
+            Unrolling::Never => continue,
+            Unrolling::Any => (MAX_ROUNDS, MAX_SIZE),
+            Unrolling::Full => (MAX_GROWTH, MAX_GROWTH),
+            Unrolling::Rounds(count) => (count as u64, MAX_GROWTH),
+        };
+        let Some(rounds) = counted.rounds(func).filter(|&n| n <= most) else { continue };
         let Some(size) = is_copyable(func, cx.types(), loops, l) else { continue };
         let size = size as u64;
-        if size * rounds > MAX_SIZE || growth + size * (rounds - 1) > MAX_GROWTH {
+        if size * rounds > size_limit || growth + size * (rounds - 1) > MAX_GROWTH {
             continue;
         }
         if !cx.spend("loops written out") {

@@ -76,6 +76,9 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         if let Some(jump) = func.terminator(shape.preheader) {
             func.set_op(jump, Op::Branch, &[choice.condition]);
             func.set_inst_blocks(jump, &[yes, no]);
+            if let Some(branch) = func.terminator(choice.block) {
+                func.copy_hint(branch, jump);
+            }
         }
         let Choice { block, targets: [then, other], .. } = choice;
         choose(func, copy.block(block), copy.block(then), copy.block(other));

@@ -37,6 +37,8 @@ mod plan;
 use crate::alias::Aliases;
 use crate::counted::Counted;
 use crate::facts::Fact;
+use crate::likely::ColdBlocks;
+use crate::loop_note::LoopNote;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::ssa_repair::Repair;
 use crate::undefined::MaybeUndefined;
@@ -54,6 +56,8 @@ pub(crate) const PASS: Pass = Pass {
 
 /// How many instructions all copies together may have.
 const MAX_GROWTH: usize = 4000;
+/// A loop that ends sooner by its odds pays for the questions in front of it, and hardly gets into the lanes.
+const SHORTEST: usize = 4;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let (cfg, loops, uses) = (cx.facts.cfg(), cx.facts.loops(), cx.facts.uses());
@@ -63,10 +67,15 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let rpo = cx.facts.rpo();
     let undefined = MaybeUndefined::of(func, cfg, rpo);
     let aliases = Aliases::of(func, cx.types(), rpo);
+    let cold = ColdBlocks::of(func, cfg, rpo);
     let mut repair = Repair::default();
     let mut growth = 0;
     for l in loops.iter().filter(|&l| loops.is_innermost(l)) {
         let Some(counted) = Counted::of(func, cfg, loops, l) else { continue };
+        let note = LoopNote::of(func, cx.types(), loops.header(l));
+        if !note.vectorize || cold.has(loops.header(l)) || counted.is_short(func, SHORTEST) {
+            continue;
+        }
         let known = [counted.test.bound, counted.test.counter.start];
         if known.iter().any(|&v| undefined.has(func, v)) || loops.exits(cfg, l).count() != 1 {
             continue;

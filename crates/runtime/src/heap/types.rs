@@ -226,6 +226,12 @@ impl RuntimeTypes {
         self.datatype.object()
     }
 
+    /// The type whose objects have this tag, as `cx` numbers it. Looks at all of them.
+    pub(crate) fn type_of_tag(&self, tag: u64, cx: &Arc<Context>) -> Option<Type> {
+        let found = self.lock().types.values().find(|desc| desc.tag() == tag & !TAG_BITS).cloned()?;
+        self.type_in(&found, cx)
+    }
+
     /// Whether a tag is that of one of these types. Looks at all of them.
     pub(crate) fn has_tag(&self, tag: u64) -> bool {
         let known = self.lock();

@@ -176,10 +176,21 @@ impl<'a> FuncText<'a> {
             if func.first_inst(block).is_none() {
                 writeln!(w, "{header} (empty)")?;
             }
+            let note = func.loop_note(block);
             for inst in func.block_insts(block) {
-                if func.prev_inst(inst).is_none() {
+                let is_last = func.next_inst(inst).is_none();
+                if let Some(note) = note.filter(|_| is_last) {
+                    match func.prev_inst(inst) {
+                        None => w.write_str(&header)?,
+                        Some(_) => write!(w, "│ {:guard$}", "")?,
+                    }
+                    write!(w, " {:width$}", "", width = column + 4)?;
+                    self.loop_info(w, note)?;
+                    w.write_str("\n")?;
+                }
+                if func.prev_inst(inst).is_none() && !(is_last && note.is_some()) {
                     w.write_str(&header)?;
-                } else if func.next_inst(inst).is_none() {
+                } else if is_last {
                     write!(w, "└─{}", "─".repeat(guard))?;
                 } else {
                     write!(w, "│ {:guard$}", "")?;

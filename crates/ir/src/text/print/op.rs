@@ -9,7 +9,7 @@ use super::func::FuncText;
 use super::value::{is_plain, name_text};
 use crate::builtin::Builtin;
 use crate::constant::Const;
-use crate::entity::{Block, Inst, Value};
+use crate::entity::{Block, Inst, Meta, Value};
 use crate::func::{CalleeData, MetaItem, ValueDef};
 use crate::ident::is_identifier;
 use crate::intrinsic::Intrinsic;
@@ -28,7 +28,11 @@ impl FuncText<'_> {
             Op::Branch => {
                 write!(w, "goto {} if not ", self.target(blocks.get(1).copied()))?;
                 self.operands(w, inst)?;
-                return self.not_next(w, blocks.first().copied(), next);
+                self.not_next(w, blocks.first().copied(), next)?;
+                return match self.func.odds(inst) {
+                    Some(odds) => write!(w, " odds {}:{}", odds.yes(), odds.no()),
+                    None => Ok(()),
+                };
             }
             Op::Enter => {
                 write!(w, "enter {}", self.target(blocks.get(1).copied()))?;
@@ -65,14 +69,7 @@ impl FuncText<'_> {
                 self.quoted_operands(w, inst)?;
                 return w.write_str("))::Any");
             }
-            Op::LoopInfo(meta) => {
-                w.write_str("$(Expr(:loopinfo")?;
-                for item in &self.func.meta(meta).items {
-                    w.write_str(", ")?;
-                    self.meta_item(w, item)?;
-                }
-                return w.write_str("))::Nothing");
-            }
+            Op::LoopInfo(meta) => return self.loop_info(w, meta),
             Op::Phi => {
                 w.write_str("φ (")?;
                 for (index, &block) in blocks.iter().enumerate() {
@@ -192,6 +189,16 @@ impl FuncText<'_> {
     }
 
     /// ` else #n` where the way that falls through does not lead to the next block.
+    /// A note about a loop.
+    pub(super) fn loop_info(&self, w: &mut dyn Write, meta: Meta) -> fmt::Result {
+        w.write_str("$(Expr(:loopinfo")?;
+        for item in &self.func.meta(meta).items {
+            w.write_str(", ")?;
+            self.meta_item(w, item)?;
+        }
+        w.write_str("))::Nothing")
+    }
+
     fn not_next(&self, w: &mut dyn Write, to: Option<Block>, next: Option<Block>) -> fmt::Result {
         if to == next { Ok(()) } else { write!(w, " else {}", self.target(to)) }
     }

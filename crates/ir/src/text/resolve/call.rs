@@ -55,14 +55,16 @@ impl<'a> Body<'_, 'a> {
                 let block = self.block(*target)?;
                 self.jump(inst, Op::Goto, &[], &[block])
             }
-            Stmt::GotoIfNot { cond, target, otherwise } => {
+            Stmt::GotoIfNot { cond, target, otherwise, odds } => {
                 let to_false = self.block(*target);
                 let to_true = match otherwise {
                     Some(target) => self.block(*target),
                     None => self.next_block(next, row.span),
                 };
                 let cond = self.operand(cond)?;
-                self.jump(inst, Op::Branch, &[cond], &[to_true?, to_false?])
+                self.jump(inst, Op::Branch, &[cond], &[to_true?, to_false?])?;
+                self.func.set_odds(inst, *odds);
+                Some(())
             }
             Stmt::Return(value) => {
                 let exprs: Vec<&Expr<'a>> = match value {

@@ -105,6 +105,13 @@ impl<'a> Body<'_, 'a> {
             ("loopinfo", _) => {
                 let items: Option<Vec<MetaItem>> = args.iter().map(|arg| self.meta_item(arg)).collect();
                 let meta = self.func.add_meta(MetaData { items: items? });
+                if self.func.level == Level::Low {
+                    // There it is no operation, but a note on the loop whose head it stands in.
+                    let head = self.func.inst_block(inst)?;
+                    self.func.remove_inst(inst);
+                    self.func.set_loop_note(head, Some(meta));
+                    return Some(());
+                }
                 self.func.set_op(inst, Op::LoopInfo(meta), &[]);
                 Some(())
             }

@@ -95,7 +95,7 @@ impl<'a> Body<'_, 'a> {
                 self.foreign_call(inst, args, results, row.span)
             }
             ExprKind::Head(head, args)
-                if matches!(&**head, "leave" | "gc_preserve_begin" | "gc_preserve_end") =>
+                if matches!(&**head, "leave" | "gc_preserve_begin" | "gc_preserve_end" | "loopinfo") =>
             {
                 self.head(inst, head, args, results, row.span, at, None)
             }

@@ -74,6 +74,9 @@ pub(in crate::passes) fn copy_body(
     for block in callee.blocks() {
         let new = caller.make_block();
         caller.insert_block_after(new, last);
+        if callee.is_cold(block) {
+            caller.set_cold(new);
+        }
         copy.blocks[block] = new.into();
         last = new;
     }
@@ -301,6 +304,9 @@ impl<'a> Copy<'a> {
             }
             let op = caller.op(new);
             caller.set_op(new, op, &args);
+            if let Some(hint) = self.callee.hint(old) {
+                caller.set_hint(new, hint.clone());
+            }
             let blocks: SmallVec<[Block; 2]> =
                 self.callee.inst_blocks(old).iter().map(|&b| self.block(b)).collect();
             if !blocks.is_empty() {

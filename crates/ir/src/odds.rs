@@ -1,0 +1,130 @@
+//! What is known beside the text of what branches and calls do: hints, which change how fast code is and never what it does.
+//!
+//! ```text
+//! goto #3 if not %1 odds 1:99      the condition held once in a hundred times
+//! ```
+//!
+//! | hint | says | text, binary |
+//! |---|---|---|
+//! | [`Odds`] of a branch | how often its condition held, and how often not | kept |
+//! | [`Site`] of a branch or dynamic call | in which cell of a profile a first tier counts it | left out |
+//! | [`Seen`] at a dynamic call | with operands of which types it was made, and how often | left out |
+//!
+//! Hints belong to an instruction. Who copies one copies them ([`Func::copy_hint`](crate::Func::copy_hint)); who turns a branch round
+//! swaps its targets and its hint in one step ([`Func::swap_branch`](crate::Func::swap_branch)); an instruction that becomes another
+//! operation loses them.
+
+use crate::types::Type;
+
+/// How often the condition of a branch is true and false, as one is to the other. Not both are zero.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Odds {
+    yes: u32,
+    no: u32,
+}
+
+impl Odds {
+    /// What is taken fewer times than one in as many is *rare*: then it pays to put it out of the way of the rest.
+    pub const RARE: u32 = 64;
+
+    /// `None` if both are zero, which says nothing.
+    pub fn new(yes: u32, no: u32) -> Option<Odds> {
+        (yes > 0 || no > 0).then_some(Odds { yes, no })
+    }
+
+    /// The same from counts of any size.
+    pub fn of_counts(yes: u64, no: u64) -> Option<Odds> {
+        let shift = (u64::BITS - (yes | no).leading_zeros()).saturating_sub(u32::BITS);
+        // Both fit after the shift.
+        Odds::new((yes >> shift) as u32, (no >> shift) as u32)
+    }
+
+    /// How often the condition is true.
+    pub fn yes(self) -> u32 {
+        self.yes
+    }
+
+    /// How often the condition is false.
+    pub fn no(self) -> u32 {
+        self.no
+    }
+
+    /// The odds of the opposite condition.
+    pub fn swapped(self) -> Odds {
+        Odds { yes: self.no, no: self.yes }
+    }
+
+    /// Whether the way for this truth is rare.
+    pub fn is_rare(self, truth: bool) -> bool {
+        let (way, other) = if truth { (self.yes, self.no) } else { (self.no, self.yes) };
+        u64::from(way) * u64::from(Odds::RARE) <= u64::from(other)
+    }
+
+    /// Whether one way is at least `factor` times as frequent as the other.
+    pub fn is_biased(self, factor: u32) -> bool {
+        let (least, most) = (self.yes.min(self.no), self.yes.max(self.no));
+        u64::from(least) * u64::from(factor) <= u64::from(most)
+    }
+}
+
+/// The cell of a profile in which something is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Site {
+    /// Its number.
+    pub cell: u32,
+    /// Whether the branch has been turned round since its site was given: the cell counts by the condition that it had then.
+    pub swapped: bool,
+}
+
+/// Types with which a dynamic call was made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Seen {
+    /// The types of its operands, the callee's first.
+    pub types: Box<[Type]>,
+    /// How often.
+    pub count: u32,
+}
+
+/// What is known of one instruction.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Hint {
+    /// Of a branch.
+    pub odds: Option<Odds>,
+    /// Of a branch or dynamic call.
+    pub site: Option<Site>,
+    /// At a dynamic call, the most frequent first.
+    pub seen: Vec<Seen>,
+}
+
+impl Hint {
+    /// The hint of a branch that is turned round.
+    pub fn swapped(self) -> Hint {
+        Hint {
+            odds: self.odds.map(Odds::swapped),
+            site: self.site.map(|site| Site { swapped: !site.swapped, ..site }),
+            seen: self.seen,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odds_of_large_counts_keep_their_ratio() {
+        let odds = Odds::of_counts(3 << 40, 1 << 40).unwrap();
+        assert_eq!(odds.yes() / odds.no(), 3);
+        assert_eq!(Odds::of_counts(0, 0), None);
+        assert_eq!(Odds::of_counts(7, 2), Odds::new(7, 2));
+    }
+
+    #[test]
+    fn rare_is_one_in_sixty_four() {
+        let odds = Odds::new(1, 64).unwrap();
+        assert!(odds.is_rare(true) && !odds.is_rare(false));
+        assert!(!Odds::new(1, 63).unwrap().is_rare(true));
+        assert!(odds.swapped().is_rare(false));
+        assert!(odds.is_biased(64) && !odds.is_biased(65));
+    }
+}

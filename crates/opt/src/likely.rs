@@ -1,0 +1,85 @@
+//! Which blocks are hardly ever entered.
+//!
+//! A block is *cold* if
+//!
+//! | rule | because |
+//! |---|---|
+//! | somebody said so ([`Func::set_cold`](brolga_ir::Func::set_cold)) | whoever made the block knows |
+//! | it ends in `unreachable` | what is in front of that throws |
+//! | every way on from it is cold | an error is being prepared |
+//! | every way in is cold, or is one that a branch takes rarely by its odds | nobody comes |
+//!
+//! Ways back to the head of a loop count for neither, so a loop is what the ways into it are. A way out of a loop is not rare, however
+//! often the loop goes round before it is taken: it is taken as often as the loop is entered. A function that is cold from its
+//! entry on has nothing to be compared with: then only what somebody said counts.
+//!
+//! Cost: two walks over the blocks, and the loops if there are odds.
+
+use brolga_ir::analysis::{Cfg, DomTree, Loops, Rpo};
+use brolga_ir::{Block, Func, Op};
+use cranelift_entity::EntitySet;
+
+/// See the file's header.
+pub(crate) struct ColdBlocks(EntitySet<Block>);
+
+impl ColdBlocks {
+    pub(crate) fn of(func: &Func, cfg: &Cfg, rpo: &Rpo) -> ColdBlocks {
+        let mut cold: EntitySet<Block> = EntitySet::new();
+        let is_back = |from: Block, to: Block| rpo.position(from) >= rpo.position(to);
+        for &block in rpo.blocks().iter().rev() {
+            let throws = func.terminator(block).is_some_and(|end| func.op(end) == Op::Unreachable);
+            let mut on = cfg.succs(block).iter().filter(|&&to| !is_back(block, to)).peekable();
+            let only_cold = on.peek().is_some() && on.all(|&to| cold.contains(to));
+            let goes_back = cfg.succs(block).iter().any(|&to| is_back(block, to));
+            if func.is_cold(block) || throws || (only_cold && !goes_back) {
+                cold.insert(block);
+            }
+        }
+        let Some(entry) = func.entry() else { return ColdBlocks(cold) };
+        if cold.contains(entry) {
+            let mut said = EntitySet::new();
+            for block in func.blocks().filter(|&block| func.is_cold(block)) {
+                said.insert(block);
+            }
+            return ColdBlocks(said);
+        }
+        let has_odds = |&block: &Block| func.terminator(block).is_some_and(|end| func.odds(end).is_some());
+        let loops = rpo.blocks().iter().any(has_odds);
+        let loops = loops.then(|| Loops::compute(cfg, rpo, &DomTree::compute(cfg)));
+        let leaves = |from: Block, to: Block| {
+            loops.as_ref().is_some_and(|l| l.loop_of(from).is_some_and(|own| !l.contains(own, to)))
+        };
+        let is_rare = |from: Block, to: Block| !leaves(from, to) && is_rare(func, from, to);
+        for &block in rpo.blocks() {
+            let ways = cfg.preds(block).iter().copied();
+            let mut ways = ways.filter(|&from| rpo.is_reachable(from) && !is_back(from, block)).peekable();
+            let is_entered = ways.peek().is_some();
+            if is_entered && ways.all(|from| cold.contains(from) || is_rare(from, block)) {
+                cold.insert(block);
+            }
+        }
+        ColdBlocks(cold)
+    }
+
+    /// The same by the odds of branches alone: empty for a function without odds.
+    pub(crate) fn by_odds(func: &Func, cfg: &Cfg, rpo: &Rpo) -> ColdBlocks {
+        let mut ends = rpo.blocks().iter().filter_map(|&block| func.terminator(block));
+        match ends.any(|end| func.odds(end).is_some()) {
+            true => ColdBlocks::of(func, cfg, rpo),
+            false => ColdBlocks(EntitySet::new()),
+        }
+    }
+
+    pub(crate) fn has(&self, block: Block) -> bool {
+        self.0.contains(block)
+    }
+}
+
+/// Whether a branch goes this way rarely.
+fn is_rare(func: &Func, from: Block, to: Block) -> bool {
+    let Some(branch) = func.terminator(from) else { return false };
+    match (func.odds(branch), func.inst_blocks(branch)) {
+        (Some(odds), &[yes, no]) if yes != no => odds.is_rare(to == yes),
+        _ => false,
+    }
+}

@@ -1,0 +1,40 @@
+//! Marks the blocks that are hardly ever entered, so that code generation puts them behind all others.
+//!
+//! ```text
+//! 1: goto #3 if not %1 odds 1:99              1, 3, …  in a row
+//! 2: …                             ==>        2        behind them, marked cold
+//! ```
+//!
+//! Which blocks these are says `likely.rs`. Of two ways that are both taken, code generation lets the likelier one follow
+//! without a jump; it reads the odds by itself.
+//!
+//! It runs last: passes that look for cold blocks ask for the ways that lead there. A mark is a hint, and changes nothing that can
+//! be seen but the time.
+//!
+//! Cost: two walks over the blocks.
+
+use crate::facts::Fact;
+use crate::likely::ColdBlocks;
+use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use brolga_ir::{Block, Func};
+
+pub(crate) const PASS: Pass = Pass {
+    name: "cold-blocks",
+    level: PassLevel::Low,
+    required: false,
+    needs: &[Fact::Cfg],
+    breaks: &[],
+    run,
+};
+
+fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    let cold = ColdBlocks::of(func, cx.facts.cfg(), cx.facts.rpo());
+    let new: Vec<Block> = func.blocks().filter(|&block| cold.has(block) && !func.is_cold(block)).collect();
+    for block in new {
+        if !cx.spend("cold blocks") {
+            break;
+        }
+        func.set_cold(block);
+    }
+    cx.changed()
+}
