@@ -36,7 +36,14 @@ fn every_module_comes_back() {
             assert_eq!(show_module(&back).to_string(), text, "{name}");
             assert!(write(&back) == bytes, "{name}: written again it differs");
         }
-        assert!(bytes.len() * 2 < text.len(), "{name}: {} bytes for {} of text", bytes.len(), text.len());
+        // The header and the names of the types have their size in the smallest module too.
+        let fixed = 32;
+        assert!(
+            (bytes.len() - fixed) * 2 < text.len(),
+            "{name}: {} bytes for {} of text",
+            bytes.len(),
+            text.len()
+        );
     }
 }
 

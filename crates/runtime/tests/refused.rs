@@ -96,6 +96,7 @@ fn values_with_references_to_no_memory_are_not_made() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "nothing tells that a collection has begun to wait")]
 fn stress_is_set_by_a_thread_that_a_collection_waits_for() {
     let runtime = runtime();
     let (asks, asked) = mpsc::channel();

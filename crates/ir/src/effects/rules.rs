@@ -71,8 +71,13 @@ pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
         Op::CallArgs(_) => Effects::ANY,
         // Which object it is shows, that it was made does not. It stays on its side of a barrier, which a collection
         // must not separate from its store.
-        Op::Alloc(_) | Op::AllocStack(_) => {
-            Effects { consistent: false, may_safepoint: true, ..PURE.reading(Regions::TASK) }
+        Op::Alloc(_) => Effects { consistent: false, may_safepoint: true, ..PURE.reading(Regions::TASK) },
+        // The same; and it takes the place of the object that it made in the round before. Nobody can see that after the
+        // last access to that one, so an object without uses can go.
+        Op::AllocStack(_) => {
+            let anew = Regions::POINTABLE | Regions::HEADERS;
+            let made = Effects { consistent: false, may_safepoint: true, ..PURE.reading(Regions::TASK) };
+            Effects { effect_free: true, ..made.writing(anew) }
         }
         Op::Lanes(..) | Op::Splat(_) | Op::ExtractLane(..) | Op::InsertLane(..) | Op::LaneSelect => PURE,
         // The tag of no object cannot be read, so it is not read before a test for null.

@@ -21,6 +21,9 @@
 //! with what was thrown in place of `the_exception`. An assertion on its type must be known to hold. A trace is taken of what leaves compiled code
 //! only, so none is lost. Exceptions of checks and of calls go on as before, and so does the `enter`.
 //!
+//! **Other exceptions.** A `pop_exception` also ends what came onto the stack since its `enter`: the exceptions of regions inside this one of which the
+//! handling has not ended. A jump would leave them there, so no throw behind such a handler and in front of its `pop_exception` becomes one.
+//!
 //! **φᶜ.** What it would read is what the last ϒ stored: a variable like any other if every way from the `enter` to the throw passes a ϒ (I1),
 //! and if no ϒ of it stands in a region inside this one (I2), from which an exception would bring it on a way that is no edge.
 //!
@@ -38,8 +41,8 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::effects::effects;
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
-use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
+use cranelift_entity::{EntitySet, SecondaryMap};
 use rustc_hash::FxHashMap;
 
 pub(crate) const PASS: Pass = Pass {
@@ -53,6 +56,9 @@ pub(crate) const PASS: Pass = Pass {
 
 /// Instructions of a handler that are copied to a throw.
 const MAX_HEAD: usize = 16;
+
+/// Regions inside of one. More are not looked at.
+const MAX_INNER: usize = 16;
 
 /// Throws of a function that become jumps.
 const MAX_THROWS: usize = 64;
@@ -70,6 +76,8 @@ struct Head {
     block: Block,
     insts: Vec<Inst>,
     pop: Inst,
+    /// Blocks at whose ends exceptions of inner regions may be on the stack.
+    handling: EntitySet<Block>,
 }
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
@@ -83,11 +91,14 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let mut heads: Vec<(Inst, Option<Head>)> = Vec::new();
     for site in sites.into_iter().take(MAX_THROWS) {
         let at = heads.iter().position(|(enter, _)| *enter == site.enter).unwrap_or_else(|| {
-            heads.push((site.enter, head(func, cx, site.enter)));
+            heads.push((site.enter, head(func, cx, &handlers, site.enter)));
             heads.len() - 1
         });
         let Some(head) = &heads[at].1 else { continue };
-        if is_plain(func, cx, head, &site) && are_variables(func, cx, &handlers, &upsilons, head, &site) {
+        if !head.handling.contains(site.block)
+            && is_plain(func, cx, head, &site)
+            && are_variables(func, cx, &handlers, &upsilons, head, &site)
+        {
             if !cx.spend("throws that jump") {
                 break;
             }
@@ -142,7 +153,7 @@ fn find(func: &Func, cx: &PassCx<'_>, handlers: &Handlers) -> (Vec<Site>, FxHash
 }
 
 /// What the handler of an `enter` does in its first block until the exception is over, if that is all of it.
-fn head(func: &Func, cx: &PassCx<'_>, enter: Inst) -> Option<Head> {
+fn head(func: &Func, cx: &PassCx<'_>, handlers: &Handlers, enter: Inst) -> Option<Head> {
     let &[body, block] = func.inst_blocks(enter) else { return None };
     if body == block || cx.facts.cfg().preds(block).len() != 1 {
         return None;
@@ -155,7 +166,28 @@ fn head(func: &Func, cx: &PassCx<'_>, enter: Inst) -> Option<Head> {
         return None;
     }
     let insts: Vec<Inst> = func.block_insts(block).take_while(|&inst| inst != pop).collect();
-    (insts.len() <= MAX_HEAD).then_some(Head { block, insts, pop })
+    let inner: Vec<Inst> =
+        handlers.enters().iter().copied().filter(|&inner| is_inside(handlers, inner, enter)).collect();
+    if insts.len() > MAX_HEAD || inner.len() > MAX_INNER {
+        return None;
+    }
+    let mut handling = EntitySet::new();
+    inner.into_iter().for_each(|inner| handled(func, cx.facts.cfg(), inner, &mut handling));
+    Some(Head { block, insts, pop, handling })
+}
+
+/// Adds the blocks at whose ends the exception of an `enter` may be on the stack.
+fn handled(func: &Func, cfg: &Cfg, enter: Inst, found: &mut EntitySet<Block>) {
+    let token = func.result(enter);
+    let ends = |inst: Inst| func.op(inst) == Op::PopException && func.args(inst).first().copied() == token;
+    let mut seen: EntitySet<Block> = EntitySet::new();
+    let mut open: Vec<Block> = func.inst_blocks(enter).get(1).copied().into_iter().collect();
+    while let Some(block) = open.pop() {
+        if seen.insert(block) && !func.block_insts(block).any(ends) {
+            found.insert(block);
+            open.extend(cfg.succs(block));
+        }
+    }
 }
 
 /// Whether the head only computes when this is what was thrown.
@@ -184,6 +216,15 @@ fn is_plain(func: &Func, cx: &PassCx<'_>, head: &Head, site: &Site) -> bool {
     })
 }
 
+/// Whether the region of an `enter` stands in that of another one.
+fn is_inside(handlers: &Handlers, enter: Inst, region: Inst) -> bool {
+    let mut at = handlers.outer(enter);
+    while let Some(outer) = at.filter(|&outer| outer != region) {
+        at = handlers.outer(outer);
+    }
+    at == Some(region)
+}
+
 /// Whether each φᶜ is a variable on all ways to the throw: I1 and I2.
 fn are_variables(
     func: &Func,
@@ -195,16 +236,7 @@ fn are_variables(
 ) -> bool {
     let Some(home) = func.inst_block(site.enter) else { return false };
     let tree = cx.facts.domtree();
-    let is_inner = |inside: Option<Inst>| {
-        let mut at = inside.filter(|&enter| enter != site.enter);
-        while let Some(enter) = at {
-            at = handlers.outer(enter);
-            if at == Some(site.enter) {
-                return true;
-            }
-        }
-        false
-    };
+    let is_inner = |inside: Option<Inst>| inside.is_some_and(|enter| is_inside(handlers, enter, site.enter));
     head.insts.iter().filter(|&&inst| func.op(inst) == Op::PhiC).all(|phi| {
         let Some(stored) = upsilons.get(phi) else { return false };
         stored.iter().all(|one| !is_inner(one.inside))

@@ -102,6 +102,11 @@ fn is_free(func: &Func, cx: &PassCx<'_>, aliases: &Aliases, inst: Inst, passed: 
     if !does.is_removable() || does.pinned || does.fence || does.may_safepoint || func.op(inst) == Op::Copy {
         return false;
     }
+    // An object on the stack may take the place of one that is read for the last time, also if that never changes.
+    let is_read = !does.reads.is_empty() || matches!(func.op(inst), Op::Load(_) | Op::TypeOf);
+    if is_read && passed.iter().any(|&other| matches!(func.op(other), Op::AllocStack(_))) {
+        return false;
+    }
     if does.reads.is_empty() {
         return true;
     }
