@@ -22,7 +22,9 @@
 //! its region, so no φ among the names may be needed at the head of one.
 //!
 //! **References** in the object are roots, for the collector cannot come by the object: root placement sees to that, or makes the object on the heap
-//! after all. Stores into it need no barrier; its tag says so.
+//! after all. Stores into it need no barrier; its tag says so. They are roots for as long as the frame is there, so what they refer to would
+//! outlive the object: a list whose first cell lay here could never be freed. So an object with references is moved only if it is needed at all
+//! safepoints that may follow; those on the way to a throw do not count.
 //!
 //! Runs late: until then an object on the heap is as good for other passes, and copies of a loop's body get places of their own. Cost: the names
 //! and their uses, at most `MAX_NAMES` for each object; liveness once if there is a φ among them. Breaks nothing. Not done: `Memory`; objects that get
@@ -32,6 +34,7 @@ use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use brolga_ir::analysis::{Liveness, Use};
 use brolga_ir::builtin::Builtin;
+use brolga_ir::effects::effects;
 use brolga_ir::intrinsic::{Intrinsic, Shape};
 use brolga_ir::runtime_fn::RuntimeKind;
 use brolga_ir::{Block, Func, Inst, LowType, Op, Type, Value};
@@ -74,9 +77,12 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         }
         let Some(names) = names(func, cx, object) else { continue };
         let is_phi = |&name: &Value| func.def_inst(name).is_some_and(|def| func.op(def) == Op::Phi);
-        if names.iter().any(is_phi) {
+        let has_references = cx.types().layout(ty).is_ok_and(|layout| !layout.is_bits());
+        if has_references || names.iter().any(is_phi) {
             let liveness = liveness.get_or_insert_with(|| Liveness::compute(func, cx.facts.cfg()));
-            if lives_on(func, liveness, &names, inst, block) {
+            if lives_on(func, liveness, &names, inst, block)
+                || (has_references && is_outlived(func, cx, liveness, &names, inst, block))
+            {
                 continue;
             }
         }
@@ -184,4 +190,46 @@ fn lives_on(func: &Func, liveness: &Liveness, names: &[Value], alloc: Inst, bloc
         let is_there = liveness.is_live_in(*name, block) || made_before.contains(name);
         is_there && (liveness.is_live_out(*name, block) || used_behind.contains(name))
     })
+}
+
+/// Whether a safepoint may come when the object is not needed any more.
+fn is_outlived(
+    func: &Func,
+    cx: &PassCx<'_>,
+    liveness: &Liveness,
+    names: &[Value],
+    alloc: Inst,
+    block: Block,
+) -> bool {
+    let is_name = |v: &Value| names.contains(v);
+    let is_safepoint = |inst: Inst| effects(func, cx.types(), inst).may_safepoint;
+    // From here on; `after` is where in the block the object is made.
+    let ends_early = |at: Block, after: Option<Inst>| {
+        if names.iter().any(|&name| liveness.is_live_out(name, at)) {
+            return false;
+        }
+        let insts: Vec<Inst> = func.block_insts(at).collect();
+        let from = after.and_then(|made| insts.iter().position(|&inst| inst == made)).map_or(0, |n| n + 1);
+        let uses = |inst: &Inst| func.op(*inst) != Op::Phi && func.args(*inst).iter().any(is_name);
+        let last = insts[from..].iter().rposition(uses).map_or(from, |n| from + n + 1);
+        insts[last..].iter().any(|&inst| is_safepoint(inst))
+    };
+    let throws = |at: Block| func.terminator(at).is_some_and(|end| func.op(end) == Op::Unreachable);
+    let mut seen = EntitySet::new();
+    let mut open: Vec<Block> = Vec::new();
+    if ends_early(block, Some(alloc)) {
+        return true;
+    }
+    open.extend(cx.facts.cfg().succs(block));
+    while let Some(at) = open.pop() {
+        // In the block of the `alloc` the next object takes the place; what is in front of it counts as of this one.
+        if !seen.insert(at) || throws(at) {
+            continue;
+        }
+        if ends_early(at, None) {
+            return true;
+        }
+        open.extend(cx.facts.cfg().succs(at));
+    }
+    false
 }
