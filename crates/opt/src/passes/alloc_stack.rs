@@ -24,7 +24,8 @@
 //! **References** in the object are roots, for the collector cannot come by the object: root placement sees to that, or makes the object on the heap
 //! after all. Stores into it need no barrier; its tag says so. They are roots for as long as the frame is there, so what they refer to would
 //! outlive the object: a list whose first cell lay here could never be freed. So an object with references is moved only if it is needed at all
-//! safepoints that may follow; those on the way to a throw do not count.
+//! safepoints that may follow, and its names are of no other object, whose need would be taken for its own; safepoints on the way to a throw do not
+//! count.
 //!
 //! Runs late: until then an object on the heap is as good for other passes, and copies of a loop's body get places of their own. Cost: the names
 //! and their uses, at most `MAX_NAMES` for each object; liveness once if there is a φ among them. Breaks nothing. Not done: `Memory`; objects that get
@@ -78,6 +79,9 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         let Some(names) = names(func, cx, object) else { continue };
         let is_phi = |&name: &Value| func.def_inst(name).is_some_and(|def| func.op(def) == Op::Phi);
         let has_references = cx.types().layout(ty).is_ok_and(|layout| !layout.is_bits());
+        if has_references && !names.iter().all(|name| is_alone(func, *name)) {
+            continue;
+        }
         if has_references || names.iter().any(is_phi) {
             let liveness = liveness.get_or_insert_with(|| Liveness::compute(func, cx.facts.cfg()));
             if lives_on(func, liveness, &names, inst, block)
@@ -190,6 +194,11 @@ fn lives_on(func: &Func, liveness: &Liveness, names: &[Value], alloc: Inst, bloc
         let is_there = liveness.is_live_in(*name, block) || made_before.contains(name);
         is_there && (liveness.is_live_out(*name, block) || used_behind.contains(name))
     })
+}
+
+/// Whether a name is of one object only.
+fn is_alone(func: &Func, name: Value) -> bool {
+    func.def_inst(name).is_none_or(|def| !matches!(func.op(def), Op::Phi | Op::Builtin(Builtin::Ifelse)))
 }
 
 /// Whether a safepoint may come when the object is not needed any more.
