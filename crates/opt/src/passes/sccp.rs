@@ -110,6 +110,11 @@ impl Solver<'_> {
         if func.op(inst).is_terminator() {
             return self.visit_end(func, inst);
         }
+        // What varies stays so; a φ of many ways is visited for each of them.
+        if func.results(inst).next().is_some() && func.results(inst).all(|v| self.states[v] == State::Varies)
+        {
+            return;
+        }
         let mut results = func.results(inst);
         match self.outcome(func, inst) {
             Found::Nothing => {}
