@@ -399,14 +399,7 @@ fn a_function_of_the_host_may_drop_the_engine_whose_code_called_it() {
         frees.free_retired();
         Ok(args[1])
     });
-    let row = MethodRow {
-        function: function("host"),
-        args: vec![brolga::ir::Type::ANY],
-        rest: None,
-        statics: brolga::ir::types::Statics::default(),
-        name: "host".into(),
-        entry,
-    };
+    let row = MethodRow::new(function("host"), vec![brolga::ir::Type::ANY], "host", entry);
     let _methods = runtime.add_methods(&cx, [row]).unwrap();
     let called = runtime.enter(|scope| {
         let ty = scope.heap().type_object(&cx, function("f")).unwrap();

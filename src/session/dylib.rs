@@ -456,7 +456,11 @@ impl Dylib {
     /// # Errors
     /// There is none, or several; it or something that it needs failed.
     pub fn function(&self, name: &str) -> Result<Function, SessionError> {
-        self.request(name).wait()
+        let symbol = self.symbol(name)?;
+        match self.ready(symbol) {
+            Some(function) => Ok(function),
+            None => self.ask(name, symbol).wait(),
+        }
     }
 
     /// As [`Dylib::function`], to be called with Rust values of these types.
@@ -469,15 +473,21 @@ impl Dylib {
 
     /// Asks for a function, without waiting for it.
     pub fn request(&self, name: &str) -> Request {
-        match self.symbol(name) {
+        match self.symbol(name).map(|symbol| (symbol, self.ready(symbol))) {
             Err(error) => Request::known(name, &self.session, Err(error)),
-            Ok(symbol) => match self.linking.ready(symbol) {
-                Some(address) => {
-                    Request::known(name, &self.session, Ok((self.linking.label(symbol), address)))
-                }
-                None => Request::asked(name, &self.session, self.linking.lookup([symbol])),
-            },
+            Ok((_, Some(function))) => Request::known(name, &self.session, Ok(function)),
+            Ok((symbol, None)) => self.ask(name, symbol),
         }
+    }
+
+    fn ask(&self, name: &str, symbol: Symbol) -> Request {
+        Request::asked(name, &self.session, self.linking.lookup([symbol]))
+    }
+
+    /// A function that is ready and still where it was found. Takes no lock of the session.
+    fn ready(&self, symbol: Symbol) -> Option<Function> {
+        let ready = || self.linking.ready(symbol);
+        self.session.inner.shared.placed.find(ready()?, ready).ok()?.map(Function::new)
     }
 
     /// The symbol that a name stands for.

@@ -21,6 +21,10 @@ pub struct Function {
 }
 
 impl Function {
+    pub(crate) fn new(function: target::Function) -> Function {
+        Function { function }
+    }
+
     /// Its symbol.
     pub fn symbol(&self) -> &str {
         self.function.symbol()
@@ -96,16 +100,12 @@ pub struct Request {
 
 enum State {
     /// There is an answer already.
-    Known(Option<Result<(Label, usize), SessionError>>),
+    Known(Option<Result<Function, SessionError>>),
     Asked(Lookup<Native>),
 }
 
 impl Request {
-    pub(crate) fn known(
-        name: &str,
-        session: &Session,
-        answer: Result<(Label, usize), SessionError>,
-    ) -> Request {
+    pub(crate) fn known(name: &str, session: &Session, answer: Result<Function, SessionError>) -> Request {
         Request::new(name, session, State::Known(Some(answer)))
     }
 
@@ -135,7 +135,7 @@ impl Request {
     pub fn wait(mut self) -> Result<Function, SessionError> {
         loop {
             let found = match self.state {
-                State::Known(answer) => answer.unwrap_or(Err(LinkError::Stalled.into())),
+                State::Known(answer) => return answer.unwrap_or(Err(LinkError::Stalled.into())),
                 // What is there already is had without waiting.
                 State::Asked(lookup) if lookup.is_done() => address_of(lookup.wait()),
                 State::Asked(lookup) => waiting(&self.runtime, || address_of(lookup.wait())),
@@ -155,10 +155,7 @@ impl Future for Request {
         let this = &mut *self;
         loop {
             let found = match &mut this.state {
-                State::Known(answer) => match answer.take() {
-                    Some(answer) => answer,
-                    None => return Poll::Pending,
-                },
+                State::Known(answer) => return answer.take().map_or(Poll::Pending, Poll::Ready),
                 State::Asked(lookup) => address_of(ready!(Pin::new(lookup).poll(context))),
             };
             match function_at(&this.placed, &this.session, &this.name, found?) {
@@ -182,8 +179,8 @@ fn function_at(
     name: &str,
     (label, address): (Label, usize),
 ) -> Result<Result<Function, SessionError>, Lookup<Native>> {
-    match placed.find(session, label, address) {
-        Ok(Some(function)) => Ok(Ok(Function { function })),
+    match placed.find(address, || session.leads_to(label)) {
+        Ok(Some(function)) => Ok(Ok(Function::new(function))),
         Ok(None) => Ok(Err(SessionError::NotFunction { name: name.to_owned() })),
         Err(Moved) => {
             let order = vec![Link { dylib: label.dylib, sees: linking::Sees::All }];

@@ -35,17 +35,7 @@ pub(crate) fn add_method(
 ) -> Result<Methods, LayoutError> {
     let function = cx.types.function(cx.names.intern(&format!("{}{HOST}", signature.name)));
     let (args, name) = (signature.params.clone(), signature.name.clone());
-    runtime.add_methods(
-        cx,
-        [MethodRow {
-            function,
-            args,
-            rest: None,
-            statics: brolga_ir::types::Statics::default(),
-            name,
-            entry,
-        }],
-    )
+    runtime.add_methods(cx, [MethodRow::new(function, args, name, entry)])
 }
 
 /// A module with the function that calls the method.

@@ -172,7 +172,7 @@ impl Body {
             let order = vec![self.home];
             let found = session.lookup_with(order, wants.clone(), Until::Ready, kind, priority).wait_one()?;
             let placed = match found.address {
-                Some(address) => self.placed.find(&session, found.label, address),
+                Some(address) => self.placed.find(address, || session.leads_to(found.label)),
                 None => Ok(None),
             };
             let target = match placed {

@@ -17,7 +17,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use brolga_codegen::sig::FunctionType;
 use brolga_jit::{Slot, SlotOwner, Unit};
-use brolga_session::{Label, Session, Symbol, Target};
+use brolga_session::{Symbol, Target};
 
 /// What sessions of this crate link: machine code in this process.
 pub enum Native {}
@@ -73,19 +73,19 @@ impl Placed {
         self.functions.read().unwrap_or_else(PoisonError::into_inner).get(&address).cloned()
     }
 
-    /// What is at the address that a name was found to lead to; nothing if that is no function of a program.
+    /// What is at the address that a name was found to lead to; nothing if that is no function of a program. `leads` says where the name
+    /// leads now.
     ///
     /// # Errors
     /// The name leads elsewhere by now, so that something else may have come to lie there.
     pub(crate) fn find(
         &self,
-        session: &Session<Native>,
-        label: Label,
         address: usize,
+        leads: impl FnOnce() -> Option<usize>,
     ) -> Result<Option<Function>, Moved> {
         let function = self.get(address);
         // What is held makes no room for another. So if the name leads there still, it leads to what is held.
-        let leads_there = session.leads_to(label) == Some(address);
+        let leads_there = leads() == Some(address);
         let is_same = function.is_some() || self.get(address).is_none();
         if leads_there && is_same { Ok(function) } else { Err(Moved) }
     }

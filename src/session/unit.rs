@@ -453,7 +453,8 @@ pub(crate) fn link_unit(
     for definition in found {
         let Some(address) = definition.address else { continue };
         let name = session.names().text(definition.label.symbol).to_string();
-        let Ok(placed) = shared.placed.find(session, definition.label, address) else { return Ok(None) };
+        let leads = || session.leads_to(definition.label);
+        let Ok(placed) = shared.placed.find(address, leads) else { return Ok(None) };
         if let Some(ty) = placed.as_ref().and_then(Function::ty) {
             loaded.check(&name, ty)?;
         }

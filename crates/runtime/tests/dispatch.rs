@@ -567,20 +567,8 @@ fn with_host_f(
 ) -> (Arc<Runtime>, Arc<Context>, Methods) {
     let (runtime, cx) = (runtime(), Context::new());
     let function = cx.types.function(cx.names.intern("f"));
-    let (args, name, entry) = (vec![Type::ANY], "f(Any)".into(), MethodEntry::host(body));
-    let methods = runtime
-        .add_methods(
-            &cx,
-            [MethodRow {
-                function,
-                args,
-                rest: None,
-                statics: brolga_ir::types::Statics::default(),
-                name,
-                entry,
-            }],
-        )
-        .unwrap();
+    let (args, name, entry) = (vec![Type::ANY], "f(Any)", MethodEntry::host(body));
+    let methods = runtime.add_methods(&cx, [MethodRow::new(function, args, name, entry)]).unwrap();
     (runtime, cx, methods)
 }
 

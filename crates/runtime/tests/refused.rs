@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
 use brolga_ir::Context;
-use brolga_ir::types::{DeclKind, FieldDecl, Statics, Type};
+use brolga_ir::types::{DeclKind, FieldDecl, Type};
 use brolga_runtime::heap::{Finalizer, ObjectError, Stress};
 use brolga_runtime::objects::{MethodEntry, MethodRow};
 use brolga_runtime::{CallError, EnterError, MethodError, Runtime, RuntimeOptions, with_attached};
@@ -33,14 +33,7 @@ fn threads_and_tables_of_another_runtime_are_refused() {
     let function = cx.types.function(cx.names.intern("f"));
     let row = || {
         let entry = MethodEntry::host(|_, args| Ok(args[0]));
-        MethodRow {
-            function,
-            args: Vec::new(),
-            rest: None,
-            statics: Statics::default(),
-            name: "f".into(),
-            entry,
-        }
+        MethodRow::new(function, Vec::new(), "f", entry)
     };
     let refused = two.add_methods_to(&table, &cx, None, [row()]);
     assert!(matches!(refused, Err(MethodError::OtherRuntime)), "{refused:?}");
@@ -184,14 +177,7 @@ fn a_payload_of_a_function_of_the_host_does_no_harm() {
     let cx = Context::new();
     let function = cx.types.function(cx.names.intern("f"));
     let entry = MethodEntry::host(|_, _| panic_any(Bomb));
-    let row = MethodRow {
-        function,
-        args: Vec::new(),
-        rest: None,
-        statics: Statics::default(),
-        name: "f".into(),
-        entry,
-    };
+    let row = MethodRow::new(function, Vec::new(), "f", entry);
     let _methods = runtime.add_methods(&cx, [row]).unwrap();
     let called = runtime.enter(|scope| {
         let ty = scope.heap().type_object(&cx, function).unwrap();

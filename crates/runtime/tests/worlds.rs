@@ -14,14 +14,7 @@ fn runtime() -> (Arc<Runtime>, Arc<Context>) {
 
 fn row(cx: &Arc<Context>, name: &str, entry: MethodEntry) -> MethodRow {
     let function = cx.types.function(cx.names.intern(name));
-    MethodRow {
-        function,
-        args: vec![Type::ANY],
-        rest: None,
-        statics: brolga_ir::types::Statics::default(),
-        name: name.into(),
-        entry,
-    }
+    MethodRow::new(function, vec![Type::ANY], name, entry)
 }
 
 /// A method that gives a number.

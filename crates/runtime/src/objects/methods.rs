@@ -133,6 +133,13 @@ pub struct MethodRow {
     pub entry: MethodEntry,
 }
 
+impl MethodRow {
+    /// A method with these arguments and no more, none of them open.
+    pub fn new(function: Type, args: Vec<Type>, name: impl Into<String>, entry: MethodEntry) -> MethodRow {
+        MethodRow { function, args, rest: None, statics: Statics::default(), name: name.into(), entry }
+    }
+}
+
 /// A method.
 #[derive(Debug)]
 pub(crate) struct Method {

@@ -378,14 +378,7 @@ mod tests {
         let f = cx.types.function(cx.names.intern("f"));
         // SAFETY: `call` fits the entry, and both are there for ever.
         let entry = unsafe { CodeEntry::new(second_or_throw as *const () as usize, call, Arc::new(())) };
-        let row = MethodRow {
-            function: f,
-            args: vec![Type::ANY, Type::INT64],
-            rest: None,
-            statics: brolga_ir::types::Statics::default(),
-            name: "f(Any, Int64)".into(),
-            entry: MethodEntry::Code(entry),
-        };
+        let row = MethodRow::new(f, vec![Type::ANY, Type::INT64], "f(Any, Int64)", MethodEntry::Code(entry));
         let methods = runtime.add_methods(&cx, [row]).unwrap();
         let f = object(pointer(runtime.instance_address(&cx, f).unwrap()));
         let latest = cx.types.function(cx.names.intern("invokelatest"));
