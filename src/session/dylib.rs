@@ -265,12 +265,13 @@ impl Dylib {
         let inlined = &self.session.inner.inlined;
         let mut program = None;
         for (&id, change) in own.iter().zip(&changed) {
-            // What knows of others by their types alone has taken nothing in.
-            let is_noted = types.contains_key(&id) && !definitions.is_replaceable;
-            if is_noted && Arc::ptr_eq(&module.cx, self.session.context()) {
-                inlined.note(change.label, (&module, id), &whole, counting, &mut program);
-            } else {
+            if !(types.contains_key(&id) && Arc::ptr_eq(&module.cx, self.session.context())) {
                 inlined.forget(change.label);
+            } else if !definitions.is_replaceable {
+                inlined.note(change.label, (&module, id), &whole, counting, &mut program);
+            } else if let Some((part, only)) = part(&module, own.len(), id) {
+                // What knows of others by their types alone has taken in what other programs let it.
+                inlined.note(change.label, (&part, only), &whole, counting, &mut None);
             }
         }
         if let Some(priority) = starts {

@@ -36,7 +36,7 @@ impl Function {
     /// The function has other types.
     pub fn typed<A: Params, R: Value>(&self) -> Result<TypedFunc<A, R>, LookupError> {
         match &self.function {
-            target::Function::Code { unit, symbol } => unit.func(symbol),
+            target::Function::Code { unit, symbol, .. } => unit.func(symbol),
             target::Function::Slot(slot) => slot.func(),
         }
     }
@@ -47,7 +47,7 @@ impl Function {
     /// There is no memory for its trampoline.
     pub fn untyped(&self) -> Result<UntypedFunc, LookupError> {
         match &self.function {
-            target::Function::Code { unit, symbol } => unit.untyped(symbol),
+            target::Function::Code { unit, symbol, .. } => unit.untyped(symbol),
             target::Function::Slot(slot) => slot.untyped(),
         }
     }

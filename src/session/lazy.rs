@@ -176,7 +176,7 @@ impl Body {
                 None => Ok(None),
             };
             let target = match placed {
-                Ok(Some(Function::Code { unit, symbol })) => unit.target(&symbol),
+                Ok(Some(Function::Code { unit, symbol, .. })) => unit.target(&symbol),
                 Ok(Some(Function::Slot(_)) | None) => None,
                 // Somebody has defined it anew meanwhile.
                 Err(Moved) => continue,

@@ -19,6 +19,9 @@
 //!
 //! Functions are optimised on demand. Lowering, placing of roots and code generation look at one function alone.
 //!
+//! **Replaceable callees.** A call that goes through a slot, or to another program, may come to go to another body while the caller runs.
+//! Of such callees nothing but types is known to callers: no summaries. Their bodies may be inlined, since a copy stays what it is.
+//!
 //! Cost: one walk over all calls when the plan is made; then the passes, once for each function.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +38,7 @@ use brolga_runtime::heap::DEFAULT_ABI;
 
 use super::loops;
 use super::profile::Profile;
+use super::scope::declaration;
 use crate::error::Error;
 use crate::stages::place;
 
@@ -70,6 +74,8 @@ pub(crate) struct Plan {
     roots: Roots,
     /// What an earlier tier has counted, for the passes.
     advice: Option<Arc<Profile>>,
+    /// Functions whose callers may come to call others instead.
+    replaceable: BTreeSet<FuncId>,
     components: Vec<Component>,
     /// The component of each high function.
     component: BTreeMap<FuncId, usize>,
@@ -86,9 +92,10 @@ impl Plan {
         options: brolga_opt::Options,
         roots: Roots,
         advice: Option<Arc<Profile>>,
+        replaceable: BTreeSet<FuncId>,
     ) -> Plan {
         if level > OptLevel::O0 {
-            summarise_module(&mut module);
+            summarise(&mut module, &replaceable);
         }
         let order = bottom_up(&module);
         let mut component = BTreeMap::new();
@@ -111,6 +118,7 @@ impl Plan {
             options,
             roots,
             advice,
+            replaceable,
             components,
             component,
             failed: Mutex::default(),
@@ -224,7 +232,12 @@ impl Plan {
                 profile.advise(&self.module.cx, &mut func);
             }
             match self.pipeline(func) {
-                Ok(func) => self.module.supersede(id, func),
+                Ok(mut func) => {
+                    if self.replaceable.contains(&id) {
+                        func.summary = None;
+                    }
+                    self.module.supersede(id, func);
+                }
                 Err(error) => drop(lock(&self.failed).insert(id, error)),
             }
         }
@@ -239,6 +252,29 @@ impl Plan {
             progress = self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner);
         }
         progress.waiting -= 1;
+    }
+}
+
+/// Gives functions their summaries, but for those that may be replaced, of which others must not know.
+fn summarise(module: &mut Module, replaceable: &BTreeSet<FuncId>) {
+    let has_body = |id: &FuncId| module.func(*id).entry().is_some();
+    if !replaceable.iter().any(has_body) {
+        return summarise_module(module);
+    }
+    let ids: Vec<FuncId> = module.funcs().map(|(id, _)| id).collect();
+    if ids.iter().all(|id| replaceable.contains(id)) {
+        return;
+    }
+    let mut seen = Module::new(module.cx.clone());
+    for &id in &ids {
+        let func = module.func(id);
+        // Each is one of one name and types, as in the module itself.
+        let _ = seen.add_func(if replaceable.contains(&id) { declaration(func) } else { func.clone() });
+    }
+    summarise_module(&mut seen);
+    for id in ids {
+        let summary = seen.get(id).and_then(|func| func.summary);
+        module.func_mut(id).summary = summary.filter(|_| !replaceable.contains(&id));
     }
 }
 

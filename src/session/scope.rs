@@ -161,7 +161,7 @@ fn calls_own(module: &Module, own: usize, func: &Func) -> bool {
 }
 
 /// A function without its body.
-fn declaration(func: &Func) -> Func {
+pub(crate) fn declaration(func: &Func) -> Func {
     Func::new(func.name, func.level, func.sig.clone())
 }
 

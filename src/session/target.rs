@@ -37,6 +37,8 @@ pub(crate) enum Function {
         unit: Unit,
         /// The function's name in it.
         symbol: Arc<str>,
+        /// What it was compiled from.
+        program: Origin,
     },
     /// Whatever is behind a slot.
     Slot(Slot),
@@ -46,7 +48,7 @@ impl Function {
     /// Its type, if it can be called from outside.
     pub(crate) fn ty(&self) -> Option<&FunctionType> {
         match self {
-            Function::Code { unit, symbol } => unit.ty(symbol),
+            Function::Code { unit, symbol, .. } => unit.ty(symbol),
             Function::Slot(slot) => Some(slot.ty()),
         }
     }
@@ -56,6 +58,17 @@ impl Function {
             Function::Code { symbol, .. } => symbol,
             Function::Slot(slot) => slot.name(),
         }
+    }
+}
+
+/// The program that code was compiled from: equal for functions that were optimised with each other in sight, and linked to what
+/// they had seen.
+#[derive(Clone, Default)]
+pub(crate) struct Origin(Arc<u8>);
+
+impl PartialEq for Origin {
+    fn eq(&self, other: &Origin) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
@@ -114,7 +127,7 @@ impl Code {
     /// Enters functions of a unit, each with a symbol and its name in the unit. Says where they are.
     pub(crate) fn enter(
         placed: &Arc<Placed>,
-        unit: &Unit,
+        (unit, program): (&Unit, &Origin),
         symbols: impl IntoIterator<Item = (Symbol, Arc<str>)>,
         kept: Option<Kept>,
     ) -> (Code, Vec<(Symbol, usize)>) {
@@ -125,7 +138,8 @@ impl Code {
         let found: Vec<(Symbol, Arc<str>, usize)> = found.collect();
         let mut functions = placed.write();
         for (_, name, address) in &found {
-            functions.insert(*address, Function::Code { unit: unit.clone(), symbol: name.clone() });
+            let (unit, symbol, program) = (unit.clone(), name.clone(), program.clone());
+            functions.insert(*address, Function::Code { unit, symbol, program });
         }
         drop(functions);
         let found: Vec<(Symbol, usize)> = found.into_iter().map(|(symbol, _, at)| (symbol, at)).collect();

@@ -15,6 +15,10 @@
 //! | a C symbol without a library | taken from the link order when it is there, else from the process |
 //! | all else | the run time's |
 //!
+//! **Who relies on whom.** A function relies on what is known of the bodies of its own program's functions, unless they lie behind slots
+//! (`plan.rs`). If linking finds another definition of one of them, because it was redefined before its caller was compiled, the
+//! caller is compiled again, with nothing known of that one but its types; and so is who relies on the caller.
+//!
 //! A unit that makes calls which are decided at run time needs every method of its program, and those of other programs whose functions
 //! it has in its hands: the run time finds only what is compiled.
 
@@ -42,8 +46,8 @@ use super::linking;
 use super::loops::FoundLoop;
 use super::plan::{Plan, lock};
 use super::profile::Profile;
-use super::scope::mentioned;
-use super::target::{Code, Function, Kept, Native, Placed};
+use super::scope::{declaration, mentioned};
+use super::target::{Code, Function, Kept, Native, Origin, Placed};
 use crate::engine::{function_type, method};
 use crate::error::Error;
 use crate::options::tier;
@@ -128,6 +132,8 @@ pub(crate) struct Whole {
     /// The world in which it was loaded: its methods are visible since then, whenever they are compiled.
     world: u64,
     kept: Option<Kept>,
+    /// What those who rely on its functions know them by.
+    origin: Origin,
     /// Whether its functions lie behind slots.
     is_lazy: bool,
     /// The functions that its code calls through slots, by symbol.
@@ -174,6 +180,7 @@ impl Whole {
             methods,
             world,
             kept,
+            origin: Origin::default(),
             is_lazy,
             behind_slots,
             others,
@@ -182,7 +189,7 @@ impl Whole {
 
     /// The same program, for a function of it that is made anew, the first of this module, and calls these through slots.
     pub(crate) fn again(&self, lazy_imports: BTreeSet<String>, module: &Module) -> Whole {
-        let mut whole = self.clone();
+        let mut whole = Whole { origin: Origin::default(), ..self.clone() };
         whole.behind_slots.extend(lazy_imports);
         whole.others = others(module, 1);
         whole
@@ -242,20 +249,28 @@ impl Loaded {
         stage: Stage,
         profile: Option<Arc<Profile>>,
     ) -> Loaded {
-        let names = own.iter().map(|&id| (id, module.symbol(id).into())).collect();
+        let names: BTreeMap<FuncId, Arc<str>> =
+            own.iter().map(|&id| (id, module.symbol(id).into())).collect();
         let is_first = matches!(stage, Stage::First { .. });
         let level = if is_first { shared.level.min(OptLevel::O1) } else { shared.level };
         let advice = profile.clone().filter(|_| stage == Stage::Second);
-        let plan = Plan::new(module, level, shared.opt.clone(), shared.roots, advice);
+        let is_behind_slot = |id: FuncId| whole.behind_slots.contains(&module.symbol(id));
+        let others =
+            module.funcs().map(|(id, _)| id).filter(|id| !names.contains_key(id) || is_behind_slot(*id));
+        let others = others.collect();
+        let plan = Plan::new(module, level, shared.opt.clone(), shared.roots, advice, others);
         Loaded { stage, plan, whole, names, profile, known: OnceLock::new() }
+    }
+
+    fn known(&self) -> &BTreeMap<String, FuncId> {
+        let module = self.plan.module();
+        self.known.get_or_init(|| module.funcs().map(|(id, _)| (module.symbol(id), id)).collect())
     }
 
     /// Refuses a function that has come to be another since its callers were verified: symbols say nothing of results.
     fn check(&self, symbol: &str, found: &FunctionType) -> Result<(), Error> {
         let module = self.plan.module();
-        let known =
-            self.known.get_or_init(|| module.funcs().map(|(id, _)| (module.symbol(id), id)).collect());
-        match known.get(symbol).and_then(|&id| type_of(module, id)) {
+        match self.known().get(symbol).and_then(|&id| type_of(module, id)) {
             Some(ty) if !ty.is_called_like(found) => Err(Error::Changed {
                 function: symbol.to_owned(),
                 expected: ty.describe(),
@@ -263,6 +278,35 @@ impl Loaded {
             }),
             _ => Ok(()),
         }
+    }
+
+    /// Functions of the program that it relies on, of which others were found than those.
+    fn strangers(&self, shared: &Shared, found: &[Definition<Native>]) -> BTreeSet<FuncId> {
+        let (module, known) = (self.plan.module(), self.known());
+        let stranger = |definition: &Definition<Native>| match shared.placed.get(definition.address?)? {
+            Function::Code { symbol, program, .. } if program != self.whole.origin => {
+                let id = known.get(&*symbol)?;
+                (self.names.contains_key(id) && module.func(*id).entry().is_some()).then_some(*id)
+            }
+            _ => None,
+        };
+        found.iter().filter_map(stranger).collect()
+    }
+
+    /// The same functions, for which these are defined elsewhere.
+    fn without(&self, shared: &Shared, strangers: &BTreeSet<FuncId>) -> Loaded {
+        let written = self.plan.module();
+        let mut module = Module::new(written.cx.clone());
+        for (id, func) in written.funcs() {
+            // The names are those of a module, each there once.
+            let _ = module.add_func(if strangers.contains(&id) { declaration(func) } else { func.clone() });
+        }
+        for global in written.globals() {
+            let _ = module.add_global(global.clone());
+        }
+        let own: Vec<FuncId> = self.names.keys().copied().filter(|id| !strangers.contains(id)).collect();
+        let whole = Whole { origin: Origin::default(), ..Whole::clone(&self.whole) };
+        Loaded::new(shared, module, &own, Arc::new(whole), self.stage, self.profile.clone())
     }
 
     /// The functions, in their final forms as far as they were asked for.
@@ -332,6 +376,8 @@ pub(crate) struct Output {
     dispatches: bool,
     /// The loops that may be left.
     loops: Vec<FoundLoop>,
+    /// The functions.
+    ids: Vec<FuncId>,
 }
 
 /// What the code of a unit refers to and a session knows.
@@ -436,7 +482,7 @@ pub(crate) fn compile(shared: &Shared, loaded: &Loaded, ids: &[FuncId]) -> Resul
     totals.functions += ids.len() as u64;
     totals.bytes += compiled.code_bytes() as u64;
     drop(totals);
-    Ok(Output { compiled, methods, dispatches, loops })
+    Ok(Output { compiled, methods, dispatches, loops, ids: ids.to_vec() })
 }
 
 /// Links what was compiled to what was found. Nothing if what was found is no longer there.
@@ -488,6 +534,11 @@ fn link(
 ) {
     let session = responsibility.session().clone();
     let (Ok(symbols), Ok(dylib)) = (responsibility.symbols(), responsibility.dylib()) else { return };
+    let strangers = loaded.strangers(&shared, found);
+    if !strangers.is_empty() {
+        let loaded = Arc::new(loaded.without(&shared, &strangers));
+        return compile_and_link(shared, loaded, &output.ids, responsibility);
+    }
     let rounds = match loaded.stage {
         Stage::First { rounds } => rounds,
         Stage::Only | Stage::Second => 0,
@@ -505,7 +556,8 @@ fn link(
         let function = text.strip_suffix(BODY).or_else(|| text.strip_suffix(HOT));
         (*symbol, function.map_or_else(|| text.clone(), Arc::from))
     });
-    let (code, addresses) = Code::enter(&shared.placed, &unit, names, loaded.whole.kept.clone());
+    let (code, addresses) =
+        Code::enter(&shared.placed, (&unit, &loaded.whole.origin), names, loaded.whole.kept.clone());
     let mut needs: Vec<Dependence<Native>> = found.iter().map(|&found| found.into()).collect();
     if output.dispatches {
         let symbol = |name: &Arc<str>| match loaded.whole.is_lazy {

@@ -173,25 +173,28 @@ fn what_a_function_was_before_does_not_come_back() {
 
 #[test]
 fn what_another_dylib_has_inlined_is_compiled_anew_as_long_as_the_types_fit() {
-    let session = session(Workers::Pool(1));
-    let library = session.create_dylib("library").unwrap();
-    let main = session.create_dylib("main").unwrap();
-    main.link_against(&library).unwrap();
-    let inlinable = |n: i64| library.read("l.jlir", adds("base", n).as_bytes()).unwrap().inlinable();
-    library.define(inlinable(1).lazy()).unwrap();
-    lazy(&main, &calls("top", "base"));
-    let top: Int = main.func("top").unwrap();
-    assert_eq!(top.call((0,)), Ok(2));
-    for n in [10, 20, 30] {
-        library.redefine(inlinable(n)).unwrap();
-        assert_eq!(top.call((0,)), Ok(n + 1));
-        let told = session.take_invalidations();
-        assert_eq!(told.len(), 1, "its new body is taken in again: {told:?}");
-        assert_eq!(&*told[0].function.dylib, "main");
+    for replaceable in [false, true] {
+        let session = session(Workers::Pool(1));
+        let library = session.create_dylib("library").unwrap();
+        let main = session.create_dylib("main").unwrap();
+        main.link_against(&library).unwrap();
+        let inlinable = |n: i64| library.read("l.jlir", adds("base", n).as_bytes()).unwrap().inlinable();
+        library.define(inlinable(1).lazy()).unwrap();
+        let program = main.read("m.jlir", calls("top", "base").as_bytes()).unwrap();
+        main.define(if replaceable { program.replaceable() } else { program.lazy() }).unwrap();
+        let top: Int = main.func("top").unwrap();
+        assert_eq!(top.call((0,)), Ok(2));
+        for n in [10, 20, 30] {
+            library.redefine(inlinable(n)).unwrap();
+            assert_eq!(top.call((0,)), Ok(n + 1));
+            let told = session.take_invalidations();
+            assert_eq!(told.len(), 1, "its new body is taken in again: {told:?}");
+            assert_eq!(&*told[0].function.dylib, "main");
+        }
+        again(&library, "function base(x::Int64)::Float64\n1 ─      return 1.5\nend\n");
+        assert_eq!(top.call((0,)), Ok(31), "with another type it is another function");
+        assert_eq!(library.func::<(i64,), f64>("base").unwrap().call((0,)), Ok(1.5));
     }
-    again(&library, "function base(x::Int64)::Float64\n1 ─      return 1.5\nend\n");
-    assert_eq!(top.call((0,)), Ok(31), "with another type it is another function");
-    assert_eq!(library.func::<(i64,), f64>("base").unwrap().call((0,)), Ok(1.5));
 }
 
 #[test]

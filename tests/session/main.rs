@@ -5,6 +5,7 @@
 //! | `define` | definitions, look-ups, what programs see of each other |
 //! | `failure` | errors with their causes |
 //! | `change` | redefinition, removal, initialisers, the end |
+//! | `frames` | frames that run while what they call is replaced |
 //! | `lazy` | functions that are compiled when they are called first, and replaced while they are called |
 //! | `loops` | loops that are left for better code while they run |
 //! | `methods` | calls that are decided at run time, when methods come |
@@ -17,6 +18,7 @@
 mod change;
 mod define;
 mod failure;
+mod frames;
 mod lazy;
 mod loops;
 mod methods;
