@@ -5,37 +5,31 @@
 //! | units | defined, all or none; a function to be replaced that is being compiled refuses all of them |
 //! | slots that are there | keep their places; they get other bodies, and their symbols the tracker of the definitions |
 //! | functions that have taken in what changes (`inlined.rs`) | get bodies made from what they have now, in the same step, beside their slots |
-//! | names and types | offered to programs that are read from now on |
+//! | names and types, finalisers, notes of what is taken in | offered to programs that are read from now on, and known, in the same step |
+//! | bodies | given to the slots that are there, behind the step |
+//!
+//! Nothing is refused once it is in force. What was prepared from something that is not so any more does not come into force, and is
+//! prepared again by whoever defines (`inlined.rs` says what that is).
 
 use std::sync::Arc;
 
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Module};
 use brolga_jit::SlotOwner;
-use brolga_session::{Label, MaterializationUnit, Symbol, SymbolFlags, Unit};
+use brolga_session::{MaterializationUnit, Name, Symbol, SymbolFlags, Unit};
 
 use super::dylib::Dylib;
 use super::error::SessionError;
-use super::inlined::{Caller, Hit, Invalidated};
-use super::later::Redefined;
+use super::function::answer;
+use super::inlined::{Basis, Caller, Change, Hit, Imported, Invalidated, Notes};
 use super::lazy::{BODY, Body, HOT, Hot, Stub};
 use super::linking;
 use super::plan::lock;
 use super::profile::Profile;
 use super::scope::{self, import};
 use super::target::Native;
-use super::unit::{Functions, Loaded, Stage, Whole};
+use super::unit::{Functions, Loaded, Stage};
 use crate::program::check_built;
-
-/// A function that is made anew, and why.
-struct Anew {
-    label: Label,
-    module: Module,
-    id: FuncId,
-    whole: Arc<Whole>,
-    tiers: Option<(i32, u32)>,
-    because: Invalidated,
-}
 
 /// Definitions that are being put together.
 pub(super) struct Batch<'a> {
@@ -44,20 +38,25 @@ pub(super) struct Batch<'a> {
     tracker: Option<&'a linking::Tracker<Native>>,
     units: Vec<Unit<Native>>,
     pub(super) offers: scope::Scope,
-    /// Functions that are made anew.
-    anew: Vec<Anew>,
-    /// Bodies of those, each with the symbol of its slot.
+    /// Symbols of functions to be called when the dylib is closed.
+    pub(super) finalizers: Vec<String>,
+    /// What it was prepared from.
+    pub(super) basis: Basis,
+    pub(super) notes: Notes,
+    log: Vec<Invalidated>,
+    /// Bodies that are made anew, each with the symbol of its slot.
     beside: Vec<(Symbol, Symbol)>,
-    /// What a dylib will offer, if it is another one than this.
-    pub(super) sees_anew: Option<(linking::DylibId, Arc<scope::Scope>)>,
+    /// Where the symbols of slots have led.
+    led: Vec<(Symbol, Option<usize>)>,
     /// Slots that stay and get other bodies.
     again: Vec<(Arc<SlotOwner>, Arc<Body>)>,
     /// The symbols of those.
     stay: Vec<Symbol>,
     /// Second tiers that the functions had before, if they had any, and do not have now.
     stale: Vec<Symbol>,
-    /// Hidden symbols of the functions that lie behind slots.
-    hidden: Vec<(Symbol, [Symbol; 2])>,
+    /// Hidden symbols of functions that lie behind slots, each with that of its slot: the function may have been removed alone, by the
+    /// tracker of its slot.
+    hidden: Vec<(Symbol, Symbol)>,
 }
 
 impl<'a> Batch<'a> {
@@ -66,21 +65,42 @@ impl<'a> Batch<'a> {
         replace: bool,
         tracker: Option<&'a linking::Tracker<Native>>,
     ) -> Self {
-        let offers = scope::Scope::default();
         Batch {
             dylib,
             replace,
             tracker,
             units: Vec::new(),
-            offers,
-            anew: Vec::new(),
+            offers: scope::Scope::default(),
+            finalizers: Vec::new(),
+            basis: Basis::default(),
+            notes: Notes::default(),
+            log: Vec::new(),
             beside: Vec::new(),
-            sees_anew: None,
+            led: Vec::new(),
             again: Vec::new(),
             stay: Vec::new(),
-            hidden: Vec::new(),
             stale: Vec::new(),
+            hidden: Vec::new(),
         }
+    }
+
+    pub(super) fn replaces(&self) -> bool {
+        self.replace
+    }
+
+    /// Who depends on functions of a module that are about to be defined.
+    pub(super) fn hits(&mut self, module: &Module, own: &[FuncId]) -> Vec<Hit> {
+        let (dylib, session) = (self.dylib, &self.dylib.session);
+        let is_shared = Arc::ptr_eq(&module.cx, session.context());
+        let label = |id| dylib.linking.label(session.linking().intern(&module.symbol(id)));
+        let changes = own.iter().map(|&id| Change::new(label(id), module, id, is_shared));
+        self.basis.changes = changes.collect();
+        let (hits, seen) = session.inner.inlined.hit(&self.basis.changes);
+        (self.basis.hits, self.basis.seen) = (hits.iter().map(Hit::noted).collect(), seen);
+        // What is looked at here of the functions themselves is the same as long as nobody defines them.
+        let objects = self.basis.changes.iter().filter_map(|change| change.object).collect();
+        self.basis.imports.extend(self.replace.then_some(Imported { looked_for: objects, seen }));
+        hits
     }
 
     pub(super) fn add(&mut self, unit: Box<dyn MaterializationUnit<Native>>) {
@@ -98,20 +118,21 @@ impl<'a> Batch<'a> {
         let session = &self.dylib.session;
         let (linking, shared) = (session.linking(), &session.inner.shared);
         let symbol = linking.intern(name);
-        let body = linking.intern(&format!("{name}{BODY}"));
+        let [body, second] = [BODY, HOT].map(|kind| linking.intern(&format!("{name}{kind}")));
         self.offers.set_lazy([name.clone()]);
-        if self.replace && hot.is_none() {
-            self.stale.extend(linking.names().find(&format!("{name}{HOT}")));
+        let mut there = None;
+        if self.replace {
+            self.stale.extend(hot.is_none().then_some(second));
+            self.led.push((symbol, self.dylib.linking.ready(symbol)));
+            there = self.dylib.slot(symbol);
+        } else {
+            self.hidden.extend([(body, symbol), (second, symbol)]);
         }
-        let label = self.dylib.linking.label(symbol);
-        self.hidden.push((symbol, [body, linking.intern(&format!("{name}{HOT}"))]));
-        // A slot that the name does not lead to any more is that of another function, whose callers keep it.
-        let leads_to = self.dylib.linking.ready(symbol).filter(|_| self.replace);
-        let there = shared.slots.owner(label).filter(|owner| leads_to == Some(Arc::as_ptr(owner).addr()));
         match there.filter(|owner| *owner.slot().ty() == ty) {
             Some(owner) => {
                 self.stay.push(symbol);
-                self.again.push((owner, Body::new(shared, linking, label.dylib, body, hot)));
+                let dylib = self.dylib.linking.id();
+                self.again.push((owner, Body::new(shared, linking, dylib, body, hot)));
             }
             None => self.add(Box::new(Stub { shared: shared.clone(), symbol, flags, body, hot, ty })),
         }
@@ -119,47 +140,48 @@ impl<'a> Batch<'a> {
     }
 
     /// What the dylib will offer.
-    pub(super) fn scope(&self) -> Option<Arc<scope::Scope>> {
+    fn scope(&self) -> Option<Arc<scope::Scope>> {
         let homes = lock(&self.dylib.session.inner.homes);
         Some(Arc::new(homes.get(&self.dylib.linking.id())?.scope.with(&self.offers)))
     }
 
-    /// Makes functions anew that are there and have taken in what changes.
+    /// Makes functions anew that are there and have taken in what changes. `seen` is the number of the last change before they were
+    /// asked for. Names those that are left out because they do not fit any more.
     pub(super) fn make_anew(
         &mut self,
         hits: Vec<Hit>,
-        scope: &Arc<scope::Scope>,
-        redefined: &mut Redefined,
+        seen: u64,
+        kept: &mut Vec<Name>,
     ) -> Result<(), SessionError> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
-        let there = dylib.known(hits.iter().map(|hit| hit.label.symbol));
-        let changed = self.sees_anew.as_ref().map_or(dylib.linking.id(), |(id, _)| *id);
+        let there = dylib.known(hits.iter().map(|hit| hit.label.symbol))?;
         let links = dylib.linking.links()?;
+        let scopes: Vec<Arc<scope::Scope>> = links
+            .iter()
+            .flat_map(|link| match link.dylib == dylib.linking.id() {
+                true => self.scope().into_iter().collect(),
+                false => session.scopes(&[*link]),
+            })
+            .collect();
         for hit in hits {
             if !there.contains(&hit.label.symbol) {
                 // It was removed, by its tracker or by name.
-                session.inner.inlined.forget(hit.label);
+                session.inner.inlined.forget(hit.label, seen);
                 continue;
             }
-            let scopes: Vec<Arc<scope::Scope>> = links
-                .iter()
-                .flat_map(|link| match link.dylib == changed {
-                    true => vec![scope.clone()],
-                    false => session.scopes(&[*link]),
-                })
-                .collect();
             let Caller { symbol: name, func, globals, whole, tiers, .. } = hit.caller;
             let mut module = Module::new(session.context().clone());
             let Ok(id) = module.add_func(func) else { continue };
             if globals.into_iter().any(|global| module.add_global(global).is_err()) {
                 continue;
             }
-            let lazy = import(&mut module, &scopes, &|symbol| {
-                self.offers.knows(symbol) || dylib.is_known(session.linking().intern(symbol), &links)
-            });
+            let (lazy, looked_for) = import(&mut module, &scopes, &|symbol| {
+                Ok(self.offers.knows(symbol) || dylib.is_known(session.linking().intern(symbol), &links)?)
+            })?;
+            self.basis.imports.push(Imported { looked_for, seen });
             // One for which what has changed has another type now keeps what it has.
             if check_built(&module, 1).is_err() {
-                redefined.kept.push(session.linking().name(hit.label));
+                kept.push(session.linking().name(hit.label));
                 continue;
             }
             let (linking, shared) = (session.linking(), &session.inner.shared);
@@ -187,71 +209,68 @@ impl<'a> Batch<'a> {
                 self.beside.push((symbol, hit.label.symbol));
             }
             // Nobody has looked, perhaps: the slot is made now, so that it gets this body and no older one.
-            let _ = dylib.linking.lookup([hit.label.symbol]).wait();
-            let leads_to = dylib.linking.ready(hit.label.symbol);
-            let owner = shared.slots.owner(hit.label);
-            if let Some(owner) = owner.filter(|owner| leads_to == Some(Arc::as_ptr(owner).addr())) {
+            if dylib.slot(hit.label.symbol).is_none() {
+                let _ = answer(session.runtime(), dylib.linking.lookup([hit.label.symbol]))?;
+            }
+            self.led.push((hit.label.symbol, dylib.linking.ready(hit.label.symbol)));
+            if let Some(owner) = dylib.slot(hit.label.symbol) {
                 self.again.push((owner, Body::new(shared, linking, hit.label.dylib, body, hot)));
             }
-            let because = Invalidated { function: linking.name(hit.label), because: hit.because };
-            self.anew.push(Anew { label: hit.label, module, id, whole, tiers, because });
+            self.log.push(Invalidated { function: linking.name(hit.label), because: hit.because });
+            self.notes.add(hit.label, (&module, id), &whole, tiers, &mut None);
         }
         Ok(())
     }
 
     /// Whether it is something that whoever defines has not asked for.
-    fn is_unnamed(&self, name: &linking::Name) -> bool {
+    fn is_unnamed(&self, name: &Name) -> bool {
         let linking = self.dylib.session.linking();
         let is_beside = |(symbol, _): &(Symbol, Symbol)| linking.names().text(*symbol) == name.symbol;
         name.symbol.ends_with(HOT) || self.beside.iter().any(is_beside)
     }
 
-    pub(super) fn define(mut self, finalizers: Vec<String>) -> Result<(), SessionError> {
-        let dylib = self.dylib;
-        let mut units = std::mem::take(&mut self.units);
-        let mut tracked = Ok(());
-        if self.replace {
+    /// Lets all of it come into force in one step. Says under which number; nothing if it is to be prepared again, because what it was
+    /// prepared from is not so any more.
+    pub(super) fn define(mut self) -> Result<Option<u64>, SessionError> {
+        let (dylib, inner) = (self.dylib, &self.dylib.session.inner);
+        let change = linking::Change {
+            units: std::mem::take(&mut self.units),
+            tracker: self.tracker,
+            replace: self.replace,
+            orphans: std::mem::take(&mut self.hidden),
+            unused: std::mem::take(&mut self.stale),
+            stay: std::mem::take(&mut self.stay),
+            beside: self.beside.clone(),
+        };
+        let (offers, finalizers) = (std::mem::take(&mut self.offers), std::mem::take(&mut self.finalizers));
+        let offer = || {
+            if let Some(home) = lock(&inner.homes).get_mut(&dylib.linking.id()) {
+                home.scope.take_over(offers);
+                home.finalizers.retain(|old| !finalizers.contains(old));
+                home.finalizers.extend(finalizers);
+            }
+        };
+        let mut number = None;
+        let agree = || {
+            let leads_there = |(symbol, to): &(Symbol, Option<usize>)| dylib.linking.ready(*symbol) == *to;
+            if self.led.iter().all(leads_there) {
+                number = inner.inlined.agree(&self.basis, &mut self.notes, &mut self.log, offer);
+            }
+            number.is_some()
+        };
+        match dylib.linking.change(change, agree) {
             // Nobody has named the second tier, nor who has taken something in: that they are just being compiled is no reason to
-            // refuse.
-            while let Err((error, refused)) = dylib.linking.try_redefine(units, self.tracker) {
-                match &error {
-                    linking::Error::Busy { symbols } if symbols.iter().all(|name| self.is_unnamed(name)) => {
-                        dylib.outlast(symbols)?;
-                    }
-                    _ => return Err(error.into()),
-                }
-                units = refused;
+            // refuse. What is being compiled may have seen what was there before.
+            Err(linking::Error::Busy { symbols })
+                if self.replace && symbols.iter().all(|name| self.is_unnamed(name)) =>
+            {
+                dylib.outlast(&symbols)?;
             }
-            // If a tracker has gone meanwhile, what it tracks has gone with it; all else is in force.
-            tracked = dylib.linking.retrack(self.stay, self.tracker);
-            tracked = tracked.and_then(|()| dylib.linking.retrack_beside(self.beside));
-        } else {
-            // Bodies whose function was removed alone, by the tracker of its slot.
-            let left = dylib.known(self.hidden.iter().flat_map(|(_, hidden)| *hidden));
-            if !left.is_empty() {
-                let there = dylib.known(self.hidden.iter().map(|(symbol, _)| *symbol));
-                let gone = self.hidden.iter().filter(|(symbol, _)| !there.contains(symbol));
-                let gone = gone.flat_map(|(_, hidden)| *hidden).filter(|symbol| left.contains(symbol));
-                dylib.linking.remove(gone.collect::<Vec<Symbol>>())?;
-            }
-            dylib.linking.define_all(units, self.tracker)?;
+            made => drop(made?),
         }
-        for (owner, body) in self.again {
-            body.take_over(&owner);
+        if let Some(number) = number {
+            self.again.drain(..).for_each(|(owner, body)| body.take_over(&owner, number));
         }
-        for symbol in dylib.known(self.stale.into_iter()) {
-            // Nothing leads there any more. What is being compiled at this moment cannot be removed, and goes with the function.
-            let _ = dylib.linking.remove([symbol]);
-        }
-        for Anew { label, module, id, whole, tiers, because } in self.anew {
-            dylib.session.inner.inlined.note(label, (&module, id), &whole, tiers, &mut None);
-            dylib.session.inner.inlined.log(because);
-        }
-        if let Some(home) = lock(&dylib.session.inner.homes).get_mut(&dylib.linking.id()) {
-            home.scope.take_over(self.offers);
-            home.finalizers.retain(|old| !finalizers.contains(old));
-            home.finalizers.extend(finalizers);
-        }
-        Ok(tracked?)
+        Ok(number)
     }
 }

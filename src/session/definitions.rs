@@ -1,15 +1,20 @@
 //! What is defined in one go: the functions of a program, and what is said about them.
 //!
 //! Functions that a program calls and does not define are imported from what its dylib sees (`scope.rs`), before it is verified.
-//! They stand behind its own functions in its module.
+//! They stand behind its own functions in its module. If one of them is defined anew before the program is, they are imported again; if
+//! the program is not right with the new ones, it is left with the declarations of those before, and who links it is told what has changed.
 
 use std::collections::BTreeSet;
 
 use brolga_ir::Module;
 use brolga_session::{Priority, Tracker};
 
+use super::dylib::Dylib;
+use super::error::SessionError;
+use super::inlined::Imported;
+use super::scope::{declaration, with_others};
 use super::target::{Kept, Native};
-use crate::program::Program;
+use crate::program::{Program, check_built};
 
 /// A verified program that is to be defined in a dylib. Made by [`Dylib::read`](super::Dylib::read),
 /// [`Dylib::build`](super::Dylib::build), or from a [`Program`].
@@ -34,6 +39,8 @@ pub struct Definitions<'t> {
     pub(crate) interpreted: u32,
     /// Imported functions that are called through slots.
     pub(crate) lazy_imports: BTreeSet<String>,
+    /// What was imported, and by whom.
+    pub(crate) imported: Option<(Dylib, Imported)>,
     pub(crate) starts: Option<Priority>,
     pub(crate) initializers: Vec<String>,
     pub(crate) finalizers: Vec<String>,
@@ -57,11 +64,28 @@ impl<'t> Definitions<'t> {
             is_profiled: true,
             interpreted: 0,
             lazy_imports: BTreeSet::new(),
+            imported: None,
             starts: None,
             initializers: Vec::new(),
             finalizers: Vec::new(),
             kept: None,
         }
+    }
+
+    /// Imports again if something has been defined since that was looked for.
+    pub(super) fn import_anew(&mut self) -> Result<(), SessionError> {
+        let Some((dylib, imported)) = &self.imported else { return Ok(()) };
+        if dylib.session.inner.inlined.is_new(imported) {
+            return Ok(());
+        }
+        let again = dylib.import(with_others(&self.module, self.own, |_| None))?;
+        self.imported = again.imported;
+        if check_built(&again.module, self.own).is_ok() {
+            (self.module, self.lazy_imports) = (again.module, again.lazy_imports);
+        } else {
+            self.module = with_others(&self.module, self.own, |func| Some(declaration(func)));
+        }
+        Ok(())
     }
 
     /// They are removed by this tracker.

@@ -1,11 +1,11 @@
 //! Dylibs: where programs are defined, and functions looked up.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Module};
-use brolga_jit::Archive;
+use brolga_jit::{Archive, SlotOwner};
 use brolga_runtime::heap::{Root, Scope};
 use brolga_runtime::objects::{MethodEntry, Raised};
 use brolga_session::{
@@ -17,15 +17,15 @@ use super::batch::Batch;
 use super::cold::ColdBody;
 use super::definitions::Definitions;
 use super::error::SessionError;
-use super::function::{Function, Request};
-use super::inlined::{Change, Hit};
+use super::function::{Function, Request, answer};
+use super::inlined::{Hit, Imported};
 use super::later::{self, Redefined};
 use super::lazy::{self, BODY, HOT, Hot};
 use super::libraries::{Library, Members};
 use super::plan::lock;
 use super::profile::Profile;
-use super::promise::{Promise, Signature};
-use super::scope::{self, import, part};
+use super::promise::{Make, Promise, Signature};
+use super::scope::{import, part};
 use super::target::Native;
 use super::unit::{Functions, Loaded, Stage, Whole};
 use super::{Inner, Session};
@@ -107,9 +107,9 @@ impl Dylib {
     /// It is broken, or calls what is not there.
     pub fn read(&self, name: &str, bytes: &[u8]) -> Result<Definitions<'static>, SessionError> {
         let (source, unit) = read_unit_in(name, bytes, self.session.context())?;
-        let (module, own, lazy) = self.import(unit.module)?;
-        check_read(&source, &module, own)?;
-        Ok(Definitions { lazy_imports: lazy, ..Definitions::new(module, own) })
+        let made = self.import(unit.module)?;
+        check_read(&source, &made.module, made.own)?;
+        Ok(made)
     }
 
     /// Takes a module that was built; functions that it calls and does not define are those that the dylib sees, if it was built in
@@ -118,22 +118,29 @@ impl Dylib {
     /// # Errors
     /// It is broken, or calls what is not there.
     pub fn build(&self, module: Module) -> Result<Definitions<'static>, SessionError> {
-        let (module, own, lazy) = self.import(module)?;
-        check_built(&module, own)?;
-        Ok(Definitions { lazy_imports: lazy, ..Definitions::new(module, own) })
+        let made = self.import(module)?;
+        check_built(&made.module, made.own)?;
+        Ok(made)
     }
 
-    /// Imports what the module lacks. Says how many functions are its own, and which others are called through slots.
-    fn import(&self, mut module: Module) -> Result<(Module, usize, BTreeSet<String>), SessionError> {
+    /// Imports what the module lacks.
+    pub(super) fn import(&self, mut module: Module) -> Result<Definitions<'static>, SessionError> {
         let own = module.func_count();
-        let mut lazy = BTreeSet::new();
-        if Arc::ptr_eq(&module.cx, self.session.context()) {
-            let links = self.linking.links()?;
-            lazy = import(&mut module, &self.session.scopes(&links), &|symbol| {
-                self.is_known(self.session.linking().intern(symbol), &links)
-            });
+        if !self.is_shared(&module) {
+            return Ok(Definitions::new(module, own));
         }
-        Ok((module, own, lazy))
+        let seen = self.session.inner.inlined.number();
+        let links = self.linking.links()?;
+        let (lazy_imports, looked_for) = import(&mut module, &self.session.scopes(&links), &|symbol| {
+            self.is_known(self.session.linking().intern(symbol), &links)
+        })?;
+        let imported = Some((self.clone(), Imported { looked_for, seen }));
+        Ok(Definitions { lazy_imports, imported, ..Definitions::new(module, own) })
+    }
+
+    /// Whether a module is of the session's context, so that its functions can be declared to others.
+    fn is_shared(&self, module: &Module) -> bool {
+        Arc::ptr_eq(&module.cx, self.session.context())
     }
 
     /// Defines the functions of a program, all or none.
@@ -148,34 +155,51 @@ impl Dylib {
     /// was linked to the old ones keeps them. The result says what became of lazy functions that have taken an old one in.
     ///
     /// # Errors
-    /// As [`Dylib::define`]; some of the old ones are being compiled. Nothing has changed then.
+    /// As [`Dylib::define`]; some of the old ones are being compiled; the thread is inside a scope and would have to wait. Nothing has
+    /// changed then.
     pub fn redefine<'t>(&self, definitions: impl Into<Definitions<'t>>) -> Result<Redefined, SessionError> {
         self.put(definitions.into(), true)
     }
 
-    fn put(&self, definitions: Definitions<'_>, replace: bool) -> Result<Redefined, SessionError> {
-        let Definitions { module, own, tracker, is_weak, is_inlinable, is_whole, starts, kept, .. } =
-            definitions;
-        let own: Vec<FuncId> = module.funcs().map(|(id, _)| id).take(own).collect();
-        let initializers = symbols_of(&module, &own, &definitions.initializers)?;
-        let finalizers = symbols_of(&module, &own, &definitions.finalizers)?;
-        let is_lazy = self.may_be_lazy(&module, &own, definitions.is_lazy, replace)?;
-        let mut new = Batch::new(self, replace, tracker);
+    fn put(&self, mut definitions: Definitions<'_>, replace: bool) -> Result<Redefined, SessionError> {
+        loop {
+            definitions.import_anew()?;
+            if let Some(redefined) = self.try_put(&mut definitions, replace)? {
+                return Ok(redefined);
+            }
+        }
+    }
+
+    /// Prepares definitions and lets them come into force. Nothing if they have to be prepared again.
+    fn try_put(
+        &self,
+        definitions: &mut Definitions<'_>,
+        replace: bool,
+    ) -> Result<Option<Redefined>, SessionError> {
+        let Definitions { module, tracker, is_weak, is_inlinable, is_whole, starts, .. } = definitions;
+        let (is_weak, is_inlinable, is_whole, starts) = (*is_weak, *is_inlinable, *is_whole, *starts);
+        let own: Vec<FuncId> = module.funcs().map(|(id, _)| id).take(definitions.own).collect();
+        let mut new = Batch::new(self, replace, *tracker);
+        let hits = new.hits(module, &own);
+        new.basis.imports.extend(definitions.imported.as_ref().map(|(_, imported)| imported.clone()));
+        let initializers = symbols_of(module, &own, &definitions.initializers)?;
+        new.finalizers = symbols_of(module, &own, &definitions.finalizers)?;
+        let is_lazy = self.may_be_lazy(module, &own, definitions.is_lazy, replace)?;
         // What others inline is what was written.
-        if Arc::ptr_eq(&module.cx, self.session.context()) {
-            new.offers.offer(&module, &own, is_inlinable);
+        if self.is_shared(module) {
+            new.offers.offer(module, &own, is_inlinable);
         } else {
-            new.offers.offer_names(&module, &own);
+            new.offers.offer_names(module, &own);
         }
         let weak = if is_weak { SymbolFlags::WEAK } else { SymbolFlags::NONE };
         let flags = FUNCTION | SymbolFlags::CALLABLE | weak;
         let types: BTreeMap<FuncId, FunctionType> = match is_lazy {
-            true => own.iter().filter_map(|&id| Some((id, lazy::type_of(&module, id)?))).collect(),
+            true => own.iter().filter_map(|&id| Some((id, lazy::type_of(module, id)?))).collect(),
             false => BTreeMap::new(),
         };
         let shared = &self.session.inner.shared;
-        let imports = definitions.lazy_imports;
-        let mut whole = Whole::new(shared, &module, &own, kept, is_lazy, imports)?;
+        let (kept, imports) = (definitions.kept.clone(), definitions.lazy_imports.clone());
+        let mut whole = Whole::new(shared, module, &own, kept, is_lazy, imports)?;
         let bare = |id: &FuncId| module.cx.names.text(module.func(*id).name);
         whole.is_looked_for = own.iter().any(|id| self.session.inner.inlined.is_looked_for(bare(id)));
         let whole = Arc::new(whole);
@@ -188,7 +212,7 @@ impl Dylib {
             let defined = match types.get(&id) {
                 Some(ty) => {
                     let alone = definitions.is_replaceable;
-                    let found = || ColdBody::new(&module, &own, id, alone, definitions.interpreted);
+                    let found = || ColdBody::new(module, &own, id, alone, definitions.interpreted);
                     let hot = tiers.map(|calls| self.hot(&name, calls, found()));
                     let hot_body = hot.as_ref().map(|hot| hot.body);
                     cold.extend(hot.as_ref().and_then(|hot| Some((id, hot.cold.clone()?))));
@@ -200,9 +224,8 @@ impl Dylib {
             };
             symbols.insert(id, defined);
         }
-        let mut module = module;
         let counts = tiers.is_some() && definitions.is_profiled;
-        let profile = counts.then(|| Profile::number(shared, &mut module)).flatten();
+        let profile = counts.then(|| Profile::number(shared, module)).flatten();
         let mut stages = vec![(Stage::Only, &symbols)];
         let rounds = definitions.rounds;
         let rounds = |calls: i32| rounds.unwrap_or_else(|| calls.unsigned_abs().saturating_mul(ROUNDS));
@@ -227,7 +250,7 @@ impl Dylib {
             };
             if is_lazy && definitions.is_replaceable {
                 for &id in &own {
-                    let Some((part, only)) = part(&module, own.len(), id) else { continue };
+                    let Some((part, only)) = part(module, own.len(), id) else { continue };
                     let loaded =
                         Arc::new(Loaded::new(shared, part, &[only], whole.clone(), stage, profile.clone()));
                     add(&loaded, vec![only], &[id]);
@@ -247,87 +270,87 @@ impl Dylib {
             let needs = self.session.linking().intern(&function);
             new.add(Box::new(Marker { symbol, needs }));
         }
-        let change = |&id: &FuncId| {
-            let symbol: Arc<str> = module.symbol(id).into();
-            let label = self.linking.label(self.session.linking().intern(&symbol));
-            Change { label, symbol, bare: module.cx.names.text(module.func(id).name).into() }
-        };
-        let changed: Vec<Change> = own.iter().map(change).collect();
-        let hits = self.session.inner.inlined.hit(&changed);
-        let (here, elsewhere): (Vec<Hit>, Vec<Hit>) =
-            hits.into_iter().partition(|hit| replace && hit.label.dylib == self.linking.id());
-        let scope = (!(here.is_empty() && elsewhere.is_empty())).then(|| new.scope()).flatten();
-        let mut redefined = Redefined::default();
-        if let Some(scope) = &scope {
-            new.make_anew(here, scope, &mut redefined)?;
-        }
-        new.define(finalizers)?;
-        let inlined = &self.session.inner.inlined;
         let mut program = None;
-        for (&id, change) in own.iter().zip(&changed) {
-            if !(types.contains_key(&id) && Arc::ptr_eq(&module.cx, self.session.context())) {
-                inlined.forget(change.label);
+        for &id in &own {
+            let label = self.linking.label(self.session.linking().intern(&module.symbol(id)));
+            if !(types.contains_key(&id) && self.is_shared(module)) {
+                new.notes.add_nothing(label);
             } else if !definitions.is_replaceable {
-                inlined.note(change.label, (&module, id), &whole, counting, &mut program);
-            } else if let Some((part, only)) = part(&module, own.len(), id) {
+                new.notes.add(label, (module, id), &whole, counting, &mut program);
+            } else if let Some((part, only)) = part(module, own.len(), id) {
                 // What knows of others by their types alone has taken in what other programs let it.
-                inlined.note(change.label, (&part, only), &whole, counting, &mut None);
+                new.notes.add(label, (&part, only), &whole, counting, &mut None);
+            } else {
+                new.notes.add_nothing(label);
             }
         }
-        if let Some(priority) = starts {
-            let symbols = symbols.into_values().map(|(symbol, _)| symbol);
+        let starts =
+            starts.map(|priority| (priority, symbols.into_values().map(|(symbol, _)| symbol).collect()));
+        self.bring_into_force(new, hits, starts)
+    }
+
+    /// Lets a batch come into force, with what it changes for others: `hits`. Nothing if it has to be prepared again.
+    fn bring_into_force(
+        &self,
+        mut new: Batch<'_>,
+        hits: Vec<Hit>,
+        starts: Option<(Priority, Vec<Symbol>)>,
+    ) -> Result<Option<Redefined>, SessionError> {
+        let mut redefined = Redefined::default();
+        let is_here = |hit: &Hit| new.replaces() && hit.label.dylib == self.linking.id();
+        let (here, elsewhere): (Vec<Hit>, Vec<Hit>) = hits.into_iter().partition(is_here);
+        if !here.is_empty() {
+            let seen = new.basis.seen;
+            new.make_anew(here, seen, &mut redefined.kept)?;
+        }
+        let Some(number) = new.define()? else { return Ok(None) };
+        if let Some((priority, symbols)) = starts {
             let (linking, order) = (self.session.linking(), vec![self.linking.all()]);
             linking.lookup_then(order, linking::weak(symbols), Until::Ready, priority, |_| {});
         }
-        if let Some(scope) = &scope {
-            self.make_anew_elsewhere(elsewhere, scope, &mut redefined);
-        }
-        Ok(redefined)
+        self.make_anew_elsewhere(elsewhere, number, &mut redefined);
+        Ok(Some(redefined))
     }
 
-    /// Makes functions of other dylibs anew that have taken in what this one has defined.
-    fn make_anew_elsewhere(&self, hits: Vec<Hit>, scope: &Arc<scope::Scope>, redefined: &mut Redefined) {
+    /// Makes functions anew that have taken in what this dylib has defined under this number.
+    fn make_anew_elsewhere(&self, hits: Vec<Hit>, number: u64, redefined: &mut Redefined) {
         let mut by_dylib: BTreeMap<linking::DylibId, Vec<Hit>> = BTreeMap::new();
         for hit in hits {
             by_dylib.entry(hit.label.dylib).or_default().push(hit);
         }
-        for (id, hits) in by_dylib {
+        for (id, mut hits) in by_dylib {
             let Some(linking) = lock(&self.session.inner.homes).get(&id).map(|home| home.linking.clone())
             else {
                 continue;
             };
             let dylib = Dylib::new(self.session.clone(), linking);
-            match dylib.make_anew(&hits, Some((self.linking.id(), scope.clone()))) {
-                Ok(made) => redefined.kept.extend(made.kept),
+            let mut kept = Vec::new();
+            match dylib.make_anew(&hits, &mut kept) {
                 // Nobody calls what is in there any more.
-                Err(SessionError::Link(linking::Error::DylibClosed { .. })) => {}
+                Ok(()) | Err(SessionError::Link(linking::Error::DylibClosed { .. })) => {}
                 // What was defined is in force. Those who have taken in what was there before are not called again as they are.
-                Err(_) => redefined.later.extend(later::put_off(&dylib, hits)),
+                Err(_) => {
+                    hits.retain(|hit| !kept.contains(&self.session.linking().name(hit.label)));
+                    later::put_off(&dylib, hits, number, redefined);
+                }
             }
+            redefined.kept.extend(kept);
         }
     }
 
-    /// Makes functions of this dylib anew. `changed` is what another dylib will offer.
-    pub(super) fn make_anew(
-        &self,
-        hits: &[Hit],
-        changed: Option<(linking::DylibId, Arc<scope::Scope>)>,
-    ) -> Result<Redefined, SessionError> {
+    /// Makes functions of this dylib anew, unless somebody has done so or defined them. Names those that do not fit any more.
+    pub(super) fn make_anew(&self, hits: &[Hit], kept: &mut Vec<linking::Name>) -> Result<(), SessionError> {
         loop {
-            let mut redefined = Redefined::default();
+            kept.clear();
+            let (hits, seen) = self.session.inner.inlined.still(hits);
+            if hits.is_empty() {
+                return Ok(());
+            }
             let mut new = Batch::new(self, true, None);
-            let Some(scope) = changed.as_ref().map(|(_, scope)| scope.clone()).or_else(|| new.scope()) else {
-                return Ok(redefined);
-            };
-            new.sees_anew = changed.clone();
-            let made = match new.make_anew(hits.to_vec(), &scope, &mut redefined) {
-                Ok(()) => new.define(Vec::new()),
-                refused => refused,
-            };
-            match made {
-                // What is being compiled may have seen what was there before.
-                Err(SessionError::Link(linking::Error::Busy { symbols })) => self.outlast(&symbols)?,
-                done => return done.map(|()| redefined),
+            (new.basis.hits, new.basis.seen) = (hits.iter().map(Hit::noted).collect(), seen);
+            new.make_anew(hits, seen, kept)?;
+            if new.define()?.is_some() {
+                return Ok(());
             }
         }
     }
@@ -370,7 +393,7 @@ impl Dylib {
         tracker: Option<&linking::Tracker<Native>>,
         make: impl FnOnce(&Dylib) -> Result<Module, Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
     ) -> Result<(), SessionError> {
-        self.put_promise(signatures, tracker, Box::new(make), false)
+        self.put_promise(signatures, tracker, Box::new(make), false).map(drop)
     }
 
     /// Promises functions in the place of those that have their names; as [`Dylib::redefine`].
@@ -382,7 +405,7 @@ impl Dylib {
         signatures: &[Signature],
         tracker: Option<&linking::Tracker<Native>>,
         make: impl FnOnce(&Dylib) -> Result<Module, Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
-    ) -> Result<(), SessionError> {
+    ) -> Result<Redefined, SessionError> {
         self.put_promise(signatures, tracker, Box::new(make), true)
     }
 
@@ -392,7 +415,7 @@ impl Dylib {
         tracker: Option<&linking::Tracker<Native>>,
         make: MakeModule,
         replace: bool,
-    ) -> Result<(), SessionError> {
+    ) -> Result<Redefined, SessionError> {
         let cx = self.session.context();
         let mut declared = Module::new(cx.clone());
         let mut own = Vec::new();
@@ -400,32 +423,37 @@ impl Dylib {
             // Two of one name and types are one promise.
             own.extend(declared.add_func(signature.declare(cx)).ok());
         }
-        let is_lazy = self.may_be_lazy(&declared, &own, true, replace)?;
-        let mut new = Batch::new(self, replace, tracker);
-        new.offers.offer(&declared, &own, false);
-        let flags = FUNCTION | SymbolFlags::CALLABLE;
-        let mut symbols = Vec::with_capacity(own.len());
-        for &id in &own {
-            let name: Arc<str> = declared.symbol(id).into();
-            symbols.push(match lazy::type_of(&declared, id).filter(|_| is_lazy) {
-                Some(ty) => new.stub(&name, flags, ty, None),
-                None => (self.session.linking().intern(&name), flags),
-            });
-        }
         // The promise belongs to the session, and does not keep it.
         let dylib = self.downgrade();
-        let make = Box::new(move || {
+        let make: Make = Box::new(move || {
             let dylib = dylib.upgrade()?;
             let module = make(&dylib).map_err(|error| SessionError::Promise(Arc::from(error)))?;
             dylib.build(module)
         });
-        let promised = own.iter().map(|&id| declared.symbol(id)).filter(|_| is_lazy).collect();
-        new.add(Box::new(Promise { shared: self.session.inner.shared.clone(), symbols, make, promised }));
-        new.define(Vec::new())?;
-        for &id in &own {
-            self.forget(self.session.linking().intern(&declared.symbol(id)));
+        // It may have to be promised more than once until it is in force.
+        let make = Arc::new(Mutex::new(Some(make)));
+        loop {
+            let mut new = Batch::new(self, replace, tracker);
+            let hits = new.hits(&declared, &own);
+            let is_lazy = self.may_be_lazy(&declared, &own, true, replace)?;
+            new.offers.offer(&declared, &own, false);
+            let flags = FUNCTION | SymbolFlags::CALLABLE;
+            let mut symbols = Vec::with_capacity(own.len());
+            for &id in &own {
+                let name: Arc<str> = declared.symbol(id).into();
+                new.notes.add_nothing(self.linking.label(self.session.linking().intern(&name)));
+                symbols.push(match lazy::type_of(&declared, id).filter(|_| is_lazy) {
+                    Some(ty) => new.stub(&name, flags, ty, None),
+                    None => (self.session.linking().intern(&name), flags),
+                });
+            }
+            let promised = own.iter().map(|&id| declared.symbol(id)).filter(|_| is_lazy).collect();
+            let (shared, make) = (self.session.inner.shared.clone(), make.clone());
+            new.add(Box::new(Promise { shared, symbols, make, promised }));
+            if let Some(redefined) = self.bring_into_force(new, hits, None)? {
+                return Ok(redefined);
+            }
         }
-        Ok(())
     }
 
     /// Defines a function of the host: a closure that takes the function object and the arguments as objects, and gives an object of
@@ -503,7 +531,10 @@ impl Dylib {
         for scope in self.session.scopes(&links) {
             let mut methods = scope.symbols(name);
             if methods.len() > 1 {
-                methods.retain(|method| self.is_known(linking.intern(method), &links));
+                let there = methods.iter().map(|method| self.is_known(linking.intern(method), &links));
+                let there = there.collect::<Result<Vec<bool>, _>>()?;
+                methods =
+                    methods.into_iter().zip(there).filter_map(|(m, there)| there.then_some(m)).collect();
             }
             match methods.as_slice() {
                 [] => {}
@@ -518,20 +549,35 @@ impl Dylib {
     }
 
     /// Whether a symbol is defined. Starts nothing.
-    pub(super) fn is_known(&self, symbol: Symbol, links: &[Link]) -> bool {
+    pub(super) fn is_known(&self, symbol: Symbol, links: &[Link]) -> Result<bool, SessionError> {
         let want = Want { symbol, need: Need::Weak };
-        let found = self.session.linking().lookup(links.to_vec(), vec![want], Until::Known).wait();
-        found.is_ok_and(|found| !found.is_empty())
+        let found = self.answer(self.session.linking().lookup(links.to_vec(), vec![want], Until::Known))?;
+        Ok(found.is_ok_and(|found| !found.is_empty()))
     }
 
     /// Those of the symbols that are defined here. Starts nothing.
-    pub(super) fn known(&self, symbols: impl Iterator<Item = Symbol>) -> BTreeSet<Symbol> {
+    pub(super) fn known(
+        &self,
+        symbols: impl Iterator<Item = Symbol>,
+    ) -> Result<BTreeSet<Symbol>, SessionError> {
         let (order, wants) = (vec![self.linking.all()], linking::weak(symbols));
         let found = match wants.is_empty() {
-            true => return BTreeSet::new(),
-            false => self.session.linking().lookup(order, wants, Until::Known).wait(),
+            true => return Ok(BTreeSet::new()),
+            false => self.answer(self.session.linking().lookup(order, wants, Until::Known))?,
         };
-        found.into_iter().flatten().map(|definition| definition.label.symbol).collect()
+        Ok(found.into_iter().flatten().map(|definition| definition.label.symbol).collect())
+    }
+
+    /// The answer of a look-up, unless the thread would have to wait for it where it must not.
+    fn answer(&self, lookup: linking::Lookup<Native>) -> Result<linking::Answer<Native>, SessionError> {
+        answer(self.session.runtime(), lookup)
+    }
+
+    /// The owner of the slot that a symbol leads to. One that the name does not lead to any more is that of another function, whose callers
+    /// keep it.
+    pub(super) fn slot(&self, symbol: Symbol) -> Option<Arc<SlotOwner>> {
+        let owner = self.session.inner.shared.slots.owner(self.linking.label(symbol))?;
+        (self.linking.ready(symbol) == Some(owner.identity())).then_some(owner)
     }
 
     /// A tracker: definitions that it tracks are removed together.
@@ -554,8 +600,11 @@ impl Dylib {
         for at in 0..symbols.len() {
             let text = linking.names().text(symbols[at]);
             let hidden = [BODY, HOT].map(|kind| linking.names().find(&format!("{text}{kind}")));
-            symbols.extend(hidden.into_iter().flatten().filter(|&symbol| self.is_known(symbol, &here)));
+            for symbol in hidden.into_iter().flatten() {
+                symbols.extend(self.is_known(symbol, &here)?.then_some(symbol));
+            }
         }
+        let seen = self.session.inner.inlined.number();
         // A second tier that is just being compiled is nothing that anybody has named.
         loop {
             match self.linking.remove(symbols.iter().copied()) {
@@ -567,26 +616,25 @@ impl Dylib {
                 done => break done?,
             }
         }
-        symbols.into_iter().for_each(|symbol| self.forget(symbol));
+        // What has been defined since stays noted.
+        let forget = |symbol| self.session.inner.inlined.forget(self.linking.label(symbol), seen);
+        symbols.into_iter().for_each(forget);
         Ok(())
     }
 
     /// Waits until symbols are no longer being materialized, however that ends.
-    pub(super) fn outlast(&self, busy: &[linking::Name]) -> Result<(), linking::Error> {
+    pub(super) fn outlast(&self, busy: &[linking::Name]) -> Result<(), SessionError> {
         // One by one: that one fails says nothing of the others, and what nobody has asked for is not started.
         for name in busy {
             let wants = linking::weak([self.session.linking().intern(&name.symbol)]);
-            let found = self.session.linking().lookup(vec![self.linking.all()], wants, Until::Ready).wait();
-            if let Err(error @ (linking::Error::Cycle { .. } | linking::Error::Stalled)) = found {
-                return Err(error);
+            let found = self.session.linking().lookup(vec![self.linking.all()], wants, Until::Ready);
+            if let Err(error @ (linking::Error::Cycle { .. } | linking::Error::Stalled)) =
+                self.answer(found)?
+            {
+                return Err(error.into());
             }
         }
         Ok(())
-    }
-
-    /// Forgets what a function here has taken in.
-    fn forget(&self, symbol: Symbol) {
-        self.session.inner.inlined.forget(self.linking.label(symbol));
     }
 
     /// Removes everything.
@@ -594,8 +642,9 @@ impl Dylib {
     /// # Errors
     /// The policy refuses.
     pub fn clear(&self, dependants: Dependants) -> Result<(), SessionError> {
+        let seen = self.session.inner.inlined.number();
         self.linking.clear(dependants)?;
-        self.session.inner.inlined.forget_all(self.linking.id());
+        self.session.inner.inlined.forget_all(self.linking.id(), seen);
         Ok(())
     }
 

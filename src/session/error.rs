@@ -37,6 +37,12 @@ pub enum SessionError {
     /// The function is there, and its type is another.
     #[error("{0}")]
     Type(#[source] Arc<crate::LookupError>),
+    /// The function was to be made anew because of what it has taken in, and that has another type now.
+    #[error("`{function}` cannot be compiled anew: what it has taken in has another type now")]
+    Unfit {
+        /// The function.
+        function: String,
+    },
     /// Several methods have this bare name.
     #[error("`{name}` may be any of `{}`", .methods.join("`, `"))]
     Ambiguous {

@@ -65,6 +65,14 @@ impl Function {
     }
 }
 
+/// The answer of a look-up. What is there already is had without waiting.
+pub(super) fn answer(runtime: &Arc<Runtime>, lookup: Lookup<Native>) -> Result<Answer<Native>, SessionError> {
+    match lookup.is_done() {
+        true => Ok(lookup.wait()),
+        false => waiting(runtime, || Ok(lookup.wait())),
+    }
+}
+
 /// Calls what may wait for other threads, which may wait for a collection, which must not wait for this thread then.
 fn waiting<R>(
     runtime: &Arc<Runtime>,
@@ -136,9 +144,7 @@ impl Request {
         loop {
             let found = match self.state {
                 State::Known(answer) => return answer.unwrap_or(Err(LinkError::Stalled.into())),
-                // What is there already is had without waiting.
-                State::Asked(lookup) if lookup.is_done() => address_of(lookup.wait()),
-                State::Asked(lookup) => waiting(&self.runtime, || address_of(lookup.wait())),
+                State::Asked(lookup) => answer(&self.runtime, lookup).and_then(address_of),
             };
             match function_at(&self.placed, &self.session, &self.name, found?) {
                 Ok(function) => return function,

@@ -14,13 +14,28 @@
 //! callers: the slots lead to stubs again, threads go on in the old code until they leave it, and the next call compiles what is
 //! true then. What was taken in before is declared now, or has the new body if that may be inlined elsewhere.
 //!
+//! **One order.** Threads define at the same time, and nobody is kept waiting while another compiles. Each prepares its definitions from what
+//! he finds: what others offer, and who has taken in what. That this is so still is looked at in the step in which they come into
+//! force, under the lock of the session's tables ([`Inlined::agree`]); if not, they are prepared again. In the same step the change
+//! gets its number, is noted, and offered to others: so what was seen at a number is all that had come into force up to there.
+//!
+//! | seen | is the same as long as |
+//! |---|---|
+//! | declarations and bodies that were imported | no function of those objects was defined under a higher number |
+//! | who has taken in what is defined | the same functions have, each noted under the same number |
+//! | which slots are there | their names lead to them (`batch.rs`) |
+//!
+//! Slots get their bodies afterwards, from several threads in any order: each with the number of its change, and a slot leaves out what
+//! comes late.
+//!
 //! Which functions these are, and in which order, follows from names alone. [`Session::take_invalidations`] says which, and why.
 //!
 //! Code that is not lazy keeps what it was linked with, and so does a caller for which the new function has another type.
 //!
 //! Not done: functions of promised programs; removal, after which callers keep what they have taken in.
 //!
-//! Cost: for each lazy function with such calls a copy of what was written.
+//! Cost: for each lazy function with such calls a copy of what was written. A change that comes between costs another preparation; one
+//! of two is always in force then, so somebody always gets on.
 //!
 //! [`Session::take_invalidations`]: super::Session::take_invalidations
 
@@ -29,7 +44,7 @@ use std::sync::{Arc, Mutex};
 
 use brolga_ir::func::CalleeData;
 use brolga_ir::module::Global;
-use brolga_ir::{Func, FuncId, Module, TypeKind};
+use brolga_ir::{Func, FuncId, Level, Module, Type, TypeKind};
 use brolga_session::{DylibId, Label, Name};
 
 use super::plan::lock;
@@ -64,6 +79,50 @@ pub(crate) struct Change {
     pub(crate) symbol: Arc<str>,
     /// The symbol without the types.
     pub(crate) bare: Arc<str>,
+    /// The type of the function's object, if others can see its declaration.
+    pub(crate) object: Option<Type>,
+}
+
+impl Change {
+    /// A function of a module, which is defined under this label. `is_shared` says that the module is of the session's context.
+    pub(crate) fn new(label: Label, module: &Module, id: FuncId, is_shared: bool) -> Change {
+        let func = module.func(id);
+        let object = func.sig.params.first().filter(|_| is_shared && func.level == Level::High);
+        let (symbol, bare) = (module.symbol(id).into(), module.cx.names.text(func.name).into());
+        Change { label, symbol, bare, object: object.map(|object| object.ty) }
+    }
+}
+
+/// What was imported, and when.
+#[derive(Clone, Default)]
+pub(crate) struct Imported {
+    /// The types of function objects whose methods were looked for.
+    pub(crate) looked_for: BTreeSet<Type>,
+    /// The number of the last change that was in force before.
+    pub(crate) seen: u64,
+}
+
+/// What a change was prepared from.
+#[derive(Default)]
+pub(crate) struct Basis {
+    /// What is defined.
+    pub(crate) changes: Vec<Change>,
+    /// Who is to be made anew, with the numbers under which they were noted.
+    pub(crate) hits: BTreeMap<Label, u64>,
+    /// The number of the last change before these were asked for.
+    pub(crate) seen: u64,
+    /// What it has imported.
+    pub(crate) imports: Vec<Imported>,
+}
+
+/// What is to be noted of functions when they come into force.
+#[derive(Default)]
+pub(crate) struct Notes {
+    callers: Vec<(Label, Option<Caller>)>,
+    /// Programs in which methods were looked for: the bare names of the functions that they have or mention.
+    programs: Vec<BTreeSet<Arc<str>>>,
+    /// What was noted before: what it holds is foreign, and dropped without a lock.
+    before: Vec<Caller>,
 }
 
 /// What is needed to make the body of a lazy function anew.
@@ -80,6 +139,8 @@ pub(crate) struct Caller {
     takes_in: Vec<Arc<str>>,
     /// The program in which it has looked for methods, if it has.
     looks_in: Option<u64>,
+    /// The number of the change with which this was noted.
+    noted: u64,
 }
 
 /// A function that is to be made anew.
@@ -90,6 +151,13 @@ pub(crate) struct Hit {
     pub(crate) because: Vec<Arc<str>>,
 }
 
+impl Hit {
+    /// Which function it is, and when that was noted.
+    pub(crate) fn noted(&self) -> (Label, u64) {
+        (self.label, self.caller.noted)
+    }
+}
+
 /// What the lazy functions of a session have taken in.
 #[derive(Default)]
 pub(crate) struct Inlined {
@@ -98,6 +166,10 @@ pub(crate) struct Inlined {
 
 #[derive(Default)]
 struct State {
+    /// The number of the last change that is in force, or that something was forgotten.
+    number: u64,
+    /// When functions were defined last, by the types of their objects.
+    defined: BTreeMap<Type, u64>,
     sources: BTreeMap<Label, Caller>,
     /// By the symbol of what they have taken in, in whatever dylib that is.
     callers: BTreeMap<Arc<str>, BTreeSet<Label>>,
@@ -110,17 +182,19 @@ struct State {
 }
 
 impl State {
-    fn forget(&mut self, label: Label) {
-        let Some(Caller { takes_in, looks_in, .. }) = self.sources.remove(&label) else { return };
-        for taken in takes_in {
-            if let Some(callers) = self.callers.get_mut(&taken) {
+    /// What was noted is to be dropped without the lock: it holds what is foreign.
+    #[must_use]
+    fn forget(&mut self, label: Label) -> Option<Caller> {
+        let caller = self.sources.remove(&label)?;
+        for taken in &caller.takes_in {
+            if let Some(callers) = self.callers.get_mut(taken) {
                 callers.remove(&label);
                 if callers.is_empty() {
-                    self.callers.remove(&taken);
+                    self.callers.remove(taken);
                 }
             }
         }
-        let Some(program) = looks_in else { return };
+        let Some(program) = caller.looks_in else { return Some(caller) };
         if let Some(lookers) = self.lookers.get_mut(&program) {
             lookers.remove(&label);
             if lookers.is_empty() {
@@ -131,26 +205,63 @@ impl State {
                 });
             }
         }
+        Some(caller)
     }
 
-    /// The number of a program, which it is given when it is asked for first.
-    fn program(&mut self, module: &Module, program: &mut Option<u64>) -> u64 {
-        *program.get_or_insert_with(|| {
-            let number = self.next_program;
-            self.next_program += 1;
-            for (id, func) in module.funcs() {
-                let mentioned =
-                    mentioned(module, id).into_iter().filter_map(|ty| match *module.cx.types.kind(ty) {
-                        TypeKind::Function(name) => Some(name),
-                        _ => None,
-                    });
-                for name in mentioned.chain([func.name]) {
-                    let bare: Arc<str> = module.cx.names.text(name).into();
-                    self.programs.entry(bare).or_default().insert(number);
+    /// Notes a function. The numbers of programs begin at `base`.
+    fn note(&mut self, label: Label, mut caller: Caller, base: u64) {
+        caller.looks_in = caller.looks_in.map(|program| base + program);
+        caller.noted = self.number;
+        if let Some(program) = caller.looks_in {
+            self.lookers.entry(program).or_default().insert(label);
+        }
+        for taken in &caller.takes_in {
+            self.callers.entry(taken.clone()).or_default().insert(label);
+        }
+        self.sources.insert(label, caller);
+    }
+
+    /// Whether what was imported is what would be imported now.
+    fn is_new(&self, imported: &Imported) -> bool {
+        let later = |object| self.defined.get(object).is_some_and(|&number| number > imported.seen);
+        self.number == imported.seen || !imported.looked_for.iter().any(later)
+    }
+
+    /// Whether a change can come into force as it was prepared.
+    fn is_prepared(&self, basis: &Basis) -> bool {
+        if !basis.imports.iter().all(|imported| self.is_new(imported)) {
+            return false;
+        }
+        let noted = |label: &Label| self.sources.get(label).map(|caller| caller.noted);
+        self.number == basis.seen
+            || basis.hits.iter().all(|(label, &number)| noted(label) == Some(number))
+                && (basis.changes.is_empty() || self.reached(&basis.changes).len() == basis.hits.len())
+    }
+
+    /// The functions that depend on what is about to be defined, through whatever others, and by which; but for those that are defined
+    /// themselves.
+    fn reached(&self, changes: &[Change]) -> Vec<(Label, Vec<Arc<str>>)> {
+        let mut reached = Vec::new();
+        if self.sources.is_empty() {
+            return reached;
+        }
+        let mut seen: BTreeSet<Label> = changes.iter().map(|change| change.label).collect();
+        let mut pending: VecDeque<(Vec<Arc<str>>, &Arc<str>)> =
+            changes.iter().map(|change| (vec![change.symbol.clone()], &change.bare)).collect();
+        while let Some((because, bare)) = pending.pop_front() {
+            let users = because.first().map(|symbol| self.users(symbol, bare)).unwrap_or_default();
+            let mut callers: Vec<(&Caller, Label)> =
+                users.into_iter().filter_map(|label| Some((self.sources.get(&label)?, label))).collect();
+            callers.sort_by(|a, b| (&a.0.symbol, a.1.dylib).cmp(&(&b.0.symbol, b.1.dylib)));
+            for (caller, label) in callers {
+                if seen.insert(label) {
+                    reached.push((label, because.clone()));
+                    let chain = [caller.symbol.clone()].into_iter().chain(because.clone());
+                    pending.push_back((chain.collect(), &caller.bare));
                 }
             }
-            number
-        })
+        }
+        reached
     }
 
     /// Who depends on a function, or on methods of its name.
@@ -161,11 +272,11 @@ impl State {
     }
 }
 
-impl Inlined {
-    /// Notes what a lazy function of a module, which has been defined, takes in. `program` is the same for all functions of one
+impl Notes {
+    /// What a lazy function of a module, which is about to be defined, takes in. `program` is the same for all functions of one
     /// module.
-    pub(crate) fn note(
-        &self,
+    pub(crate) fn add(
+        &mut self,
         label: Label,
         (module, id): (&Module, FuncId),
         whole: &Arc<Whole>,
@@ -181,22 +292,85 @@ impl Inlined {
         let called: BTreeSet<FuncId> = called.filter(|callee| *callee != id).filter(has_body).collect();
         let takes_in: Vec<Arc<str>> = called.into_iter().map(|id| module.symbol(id).into()).collect();
         let looks = func.blocks().flat_map(|b| func.block_insts(b)).any(|inst| decides_later(func.op(inst)));
-        let mut state = lock(&self.state);
-        state.forget(label);
         if takes_in.is_empty() && !looks {
-            return;
+            return self.add_nothing(label);
         }
-        let looks_in = looks.then(|| state.program(module, program));
-        if let Some(program) = looks_in {
-            state.lookers.entry(program).or_default().insert(label);
-        }
-        for taken in &takes_in {
-            state.callers.entry(taken.clone()).or_default().insert(label);
-        }
+        let looks_in = looks.then(|| *program.get_or_insert_with(|| self.program(module)));
         let bare = module.cx.names.text(func.name).into();
         let (symbol, func, globals) = (module.symbol(id).into(), func.clone(), module.globals().to_vec());
-        let caller = Caller { symbol, bare, func, globals, whole: whole.clone(), tiers, takes_in, looks_in };
-        state.sources.insert(label, caller);
+        let whole = whole.clone();
+        let caller = Caller { symbol, bare, func, globals, whole, tiers, takes_in, looks_in, noted: 0 };
+        self.callers.push((label, Some(caller)));
+    }
+
+    /// A function that has taken nothing in.
+    pub(crate) fn add_nothing(&mut self, label: Label) {
+        self.callers.push((label, None));
+    }
+
+    /// Adds a program. Says which it is of these.
+    fn program(&mut self, module: &Module) -> u64 {
+        let names = module.funcs().flat_map(|(id, func)| {
+            let mentioned = mentioned(module, id).into_iter();
+            let mentioned = mentioned.filter_map(|ty| match *module.cx.types.kind(ty) {
+                TypeKind::Function(name) => Some(name),
+                _ => None,
+            });
+            mentioned.chain([func.name])
+        });
+        self.programs.push(names.map(|name| module.cx.names.text(name).into()).collect());
+        self.programs.len() as u64 - 1
+    }
+}
+
+impl Inlined {
+    /// The number of the last change. What is seen from now on is in force up to there, at least.
+    pub(crate) fn number(&self) -> u64 {
+        lock(&self.state).number
+    }
+
+    /// Whether what was imported is what would be imported now.
+    pub(crate) fn is_new(&self, imported: &Imported) -> bool {
+        lock(&self.state).is_new(imported)
+    }
+
+    /// Lets a change come into force, if it can as it was prepared, and says under which number. `offer` offers it to others.
+    /// Called under the lock of the session's tables.
+    pub(crate) fn agree(
+        &self,
+        basis: &Basis,
+        notes: &mut Notes,
+        log: &mut Vec<Invalidated>,
+        offer: impl FnOnce(),
+    ) -> Option<u64> {
+        let mut state = lock(&self.state);
+        if !state.is_prepared(basis) {
+            return None;
+        }
+        offer();
+        state.number += 1;
+        let number = state.number;
+        state.defined.extend(basis.changes.iter().filter_map(|change| Some((change.object?, number))));
+        let base = state.next_program;
+        for (at, names) in (base..).zip(std::mem::take(&mut notes.programs)) {
+            state.next_program = at + 1;
+            for bare in names {
+                state.programs.entry(bare).or_default().insert(at);
+            }
+        }
+        for (label, caller) in std::mem::take(&mut notes.callers) {
+            notes.before.extend(state.forget(label));
+            if let Some(caller) = caller {
+                state.note(label, caller, base);
+            }
+        }
+        for invalidated in log.drain(..) {
+            if state.log.len() == KEPT {
+                state.log.pop_front();
+            }
+            state.log.push_back(invalidated);
+        }
+        Some(number)
     }
 
     /// Whether somebody has looked for methods in a program that has some of this name, and so may find those that are defined now.
@@ -204,51 +378,41 @@ impl Inlined {
         lock(&self.state).programs.contains_key(bare)
     }
 
-    /// Forgets a function that is something else now, or nothing.
-    pub(crate) fn forget(&self, label: Label) {
-        lock(&self.state).forget(label);
-    }
-
-    /// Forgets all functions of a dylib.
-    pub(crate) fn forget_all(&self, dylib: DylibId) {
+    /// Forgets a function that was removed, if it was noted under no higher number. What is noted in vain is found out when it
+    /// is hit.
+    pub(crate) fn forget(&self, label: Label, seen: u64) {
         let mut state = lock(&self.state);
-        let labels: Vec<Label> = state.sources.keys().filter(|label| label.dylib == dylib).copied().collect();
-        labels.into_iter().for_each(|label| state.forget(label));
+        if state.sources.get(&label).is_some_and(|caller| caller.noted <= seen) {
+            let gone = state.forget(label);
+            state.number += 1;
+            drop(state);
+            drop(gone);
+        }
     }
 
-    /// The functions that depend on what is about to be defined, through whatever others; but for those that are defined
-    /// themselves.
-    pub(crate) fn hit(&self, changes: &[Change]) -> Vec<Hit> {
+    /// Forgets all functions of a dylib that were noted under no higher number.
+    pub(crate) fn forget_all(&self, dylib: DylibId, seen: u64) {
+        let mut state = lock(&self.state);
+        let gone = |(label, caller): &(&Label, &Caller)| label.dylib == dylib && caller.noted <= seen;
+        let labels: Vec<Label> = state.sources.iter().filter(gone).map(|(label, _)| *label).collect();
+        let gone: Vec<Caller> = labels.into_iter().filter_map(|label| state.forget(label)).collect();
+        state.number += 1;
+        drop(state);
+        drop(gone);
+    }
+
+    /// The functions that depend on what is about to be defined, and the number of the last change before.
+    pub(crate) fn hit(&self, changes: &[Change]) -> (Vec<Hit>, u64) {
         let state = lock(&self.state);
-        let mut hits = Vec::new();
-        if state.sources.is_empty() {
-            return hits;
-        }
-        let mut seen: BTreeSet<Label> = changes.iter().map(|change| change.label).collect();
-        let mut pending: VecDeque<(Vec<Arc<str>>, &Arc<str>)> =
-            changes.iter().map(|change| (vec![change.symbol.clone()], &change.bare)).collect();
-        while let Some((because, bare)) = pending.pop_front() {
-            let users = because.first().map(|symbol| state.users(symbol, bare)).unwrap_or_default();
-            let mut callers: Vec<(&Caller, Label)> =
-                users.into_iter().filter_map(|label| Some((state.sources.get(&label)?, label))).collect();
-            callers.sort_by(|a, b| (&a.0.symbol, a.1.dylib).cmp(&(&b.0.symbol, b.1.dylib)));
-            for (caller, label) in callers {
-                if seen.insert(label) {
-                    hits.push(Hit { label, caller: caller.clone(), because: because.clone() });
-                    let chain = [caller.symbol.clone()].into_iter().chain(because.clone());
-                    pending.push_back((chain.collect(), &caller.bare));
-                }
-            }
-        }
-        hits
+        let hit = |(label, because)| Some(Hit { label, caller: state.sources.get(&label)?.clone(), because });
+        (state.reached(changes).into_iter().filter_map(hit).collect(), state.number)
     }
 
-    pub(crate) fn log(&self, invalidated: Invalidated) {
-        let mut state = lock(&self.state);
-        if state.log.len() == KEPT {
-            state.log.pop_front();
-        }
-        state.log.push_back(invalidated);
+    /// Those of them that nobody has defined or made anew since; and the number of the last change.
+    pub(crate) fn still(&self, hits: &[Hit]) -> (Vec<Hit>, u64) {
+        let state = lock(&self.state);
+        let is_same = |hit: &&Hit| state.sources.get(&hit.label).map(|c| c.noted) == Some(hit.caller.noted);
+        (hits.iter().filter(is_same).cloned().collect(), state.number)
     }
 
     pub(crate) fn take_log(&self) -> Vec<Invalidated> {

@@ -17,9 +17,10 @@ use std::error::Error;
 use std::sync::Arc;
 
 use brolga_jit::{Elsewhere, Materialize, Target};
-use brolga_session::{Name, Until, required};
+use brolga_session::Name;
 
 use super::dylib::{Dylib, WeakDylib};
+use super::error::SessionError;
 use super::inlined::Hit;
 use super::lazy::{BODY, Body, elsewhere};
 
@@ -31,7 +32,8 @@ pub struct Redefined {
     /// Functions of other dylibs that could not be given up in the same step, because they are being compiled and that waits for whoever
     /// redefines. Nobody enters their old code any more; the next call makes them anew.
     pub later: Vec<Name>,
-    /// Functions that the new definitions do not fit, because their types are others. They keep what they have taken in.
+    /// Functions that keep what they have taken in: the new definitions do not fit, because their types are others; or they could not be
+    /// given up, and nobody has looked them up yet.
     pub kept: Vec<Name>,
 }
 
@@ -44,9 +46,14 @@ struct Later {
 
 impl Materialize for Later {
     fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
-        // The slot has another source then, and asks that one.
-        self.dylib.upgrade()?.make_anew(std::slice::from_ref(&self.hit), None)?;
-        self.body.materialize()
+        let mut kept = Vec::new();
+        self.dylib.upgrade()?.make_anew(std::slice::from_ref(&self.hit), &mut kept)?;
+        match kept.pop() {
+            // It has been promised that the old code is not entered.
+            Some(name) => Err(SessionError::Unfit { function: name.to_string() }.into()),
+            // The slot has another source then, and asks that one; also if somebody else has defined the function, or made it anew.
+            None => self.body.materialize(),
+        }
     }
 
     fn elsewhere(&self) -> Elsewhere {
@@ -54,21 +61,21 @@ impl Materialize for Later {
     }
 }
 
-/// Lets the next call of each function make it anew. Says which they are.
-pub(super) fn put_off(dylib: &Dylib, hits: Vec<Hit>) -> Vec<Name> {
+/// Lets the next call of each function make it anew, after the change of this number. Says which they are, and which have no slot: to make
+/// one would be to wait.
+pub(super) fn put_off(dylib: &Dylib, hits: Vec<Hit>, number: u64, redefined: &mut Redefined) {
     let session = &dylib.session;
     let (linking, shared) = (session.linking(), &session.inner.shared);
-    let mut names = Vec::with_capacity(hits.len());
+    let (hits, _) = session.inner.inlined.still(&hits);
     for hit in hits {
-        let label = hit.label;
-        // A slot that nobody has looked up is made now, as in `Batch::make_anew`.
-        let looked_up =
-            linking.lookup(vec![dylib.linking.all()], required([label.symbol]), Until::Ready).wait();
-        let Some(owner) = shared.slots.owner(label).filter(|_| looked_up.is_ok()) else { continue };
+        let (label, name) = (hit.label, linking.name(hit.label));
+        let Some(owner) = dylib.slot(label.symbol) else {
+            redefined.kept.push(name);
+            continue;
+        };
         let body = linking.intern(&format!("{}{BODY}", hit.caller.symbol));
         let body = Body::new(shared, linking, label.dylib, body, None);
-        names.push(linking.name(label));
-        owner.reset(Arc::new(Later { dylib: dylib.downgrade(), hit, body }));
+        redefined.later.push(name);
+        owner.reset_in_turn(number, Arc::new(Later { dylib: dylib.downgrade(), hit, body }));
     }
-    names
 }

@@ -156,11 +156,11 @@ impl Body {
 }
 
 impl Body {
-    /// Gives a slot that is there this body.
-    pub(crate) fn take_over(self: Arc<Body>, owner: &SlotOwner) {
+    /// Gives a slot that is there this body, which has come into force under this number.
+    pub(crate) fn take_over(self: Arc<Body>, owner: &SlotOwner, number: u64) {
         match self.hot.clone() {
-            Some(hot) => owner.reset_tiered(self, hot.calls, hot.cold()),
-            None => owner.reset(self),
+            Some(hot) => owner.reset_tiered_in_turn(number, self, hot.calls, hot.cold()),
+            None => owner.reset_in_turn(number, self),
         }
     }
 

@@ -5,7 +5,7 @@
 //! with them, and nobody else sees them.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use brolga_ir::func::{self, Param};
 use brolga_ir::{Context, Func, FuncId, Level, Type};
@@ -13,6 +13,7 @@ use brolga_session::{MaterializationUnit, Responsibility, Symbol, SymbolFlags};
 
 use super::SessionError;
 use super::definitions::Definitions;
+use super::plan::lock;
 use super::target::Native;
 use super::unit::{Loaded, Shared, Stage, Whole, compile_and_link};
 use crate::error::Error;
@@ -58,7 +59,7 @@ pub(crate) type Make = Box<dyn FnOnce() -> Result<Definitions<'static>, SessionE
 pub(crate) struct Promise {
     pub(crate) shared: Arc<Shared>,
     pub(crate) symbols: Vec<(Symbol, SymbolFlags)>,
-    pub(crate) make: Make,
+    pub(crate) make: Arc<Mutex<Option<Make>>>,
     /// The symbols of functions that lie behind slots.
     pub(crate) promised: BTreeSet<String>,
 }
@@ -70,6 +71,8 @@ impl MaterializationUnit<Native> for Promise {
 
     fn materialize(self: Box<Self>, responsibility: Responsibility<Native>) {
         let Promise { shared, make, promised, .. } = *self;
+        // A unit is materialized once.
+        let Some(make) = lock(&make).take() else { return };
         match make().and_then(|made| Ok(load(&shared, made, promised)?)) {
             Ok((loaded, own)) => compile_and_link(shared, loaded, &own, responsibility),
             Err(error) => responsibility.fail(error),

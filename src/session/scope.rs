@@ -18,6 +18,7 @@ use brolga_ir::base_fn::BaseFn;
 use brolga_ir::func::CalleeData;
 use brolga_ir::{Func, FuncId, Level, Module, Type, TypeKind, Value};
 
+use super::error::SessionError;
 use super::plan::lock;
 use super::unit::decides_later;
 
@@ -113,14 +114,14 @@ impl Scope {
 
 /// Adds to a module the declarations of functions that it calls and does not define, from the first scope that has any; and of those
 /// that calls may go to which are decided at run time, as far as they are there. Bodies that come in are looked at as well. Says which of
-/// them are called through slots.
+/// them are called through slots, and for the methods of which function objects it has looked.
 ///
 /// A body that calls what the module defines itself would call another function here than where it comes from: it stays out.
 pub(crate) fn import(
     module: &mut Module,
     scopes: &[Arc<Scope>],
-    is_there: &dyn Fn(&str) -> bool,
-) -> BTreeSet<String> {
+    is_there: &dyn Fn(&str) -> Result<bool, SessionError>,
+) -> Result<(BTreeSet<String>, BTreeSet<Type>), SessionError> {
     let own = module.func_count();
     let mut lazy = BTreeSet::new();
     let mut looked_up: BTreeSet<Type> = BTreeSet::new();
@@ -134,7 +135,7 @@ pub(crate) fn import(
             let mut found = scopes.iter().map(|scope| scope.declarations(function));
             for (symbol, func, is_lazy) in found.find(|found| !found.is_empty()).unwrap_or_default() {
                 // Who is called by name and has been removed is missed when the caller is linked.
-                if !called.contains(&function) && !is_there(&symbol) {
+                if !called.contains(&function) && !is_there(&symbol)? {
                     continue;
                 }
                 let func = if calls_own(module, own, &func) { declaration(&func) } else { func };
@@ -147,7 +148,21 @@ pub(crate) fn import(
             }
         }
     }
-    lazy
+    Ok((lazy, looked_up))
+}
+
+/// A module with the first `own` functions of another one, its globals, and the rest as `rest` says.
+pub(crate) fn with_others(module: &Module, own: usize, rest: impl Fn(&Func) -> Option<Func>) -> Module {
+    let mut again = Module::new(module.cx.clone());
+    for (at, (_, func)) in module.funcs().enumerate() {
+        let func = if at < own { Some(func.clone()) } else { rest(func) };
+        // What the other module has is no duplicate.
+        let _ = func.map(|func| again.add_func(func));
+    }
+    for global in module.globals() {
+        let _ = again.add_global(global.clone());
+    }
+    again
 }
 
 /// Whether a body calls one of the first `own` functions of a module.

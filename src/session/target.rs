@@ -97,7 +97,8 @@ impl Placed {
         leads: impl FnOnce() -> Option<usize>,
     ) -> Result<Option<Function>, Moved> {
         let function = self.get(address);
-        // What is held makes no room for another. So if the name leads there still, it leads to what is held.
+        // What is held makes no room for another: code keeps its place, and a slot its word. So if the name leads there still, it leads
+        // to what is held.
         let leads_there = leads() == Some(address);
         let is_same = function.is_some() || self.get(address).is_none();
         if leads_there && is_same { Ok(function) } else { Err(Moved) }
@@ -152,9 +153,9 @@ impl Code {
         Code { placed: placed.clone(), addresses: Vec::new(), kept: Some(kept) }
     }
 
-    /// Enters a slot. Its place in the table is that of its owner, where no code can be.
+    /// Enters a slot, by the word that tells it from others as long as somebody has it. No code can be there.
     pub(crate) fn enter_slot(placed: &Arc<Placed>, owner: Arc<SlotOwner>) -> (Code, usize) {
-        let address = Arc::as_ptr(&owner).addr();
+        let address = owner.identity();
         placed.write().insert(address, Function::Slot(owner.slot()));
         (Code { placed: placed.clone(), addresses: vec![address], kept: Some(owner) }, address)
     }

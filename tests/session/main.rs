@@ -10,6 +10,7 @@
 //! | `loops` | loops that are left for better code while they run |
 //! | `methods` | calls that are decided at run time, when methods come |
 //! | `model` | definition, redefinition, removal and calls in random order, against a map |
+//! | `order` | definitions that come while others are under way |
 //! | `profile` | what the first tier has seen, and the second is made for |
 //! | `stress` | callers against those who redefine, optimise and remove; a million operations on demand |
 //! | `threads` | the same results whoever compiles; many threads |
@@ -23,6 +24,7 @@ mod lazy;
 mod loops;
 mod methods;
 mod model;
+mod order;
 mod profile;
 mod stress;
 mod threads;

@@ -174,6 +174,8 @@ struct Inside {
     state: State,
     /// Changes when somebody replaces what is behind the slot: what is being compiled then is not wanted any more.
     version: u64,
+    /// The number of the change that decided last what is behind the slot, if changes come with numbers.
+    turn: u64,
     /// What happens after how many entries, or rounds.
     counting: Counting,
     /// What serves calls while there is no code.
@@ -295,7 +297,8 @@ impl SlotOwner {
             place.set_counter(counting.stride());
         }
         let trampoline_address = trampoline.as_ref().map_or(0, |trampoline| trampoline.address);
-        let inside = Inside { state: State::Lazy(source), version: 0, counting, cold, is_asked: false };
+        let inside =
+            Inside { state: State::Lazy(source), version: 0, turn: 0, counting, cold, is_asked: false };
         let name: Arc<str> = ty.symbol.as_str().into();
         let inside = Mutex::new(inside);
         let mut record = Arc::new(Record { name, ty, inside, place, trampoline, jit: jit.clone() });
@@ -309,6 +312,11 @@ impl SlotOwner {
     /// The slot, for those who call.
     pub fn slot(&self) -> Slot {
         Slot { record: self.record.clone() }
+    }
+
+    /// A word that no other slot has as long as somebody has this one; no code lies there.
+    pub fn identity(&self) -> usize {
+        Arc::as_ptr(&self.record).addr()
     }
 
     /// Lets every call from now on go to this code. What is being compiled for the slot is not wanted any more.
@@ -326,14 +334,19 @@ impl SlotOwner {
 
     /// Lets the next call compile anew. Calls that have begun go on in the old code.
     pub fn reset(&self, source: Arc<dyn Materialize>) {
-        self.record.close(State::Lazy(source), Counting::new(Then::Nothing, 0), None);
+        self.record.close(None, State::Lazy(source), Counting::new(Then::Nothing, 0), None);
     }
 
-    /// As [`SlotOwner::reset`], for a function that is compiled in two tiers: the second after `threshold` entries.
+    /// As [`SlotOwner::reset`], by a change that has this number: one that comes late, behind one with a higher number, is left out.
+    pub fn reset_in_turn(&self, turn: u64, source: Arc<dyn Materialize>) {
+        self.record.close(Some(turn), State::Lazy(source), Counting::new(Then::Nothing, 0), None);
+    }
+
+    /// As [`SlotOwner::reset_in_turn`], for a function that is compiled in two tiers: the second after `threshold` entries.
     /// It is interpreted before, if `cold` says how and the slot was made for a function in tiers.
-    pub fn reset_tiered(&self, tiers: Arc<dyn Tiers>, threshold: i32, cold: Option<Cold>) {
+    pub fn reset_tiered_in_turn(&self, turn: u64, tiers: Arc<dyn Tiers>, threshold: i32, cold: Option<Cold>) {
         let counting = Counting::new(Then::Optimise(tiers.clone()), threshold);
-        self.record.close(State::Lazy(tiers), counting, cold);
+        self.record.close(Some(turn), State::Lazy(tiers), counting, cold);
     }
 }
 
@@ -383,7 +396,7 @@ impl Drop for Switch<'_> {
 
 impl Drop for SlotOwner {
     fn drop(&mut self) {
-        self.record.close(State::Gone, Counting::new(Then::Nothing, 0), None);
+        self.record.close(None, State::Gone, Counting::new(Then::Nothing, 0), None);
     }
 }
 
@@ -557,9 +570,15 @@ impl Record {
         }
     }
 
-    /// Lets calls go to the stub.
-    fn close(&self, state: State, counting: Counting, cold: Option<Cold>) {
+    /// Lets calls go to the stub, unless a later turn has decided.
+    fn close(&self, turn: Option<u64>, state: State, counting: Counting, cold: Option<Cold>) {
         let mut inside = self.lock();
+        if turn.is_some_and(|turn| turn < inside.turn) {
+            // What was brought is dropped without the lock.
+            drop(inside);
+            return;
+        }
+        inside.turn = turn.unwrap_or(inside.turn);
         inside.version += 1;
         let counting = std::mem::replace(&mut inside.counting, counting);
         let cold = std::mem::replace(&mut inside.cold, cold);

@@ -11,10 +11,9 @@ use crate::generator::Generator;
 use crate::ids::{DylibId, Label, Symbol};
 use crate::lookup::Lookup;
 use crate::machine::{
-    AddGenerator, AddLinks, Alias, Aliasee, Close, CreateTracker, Define, Dependants, GeneratorId,
+    self, AddGenerator, AddLinks, Alias, Aliasee, Close, CreateTracker, Define, Dependants, GeneratorId,
     Initialized, Initializers, LinkOrder, NewUnit, Redirect, Release, RemoveGenerator, RemoveLink,
-    RemoveSymbols, RemoveTracker, Retrack, RetrackBeside, SetLinks, Source, TrackerId, Transfer, Version,
-    WaitsFor,
+    RemoveOrphans, RemoveSymbols, RemoveTracker, SetLinks, Source, TrackerId, Transfer, Version, WaitsFor,
 };
 use crate::session::{Definition, Live, Session, Shown, Target, Unit, WeakSession, required};
 use crate::slot::SlotCell;
@@ -65,6 +64,24 @@ impl<T: Target> WeakDylib<T> {
         let (session, shown) = session.zip(shown).ok_or(Error::SessionEnded)?;
         Ok(Dylib::new(session, self.id, self.tracker, Arc::clone(&self.name), shown))
     }
+}
+
+/// Definitions, and what comes into force in the same step; what is not there is left out.
+pub struct Change<'a, T: Target> {
+    /// What is defined.
+    pub units: Vec<Unit<T>>,
+    /// What tracks it; none for the dylib itself.
+    pub tracker: Option<&'a Tracker<T>>,
+    /// Whether it takes the place of what is there.
+    pub replace: bool,
+    /// Symbols, each with one beside which it lies: it goes if that is gone.
+    pub orphans: Vec<(Symbol, Symbol)>,
+    /// Symbols that have gone out of use. What is being materialized stays.
+    pub unused: Vec<Symbol>,
+    /// Symbols that stay, and get the tracker of what is defined.
+    pub stay: Vec<Symbol>,
+    /// Symbols, each with the one whose tracker it gets.
+    pub beside: Vec<(Symbol, Symbol)>,
 }
 
 /// How often a redirect is tried again because its target was replaced between being found and being led to.
@@ -165,7 +182,7 @@ impl<T: Target> Dylib<T> {
     /// # Errors
     /// As [`Dylib::define`]; also when the tracker was removed or belongs to another dylib.
     pub fn define_all(&self, units: Vec<Unit<T>>, tracker: Option<&Tracker<T>>) -> Result<(), Error> {
-        self.put(units, tracker, false).map_err(|(error, _)| error)
+        self.put(units, tracker, false)
     }
 
     /// Defines units in place of what is there: names lead to the new definitions from now on; ready code that uses the old
@@ -174,29 +191,28 @@ impl<T: Target> Dylib<T> {
     /// # Errors
     /// As [`Dylib::define_all`], but symbols that are being materialized are busy, and others are no duplicates.
     pub fn redefine(&self, units: Vec<Unit<T>>, tracker: Option<&Tracker<T>>) -> Result<(), Error> {
-        self.try_redefine(units, tracker).map_err(|(error, _)| error)
-    }
-
-    /// As [`Dylib::redefine`], and gives the units back if they are refused, for those who try again.
-    ///
-    /// # Errors
-    /// As [`Dylib::redefine`].
-    pub fn try_redefine(
-        &self,
-        units: Vec<Unit<T>>,
-        tracker: Option<&Tracker<T>>,
-    ) -> Result<(), (Error, Vec<Unit<T>>)> {
         self.put(units, tracker, true)
     }
 
-    fn put(
-        &self,
-        units: Vec<Unit<T>>,
-        tracker: Option<&Tracker<T>>,
-        replace: bool,
-    ) -> Result<(), (Error, Vec<Unit<T>>)> {
+    fn put(&self, units: Vec<Unit<T>>, tracker: Option<&Tracker<T>>, replace: bool) -> Result<(), Error> {
         let tracker = tracker.map(|tracker| tracker.id);
-        self.session.step(Define { dylib: self.id, tracker, units, replace })
+        let defined = self.session.step(Define { dylib: self.id, tracker, units, replace });
+        defined.map_err(|(error, _)| error)
+    }
+
+    /// Makes a change, if `agree` says so: it is asked when nothing else speaks against it, and nothing else changes until it is made. Says
+    /// whether it was.
+    ///
+    /// `agree` is asked under the session's lock. It must not come back to the session, but for [`Dylib::ready`].
+    ///
+    /// # Errors
+    /// As [`Dylib::define_all`] or, if it replaces, [`Dylib::redefine`]. Nothing has changed then.
+    pub fn change(&self, change: Change<'_, T>, agree: impl FnOnce() -> bool) -> Result<bool, Error> {
+        let Change { units, tracker, replace, orphans, unused, stay, beside } = change;
+        let tracker = tracker.map(|tracker| tracker.id);
+        let define = Define { dylib: self.id, tracker, units, replace };
+        let orphans = RemoveOrphans { dylib: self.id, symbols: orphans };
+        self.session.step_if(orphans, machine::Change { define, unused, stay, beside }, agree)
     }
 
     /// Defines symbols that have the addresses of others, all or none.
@@ -325,27 +341,6 @@ impl<T: Target> Dylib<T> {
     pub fn create_tracker(&self, on_drop: OnDrop) -> Result<Tracker<T>, Error> {
         let id = self.session.step(CreateTracker(self.id))?;
         Ok(Tracker { session: self.session.clone(), id, on_drop })
-    }
-
-    /// Lets a tracker, or the dylib itself, track the units of symbols from now on. Symbols that are not there are left out.
-    ///
-    /// # Errors
-    /// The tracker was removed, or belongs to another dylib.
-    pub fn retrack(
-        &self,
-        symbols: impl IntoIterator<Item = Symbol>,
-        tracker: Option<&Tracker<T>>,
-    ) -> Result<(), Error> {
-        let (symbols, to) = (symbols.into_iter().collect(), tracker.map(|tracker| tracker.id));
-        self.session.step(Retrack { dylib: self.id, symbols, to })
-    }
-
-    /// Lets the units of symbols be tracked by whatever tracks others, from now on. Pairs of which one is not there are left out.
-    ///
-    /// # Errors
-    /// The dylib is closed.
-    pub fn retrack_beside(&self, symbols: Vec<(Symbol, Symbol)>) -> Result<(), Error> {
-        self.session.step(RetrackBeside { dylib: self.id, symbols })
     }
 
     /// Takes names out: all or none. See [`RemoveSymbols`].

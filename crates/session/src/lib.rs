@@ -68,7 +68,7 @@ pub use dispatch::{
     Dispatcher, Doing, InPlace, MAX_THREADS, Needed, OnExecutor, Pool, PoolOptions, Seeded, Task, Token,
     Tokens,
 };
-pub use dylib::{Dylib, OnDrop, Tracker, WeakDylib};
+pub use dylib::{Change, Dylib, OnDrop, Tracker, WeakDylib};
 pub use error::{Cause, Error, Failure, Foreign, Name};
 pub use flags::{Link, LookupKind, Need, Priority, Sees, SymbolFlags, Until, Want};
 pub use generator::{Addresses, Generator, Reexports, Request};

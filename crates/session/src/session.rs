@@ -7,7 +7,8 @@
 //! The lock is held for one step, microseconds. Boards are written inside it: they mirror the tables. Everything else of the
 //! effects is done outside, by the thread that made the step: it calls user code (wakers, dispatchers, destructors), which
 //! may make further steps. Slots are stored to outside as well, so two threads may store to one slot in the wrong order; a
-//! store has a number, and one that comes late is left out (`slot.rs`).
+//! store has a number, and one that comes late is left out (`slot.rs`). One question is asked inside: whoever makes a change
+//! (`Dylib::change`) may look there, for the last time, whether he still wants it.
 //!
 //! Ending: no more work is taken; tasks are drained (one that waits for a responsibility that its holder neither keeps nor
 //! drops keeps the session waiting); initialised dylibs are deinitialised, the youngest first; everything is
@@ -334,14 +335,43 @@ impl<T: Target> Session<T> {
     pub(crate) fn step<E: Event<Live<T>>>(&self, event: E) -> E::Reply {
         let (reply, effects) = {
             let mut machine = lock(&self.0.machine);
-            let (reply, mut effects) = machine.step(event);
-            for (shown, symbol, address) in effects.publish.drain(..) {
-                shown.board.set(symbol, address.map(Address::to_word));
-            }
-            (reply, effects)
+            Self::publish(machine.step(event))
         };
         self.perform(effects);
         reply
+    }
+
+    /// Runs an event, then, if nothing speaks against it and `agree` says so, a change; and what they entail. Between them nothing comes.
+    pub(crate) fn step_if(
+        &self,
+        first: impl Event<Live<T>>,
+        change: machine::Change<Live<T>>,
+        agree: impl FnOnce() -> bool,
+    ) -> Result<bool, Error> {
+        let mut change = Some(change);
+        let mut machine = lock(&self.0.machine);
+        let (_, before) = Self::publish(machine.step(first));
+        let may = change.as_ref().map_or(Ok(()), |change| machine.may_change(change));
+        let made = match may {
+            Ok(()) if agree() => change.take().map(|change| Self::publish(machine.step(change))),
+            _ => None,
+        };
+        drop(machine);
+        // What was refused is dropped without the lock.
+        drop(change);
+        self.perform(before);
+        may?;
+        let Some((reply, effects)) = made else { return Ok(false) };
+        self.perform(effects);
+        reply.map(|()| true).map_err(|(error, _)| error)
+    }
+
+    /// Writes what belongs to a step itself.
+    fn publish<R>((reply, mut effects): (R, Effects<Live<T>>)) -> (R, Effects<Live<T>>) {
+        for (shown, symbol, address) in effects.publish.drain(..) {
+            shown.board.set(symbol, address.map(Address::to_word));
+        }
+        (reply, effects)
     }
 
     fn perform(&self, effects: Effects<Live<T>>) {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use brolga_session::{
-    Cause, Dependants, Dependence, Dylib, Error, Host, OnDrop, Responsibility, Session, Symbol, SymbolFlags,
-    Target, Unit, Until, required, unit,
+    Cause, Change, Dependants, Dependence, Dylib, Error, Host, OnDrop, Responsibility, Session, Symbol,
+    SymbolFlags, Target, Unit, Until, required, unit,
 };
 use support::{E, Kept, Never, Owned, Words, count, failure, in_place, keep, made, take, texts};
 
@@ -421,4 +421,37 @@ fn a_lookup_that_is_dropped_leaves_nothing_behind() {
     assert!(format!("{session:?}").contains("0 lookups"), "{session:?}");
     take(&kept).resolve([(foo, 1)]).expect("resolved").emit([]).expect("emitted");
     assert_eq!(main.ready(foo), Some(1));
+}
+
+#[test]
+fn a_change_is_made_in_one_step_if_whoever_makes_it_still_wants_it() {
+    let (session, main) = in_place();
+    let [stays, beside, old, unused, orphan, gone] =
+        ["stays", "beside", "old", "unused", "orphan", "gone"].map(|name| session.intern(name));
+    for (symbol, address) in [(stays, 1), (old, 2), (unused, 3), (orphan, 4)] {
+        main.define(made(&[(symbol, E, address)])).expect("defined");
+        main.lookup([symbol]).wait().expect("ready");
+    }
+    let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
+    let change = |replace| Change {
+        units: vec![made(&[(old, E, 20)]), made(&[(beside, E, 5)])],
+        tracker: Some(&tracker),
+        replace,
+        orphans: vec![(orphan, gone), (stays, old)],
+        unused: vec![unused, gone],
+        stay: vec![stays],
+        beside: vec![(beside, stays), (beside, gone)],
+    };
+    let refused = main.change(change(false), || panic!("it is refused without being asked"));
+    assert!(matches!(refused, Err(Error::Duplicate { .. })), "{refused:?}");
+    assert!(!main.change(change(true), || false).expect("nothing speaks against it"));
+    let ready = || [stays, beside, old, unused, orphan].map(|symbol| main.ready(symbol));
+    assert_eq!(ready(), [Some(1), None, Some(2), Some(3), None], "but for what nobody finds");
+    let made = main.change(change(true), || main.ready(old) == Some(2));
+    assert!(made.expect("nothing speaks against it"));
+    main.lookup([old, beside]).wait().expect("ready");
+    assert_eq!(ready(), [Some(1), Some(5), Some(20), None, None]);
+    tracker.remove(Dependants::Deny).expect("removed");
+    assert_eq!(ready(), [None; 5], "it has all of them");
+    session.check().expect("invariants");
 }

@@ -82,7 +82,8 @@ impl<P: Parts> Event<P> for Define<P> {
 }
 
 impl<P: Parts> Machine<P> {
-    fn may_define(&mut self, define: &Define<P>) -> Result<TrackerId<P>, Error> {
+    /// The tracker of what is defined, if nothing speaks against it.
+    pub(super) fn may_define(&mut self, define: &Define<P>) -> Result<TrackerId<P>, Error> {
         let default = self.accepting(define.dylib)?.default_tracker;
         let tracker = define.tracker.unwrap_or(default);
         match self.trackers.get(tracker) {

@@ -23,10 +23,11 @@
 //! A symbol's *version* is its entry's key: a name that was removed and defined again is another version, and a
 //! dependence on the old one is refused. An entry outlives its name while ready units use it.
 //!
-//! Files: `define` (into the tables), `search` (lookups), `duty` (what responsibilities do), `settle` (starting, readiness,
+//! Files: `define` (into the tables), `change` (with what goes with it), `search` (lookups), `duty` (what responsibilities do), `settle` (starting, readiness,
 //! failure), `remove` (out of the tables), `redirect` (slots), `dylibs` (links, generators, initialisers), `graph` and
 //! `forest` (waiting), `waits` (circles of threads that wait), `check` (invariants).
 
+mod change;
 mod check;
 mod define;
 mod duty;
@@ -46,6 +47,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
+pub use change::{Change, RemoveOrphans};
 pub use define::{Alias, Define, NewUnit};
 pub use duty::{
     Attach, Begin, Claim, Delegate, Dependence, Duty, Emit, Fail, Group, HandBack, Requested, Resolve,
@@ -56,7 +58,7 @@ pub use dylibs::{
     RemoveGenerator, RemoveLink, SetLinks,
 };
 pub use redirect::{Aliasee, Leads, Redirect};
-pub use remove::{Close, Dependants, RemoveSymbols, RemoveTracker, Retrack, RetrackBeside, Stop, Transfer};
+pub use remove::{Close, Dependants, RemoveSymbols, RemoveTracker, Stop, Transfer};
 pub use search::{Cancel, Generated, Lookup, WaitsFor};
 pub use waits::{Await, Block, Doer, NeededBy, Unblock};
 

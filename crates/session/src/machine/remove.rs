@@ -86,58 +86,6 @@ impl<P: Parts> Event<P> for Transfer<P> {
     }
 }
 
-/// Lets a tracker track the units of symbols that another one has tracked. Symbols that are not there are left out.
-pub struct Retrack<P: Parts> {
-    /// The dylib.
-    pub dylib: DylibId,
-    /// The symbols.
-    pub symbols: Vec<Symbol>,
-    /// The tracker; none for the dylib's own.
-    pub to: Option<TrackerId<P>>,
-}
-
-impl<P: Parts> Event<P> for Retrack<P> {
-    type Reply = Result<(), Error>;
-
-    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
-        let default = machine.open(self.dylib)?.default_tracker;
-        let to = self.to.unwrap_or(default);
-        match machine.trackers.get(to) {
-            None => return Err(Error::Removed),
-            Some(to) if to.dylib != self.dylib => return Err(Error::DifferentDylibs),
-            Some(_) => {}
-        }
-        for symbol in self.symbols {
-            machine.retrack(Label { dylib: self.dylib, symbol }, to);
-        }
-        Ok(())
-    }
-}
-
-/// Lets the units of symbols be tracked by whatever tracks others. Pairs of which one is not there are left out.
-pub struct RetrackBeside {
-    /// The dylib.
-    pub dylib: DylibId,
-    /// Symbols, each with the one whose tracker it gets.
-    pub symbols: Vec<(Symbol, Symbol)>,
-}
-
-impl<P: Parts> Event<P> for RetrackBeside {
-    type Reply = Result<(), Error>;
-
-    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
-        machine.open(self.dylib)?;
-        for (symbol, beside) in self.symbols {
-            let there = machine.find(Label { dylib: self.dylib, symbol: beside });
-            let unit = there.and_then(|version| machine.entries.get(version)).map(|entry| entry.unit);
-            if let Some(to) = unit.and_then(|unit| machine.units.get(unit)).map(|unit| unit.tracker) {
-                machine.retrack(Label { dylib: self.dylib, symbol }, to);
-            }
-        }
-        Ok(())
-    }
-}
-
 /// Takes names out of a dylib; all of them or none. Symbols that were never searched give way; ready code goes when its
 /// last name is gone and nothing uses it.
 pub struct RemoveSymbols {
@@ -247,19 +195,6 @@ impl<P: Parts> Event<P> for Stop {
 }
 
 impl<P: Parts> Machine<P> {
-    /// Moves the unit of a symbol to a tracker of its dylib.
-    fn retrack(&mut self, label: Label, to: TrackerId<P>) {
-        let there = self.find(label).and_then(|version| self.entries.get(version)).map(|entry| entry.unit);
-        let Some((id, unit)) = there.and_then(|id| Some((id, self.units.get_mut(id)?))) else { return };
-        let from = std::mem::replace(&mut unit.tracker, to);
-        if let Some(from) = self.trackers.get_mut(from) {
-            from.units.remove(&id);
-        }
-        if let Some(to) = self.trackers.get_mut(to) {
-            to.units.insert(id);
-        }
-    }
-
     /// The tracker is gone; what is kept alive moves to the dylib's own, which stays.
     fn retire_tracker(&mut self, tracker: TrackerId<P>, dylib: DylibId) {
         let Some(default) = self.dylibs.get(dylib.0 as usize).map(|dylib| dylib.default_tracker) else {

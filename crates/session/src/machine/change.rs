@@ -1,0 +1,108 @@
+//! Definitions, and what comes into force in the same step.
+//!
+//! Whoever replaces functions behind slots has several things to say: new bodies, which of the slots that stay belong to another tracker
+//! now, whose tracker removes what is defined on behalf of others, and which hidden symbols have gone out of use. In steps of their own they
+//! would be seen by halves, and a later one could be refused when the first is in force.
+//!
+//! | part | when | if it is not there |
+//! |---|---|---|
+//! | what lies beside symbols that are gone loses its name ([`RemoveOrphans`]) | before, whether the rest is refused or not: nobody finds it | left out, and so is what is being materialized |
+//! | definitions | all or none | |
+//! | what has gone out of use loses its name | with them | left out, and so is what is being materialized |
+//! | symbols that stay get the tracker of the definitions | with them | left out |
+//! | symbols get the tracker of what they lie beside | with them | left out |
+
+use super::{Define, Event, Machine, NewUnit, Parts, State, TrackerId};
+use crate::error::Error;
+use crate::ids::{DylibId, Label, Symbol};
+
+/// See the file's header.
+pub struct Change<P: Parts> {
+    /// What is defined.
+    pub define: Define<P>,
+    /// Symbols that have gone out of use.
+    pub unused: Vec<Symbol>,
+    /// Symbols that stay.
+    pub stay: Vec<Symbol>,
+    /// Symbols, each with the one whose tracker it gets.
+    pub beside: Vec<(Symbol, Symbol)>,
+}
+
+impl<P: Parts> Event<P> for Change<P> {
+    type Reply = Result<(), (Error, Vec<NewUnit<P>>)>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        let dylib = self.define.dylib;
+        let at = |symbol| Label { dylib, symbol };
+        let tracker = match machine.may_define(&self.define) {
+            Ok(tracker) => tracker,
+            Err(error) => return Err((error, self.define.units)),
+        };
+        self.define.apply(machine)?;
+        self.unused.into_iter().for_each(|symbol| machine.leave_name(at(symbol)));
+        self.stay.into_iter().for_each(|symbol| machine.retrack(at(symbol), tracker));
+        for (symbol, beside) in self.beside {
+            if let Some(tracker) = machine.tracker_of(at(beside)) {
+                machine.retrack(at(symbol), tracker);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes symbols out that lie beside others which are gone.
+pub struct RemoveOrphans {
+    /// The dylib.
+    pub dylib: DylibId,
+    /// Symbols, each with the one beside which it lies.
+    pub symbols: Vec<(Symbol, Symbol)>,
+}
+
+impl<P: Parts> Event<P> for RemoveOrphans {
+    type Reply = ();
+
+    fn apply(self, machine: &mut Machine<P>) {
+        let at = |symbol| Label { dylib: self.dylib, symbol };
+        for (symbol, beside) in self.symbols {
+            if machine.find(at(beside)).is_none() {
+                machine.leave_name(at(symbol));
+            }
+        }
+    }
+}
+
+impl<P: Parts> Machine<P> {
+    /// Whether nothing speaks against a change: then it is made when it is stepped, if nothing comes between.
+    pub(crate) fn may_change(&mut self, change: &Change<P>) -> Result<(), Error> {
+        self.may_define(&change.define).map(drop)
+    }
+
+    /// Takes a symbol out, if it is there and not being materialized.
+    fn leave_name(&mut self, label: Label) {
+        let Some(version) = self.find(label) else { return };
+        match self.entries.get(version).map(|entry| &entry.state) {
+            Some(State::NeverSearched) => self.give_way(version),
+            Some(state) if state.port().is_none() => self.lose_name(version),
+            _ => {}
+        }
+    }
+
+    /// What tracks the unit of a symbol.
+    fn tracker_of(&self, label: Label) -> Option<TrackerId<P>> {
+        let unit = self.entries.get(self.find(label)?)?.unit;
+        Some(self.units.get(unit)?.tracker)
+    }
+
+    /// Moves the unit of a symbol to a tracker of its dylib.
+    fn retrack(&mut self, label: Label, to: TrackerId<P>) {
+        let there = self.find(label).and_then(|version| self.entries.get(version)).map(|entry| entry.unit);
+        let Some((id, unit)) = there.and_then(|id| Some((id, self.units.get_mut(id)?))) else { return };
+        let from = std::mem::replace(&mut unit.tracker, to);
+        if let Some(from) = self.trackers.get_mut(from) {
+            from.units.remove(&id);
+        }
+        if let Some(to) = self.trackers.get_mut(to) {
+            to.units.insert(id);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Definitions that come while others are under way: none is lost, and nobody keeps what was there before.
+//!
+//! | comes | while |
+//! |---|---|
+//! | another redefinition | one looks for what its callers have now |
+//! | a redefinition | a program that was read before is not yet defined |
+//! | the end of a tracker, a definition | one is just coming into force, or a removal |
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use brolga::session::linking::{Dependants, Generator, OnDrop, Request};
+use brolga::session::{Dylib, Native, WeakDylib};
+use brolga::{CallError, ExceptionKind, SessionError, TypedFunc, Workers};
+
+use super::define::{doubles, signature};
+use super::{adds, calls, session};
+
+type Int = TypedFunc<(i64,), i64>;
+type Act = fn(&Dylib);
+
+fn inlinable(dylib: &Dylib, name: &str, n: i64) -> brolga::session::Definitions<'static> {
+    dylib.read("base.jlir", adds(name, n).as_bytes()).unwrap_or_else(|error| panic!("{error}")).inlinable()
+}
+
+fn lazy(dylib: &Dylib, source: &str) {
+    let program = dylib.read("lazy.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    dylib.define(program.lazy()).unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// Does something, once, when a symbol is looked for that is not there.
+struct Between {
+    dylib: WeakDylib,
+    is_armed: Arc<AtomicBool>,
+    act: Act,
+}
+
+impl Generator<Native> for Between {
+    fn generate(&self, request: Request<Native>) {
+        if self.is_armed.swap(false, Ordering::SeqCst) {
+            (self.act)(&self.dylib.upgrade().unwrap());
+        }
+        request.done();
+    }
+}
+
+/// Calls `base` and `other`, and looks for methods of `gone`, of which there are none any more.
+const TOP: &str = "
+function top(x::Int64)::Int64
+1 ─ %1 = invoke Main.base(x::Int64)::Int64
+│   %2 = invoke Main.other(%1::Int64)::Int64
+│   %3 = (x === -1)::Bool
+└──      goto #3 if not %3
+2 ─ %5 = dynamic Main.gone(x)::Any
+└──      goto #3
+3 ┄      return %2
+end
+";
+
+fn again(main: &Dylib, source: &str) {
+    let program = main.read("again.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    main.redefine(program).unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn a_redefinition_is_not_undone_by_one_that_began_before() {
+    let changes: [(Act, i64); 2] =
+        [(|main| again(main, &adds("top", 1000)), 1000), (|main| again(main, &adds("other", 100)), 110)];
+    for workers in [|| Workers::Caller, || Workers::Pool(1)] {
+        for (act, expected) in changes {
+            let session = session(workers());
+            let main = session.create_dylib("main").unwrap();
+            lazy(&main, &adds("gone", 0));
+            main.remove(&["gone"]).unwrap();
+            lazy(&main, &(adds("base", 1) + &adds("other", 2) + TOP));
+            let top: Int = main.func("top").unwrap();
+            assert_eq!(top.call((0,)), Ok(3));
+            let is_armed = Arc::new(AtomicBool::new(false));
+            let between = Between { dylib: main.downgrade(), is_armed: is_armed.clone(), act };
+            main.add_generator(between).unwrap();
+            is_armed.store(true, Ordering::SeqCst);
+            again(&main, &adds("base", 10));
+            assert!(!is_armed.load(Ordering::SeqCst), "the other one came between");
+            assert_eq!(top.call((0,)), Ok(expected));
+            assert_eq!(session.linking().check(), Ok(()));
+        }
+    }
+}
+
+#[test]
+fn what_was_read_before_a_redefinition_takes_in_what_there_is_when_it_is_defined() {
+    for way in 0..3 {
+        let session = session(Workers::Caller);
+        let library = session.create_dylib("library").unwrap();
+        let main = session.create_dylib("main").unwrap();
+        main.link_against(&library).unwrap();
+        library.define(inlinable(&library, "base", 1).lazy()).unwrap();
+        let read = || main.read("top.jlir", calls("top", "base").as_bytes()).unwrap();
+        let (program, late) = (read(), read());
+        library.redefine(inlinable(&library, "base", 10)).unwrap();
+        main.define(match way {
+            0 => program,
+            1 => program.lazy(),
+            _ => program.tiered(2),
+        })
+        .unwrap();
+        let top: Int = main.func("top").unwrap();
+        for _ in 0..4 {
+            assert_eq!(top.call((0,)), Ok(11), "way {way}");
+            session.optimize_hot();
+        }
+        // One that does not fit any more is told so when it is linked, and does not have what was there before.
+        let float = "function base(x::Int64)::Float64\n1 ─      return 1.5\nend\n";
+        library.redefine(library.read("base.jlir", float.as_bytes()).unwrap()).unwrap();
+        main.redefine(late).unwrap();
+        let error = main.function("top").and_then(|top| top.compile()).unwrap_err();
+        assert!(error.causes().join("; ").contains("`base(Int64)` is (Int64)::Float64 by"), "{error}");
+    }
+}
+
+#[test]
+fn a_promise_in_the_place_of_a_function_concerns_those_who_have_taken_it_in() {
+    for elsewhere in [false, true] {
+        let session = session(Workers::Caller);
+        let main = session.create_dylib("main").unwrap();
+        let library = if elsewhere { session.create_dylib("library").unwrap() } else { main.clone() };
+        main.link_against(&library).unwrap();
+        library.define(inlinable(&library, "base", 1).lazy()).unwrap();
+        lazy(&main, &calls("top", "base"));
+        let top: Int = main.func("top").unwrap();
+        assert_eq!(top.call((3,)), Ok(5));
+        let redefined =
+            library.promise_again(&[signature("base")], None, |dylib| Ok(doubles(dylib, "base")?));
+        assert_eq!(redefined.unwrap().kept, []);
+        assert_eq!(top.call((3,)), Ok(7));
+        let told: Vec<String> = session.take_invalidations().iter().map(ToString::to_string).collect();
+        assert_eq!(told, ["`top(Int64)` of `main` depends on `base(Int64)`, which was defined"]);
+    }
+}
+
+/// Does something when it is dropped.
+struct AtTheEnd<F: FnMut() + Send>(F);
+
+impl<F: FnMut() + Send> Drop for AtTheEnd<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// Promises a function that nobody looks for. What is given up when it goes does something.
+fn promise(main: &Dylib, name: &str, act: impl FnMut() + Send + 'static) {
+    let held = AtTheEnd(act);
+    let made = main.promise(&[signature(name)], None, move |dylib| {
+        let _held = &held;
+        Ok(doubles(dylib, "nothing")?)
+    });
+    made.unwrap();
+}
+
+#[test]
+fn what_is_in_force_is_seen_through_when_its_tracker_goes() {
+    let session = session(Workers::Caller);
+    let library = session.create_dylib("library").unwrap();
+    let main = session.create_dylib("main").unwrap();
+    main.link_against(&library).unwrap();
+    library.define(inlinable(&library, "base", 1).lazy()).unwrap();
+    lazy(&main, &calls("top", "base"));
+    let top: Int = main.func("top").unwrap();
+    assert_eq!((top.call((0,)), library.function("base").is_ok()), (Ok(2), true));
+    // The tracker of the new definitions goes as soon as they are in force.
+    let tracker = Arc::new(library.create_tracker(OnDrop::Keep).unwrap());
+    let goes = tracker.clone();
+    promise(&library, "apart", move || goes.remove(Dependants::Keep).unwrap());
+    let source = adds("base", 10) + &adds("apart", 0);
+    let again = library.read("base.jlir", source.as_bytes()).unwrap().inlinable();
+    library.redefine(again.tracked_by(&tracker)).unwrap();
+    assert_eq!(top.call((0,)), Ok(11));
+    let gone = library.function("base").is_err() && library.function("apart").is_err();
+    assert!(gone, "they were removed, slots and bodies");
+    assert_eq!(session.linking().check(), Ok(()));
+}
+
+#[test]
+fn what_is_defined_just_behind_a_removal_is_noted() {
+    for clears in [false, true] {
+        let session = session(Workers::Caller);
+        let library = session.create_dylib("library").unwrap();
+        let main = session.create_dylib("main").unwrap();
+        main.link_against(&library).unwrap();
+        library.define(inlinable(&library, "base", 1).lazy()).unwrap();
+        let weak = Mutex::new(main.downgrade());
+        promise(&main, "top", move || {
+            let Ok(main) = weak.lock().unwrap().upgrade() else { return };
+            lazy(&main, &calls("top", "base"));
+        });
+        if clears {
+            main.clear(Dependants::Deny).unwrap();
+        } else {
+            main.remove(&["top"]).unwrap();
+        }
+        let top: Int = main.func("top").unwrap();
+        assert_eq!(top.call((0,)), Ok(2));
+        library.redefine(inlinable(&library, "base", 10)).unwrap();
+        assert_eq!(top.call((0,)), Ok(11));
+    }
+}
+
+#[test]
+fn who_is_to_be_made_anew_and_does_not_fit_any_more_throws() {
+    let session = session(Workers::Caller);
+    let library = session.create_dylib("library").unwrap();
+    let main = session.create_dylib("main").unwrap();
+    main.link_against(&library).unwrap();
+    super::define(&library, &adds("eager", 0));
+    library.define(inlinable(&library, "base", 1).lazy()).unwrap();
+    lazy(&main, &calls("top", "base").replace("Base.add_int(%1, 1)", "invoke Main.eager(%1::Int64)"));
+    // `top` is being compiled, and waits for `eager`, when `base` is redefined; then it has another type.
+    let (told, heard) = std::sync::mpsc::channel();
+    let eager = library.promise_again(&[signature("eager")], None, move |dylib| {
+        told.send(dylib.redefine(inlinable(dylib, "base", 10))?)?;
+        let float = "function base(x::Int64)::Float64\n1 ─      return 1.5\nend\n";
+        told.send(dylib.redefine(dylib.read("base.jlir", float.as_bytes())?)?)?;
+        Ok(doubles(dylib, "eager")?)
+    });
+    eager.unwrap();
+    let top: Int = main.func("top").unwrap();
+    let result = top.call((1,));
+    let names: Vec<[Vec<String>; 2]> = heard
+        .try_iter()
+        .map(|redefined| {
+            [redefined.later, redefined.kept].map(|names| names.iter().map(ToString::to_string).collect())
+        })
+        .collect();
+    let name = || vec!["`top(Int64)` of `main`".to_owned()];
+    assert_eq!(names, [[name(), vec![]], [vec![], name()]]);
+    match result {
+        Err(CallError::Exception(thrown)) if thrown.kind == ExceptionKind::CompileError => {
+            assert!(thrown.message.contains("has another type now"), "{}", thrown.message);
+        }
+        other => panic!("it was not to be entered any more, and gave {other:?}"),
+    }
+    library.redefine(inlinable(&library, "base", 20)).unwrap();
+    assert_eq!(top.call((1,)), Ok(42));
+}
+
+#[test]
+fn a_redefinition_that_would_have_to_wait_is_refused_inside_a_scope() {
+    let session = session(Workers::Seeded(1));
+    let main = session.create_dylib("main").unwrap();
+    lazy(&main, &(adds("base", 1) + &calls("top", "base")));
+    let again = |n: i64| main.read("base.jlir", adds("base", n).as_bytes()).unwrap();
+    // The slot of `top` is not there, and to make it would be to wait for whoever runs what else there is to do.
+    let refused = session.runtime().enter(|_| main.redefine(again(10))).unwrap();
+    assert!(matches!(refused, Err(SessionError::InScope)), "{refused:?}");
+    let top: Int = main.func("top").unwrap();
+    assert_eq!(top.call((0,)), Ok(2), "nothing has changed");
+    session.runtime().enter(|_| main.redefine(again(20))).unwrap().unwrap();
+    assert_eq!(top.call((0,)), Ok(21));
+}
