@@ -2,25 +2,39 @@
 
 mod support;
 
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use brolga_session::{
-    Doing, Dylib, OnExecutor, Pool, PoolOptions, Priority, Responsibility, Session, Symbol, Token, Tokens,
-    Until, required, unit,
+    Doing, Dylib, InPlace, OnExecutor, Pool, PoolOptions, Priority, Responsibility, Session, Symbol, Token,
+    Tokens, Until, required, unit,
 };
 use support::{E, Words, made, with};
 
 /// Longer than anything here takes: who has not answered by then never will.
 const NEVER: Duration = Duration::from_secs(20);
 
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Hands jobs to one thread, and counts them.
+fn one_thread() -> (impl Fn(Job) + Send + Sync, Arc<AtomicUsize>) {
+    let (send, receive) = mpsc::channel::<Job>();
+    let (send, count) = (Mutex::new(send), Arc::new(AtomicUsize::new(0)));
+    thread::spawn(move || receive.iter().for_each(|job| job()));
+    let jobs = Arc::clone(&count);
+    let spawn = move |job| {
+        jobs.fetch_add(1, Ordering::SeqCst);
+        drop(send.lock().expect("sender").send(job));
+    };
+    (spawn, count)
+}
+
 /// A session on an executor with one thread.
 fn on_one_thread() -> (Session<Words>, Dylib<Words>) {
-    let (send, receive) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
-    let send = Mutex::new(send);
-    thread::spawn(move || receive.iter().for_each(|job| job()));
-    with(Arc::new(OnExecutor::new(move |job| drop(send.lock().expect("sender").send(job)))))
+    with(Arc::new(OnExecutor::new(one_thread().0)))
 }
 
 /// Defines `top`, whose task waits for `base`, and `base`, whose responsibility is handed out.
@@ -126,4 +140,103 @@ fn a_thread_that_does_a_part_of_a_task_has_the_right_to_work_too() {
     }))
     .expect("defined");
     assert_eq!(ask(&session, &main, top).recv_timeout(NEVER), Ok(4));
+}
+
+#[test]
+fn what_a_waiting_thread_leaves_lying_is_there_for_others() {
+    for _ in 0..50 {
+        let (session, main) = on_one_thread();
+        let duties = top_and_base(&session, &main);
+        let [top, base, leaf] = ["top", "base", "leaf"].map(|name| session.intern(name));
+        main.define(made(&[(leaf, E, 3)])).expect("defined");
+        let answer = ask(&session, &main, top);
+        let duty = duties.recv_timeout(NEVER).expect("begun");
+        // `leaf` is of no use to `top`, and this thread is not in the middle of anything.
+        let (send, receive) = mpsc::channel();
+        let dylib = main.clone();
+        thread::spawn(move || send.send(dylib.lookup([leaf]).wait().is_ok()));
+        assert_eq!(receive.recv_timeout(NEVER), Ok(true));
+        duty.resolve([(base, 1)]).expect("resolved").emit([]).expect("emitted");
+        assert_eq!(answer.recv_timeout(NEVER), Ok(2));
+    }
+}
+
+#[test]
+fn a_task_is_one_job_however_often_it_is_looked_at() {
+    let (spawn, jobs) = one_thread();
+    let (session, main) = with(Arc::new(OnExecutor::new(spawn)));
+    let duties = top_and_base(&session, &main);
+    let [top, base] = ["top", "base"].map(|name| session.intern(name));
+    let answer = ask(&session, &main, top);
+    let duty = duties.recv_timeout(NEVER).expect("begun");
+    let leaves: Vec<Symbol> = (0..100).map(|number| session.intern(&format!("leaf{number}"))).collect();
+    let answers: Vec<_> = leaves
+        .iter()
+        .map(|&leaf| {
+            main.define(made(&[(leaf, E, 3)])).expect("defined");
+            let_them_wait();
+            ask(&session, &main, leaf)
+        })
+        .collect();
+    duty.resolve([(base, 1)]).expect("resolved").emit([]).expect("emitted");
+    assert_eq!(answer.recv_timeout(NEVER), Ok(2));
+    assert!(answers.iter().all(|answer| answer.recv_timeout(NEVER) == Ok(3)));
+    // Each symbol has a task, and so has each answer.
+    assert!(jobs.load(Ordering::SeqCst) <= 2 * (leaves.len() + 2));
+}
+
+/// Defines `giver`, whose task fulfils the responsibility for `base` that another one gave away. Nobody knows of it that it
+/// helps who waits for `base`.
+fn giver(
+    session: &Session<Words>,
+    main: &Dylib<Words>,
+    duties: mpsc::Receiver<Responsibility<Words>>,
+) -> Symbol {
+    let [base, giver] = ["base", "giver"].map(|name| session.intern(name));
+    let duties = Mutex::new(duties);
+    main.define(unit([(giver, E)], move |own: Responsibility<Words>| {
+        own.resolve([(giver, 1)]).expect("resolved").emit([]).expect("emitted");
+        let duty = duties.lock().expect("duties").recv_timeout(NEVER).expect("given away");
+        duty.resolve([(base, 4)]).expect("resolved").emit([]).expect("emitted");
+    }))
+    .expect("defined");
+    giver
+}
+
+#[test]
+fn an_executor_whose_threads_all_wait_runs_what_there_is() {
+    let executor = OnExecutor::new(one_thread().0).with_threads(NonZeroUsize::MIN);
+    let (session, main) = with(Arc::new(executor));
+    let duties = top_and_base(&session, &main);
+    let giver = giver(&session, &main, duties);
+    let answer = ask(&session, &main, session.intern("top"));
+    let_them_wait();
+    assert_eq!(ask(&session, &main, giver).recv_timeout(NEVER), Ok(1));
+    assert_eq!(answer.recv_timeout(NEVER), Ok(5));
+}
+
+#[test]
+fn threads_without_workers_run_what_there_is_when_all_of_them_wait() {
+    let (session, main) = with(Arc::new(InPlace::new()));
+    let duties = top_and_base(&session, &main);
+    let giver = giver(&session, &main, duties);
+    let [top, other] = ["top", "other"].map(|name| session.intern(name));
+    let (a, b) = (session.clone(), main.clone());
+    main.define(unit([(other, E)], move |duty: Responsibility<Words>| {
+        // Its task is queued behind this one.
+        drop(ask(&a, &b, giver));
+        let found = duty.lookup([top], Until::Ready).expect("in force").wait_one().expect("ready");
+        let sum = found.address.expect("an address") + 1;
+        duty.resolve([(other, sum)]).expect("resolved").emit([found.into()]).expect("emitted");
+    }))
+    .expect("defined");
+    let (send, answers) = mpsc::channel();
+    for symbol in [top, other] {
+        let (session, main, send) = (session.clone(), main.clone(), send.clone());
+        thread::spawn(move || send.send(ask(&session, &main, symbol).recv_timeout(NEVER)));
+        let_them_wait();
+    }
+    let mut sums = [answers.recv_timeout(NEVER), answers.recv_timeout(NEVER)];
+    sums.sort_by_key(|sum| sum.ok().and_then(Result::ok));
+    assert_eq!(sums, [Ok(Ok(5)), Ok(Ok(6))]);
 }

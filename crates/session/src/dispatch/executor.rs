@@ -3,40 +3,111 @@
 //! The executor gets jobs, one for each task; a job runs the most urgent task that is there then, which may be another one,
 //! or none when a waiting thread has run it. A job that is dropped drops a task, which fails what it was responsible for.
 //!
+//! ```text
+//!   dispatch ──► lanes ◄── job ── executor's thread      as many jobs have been handed out, and not begun,
+//!                  ▲                                     as tasks lie in the lanes, or more
+//!                  └────── thread that waits
+//! ```
+//!
 //! The executor may have one thread, and that one may wait, in the middle of a task or of something else: no job is begun meanwhile. So a
-//! waiting thread looks for tasks whenever there are new ones, and when others come to be needed (`parked.rs`).
+//! waiting thread looks for tasks whenever there are new ones, and when others come to be needed (`parked.rs`). It takes those that
+//! bring nearer what it waits for. That of a task this is not known does not mean that it does not: when an executor says how
+//! many threads it has ([`OnExecutor::with_threads`]), and all of them wait so, the last one takes whatever there is.
+//!
+//! Invariant: a task is taken out of its lane by whoever runs it and never put back, so its job is not lost. One lock holds the lanes
+//! and the counts; no other is taken under it.
 
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::parked::Parked;
-use super::queue::Queue;
-use super::{Dispatcher, Task, depth};
+use super::{Dispatcher, Needed, Task, depth, doing};
 use crate::error::Error;
 use crate::promise::Latch;
+use crate::sync::{Condvar, Mutex, lock, wait};
 
 /// See the file's header. `F` hands a job to the executor.
 pub struct OnExecutor<F> {
-    queue: Arc<Queue>,
-    parked: Parked,
+    shared: Arc<Shared>,
+    threads: Option<NonZeroUsize>,
     spawn: F,
 }
 
+#[derive(Default)]
+struct Shared {
+    backlog: Mutex<Backlog>,
+    parked: Parked,
+    /// A task is over, or there is another one.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Backlog {
+    /// What is not begun, by priority.
+    lanes: [VecDeque<Task>; 3],
+    /// Tasks that are not over.
+    outstanding: usize,
+    /// Threads that wait for all tasks to be over.
+    drainers: usize,
+}
+
+impl Backlog {
+    /// The most urgent task.
+    fn pop(&mut self) -> Option<Task> {
+        self.lanes.iter_mut().find_map(VecDeque::pop_front)
+    }
+
+    /// The most urgent task of those that are needed.
+    fn pop_for(&mut self, needed: &Needed) -> Option<Task> {
+        let mut at = needed.choose(self.lanes.iter().flatten())?;
+        for lane in &mut self.lanes {
+            if at < lane.len() {
+                return lane.remove(at);
+            }
+            at -= lane.len();
+        }
+        None
+    }
+}
+
+impl Shared {
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    fn pop(&self) -> Option<Task> {
+        lock(&self.backlog).pop()
+    }
+
+    /// Runs a task that was taken out of its lane.
+    fn run(&self, task: Task) {
+        task.run();
+        let mut backlog = lock(&self.backlog);
+        backlog.outstanding -= 1;
+        if backlog.drainers > 0 {
+            self.changed.notify_all();
+        }
+    }
+}
+
 struct Job {
-    queue: Arc<Queue>,
+    shared: Arc<Shared>,
     dropped: bool,
 }
 
 impl<F: Fn(Box<dyn FnOnce() + Send>) + Send + Sync> OnExecutor<F> {
     /// Runs tasks by handing jobs to `spawn`.
     pub fn new(spawn: F) -> Self {
-        OnExecutor { queue: Arc::new(Queue::new()), parked: Parked::default(), spawn }
+        OnExecutor { shared: Arc::default(), threads: None, spawn }
     }
-}
 
-impl<F: Fn(Box<dyn FnOnce() + Send>)> OnExecutor<F> {
-    fn spawn_job(&self) {
-        let job = Job { queue: Arc::clone(&self.queue), dropped: true };
-        (self.spawn)(Box::new(move || job.run()));
+    /// The executor has no more threads than these. When all of them wait in the middle of tasks, the last one runs
+    /// whatever there is, though nobody knows of it that it helps. Without this such a wait may last for ever; that takes a responsibility
+    /// which is not fulfilled by the task that it was given to.
+    #[must_use]
+    pub fn with_threads(self, threads: NonZeroUsize) -> Self {
+        OnExecutor { threads: Some(threads), ..self }
     }
 }
 
@@ -48,38 +119,53 @@ impl Job {
 
 impl Drop for Job {
     fn drop(&mut self) {
-        let Some(task) = self.queue.pop() else { return };
+        let Some(task) = self.shared.pop() else { return };
         if self.dropped {
-            self.queue.run(Task::new(task.priority(), move || drop(task)));
-        } else {
-            self.queue.run(task);
+            return self.shared.run(Task::new(task.priority(), move || drop(task)));
         }
+        let before = doing(|doing| doing.worker_of.replace(self.shared.address()));
+        self.shared.run(task);
+        doing(|doing| doing.worker_of = before);
     }
 }
 
 impl<F: Fn(Box<dyn FnOnce() + Send>) + Send + Sync> Dispatcher for OnExecutor<F> {
     fn dispatch(&self, task: Task) {
-        self.queue.push(task);
-        self.parked.rouse();
-        self.spawn_job();
+        let mut backlog = lock(&self.shared.backlog);
+        backlog.outstanding += 1;
+        backlog.lanes[task.lane()].push_back(task);
+        if backlog.drainers > 0 {
+            self.shared.changed.notify_all();
+        }
+        drop(backlog);
+        self.shared.parked.rouse();
+        let job = Job { shared: Arc::clone(&self.shared), dropped: true };
+        (self.spawn)(Box::new(move || job.run()));
     }
 
     fn wait(&self, latch: &dyn Latch) -> Result<(), Error> {
         if latch.is_done() {
             return Ok(());
         }
-        let place = self.parked.enter(latch);
+        let place = self.shared.parked.enter(latch);
+        let on_top = depth() > 0;
+        // Threads of the embedder that wait in the middle of a task leave the executor's as many as they are.
+        let own = doing(|doing| doing.worker_of) == Some(self.shared.address());
+        let threads = self.threads.filter(|_| own).map_or(usize::MAX, NonZeroUsize::get);
         while !latch.is_done() {
-            let task = if depth() == 0 {
-                self.queue.pop()
+            let task = if on_top {
+                // Who is needed is what the session knows, under a lock of its own.
+                let needed = latch.needed();
+                let task = lock(&self.shared.backlog).pop_for(&needed);
+                task.or_else(|| place.is_last_of(threads).then(|| self.shared.pop()).flatten())
             } else {
-                let (task, others) = self.queue.pop_for(&latch.needed());
-                // Their jobs may have come meanwhile, and found nothing.
-                (0..others).for_each(|_| self.spawn_job());
-                task
+                self.shared.pop()
             };
             match task {
-                Some(task) => self.queue.run(task),
+                Some(task) => {
+                    place.go_on();
+                    self.shared.run(task);
+                }
                 None => place.sleep(),
             }
         }
@@ -87,10 +173,23 @@ impl<F: Fn(Box<dyn FnOnce() + Send>) + Send + Sync> Dispatcher for OnExecutor<F>
     }
 
     fn look_again(&self) {
-        self.parked.rouse();
+        self.shared.parked.rouse();
     }
 
     fn drain(&self) {
-        self.queue.drain(depth());
+        let left = depth();
+        let mut backlog = lock(&self.shared.backlog);
+        backlog.drainers += 1;
+        while backlog.outstanding > left {
+            match backlog.pop() {
+                Some(task) => {
+                    drop(backlog);
+                    self.shared.run(task);
+                    backlog = lock(&self.shared.backlog);
+                }
+                None => backlog = wait(&self.shared.changed, backlog),
+            }
+        }
+        backlog.drainers -= 1;
     }
 }

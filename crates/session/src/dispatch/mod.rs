@@ -9,7 +9,7 @@
 //!
 //! Running tasks on top of a waiting *task* may bury what the upper task waits for below it; that is why the pool does not.
 //! Dispatchers without threads to spare run those first that the waiting task needs (`machine/waits.rs`), which cannot wait for
-//! it but in a circle; then those of which nobody knows whom they are for.
+//! it but in a circle; then those of which nobody knows whom they are for; and whatever there is when all threads wait so.
 //!
 //! What a thread is in the middle of is known to the session: tasks say for whom they are done ([`Doing`] hands that on to
 //! other threads), so a thread that would wait for itself gets an error.
@@ -55,7 +55,8 @@ pub(crate) struct SessionDoer {
 #[derive(Clone, Default)]
 pub struct Doing {
     tasks: usize,
-    is_worker: bool,
+    /// The dispatcher whose thread it is, by address, or whose thread it stands in for.
+    worker_of: Option<usize>,
     /// What gives the thread the right to work; whoever goes on with this has it too.
     permit: pool::SharedPermit,
     doers: SmallVec<[SessionDoer; 2]>,
@@ -147,6 +148,11 @@ impl Task {
     #[must_use]
     pub fn priority(&self) -> Priority {
         self.priority
+    }
+
+    /// Its place among queues of the priorities, the most urgent first.
+    pub(crate) fn lane(&self) -> usize {
+        self.priority as usize
     }
 
     /// Does it. A panic ends the task and nothing else: what it was responsible for fails.

@@ -25,8 +25,16 @@ pub(super) struct Parked {
 }
 
 struct Sleeper {
-    roused: Mutex<bool>,
+    mark: Mutex<Mark>,
     changed: Condvar,
+}
+
+#[derive(Default)]
+struct Mark {
+    /// Something has changed since the thread looked.
+    roused: bool,
+    /// It has looked, found nothing, and said so.
+    stuck: bool,
 }
 
 impl Wake for Sleeper {
@@ -37,7 +45,7 @@ impl Wake for Sleeper {
 
 impl Sleeper {
     fn rouse(&self) {
-        *lock(&self.roused) = true;
+        *lock(&self.mark) = Mark { roused: true, stuck: false };
         self.changed.notify_all();
     }
 }
@@ -51,7 +59,7 @@ pub(super) struct Place<'a> {
 impl Parked {
     /// Counts this thread in, which waits for the latch.
     pub(super) fn enter(&self, latch: &dyn Latch) -> Place<'_> {
-        let sleeper = Arc::new(Sleeper { roused: Mutex::new(false), changed: Condvar::new() });
+        let sleeper = Arc::new(Sleeper { mark: Mutex::default(), changed: Condvar::new() });
         lock(&self.waiting).push(Arc::clone(&sleeper));
         latch.on_open(Waker::from(Arc::clone(&sleeper)));
         Place { parked: self, sleeper }
@@ -68,11 +76,27 @@ impl Parked {
 impl Place<'_> {
     /// Sleeps until something has changed since the last time, or since the thread was counted in.
     pub(super) fn sleep(&self) {
-        let mut roused = lock(&self.sleeper.roused);
-        while !*roused {
-            roused = wait(&self.sleeper.changed, roused);
+        let mut mark = lock(&self.sleeper.mark);
+        while !mark.roused {
+            mark = wait(&self.sleeper.changed, mark);
         }
-        *roused = false;
+        *mark = Mark::default();
+    }
+
+    /// The thread has looked and found nothing: whether so many have, this one among them, and nothing has changed for any of them since.
+    /// Of threads that ask at one time, at least one learns it.
+    pub(super) fn is_last_of(&self, threads: usize) -> bool {
+        {
+            let mut mark = lock(&self.sleeper.mark);
+            mark.stuck = !mark.roused;
+        }
+        let waiting = lock(&self.parked.waiting);
+        waiting.iter().filter(|sleeper| lock(&sleeper.mark).stuck).count() >= threads
+    }
+
+    /// The thread has found something after all.
+    pub(super) fn go_on(&self) {
+        lock(&self.sleeper.mark).stuck = false;
     }
 }
 

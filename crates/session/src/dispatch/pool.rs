@@ -14,6 +14,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use super::parked::Parked;
 use super::queue::Queue;
 use super::{Dispatcher, Task, depth, doing};
 use crate::error::Error;
@@ -101,6 +102,8 @@ struct Shared {
     tokens: Option<Arc<dyn Tokens>>,
     queue: Queue,
     threads: Mutex<Threads>,
+    /// Threads that wait and for which no worker works.
+    parked: Parked,
 }
 
 /// See the file's header.
@@ -118,12 +121,18 @@ impl Pool {
     /// A pool that works as the options say.
     #[must_use]
     pub fn with(options: PoolOptions) -> Pool {
+        let pool = Pool::without_threads(options);
+        // Where the system gives no more, it gives no more a moment later.
+        let _started = (0..pool.shared.size).take_while(|_| pool.shared.add_thread()).count();
+        pool
+    }
+
+    fn without_threads(options: PoolOptions) -> Pool {
         let PoolOptions { threads: size, limit, tokens } = options;
         let threads = Mutex::new(Threads { running: 0, own_permit: true, handles: Vec::new() });
         let (size, limit) = (size.clamp(1, MAX_THREADS), limit.unwrap_or(usize::MAX));
-        let shared = Arc::new(Shared { size, limit, tokens, queue: Queue::new(), threads });
-        // Where the system gives no more, it gives no more a moment later.
-        let _started = (0..shared.size).take_while(|_| shared.add_thread()).count();
+        let shared =
+            Arc::new(Shared { size, limit, tokens, queue: Queue::new(), threads, parked: Parked::default() });
         Pool { shared }
     }
 
@@ -135,6 +144,10 @@ impl Pool {
 }
 
 impl Shared {
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
     /// Drops what is queued.
     fn flush(&self) {
         while let Some(task) = self.queue.pop() {
@@ -154,6 +167,18 @@ impl Shared {
         threads.handles.retain(|handle| !handle.is_finished());
         threads.handles.push(handle);
         true
+    }
+
+    /// Waits where the system gives no thread that would work meanwhile: whatever comes is run here, also on top of a task, where that
+    /// is the best that can be done.
+    fn wait_alone(&self, latch: &dyn Latch) {
+        let place = self.parked.enter(latch);
+        while !latch.is_done() {
+            match self.queue.pop() {
+                Some(task) => self.queue.run(task),
+                None => place.sleep(),
+            }
+        }
     }
 
     /// Whether this thread has the right to work, or can have it at once.
@@ -196,7 +221,7 @@ impl Shared {
     }
 
     fn work(self: &Arc<Self>) {
-        doing(|doing| doing.is_worker = true);
+        doing(|doing| doing.worker_of = Some(self.address()));
         while self.run_or_sleep() {
             let mut threads = lock(&self.threads);
             if threads.running > self.size {
@@ -220,6 +245,7 @@ impl Dispatcher for Pool {
     fn dispatch_all(&self, tasks: Vec<Task>) {
         let queue = &self.shared.queue;
         tasks.into_iter().for_each(|task| queue.push(task));
+        self.shared.parked.rouse();
         if queue.is_closed() {
             self.shared.flush();
         }
@@ -233,33 +259,42 @@ impl Dispatcher for Pool {
     }
 
     fn wait(&self, latch: &dyn Latch) -> Result<(), Error> {
-        let queue = &self.shared.queue;
-        if depth() > 0 && !latch.is_done() {
-            // A task on a thread of the embedder leaves the workers as many as they are.
-            let worker = doing(|doing| doing.is_worker);
-            if worker {
-                SharedPermit::here().give_back();
-                lock(&self.shared.threads).running -= 1;
-            }
-            if !worker || self.shared.add_thread() {
-                latch.park();
-            }
-            if worker {
-                lock(&self.shared.threads).running += 1;
-                // Without one it goes on nevertheless: others may wait for what it is in the middle of.
-                self.shared.has_permit();
-                // Whoever is one too many now sleeps, and shall look; or will look when it is done.
-                queue.rouse();
-            }
+        if latch.is_done() {
+            return Ok(());
         }
-        // Without a spare thread, running tasks here is the best that can be done.
-        while !latch.is_done() {
-            match queue.pop() {
-                Some(task) => queue.run(task),
-                None => latch.park(),
+        let shared = &self.shared;
+        let on_top = depth() > 0;
+        // A task on a thread of the embedder, or of another pool, leaves the workers as many as they are.
+        let worker = on_top && doing(|doing| doing.worker_of) == Some(shared.address());
+        if worker {
+            SharedPermit::here().give_back();
+            lock(&shared.threads).running -= 1;
+        }
+        let others = if worker { shared.add_thread() } else { lock(&shared.threads).running > 0 };
+        if others && on_top {
+            latch.park();
+        } else if others {
+            while !latch.is_done() {
+                match shared.queue.pop() {
+                    Some(task) => shared.queue.run(task),
+                    None => latch.park(),
+                }
             }
+        } else {
+            shared.wait_alone(latch);
+        }
+        if worker {
+            lock(&shared.threads).running += 1;
+            // Without one it goes on nevertheless: others may wait for what it is in the middle of.
+            shared.has_permit();
+            // Whoever is one too many now sleeps, and shall look; or will look when it is done.
+            shared.queue.rouse();
         }
         Ok(())
+    }
+
+    fn look_again(&self) {
+        self.shared.parked.rouse();
     }
 
     fn drain(&self) {
@@ -277,6 +312,37 @@ impl Drop for Pool {
                 // A worker does not panic: tasks are fenced.
                 let _ = handle.join();
             }
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::{Arc, mpsc};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::{Pool, PoolOptions};
+    use crate::dispatch::{Dispatcher, Task};
+    use crate::flags::Priority;
+    use crate::promise::Promise;
+
+    #[test]
+    fn where_the_system_gives_no_thread_those_that_wait_do_the_work() {
+        let pool = Arc::new(Pool::without_threads(PoolOptions { threads: 2, ..PoolOptions::default() }));
+        let (answer, answers) = mpsc::channel();
+        // On top of a task, and not.
+        for on_top in [false, true] {
+            let (promise, pool, answer) = (Arc::new(Promise::new()), Arc::clone(&pool), answer.clone());
+            let awaited = Arc::clone(&promise);
+            let waiter = Arc::clone(&pool);
+            thread::spawn(move || {
+                let wait = move || answer.send(waiter.wait(&*awaited).is_ok()).expect("awaited");
+                if on_top { Task::new(Priority::Normal, wait).run() } else { wait() }
+            });
+            (0..1_000).for_each(|_| thread::yield_now());
+            pool.dispatch(Task::new(Priority::Normal, move || promise.complete(())));
+            assert_eq!(answers.recv_timeout(Duration::from_secs(20)), Ok(true));
         }
     }
 }

@@ -25,8 +25,7 @@
 //! Liveness: a pusher that sees a sleeper notifies one; whoever takes the last task and leaves others asleep has taken it.
 //! What loom cannot see: the lock-free queue, which models replace. Models: `models.rs`.
 
-use crate::dispatch::{Needed, Task};
-use crate::flags::Priority;
+use crate::dispatch::Task;
 use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering, fence, lock, wait};
 
 #[cfg(not(all(test, loom)))]
@@ -122,12 +121,7 @@ impl Queue {
 
     pub(crate) fn push(&self, task: Task) {
         self.outstanding.fetch_add(1, Ordering::Relaxed); // Q4
-        let lane = match task.priority() {
-            Priority::Blocking => &self.lanes[0],
-            Priority::Normal => &self.lanes[1],
-            Priority::Idle => &self.lanes[2],
-        };
-        lane.push(task);
+        self.lanes[task.lane()].push(task);
         fence(Ordering::SeqCst); // Q1
         let asleep = self.sleepers.load(Ordering::Relaxed); // Q3
         if asleep > 0 {
@@ -139,21 +133,6 @@ impl Queue {
     /// The most urgent task.
     pub(crate) fn pop(&self) -> Option<Task> {
         self.lanes.iter().find_map(lane::Lane::pop)
-    }
-
-    /// The most urgent task that a waiting task needs, and how many others have been set behind those of their kind.
-    pub(crate) fn pop_for(&self, needed: &Needed) -> (Option<Task>, usize) {
-        let mut others = Vec::new();
-        while let Some(task) = self.pop() {
-            others.push(task);
-        }
-        let chosen = needed.choose(others.iter()).map(|at| others.remove(at));
-        let count = others.len();
-        for task in others {
-            self.push(task);
-            self.outstanding.fetch_sub(1, Ordering::AcqRel); // Q5
-        }
-        (chosen, count)
     }
 
     /// Runs a task that [`Queue::pop`] gave.

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::thread::{ThreadId, current};
 
-use super::parked::Parked;
+use super::parked::{Parked, Place};
 use super::{Dispatcher, Needed, Task, depth};
 use crate::error::Error;
 use crate::promise::Latch;
@@ -32,13 +32,22 @@ impl InPlace {
         lock(&self.busy).iter_mut().find(|(thread, _)| *thread == me)?.1.pop_front()
     }
 
-    /// The next task of this thread, if no other one is at work that could end a wait.
-    fn next_alone(&self) -> Option<Task> {
+    /// Any task, of this thread before those of others, if all that are at work wait and have found none to run.
+    fn next_of_all(&self, place: &Place<'_>) -> Option<Task> {
         let me = current().id();
-        match &mut lock(&self.busy)[..] {
-            [(thread, tasks)] if *thread == me => tasks.pop_front(),
-            _ => None,
+        let at_work = {
+            let busy = lock(&self.busy);
+            busy.iter().any(|(thread, _)| *thread == me).then_some(busy.len())
+        };
+        if !at_work.is_some_and(|threads| place.is_last_of(threads)) {
+            return None;
         }
+        let task =
+            self.next().or_else(|| lock(&self.busy).iter_mut().find_map(|(_, tasks)| tasks.pop_front()));
+        if task.is_some() {
+            place.go_on();
+        }
+        task
     }
 
     /// A task, of whatever thread, to run on top of one that waits.
@@ -80,6 +89,8 @@ impl Dispatcher for InPlace {
             task.run();
         }
         lock(&self.busy).retain(|(thread, _)| *thread != me);
+        // Those that wait may be all that are at work now.
+        self.parked.rouse();
     }
 
     fn wait(&self, latch: &dyn Latch) -> Result<(), Error> {
@@ -89,9 +100,10 @@ impl Dispatcher for InPlace {
         let place = self.parked.enter(latch);
         while !latch.is_done() {
             let next = match depth() {
-                0 => self.next(),
+                // What another thread has made may lie behind a task of its own that waits.
+                0 => self.next().or_else(|| self.next_for(&latch.needed())),
                 // What is needed may come from a task of which that is not known: better it is run than nothing.
-                _ => self.next_for(&latch.needed()).or_else(|| self.next_alone()),
+                _ => self.next_for(&latch.needed()).or_else(|| self.next_of_all(&place)),
             };
             match next {
                 Some(task) => task.run(),

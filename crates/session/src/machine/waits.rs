@@ -22,8 +22,8 @@
 //! which somebody comes to wait for more.
 //!
 //! Not seen: circles in which no thread waits, only lookups with continuations; a responsibility that a task gave away, or
-//! split off, counts as the task's for as long as it runs, or not at all. Where no other thread could end a wait for one of those,
-//! dispatchers run whatever there is.
+//! split off, counts as the task's for as long as it runs, or not at all. Where all threads
+//! that could end such a wait are known to wait themselves, dispatchers run whatever there is.
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
