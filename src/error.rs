@@ -123,7 +123,9 @@ impl Error {
 
 fn fault_of_build(error: &BuildError) -> Fault {
     match error {
-        BuildError::Generate(GenerateError::Translate(TranslateError::Foreign { .. }))
+        BuildError::Generate(GenerateError::Translate(
+            TranslateError::Foreign { .. } | TranslateError::Unsupported { .. },
+        ))
         | BuildError::Generate(GenerateError::Compile(CompileError::TooLarge { .. }))
         | BuildError::Link(LinkError::Unresolved { .. }) => Fault::Program,
         BuildError::Link(LinkError::Memory(_)) => Fault::World,

@@ -217,7 +217,11 @@ pub(crate) fn place(
 pub(crate) fn dispatches(low: &Func) -> bool {
     let mut ops = low.blocks().flat_map(|block| low.block_insts(block)).map(|inst| low.op(inst));
     ops.any(|op| {
-        matches!(op, Op::CallRuntime(RuntimeFn::Apply | RuntimeFn::ApplyLatest | RuntimeFn::ApplyIterate))
+        let Op::CallRuntime(function) = op else { return false };
+        matches!(
+            function,
+            RuntimeFn::Apply | RuntimeFn::ApplyLatest | RuntimeFn::ApplyBuiltin | RuntimeFn::ApplyIterate
+        )
     })
 }
 

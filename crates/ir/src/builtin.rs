@@ -115,12 +115,12 @@ builtins! {
     Memoryrefmodify "memoryrefmodify!" Arity::exactly(5), CALLS;
     Memoryrefreplace "memoryrefreplace!" Arity::exactly(6), THROWS | READS | WRITES;
     Memoryrefsetonce "memoryrefsetonce!" Arity::exactly(5), THROWS | READS | WRITES;
-    Memoryrefoffset "memoryrefoffset" Arity::exactly(1), 0;
+    Memoryrefoffset "memoryrefoffset" Arity::exactly(1), THROWS;
     MemoryrefIsassigned "memoryref_isassigned" Arity::exactly(3), THROWS | READS;
 
     Arrayref "arrayref" Arity::at_least(2), THROWS | READS;
     Arrayset "arrayset" Arity::at_least(3), THROWS | WRITES;
-    Arraylen "arraylen" Arity::exactly(1), READS;
+    Arraylen "arraylen" Arity::exactly(1), THROWS | READS;
     Arraysize "arraysize" Arity::exactly(2), THROWS | READS;
 
     ApplyIterate "_apply_iterate" Arity::at_least(2), CALLS;

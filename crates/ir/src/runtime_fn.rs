@@ -153,6 +153,8 @@ runtime_fns! {
     Apply "brolga_apply" (PTR, I64) -> TRACKED Args;
     /// Calls the first object with the others, in the newest world.
     ApplyLatest "brolga_apply_latest" (PTR, I64) -> TRACKED Args;
+    /// Does what the builtin does whose function is the first object, with the others. No method of that name is looked for.
+    ApplyBuiltin "brolga_apply_builtin" (PTR, I64) -> TRACKED Args;
     /// Calls the second object with the elements of those behind it; the first is the function that iterates.
     ApplyIterate "brolga_apply_iterate" (PTR, I64) -> TRACKED Args;
     /// A tuple of the objects.

@@ -244,6 +244,7 @@ named! {
         brolga_throw,
         brolga_apply,
         brolga_apply_latest,
+        brolga_apply_builtin,
         brolga_apply_iterate,
         brolga_tuple,
         brolga_julia_call,

@@ -219,27 +219,31 @@ impl<'a> Cx<'a> {
             Builtin::Arraylen if types.array_parts(self.arg_type(0)).is_some() => defined,
             Builtin::Getfield => self.getfield(),
             Builtin::Setfield => self.setfield(coarse),
+            Builtin::Memoryrefoffset if types.memory_ref_element(self.arg_type(0)).is_some() => defined,
             Builtin::Memoryrefnew => {
-                let checked = self.arg(1).is_some() && !self.is_unchecked(2);
-                let unchecked = self.arg(1).is_some() && self.is_unchecked(2);
-                Effects::PURE.throwing(checked).unchecked(unchecked)
+                let of = self.arg_type(0);
+                let fits = types.memory_element(of).or_else(|| types.memory_ref_element(of)).is_some();
+                let at = self.arg(1).is_some();
+                let unchecked = at && self.is_unchecked(2);
+                let throws = !fits || (at && !(unchecked && self.arg_is(1, Type::INT64)));
+                Effects::PURE.throwing(throws).unchecked(unchecked)
             }
             Builtin::Memoryrefget => {
                 let elem = types.memory_ref_element(self.arg_type(0));
-                self.element(coarse, elem, 2)
+                self.element(coarse, elem, 2, self.is_plain(1))
             }
             Builtin::Memoryrefset => {
                 let elem = types.memory_ref_element(self.arg_type(0));
-                self.stored_element(coarse, elem, 1, 3)
+                self.stored_element(coarse, elem, 1, 3, self.is_plain(2))
             }
             // The array forms of old take the bounds check first.
             Builtin::Arrayref => {
                 let elem = types.array_parts(self.arg_type(1)).map(|(elem, _)| elem);
-                self.element(coarse, elem, 0)
+                self.element(coarse, elem, 0, self.are_indices(2))
             }
             Builtin::Arrayset => {
                 let elem = types.array_parts(self.arg_type(1)).map(|(elem, _)| elem);
-                self.stored_element(coarse, elem, 2, 0)
+                self.stored_element(coarse, elem, 2, 0, self.are_indices(3))
             }
             _ => coarse,
         }
@@ -299,17 +303,34 @@ impl<'a> Cx<'a> {
         ty.is_none_or(|ty| self.types.first_reference(ty, self.types.field_repr(ty)).is_some())
     }
 
-    /// Reading an element whose bounds check is operand `check`.
-    fn element(&self, coarse: Effects, elem: Option<Type>, check: usize) -> Effects {
+    /// Whether the order that operand `n` asks for is none.
+    fn is_plain(&self, n: usize) -> bool {
+        self.symbol(n) == Some(Ordering::NotAtomic.name())
+    }
+
+    /// Whether the operands from `first` on are positions.
+    fn are_indices(&self, first: usize) -> bool {
+        (first..self.func.args(self.inst).len()).all(|n| self.arg_is(n, Type::INT64))
+    }
+
+    /// Reading an element whose bounds check is operand `check`. The other operands are such as they have to be, or not.
+    fn element(&self, coarse: Effects, elem: Option<Type>, check: usize, right: bool) -> Effects {
         let unchecked = self.is_unchecked(check);
-        let nothrow = unchecked && !self.may_be_undefined(elem);
+        let nothrow = unchecked && right && !self.may_be_undefined(elem);
         Effects { nothrow, may_safepoint: !nothrow, ..coarse }.unchecked(unchecked)
     }
 
-    /// Writing operand `value` to an element whose bounds check is operand `check`.
-    fn stored_element(&self, coarse: Effects, elem: Option<Type>, value: usize, check: usize) -> Effects {
+    /// Writing operand `value` to an element whose bounds check is operand `check`. The other operands are such as they have to be, or not.
+    fn stored_element(
+        &self,
+        coarse: Effects,
+        elem: Option<Type>,
+        value: usize,
+        check: usize,
+        right: bool,
+    ) -> Effects {
         let unchecked = self.is_unchecked(check);
-        let fits = elem.is_some_and(|ty| self.arg_is(value, ty));
+        let fits = right && elem.is_some_and(|ty| self.arg_is(value, ty));
         Effects { nothrow: unchecked && fits, may_safepoint: !(unchecked && fits), ..coarse }
             .unchecked(unchecked)
     }
@@ -318,10 +339,20 @@ impl<'a> Cx<'a> {
     fn field(&self, ty: Type) -> Option<usize> {
         let index = match self.constant(1)? {
             Const::Symbol(name) => self.types.field_index(ty, *name)?,
-            Const::Bits { bits, .. } => usize::try_from(*bits).ok()?.checked_sub(1)?,
+            Const::Bits { ty: Type::INT64, bits } => usize::try_from(*bits).ok()?.checked_sub(1)?,
             _ => return None,
         };
         (index < self.types.field_count(ty)?).then_some(index)
+    }
+
+    /// The position of the field that operand 1 names in a type that the run time lays out.
+    fn laid_out_field(&self, ty: Type) -> Option<usize> {
+        let names = self.types.laid_out_fields(ty)?;
+        match self.constant(1)? {
+            Const::Symbol(name) => names.iter().position(|&known| known == self.types.names().text(*name)),
+            Const::Bits { ty: Type::INT64, bits: bits @ 1..=2 } => Some(*bits as usize - 1),
+            _ => None,
+        }
     }
 
     fn getfield(&self) -> Effects {
@@ -329,14 +360,24 @@ impl<'a> Cx<'a> {
         let ty = self.arg_type(0);
         let tuple = matches!(types.kind(ty), TypeKind::Tuple { .. } | TypeKind::NamedTuple { .. });
         let mutable = !tuple && (!types.is_concrete(ty) || types.is_mutable(ty));
-        let mut effects = Effects::PURE.throwing(true);
+        // A field that is not atomic is not read in an order.
+        let plain =
+            (2..self.func.args(self.inst).len()).all(|n| self.arg_is(n, Type::BOOL) || self.is_plain(n));
         if matches!(types.nominal_kind(ty), Some(DeclKind::Opaque)) {
-            // Arrays can be resized; the fields of `Memory` and `MemoryRef` never change.
-            let array = types.array_parts(ty).is_some();
-            effects = Effects::PURE;
-            return if array { effects.reading(Regions::FIELDS) } else { effects };
+            let effects = Effects::PURE.throwing(!plain || self.laid_out_field(ty).is_none());
+            return match ty {
+                // A field of a module is a global.
+                Type::MODULE => effects.reading(Regions::GLOBALS),
+                // Arrays can be resized; the fields of `Memory` and `MemoryRef` never change.
+                _ if types.array_parts(ty).is_some() => effects.reading(Regions::FIELDS),
+                _ => effects,
+            };
         }
-        match self.field(ty) {
+        let mut effects = Effects::PURE.throwing(true);
+        if types.is_subtype(Type::MODULE, ty) {
+            effects = effects.reading(Regions::GLOBALS);
+        }
+        match self.field(ty).filter(|_| plain) {
             Some(index) => {
                 let field = types.fields(ty).and_then(|f| f.get(index));
                 let is_const = field.is_some_and(|f| f.is_const);

@@ -25,7 +25,7 @@ impl Interp<'_> {
             (Builtin::Memoryrefnew, [of]) => match of {
                 Val::MemoryRef { .. } => Ok(of.clone()),
                 Val::Object { id, .. } if self.heap.memory(*id).is_some() => self.memory_ref(*id, 0),
-                other => Err(self.bad_operand(op, "a Memory", other)),
+                other => Err(self.wrong_operand(op, "a Memory", other)),
             },
             (Builtin::Memoryrefnew, [of, index, rest @ ..]) => {
                 let checked = match rest.first() {
@@ -105,7 +105,7 @@ impl Interp<'_> {
             }
             _ => {
                 let given = args.first().cloned().unwrap_or(Val::NOTHING);
-                Err(self.bad_operand(op, "other operands", &given))
+                Err(self.wrong_operand(op, "other operands", &given))
             }
         }
     }
@@ -152,7 +152,7 @@ impl Interp<'_> {
     /// The place that a `MemoryRef` refers to.
     pub(super) fn element_place(&mut self, reference: &Val, checked: bool) -> Eval<Place> {
         let &Val::MemoryRef { memory, offset, .. } = reference else {
-            return Err(self.bad_operand("memoryrefget", "a MemoryRef", reference));
+            return Err(self.wrong_operand("memoryrefget", "a MemoryRef", reference));
         };
         if checked && !self.is_inside(memory, offset) {
             return Err(self.bounds_error(reference.clone(), Val::int64(1)));
@@ -167,7 +167,7 @@ impl Interp<'_> {
         {
             return Ok((id, array.clone()));
         }
-        Err(self.bad_operand(op, "an Array", val))
+        Err(self.wrong_operand(op, "an Array", val))
     }
 
     /// The place of an element of an array by one index for each dimension, or fewer: the last one then counts

@@ -506,6 +506,12 @@ impl<'m> Interp<'m> {
         Fault::Operand { op: op.to_owned(), expected, given }.into()
     }
 
+    /// `ErrorException` of a builtin that is given an object of a type that it does nothing with.
+    pub(super) fn wrong_operand(&mut self, op: &str, expected: &'static str, given: &Val) -> Stop {
+        let given = self.type_text(given.ty(self.types()));
+        self.message("ErrorException", &format!("{op} takes {expected}, not a value of type `{given}`"))
+    }
+
     /// `TypeError(func, "", expected, got)`
     pub(super) fn type_error(&mut self, func: &str, expected: Type, got: Val) -> Stop {
         match self.new_string(Vec::new()) {

@@ -169,7 +169,8 @@ impl Interp<'_> {
             return Err(self.message("ErrorException", &text));
         };
         let Some(Object::Struct(fields)) = self.heap.get(id) else {
-            return Err(Fault::Unsupported(format!("{op} on a `{}`", self.type_text(ty))).into());
+            let text = format!("{op} on a `{}`", self.type_text(ty));
+            return Err(self.message("ErrorException", &text));
         };
         let index = self.field_index(object, field, fields.len(), true)?;
         self.check_order(op, ty, index, order)?;

@@ -46,7 +46,7 @@ impl<'m> Interp<'m> {
             Op::SplatNew(ty) => {
                 let [tuple] = self.operands(func, inst)?;
                 let Some(elements) = self.tuple_elements(&tuple) else {
-                    return Err(self.bad_operand("%splatnew", "a tuple", &tuple));
+                    return Err(self.wrong_operand("%splatnew", "a tuple", &tuple));
                 };
                 if self.types().field_count(ty).is_some_and(|count| count != elements.len()) {
                     return Err(self.message("ErrorException", SPLAT_COUNT));

@@ -399,6 +399,7 @@ impl<'m> Interp<'m> {
             | RuntimeFn::Egal
             | RuntimeFn::Apply
             | RuntimeFn::ApplyLatest
+            | RuntimeFn::ApplyBuiltin
             | RuntimeFn::ApplyIterate
             | RuntimeFn::Tuple
             | RuntimeFn::JuliaCall

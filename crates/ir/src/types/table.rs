@@ -350,6 +350,16 @@ impl Types {
         self.sole_param(ty, decl::MEMORY_REF)
     }
 
+    /// The fields of an array, a `Memory` or a `MemoryRef`, in order.
+    pub fn laid_out_fields(&self, ty: Type) -> Option<[&'static str; 2]> {
+        match self.nominal_parts(ty)?.0 {
+            decl::ARRAY => Some(["ref", "size"]),
+            decl::MEMORY => Some(["length", "ptr"]),
+            decl::MEMORY_REF => Some(["ptr_or_offset", "mem"]),
+            _ => None,
+        }
+    }
+
     fn sole_param(&self, ty: Type, wanted: Decl) -> Option<Type> {
         match self.nominal_parts(ty)? {
             (decl, &[param]) if decl == wanted => Some(param),

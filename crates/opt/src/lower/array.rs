@@ -500,11 +500,7 @@ impl Lowering<'_> {
 
     /// A field of an array, memory or reference; `None` if there is no such field in plain sight.
     pub(super) fn array_field(&mut self, val: &Val) -> Step<Option<Val>> {
-        let names: [&str; 2] = match () {
-            () if self.types.array_parts(val.ty).is_some() => ["ref", "size"],
-            () if self.types.memory_element(val.ty).is_some() => ["length", "ptr"],
-            () => ["ptr_or_offset", "mem"],
-        };
+        let Some(names) = self.types.laid_out_fields(val.ty) else { return Ok(None) };
         let Some(n) = self.named_field(names)? else { return Ok(None) };
         if let (Some((elem, dims)), &[array]) = (self.types.array_parts(val.ty), &val.leaves[..]) {
             if n == 0 {

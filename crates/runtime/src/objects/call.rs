@@ -165,13 +165,25 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     }
 
     /// Calls the first object with the others.
-    pub(crate) fn apply_all(&mut self, mut all: Vec<Root<'f, 'h>>) -> Done<'f, 'h> {
+    pub(crate) fn apply_all(&mut self, all: Vec<Root<'f, 'h>>) -> Done<'f, 'h> {
+        self.apply_looking(all, true)
+    }
+
+    /// Does what the builtin does whose function is the first object, with the others: a method of that name is another function.
+    pub(crate) fn apply_builtin(&mut self, all: Vec<Root<'f, 'h>>) -> Done<'f, 'h> {
+        self.apply_looking(all, false)
+    }
+
+    /// Calls the first object with the others; whether methods of it are looked for.
+    fn apply_looking(&mut self, mut all: Vec<Root<'f, 'h>>, mut looks: bool) -> Done<'f, 'h> {
         // The world of an `invokelatest` or `invoke_in_world` on the way.
         let mut world: Option<InWorld<'_>> = None;
         loop {
             let objects = self.objects(&all);
             let Some(&callee) = objects.first() else { return Err(self.unsupported("a call of nothing")) };
-            match self.find_method(&objects) {
+            let found = if looks { self.find_method(&objects) } else { Ok(None) };
+            looks = true;
+            match found {
                 Ok(Some(method)) => return self.enter(&method.entry, &all),
                 Ok(None) => {}
                 Err(_) => return Err(self.scope.raise_method_error(all[0], &all[1..])),

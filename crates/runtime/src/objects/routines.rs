@@ -13,6 +13,7 @@
 //! | `brolga_print_any(thread, object)` | no | what Julia's `print` writes goes to the output |
 //! | `brolga_apply(thread, args, n)` | yes | calls the first object with the others |
 //! | `brolga_apply_latest(thread, args, n)` | yes | the same in the newest world |
+//! | `brolga_apply_builtin(thread, args, n)` | yes | does what the builtin does that the first object is the function of |
 //! | `brolga_apply_iterate(thread, args, n)` | yes | calls the second object with the elements of those behind it |
 //! | `brolga_tuple(thread, args, n)` | yes | a tuple of the objects |
 //! | `brolga_julia_call(thread, args, n)` | yes | calls the function of Julia's run time that the first object, a symbol, names |
@@ -20,7 +21,7 @@
 //! | `brolga_static_parameter(thread, args, n)` | yes | the variable with the number that the second object is, of the `where` that the first is, for the arguments behind |
 //! | `brolga_static_defined(thread, args, n)` | yes | whether it has a value |
 //!
-//! The last eight give null when an exception is pending.
+//! The last nine give null when an exception is pending.
 //!
 //! **Contract with compiled code.** That of `heap/routines.rs`. Objects are not null. A routine roots its own arguments if it needs
 //! them across a safepoint.
@@ -115,6 +116,10 @@ fn apply(thread: &Thread, all: &[Object]) -> *mut u8 {
         return unsafe { call_code(thread, entry, all.as_ptr(), all.len()) };
     }
     with_args(thread, all, |ops, all| ops.apply_all(all))
+}
+
+pub(crate) extern "C" fn brolga_apply_builtin(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
+    with_args(thread, objects(args, count), |ops, all| ops.apply_builtin(all))
 }
 
 pub(crate) extern "C" fn brolga_apply_iterate(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
