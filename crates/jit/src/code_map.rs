@@ -14,7 +14,8 @@
 //! **Who may ask.** The index has a lock, held for one insertion, removal or look-up. Whoever holds it neither waits for
 //! another lock nor for the world, so a collector that has stopped the world may ask. A signal handler may not.
 //!
-//! **Listeners** ([`CodeListener`]) are told about units as they come and go: files for profilers, debuggers, unwinders.
+//! **Listeners** ([`CodeListener`]) are told about units as they come and go: files for profilers, debuggers, unwinders. Of a unit
+//! without code nothing is told. They are foreign: units come and go under compiled code, so a panic of theirs ends at the call.
 //!
 //! A return address is the address behind a call: who has one looks up the address before it.
 //!
@@ -24,7 +25,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use brolga_runtime::Symbolizer;
+use brolga_runtime::{Symbolizer, fenced};
 
 use crate::linker::LinkUnit;
 
@@ -222,7 +223,8 @@ pub struct Symbolized {
     pub line: Option<u32>,
 }
 
-/// Is told about loaded code, by whoever loads and frees it, with no lock held. What it loads itself it is told about as well.
+/// Is told about loaded code, by whoever loads and frees it, with no lock held. What it loads itself it is told about as well. Its panics
+/// stay with it.
 pub trait CodeListener: Send + Sync {
     /// A unit was loaded. Its code is in place, and nobody can call it yet.
     fn loaded(&self, unit: &Arc<CodeUnit>);
@@ -252,17 +254,15 @@ impl CodeMap {
         let mut ranges = self.write();
         ranges.last += 1;
         unit.id = UnitId(ranges.last);
-        let unit = Arc::new(unit);
+        let entry = MapEntry { map: self.clone(), unit: Arc::new(unit) };
         // A unit without code has no address to be found by, and may begin where another one does.
-        if unit.bytes > 0 {
-            ranges.units.insert(unit.base, unit.clone());
+        if entry.unit.bytes > 0 {
+            ranges.units.insert(entry.unit.base, entry.unit.clone());
+            let listeners = ranges.listeners.clone();
+            drop(ranges);
+            tell(&listeners, |listener| listener.loaded(&entry.unit));
         }
-        let listeners = ranges.listeners.clone();
-        drop(ranges);
-        for listener in &listeners {
-            listener.loaded(&unit);
-        }
-        MapEntry { map: self.clone(), unit }
+        entry
     }
 
     /// Adds a listener, which is told at once about all units that are loaded already. Of units that other threads free
@@ -273,7 +273,7 @@ impl CodeMap {
         let known: Vec<_> = ranges.units.values().cloned().collect();
         drop(ranges);
         for unit in known {
-            listener.loaded(&unit);
+            tell(std::slice::from_ref(&listener), |listener| listener.loaded(&unit));
         }
     }
 
@@ -339,15 +339,23 @@ impl MapEntry {
 
 impl Drop for MapEntry {
     fn drop(&mut self) {
+        if self.unit.bytes == 0 {
+            return;
+        }
         let mut ranges = self.map.write();
-        let gone = (self.unit.bytes > 0).then(|| ranges.units.remove(&self.unit.base));
+        let gone = ranges.units.remove(&self.unit.base);
         let listeners = ranges.listeners.clone();
         // Its memory is returned without the lock.
         drop(ranges);
         drop(gone);
-        for listener in &listeners {
-            listener.freed(&self.unit);
-        }
+        tell(&listeners, |listener| listener.freed(&self.unit));
+    }
+}
+
+/// Tells listeners. What a panic says has been printed; nobody here could do more with it.
+fn tell(listeners: &[Arc<dyn CodeListener>], what: impl Fn(&dyn CodeListener)) {
+    for listener in listeners {
+        let _panicked = fenced(|| what(&**listener));
     }
 }
 
@@ -436,6 +444,38 @@ mod tests {
         map.listen(Arc::new(Adds { map: map.clone(), heard: Arc::clone(&heard) }));
         drop(map.enter(unit(0x1000)));
         assert_eq!(*heard.lock().unwrap(), ["loaded", "freed"]);
+    }
+
+    #[test]
+    fn nothing_is_told_of_units_without_code() {
+        let (map, heard) = (Arc::new(CodeMap::default()), Arc::default());
+        let empty = || CodeUnit::new(&LinkUnit::default(), 0x1000, 0, &[], Box::default());
+        let before = map.enter(empty());
+        map.listen(Arc::new(Hears(Arc::clone(&heard))));
+        drop(before);
+        drop(map.enter(empty()));
+        assert!(heard.lock().unwrap().is_empty());
+    }
+
+    struct Panics;
+
+    impl CodeListener for Panics {
+        fn loaded(&self, _: &Arc<CodeUnit>) {
+            std::panic::resume_unwind(Box::new("loaded"));
+        }
+        fn freed(&self, _: &Arc<CodeUnit>) {
+            std::panic::resume_unwind(Box::new("freed"));
+        }
+    }
+
+    #[test]
+    fn a_listener_that_panics_keeps_nothing_from_the_others() {
+        let (map, heard) = (Arc::new(CodeMap::default()), Arc::default());
+        map.listen(Arc::new(Panics));
+        map.listen(Arc::new(Hears(Arc::clone(&heard))));
+        drop(map.enter(unit(0x1000)));
+        assert_eq!(*heard.lock().unwrap(), ["loaded", "freed"]);
+        assert!(map.units().is_empty());
     }
 
     #[test]

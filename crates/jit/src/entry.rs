@@ -106,10 +106,13 @@ fn get_or_make(
     // Compiled without the lock; of two threads that do the same, the first one's is kept.
     let made = Arc::new(make()?);
     let mut entries = lock();
-    if entries.len() >= MAX_IDLE {
-        entries.retain(|_, entry| Arc::strong_count(entry) > 1);
-    }
-    Ok(entries.entry(signature.clone()).or_insert(made).clone())
+    let is_full = entries.len() >= MAX_IDLE;
+    let idle: Vec<_> = entries.extract_if(.., |_, entry| is_full && Arc::strong_count(entry) == 1).collect();
+    let kept = entries.entry(signature.clone()).or_insert_with(|| made.clone()).clone();
+    // Listeners hear of what goes, and may ask for entries.
+    drop(entries);
+    drop((idle, made));
+    Ok(kept)
 }
 
 fn make(
@@ -150,5 +153,53 @@ struct Nothing;
 impl Resolver for Nothing {
     fn resolve(&self, _: &Symbol) -> Result<Import, String> {
         Err("a trampoline refers to nothing".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use brolga_codegen::sig::Abi;
+    use brolga_runtime::{Runtime, RuntimeOptions};
+
+    use super::*;
+    use crate::code_map::{CodeListener, CodeUnit};
+    use crate::engine::{Jit, JitOptions};
+
+    /// Asks for an entry when code goes the first time.
+    struct Asks {
+        jit: Jit,
+        /// Whether it was given one.
+        given: OnceLock<bool>,
+    }
+
+    impl CodeListener for Asks {
+        fn loaded(&self, _: &Arc<CodeUnit>) {}
+
+        fn freed(&self, _: &Arc<CodeUnit>) {
+            self.given.get_or_init(|| {
+                let (jit, (done, is_done)) = (self.jit.clone(), channel());
+                // Another thread, so that a lock that is held is seen and not waited for.
+                std::thread::spawn(move || done.send(jit.entry(&Signature::new(vec![], vec![])).is_ok()));
+                is_done.recv_timeout(Duration::from_secs(20)) == Ok(true)
+            });
+        }
+    }
+
+    #[test]
+    fn who_hears_of_trampolines_that_go_may_ask_for_others() {
+        let jit = Jit::new(Runtime::new(RuntimeOptions::default()), JitOptions::default()).unwrap();
+        let asks = Arc::new(Asks { jit: jit.clone(), given: OnceLock::new() });
+        jit.listen(asks.clone());
+        let _kept = jit.entry(&Signature::new(vec![], vec![])).unwrap();
+        let kinds = [Abi::I8, Abi::I16, Abi::I32, Abi::I64];
+        for n in 0..MAX_IDLE {
+            let params: Vec<Abi> = (0..4).map(|digit| kinds[n >> (2 * digit) & 3]).collect();
+            drop(jit.entry(&Signature::new(params, vec![])).unwrap());
+        }
+        // The last one found the table full of those that nobody uses.
+        assert_eq!(asks.given.get(), Some(&true));
     }
 }
