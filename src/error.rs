@@ -129,7 +129,10 @@ fn fault_of_build(error: &BuildError) -> Fault {
         | BuildError::Generate(GenerateError::Compile(CompileError::TooLarge { .. }))
         | BuildError::Link(LinkError::Unresolved { .. }) => Fault::Program,
         BuildError::Link(LinkError::Memory(_)) => Fault::World,
-        BuildError::Generate(_) | BuildError::Link(_) | BuildError::Signature { .. } => Fault::Brolga,
+        BuildError::Generate(_)
+        | BuildError::Link(_)
+        | BuildError::Signature { .. }
+        | BuildError::Cells { .. } => Fault::Brolga,
     }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! A *site* is the place of a branch or dynamic call in the functions as they were read: the number of its first cell. Both tiers begin
 //! with the same functions, so a number means the same in both. Passes carry sites along, so a branch that was inlined somewhere,
-//! or copied, counts for the function that it was written in.
+//! or copied, counts for the function that it was written in. Sites that somebody else gave are of other cells, and are taken away.
 //!
 //! | counted | becomes | used by |
 //! |---|---|---|
@@ -48,19 +48,21 @@ impl Profile {
         let ids: Vec<_> = module.funcs().map(|(id, _)| id).collect();
         for id in ids {
             let func = module.func_mut(id);
-            if func.level != Level::High {
-                continue;
-            }
             for inst in insts(func) {
                 let cells = match func.op(inst) {
+                    _ if func.level != Level::High => None,
                     Op::Branch => Some(1),
                     Op::Call => Cells::of_call(func.args(inst).len()),
                     _ => None,
                 };
-                let (Some(cells), Ok(cell)) = (cells, u32::try_from(next)) else { continue };
+                let site = u32::try_from(next).ok().zip(cells).map(|(cell, cells)| {
+                    next += cells;
+                    Site { cell, swapped: false }
+                });
                 let hint = func.hint(inst).cloned().unwrap_or_default();
-                func.set_hint(inst, Hint { site: Some(Site { cell, swapped: false }), ..hint });
-                next += cells;
+                if hint.site != site {
+                    func.set_hint(inst, Hint { site, ..hint });
+                }
             }
         }
         let runtime = shared.jit.runtime().clone();

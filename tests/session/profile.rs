@@ -1,7 +1,9 @@
 //! Functions of two tiers whose second is made for what the first has seen.
 
+use brolga::ir::Op;
+use brolga::ir::odds::{Hint, Site};
 use brolga::session::Dylib;
-use brolga::{Session, TypedFunc, Workers};
+use brolga::{Program, Session, TypedFunc, Workers};
 
 use super::session;
 
@@ -136,4 +138,43 @@ fn a_branch_that_mostly_goes_one_way_is_laid_out_for_it_and_computes_the_same() 
         assert_eq!((biased.call((100,)), biased.call((3,))), (Ok(expected), Ok(3)));
     }
     assert!(sizes[0] != sizes[1], "without a profile both ways are computed and one is chosen: {sizes:?}");
+}
+
+/// Sites are numbers of cells; those that somebody gave beforehand are of cells that are not there.
+#[test]
+fn sites_that_were_there_before_are_not_counted_at() {
+    let session = session(Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    let text = "\
+function high(n::Int64)::Int64
+1 ─ %1 = Base.slt_int(n, 0)::Bool
+└──      goto #3 if not %1
+2 ─      return 0
+3 ─      return n
+end
+low function low(n::i64)::i64
+1 ─ %1 = slt_int(n, 0)::i8
+└──      goto #3 if not %1
+2 ─      return 0
+3 ─      return n
+end
+";
+    let mut module = Program::read("t", text.as_bytes()).unwrap().module().clone();
+    let ids: Vec<_> = module.funcs().map(|(id, _)| id).collect();
+    for id in ids {
+        let func = module.func_mut(id);
+        let insts: Vec<_> = func.blocks().flat_map(|block| func.block_insts(block)).collect();
+        for inst in insts {
+            if func.op(inst) == Op::Branch {
+                let site = Some(Site { cell: 1 << 28, swapped: false });
+                func.set_hint(inst, Hint { site, ..Hint::default() });
+            }
+        }
+    }
+    let definitions = main.build(module).unwrap_or_else(|error| panic!("{error}"));
+    main.define(definitions.tiered(CALLS)).unwrap_or_else(|error| panic!("{error}"));
+    for name in ["high", "low"] {
+        let function: Int = main.func(name).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((function.call((-3,)), function.call((3,))), (Ok(0), Ok(3)), "{name}");
+    }
 }

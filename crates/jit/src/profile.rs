@@ -13,7 +13,7 @@
 //!
 //! **Orderings.** All accesses are relaxed; those of code are plain moves. A cell is one word, so what is read was written, but by
 //! whom and when nobody knows: counts may be lost, and the tags of a line may be those of two threads' calls. Whoever uses a profile
-//! must be right for any content of it.
+//! must be right for any content of it. That all sites of code lie in the cells is checked when it is linked.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use brolga_codegen::ways::{SEEN, SEEN_OPERANDS};
+use brolga_ir::{Func, Inst, Op, RuntimeFn};
 
 /// How many tuples of types a call has lines for.
 const KINDS: usize = 4;
@@ -42,6 +43,27 @@ impl Cells {
     /// How many cells a dynamic call takes; `None` if it has too many operands to be noted.
     pub fn of_call(operands: usize) -> Option<usize> {
         (1..=SEEN_OPERANDS).contains(&operands).then_some(1 + KINDS * (1 + operands))
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// How many cells the code of a low function takes for granted, if it counts.
+    pub(crate) fn of_sites(func: &Func) -> usize {
+        let end = |inst: Inst| {
+            let cells = match func.op(inst) {
+                Op::Branch => Some(1),
+                Op::CallRuntime(RuntimeFn::Apply) => {
+                    let operands = func.args(inst).get(1).and_then(|&count| func.as_bits(count));
+                    operands.and_then(|operands| Cells::of_call(usize::try_from(operands).ok()?))
+                }
+                _ => None,
+            };
+            Some(func.hint(inst)?.site?.cell as usize + cells?)
+        };
+        let insts = func.blocks().flat_map(|block| func.block_insts(block));
+        insts.filter_map(end).max().unwrap_or(0)
     }
 
     pub(crate) fn address(&self) -> usize {
@@ -86,7 +108,7 @@ extern "C" fn brolga_seen(site: usize, operands: usize, a: u64, b: u64, c: u64, 
     let tags = [a, b, c, d];
     let Some((tags, cells)) = tags.get(..operands).zip(Cells::of_call(operands)) else { return };
     // SAFETY: compiled code passes the address of the first of the cells that its site has, which are as many as `of_call` says, in the
-    // `Cells` that its unit keeps and that exposed their provenance. They are only ever accessed as atomic words, or by
+    // `Cells` that its unit keeps and that exposed their provenance: `Jit::link` has compared `of_sites` with their number. They are only ever accessed as atomic words, or by
     // compiled code in one move.
     let cells: &[AtomicU64] =
         unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance(site), cells) };

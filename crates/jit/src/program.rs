@@ -85,7 +85,7 @@ pub struct Linkage<'a> {
     pub slots: Option<&'a dyn FindSlot>,
     /// The functions that its loops may go on in. The unit keeps them.
     pub loops: &'a [LoopEntry],
-    /// The cells that its code counts in, if it does. The unit keeps them.
+    /// The cells that its code counts in, if it does, one for each number that a site may have there. The unit keeps them.
     pub cells: Option<&'a Cells>,
 }
 
@@ -124,6 +124,14 @@ pub enum BuildError {
     /// The unit could not be linked.
     #[error(transparent)]
     Link(#[from] LinkError),
+    /// Code counts in cells that the profile does not have; whoever gave its instructions their sites is at fault.
+    #[error("the code counts in {needed} cells, and there are {given}")]
+    Cells {
+        /// How many its sites take.
+        needed: usize,
+        /// How many there are.
+        given: usize,
+    },
     /// The recorded type of a function is not that of its code, or of a call of it; whoever recorded it is at fault, or calls it.
     #[error("`{name}` is recorded as {recorded:?}, and its code has {actual:?}")]
     Signature {
@@ -142,6 +150,8 @@ pub struct Compiled {
     types: Vec<Arc<FunctionType>>,
     cx: Arc<Context>,
     needs_heap: bool,
+    /// How many cells its sites take; 0 if it does not count.
+    cells: usize,
     /// What the functions take and give.
     signatures: BTreeMap<String, Option<Signature>>,
     /// What its calls of functions that it does not define take for the callee's signature.
@@ -237,10 +247,12 @@ impl Jit {
             unit.functions.extend(made.map_err(GenerateError::Compile)?);
         }
         let needs_heap = sources.iter().any(|source| needs_heap(source.func));
+        let cells = sources.iter().filter(|_| is_profiled).map(|source| Cells::of_sites(source.func)).max();
+        let cells = cells.unwrap_or(0);
         let signature =
             |source: &Source<'_>| (cx.names.text(source.func.name).to_owned(), signature_of(source.func));
         let signatures = sources.iter().map(signature).collect();
-        Ok(Compiled { unit, types, cx: cx.clone(), needs_heap, signatures, calls })
+        Ok(Compiled { unit, types, cx: cx.clone(), needs_heap, cells, signatures, calls })
     }
 
     /// The second half of a build: what was compiled becomes memory that can run. A unit may be linked more than once.
@@ -250,6 +262,9 @@ impl Jit {
         let loops = loops.collect::<Result<Vec<_>, LinkError>>()?;
         let slots = find_slots(compiled, linkage.slots, &loops);
         check_calls(compiled, linkage.visible, &slots)?;
+        if let Some(given) = linkage.cells.map(Cells::count).filter(|&given| given < compiled.cells) {
+            return Err(BuildError::Cells { needed: compiled.cells, given });
+        }
         let own = Globals::new(self.runtime());
         let globals = linkage.globals.unwrap_or(&own);
         let program = Program {

@@ -6,8 +6,9 @@ use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::{Abi, FunctionType, ValueType};
 use brolga_ir::func::CalleeData;
 use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::odds::{Hint, Site};
 use brolga_ir::{Context, Func, Level, LowType, Op, Param, RuntimeFn, Signature, Type};
-use brolga_jit::{BuildError, CallError, LinkError, Source};
+use brolga_jit::{BuildError, CallError, Cells, LinkError, Linkage, Source, Style};
 use brolga_runtime::ExceptionKind;
 use support::{TIERS, engine, int_function};
 
@@ -120,6 +121,34 @@ fn a_recorded_type_that_is_not_the_code_s_is_refused() {
     let refused = jit.build(&cx, &[Source { func: &func, ty: Some(ty) }], Tier::Baseline, &[]);
     assert!(matches!(refused, Err(BuildError::Signature { name, .. }) if name == "same"));
     assert_eq!(jit.stats().runs, 0);
+}
+
+#[test]
+fn code_that_counts_where_no_cell_is_is_refused() {
+    let (jit, cx) = (engine(), Context::new());
+    let sig = function(&cx, "same", |_, _, x| vec![x]).sig;
+    let mut func = Func::new(cx.names.intern("branch"), Level::Low, sig);
+    let [entry, yes, no] = std::array::from_fn(|_| func.make_block());
+    [entry, yes, no].into_iter().for_each(|block| func.append_block(block));
+    let x = func.params()[0];
+    let test = func.make_inst(Op::Intrinsic(Intrinsic::EqInt), &[x, x], &[], &[Type::low(LowType::I8)]);
+    func.append_inst(test, entry);
+    let test = func.results(test).next().unwrap();
+    let branch = func.make_inst(Op::Branch, &[test], &[yes, no], &[]);
+    func.append_inst(branch, entry);
+    for block in [yes, no] {
+        let back = func.make_inst(Op::Return, &[x], &[], &[]);
+        func.append_inst(back, block);
+    }
+    func.set_hint(branch, Hint { site: Some(Site { cell: 5, swapped: false }), ..Hint::default() });
+    let style = Style { is_profiled: true, ..Tier::Baseline.into() };
+    let compiled = jit.compile(&cx, &[source(&func, "branch")], style).unwrap();
+    let link = |cells: &Cells| jit.link(&compiled, &Linkage { cells: Some(cells), ..Linkage::default() });
+    assert!(matches!(link(&Cells::new(5)), Err(BuildError::Cells { needed: 6, given: 5 })));
+    let cells = Cells::new(6);
+    let unit = link(&cells).unwrap();
+    assert_eq!(unit.func::<(i64,), i64>("branch").unwrap().call((7,)), Ok(7));
+    assert_eq!(cells.branch(5), (1, 0));
 }
 
 #[test]
