@@ -1,7 +1,10 @@
 //! Functions of programs that C calls: `qsort` with comparisons that compute, allocate, throw, sort in turn.
 #![cfg(unix)]
 
-use brolga::{Engine, Error, Evaluator, OptLevel, Options, Program, Roots, Session, Verdict, Workers};
+use brolga::ir::Type;
+use brolga::{
+    CallError, Engine, Error, Evaluator, OptLevel, Options, Program, Roots, Session, Unit, Verdict, Workers,
+};
 
 const PROGRAM: &str = "\
 mutable struct Entry
@@ -203,6 +206,142 @@ fn sessions_give_functions_to_c() {
             session.optimize_hot();
         }
     }
+}
+
+/// Gives functions to C, of which one asks for a method as it runs and one throws.
+const GIVES: &str = "\
+function twice(x::Int64)::Int64
+1 ─ %1 = Base.mul_int(x, 2)::Int64
+└──      return %1
+end
+function twice(x::Float64)::Int64
+1 ─      return 0
+end
+function choose(x::Int64)::Any
+1 ─      return x
+end
+function asking(x::Int64)::Int64
+1 ─ %1 = invoke Main.choose(x::Int64)::Any
+│   %2 = dynamic Main.twice(%1)::Any
+│   %3 = Core.typeassert(%2, Int64)::Int64
+└──      return %3
+end
+function throwing(x::Int64)::Int64
+1 ─ %1 = Base.slt_int(x, 0)::Bool
+└──      goto #5 if not %1
+2 ─ %3 = Base.slt_int(x, -1)::Bool
+└──      goto #4 if not %3
+3 ─      invoke Main.error(\"two\"::String)::Union{}
+└──      unreachable
+4 ─      invoke Main.error(\"one\"::String)::Union{}
+└──      unreachable
+5 ─      return x
+end
+function address_of_asking()::UInt64
+1 ─ %1 = $(Expr(:cfunction, Ptr{Nothing}, :(:asking), Int64, svec(Int64), :(:ccall)))::Ptr{Nothing}
+│   %2 = Base.bitcast(UInt64, %1)::UInt64
+└──      return %2
+end
+function address_of_throwing()::UInt64
+1 ─ %1 = $(Expr(:cfunction, Ptr{Nothing}, :(:throwing), Int64, svec(Int64), :(:ccall)))::Ptr{Nothing}
+│   %2 = Base.bitcast(UInt64, %1)::UInt64
+└──      return %2
+end
+";
+
+/// Calls such functions, and gives none: no code looks behind a `foreigncall`.
+const TAKES: &str = "\
+function through(f::UInt64, x::Int64)::Int64
+1 ─ %1 = Base.bitcast(Ptr{Nothing}, f)::Ptr{Nothing}
+│   %2 = $(Expr(:foreigncall, :(%1), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64
+└──      return %2
+end
+function step(f::UInt64, x::Int64)::Int64
+1 ─ %1 = invoke Main.through(f::UInt64, x::Int64)::Int64
+└──      return %1
+end
+function step(f::UInt64, x::Float64)::Int64
+1 ─      return 0
+end
+function any(x::Int64)::Any
+1 ─      return x
+end
+function within(f::UInt64, x::Int64)::Int64
+1 ─ %1 = invoke Main.any(x::Int64)::Any
+│   %2 = dynamic Main.step(f, %1)::Any
+│   %3 = Core.typeassert(%2, Int64)::Int64
+└──      return %3
+end
+function first_of_two(f::UInt64)::Int64
+1 ─ %1 = invoke Main.through(f::UInt64, -1::Int64)::Int64
+│   %2 = enter #4
+2 ─ %3 = invoke Main.within(f::UInt64, -2::Int64)::Int64
+│        $(Expr(:leave, :(%2)))
+3 ─      return 7
+4 ─      $(Expr(:pop_exception, :(%2)))::Nothing
+└──      return 8
+end
+";
+
+/// Both programs, each a unit with methods of its own.
+fn two_units() -> (Engine, Unit, Program, Unit) {
+    let engine = Engine::new(Options::new().opt_level(OptLevel::O0)).expect("an engine");
+    let [(_, gives), (program, takes)] = [GIVES, TAKES].map(|text| {
+        let program = Program::read("t", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+        let unit = engine.compile(&program).unwrap_or_else(|error| panic!("{error}"));
+        (program, unit)
+    });
+    (engine, gives, program, takes)
+}
+
+fn address(gives: &Unit, name: &str) -> u64 {
+    gives.func::<(), u64>(name).unwrap().call(()).unwrap()
+}
+
+#[test]
+fn what_c_calls_finds_the_methods_of_its_own_unit() {
+    let (_engine, gives, _, takes) = two_units();
+    let asking = address(&gives, "address_of_asking");
+    // Under code of another unit that is in no world, and under such that is in one.
+    for name in ["through", "within"] {
+        assert_eq!(takes.func::<(u64, i64), i64>(name).unwrap().call((asking, 21)), Ok(42), "{name}");
+    }
+    // On a thread that runs no compiled code.
+    let address = std::ptr::with_exposed_provenance::<()>(asking as usize);
+    // SAFETY: what `cfunction` gives is a function of C with this signature, whose unit is held.
+    let asking: extern "C" fn(i64) -> i64 = unsafe { std::mem::transmute(address) };
+    assert_eq!(asking(21), 42);
+}
+
+#[test]
+fn an_exception_that_nobody_asks_for_leaves_with_the_code_that_called_c() {
+    let (engine, gives, program, takes) = two_units();
+    let throwing = address(&gives, "address_of_throwing");
+    let text = |error: CallError| error.to_string();
+    for name in ["through", "within"] {
+        let call = |x: i64| takes.func::<(u64, i64), i64>(name).unwrap().call((throwing, x)).map_err(text);
+        assert_eq!((call(3), call(-1), call(4)), (Ok(3), Err("one".into()), Ok(4)), "{name}");
+    }
+    // As an object that is called.
+    let (runtime, module, cx) = (engine.runtime(), program.module(), &program.module().cx);
+    let (_, step) = module.funcs().find(|(_, func)| cx.names.text(func.name) == "step").unwrap();
+    let step = runtime.heap().type_object(cx, step.sig.params[0].ty).unwrap();
+    let word = runtime.heap().describe(cx, Type::UINT64).unwrap();
+    let methods = takes.untyped("through").unwrap();
+    let call = |x: i64| {
+        runtime
+            .enter(|scope| {
+                let callee = scope.instance(&step).unwrap();
+                let args = [scope.boxed(&word, throwing).unwrap(), scope.int(x).unwrap()];
+                let result = runtime.call_in(methods.methods(), scope, callee, &args);
+                result.map(|x| x.get(scope).unboxed::<i64>().unwrap()).map_err(|error| error.to_string())
+            })
+            .unwrap()
+    };
+    assert_eq!((call(3), call(-1), call(4)), (Ok(3), Err("one".into()), Ok(4)));
+    // One that waits further out stays while another one comes and goes.
+    let first = takes.func::<(u64,), i64>("first_of_two").unwrap();
+    assert_eq!(first.call((throwing,)).map_err(text), Err("one".into()));
 }
 
 #[test]

@@ -185,7 +185,8 @@ impl Writer {
             | Symbol::Boxed { .. }
             | Symbol::Slot(_)
             | Symbol::Counter(_)
-            | Symbol::Cells => {
+            | Symbol::Cells
+            | Symbol::Methods => {
                 return Err(ObjectError::NeedsRuntime { symbol: symbol.to_string() });
             }
             Symbol::Interned(text) => Known::Data(self.import_data(&format!("brolga.symbol.{text}"))?),

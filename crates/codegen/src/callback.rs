@@ -3,7 +3,7 @@
 //! ```text
 //!   NAME#c        the C convention of the host
 //!      store the arguments into words
-//!      brolga_callback(runtime, NAME#c-entry, address of NAME, words, words for results) -> status
+//!      brolga_callback(runtime, table of methods, NAME#c-entry, address of NAME, words, words for results) -> status
 //!      load the results from their words; they are zero if the call threw
 //!   NAME#c-entry  an entry trampoline (`entry.rs`)
 //! ```
@@ -57,6 +57,7 @@ pub fn compile_callback(
     let symbols = vec![
         Symbol::Routine(CALLBACK.to_owned()),
         Symbol::Routine(RUNTIME.to_owned()),
+        Symbol::Methods,
         Symbol::Function(entry_name),
         callee,
     ];
@@ -91,13 +92,13 @@ fn callback_function(signature: &Signature, route: Route, isa: &HostIsa) -> Func
         let function = import(b, isa, index, 0);
         b.ins().func_addr(types::I64, function)
     };
-    let (runtime, trampoline) = (address(&mut b, 1), address(&mut b, 2));
+    let [runtime, methods, trampoline] = [1, 2, 3].map(|index| address(&mut b, index));
     let callee = match route {
-        Route::Slot => slot(&mut b, 3),
-        Route::Near | Route::Far | Route::Question => address(&mut b, 3),
+        Route::Slot => slot(&mut b, 4),
+        Route::Near | Route::Far | Route::Question => address(&mut b, 4),
     };
-    let routine = import(&mut b, isa, 0, 5);
-    b.ins().call(routine, &[runtime, trampoline, callee, args, results]);
+    let routine = import(&mut b, isa, 0, 6);
+    b.ins().call(routine, &[runtime, methods, trampoline, callee, args, results]);
     let load = |(abi, offset): (Abi, i32)| b.ins().load(abi.clif(), abi.word_flags(), results, offset);
     let values: Vec<Value> = word_offsets(&signature.results).map(load).collect();
     b.ins().return_(&values);

@@ -74,6 +74,8 @@ pub enum Symbol {
     Counter(String),
     /// The cells in which a first tier counts for its profile (`ways.rs`).
     Cells,
+    /// The table of methods in which calls look that begin in the unit, by its address.
+    Methods,
     /// A data object, by its deterministic name.
     Data(String),
     /// A routine of the run time (`routines.rs`).
@@ -124,6 +126,7 @@ impl std::fmt::Display for Symbol {
             Symbol::Slot(name) => write!(f, "the slot of function `{name}`"),
             Symbol::Counter(name) => write!(f, "the counter of function `{name}`"),
             Symbol::Cells => f.write_str("the cells of the profile"),
+            Symbol::Methods => f.write_str("the table of methods"),
             Symbol::Data(name) => write!(f, "data object `{name}`"),
             Symbol::Routine(name) => write!(f, "run-time routine `{name}`"),
             Symbol::Foreign { name, library: None } => write!(f, "C symbol `{name}`"),

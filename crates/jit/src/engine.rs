@@ -202,8 +202,9 @@ impl Jit {
             let reason = "the table of methods belongs to another runtime".into();
             return Err(LinkError::Backend { reason });
         }
-        let slots = RefCell::default();
-        let resolver = Visible { jit: self, runtime: &self.shared.runtime, units: visible, program, slots };
+        let table = Arc::new(program.map_or(self.shared.runtime.methods(), |program| program.table).clone());
+        let (runtime, slots) = (&self.shared.runtime, RefCell::default());
+        let resolver = Visible { jit: self, runtime, units: visible, program, table: &table, slots };
         let loaded = self.link_unit(unit, &resolver)?;
         let slots = resolver.slots.into_inner();
         let types = types.into_iter().map(|ty| (ty.name.clone(), ty)).collect();
@@ -216,13 +217,12 @@ impl Jit {
         // SAFETY: by the contract; `Code` drops the maps in front of what they describe.
         let maps = unsafe { maps::put_in_force(&self.shared.runtime, unit, &loaded) };
         let cells = program.and_then(|program| program.cells).cloned();
-        let code = Arc::new(Code { maps, loaded, globals, loops, slots, cells, visible });
+        let code = Arc::new(Code { maps, loaded, globals, table, loops, slots, cells, visible });
         let methods = match program {
             Some(program) if !program.methods.is_empty() => Some(self.add_methods(&code, program)?),
             _ => None,
         };
-        let table = program.map_or(self.shared.runtime.methods(), |program| program.table).clone();
-        let inner = Inner { methods, table, code, types, needs_heap, jit: self.clone() };
+        let inner = Inner { methods, code, types, needs_heap, jit: self.clone() };
         Ok(Unit { inner: Arc::new(inner) })
     }
 
@@ -338,7 +338,6 @@ struct Inner {
     /// The methods that the runtime knows. They go before the code goes.
     #[expect(dead_code, reason = "held so that the runtime can call the methods")]
     methods: Option<Methods>,
-    table: MethodTable,
     code: Arc<Code>,
     types: BTreeMap<String, Arc<FunctionType>>,
     /// Whether its code, or code that it calls, handles objects.
@@ -353,6 +352,8 @@ struct Code {
     loaded: Arc<LoadedUnit>,
     /// The cells that the code names by address.
     globals: Option<Globals>,
+    /// Where its calls look, which the code names by address.
+    table: Arc<MethodTable>,
     /// The slots that the code names by address.
     #[expect(dead_code, reason = "held so that calls find code behind them")]
     slots: Vec<Slot>,
@@ -394,7 +395,7 @@ impl Unit {
 
     /// Where dynamic calls look that begin in the unit.
     pub fn methods(&self) -> &MethodTable {
-        &self.inner.table
+        &self.inner.code.table
     }
 
     pub(crate) fn needs_heap(&self) -> bool {
@@ -446,6 +447,8 @@ struct Visible<'a> {
     runtime: &'a Arc<Runtime>,
     units: &'a [Unit],
     program: Option<Program<'a>>,
+    /// Where calls look that begin in the unit, which keeps it.
+    table: &'a Arc<MethodTable>,
     /// The slots that were found.
     slots: RefCell<Vec<Slot>>,
 }
@@ -502,6 +505,7 @@ impl Resolver for Visible<'_> {
                 let cells = self.program.and_then(|program| program.cells).ok_or("there are no cells")?;
                 Ok(outside(cells.address()))
             }
+            Symbol::Methods => Ok(outside(Arc::as_ptr(self.table).expose_provenance())),
             Symbol::Routine(_) => Routines { runtime: self.runtime }.resolve(symbol),
             Symbol::Foreign { name, library } => {
                 let given = self.program.and_then(|program| program.foreign?.get(name));

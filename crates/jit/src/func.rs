@@ -309,9 +309,7 @@ impl Callable {
             };
             match status {
                 // What C was called back with and nobody has asked for leaves here.
-                RETURNED if thread.carries(entered.outer_exceptions()) => {
-                    Err(CallError::Exception(entered.take_exception()))
-                }
+                RETURNED if entered.carries() => Err(CallError::Exception(entered.take_exception())),
                 RETURNED => Ok(()),
                 _ => Err(CallError::Exception(entered.take_exception())),
             }

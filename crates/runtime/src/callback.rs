@@ -8,31 +8,35 @@
 //!
 //! C hands over no thread, so it is looked for among those of the running operating-system thread. Then everything is as where Rust
 //! calls compiled code: the thread enters the heap, is pinned, and is in the world of the compiled code further out, or in the newest one.
+//! Calls look in the table of the unit that C has the function from, whatever runs further out.
 //!
-//! **Exceptions** do not leave through frames of C, which nobody has asked. One that comes out of the function is *carried*: it stays on
-//! the thread's stack of exceptions, which keeps it alive, C gets zeros, and what else C calls before it comes back gives zeros without
-//! being run. Where C comes back to compiled code, that asks (`brolga_carried_exception`), and the exception goes on from there. Code that
-//! does not ask, because its program gives no function to C, loses it to whoever called it from Rust.
+//! **Exceptions** do not leave through frames of C, which nobody has asked. One that comes out of the function is *carried* (`carried.rs`):
+//! it stays on the thread's stack of exceptions, which keeps it alive, C gets zeros, and what else C calls before it comes back gives zeros
+//! without being run. Where C comes back to compiled code, that asks (`brolga_carried_exception`), and the exception goes on from there. Code
+//! that does not ask, because its program gives no function to C, loses it to whoever called it.
 //!
 //! **Aborted**, with a message, is what has no answer: a thread that was never attached, a thread that is inside a scope of Rust, and an
 //! exception on a thread that runs no compiled code further out.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use crate::instance::Runtime;
+use crate::objects::MethodTable;
 use crate::thread::{Thread, attached_to};
 
 /// The trampoline: thread, callee, arguments, results; not 0 if it threw.
 type EntryFn = unsafe extern "C" fn(*const Thread, usize, *const u64, *mut u64) -> i32;
 
-/// Calls compiled code for C. Not 0: it threw, and the results are not written.
+/// Calls compiled code for C. Not 0: an exception waits.
 ///
 /// # Safety
 ///
 /// `entry` is the trampoline for functions of the callee's signature, and the words are what that reads and writes. The code stays for as
-/// long as C may call it.
+/// long as C may call it, and so does the table.
 pub(crate) unsafe extern "C" fn brolga_callback(
     runtime: *const Runtime,
+    methods: &MethodTable,
     entry: EntryFn,
     callee: usize,
     args: *const u64,
@@ -50,24 +54,43 @@ pub(crate) unsafe extern "C" fn brolga_callback(
     if thread.is_carrying() {
         return 1;
     }
-    let is_inside = thread.is_inside();
-    let _entry = thread.enter_heap(&runtime);
-    let entered = thread.enter();
-    let _world = thread.stay_or_enter_world(runtime.methods());
-    // SAFETY: by the contract. The thread is the running one, and is entered as `enter` and `enter_heap` say. The trampoline comes back
-    // on either way out.
-    let status = unsafe { entry(&*thread, callee, args, results) };
-    if status == 0 {
-        return 0;
+    // SAFETY: by the contract.
+    let threw = unsafe { activate(&thread, &runtime, methods, entry, callee, args, results) };
+    if threw {
+        thread.carry();
     }
-    if !is_inside {
+    threw.into()
+}
+
+/// The call itself: whether an exception came out of it, which is then the last one of the thread.
+///
+/// # Safety
+///
+/// As for [`brolga_callback`]. The thread is the running one.
+unsafe fn activate(
+    thread: &Thread,
+    runtime: &Arc<Runtime>,
+    methods: &MethodTable,
+    entry: EntryFn,
+    callee: usize,
+    args: *const u64,
+    results: *mut u64,
+) -> bool {
+    let is_inside = thread.is_inside();
+    let _entry = thread.enter_own_heap(runtime);
+    let entered = thread.enter();
+    let _world = thread.enter_world(methods);
+    // SAFETY: by the contract. The thread is the running one, and is entered as `enter` and `enter_own_heap` say. The trampoline comes back
+    // on either way out.
+    let status = unsafe { entry(thread, callee, args, results) };
+    let threw = status != 0 || entered.carries();
+    if threw && !is_inside {
         let exception = entered.take_exception();
         give_up(&format!(
             "an exception left a function that C called, and nobody is there to take it: {exception}"
         ));
     }
-    thread.carry();
-    status
+    threw
 }
 
 /// There is no way on: C waits for a result.

@@ -333,8 +333,10 @@ impl Runtime {
         with_attached(self, |thread| {
             let entered = thread.enter();
             let _world = enter_world(thread);
-            let done = Ops { scope, thread, runtime: self }.apply(callee, args);
-            done.map_err(|_| CallError::Exception(entered.take_exception()))
+            match (Ops { scope, thread, runtime: self }.apply(callee, args)) {
+                Ok(result) if !entered.carries() => Ok(result),
+                _ => Err(CallError::Exception(entered.take_exception())),
+            }
         })?
     }
 

@@ -26,6 +26,7 @@
 //! runtimes it is attached to.
 
 mod callback;
+mod carried;
 mod exception;
 mod fence;
 mod foreign;

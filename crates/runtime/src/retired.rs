@@ -8,10 +8,12 @@
 //!
 //! A thread that leaves compiled code, and was waited for, frees what it can. One that leaves at the moment in which it begins to be
 //! waited for may overlook it: then whoever retires sees, after having asked the others, that it has left; or the thread frees when it
-//! leaves the next time, or ends. Dropping code is the work of whoever finds it free: some microseconds for each unit.
+//! leaves the next time, or ends. Dropping code is the work of whoever finds it free: some microseconds for each unit. That is foreign
+//! (listeners that hear of it, closures of the host) and runs below compiled code, so each piece is dropped behind a fence.
 
 use brolga_instances::Reclaimer;
 
+use crate::fence::fenced;
 use crate::instance::Runtime;
 use crate::thread::Reporter;
 
@@ -20,6 +22,13 @@ use crate::thread::Reporter;
 pub trait RetiredCode: Send {
     /// Whether the address lies in it.
     fn contains(&self, address: usize) -> bool;
+}
+
+/// Drops code that was waiting. What a destructor panics with has been printed; nobody here could do more with it.
+pub(crate) fn free(code: Vec<Retired>) {
+    for piece in code {
+        let _panicked = fenced(|| drop(piece));
+    }
 }
 
 /// See [`RetiredCode`].
@@ -43,7 +52,7 @@ impl Runtime {
     /// Frees the retired code that no thread can be running. Threads that leave compiled code do it as well, if something
     /// waits for them.
     pub fn free_retired(&self) {
-        drop(self.graveyard().collect());
+        free(self.graveyard().collect());
     }
 
     /// How many pieces of retired code wait for threads.
@@ -73,6 +82,46 @@ mod tests {
         fn drop(&mut self) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
+    }
+
+    /// Panics when it goes, and counts as well.
+    struct Panics(#[expect(dead_code, reason = "dropped behind the panic")] Counted);
+
+    impl RetiredCode for Panics {
+        fn contains(&self, _: usize) -> bool {
+            false
+        }
+    }
+
+    impl Drop for Panics {
+        fn drop(&mut self) {
+            std::panic::resume_unwind(Box::new("a destructor"));
+        }
+    }
+
+    #[test]
+    fn panics_of_what_goes_stay_below_compiled_code() {
+        let runtime = Runtime::new(RuntimeOptions::default());
+        let freed = Arc::new(AtomicUsize::new(0));
+        let both = || -> [Retired; 2] {
+            [Box::new(Panics(Counted(freed.clone()))), Box::new(Counted(freed.clone()))]
+        };
+        runtime.retire(both());
+        assert_eq!(freed.load(Ordering::SeqCst), 2);
+        with_attached(&runtime, |thread| {
+            let entered = thread.enter();
+            runtime.retire(both());
+            // What a safepoint does for a thread that was asked.
+            assert!(!thread.safepoint());
+            assert_eq!(freed.load(Ordering::SeqCst), 4, "none of its frames lies there");
+            drop(entered);
+            let outermost = thread.enter();
+            runtime.graveyard().retire_all(both());
+            drop(outermost);
+        })
+        .expect("the thread can be attached");
+        runtime.free_retired();
+        assert_eq!((freed.load(Ordering::SeqCst), runtime.retired()), (6, 0));
     }
 
     #[test]

@@ -80,9 +80,7 @@ extern "C" fn brolga_pop_exception(thread: &Thread, depth: u64) {
 }
 
 fn print(thread: &Thread, value: Shown<'_>) {
-    if let Some(runtime) = thread.runtime() {
-        runtime.sink().write(&printed(value));
-    }
+    thread.print(&printed(value));
 }
 
 extern "C" fn brolga_print_int(thread: &Thread, value: i64) {
@@ -301,7 +299,11 @@ mod tests {
     use crate::instance::{Runtime, RuntimeOptions};
     use crate::output::Output;
     use crate::thread::with_attached;
-    use brolga_ir::RuntimeFn;
+    use brolga_ir::{Context, RuntimeFn};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Duration;
 
     #[test]
     fn every_entry_point_of_low_ir_has_an_implementation() {
@@ -310,6 +312,61 @@ mod tests {
             assert!(runtime.routine(entry.symbol()).is_some(), "{entry}");
         }
         assert_eq!(runtime.routine("brolga_none"), None);
+    }
+
+    /// Writes when somebody says so.
+    struct Waits {
+        begun: Sender<()>,
+        goes_on: Receiver<()>,
+        in_time: Arc<AtomicU32>,
+    }
+
+    impl std::io::Write for Waits {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.begun.send(()).map_err(std::io::Error::other)?;
+            // A limit, so that a collection that waits for this thread is seen and not waited for.
+            let came = self.goes_on.recv_timeout(Duration::from_secs(20)).is_ok();
+            self.in_time.fetch_add(came.into(), Ordering::Relaxed);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn collections_go_on_while_a_writer_waits() {
+        let ((begun, has_begun), (go_on, goes_on), in_time) = (channel(), channel(), Arc::default());
+        let writer = Waits { begun, goes_on, in_time: Arc::clone(&in_time) };
+        let output = Output::Writer(Box::new(writer));
+        let runtime = Runtime::new(RuntimeOptions { output, ..RuntimeOptions::default() });
+        let collect = |times: usize| {
+            for _ in 0..times {
+                has_begun.recv().unwrap();
+                runtime.enter(|scope| scope.collect()).unwrap();
+                go_on.send(()).unwrap();
+            }
+        };
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                with_attached(&runtime, |thread| {
+                    let _entry = thread.enter_heap(&runtime).unwrap();
+                    brolga_print_int(thread, 1);
+                })
+                .unwrap();
+                let cx = Context::new();
+                let print = cx.types.function(cx.names.intern("Base.println"));
+                let print = runtime.heap().type_object(&cx, print).unwrap();
+                runtime
+                    .enter(|scope| {
+                        let (print, one) = (scope.instance(&print).unwrap(), scope.int(1).unwrap());
+                        assert!(runtime.call(scope, print, &[one]).is_ok());
+                    })
+                    .unwrap();
+            });
+            collect(2);
+        });
+        assert_eq!(in_time.load(Ordering::Relaxed), 2);
     }
 
     #[test]

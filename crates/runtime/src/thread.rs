@@ -42,12 +42,13 @@ use std::sync::{Arc, Weak};
 use brolga_instances::{Participant, Pin};
 use brolga_ir::Context;
 
+use crate::carried::{Activation, Carried};
 use crate::exception::{Detail, Exception, ExceptionKind, Pending};
 use crate::frames::Frames;
 use crate::heap::{GcFrame, Heap, Mutator, MutatorLayout, Object, POLL_COLLECT, Paused, Scope, with_scope};
 use crate::instance::Runtime;
 use crate::objects::{Dispatch, InWorld, IsaCache, Lines, MethodTable};
-use crate::retired::Retired;
+use crate::retired::{Retired, free};
 use crate::stack;
 use crate::trace::{TraceStack, Traces};
 
@@ -87,10 +88,7 @@ pub struct Thread {
     isa: IsaCache,
     dispatch: Dispatch,
     participant: Participant<Retired>,
-    /// The handler in force where C was called that an exception waits behind (`callback.rs`); null if none waits.
-    carried: Cell<*mut HandlerRecord>,
-    /// Its place among the exceptions.
-    carried_at: Cell<usize>,
+    carried: Carried,
     runtime: Weak<Runtime>,
 }
 
@@ -188,6 +186,7 @@ pub struct Entered<'t> {
     thread: &'t Thread,
     /// The number of exceptions that outer activations are handling.
     depth: usize,
+    activation: Activation<'t>,
     pin: Option<Pin<'t, Retired>>,
 }
 
@@ -197,7 +196,12 @@ impl Entered<'_> {
         self.depth
     }
 
-    /// To be called when an exception left the compiled code: the exception, taken off.
+    /// Whether compiled code came back though C had been called back with an exception, for which nobody asked: it leaves here.
+    pub fn carries(&self) -> bool {
+        self.activation.carries()
+    }
+
+    /// To be called when an exception left the compiled code, or is left over: the exception, taken off.
     pub fn take_exception(&self) -> Exception {
         self.thread.take_exception(self.depth)
     }
@@ -207,7 +211,7 @@ impl Entered<'_> {
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
         self.pin = None;
-        drop(self.thread.participant.collect_if_awaited());
+        free(self.thread.participant.collect_if_awaited());
     }
 }
 
@@ -230,8 +234,7 @@ impl Thread {
             isa: IsaCache::default(),
             dispatch,
             participant: runtime.graveyard().participant(),
-            carried: Cell::new(std::ptr::null_mut()),
-            carried_at: Cell::new(0),
+            carried: Carried::nothing(),
             runtime: Arc::downgrade(runtime),
         })
     }
@@ -246,7 +249,8 @@ impl Thread {
         if self.handler.get().is_null() {
             self.poll.fetch_and(!POLL_INTERRUPT, Ordering::Relaxed); // T3
         }
-        Entered { thread: self, depth: self.exception_depth(), pin: Some(self.participant.pin()) }
+        let (depth, activation) = (self.exception_depth(), self.begin());
+        Entered { thread: self, depth, activation, pin: Some(self.participant.pin()) }
     }
 
     /// To be called when an exception left what was called at `depth` (the exceptions of outer activations): the exception,
@@ -267,9 +271,6 @@ impl Thread {
             }
         };
         self.pop_exceptions(depth);
-        if self.carried_at.get() >= depth {
-            self.carried.set(std::ptr::null_mut());
-        }
         exception
     }
 
@@ -296,35 +297,41 @@ impl Thread {
         !self.handler.get().is_null()
     }
 
+    /// Begins an activation in which nothing waits for C yet.
+    pub(crate) fn begin(&self) -> Activation<'_> {
+        self.carried.begin()
+    }
+
     /// The exception that was thrown last waits until C comes back to the compiled code that called it.
     pub(crate) fn carry(&self) {
-        self.carried.set(self.handler.get());
-        self.carried_at.set(self.exception_depth().saturating_sub(1));
+        self.carried.wait(self.handler.get(), self.exception_depth().saturating_sub(1));
     }
 
     /// Whether an exception waits for the C function that the innermost compiled code has called.
     pub(crate) fn is_carrying(&self) -> bool {
-        self.is_inside() && self.carried.get() == self.handler.get()
+        self.is_inside() && self.carried.waits_for(self.handler.get())
     }
 
     /// The exception that waits for the C function which has just come back is thrown; whether there is one.
     pub(crate) fn stop_carrying(&self) -> bool {
         let waits = self.is_carrying();
         if waits {
-            self.carried.set(std::ptr::null_mut());
+            self.carried.stop();
         }
         waits
-    }
-
-    /// Whether an exception that C was called back with is left over from an activation; `depth` exceptions belong to outer ones.
-    pub fn carries(&self, depth: usize) -> bool {
-        !self.carried.get().is_null() && self.carried_at.get() >= depth
     }
 
     /// Bytes of stack that a routine may use beside the reserve.
     pub fn stack_left(&self) -> usize {
         let local = 0u8;
         (&raw const local).addr().saturating_sub(self.stack_limit.get())
+    }
+
+    /// Writes what the program prints. Collections go on meanwhile: the embedder's writer may wait for a thread that allocates.
+    pub(crate) fn print(&self, bytes: &[u8]) {
+        let Some(runtime) = self.runtime() else { return };
+        let done = self.blocking(|| runtime.sink().write(bytes));
+        debug_assert!(done.is_ok(), "compiled code prints where no scope is in use");
     }
 
     /// Does something during which collections go on without this thread, whose roots stay as they are. It may enter the heap
@@ -403,6 +410,7 @@ impl Thread {
     pub(crate) fn pop_exceptions(&self, depth: usize) {
         self.mutator.exceptions.borrow_mut().truncate(depth);
         self.traces.pop(depth);
+        self.carried.taken_off(depth);
     }
 
     /// Of the exceptions above `depth` the last one stays; `false` if there is none.
@@ -414,6 +422,7 @@ impl Thread {
         }
         exceptions.drain(depth..count - 1);
         self.traces.again(count - 1, depth);
+        self.carried.taken_off(depth);
         true
     }
 
@@ -429,9 +438,11 @@ impl Thread {
         self.dispatch.enter(methods, self.handler.get().is_null())
     }
 
-    /// Stays where compiled code is, or enters the newest world of a program's methods if none runs on this thread.
+    /// Stays in the world of compiled code, or enters the newest one of a program's methods if none runs on this thread, or one that
+    /// has none because it calls nothing that would be looked for.
     pub(crate) fn stay_or_enter_world(&self, methods: &MethodTable) -> Option<InWorld<'_>> {
-        self.handler.get().is_null().then(|| self.enter_world(methods))
+        let stays = self.is_inside() && self.dispatch.is_in_world();
+        (!stays).then(|| self.enter_world(methods))
     }
 
     /// Where calls of this thread go.

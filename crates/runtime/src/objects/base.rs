@@ -31,13 +31,12 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 }
             },
             BaseAction::Print { newline } => {
-                for &arg in args {
-                    let bytes = print_object(self.runtime.heap(), self.object(arg));
-                    self.runtime.sink().write(&bytes);
-                }
-                if newline {
-                    self.runtime.sink().write(b"\n");
-                }
+                let runtime = self.runtime;
+                let ends = newline.then(|| b"\n".to_vec());
+                let texts = args.iter().map(|&arg| print_object(runtime.heap(), self.object(arg)));
+                let bytes: Vec<u8> = texts.chain(ends).flatten().collect();
+                // The embedder's writer may wait for a thread that allocates.
+                self.scope.blocking(|| runtime.sink().write(&bytes));
                 self.scope.nothing()
             }
             BaseAction::Throw(_) => {

@@ -60,7 +60,7 @@ pub(crate) struct Ops<'a, 'f, 'h> {
     pub(crate) runtime: &'a Runtime,
 }
 
-/// Calls compiled code. Null: an exception is pending.
+/// Calls compiled code. Null: an exception is pending, also one that C was called back with and that the code did not ask for.
 ///
 /// # Safety
 ///
@@ -71,9 +71,11 @@ pub(crate) unsafe fn call_code(
     args: *const Object,
     count: usize,
 ) -> *mut u8 {
+    let activation = thread.begin();
     // SAFETY: whoever made the entry vouches for it (`CodeEntry::new`) while its owner is held, which the entry does. An
     // `Object` is laid out as the pointer that it is. The thread is the running one.
-    unsafe { (entry.call)(entry.address, thread, args.cast(), count as i64) }
+    let result = unsafe { (entry.call)(entry.address, thread, args.cast(), count as i64) };
+    if activation.carries() { std::ptr::null_mut() } else { result }
 }
 
 impl<'f, 'h> Ops<'_, 'f, 'h> {
@@ -337,7 +339,12 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
         let depth = self.thread.exception_depth();
         let scope = &mut *self.scope;
+        let activation = self.thread.begin();
         match fenced(|| host(scope, all)) {
+            // It called C, which compiled code was called by: what came out of that goes on from here.
+            Ok(_) if activation.carries() && self.thread.keep_last_exception(depth) => {
+                Err(Raised::pending(self.scope))
+            }
             Ok(Ok(result)) => {
                 // What it raised and went past has been handled.
                 self.thread.pop_exceptions(depth);

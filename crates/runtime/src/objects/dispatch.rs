@@ -172,6 +172,10 @@ impl Dispatch {
         }
     }
 
+    pub(crate) fn is_in_world(&self) -> bool {
+        self.world.get() != 0
+    }
+
     /// Enters the newest world of a table. A thread that runs compiled code of the same table stays in its world. The
     /// thread has been pinned before.
     pub(crate) fn enter(&self, table: &MethodTable, is_outermost: bool) -> InWorld<'_> {

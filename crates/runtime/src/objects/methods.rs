@@ -45,7 +45,7 @@ use brolga_ir::Context;
 use brolga_ir::types::{LayoutError, Statics, Type, TypeKind};
 
 use crate::heap::{Heap, Object, Root, Scope, TypeRef};
-use crate::retired::{Graveyard, Retired, RetiredCode};
+use crate::retired::{Graveyard, Retired, RetiredCode, free};
 use crate::thread::Thread;
 
 use super::relations::{IsaCache, as_type};
@@ -272,7 +272,7 @@ impl Drop for Methods {
             Box::new(Buried { table: self.table.clone(), key, method: Some(method) }) as Retired
         });
         worlds.graveyard.retire_all(buried);
-        drop(worlds.graveyard.collect());
+        free(worlds.graveyard.collect());
     }
 }
 

@@ -238,7 +238,7 @@ pub(crate) extern "C" fn brolga_egal(_thread: &Thread, a: *mut u8, b: *mut u8) -
 
 pub(crate) extern "C" fn brolga_print_any(thread: &Thread, value: NonNull<u8>) {
     if let Some(runtime) = thread.runtime() {
-        runtime.sink().write(&print_object(runtime.heap(), object(value)));
+        thread.print(&print_object(runtime.heap(), object(value)));
     }
 }
 

@@ -1,0 +1,112 @@
+//! The exception that C was called back with, while it waits for C to come back (`callback.rs`).
+//!
+//! ```text
+//!   activation A │ handler a ──► C ──► callback threw: waits for `a`        further callbacks under `a` are not run
+//!                │ handler a ──► C came back; code asks ──► goes on         code does not ask ──► goes on when A is left
+//!     activation B, entered from A: nothing waits in it; when it is left, what waits in A waits again
+//! ```
+//!
+//! An exception waits for a handler: the innermost one where compiled code called C, which is the one in force whenever C calls back.
+//! Handlers are known by where they lie on the stack, and another activation has its own in the same place sooner or later. So what waits
+//! belongs to one *activation*, an entry into compiled code or into a function of the host: whoever begins one puts the outer one's away
+//! until it ends, and looks what is left over in its own before.
+//!
+//! The exception itself is on the thread's stack of exceptions. Code that does not ask may take it off there, with others: because it is
+//! through with handling one further down, or because it throws itself. Then nothing waits any more.
+
+use std::cell::Cell;
+use std::ptr;
+
+use crate::thread::HandlerRecord;
+
+/// What waits in the innermost activation of a thread.
+#[derive(Debug)]
+pub(crate) struct Carried {
+    /// The handler that it waits for; null if nothing waits. It is compared and not followed.
+    handler: Cell<*mut HandlerRecord>,
+    /// Its place among the exceptions.
+    at: Cell<usize>,
+}
+
+impl Carried {
+    pub(crate) const fn nothing() -> Carried {
+        Carried { handler: Cell::new(ptr::null_mut()), at: Cell::new(0) }
+    }
+
+    /// Begins an activation.
+    pub(crate) fn begin(&self) -> Activation<'_> {
+        Activation { carried: self, handler: self.handler.replace(ptr::null_mut()), at: self.at.get() }
+    }
+
+    /// The exception at a place waits for a handler, which is not null.
+    pub(crate) fn wait(&self, handler: *mut HandlerRecord, at: usize) {
+        self.handler.set(handler);
+        self.at.set(at);
+    }
+
+    /// Whether one waits for a handler, which is not null.
+    pub(crate) fn waits_for(&self, handler: *mut HandlerRecord) -> bool {
+        self.handler.get() == handler
+    }
+
+    /// Nothing waits any more.
+    pub(crate) fn stop(&self) {
+        self.handler.set(ptr::null_mut());
+    }
+
+    /// The exceptions from a place on have been taken off.
+    pub(crate) fn taken_off(&self, from: usize) {
+        if self.at.get() >= from {
+            self.stop();
+        }
+    }
+}
+
+/// An activation, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Activation<'t> {
+    carried: &'t Carried,
+    /// What waits further out.
+    handler: *mut HandlerRecord,
+    at: usize,
+}
+
+impl Activation<'_> {
+    /// Whether something waits in it.
+    pub(crate) fn carries(&self) -> bool {
+        !self.carried.handler.get().is_null()
+    }
+}
+
+impl Drop for Activation<'_> {
+    fn drop(&mut self) {
+        self.carried.wait(self.handler, self.at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_in_an_outer_activation_waits_again() {
+        let carried = Carried::nothing();
+        let (one, two) = (ptr::without_provenance_mut(32), ptr::without_provenance_mut(64));
+        let outer = carried.begin();
+        carried.wait(one, 3);
+        {
+            let inner = carried.begin();
+            assert!(!inner.carries() && !carried.waits_for(one));
+            carried.wait(one, 4);
+            assert!(inner.carries());
+            carried.taken_off(5);
+            assert!(inner.carries(), "it lies further down");
+            carried.taken_off(4);
+            assert!(!inner.carries());
+            carried.wait(two, 4);
+        }
+        assert!(outer.carries() && carried.waits_for(one) && !carried.waits_for(two));
+        drop(outer);
+        assert!(!carried.waits_for(one));
+    }
+}
