@@ -53,6 +53,9 @@ pub(crate) enum BridgeError {
     /// The call gave no value.
     #[error(transparent)]
     Call(#[from] CallError),
+    /// A global variable does not take its value.
+    #[error(transparent)]
+    Global(#[from] brolga_jit::GlobalError),
     /// The call of an object gave none.
     #[error(transparent)]
     Object(#[from] brolga_runtime::CallError),
@@ -197,7 +200,7 @@ pub(crate) fn set_globals(
         for name in names {
             let value = interp.global(interp.module().cx.names.intern(&name)).cloned();
             let object = value.map(|value| scope.copy_in(interp, &value)).transpose()?;
-            globals.set(scope, &name, object.map(|root| root.get(scope)));
+            globals.set(scope, &name, object.map(|root| root.get(scope)))?;
         }
         Ok(())
     })?

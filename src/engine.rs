@@ -126,6 +126,9 @@ impl Engine {
             let bare = module.cx.names.text(module.func(id).name).to_owned();
             names.entry(bare).or_default().push(module.symbol(id));
         }
+        for global in module.globals() {
+            globals.declare_type(&module.cx, module.cx.names.text(global.name), global.ty);
+        }
         let unit = build(&self.shared.jit, module, &linked, tier(self.shared.level), Some(globals))?;
         Ok(Unit { unit, names: Arc::new(names) })
     }

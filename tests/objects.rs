@@ -62,6 +62,34 @@ fn objects_that_are_used_survive_collections_at_every_safepoint() {
     hold(&programs(&["tests/corpus", "tests/objects"]), &[OptLevel::O0, OptLevel::O2], true, 170);
 }
 
+/// Whatever a call comes to, both say the same, down to the names in an exception.
+#[test]
+fn exceptions_say_the_same_natively() {
+    let wanted = ["claims", "type_errors"];
+    let programs = programs(&["tests/objects"]);
+    let mut count = 0;
+    for (name, program) in programs.iter().filter(|(name, _)| wanted.iter().any(|w| name.contains(w))) {
+        let said = |mut evaluator: Evaluator<'_>| -> Vec<String> {
+            let calls = program.checks().iter().map(|check| match evaluator.call(&check.call) {
+                Ok(value) => value,
+                Err(failure) => failure.to_string(),
+            });
+            calls.collect()
+        };
+        let expected = said(Evaluator::interpreted(program));
+        for level in [OptLevel::O0, OptLevel::O1, OptLevel::O2, OptLevel::O3] {
+            let engine = Engine::new(Options::new().opt_level(level)).expect("an engine");
+            let found = said(Evaluator::native(program, &engine));
+            for ((check, expected), found) in program.checks().iter().zip(&expected).zip(&found) {
+                let text = program.source().slice(check.span).trim();
+                assert_eq!(found, expected, "{name} at {level:?}: {text}");
+                count += 1;
+            }
+        }
+    }
+    assert!(count >= 400, "{count} calls");
+}
+
 /// How many examples each of the threads that share a heap calls.
 const TURNS: usize = if cfg!(feature = "gc-stress") { 4 } else { 40 };
 

@@ -156,7 +156,9 @@ impl Whole {
         let globals = Globals::new(shared.jit.runtime());
         if !module.globals().is_empty() {
             for global in module.globals() {
-                globals.declare(module.cx.names.text(global.name));
+                let name = module.cx.names.text(global.name);
+                globals.declare(name);
+                globals.declare_type(&module.cx, name, global.ty);
             }
             crate::engine::set_globals(module, &globals, shared.jit.runtime())?;
         }

@@ -29,6 +29,9 @@ pub enum Level {
     Low,
 }
 
+/// What is thrown where a high function gets to its `unreachable`.
+pub const REACHED: &str = "control reached `unreachable`";
+
 /// An operation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Op {

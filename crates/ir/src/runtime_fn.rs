@@ -131,8 +131,8 @@ runtime_fns! {
     GcEnter "brolga_gc_enter" () Region;
     /// Throws an object.
     Throw "brolga_throw" (TRACKED) Throws;
-    /// Throws `TypeError`: a value of this type was expected, and there is this object.
-    ThrowTypeAssert "brolga_throw_type_assert" (PTR, TRACKED) Throws;
+    /// Throws `TypeError`: who bears this name, a symbol, expected a value of this type, and there is this object.
+    ThrowTypeAssert "brolga_throw_type_assert" (PTR, PTR, TRACKED) Throws;
     /// Throws `BoundsError` for an array and an index.
     ThrowBoundsOf "brolga_throw_bounds_of" (TRACKED, I64) Throws;
     /// Throws the exception that is being handled once more.

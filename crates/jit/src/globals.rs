@@ -9,10 +9,14 @@
 //! Compiled code reads and writes a variable through the address of its cell, which is a root of the heap. A cell is made when
 //! the first unit that names it is linked, and is empty until it is set: a read then throws `UndefVarError`. Units keep the
 //! cells that they were linked to.
+//!
+//! **Types.** Compiled code takes for granted that a value is of the type that its program declares for the variable. So whoever builds a
+//! program says these types ([`Globals::declare_type`]), and what [`Globals::set`] is given has to be of all that were said.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use brolga_ir::{Context, Type};
 use brolga_runtime::Runtime;
 use brolga_runtime::heap::{Obj, RootCell, Scope};
 
@@ -22,16 +26,44 @@ pub struct Globals {
     shared: Arc<Shared>,
 }
 
+/// The types that programs declare for a variable.
+type Declared = Vec<(Arc<Context>, Type)>;
+
 struct Shared {
     runtime: Arc<Runtime>,
     cells: Mutex<BTreeMap<String, Arc<RootCell>>>,
+    types: Mutex<BTreeMap<String, Declared>>,
+}
+
+/// Why a global variable was not set.
+#[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
+pub enum GlobalError {
+    /// No unit knows a variable of this name.
+    #[error("no unit knows a global variable `{name}`")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+    },
+    /// The scope is one of another runtime than the variables.
+    #[error("the scope belongs to another runtime than the global variables")]
+    OtherRuntime,
+    /// The value is not of the type that the variable is declared with.
+    #[error("the global variable `{name}` is a `{expected}`, and the value a `{got}`")]
+    Type {
+        /// The variable.
+        name: String,
+        /// Its type.
+        expected: String,
+        /// The value's.
+        got: String,
+    },
 }
 
 impl Globals {
     /// No variables yet.
     pub fn new(runtime: &Arc<Runtime>) -> Globals {
-        let cells = Mutex::default();
-        Globals { shared: Arc::new(Shared { runtime: runtime.clone(), cells }) }
+        let shared = Shared { runtime: runtime.clone(), cells: Mutex::default(), types: Mutex::default() };
+        Globals { shared: Arc::new(shared) }
     }
 
     /// The names that linked units know, in order.
@@ -39,11 +71,46 @@ impl Globals {
         self.lock().keys().cloned().collect()
     }
 
-    /// Gives a variable a value, or none; false when no unit knows it, or the scope is one of another runtime. It is for the
-    /// caller to give what the variable's type allows.
-    pub fn set<'h>(&self, scope: &Scope<'_, 'h>, name: &str, value: Option<Obj<'_, 'h>>) -> bool {
+    /// Gives a variable a value, or none.
+    pub fn set<'h>(
+        &self,
+        scope: &Scope<'_, 'h>,
+        name: &str,
+        value: Option<Obj<'_, 'h>>,
+    ) -> Result<(), GlobalError> {
+        if !std::ptr::eq(scope.heap(), self.shared.runtime.heap()) {
+            return Err(GlobalError::OtherRuntime);
+        }
         let cell = self.lock().get(name).cloned();
-        cell.is_some_and(|cell| scope.set_cell(&cell, value))
+        let Some(cell) = cell else { return Err(GlobalError::Unknown { name: name.to_owned() }) };
+        if let Some(value) = value {
+            for (cx, ty) in self.types_of(name) {
+                // No object is of a type that has no form.
+                let desc = scope.heap().type_object(&cx, ty).ok();
+                if !desc.is_some_and(|desc| scope.is_a(value, &desc)) {
+                    let (expected, got) = (cx.types.display(ty).to_string(), value.desc().name().to_owned());
+                    return Err(GlobalError::Type { name: name.to_owned(), expected, got });
+                }
+            }
+        }
+        match scope.set_cell(&cell, value) {
+            true => Ok(()),
+            false => Err(GlobalError::OtherRuntime),
+        }
+    }
+
+    /// Says of which type a variable is in a program. Types that several programs say hold together.
+    pub fn declare_type(&self, cx: &Arc<Context>, name: &str, ty: Type) {
+        let mut types = self.shared.types.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = types.entry(name.to_owned()).or_default();
+        if !known.iter().any(|(of, known)| Arc::ptr_eq(of, cx) && *known == ty) {
+            known.push((cx.clone(), ty));
+        }
+    }
+
+    fn types_of(&self, name: &str) -> Declared {
+        let types = self.shared.types.lock().unwrap_or_else(PoisonError::into_inner);
+        types.get(name).cloned().unwrap_or_default()
     }
 
     /// The value of a variable; `None` if it has none, no unit knows it, or the scope is one of another runtime.

@@ -82,7 +82,7 @@ pub use entry::EntryError;
 pub use func::{CallError, LookupError, TypedFunc, UntypedFunc, Word};
 #[cfg(feature = "gdb")]
 pub use gdb::GdbInterface;
-pub use globals::Globals;
+pub use globals::{GlobalError, Globals};
 pub use jitdump::JitDump;
 pub use lazy::{Elsewhere, FindSlot, Materialize, NoSlot, Slot, SlotError, SlotOwner, Switch, Target};
 pub use linker::{DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};

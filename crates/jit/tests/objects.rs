@@ -5,8 +5,8 @@ mod support;
 use brolga_codegen::sig::{Abi, FunctionType, Signature, ValueType};
 use brolga_ir::diag::SourceFile;
 use brolga_ir::verify::verify_module;
-use brolga_ir::{Context, Func, text};
-use brolga_jit::{CallError, Jit, JitOptions, Source, Unit, Word};
+use brolga_ir::{Context, Func, Type, text};
+use brolga_jit::{CallError, GlobalError, Globals, Jit, JitOptions, Source, Unit, Word};
 use brolga_runtime::heap::{HeapOptions, Stress};
 use brolga_runtime::{Runtime, RuntimeOptions};
 use support::TIERS;
@@ -145,4 +145,29 @@ fn collections_do_not_look_at_a_thread_while_it_runs_code_without_objects() {
         }
         stop.store(true, Ordering::Relaxed);
     });
+}
+
+/// Compiled code takes for granted what a variable's type says.
+#[test]
+fn a_global_takes_values_of_its_type_only() {
+    let (jit, other) = (stressed(), stressed());
+    let globals = Globals::new(jit.runtime());
+    globals.declare("count");
+    globals.declare_type(&Context::new(), "count", Type::INT64);
+    let done = jit.runtime().enter(|scope| {
+        let (one, text) = (scope.int(1).unwrap(), scope.string(b"one").unwrap());
+        assert_eq!(globals.set(scope, "count", Some(one.get(scope))), Ok(()));
+        let refused = globals.set(scope, "count", Some(text.get(scope))).unwrap_err();
+        assert_eq!(refused.to_string(), "the global variable `count` is a `Int64`, and the value a `String`");
+        assert_eq!(globals.get(scope, "count").unwrap().unboxed::<i64>().unwrap(), 1);
+        let unknown = globals.set(scope, "sum", None).unwrap_err();
+        assert_eq!(unknown, GlobalError::Unknown { name: "sum".to_owned() });
+        assert_eq!(globals.set(scope, "count", None), Ok(()));
+        assert!(globals.get(scope, "count").is_none());
+    });
+    done.unwrap();
+    let done = other.runtime().enter(|scope| {
+        assert_eq!(globals.set(scope, "count", None), Err(GlobalError::OtherRuntime));
+    });
+    done.unwrap();
 }

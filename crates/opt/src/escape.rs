@@ -23,6 +23,7 @@ use crate::rules::field_position;
 use brolga_ir::analysis::Rpo;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::effects::{ArgFlow, Effects, Regions, Summary, effects};
+use brolga_ir::intrinsic::{Convert, Shape};
 use brolga_ir::types::DeclKind;
 use brolga_ir::{Callee, Func, Inst, Op, Type, Types, Value};
 use cranelift_entity::SecondaryMap;
@@ -76,8 +77,9 @@ impl<'a> Flow<'a> {
         for &param in func.params() {
             flow.origins[param] = OTHER;
             if sources < MAX_SOURCES {
-                // A number is no object: nobody can hold it.
-                if types.primitive(func.ty(param)).is_none() {
+                // A number is no object: nobody can hold it. An address may become a reference again.
+                let ty = func.ty(param);
+                if types.primitive(ty).is_none() || types.pointee(ty).is_some() {
                     flow.origins[param] = 1 << sources;
                 }
                 flow.arguments |= 1 << sources;
@@ -175,6 +177,20 @@ impl<'a> Flow<'a> {
             )
             | Op::GcPreserveBegin
             | Op::GcPreserveEnd => self.spread(inst, OTHER),
+            // An address is as good as what it is of, until it becomes a number.
+            Op::Intrinsic(op) => match op.shape() {
+                Shape::PtrOffset => self.spread(inst, first),
+                Shape::Convert(Convert::Bits) if self.gives_address(inst) => self.spread(inst, first),
+                Shape::PtrLoad | Shape::IntCompare => self.spread(inst, OTHER),
+                Shape::PtrStore => {
+                    args.iter().skip(1).for_each(|&v| self.capture(self.origin(v)));
+                    self.spread(inst, first);
+                }
+                _ => {
+                    args.iter().for_each(|&v| self.capture(self.origin(v)));
+                    self.spread(inst, OTHER);
+                }
+            },
             Op::Return => {
                 self.changed |= self.returned | first != self.returned;
                 self.returned |= first;
@@ -198,6 +214,10 @@ impl<'a> Flow<'a> {
                 self.spread(inst, OTHER);
             }
         }
+    }
+
+    fn gives_address(&self, inst: Inst) -> bool {
+        self.func.result(inst).is_some_and(|v| self.types.pointee(self.func.ty(v)).is_some())
     }
 
     /// Whether an object got no number, because there are too many.

@@ -27,6 +27,7 @@
 mod address;
 mod alias;
 pub mod callgraph;
+mod claims;
 mod counted;
 mod error;
 mod escape;

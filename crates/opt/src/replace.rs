@@ -9,9 +9,10 @@
 
 use crate::rules::field_position;
 use brolga_ir::builtin::Builtin;
-use brolga_ir::{Const, Func, Inst, Op, Types, Value};
+use brolga_ir::{Const, Func, Inst, Op, Type, Types, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
+use smallvec::SmallVec;
 
 /// What takes whose place.
 #[derive(Clone, Debug, Default)]
@@ -81,8 +82,8 @@ impl Replacements {
     }
 }
 
-/// Called when an operand of an instruction got a narrower type. A π may then assert what cannot be, or a field be claimed to have a
-/// type that it has not: nothing ever comes there, and the claim is made about no value in particular instead.
+/// Called when an operand of an instruction got a narrower type. A π may then claim what cannot be, or a field be claimed to have a
+/// type that it has not, which the verifier refuses: the claim becomes a `typeassert`. Mostly nothing ever comes there; else it throws.
 pub(crate) fn mend_claim(func: &mut Func, types: &Types, inst: Inst) {
     let (op, &[operand, ..]) = (func.op(inst), func.args(inst)) else { return };
     let Some(claimed) = func.result(inst).map(|v| func.ty(v)) else { return };
@@ -94,10 +95,22 @@ pub(crate) fn mend_claim(func: &mut Func, types: &Types, inst: Inst) {
         }),
         _ => None,
     };
-    if given.is_some_and(|given| types.is_disjoint(given, claimed)) {
-        let nothing_in_particular = func.constant(Const::Undef(claimed));
-        func.set_op(inst, Op::Copy, &[nothing_in_particular]);
-    }
+    let Some(given) = given.filter(|&given| given != Type::BOTTOM && types.is_disjoint(given, claimed))
+    else {
+        return;
+    };
+    let operand = match op {
+        Op::Pi => operand,
+        op => {
+            let args: SmallVec<[Value; 4]> = func.args(inst).into();
+            let read = func.make_inst(op, &args, &[], &[given]);
+            func.set_place(read, func.place(inst));
+            func.insert_before(read, inst);
+            func.result(read).unwrap_or(operand)
+        }
+    };
+    let claimed = func.constant(Const::Type(claimed));
+    func.set_op(inst, Op::Builtin(Builtin::Typeassert), &[operand, claimed]);
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@
 //! callee. Functions that call each other in a circle start as pure and are computed in turn until nothing changes: a summary
 //! only gets worse, and has few parts, so this ends; after `MAX_ROUNDS` the rest of the circle may do anything.
 //!
+//! A row that claims more of its result than its operation gives may throw, unless the claim is proven (`claims`).
+//!
 //! Whether a call is a *safepoint* does not follow from what it does: `lower` adds polls and boxes. So every summary says that it
 //! may be one. A stack that overflows is not counted as an exception, as in Julia.
 //!
@@ -20,11 +22,12 @@
 //! end.
 
 use crate::callgraph::bottom_up;
+use crate::claims::{Tests, may_fail};
 use crate::escape::Flow;
 use brolga_ir::analysis::{Cfg, DomTree, Loops, Rpo};
 use brolga_ir::effects::{ArgFlow, Effects, Summary, effects};
 use brolga_ir::func::CalleeData;
-use brolga_ir::{Callee, Func, FuncId, Level, Module, Op};
+use brolga_ir::{Callee, Func, FuncId, Inst, Level, Module, Op, Type};
 use rustc_hash::FxHashMap;
 
 /// A circle of functions gets its summaries in two or three rounds: one to see the effects, one to see that nothing changes.
@@ -88,6 +91,7 @@ pub fn summarise(module: &Module, func: &Func) -> Summary {
     }
     let types = &module.cx.types;
     let flow = Flow::compute(func, types, &rpo, &callees);
+    let tests = Tests::compute(func, types, &cfg);
     let mut all = Effects { may_safepoint: true, ..Effects::PURE };
     let mut args = ArgFlow::NONE;
     for inst in insts() {
@@ -106,6 +110,7 @@ pub fn summarise(module: &Module, func: &Func) -> Summary {
             return Summary::ANY;
         }
         all = all.merge(found);
+        all.nothrow &= !claims_too_much(module, func, &tests, inst);
         args.written |= written.written;
         args.elsewhere |= written.elsewhere;
     }
@@ -113,6 +118,18 @@ pub fn summarise(module: &Module, func: &Func) -> Summary {
     let cyclic = !loops.is_empty() || !loops.irreducible_edges().is_empty();
     let effects = Effects { terminates: all.terminates && !cyclic, ..all };
     Summary { effects, args: flow.map_or(ArgFlow::ANY, |flow| flow.arguments(args)) }
+}
+
+/// Whether a row may throw because it claims more of its result or, for an `invoke`, of its operands than is known.
+fn claims_too_much(module: &Module, func: &Func, tests: &Tests, inst: Inst) -> bool {
+    let types = &module.cx.types;
+    let Op::Invoke(callee) = func.op(inst) else { return may_fail(func, types, tests, inst) };
+    let CalleeData::Method { function, args, .. } = func.callee(callee) else { return true };
+    let Some(sig) = module.find_method(*function, args).map(|id| &module.func(id).sig) else { return true };
+    let claimed = func.result(inst).map_or(Type::ANY, |result| func.ty(result));
+    let given = func.args(inst).iter().map(|&v| func.ty(v));
+    let gives = sig.results.first().is_some_and(|&result| types.is_subtype(result, claimed));
+    !gives || !given.zip(&sig.params).all(|(given, param)| types.is_subtype(given, param.ty))
 }
 
 /// What is known of a callee.

@@ -94,6 +94,48 @@ function walks(r::Base.RefValue{Int64}, n::Int64)::Nothing
 │        invoke Main.walks(r::Base.RefValue{Int64}, %4::Int64)::Nothing
 └──      return nothing
 end
+function keeps_address(p::Ptr{Nothing}, to::Base.RefValue{Ptr{Nothing}})::Nothing
+1 ─ %1 = Base.add_ptr(p, 0x0000000000000008)::Ptr{Nothing}
+│        Base.setfield!(to, :x, %1)::Ptr{Nothing}
+└──      return nothing
+end
+function reads_address(p::Ptr{Int64})::Int64
+1 ─ %1 = Base.pointerref(p, 1, 8)::Int64
+└──      return %1
+end
+function claims(x::Any)::Int64
+1 ─ %1 = π (x, Int64)
+└──      return %1
+end
+function claims_field(box::Base.RefValue{Any})::Int64
+1 ─ %1 = Base.getfield(box, :x)::Int64
+└──      return %1
+end
+function claims_what_it_tested(x::Any)::Int64
+1 ─ %1 = (x isa Int64)::Bool
+└──      goto #3 if not %1
+2 ─ %3 = π (x, Int64)
+└──      return %3
+3 ─      return 0
+end
+function claims_the_rest(x::Union{Nothing, Int64, String})::Int64
+1 ─ %1 = (x === nothing)::Bool
+│   %2 = Core.typeof(x)::DataType
+│   %3 = (%2 === String)::Bool
+│   %4 = Base.or_int(%1, %3)::Bool
+│   %5 = Base.not_int(%4)::Bool
+└──      goto #3 if not %5
+2 ─ %7 = π (x, Int64)
+└──      return %7
+3 ─      return 0
+end
+function claims_too_much(x::Union{Nothing, Int64, String})::Int64
+1 ─ %1 = (x === nothing)::Bool
+└──      goto #3 if not %1
+2 ─      return 0
+3 ─ %4 = π (x, Int64)
+└──      return %4
+end
 function unknown(x::Int64)::Any
 1 ─ %1 = dynamic Main.pure(x)::Any
 └──      return %1
@@ -172,4 +214,25 @@ fn objects_of_the_functions_own_do_not_show() {
     // Held by the box, the object is seen by others.
     let leaks = summary(&module, "leaks");
     assert!(!leaks.effects.effect_free && leaks.args.elsewhere);
+}
+
+/// An address may become a reference again.
+#[test]
+fn addresses_are_kept_like_objects() {
+    let module = module();
+    let flow = |name| summary(&module, name).args;
+    assert_eq!(which(ArgFlow::captures, flow("keeps_address")), [1]);
+    assert!(which(ArgFlow::captures, flow("reads_address")).is_empty());
+}
+
+#[test]
+fn claims_that_nothing_proves_may_throw() {
+    let module = module();
+    let throws = |name| !of(&module, name).nothrow;
+    for name in ["claims", "claims_field", "claims_too_much"] {
+        assert!(throws(name), "{name}");
+    }
+    for name in ["claims_what_it_tested", "claims_the_rest"] {
+        assert!(!throws(name), "{name}");
+    }
 }

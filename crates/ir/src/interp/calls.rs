@@ -134,6 +134,14 @@ impl<'m> Interp<'m> {
                 self.apply(callee, args, then)
             }
             Builtin::InvokeInWorld => {
+                // A world is a `UInt64`, or an `Int64` that is not negative. Here all are one.
+                let is_world = match &args[0] {
+                    Val::Bits { ty: Type::UINT64, .. } => true,
+                    other => other.as_int64().is_some_and(|world| world >= 0),
+                };
+                if !is_world {
+                    return Err(self.type_error(builtin.name(), Type::UINT64, args[0].clone()));
+                }
                 let callee = args.remove(1);
                 self.apply(callee, args.split_off(1), then)
             }

@@ -18,7 +18,7 @@ use super::{Interp, shape};
 use crate::constant::Const;
 use crate::entity::{Block, FuncId, Inst, Value};
 use crate::func::{Func, ValueDef};
-use crate::op::{Level, Op};
+use crate::op::{Level, Op, REACHED};
 use crate::types::Type;
 use cranelift_entity::EntityRef;
 use rustc_hash::FxHashMap;
@@ -46,8 +46,8 @@ pub(super) struct Frame<'m> {
 pub(super) enum Then {
     /// They are the results of the calling statement.
     Assign,
-    /// The result replaces `old` in a place: the end of `modifyfield!` and its kin.
-    Modify(Box<(Place, Val)>),
+    /// The result replaces the old value in a place: the end of `modifyfield!` and its kin, here by name.
+    Modify(Box<(&'static str, Place, Val)>),
 }
 
 /// A handler in force.
@@ -116,9 +116,9 @@ impl<'m> Interp<'m> {
                 let vals = match frame.then {
                     Then::Assign => vals,
                     Then::Modify(modify) => {
-                        let (place, old) = *modify;
+                        let (op, place, old) = *modify;
                         let new = vals.into_iter().next().unwrap_or(Val::NOTHING);
-                        vec![self.finish_modify(&place, old, new)?]
+                        vec![self.finish_modify(op, &place, old, new)?]
                     }
                 };
                 if self.frames.is_empty() {
@@ -166,7 +166,12 @@ impl<'m> Interp<'m> {
         if args.len() != params.len() {
             return Err(Fault::ArgumentCount { expected: params.len(), given: args.len() }.into());
         }
+        // What an `invoke` claims of an operand does not hold. A call from outside has no statement to blame.
+        let claims = func.level == Level::High && !self.frames.is_empty();
         for (arg, param) in args.iter().zip(params) {
+            if claims && !self.is_a(arg, param.ty) {
+                return Err(self.type_error("typeassert", param.ty, arg.clone()));
+            }
             self.check_type(arg, param.ty)?;
         }
         let mut values = vec![None; func.value_count()];
@@ -274,6 +279,10 @@ impl<'m> Interp<'m> {
                     return Err(Fault::OperandCount { op: "result".to_owned(), given: vals.len() }.into());
                 }
                 for (value, val) in results.zip(vals) {
+                    // What the row claims does not hold.
+                    if func.level == Level::High && !self.is_a(&val, func.ty(value)) {
+                        return Err(self.type_error("typeassert", func.ty(value), val));
+                    }
                     self.check_type(&val, func.ty(value))?;
                     self.frame_mut()?.values[value.index()] = Some(val);
                 }
@@ -348,6 +357,7 @@ impl<'m> Interp<'m> {
                 self.target(func, inst, usize::from(!taken))
             }
             Op::Return => Ok(Flow::Return(self.all_operands(func, inst)?)),
+            Op::Unreachable if func.level == Level::High => Err(self.message("ErrorException", REACHED)),
             Op::Unreachable => Err(Fault::Unreachable.into()),
             Op::Upsilon => {
                 let val = match *func.args(inst) {
@@ -523,9 +533,9 @@ impl<'m> Interp<'m> {
         }
     }
 
-    pub(super) fn modify(&mut self, place: Place, f: Val, operand: Val) -> Eval<Flow> {
+    pub(super) fn modify(&mut self, op: &'static str, place: Place, f: Val, operand: Val) -> Eval<Flow> {
         let old = self.read_place(&place)?;
-        let then = Then::Modify(Box::new((place, old.clone())));
+        let then = Then::Modify(Box::new((op, place, old.clone())));
         self.apply(f, vec![old, operand], then)
     }
 
@@ -534,8 +544,8 @@ impl<'m> Interp<'m> {
         match then {
             Then::Assign => Ok(Flow::Value(val)),
             Then::Modify(modify) => {
-                let (place, old) = *modify;
-                self.finish_modify(&place, old, val).map(Flow::Value)
+                let (op, place, old) = *modify;
+                self.finish_modify(op, &place, old, val).map(Flow::Value)
             }
         }
     }

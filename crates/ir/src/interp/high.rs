@@ -284,7 +284,7 @@ impl<'m> Interp<'m> {
             }
             _ => return Err(Fault::OperandCount { op: builtin.to_string(), given: args.len() }.into()),
         };
-        self.modify(place, f.clone(), x.clone())
+        self.modify(builtin.name(), place, f.clone(), x.clone())
     }
 
     /// A type given as a value.

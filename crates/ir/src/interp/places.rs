@@ -103,13 +103,16 @@ impl Interp<'_> {
     }
 
     pub(super) fn swap(&mut self, op: &str, place: &Place, val: Val) -> Eval<Val> {
+        if !self.is_a(&val, place.ty()) {
+            return Err(self.type_error(op, place.ty(), val));
+        }
         let old = self.read_place(place)?;
         self.write_place(op, place, val)?;
         Ok(old)
     }
 
-    pub(super) fn finish_modify(&mut self, place: &Place, old: Val, new: Val) -> Eval<Val> {
-        self.write_place("modifyfield!", place, new.clone())?;
+    pub(super) fn finish_modify(&mut self, op: &str, place: &Place, old: Val, new: Val) -> Eval<Val> {
+        self.write_place(op, place, new.clone())?;
         self.pair(place.ty(), old, new)
     }
 

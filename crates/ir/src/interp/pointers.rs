@@ -42,7 +42,7 @@ impl Interp<'_> {
             }
             (Shape::AtomicModify, [pointer, f, x, order]) => {
                 let place = self.atomic(name, pointer, &[order])?;
-                return self.modify(place, f.clone(), x.clone());
+                return self.modify(name, place, f.clone(), x.clone());
             }
             (Shape::AtomicReplace, [pointer, expected, val, success, failure]) => {
                 let place = self.atomic(name, pointer, &[success, failure])?;

@@ -152,17 +152,18 @@ impl Lowering<'_> {
 
     fn choose_field(&mut self, val: &Val, index: Value, count: usize) -> Step<()> {
         let Some(result) = self.src.result(self.at) else { return Ok(()) };
+        let types = self.types;
         let ty = self.src.ty(result);
+        if !(0..count).all(|n| types.field_type(val.ty, n).is_some_and(|field| types.is_subtype(field, ty))) {
+            // The index may mean a field that is not what the row claims.
+            return self.choose_object(val, index, count, Type::ANY);
+        }
         if self.form(ty)?.is_object() {
             return self.choose_object(val, index, count, ty);
         }
         let mut chosen: Option<Val> = None;
         for n in (0..count).rev() {
             let field = self.field(val, n)?;
-            // Who declared the result knows that the index never means a field of another type.
-            if self.types.is_disjoint(field.ty, ty) {
-                continue;
-            }
             let field = self.convert(field, ty)?;
             chosen = Some(match chosen {
                 None => field,

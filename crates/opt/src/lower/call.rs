@@ -126,17 +126,15 @@ impl Lowering<'_> {
         self.call_declared(id, args)
     }
 
-    /// What the last argument of a method collects.
+    /// What the last argument of a method collects, which may not be what it declares.
     fn collected(&mut self, ty: Type, rest: &[Val]) -> Step<Val> {
-        if self.types.is_concrete(ty) {
-            return self.aggregate(ty, rest);
-        }
         let exact = self.tuple_type(rest)?;
         if self.types.is_concrete(exact) {
-            return self.aggregate(exact, rest);
+            let ty = if self.types.is_subtype(exact, ty) && self.types.is_concrete(ty) { ty } else { exact };
+            return self.aggregate(ty, rest);
         }
         let object = self.dynamic_tuple(rest)?;
-        Ok(Val::scalar(ty, object))
+        Ok(Val::scalar(exact, object))
     }
 
     /// Calls a method of the module with one value for each declared argument, the object first.
@@ -151,7 +149,7 @@ impl Lowering<'_> {
             leaves.push(self.slot_addr(slot));
         }
         for (arg, form) in args.into_iter().zip(&sig.params) {
-            leaves.extend(self.convert(arg, form.ty)?.leaves);
+            leaves.extend(self.claimed(&arg, form.ty)?.leaves);
         }
         let results: Vec<Type> = sig.low_results().collect();
         let call = self.emit(Op::CallSymbol(callee), &leaves, &results);
@@ -323,7 +321,7 @@ impl Lowering<'_> {
         let mut all = vec![Val::scalar(Type::SYMBOL, self.permanent(Address::Symbol(name)))];
         all.extend(args);
         let result = self.call_args(RuntimeFn::JuliaCall, &all)?;
-        let result = self.convert(result, data.result)?;
+        let result = self.claimed(&result, data.result)?;
         self.define(result)?;
         Ok(true)
     }

@@ -5,7 +5,7 @@
 //! getfield(x::Any, :a)        %1 = call_args(brolga_apply, getfield, x, :a)        the builtin as a function object
 //! ```
 //!
-//! Operands and result are objects. What the result is taken for is the claim of the statement's type.
+//! Operands and result are objects. What the statement's type claims of the result is tested.
 //!
 //! **Boxed entries.** The run time calls a method by its boxed entry, which takes an array of objects, the function object first:
 //!

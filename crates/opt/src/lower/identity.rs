@@ -152,7 +152,11 @@ impl Lowering<'_> {
             return Ok(self.truth(true));
         }
         *budget = budget.saturating_sub(1);
-        if *budget == 0 {
+        let fields = match form.kind {
+            FormKind::Aggregate(_) | FormKind::Memory => self.types.field_count(a.ty).unwrap_or(0),
+            _ => 0,
+        };
+        if fields >= *budget as usize {
             let [x, y] = [self.object(a)?, self.object(b)?];
             return Ok(self.same_objects(x, y, [a.ty, b.ty]));
         }
@@ -321,7 +325,7 @@ impl Lowering<'_> {
         let val = self.operand(0)?;
         let Some(ty) = self.type_operand(1)? else { return self.call_builtin(Builtin::Typeassert) };
         let is = self.is_a(&val, ty)?;
-        self.throw_unless_type(is, &val, ty)?;
+        self.throw_unless_type(Builtin::Typeassert.name(), is, &val, ty)?;
         let Some(result) = self.src.result(self.at) else { return Ok(()) };
         let wanted = self.src.ty(result);
         if self.types.is_subtype(val.ty, ty) {

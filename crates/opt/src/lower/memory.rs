@@ -359,7 +359,7 @@ impl Lowering<'_> {
     pub(super) fn pointerset(&mut self) -> Step<()> {
         let (pointer, ty, pointee) = self.pointer_operand(0)?;
         let val = self.operand(1)?;
-        let val = self.convert(val, pointee)?;
+        let val = self.checked(&val, pointee)?;
         let addr = self.element(pointer, pointee, 2)?;
         self.store(addr, &val)?;
         self.define(Val::scalar(ty, pointer))

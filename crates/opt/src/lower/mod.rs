@@ -18,6 +18,9 @@
 //! Blocks are visited in reverse postorder, so that a value is known before its uses; the operands of φs come last,
 //! at the ends of the predecessors. Unreachable blocks are dropped.
 //!
+//! **Types are tested where they are claimed**: a row may say more of its result than the operation does, and an operand of an `invoke` may
+//! be of a wider type than its parameter. What the types of operands and the tests on the way prove is not tested again (`crate::claims`).
+//!
 //! **Safepoints.** One at every loop head (the target of an edge that goes back in reverse postorder, so every cycle has
 //! one) and one at the entry of every function that calls compiled code, so that recursion has one. A function that
 //! neither loops nor calls has none.
@@ -74,6 +77,7 @@ mod walk;
 pub use dynamic::{boxed_entry, boxed_symbol};
 pub use error::{At, LowerError, LowerErrors, Refusal};
 
+use crate::claims::Tests;
 use brolga_ir::abi::{Form, NativeSignature, NotNative, Position};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::func::{Place, Signature};
@@ -240,6 +244,8 @@ struct Lowering<'a> {
     /// The slots of each φᶜ, and the φᶜ that name each ϒ.
     catches: FxHashMap<Inst, Rc<CatchSlots>>,
     upsilons: FxHashMap<Inst, Vec<Inst>>,
+    /// What was tested on the way to each block of the high function.
+    tests: Tests,
     /// Whether compiled code is called.
     calls: bool,
     errors: Vec<LowerError>,
@@ -270,6 +276,7 @@ impl<'a> Lowering<'a> {
             uses: None,
             catches: FxHashMap::default(),
             upsilons: FxHashMap::default(),
+            tests: Tests::none(),
             calls: false,
             errors: Vec::new(),
         }
@@ -386,15 +393,16 @@ impl Lowering<'_> {
         }
     }
 
-    /// The operand itself, as one of the result's type.
+    /// The operand itself, as one of the result's type. A claim that tests on the way here have proven needs none of its own.
     fn pass_on(&mut self) -> Step<()> {
-        let value = self.arg(0)?;
+        let (value, src) = (self.arg(0)?, self.src);
         let val = self.val(value)?;
-        let Some(result) = self.src.result(self.at) else { return Ok(()) };
-        let (declared, wanted) = (self.src.ty(value), self.src.ty(result));
-        // The operand is known to be another member of its union: a test before has said so, and control never gets here.
-        let dead = self.types.is_disjoint(val.ty, wanted) && !self.types.is_disjoint(declared, wanted);
-        let val = if dead { self.undefined(wanted)? } else { val };
+        let Some(result) = src.result(self.at) else { return Ok(()) };
+        let wanted = src.ty(result);
+        let (types, block) = (self.types, src.inst_block(self.at));
+        let known = block.map_or(val.ty, |block| self.tests.narrowed(src, types, value, block, val.ty));
+        let proven = !types.is_subtype(val.ty, wanted) && types.is_subtype(known, wanted);
+        let val = if proven { self.convert(val, wanted)? } else { val };
         self.define(val)
     }
 

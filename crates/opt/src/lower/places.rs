@@ -28,6 +28,9 @@ use brolga_ir::op::Region;
 use brolga_ir::types::FieldRepr;
 use brolga_ir::{Const, LowType, Name, Op, PtrClass, RuntimeFn, Type, Value};
 
+/// Who throws a `TypeError` where a row claims too much.
+pub(super) const CLAIM: &str = "typeassert";
+
 /// A place, which holds a value of type `ty` or nothing.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
@@ -174,8 +177,8 @@ impl Lowering<'_> {
             }
             Change::Swap => {
                 let given = self.operand(first)?;
-                let old = self.read_place(place)?;
                 let val = self.checked(&given, place.ty)?;
+                let old = self.read_place(place)?;
                 self.write_place(place, &val)?;
                 self.define(old)
             }
@@ -295,7 +298,7 @@ impl Lowering<'_> {
         let module = self.arg(0)?;
         if self.src.ty(module) != Type::MODULE {
             let module = self.val(module)?;
-            self.checked(&module, Type::MODULE)?;
+            self.tested("getglobal", &module, Type::MODULE)?;
         }
         let name = self.arg(1)?;
         let Some(&Const::Symbol(name)) = self.src.as_const(name) else {
@@ -327,17 +330,32 @@ impl Lowering<'_> {
 
     // ----- types of what is written -----
 
-    /// A value as one of another type; `TypeError` if it is none.
+    /// A value as one of the type that the current statement's operation asks for; `TypeError` in its name if it is none.
     pub(super) fn checked(&mut self, val: &Val, to: Type) -> Step<Val> {
+        let asks = match self.src.op(self.at) {
+            Op::Builtin(op) => op.name(),
+            Op::Intrinsic(op) => op.name(),
+            Op::Branch => "if",
+            _ => "new",
+        };
+        self.tested(asks, val, to)
+    }
+
+    /// A value as one of the type that a row says it is; `TypeError` if it is none.
+    pub(super) fn claimed(&mut self, val: &Val, to: Type) -> Step<Val> {
+        self.tested(CLAIM, val, to)
+    }
+
+    fn tested(&mut self, asks: &str, val: &Val, to: Type) -> Step<Val> {
         if !self.types.is_subtype(val.ty, to) {
             let is = self.is_a(val, to)?;
-            self.throw_unless_type(is, val, to)?;
+            self.throw_unless_type(asks, is, val, to)?;
         }
         self.convert(val.clone(), to)
     }
 
-    /// Throws `TypeError` unless the value is of the type, as `is` says.
-    pub(super) fn throw_unless_type(&mut self, is: Value, val: &Val, ty: Type) -> Step<()> {
+    /// Throws `TypeError` in the name of who asks unless the value is of the type, as `is` says.
+    pub(super) fn throw_unless_type(&mut self, asks: &str, is: Value, val: &Val, ty: Type) -> Step<()> {
         let bad = match self.out.as_bits(is) {
             Some(1) => return Ok(()),
             Some(_) => self.truth(true),
@@ -345,8 +363,9 @@ impl Lowering<'_> {
         };
         self.throw_if_with(bad, |lowering| {
             let got = lowering.object(val)?;
+            let asks = lowering.symbol(lowering.cx.names.intern(asks));
             let expected = lowering.address(Address::Type(ty));
-            lowering.throw(RuntimeFn::ThrowTypeAssert, &[expected, got]);
+            lowering.throw(RuntimeFn::ThrowTypeAssert, &[asks, expected, got]);
             Ok(())
         })
     }

@@ -37,7 +37,6 @@ impl Lowering<'_> {
             }
             StaticBound::Open { .. } => self.bound_by_call(RuntimeFn::StaticParameter, number)?,
         };
-        let val = self.convert(val, result)?;
         self.define(val)
     }
 

@@ -5,6 +5,9 @@
 //! `Any`. Uses ask for the type they need with `convert`. So a statement whose declared type would need a box makes none as
 //! long as nobody needs it.
 //!
+//! The statement's type may be narrower than what the operation gives, too. That is a claim, and tested (`claimed`): `TypeError` where
+//! it does not hold. So a value is always of its type, and the verifier's rules about operands hold for native values.
+//!
 //! A permanent object (a string, a symbol, a type, the instance of a ghost) is a constant address that becomes a reference
 //! by a `bitcast`. That is an instruction with a position, so constants that are references are made where they are used.
 
@@ -113,11 +116,11 @@ impl Lowering<'_> {
         self.known[value] = Known::Leaves { ty: val.ty, start, count: val.leaves.len() as u8 };
     }
 
-    /// The result of the current statement.
+    /// The result of the current statement. What its row claims beyond what is known is tested.
     pub(super) fn define(&mut self, val: Val) -> Step<()> {
         let Some(result) = self.src.result(self.at) else { return Ok(()) };
         let wanted = self.src.ty(result);
-        let val = if self.types.is_subtype(val.ty, wanted) { val } else { self.convert(val, wanted)? };
+        let val = if self.types.is_subtype(val.ty, wanted) { val } else { self.claimed(&val, wanted)? };
         self.set(result, &val);
         Ok(())
     }

@@ -13,10 +13,13 @@
 use super::error::Refusal;
 use super::value::{Leaves, Val};
 use super::{Known, Lowering, Options, Reported, Step};
+use crate::claims::Tests;
 use crate::loop_note::low_note;
 use brolga_ir::analysis::{Cfg, DomTree, Loops, Rpo};
+use brolga_ir::constant::Address;
 use brolga_ir::func::{MetaData, Place};
-use brolga_ir::{Block, Const, Inst, Op, Slot, Type, Value};
+use brolga_ir::op::REACHED;
+use brolga_ir::{Block, Const, Inst, Op, RuntimeFn, Slot, Type, Value};
 use smallvec::SmallVec;
 
 /// A φ whose operands are still to come.
@@ -55,6 +58,7 @@ impl Lowering<'_> {
         let src = self.src;
         let cfg = Cfg::compute(src);
         let rpo = Rpo::compute(&cfg);
+        self.tests = Tests::compute(src, self.types, &cfg);
         for block in src.blocks().filter(|&b| rpo.is_reachable(b)) {
             let head = self.out.make_block();
             self.out.append_block(head);
@@ -264,6 +268,15 @@ impl Lowering<'_> {
         Ok(val.leaves)
     }
 
+    /// Whether what stands in front of an `unreachable` does not come back: it throws here, or is of a type without values, which its
+    /// row was tested for or its callee keeps.
+    fn never_comes_here(&self) -> bool {
+        let last = self.out.last_inst(self.cur).map(|last| self.out.op(last));
+        let before = self.src.prev_inst(self.at).and_then(|inst| self.src.result(inst));
+        matches!(last, Some(Op::CallRuntime(entry)) if !entry.returns())
+            || before.is_some_and(|value| self.src.ty(value) == Type::BOTTOM)
+    }
+
     pub(super) fn terminator(&mut self, op: Op) -> Step<()> {
         let src = self.src;
         let targets: SmallVec<[Block; 2]> =
@@ -280,6 +293,13 @@ impl Lowering<'_> {
                 }
             }
             Op::Enter => self.enter(&targets),
+            Op::Unreachable => {
+                if !self.never_comes_here() {
+                    let text = self.permanent(Address::String(self.cx.names.intern(REACHED)));
+                    self.throw(RuntimeFn::ThrowError, &[text]);
+                }
+                self.terminate(op, &[], &[]);
+            }
             Op::Return => {
                 let val = self.operand(0)?;
                 let ty = src.sig.results.first().copied().unwrap_or(Type::NOTHING);

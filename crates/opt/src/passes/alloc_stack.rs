@@ -163,6 +163,10 @@ fn use_of(func: &Func, one: Use) -> Does {
                 _ => Does::Nothing,
             }
         }
+        // What summaries say is said of objects and addresses. A number may become an address again.
+        Op::CallSymbol(_) if !func.args(one.inst).get(n).is_some_and(|&v| is_pointer(func, v)) => {
+            Does::Escape
+        }
         Op::CallSymbol(callee) => match func.callee_summary(callee) {
             Some(summary) if !summary.args.captures(n) && !summary.args.returns(n) => Does::Nothing,
             _ => Does::Escape,

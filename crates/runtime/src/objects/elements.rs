@@ -63,7 +63,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             }
             (Builtin::Memoryrefmodify, &[reference, f, x, _, checked]) => {
                 let place = self.element_place(op, reference, checked)?;
-                self.modify(place, f, x)
+                self.modify(op, place, f, x)
             }
             (Builtin::Memoryrefreplace, &[reference, expected, value, _, _, checked]) => {
                 let place = self.element_place(op, reference, checked)?;

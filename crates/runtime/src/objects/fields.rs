@@ -49,7 +49,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             }
             (Builtin::Modifyfield, &[f, x, ref order @ ..]) => {
                 let place = self.field_place(op, object, field, order.first().copied())?;
-                self.modify(place, f, x)
+                self.modify(op, place, f, x)
             }
             (Builtin::Replacefield, &[expected, value, ref order @ ..]) => {
                 let place = self.field_place(op, object, field, order.first().copied())?;
@@ -246,6 +246,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     }
 
     pub(crate) fn swap(&mut self, op: &str, place: Place<'_>, value: Root<'f, 'h>) -> Done<'f, 'h> {
+        self.check(op, place, value)?;
         loop {
             let old = self.read(place)?;
             if self.exchange(op, place, Some(old), value)? {
@@ -254,11 +255,17 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    pub(crate) fn modify(&mut self, place: Place<'_>, f: Root<'f, 'h>, x: Root<'f, 'h>) -> Done<'f, 'h> {
+    pub(crate) fn modify(
+        &mut self,
+        op: &str,
+        place: Place<'_>,
+        f: Root<'f, 'h>,
+        x: Root<'f, 'h>,
+    ) -> Done<'f, 'h> {
         let (old, new) = loop {
             let old = self.read(place)?;
             let new = self.apply(f, &[old, x])?;
-            if self.exchange("modifyfield!", place, Some(old), new)? {
+            if self.exchange(op, place, Some(old), new)? {
                 break (old, new);
             }
         };

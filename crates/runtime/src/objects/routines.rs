@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `brolga_throw(thread, exception)` | no | an object is thrown |
 //! | `brolga_current_exception(thread)` | yes | the exception that is being handled, as an object |
-//! | `brolga_throw_type_assert(thread, expected, got)` | yes | `TypeError` of `typeassert` |
+//! | `brolga_throw_type_assert(thread, asks, expected, got)` | yes | `TypeError` in the name of who asks |
 //! | `brolga_throw_bounds_of(thread, of, index)` | yes | `BoundsError(of, index)` |
 //! | `brolga_throw_error`, `brolga_throw_argument(thread, string)` | yes | `ErrorException`, `ArgumentError` |
 //! | `brolga_isa(thread, object, type)` | no | 1 if the object is of the type |
@@ -31,7 +31,7 @@ use std::ptr::NonNull;
 use crate::exception::{Detail, ExceptionKind};
 use crate::heap::{Object, Root, Scope, TypeDesc, desc_of_tag, with_scope};
 use crate::instance::Runtime;
-use crate::records::StringRef;
+use crate::records::{StringRef, SymbolRef};
 use crate::thread::Thread;
 
 use super::call::{Ops, call_code};
@@ -193,10 +193,15 @@ pub(crate) extern "C" fn brolga_current_exception(thread: &Thread) -> *mut u8 {
     })
 }
 
-pub(crate) extern "C" fn brolga_throw_type_assert(thread: &Thread, expected: u64, got: NonNull<u8>) {
+pub(crate) extern "C" fn brolga_throw_type_assert(
+    thread: &Thread,
+    asks: SymbolRef,
+    expected: u64,
+    got: NonNull<u8>,
+) {
     in_scope(thread, |scope, _| {
         let got = scope.add_root(object(got));
-        Err(scope.raise_type_error("typeassert", desc(expected), got))
+        Err(scope.raise_type_error(&asks.name(), desc(expected), got))
     });
 }
 
@@ -308,9 +313,9 @@ mod tests {
                 assert_eq!(brolga_isa(thread, pointer(expected as usize), ty), 1);
                 assert_eq!(brolga_isa(thread, text, ty), 0);
             }
-            brolga_throw_type_assert(thread, expected, one);
+            brolga_throw_type_assert(thread, runtime.symbol("asks"), expected, one);
             let shown = thread.take_exception(0).to_string();
-            assert_eq!(shown, "TypeError: in typeassert, expected String, got a value of type Int64");
+            assert_eq!(shown, "TypeError: in asks, expected String, got a value of type Int64");
             brolga_throw_bounds_of(thread, text, 4);
             assert_eq!(
                 thread.take_exception(0).to_string(),
