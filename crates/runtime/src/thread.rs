@@ -13,10 +13,8 @@
 //!   +40  mutator      the heap's words, and where the stack is compiled code (`heap/mutator.rs`, `frames.rs`)
 //! ```
 //!
-//! **Attaching.** The first call on an operating-system thread makes its `Thread`; it is kept in a thread-local list until
-//! the operating-system thread ends or the runtime is gone. Later calls find it with one comparison. A `Thread` is never
-//! seen by another operating-system thread, except its poll word through an [`Interrupt`]. Entries nest: a callback from
-//! compiled code that calls compiled code again is on the same `Thread`.
+//! A `Thread` is found by its own operating-system thread (`attached`), and seen by no other, but for what these may ask of it (`asked`).
+//! Entries nest: a callback from compiled code that calls compiled code again is on the same `Thread`.
 //!
 //! **Pinned.** An entry into compiled code pins the thread, until the outermost one is left: code that is retired meanwhile stays
 //! (`retired.rs`). Whoever retires code asks the threads that it waits for to say, at their next safepoint, which code their
@@ -25,16 +23,22 @@
 //! **Stack limit.** [`STACK_RESERVE`] bytes stay below it: half for one frame that checks nothing (a leaf function), half
 //! for the routines and C functions that compiled code calls.
 //!
-//! **Orderings.** Only the poll word is shared.
+//! **Orderings.** Only the poll word is shared. The other side is in `asked`.
 //!
 //! | row | operation              | order   | pairs with | without it                                                   |
 //! |-----|------------------------|---------|------------|--------------------------------------------------------------|
-//! | T1  | interrupt: set bit 0   | Relaxed | T2         | nothing: the word carries no other data, it only has to arrive |
 //! | T2  | safepoint: clear bit 0 | Relaxed | T1         | as T1; one operation, so that one request interrupts once    |
-//! | T4  | ask for a report: set bit 2 | Relaxed | T2    | as T1; what the report is about is read under a lock          |
 //! | T3  | outermost entry: clear bit 0 | Relaxed | T1   | as T1: a request made before the entry is void               |
 
-use std::cell::{Cell, RefCell};
+mod asked;
+mod attached;
+
+pub use asked::Interrupt;
+pub(crate) use asked::Reporter;
+pub use attached::{AttachError, with_attached};
+pub(crate) use attached::{attached_to, with_heap_scope};
+
+use std::cell::Cell;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
@@ -45,7 +49,7 @@ use brolga_ir::Context;
 use crate::carried::{Activation, Carried};
 use crate::exception::{Detail, Exception, ExceptionKind, Pending};
 use crate::frames::Frames;
-use crate::heap::{GcFrame, Heap, Mutator, MutatorLayout, Object, POLL_COLLECT, Paused, Scope, with_scope};
+use crate::heap::{GcFrame, Heap, Mutator, MutatorLayout, Object, POLL_COLLECT, Paused, with_scope};
 use crate::instance::Runtime;
 use crate::objects::{Dispatch, InWorld, IsaCache, Lines, MethodTable};
 use crate::retired::{Retired, free};
@@ -114,25 +118,6 @@ impl ThreadLayout {
     pub const EXIT_PC: usize = Self::MUTATOR + MutatorLayout::EXIT_PC;
     /// The innermost entry record.
     pub const ENTRY: usize = Self::MUTATOR + MutatorLayout::ENTRY;
-}
-
-/// Why a thread cannot run compiled code. The embedder's or the system's fault.
-#[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AttachError {
-    /// The operating system does not say where the stack ends.
-    #[error("the system does not tell where this thread's stack ends")]
-    UnknownStack,
-    /// The stack is too small to hold the reserve and frames above it.
-    #[error("this thread's stack has {size} bytes; running compiled code takes at least {needed}")]
-    StackTooSmall {
-        /// What there is.
-        size: usize,
-        /// What it takes.
-        needed: usize,
-    },
-    /// The operating-system thread is ending and has given up its thread-local values.
-    #[error("this thread is ending")]
-    Ending,
 }
 
 /// Why a scope cannot be entered. The embedder's or the system's fault.
@@ -525,138 +510,6 @@ impl Thread {
     }
 }
 
-/// Calls `body` with a scope of the runtime's heap; see [`Runtime::enter`].
-pub(crate) fn with_heap_scope<R>(
-    runtime: &Arc<Runtime>,
-    body: impl for<'f, 'h> FnOnce(&mut Scope<'f, 'h>) -> R,
-) -> Result<R, EnterError> {
-    with_attached(runtime, |thread| {
-        let _entry = thread.enter_own_heap(runtime);
-        with_scope(runtime.heap(), &thread.mutator, body).ok_or(EnterError::InScope)
-    })?
-}
-
-/// Stops compiled code that runs on one thread, from any other: at its next safepoint it throws `InterruptException`. A
-/// request that arrives while the thread runs no compiled code is void.
-#[derive(Clone)]
-pub struct Interrupt {
-    thread: Arc<Thread>,
-}
-
-// SAFETY: through an `Interrupt` only the atomic poll word is touched. Dropping the last one drops the `Thread`, whose
-// fields (vectors of plain data and addresses, a weak handle) may be dropped on any thread; its handler record pointer is not
-// followed, and its mutator has left the heap's list: the list `ATTACHED`, which held the `Thread` until then, saw to that.
-unsafe impl Send for Interrupt {}
-// SAFETY: as above; `raise` is the only operation on a shared `Interrupt`.
-unsafe impl Sync for Interrupt {}
-
-impl Interrupt {
-    /// The interrupt of the running thread.
-    pub fn for_current(runtime: &Arc<Runtime>) -> Result<Interrupt, AttachError> {
-        let found = ATTACHED.try_with(|attached| attached.get_or_attach(runtime));
-        Ok(Interrupt { thread: found.map_err(|_| AttachError::Ending)?? })
-    }
-
-    /// Asks the thread to stop.
-    pub fn raise(&self) {
-        self.thread.poll.fetch_or(POLL_INTERRUPT, Ordering::Relaxed); // T1
-    }
-}
-
-/// A thread that can be asked, from any other, which code its frames lie in.
-pub(crate) struct Reporter {
-    thread: Weak<Thread>,
-}
-
-// SAFETY: as for an `Interrupt`: of the thread, the poll word and the participant's flag are touched, both atomic.
-unsafe impl Send for Reporter {}
-
-impl Reporter {
-    /// Whether the thread has not ended.
-    pub(crate) fn is_alive(&self) -> bool {
-        self.thread.strong_count() > 0
-    }
-
-    /// Asks the thread for a report if code waits for it; `false` when the thread is gone.
-    pub(crate) fn ask(&self) -> bool {
-        let Some(thread) = self.thread.upgrade() else { return false };
-        if thread.participant.is_awaited() {
-            thread.poll.fetch_or(POLL_REPORT, Ordering::Relaxed); // T4
-        }
-        true
-    }
-}
-
-/// The threads of this operating-system thread, one for each runtime it has run code of.
-struct Attached {
-    threads: RefCell<Vec<Arc<Thread>>>,
-}
-
-thread_local! {
-    static ATTACHED: Attached = const { Attached { threads: RefCell::new(Vec::new()) } };
-    /// The runtime of the last call and its thread, which is in `ATTACHED`.
-    static LAST: Cell<(*const Runtime, *const Thread)> = const { Cell::new((std::ptr::null(), std::ptr::null())) };
-}
-
-impl Attached {
-    fn get_or_attach(&self, runtime: &Arc<Runtime>) -> Result<Arc<Thread>, AttachError> {
-        let mut threads = self.threads.borrow_mut();
-        if let Some(thread) = threads.iter().find(|thread| thread.runtime.as_ptr() == Arc::as_ptr(runtime)) {
-            return Ok(thread.clone());
-        }
-        LAST.set((std::ptr::null(), std::ptr::null()));
-        threads.retain(|thread| thread.runtime.strong_count() > 0);
-        // Not pushed before it exists, so that an error changes nothing. The RefCell guard is not held across user code.
-        #[expect(
-            clippy::arc_with_non_send_sync,
-            reason = "shared with `Interrupt` and `Reporter`, which touch atomic words only"
-        )]
-        let thread = Arc::new(Thread::new(runtime)?);
-        runtime.add_reporter(Reporter { thread: Arc::downgrade(&thread) });
-        threads.push(thread.clone());
-        Ok(thread)
-    }
-}
-
-/// The operating-system thread ends. What it is to its runtimes ends here, on the thread itself, which is outside of their heaps and
-/// may wait for a collection; handles of others (`Interrupt`, `Reporter`) may outlive it, and be dropped anywhere.
-impl Drop for Attached {
-    fn drop(&mut self) {
-        LAST.set((std::ptr::null(), std::ptr::null()));
-        for thread in self.threads.get_mut() {
-            // When a runtime is gone, so is its heap's list.
-            if let Some(runtime) = thread.runtime() {
-                runtime.heap().unregister(&thread.mutator);
-                runtime.free_retired();
-            }
-        }
-    }
-}
-
-/// Calls `body` with the `Thread` of the running operating-system thread, which is made at the first call.
-pub fn with_attached<R>(runtime: &Arc<Runtime>, body: impl FnOnce(&Thread) -> R) -> Result<R, AttachError> {
-    let (last, thread) = LAST.get();
-    if last == Arc::as_ptr(runtime) {
-        // SAFETY: `LAST` holds a thread that is in the list `ATTACHED`. It leaves that list in two ways only, and both clear
-        // `LAST` first: when its runtime is gone (not now: the caller holds it, and until `body` returns), and when
-        // the list itself is dropped as the operating-system thread ends (not inside `body`, which runs on it). The
-        // runtime's address names this runtime: the thread's weak handle keeps the address from being used again.
-        return Ok(body(unsafe { &*thread }));
-    }
-    let found = ATTACHED.try_with(|attached| attached.get_or_attach(runtime));
-    let thread = found.map_err(|_| AttachError::Ending)??;
-    LAST.set((Arc::as_ptr(runtime), Arc::as_ptr(&thread)));
-    Ok(body(&thread))
-}
-
-/// The `Thread` of the running operating-system thread for the runtime at an address, if it was attached.
-pub(crate) fn attached_to(runtime: *const Runtime) -> Option<Arc<Thread>> {
-    let find = |attached: &Attached| {
-        attached.threads.borrow().iter().find(|thread| thread.runtime.as_ptr() == runtime).cloned()
-    };
-    ATTACHED.try_with(find).ok().flatten()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -670,26 +523,6 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_found_again_and_each_runtime_has_its_own() {
-        let (one, two) = (Runtime::new(RuntimeOptions::default()), Runtime::new(RuntimeOptions::default()));
-        let address = |runtime| with_attached(runtime, |t| std::ptr::from_ref(t).addr()).unwrap();
-        let first = address(&one);
-        assert_ne!(address(&two), first);
-        assert_eq!(address(&one), first);
-        let elsewhere = std::thread::scope(|s| s.spawn(|| address(&one)).join().unwrap());
-        assert_ne!(elsewhere, first);
-    }
-
-    #[test]
-    fn threads_of_runtimes_that_are_gone_are_given_up() {
-        for _ in 0..50 {
-            let runtime = Runtime::new(RuntimeOptions::default());
-            with_attached(&runtime, |_| ()).unwrap();
-        }
-        assert!(ATTACHED.with(|attached| attached.threads.borrow().len()) <= 2);
-    }
-
-    #[test]
     fn exceptions_stack_up_and_leave_together() {
         let runtime = Runtime::new(RuntimeOptions::default());
         let taken = with_attached(&runtime, |thread| {
@@ -699,66 +532,5 @@ mod tests {
             (entered.take_exception().kind, thread.exception_depth())
         });
         assert_eq!(taken, Ok((ExceptionKind::DivideError, 0)));
-    }
-
-    struct Nothing;
-
-    impl crate::retired::RetiredCode for Nothing {
-        fn contains(&self, _: usize) -> bool {
-            false
-        }
-    }
-
-    /// Retiring code looks at other threads while it is inside the heap; it must not be what waits for a collection on their behalf.
-    #[test]
-    fn threads_end_while_others_retire_code_and_collect() {
-        let runtime = Runtime::new(RuntimeOptions::default());
-        let running = AtomicU32::new(3);
-        std::thread::scope(|scope| {
-            for _ in 0..3 {
-                scope.spawn(|| {
-                    for _ in 0..100 {
-                        let short = || {
-                            let runtime = runtime.clone();
-                            let body = move || {
-                                with_attached(&runtime, |thread| {
-                                    let _entered = thread.enter();
-                                    let _entry = thread.enter_own_heap(&runtime);
-                                    thread.safepoint();
-                                })
-                            };
-                            std::thread::spawn(body).join()
-                        };
-                        assert!(matches!(short(), Ok(Ok(()))));
-                    }
-                    running.fetch_sub(1, Ordering::Relaxed);
-                });
-            }
-            scope.spawn(|| {
-                while running.load(Ordering::Relaxed) > 0 {
-                    runtime.enter(|scope| scope.collect()).unwrap();
-                }
-            });
-            while running.load(Ordering::Relaxed) > 0 {
-                with_attached(&runtime, |thread| {
-                    let _entered = thread.enter();
-                    let _entry = thread.enter_own_heap(&runtime);
-                    runtime.retire([Box::new(Nothing) as Box<dyn crate::retired::RetiredCode>]);
-                    thread.safepoint();
-                })
-                .unwrap();
-            }
-        });
-        runtime.free_retired();
-        assert_eq!(runtime.retired(), 0);
-    }
-
-    #[test]
-    fn a_small_stack_is_refused() {
-        let runtime = Runtime::new(RuntimeOptions::default());
-        let attach = move || with_attached(&runtime, |_| ());
-        let outcome =
-            std::thread::Builder::new().stack_size(128 << 10).spawn(attach).unwrap().join().unwrap();
-        assert!(matches!(outcome, Err(AttachError::StackTooSmall { .. })), "{outcome:?}");
     }
 }

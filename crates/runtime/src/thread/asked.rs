@@ -1,0 +1,135 @@
+//! What other operating-system threads may ask of a thread: to stop, and which code its frames lie in.
+//!
+//! ```text
+//!   Interrupt ── raise ──► bit 0 of the poll word ──► next safepoint: throws `InterruptException`
+//!   Reporter  ── ask ────► bit 2                  ──► next safepoint: lets go of retired code that no frame lies in (`retired.rs`)
+//! ```
+//!
+//! Both hold the `Thread` or know whether it is there, and touch atomic words of it alone. The runtime has a `Reporter` for each of its
+//! threads; an embedder makes an [`Interrupt`] on the thread itself and gives it away. Either may outlive the operating-system thread.
+//!
+//! **Orderings.** T2 and T3 are in `thread.rs`.
+//!
+//! | row | operation              | order   | pairs with | without it                                                   |
+//! |-----|------------------------|---------|------------|--------------------------------------------------------------|
+//! | T1  | interrupt: set bit 0   | Relaxed | T2         | nothing: the word carries no other data, it only has to arrive |
+//! | T4  | ask for a report: set bit 2 | Relaxed | T2    | as T1; what the report is about is read under a lock          |
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+use super::attached::current;
+use super::{AttachError, POLL_INTERRUPT, POLL_REPORT, Thread};
+use crate::instance::Runtime;
+
+/// Stops compiled code that runs on one thread, from any other: at its next safepoint it throws `InterruptException`. A
+/// request that arrives while the thread runs no compiled code is void.
+#[derive(Clone)]
+pub struct Interrupt {
+    thread: Arc<Thread>,
+}
+
+// SAFETY: through an `Interrupt` only the atomic poll word is touched. Dropping the last one drops the `Thread`, whose
+// fields (vectors of plain data and addresses, a weak handle) may be dropped on any thread; its handler record pointer is not
+// followed, and its mutator has left the heap's list: the list `ATTACHED`, which held the `Thread` until then, saw to that.
+unsafe impl Send for Interrupt {}
+// SAFETY: as above; `raise` is the only operation on a shared `Interrupt`.
+unsafe impl Sync for Interrupt {}
+
+impl Interrupt {
+    /// The interrupt of the running thread.
+    pub fn for_current(runtime: &Arc<Runtime>) -> Result<Interrupt, AttachError> {
+        Ok(Interrupt { thread: current(runtime)? })
+    }
+
+    /// Asks the thread to stop.
+    pub fn raise(&self) {
+        self.thread.poll.fetch_or(POLL_INTERRUPT, Ordering::Relaxed); // T1
+    }
+}
+
+/// A thread that can be asked, from any other, which code its frames lie in.
+pub(crate) struct Reporter {
+    pub(super) thread: Weak<Thread>,
+}
+
+// SAFETY: as for an `Interrupt`: of the thread, the poll word and the participant's flag are touched, both atomic.
+unsafe impl Send for Reporter {}
+
+impl Reporter {
+    /// Whether the thread has not ended.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.thread.strong_count() > 0
+    }
+
+    /// Asks the thread for a report if code waits for it; `false` when the thread is gone.
+    pub(crate) fn ask(&self) -> bool {
+        let Some(thread) = self.thread.upgrade() else { return false };
+        if thread.participant.is_awaited() {
+            thread.poll.fetch_or(POLL_REPORT, Ordering::Relaxed); // T4
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+    use crate::instance::RuntimeOptions;
+    use crate::retired::RetiredCode;
+    use crate::thread::with_attached;
+
+    struct Nothing;
+
+    impl RetiredCode for Nothing {
+        fn contains(&self, _: usize) -> bool {
+            false
+        }
+    }
+
+    /// Retiring code looks at other threads while it is inside the heap; it must not be what waits for a collection on their behalf.
+    #[test]
+    fn threads_end_while_others_retire_code_and_collect() {
+        let runtime = Runtime::new(RuntimeOptions::default());
+        let running = AtomicU32::new(3);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        let short = || {
+                            let runtime = runtime.clone();
+                            let body = move || {
+                                with_attached(&runtime, |thread| {
+                                    let _entered = thread.enter();
+                                    let _entry = thread.enter_own_heap(&runtime);
+                                    thread.safepoint();
+                                })
+                            };
+                            std::thread::spawn(body).join()
+                        };
+                        assert!(matches!(short(), Ok(Ok(()))));
+                    }
+                    running.fetch_sub(1, Ordering::Relaxed);
+                });
+            }
+            scope.spawn(|| {
+                while running.load(Ordering::Relaxed) > 0 {
+                    runtime.enter(|scope| scope.collect()).unwrap();
+                }
+            });
+            while running.load(Ordering::Relaxed) > 0 {
+                with_attached(&runtime, |thread| {
+                    let _entered = thread.enter();
+                    let _entry = thread.enter_own_heap(&runtime);
+                    runtime.retire([Box::new(Nothing) as Box<dyn RetiredCode>]);
+                    thread.safepoint();
+                })
+                .unwrap();
+            }
+        });
+        runtime.free_retired();
+        assert_eq!(runtime.retired(), 0);
+    }
+}
