@@ -31,7 +31,7 @@ use brolga_codegen::sig::FunctionType;
 use brolga_codegen::ways::Route;
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::builtin::Builtin;
-use brolga_ir::{FuncId, Level, Module, Op, Type};
+use brolga_ir::{Func, FuncId, Level, Module, Op, Type};
 use brolga_jit::{
     Compiled, FindSlot, Globals, Jit, Linkage, LoopEntry, Method, Slot, Source, Style, Unit, Upgrader,
 };
@@ -380,6 +380,8 @@ pub(crate) struct Output {
     loops: Vec<FoundLoop>,
     /// The functions.
     ids: Vec<FuncId>,
+    /// How many statements it was made from.
+    weight: u32,
 }
 
 /// What the code of a unit refers to and a session knows.
@@ -404,18 +406,28 @@ fn wanted_methods(session: &linking::Session<Native>, loaded: &Loaded, output: &
     names.map(|name| Want { symbol: session.intern(name), need: Need::Weak }).collect()
 }
 
-/// Keeps a responsibility by functions of a program.
+/// Keeps a responsibility by functions of a program, stage by stage: between two of them the worker may take other units through the
+/// first.
 pub(crate) fn compile_and_link(
     shared: Arc<Shared>,
     loaded: Arc<Loaded>,
     ids: &[FuncId],
     responsibility: Responsibility<Native>,
 ) {
-    let output = match compile(&shared, &loaded, ids) {
-        Ok(output) => output,
+    let low = match make_low(&loaded, ids) {
+        Ok(low) => low,
         Err(error) => return responsibility.fail(error),
     };
-    look_up_and_link(shared, loaded, output, responsibility);
+    responsibility.go_on(low.weight(), move |responsibility| {
+        let output = match generate(&shared, &loaded, low) {
+            Ok(output) => output,
+            Err(error) => return responsibility.fail(error),
+        };
+        let weight = output.weight;
+        responsibility.go_on(weight, move |responsibility| {
+            look_up_and_link(shared, loaded, output, responsibility);
+        });
+    });
 }
 
 fn look_up_and_link(
@@ -435,36 +447,65 @@ fn look_up_and_link(
     });
 }
 
+/// Functions in the form that becomes machine code.
+struct Lowered {
+    ids: Vec<FuncId>,
+    /// Theirs, in this order.
+    funcs: Vec<Func>,
+    entries: Vec<(FuncId, Func)>,
+    loops: Vec<FoundLoop>,
+}
+
+impl Lowered {
+    /// How many statements there are.
+    fn weight(&self) -> u32 {
+        let entries = self.entries.iter().map(|(_, entry)| entry);
+        let all = self.funcs.iter().chain(entries).map(Func::inst_count).sum::<usize>();
+        u32::try_from(all).unwrap_or(u32::MAX)
+    }
+}
+
 /// Machine code of functions, and what is to be known about it.
 pub(crate) fn compile(shared: &Shared, loaded: &Loaded, ids: &[FuncId]) -> Result<Output, Arc<Error>> {
+    generate(shared, loaded, make_low(loaded, ids)?)
+}
+
+fn make_low(loaded: &Loaded, ids: &[FuncId]) -> Result<Lowered, Arc<Error>> {
     let plan = &loaded.plan;
     let is_first = matches!(loaded.stage, Stage::First { .. });
-    let (mut placed, mut loops) = (Vec::with_capacity(ids.len()), Vec::new());
+    let (mut funcs, mut loops) = (Vec::with_capacity(ids.len()), Vec::new());
     for &id in ids {
         if is_first {
             let (low, exits) = plan.leaving(id)?;
-            placed.push(low);
+            funcs.push(low);
             loops.extend(exits.into_iter().filter_map(|exit| FoundLoop::new(plan.module(), id, exit)));
         } else {
-            placed.push(plan.placed(id)?);
+            funcs.push(plan.placed(id)?);
         }
     }
     let mut entries = Vec::new();
     // The entries of the first tier stay: whoever found a method by them keeps it.
     let has_entries = loaded.stage != Stage::Second;
-    if has_entries && (loaded.whole.is_open || loaded.whole.is_looked_for || placed.iter().any(has_objects)) {
+    if has_entries && (loaded.whole.is_open || loaded.whole.is_looked_for || funcs.iter().any(has_objects)) {
         for &id in ids.iter().filter(|&&id| plan.module().func(id).level == Level::High) {
             entries.push((id, plan.placed_entry(id)?));
         }
     }
-    let module = plan.module();
-    let mut sources: Vec<Source<'_>> = Vec::with_capacity(placed.len() + entries.len());
-    for (&id, low) in ids.iter().zip(&placed) {
+    Ok(Lowered { ids: ids.to_vec(), funcs, entries, loops })
+}
+
+fn generate(shared: &Shared, loaded: &Loaded, low: Lowered) -> Result<Output, Arc<Error>> {
+    let weight = low.weight();
+    let Lowered { ids, funcs, entries, loops } = low;
+    let module = loaded.plan.module();
+    let is_first = matches!(loaded.stage, Stage::First { .. });
+    let mut sources: Vec<Source<'_>> = Vec::with_capacity(funcs.len() + entries.len());
+    for (&id, low) in ids.iter().zip(&funcs) {
         sources.push(Source { func: low, ty: Some(function_type(module, id, low)) });
     }
     sources.extend(entries.iter().map(|(_, low)| Source { func: low, ty: None }));
     let methods = entries.iter().filter_map(|(id, _)| method(module, *id)).collect();
-    let dispatches = placed.iter().any(dispatches);
+    let dispatches = funcs.iter().any(dispatches);
 
     let route = |name: &str| {
         if loaded.whole.behind_slots.contains(name) || loops.iter().any(|found| found.entry() == name) {
@@ -484,7 +525,7 @@ pub(crate) fn compile(shared: &Shared, loaded: &Loaded, ids: &[FuncId]) -> Resul
     totals.functions += ids.len() as u64;
     totals.bytes += compiled.code_bytes() as u64;
     drop(totals);
-    Ok(Output { compiled, methods, dispatches, loops, ids: ids.to_vec() })
+    Ok(Output { compiled, methods, dispatches, loops, ids, weight })
 }
 
 /// Links what was compiled to what was found. Nothing if what was found is no longer there.

@@ -10,6 +10,7 @@
 //! not compile or are failures; nothing strands a lookup. When the unit was removed meanwhile, every operation says so, and
 //! giving up does nothing.
 
+use crate::dispatch::priority;
 use crate::error::{Cause, Error};
 use crate::flags::{Need, Priority, SymbolFlags, Until, Want};
 use crate::ids::{DylibId, Symbol};
@@ -188,6 +189,19 @@ impl<T: Target> Responsibility<T> {
             Ok(found) => then(self, found),
             Err(error) => self.fail(error),
         });
+    }
+
+    /// Does the rest of what the unit needs: at once, or in another task, when the dispatcher would rather do the same part of several
+    /// units together ([`Dispatcher::takes_rest`](crate::Dispatcher::takes_rest)). `weight` is how much it is, in statements.
+    pub fn go_on(self, weight: u32, rest: impl FnOnce(Responsibility<T>) + Send + 'static) {
+        let session = self.duty.session.clone();
+        let dispatcher = session.dispatcher();
+        if !dispatcher.takes_rest(weight) {
+            return rest(self);
+        }
+        let doer = Some(Doer::unit(self.duty.unit));
+        let task = session.task(priority(), doer, move || rest(self)).with_weight(weight);
+        dispatcher.dispatch_rest(task);
     }
 
     /// Makes it responsible for symbols that were invented on the way; says which. Weak ones that exist are not claimed.

@@ -11,6 +11,9 @@
 //! Dispatchers without threads to spare run those first that the waiting task needs (`machine/waits.rs`), which cannot wait for
 //! it but in a circle; then those of which nobody knows whom they are for; and whatever there is when all threads wait so.
 //!
+//! A task may do the rest of its work in another one ([`Dispatcher::takes_rest`]): where many wait to be run, the same part of several is done
+//! together, which finds the processor's caches with what that part needs (`rest.rs`).
+//!
 //! What a thread is in the middle of is known to the session: tasks say for whom they are done ([`Doing`] hands that on to
 //! other threads), so a thread that would wait for itself gets an error.
 //! A task that is dropped instead of run fails what it was responsible for: an executor that dies leaves nobody waiting.
@@ -19,6 +22,7 @@ mod executor;
 mod parked;
 mod pool;
 pub(crate) mod queue;
+mod rest;
 mod single;
 
 use std::cell::RefCell;
@@ -40,6 +44,7 @@ use crate::promise::Latch;
 /// Something to do.
 pub struct Task {
     priority: Priority,
+    weight: u32,
     doer: Option<SessionDoer>,
     work: Box<dyn FnOnce() + Send>,
 }
@@ -55,6 +60,8 @@ pub(crate) struct SessionDoer {
 #[derive(Clone, Default)]
 pub struct Doing {
     tasks: usize,
+    /// How urgent the innermost task is.
+    priority: Option<Priority>,
     /// The dispatcher whose thread it is, by address, or whose thread it stands in for.
     worker_of: Option<usize>,
     /// What gives the thread the right to work; whoever goes on with this has it too.
@@ -92,6 +99,11 @@ impl Drop for Restored {
         let before = std::mem::take(&mut self.0);
         drop(doing(|doing| std::mem::replace(doing, before)));
     }
+}
+
+/// How urgent the task is that this thread is in the middle of.
+pub(crate) fn priority() -> Priority {
+    doing(|doing| doing.priority).unwrap_or(Priority::Normal)
 }
 
 /// Tasks that this thread is in the middle of.
@@ -136,7 +148,13 @@ impl Needed {
 impl Task {
     /// A task.
     pub fn new(priority: Priority, work: impl FnOnce() + Send + 'static) -> Task {
-        Task { priority, doer: None, work: Box::new(work) }
+        Task { priority, weight: 0, doer: None, work: Box::new(work) }
+    }
+
+    /// How much there is to do, in statements.
+    pub(crate) fn with_weight(mut self, weight: u32) -> Task {
+        self.weight = weight;
+        self
     }
 
     pub(crate) fn for_doer(mut self, doer: Option<SessionDoer>) -> Task {
@@ -159,6 +177,7 @@ impl Task {
     pub fn run(self) {
         let mut doing = Doing::here();
         doing.tasks += 1;
+        doing.priority = Some(self.priority);
         doing.doers.extend(self.doer);
         // The payload was shown by the panic hook.
         if let Err(payload) = doing.go_on(|| catch_unwind(AssertUnwindSafe(self.work))) {
@@ -177,6 +196,18 @@ pub trait Dispatcher: Send + Sync {
     /// Takes several tasks, of which one may need another: none may be waited for before all have been taken.
     fn dispatch_all(&self, tasks: Vec<Task>) {
         tasks.into_iter().for_each(|task| self.dispatch(task));
+    }
+
+    /// Whether the rest of the task that this thread is in the middle of is better done in another one, which
+    /// [`Dispatcher::dispatch_rest`] is to take: `weight` says how much it is, in statements.
+    fn takes_rest(&self, weight: u32) -> bool {
+        let _ = weight;
+        false
+    }
+
+    /// Takes the rest of the task that this thread is in the middle of.
+    fn dispatch_rest(&self, rest: Task) {
+        self.dispatch(rest);
     }
 
     /// Waits for `latch`, and does something useful meanwhile.

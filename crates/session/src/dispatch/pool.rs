@@ -11,12 +11,13 @@
 //! back when there are none left, or while it waits.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use super::parked::Parked;
 use super::queue::Queue;
-use super::{Dispatcher, Task, depth, doing};
+use super::{Dispatcher, Task, depth, doing, priority};
 use crate::error::Error;
 use crate::promise::Latch;
 use crate::sync::{Mutex, lock};
@@ -88,7 +89,21 @@ impl Drop for Permit {
     }
 }
 
+/// A thread of a pool.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Worker {
+    /// The address of what its pool shares.
+    pool: usize,
+    number: usize,
+}
+
+crate::sync::thread_local! {
+    static WORKER: Cell<Option<Worker>> = const { Cell::new(None) };
+}
+
 struct Threads {
+    /// Threads that were ever started.
+    started: usize,
     /// Threads that exist and are not parked in a wait.
     running: usize,
     /// Whether nobody has the permit that needs no token.
@@ -129,11 +144,17 @@ impl Pool {
 
     fn without_threads(options: PoolOptions) -> Pool {
         let PoolOptions { threads: size, limit, tokens } = options;
-        let threads = Mutex::new(Threads { running: 0, own_permit: true, handles: Vec::new() });
+        let threads = Mutex::new(Threads { started: 0, running: 0, own_permit: true, handles: Vec::new() });
         let (size, limit) = (size.clamp(1, MAX_THREADS), limit.unwrap_or(usize::MAX));
         let shared =
             Arc::new(Shared { size, limit, tokens, queue: Queue::new(), threads, parked: Parked::default() });
         Pool { shared }
+    }
+
+    /// The number of the running thread, if it is one of the pool's.
+    fn worker(&self) -> Option<usize> {
+        let worker = WORKER.with(Cell::get)?;
+        (worker.pool == self.shared.address()).then_some(worker.number)
     }
 
     /// Takes no more tasks: those that come, and those that no thread has begun, are dropped.
@@ -150,7 +171,7 @@ impl Shared {
 
     /// Drops what is queued.
     fn flush(&self) {
-        while let Some(task) = self.queue.pop() {
+        while let Some(task) = self.queue.pop_unbegun() {
             self.queue.run(Task::new(task.priority(), move || drop(task)));
         }
     }
@@ -159,10 +180,12 @@ impl Shared {
     fn add_thread(self: &Arc<Self>) -> bool {
         let shared = Arc::clone(self);
         let mut threads = lock(&self.threads);
-        let body = move || shared.work();
+        let number = threads.started;
+        let body = move || shared.work(number);
         let Ok(handle) = std::thread::Builder::new().name("brolga-worker".into()).spawn(body) else {
             return false;
         };
+        threads.started += 1;
         threads.running += 1;
         threads.handles.retain(|handle| !handle.is_finished());
         threads.handles.push(handle);
@@ -198,10 +221,14 @@ impl Shared {
     }
 
     /// Runs a task, or sleeps until something has changed; false when the queue is closed and empty.
-    fn run_or_sleep(self: &Arc<Self>) -> bool {
+    fn run_or_sleep(self: &Arc<Self>, number: usize) -> bool {
         let too_many = || lock(&self.threads).running > self.size;
         if self.tokens.is_none() {
-            return self.queue.run_or_sleep(too_many);
+            match self.queue.pop_as(number) {
+                Some(task) => self.queue.run(task),
+                None => return self.queue.sleep_or_run(too_many),
+            }
+            return true;
         }
         if self.queue.is_empty() {
             // Who sleeps keeps nobody else from working.
@@ -209,7 +236,7 @@ impl Shared {
             return self.queue.sleep(too_many);
         }
         if self.has_permit() {
-            if let Some(task) = self.queue.pop() {
+            if let Some(task) = self.queue.pop_as(number) {
                 self.queue.run(task);
             }
         } else {
@@ -220,9 +247,10 @@ impl Shared {
         true
     }
 
-    fn work(self: &Arc<Self>) {
+    fn work(self: &Arc<Self>, number: usize) {
         doing(|doing| doing.worker_of = Some(self.address()));
-        while self.run_or_sleep() {
+        WORKER.with(|worker| worker.set(Some(Worker { pool: self.address(), number })));
+        while self.run_or_sleep(number) {
             let mut threads = lock(&self.threads);
             if threads.running > self.size {
                 threads.running -= 1;
@@ -255,6 +283,22 @@ impl Dispatcher for Pool {
                 Some(task) => queue.run(task),
                 None => break,
             }
+        }
+    }
+
+    fn takes_rest(&self, weight: u32) -> bool {
+        // A task on top of another one goes on, so that the lower one does.
+        depth() == 1
+            && self.worker().is_some_and(|number| self.shared.queue.takes_rest(number, priority(), weight))
+    }
+
+    fn dispatch_rest(&self, rest: Task) {
+        match self.worker() {
+            Some(number) => {
+                self.shared.queue.push_rest(number, rest);
+                self.shared.parked.rouse();
+            }
+            None => self.dispatch(rest),
         }
     }
 

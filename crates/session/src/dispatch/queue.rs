@@ -21,11 +21,14 @@
 //! | Q7 | task over: fence between counting down and looking for drainers | SeqCst | Q2 | a drainer sleeps after the last task |
 //! | Q8 | count of drainers | Relaxed | | a drainer counts itself before it sleeps, which is the sleeper's fence |
 //! | Q9 | models' queue: whether it is empty | Relaxed | | as loose as can be, so that the fences are needed |
+//! | Q10 | rests (`rest.rs`): how many there are | Relaxed | | the fences order it, as they do for what is in the queue |
 //!
 //! Liveness: a pusher that sees a sleeper notifies one; whoever takes the last task and leaves others asleep has taken it.
 //! What loom cannot see: the lock-free queue, which models replace. Models: `models.rs`.
 
 use crate::dispatch::Task;
+use crate::dispatch::rest::{MAX_WEIGHT, Next, Rests};
+use crate::flags::Priority;
 use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering, fence, lock, wait};
 
 #[cfg(not(all(test, loom)))]
@@ -100,6 +103,7 @@ mod lane {
 /// See the file's header.
 pub(crate) struct Queue {
     lanes: [lane::Lane<Task>; 3],
+    rests: Rests,
     outstanding: AtomicUsize,
     sleepers: AtomicUsize,
     drainers: AtomicUsize,
@@ -111,6 +115,7 @@ impl Queue {
     pub(crate) fn new() -> Queue {
         Queue {
             lanes: [lane::Lane::new(), lane::Lane::new(), lane::Lane::new()],
+            rests: Rests::new(),
             outstanding: AtomicUsize::new(0),
             sleepers: AtomicUsize::new(0),
             drainers: AtomicUsize::new(0),
@@ -122,6 +127,10 @@ impl Queue {
     pub(crate) fn push(&self, task: Task) {
         self.outstanding.fetch_add(1, Ordering::Relaxed); // Q4
         self.lanes[task.lane()].push(task);
+        self.wake_one();
+    }
+
+    fn wake_one(&self) {
         fence(Ordering::SeqCst); // Q1
         let asleep = self.sleepers.load(Ordering::Relaxed); // Q3
         if asleep > 0 {
@@ -130,9 +139,48 @@ impl Queue {
         }
     }
 
+    fn lane(&self, priority: Priority) -> &lane::Lane<Task> {
+        &self.lanes[priority as usize]
+    }
+
+    /// Whether a worker may leave the rest of a task for later.
+    pub(crate) fn takes_rest(&self, worker: usize, priority: Priority, weight: u32) -> bool {
+        let asleep = self.sleepers.load(Ordering::Relaxed); // Q3
+        // A sleeper that is missed is woken.
+        asleep == 0
+            && weight <= MAX_WEIGHT / 4
+            && self.rests.takes(worker, priority, !self.lane(priority).is_empty())
+    }
+
+    /// Takes a rest that a worker leaves.
+    pub(crate) fn push_rest(&self, worker: usize, rest: Task) {
+        self.outstanding.fetch_add(1, Ordering::Relaxed); // Q4
+        self.rests.push(worker, rest);
+        self.wake_one();
+    }
+
     /// The most urgent task.
     pub(crate) fn pop(&self) -> Option<Task> {
+        const ALL: [Priority; 3] = [Priority::Blocking, Priority::Normal, Priority::Idle];
+        let steal = |priority| if self.rests.is_empty() { None } else { self.rests.steal(priority) };
+        ALL.into_iter().find_map(|priority| self.lane(priority).pop().or_else(|| steal(priority)))
+    }
+
+    /// The most urgent task that no thread has begun.
+    pub(crate) fn pop_unbegun(&self) -> Option<Task> {
         self.lanes.iter().find_map(lane::Lane::pop)
+    }
+
+    /// What a worker does next.
+    pub(crate) fn pop_as(&self, worker: usize) -> Option<Task> {
+        if self.rests.is_empty() {
+            return self.pop();
+        }
+        match self.rests.next(worker, |priority| !self.lane(priority).is_empty()) {
+            Next::Rest(task) => Some(task),
+            Next::Begin(priority) => self.lane(priority).pop().or_else(|| self.pop()),
+            Next::Nothing => self.pop(),
+        }
     }
 
     /// Runs a task that [`Queue::pop`] gave.
@@ -160,10 +208,15 @@ impl Queue {
 
     /// Runs a task, or sleeps until something has changed; false when the queue is closed and empty.
     pub(crate) fn run_or_sleep(&self, awake: impl Fn() -> bool) -> bool {
-        if let Some(task) = self.pop() {
-            self.run(task);
-            return true;
+        match self.pop() {
+            Some(task) => self.run(task),
+            None => return self.sleep_or_run(awake),
         }
+        true
+    }
+
+    /// Sleeps until something has changed, unless there is a task, which it runs; false when the queue is closed and empty.
+    pub(crate) fn sleep_or_run(&self, awake: impl Fn() -> bool) -> bool {
         let closed = lock(&self.closed);
         self.sleepers.fetch_add(1, Ordering::Relaxed); // Q3
         fence(Ordering::SeqCst); // Q2
@@ -185,7 +238,7 @@ impl Queue {
 
     /// Whether no task lies in it.
     pub(crate) fn is_empty(&self) -> bool {
-        self.lanes.iter().all(lane::Lane::is_empty)
+        self.lanes.iter().all(lane::Lane::is_empty) && self.rests.is_empty()
     }
 
     /// Sleeps until something has changed, unless there is a task; false when the queue is closed and empty.

@@ -1,0 +1,126 @@
+//! Rests of tasks: the same part of several tasks is done together.
+//!
+//! A worker that takes a function from its source to machine code finds, at each stage, the processor's caches with the code of the
+//! stage before. So a task may leave its rest to a later one (`Dispatcher::takes_rest`), and while others like it are queued its
+//! worker begins those first:
+//!
+//! ```text
+//!   alone      a1 b1 c1  a2 b2 c2  a3 b3 c3  …
+//!   batches    a1 a2 … a32  b1 b2 … b32  c1 c2 … c32  a33 …
+//!              └ filling ┘  └ emptying, first come first served; rests of rests go to the end ┘
+//! ```
+//!
+//! | what must not suffer | because |
+//! |---|---|
+//! | urgent tasks | a batch has one priority, and what is more urgent comes between its parts |
+//! | who waits for one function | no batch is begun unless another task of the priority is queued; it is filled up to [`max_tasks`] or [`MAX_WEIGHT`] |
+//! | idle workers | any thread that finds no task takes rests of others; no rest is left while somebody sleeps |
+//! | threads that wait in the middle of a task | the rests of a thread belong to all |
+//!
+//! Cost: a lock for each part that is left, held for a move.
+
+use std::collections::VecDeque;
+
+use super::Task;
+use crate::flags::Priority;
+use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
+
+/// How many tasks are begun before the first goes on. Somebody waits for the most urgent ones.
+const fn max_tasks(priority: Priority) -> usize {
+    match priority {
+        Priority::Blocking => 8,
+        Priority::Normal | Priority::Idle => 32,
+    }
+}
+
+/// The same in statements; a task of more than a quarter of this goes all the way alone.
+pub(crate) const MAX_WEIGHT: u32 = 2_000;
+
+/// The rests that one worker has left. There is at least one.
+struct Batch {
+    worker: usize,
+    priority: Priority,
+    is_filling: bool,
+    weight: u32,
+    tasks: VecDeque<Task>,
+}
+
+/// What a worker with rests of its own does next.
+pub(crate) enum Next {
+    /// It begins another task, if there is one.
+    Begin(Priority),
+    Rest(Task),
+    /// It has none.
+    Nothing,
+}
+
+/// See the file's header.
+pub(crate) struct Rests {
+    /// How many there are. It is changed under the lock.
+    count: AtomicUsize,
+    batches: Mutex<Vec<Batch>>,
+}
+
+impl Rests {
+    pub(crate) fn new() -> Rests {
+        Rests { count: AtomicUsize::new(0), batches: Mutex::new(Vec::new()) }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        let count = self.count.load(Ordering::Relaxed); // Q10
+        count == 0
+    }
+
+    /// Whether a worker may leave a rest; `is_queued` says whether there is a task like it to begin.
+    pub(crate) fn takes(&self, worker: usize, priority: Priority, is_queued: bool) -> bool {
+        let batches = lock(&self.batches);
+        let own = batches.iter().find(|batch| batch.worker == worker);
+        own.map_or(is_queued, |batch| batch.priority == priority)
+    }
+
+    pub(crate) fn push(&self, worker: usize, task: Task) {
+        let mut batches = lock(&self.batches);
+        let at = batches.iter().position(|batch| batch.worker == worker).unwrap_or_else(|| {
+            let (priority, tasks) = (task.priority(), VecDeque::new());
+            batches.push(Batch { worker, priority, is_filling: true, weight: 0, tasks });
+            batches.len() - 1
+        });
+        batches[at].weight += task.weight;
+        batches[at].tasks.push_back(task);
+        self.count.fetch_add(1, Ordering::Relaxed); // Q10
+    }
+
+    /// What a worker does next; `is_queued` says whether there is a task of a priority to begin.
+    pub(crate) fn next(&self, worker: usize, is_queued: impl Fn(Priority) -> bool) -> Next {
+        let mut batches = lock(&self.batches);
+        let Some(at) = batches.iter().position(|batch| batch.worker == worker) else { return Next::Nothing };
+        let batch = &mut batches[at];
+        let urgent = [Priority::Blocking, Priority::Normal, Priority::Idle];
+        let urgent = urgent.into_iter().filter(|&other| other < batch.priority);
+        if let Some(priority) = urgent.into_iter().find(|&other| is_queued(other)) {
+            return Next::Begin(priority);
+        }
+        let is_full = batch.tasks.len() >= max_tasks(batch.priority) || batch.weight >= MAX_WEIGHT;
+        batch.is_filling = batch.is_filling && !is_full && is_queued(batch.priority);
+        if batch.is_filling {
+            return Next::Begin(batch.priority);
+        }
+        self.take(&mut batches, at).map_or(Next::Nothing, Next::Rest)
+    }
+
+    /// A rest of that priority, whoever has left it.
+    pub(crate) fn steal(&self, priority: Priority) -> Option<Task> {
+        let mut batches = lock(&self.batches);
+        let at = batches.iter().position(|batch| batch.priority == priority)?;
+        self.take(&mut batches, at)
+    }
+
+    fn take(&self, batches: &mut Vec<Batch>, at: usize) -> Option<Task> {
+        let task = batches[at].tasks.pop_front()?;
+        if batches[at].tasks.is_empty() {
+            batches.swap_remove(at);
+        }
+        self.count.fetch_sub(1, Ordering::Relaxed); // Q10
+        Some(task)
+    }
+}
