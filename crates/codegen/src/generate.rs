@@ -69,9 +69,11 @@ impl Generator {
         options: CompileOptions,
         ways: Ways<'_>,
     ) -> Result<Generated, GenerateError> {
-        // Cranelift looks at the order of branches only where it optimises.
+        // Cranelift looks at the order of branches only where it optimises; where it does not, each instruction costs the same.
+        let is_optimised = options.tier == Tier::Optimised;
         let translate = TranslateOptions {
-            order_branches: options.tier == Tier::Optimised,
+            order_branches: is_optimised,
+            share_unwind: !is_optimised,
             ..TranslateOptions::default()
         };
         let translated = self.translator.translate(cx, func, isa, translate, ways, &mut self.clif)?;

@@ -17,12 +17,12 @@
 //! A *question* stands at the head of a loop, as a call without arguments that gives a `Bool`: whether to leave the loop. The answer is
 //! no for as long as the counter of its name is not below zero; then `brolga_loop` gives it.
 
-/// The routine that a function calls whose counter has gone below zero: with the thread and the counter's address. It is not a
-/// safepoint, and does not throw.
+/// The routine that a function calls whose counter has gone below zero: with the counter's address. It is not a safepoint, and does
+/// not throw.
 pub const HOT: &str = "brolga_hot";
 
-/// The routine that answers a question whose counter has gone below zero, by 1 for yes: with the thread and the counter's address. It
-/// is not a safepoint, and does not throw.
+/// The routine that answers a question whose counter has gone below zero, by 1 for yes: with the counter's address. It is not a
+/// safepoint, and does not throw.
 pub const LOOP: &str = "brolga_loop";
 
 /// The routine that notes the types with which a dynamic call is made: with the address of the site's first cell, the number of

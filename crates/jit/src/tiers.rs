@@ -44,7 +44,6 @@ use std::thread::JoinHandle;
 
 use brolga_codegen::sig::FunctionType;
 use brolga_codegen::ways::{HOT, LOOP};
-use brolga_runtime::Thread;
 
 use crate::cold::Cold;
 use crate::engine::Jit;
@@ -267,7 +266,7 @@ pub(crate) fn routine(name: &str) -> Option<usize> {
 }
 
 /// What code of tier 1 calls when the counter of a function has gone below zero. Not a safepoint.
-extern "C" fn brolga_hot(_: &Thread, counter: usize) {
+extern "C" fn brolga_hot(counter: usize) {
     // SAFETY: compiled code passes the address of the counter that it was linked with, whose slot its unit keeps.
     let slot = unsafe { slot_of_counter(counter) };
     if slot.became_hot() {
@@ -276,7 +275,7 @@ extern "C" fn brolga_hot(_: &Thread, counter: usize) {
 }
 
 /// What code of tier 1 calls when the counter of a loop has gone below zero: 1 if the loop is to be left. Not a safepoint.
-extern "C" fn brolga_loop(_: &Thread, counter: usize) -> u32 {
+extern "C" fn brolga_loop(counter: usize) -> u32 {
     // SAFETY: as in `brolga_hot`.
     let slot = unsafe { slot_of_counter(counter) };
     if slot.became_hot() {

@@ -68,6 +68,10 @@ impl Translation<'_> {
         let route = if is_own { Route::Near } else { (self.ways.route)(&name) };
         let callee = match route {
             Route::Question if signature == Signature::new([], [Abi::I8]) => {
+                if self.asks_for_branch(inst) {
+                    self.asked = Some(name);
+                    return Ok(());
+                }
                 let answer = self.question(name);
                 return self.define(inst, &[answer]);
             }
@@ -371,7 +375,7 @@ impl Translation<'_> {
 
     /// Goes on at the innermost handler. What is translated next is not reached.
     fn raise(&mut self) {
-        if self.inside.is_none() {
+        if self.inside.is_none() && !self.shares_unwind {
             return self.unwind_here();
         }
         let (pending, rest) = (self.pending(), self.b.create_block());

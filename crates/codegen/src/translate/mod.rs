@@ -128,11 +128,13 @@ pub struct TranslateOptions {
     pub stack_check: bool,
     /// Look for loops and order branches by them. Worth it only where Cranelift optimises.
     pub order_branches: bool,
+    /// Have all throws that leave the function go on in one place: less to compile, and one jump more.
+    pub share_unwind: bool,
 }
 
 impl Default for TranslateOptions {
     fn default() -> Self {
-        TranslateOptions { stack_check: true, order_branches: true }
+        TranslateOptions { stack_check: true, order_branches: true, share_unwind: false }
     }
 }
 
@@ -213,8 +215,11 @@ impl Translator {
             result_pointer: None,
             overflow: None,
             unwind: None,
+            shares_unwind: options.share_unwind,
             slots: SecondaryMap::new(),
             words: None,
+            asked: None,
+            uses: None,
         };
         let done = t.function(rpo.blocks(), &signature, options);
         let Translation { mut b, symbols, data, .. } = t;
@@ -306,9 +311,15 @@ struct Translation<'a> {
     overflow: Option<clif::Block>,
     /// Where code without a handler in force branches to when an exception is pending.
     unwind: Option<clif::Block>,
+    /// Whether throws without a handler in force do, too.
+    shares_unwind: bool,
     slots: SecondaryMap<brolga_ir::Slot, PackedOption<clif::StackSlot>>,
     /// The alias region of slots and counters.
     words: Option<clif::AliasRegion>,
+    /// The question on whose answer the next instruction branches.
+    asked: Option<String>,
+    /// How often values are used, if somebody has asked.
+    uses: Option<SecondaryMap<Value, u32>>,
 }
 
 impl Translation<'_> {
@@ -375,6 +386,8 @@ impl Translation<'_> {
     fn overflow_block(&mut self) {
         if let Some(block) = self.overflow {
             self.b.switch_to_block(block);
+            // The last throw, and often the only one.
+            self.shares_unwind &= self.unwind.is_some();
             self.throw_stack_overflow();
         }
     }
@@ -547,6 +560,9 @@ impl Translation<'_> {
     }
 
     fn branch(&mut self, block: Block, inst: Inst) -> Done {
+        if let Some(question) = self.asked.take() {
+            return self.branch_on_question(block, inst, question);
+        }
         let &[yes, no] = self.func.inst_blocks(inst) else { return self.bad(inst) };
         self.count_branch(block, inst)?;
         let (yes_args, no_args) = (self.edge(block, yes)?, self.edge(block, no)?);

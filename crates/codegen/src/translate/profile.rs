@@ -32,7 +32,7 @@ use crate::ways::{SAMPLES, SEEN, SEEN_OPERANDS};
 
 impl Translation<'_> {
     /// The site at which an instruction is to be counted, if it is.
-    fn site(&self, inst: Inst) -> Option<Site> {
+    pub(super) fn site(&self, inst: Inst) -> Option<Site> {
         self.func.hint(inst)?.site.filter(|_| self.ways.is_profiled)
     }
 
@@ -77,9 +77,7 @@ impl Translation<'_> {
         given.extend(tags);
         let none = self.b.ins().iconst(types::I64, 0);
         given.resize(2 + SEEN_OPERANDS, none);
-        let exit = self.note_exit();
-        let call = self.b.ins().call(callee, &given);
-        self.b.func.debug_tags.set(call, [exit]);
+        self.b.ins().call(callee, &given);
         self.b.ins().jump(go_on, &[]);
         self.b.switch_to_block(go_on);
     }

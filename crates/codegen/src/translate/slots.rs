@@ -10,20 +10,25 @@
 //! good, since a call stands behind each load, and Cranelift takes a call to change everything: no load is saved, none is
 //! moved before a call. On the processor a call through an address depends on the load of the address.
 //!
-//! A question counts as an entry does; its routine is `brolga_loop`, and what that gives is the answer.
+//! A question counts as an entry does; its routine is `brolga_loop`, and what that gives is the answer. Where nothing but the branch
+//! behind it wants to know, the branch is made with it: the answer is only looked at where it was asked for.
+//!
+//! Neither routine throws or is a safepoint, so nobody looks at the stack meanwhile, and no exit is noted.
 //!
 //! A counter belongs to all threads. Its load and store are two accesses that may lose another thread's count, and never
 //! give a value that no thread wrote.
 //!
 //! Cost: 12 bytes on x86-64 where a near call has 5, and up to 0.2 ns more than it; 0.1 ns for a counted entry.
 
+use brolga_ir::{Block, Inst, Op};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    AbiParam, AliasRegionData, ExternalName, FuncRef, GlobalValueData, Inst, InstBuilder, MemFlagsData,
-    SigRef, Signature as ClifSignature, Type, Value, types,
+    self as clif, AbiParam, AliasRegionData, ExternalName, FuncRef, GlobalValueData, InstBuilder,
+    MemFlagsData, SigRef, Signature as ClifSignature, Type, Value, types,
 };
+use cranelift_entity::SecondaryMap;
 
-use super::Translation;
+use super::{Done, Translation};
 use crate::compile::Symbol;
 use crate::sig::Signature;
 use crate::ways::{HOT, LOOP};
@@ -84,6 +89,39 @@ impl Translation<'_> {
         answer
     }
 
+    /// Whether nothing wants to know the answer to a question but the branch behind it.
+    pub(super) fn asks_for_branch(&mut self, inst: Inst) -> bool {
+        let func = self.func;
+        let (Some(answer), Some(next)) = (func.results(inst).next(), func.next_inst(inst)) else {
+            return false;
+        };
+        if func.op(next) != Op::Branch || func.args(next) != [answer] || self.site(next).is_some() {
+            return false;
+        }
+        let uses = self.uses.get_or_insert_with(|| {
+            let mut uses = SecondaryMap::with_capacity(func.value_count());
+            let insts = func.blocks().flat_map(|block| func.block_insts(block));
+            insts.flat_map(|inst| func.args(inst)).for_each(|&value| uses[value] += 1);
+            uses
+        });
+        uses[answer] == 1
+    }
+
+    /// A branch on the answer to the question of that name.
+    pub(super) fn branch_on_question(&mut self, block: Block, inst: Inst, name: String) -> Done {
+        let &[yes, no] = self.func.inst_blocks(inst) else { return self.bad(inst) };
+        let (yes_args, no_args) = (self.edge(block, yes)?, self.edge(block, no)?);
+        let (yes, no) = (self.block(yes)?, self.block(no)?);
+        let Counted { word, is_out } = self.count_down(name);
+        let cold = self.cold_block();
+        self.b.ins().brif(is_out, cold, &[], no, &no_args);
+        self.b.switch_to_block(cold);
+        let call = self.call_counting(LOOP, word, Some(types::I32));
+        let answer = self.b.inst_results(call)[0];
+        self.b.ins().brif(answer, yes, &yes_args, no, &no_args);
+        Ok(())
+    }
+
     /// Takes one from a counter.
     fn count_down(&mut self, name: String) -> Counted {
         let word = self.near_address(Symbol::Counter(name));
@@ -96,16 +134,12 @@ impl Translation<'_> {
     }
 
     /// Calls a routine that is told of a counter.
-    fn call_counting(&mut self, routine: &str, word: Value, result: Option<Type>) -> Inst {
-        let thread = self.thread();
+    fn call_counting(&mut self, routine: &str, word: Value, result: Option<Type>) -> clif::Inst {
         let mut signature = ClifSignature::new(self.isa.host_call_conv());
-        signature.params.extend([AbiParam::new(types::I64); 2]);
+        signature.params.push(AbiParam::new(types::I64));
         signature.returns.extend(result.map(AbiParam::new));
         let callee = self.import(Symbol::Routine(routine.to_owned()), signature, false);
-        let exit = self.note_exit();
-        let call = self.b.ins().call(callee, &[thread, word]);
-        self.b.func.debug_tags.set(call, [exit]);
-        call
+        self.b.ins().call(callee, &[word])
     }
 
     /// The address of a word in the reservation of the code.
