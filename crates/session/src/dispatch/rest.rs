@@ -17,6 +17,8 @@
 //! | idle workers | any thread that finds no task takes rests of others; no rest is left while somebody sleeps |
 //! | threads that wait in the middle of a task | the rests of a thread belong to all |
 //!
+//! The count's row (Q10) stands in the table of `queue.rs`, whose fences order it.
+//!
 //! Cost: a lock for each part that is left, held for a move.
 
 use std::collections::VecDeque;
