@@ -290,8 +290,17 @@ impl Types {
         let mut layout = Layout { size: 0, align: 1, fields: Box::new([]), pointers: Box::new([]) };
         let mut fields = Vec::with_capacity(elements.len());
         let mut pointers = Vec::new();
+        // A tuple has many elements of few types, and what is inside of each is looked through.
+        let mut extents = rustc_hash::FxHashMap::default();
         for elem in elements {
-            let (repr, size, align) = self.field_extent(ty, elem)?;
+            let (repr, size, align) = match extents.get(&elem) {
+                Some(&known) => known,
+                None => {
+                    let found = self.field_extent(ty, elem)?;
+                    extents.insert(elem, found);
+                    found
+                }
+            };
             let offset = layout.size.next_multiple_of(align);
             match repr {
                 FieldRepr::Pointer => pointers.push(offset),
@@ -390,6 +399,19 @@ mod tests {
         let fields = fields.iter().map(|&(n, t)| FieldDecl::new(cx.names.intern(n), t)).collect();
         cx.types.define(decl, Type::ANY, DeclKind::Struct { mutable, fields }).unwrap();
         cx.types.nominal(decl, &[]).unwrap()
+    }
+
+    /// What is inside of an element's type is looked through once for each type, not once for each element: else this takes minutes.
+    #[test]
+    fn long_tuples_in_long_tuples_cost_what_they_are_long() {
+        let cx = Context::new();
+        let mut ty = declare(&cx, "Empty", false, &[]);
+        for name in ["A", "B", "C", "D", "E", "F", "G", "H"] {
+            let tuple = cx.types.tuple(&vec![ty; 4000]).unwrap();
+            ty = declare(&cx, name, false, &[("all", tuple)]);
+            let layout = cx.types.layout(tuple).unwrap();
+            assert_eq!((layout.size, layout.fields.len()), (0, 4000));
+        }
     }
 
     #[test]

@@ -754,7 +754,9 @@ impl Types {
                     && !params.iter().any(|&p| matches!(self.kind(p), TypeKind::Param(_)))
             }
             TypeKind::Tuple { elems, vararg } => {
-                vararg.is_none() && elems.iter().all(|&e| self.is_concrete(e))
+                // Long tuples have runs of one type.
+                let mut runs = elems.chunk_by(|a, b| a == b);
+                vararg.is_none() && runs.all(|run| self.is_concrete(run[0]))
             }
             TypeKind::NamedTuple { tuple, .. } => self.is_concrete(*tuple),
             TypeKind::Function(_) | TypeKind::TypeOf(_) | TypeKind::Low(_) => true,

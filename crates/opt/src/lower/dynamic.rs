@@ -39,8 +39,8 @@ pub fn boxed_symbol(symbol: &str) -> String {
 
 impl Unit<'_> {
     fn boxed_entry(&self, id: FuncId) -> Result<Func, LowerErrors> {
-        let func = self.module.func(id);
-        let name = boxed_symbol(&self.module.symbol(id));
+        let found = self.module.get(id);
+        let name = boxed_symbol(&found.map_or_else(|| id.to_string(), |_| self.module.symbol(id)));
         let refused = |what: &'static str| LowerErrors {
             function: name.clone(),
             errors: vec![LowerError {
@@ -49,6 +49,7 @@ impl Unit<'_> {
                 why: Refusal::Malformed { what },
             }],
         };
+        let Some(func) = found else { return Err(refused("the function is another module's")) };
         if func.level == Level::Low {
             return Err(refused("a function of low IR takes no objects"));
         }
