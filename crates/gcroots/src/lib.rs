@@ -29,6 +29,7 @@ mod barrier;
 mod bases;
 mod flow;
 mod frame;
+mod fresh;
 mod lower;
 mod maps;
 mod needs;
@@ -125,9 +126,6 @@ pub enum Error {
         /// The instruction that needs such an address, or hides one.
         inst: Inst,
     },
-    /// The heap hands out memory that is not zero, and nothing writes null into new objects: the embedder's configuration.
-    #[error("root placement is for heaps whose new objects are zero")]
-    NotZeroed,
     /// The function breaks rules of the IR: whoever made it is at fault.
     #[error("the function breaks {} rules of low IR", .0.len())]
     Ir(Vec<brolga_ir::verify::Violation>),
@@ -146,9 +144,6 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
     }
     if !has_objects(func) {
         return Ok(Report { lowering: options.lowering, ..Report::default() });
-    }
-    if !options.heap.zeroed {
-        return Err(Error::NotZeroed);
     }
     if options.verify {
         brolga_ir::verify::verify_func(cx, func).map_err(Error::Ir)?;

@@ -13,7 +13,7 @@
 //! ```text
 //!   1 ─ c = [thread + cursor]                  n = c + cell
 //!       goto slow if limit < n                 (limit is the word behind the cursor)
-//!   2 ─ [thread + cursor] = n; [c] = T         %1 = c + 8
+//!   2 ─ [thread + cursor] = n; [c] = T         %1 = c + 8; zero what is not written at once, if memory does not come zeroed
 //!   3 ─ %2 = brolga_gc_alloc(bytes, T)         cold
 //!   4 ┄ %3 = φ (#2 => %1, #3 => %2)            the result of `alloc`
 //! ```
@@ -28,6 +28,7 @@
 use crate::Options;
 use crate::barrier::Barriers;
 use crate::frame::{Frame, access, word_address};
+use crate::fresh::{self, Zeros};
 use brolga_ir::constant::Address;
 use brolga_ir::cursor::Cursor;
 use brolga_ir::intrinsic::Intrinsic;
@@ -35,6 +36,9 @@ use brolga_ir::op::{Access, Region};
 use brolga_ir::{Block, Const, Context, Func, Inst, Op, RuntimeFn, Slot, Type, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
+
+/// An object of which more words are to be zeroed is made by the run time.
+const MOST_ZEROS: usize = 8;
 
 /// Which words the slots in the frame have.
 #[derive(Debug, Default)]
@@ -159,7 +163,13 @@ impl Lowering<'_> {
         let (size, align) = types.object_extent(ty).unwrap_or((0, 1));
         let tag = self.func.constant(Const::Address(Address::Type(ty)));
         let bytes = self.func.bits(types, Type::I64, size.into());
-        let Some((class, cell)) = heap.class_of(size as usize, align as usize) else {
+        let class = heap.class_of(size as usize, align as usize);
+        let zeros = if heap.zeroed {
+            Some(Zeros::new())
+        } else {
+            fresh::unwritten(self.func, self.cx, inst, size, MOST_ZEROS)
+        };
+        let (Some((class, cell)), Some(zeros)) = (class, zeros) else {
             self.func.set_op(inst, Op::CallRuntime(RuntimeFn::GcAlloc), &[bytes, tag]);
             return None;
         };
@@ -184,6 +194,13 @@ impl Lowering<'_> {
         at.at_bottom(fast).with_place(place);
         at.ins(Op::Store(cursor), &[thread, next], &[]);
         at.ins(Op::Store(access(0, Region::Header)), &[cell_at, tag], &[]);
+        if !zeros.is_empty() {
+            let zero = at.int(types, Type::I64, 0);
+            for offset in zeros {
+                let word = access(heap.tag_bytes as i32 + offset as i32, Region::Field);
+                at.ins(Op::Store(word), &[cell_at, zero], &[]);
+            }
+        }
         let tag_bytes = at.int(types, Type::I64, heap.tag_bytes as i128);
         let object = at.ins_value(add, &[cell_at, tag_bytes], Type::PTR);
         let bumped = at.ins_value(Op::Intrinsic(Intrinsic::Bitcast), &[object], Type::TRACKED);

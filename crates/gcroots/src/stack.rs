@@ -16,21 +16,18 @@
 //! Barriers on stores into the object go. Where it is one of several that a φ chooses from, its tag says that it is not old.
 //!
 //! This goes first: afterwards there is nothing on the stack that placement would have to know but the slots. Cost: linear, but for the
-//! stores looked at behind an object, which are at most `MAX_INSTS`.
+//! stores looked at behind an object (`fresh`).
 
+use crate::fresh;
 use crate::lower::TrackedSlots;
 use crate::{Lowering, Options};
 use brolga_ir::constant::Address;
 use brolga_ir::cursor::Cursor;
-use brolga_ir::effects::effects;
 use brolga_ir::func::SlotData;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::{Access, Region};
 use brolga_ir::{Const, Context, Func, Inst, Op, Slot, Type, Value};
 use cranelift_entity::{EntitySet, SecondaryMap};
-
-/// Instructions that are looked at behind an object for stores that make its first zeros superfluous.
-const MAX_INSTS: usize = 32;
 
 /// The slots that have objects in them: the bytes in front of each reference.
 #[derive(Debug, Default)]
@@ -97,7 +94,7 @@ pub(crate) fn place(func: &mut Func, cx: &Context, options: &Options) -> StackOb
         let slot = func.add_slot(SlotData::bytes(tag_bytes + 8 * words, 3));
         objects.references[slot] = Some(pointers.iter().map(|offset| tag_bytes + offset).collect());
         on_stack.insert(object);
-        let written = written_words(func, cx, inst, object);
+        let zeros = fresh::unwritten(func, cx, inst, size, usize::MAX);
         let types = &cx.types;
         let mut at = Cursor::new(func);
         let start = at.before(inst).ins_value(Op::SlotAddr(slot), &[], Type::PTR);
@@ -111,9 +108,9 @@ pub(crate) fn place(func: &mut Func, cx: &Context, options: &Options) -> StackOb
         at.ins(Op::Store(field(-(tag_bytes as i32), Region::Header)), &[object, tag], &[]);
         let zero = at.int(types, Type::I64, 0);
         let null = at.int(types, Type::TRACKED, 0);
-        for word in (0..words).filter(|&word| word >= 64 || written >> word & 1 == 0) {
-            let nothing = if pointers.contains(&(8 * word)) { null } else { zero };
-            at.ins(Op::Store(field(8 * word as i32, Region::Field)), &[object, nothing], &[]);
+        for offset in zeros.into_iter().flatten() {
+            let nothing = if pointers.contains(&offset) { null } else { zero };
+            at.ins(Op::Store(field(offset as i32, Region::Field)), &[object, nothing], &[]);
         }
     }
     if !on_stack.is_empty() {
@@ -128,33 +125,4 @@ pub(crate) fn place(func: &mut Func, cx: &Context, options: &Options) -> StackOb
 
 fn field(offset: i32, region: Region) -> Access {
     Access { offset, region, align_log2: 3 }
-}
-
-/// The words that are written behind an object before anybody can look, as bits.
-fn written_words(func: &Func, cx: &Context, made: Inst, object: Value) -> u64 {
-    let mut written = 0;
-    let mut at = func.next_inst(made);
-    for _ in 0..MAX_INSTS {
-        let Some(inst) = at else { break };
-        at = func.next_inst(inst);
-        match (func.op(inst), func.args(inst)) {
-            (Op::Store(access), &[to, value]) if to == object => {
-                let bytes = func.ty(value).as_low().map_or(0, |low| low.bytes());
-                if let (Ok(offset), 8) = (u32::try_from(access.offset), bytes)
-                    && offset.is_multiple_of(8)
-                    && offset < 8 * u64::BITS
-                {
-                    written |= 1 << (offset / 8);
-                }
-            }
-            _ => {
-                let does = effects(func, &cx.types, inst);
-                let harmless = does.reads.is_empty() && does.writes.is_empty() && !does.may_safepoint;
-                if !harmless || !does.nothrow || does.pinned || does.fence {
-                    break;
-                }
-            }
-        }
-    }
-    written
 }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   allocate      c = [thread + runs + 16·class]; n = c + cell; if n > [thread + runs + 16·class + 8] (unsigned): slow
-//!                 [thread + runs + 16·class] = n; [c] = tag; object = c + 8
+//!                 [thread + runs + 16·class] = n; [c] = tag; object = c + 8; zero what is not written at once
 //!   store         [object + offset] = value; if [object - 8] & old: brolga_gc_write(thread, object)
 //!   frame         [f] = 4·count; [f + 8] = [thread + gc_stack]; [thread + gc_stack] = f; roots at f + 16 …
 //! ```
@@ -39,7 +39,7 @@ pub struct HeapAbi {
     pub runs: usize,
     /// From the cursor of one class to the next.
     pub run_bytes: usize,
-    /// Whether new objects are zero.
+    /// Whether free cells are zero. If not, the code that takes one writes every word of the object before the next safepoint.
     pub zeroed: bool,
     /// Whether objects move at safepoints.
     pub moving: bool,

@@ -119,7 +119,10 @@ impl Allocator for Compiled {
             }
             run.write(end);
             cell.cast::<u64>().write(self.pair);
-            cell.add(8).cast()
+            let object: Object = cell.add(8).cast();
+            object.write(null_mut());
+            object.add(1).write(null_mut());
+            object
         }
     }
     #[inline(always)]

@@ -30,6 +30,7 @@ impl Case {
             Some("maps") => options.lowering = Lowering::Maps,
             Some("coarse") => options.budget = 0,
             Some("moving") => options.heap.moving = true,
+            Some("dirty") => options.heap.zeroed = false,
             Some(other) => panic!("{name}: there is no option `{other}`"),
         }
         let (head, input, output) = (head.to_owned(), input.to_owned(), output.to_owned());

@@ -217,8 +217,6 @@ fn roots_in_random_functions_are_missed() {
 fn what_placement_is_not_for_is_refused() {
     let (cx, mut func) = function(&mut Random::new(1), SHAPES[0]);
     let before = show_func(&cx, &func).to_string();
-    let dirty = Options::new(HeapAbi { zeroed: false, ..HEAP });
-    assert_eq!(place(&mut func, &cx, &dirty), Err(Error::NotZeroed));
     func.level = Level::High;
     assert_eq!(place(&mut func, &cx, &Options::new(HEAP)), Err(Error::NotLow));
     func.level = Level::Low;

@@ -16,7 +16,7 @@ pub const DEFAULT_ABI: HeapAbi = HeapAbi {
     gc_stack: ThreadLayout::MUTATOR + MutatorLayout::GC_STACK,
     runs: ThreadLayout::MUTATOR + MutatorLayout::RUNS,
     run_bytes: MutatorLayout::RUN_BYTES,
-    zeroed: true,
+    zeroed: false,
     moving: false,
 };
 

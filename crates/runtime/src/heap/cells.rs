@@ -71,8 +71,8 @@ impl Cells {
                 return Ok(object);
             }
             let bytes = class.cell_bytes() - TAG_BYTES;
-            let supply = self.supply(heap, mutator, bytes, |space| space.take_cells(class))?;
-            mutator.take(class, supply);
+            let block = self.supply(heap, mutator, bytes, |space| space.take_cells(class))?;
+            mutator.take(class, block);
         }
     }
 

@@ -37,6 +37,8 @@ pub(crate) struct Marker {
     queue: [Option<Object>; QUEUE],
     head: usize,
     old: u64,
+    /// The permanent object that was met last. Most pointers to permanent objects are to one, `nothing`.
+    permanent: Option<Object>,
     visited: usize,
     most_visits: usize,
 }
@@ -50,6 +52,7 @@ impl Marker {
             queue: [None; QUEUE],
             head: 0,
             old: if generations { TAG_OLD } else { 0 },
+            permanent: None,
             visited: 0,
             most_visits: usize::MAX,
         }
@@ -116,8 +119,12 @@ impl Marker {
             queued -= 1;
             self.visited += 1;
             let tag = object.tag();
+            if tag & TAG_PERMANENT != 0 {
+                self.permanent = Some(object);
+                continue;
+            }
             // SAFETY: an object that is not permanent is a cell of this heap; the rest is the contract.
-            if tag & TAG_PERMANENT == 0 && unsafe { MarkBit::of(object).set() } {
+            if unsafe { MarkBit::of(object).set() } {
                 self.age(object, tag);
                 self.scan(object);
             }
@@ -137,7 +144,8 @@ impl Marker {
             Scan::Words(mask) => {
                 let mut rest = *mask;
                 while rest != 0 {
-                    self.stack.extend(object.pointer_at(8 * rest.trailing_zeros() as usize));
+                    let child = object.pointer_at(8 * rest.trailing_zeros() as usize);
+                    self.stack.extend(child.filter(|_| child != self.permanent));
                     rest &= rest - 1;
                 }
             }

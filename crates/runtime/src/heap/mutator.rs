@@ -15,8 +15,10 @@
 //!                   +16  the root slots: addresses of objects, or null
 //! ```
 //!
-//! **Allocating.** `c = cursor; n = c + cell; if n > limit (unsigned): slow; cursor = n; [c] = tag; object = c + 8`. The memory
-//! is zero. Between two safepoints that is all: no other word changes, and the tag has to be there before the next one.
+//! **Allocating.** `c = cursor; n = c + cell; if n > limit (unsigned): slow; cursor = n; [c] = tag; object = c + 8`. Between two
+//! safepoints that is all: no other word changes. The memory is what dead objects left: before the next safepoint the tag has to be
+//! there, and in every word of the object what is meant or zero. Clearing cells in advance, a run at a time, would write each of them
+//! twice, and the memory has to come to the cache for that earlier than it is used.
 //!
 //! **M1.** A mutator on the world's list is alive: its thread takes it off the list before it goes.
 //! **M2.** Everything here except the handshake is touched by the owning thread while it runs, and by the collector while
@@ -27,17 +29,14 @@ use std::mem::offset_of;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 
+use super::chunk::{BLOCK, BlockPtr};
 use super::class::{CLASSES, SizeClass, TAG_BYTES};
 use super::handshake::Handshake;
 use super::heap::Paused;
 use super::object::Object;
-use super::space::Supply;
 use crate::exception::Pending;
 use crate::frames::{Crossings, FrameIndex, Frames};
 use crate::thread::HandlerRecord;
-
-/// The most bytes that are cleared ahead of use: they stay in the nearest cache until then.
-const MAX_RUN: usize = 4096;
 
 /// Free cells in a row.
 #[derive(Debug)]
@@ -60,7 +59,7 @@ pub struct GcFrame {
 /// A block whose free cells a mutator hands out.
 #[derive(Clone, Copy, Debug)]
 struct Current {
-    supply: Supply,
+    block: BlockPtr,
     /// The first cell that was not looked at.
     next: usize,
 }
@@ -147,7 +146,7 @@ impl Default for Mutator {
 }
 
 impl Mutator {
-    /// A cell from the current run, which gets its tag.
+    /// A zeroed object in the next cell of the current run, with its tag.
     #[inline]
     pub(crate) fn bump(&self, class: SizeClass, tag: u64) -> Option<Object> {
         let run = &self.runs[class.index()];
@@ -158,36 +157,34 @@ impl Mutator {
         }
         run.cursor.set(end);
         // SAFETY: cells between cursor and limit lie in a block that this mutator owns, and nobody else knows them.
-        let object = unsafe { Object::from_pointer(NonNull::new_unchecked(cell.wrapping_add(TAG_BYTES))) };
+        let object = unsafe {
+            let start = cell.add(TAG_BYTES);
+            start.write_bytes(0, class.cell_bytes() - TAG_BYTES);
+            Object::from_pointer(NonNull::new_unchecked(start))
+        };
         object.set_tag(tag);
         Some(object)
     }
 
-    /// Finds and clears the next free cells of the current block, at most `max_cells` if that is given; whether there are
-    /// any.
+    /// Finds the next free cells of the current block, at most `max_cells` if that is given; whether there are any.
     pub(crate) fn next_run(&self, class: SizeClass, max_cells: Option<usize>) -> bool {
-        let Some(Current { supply, next }) = self.current[class.index()].get() else { return false };
-        let max_bytes = max_cells.map_or(MAX_RUN, |cells| cells * class.cell_bytes());
+        let Some(Current { block, next }) = self.current[class.index()].get() else { return false };
+        let max_bytes = max_cells.map_or(BLOCK, |cells| cells * class.cell_bytes());
         // SAFETY: this mutator owns the block, which stays mapped while it does.
-        let found = unsafe { supply.block.next_run(class, next, max_bytes) };
-        let Some((start, end)) = found else {
+        let Some((start, end)) = (unsafe { block.next_run(class, next, max_bytes) }) else {
             self.current[class.index()].set(None);
             return false;
         };
-        let (from, to) = (supply.block.cell(class, start), supply.block.cell(class, end));
-        if !supply.zeroed {
-            // SAFETY: the cells hold no marked object, so nothing reachable, and the block belongs to this mutator.
-            unsafe { from.write_bytes(0, to.addr().get() - from.addr().get()) };
-        }
-        self.current[class.index()].set(Some(Current { supply, next: end }));
+        let (from, to) = (block.cell(class, start), block.cell(class, end));
+        self.current[class.index()].set(Some(Current { block, next: end }));
         self.runs[class.index()].cursor.set(from.as_ptr());
         self.runs[class.index()].limit.set(to.as_ptr());
         true
     }
 
     /// Makes a block the current one of its class.
-    pub(crate) fn take(&self, class: SizeClass, supply: Supply) {
-        self.current[class.index()].set(Some(Current { supply, next: 0 }));
+    pub(crate) fn take(&self, class: SizeClass, block: BlockPtr) {
+        self.current[class.index()].set(Some(Current { block, next: 0 }));
     }
 
     /// Gives up all blocks; the next allocation of every class takes the slow path.

@@ -85,14 +85,6 @@ impl Slab {
 
 const ALL_FREE: u128 = u128::MAX << RESERVED;
 
-/// A block whose free cells the taker may use.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Supply {
-    pub(crate) block: BlockPtr,
-    /// Nothing was ever written to it.
-    pub(crate) zeroed: bool,
-}
-
 /// Why there is no memory now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shortage {
@@ -156,14 +148,14 @@ impl Space {
     }
 
     /// A block with free cells of a class.
-    pub(crate) fn take_cells(&mut self, class: SizeClass) -> Result<Supply, Shortage> {
+    pub(crate) fn take_cells(&mut self, class: SizeClass) -> Result<BlockPtr, Shortage> {
         if let Some((block, free)) = self.available[class.index()].pop() {
             self.allocated += free;
-            return Ok(Supply { block, zeroed: false });
+            return Ok(block);
         }
-        let (block, zeroed) = self.take_blocks(1, Kind::Cells(class))?;
+        let (block, _) = self.take_blocks(1, Kind::Cells(class))?;
         self.allocated += BLOCK;
-        Ok(Supply { block, zeroed })
+        Ok(block)
     }
 
     /// Zeroed memory for an object of `bytes` bytes that is too large for a cell. Its tag is for the caller to write.
@@ -368,7 +360,6 @@ mod tests {
         let class = SizeClass::of(24, 8).unwrap();
         let first: Vec<_> = std::iter::from_fn(|| space.take_cells(class).ok()).collect();
         assert_eq!(first.len(), 10);
-        assert!(first.iter().all(|supply| supply.zeroed));
         assert_eq!(space.take_large(100_000), Err(Shortage::Limit));
         // SAFETY: nobody else knows the space, and nothing in it is reachable.
         let live = unsafe { space.sweep(true) };

@@ -136,7 +136,7 @@ const CELLS: [u32; 32] = {
     cells
 };
 
-const STILL: HeapAbi = HeapAbi { cells: &CELLS, run_bytes: 0, ..DEFAULT_ABI };
+const STILL: HeapAbi = HeapAbi { cells: &CELLS, run_bytes: 0, zeroed: true, ..DEFAULT_ABI };
 const MOVING: HeapAbi = HeapAbi { moving: true, ..STILL };
 const CALLS: HeapAbi = HeapAbi { cells: &[], ..STILL };
 
