@@ -18,8 +18,63 @@ use brolga_session::{
     Symbol, SymbolFlags, Unit, Until, Want, absolute,
 };
 
+use super::dylib::Dylib;
+use super::error::SessionError;
 use super::target::{Code, Native};
 use super::unit::Shared;
+
+impl Dylib {
+    /// Gives a C symbol an address, for `foreigncall`s of programs that see this dylib.
+    ///
+    /// What lies there is called with the C signature that the calling program states: like `foreigncall` itself, this is a way
+    /// out of what is checked.
+    ///
+    /// # Errors
+    /// The name is defined already.
+    pub fn define_c_symbol(&self, name: &str, address: *const ()) -> Result<(), SessionError> {
+        let symbol = self.session.linking().intern(name);
+        let flags = SymbolFlags::EXPORTED | SymbolFlags::CALLABLE;
+        Ok(self.linking.define(absolute([(symbol, flags, address.expose_provenance())]))?)
+    }
+
+    /// Finds C symbols of the process, as far as the filter lets them through, when something in reach of this dylib asks.
+    ///
+    /// # Errors
+    /// The dylib is closed.
+    pub fn add_process_symbols(
+        &self,
+        filter: impl Fn(&str) -> bool + Send + Sync + 'static,
+    ) -> Result<(), SessionError> {
+        self.add_generator(Library { runtime: self.session.runtime().clone(), library: None, filter })
+    }
+
+    /// Finds C symbols of a shared library, by its path or name.
+    ///
+    /// # Errors
+    /// The dylib is closed.
+    pub fn add_library(&self, library: &str) -> Result<(), SessionError> {
+        let (runtime, library) = (self.session.runtime().clone(), Some(library.to_owned()));
+        self.add_generator(Library { runtime, library, filter: |_: &str| true })
+    }
+
+    /// Finds C symbols in members of a static archive, which are linked when code needs them. `name` is how messages call it.
+    ///
+    /// # Errors
+    /// It is no archive; the dylib is closed.
+    pub fn add_archive(&self, name: &str, bytes: &[u8]) -> Result<(), SessionError> {
+        let archive = Archive::parse(name, bytes)?;
+        self.add_generator(Members { shared: self.session.inner.shared.clone(), archive })
+    }
+
+    /// Asks a generator for what is missing.
+    ///
+    /// # Errors
+    /// The dylib is closed.
+    pub fn add_generator(&self, generator: impl Generator<Native> + 'static) -> Result<(), SessionError> {
+        self.linking.add_generator(generator)?;
+        Ok(())
+    }
+}
 
 /// Symbols that the run time finds: of one library, or of the process.
 pub(crate) struct Library<F> {

@@ -38,8 +38,8 @@
 //!
 //! Files, in reading order: `target` (what is linked), `plan` (optimising concurrently), `unit` (compiling and linking one
 //! unit), `lazy` (what lies behind slots), `loops` (loops that are left while they run), `cold` (functions that are interpreted),
-//! `inlined` (who has taken in what), `later` (who is compiled anew at the next call), `scope` (what programs see of each other), `definitions`, `batch` (how they go into the tables),
-//! `promise`, `host`, `libraries`, `workers`, `dylib`, `function`, `error`.
+//! `inlined` (who has taken in what), `later` (who is compiled anew at the next call), `scope` (what programs see of each other), `definitions`, `put` and `batch` (how they go into the tables),
+//! `promise`, `host`, `libraries`, `opening`, `workers`, `dylib`, `function`, `error`.
 
 mod batch;
 mod cold;
@@ -53,9 +53,11 @@ mod later;
 mod lazy;
 mod libraries;
 mod loops;
+mod opening;
 mod plan;
 mod profile;
 mod promise;
+mod put;
 mod scope;
 mod target;
 mod unit;
@@ -241,7 +243,7 @@ impl Session {
         let home =
             |homes: &mut BTreeMap<DylibId, Home>| homes.get_mut(&dylib).map(|h| std::mem::take(&mut h.due));
         let due = home(&mut lock(&self.inner.homes)).unwrap_or_default();
-        due.iter().rev().filter_map(|function| dylib::run(function).err()).collect()
+        due.iter().rev().filter_map(|function| opening::run(function).err()).collect()
     }
 
     /// The scopes of dylibs, in this order.

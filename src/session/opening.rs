@@ -1,0 +1,123 @@
+//! What runs when a dylib is opened and closed.
+//!
+//! A function that is to be run at opening has a marker beside it, a symbol with side effects only, which the session's tables list in the
+//! order of dependence. Finalisers are looked up when the dylib is opened, so that they can run when nothing can be looked up any more.
+
+use std::sync::Arc;
+
+use brolga_session::{
+    Link, LookupKind, MaterializationUnit, Priority, Responsibility, Symbol, SymbolFlags, Until, required,
+};
+
+use super::dylib::Dylib;
+use super::error::SessionError;
+use super::function::{Function, Request};
+use super::linking;
+use super::plan::lock;
+use super::target::Native;
+
+/// What stands behind the symbol of a function in the symbol of its run at opening.
+pub(super) const INITIALIZER: &str = "#init";
+
+impl Dylib {
+    /// Opens the dylib, as `dlopen` does: initialisers of what it sees and its own run, those it depends on first, each once.
+    ///
+    /// # Errors
+    /// One cannot be had, or throws: it and those after it are due again.
+    pub fn open(&self) -> Result<(), SessionError> {
+        self.linking.open(|name| self.initialize(name))?;
+        self.prepare_finalizers()
+    }
+
+    /// Runs initialisers that came since the dylib was opened.
+    ///
+    /// # Errors
+    /// As [`Dylib::open`].
+    pub fn update(&self) -> Result<(), SessionError> {
+        self.linking.update(|name| self.initialize(name))?;
+        self.prepare_finalizers()
+    }
+
+    /// Takes one opening back, as `dlclose` does: finalisers of dylibs that nothing open sees any more run, those that depend
+    /// on others first, the last one defined first. Says what they threw.
+    ///
+    /// # Errors
+    /// The dylib is not open.
+    pub fn close(&self) -> Result<Vec<SessionError>, SessionError> {
+        let closed = self.linking.close()?;
+        Ok(closed.into_iter().flat_map(|dylib| self.session.finalize(dylib)).collect())
+    }
+
+    fn initialize(&self, name: &linking::Name) -> Result<(), linking::Foreign> {
+        let function = name.symbol.strip_suffix(INITIALIZER).unwrap_or(&name.symbol);
+        let symbol = self.session.linking().intern(function);
+        let reached = self.session.linking().reached(&[&self.linking]);
+        let run = || {
+            let home = reached?.into_iter().find(|&dylib| {
+                let label = linking::Label { dylib, symbol };
+                self.session.linking().name(label).dylib == name.dylib
+            });
+            let order = home.map(|dylib| Link { dylib, sees: linking::Sees::All }).into_iter().collect();
+            let (until, kind) = (Until::Ready, LookupKind::Dynamic);
+            let wants = required([symbol]);
+            let lookup = self.session.linking().lookup_with(order, wants, until, kind, Priority::Blocking);
+            self::run(&Request::asked(function, &self.session, lookup).wait()?)
+        };
+        run().map_err(|error: SessionError| Arc::new(error) as linking::Foreign)
+    }
+
+    /// Looks finalisers of open dylibs up, so that they can run when nothing can be looked up any more.
+    fn prepare_finalizers(&self) -> Result<(), SessionError> {
+        for dylib in self.session.linking().reached(&[&self.linking])? {
+            let names = match lock(&self.session.inner.homes).get(&dylib) {
+                Some(home) => home.finalizers.clone(),
+                None => continue,
+            };
+            let order = vec![Link { dylib, sees: linking::Sees::All }];
+            let mut due = Vec::with_capacity(names.len());
+            for name in &names {
+                let wants = required([self.session.linking().intern(name)]);
+                let lookup = self.session.linking().lookup(order.clone(), wants, Until::Ready);
+                due.push(Request::asked(name, &self.session, lookup).wait()?);
+            }
+            if let Some(home) = lock(&self.session.inner.homes).get_mut(&dylib) {
+                home.due = due;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Calls a function without arguments.
+pub(crate) fn run(function: &Function) -> Result<(), SessionError> {
+    let failed =
+        |reason: String| SessionError::Initializer { function: function.symbol().to_owned(), reason };
+    let untyped = function.untyped().map_err(|error| failed(error.to_string()))?;
+    untyped.call(&[]).map_err(|error| failed(error.to_string()))?;
+    Ok(())
+}
+
+/// Stands for the run of a function at opening.
+pub(super) struct Marker {
+    pub(super) symbol: Symbol,
+    pub(super) needs: Symbol,
+}
+
+impl MaterializationUnit<Native> for Marker {
+    fn symbols(&self) -> Vec<(Symbol, SymbolFlags)> {
+        vec![(self.symbol, SymbolFlags::SIDE_EFFECTS_ONLY)]
+    }
+
+    fn initializer(&self) -> Option<Symbol> {
+        Some(self.symbol)
+    }
+
+    fn materialize(self: Box<Self>, responsibility: Responsibility<Native>) {
+        let Ok(dylib) = responsibility.dylib() else { return };
+        let needs = linking::Label { dylib, symbol: self.needs };
+        if let Ok(resolved) = responsibility.resolve([]) {
+            // A refusal has failed the unit, with its reason.
+            let _ = resolved.emit([needs.into()]);
+        }
+    }
+}

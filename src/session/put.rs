@@ -1,0 +1,397 @@
+//! Putting definitions into a dylib: programs, promises, functions of the host.
+//!
+//! ```text
+//!   prepare: who depends on it, units, slots, what callers have now ──► agree: is it so still? ──► in force ──► callers elsewhere
+//!      ▲                                                                       │ no
+//!      └───────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! Nothing is locked while it is prepared, and nobody is waited for once it is in force (`inlined.rs` says what is looked at, `batch.rs` what
+//! comes into force in one step). What callers in other dylibs have taken in is made anew after that, dylib by dylib; `later.rs` is for
+//! those with whom this cannot be done at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use brolga_codegen::sig::FunctionType;
+use brolga_ir::{FuncId, Module};
+use brolga_runtime::heap::{Root, Scope};
+use brolga_runtime::objects::{MethodEntry, Raised};
+use brolga_session::{Priority, Symbol, SymbolFlags, Until};
+
+use super::batch::Batch;
+use super::cold::ColdBody;
+use super::definitions::Definitions;
+use super::dylib::Dylib;
+use super::error::SessionError;
+use super::inlined::Hit;
+use super::later::{self, Redefined};
+use super::lazy::{self, HOT, Hot};
+use super::opening::{INITIALIZER, Marker};
+use super::plan::lock;
+use super::profile::Profile;
+use super::promise::{Make, Promise, Signature};
+use super::scope::part;
+use super::target::Native;
+use super::unit::{Functions, Loaded, Stage, Whole};
+use super::{host, linking};
+
+/// How many rounds of a loop count as much as a call, if nobody says.
+const ROUNDS: u32 = 10;
+
+const FUNCTION: SymbolFlags = SymbolFlags::EXPORTED;
+
+type MakeModule = Box<dyn FnOnce(&Dylib) -> Result<Module, Box<dyn std::error::Error + Send + Sync>> + Send>;
+
+impl Dylib {
+    /// Defines the functions of a program, all or none.
+    ///
+    /// # Errors
+    /// Some are defined already; the dylib is closed; the session has ended.
+    pub fn define<'t>(&self, definitions: impl Into<Definitions<'t>>) -> Result<(), SessionError> {
+        self.put(definitions.into(), false).map(drop)
+    }
+
+    /// Defines functions in the place of those that have their names: whoever looks from now on gets the new ones. Code that
+    /// was linked to the old ones keeps them. The result says what became of lazy functions that have taken an old one in.
+    ///
+    /// # Errors
+    /// As [`Dylib::define`]; some of the old ones are being compiled; the thread is inside a scope and would have to wait. Nothing has
+    /// changed then.
+    pub fn redefine<'t>(&self, definitions: impl Into<Definitions<'t>>) -> Result<Redefined, SessionError> {
+        self.put(definitions.into(), true)
+    }
+
+    fn put(&self, mut definitions: Definitions<'_>, replace: bool) -> Result<Redefined, SessionError> {
+        loop {
+            definitions.import_anew()?;
+            if let Some(redefined) = self.try_put(&mut definitions, replace)? {
+                return Ok(redefined);
+            }
+        }
+    }
+
+    /// Prepares definitions and lets them come into force. Nothing if they have to be prepared again.
+    fn try_put(
+        &self,
+        definitions: &mut Definitions<'_>,
+        replace: bool,
+    ) -> Result<Option<Redefined>, SessionError> {
+        let Definitions { module, tracker, is_weak, is_inlinable, is_whole, starts, .. } = definitions;
+        let (is_weak, is_inlinable, is_whole, starts) = (*is_weak, *is_inlinable, *is_whole, *starts);
+        let own: Vec<FuncId> = module.funcs().map(|(id, _)| id).take(definitions.own).collect();
+        let mut new = Batch::new(self, replace, *tracker);
+        let hits = new.hits(module, &own);
+        new.basis.imports.extend(definitions.imported.as_ref().map(|(_, imported)| imported.clone()));
+        let initializers = symbols_of(module, &own, &definitions.initializers)?;
+        new.finalizers = symbols_of(module, &own, &definitions.finalizers)?;
+        let is_lazy = self.may_be_lazy(module, &own, definitions.is_lazy, replace)?;
+        // What others inline is what was written.
+        if self.is_shared(module) {
+            new.offers.offer(module, &own, is_inlinable);
+        } else {
+            new.offers.offer_names(module, &own);
+        }
+        let weak = if is_weak { SymbolFlags::WEAK } else { SymbolFlags::NONE };
+        let flags = FUNCTION | SymbolFlags::CALLABLE | weak;
+        let types: BTreeMap<FuncId, FunctionType> = match is_lazy {
+            true => own.iter().filter_map(|&id| Some((id, lazy::type_of(module, id)?))).collect(),
+            false => BTreeMap::new(),
+        };
+        let shared = &self.session.inner.shared;
+        let (kept, imports) = (definitions.kept.clone(), definitions.lazy_imports.clone());
+        let mut whole = Whole::new(shared, module, &own, kept, is_lazy, imports)?;
+        let bare = |id: &FuncId| module.cx.names.text(module.func(*id).name);
+        whole.is_looked_for = own.iter().any(|id| self.session.inner.inlined.is_looked_for(bare(id)));
+        let whole = Arc::new(whole);
+        let tiers = definitions.tiers.filter(|_| is_lazy);
+        let mut symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
+        let mut hot_symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
+        let mut cold: BTreeMap<FuncId, ColdBody> = BTreeMap::new();
+        for &id in &own {
+            let name: Arc<str> = module.symbol(id).into();
+            let defined = match types.get(&id) {
+                Some(ty) => {
+                    let alone = definitions.is_replaceable;
+                    let found = || ColdBody::new(module, &own, id, alone, definitions.interpreted);
+                    let hot = tiers.map(|calls| self.hot(&name, calls, found()));
+                    let hot_body = hot.as_ref().map(|hot| hot.body);
+                    cold.extend(hot.as_ref().and_then(|hot| Some((id, hot.cold.clone()?))));
+                    let (body, flags) = new.stub(&name, flags, ty.clone(), hot);
+                    hot_symbols.extend(hot_body.map(|body| (id, (body, flags))));
+                    (body, flags)
+                }
+                None => (self.session.linking().intern(&name), flags),
+            };
+            symbols.insert(id, defined);
+        }
+        let counts = tiers.is_some() && definitions.is_profiled;
+        let profile = counts.then(|| Profile::number(shared, module)).flatten();
+        let mut stages = vec![(Stage::Only, &symbols)];
+        let rounds = definitions.rounds;
+        let rounds = |calls: i32| rounds.unwrap_or_else(|| calls.unsigned_abs().saturating_mul(ROUNDS));
+        let counting = tiers.map(|calls| (calls, rounds(calls)));
+        if let Some((_, rounds)) = counting {
+            shared.expect_hot();
+            stages = vec![(Stage::First { rounds }, &symbols), (Stage::Second, &hot_symbols)];
+        }
+        for (stage, symbols) in stages {
+            let mut add = |loaded: &Arc<Loaded>, ids: Vec<FuncId>, sources: &[FuncId]| {
+                if let Stage::First { .. } = stage {
+                    let bodies = ids.iter().zip(sources);
+                    bodies.for_each(|(&id, source)| {
+                        cold.get(source).into_iter().for_each(|c| c.put(loaded, id))
+                    });
+                }
+                let symbols: Vec<_> = sources.iter().filter_map(|id| symbols.get(id).copied()).collect();
+                if !symbols.is_empty() {
+                    let (shared, loaded) = (shared.clone(), loaded.clone());
+                    new.add(Box::new(Functions { shared, loaded, ids, symbols }));
+                }
+            };
+            if is_lazy && definitions.is_replaceable {
+                for &id in &own {
+                    let Some((part, only)) = part(module, own.len(), id) else { continue };
+                    let loaded =
+                        Arc::new(Loaded::new(shared, part, &[only], whole.clone(), stage, profile.clone()));
+                    add(&loaded, vec![only], &[id]);
+                }
+            } else {
+                let (module, profile) = (module.clone(), profile.clone());
+                let loaded = Arc::new(Loaded::new(shared, module, &own, whole.clone(), stage, profile));
+                let is_whole = is_whole || whole.may_tangle();
+                for ids in if is_whole { vec![own.clone()] } else { loaded.units() } {
+                    let sources = ids.clone();
+                    add(&loaded, ids, &sources);
+                }
+            }
+        }
+        for function in initializers {
+            let symbol = self.session.linking().intern(&format!("{function}{INITIALIZER}"));
+            let needs = self.session.linking().intern(&function);
+            new.add(Box::new(Marker { symbol, needs }));
+        }
+        let mut program = None;
+        for &id in &own {
+            let label = self.linking.label(self.session.linking().intern(&module.symbol(id)));
+            if !(types.contains_key(&id) && self.is_shared(module)) {
+                new.notes.add_nothing(label);
+            } else if !definitions.is_replaceable {
+                new.notes.add(label, (module, id), &whole, counting, &mut program);
+            } else if let Some((part, only)) = part(module, own.len(), id) {
+                // What knows of others by their types alone has taken in what other programs let it.
+                new.notes.add(label, (&part, only), &whole, counting, &mut None);
+            } else {
+                new.notes.add_nothing(label);
+            }
+        }
+        let starts =
+            starts.map(|priority| (priority, symbols.into_values().map(|(symbol, _)| symbol).collect()));
+        self.bring_into_force(new, hits, starts)
+    }
+
+    /// Lets a batch come into force, with what it changes for others: `hits`. Nothing if it has to be prepared again.
+    fn bring_into_force(
+        &self,
+        mut new: Batch<'_>,
+        hits: Vec<Hit>,
+        starts: Option<(Priority, Vec<Symbol>)>,
+    ) -> Result<Option<Redefined>, SessionError> {
+        let mut redefined = Redefined::default();
+        let is_here = |hit: &Hit| new.replaces() && hit.label.dylib == self.linking.id();
+        let (here, elsewhere): (Vec<Hit>, Vec<Hit>) = hits.into_iter().partition(is_here);
+        if !here.is_empty() {
+            let seen = new.basis.seen;
+            new.make_anew(here, seen, &mut redefined.kept)?;
+        }
+        let Some(number) = new.define()? else { return Ok(None) };
+        if let Some((priority, symbols)) = starts {
+            let (linking, order) = (self.session.linking(), vec![self.linking.all()]);
+            linking.lookup_then(order, linking::weak(symbols), Until::Ready, priority, |_| {});
+        }
+        self.make_anew_elsewhere(elsewhere, number, &mut redefined);
+        Ok(Some(redefined))
+    }
+
+    /// Makes functions anew that have taken in what this dylib has defined under this number.
+    fn make_anew_elsewhere(&self, hits: Vec<Hit>, number: u64, redefined: &mut Redefined) {
+        let mut by_dylib: BTreeMap<linking::DylibId, Vec<Hit>> = BTreeMap::new();
+        for hit in hits {
+            by_dylib.entry(hit.label.dylib).or_default().push(hit);
+        }
+        for (id, mut hits) in by_dylib {
+            let Some(linking) = lock(&self.session.inner.homes).get(&id).map(|home| home.linking.clone())
+            else {
+                continue;
+            };
+            let dylib = Dylib::new(self.session.clone(), linking);
+            let mut kept = Vec::new();
+            match dylib.make_anew(&hits, &mut kept) {
+                // Nobody calls what is in there any more.
+                Ok(()) | Err(SessionError::Link(linking::Error::DylibClosed { .. })) => {}
+                // What was defined is in force. Those who have taken in what was there before are not called again as they are.
+                Err(_) => {
+                    hits.retain(|hit| !kept.contains(&self.session.linking().name(hit.label)));
+                    later::put_off(&dylib, hits, number, redefined);
+                }
+            }
+            redefined.kept.extend(kept);
+        }
+    }
+
+    /// Makes functions of this dylib anew, unless somebody has done so or defined them. Names those that do not fit any more.
+    pub(super) fn make_anew(&self, hits: &[Hit], kept: &mut Vec<linking::Name>) -> Result<(), SessionError> {
+        loop {
+            kept.clear();
+            let (hits, seen) = self.session.inner.inlined.still(hits);
+            if hits.is_empty() {
+                return Ok(());
+            }
+            let mut new = Batch::new(self, true, None);
+            (new.basis.hits, new.basis.seen) = (hits.iter().map(Hit::noted).collect(), seen);
+            new.make_anew(hits, seen, kept)?;
+            if new.define()?.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The tiers of a function beside the first.
+    pub(super) fn hot(&self, name: &str, calls: i32, cold: Option<ColdBody>) -> Hot {
+        Hot { body: self.session.linking().intern(&format!("{name}{HOT}")), calls, cold }
+    }
+
+    /// Whether functions are to lie behind slots: those that are there stay as they are.
+    fn may_be_lazy(
+        &self,
+        module: &Module,
+        own: &[FuncId],
+        asked: bool,
+        replace: bool,
+    ) -> Result<bool, SessionError> {
+        let homes = lock(&self.session.inner.homes);
+        let Some(scope) = homes.get(&self.linking.id()).filter(|_| replace).map(|home| &home.scope) else {
+            return Ok(asked);
+        };
+        let known: Vec<String> =
+            own.iter().map(|&id| module.symbol(id)).filter(|symbol| scope.knows(symbol)).collect();
+        match known.iter().filter(|symbol| scope.is_lazy(symbol)).count() {
+            0 if known.is_empty() => Ok(asked),
+            0 => Ok(false),
+            lazy if lazy == known.len() => Ok(true),
+            _ => Err(SessionError::Mixed { functions: known }),
+        }
+    }
+
+    /// Promises functions, which `make` makes when one of them is called or compiled first. They are [lazy](Definitions::lazy).
+    /// `tracker` removes them.
+    ///
+    /// # Errors
+    /// As [`Dylib::define`]; a type has no native form.
+    pub fn promise(
+        &self,
+        signatures: &[Signature],
+        tracker: Option<&linking::Tracker<Native>>,
+        make: impl FnOnce(&Dylib) -> Result<Module, Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
+    ) -> Result<(), SessionError> {
+        self.put_promise(signatures, tracker, Box::new(make), false).map(drop)
+    }
+
+    /// Promises functions in the place of those that have their names; as [`Dylib::redefine`].
+    ///
+    /// # Errors
+    /// As [`Dylib::redefine`].
+    pub fn promise_again(
+        &self,
+        signatures: &[Signature],
+        tracker: Option<&linking::Tracker<Native>>,
+        make: impl FnOnce(&Dylib) -> Result<Module, Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
+    ) -> Result<Redefined, SessionError> {
+        self.put_promise(signatures, tracker, Box::new(make), true)
+    }
+
+    fn put_promise(
+        &self,
+        signatures: &[Signature],
+        tracker: Option<&linking::Tracker<Native>>,
+        make: MakeModule,
+        replace: bool,
+    ) -> Result<Redefined, SessionError> {
+        let cx = self.session.context();
+        let mut declared = Module::new(cx.clone());
+        let mut own = Vec::new();
+        for signature in signatures {
+            // Two of one name and types are one promise.
+            own.extend(declared.add_func(signature.declare(cx)).ok());
+        }
+        // The promise belongs to the session, and does not keep it.
+        let dylib = self.downgrade();
+        let make: Make = Box::new(move || {
+            let dylib = dylib.upgrade()?;
+            let module = make(&dylib).map_err(|error| SessionError::Promise(Arc::from(error)))?;
+            dylib.build(module)
+        });
+        // It may have to be promised more than once until it is in force.
+        let make = Arc::new(Mutex::new(Some(make)));
+        loop {
+            let mut new = Batch::new(self, replace, tracker);
+            let hits = new.hits(&declared, &own);
+            let is_lazy = self.may_be_lazy(&declared, &own, true, replace)?;
+            new.offers.offer(&declared, &own, false);
+            let flags = FUNCTION | SymbolFlags::CALLABLE;
+            let mut symbols = Vec::with_capacity(own.len());
+            for &id in &own {
+                let name: Arc<str> = declared.symbol(id).into();
+                new.notes.add_nothing(self.linking.label(self.session.linking().intern(&name)));
+                symbols.push(match lazy::type_of(&declared, id).filter(|_| is_lazy) {
+                    Some(ty) => new.stub(&name, flags, ty, None),
+                    None => (self.session.linking().intern(&name), flags),
+                });
+            }
+            let promised = own.iter().map(|&id| declared.symbol(id)).filter(|_| is_lazy).collect();
+            let (shared, make) = (self.session.inner.shared.clone(), make.clone());
+            new.add(Box::new(Promise { shared, symbols, make, promised }));
+            if let Some(redefined) = self.bring_into_force(new, hits, None)? {
+                return Ok(redefined);
+            }
+        }
+    }
+
+    /// Defines a function of the host: a closure that takes the function object and the arguments as objects, and gives an object of
+    /// the result's type, or an exception. Programs call it as any other function.
+    ///
+    /// # Errors
+    /// As [`Dylib::define`]; a type has no objects.
+    pub fn define_host(
+        &self,
+        signature: &Signature,
+        body: impl for<'f, 'h> Fn(&mut Scope<'f, 'h>, &[Root<'f, 'h>]) -> Result<Root<'f, 'h>, Raised>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Result<(), SessionError> {
+        let cx = self.session.context();
+        let built = host::module(cx, signature).map_err(|error| SessionError::Promise(Arc::new(error)))?;
+        let mut definitions = self.build(built)?;
+        let method = host::add_method(self.session.runtime(), cx, signature, MethodEntry::host(body));
+        let method =
+            method.map_err(|error| SessionError::Host { reason: error.display(&cx.types).to_string() })?;
+        definitions.kept = Some(Arc::new(method));
+        self.define(definitions)
+    }
+}
+
+/// The symbols of functions that are called by bare names or symbols.
+fn symbols_of(module: &Module, own: &[FuncId], names: &[String]) -> Result<Vec<String>, SessionError> {
+    let find = |name: &String| {
+        let called =
+            |&&id: &&FuncId| module.symbol(id) == *name || module.cx.names.text(module.func(id).name) == name;
+        let found: BTreeSet<String> = own.iter().filter(called).map(|&id| module.symbol(id)).collect();
+        match found.len() {
+            1 => Ok(found.into_iter().next().unwrap_or_default()),
+            0 => Err(SessionError::NotFunction { name: name.clone() }),
+            _ => Err(SessionError::Ambiguous { name: name.clone(), methods: found.into_iter().collect() }),
+        }
+    };
+    names.iter().map(find).collect()
+}
