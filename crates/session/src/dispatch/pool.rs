@@ -98,7 +98,7 @@ struct Worker {
 }
 
 crate::sync::thread_local! {
-    static WORKER: Cell<Option<Worker>> = const { Cell::new(None) };
+    static WORKER: Cell<Option<Worker>> = Cell::default();
 }
 
 struct Threads {
