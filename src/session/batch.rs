@@ -91,9 +91,8 @@ impl<'a> Batch<'a> {
     /// Who depends on functions of a module that are about to be defined.
     pub(super) fn hits(&mut self, module: &Module, own: &[FuncId]) -> Vec<Hit> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
-        let is_shared = Arc::ptr_eq(&module.cx, session.context());
         let label = |id| dylib.linking.label(session.linking().intern(&module.symbol(id)));
-        let changes = own.iter().map(|&id| Change::new(label(id), module, id, is_shared));
+        let changes = own.iter().map(|&id| Change::new(label(id), module, id, session.context()));
         self.basis.changes = changes.collect();
         let (hits, seen) = session.inner.inlined.hit(&self.basis.changes);
         (self.basis.hits, self.basis.seen) = (hits.iter().map(Hit::noted).collect(), seen);

@@ -44,11 +44,11 @@ use std::sync::{Arc, Mutex};
 
 use brolga_ir::func::CalleeData;
 use brolga_ir::module::Global;
-use brolga_ir::{Func, FuncId, Level, Module, Type, TypeKind};
+use brolga_ir::{Context, Func, FuncId, Module, Type, TypeKind};
 use brolga_session::{DylibId, Label, Name};
 
 use super::plan::lock;
-use super::scope::mentioned;
+use super::scope::{mentioned, object};
 use super::unit::{Whole, decides_later};
 
 /// Invalidations that nobody has taken; of more, the oldest are forgotten.
@@ -79,17 +79,15 @@ pub(crate) struct Change {
     pub(crate) symbol: Arc<str>,
     /// The symbol without the types.
     pub(crate) bare: Arc<str>,
-    /// The type of the function's object, if others can see its declaration.
+    /// The type that the function's object has in the session's context, if that can be said.
     pub(crate) object: Option<Type>,
 }
 
 impl Change {
-    /// A function of a module, which is defined under this label. `is_shared` says that the module is of the session's context.
-    pub(crate) fn new(label: Label, module: &Module, id: FuncId, is_shared: bool) -> Change {
-        let func = module.func(id);
-        let object = func.sig.params.first().filter(|_| is_shared && func.level == Level::High);
-        let (symbol, bare) = (module.symbol(id).into(), module.cx.names.text(func.name).into());
-        Change { label, symbol, bare, object: object.map(|object| object.ty) }
+    /// A function of a module, which is defined under this label, in a session with this context.
+    pub(crate) fn new(label: Label, module: &Module, id: FuncId, cx: &Arc<Context>) -> Change {
+        let (symbol, bare) = (module.symbol(id).into(), module.cx.names.text(module.func(id).name).into());
+        Change { label, symbol, bare, object: object(module, id, cx) }
     }
 }
 

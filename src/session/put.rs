@@ -90,7 +90,7 @@ impl Dylib {
         if self.is_shared(module) {
             new.offers.offer(module, &own, is_inlinable);
         } else {
-            new.offers.offer_names(module, &own);
+            new.offers.offer_names(module, &own, self.session.context());
         }
         let weak = if is_weak { SymbolFlags::WEAK } else { SymbolFlags::NONE };
         let flags = FUNCTION | SymbolFlags::CALLABLE | weak;

@@ -9,14 +9,15 @@
 //! ```
 //!
 //! Declarations stay when definitions are removed: a program that uses one of them fails when it is linked, and the error says
-//! which symbol is missing. A declaration under the same symbol takes the place of the one before.
+//! which symbol is missing. A declaration under the same symbol takes the place of the one before; a function of another context, whose types
+//! say nothing here, leaves it without a body.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use brolga_ir::base_fn::BaseFn;
 use brolga_ir::func::CalleeData;
-use brolga_ir::{Func, FuncId, Level, Module, Type, TypeKind, Value};
+use brolga_ir::{Context, Func, FuncId, Level, Module, Type, TypeKind, Value};
 
 use super::error::SessionError;
 use super::plan::lock;
@@ -36,12 +37,14 @@ struct Offers {
     declared: BTreeMap<Type, BTreeMap<Arc<str>, Func>>,
     /// The symbols of functions that are called through slots.
     lazy: BTreeSet<Arc<str>>,
+    /// Functions of another context, by the types that their objects have in this one: nobody can take them in.
+    foreign: BTreeSet<(Type, Arc<str>)>,
 }
 
 impl Scope {
     /// Offers the functions `own` of a module, which may be inlined elsewhere or not.
     pub(crate) fn offer(&self, module: &Module, own: &[FuncId], inlinable: bool) {
-        self.offer_names(module, own);
+        self.offer_names(module, own, &module.cx);
         let mut offers = lock(&self.offers);
         for &id in own {
             let func = module.func(id);
@@ -53,10 +56,13 @@ impl Scope {
         }
     }
 
-    /// Offers nothing but the names of functions: their types are those of another context.
-    pub(crate) fn offer_names(&self, module: &Module, own: &[FuncId]) {
+    /// Offers nothing but the names of functions: their types may be those of another context than `cx`, which is the session's.
+    pub(crate) fn offer_names(&self, module: &Module, own: &[FuncId], cx: &Arc<Context>) {
         let mut offers = lock(&self.offers);
         for &id in own {
+            if let Some(object) = object(module, id, cx).filter(|_| !Arc::ptr_eq(&module.cx, cx)) {
+                offers.foreign.insert((object, module.symbol(id).into()));
+            }
             let bare = module.cx.names.text(module.func(id).name).to_owned();
             offers.symbols.entry(bare).or_default().insert(module.symbol(id).into());
         }
@@ -94,6 +100,10 @@ impl Scope {
             offers.symbols.entry(bare).or_default().extend(symbols);
         }
         offers.lazy.extend(other.lazy);
+        for (object, symbol) in other.foreign {
+            let before = offers.declared.get_mut(&object).and_then(|declared| declared.get_mut(&symbol));
+            before.into_iter().for_each(|before| *before = declaration(before));
+        }
         for (object, declared) in other.declared {
             offers.declared.entry(object).or_default().extend(declared);
         }
@@ -163,6 +173,19 @@ pub(crate) fn with_others(module: &Module, own: usize, rest: impl Fn(&Func) -> O
         let _ = again.add_global(global.clone());
     }
     again
+}
+
+/// The type that the object of a high function has in a context, if that can be said.
+pub(crate) fn object(module: &Module, id: FuncId, cx: &Arc<Context>) -> Option<Type> {
+    let func = module.func(id);
+    let object = func.sig.params.first().filter(|_| func.level == Level::High)?.ty;
+    if Arc::ptr_eq(&module.cx, cx) {
+        return Some(object);
+    }
+    match *module.cx.types.kind(object) {
+        TypeKind::Function(name) => Some(cx.types.function(cx.names.intern(module.cx.names.text(name)))),
+        _ => None,
+    }
 }
 
 /// Whether a body calls one of the first `own` functions of a module.

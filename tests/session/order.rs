@@ -8,6 +8,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
 
 use brolga::session::linking::{Dependants, Generator, OnDrop, Request};
 use brolga::session::{Dylib, Native, WeakDylib};
@@ -116,6 +117,64 @@ fn what_was_read_before_a_redefinition_takes_in_what_there_is_when_it_is_defined
         let error = main.function("top").and_then(|top| top.compile()).unwrap_err();
         assert!(error.causes().join("; ").contains("`base(Int64)` is (Int64)::Float64 by"), "{error}");
     }
+}
+
+#[test]
+fn a_program_of_another_context_leaves_nothing_of_what_it_replaces() {
+    let session = session(Workers::Caller);
+    let library = session.create_dylib("library").unwrap();
+    let main = session.create_dylib("main").unwrap();
+    main.link_against(&library).unwrap();
+    library.define(inlinable(&library, "base", 1).lazy()).unwrap();
+    lazy(&main, &calls("top", "base"));
+    let top: Int = main.func("top").unwrap();
+    assert_eq!(top.call((0,)), Ok(2));
+    let program = brolga::Program::read("base.jlir", adds("base", 10).as_bytes()).unwrap();
+    library.redefine(program).unwrap();
+    lazy(&main, &calls("late", "base"));
+    let late: Int = main.func("late").unwrap();
+    assert_eq!((top.call((0,)), late.call((0,))), (Ok(11), Ok(11)));
+}
+
+/// Each thread redefines one of three functions, of which one has the others in it: what each defined last is there in the end.
+#[test]
+fn threads_that_redefine_what_is_in_one_another_lose_nothing() {
+    const ROUNDS: i64 = 12;
+    let session = session(Workers::Pool(1));
+    let library = session.create_dylib("library").unwrap();
+    let main = session.create_dylib("main").unwrap();
+    main.link_against(&library).unwrap();
+    let top = |n: i64| {
+        format!(
+            "function top(x::Int64)::Int64\n1 ─ %1 = invoke Main.base(x::Int64)::Int64\n\
+             │   %2 = invoke Main.other(%1::Int64)::Int64\n│   %3 = Base.add_int(%2, {n})::Int64\n\
+             └──      return %3\nend\n"
+        )
+    };
+    library.define(inlinable(&library, "base", 0).lazy()).unwrap();
+    lazy(&main, &(adds("other", 0) + &top(0)));
+    let called: Int = main.func("top").unwrap();
+    // One that is being compiled at this moment is busy.
+    let put = |dylib: &Dylib, name: &str, source: String| {
+        while let Err(error) = {
+            let read = dylib.read("again.jlir", source.as_bytes()).unwrap().inlinable();
+            dylib.redefine(read)
+        } {
+            assert!(error.to_string().contains("being"), "{name}: {error}");
+            thread::yield_now();
+        }
+    };
+    for round in 1..=ROUNDS {
+        thread::scope(|scope| {
+            let (put, top, library, main, called) = (&put, &top, &library, &main, &called);
+            scope.spawn(move || put(library, "base", adds("base", round)));
+            scope.spawn(move || put(main, "other", adds("other", 100 * round)));
+            scope.spawn(move || put(main, "top", top(10_000 * round)));
+            scope.spawn(move || called.call((0,)).unwrap());
+        });
+        assert_eq!(called.call((0,)), Ok(10_101 * round));
+    }
+    assert_eq!(session.linking().check(), Ok(()));
 }
 
 #[test]
