@@ -276,16 +276,19 @@ impl Func {
     // ----- values -----
 
     /// The values of the arguments.
+    #[inline]
     pub fn params(&self) -> &[Value] {
         &self.params
     }
 
     /// Where a value comes from.
+    #[inline]
     pub fn value_def(&self, value: Value) -> ValueDef {
         self.values[value].def
     }
 
     /// The instruction that makes a value.
+    #[inline]
     pub fn def_inst(&self, value: Value) -> Option<Inst> {
         match self.values[value].def {
             ValueDef::Result(inst, _) => Some(inst),
@@ -294,6 +297,7 @@ impl Func {
     }
 
     /// The type of a value.
+    #[inline]
     pub fn ty(&self, value: Value) -> Type {
         self.values[value].ty
     }
@@ -307,6 +311,7 @@ impl Func {
     }
 
     /// How many values exist, placed or not; ids are below this.
+    #[inline]
     pub fn value_count(&self) -> usize {
         self.values.len()
     }
@@ -339,6 +344,7 @@ impl Func {
     }
 
     /// The constant that a value is.
+    #[inline]
     pub fn as_const(&self, value: Value) -> Option<&Const> {
         match self.values[value].def {
             ValueDef::Const(id) => Some(&self.consts[id]),
@@ -347,6 +353,7 @@ impl Func {
     }
 
     /// The bits of a value that is a constant of a primitive or low type.
+    #[inline]
     pub fn as_bits(&self, value: Value) -> Option<u128> {
         match self.as_const(value)? {
             Const::Bits { bits, .. } => Some(*bits),
@@ -373,11 +380,13 @@ impl Func {
     }
 
     /// How many instructions exist, placed or not; ids are below this.
+    #[inline]
     pub fn inst_count(&self) -> usize {
         self.insts.len()
     }
 
     /// What an instruction does.
+    #[inline]
     pub fn op(&self, inst: Inst) -> Op {
         self.insts[inst].op
     }
@@ -394,21 +403,25 @@ impl Func {
     }
 
     /// The operands.
+    #[inline]
     pub fn args(&self, inst: Inst) -> &[Value] {
         self.insts[inst].args.as_slice(&self.args)
     }
 
     /// The operands, to be changed in place.
+    #[inline]
     pub fn args_mut(&mut self, inst: Inst) -> &mut [Value] {
         self.insts[inst].args.as_mut_slice(&mut self.args)
     }
 
     /// The targets of a terminator, or the blocks of a φ in the order of its operands.
+    #[inline]
     pub fn inst_blocks(&self, inst: Inst) -> &[Block] {
         self.insts[inst].blocks.as_slice(&self.block_lists)
     }
 
     /// The targets of a terminator or the blocks of a φ, to be changed in place.
+    #[inline]
     pub fn inst_blocks_mut(&mut self, inst: Inst) -> &mut [Block] {
         self.insts[inst].blocks.as_mut_slice(&mut self.block_lists)
     }
@@ -421,6 +434,7 @@ impl Func {
     }
 
     /// The results.
+    #[inline]
     pub fn results(&self, inst: Inst) -> impl DoubleEndedIterator<Item = Value> + ExactSizeIterator + use<> {
         let data = &self.insts[inst];
         let first = data.first_result.expand().map_or(0, |v| v.index());
@@ -429,12 +443,14 @@ impl Func {
     }
 
     /// The only result; `None` if there are none or several.
+    #[inline]
     pub fn result(&self, inst: Inst) -> Option<Value> {
         let data = &self.insts[inst];
         if data.results == 1 { data.first_result.expand() } else { None }
     }
 
     /// The blocks and operands of a φ.
+    #[inline]
     pub fn phi_edges(&self, inst: Inst) -> impl Iterator<Item = (Block, Value)> + '_ {
         self.inst_blocks(inst).iter().copied().zip(self.args(inst).iter().copied())
     }
@@ -490,6 +506,7 @@ impl Func {
     }
 
     /// Where the instruction stands in its source.
+    #[inline]
     pub fn place(&self, inst: Inst) -> Place {
         self.places[inst]
     }
@@ -507,6 +524,7 @@ impl Func {
     }
 
     /// How many blocks exist, placed or not; ids are below this.
+    #[inline]
     pub fn block_count(&self) -> usize {
         self.blocks.len()
     }
@@ -537,71 +555,85 @@ impl Func {
     }
 
     /// The first block.
+    #[inline]
     pub fn entry(&self) -> Option<Block> {
         self.order.first_block()
     }
 
     /// The last block in order.
+    #[inline]
     pub fn last_block(&self) -> Option<Block> {
         self.order.last_block()
     }
 
     /// The block after `block` in order.
+    #[inline]
     pub fn next_block(&self, block: Block) -> Option<Block> {
         self.order.next_block(block)
     }
 
     /// The block before `block` in order.
+    #[inline]
     pub fn prev_block(&self, block: Block) -> Option<Block> {
         self.order.prev_block(block)
     }
 
     /// Whether the block is in the order.
+    #[inline]
     pub fn is_placed(&self, block: Block) -> bool {
         self.order.has_block(block)
     }
 
     /// The blocks in order.
+    #[inline]
     pub fn blocks(&self) -> impl Iterator<Item = Block> + '_ {
         std::iter::successors(self.entry(), |&b| self.order.next_block(b))
     }
 
     /// The instructions of a block in order.
+    #[inline]
     pub fn block_insts(&self, block: Block) -> impl Iterator<Item = Inst> + '_ {
         std::iter::successors(self.order.first_inst(block), |&i| self.order.next_inst(i))
     }
 
     /// The first instruction of a block.
+    #[inline]
     pub fn first_inst(&self, block: Block) -> Option<Inst> {
         self.order.first_inst(block)
     }
 
     /// The last instruction of a block.
+    #[inline]
     pub fn last_inst(&self, block: Block) -> Option<Inst> {
         self.order.last_inst(block)
     }
 
     /// The instruction after another in its block.
+    #[inline]
     pub fn next_inst(&self, inst: Inst) -> Option<Inst> {
         self.order.next_inst(inst)
     }
 
     /// The instruction before another in its block.
+    #[inline]
     pub fn prev_inst(&self, inst: Inst) -> Option<Inst> {
         self.order.prev_inst(inst)
     }
 
     /// The block in which an instruction stands.
+    #[inline]
     pub fn inst_block(&self, inst: Inst) -> Option<Block> {
         self.order.inst_block(inst)
     }
 
     /// The last instruction of a block if it is a terminator.
+    #[inline]
     pub fn terminator(&self, block: Block) -> Option<Inst> {
         self.order.last_inst(block).filter(|&i| self.op(i).is_terminator())
     }
 
     /// The targets of a block's terminator.
+    #[inline]
     pub fn successors(&self, block: Block) -> &[Block] {
         self.terminator(block).map_or(&[], |t| self.inst_blocks(t))
     }
@@ -665,6 +697,7 @@ impl Func {
     }
 
     /// Whether somebody said that a block is hardly ever entered.
+    #[inline]
     pub fn is_cold(&self, block: Block) -> bool {
         self.cold.contains(block)
     }

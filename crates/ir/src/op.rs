@@ -393,6 +393,7 @@ impl Op {
     }
 
     /// Whether the operation ends its block.
+    #[inline]
     pub fn is_terminator(self) -> bool {
         matches!(self, Op::Goto | Op::Branch | Op::Return | Op::Unreachable | Op::Enter)
     }

@@ -33,42 +33,52 @@ struct InstNode {
 }
 
 impl Order {
+    #[inline]
     pub(crate) fn first_block(&self) -> Option<Block> {
         self.first.expand()
     }
 
+    #[inline]
     pub(crate) fn last_block(&self) -> Option<Block> {
         self.last.expand()
     }
 
+    #[inline]
     pub(crate) fn next_block(&self, block: Block) -> Option<Block> {
         self.blocks[block].next.expand()
     }
 
+    #[inline]
     pub(crate) fn prev_block(&self, block: Block) -> Option<Block> {
         self.blocks[block].prev.expand()
     }
 
+    #[inline]
     pub(crate) fn has_block(&self, block: Block) -> bool {
         self.blocks[block].linked
     }
 
+    #[inline]
     pub(crate) fn first_inst(&self, block: Block) -> Option<Inst> {
         self.blocks[block].first.expand()
     }
 
+    #[inline]
     pub(crate) fn last_inst(&self, block: Block) -> Option<Inst> {
         self.blocks[block].last.expand()
     }
 
+    #[inline]
     pub(crate) fn next_inst(&self, inst: Inst) -> Option<Inst> {
         self.insts[inst].next.expand()
     }
 
+    #[inline]
     pub(crate) fn prev_inst(&self, inst: Inst) -> Option<Inst> {
         self.insts[inst].prev.expand()
     }
 
+    #[inline]
     pub(crate) fn inst_block(&self, inst: Inst) -> Option<Block> {
         self.insts[inst].block.expand()
     }

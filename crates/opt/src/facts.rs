@@ -102,8 +102,8 @@ impl Facts {
                 }
                 Fact::Loops => {
                     if self.loops.is_none() {
-                        let (cfg, rpo) = self.need_cfg(func).clone();
-                        let loops = Loops::compute(&cfg, &rpo, self.need_domtree(func));
+                        self.need_domtree(func);
+                        let loops = Loops::compute(self.cfg(), self.rpo(), self.domtree());
                         self.loops = Some(loops);
                     }
                 }

@@ -13,6 +13,7 @@
 //! | `pass`, `facts`, `fuel` | what a pass is and what it is given |
 //! | `scope` | the only place that dumps, times, verifies and names a pass in a crash |
 //! | `pipeline` | the table of pipelines and the table of constraints on it |
+//! | `refit` | what becomes of the claim that a type is when one value takes the place of another |
 //! | `replace`, `heads`, `ssa_repair` | replacing values all over a function; the φ of a block; values that are made in several places |
 //! | `alias`, `exprs`, `ranges` | which memory an access touches; instructions by what they compute; how large an integer can be |
 //! | `counted`, `address` | loops that count; addresses in them as sums |
@@ -45,6 +46,7 @@ mod pass;
 mod passes;
 pub mod pipeline;
 mod ranges;
+mod refit;
 mod replace;
 mod report;
 mod rules;

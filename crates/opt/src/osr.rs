@@ -264,7 +264,7 @@ impl Exit {
             .iter()
             .map(|&param| given(param).unwrap_or_else(|| out.constant(Const::Undef(func.ty(param)))))
             .collect();
-        let Apart { blocks, values } = copy_apart(&mut out, func, &cx.types, &args);
+        let Apart { blocks, values } = copy_apart(&mut out, func, cx, &args);
         let Some(head) = blocks[self.head].expand() else { return out };
         let jump = out.make_inst(Op::Goto, &[], &[head], &[]);
         if let Some(first) = out.first_inst(head) {
@@ -286,7 +286,7 @@ impl Exit {
             }
         }
         let cfg = Cfg::compute(&out);
-        repair.apply(&mut out, &cfg, &Rpo::compute(&cfg));
+        repair.apply(&mut out, cx, &cfg, &Rpo::compute(&cfg));
         out
     }
 }

@@ -12,8 +12,10 @@
 use crate::facts::{Fact, Facts};
 use crate::fuel::Fuel;
 use crate::options::Options;
+use crate::replace::visit;
 use crate::report::StepReport;
-use brolga_ir::{Func, FuncId, Inst, Level, Module, Types};
+use brolga_ir::{Context, Func, FuncId, Inst, Level, Module, Types};
+use std::ops::ControlFlow;
 
 /// A pass: what it is called, when it may run, and the function that runs it.
 #[derive(Clone, Copy, Debug)]
@@ -83,6 +85,11 @@ impl<'a> PassCx<'a> {
         &self.module.cx.types
     }
 
+    /// The context of the function.
+    pub fn context(&self) -> &'a Context {
+        &self.module.cx
+    }
+
     /// Asks for a unit of fuel for one rewrite, and counts it under `counter` if it is given. `false` means that the
     /// rewrite must not happen.
     #[must_use]
@@ -104,19 +111,15 @@ impl<'a> PassCx<'a> {
         find: impl Fn(&Func, &Self, Inst) -> Option<T>,
         mut rewrite: impl FnMut(&mut Func, &mut Self, Inst, T),
     ) -> Changed {
-        let mut block = func.entry();
-        while let Some(b) = block {
-            block = func.next_block(b);
-            let mut next = func.first_inst(b);
-            while let Some(inst) = next {
-                next = func.next_inst(inst);
-                let Some(found) = find(func, self, inst) else { continue };
+        visit(func, |func, inst| {
+            if let Some(found) = find(func, self, inst) {
                 if !self.spend(counter) {
-                    return self.changed();
+                    return ControlFlow::Break(());
                 }
                 rewrite(func, self, inst, found);
             }
-        }
+            ControlFlow::Continue(())
+        });
         self.changed()
     }
 

@@ -4,15 +4,17 @@
 //! set(v3, v2)   set(v7, v3)          resolve(v7) = v2        apply: every operand v7 or v3 becomes v2
 //! ```
 //!
+//! A value is replaced by one of its type, or in high IR of a narrower one; `claims` says what operands are then.
+//!
 //! Invariant: following replacements ends. A replacement that would close a circle is not made; that can be asked for only in
 //! code that is never reached, where a value may be used by what it is computed from.
 
-use crate::rules::field_position;
-use brolga_ir::builtin::Builtin;
-use brolga_ir::{Const, Func, Inst, Op, Type, Types, Value};
+use crate::refit::{differs, refit};
+use brolga_ir::{Context, Func, Inst, Type, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use smallvec::SmallVec;
+use std::ops::ControlFlow;
 
 /// What takes whose place.
 #[derive(Clone, Debug, Default)]
@@ -50,67 +52,50 @@ impl Replacements {
     }
 
     /// Replaces all operands of the function. True if there was one.
-    pub(crate) fn apply(&mut self, func: &mut Func, types: &Types) -> bool {
-        if !self.any {
-            return false;
-        }
+    pub(crate) fn apply(&mut self, func: &mut Func, cx: &Context) -> bool {
         let mut any = false;
-        let mut block = func.entry();
-        while let Some(b) = block {
-            block = func.next_block(b);
-            let mut next = func.first_inst(b);
-            while let Some(inst) = next {
-                next = func.next_inst(inst);
-                any |= self.apply_to(func, types, inst);
-            }
+        if self.any {
+            visit(func, |func, inst| {
+                any |= self.apply_to(func, cx, inst);
+                ControlFlow::Continue(())
+            });
         }
         any
     }
 
     /// Replaces the operands of one instruction. True if there was one to replace.
-    pub(crate) fn apply_to(&mut self, func: &mut Func, types: &Types, inst: Inst) -> bool {
-        let mut changed = false;
-        for arg in func.args_mut(inst) {
-            let value = self.resolve(*arg);
-            changed |= value != *arg;
-            *arg = value;
+    pub(crate) fn apply_to(&mut self, func: &mut Func, cx: &Context, inst: Inst) -> bool {
+        if func.args(inst).iter().all(|&arg| self.to[arg].is_none()) {
+            return false;
         }
-        if changed {
-            mend_claim(func, types, inst);
+        let mut before: SmallVec<[(usize, Type); 4]> = SmallVec::new();
+        for n in 0..func.args(inst).len() {
+            let old = func.args(inst)[n];
+            let new = self.resolve(old);
+            if new != old {
+                before.extend(differs(func, func.ty(old), new).then(|| (n, func.ty(old))));
+                func.args_mut(inst)[n] = new;
+            }
         }
-        changed
+        refit(func, cx, inst, &before);
+        true
     }
 }
 
-/// Called when an operand of an instruction got a narrower type. A π may then claim what cannot be, or a field be claimed to have a
-/// type that it has not, which the verifier refuses: the claim becomes a `typeassert`. Mostly nothing ever comes there; else it throws.
-pub(crate) fn mend_claim(func: &mut Func, types: &Types, inst: Inst) {
-    let (op, &[operand, ..]) = (func.op(inst), func.args(inst)) else { return };
-    let Some(claimed) = func.result(inst).map(|v| func.ty(v)) else { return };
-    let given = match op {
-        Op::Pi => Some(func.ty(operand)),
-        Op::Builtin(Builtin::Getfield) => func.args(inst).get(1).and_then(|&field| {
-            let index = field_position(func, types, func.ty(operand), field)?;
-            types.field_type(func.ty(operand), index)
-        }),
-        _ => None,
-    };
-    let Some(given) = given.filter(|&given| given != Type::BOTTOM && types.is_disjoint(given, claimed))
-    else {
-        return;
-    };
-    let operand = match op {
-        Op::Pi => operand,
-        op => {
-            let args: SmallVec<[Value; 4]> = func.args(inst).into();
-            let read = func.make_inst(op, &args, &[], &[given]);
-            func.set_place(read, func.place(inst));
-            func.insert_before(read, inst);
-            func.result(read).unwrap_or(operand)
+/// Shows all instructions in the order of the text, until `f` has seen enough. It may take out the one that it sees and put others
+/// in front, which are not shown.
+pub(crate) fn visit(func: &mut Func, mut f: impl FnMut(&mut Func, Inst) -> ControlFlow<()>) {
+    let mut block = func.entry();
+    while let Some(b) = block {
+        block = func.next_block(b);
+        let mut next = func.first_inst(b);
+        while let Some(inst) = next {
+            next = func.next_inst(inst);
+            if f(func, inst).is_break() {
+                return;
+            }
         }
-    };
-    let claimed = func.constant(Const::Type(claimed));
-    func.set_op(inst, Op::Builtin(Builtin::Typeassert), &[operand, claimed]);
+    }
 }
 
 #[cfg(test)]

@@ -142,7 +142,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
             symbol,
             steps: steps.len(),
             facts: Facts::default(),
-            report: Report::default(),
+            report: Report { steps: Vec::with_capacity(steps.len()), ..Report::default() },
         };
         if options.verify_each {
             scope.verify(func, None)?;
@@ -181,21 +181,22 @@ impl<'s, 'c> PassScope<'s, 'c> {
             (pass.run)(func, &mut cx)
         }));
         row.time = self.now().saturating_sub(start);
-        let note = self.note(step, number);
-        let changed =
-            outcome.map_err(|panic| OptError::Crash { note: note.clone(), message: panic_text(&*panic) })?;
+        let changed = outcome.map_err(|panic| OptError::Crash {
+            note: self.note(step, number),
+            message: panic_text(&*panic),
+        })?;
         if changed == Changed::Yes {
             row.changed = 1;
             self.facts.drop_broken(pass.breaks);
         }
         row.insts_after = if changed == Changed::Yes { self.size(func) } else { row.insts_before };
         if cfg!(debug_assertions) {
-            self.check_promises(func, changed, &row, &note)?;
+            self.check_promises(func, changed, &row, &self.note(step, number))?;
         }
         self.report.add(row);
         self.report.add_inlined(&inlined);
         if self.options.verify_each && changed == Changed::Yes {
-            self.verify(func, Some(note))?;
+            self.verify(func, Some(self.note(step, number)))?;
         }
         if self.options.print_after.has(pass.name) {
             self.dump(func, step, number, When::After, changed);

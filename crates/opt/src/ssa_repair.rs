@@ -14,8 +14,9 @@
 //! Cost: one sweep over the function, then for each variable the blocks and edges between its definitions and its uses.
 //! Uses that cannot be reached from the entry stay as they are.
 
+use crate::refit::{differs, refit};
 use brolga_ir::analysis::{Cfg, Rpo};
-use brolga_ir::{Block, Func, Inst, Op, Value};
+use brolga_ir::{Block, Context, Func, Inst, Op, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 
@@ -51,14 +52,14 @@ impl Repair {
     }
 
     /// Replaces all uses of variables by what reaches them. `cfg` and `rpo` are those of the function as it is now.
-    pub(crate) fn apply(self, func: &mut Func, cfg: &Cfg, rpo: &Rpo) {
+    pub(crate) fn apply(self, func: &mut Func, cx: &Context, cfg: &Cfg, rpo: &Rpo) {
         if self.vars.is_empty() {
             return;
         }
         let mut uses = self.uses(func, rpo);
         // Stable, so the uses of one variable stay in the order of the function.
         uses.sort_by_key(|u| u.var);
-        let mut mend = Mend { cfg, rpo, blocks: SecondaryMap::new(), stamp: 0, needed: Vec::new() };
+        let mut mend = Mend { cx, cfg, rpo, blocks: SecondaryMap::new(), stamp: 0, needed: Vec::new() };
         for group in uses.chunk_by(|a, b| a.var == b.var) {
             mend.var(func, &self.vars[group[0].var as usize], group);
         }
@@ -93,6 +94,7 @@ struct State {
 }
 
 struct Mend<'a> {
+    cx: &'a Context,
     cfg: &'a Cfg,
     rpo: &'a Rpo,
     blocks: SecondaryMap<Block, State>,
@@ -126,7 +128,11 @@ impl Mend<'_> {
         self.fill(func);
         for &one in uses {
             if let Some(value) = place_of(func, one).and_then(|block| self.leaves(block)) {
+                let before = func.ty(func.args(one.inst)[one.index]);
                 func.args_mut(one.inst)[one.index] = value;
+                if differs(func, before, value) {
+                    refit(func, self.cx, one.inst, &[(one.index, before)]);
+                }
             }
         }
     }

@@ -20,8 +20,10 @@ pub struct Cfg {
 impl Cfg {
     /// The graph of the blocks that stand in `func`.
     pub fn compute(func: &Func) -> Cfg {
-        let mut out = Vec::new();
-        let mut into = Vec::new();
+        let count = func.block_count();
+        // Most blocks lead to one block or two.
+        let mut out = Vec::with_capacity(2 * count);
+        let mut into = Vec::with_capacity(2 * count);
         for block in func.blocks() {
             for &target in func.successors(block) {
                 if func.is_block(target) && func.is_placed(target) {
@@ -30,26 +32,29 @@ impl Cfg {
                 }
             }
         }
-        let count = func.block_count();
         Cfg { entry: func.entry(), succs: Csr::from_pairs(count, &out), preds: Csr::from_pairs(count, &into) }
     }
 
     /// The first block.
+    #[inline]
     pub fn entry(&self) -> Option<Block> {
         self.entry
     }
 
     /// The targets of a block's terminator, in its order.
+    #[inline]
     pub fn succs(&self, block: Block) -> &[Block] {
         self.succs.list(block.index())
     }
 
     /// The blocks whose terminators name this block, in the order of the function, once for each edge.
+    #[inline]
     pub fn preds(&self, block: Block) -> &[Block] {
         self.preds.list(block.index())
     }
 
     /// The only block from which `block` is entered, if all its edges come from one block.
+    #[inline]
     pub fn single_pred(&self, block: Block) -> Option<Block> {
         match self.preds(block) {
             &[first, ref rest @ ..] if rest.iter().all(|&p| p == first) => Some(first),
@@ -58,6 +63,7 @@ impl Cfg {
     }
 
     /// Ids of blocks are below this.
+    #[inline]
     pub fn block_count(&self) -> usize {
         self.succs.len()
     }

@@ -38,13 +38,15 @@ impl<T: Copy> Csr<T> {
             starts[i + 1] += starts[i];
         }
         let Some(&(_, any)) = pairs.first() else { return Self { starts, items: Vec::new() } };
-        let mut next = starts.clone();
         let mut items = vec![any; pairs.len()];
         for &(list, item) in pairs {
-            let at = &mut next[list as usize];
+            let at = &mut starts[list as usize];
             items[*at as usize] = item;
             *at += 1;
         }
+        // Each list begins now where it ends, which is where the next one begins.
+        starts.copy_within(..count, 1);
+        starts[0] = 0;
         Self { starts, items }
     }
 

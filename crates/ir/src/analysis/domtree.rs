@@ -70,7 +70,7 @@ impl DomTree {
     }
 
     fn number(&mut self, entry: Option<Block>) {
-        let mut stack: Vec<(Block, usize)> = Vec::new();
+        let mut stack: Vec<(Block, usize)> = Vec::with_capacity(self.preorder.capacity());
         let mut enter = entry;
         loop {
             if let Some(block) = enter.take() {
@@ -94,31 +94,37 @@ impl DomTree {
     }
 
     /// The parent in the tree; `None` for the entry and for blocks that cannot be reached.
+    #[inline]
     pub fn idom(&self, block: Block) -> Option<Block> {
         self.idom[block.index()].expand()
     }
 
     /// The blocks whose parent this block is.
+    #[inline]
     pub fn children(&self, block: Block) -> &[Block] {
         self.children.list(block.index())
     }
 
     /// The distance from the entry in the tree.
+    #[inline]
     pub fn level(&self, block: Block) -> u32 {
         self.level[block.index()]
     }
 
     /// All reachable blocks, each before its children.
+    #[inline]
     pub fn preorder(&self) -> &[Block] {
         &self.preorder
     }
 
     /// Whether some path leads from the entry to the block.
+    #[inline]
     pub fn is_reachable(&self, block: Block) -> bool {
         self.first.get(block.index()).is_some_and(|&n| n != NONE)
     }
 
     /// Whether every path from the entry to `b` passes through `a`. A block dominates itself.
+    #[inline]
     pub fn dominates(&self, a: Block, b: Block) -> bool {
         if a == b {
             return true;
@@ -133,6 +139,7 @@ impl DomTree {
     }
 
     /// Whether `a` dominates `b` and is another block.
+    #[inline]
     pub fn strictly_dominates(&self, a: Block, b: Block) -> bool {
         a != b && self.dominates(a, b)
     }
@@ -180,8 +187,14 @@ struct Walk {
 
 impl Walk {
     fn of(cfg: &Cfg) -> Walk {
-        let mut walk = Walk { blocks: Vec::new(), number: vec![NONE; cfg.block_count()], parent: Vec::new() };
-        let mut stack: Vec<(Block, u32)> = cfg.entry().map(|e| (e, 0)).into_iter().collect();
+        let count = cfg.block_count();
+        let mut walk = Walk {
+            blocks: Vec::with_capacity(count),
+            number: vec![NONE; count],
+            parent: Vec::with_capacity(count),
+        };
+        let mut stack: Vec<(Block, u32)> = Vec::with_capacity(count);
+        stack.extend(cfg.entry().map(|entry| (entry, 0)));
         while let Some((block, parent)) = stack.pop() {
             if walk.number[block.index()] != NONE {
                 continue;

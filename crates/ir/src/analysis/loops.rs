@@ -82,6 +82,7 @@ impl Loops {
     }
 
     /// Whether there are no loops.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.loops.is_empty()
     }
@@ -92,31 +93,37 @@ impl Loops {
     }
 
     /// The innermost loop that the block belongs to.
+    #[inline]
     pub fn loop_of(&self, block: Block) -> Option<Loop> {
         self.of.get(block.index())?.expand()
     }
 
     /// How many loops the block is in.
+    #[inline]
     pub fn depth_of(&self, block: Block) -> u32 {
         self.loop_of(block).map_or(0, |l| self.depth(l))
     }
 
     /// The block that dominates the loop.
+    #[inline]
     pub fn header(&self, l: Loop) -> Block {
         self.loops[l.index()].header
     }
 
     /// Whether the block is the header of a loop.
+    #[inline]
     pub fn is_header(&self, block: Block) -> bool {
         self.loop_of(block).is_some_and(|l| self.header(l) == block)
     }
 
     /// The loop around the loop.
+    #[inline]
     pub fn parent(&self, l: Loop) -> Option<Loop> {
         self.loops[l.index()].parent.expand()
     }
 
     /// How many loops the loop is in, itself included.
+    #[inline]
     pub fn depth(&self, l: Loop) -> u32 {
         self.loops[l.index()].depth
     }
@@ -127,11 +134,13 @@ impl Loops {
     }
 
     /// Whether the loop contains the block.
+    #[inline]
     pub fn contains(&self, l: Loop, block: Block) -> bool {
         self.loop_of(block).is_some_and(|inner| self.contains_loop(l, inner))
     }
 
     /// Whether `inner` is `l` or inside it.
+    #[inline]
     pub fn contains_loop(&self, l: Loop, inner: Loop) -> bool {
         l <= inner && inner <= self.loops[l.index()].last
     }

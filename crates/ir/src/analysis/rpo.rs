@@ -19,10 +19,10 @@ pub struct Rpo {
 impl Rpo {
     /// The order of a graph.
     pub fn compute(cfg: &Cfg) -> Rpo {
-        let mut order = Vec::new();
+        let mut order = Vec::with_capacity(cfg.block_count());
         // While the walk goes on, any number but `UNREACHED` means "seen".
         let mut number = vec![UNREACHED; cfg.block_count()];
-        let mut stack: Vec<(Block, usize)> = Vec::new();
+        let mut stack: Vec<(Block, usize)> = Vec::with_capacity(cfg.block_count());
         if let Some(entry) = cfg.entry() {
             number[entry.index()] = 0;
             stack.push((entry, cfg.succs(entry).len()));
@@ -48,16 +48,19 @@ impl Rpo {
     }
 
     /// The reachable blocks in order; the entry is first.
+    #[inline]
     pub fn blocks(&self) -> &[Block] {
         &self.order
     }
 
     /// The position of a block in the order; `None` if it cannot be reached.
+    #[inline]
     pub fn position(&self, block: Block) -> Option<u32> {
         self.number.get(block.index()).copied().filter(|&n| n != UNREACHED)
     }
 
     /// Whether some path leads from the entry to the block.
+    #[inline]
     pub fn is_reachable(&self, block: Block) -> bool {
         self.position(block).is_some()
     }

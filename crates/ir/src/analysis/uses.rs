@@ -23,7 +23,8 @@ pub struct Uses {
 impl Uses {
     /// The uses in `func` as it is now.
     pub fn compute(func: &Func) -> Uses {
-        let mut pairs = Vec::new();
+        // Most instructions have one operand or two.
+        let mut pairs = Vec::with_capacity(2 * func.inst_count());
         for block in func.blocks() {
             for inst in func.block_insts(block) {
                 let args = func.args(inst).iter().enumerate();
@@ -34,11 +35,13 @@ impl Uses {
     }
 
     /// The operands that are this value, in the order of the function.
+    #[inline]
     pub fn of(&self, value: Value) -> &[Use] {
         self.lists.list(value.index())
     }
 
     /// Whether nothing uses the value.
+    #[inline]
     pub fn is_unused(&self, value: Value) -> bool {
         self.of(value).is_empty()
     }

@@ -17,12 +17,13 @@
 use crate::facts::Fact;
 use crate::options::CheckBounds;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
-use crate::replace::Replacements;
+use crate::replace::{Replacements, visit};
 use crate::rules::field_position;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::{Func, Inst, Op, Type, Types, Value};
 use cranelift_entity::EntitySet;
+use std::ops::ControlFlow;
 
 pub(crate) const PASS: Pass = Pass {
     name: "bounds-fold",
@@ -37,23 +38,15 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let mut values = Replacements::default();
     // References that are known to be those of elements.
     let mut inside: EntitySet<Value> = EntitySet::new();
-    let mut block = func.entry();
-    while let Some(b) = block {
-        block = func.next_block(b);
-        let mut next = func.first_inst(b);
-        while let Some(inst) = next {
-            next = func.next_inst(inst);
-            let fuel = match func.op(inst) {
-                Op::BoundsCheck(asked) => fold_check(func, cx, &mut values, inst, asked),
-                Op::Builtin(op) => fold_operand(func, cx, &mut inside, inst, op),
-                _ => true,
-            };
-            if !fuel {
-                break;
-            }
-        }
-    }
-    values.apply(func, cx.types());
+    visit(func, |func, inst| {
+        let fuel = match func.op(inst) {
+            Op::BoundsCheck(asked) => fold_check(func, cx, &mut values, inst, asked),
+            Op::Builtin(op) => fold_operand(func, cx, &mut inside, inst, op),
+            _ => true,
+        };
+        if fuel { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    values.apply(func, cx.context());
     cx.changed()
 }
 

@@ -64,7 +64,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             apply(func, cx, &mut values, inst, found);
         }
     }
-    values.apply(func, cx.types());
+    values.apply(func, cx.context());
     cx.changed()
 }
 

@@ -44,6 +44,6 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         values.set(result, yes);
         func.remove_inst(inst);
     }
-    values.apply(func, cx.types());
+    values.apply(func, cx.context());
     cx.changed()
 }

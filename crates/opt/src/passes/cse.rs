@@ -64,7 +64,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             }
         }
     }
-    values.apply(func, cx.types());
+    values.apply(func, cx.context());
     cx.changed()
 }
 
@@ -76,7 +76,7 @@ fn share(
     values: &mut Replacements,
     inst: Inst,
 ) -> bool {
-    values.apply_to(func, cx.types(), inst);
+    values.apply_to(func, cx.context(), inst);
     if func.results(inst).len() == 0 || !is_worth_sharing(func.op(inst)) {
         return true;
     }

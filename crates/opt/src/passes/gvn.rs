@@ -74,7 +74,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             let mut next = func.first_inst(block);
             while let Some(inst) = next {
                 next = func.next_inst(inst);
-                values.apply_to(func, cx.types(), inst);
+                values.apply_to(func, cx.context(), inst);
                 let fuel = match &mut memory {
                     Some(memory) if memory.is_load(inst) => memory.forward(func, cx, &mut values, inst),
                     _ => share(func, cx, &mut exprs, &mut values, inst),
@@ -99,7 +99,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     if let Some(memory) = memory {
         memory.place_loads(func);
     }
-    values.apply(func, cx.types());
+    values.apply(func, cx.context());
     cx.changed()
 }
 

@@ -75,7 +75,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         choice.convert(func, &mut graph);
         take_in(func, &mut graph, &mut values, block);
     }
-    values.apply(func, cx.types());
+    values.apply(func, cx.context());
     if cx.changed() == Changed::Yes {
         rename_phi_blocks(func, &graph.ends);
     }

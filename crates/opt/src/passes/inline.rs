@@ -200,7 +200,7 @@ impl Inliner {
             let callee = special.as_ref().map_or(cx.module.func(id), |special| &special.func);
             let args = collect_rest(func, cx, callee, call.inst, operands);
             let (home, call_result) = (func.inst_block(call.inst), func.result(call.inst));
-            let Some(copied) = copy::copy_body(func, callee, cx.types(), call.inst, &args, result) else {
+            let Some(copied) = copy::copy_body(func, callee, cx.context(), call.inst, &args, result) else {
                 continue;
             };
             self.room = self.room.saturating_sub(copied.insts);
@@ -221,7 +221,7 @@ impl Inliner {
                 new_calls.extend(copied.calls.iter().rev().map(|&inst| Call { inst, link }));
             }
         }
-        results.apply(func, cx.types());
+        results.apply(func, cx.context());
         if cut {
             rename_phi_blocks(func, &ends);
         }

@@ -16,9 +16,10 @@
 
 use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use crate::refit::claim;
 use crate::replace::Replacements;
 use crate::rules::{Rewrite, Site, simplify};
-use brolga_ir::{Func, Inst, Level, Op, Type};
+use brolga_ir::{Const, Func, Inst, Level, Op, Type};
 
 pub(crate) const PASS: Pass = Pass {
     name: "inst-simplify",
@@ -40,7 +41,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         let mut values = Replacements::default();
         let done = round(func, cx, &mut values);
         // What was met after its operands has new ones already, so this finds the operands that come from behind.
-        let from_behind = values.apply(func, cx.types());
+        let from_behind = values.apply(func, cx.context());
         if done == Fuel::Empty || !from_behind {
             break;
         }
@@ -61,7 +62,7 @@ fn round(func: &mut Func, cx: &mut PassCx<'_>, values: &mut Replacements) -> Fue
         let mut next = func.first_inst(block);
         while let Some(inst) = next {
             next = func.next_inst(inst);
-            values.apply_to(func, cx.types(), inst);
+            values.apply_to(func, cx.context(), inst);
             if simplify_inst(func, cx, values, inst) == Fuel::Empty {
                 return Fuel::Empty;
             }
@@ -77,9 +78,9 @@ fn simplify_inst(func: &mut Func, cx: &mut PassCx<'_>, values: &mut Replacements
         let mut site = Site { func, types: cx.types(), cfg: facts.cfg(), inst, ty };
         let Some((family, rewrite)) = simplify(&mut site) else { break };
         let rewrite = match rewrite {
-            // A result may be claimed to be narrower than what the operation gives. The claim stays.
             Rewrite::Value(value) if !cx.types().is_subtype(func.ty(value), ty) => {
-                if func.level == Level::Low || func.op(inst) == Op::Pi {
+                // A result may be claimed to be narrower than what the operation gives. The claim stays.
+                if func.level == Level::Low {
                     break;
                 }
                 Rewrite::Op(Op::Pi, vec![value])
@@ -90,6 +91,12 @@ fn simplify_inst(func: &mut Func, cx: &mut PassCx<'_>, values: &mut Replacements
             return Fuel::Empty;
         }
         let found: [Option<_>; 2] = match rewrite {
+            Rewrite::Op(Op::Pi, args) => {
+                let (op, args) = claim(func, cx.types(), args[0], ty);
+                func.set_inst_blocks(inst, &[]);
+                func.set_op(inst, op, &args);
+                continue;
+            }
             Rewrite::Op(op, args) => {
                 func.set_inst_blocks(inst, &[]);
                 func.set_op(inst, op, &args);
@@ -97,7 +104,8 @@ fn simplify_inst(func: &mut Func, cx: &mut PassCx<'_>, values: &mut Replacements
             }
             Rewrite::Value(value) => [Some(value), None],
             Rewrite::Values(first, second) => [Some(first), Some(second)],
-            Rewrite::Nothing => [None, None],
+            // Nobody who knows what it does asks for what it gives.
+            Rewrite::Nothing => [Some(func.constant(Const::Undef(ty))), None],
         };
         for (result, value) in func.results(inst).zip(found) {
             if let Some(value) = value {

@@ -94,7 +94,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     if cx.changed() == Changed::Yes {
         let cfg = Cfg::compute(func);
         let rpo = Rpo::compute(&cfg);
-        repair.apply(func, &cfg, &rpo);
+        repair.apply(func, cx.context(), &cfg, &rpo);
     }
     cx.changed()
 }

@@ -34,13 +34,14 @@
 use crate::facts::Fact;
 use crate::heads::rename_phi_blocks;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use crate::refit::claim;
 use crate::replace::Replacements;
 use crate::ssa_repair::Repair;
 use brolga_ir::analysis::{Cfg, Handlers, Rpo};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::effects::effects;
-use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
+use brolga_ir::{Block, Context, Func, Inst, Op, Type, Value};
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{EntitySet, SecondaryMap};
 use rustc_hash::FxHashMap;
@@ -107,7 +108,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     }
     if !jumps.is_empty() {
         let heads: Vec<Option<Head>> = heads.into_iter().map(|(_, head)| head).collect();
-        rewrite(func, cx.types(), &heads, &jumps, &upsilons);
+        rewrite(func, cx.context(), &heads, &jumps, &upsilons);
     }
     cx.changed()
 }
@@ -248,13 +249,13 @@ fn are_variables(
 
 fn rewrite(
     func: &mut Func,
-    types: &Types,
+    cx: &Context,
     heads: &[Option<Head>],
     jumps: &[(Site, usize)],
     upsilons: &FxHashMap<Inst, Vec<Stored>>,
 ) {
     let rest = split(func, heads, jumps);
-    let mut copier = Copier { types, stand_ins: Vec::new(), names: Vec::new() };
+    let mut copier = Copier { cx, stand_ins: Vec::new(), names: Vec::new() };
     // By head: the copies of what it computes, by the block that they stand in.
     let mut copies: Vec<Vec<(Block, Made)>> = heads.iter().map(|_| Vec::new()).collect();
     for (site, at) in jumps {
@@ -274,7 +275,7 @@ fn rewrite(
             computed.add(value, made.chain([(head.block, value)]).collect());
         }
     }
-    computed.apply(func, &cfg, &rpo);
+    computed.apply(func, cx, &cfg, &rpo);
     // Only now is known what each ϒ stores.
     let mut stored = Repair::default();
     let mut values = Replacements::default();
@@ -284,14 +285,14 @@ fn rewrite(
         // What no definition reaches is on no path that is taken.
         values.set(stand_in, nothing);
     }
-    stored.apply(func, &cfg, &rpo);
+    stored.apply(func, cx, &cfg, &rpo);
     for &name in &copier.names {
         if let (Some(result), Some(&value)) = (func.result(name), func.args(name).first()) {
             values.set(result, value);
         }
         func.remove_inst(name);
     }
-    values.apply(func, types);
+    values.apply(func, cx);
 }
 
 /// Ends the first block of each handler behind its `pop_exception`. Gives the blocks of what follows.
@@ -332,7 +333,7 @@ fn definitions(func: &Func, stored: Option<&Vec<Stored>>, nothing: Value) -> Vec
 type Made = FxHashMap<Value, Value>;
 
 struct Copier<'a> {
-    types: &'a Types,
+    cx: &'a Context,
     /// By copy of a φᶜ: what stands for its value, until that is known.
     stand_ins: Vec<(Inst, Value)>,
     /// Copies that only give a value another name, which is the one that repairs deal with.
@@ -386,11 +387,12 @@ impl Copier<'_> {
             };
             let value = value.unwrap_or(result);
             // What was claimed of the exception stays claimed.
-            let value = match self.types.is_subtype(func.ty(value), ty) {
+            let value = match self.cx.types.is_subtype(func.ty(value), ty) {
                 true => value,
                 false => {
-                    let pi = append(func, Op::Pi, &[value], &[], &[ty]);
-                    func.result(pi).unwrap_or(value)
+                    let (op, args) = claim(func, &self.cx.types, value, ty);
+                    let claimed = append(func, op, &args, &[], &[ty]);
+                    func.result(claimed).unwrap_or(value)
                 }
             };
             made.insert(result, value);

@@ -94,14 +94,14 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         let mut next = func.first_inst(block);
         while let Some(inst) = next {
             next = func.next_inst(inst);
-            forward.values.apply_to(func, cx.types(), inst);
+            forward.values.apply_to(func, cx.context(), inst);
             if !forward.inst(func, cx, inst) {
                 break 'blocks;
             }
         }
         ends[block] = Some(std::mem::take(&mut forward.state));
     }
-    forward.values.apply(func, cx.types());
+    forward.values.apply(func, cx.context());
     cx.changed()
 }
 

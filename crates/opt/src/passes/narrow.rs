@@ -69,7 +69,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         }
         func.remove_inst(assert);
     }
-    values.apply(func, cx.types());
+    values.apply(func, cx.context());
     cx.changed()
 }
 

@@ -62,7 +62,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         while let Some(root) = next {
             next = func.next_inst(root);
             let Some(family) = Family::of(func, root) else { continue };
-            values.apply_to(func, cx.types(), root);
+            values.apply_to(func, cx.context(), root);
             if users.continues(func, loops, family, root, block) {
                 continue;
             }
@@ -83,7 +83,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             }
         }
     }
-    values.apply(func, cx.types());
+    values.apply(func, cx.context());
     cx.changed()
 }
 

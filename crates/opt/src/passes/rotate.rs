@@ -17,7 +17,8 @@
 //!
 //! A loop is rotated if it has a preheader, its head is one of its exits and no block that leads back is (then it has
 //! been rotated, or ends in a test anyway; nor the block in front of it, if the way out of the head only throws), and the head has
-//! at most [`MAX_COPIED`] instructions, none of them with a fixed place (what a `gc_preserve_begin` begins, ends once). Values
+//! at most [`MAX_COPIED`] instructions, none of them with a fixed place (what a `gc_preserve_begin` begins, ends once), and at most
+//! [`MAX_HEIGHT`] levels of loops are inside. Values
 //! of the head exist twice afterwards; `ssa_repair` gives every use the one that reaches it. A `safepoint` of the head is not
 //! copied; it moves to the new head, through which every further round comes: between a body and its test it would keep
 //! Cranelift from joining what is computed in the one with its use in the other.
@@ -37,7 +38,8 @@ use brolga_ir::analysis::{Cfg, Loop, Loops, Rpo};
 use brolga_ir::constant::Const;
 use brolga_ir::cursor::Cursor;
 use brolga_ir::effects::effects;
-use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
+use brolga_ir::{Block, Context, Func, Inst, Op, Type, Types, Value};
+use cranelift_entity::EntityRef;
 use rustc_hash::FxHashMap;
 
 pub(crate) const PASS: Pass = Pass {
@@ -52,6 +54,10 @@ pub(crate) const PASS: Pass = Pass {
 /// A longer head is not copied. Heads of loops that people write have fewer than ten instructions; a call in one costs
 /// more than the jump that would be saved.
 const MAX_COPIED: usize = 16;
+
+/// A loop with more levels of loops inside stays: what its head computes is used all over the body, and every block between has to be
+/// looked at for every such value. The jump that would be saved is nothing beside the rounds inside.
+const MAX_HEIGHT: u32 = 8;
 
 /// A loop that can be rotated.
 struct Rotation {
@@ -68,7 +74,8 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let mut repair = Repair::default();
     let mut rotated = Vec::new();
     let mut starts = Vec::new();
-    for l in loops.iter() {
+    let heights = heights(loops);
+    for l in loops.iter().filter(|l| heights[l.index()] <= MAX_HEIGHT) {
         let Some(rotation) = candidate(func, cx.types(), cfg, loops, l) else { continue };
         if !cx.spend("rotated loops") {
             break;
@@ -81,9 +88,20 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     }
     let cfg = Cfg::compute(func);
     let rpo = Rpo::compute(&cfg);
-    repair.apply(func, &cfg, &rpo);
-    drop_passed_on(func, cx.types(), &cfg, &rotated, &starts);
+    repair.apply(func, cx.context(), &cfg, &rpo);
+    drop_passed_on(func, cx.context(), &cfg, &rotated, &starts);
     Changed::Yes
+}
+
+/// By loop: how many levels of loops are inside.
+fn heights(loops: &Loops) -> Vec<u32> {
+    let mut heights = vec![0; loops.len()];
+    for l in loops.iter().rev() {
+        if let Some(parent) = loops.parent(l) {
+            heights[parent.index()] = heights[parent.index()].max(heights[l.index()] + 1);
+        }
+    }
+    heights
 }
 
 fn candidate(func: &Func, types: &Types, cfg: &Cfg, loops: &Loops, l: Loop) -> Option<Rotation> {
@@ -234,7 +252,7 @@ fn add_edges(func: &mut Func, block: Block, old: Block, new: Block, copied: impl
 }
 
 /// Looks through the copies that `copy_head` made, and through the φ of heads that are now reached from one block alone.
-fn drop_passed_on(func: &mut Func, types: &Types, cfg: &Cfg, heads: &[Block], starts: &[Inst]) {
+fn drop_passed_on(func: &mut Func, cx: &Context, cfg: &Cfg, heads: &[Block], starts: &[Inst]) {
     let mut values = Replacements::default();
     let single = heads.iter().filter(|&&head| cfg.single_pred(head).is_some());
     let phis: Vec<Inst> = single.flat_map(|&head| head_phis(func, head)).collect();
@@ -244,5 +262,5 @@ fn drop_passed_on(func: &mut Func, types: &Types, cfg: &Cfg, heads: &[Block], st
             func.remove_inst(inst);
         }
     }
-    values.apply(func, types);
+    values.apply(func, cx);
 }

@@ -27,8 +27,9 @@ use crate::rules::evaluate;
 use brolga_ir::analysis::{Rpo, Uses};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::scalar::Outcome;
-use brolga_ir::{Block, Func, Inst, Op, Types, Value};
+use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 use cranelift_entity::{EntitySet, SecondaryMap};
+use smallvec::SmallVec;
 
 pub(crate) const PASS: Pass = Pass {
     name: "sccp",
@@ -180,7 +181,7 @@ impl Solver<'_> {
                 }
             }
             (Op::Intrinsic(op), _) if op.is_pure() => {
-                let mut constants = Vec::with_capacity(args.len());
+                let mut constants: SmallVec<[Value; 4]> = SmallVec::new();
                 for &arg in args {
                     match self.state(func, arg) {
                         State::Unseen => return Found::Nothing,
@@ -196,7 +197,7 @@ impl Solver<'_> {
 
     /// A pure intrinsic of constants.
     fn computed(&self, func: &mut Func, inst: Inst, constants: &[Value]) -> Found {
-        let types: Vec<_> = func.results(inst).map(|v| func.ty(v)).collect();
+        let types: SmallVec<[Type; 2]> = func.results(inst).map(|v| func.ty(v)).collect();
         match (evaluate(func, self.types, inst, constants), &types[..]) {
             (Some(Outcome::One(value)), &[ty]) => {
                 Found::One(State::Const(func.bits(self.types, ty, value.bits())))
@@ -270,6 +271,6 @@ fn apply(func: &mut Func, cx: &mut PassCx<'_>, states: &SecondaryMap<Value, Stat
             }
         }
     }
-    values.apply(func, cx.types());
+    values.apply(func, cx.context());
     cx.changed()
 }

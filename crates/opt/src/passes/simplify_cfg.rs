@@ -32,12 +32,13 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Func, Inst, Op, Type, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
+use std::borrow::Cow;
 
 pub(crate) const PASS: Pass = Pass {
     name: "simplify-cfg",
     level: PassLevel::Both,
     required: false,
-    needs: &[],
+    needs: &[Fact::Cfg],
     breaks: &[Fact::Cfg, Fact::Uses],
     run,
 };
@@ -50,23 +51,24 @@ const MAX_ROUNDS: usize = 4;
 /// edges the block stays, so that a function cannot grow quadratically.
 const MAX_NEW_EDGES: usize = 16;
 
-/// The graph as it is when a phase starts.
-struct Graph {
-    cfg: Cfg,
-    rpo: Rpo,
+/// The graph as it is when a phase starts: that which the pass was given, for as long as nothing has changed.
+struct Graph<'a> {
+    cfg: Cow<'a, Cfg>,
+    rpo: Cow<'a, Rpo>,
 }
 
-impl Graph {
-    fn of(func: &Func) -> Graph {
+impl Graph<'_> {
+    fn of(func: &Func) -> Graph<'static> {
         let cfg = Cfg::compute(func);
         let rpo = Rpo::compute(&cfg);
-        Graph { cfg, rpo }
+        Graph { cfg: Cow::Owned(cfg), rpo: Cow::Owned(rpo) }
     }
 
     /// Blocks that an edge from a later block of the order leads to: loop heads, and what else must not get new ways in.
     fn loop_heads(&self) -> SecondaryMap<Block, bool> {
         let Graph { cfg, rpo } = self;
         let mut heads = SecondaryMap::new();
+        heads.resize(cfg.block_count());
         for &block in rpo.blocks() {
             let at = rpo.position(block);
             heads[block] = cfg.preds(block).iter().any(|&p| rpo.position(p).is_some_and(|p| Some(p) >= at));
@@ -76,18 +78,19 @@ impl Graph {
 }
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
-    const PHASES: [fn(&mut Func, &Graph, &mut PassCx<'_>); 4] =
+    const PHASES: [fn(&mut Func, &Graph<'_>, &mut PassCx<'_>); 4] =
         [drop_unreachable, forward_plain, forward_into_phis, merge_lines];
+    let mut graph = Graph { cfg: Cow::Borrowed(cx.facts.cfg()), rpo: Cow::Borrowed(cx.facts.rpo()) };
+    // How many rewrites had been made when the graph was as it is here.
+    let mut seen = cx.rewrites();
     for _ in 0..MAX_ROUNDS {
         let start = cx.rewrites();
         simplify_branches(func, cx);
-        let mut graph = Graph::of(func);
         for phase in PHASES {
-            let before = cx.rewrites();
-            phase(func, &graph, cx);
-            if cx.rewrites() != before {
-                graph = Graph::of(func);
+            if cx.rewrites() != seen {
+                (graph, seen) = (Graph::of(func), cx.rewrites());
             }
+            phase(func, &graph, cx);
         }
         if cx.rewrites() == start {
             break;
@@ -167,7 +170,7 @@ fn drop_stale_edges(func: &mut Func) {
 
 // ----- unreachable blocks -----
 
-fn drop_unreachable(func: &mut Func, graph: &Graph, cx: &mut PassCx<'_>) {
+fn drop_unreachable(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) {
     let dead: Vec<Block> = func.blocks().filter(|&b| !graph.rpo.is_reachable(b)).collect();
     // One unit for all: some of them alone would leave jumps to blocks that are gone.
     if dead.is_empty() || !cx.spend("sweeps of unreachable blocks") {
@@ -201,7 +204,7 @@ fn has_phi(func: &Func, block: Block) -> bool {
 
 /// Leads every edge (but those of `enter`) that goes to an empty block to the end of the chain of empty blocks that starts
 /// there, as far as no φ hears of it.
-fn forward_plain(func: &mut Func, graph: &Graph, cx: &mut PassCx<'_>) {
+fn forward_plain(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) {
     let rpo = &graph.rpo;
     let heads = graph.loop_heads();
     let mut end: SecondaryMap<Block, PackedOption<Block>> = SecondaryMap::new();
@@ -225,7 +228,7 @@ fn forward_plain(func: &mut Func, graph: &Graph, cx: &mut PassCx<'_>) {
 }
 
 /// Removes empty blocks that lead to a block with φ, if every way in can take over the value of the edge.
-fn forward_into_phis(func: &mut Func, graph: &Graph, cx: &mut PassCx<'_>) {
+fn forward_into_phis(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) {
     let Graph { cfg, rpo } = graph;
     let heads = graph.loop_heads();
     let mut leads_to: SecondaryMap<Block, PackedOption<Block>> = SecondaryMap::new();
@@ -302,7 +305,7 @@ fn spread_edges(
 // ----- lines -----
 
 /// Joins blocks of which the first always leads to the second, which nothing else leads to, and replaces φ of one edge.
-fn merge_lines(func: &mut Func, graph: &Graph, cx: &mut PassCx<'_>) {
+fn merge_lines(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) {
     let Graph { cfg, rpo } = graph;
     let mut values = Replacements::default();
     // By block that was taken in: the block that now ends as it did.
@@ -330,7 +333,7 @@ fn merge_lines(func: &mut Func, graph: &Graph, cx: &mut PassCx<'_>) {
             merged = true;
         }
     }
-    values.apply(func, cx.types());
+    values.apply(func, cx.context());
     if merged {
         rename_phi_blocks(func, &ends);
     }

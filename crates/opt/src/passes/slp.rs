@@ -72,7 +72,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             if cx.rewrites() >= MAX_TREES || !cx.spend("vectors") {
                 return cx.changed();
             }
-            emit::emit(func, cx.types(), &tree);
+            emit::emit(func, cx.context(), &tree);
             *uses = Uses::compute(func);
         }
     }

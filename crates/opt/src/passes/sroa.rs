@@ -21,6 +21,7 @@
 
 use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use crate::refit::give;
 use crate::replace::Replacements;
 use crate::rules::{constant_field, field_position};
 use brolga_ir::analysis::Uses;
@@ -62,17 +63,15 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             }
             let value = split.value(func, cx.types(), found);
             let Some(result) = func.result(inst) else { continue };
-            if cx.types().is_subtype(func.ty(value), func.ty(result)) {
+            // The read may be claimed to give a narrower type than was put in.
+            if give(func, cx.types(), inst, value) {
                 values.set(result, value);
                 func.remove_inst(inst);
-            } else {
-                // The read is claimed to give a narrower type than was put in. The claim stays.
-                func.set_op(inst, Op::Pi, &[value]);
             }
         }
     }
     split.fill(func, cx, &mut values);
-    values.apply(func, cx.types());
+    values.apply(func, cx.context());
     cx.changed()
 }
 

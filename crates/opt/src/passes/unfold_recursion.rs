@@ -105,7 +105,7 @@ impl Level<'_> {
                 break;
             }
             let home = func.inst_block(call);
-            let Some(copied) = copy_body(func, self.body, types, call, &args, ty) else { continue };
+            let Some(copied) = copy_body(func, self.body, cx.context(), call, &args, ty) else { continue };
             *room = room.saturating_sub(copied.insts);
             let value = copied.result.unwrap_or_else(|| func.constant(Const::Undef(ty)));
             results.set(result, value);
@@ -117,7 +117,7 @@ impl Level<'_> {
             }
             new_calls.extend(self.selves(copied.calls));
         }
-        results.apply(func, types);
+        results.apply(func, cx.context());
         rename_phi_blocks(func, &ends);
         new_calls
     }

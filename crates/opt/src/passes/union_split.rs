@@ -106,7 +106,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             ends[home] = tail.into();
         }
     }
-    results.apply(func, cx.types());
+    results.apply(func, cx.context());
     rename_phi_blocks(func, &ends);
     cx.changed()
 }

@@ -73,7 +73,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     }
     if cx.changed() == Changed::Yes {
         let cfg = Cfg::compute(func);
-        repair.apply(func, &cfg, &Rpo::compute(&cfg));
+        repair.apply(func, cx.context(), &cfg, &Rpo::compute(&cfg));
     }
     cx.changed()
 }

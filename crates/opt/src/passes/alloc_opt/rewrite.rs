@@ -4,6 +4,7 @@ use super::MAX_VARIABLES;
 use super::defined::Partial;
 use super::nodes::{Access, NodeId, Nodes, give_up_with_calls};
 use crate::pass::PassCx;
+use crate::refit::give;
 use crate::replace::Replacements;
 use crate::ssa_repair::Repair;
 use brolga_ir::constant::Const;
@@ -236,15 +237,11 @@ impl Rewriter<'_> {
 
     /// `value` takes the place of what an instruction gives. It may be claimed to be narrower; the claim stays.
     fn replace(&mut self, func: &mut Func, cx: &PassCx<'_>, inst: Inst, value: Value) {
-        match func.result(inst) {
-            Some(result) if !cx.types().is_subtype(func.ty(value), func.ty(result)) => {
-                func.set_op(inst, Op::Pi, &[value]);
-            }
-            Some(result) => {
+        if give(func, cx.types(), inst, value) {
+            if let Some(result) = func.result(inst) {
                 self.values.set(result, value);
-                self.dead.push(inst);
             }
-            None => self.dead.push(inst),
+            self.dead.push(inst);
         }
     }
 
@@ -268,8 +265,8 @@ impl Rewriter<'_> {
             let nothing = func.constant(Const::Undef(func.ty(variable.stand_in)));
             self.values.set(variable.stand_in, nothing);
         }
-        repair.apply(func, cx.facts.cfg(), cx.facts.rpo());
-        self.values.apply(func, cx.types());
+        repair.apply(func, cx.context(), cx.facts.cfg(), cx.facts.rpo());
+        self.values.apply(func, cx.context());
     }
 }
 

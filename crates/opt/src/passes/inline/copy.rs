@@ -16,11 +16,11 @@
 //!
 //! Cost: linear in the callee, plus the instructions behind the call, which move to a new block.
 
-use crate::replace::mend_claim;
+use crate::refit::{differs, refit};
 use brolga_ir::constant::Const;
 use brolga_ir::func::CalleeData;
 use brolga_ir::types::StaticBound;
-use brolga_ir::{Block, Callee, Foreign, Func, Inst, Meta, Op, Type, Types, Value};
+use brolga_ir::{Block, Callee, Context, Foreign, Func, Inst, Meta, Op, Type, Types, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use smallvec::SmallVec;
@@ -42,7 +42,7 @@ pub(in crate::passes) struct Copied {
 pub(in crate::passes) fn copy_body(
     caller: &mut Func,
     callee: &Func,
-    types: &Types,
+    cx: &Context,
     call: Inst,
     args: &[Value],
     result: Type,
@@ -50,10 +50,10 @@ pub(in crate::passes) fn copy_body(
     let home = caller.inst_block(call)?;
     let entry = callee.entry()?;
     let statics = match caller.op(call) {
-        Op::Invoke(id) => bound_statics(callee, types, caller.callee(id))?,
+        Op::Invoke(id) => bound_statics(callee, &cx.types, caller.callee(id))?,
         _ => return None,
     };
-    let mut copy = Copy::new(callee, types, args);
+    let mut copy = Copy::new(callee, cx, args);
     copy.statics = statics;
     let straight = callee.next_block(entry).is_none()
         && callee.terminator(entry).is_some_and(|t| callee.op(t) == Op::Return);
@@ -117,8 +117,8 @@ pub(crate) struct Apart {
 
 /// Copies all blocks of `from` behind those of `to`. `args` are the values of the parameters; nothing leads to the copies, and they
 /// return from `to`.
-pub(crate) fn copy_apart(to: &mut Func, from: &Func, types: &Types, args: &[Value]) -> Apart {
-    let mut copy = Copy::new(from, types, args);
+pub(crate) fn copy_apart(to: &mut Func, from: &Func, cx: &Context, args: &[Value]) -> Apart {
+    let mut copy = Copy::new(from, cx, args);
     copy.returns_stay = true;
     copy.statics = from.sig.statics.params.iter().map(|param| param.bound).collect();
     for block in from.blocks() {
@@ -139,7 +139,7 @@ pub(crate) fn copy_apart(to: &mut Func, from: &Func, types: &Types, args: &[Valu
 /// The tables from the callee's names to the caller's.
 struct Copy<'a> {
     callee: &'a Func,
-    types: &'a Types,
+    cx: &'a Context,
     values: SecondaryMap<Value, PackedOption<Value>>,
     blocks: SecondaryMap<Block, PackedOption<Block>>,
     callees: SecondaryMap<Callee, PackedOption<Callee>>,
@@ -186,14 +186,14 @@ pub(in crate::passes) fn bound_statics(
 }
 
 impl<'a> Copy<'a> {
-    fn new(callee: &'a Func, types: &'a Types, args: &[Value]) -> Self {
+    fn new(callee: &'a Func, cx: &'a Context, args: &[Value]) -> Self {
         let mut values = SecondaryMap::new();
         for (&param, &arg) in callee.params().iter().zip(args) {
             values[param] = arg.into();
         }
         Copy {
             callee,
-            types,
+            cx,
             values,
             blocks: SecondaryMap::new(),
             callees: SecondaryMap::new(),
@@ -239,15 +239,15 @@ impl<'a> Copy<'a> {
         let (op, arg) = match (self.callee.op(inst), bound, self.callee.sig.statics.get(number)) {
             (Op::StaticDefined(_), bound, _) => {
                 let defined = matches!(bound, Some(StaticBound::Value(_)));
-                (Op::Copy, caller.bits(self.types, Type::BOOL, u128::from(defined)))
+                (Op::Copy, caller.bits(&self.cx.types, Type::BOOL, u128::from(defined)))
             }
             (_, Some(StaticBound::Value(value)), _) => {
-                let value = caller.static_value(self.types, value);
+                let value = caller.static_value(&self.cx.types, value);
                 (Op::Copy, value)
             }
             (_, _, param) => {
                 let name = param.map_or(self.callee.name, |param| param.name);
-                (Op::ThrowUndefIfNot(name), caller.bits(self.types, Type::BOOL, 0))
+                (Op::ThrowUndefIfNot(name), caller.bits(&self.cx.types, Type::BOOL, 0))
             }
         };
         let types: SmallVec<[Type; 2]> = self.callee.results(inst).map(|v| self.callee.ty(v)).collect();
@@ -313,7 +313,13 @@ impl<'a> Copy<'a> {
                 caller.set_inst_blocks(new, &blocks);
             }
             // The operands may be narrower than the callee's parameters.
-            mend_claim(caller, self.types, new);
+            let is_new = |n: usize, was: Value| {
+                self.callee.as_const(was).is_none() && differs(caller, self.callee.ty(was), args[n])
+            };
+            let olds = self.callee.args(old).iter().enumerate();
+            let before: SmallVec<[(usize, Type); 4]> =
+                olds.filter(|&(n, &was)| is_new(n, was)).map(|(n, &was)| (n, self.callee.ty(was))).collect();
+            refit(caller, self.cx, new, &before);
         }
     }
 

@@ -15,6 +15,7 @@
 use super::InlineLimits;
 use super::cost::body_cost;
 use crate::pass::PassCx;
+use crate::replace::Replacements;
 use crate::{Cx, Options, run_passes};
 use brolga_ir::constant::Const;
 use brolga_ir::{Func, FuncId, Op, Value};
@@ -129,11 +130,13 @@ fn make(
         return None;
     }
     let mut func = callee.clone();
+    let mut values = Replacements::default();
     for (n, constant) in constants.iter().enumerate() {
         let Some(constant) = constant else { continue };
         let (param, value) = (func.params()[n], func.constant(constant.clone()));
-        func.replace_values(|v| if v == param { value } else { v });
+        values.set(param, value);
     }
+    values.apply(&mut func, cx.context());
     let passes: Vec<_> = PASSES.split(',').filter_map(|name| crate::pass_named(name).ok()).collect();
     let passes: Vec<_> = passes.into_iter().filter(|pass| pass.level.takes(func.level)).collect();
     let (func, _) = run_passes(cx.module, func, &passes, &Options::default(), &mut Cx::default()).ok()?;

@@ -5,13 +5,13 @@
 use super::tree::{Bundle, Node, Tree};
 use crate::replace::Replacements;
 use brolga_ir::cursor::Cursor;
-use brolga_ir::{Func, Inst, Op, Type, Types, Value};
+use brolga_ir::{Context, Func, Inst, Op, Type, Value};
 use rustc_hash::FxHashMap;
 
-pub(super) fn emit(func: &mut Func, types: &Types, tree: &Tree) {
+pub(super) fn emit(func: &mut Func, cx: &Context, tree: &Tree) {
     let lasts = tree.bundles.iter().filter_map(|b| b.last);
     let behind = lasts.filter_map(|last| Some((last, func.next_inst(last)?))).collect();
-    let mut emit = Emit { func, types, tree, behind, made: vec![None; tree.bundles.len()] };
+    let mut emit = Emit { func, cx, tree, behind, made: vec![None; tree.bundles.len()] };
     for (index, bundle) in tree.bundles.iter().enumerate() {
         if let Node::Phi(_) = bundle.node {
             let mut at = Cursor::new(emit.func);
@@ -37,7 +37,7 @@ pub(super) fn emit(func: &mut Func, types: &Types, tree: &Tree) {
 
 struct Emit<'a> {
     func: &'a mut Func,
-    types: &'a Types,
+    cx: &'a Context,
     tree: &'a Tree,
     /// By last scalar of a vector: what stood behind it. Vectors are put in front of that, in the order in which they are made.
     behind: FxHashMap<Inst, Inst>,
@@ -52,7 +52,7 @@ impl Emit<'_> {
         }
         let bundle = &self.tree.bundles[index];
         let made = match &bundle.node {
-            &Node::Constant(bits) => self.func.bits(self.types, Type::V128, bits),
+            &Node::Constant(bits) => self.func.bits(&self.cx.types, Type::V128, bits),
             Node::Gather(None) => return self.gather(bundle, user),
             Node::Gather(Some(_)) => self.gather(bundle, None),
             Node::Lanes(op, parts) => {
@@ -123,7 +123,7 @@ impl Emit<'_> {
             let lane = at.ins_value(Op::ExtractLane(lanes, extract.lane as u8), &[vector], ty);
             values.set(bundle.values[extract.lane], lane);
         }
-        values.apply(self.func, self.types);
+        values.apply(self.func, self.cx);
         for &member in self.tree.bundles.iter().flat_map(|b| &b.members) {
             self.func.remove_inst(member);
         }
