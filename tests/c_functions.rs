@@ -1,6 +1,8 @@
 //! Functions of programs that C calls: `qsort` with comparisons that compute, allocate, throw, sort in turn.
 #![cfg(unix)]
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use brolga::ir::Type;
 use brolga::{
     CallError, Engine, Error, Evaluator, OptLevel, Options, Program, Roots, Session, Unit, Verdict, Workers,
@@ -342,6 +344,69 @@ fn an_exception_that_nobody_asks_for_leaves_with_the_code_that_called_c() {
     // One that waits further out stays while another one comes and goes.
     let first = takes.func::<(u64,), i64>("first_of_two").unwrap();
     assert_eq!(first.call((throwing,)).map_err(text), Err("one".into()));
+}
+
+/// Calls two functions of C, and has no objects of its own: it runs outside of the heap.
+const OUTSIDE: &str = "\
+function both(f::UInt64, g::UInt64, x::Int64)::Int64
+1 ─ %1 = Base.bitcast(Ptr{Nothing}, f)::Ptr{Nothing}
+│   %2 = $(Expr(:foreigncall, :(%1), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64
+│   %3 = Base.bitcast(Ptr{Nothing}, g)::Ptr{Nothing}
+│   %4 = $(Expr(:foreigncall, :(%3), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64
+│   %5 = Base.add_int(%2, %4)::Int64
+└──      return %5
+end
+";
+
+/// Gives C a function that throws an object of its own.
+const RAISES: &str = "\
+mutable struct Gone
+    number::Int64
+end
+function raising(x::Int64)::Int64
+1 ─ %1 = %new(Main.Gone, x)::Gone
+│        Core.throw(%1)::Union{}
+└──      unreachable
+end
+function address_of_raising()::UInt64
+1 ─ %1 = $(Expr(:cfunction, Ptr{Nothing}, :(:raising), Int64, svec(Int64), :(:ccall)))::Ptr{Nothing}
+│   %2 = Base.bitcast(UInt64, %1)::UInt64
+└──      return %2
+end
+";
+
+/// 0 before a thread has come to `until_collected`, 1 while it is there, 2 when it may go on.
+static STAGE: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn until_collected(_: i64) -> i64 {
+    STAGE.store(1, Ordering::SeqCst);
+    while STAGE.load(Ordering::SeqCst) != 2 {
+        std::thread::yield_now();
+    }
+    0
+}
+
+#[test]
+fn an_exception_that_waits_outside_of_the_heap_is_kept() {
+    let engine = Engine::new(Options::new().opt_level(OptLevel::O0).gc_stress(true)).expect("an engine");
+    let [gives, takes] = [RAISES, OUTSIDE].map(|text| {
+        let program = Program::read("t", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+        engine.compile(&program).unwrap_or_else(|error| panic!("{error}"))
+    });
+    let raising = address(&gives, "address_of_raising");
+    let both = takes.func::<(u64, u64, i64), i64>("both").unwrap();
+    let waits = (until_collected as extern "C" fn(i64) -> i64 as *const ()).expose_provenance() as u64;
+    // A thread that has never been in the heap.
+    let thrown = std::thread::scope(|threads| {
+        let caller = threads.spawn(|| both.call((raising, waits, -1)).map_err(|error| error.to_string()));
+        while STAGE.load(Ordering::SeqCst) != 1 {
+            std::thread::yield_now();
+        }
+        engine.runtime().enter(|scope| scope.collect()).expect("a collection");
+        STAGE.store(2, Ordering::SeqCst);
+        caller.join().expect("no panic")
+    });
+    assert_eq!(thrown, Err("Gone(-1)".into()));
 }
 
 #[test]

@@ -21,6 +21,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
+use crate::heap::Persistent;
 use crate::instance::Runtime;
 use crate::objects::MethodTable;
 use crate::thread::{Thread, attached_to};
@@ -56,13 +57,22 @@ pub(crate) unsafe extern "C" fn brolga_callback(
     }
     // SAFETY: by the contract.
     let threw = unsafe { activate(&thread, &runtime, methods, entry, callee, args, results) };
-    if threw {
-        thread.carry();
+    match threw {
+        Some(threw) => {
+            thread.carry(threw.kept);
+            1
+        }
+        None => 0,
     }
-    threw.into()
 }
 
-/// The call itself: whether an exception came out of it, which is then the last one of the thread.
+/// An exception has come out of a call, the last one of the thread.
+struct Threw {
+    /// What keeps it, if the thread is not in the heap any more.
+    kept: Option<Persistent>,
+}
+
+/// The call itself, and the exception that came out of it.
 ///
 /// # Safety
 ///
@@ -75,8 +85,8 @@ unsafe fn activate(
     callee: usize,
     args: *const u64,
     results: *mut u64,
-) -> bool {
-    let is_inside = thread.is_inside();
+) -> Option<Threw> {
+    let (is_inside, in_heap) = (thread.is_inside(), thread.mutator().inside.get());
     let _entry = thread.enter_own_heap(runtime);
     let entered = thread.enter();
     let _world = thread.enter_world(methods);
@@ -84,13 +94,16 @@ unsafe fn activate(
     // on either way out.
     let status = unsafe { entry(thread, callee, args, results) };
     let threw = status != 0 || entered.carries();
-    if threw && !is_inside {
+    if !threw {
+        return None;
+    }
+    if !is_inside {
         let exception = entered.take_exception();
         give_up(&format!(
             "an exception left a function that C called, and nobody is there to take it: {exception}"
         ));
     }
-    threw
+    Some(Threw { kept: if in_heap { None } else { thread.keep_exception(runtime) } })
 }
 
 /// There is no way on: C waits for a result.

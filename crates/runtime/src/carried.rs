@@ -11,12 +11,14 @@
 //! belongs to one *activation*, an entry into compiled code or into a function of the host: whoever begins one puts the outer one's away
 //! until it ends, and looks what is left over in its own before.
 //!
-//! The exception itself is on the thread's stack of exceptions. Code that does not ask may take it off there, with others: because it is
+//! The exception itself is on the thread's stack of exceptions, which is looked through where the thread is in the heap. Code without objects may
+//! call C outside of it: there a handle keeps the object meanwhile. Code that does not ask may take it off there, with others: because it is
 //! through with handling one further down, or because it throws itself. Then nothing waits any more.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ptr;
 
+use crate::heap::Persistent;
 use crate::thread::HandlerRecord;
 
 /// What waits in the innermost activation of a thread.
@@ -26,22 +28,35 @@ pub(crate) struct Carried {
     handler: Cell<*mut HandlerRecord>,
     /// Its place among the exceptions.
     at: Cell<usize>,
+    /// What keeps it where the thread is not in the heap.
+    kept: RefCell<Option<Persistent>>,
 }
 
 impl Carried {
     pub(crate) const fn nothing() -> Carried {
-        Carried { handler: Cell::new(ptr::null_mut()), at: Cell::new(0) }
+        Carried { handler: Cell::new(ptr::null_mut()), at: Cell::new(0), kept: RefCell::new(None) }
     }
 
     /// Begins an activation.
     pub(crate) fn begin(&self) -> Activation<'_> {
-        Activation { carried: self, handler: self.handler.replace(ptr::null_mut()), at: self.at.get() }
+        Activation {
+            carried: self,
+            handler: self.handler.replace(ptr::null_mut()),
+            at: self.at.get(),
+            kept: self.kept.take(),
+        }
     }
 
     /// The exception at a place waits for a handler, which is not null.
-    pub(crate) fn wait(&self, handler: *mut HandlerRecord, at: usize) {
+    pub(crate) fn wait(&self, handler: *mut HandlerRecord, at: usize, kept: Option<Persistent>) {
         self.handler.set(handler);
         self.at.set(at);
+        self.kept.replace(kept);
+    }
+
+    /// What keeps the exception at a place, if it waits outside of the heap.
+    pub(crate) fn look_at_kept<R>(&self, at: usize, look: impl FnOnce(&Persistent) -> R) -> Option<R> {
+        self.kept.borrow().as_ref().filter(|_| self.at.get() == at).map(look)
     }
 
     /// Whether one waits for a handler, which is not null.
@@ -52,6 +67,7 @@ impl Carried {
     /// Nothing waits any more.
     pub(crate) fn stop(&self) {
         self.handler.set(ptr::null_mut());
+        self.kept.take();
     }
 
     /// The exceptions from a place on have been taken off.
@@ -69,6 +85,7 @@ pub(crate) struct Activation<'t> {
     /// What waits further out.
     handler: *mut HandlerRecord,
     at: usize,
+    kept: Option<Persistent>,
 }
 
 impl Activation<'_> {
@@ -80,7 +97,7 @@ impl Activation<'_> {
 
 impl Drop for Activation<'_> {
     fn drop(&mut self) {
-        self.carried.wait(self.handler, self.at);
+        self.carried.wait(self.handler, self.at, self.kept.take());
     }
 }
 
@@ -93,17 +110,17 @@ mod tests {
         let carried = Carried::nothing();
         let (one, two) = (ptr::without_provenance_mut(32), ptr::without_provenance_mut(64));
         let outer = carried.begin();
-        carried.wait(one, 3);
+        carried.wait(one, 3, None);
         {
             let inner = carried.begin();
             assert!(!inner.carries() && !carried.waits_for(one));
-            carried.wait(one, 4);
+            carried.wait(one, 4, None);
             assert!(inner.carries());
             carried.taken_off(5);
             assert!(inner.carries(), "it lies further down");
             carried.taken_off(4);
             assert!(!inner.carries());
-            carried.wait(two, 4);
+            carried.wait(two, 4, None);
         }
         assert!(outer.carries() && carried.waits_for(one) && !carried.waits_for(two));
         drop(outer);

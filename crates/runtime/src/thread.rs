@@ -49,7 +49,9 @@ use brolga_ir::Context;
 use crate::carried::{Activation, Carried};
 use crate::exception::{Detail, Exception, ExceptionKind, Pending};
 use crate::frames::Frames;
-use crate::heap::{GcFrame, Heap, Mutator, MutatorLayout, Object, POLL_COLLECT, Paused, with_scope};
+use crate::heap::{
+    GcFrame, Heap, Mutator, MutatorLayout, Object, POLL_COLLECT, Paused, Persistent, with_scope,
+};
 use crate::instance::Runtime;
 use crate::objects::{Dispatch, InWorld, IsaCache, Lines, MethodTable};
 use crate::retired::{Retired, free};
@@ -241,20 +243,18 @@ impl Thread {
     /// To be called when an exception left what was called at `depth` (the exceptions of outer activations): the exception,
     /// taken off with all that lie above them.
     pub fn take_exception(&self, depth: usize) -> Exception {
-        // What lies below belongs to outer activations.
-        let pending = self.mutator.exceptions.borrow().get(depth..).and_then(|own| own.last().copied());
-        let exception = match (pending, self.runtime()) {
-            (Some(pending), Some(runtime)) => {
-                // Objects are looked at, so collections wait. The exception is a root until it is taken off.
-                let _entry = self.enter_own_heap(&runtime);
-                let trace = self.traces.get(self.exception_depth() - 1);
-                Exception::new(runtime.heap(), pending).with_trace(runtime.symbolizers().frames(&trace))
-            }
-            // Unwinding without an exception would be a defect of generated code; it is shown, not hidden.
-            (_, runtime) => {
-                Exception::missing(runtime.map_or_else(Context::new, |r| r.heap().types().base().clone()))
-            }
-        };
+        let runtime = self.runtime();
+        let taken = runtime.as_ref().and_then(|runtime| {
+            // Objects are looked at, so collections wait. The exception is a root until it is taken off.
+            let _entry = self.enter_own_heap(runtime);
+            let pending = self.last_exception(depth, runtime.heap())?;
+            let trace = self.traces.get(self.exception_depth() - 1);
+            Some(Exception::new(runtime.heap(), pending).with_trace(runtime.symbolizers().frames(&trace)))
+        });
+        // Unwinding without an exception would be a defect of generated code; it is shown, not hidden.
+        let exception = taken.unwrap_or_else(|| {
+            Exception::missing(runtime.map_or_else(Context::new, |r| r.heap().types().base().clone()))
+        });
         self.pop_exceptions(depth);
         exception
     }
@@ -288,8 +288,25 @@ impl Thread {
     }
 
     /// The exception that was thrown last waits until C comes back to the compiled code that called it.
-    pub(crate) fn carry(&self) {
-        self.carried.wait(self.handler.get(), self.exception_depth().saturating_sub(1));
+    pub(crate) fn carry(&self, kept: Option<Persistent>) {
+        self.carried.wait(self.handler.get(), self.exception_depth().saturating_sub(1), kept);
+    }
+
+    /// What keeps the exception that was thrown last, if it is an object, when the thread leaves the heap.
+    pub(crate) fn keep_exception(&self, runtime: &Runtime) -> Option<Persistent> {
+        match self.mutator.exceptions.borrow().last() {
+            Some(&Pending::Object(object)) => Some(runtime.heap().persistent(object)),
+            _ => None,
+        }
+    }
+
+    /// The last exception above `depth`. Where it is kept, it may have moved meanwhile.
+    fn last_exception(&self, depth: usize, heap: &Heap) -> Option<Pending> {
+        let exceptions = self.mutator.exceptions.borrow();
+        // What lies below belongs to outer activations.
+        let last = exceptions.get(depth..)?.last().copied()?;
+        let kept = self.carried.look_at_kept(exceptions.len() - 1, |kept| heap.kept(kept)).flatten();
+        Some(kept.map_or(last, Pending::Object))
     }
 
     /// Whether an exception waits for the C function that the innermost compiled code has called.

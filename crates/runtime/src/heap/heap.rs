@@ -184,6 +184,11 @@ impl Heap {
         self.handles.persistent(object)
     }
 
+    /// The object of a root that is not bound to a scope, for a thread in the heap; `None` if it is another heap's.
+    pub(crate) fn kept(&self, root: &Persistent) -> Option<Object> {
+        self.handles.get_persistent(root)
+    }
+
     // ----- mutators -----
 
     /// Puts a mutator on the list.
