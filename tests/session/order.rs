@@ -12,13 +12,22 @@ use std::thread;
 
 use brolga::session::linking::{Dependants, Generator, OnDrop, Request};
 use brolga::session::{Dylib, Native, WeakDylib};
-use brolga::{CallError, ExceptionKind, SessionError, TypedFunc, Workers};
+use brolga::{CallError, ExceptionKind, Session, SessionError, TypedFunc, Workers};
 
 use super::define::{doubles, signature};
 use super::{adds, calls, session};
 
 type Int = TypedFunc<(i64,), i64>;
 type Act = fn(&Dylib);
+
+/// A session with a library, and a dylib that sees it.
+fn two_dylibs(workers: Workers) -> (Session, Dylib, Dylib) {
+    let session = session(workers);
+    let library = session.create_dylib("library").unwrap();
+    let main = session.create_dylib("main").unwrap();
+    main.link_against(&library).unwrap();
+    (session, library, main)
+}
 
 fn inlinable(dylib: &Dylib, name: &str, n: i64) -> brolga::session::Definitions<'static> {
     dylib.read("base.jlir", adds(name, n).as_bytes()).unwrap_or_else(|error| panic!("{error}")).inlinable()
@@ -91,10 +100,7 @@ fn a_redefinition_is_not_undone_by_one_that_began_before() {
 #[test]
 fn what_was_read_before_a_redefinition_takes_in_what_there_is_when_it_is_defined() {
     for way in 0..3 {
-        let session = session(Workers::Caller);
-        let library = session.create_dylib("library").unwrap();
-        let main = session.create_dylib("main").unwrap();
-        main.link_against(&library).unwrap();
+        let (session, library, main) = two_dylibs(Workers::Caller);
         library.define(inlinable(&library, "base", 1).lazy()).unwrap();
         let read = || main.read("top.jlir", calls("top", "base").as_bytes()).unwrap();
         let (program, late) = (read(), read());
@@ -121,10 +127,7 @@ fn what_was_read_before_a_redefinition_takes_in_what_there_is_when_it_is_defined
 
 #[test]
 fn a_program_of_another_context_leaves_nothing_of_what_it_replaces() {
-    let session = session(Workers::Caller);
-    let library = session.create_dylib("library").unwrap();
-    let main = session.create_dylib("main").unwrap();
-    main.link_against(&library).unwrap();
+    let (session, library, main) = two_dylibs(Workers::Caller);
     library.define(inlinable(&library, "base", 1).lazy()).unwrap();
     lazy(&main, &calls("top", "base"));
     let top: Int = main.func("top").unwrap();
@@ -140,10 +143,7 @@ fn a_program_of_another_context_leaves_nothing_of_what_it_replaces() {
 #[test]
 fn threads_that_redefine_what_is_in_one_another_lose_nothing() {
     const ROUNDS: i64 = 12;
-    let session = session(Workers::Pool(1));
-    let library = session.create_dylib("library").unwrap();
-    let main = session.create_dylib("main").unwrap();
-    main.link_against(&library).unwrap();
+    let (session, library, main) = two_dylibs(Workers::Pool(1));
     let top = |n: i64| {
         format!(
             "function top(x::Int64)::Int64\n1 ─ %1 = invoke Main.base(x::Int64)::Int64\n\
@@ -218,10 +218,7 @@ fn promise(main: &Dylib, name: &str, act: impl FnMut() + Send + 'static) {
 
 #[test]
 fn what_is_in_force_is_seen_through_when_its_tracker_goes() {
-    let session = session(Workers::Caller);
-    let library = session.create_dylib("library").unwrap();
-    let main = session.create_dylib("main").unwrap();
-    main.link_against(&library).unwrap();
+    let (session, library, main) = two_dylibs(Workers::Caller);
     library.define(inlinable(&library, "base", 1).lazy()).unwrap();
     lazy(&main, &calls("top", "base"));
     let top: Int = main.func("top").unwrap();
@@ -242,10 +239,7 @@ fn what_is_in_force_is_seen_through_when_its_tracker_goes() {
 #[test]
 fn what_is_defined_just_behind_a_removal_is_noted() {
     for clears in [false, true] {
-        let session = session(Workers::Caller);
-        let library = session.create_dylib("library").unwrap();
-        let main = session.create_dylib("main").unwrap();
-        main.link_against(&library).unwrap();
+        let (session, library, main) = two_dylibs(Workers::Caller);
         library.define(inlinable(&library, "base", 1).lazy()).unwrap();
         let weak = Mutex::new(main.downgrade());
         promise(&main, "top", move || {
@@ -266,10 +260,7 @@ fn what_is_defined_just_behind_a_removal_is_noted() {
 
 #[test]
 fn who_is_to_be_made_anew_and_does_not_fit_any_more_throws() {
-    let session = session(Workers::Caller);
-    let library = session.create_dylib("library").unwrap();
-    let main = session.create_dylib("main").unwrap();
-    main.link_against(&library).unwrap();
+    let (session, library, main) = two_dylibs(Workers::Caller);
     super::define(&library, &adds("eager", 0));
     library.define(inlinable(&library, "base", 1).lazy()).unwrap();
     lazy(&main, &calls("top", "base").replace("Base.add_int(%1, 1)", "invoke Main.eager(%1::Int64)"));

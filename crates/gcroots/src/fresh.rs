@@ -50,11 +50,12 @@ pub(crate) fn unwritten(func: &Func, cx: &Context, alloc: Inst, bytes: u32, most
                 }
                 let Some(at) = offset_of(&inside, to) else { continue };
                 let Some(low) = func.ty(value).as_low() else { break };
-                let from = at + i64::from(access.offset);
-                for byte in from..from + i64::from(low.bytes()) {
-                    let word = usize::try_from(byte / i64::from(WORD)).ok().and_then(|w| written.get_mut(w));
-                    if let Some(word) = word {
-                        *word |= 1 << (byte % i64::from(WORD));
+                let from = at.wrapping_add(i64::from(access.offset));
+                for byte in (0..i64::from(low.bytes())).map(|byte| from.wrapping_add(byte)) {
+                    // What lies in front of the object is none of its words.
+                    let Ok(byte) = usize::try_from(byte) else { continue };
+                    if let Some(word) = written.get_mut(byte / WORD as usize) {
+                        *word |= 1 << (byte % WORD as usize);
                     }
                 }
             }
@@ -64,7 +65,7 @@ pub(crate) fn unwritten(func: &Func, cx: &Context, alloc: Inst, bytes: u32, most
                 else {
                     break;
                 };
-                inside.push((result, at + bits as i64));
+                inside.push((result, at.wrapping_add(bits as i64)));
             }
             (Op::Load(_), _) if !uses => {}
             (Op::Intrinsic(_), _) if !uses => {}

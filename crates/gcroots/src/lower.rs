@@ -164,11 +164,10 @@ impl Lowering<'_> {
         let tag = self.func.constant(Const::Address(Address::Type(ty)));
         let bytes = self.func.bits(types, Type::I64, size.into());
         let class = heap.class_of(size as usize, align as usize);
-        let zeros = if heap.zeroed {
-            Some(Zeros::new())
-        } else {
-            fresh::unwritten(self.func, self.cx, inst, size, MOST_ZEROS)
-        };
+        let zeros = class.and_then(|_| match heap.zeroed {
+            true => Some(Zeros::new()),
+            false => fresh::unwritten(self.func, self.cx, inst, size, MOST_ZEROS),
+        });
         let (Some((class, cell)), Some(zeros)) = (class, zeros) else {
             self.func.set_op(inst, Op::CallRuntime(RuntimeFn::GcAlloc), &[bytes, tag]);
             return None;

@@ -69,6 +69,13 @@ fn ask(session: &Session<Words>, main: &Dylib<Words>, symbol: Symbol) -> mpsc::R
     receive
 }
 
+/// The answer of `top`, whose task is begun, and the responsibility for `base`, which it waits for.
+fn top_waits(session: &Session<Words>, main: &Dylib<Words>) -> (mpsc::Receiver<u64>, Responsibility<Words>) {
+    let duties = top_and_base(session, main);
+    let answer = ask(session, main, session.intern("top"));
+    (answer, duties.recv_timeout(NEVER).expect("begun"))
+}
+
 /// Gives other threads time to come to where they wait.
 fn let_them_wait() {
     (0..2_000).for_each(|_| thread::yield_now());
@@ -77,11 +84,9 @@ fn let_them_wait() {
 #[test]
 fn a_task_that_comes_behind_a_waiting_thread_is_run_by_it() {
     let (session, main) = on_one_thread();
-    let duties = top_and_base(&session, &main);
-    let [top, base, leaf] = ["top", "base", "leaf"].map(|name| session.intern(name));
+    let (answer, duty) = top_waits(&session, &main);
+    let [base, leaf] = ["base", "leaf"].map(|name| session.intern(name));
     main.define(made(&[(leaf, E, 3)])).expect("defined");
-    let answer = ask(&session, &main, top);
-    let duty = duties.recv_timeout(NEVER).expect("begun");
     let_them_wait();
     duty.lookup_then(required([leaf]), Until::Ready, move |duty, found| {
         let sum = found[0].address.expect("an address") + 1;
@@ -93,11 +98,9 @@ fn a_task_that_comes_behind_a_waiting_thread_is_run_by_it() {
 #[test]
 fn a_task_that_lies_there_is_run_when_it_comes_to_be_needed() {
     let (session, main) = on_one_thread();
-    let duties = top_and_base(&session, &main);
-    let [top, base, leaf] = ["top", "base", "leaf"].map(|name| session.intern(name));
+    let (answer, duty) = top_waits(&session, &main);
+    let [base, leaf] = ["base", "leaf"].map(|name| session.intern(name));
     main.define(made(&[(leaf, E, 3)])).expect("defined");
-    let answer = ask(&session, &main, top);
-    let duty = duties.recv_timeout(NEVER).expect("begun");
     let other = ask(&session, &main, leaf);
     let_them_wait();
     let needs = main.label(leaf).into();
@@ -108,11 +111,9 @@ fn a_task_that_lies_there_is_run_when_it_comes_to_be_needed() {
 #[test]
 fn a_lookup_that_nobody_awaits_yet_holds_nothing_up() {
     let (session, main) = with(Arc::new(Pool::new(1)));
-    let duties = top_and_base(&session, &main);
-    let [top, base] = ["top", "base"].map(|name| session.intern(name));
-    let answer = ask(&session, &main, top);
-    let duty = duties.recv_timeout(NEVER).expect("begun");
-    let later = duty.lookup([top], Until::Ready).expect("in force");
+    let (answer, duty) = top_waits(&session, &main);
+    let base = session.intern("base");
+    let later = duty.lookup([session.intern("top")], Until::Ready).expect("in force");
     let_them_wait();
     // It does without: `top` is no part of a circle.
     duty.resolve([(base, 1)]).expect("resolved").emit([]).expect("emitted");
@@ -146,11 +147,9 @@ fn a_thread_that_does_a_part_of_a_task_has_the_right_to_work_too() {
 fn what_a_waiting_thread_leaves_lying_is_there_for_others() {
     for _ in 0..50 {
         let (session, main) = on_one_thread();
-        let duties = top_and_base(&session, &main);
-        let [top, base, leaf] = ["top", "base", "leaf"].map(|name| session.intern(name));
+        let (answer, duty) = top_waits(&session, &main);
+        let [base, leaf] = ["base", "leaf"].map(|name| session.intern(name));
         main.define(made(&[(leaf, E, 3)])).expect("defined");
-        let answer = ask(&session, &main, top);
-        let duty = duties.recv_timeout(NEVER).expect("begun");
         // `leaf` is of no use to `top`, and this thread is not in the middle of anything.
         let (send, receive) = mpsc::channel();
         let dylib = main.clone();
@@ -165,10 +164,8 @@ fn what_a_waiting_thread_leaves_lying_is_there_for_others() {
 fn a_task_is_one_job_however_often_it_is_looked_at() {
     let (spawn, jobs) = one_thread();
     let (session, main) = with(Arc::new(OnExecutor::new(spawn)));
-    let duties = top_and_base(&session, &main);
-    let [top, base] = ["top", "base"].map(|name| session.intern(name));
-    let answer = ask(&session, &main, top);
-    let duty = duties.recv_timeout(NEVER).expect("begun");
+    let (answer, duty) = top_waits(&session, &main);
+    let base = session.intern("base");
     let leaves: Vec<Symbol> = (0..100).map(|number| session.intern(&format!("leaf{number}"))).collect();
     let answers: Vec<_> = leaves
         .iter()

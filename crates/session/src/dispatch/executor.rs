@@ -22,7 +22,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::parked::Parked;
-use super::{Dispatcher, Needed, Task, depth, doing};
+use super::{Dispatcher, Needed, Task, Worker, depth, doing};
 use crate::error::Error;
 use crate::promise::Latch;
 use crate::sync::{Condvar, Mutex, lock, wait};
@@ -123,9 +123,10 @@ impl Drop for Job {
         if self.dropped {
             return self.shared.run(Task::new(task.priority(), move || drop(task)));
         }
-        let before = doing(|doing| doing.worker_of.replace(self.shared.address()));
+        let worker = Worker { of: self.shared.address(), number: 0 };
+        let before = doing(|doing| doing.worker.replace(worker));
         self.shared.run(task);
-        doing(|doing| doing.worker_of = before);
+        doing(|doing| doing.worker = before);
     }
 }
 
@@ -150,7 +151,7 @@ impl<F: Fn(Box<dyn FnOnce() + Send>) + Send + Sync> Dispatcher for OnExecutor<F>
         let place = self.shared.parked.enter(latch);
         let on_top = depth() > 0;
         // Threads of the embedder that wait in the middle of a task leave the executor's as many as they are.
-        let own = doing(|doing| doing.worker_of) == Some(self.shared.address());
+        let own = doing(|doing| doing.worker).is_some_and(|worker| worker.of == self.shared.address());
         let threads = self.threads.filter(|_| own).map_or(usize::MAX, NonZeroUsize::get);
         while !latch.is_done() {
             let task = if on_top {

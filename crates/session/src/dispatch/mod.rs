@@ -56,14 +56,23 @@ pub(crate) struct SessionDoer {
     pub(crate) doer: Doer,
 }
 
+/// A thread of a dispatcher.
+#[derive(Clone, Copy)]
+struct Worker {
+    /// The address of what the dispatcher shares with its threads.
+    of: usize,
+    /// Which one it is, where that matters.
+    number: usize,
+}
+
 /// What a thread is in the middle of.
 #[derive(Clone, Default)]
 pub struct Doing {
     tasks: usize,
     /// How urgent the innermost task is.
     priority: Option<Priority>,
-    /// The dispatcher whose thread it is, by address, or whose thread it stands in for.
-    worker_of: Option<usize>,
+    /// Whose thread it is, or stands in for.
+    worker: Option<Worker>,
     /// What gives the thread the right to work; whoever goes on with this has it too.
     permit: pool::SharedPermit,
     doers: SmallVec<[SessionDoer; 2]>,

@@ -11,13 +11,12 @@
 //! back when there are none left, or while it waits.
 
 use std::any::Any;
-use std::cell::Cell;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use super::parked::Parked;
 use super::queue::Queue;
-use super::{Dispatcher, Task, depth, doing, priority};
+use super::{Dispatcher, Task, Worker, depth, doing, priority};
 use crate::error::Error;
 use crate::promise::Latch;
 use crate::sync::{Mutex, lock};
@@ -89,18 +88,6 @@ impl Drop for Permit {
     }
 }
 
-/// A thread of a pool.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Worker {
-    /// The address of what its pool shares.
-    pool: usize,
-    number: usize,
-}
-
-crate::sync::thread_local! {
-    static WORKER: Cell<Option<Worker>> = Cell::default();
-}
-
 struct Threads {
     /// Threads that were ever started.
     started: usize,
@@ -151,10 +138,10 @@ impl Pool {
         Pool { shared }
     }
 
-    /// The number of the running thread, if it is one of the pool's.
+    /// The number of the running thread, if it is one of the pool's or stands in for one.
     fn worker(&self) -> Option<usize> {
-        let worker = WORKER.with(Cell::get)?;
-        (worker.pool == self.shared.address()).then_some(worker.number)
+        let worker = doing(|doing| doing.worker)?;
+        (worker.of == self.shared.address()).then_some(worker.number)
     }
 
     /// Takes no more tasks: those that come, and those that no thread has begun, are dropped.
@@ -248,8 +235,7 @@ impl Shared {
     }
 
     fn work(self: &Arc<Self>, number: usize) {
-        doing(|doing| doing.worker_of = Some(self.address()));
-        WORKER.with(|worker| worker.set(Some(Worker { pool: self.address(), number })));
+        doing(|doing| doing.worker = Some(Worker { of: self.address(), number }));
         while self.run_or_sleep(number) {
             let mut threads = lock(&self.threads);
             if threads.running > self.size {
@@ -309,7 +295,7 @@ impl Dispatcher for Pool {
         let shared = &self.shared;
         let on_top = depth() > 0;
         // A task on a thread of the embedder, or of another pool, leaves the workers as many as they are.
-        let worker = on_top && doing(|doing| doing.worker_of) == Some(shared.address());
+        let worker = on_top && self.worker().is_some();
         if worker {
             SharedPermit::here().give_back();
             lock(&shared.threads).running -= 1;
