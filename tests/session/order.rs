@@ -127,7 +127,7 @@ fn what_was_read_before_a_redefinition_takes_in_what_there_is_when_it_is_defined
 
 #[test]
 fn a_program_of_another_context_leaves_nothing_of_what_it_replaces() {
-    let (session, library, main) = two_dylibs(Workers::Caller);
+    let (_session, library, main) = two_dylibs(Workers::Caller);
     library.define(inlinable(&library, "base", 1).lazy()).unwrap();
     lazy(&main, &calls("top", "base"));
     let top: Int = main.func("top").unwrap();
@@ -239,7 +239,7 @@ fn what_is_in_force_is_seen_through_when_its_tracker_goes() {
 #[test]
 fn what_is_defined_just_behind_a_removal_is_noted() {
     for clears in [false, true] {
-        let (session, library, main) = two_dylibs(Workers::Caller);
+        let (_session, library, main) = two_dylibs(Workers::Caller);
         library.define(inlinable(&library, "base", 1).lazy()).unwrap();
         let weak = Mutex::new(main.downgrade());
         promise(&main, "top", move || {
@@ -260,7 +260,7 @@ fn what_is_defined_just_behind_a_removal_is_noted() {
 
 #[test]
 fn who_is_to_be_made_anew_and_does_not_fit_any_more_throws() {
-    let (session, library, main) = two_dylibs(Workers::Caller);
+    let (_session, library, main) = two_dylibs(Workers::Caller);
     super::define(&library, &adds("eager", 0));
     library.define(inlinable(&library, "base", 1).lazy()).unwrap();
     lazy(&main, &calls("top", "base").replace("Base.add_int(%1, 1)", "invoke Main.eager(%1::Int64)"));
