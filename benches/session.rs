@@ -188,7 +188,7 @@ fn tiers_of_examples() -> (Duration, Duration) {
         let text = fs::read(file).expect("an example");
         let module = Program::read("example", &text).expect("well-formed");
         let symbols: Vec<String> =
-            module.module().funcs().map(|(id, _)| module.module().symbol(id)).collect();
+            module.module().funcs().map(|(_, func)| func.symbol(&module.module().cx)).collect();
         let program = main.read("example", &text).expect("well-formed").replaceable();
         main.define(if is_tiered { program.tiered(u32::MAX) } else { program }).expect("defined");
         let functions: Vec<_> =

@@ -123,8 +123,8 @@ impl Engine {
         let linked = stages.linked(roots)?;
         let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for &id in linked.funcs.keys() {
-            let bare = module.cx.names.text(module.func(id).name).to_owned();
-            names.entry(bare).or_default().push(module.symbol(id));
+            let bare = module.cx.names.text(module[id].name).to_owned();
+            names.entry(bare).or_default().push(module[id].symbol(&module.cx));
         }
         for global in module.globals() {
             globals.declare_type(&module.cx, module.cx.names.text(global.name), global.ty);
@@ -203,7 +203,7 @@ pub(crate) fn build(
 
 /// A high function as a method of its function object.
 pub(crate) fn method(module: &Module, id: FuncId) -> Option<Method> {
-    let func = module.func(id);
+    let func = &module[id];
     let (function, args) = func.sig.params.split_first()?;
     let mut args: Vec<Type> = args.iter().map(|param| param.ty).collect();
     let rest = func.sig.vararg.then(|| {
@@ -211,14 +211,20 @@ pub(crate) fn method(module: &Module, id: FuncId) -> Option<Method> {
         module.vararg_element(func)
     });
     let statics = func.sig.statics.clone();
-    Some(Method { symbol: boxed_symbol(&module.symbol(id)), function: function.ty, args, rest, statics })
+    Some(Method {
+        symbol: boxed_symbol(&func.symbol(&module.cx)),
+        function: function.ty,
+        args,
+        rest,
+        statics,
+    })
 }
 
 /// How a function looks at the doorway: the types of its source, and the registers of its low form.
 pub(crate) fn function_type(module: &Module, id: FuncId, low: &Func) -> FunctionType {
-    let func = module.func(id);
+    let func = &module[id];
     let types = &module.cx.types;
-    let symbol = module.symbol(id);
+    let symbol = func.symbol(&module.cx);
     let signature = signature_of(low).unwrap_or_default();
     let native = match func.level {
         Level::High => NativeSignature::new(types, &func.sig).ok(),

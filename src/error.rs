@@ -35,8 +35,13 @@ pub enum Error {
     #[error(transparent)]
     Lookup(#[from] crate::LookupError),
     /// A function id that the program does not have. The caller's mistake.
-    #[error("{0} is no function of the program")]
-    ForeignFunction(FuncId),
+    #[error("{id} is no function of the program, which has {count}")]
+    ForeignFunction {
+        /// The id.
+        id: FuncId,
+        /// How many functions the program has; its ids are below this.
+        count: usize,
+    },
     /// A function that a program calls is not what it was when the program was read: in its session another one has come in
     /// its place.
     #[error("`{function}` is {found}, and its callers were verified with {expected}")]
@@ -107,7 +112,7 @@ impl Error {
     pub fn fault(&self) -> Fault {
         match self {
             Error::Broken(_) | Error::TooLarge(_) | Error::NotNative(_) => Fault::Program,
-            Error::Lookup(_) | Error::ForeignFunction(_) | Error::Changed { .. } => Fault::Caller,
+            Error::Lookup(_) | Error::ForeignFunction { .. } | Error::Changed { .. } => Fault::Caller,
             Error::Optimise(OptError::UnknownPass { .. } | OptError::WrongLevel { .. }) => Fault::Caller,
             Error::Optimise(_) | Error::Roots { .. } => Fault::Brolga,
             Error::Engine(_) | Error::Globals(_) => Fault::World,

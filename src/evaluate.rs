@@ -178,7 +178,7 @@ impl<'p> Evaluator<'p> {
         let function = interp.term(&call.callee).ok()?.ty(types);
         let given = call.args.iter().map(|arg| Some(interp.term(arg).ok()?.ty(types)));
         let given: Vec<Type> = given.collect::<Option<_>>()?;
-        let is_low = |&&id: &&FuncId| module.func(id).level == Level::Low;
+        let is_low = |&&id: &&FuncId| module[id].level == Level::Low;
         let low = module.methods(function).iter().find(is_low).copied();
         low.or_else(|| module.find_method(function, &given))
     }
@@ -199,7 +199,7 @@ impl<'p> Evaluator<'p> {
         let module = self.program.module();
         let types = &module.cx.types;
         let function = callee.ty(types);
-        if let Some(&id) = module.methods(function).iter().find(|&&id| module.func(id).level == Level::Low) {
+        if let Some(&id) = module.methods(function).iter().find(|&&id| module[id].level == Level::Low) {
             return self.low_value(id, &args, interp);
         }
         let given: Vec<Type> = args.iter().map(|arg| arg.ty(types)).collect();
@@ -227,7 +227,7 @@ impl<'p> Evaluator<'p> {
         };
         bridge::set_globals(globals, interp, engine.runtime())
             .map_err(|error| Failure::Stopped(error.to_string()))?;
-        let symbol = self.program.module().symbol(id);
+        let symbol = self.program.module()[id].symbol(&self.program.module().cx);
         unit.untyped(&symbol).map_err(|error| Failure::NotCompiled(error.into()))
     }
 
@@ -241,7 +241,7 @@ impl<'p> Evaluator<'p> {
     ) -> Result<Val, Failure> {
         let func = self.compiled(engine, id, interp)?;
         let module = self.program.module();
-        let signature = NativeSignature::new(&module.cx.types, &module.func(id).sig)
+        let signature = NativeSignature::new(&module.cx.types, &module[id].sig)
             .map_err(|_| Failure::Stopped("the function has no native signature".to_owned()))?;
         args.insert(0, callee);
         bridge::call(&func, &signature, &args, interp, engine.runtime()).map_err(|error| match error {
@@ -255,10 +255,10 @@ impl<'p> Evaluator<'p> {
     fn low_value(&mut self, id: FuncId, args: &[Val], interp: &mut Interp<'p>) -> Result<Val, Failure> {
         let module = self.program.module();
         let types = &module.cx.types;
-        let Signature { params, results, .. } = &module.func(id).sig;
+        let Signature { params, results, .. } = &module[id].sig;
         let bits: Option<Vec<u128>> = args.iter().map(Val::as_bits).collect();
         let Some(bits) = bits.filter(|bits| bits.len() == params.len()) else {
-            let name = module.symbol(id);
+            let name = module[id].symbol(&module.cx);
             return Err(Failure::Stopped(format!(
                 "the low function `{name}` takes {} scalars",
                 params.len()

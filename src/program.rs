@@ -109,7 +109,7 @@ pub(crate) fn check_read(source: &SourceFile, module: &Module, own: usize) -> Re
     let found = found_in(module, own);
     let mut findings = Diagnostics::default();
     for (id, violations) in &found.funcs {
-        let func = module.func(*id);
+        let func = &module[*id];
         let span = source_span(func);
         violations.iter().for_each(|v| findings.push(v.diagnostic(&module.cx, func, &span)));
     }
@@ -125,7 +125,7 @@ pub(crate) fn check_read(source: &SourceFile, module: &Module, own: usize) -> Re
 pub(crate) fn check_built(module: &Module, own: usize) -> Result<(), Error> {
     let found = found_in(module, own);
     let (source, all) = match found.funcs.first() {
-        Some((id, violations)) => point_into_printout(&module.cx, module.func(*id), violations),
+        Some((id, violations)) => point_into_printout(&module.cx, &module[*id], violations),
         None if found.globals.is_empty() => return Ok(()),
         None => {
             let all = found.globals.iter().map(|violation| global_finding(module, violation));

@@ -109,7 +109,7 @@ impl Search<'_> {
 
     fn keep_func(&mut self, id: FuncId, func: Func) -> bool {
         let mut candidate = self.module.clone();
-        *candidate.func_mut(id) = func;
+        candidate[id] = func;
         self.keep(candidate)
     }
 
@@ -169,12 +169,12 @@ impl Search<'_> {
     /// Tries a change at all its places in a function, from the last to the first, in runs that get shorter.
     fn change_everywhere(&mut self, id: FuncId, change: changes::Change) -> bool {
         let mut progress = false;
-        let mut length = if change.in_runs { (change.places)(self.module.func(id)) } else { 1 };
+        let mut length = if change.in_runs { (change.places)(&self.module[id]) } else { 1 };
         while length > 0 {
-            let mut end = (change.places)(self.module.func(id));
+            let mut end = (change.places)(&self.module[id]);
             while end > 0 && self.tries < self.limit {
                 let start = end.saturating_sub(length);
-                let changed = (change.at)(&self.module, self.module.func(id), start..end);
+                let changed = (change.at)(&self.module, &self.module[id], start..end);
                 progress |= changed.into_iter().any(|func| self.keep_func(id, func));
                 end = start;
             }

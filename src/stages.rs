@@ -81,20 +81,20 @@ impl<'o, 'c> Stages<'o, 'c> {
         if self.level_of(id)? == Level::High {
             self.optimise(id)?;
         }
-        Ok(self.module.func(id).clone())
+        Ok(self.module[id].clone())
     }
 
     /// A function after the passes for its own level of the IR.
     pub fn optimised(&mut self, id: FuncId) -> Result<Func, Error> {
         self.level_of(id)?;
         self.optimise(id)?;
-        Ok(self.module.func(id).clone())
+        Ok(self.module[id].clone())
     }
 
     /// A function after these passes and no others.
     pub fn passes(&mut self, id: FuncId, passes: &[&'static Pass]) -> Result<Func, Error> {
         self.level_of(id)?;
-        let func = self.module.func(id).clone();
+        let func = self.module[id].clone();
         let (func, report) = run_passes(&self.module, func, passes, self.options, &mut self.cx)?;
         self.report.merge(report);
         Ok(func)
@@ -106,7 +106,7 @@ impl<'o, 'c> Stages<'o, 'c> {
             return self.optimised(id);
         }
         self.optimise(id)?;
-        let low = lower(&self.module, self.module.func(id), &lower::Options::default())?;
+        let low = lower(&self.module, &self.module[id], &lower::Options::default())?;
         self.pipeline(low)
     }
 
@@ -120,7 +120,7 @@ impl<'o, 'c> Stages<'o, 'c> {
     /// go to any method of the module, so all of them belong to it then.
     pub fn linked(&mut self, roots: impl IntoIterator<Item = FuncId>) -> Result<Linked, Error> {
         let symbols: BTreeMap<String, FuncId> =
-            self.module.funcs().map(|(id, _)| (self.module.symbol(id), id)).collect();
+            self.module.funcs().map(|(id, func)| (func.symbol(&self.module.cx), id)).collect();
         let mut done = BTreeMap::new();
         let mut pending: Vec<FuncId> = roots.into_iter().collect();
         let mut is_open = false;
@@ -163,11 +163,8 @@ impl<'o, 'c> Stages<'o, 'c> {
 
     /// The level of a function, which may be none of the module's.
     fn level_of(&self, id: FuncId) -> Result<Level, Error> {
-        if (id.as_u32() as usize) < self.module.func_count() {
-            Ok(self.module.func(id).level)
-        } else {
-            Err(Error::ForeignFunction(id))
-        }
+        let count = self.module.func_count();
+        self.module.func(id).map(|func| func.level).ok_or(Error::ForeignFunction { id, count })
     }
 
     /// Optimises a function in the module, and what it calls before it.
@@ -176,15 +173,15 @@ impl<'o, 'c> Stages<'o, 'c> {
         let mut pending = vec![root];
         while let Some(id) = pending.pop() {
             if !self.done.contains(&id) && wanted.insert(id) {
-                pending.extend(callees(&self.module, self.module.func(id)));
+                pending.extend(callees(&self.module, &self.module[id]));
             }
         }
         let mut order: Vec<FuncId> = wanted.into_iter().collect();
         // Low functions have no rank and come first; nobody looks into them.
         order.sort_by_key(|id| self.rank.get(id));
         for id in order {
-            let func = self.pipeline(self.module.func(id).clone())?;
-            *self.module.func_mut(id) = func;
+            let func = self.pipeline(self.module[id].clone())?;
+            self.module[id] = func;
             self.done.insert(id);
         }
         Ok(())

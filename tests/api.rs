@@ -1,4 +1,5 @@
-//! Checks what embedders see: the facade's public API names no Cranelift type.
+//! Checks what embedders see: the facade's public API names no Cranelift type, and what takes the number of a function is tested with
+//! foreign ones.
 //!
 //! Cranelift breaks its API every month; a type of its that leaks into a public signature makes every one of its releases a
 //! breaking one of ours. The check is textual. It starts at the facade's own source, which may not name Cranelift at all,
@@ -251,4 +252,43 @@ fn exports_are_followed() {
     let item = |name: &str| ("crates/jit/src/".to_owned(), Export::Item(name.to_owned()));
     let expected = [("crates/ir/src/".to_owned(), Export::Everything), item("Unit"), item("Error")];
     assert_eq!(found, expected.into());
+}
+
+/// What takes a function's number, but for the pass that notes what it has inlined. Whoever adds to this list adds to the test
+/// of foreign ones in `tests/facade.rs` or to `crates/ir/tests/foreign_ids.rs`.
+#[test]
+fn all_that_takes_the_number_of_a_function_is_tested() {
+    let mut takers = Vec::new();
+    for file in rust_files() {
+        let dirs = ["src/", "crates/ir/src/", "crates/opt/src/"];
+        if file.path.starts_with("src/cli/") || !dirs.iter().any(|dir| file.path.starts_with(dir)) {
+            continue;
+        }
+        for item in file.shipped_code().split("pub fn ").skip(1) {
+            let head = item.split(['{', ';']).next().unwrap_or("");
+            let operands = head.split("->").next().unwrap_or("");
+            if operands.contains("FuncId") {
+                takers.push(operands.split(['(', '<']).next().unwrap_or("").to_owned());
+            }
+        }
+    }
+    takers.sort();
+    let known = [
+        "boxed_entry",
+        "call",
+        "call_low",
+        "compile_only",
+        "func",
+        "func_mut",
+        "high",
+        "inlined",
+        "linked",
+        "low",
+        "optimised",
+        "passes",
+        "placed",
+        "supersede",
+        "symbol",
+    ];
+    assert_eq!(takers, known);
 }

@@ -151,15 +151,15 @@ fn left(module: &Module, seed: u64, level: OptLevel) -> (Module, usize) {
     report.expect("passes do not fail");
     let mut count = 0;
     for (id, _) in module.funcs() {
-        let (cx, func) = (out.cx.clone(), out.func(id).clone());
-        let Some(leaving) = leave_loops(&cx, &out.symbol(id), &func) else { continue };
+        let (cx, func) = (out.cx.clone(), out[id].clone());
+        let Some(leaving) = leave_loops(&cx, &out[id].symbol(&cx), &func) else { continue };
         for exit in &leaving.exits {
             let answer = seed.is_multiple_of(2) || rng.chance(50);
             count += usize::from(answer);
             out.add_func(exit.answer(&cx, answer)).expect("a new name");
             out.add_func(exit.body(&cx, &func)).expect("a new name");
         }
-        *out.func_mut(id) = leaving.func;
+        out[id] = leaving.func;
     }
     if let Err(violations) = brolga_ir::verify::verify_module(&out) {
         panic!("seed {seed}: {violations:?}\n{}", brolga_ir::text::show_module(&out));

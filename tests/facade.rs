@@ -3,11 +3,14 @@
 use std::cell::Cell;
 use std::thread;
 
+use brolga::ir::cursor::Cursor;
 use brolga::ir::func::{Param, Signature};
 use brolga::ir::{Context, Func, Level, Module, Type};
+use brolga::opt::Cx;
+use brolga::opt::lower::boxed_entry;
 use brolga::{
-    CallError, Engine, Error, Evaluator, ExceptionKind, LookupError, OptLevel, Options, Output, Program,
-    Unit, Verdict, Word,
+    CallError, Engine, Error, Evaluator, ExceptionKind, Fault, LookupError, OptLevel, Options, Output,
+    Program, Stages, Unit, Verdict, Word,
 };
 
 const SOURCE: &str = "
@@ -120,8 +123,47 @@ fn printing_goes_where_the_options_say() {
 fn a_function_of_another_program_is_an_error() {
     let program = program();
     let foreign = brolga::ir::FuncId::from_u32(99);
+    let is_told = |error: &Error| {
+        let Error::ForeignFunction { id, count } = *error else { return false };
+        id == foreign && count == program.module().func_count() && error.fault() == Fault::Caller
+    };
     let error = engine(OptLevel::O1).compile_only(&program, [foreign]).unwrap_err();
-    assert!(matches!(error, Error::ForeignFunction(id) if id == foreign), "{error}");
+    assert!(is_told(&error), "{error}");
+    let options = brolga::opt::Options::default();
+    let mut stages = Stages::new(program.module(), OptLevel::O1, &options, Cx::default());
+    let outcomes = [
+        stages.high(foreign).map(drop),
+        stages.optimised(foreign).map(drop),
+        stages.passes(foreign, &[]).map(drop),
+        stages.low(foreign).map(drop),
+        stages.placed(foreign).map(drop),
+        stages.linked([foreign]).map(drop),
+    ];
+    assert!(outcomes.iter().all(|outcome| outcome.as_ref().is_err_and(is_told)), "{outcomes:?}");
+    let refused = boxed_entry(program.module(), foreign).unwrap_err();
+    assert!(refused.to_string().contains("another module"), "{refused}");
+}
+
+/// A module whose parts are of another context is refused, whatever is of it.
+#[test]
+fn a_module_of_two_contexts_is_broken_input() {
+    let other = Context::new();
+    let types: Vec<Type> = (0..5_000).map(|n| other.types.int(n)).collect();
+    let far = types[4_999];
+    let cx = Context::new();
+    let mut module = Module::new(cx.clone());
+    let name = cx.names.intern("f");
+    let param = |ty| Param { name: None, ty };
+    let params = vec![param(cx.types.function(name)), param(far)];
+    let sig = Signature { params, results: vec![Type::INT64], ..Signature::default() };
+    let mut func = Func::new(name, Level::High, sig);
+    let mut at = Cursor::new(&mut func);
+    at.append_block();
+    let one = at.int(&cx.types, Type::INT64, 1);
+    at.ret(&[one]);
+    module.add_func(func).unwrap();
+    let Err(Error::Broken(broken)) = Program::from_module(module) else { panic!("it is taken") };
+    assert!(broken.to_string().contains("structure-id"), "{broken}");
 }
 
 #[test]

@@ -77,10 +77,10 @@ fn handles_objects(low: &Func) -> bool {
 
 /// The functions that handle no objects and call no others.
 fn native_part(module: &Module) -> Module {
-    let mut kept: BTreeSet<String> = module.funcs().map(|(id, _)| module.symbol(id)).collect();
+    let mut kept: BTreeSet<String> = module.funcs().map(|(_, func)| func.symbol(&module.cx)).collect();
     let lowered: Vec<(String, Func)> = lower_module(module, &lower::Options::default())
         .into_iter()
-        .map(|(id, low)| (module.symbol(id), low.unwrap_or_else(|why| panic!("{why}"))))
+        .map(|(id, low)| (module[id].symbol(&module.cx), low.unwrap_or_else(|why| panic!("{why}"))))
         .collect();
     loop {
         // Without these functions, those that call them go next.
@@ -105,7 +105,7 @@ fn native_part(module: &Module) -> Module {
     }
     let mut part = Module::new(module.cx.clone());
     module.globals().iter().for_each(|g| part.add_global(g.clone()).unwrap());
-    for (_, func) in module.funcs().filter(|(id, _)| kept.contains(&module.symbol(*id))) {
+    for (_, func) in module.funcs().filter(|(_, func)| kept.contains(&func.symbol(&module.cx))) {
         part.add_func(func.clone()).unwrap();
     }
     part
@@ -156,7 +156,7 @@ fn run_checks(name: &str, unit: &Unit) -> usize {
                 outcome.agrees(&wanted, cx),
                 "{name}: check {} of {} on {level} IR: {}, not {}",
                 count + 1,
-                module.symbol(id),
+                module[id].symbol(&module.cx),
                 outcome.display(cx),
                 wanted.display(cx)
             );
@@ -173,7 +173,7 @@ fn the_native_part_of_the_corpus_keeps_its_meaning() {
     for (name, unit) in files("tests/corpus") {
         checks += run_checks(&name, &unit);
         let part = native_part(&unit.module);
-        native.extend(part.funcs().map(|(id, _)| format!("{name}: {}", part.symbol(id))));
+        native.extend(part.funcs().map(|(_, func)| format!("{name}: {}", func.symbol(&part.cx))));
     }
     let wanted: BTreeSet<String> = NATIVE_CORPUS.iter().map(|s| (*s).to_owned()).collect();
     assert_eq!(native, wanted);

@@ -35,9 +35,9 @@ fn compare(seed: u64, what: &str, before: &Module, after: &Module) -> Compared {
 fn run_one(seed: u64, module: &Module, pass: &'static Pass) -> Module {
     let mut after = module.clone();
     for id in bottom_up(module).into_iter().flatten() {
-        let func = after.func(id).clone();
+        let func = after[id].clone();
         let done = run_passes(&after, func, &[pass], &options(), &mut Cx::default());
-        *after.func_mut(id) = done.unwrap_or_else(|error| panic!("seed {seed}: {error}")).0;
+        after[id] = done.unwrap_or_else(|error| panic!("seed {seed}: {error}")).0;
     }
     after
 }
@@ -98,7 +98,7 @@ fn claim_otherwise(rng: &mut Rng, module: &mut Module) -> usize {
     let ids: Vec<_> = module.funcs().filter(|(_, f)| f.level == Level::High).map(|(id, _)| id).collect();
     let mut changed = 0;
     for id in ids {
-        let mut func = module.func(id).clone();
+        let mut func = module[id].clone();
         let insts: Vec<Inst> = func.blocks().flat_map(|b| func.block_insts(b)).collect();
         let results = || insts.iter().filter_map(|&inst| func.result(inst));
         let is_shown = |&value: &Value| func.ty(value) != Type::TOKEN;
@@ -130,7 +130,7 @@ fn claim_otherwise(rng: &mut Rng, module: &mut Module) -> usize {
                 changed += 1;
             }
         }
-        *module.func_mut(id) = func;
+        module[id] = func;
     }
     changed
 }

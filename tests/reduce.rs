@@ -12,7 +12,7 @@ fn miscompiled(module: &Module) -> Module {
     let mut wrong = module.clone();
     let ids: Vec<FuncId> = wrong.funcs().map(|(id, _)| id).collect();
     for id in ids {
-        let func = wrong.func_mut(id);
+        let func = &mut wrong[id];
         let insts: Vec<_> = func.blocks().flat_map(|b| func.block_insts(b)).collect();
         for inst in insts {
             let args = func.args(inst).to_vec();

@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Done {
 fn ir(program: &Program, stages: &mut Stages<'_, '_>) -> Result<String, Stop> {
     let mut module = program.module().clone();
     for (id, _) in program.module().funcs() {
-        *module.func_mut(id) = stages.high(id)?;
+        module[id] = stages.high(id)?;
     }
     Ok(show_unit(&Unit { module, ..program.unit().clone() }).to_string())
 }

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args) -> Done {
     let mut stages = Stages::new(program.module(), args.level.level, &options, args.about.cx());
     let mut module = program.module().clone();
     for (id, _) in program.module().funcs() {
-        *module.func_mut(id) = match &list {
+        module[id] = match &list {
             Some(list) => stages.passes(id, list)?,
             None => stages.optimised(id)?,
         };
@@ -58,11 +58,11 @@ pub(crate) fn run(args: &Args) -> Done {
 fn leave_loops(module: &mut Module) -> Result<(), Stop> {
     let all: Vec<FuncId> = module.funcs().map(|(id, _)| id).collect();
     for id in all {
-        let (cx, func) = (module.cx.clone(), module.func(id).clone());
-        let Some(leaving) = osr::leave_loops(&cx, &module.symbol(id), &func) else { continue };
+        let (cx, func) = (module.cx.clone(), module[id].clone());
+        let Some(leaving) = osr::leave_loops(&cx, &module[id].symbol(&module.cx), &func) else { continue };
         let made: Vec<Func> =
             leaving.exits.iter().flat_map(|exit| [exit.answer(&cx, true), exit.body(&cx, &func)]).collect();
-        *module.func_mut(id) = leaving.func;
+        module[id] = leaving.func;
         for func in made {
             module.add_func(func).map_err(taken)?;
         }

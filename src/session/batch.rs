@@ -91,7 +91,7 @@ impl<'a> Batch<'a> {
     /// Who depends on functions of a module that are about to be defined.
     pub(super) fn hits(&mut self, module: &Module, own: &[FuncId]) -> Vec<Hit> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
-        let label = |id| dylib.linking.label(session.linking().intern(&module.symbol(id)));
+        let label = |id| dylib.linking.label(session.linking().intern(&module[id].symbol(&module.cx)));
         let changes = own.iter().map(|&id| Change::new(label(id), module, id, session.context()));
         self.basis.changes = changes.collect();
         let (hits, seen) = session.inner.inlined.hit(&self.basis.changes);

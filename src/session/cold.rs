@@ -57,7 +57,7 @@ impl ColdBody {
         alone: bool,
         calls: u32,
     ) -> Option<ColdBody> {
-        let signature = NativeSignature::new(&module.cx.types, &module.func(id).sig).ok()?;
+        let signature = NativeSignature::new(&module.cx.types, &module[id].sig).ok()?;
         let has_body = |callee: FuncId| callee == id || !alone || !own.contains(&callee);
         if calls == 0 || !computes_only(module, id, &has_body) {
             return None;
@@ -94,7 +94,7 @@ impl Interpret for ColdBody {
 fn computes_only(module: &Module, root: FuncId, has_body: &dyn Fn(FuncId) -> bool) -> bool {
     let (mut seen, mut pending) = (BTreeSet::from([root]), vec![root]);
     while let Some(id) = pending.pop() {
-        let func = module.func(id);
+        let func = &module[id];
         let is_simple = func.level == Level::High && func.entry().is_some() && !func.sig.vararg;
         if !is_simple || !has_body(id) || !has_numbers_only(module, func) {
             return false;

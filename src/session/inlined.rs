@@ -86,7 +86,8 @@ pub(crate) struct Change {
 impl Change {
     /// A function of a module, which is defined under this label, in a session with this context.
     pub(crate) fn new(label: Label, module: &Module, id: FuncId, cx: &Arc<Context>) -> Change {
-        let (symbol, bare) = (module.symbol(id).into(), module.cx.names.text(module.func(id).name).into());
+        let (symbol, bare) =
+            (module[id].symbol(&module.cx).into(), module.cx.names.text(module[id].name).into());
         Change { label, symbol, bare, object: object(module, id, cx) }
     }
 }
@@ -281,21 +282,23 @@ impl Notes {
         tiers: Option<(i32, u32)>,
         program: &mut Option<u64>,
     ) {
-        let func = module.func(id);
+        let func = &module[id];
         let called = func.callees().filter_map(|(_, callee)| match callee {
             CalleeData::Method { function, args, .. } => module.find_method(*function, args),
             CalleeData::Symbol { .. } => None,
         });
-        let has_body = |callee: &FuncId| module.func(*callee).blocks().next().is_some();
+        let has_body = |callee: &FuncId| module[*callee].blocks().next().is_some();
         let called: BTreeSet<FuncId> = called.filter(|callee| *callee != id).filter(has_body).collect();
-        let takes_in: Vec<Arc<str>> = called.into_iter().map(|id| module.symbol(id).into()).collect();
+        let takes_in: Vec<Arc<str>> =
+            called.into_iter().map(|id| module[id].symbol(&module.cx).into()).collect();
         let looks = func.blocks().flat_map(|b| func.block_insts(b)).any(|inst| decides_later(func.op(inst)));
         if takes_in.is_empty() && !looks {
             return self.add_nothing(label);
         }
         let looks_in = looks.then(|| *program.get_or_insert_with(|| self.program(module)));
         let bare = module.cx.names.text(func.name).into();
-        let (symbol, func, globals) = (module.symbol(id).into(), func.clone(), module.globals().to_vec());
+        let (symbol, func, globals) =
+            (module[id].symbol(&module.cx).into(), func.clone(), module.globals().to_vec());
         let whole = whole.clone();
         let caller = Caller { symbol, bare, func, globals, whole, tiers, takes_in, looks_in, noted: 0 };
         self.callers.push((label, Some(caller)));

@@ -86,7 +86,7 @@ impl Slots {
 
 /// The type of a function at the doorway, known before it is lowered; `None` if it has no native form.
 pub(crate) fn type_of(module: &Module, id: FuncId) -> Option<FunctionType> {
-    let func = module.func(id);
+    let func = &module[id];
     let low = match func.level {
         Level::High => NativeSignature::new(&module.cx.types, &func.sig).ok()?.low(),
         Level::Low => func.sig.clone(),

@@ -40,7 +40,7 @@ pub(crate) fn around(module: &Module, leaving: &Leaving) -> Module {
     let func = &leaving.func;
     let types: BTreeSet<Type> =
         (0..func.value_count() as u32).map(|value| func.ty(Value::from_u32(value))).collect();
-    let called = types.iter().flat_map(|&ty| module.methods(ty)).map(|&id| module.func(id));
+    let called = types.iter().flat_map(|&ty| module.methods(ty)).map(|&id| &module[id]);
     let new = leaving.exits.iter().flat_map(|exit| [&exit.entry, &exit.question]);
     for func in called.chain(new) {
         let mut declared = Func::new(func.name, func.level, func.sig.clone());
@@ -113,12 +113,12 @@ impl Materialize for LoopBody {
         let seen = self.loaded.module();
         let mut module = Module::new(seen.cx.clone());
         for (id, _) in seen.funcs() {
-            module.add_func(seen.func(id).clone()).map_err(|error| format!("{error:?}"))?;
+            module.add_func(seen[id].clone()).map_err(|error| format!("{error:?}"))?;
         }
         for global in seen.globals() {
             module.add_global(global.clone()).map_err(|error| format!("{error:?}"))?;
         }
-        let body = self.exit.body(&seen.cx, seen.func(self.func));
+        let body = self.exit.body(&seen.cx, &seen[self.func]);
         let entry = module.add_func(body).map_err(|error| format!("{error:?}"))?;
         let profile = self.loaded.profile();
         let loaded = Loaded::new(&shared, module, &[entry], self.loaded.whole(), Stage::Second, profile);

@@ -103,7 +103,7 @@ impl Plan {
             component.extend(funcs.iter().map(|&id| (id, number)));
         }
         let components = order.into_iter().enumerate().map(|(number, funcs)| {
-            let called = funcs.iter().flat_map(|&id| callees(&module, module.func(id)));
+            let called = funcs.iter().flat_map(|&id| callees(&module, &module[id]));
             let mut calls: Vec<usize> = called.filter_map(|id| component.get(&id).copied()).collect();
             calls.sort_unstable();
             calls.dedup();
@@ -139,11 +139,11 @@ impl Plan {
 
     /// The form of a function that becomes machine code: optimised, low, with its roots placed.
     pub(crate) fn placed(&self, id: FuncId) -> Result<Func, Arc<Error>> {
-        let low = match self.module.func(id).level {
-            Level::Low => self.pipeline(self.module.func(id).clone())?,
+        let low = match self.module[id].level {
+            Level::Low => self.pipeline(self.module[id].clone())?,
             Level::High => {
                 self.settle(id)?;
-                let low = lower(&self.module, self.module.func(id), &lower::Options::default());
+                let low = lower(&self.module, &self.module[id], &lower::Options::default());
                 self.pipeline(low.map_err(Error::from)?)?
             }
         };
@@ -153,11 +153,12 @@ impl Plan {
     /// As [`Plan::placed`], with loops that can be left, and these.
     pub(crate) fn leaving(&self, id: FuncId) -> Result<(Func, Vec<Exit>), Arc<Error>> {
         let cx = &self.module.cx;
-        if self.module.func(id).level == Level::Low {
+        if self.module[id].level == Level::Low {
             return Ok((self.placed(id)?, Vec::new()));
         }
         self.settle(id)?;
-        let Some(leaving) = leave_loops(cx, &self.module.symbol(id), self.module.func(id)) else {
+        let Some(leaving) = leave_loops(cx, &self.module[id].symbol(&self.module.cx), &self.module[id])
+        else {
             return Ok((self.placed(id)?, Vec::new()));
         };
         let around = loops::around(&self.module, &leaving);
@@ -227,7 +228,7 @@ impl Plan {
         // Also when a pass panics: whoever waits goes on, with the function as it was.
         let _finish = Finish { plan: self, number };
         for &id in &component.funcs {
-            let mut func = self.module.func(id).clone();
+            let mut func = self.module[id].clone();
             if let Some(profile) = &self.advice {
                 profile.advise(&self.module.cx, &mut func);
             }
@@ -257,7 +258,7 @@ impl Plan {
 
 /// Gives functions their summaries, but for those that may be replaced, of which others must not know.
 fn summarise(module: &mut Module, replaceable: &BTreeSet<FuncId>) {
-    let has_body = |id: &FuncId| module.func(*id).entry().is_some();
+    let has_body = |id: &FuncId| module[*id].entry().is_some();
     if !replaceable.iter().any(has_body) {
         return summarise_module(module);
     }
@@ -267,14 +268,14 @@ fn summarise(module: &mut Module, replaceable: &BTreeSet<FuncId>) {
     }
     let mut seen = Module::new(module.cx.clone());
     for &id in &ids {
-        let func = module.func(id);
+        let func = &module[id];
         // Each is one of one name and types, as in the module itself.
         let _ = seen.add_func(if replaceable.contains(&id) { declaration(func) } else { func.clone() });
     }
     summarise_module(&mut seen);
     for id in ids {
-        let summary = seen.get(id).and_then(|func| func.summary);
-        module.func_mut(id).summary = summary.filter(|_| !replaceable.contains(&id));
+        let summary = seen.func(id).and_then(|func| func.summary);
+        module[id].summary = summary.filter(|_| !replaceable.contains(&id));
     }
 }
 

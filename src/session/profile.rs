@@ -47,7 +47,7 @@ impl Profile {
         let mut next = 0;
         let ids: Vec<_> = module.funcs().map(|(id, _)| id).collect();
         for id in ids {
-            let func = module.func_mut(id);
+            let func = &mut module[id];
             for inst in insts(func) {
                 let cells = match func.op(inst) {
                     _ if func.level != Level::High => None,

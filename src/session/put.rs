@@ -101,7 +101,7 @@ impl Dylib {
         let shared = &self.session.inner.shared;
         let (kept, imports) = (definitions.kept.clone(), definitions.lazy_imports.clone());
         let mut whole = Whole::new(shared, module, &own, kept, is_lazy, imports)?;
-        let bare = |id: &FuncId| module.cx.names.text(module.func(*id).name);
+        let bare = |id: &FuncId| module.cx.names.text(module[*id].name);
         whole.is_looked_for = own.iter().any(|id| self.session.inner.inlined.is_looked_for(bare(id)));
         let whole = Arc::new(whole);
         let tiers = definitions.tiers.filter(|_| is_lazy);
@@ -109,7 +109,7 @@ impl Dylib {
         let mut hot_symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
         let mut cold: BTreeMap<FuncId, ColdBody> = BTreeMap::new();
         for &id in &own {
-            let name: Arc<str> = module.symbol(id).into();
+            let name: Arc<str> = module[id].symbol(&module.cx).into();
             let defined = match types.get(&id) {
                 Some(ty) => {
                     let alone = definitions.is_replaceable;
@@ -173,7 +173,7 @@ impl Dylib {
         }
         let mut program = None;
         for &id in &own {
-            let label = self.linking.label(self.session.linking().intern(&module.symbol(id)));
+            let label = self.linking.label(self.session.linking().intern(&module[id].symbol(&module.cx)));
             if !(types.contains_key(&id) && self.is_shared(module)) {
                 new.notes.add_nothing(label);
             } else if !definitions.is_replaceable {
@@ -273,8 +273,11 @@ impl Dylib {
         let Some(scope) = homes.get(&self.linking.id()).filter(|_| replace).map(|home| &home.scope) else {
             return Ok(asked);
         };
-        let known: Vec<String> =
-            own.iter().map(|&id| module.symbol(id)).filter(|symbol| scope.knows(symbol)).collect();
+        let known: Vec<String> = own
+            .iter()
+            .map(|&id| module[id].symbol(&module.cx))
+            .filter(|symbol| scope.knows(symbol))
+            .collect();
         match known.iter().filter(|symbol| scope.is_lazy(symbol)).count() {
             0 if known.is_empty() => Ok(asked),
             0 => Ok(false),
@@ -341,14 +344,15 @@ impl Dylib {
             let flags = FUNCTION | SymbolFlags::CALLABLE;
             let mut symbols = Vec::with_capacity(own.len());
             for &id in &own {
-                let name: Arc<str> = declared.symbol(id).into();
+                let name: Arc<str> = declared[id].symbol(&declared.cx).into();
                 new.notes.add_nothing(self.linking.label(self.session.linking().intern(&name)));
                 symbols.push(match lazy::type_of(&declared, id).filter(|_| is_lazy) {
                     Some(ty) => new.stub(&name, flags, ty, None),
                     None => (self.session.linking().intern(&name), flags),
                 });
             }
-            let promised = own.iter().map(|&id| declared.symbol(id)).filter(|_| is_lazy).collect();
+            let promised =
+                own.iter().map(|&id| declared[id].symbol(&declared.cx)).filter(|_| is_lazy).collect();
             let (shared, make) = (self.session.inner.shared.clone(), make.clone());
             new.add(Box::new(Promise { shared, symbols, make, promised }));
             if let Some(redefined) = self.bring_into_force(new, hits, None)? {
@@ -384,9 +388,11 @@ impl Dylib {
 /// The symbols of functions that are called by bare names or symbols.
 fn symbols_of(module: &Module, own: &[FuncId], names: &[String]) -> Result<Vec<String>, SessionError> {
     let find = |name: &String| {
-        let called =
-            |&&id: &&FuncId| module.symbol(id) == *name || module.cx.names.text(module.func(id).name) == name;
-        let found: BTreeSet<String> = own.iter().filter(called).map(|&id| module.symbol(id)).collect();
+        let called = |&&id: &&FuncId| {
+            module[id].symbol(&module.cx) == *name || module.cx.names.text(module[id].name) == name
+        };
+        let found: BTreeSet<String> =
+            own.iter().filter(called).map(|&id| module[id].symbol(&module.cx)).collect();
         match found.len() {
             1 => Ok(found.into_iter().next().unwrap_or_default()),
             0 => Err(SessionError::NotFunction { name: name.clone() }),

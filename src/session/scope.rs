@@ -47,8 +47,8 @@ impl Scope {
         self.offer_names(module, own, &module.cx);
         let mut offers = lock(&self.offers);
         for &id in own {
-            let func = module.func(id);
-            let symbol: Arc<str> = module.symbol(id).into();
+            let func = &module[id];
+            let symbol: Arc<str> = func.symbol(&module.cx).into();
             if let (Level::High, Some(object)) = (func.level, func.sig.params.first()) {
                 let declared = if inlinable { func.clone() } else { declaration(func) };
                 offers.declared.entry(object.ty).or_default().insert(symbol, declared);
@@ -60,11 +60,13 @@ impl Scope {
     pub(crate) fn offer_names(&self, module: &Module, own: &[FuncId], cx: &Arc<Context>) {
         let mut offers = lock(&self.offers);
         for &id in own {
+            let func = &module[id];
+            let symbol: Arc<str> = func.symbol(&module.cx).into();
             if let Some(object) = object(module, id, cx).filter(|_| !Arc::ptr_eq(&module.cx, cx)) {
-                offers.foreign.insert((object, module.symbol(id).into()));
+                offers.foreign.insert((object, symbol.clone()));
             }
-            let bare = module.cx.names.text(module.func(id).name).to_owned();
-            offers.symbols.entry(bare).or_default().insert(module.symbol(id).into());
+            let bare = module.cx.names.text(func.name).to_owned();
+            offers.symbols.entry(bare).or_default().insert(symbol);
         }
     }
 
@@ -153,7 +155,7 @@ pub(crate) fn import(
                 let Ok(id) = module.add_func(func) else { continue };
                 pending.push(id);
                 if is_lazy {
-                    lazy.insert(module.symbol(id));
+                    lazy.insert(module[id].symbol(&module.cx));
                 }
             }
         }
@@ -177,7 +179,7 @@ pub(crate) fn with_others(module: &Module, own: usize, rest: impl Fn(&Func) -> O
 
 /// The type that the object of a high function has in a context, if that can be said.
 pub(crate) fn object(module: &Module, id: FuncId, cx: &Arc<Context>) -> Option<Type> {
-    let func = module.func(id);
+    let func = &module[id];
     let object = func.sig.params.first().filter(|_| func.level == Level::High)?.ty;
     if Arc::ptr_eq(&module.cx, cx) {
         return Some(object);
@@ -207,7 +209,7 @@ pub(crate) fn declaration(func: &Func) -> Func {
 /// bodies. Says which it is.
 pub(crate) fn part(module: &Module, own: usize, id: FuncId) -> Option<(Module, FuncId)> {
     let mut part = Module::new(module.cx.clone());
-    let only = part.add_func(module.func(id).clone()).ok()?;
+    let only = part.add_func(module[id].clone()).ok()?;
     for global in module.globals() {
         part.add_global(global.clone()).ok()?;
     }
@@ -216,7 +218,7 @@ pub(crate) fn part(module: &Module, own: usize, id: FuncId) -> Option<(Module, F
     while let Some(at) = pending.pop() {
         for function in called(&part, at) {
             for &method in module.methods(function).iter().filter(|&&method| seen.insert(method)) {
-                let func = module.func(method);
+                let func = &module[method];
                 let is_own = (method.as_u32() as usize) < own;
                 let func = if is_own { declaration(func) } else { func.clone() };
                 // The function itself is there.
@@ -229,7 +231,7 @@ pub(crate) fn part(module: &Module, own: usize, id: FuncId) -> Option<(Module, F
 
 /// The function objects of which a function calls methods that the module does not have.
 fn called(module: &Module, id: FuncId) -> BTreeSet<Type> {
-    let callees = module.func(id).callees().filter_map(|(_, callee)| match callee {
+    let callees = module[id].callees().filter_map(|(_, callee)| match callee {
         CalleeData::Method { function, args, .. } => {
             module.find_method(*function, args).is_none().then_some(*function)
         }
@@ -240,7 +242,7 @@ fn called(module: &Module, id: FuncId) -> BTreeSet<Type> {
 
 /// The function objects that a function has in its hands: calls that are decided at run time may go to their methods.
 pub(crate) fn mentioned(module: &Module, id: FuncId) -> BTreeSet<Type> {
-    let func = module.func(id);
+    let func = &module[id];
     let mut ops = func.blocks().flat_map(|block| func.block_insts(block)).map(|inst| func.op(inst));
     // It has itself, as its first argument, and seldom calls it.
     let own = func.sig.params.first().map(|object| object.ty).filter(|_| !ops.any(decides_later));

@@ -163,15 +163,15 @@ impl Whole {
             crate::engine::set_globals(module, &globals, shared.jit.runtime())?;
         }
         let calls_unknown = |&id: &FuncId| {
-            let func = module.func(id);
+            let func = &module[id];
             let mut ops = func.blocks().flat_map(|b| func.block_insts(b)).map(|inst| func.op(inst));
             ops.any(decides_later)
         };
         let is_open = own.iter().any(calls_unknown);
-        let is_method = |id: &&FuncId| module.func(**id).level == Level::High;
-        let methods = own.iter().filter(is_method).map(|&id| module.symbol(id).into()).collect();
+        let is_method = |id: &&FuncId| module[**id].level == Level::High;
+        let methods = own.iter().filter(is_method).map(|&id| module[id].symbol(&module.cx).into()).collect();
         if is_lazy {
-            behind_slots.extend(own.iter().map(|&id| module.symbol(id)));
+            behind_slots.extend(own.iter().map(|&id| module[id].symbol(&module.cx)));
         }
         let world = shared.jit.runtime().world();
         let others = others(module, own.len());
@@ -211,7 +211,7 @@ fn others(module: &Module, own: usize) -> BTreeSet<String> {
         func.level == Level::High
             && func.sig.params.first().is_some_and(|object| mentioned.contains(&object.ty))
     });
-    imported.map(|(id, _)| module.symbol(id)).collect()
+    imported.map(|(_, func)| func.symbol(&module.cx)).collect()
 }
 
 /// How often a function is compiled, and which time this is.
@@ -252,11 +252,11 @@ impl Loaded {
         profile: Option<Arc<Profile>>,
     ) -> Loaded {
         let names: BTreeMap<FuncId, Arc<str>> =
-            own.iter().map(|&id| (id, module.symbol(id).into())).collect();
+            own.iter().map(|&id| (id, module[id].symbol(&module.cx).into())).collect();
         let is_first = matches!(stage, Stage::First { .. });
         let level = if is_first { shared.level.min(OptLevel::O1) } else { shared.level };
         let advice = profile.clone().filter(|_| stage == Stage::Second);
-        let is_behind_slot = |id: FuncId| whole.behind_slots.contains(&module.symbol(id));
+        let is_behind_slot = |id: FuncId| whole.behind_slots.contains(&module[id].symbol(&module.cx));
         let others =
             module.funcs().map(|(id, _)| id).filter(|id| !names.contains_key(id) || is_behind_slot(*id));
         let others = others.collect();
@@ -266,7 +266,7 @@ impl Loaded {
 
     fn known(&self) -> &BTreeMap<String, FuncId> {
         let module = self.plan.module();
-        self.known.get_or_init(|| module.funcs().map(|(id, _)| (module.symbol(id), id)).collect())
+        self.known.get_or_init(|| module.funcs().map(|(id, func)| (func.symbol(&module.cx), id)).collect())
     }
 
     /// Refuses a function that has come to be another since its callers were verified: symbols say nothing of results.
@@ -288,7 +288,7 @@ impl Loaded {
         let stranger = |definition: &Definition<Native>| match shared.placed.get(definition.address?)? {
             Function::Code { symbol, program, .. } if program != self.whole.origin => {
                 let id = known.get(&*symbol)?;
-                (self.names.contains_key(id) && module.func(*id).entry().is_some()).then_some(*id)
+                (self.names.contains_key(id) && module[*id].entry().is_some()).then_some(*id)
             }
             _ => None,
         };
@@ -487,7 +487,7 @@ fn make_low(loaded: &Loaded, ids: &[FuncId]) -> Result<Lowered, Arc<Error>> {
     // The entries of the first tier stay: whoever found a method by them keeps it.
     let has_entries = loaded.stage != Stage::Second;
     if has_entries && (loaded.whole.is_open || loaded.whole.is_looked_for || funcs.iter().any(has_objects)) {
-        for &id in ids.iter().filter(|&&id| plan.module().func(id).level == Level::High) {
+        for &id in ids.iter().filter(|&&id| plan.module()[id].level == Level::High) {
             entries.push((id, plan.placed_entry(id)?));
         }
     }

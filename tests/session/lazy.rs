@@ -269,7 +269,7 @@ fn programs_with_objects_are_compiled_function_by_function() {
         let bytes = std::fs::read(&path).unwrap();
         let program = brolga::Program::read("objects", &bytes).unwrap();
         let module = program.module();
-        let symbols: Vec<String> = module.funcs().map(|(id, _)| module.symbol(id)).collect();
+        let symbols: Vec<String> = module.funcs().map(|(_, func)| func.symbol(&module.cx)).collect();
         for way in 0..3 {
             let session = session(Workers::Pool(1));
             let main = session.create_dylib("main").unwrap();

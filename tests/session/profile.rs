@@ -162,7 +162,7 @@ end
     let mut module = Program::read("t", text.as_bytes()).unwrap().module().clone();
     let ids: Vec<_> = module.funcs().map(|(id, _)| id).collect();
     for id in ids {
-        let func = module.func_mut(id);
+        let func = &mut module[id];
         let insts: Vec<_> = func.blocks().flat_map(|block| func.block_insts(block)).collect();
         for inst in insts {
             if func.op(inst) == Op::Branch {

@@ -119,7 +119,7 @@ mod tests {
         assert!(!findings.has_errors(), "{source}");
         let module = unit.module;
         let (id, _) = module.funcs().next().expect("a function");
-        TypeIn { cx: Arc::clone(&module.cx), ty: module.func(id).sig.params[1].ty }
+        TypeIn { cx: Arc::clone(&module.cx), ty: module[id].sig.params[1].ty }
     }
 
     #[test]

@@ -405,10 +405,11 @@ impl<'c> Builder<'c> {
         let function = self.cx.types.function(self.cx.names.intern(name));
         let Some(id) = module.find_method(function, &types) else {
             let call = method_symbol(self.cx, function, &types);
-            let candidates = module.methods(function).iter().map(|&id| module.symbol(id)).collect();
+            let candidates =
+                module.methods(function).iter().map(|&id| module[id].symbol(&module.cx)).collect();
             return Err(BuildError::NoMethod { call, candidates });
         };
-        let result = module.func(id).sig.results.first().copied().unwrap_or(Type::ANY);
+        let result = module[id].sig.results.first().copied().unwrap_or(Type::ANY);
         self.invoke(name, args, result)
     }
 

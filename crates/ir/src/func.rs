@@ -15,12 +15,18 @@
 //! The first block in order is the entry; it has no predecessors. In a high function argument 0 is the function object
 //! itself (`_1` in the text), and there is one result. In a low function arguments and results are low types only.
 //!
+//! **Ids of other functions.** A function is indexed by its ids as a slice is by numbers: asking about an id that it does not have, or
+//! placing one, panics and changes nothing. What operands, targets and operations name is not asked before the verifier does, which
+//! reports ids, types and names that are not there; everything that compiles or runs functions verifies them first.
+//!
 //! There are no lists of uses. A pass that replaces values collects the replacements and applies them in one sweep with
 //! [`Func::replace_values`]; one that needs uses computes them.
 
 use crate::constant::Const;
+use crate::context::Context;
 use crate::effects::{Effects, Summary};
 use crate::entity::{Block, Callee, ConstId, Foreign, Inst, Meta, Slot, Value};
+use crate::module::func_symbol;
 use crate::names::Name;
 use crate::odds::{Hint, Odds};
 use crate::op::{Level, Op};
@@ -187,7 +193,7 @@ struct InstData {
     args: EntityList<Value>,
     blocks: EntityList<Block>,
     first_result: PackedOption<Value>,
-    results: u16,
+    results: u32,
 }
 
 /// Where an instruction stands in its source: bytes of the IR text and the line of the program it came from.
@@ -271,6 +277,14 @@ impl Func {
             func.params.push(func.values.push(data));
         }
         func
+    }
+
+    /// The name that the linker knows it by.
+    pub fn symbol(&self, cx: &Context) -> String {
+        match self.level {
+            Level::Low => cx.names.text(self.name).to_owned(),
+            Level::High => func_symbol(cx, &self.sig),
+        }
     }
 
     // ----- values -----
@@ -376,7 +390,7 @@ impl Func {
                 first_result = value.into();
             }
         }
-        self.insts.push(InstData { op, args, blocks, first_result, results: results.len() as u16 })
+        self.insts.push(InstData { op, args, blocks, first_result, results: results.len() as u32 })
     }
 
     /// How many instructions exist, placed or not; ids are below this.
@@ -438,7 +452,7 @@ impl Func {
     pub fn results(&self, inst: Inst) -> impl DoubleEndedIterator<Item = Value> + ExactSizeIterator + use<> {
         let data = &self.insts[inst];
         let first = data.first_result.expand().map_or(0, |v| v.index());
-        let range: Range<usize> = first..first + usize::from(data.results);
+        let range: Range<usize> = first..first + data.results as usize;
         range.map(Value::new)
     }
 
@@ -513,10 +527,23 @@ impl Func {
 
     /// Notes where an instruction stands in its source.
     pub fn set_place(&mut self, inst: Inst, place: Place) {
+        let inst = self.own(inst);
         self.places[inst] = place;
     }
 
     // ----- order -----
+
+    /// An instruction of this function. Tables that grow when they are written to must not grow to another function's ids.
+    fn own(&self, inst: Inst) -> Inst {
+        let _is_own = &self.insts[inst];
+        inst
+    }
+
+    /// A block of this function.
+    fn own_block(&self, block: Block) -> Block {
+        let () = self.blocks[block];
+        block
+    }
 
     /// Makes a block that stands nowhere yet.
     pub fn make_block(&mut self) -> Block {
@@ -536,17 +563,17 @@ impl Func {
 
     /// Puts a block last.
     pub fn append_block(&mut self, block: Block) {
-        self.order.insert_block(block, self.order.last_block());
+        self.order.insert_block(self.own_block(block), self.order.last_block());
     }
 
-    /// Puts a block after another.
+    /// Puts a block after another; nothing happens if that is not in the order.
     pub fn insert_block_after(&mut self, block: Block, after: Block) {
-        self.order.insert_block(block, Some(after));
+        self.order.insert_block(self.own_block(block), Some(after));
     }
 
     /// Puts a block before all others: it becomes the entry.
     pub fn prepend_block(&mut self, block: Block) {
-        self.order.insert_block(block, None);
+        self.order.insert_block(self.own_block(block), None);
     }
 
     /// Takes a block out of the order, with its instructions.
@@ -641,26 +668,26 @@ impl Func {
     /// Puts an instruction last in a block.
     pub fn append_inst(&mut self, inst: Inst, block: Block) {
         let last = self.order.last_inst(block);
-        self.order.insert_inst(inst, block, last);
+        self.order.insert_inst(self.own(inst), self.own_block(block), last);
     }
 
     /// Puts an instruction first in a block.
     pub fn prepend_inst(&mut self, inst: Inst, block: Block) {
-        self.order.insert_inst(inst, block, None);
+        self.order.insert_inst(self.own(inst), self.own_block(block), None);
     }
 
     /// Puts an instruction before another; nothing happens if that stands nowhere.
     pub fn insert_before(&mut self, inst: Inst, before: Inst) {
         if let Some(block) = self.order.inst_block(before) {
             let after = self.order.prev_inst(before);
-            self.order.insert_inst(inst, block, after);
+            self.order.insert_inst(self.own(inst), block, after);
         }
     }
 
     /// Puts an instruction after another; nothing happens if that stands nowhere.
     pub fn insert_after(&mut self, inst: Inst, after: Inst) {
         if let Some(block) = self.order.inst_block(after) {
-            self.order.insert_inst(inst, block, Some(after));
+            self.order.insert_inst(self.own(inst), block, Some(after));
         }
     }
 
@@ -669,9 +696,9 @@ impl Func {
         self.order.remove_inst(inst);
     }
 
-    /// Moves `first` and all instructions after it to the end of `to`.
+    /// Moves `first` and all instructions after it to the end of another block, `to`.
     pub fn split_block(&mut self, first: Inst, to: Block) {
-        self.order.split(first, to);
+        self.order.split(first, self.own_block(to));
     }
 
     // ----- side data -----
@@ -693,7 +720,7 @@ impl Func {
 
     /// Says that a block is hardly ever entered. A hint for code generation that neither text nor binary form keeps.
     pub fn set_cold(&mut self, block: Block) {
-        self.cold.insert(block);
+        self.cold.insert(self.own_block(block));
     }
 
     /// Whether somebody said that a block is hardly ever entered.
@@ -795,6 +822,7 @@ impl Func {
 
     /// Notes what calls of a callee do at most.
     pub fn set_callee_summary(&mut self, callee: Callee, summary: Option<Summary>) {
+        let _is_own = &self.callees[callee];
         self.callee_summaries[callee] = summary;
     }
 
@@ -873,7 +901,7 @@ impl Func {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Context, intrinsic::Intrinsic};
+    use crate::intrinsic::Intrinsic;
 
     fn add_one(cx: &Context) -> Func {
         let sig = Signature {

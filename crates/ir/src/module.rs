@@ -8,6 +8,9 @@
 //! **Later forms.** Threads that optimise functions of one module at once give each its later form ([`Module::supersede`]),
 //! which whoever asks for the function gets from then on. Who wants the same result whatever the threads do asks for a function
 //! only when its form is settled: when it was superseded, or will not be before the answer is used.
+//!
+//! **Numbers of other modules.** [`Module::func`], [`Module::func_mut`] and [`Module::symbol`] are for numbers from outside, and tell.
+//! `module[id]` is for those that this module has given, and panics for others as a slice does.
 
 use crate::constant::Const;
 use crate::context::Context;
@@ -19,6 +22,7 @@ use crate::types::{Pattern, StaticBound, Statics, Type, TypeKind};
 use cranelift_entity::PrimaryMap;
 use rustc_hash::FxHashMap;
 use std::fmt::Write;
+use std::ops::{Index, IndexMut};
 use std::sync::{Arc, OnceLock};
 
 /// A global variable.
@@ -129,16 +133,8 @@ impl Module {
     }
 
     /// A function, in its later form if it has one; `None` if the number is another module's.
-    pub fn get(&self, id: FuncId) -> Option<&Func> {
+    pub fn func(&self, id: FuncId) -> Option<&Func> {
         self.later.get(id)?.get().map_or_else(|| self.funcs.get(id), |later| Some(later))
-    }
-
-    /// A function of this module, in its later form if it has one.
-    ///
-    /// # Panics
-    /// The number is another module's, as for [`Module::func_mut`] and [`Module::symbol`]; [`Module::get`] tells.
-    pub fn func(&self, id: FuncId) -> &Func {
-        self.later[id].get().map_or(&self.funcs[id], |later| later)
     }
 
     /// Gives a function its later form, which has the same argument types. Nothing happens if it has one, or if there is no such
@@ -148,14 +144,12 @@ impl Module {
         let _ = self.later.get(id).map(|later| later.set(Box::new(func)));
     }
 
-    /// A function of this module, to be changed. Its argument types must stay as they are, because it is found by them.
-    ///
-    /// # Panics
-    /// As [`Module::func`].
-    pub fn func_mut(&mut self, id: FuncId) -> &mut Func {
-        match self.later[id].get_mut() {
-            Some(later) => later,
-            None => &mut self.funcs[id],
+    /// A function, to be changed; `None` if the number is another module's. Its argument types must stay as they are, because it
+    /// is found by them.
+    pub fn func_mut(&mut self, id: FuncId) -> Option<&mut Func> {
+        match self.later.get_mut(id)?.get_mut() {
+            Some(later) => Some(later),
+            None => self.funcs.get_mut(id),
         }
     }
 
@@ -249,15 +243,30 @@ impl Module {
         self.cx.types.is_below(below, above)
     }
 
-    /// The name that the linker knows a function of this module by.
-    ///
-    /// # Panics
-    /// As [`Module::func`].
-    pub fn symbol(&self, id: FuncId) -> String {
-        let func = &self.funcs[id];
-        match func.level {
-            Level::Low => self.cx.names.text(func.name).to_owned(),
-            Level::High => func_symbol(&self.cx, &func.sig),
+    /// The name that the linker knows a function by; `None` if the number is another module's.
+    pub fn symbol(&self, id: FuncId) -> Option<String> {
+        Some(self.func(id)?.symbol(&self.cx))
+    }
+}
+
+/// A function by a number that this module has given, in its later form if it has one.
+///
+/// # Panics
+/// The number is another module's and there is no such function here, as for an index of a slice; [`Module::func`] tells.
+impl Index<FuncId> for Module {
+    type Output = Func;
+
+    fn index(&self, id: FuncId) -> &Func {
+        self.later[id].get().map_or(&self.funcs[id], |later| later)
+    }
+}
+
+/// As [`Index`], to be changed as by [`Module::func_mut`].
+impl IndexMut<FuncId> for Module {
+    fn index_mut(&mut self, id: FuncId) -> &mut Func {
+        match self.later[id].get_mut() {
+            Some(later) => later,
+            None => &mut self.funcs[id],
         }
     }
 }

@@ -44,6 +44,16 @@ impl Names {
         self.ids.read().unwrap_or_else(PoisonError::into_inner).get(text).copied()
     }
 
+    /// Whether a name is of this table. One of another may be so by chance: names are numbers.
+    pub fn has(&self, name: Name) -> bool {
+        self.texts.get(name.0).is_some()
+    }
+
+    /// A dense number of a name, for messages about one that is not of the table.
+    pub(crate) fn number(name: Name) -> u32 {
+        name.0
+    }
+
     /// The text of a name. A name of another context gives whatever text has its number here, or `"?"`.
     pub fn text(&self, name: Name) -> &str {
         self.texts.get(name.0).map_or("?", |text| text)

@@ -83,8 +83,11 @@ impl Order {
         self.insts[inst].block.expand()
     }
 
-    /// Links an unlinked block after `after`, or first.
+    /// Links a block after `after`, or first. Nothing happens if `after` is the block itself or is not linked.
     pub(crate) fn insert_block(&mut self, block: Block, after: Option<Block>) {
+        if after.is_some_and(|after| after == block || !self.has_block(after)) {
+            return;
+        }
         if self.has_block(block) {
             self.remove_block(block);
         }
@@ -122,8 +125,11 @@ impl Order {
         }
     }
 
-    /// Links an instruction into `block` after `after`, or first.
+    /// Links an instruction into `block` after `after`, which is in it, or first. One that stands there already stays.
     pub(crate) fn insert_inst(&mut self, inst: Inst, block: Block, after: Option<Inst>) {
+        if after == Some(inst) {
+            return;
+        }
         if self.inst_block(inst).is_some() {
             self.remove_inst(inst);
         }
@@ -156,9 +162,11 @@ impl Order {
         }
     }
 
-    /// Moves `first` and everything after it to the end of the block `to`.
+    /// Moves `first` and everything after it to the end of another block.
     pub(crate) fn split(&mut self, first: Inst, to: Block) {
-        let Some(from) = self.inst_block(first) else { return };
+        if self.inst_block(first).is_none_or(|from| from == to) {
+            return;
+        }
         let mut at = Some(first);
         while let Some(inst) = at {
             at = self.next_inst(inst);
@@ -166,6 +174,5 @@ impl Order {
             let last = self.last_inst(to);
             self.insert_inst(inst, to, last);
         }
-        debug_assert_ne!(from, to);
     }
 }

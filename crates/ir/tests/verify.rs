@@ -27,7 +27,7 @@ fn findings(name: &str, text: &str) -> String {
     let Err(violations) = verify_module(&unit.module) else { return String::new() };
     let globals = violations.globals.iter().map(|g| g.message(&cx) + "\n");
     let funcs = violations.funcs.iter().flat_map(|(id, list)| {
-        let func = unit.module.func(*id);
+        let func = &unit.module[*id];
         let (cx, source) = (&cx, &source);
         list.iter().map(move |v| v.diagnostic(cx, func, &source_span(func)).render(source, &Style::PLAIN))
     });

@@ -40,7 +40,7 @@ pub(crate) fn own_id(module: &Module, func: &Func) -> Option<FuncId> {
             && types(other) == own
             && other.sig.statics == func.sig.statics
     };
-    module.methods(object).iter().copied().find(|&id| is_own(module.func(id)))
+    module.methods(object).iter().copied().find(|&id| is_own(&module[id]))
 }
 
 /// The callees by which a function calls itself.
@@ -127,7 +127,7 @@ impl Walk {
         self.number[id] = self.met;
         self.low[id] = self.met;
         self.waiting.push(id);
-        (id, callees(module, module.func(id)))
+        (id, callees(module, &module[id]))
     }
 
     /// Makes a component of what was met since `id`, if nothing of it reaches further back.

@@ -102,8 +102,8 @@ pub fn optimize_module(
     let low = module.funcs().filter(|(_, f)| f.level == Level::Low).map(|(id, _)| id);
     let order: Vec<FuncId> = low.chain(callgraph::bottom_up(module).into_iter().flatten()).collect();
     for id in order {
-        let (func, row) = optimize(module, module.func(id).clone(), level, options, cx)?;
-        *module.func_mut(id) = func;
+        let (func, row) = optimize(module, module[id].clone(), level, options, cx)?;
+        module[id] = func;
         report.merge(row);
     }
     Ok(report)

@@ -40,7 +40,7 @@ pub fn summarise_module(module: &mut Module) {
         let effects = Effects { terminates: !recursive, may_safepoint: true, ..Effects::PURE };
         let best = Summary { effects, args: ArgFlow::NONE };
         for &id in &component {
-            module.func_mut(id).summary = Some(best);
+            module[id].summary = Some(best);
         }
         let mut rounds = 0;
         loop {
@@ -48,10 +48,10 @@ pub fn summarise_module(module: &mut Module) {
             let mut changed = false;
             for &id in &component {
                 let mut found =
-                    if rounds > MAX_ROUNDS { Summary::ANY } else { summarise(module, module.func(id)) };
+                    if rounds > MAX_ROUNDS { Summary::ANY } else { summarise(module, &module[id]) };
                 found.effects.terminates &= !recursive;
-                changed |= module.func(id).summary != Some(found);
-                module.func_mut(id).summary = Some(found);
+                changed |= module[id].summary != Some(found);
+                module[id].summary = Some(found);
             }
             if !changed || !recursive {
                 break;
@@ -63,7 +63,7 @@ pub fn summarise_module(module: &mut Module) {
 /// Whether the functions of a component may come back to where they were.
 fn is_circle(module: &Module, component: &[FuncId]) -> bool {
     match component {
-        &[only] => crate::callgraph::callees(module, module.func(only)).contains(&only),
+        &[only] => crate::callgraph::callees(module, &module[only]).contains(&only),
         _ => true,
     }
 }
@@ -125,7 +125,7 @@ fn claims_too_much(module: &Module, func: &Func, tests: &Tests, inst: Inst) -> b
     let types = &module.cx.types;
     let Op::Invoke(callee) = func.op(inst) else { return may_fail(func, types, tests, inst) };
     let CalleeData::Method { function, args, .. } = func.callee(callee) else { return true };
-    let Some(sig) = module.find_method(*function, args).map(|id| &module.func(id).sig) else { return true };
+    let Some(sig) = module.find_method(*function, args).map(|id| &module[id].sig) else { return true };
     let claimed = func.result(inst).map_or(Type::ANY, |result| func.ty(result));
     let given = func.args(inst).iter().map(|&v| func.ty(v));
     let gives = sig.results.first().is_some_and(|&result| types.is_subtype(result, claimed));
@@ -136,5 +136,5 @@ fn claims_too_much(module: &Module, func: &Func, tests: &Tests, inst: Inst) -> b
 pub(crate) fn of_callee(module: &Module, callee: &CalleeData) -> Summary {
     let CalleeData::Method { function, args, .. } = callee else { return Summary::ANY };
     let found = module.find_method(*function, args);
-    found.and_then(|id| module.func(id).summary).unwrap_or(Summary::ANY)
+    found.and_then(|id| module[id].summary).unwrap_or(Summary::ANY)
 }

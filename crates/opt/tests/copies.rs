@@ -200,7 +200,7 @@ fn memory_keeps_what_was_written() {
             let (func, report) = done.unwrap_or_else(|error| panic!("{error}\n{text}"));
             rewrites += report.rewrites();
             let mut after = before.clone();
-            *after.func_mut(id) = func;
+            after[id] = func;
             for x in [1, -5] {
                 let (expected, found) = (call(&before, x), call(&after, x));
                 assert!(expected.starts_with('['), "{expected}\n{text}");

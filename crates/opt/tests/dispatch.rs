@@ -120,7 +120,7 @@ fn calls_reach_the_methods_that_they_would_have_reached() {
         let count = |func: &Func| {
             func.blocks().flat_map(|b| func.block_insts(b)).filter(|&i| func.op(i) == Op::Call).count()
         };
-        calls += count(module.func(id));
+        calls += count(&module[id]);
         for (list, limit) in [
             ("union-split", None),
             ("union-split", Some(1)),
@@ -131,11 +131,11 @@ fn calls_reach_the_methods_that_they_would_have_reached() {
             let mut changed = module.clone();
             let options = Options { verify_each: true, ..Options::default() };
             let passes = parse_passes(list).unwrap();
-            let done = run_passes(&changed, module.func(id).clone(), &passes, &options, &mut Cx::new(limit));
-            *changed.func_mut(id) = done.unwrap_or_else(|error| panic!("seed {seed}, {list}: {error}")).0;
+            let done = run_passes(&changed, module[id].clone(), &passes, &options, &mut Cx::new(limit));
+            changed[id] = done.unwrap_or_else(|error| panic!("seed {seed}, {list}: {error}")).0;
             assert_eq!(values(&changed, id), expected, "seed {seed}, {list}");
             if list == "union-split" && limit.is_none() {
-                left += count(changed.func(id));
+                left += count(&changed[id]);
             }
         }
     }

@@ -33,14 +33,14 @@ fn split(seen: &[Type]) -> String {
     let mut module = module();
     let cx = module.cx.clone();
     let top = FuncId::from_u32(5);
-    let func = module.func_mut(top);
+    let func = &mut module[top];
     let call = func.blocks().flat_map(|b| func.block_insts(b)).find(|&i| func.op(i) == Op::Call).unwrap();
     let object = func.ty(func.args(call)[0]);
     let seen = seen.iter().map(|&ty| Seen { types: [object, ty].into(), count: 100 }).collect();
     func.set_hint(call, Hint { seen, ..Hint::default() });
     let passes = parse_passes("union-split").unwrap();
     let options = Options { verify_each: true, ..Options::default() };
-    let func = module.func(top).clone();
+    let func = module[top].clone();
     let (func, _) = run_passes(&module, func, &passes, &options, &mut Cx::default()).unwrap();
     show_func(&cx, &func).to_string()
 }

@@ -124,7 +124,7 @@ fn after(module: &Module, passes: &[&'static Pass], what: &str) -> Module {
     let options = Options { verify_each: true, ..Options::default() };
     let done = run_passes(module, func.clone(), passes, &options, &mut Cx::default());
     let mut after = module.clone();
-    *after.func_mut(id) = done.unwrap_or_else(|error| panic!("{error}\n{what}")).0;
+    after[id] = done.unwrap_or_else(|error| panic!("{error}\n{what}")).0;
     after
 }
 

@@ -29,7 +29,7 @@ fn every_function_has_a_native_form_and_a_boxed_entry() {
     let mut count = 0;
     for (name, module) in ["tests/corpus", "tests/lowering", "examples"].into_iter().flat_map(modules) {
         for (id, func) in module.funcs() {
-            let symbol = module.symbol(id);
+            let symbol = module[id].symbol(&module.cx);
             for low in [lower(&module, func, &Options::default()), boxed_entry(&module, id)] {
                 let low = low.unwrap_or_else(|why| panic!("{name}: {why}"));
                 if let Err(report) = verify_func(&module.cx, &low) {

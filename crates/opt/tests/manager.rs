@@ -205,7 +205,8 @@ function leaf(n::Int64)::Int64
 end
 ",
     );
-    let names = |ids: &Vec<_>| ids.iter().map(|&id| module.symbol(id)).collect::<Vec<_>>().join(" ");
+    let names =
+        |ids: &Vec<_>| ids.iter().map(|&id| module[id].symbol(&module.cx)).collect::<Vec<_>>().join(" ");
     let order: Vec<String> = bottom_up(&module).iter().map(names).collect();
     assert_eq!(order, ["leaf(Int64)", "even(Int64) odd(Int64)", "main(Int64)"]);
 }

@@ -288,7 +288,7 @@ fn objects_that_stay_inside_are_taken_apart() {
         let expected = values(&module);
         returned += expected.iter().filter(|v| *v != "throws").count();
         let count = |module: &Module| {
-            let func = module.func(id);
+            let func = &module[id];
             func.blocks().flat_map(|b| func.block_insts(b)).filter(|&i| func.op(i) == Op::New(cell)).count()
         };
         before += count(&module);
@@ -301,8 +301,8 @@ fn objects_that_stay_inside_are_taken_apart() {
             let mut changed = module.clone();
             let options = Options { verify_each: true, ..Options::default() };
             let passes = parse_passes(list).unwrap();
-            let done = run_passes(&changed, module.func(id).clone(), &passes, &options, &mut Cx::new(limit));
-            *changed.func_mut(id) = done.unwrap_or_else(|error| panic!("seed {seed}, {list}: {error}")).0;
+            let done = run_passes(&changed, module[id].clone(), &passes, &options, &mut Cx::new(limit));
+            changed[id] = done.unwrap_or_else(|error| panic!("seed {seed}, {list}: {error}")).0;
             assert_eq!(values(&changed), expected, "seed {seed}, {list}, fuel {limit:?}");
             if list == "alloc-opt" && limit.is_none() {
                 after += count(&changed);

@@ -47,7 +47,7 @@ fn what_is_hidden_stays_hidden() {
     assert_eq!(shown.matches("atomic_store(").count(), 1, "{shown}");
     assert!(shown.contains("mul_int(_1, 3)") || shown.contains("mul_int(x, 3)"), "{shown}");
     let mut after: Module = module.clone();
-    *after.func_mut(id) = low;
+    after[id] = low;
     let mut interp = Interp::new(&after, Limits::default(), Box::new(SimMemory::default()));
     let values = interp.call_low(id, &[Val::Bits { ty: brolga_ir::Type::I64, bits: 1 }]).unwrap();
     assert_eq!(values.iter().map(Val::as_bits).collect::<Vec<_>>(), [Some(u128::from(-38i64 as u64))]);

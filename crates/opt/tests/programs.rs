@@ -61,9 +61,9 @@ fn failures(name: &str, unit: &Unit) -> Vec<String> {
 /// Runs one pass over all functions, callees first.
 fn run_one(unit: &mut Unit, pass: &'static Pass) -> Result<(), brolga_opt::OptError> {
     for id in bottom_up(&unit.module).into_iter().flatten() {
-        let func = unit.module.func(id).clone();
+        let func = unit.module[id].clone();
         let (func, _) = run_passes(&unit.module, func, &[pass], &options(), &mut Cx::default())?;
-        *unit.module.func_mut(id) = func;
+        unit.module[id] = func;
     }
     Ok(())
 }

@@ -151,10 +151,10 @@ fn passes_about_recursion_keep_the_meaning() {
                 let mut after = unit.module.clone();
                 let id = FuncId::from_u32(0);
                 let passes = parse_passes(list).unwrap();
-                let func = after.func(id).clone();
+                let func = after[id].clone();
                 let done = run_passes(&after, func, &passes, &options, &mut Cx::new(limit));
                 let (func, report) = done.unwrap_or_else(|error| panic!("{error}\n{text}"));
-                *after.func_mut(id) = func;
+                after[id] = func;
                 assert_eq!(values(&after), expected, "{list}, fuel {limit:?}, of\n{text}");
                 if index < 2 && limit.is_none() && report.rewrites() > 0 {
                     changed[index] += 1;

@@ -153,7 +153,7 @@ fn module() -> Module {
 
 fn summary(module: &Module, name: &str) -> Summary {
     let id = module.named(module.cx.names.intern(name)).next().unwrap();
-    module.func(id).summary.unwrap()
+    module[id].summary.unwrap()
 }
 
 fn of(module: &Module, name: &str) -> Effects {

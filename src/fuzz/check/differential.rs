@@ -88,7 +88,7 @@ impl Call<'_> {
     fn trouble(&self, outcomes: &[(&dyn Engine, &Outcome)], opt_limit: Option<u64>) -> Trouble {
         let cx = &self.module.cx;
         let args: Vec<String> = self.args.iter().map(|arg| show(arg, cx)).collect();
-        let call = format!("{} on ({})", self.module.symbol(self.id), args.join(", "));
+        let call = format!("{} on ({})", self.module[self.id].symbol(&self.module.cx), args.join(", "));
         let shown =
             |&(engine, outcome): &(&dyn Engine, &Outcome)| (engine.name(), outcome.display(cx).to_string());
         Trouble::Differs { call, outcomes: outcomes.iter().map(shown).collect(), opt_limit }

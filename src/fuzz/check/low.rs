@@ -40,8 +40,9 @@ impl Engine for LowInterpreter {
                 let done = run_passes(module, func, &[pass], &Passes::options(), &mut Cx::default());
                 func = done.map_err(|error| error.to_string())?.0;
             }
-            let signature = NativeSignature::new(&cx.types, &module.func(id).sig);
-            let signature = signature.map_err(|_| format!("`{}` has no native form", module.symbol(id)))?;
+            let signature = NativeSignature::new(&cx.types, &module[id].sig);
+            let signature =
+                signature.map_err(|_| format!("`{}` has no native form", module[id].symbol(&module.cx)))?;
             let low_id = low.add_func(func).map_err(|error| format!("{error:?}"))?;
             entries.insert(id, (low_id, signature));
         }
@@ -98,7 +99,7 @@ impl Loaded for LowLoaded {
                 None => return unfit("an argument"),
             }
         }
-        let types = self.low.func(*low_id).sig.params.iter().map(|p| p.ty);
+        let types = self.low[*low_id].sig.params.iter().map(|p| p.ty);
         let vals: Vec<Val> = types.zip(&registers).map(|(ty, &bits)| Val::Bits { ty, bits }).collect();
         let results = match interp.call_low(*low_id, &vals) {
             Ok(results) => results,

@@ -135,7 +135,7 @@ fn verify(module: &Module) -> Result<(), String> {
     let Err(found) = verify_module(module) else { return Ok(()) };
     let mut text = String::new();
     for (id, violations) in &found.funcs {
-        let (source, findings) = point_into_printout(&module.cx, module.func(*id), violations);
+        let (source, findings) = point_into_printout(&module.cx, &module[*id], violations);
         findings.iter().for_each(|finding| text.push_str(&finding.render(&source, &Style::PLAIN)));
     }
     found.globals.iter().for_each(|global| text.push_str(&global.message(&module.cx)));

@@ -36,7 +36,7 @@ impl Engine for Native {
         let unit = unit.map_err(|error| error.to_string())?;
         let mut funcs = BTreeMap::new();
         for (id, func) in module.funcs() {
-            let symbol = module.symbol(id);
+            let symbol = module[id].symbol(&module.cx);
             let callable = unit.untyped(&symbol).map_err(|error| error.to_string())?;
             let signature = NativeSignature::new(&module.cx.types, &func.sig);
             let signature = signature.map_err(|_| format!("`{symbol}` has no native form"))?;

@@ -46,7 +46,7 @@ pub(crate) fn lowered() -> Vec<Lowered> {
                     all.push(Lowered { file, level, what, cx, func });
                 };
                 for (id, func) in module.funcs() {
-                    let what = module.symbol(id);
+                    let what = module[id].symbol(&module.cx);
                     if let Ok(boxed) = lower::boxed_entry(&module, id) {
                         add(format!("{what}, boxed"), boxed);
                     }

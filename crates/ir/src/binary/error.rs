@@ -83,11 +83,11 @@ impl BinaryError {
     /// The error for a module that was read and does not verify.
     pub(super) fn malformed(module: &Module, found: ModuleViolations, starts: &[usize]) -> BinaryError {
         if let Some((id, violations)) = found.funcs.first() {
-            let (_, diagnostics) = point_into_printout(&module.cx, module.func(*id), violations);
+            let (_, diagnostics) = point_into_printout(&module.cx, &module[*id], violations);
             let offset = starts.get(id.as_u32() as usize).copied().unwrap_or(0);
             return BinaryError {
                 offset,
-                refusal: Refusal::Malformed { name: module.symbol(*id), diagnostics },
+                refusal: Refusal::Malformed { name: module[*id].symbol(&module.cx), diagnostics },
             };
         }
         let global = found.globals.first();

@@ -183,7 +183,7 @@ fn malformed_functions_are_refused_with_their_rule() {
     let cx = Context::new();
     let mut module = sample(&cx);
     let id = module.funcs().next().unwrap().0;
-    let func = module.func_mut(id);
+    let func = &mut module[id];
     let entry = func.entry().unwrap();
     let end = func.terminator(entry).unwrap();
     func.remove_inst(end);

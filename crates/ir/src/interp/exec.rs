@@ -144,7 +144,7 @@ impl<'m> Interp<'m> {
 
     /// Pushes the frame of a function; `args` start with the function object in high IR.
     pub(super) fn push_call(&mut self, id: FuncId, mut args: Vec<Val>, then: Then) -> Eval<Flow> {
-        let func = self.module.func(id);
+        let func = &self.module[id];
         let bytes = func.value_count() as u64 * size_of::<Option<Val>>() as u64;
         let stack_bytes = self.stack_bytes.saturating_add(bytes);
         if self.frames.len() >= self.options.max_depth || stack_bytes > self.options.max_stack_bytes {
@@ -229,7 +229,7 @@ impl<'m> Interp<'m> {
     pub(super) fn at(&self) -> Option<At> {
         let frame = self.frames.last()?;
         Some(At {
-            function: self.module.symbol(frame.id),
+            function: self.module[frame.id].symbol(&self.module.cx),
             block: frame.block,
             inst: frame.inst,
             place: frame.inst.map(|i| frame.func.place(i)).unwrap_or_default(),

@@ -132,7 +132,7 @@ impl<'m> Interp<'m> {
                     Some(&id) => id,
                     None => {
                         let found =
-                            self.module.named(*symbol).find(|&id| self.module.func(id).level == Level::Low);
+                            self.module.named(*symbol).find(|&id| self.module[id].level == Level::Low);
                         let Some(id) = found else {
                             let name = self.module.cx.names.text(*symbol).to_owned();
                             return Err(Fault::UnknownFunction(name).into());

@@ -279,7 +279,7 @@ impl<'m> Interp<'m> {
         if id.index() >= self.module.func_count() {
             return Err(Fault::ForeignId(id.to_string()).into());
         }
-        let func = self.module.func(id);
+        let func = &self.module[id];
         if func.level != level {
             return Err(
                 Fault::Unsupported(format!("a function of {:?} IR called as the other", func.level)).into()

@@ -111,6 +111,9 @@ impl Types {
     /// Flattens, drops what another member covers, and sorts as Julia prints unions: singletons, then bits types,
     /// then the rest, each by name.
     pub(super) fn normal_members(&self, members: &[Type]) -> Result<Vec<Type>, TypeError> {
+        if !members.iter().all(|&ty| self.has(ty)) {
+            return Err(TypeError::Foreign);
+        }
         let flat: Vec<Type> = members.iter().flat_map(|m| self.members(m)).copied().collect();
         if flat.len() > MAX_WIDTH {
             return Err(TypeError::TooWide { count: flat.len() });

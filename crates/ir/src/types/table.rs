@@ -195,6 +195,8 @@ pub enum TypeError {
     },
     /// A named tuple has another number of names than of types, or its types are not a plain tuple.
     NamedTupleShape,
+    /// A type or declaration of another context, which has no meaning in this one.
+    Foreign,
     /// A type of low IR stands inside a Julia type, or the reverse.
     MixedLevels {
         /// The inner type.
@@ -243,6 +245,7 @@ impl TypeError {
                     TypeError::NamedTupleShape => {
                         f.write_str("a named tuple needs a plain tuple type with one element for each name")
                     }
+                    TypeError::Foreign => f.write_str("a part of the type belongs to another context"),
                     TypeError::MixedLevels { inner } => write!(
                         f,
                         "`{}` cannot stand inside this type: low and high types do not mix",
@@ -278,6 +281,11 @@ impl Types {
     /// The structure of a type. An id of another context that has no meaning here reads as `Union{}`.
     pub fn kind(&self, ty: Type) -> &TypeKind {
         self.entries.get(ty.0).map_or(&TypeKind::Bottom, |entry| &entry.kind)
+    }
+
+    /// Whether a type is of this context. One of another may be so by chance: types are numbers.
+    pub fn has(&self, ty: Type) -> bool {
+        self.entries.get(ty.0).is_some()
     }
 
     /// The first line of a declaration.
@@ -596,6 +604,9 @@ impl Types {
                 if let Some(field) = duplicate(&names) {
                     return Err(TypeError::DuplicateField { field });
                 }
+                if !fields.iter().all(|field| self.has(field.ty)) {
+                    return Err(TypeError::Foreign);
+                }
                 if let Some(low) = fields.iter().find(|f| f.ty.as_low().is_some()) {
                     return Err(TypeError::MixedLevels { inner: low.ty });
                 }
@@ -603,7 +614,7 @@ impl Types {
             _ => {}
         }
         self.check_supertype(decl, supertype)?;
-        let Some(entry) = self.decls.get(decl.0) else { return Err(TypeError::Redeclared { name }) };
+        let Some(entry) = self.decls.get(decl.0) else { return Err(TypeError::Foreign) };
         let body = DeclBody { supertype, kind };
         if *entry.body.get_or_init(|| body.clone()) == body {
             Ok(())
@@ -668,6 +679,11 @@ impl Types {
 
     fn intern(&self, kind: TypeKind) -> Result<Type, TypeError> {
         let parts: &[Type] = match &kind {
+            &TypeKind::Nominal { decl, .. } | &TypeKind::Generic(decl)
+                if self.decls.get(decl.0).is_none() =>
+            {
+                return Err(TypeError::Foreign);
+            }
             TypeKind::Nominal { params, .. } => params,
             TypeKind::Tuple { elems, .. } => elems,
             TypeKind::Union(members) => members,
@@ -687,7 +703,7 @@ impl Types {
             if part.as_low().is_some() || part == Type::TOKEN {
                 return Err(TypeError::MixedLevels { inner: part });
             }
-            let inner = self.entries.get(part.0).map_or(Extent::LEAF, |e| e.extent);
+            let inner = self.entries.get(part.0).ok_or(TypeError::Foreign)?.extent;
             extent.depth = extent.depth.max(inner.depth + 1);
             extent.weight = extent.weight.saturating_add(inner.weight);
         }

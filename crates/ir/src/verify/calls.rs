@@ -79,7 +79,7 @@ impl Checker<'_> {
         self.result_compatible(inst, result);
         let Some(module) = self.module else { return };
         if let Some(id) = module.find_method(function, params) {
-            let callee = module.func(id);
+            let callee = &module[id];
             if let [returned] = callee.sig.results[..] {
                 if returned == Type::BOTTOM {
                     self.never_returns(inst);
@@ -184,7 +184,7 @@ impl Checker<'_> {
         };
         self.exact_call(inst, params, results);
         let Some(module) = self.module else { return };
-        let named = module.methods(self.types.function(*symbol)).iter().map(|&id| module.func(id));
+        let named = module.methods(self.types.function(*symbol)).iter().map(|&id| &module[id]);
         if let Some(known) = named.into_iter().find(|f| f.level == Level::Low) {
             let expected: Vec<Type> = known.sig.params.iter().map(|p| p.ty).collect();
             if expected != **params || known.sig.results != **results {
@@ -202,5 +202,5 @@ impl Checker<'_> {
 /// The symbols of a function's methods.
 fn candidates(module: &Module, function: Type) -> Vec<String> {
     let ids: &[FuncId] = module.methods(function);
-    ids.iter().map(|&id| module.symbol(id)).collect()
+    ids.iter().map(|&id| module[id].symbol(&module.cx)).collect()
 }

@@ -107,6 +107,10 @@ impl Violation {
 impl GlobalViolation {
     /// The violation as a sentence.
     pub fn message(&self, cx: &Context) -> String {
+        if let Some((kind, number)) = self.unknown {
+            let name = cx.names.text(self.name);
+            return format!("global `{name}` names {kind} {number}, which does not exist");
+        }
         let ty = |ty| cx.types.display(ty);
         let (name, given, wanted) = (cx.names.text(self.name), ty(self.given), ty(self.wanted));
         format!("the first value of global `{name}` has the type `{given}` and not `{wanted}`")
@@ -286,7 +290,8 @@ impl<'a> Words<'a> {
     fn structure(&self, rule: &StructureRule, op: impl Fn() -> String) -> Text {
         match rule {
             StructureRule::Id { kind, number } => {
-                Text::new(format!("{} names {kind} {number}, which does not exist", op()))
+                let whole = matches!(kind, &"type" | &"name").then(|| "the function".to_owned());
+                Text::new(format!("{} names {kind} {number}, which does not exist", whole.unwrap_or_else(op)))
             }
             StructureRule::NoBlocks => Text::new("the function has no blocks"),
             StructureRule::NoTerminator => {

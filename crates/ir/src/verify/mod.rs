@@ -5,6 +5,7 @@
 //!
 //! | file | rules | codes |
 //! |---|---|---|
+//! | `ids` | what is named is there | `structure-id` |
 //! | `structure` | blocks, terminators, targets, φ and handlers at their places, operand and result counts | `structure-…` |
 //! | `level` | operations and types belong to the function's level | `level-…` |
 //! | `constants` | bits fit, parts of aggregates fit | `constant-…` |
@@ -39,6 +40,7 @@ mod constants;
 mod exceptions;
 mod explain;
 mod high;
+mod ids;
 mod intrinsics;
 mod level;
 mod low;
@@ -147,7 +149,9 @@ pub fn verify_func_in(module: &Module, func: &Func) -> Result<(), Vec<Violation>
 /// need not stand anywhere yet.
 pub fn verify_inst(cx: &Context, func: &Func, inst: Inst) -> Result<(), Violation> {
     let mut checker = Checker::new(cx, func, None);
-    checker.inst(inst);
+    if checker.inst_ids(inst) {
+        checker.inst(inst);
+    }
     match checker.found.into_iter().next() {
         None => Ok(()),
         Some(violation) => Err(violation),

@@ -1,6 +1,6 @@
 //! Checking a whole module: every function with its callees, and the first values of globals.
 
-use super::{Violation, verify_func_in};
+use super::{Violation, ids, verify_func_in};
 use crate::entity::FuncId;
 use crate::module::{Literal, Module};
 use crate::names::Name;
@@ -15,7 +15,7 @@ pub struct ModuleViolations {
     pub globals: Vec<GlobalViolation>,
 }
 
-/// `module-global`: the first value of a global variable is not of its type.
+/// `module-global`: the first value of a global variable is not of its type, or something in it is of another context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GlobalViolation {
     /// The variable.
@@ -24,6 +24,8 @@ pub struct GlobalViolation {
     pub wanted: Type,
     /// The type of its first value.
     pub given: Type,
+    /// A `type` or `name` in it that its context does not have, and its number.
+    pub unknown: Option<(&'static str, u32)>,
 }
 
 /// Checks all functions and globals of a module.
@@ -37,8 +39,9 @@ pub fn verify_module(module: &Module) -> Result<(), ModuleViolations> {
     let types = &module.cx.types;
     for global in module.globals() {
         let given = literal_type(&global.init);
-        if !types.is_subtype(given, global.ty) || !fields_fit(types, &global.init) {
-            found.globals.push(GlobalViolation { name: global.name, wanted: global.ty, given });
+        let unknown = ids::in_global(&module.cx, global);
+        if unknown.is_some() || !types.is_subtype(given, global.ty) || !fields_fit(types, &global.init) {
+            found.globals.push(GlobalViolation { name: global.name, wanted: global.ty, given, unknown });
         }
     }
     if found.funcs.is_empty() && found.globals.is_empty() { Ok(()) } else { Err(found) }

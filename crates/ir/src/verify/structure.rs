@@ -10,9 +10,9 @@ use crate::types::Type;
 /// Rules about blocks and their ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StructureRule {
-    /// `structure-id`: an instruction names something that does not belong to the function.
+    /// `structure-id`: something is named that does not belong to the function, or a type or name that does not belong to its context.
     Id {
-        /// What it is: `value`, `block`, `callee` …
+        /// What it is: `value`, `block`, `callee`, `type` …
         kind: &'static str,
         /// Its number.
         number: u32,
@@ -77,36 +77,6 @@ pub enum StructureRule {
 }
 
 impl Checker<'_> {
-    /// Whether all ids belong to the function; without that nothing can be looked up.
-    pub(super) fn ids(&mut self) {
-        let func = self.func;
-        let counts =
-            [func.callees().count(), func.foreigns().count(), func.slots().count(), func.metas().count()];
-        for block in func.blocks() {
-            for inst in func.block_insts(block) {
-                let values = func.args(inst).iter().filter(|&&v| !func.has_value(v));
-                let blocks = func.inst_blocks(inst).iter().filter(|&&b| !func.is_block(b));
-                let side = match func.op(inst) {
-                    Op::Invoke(c) | Op::CallSymbol(c) | Op::CFunction(c) => {
-                        Some(("callee", c.as_u32(), counts[0]))
-                    }
-                    Op::ForeignCall(f) => Some(("C function", f.as_u32(), counts[1])),
-                    Op::SlotAddr(s) => Some(("stack slot", s.as_u32(), counts[2])),
-                    Op::LoopInfo(m) => Some(("note", m.as_u32(), counts[3])),
-                    _ => None,
-                };
-                let side = side.filter(|&(_, number, count)| number as usize >= count);
-                let bad = values
-                    .map(|v| ("value", v.as_u32()))
-                    .chain(blocks.map(|b| ("block", b.as_u32())))
-                    .chain(side.map(|(kind, number, _)| (kind, number)));
-                for (kind, number) in bad.take(1) {
-                    self.at(inst, StructureRule::Id { kind, number });
-                }
-            }
-        }
-    }
-
     pub(super) fn structure(&mut self) {
         let func = self.func;
         let Some(entry) = func.entry() else {

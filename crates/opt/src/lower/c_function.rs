@@ -30,7 +30,7 @@ impl Lowering<'_> {
         let Some(id) = self.unit.module.find_method(function, &args) else {
             return Err(self.bad_operands());
         };
-        let symbol = self.unit.module.symbol(id);
+        let symbol = self.unit.module[id].symbol(&self.unit.module.cx);
         let Target { callee, sig } = self.target(id)?;
         let name = Some(self.cx.names.intern(&symbol));
         let data = ForeignData { name, result, params: args, variadic_after: None };
@@ -39,7 +39,7 @@ impl Lowering<'_> {
             && sig.result.ty == result
             && declared.iter().zip(&data.params).all(|(form, &ty)| form.ty == ty)
             && sig.params[0].leaves.is_empty()
-            && !self.unit.module.func(id).sig.vararg;
+            && !self.unit.module[id].sig.vararg;
         if !same {
             let what = format!("`{symbol}` as a function of C of other types than its own");
             return Err(self.report(Refusal::Unsupported { what }));

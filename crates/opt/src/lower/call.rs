@@ -114,7 +114,7 @@ impl Lowering<'_> {
 
     /// Calls a method of the module for an object and arguments.
     pub(super) fn call(&mut self, id: FuncId, object: Val, mut args: Vec<Val>) -> Step<Val> {
-        let declared = &self.unit.module.func(id).sig;
+        let declared = &self.unit.module[id].sig;
         args.insert(0, object);
         if declared.vararg
             && let Some(collecting) = declared.params.last()
@@ -167,21 +167,21 @@ impl Lowering<'_> {
             return Ok(known.clone());
         }
         let module = self.unit.module;
-        let sig = match NativeSignature::new(self.types, &module.func(id).sig) {
+        let sig = match NativeSignature::new(self.types, &module[id].sig) {
             Ok(sig) => Rc::new(sig),
             Err(errors) => {
                 for (position, why) in errors {
-                    self.not_callable(&module.symbol(id), position, why);
+                    self.not_callable(&module[id].symbol(&module.cx), position, why);
                 }
                 return Err(Reported);
             }
         };
         let data = CalleeData::Symbol {
-            symbol: self.cx.names.intern(&module.symbol(id)),
+            symbol: self.cx.names.intern(&module[id].symbol(&module.cx)),
             params: sig.low_params().collect(),
             results: sig.low_results().collect(),
         };
-        let summary = module.func(id).summary.map(|Summary { effects, args }| {
+        let summary = module[id].summary.map(|Summary { effects, args }| {
             let args = leaf_flow(&effects, &args, &sig);
             // Low IR boxes where high IR has values, so it may collect.
             let effects = match holds_in_low_ir(&effects, &data) {

@@ -39,8 +39,9 @@ pub fn boxed_symbol(symbol: &str) -> String {
 
 impl Unit<'_> {
     fn boxed_entry(&self, id: FuncId) -> Result<Func, LowerErrors> {
-        let found = self.module.get(id);
-        let name = boxed_symbol(&found.map_or_else(|| id.to_string(), |_| self.module.symbol(id)));
+        let found = self.module.func(id);
+        let name = found.map_or_else(|| id.to_string(), |func| func.symbol(&self.module.cx));
+        let name = boxed_symbol(&name);
         let refused = |what: &'static str| LowerErrors {
             function: name.clone(),
             errors: vec![LowerError {

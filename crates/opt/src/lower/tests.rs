@@ -19,7 +19,7 @@ fn module(text: &str) -> Module {
 fn lowered(text: &str) -> Result<(Module, Func), LowerErrors> {
     let module = module(text);
     let (id, _) = module.funcs().next().unwrap();
-    let low = lower(&module, module.func(id), &Options::default())?;
+    let low = lower(&module, &module[id], &Options::default())?;
     verify_func(&module.cx, &low).unwrap();
     Ok((module, low))
 }
@@ -46,7 +46,7 @@ fn runtime_calls(text: &str) -> Vec<RuntimeFn> {
 fn safepoints(text: &str, options: &Options) -> usize {
     let module = module(text);
     let (id, _) = module.funcs().next().unwrap();
-    let low = lower(&module, module.func(id), options).unwrap();
+    let low = lower(&module, &module[id], options).unwrap();
     low.blocks().flat_map(|b| low.block_insts(b)).filter(|&i| low.op(i) == Op::Safepoint).count()
 }
 

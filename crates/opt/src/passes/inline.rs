@@ -197,7 +197,7 @@ impl Inliner {
             if special.is_some() {
                 cx.count("with constants", 1);
             }
-            let callee = special.as_ref().map_or(cx.module.func(id), |special| &special.func);
+            let callee = special.as_ref().map_or(&cx.module[id], |special| &special.func);
             let args = collect_rest(func, cx, callee, call.inst, operands);
             let (home, call_result) = (func.inst_block(call.inst), func.result(call.inst));
             let Some(copied) = copy::copy_body(func, callee, cx.context(), call.inst, &args, result) else {
@@ -241,7 +241,7 @@ impl Inliner {
         let CalleeData::Method { function, args, .. } = data else { return None };
         let id = cx.module.find_method(*function, args)?;
         let result = func.result(call.inst).map(|v| func.ty(v))?;
-        let callee = cx.module.func(id);
+        let callee = &cx.module[id];
         if callee.level != Level::High || callee.entry().is_none() || self.is_recursive(call, id) {
             return None;
         }

@@ -114,7 +114,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
 /// Whether what a method gives may be what a call is claimed to give. A call of which that is not true stays: it says so when it is
 /// run.
 fn may_give(cx: &PassCx<'_>, method: FuncId, claimed: Type) -> bool {
-    let declared = cx.module.func(method).sig.results.first();
+    let declared = cx.module[method].sig.results.first();
     declared.is_none_or(|&ty| ty == Type::BOTTOM || !cx.types().is_disjoint(ty, claimed))
 }
 
@@ -132,7 +132,7 @@ fn choices(func: &Func, cx: &PassCx<'_>, operands: &[Value]) -> Option<Vec<Choic
     let (module, types) = (cx.module, cx.types());
     let given: Vec<Type> = operands.iter().map(|&v| func.ty(v)).collect();
     let &function = given.first()?;
-    let params = |id: FuncId| module.func(id).sig.params.iter().map(|p| p.ty);
+    let params = |id: FuncId| module[id].sig.params.iter().map(|p| p.ty);
     let candidates: Vec<FuncId> = match types.is_concrete(function) {
         true => module.methods(function).to_vec(),
         false => {
@@ -142,7 +142,7 @@ fn choices(func: &Func, cx: &PassCx<'_>, operands: &[Value]) -> Option<Vec<Choic
     };
     let mut found: Vec<FuncId> = Vec::new();
     for id in candidates {
-        let callee = module.func(id);
+        let callee = &module[id];
         // What fits the types of its parameters need not fit a method with variables.
         if callee.level == Level::Low || callee.sig.statics.is_open() {
             return None;
@@ -214,7 +214,7 @@ fn seen_choices(func: &Func, cx: &PassCx<'_>, call: Inst, operands: &[Value]) ->
         }
         let (&callee, rest) = args.split_first()?;
         let method = module.find_method(callee, rest)?;
-        let found = module.func(method);
+        let found = &module[method];
         let is_plain = found.level == Level::High && !found.sig.vararg && !found.sig.statics.is_open();
         let is_open = |&n: &usize| func.ty(operands[n]) != args[n];
         let tests: Vec<_> = (0..args.len()).filter(is_open).map(|n| (n, args[n])).collect();
@@ -266,7 +266,7 @@ impl Split<'_> {
 
     fn make_invoke(&self, func: &mut Func, cx: &PassCx<'_>, choice: &Choice, operands: &[Value]) -> Inst {
         let claimed = self.claimed(func);
-        let declared = cx.module.func(choice.method).sig.results.first().copied().unwrap_or(claimed);
+        let declared = cx.module[choice.method].sig.results.first().copied().unwrap_or(claimed);
         // A result of no type at all would have to end the block.
         let narrows = declared != Type::BOTTOM && self.types.is_subtype(declared, claimed);
         let result = if narrows { declared } else { claimed };

@@ -56,7 +56,7 @@ impl Specials {
         caller: &Func,
         operands: &[Value],
     ) -> Option<Rc<Special>> {
-        let callee = cx.module.func(id);
+        let callee = &cx.module[id];
         // The function object is known to the callee by its type.
         let known = |(n, &value): (usize, &Value)| {
             caller
