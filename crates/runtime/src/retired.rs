@@ -20,8 +20,13 @@ use crate::thread::Reporter;
 /// Code that waits for threads to leave. Dropping it frees it. If it keeps its runtime alive, the runtime, which keeps the list that it
 /// is on, lives until the threads that it waits for have left or ended.
 pub trait RetiredCode: Send {
-    /// Whether the address lies in it.
+    /// Whether the address lies in it. Code that panics instead is not freed under the thread that asks.
     fn contains(&self, address: usize) -> bool;
+}
+
+/// Whether frames with these return addresses may lie in the code. It is asked below compiled code, through which no panic may go.
+pub(crate) fn may_hold(code: &Retired, returns: &[usize]) -> bool {
+    fenced(|| returns.iter().any(|&address| code.contains(address))).unwrap_or(true)
 }
 
 /// Drops code that was waiting. What a destructor panics with has been printed; nobody here could do more with it.
@@ -122,6 +127,20 @@ mod tests {
         .expect("the thread can be attached");
         runtime.free_retired();
         assert_eq!((freed.load(Ordering::SeqCst), runtime.retired()), (6, 0));
+    }
+
+    #[test]
+    fn code_that_panics_when_it_is_asked_may_be_running() {
+        struct Unknown;
+        impl RetiredCode for Unknown {
+            fn contains(&self, address: usize) -> bool {
+                assert!(address > 1, "nobody knows");
+                false
+            }
+        }
+        let code: Retired = Box::new(Unknown);
+        assert!(may_hold(&code, &[2, 1]));
+        assert!(!may_hold(&code, &[2, 3]) && !may_hold(&code, &[]));
     }
 
     #[test]

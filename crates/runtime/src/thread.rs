@@ -54,7 +54,7 @@ use crate::heap::{
 };
 use crate::instance::Runtime;
 use crate::objects::{Dispatch, InWorld, IsaCache, Lines, MethodTable};
-use crate::retired::{Retired, free};
+use crate::retired::{Retired, free, may_hold};
 use crate::stack;
 use crate::trace::{TraceStack, Traces};
 
@@ -482,7 +482,7 @@ impl Thread {
         // Deep stacks are deep by recursion.
         returns.sort_unstable();
         returns.dedup();
-        self.participant.report(|code| returns.iter().any(|&address| code.contains(address)));
+        self.participant.report(|code| may_hold(code, &returns));
         if let Some(runtime) = self.runtime() {
             runtime.free_retired();
         }

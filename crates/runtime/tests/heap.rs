@@ -363,10 +363,40 @@ fn a_finalizer_that_panics_stops_no_other() {
             });
             scope.collect();
             assert_eq!(scope.heap().stats().finalizers_failed, 2);
+            assert_eq!(scope.heap().take_finalizer_failures(), ["a finalizer's own"; 2]);
         })
         .unwrap();
     std::panic::set_hook(quiet);
     assert_eq!(*count.lock().unwrap(), 2);
+}
+
+#[test]
+fn what_a_finalizer_throws_is_counted_and_told() {
+    let runtime = runtime(HeapOptions::default());
+    let node = node(&runtime);
+    runtime
+        .enter(|scope| {
+            for round in 0..100 {
+                scope.frame(|scope| {
+                    let object = scope.object(&node).unwrap();
+                    let visit = Finalizer::visit(move |scope, root| {
+                        let _thrown = match round % 2 {
+                            0 => scope.throw_error(&format!("round {round}")),
+                            _ => scope.throw(root.get(scope)),
+                        };
+                    });
+                    scope.finalizer(object.get(scope), visit);
+                });
+                scope.collect();
+            }
+            assert!(scope.current_exception().is_none(), "none of them is left to others");
+            assert_eq!(scope.heap().stats().finalizers_failed, 100);
+            let told = scope.heap().take_finalizer_failures();
+            assert_eq!((told.len(), told[0].as_str(), told[62].as_str()), (64, "round 36", "round 98"));
+            assert!(told[1].contains("Node"), "{}", told[1]);
+            assert!(scope.heap().take_finalizer_failures().is_empty());
+        })
+        .unwrap();
 }
 
 #[test]

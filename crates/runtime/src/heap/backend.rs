@@ -75,6 +75,6 @@ pub(super) trait Backend: Send + Sync {
         0
     }
 
-    /// A finalizer has panicked, or several.
+    /// A finalizer has thrown or panicked, or several.
     fn count_failed(&self, finalizers: u64);
 }

@@ -20,6 +20,10 @@
 //! | C1  | store into a cell | Release | C2 | another thread would follow the reference to fields it cannot see yet |
 //! | C2  | load from a cell | Acquire | C1 | as C1, from the other side |
 //!
+//! **Failures.** Nobody is there to handle what a finalizer throws or panics with, and the program goes on. It is counted, and what was
+//! said is kept for whoever asks ([`Heap::take_finalizer_failures`](super::Heap::take_finalizer_failures)), the last [`MAX_FAILURES`] at
+//! most. What a closure panics with when the heap is dropped is lost.
+//!
 //! Cost: a collection looks at every handle and finalizer once.
 
 use std::collections::VecDeque;
@@ -163,7 +167,12 @@ pub(crate) struct Handles {
     /// All `WeakRef` objects.
     weak_refs: Mutex<Vec<Object>>,
     queue: Mutex<Queue>,
+    /// What failed finalizers said, the oldest first.
+    failures: Mutex<VecDeque<String>>,
 }
+
+/// How many failures of finalizers are kept: enough to see what goes wrong, and bounded if nobody asks.
+const MAX_FAILURES: usize = 64;
 
 #[derive(Default, Debug)]
 struct Queue {
@@ -327,26 +336,39 @@ impl Handles {
         Some((root(object), visit.0))
     }
 
+    /// Keeps what a finalizer has thrown or panicked with.
+    pub(crate) fn note_failure(&self, text: String) {
+        let mut failures = lock(&self.failures);
+        if failures.len() == MAX_FAILURES {
+            failures.pop_front();
+        }
+        failures.push_back(text);
+    }
+
+    pub(crate) fn take_failures(&self) -> Vec<String> {
+        std::mem::take(&mut *lock(&self.failures)).into()
+    }
+
     pub(crate) fn ready(&self) -> usize {
         let queue = lock(&self.queue);
         queue.ready.len() + queue.released.len()
     }
 }
 
-/// Runs closures of freed objects; how many panicked.
-pub(crate) fn release(closures: Vec<Finalizer>) -> u64 {
+/// Runs closures of freed objects; what those said that panicked.
+pub(crate) fn release(closures: Vec<Finalizer>) -> impl Iterator<Item = String> {
     let run = |finalizer| match finalizer {
         Finalizer::Release(run) => run(),
         // What it has captured has destructors.
         Finalizer::Visit(visit) => drop(visit),
     };
-    closures.into_iter().filter_map(|finalizer| fenced(|| run(finalizer)).err()).count() as u64
+    closures.into_iter().filter_map(move |finalizer| fenced(|| run(finalizer)).err())
 }
 
 impl Drop for Handles {
     fn drop(&mut self) {
         let queue = std::mem::take(&mut *lock(&self.queue));
-        release(queue.released);
-        release(queue.waiting.into_iter().rev().map(|(_, finalizer)| finalizer).collect());
+        let waiting = queue.waiting.into_iter().rev().map(|(_, finalizer)| finalizer);
+        release(queue.released.into_iter().chain(waiting).collect()).for_each(drop);
     }
 }

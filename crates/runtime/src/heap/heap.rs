@@ -166,6 +166,13 @@ impl Heap {
         HeapStats { finalizers_ready: self.handles.ready(), ..self.backend.stats() }
     }
 
+    /// What finalizers have thrown or panicked with since this was asked last, the oldest first, as far as it is kept; how many there
+    /// were in all is [`HeapStats::finalizers_failed`]. The program has gone on behind each. Who wants to be warned, as Julia
+    /// warns, asks now and then and prints it.
+    pub fn take_finalizer_failures(&self) -> Vec<String> {
+        self.handles.take_failures()
+    }
+
     /// Sets how often to collect beyond what memory asks for.
     pub fn set_stress(&self, stress: Stress) {
         let (every, work) = match stress {
@@ -364,10 +371,15 @@ impl Heap {
 
     /// Runs what waits for objects that have died.
     pub(super) fn run_finalizers(&self, mutator: &Mutator) {
-        let failed = release(self.handles.take_released());
-        let visited = super::scope::run_visits(self, mutator);
-        if failed + visited > 0 {
-            self.backend.count_failed(failed + visited);
+        let mut failed = 0;
+        let mut note = |text| {
+            failed += 1;
+            self.handles.note_failure(text);
+        };
+        release(self.handles.take_released()).for_each(&mut note);
+        super::scope::run_visits(self, mutator, note);
+        if failed > 0 {
+            self.backend.count_failed(failed);
         }
     }
 }

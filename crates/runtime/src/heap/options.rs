@@ -95,6 +95,6 @@ pub struct HeapStats {
     pub external_bytes: usize,
     /// Finalizers that wait to run.
     pub finalizers_ready: usize,
-    /// Finalizers that panicked.
+    /// Finalizers that threw or panicked; [`Heap::take_finalizer_failures`](super::Heap::take_finalizer_failures) says what.
     pub finalizers_failed: u64,
 }

@@ -72,6 +72,7 @@ use std::sync::Arc;
 
 use brolga_ir::types::{Field, FieldRepr, Type};
 
+use crate::exception::Exception;
 use crate::fence::fenced;
 
 use super::desc::{LENGTH, ObjectKind, STRING_BYTES, TypeDesc, TypeRef};
@@ -563,9 +564,9 @@ pub(crate) fn with_scope<R>(
     Some(with_frame(heap, mutator, |scope| body(scope)))
 }
 
-/// Runs the finalizers that visit dead objects; how many panicked. Finalizers that become ready meanwhile run as well, in
-/// the same loop and not nested.
-pub(super) fn run_visits(heap: &Heap, mutator: &Mutator) -> u64 {
+/// Runs the finalizers that visit dead objects; `failed` is told what those throw or panic with. Finalizers that become ready meanwhile
+/// run as well, in the same loop and not nested.
+pub(super) fn run_visits(heap: &Heap, mutator: &Mutator, mut failed: impl FnMut(String)) {
     struct Back<'a>(&'a Mutator, bool);
     impl Drop for Back<'_> {
         fn drop(&mut self) {
@@ -573,9 +574,8 @@ pub(super) fn run_visits(heap: &Heap, mutator: &Mutator) -> u64 {
             self.0.finalizing.set(false);
         }
     }
-    let mut failed = 0;
     if mutator.finalizing.replace(true) {
-        return failed;
+        return;
     }
     let _back = Back(mutator, mutator.in_scope.replace(true));
     let depth = mutator.exceptions.borrow().len();
@@ -583,13 +583,14 @@ pub(super) fn run_visits(heap: &Heap, mutator: &Mutator) -> u64 {
         with_frame(heap, mutator, |scope| {
             let (root, visit) = heap.handles.take_ready(|object| scope.add_root(object))?;
             let done = fenced(|| visit(scope, root));
-            // Nobody is there to handle what it threw. Traces above go with the next exception that takes their place.
+            let thrown = mutator.exceptions.borrow().get(depth..).and_then(|above| above.last().copied());
+            let thrown = thrown.map(|pending| Exception::new(heap, pending).to_string());
+            // Nobody is there to handle it. Traces above go with the next exception that takes their place.
             mutator.exceptions.borrow_mut().truncate(depth);
-            Some(done.is_err())
+            Some(done.err().or(thrown))
         })
     };
-    while let Some(panicked) = one() {
-        failed += u64::from(panicked);
+    while let Some(ended) = one() {
+        ended.into_iter().for_each(&mut failed);
     }
-    failed
 }
