@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use brolga_ir::Context;
 use brolga_ir::types::Type;
-use brolga_runtime::heap::{Collection, End, Finalizer, Generations, HeapOptions, ObjectError, Root, Stress};
+use brolga_runtime::heap::{
+    Collection, End, Finalizer, Generations, HeapOptions, ObjectError, Root, Scope, Stress,
+};
 use brolga_runtime::{EnterError, Runtime, RuntimeOptions};
 use support::{Numbers, declare, node, runtime, vector};
 
@@ -270,6 +272,53 @@ fn the_limit_is_an_error_and_nothing_is_lost() {
             scope.heap().release_external(1 << 20);
         })
         .unwrap();
+}
+
+#[test]
+fn what_was_kept_for_a_finalizer_makes_room_once_that_has_run() {
+    let runtime = runtime(HeapOptions { limit: Some(3 << 20), verify: true, ..HeapOptions::default() });
+    let bytes = vector(&runtime, Type::UINT8);
+    let visits = Arc::new(Mutex::new(0));
+    runtime
+        .enter(|scope| {
+            for _ in 0..5 {
+                scope.frame(|scope| {
+                    let array = scope.array(&bytes, &[2 << 20]).expect("room for one array");
+                    let visits = visits.clone();
+                    let visit = Finalizer::visit(move |_, _| *visits.lock().unwrap() += 1);
+                    scope.finalizer(array.get(scope), visit);
+                });
+            }
+            // One whose finalizer asks for another visit each time does not keep the request from ending.
+            fn again<'f, 'h>(scope: &mut Scope<'f, 'h>, root: Root<'f, 'h>) {
+                scope.finalizer(root.get(scope), Finalizer::visit(again));
+            }
+            scope.frame(|scope| {
+                let array = scope.array(&bytes, &[2 << 20]).unwrap();
+                scope.finalizer(array.get(scope), Finalizer::visit(again));
+            });
+            assert!(scope.array(&bytes, &[2 << 20]).is_err());
+        })
+        .unwrap();
+    assert_eq!(*visits.lock().unwrap(), 5);
+}
+
+#[test]
+fn large_objects_fill_the_heap_to_its_limit() {
+    let limit = 4 << 20;
+    let runtime = runtime(HeapOptions { limit: Some(limit), verify: true, ..HeapOptions::default() });
+    let bytes = vector(&runtime, Type::UINT8);
+    for size in [17_000, 20_000, 33_000, 50_000] {
+        runtime
+            .enter(|scope| {
+                let mut count = 0;
+                while scope.array(&bytes, &[size]).is_ok() {
+                    count += 1;
+                }
+                assert!(count * size > limit / 100 * 85, "{count} of {size}");
+            })
+            .unwrap();
+    }
 }
 
 #[test]

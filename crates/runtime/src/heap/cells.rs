@@ -9,6 +9,8 @@
 //!             budget spent, or no room? collect; then a block from the space; still none after a full one: OutOfMemory
 //! ```
 //!
+//! A full collection that kept dead objects for their finalizers, which have run since, is followed by another one before that.
+//!
 //! **Locks.** The state is taken inside the world's lock, never the other way round, and nothing else is taken inside it but
 //! handles. It is taken once for each block that a thread uses up.
 
@@ -37,6 +39,8 @@ pub(super) struct State {
     pub(super) stats: HeapStats,
     /// Objects and frames that the last collection looked at, or its check.
     pub(super) work: usize,
+    /// Whether the last collection kept dead objects for their finalizers.
+    pub(super) revived: bool,
 }
 
 impl Cells {
@@ -46,6 +50,7 @@ impl Cells {
             policy: Policy::new(options),
             stats: HeapStats::default(),
             work: 0,
+            revived: false,
         };
         Cells { state: Mutex::new(state) }
     }
@@ -85,6 +90,7 @@ impl Cells {
         mut take: impl FnMut(&mut Space) -> Result<T, Shortage>,
     ) -> Result<T, OutOfMemory> {
         let mut last = None;
+        let mut may_repeat = true;
         loop {
             let kind = {
                 let state = &mut *self.lock();
@@ -97,6 +103,10 @@ impl Cells {
                         (Ok(taken), _) => return Ok(taken),
                         (Err(_), None) => next,
                         (Err(_), Some(Collection::Minor)) => Collection::Full,
+                        (Err(_), Some(Collection::Full)) if state.revived && may_repeat => {
+                            may_repeat = false;
+                            Collection::Full
+                        }
                         (Err(_), Some(Collection::Full)) => {
                             return Err(OutOfMemory { requested: bytes });
                         }

@@ -3,8 +3,11 @@
 //! ```text
 //!   chunk, aligned to CHUNK
 //!   ├── mark bits: one for each word of the chunk           64 KiB, two blocks
-//!   └── blocks 2 to 127 of BLOCK bytes                       cells of one class, or part of a large object
+//!   └── blocks 2 to 127 of BLOCK bytes, 16 units each        cells of one class, or units of large objects
 //! ```
+//!
+//! A large object takes so many units in a row, wherever they begin: a block that is not full for each of them would be up to half of what
+//! objects of little more than 16 or 32 KiB take.
 //!
 //! The address of an object gives its chunk (by masking) and so the place of its mark bit. An object that is larger than a
 //! chunk has a chunk of its own, longer than `CHUNK`; it starts in the first blocks, so the same mask holds.
@@ -27,7 +30,15 @@ pub(crate) const BLOCK: usize = 32 << 10;
 pub(crate) const BLOCKS: usize = CHUNK / BLOCK;
 /// Blocks at the start of a chunk that hold its mark bits.
 pub(crate) const RESERVED: usize = MARK_BYTES / BLOCK;
-/// Where the object of a large block lies.
+/// What large objects are counted in.
+pub(crate) const UNIT: usize = 2 << 10;
+/// Units of a chunk, those with mark bits included.
+pub(crate) const UNITS: usize = CHUNK / UNIT;
+/// Units of a block.
+pub(crate) const UNITS_PER_BLOCK: usize = BLOCK / UNIT;
+/// Units at the start of a chunk that hold its mark bits.
+pub(crate) const RESERVED_UNITS: usize = RESERVED * UNITS_PER_BLOCK;
+/// Where a large object lies in its first unit.
 pub(crate) const LARGE_OBJECT: usize = FIRST_CELL + TAG_BYTES;
 
 const WORD: usize = 8;
@@ -43,10 +54,10 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    /// A chunk with room for `blocks` blocks in a row behind the mark bits; `None` when the system has no memory.
-    pub(crate) fn map(blocks: usize) -> Option<Chunk> {
-        let bytes = blocks.checked_add(RESERVED)?.checked_mul(BLOCK)?;
-        Some(Chunk { pages: Pages::map(bytes, CHUNK)? })
+    /// A chunk with room for so many bytes behind the mark bits, in whole blocks; `None` when the system has no memory.
+    pub(crate) fn map(bytes: usize) -> Option<Chunk> {
+        let blocks = bytes.div_ceil(BLOCK).checked_add(RESERVED)?;
+        Some(Chunk { pages: Pages::map(blocks.checked_mul(BLOCK)?, CHUNK)? })
     }
 
     pub(crate) fn address(&self) -> usize {
@@ -63,6 +74,35 @@ impl Chunk {
         // SAFETY: the offset is inside the mapping.
         BlockPtr(unsafe { self.pages.base().add(offset) })
     }
+
+    /// A unit by its number.
+    pub(crate) fn unit(&self, index: usize) -> UnitPtr {
+        let offset = (index * UNIT).min(self.pages.bytes() - UNIT);
+        // SAFETY: the offset is inside the mapping.
+        UnitPtr(unsafe { self.pages.base().add(offset) })
+    }
+}
+
+/// A unit of a mapped chunk, where a large object may begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct UnitPtr(NonNull<u8>);
+
+impl UnitPtr {
+    /// The object that begins here.
+    pub(crate) fn object(self) -> NonNull<u8> {
+        // SAFETY: a unit is longer than that.
+        unsafe { self.0.add(LARGE_OBJECT) }
+    }
+
+    /// Fills the unit and what follows it with a byte.
+    ///
+    /// # Safety
+    ///
+    /// So many bytes are mapped, and nobody uses what is in them.
+    pub(crate) unsafe fn fill(self, bytes: usize, byte: u8) {
+        // SAFETY: by the contract.
+        unsafe { self.0.write_bytes(byte, bytes) }
+    }
 }
 
 /// A block of a mapped chunk.
@@ -75,12 +115,6 @@ unsafe impl Send for BlockPtr {}
 impl BlockPtr {
     pub(crate) fn address(self) -> usize {
         self.0.addr().get()
-    }
-
-    /// The object of a block that holds a large object.
-    pub(crate) fn large_object(self) -> NonNull<u8> {
-        // SAFETY: a block is longer than that.
-        unsafe { self.0.add(LARGE_OBJECT) }
     }
 
     /// The cell at a position.
@@ -155,7 +189,7 @@ impl BlockPtr {
         Some((start, end))
     }
 
-    /// Fills part of the block and what follows it with a byte.
+    /// Fills part of the block with a byte.
     ///
     /// # Safety
     ///
@@ -206,6 +240,16 @@ impl MarkBit {
         }
     }
 
+    /// Forgets the mark.
+    ///
+    /// # Safety
+    ///
+    /// As [`MarkBit::set`].
+    pub(crate) unsafe fn clear(self) {
+        // SAFETY: by the contract.
+        unsafe { self.word.write(self.word.read() & !self.mask) }
+    }
+
     /// Asks the processor to have the mark at hand soon.
     pub(crate) fn prefetch(self) {
         super::object::prefetch(self.word.cast());
@@ -218,7 +262,7 @@ mod tests {
 
     #[test]
     fn runs_are_the_gaps_between_marks() {
-        let chunk = Chunk::map(1).unwrap();
+        let chunk = Chunk::map(BLOCK).unwrap();
         let block = chunk.block(RESERVED);
         for class in SizeClass::all() {
             let cells = class.cells();

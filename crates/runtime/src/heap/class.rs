@@ -14,7 +14,7 @@
 //! | 63 on | what 56, 50, … 2 cells of a block leave, rounded down to 16 | at most an eighth is lost, until one block holds few |
 //!
 //! In a class whose size is a multiple of 16 every object is aligned to 16, which types with 128-bit fields need.
-//! Larger objects take whole blocks.
+//! Larger objects take whole units (`chunk.rs`), of which they lose an eighth at most.
 
 use super::chunk::BLOCK;
 

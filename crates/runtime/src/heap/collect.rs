@@ -63,7 +63,7 @@ unsafe fn cycle(
     state: &mut State,
     kind: Collection,
 ) -> Result<(), Broken> {
-    let State { space, policy, stats, work } = state;
+    let State { space, policy, stats, work, revived } = state;
     let generations = heap.options.generations != Generations::Off;
     let mut kind = if generations { kind } else { Collection::Full };
     let mut oracle = heap.options.verify.then(Oracle::default);
@@ -112,7 +112,9 @@ unsafe fn cycle(
     }
     marker.limit(usize::MAX);
     heap.handles.clear_weak(alive);
-    for object in heap.handles.find_dead(|object| alive(object).is_some()) {
+    let dead = heap.handles.find_dead(|object| alive(object).is_some());
+    *revived = !dead.is_empty();
+    for object in dead {
         root(&mut marker, object);
     }
     // SAFETY: as above.

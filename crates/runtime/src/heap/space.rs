@@ -1,8 +1,9 @@
-//! The blocks of a heap: which are free, which hold cells with room, which belong to large objects.
+//! The memory of a heap: which of it is free, which holds cells with room, which belongs to large objects.
 //!
 //! ```text
 //!   Space
-//!   ├── slabs       chunks of BLOCKS blocks, by address      Free · Cells(class) · Large · Rest
+//!   ├── slabs       chunks, by address
+//!   │                 blocks of cells ──►          ◄── large objects, in units
 //!   ├── huge        chunks with one object each, by address
 //!   └── available   for each class: blocks with free cells that no mutator owns, found by the last collection
 //! ```
@@ -10,80 +11,139 @@
 //! A mutator takes a block, hands out its free cells run by run, and forgets it; the next collection finds out what lives in
 //! it. A block without live objects is free for any class. Everything is under one lock, which is taken once per block.
 //!
-//! **Accounting.** `used` counts whole blocks that are not free, because that is what memory costs; the limit is on `used`
+//! Blocks are taken from the low end of a slab and large objects from the high one, so that the gaps between large objects, which may be
+//! shorter than a block, stay where blocks are not looked for first.
+//!
+//! **Accounting.** `used` counts whole blocks and units that are not free, because that is what memory costs; the limit is on `used`
 //! plus external bytes. `allocated` counts what was handed out since the last collection and triggers the next.
 //!
-//! Cost: a collection looks at each block in use once (64 words of marks).
+//! Cost: a collection looks at each block in use once (64 words of marks). A block is found by looking at 32 words at most in a slab that
+//! has one, a large object in each slab that has any free unit.
 //!
 //! Not done: giving back pages of single free blocks; only whole chunks go back to the system.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::chunk::{BLOCK, BLOCKS, BlockPtr, CHUNK, Chunk, LARGE_OBJECT, MarkBit, RESERVED};
+use super::chunk::{
+    BLOCK, BLOCKS, BlockPtr, CHUNK, Chunk, LARGE_OBJECT, MarkBit, RESERVED, RESERVED_UNITS, UNIT, UNITS,
+    UNITS_PER_BLOCK, UnitPtr,
+};
 use super::class::{CLASSES, FIRST_CELL, SizeClass, TAG_BYTES};
 use super::object::Object;
 
 /// What freed memory is overwritten with.
 pub(crate) const POISON: u8 = 0xdd;
 
-/// Large objects of more blocks have a chunk of their own.
-const MAX_LARGE_BLOCKS: usize = 32;
+/// Large objects of more units have a chunk of their own.
+const MAX_LARGE_UNITS: usize = 512;
 
+/// What a unit is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     /// Not in use; `zeroed` if nothing was ever written to it.
-    Free {
-        zeroed: bool,
-    },
+    Free { zeroed: bool },
+    /// The first unit of a block of cells.
     Cells(SizeClass),
-    /// The first block of a large object that has so many.
-    Large {
-        blocks: usize,
-    },
-    /// A further block of a large object, or one with mark bits.
+    /// The first unit of a large object that has so many.
+    Large { units: u16 },
+    /// A further unit of a block or of a large object, or one with mark bits.
     Rest,
 }
+
+/// Units of a word of `Slab::free`.
+const WORD: usize = u64::BITS as usize;
+/// The bits of a block's units in such a word.
+const BLOCK_BITS: u64 = (1 << UNITS_PER_BLOCK) - 1;
 
 #[derive(Debug)]
 struct Slab {
     chunk: Chunk,
-    kinds: Box<[Kind; BLOCKS]>,
-    /// One bit for each free block.
-    free: u128,
+    kinds: Box<[Kind; UNITS]>,
+    /// One bit for each free unit.
+    free: [u64; UNITS / WORD],
 }
 
 impl Slab {
     fn new(chunk: Chunk) -> Slab {
-        let mut kinds = Box::new([Kind::Free { zeroed: true }; BLOCKS]);
-        kinds[..RESERVED].fill(Kind::Rest);
-        Slab { chunk, kinds, free: ALL_FREE }
+        let mut kinds = Box::new([Kind::Free { zeroed: true }; UNITS]);
+        kinds[..RESERVED_UNITS].fill(Kind::Rest);
+        let mut free = [u64::MAX; UNITS / WORD];
+        (0..RESERVED_UNITS).for_each(|unit| free[unit / WORD] &= !(1 << (unit % WORD)));
+        Slab { chunk, kinds, free }
     }
 
-    /// The first of `count` free blocks in a row.
-    fn find(&self, count: usize) -> Option<usize> {
-        let rows = (1..count).fold(self.free, |rows, k| rows & self.free >> k);
-        (rows != 0).then(|| rows.trailing_zeros() as usize)
+    fn free_units(&self) -> usize {
+        self.free.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Takes blocks out of the free ones; whether all are zero.
+    fn is_empty(&self) -> bool {
+        self.free_units() == UNITS - RESERVED_UNITS
+    }
+
+    /// The first unit of the lowest free block.
+    fn find_block(&self) -> Option<usize> {
+        self.free.iter().zip((0..).step_by(WORD)).find_map(|(word, first)| {
+            let blocks = (0..WORD).step_by(UNITS_PER_BLOCK);
+            blocks.clone().find(|&at| word >> at & BLOCK_BITS == BLOCK_BITS).map(|at| first + at)
+        })
+    }
+
+    /// The first of the highest `count` free units in a row.
+    fn find_units(&self, count: usize) -> Option<usize> {
+        let mut end = UNITS;
+        loop {
+            let last = self.last_below(end, |free| free)?;
+            end = self.last_below(last, |free| !free).map_or(0, |used| used + 1);
+            if last + 1 - end >= count {
+                return Some(last + 1 - count);
+            }
+        }
+    }
+
+    /// The highest unit below `end` that is in what `of` makes of a word of free ones.
+    fn last_below(&self, end: usize, of: impl Fn(u64) -> u64) -> Option<usize> {
+        let mut end = end;
+        while end > 0 {
+            let last = end - 1;
+            let found = of(self.free[last / WORD]) << (WORD - 1 - last % WORD);
+            if found != 0 {
+                return Some(last - found.leading_zeros() as usize);
+            }
+            end = last / WORD * WORD;
+        }
+        None
+    }
+
+    /// Takes units out of the free ones; whether all are zero.
     fn take(&mut self, first: usize, kind: Kind, count: usize) -> bool {
-        let taken = first..first + count;
-        let zeroed = taken.clone().all(|index| self.kinds[index] == Kind::Free { zeroed: true });
-        self.kinds[taken.clone()].fill(Kind::Rest);
+        let taken = &mut self.kinds[first..first + count];
+        let zeroed = taken.iter().all(|kind| *kind == Kind::Free { zeroed: true });
+        taken.fill(Kind::Rest);
         self.kinds[first] = kind;
-        taken.for_each(|index| self.free &= !(1 << index));
+        (first..first + count).for_each(|unit| self.free[unit / WORD] &= !(1 << (unit % WORD)));
         zeroed
     }
 
     fn give_back(&mut self, first: usize, count: usize) {
-        for index in first..first + count {
-            self.kinds[index] = Kind::Free { zeroed: false };
-            self.free |= 1 << index;
-        }
+        self.kinds[first..first + count].fill(Kind::Free { zeroed: false });
+        (first..first + count).for_each(|unit| self.free[unit / WORD] |= 1 << (unit % WORD));
     }
 }
 
-const ALL_FREE: u128 = u128::MAX << RESERVED;
+/// The chunk of one object.
+#[derive(Debug)]
+struct Huge {
+    chunk: Chunk,
+    /// What it counts for.
+    bytes: usize,
+}
+
+impl Huge {
+    fn object(&self) -> Object {
+        // SAFETY: the object begins behind the mark bits of a mapped chunk.
+        unsafe { Object::from_pointer(self.chunk.unit(RESERVED_UNITS).object()) }
+    }
+}
 
 /// Why there is no memory now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -106,8 +166,10 @@ pub(crate) struct Live {
 pub(crate) struct Space {
     slabs: BTreeMap<usize, Slab>,
     /// Slabs that may have a free block.
-    roomy: BTreeSet<usize>,
-    huge: BTreeMap<usize, Chunk>,
+    with_block: BTreeSet<usize>,
+    /// Slabs that may have a free unit.
+    with_unit: BTreeSet<usize>,
+    huge: BTreeMap<usize, Huge>,
     available: Vec<Vec<(BlockPtr, usize)>>,
     used: usize,
     mapped: usize,
@@ -122,7 +184,8 @@ impl Space {
     pub(crate) fn new(limit: Option<usize>) -> Space {
         Space {
             slabs: BTreeMap::new(),
-            roomy: BTreeSet::new(),
+            with_block: BTreeSet::new(),
+            with_unit: BTreeSet::new(),
             huge: BTreeMap::new(),
             available: vec![Vec::new(); CLASSES],
             used: 0,
@@ -153,61 +216,81 @@ impl Space {
             self.allocated += free;
             return Ok(block);
         }
-        let (block, _) = self.take_blocks(1, Kind::Cells(class))?;
+        if !self.has_room(BLOCK) {
+            return Err(Shortage::Limit);
+        }
+        let (at, first) = loop {
+            let at = match self.with_block.first() {
+                Some(&at) => at,
+                None => self.map_slab()?,
+            };
+            match self.slabs.get(&at).and_then(Slab::find_block) {
+                Some(first) => break (at, first),
+                // It has none until the next collection.
+                None => self.with_block.remove(&at),
+            };
+        };
+        let slab = self.slabs.get_mut(&at).ok_or(Shortage::System)?;
+        slab.take(first, Kind::Cells(class), UNITS_PER_BLOCK);
+        self.used += BLOCK;
         self.allocated += BLOCK;
-        Ok(block)
+        Ok(slab.chunk.block(first / UNITS_PER_BLOCK))
     }
 
     /// Zeroed memory for an object of `bytes` bytes that is too large for a cell. Its tag is for the caller to write.
     pub(crate) fn take_large(&mut self, bytes: usize) -> Result<Object, Shortage> {
-        let blocks = bytes.checked_add(LARGE_OBJECT).ok_or(Shortage::System)?.div_ceil(BLOCK);
-        let block = if blocks <= MAX_LARGE_BLOCKS {
-            let (block, zeroed) = self.take_blocks(blocks, Kind::Large { blocks })?;
-            if !zeroed {
-                // SAFETY: the blocks were free, so nobody uses them.
-                unsafe { block.fill(0, blocks * BLOCK, 0) };
-            }
-            block
-        } else {
-            let bytes = blocks.checked_mul(BLOCK).ok_or(Shortage::System)?;
-            if !self.has_room(bytes) {
-                return Err(Shortage::Limit);
-            }
-            let chunk = Chunk::map(blocks).ok_or(Shortage::System)?;
-            let block = chunk.block(RESERVED);
-            self.used += bytes;
-            self.mapped += chunk.bytes();
-            self.huge.insert(chunk.address(), chunk);
-            block
-        };
-        self.allocated = self.allocated.saturating_add(blocks * BLOCK);
-        // SAFETY: the memory is new; the caller makes it an object before anybody can reach it.
-        Ok(unsafe { Object::from_pointer(block.large_object()) })
-    }
-
-    fn take_blocks(&mut self, count: usize, kind: Kind) -> Result<(BlockPtr, bool), Shortage> {
-        if !self.has_room(count * BLOCK) {
+        let units = bytes.checked_add(LARGE_OBJECT).ok_or(Shortage::System)?.div_ceil(UNIT);
+        let bytes = units.checked_mul(UNIT).ok_or(Shortage::System)?;
+        if !self.has_room(bytes) {
             return Err(Shortage::Limit);
         }
-        let found = self.roomy.iter().find_map(|&at| Some((at, self.slabs.get(&at)?.find(count)?)));
-        let (at, first) = match found {
-            Some(found) => found,
-            None => {
-                let chunk = Chunk::map(BLOCKS - RESERVED).ok_or(Shortage::System)?;
-                let at = chunk.address();
-                self.mapped += chunk.bytes();
-                self.slabs.insert(at, Slab::new(chunk));
-                self.roomy.insert(at);
-                (at, RESERVED)
+        let object = match u16::try_from(units) {
+            Ok(short) if units <= MAX_LARGE_UNITS => {
+                let (unit, zeroed) = self.take_units(short)?;
+                if !zeroed {
+                    // SAFETY: the units were free, so nobody uses them.
+                    unsafe { unit.fill(bytes, 0) };
+                }
+                // SAFETY: the memory is new; the caller makes it an object before anybody can reach it.
+                unsafe { Object::from_pointer(unit.object()) }
+            }
+            _ => {
+                let huge = Huge { chunk: Chunk::map(bytes).ok_or(Shortage::System)?, bytes };
+                let object = huge.object();
+                self.mapped += huge.chunk.bytes();
+                self.huge.insert(huge.chunk.address(), huge);
+                object
             }
         };
+        self.used += bytes;
+        self.allocated = self.allocated.saturating_add(bytes);
+        Ok(object)
+    }
+
+    fn take_units(&mut self, units: u16) -> Result<(UnitPtr, bool), Shortage> {
+        let count = usize::from(units);
+        let found = self.with_unit.iter().find_map(|&at| Some((at, self.slabs.get(&at)?.find_units(count)?)));
+        let (at, first) = match found {
+            Some(found) => found,
+            None => (self.map_slab()?, UNITS - count),
+        };
         let slab = self.slabs.get_mut(&at).ok_or(Shortage::System)?;
-        let zeroed = slab.take(first, kind, count);
-        if slab.free == 0 {
-            self.roomy.remove(&at);
+        let zeroed = slab.take(first, Kind::Large { units }, count);
+        if slab.free_units() == 0 {
+            self.with_unit.remove(&at);
         }
-        self.used += count * BLOCK;
-        Ok((slab.chunk.block(first), zeroed))
+        Ok((slab.chunk.unit(first), zeroed))
+    }
+
+    /// A new slab, which is free as a whole.
+    fn map_slab(&mut self) -> Result<usize, Shortage> {
+        let chunk = Chunk::map((BLOCKS - RESERVED) * BLOCK).ok_or(Shortage::System)?;
+        let at = chunk.address();
+        self.mapped += chunk.bytes();
+        self.slabs.insert(at, Slab::new(chunk));
+        self.with_block.insert(at);
+        self.with_unit.insert(at);
+        Ok(at)
     }
 
     /// Forgets all marks.
@@ -217,16 +300,22 @@ impl Space {
     /// The caller is the collector, and the world is stopped.
     pub(crate) unsafe fn clear_marks(&mut self) {
         for slab in self.slabs.values() {
-            for (index, kind) in slab.kinds.iter().enumerate() {
-                if matches!(kind, Kind::Cells(_) | Kind::Large { .. }) {
-                    // SAFETY: by the contract; the slab is mapped.
-                    unsafe { slab.chunk.block(index).clear_marks() };
+            for (unit, kind) in slab.kinds.iter().enumerate() {
+                // SAFETY: by the contract; the slab is mapped, and a large object begins where its kind says.
+                unsafe {
+                    match kind {
+                        Kind::Cells(_) => slab.chunk.block(unit / UNITS_PER_BLOCK).clear_marks(),
+                        Kind::Large { .. } => {
+                            MarkBit::of(Object::from_pointer(slab.chunk.unit(unit).object())).clear();
+                        }
+                        Kind::Free { .. } | Kind::Rest => {}
+                    }
                 }
             }
         }
-        for chunk in self.huge.values() {
+        for huge in self.huge.values() {
             // SAFETY: as above.
-            unsafe { chunk.block(RESERVED).clear_marks() };
+            unsafe { MarkBit::of(huge.object()).clear() };
         }
     }
 
@@ -240,11 +329,12 @@ impl Space {
         self.available.iter_mut().for_each(Vec::clear);
         self.allocated = 0;
         for (&at, slab) in &mut self.slabs {
-            for index in RESERVED..BLOCKS {
-                let block = slab.chunk.block(index);
-                match slab.kinds[index] {
-                    Kind::Free { .. } | Kind::Rest => {}
+            let mut unit = RESERVED_UNITS;
+            while unit < UNITS {
+                match slab.kinds[unit] {
+                    Kind::Free { .. } | Kind::Rest => unit += 1,
                     Kind::Cells(class) => {
+                        let block = slab.chunk.block(unit / UNITS_PER_BLOCK);
                         // SAFETY: by the contract; the slab is mapped.
                         let marked = unsafe { block.count_marks() };
                         live.objects += marked;
@@ -254,47 +344,47 @@ impl Space {
                             unsafe { poison_free_cells(block, class) };
                         }
                         if marked == 0 {
-                            slab.give_back(index, 1);
+                            slab.give_back(unit, UNITS_PER_BLOCK);
                             self.used -= BLOCK;
                         } else if marked < class.cells() {
                             let free = (class.cells() - marked) * class.cell_bytes();
                             self.available[class.index()].push((block, free));
                         }
+                        unit += UNITS_PER_BLOCK;
                     }
-                    Kind::Large { blocks } => {
+                    Kind::Large { units } => {
+                        let (place, units) = (slab.chunk.unit(unit), usize::from(units));
                         // SAFETY: the object's memory is mapped, and the world is stopped.
-                        if unsafe { MarkBit::of(Object::from_pointer(block.large_object())).get() } {
+                        if unsafe { MarkBit::of(Object::from_pointer(place.object())).get() } {
                             live.objects += 1;
-                            live.bytes += blocks * BLOCK;
-                            continue;
+                            live.bytes += units * UNIT;
+                        } else {
+                            if poison {
+                                // SAFETY: by the contract, the object is unreachable.
+                                unsafe { place.fill(units * UNIT, POISON) };
+                            }
+                            slab.give_back(unit, units);
+                            self.used -= units * UNIT;
                         }
-                        if poison {
-                            // SAFETY: by the contract, the object is unreachable.
-                            unsafe { block.fill(0, blocks * BLOCK, POISON) };
-                        }
-                        slab.give_back(index, blocks);
-                        self.used -= blocks * BLOCK;
+                        unit += units;
                     }
                 }
             }
-            if slab.free != 0 {
-                self.roomy.insert(at);
-            }
+            self.with_block.insert(at);
+            self.with_unit.insert(at);
         }
         // Popped from the end: low addresses first keeps the heap together.
         self.available.iter_mut().for_each(|blocks| blocks.reverse());
         let (used, mapped) = (&mut self.used, &mut self.mapped);
-        self.huge.retain(|_, chunk| {
+        self.huge.retain(|_, huge| {
             // SAFETY: as for large objects.
-            let kept =
-                unsafe { MarkBit::of(Object::from_pointer(chunk.block(RESERVED).large_object())).get() };
-            let bytes = chunk.bytes() - RESERVED * BLOCK;
+            let kept = unsafe { MarkBit::of(huge.object()).get() };
             if kept {
                 live.objects += 1;
-                live.bytes += bytes;
+                live.bytes += huge.bytes;
             } else {
-                *used -= bytes;
-                *mapped -= chunk.bytes();
+                *used -= huge.bytes;
+                *mapped -= huge.chunk.bytes();
             }
             kept
         });
@@ -303,15 +393,16 @@ impl Space {
 
     /// Gives chunks without objects back to the system, as long as `keep` free bytes stay.
     pub(crate) fn trim(&mut self, keep: usize) {
-        let mut free: usize = self.slabs.values().map(|slab| slab.free.count_ones() as usize * BLOCK).sum();
-        let (roomy, mapped) = (&mut self.roomy, &mut self.mapped);
+        let mut free: usize = self.slabs.values().map(|slab| slab.free_units() * UNIT).sum();
+        let (with_block, with_unit, mapped) = (&mut self.with_block, &mut self.with_unit, &mut self.mapped);
         self.slabs.retain(|at, slab| {
-            let bytes = (BLOCKS - RESERVED) * BLOCK;
-            let goes = slab.free == ALL_FREE && free.saturating_sub(bytes) >= keep;
+            let bytes = (UNITS - RESERVED_UNITS) * UNIT;
+            let goes = slab.is_empty() && free.saturating_sub(bytes) >= keep;
             if goes {
                 free -= bytes;
                 *mapped -= slab.chunk.bytes();
-                roomy.remove(at);
+                with_block.remove(at);
+                with_unit.remove(at);
             }
             !goes
         });
@@ -325,13 +416,15 @@ impl Space {
             return offset == RESERVED * BLOCK + LARGE_OBJECT;
         }
         let Some(slab) = self.slabs.get(&at) else { return false };
+        if let Kind::Large { .. } = slab.kinds[offset / UNIT] {
+            return offset % UNIT == LARGE_OBJECT;
+        }
         let in_block = offset % BLOCK;
-        match slab.kinds[offset / BLOCK] {
+        match slab.kinds[offset / BLOCK * UNITS_PER_BLOCK] {
             Kind::Cells(class) => in_block.checked_sub(FIRST_CELL + TAG_BYTES).is_some_and(|distance| {
                 distance.is_multiple_of(class.cell_bytes()) && distance / class.cell_bytes() < class.cells()
             }),
-            Kind::Large { .. } => in_block == LARGE_OBJECT,
-            Kind::Free { .. } | Kind::Rest => false,
+            Kind::Large { .. } | Kind::Free { .. } | Kind::Rest => false,
         }
     }
 }
@@ -364,11 +457,81 @@ mod tests {
         // SAFETY: nobody else knows the space, and nothing in it is reachable.
         let live = unsafe { space.sweep(true) };
         assert_eq!((live.objects, space.used()), (0, 0));
-        let large = space.take_large(9 * BLOCK).unwrap();
+        let large = space.take_large(10 * BLOCK - LARGE_OBJECT).unwrap();
         assert!(space.is_place_of_object(large.address()));
         assert!(!space.is_place_of_object(large.address() + 8));
         // SAFETY: the object has that many bytes, and nobody writes it.
-        assert!(unsafe { large.bytes(0, 9 * BLOCK) }.iter().all(|&byte| byte == 0), "poison is gone");
+        let bytes = unsafe { large.bytes(0, 10 * BLOCK - LARGE_OBJECT) };
+        assert!(bytes.iter().all(|&byte| byte == 0), "poison is gone");
+    }
+
+    #[test]
+    fn a_large_object_takes_its_units_and_no_more() {
+        let mut space = Space::new(Some(90 * UNIT));
+        let objects: Vec<_> = std::iter::from_fn(|| space.take_large(17_000).ok()).collect();
+        assert_eq!((objects.len(), space.used()), (10, 90 * UNIT), "9 units each");
+        // SAFETY: nobody else knows the space, and every other object is forgotten.
+        unsafe {
+            objects.iter().step_by(2).for_each(|&object| assert!(MarkBit::of(object).set()));
+            assert_eq!(space.sweep(false).bytes, 45 * UNIT);
+        }
+        assert_eq!(space.take_large(10 * UNIT), Ok(below(objects[9], 2)), "the first gap is too short");
+        let refilled: Vec<_> = std::iter::from_fn(|| space.take_large(17_000).ok()).collect();
+        assert_eq!(refilled, [objects[1], objects[3], objects[5]], "from the high end on");
+    }
+
+    /// The object that begins so many units below another.
+    fn below(object: Object, units: usize) -> Object {
+        // SAFETY: only compared.
+        unsafe { Object::from_pointer(object.pointer().sub(units * UNIT)) }
+    }
+
+    #[test]
+    fn units_are_found_where_a_naive_search_finds_them() {
+        let mut slab = Slab::new(Chunk::map((BLOCKS - RESERVED) * BLOCK).unwrap());
+        let mut state = 1_u64;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (state >> 33) as usize % below
+        };
+        for _ in 0..if cfg!(miri) { 20 } else { 500 } {
+            let is_free = |slab: &Slab, first: usize, count: usize| {
+                (first..first + count).all(|unit| matches!(slab.kinds[unit], Kind::Free { .. }))
+            };
+            let count = 1 + random(70);
+            let naive = (0..=UNITS - count).rev().find(|&first| is_free(&slab, first, count));
+            assert_eq!(slab.find_units(count), naive, "{count}");
+            let block =
+                (0..UNITS).step_by(UNITS_PER_BLOCK).find(|&first| is_free(&slab, first, UNITS_PER_BLOCK));
+            assert_eq!(slab.find_block(), block);
+            if let Some(first) = naive {
+                slab.take(first, Kind::Large { units: count as u16 }, count);
+            }
+            let free = RESERVED_UNITS + random(UNITS - RESERVED_UNITS - 20);
+            slab.give_back(free, random(20));
+            let counted = slab.kinds.iter().filter(|kind| matches!(kind, Kind::Free { .. })).count();
+            assert_eq!(slab.free_units(), counted);
+        }
+    }
+
+    #[test]
+    fn cells_and_large_objects_share_no_byte() {
+        let mut space = Space::new(Some(CHUNK));
+        let mut large = Vec::new();
+        let mut blocks = Vec::new();
+        for size in (0..).map(|step| 16_500 + step * 1_771 % 40_000) {
+            let (Ok(object), Ok(block)) =
+                (space.take_large(size), space.take_cells(SizeClass::of(40, 8).unwrap()))
+            else {
+                break;
+            };
+            large.push((object.address() - LARGE_OBJECT, object.address() + size));
+            blocks.push((block.address(), block.address() + BLOCK));
+        }
+        assert!(large.len() > 40, "{}", large.len());
+        let mut all = [large, blocks].concat();
+        all.sort_unstable();
+        assert!(all.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{all:x?}");
     }
 
     #[test]
