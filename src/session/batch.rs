@@ -11,17 +11,19 @@
 //! Nothing is refused once it is in force. What was prepared from something that is not so any more does not come into force, and is
 //! prepared again by whoever defines (`inlined.rs` says what that is).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Module};
 use brolga_jit::SlotOwner;
-use brolga_session::{MaterializationUnit, Name, Symbol, SymbolFlags, Unit};
+use brolga_session::{Label, MaterializationUnit, Name, Symbol, SymbolFlags, Unit};
 
+use super::Homes;
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::function::answer;
-use super::inlined::{Basis, Caller, Change, Hit, Imported, Invalidated, Notes};
+use super::inlined::{Basis, Because, Caller, Change, Hit, Imported, Notes};
 use super::lazy::{BODY, Body, HOT, Hot, Stub};
 use super::linking;
 use super::plan::lock;
@@ -43,7 +45,9 @@ pub(super) struct Batch<'a> {
     /// What it was prepared from.
     pub(super) basis: Basis,
     pub(super) notes: Notes,
-    log: Vec<Invalidated>,
+    /// All functions of a program that gives way to what is there, whether they are defined here or not.
+    pub(super) weak: Vec<Symbol>,
+    log: Vec<(Name, Because)>,
     /// Bodies that are made anew, each with the symbol of its slot.
     beside: Vec<(Symbol, Symbol)>,
     /// Where the symbols of slots have led.
@@ -74,6 +78,7 @@ impl<'a> Batch<'a> {
             finalizers: Vec::new(),
             basis: Basis::default(),
             notes: Notes::default(),
+            weak: Vec::new(),
             log: Vec::new(),
             beside: Vec::new(),
             led: Vec::new(),
@@ -140,8 +145,9 @@ impl<'a> Batch<'a> {
 
     /// What the dylib will offer.
     fn scope(&self) -> Option<Arc<scope::Scope>> {
-        let homes = lock(&self.dylib.session.inner.homes);
-        Some(Arc::new(homes.get(&self.dylib.linking.id())?.scope.with(&self.offers)))
+        let home = |homes: &Homes| Some(homes.get(&self.dylib.linking.id())?.scope.clone());
+        let scope = home(&lock(&self.dylib.session.inner.homes))?;
+        Some(Arc::new(scope.with(&self.offers)))
     }
 
     /// Makes functions anew that are there and have taken in what changes. `seen` is the number of the last change before they were
@@ -168,10 +174,10 @@ impl<'a> Batch<'a> {
                 session.inner.inlined.forget(hit.label, seen);
                 continue;
             }
-            let Caller { symbol: name, func, globals, whole, tiers, .. } = hit.caller;
+            let Caller { symbol: name, func, globals, whole, tiers, .. } = &*hit.caller;
             let mut module = Module::new(session.context().clone());
-            let Ok(id) = module.add_func(func) else { continue };
-            if globals.into_iter().any(|global| module.add_global(global).is_err()) {
+            let Ok(id) = module.add_func(func.clone()) else { continue };
+            if globals.iter().any(|global| module.add_global(global.clone()).is_err()) {
                 continue;
             }
             let (lazy, looked_for) = import(&mut module, &scopes, &|symbol| {
@@ -184,10 +190,10 @@ impl<'a> Batch<'a> {
                 continue;
             }
             let (linking, shared) = (session.linking(), &session.inner.shared);
-            let whole = Arc::new(whole.again(lazy, &module));
+            let whole = Arc::new(whole.again(lazy, &module, id));
             let body = linking.intern(&format!("{name}{BODY}"));
             // What is interpreted instead shows what was there before.
-            let hot = tiers.map(|(calls, _)| dylib.hot(&name, calls, None));
+            let hot = tiers.map(|(calls, _)| dylib.hot(name, calls, None));
             let rounds = tiers.map_or(0, |(_, rounds)| rounds);
             let stages = match &hot {
                 None => vec![(Stage::Only, body)],
@@ -215,8 +221,8 @@ impl<'a> Batch<'a> {
             if let Some(owner) = dylib.slot(hit.label.symbol) {
                 self.again.push((owner, Body::new(shared, linking, hit.label.dylib, body, hot)));
             }
-            self.log.push(Invalidated { function: linking.name(hit.label), because: hit.because });
-            self.notes.add(hit.label, (&module, id), &whole, tiers, &mut None);
+            self.notes.add(hit.label, (&module, id), &whole, *tiers, &mut None);
+            self.log.push((linking.name(hit.label), hit.because));
         }
         Ok(())
     }
@@ -229,14 +235,15 @@ impl<'a> Batch<'a> {
     }
 
     /// Lets all of it come into force in one step. Says under which number; nothing if it is to be prepared again, because what it was
-    /// prepared from is not so any more.
-    pub(super) fn define(mut self) -> Result<Option<u64>, SessionError> {
+    /// prepared from is not so any more. `beaten` are the weak functions that were found to be there, now and when it was prepared.
+    pub(super) fn define(mut self, beaten: &mut BTreeSet<Symbol>) -> Result<Option<u64>, SessionError> {
         let (dylib, inner) = (self.dylib, &self.dylib.session.inner);
+        let (linking, hidden) = (dylib.session.linking(), std::mem::take(&mut self.hidden));
         let change = linking::Change {
             units: std::mem::take(&mut self.units),
             tracker: self.tracker,
             replace: self.replace,
-            orphans: std::mem::take(&mut self.hidden),
+            orphans: hidden.clone(),
             unused: std::mem::take(&mut self.stale),
             stay: std::mem::take(&mut self.stay),
             beside: self.beside.clone(),
@@ -249,13 +256,26 @@ impl<'a> Batch<'a> {
                 home.finalizers.extend(finalizers);
             }
         };
-        let mut number = None;
-        let agree = || {
+        let (mut number, mut busy) = (None, Vec::new());
+        let agree = |is_defined: &dyn Fn(Label) -> bool| {
+            let is_there = |symbol: &Symbol| is_defined(dylib.linking.label(*symbol));
+            // What is weak would give way to the body of a function that is gone.
+            busy.extend(
+                hidden.iter().filter(|(body, slot)| is_there(body) && !is_there(slot)).map(|both| both.0),
+            );
+            let there: BTreeSet<Symbol> = self.weak.iter().copied().filter(is_there).collect();
+            let is_same = there == *beaten && busy.is_empty();
+            *beaten = there;
             let leads_there = |(symbol, to): &(Symbol, Option<usize>)| dylib.linking.ready(*symbol) == *to;
-            if self.led.iter().all(leads_there) {
-                number = inner.inlined.agree(&self.basis, &mut self.notes, &mut self.log, offer);
+            if is_same && self.led.iter().all(leads_there) {
+                let log = std::mem::take(&mut self.log);
+                number = inner.inlined.agree(&self.basis, &mut self.notes, log, is_defined, offer);
             }
             number.is_some()
+        };
+        let is_hidden = |name: &Name| {
+            let is = |(symbol, _): &(Symbol, Symbol)| linking.names().text(*symbol) == name.symbol;
+            hidden.iter().any(is)
         };
         match dylib.linking.change(change, agree) {
             // Nobody has named the second tier, nor who has taken something in: that they are just being compiled is no reason to
@@ -265,8 +285,15 @@ impl<'a> Batch<'a> {
             {
                 dylib.outlast(&symbols)?;
             }
+            // Nor has anybody named the body of a function that was removed while it was being compiled.
+            Err(linking::Error::Duplicate { symbols }) if symbols.iter().all(is_hidden) => {
+                dylib.outlast(&symbols)?;
+            }
             made => drop(made?),
         }
+        let busy: Vec<Name> =
+            busy.into_iter().map(|symbol| linking.name(dylib.linking.label(symbol))).collect();
+        dylib.outlast(&busy)?;
         if let Some(number) = number {
             self.again.drain(..).for_each(|(owner, body)| body.take_over(&owner, number));
         }

@@ -74,7 +74,7 @@ pub(super) fn answer(runtime: &Arc<Runtime>, lookup: Lookup<Native>) -> Result<A
 }
 
 /// Calls what may wait for other threads, which may wait for a collection, which must not wait for this thread then.
-fn waiting<R>(
+pub(super) fn waiting<R>(
     runtime: &Arc<Runtime>,
     body: impl FnOnce() -> Result<R, SessionError>,
 ) -> Result<R, SessionError> {

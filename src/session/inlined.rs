@@ -30,6 +30,9 @@
 //!
 //! Which functions these are, and in which order, follows from names alone. [`Session::take_invalidations`] says which, and why.
 //!
+//! Functions that were removed are found out when they are hit, or when there are twice as many notes as the last time this was looked at; what
+//! was noted of a dylib goes when it is found to be closed.
+//!
 //! Code that is not lazy keeps what it was linked with, and so does a caller for which the new function has another type.
 //!
 //! Not done: functions of promised programs; removal, after which callers keep what they have taken in.
@@ -54,6 +57,9 @@ use super::unit::{Whole, decides_later};
 /// Invalidations that nobody has taken; of more, the oldest are forgotten.
 const KEPT: usize = 1000;
 
+/// Of so few functions none is looked for that was removed.
+const SWEPT: usize = 64;
+
 /// A function whose code was given up because something that it depends on was defined.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Invalidated {
@@ -71,6 +77,35 @@ impl std::fmt::Display for Invalidated {
         }
         f.write_str(", which was defined")
     }
+}
+
+/// A function that is reached, and the one of these by which: none is the beginning.
+struct Step {
+    symbol: Arc<str>,
+    from: Option<usize>,
+}
+
+/// By which functions one is reached. All that one change reaches share the steps.
+#[derive(Clone)]
+pub(crate) struct Because {
+    steps: Arc<[Step]>,
+    from: usize,
+}
+
+impl Because {
+    fn chain(&self) -> Vec<Arc<str>> {
+        let step = |at: usize| self.steps.get(at);
+        std::iter::successors(step(self.from), |last| step(last.from?))
+            .map(|step| step.symbol.clone())
+            .collect()
+    }
+}
+
+/// The functions that a change reaches, each with the step by which, and the steps.
+#[derive(Default)]
+struct Reached {
+    labels: Vec<(Label, usize)>,
+    steps: Vec<Step>,
 }
 
 /// What is about to be defined.
@@ -121,11 +156,10 @@ pub(crate) struct Notes {
     /// Programs in which methods were looked for: the bare names of the functions that they have or mention.
     programs: Vec<BTreeSet<Arc<str>>>,
     /// What was noted before: what it holds is foreign, and dropped without a lock.
-    before: Vec<Caller>,
+    before: Vec<Arc<Caller>>,
 }
 
 /// What is needed to make the body of a lazy function anew.
-#[derive(Clone)]
 pub(crate) struct Caller {
     pub(crate) symbol: Arc<str>,
     bare: Arc<str>,
@@ -146,8 +180,8 @@ pub(crate) struct Caller {
 #[derive(Clone)]
 pub(crate) struct Hit {
     pub(crate) label: Label,
-    pub(crate) caller: Caller,
-    pub(crate) because: Vec<Arc<str>>,
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) because: Because,
 }
 
 impl Hit {
@@ -169,21 +203,25 @@ struct State {
     number: u64,
     /// When functions were defined last, by the types of their objects.
     defined: BTreeMap<Type, u64>,
-    sources: BTreeMap<Label, Caller>,
+    sources: BTreeMap<Label, Arc<Caller>>,
+    /// At how many of these those that were removed are forgotten.
+    sweep_at: usize,
     /// By the symbol of what they have taken in, in whatever dylib that is.
     callers: BTreeMap<Arc<str>, BTreeSet<Label>>,
     /// Programs in which methods were looked for, by the bare names of their functions.
     programs: BTreeMap<Arc<str>, BTreeSet<u64>>,
+    /// The bare names of the functions of each.
+    names: BTreeMap<u64, BTreeSet<Arc<str>>>,
     /// Who has looked for methods, by program.
     lookers: BTreeMap<u64, BTreeSet<Label>>,
     next_program: u64,
-    log: VecDeque<Invalidated>,
+    log: VecDeque<(Name, Because)>,
 }
 
 impl State {
     /// What was noted is to be dropped without the lock: it holds what is foreign.
     #[must_use]
-    fn forget(&mut self, label: Label) -> Option<Caller> {
+    fn forget(&mut self, label: Label) -> Option<Arc<Caller>> {
         let caller = self.sources.remove(&label)?;
         for taken in &caller.takes_in {
             if let Some(callers) = self.callers.get_mut(taken) {
@@ -198,10 +236,13 @@ impl State {
             lookers.remove(&label);
             if lookers.is_empty() {
                 self.lookers.remove(&program);
-                self.programs.retain(|_, programs| {
+                for name in self.names.remove(&program).unwrap_or_default() {
+                    let Some(programs) = self.programs.get_mut(&name) else { continue };
                     programs.remove(&program);
-                    !programs.is_empty()
-                });
+                    if programs.is_empty() {
+                        self.programs.remove(&name);
+                    }
+                }
             }
         }
         Some(caller)
@@ -217,7 +258,19 @@ impl State {
         for taken in &caller.takes_in {
             self.callers.entry(taken.clone()).or_default().insert(label);
         }
-        self.sources.insert(label, caller);
+        self.sources.insert(label, Arc::new(caller));
+    }
+
+    /// Forgets functions that were removed, when there are twice as many as there were after the last time.
+    #[must_use]
+    fn sweep(&mut self, is_defined: &dyn Fn(Label) -> bool) -> Vec<Arc<Caller>> {
+        if self.sources.len() < self.sweep_at.max(SWEPT) {
+            return Vec::new();
+        }
+        let gone: Vec<Label> = self.sources.keys().copied().filter(|label| !is_defined(*label)).collect();
+        let gone = gone.into_iter().filter_map(|label| self.forget(label)).collect();
+        self.sweep_at = 2 * self.sources.len();
+        gone
     }
 
     /// Whether what was imported is what would be imported now.
@@ -234,29 +287,32 @@ impl State {
         let noted = |label: &Label| self.sources.get(label).map(|caller| caller.noted);
         self.number == basis.seen
             || basis.hits.iter().all(|(label, &number)| noted(label) == Some(number))
-                && (basis.changes.is_empty() || self.reached(&basis.changes).len() == basis.hits.len())
+                && (basis.changes.is_empty() || self.reached(&basis.changes).labels.len() == basis.hits.len())
     }
 
     /// The functions that depend on what is about to be defined, through whatever others, and by which; but for those that are defined
     /// themselves.
-    fn reached(&self, changes: &[Change]) -> Vec<(Label, Vec<Arc<str>>)> {
-        let mut reached = Vec::new();
+    fn reached(&self, changes: &[Change]) -> Reached {
+        let mut reached = Reached::default();
         if self.sources.is_empty() {
             return reached;
         }
         let mut seen: BTreeSet<Label> = changes.iter().map(|change| change.label).collect();
-        let mut pending: VecDeque<(Vec<Arc<str>>, &Arc<str>)> =
-            changes.iter().map(|change| (vec![change.symbol.clone()], &change.bare)).collect();
-        while let Some((because, bare)) = pending.pop_front() {
-            let users = because.first().map(|symbol| self.users(symbol, bare)).unwrap_or_default();
+        let mut pending: VecDeque<(usize, &Arc<str>)> = VecDeque::new();
+        for change in changes {
+            pending.push_back((reached.steps.len(), &change.bare));
+            reached.steps.push(Step { symbol: change.symbol.clone(), from: None });
+        }
+        while let Some((from, bare)) = pending.pop_front() {
+            let users = self.users(&reached.steps[from].symbol, bare);
             let mut callers: Vec<(&Caller, Label)> =
-                users.into_iter().filter_map(|label| Some((self.sources.get(&label)?, label))).collect();
+                users.into_iter().filter_map(|label| Some((&**self.sources.get(&label)?, label))).collect();
             callers.sort_by(|a, b| (&a.0.symbol, a.1.dylib).cmp(&(&b.0.symbol, b.1.dylib)));
             for (caller, label) in callers {
                 if seen.insert(label) {
-                    reached.push((label, because.clone()));
-                    let chain = [caller.symbol.clone()].into_iter().chain(because.clone());
-                    pending.push_back((chain.collect(), &caller.bare));
+                    reached.labels.push((label, from));
+                    pending.push_back((reached.steps.len(), &caller.bare));
+                    reached.steps.push(Step { symbol: caller.symbol.clone(), from: Some(from) });
                 }
             }
         }
@@ -341,7 +397,8 @@ impl Inlined {
         &self,
         basis: &Basis,
         notes: &mut Notes,
-        log: &mut Vec<Invalidated>,
+        log: Vec<(Name, Because)>,
+        is_defined: &dyn Fn(Label) -> bool,
         offer: impl FnOnce(),
     ) -> Option<u64> {
         let mut state = lock(&self.state);
@@ -355,28 +412,26 @@ impl Inlined {
         let base = state.next_program;
         for (at, names) in (base..).zip(std::mem::take(&mut notes.programs)) {
             state.next_program = at + 1;
-            for bare in names {
-                state.programs.entry(bare).or_default().insert(at);
+            for bare in &names {
+                state.programs.entry(bare.clone()).or_default().insert(at);
             }
+            state.names.insert(at, names);
         }
+        // What is noted now is not defined yet.
+        notes.before.extend(state.sweep(is_defined));
         for (label, caller) in std::mem::take(&mut notes.callers) {
             notes.before.extend(state.forget(label));
             if let Some(caller) = caller {
                 state.note(label, caller, base);
             }
         }
-        for invalidated in log.drain(..) {
+        for invalidated in log {
             if state.log.len() == KEPT {
                 state.log.pop_front();
             }
             state.log.push_back(invalidated);
         }
         Some(number)
-    }
-
-    /// Whether somebody has looked for methods in a program that has some of this name, and so may find those that are defined now.
-    pub(crate) fn is_looked_for(&self, bare: &str) -> bool {
-        lock(&self.state).programs.contains_key(bare)
     }
 
     /// Forgets a function that was removed, if it was noted under no higher number. What is noted in vain is found out when it
@@ -394,9 +449,9 @@ impl Inlined {
     /// Forgets all functions of a dylib that were noted under no higher number.
     pub(crate) fn forget_all(&self, dylib: DylibId, seen: u64) {
         let mut state = lock(&self.state);
-        let gone = |(label, caller): &(&Label, &Caller)| label.dylib == dylib && caller.noted <= seen;
+        let gone = |(label, caller): &(&Label, &Arc<Caller>)| label.dylib == dylib && caller.noted <= seen;
         let labels: Vec<Label> = state.sources.iter().filter(gone).map(|(label, _)| *label).collect();
-        let gone: Vec<Caller> = labels.into_iter().filter_map(|label| state.forget(label)).collect();
+        let gone: Vec<Arc<Caller>> = labels.into_iter().filter_map(|label| state.forget(label)).collect();
         state.number += 1;
         drop(state);
         drop(gone);
@@ -405,8 +460,13 @@ impl Inlined {
     /// The functions that depend on what is about to be defined, and the number of the last change before.
     pub(crate) fn hit(&self, changes: &[Change]) -> (Vec<Hit>, u64) {
         let state = lock(&self.state);
-        let hit = |(label, because)| Some(Hit { label, caller: state.sources.get(&label)?.clone(), because });
-        (state.reached(changes).into_iter().filter_map(hit).collect(), state.number)
+        let Reached { labels, steps } = state.reached(changes);
+        let steps: Arc<[Step]> = steps.into();
+        let hit = |(label, from)| {
+            let because = Because { steps: steps.clone(), from };
+            Some(Hit { label, caller: state.sources.get(&label)?.clone(), because })
+        };
+        (labels.into_iter().filter_map(hit).collect(), state.number)
     }
 
     /// Those of them that nobody has defined or made anew since; and the number of the last change.
@@ -417,6 +477,9 @@ impl Inlined {
     }
 
     pub(crate) fn take_log(&self) -> Vec<Invalidated> {
-        lock(&self.state).log.drain(..).collect()
+        let log = std::mem::take(&mut lock(&self.state).log);
+        log.into_iter()
+            .map(|(function, because)| Invalidated { function, because: because.chain() })
+            .collect()
     }
 }

@@ -163,6 +163,12 @@ impl MaterializationUnit<Native> for Member {
     }
 
     fn materialize(self: Box<Self>, responsibility: Responsibility<Native>) {
+        self.look_up(responsibility);
+    }
+}
+
+impl Member {
+    fn look_up(self: Box<Self>, responsibility: Responsibility<Native>) {
         let session = responsibility.session().clone();
         let want = |name: &str| Want { symbol: session.intern(name), need: Need::Weak };
         let wants = self.object.undefined().map(want).collect();
@@ -170,30 +176,29 @@ impl MaterializationUnit<Native> for Member {
             self.link(responsibility, &found);
         });
     }
-}
 
-impl Member {
-    fn link(&self, responsibility: Responsibility<Native>, found: &[Definition<Native>]) {
+    fn link(self: Box<Self>, responsibility: Responsibility<Native>, found: &[Definition<Native>]) {
         let session = responsibility.session().clone();
+        // Functions of programs are not called as C calls, whatever their names are.
+        let is_foreign = |found: &&Definition<Native>| {
+            found.address.is_some_and(|address| self.shared.placed.get(address).is_none())
+        };
+        let found: Vec<&Definition<Native>> = found.iter().filter(is_foreign).collect();
         let import = |definition: &Definition<Native>| {
             let name = session.names().text(definition.label.symbol).to_string();
             Some((name, definition.address?))
         };
-        let imports: BTreeMap<String, usize> = found.iter().filter_map(import).collect();
+        let imports: BTreeMap<String, usize> = found.iter().copied().filter_map(import).collect();
         let loaded = match self.shared.jit.load_object(&self.object, &imports) {
             Ok(loaded) => loaded,
             Err(error) => return responsibility.fail(error),
         };
         let addresses: Vec<(Symbol, usize)> =
             loaded.symbols().map(|(name, address)| (session.intern(name), address)).collect();
-        let needs: Vec<Dependence<Native>> = found.iter().map(|&found| found.into()).collect();
-        // Whoever removed the unit meanwhile has told those who wait.
-        if responsibility.attach(Code::keep(&self.shared.placed, Arc::new(loaded))).is_err() {
-            return;
-        }
-        if let Ok(resolved) = responsibility.resolve(addresses) {
-            // A refusal has failed the unit, with its reason.
-            let _ = resolved.emit(needs);
+        let needs: Vec<Dependence<Native>> = found.into_iter().map(|&found| found.into()).collect();
+        let code = Code::keep(&self.shared.placed, Arc::new(loaded));
+        if let Some(responsibility) = responsibility.complete(code, addresses, needs) {
+            self.look_up(responsibility);
         }
     }
 }

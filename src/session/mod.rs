@@ -37,7 +37,7 @@
 //! it. Handles are counted, so nothing is freed under a thread that runs it. What lay behind a slot is freed when no thread runs it.
 //!
 //! Files, in reading order: `target` (what is linked), `plan` (optimising concurrently), `unit` (compiling and linking one
-//! unit), `lazy` (what lies behind slots), `loops` (loops that are left while they run), `cold` (functions that are interpreted),
+//! unit), `entries` (for calls that are decided at run time), `lazy` (what lies behind slots), `loops` (loops that are left while they run), `cold` (functions that are interpreted),
 //! `inlined` (who has taken in what), `later` (who is compiled anew at the next call), `scope` (what programs see of each other), `definitions`, `put` and `batch` (how they go into the tables),
 //! `promise`, `host`, `libraries`, `opening`, `workers`, `dylib`, `function`, `error`.
 
@@ -45,6 +45,7 @@ mod batch;
 mod cold;
 mod definitions;
 mod dylib;
+mod entries;
 mod error;
 mod function;
 mod host;
@@ -100,13 +101,17 @@ struct Home {
     finalizers: Vec<String>,
     /// Those of an open dylib, ready to be called.
     due: Vec<Function>,
+    /// The number of the last change before these were looked up.
+    due_since: u64,
 }
+
+type Homes = BTreeMap<DylibId, Home>;
 
 struct Inner {
     linking: linking::Session<Native>,
     shared: Arc<Shared>,
     cx: Arc<Context>,
-    homes: Mutex<BTreeMap<DylibId, Home>>,
+    homes: Mutex<Homes>,
     inlined: Inlined,
 }
 
@@ -182,10 +187,30 @@ impl Session {
     /// There is one of that name, or the session has ended.
     pub fn create_dylib(&self, name: &str) -> Result<Dylib, SessionError> {
         let linking = self.inner.linking.create_dylib(name)?;
-        let home =
-            Home { linking: linking.clone(), scope: Arc::default(), finalizers: Vec::new(), due: Vec::new() };
-        lock(&self.inner.homes).insert(linking.id(), home);
+        let (scope, finalizers, due) = (Arc::default(), Vec::new(), Vec::new());
+        let home = Home { linking: linking.clone(), scope, finalizers, due, due_since: 0 };
+        let mut homes = lock(&self.inner.homes);
+        homes.insert(linking.id(), home);
+        // Now and then, those that were closed are forgotten.
+        let all: Vec<linking::Dylib<Native>> = match homes.len().is_power_of_two() {
+            true => homes.values().map(|home| home.linking.clone()).collect(),
+            false => Vec::new(),
+        };
+        drop(homes);
+        for dylib in all {
+            if matches!(dylib.links(), Err(linking::Error::DylibClosed { .. })) {
+                self.forget_dylib(dylib.id());
+            }
+        }
         Ok(Dylib::new(self.clone(), linking))
+    }
+
+    /// Forgets what was noted of a dylib that is closed.
+    fn forget_dylib(&self, id: DylibId) {
+        // What it holds is foreign, and dropped without the lock.
+        let home = lock(&self.inner.homes).remove(&id);
+        drop(home);
+        self.inner.inlined.forget_all(id, u64::MAX);
     }
 
     /// Tells a profiler's or debugger's listener about all compiled code, from now on.
@@ -198,9 +223,10 @@ impl Session {
         self.inner.shared.jit.symbolize(address)
     }
 
-    /// Optimises, on this thread, the [tiered](Definitions::tiered) functions that have been called often enough; how many.
+    /// Optimises, on this thread, the [tiered](Definitions::tiered) functions that have been called often enough; how many. None inside
+    /// a scope, where nobody waits.
     pub fn optimize_hot(&self) -> usize {
-        self.inner.shared.jit.upgrade_hot()
+        function::waiting(self.runtime(), || Ok(self.inner.shared.jit.upgrade_hot())).unwrap_or(0)
     }
 
     /// Lazy functions whose code was given up, since this was asked last, because something that they had taken in was defined
@@ -230,18 +256,20 @@ impl Session {
     /// Ends the session: it takes nothing new; what was begun is finished; finalisers of open dylibs run, the youngest dylib
     /// first; everything is removed. Handles stay good. Says what finalisers threw. Nothing happens the second time.
     ///
-    /// Not to be called by code that a worker runs.
+    /// Not to be called by code that a worker runs. Inside a scope nothing happens, and [`SessionError::InScope`] is all there is.
     pub fn end(&self) -> Vec<SessionError> {
-        let mut thrown = Vec::new();
-        self.inner.linking.end(|dylib| thrown.extend(self.finalize(dylib)));
-        self.inner.shared.finish_upgrades();
-        thrown
+        let end = || {
+            let mut thrown = Vec::new();
+            self.inner.linking.end(|dylib| thrown.extend(self.finalize(dylib)));
+            self.inner.shared.finish_upgrades();
+            Ok(thrown)
+        };
+        function::waiting(self.runtime(), end).unwrap_or_else(|error| vec![error])
     }
 
     /// Runs the finalisers that are due in a dylib, the last one first.
     fn finalize(&self, dylib: DylibId) -> Vec<SessionError> {
-        let home =
-            |homes: &mut BTreeMap<DylibId, Home>| homes.get_mut(&dylib).map(|h| std::mem::take(&mut h.due));
+        let home = |homes: &mut Homes| homes.get_mut(&dylib).map(|h| std::mem::take(&mut h.due));
         let due = home(&mut lock(&self.inner.homes)).unwrap_or_default();
         due.iter().rev().filter_map(|function| opening::run(function).err()).collect()
     }

@@ -11,7 +11,7 @@ use brolga_session::{
 
 use super::dylib::Dylib;
 use super::error::SessionError;
-use super::function::{Function, Request};
+use super::function::{Function, Request, waiting};
 use super::linking;
 use super::plan::lock;
 use super::target::Native;
@@ -23,10 +23,12 @@ impl Dylib {
     /// Opens the dylib, as `dlopen` does: initialisers of what it sees and its own run, those it depends on first, each once.
     ///
     /// # Errors
-    /// One cannot be had, or throws: it and those after it are due again.
+    /// One cannot be had, or throws: it and those after it are due again. The thread is inside a scope: nothing happens.
     pub fn open(&self) -> Result<(), SessionError> {
-        self.linking.open(|name| self.initialize(name))?;
-        self.prepare_finalizers()
+        waiting(self.session.runtime(), || {
+            self.linking.open(|name| self.initialize(name))?;
+            self.prepare_finalizers()
+        })
     }
 
     /// Runs initialisers that came since the dylib was opened.
@@ -34,8 +36,10 @@ impl Dylib {
     /// # Errors
     /// As [`Dylib::open`].
     pub fn update(&self) -> Result<(), SessionError> {
-        self.linking.update(|name| self.initialize(name))?;
-        self.prepare_finalizers()
+        waiting(self.session.runtime(), || {
+            self.linking.update(|name| self.initialize(name))?;
+            self.prepare_finalizers()
+        })
     }
 
     /// Takes one opening back, as `dlclose` does: finalisers of dylibs that nothing open sees any more run, those that depend
@@ -66,8 +70,10 @@ impl Dylib {
         run().map_err(|error: SessionError| Arc::new(error) as linking::Foreign)
     }
 
-    /// Looks finalisers of open dylibs up, so that they can run when nothing can be looked up any more.
+    /// Looks finalisers of open dylibs up, so that they can run when nothing can be looked up any more. Of several who do so at once, what
+    /// the one finds who came last is kept.
     fn prepare_finalizers(&self) -> Result<(), SessionError> {
+        let seen = self.session.inner.inlined.number();
         for dylib in self.session.linking().reached(&[&self.linking])? {
             let names = match lock(&self.session.inner.homes).get(&dylib) {
                 Some(home) => home.finalizers.clone(),
@@ -80,9 +86,13 @@ impl Dylib {
                 let lookup = self.session.linking().lookup(order.clone(), wants, Until::Ready);
                 due.push(Request::asked(name, &self.session, lookup).wait()?);
             }
-            if let Some(home) = lock(&self.session.inner.homes).get_mut(&dylib) {
-                home.due = due;
+            let mut homes = lock(&self.session.inner.homes);
+            if let Some(home) = homes.get_mut(&dylib).filter(|home| home.due_since <= seen) {
+                (due, home.due_since) = (std::mem::replace(&mut home.due, due), seen);
             }
+            // With the last handle of a function its code is freed, and whoever listens told: not under the lock.
+            drop(homes);
+            drop(due);
         }
         Ok(())
     }

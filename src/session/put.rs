@@ -6,6 +6,9 @@
 //!      └───────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
+//! Weak functions that give way are known only when it comes to the step. The program is prepared again then, and they are functions of
+//! others for the rest of it: nobody is told of them, and nobody has their bodies in it.
+//!
 //! Nothing is locked while it is prepared, and nobody is waited for once it is in force (`inlined.rs` says what is looked at, `batch.rs` what
 //! comes into force in one step). What callers in other dylibs have taken in is made anew after that, dylib by dylib; `later.rs` is for
 //! those with whom this cannot be done at once.
@@ -31,7 +34,7 @@ use super::opening::{INITIALIZER, Marker};
 use super::plan::lock;
 use super::profile::Profile;
 use super::promise::{Make, Promise, Signature};
-use super::scope::part;
+use super::scope::{part, without_bodies};
 use super::target::Native;
 use super::unit::{Functions, Loaded, Stage, Whole};
 use super::{host, linking};
@@ -63,28 +66,42 @@ impl Dylib {
     }
 
     fn put(&self, mut definitions: Definitions<'_>, replace: bool) -> Result<Redefined, SessionError> {
+        let mut beaten = BTreeSet::new();
         loop {
             definitions.import_anew()?;
-            if let Some(redefined) = self.try_put(&mut definitions, replace)? {
+            if let Some(redefined) = self.try_put(&mut definitions, replace, &mut beaten)? {
                 return Ok(redefined);
             }
         }
     }
 
-    /// Prepares definitions and lets them come into force. Nothing if they have to be prepared again.
+    /// Prepares definitions and lets them come into force. Nothing if they have to be prepared again. `beaten` are the weak ones that give
+    /// way to what is there: they are functions of others for the rest of the program.
     fn try_put(
         &self,
         definitions: &mut Definitions<'_>,
         replace: bool,
+        beaten: &mut BTreeSet<Symbol>,
     ) -> Result<Option<Redefined>, SessionError> {
         let Definitions { module, tracker, is_weak, is_inlinable, is_whole, starts, .. } = definitions;
         let (is_weak, is_inlinable, is_whole, starts) = (*is_weak, *is_inlinable, *is_whole, *starts);
-        let own: Vec<FuncId> = module.funcs().map(|(id, _)| id).take(definitions.own).collect();
+        let mut own: Vec<FuncId> = module.funcs().map(|(id, _)| id).take(definitions.own).collect();
         let mut new = Batch::new(self, replace, *tracker);
-        let hits = new.hits(module, &own);
-        new.basis.imports.extend(definitions.imported.as_ref().map(|(_, imported)| imported.clone()));
         let initializers = symbols_of(module, &own, &definitions.initializers)?;
         new.finalizers = symbols_of(module, &own, &definitions.finalizers)?;
+        let (mut imports, mut left) = (definitions.lazy_imports.clone(), None);
+        if is_weak && !replace {
+            let symbol = |id| self.session.linking().intern(&module[id].symbol(&module.cx));
+            new.weak = own.iter().map(|&id| symbol(id)).collect();
+            let gone: BTreeSet<FuncId> =
+                own.iter().copied().filter(|&id| beaten.contains(&symbol(id))).collect();
+            own.retain(|id| !gone.contains(id));
+            imports.extend(self.lazy_among(gone.iter().map(|&id| module[id].symbol(&module.cx))));
+            left = (!gone.is_empty()).then(|| without_bodies(module, &gone));
+        }
+        let module = left.as_mut().unwrap_or(module);
+        let hits = new.hits(module, &own);
+        new.basis.imports.extend(definitions.imported.as_ref().map(|(_, imported)| imported.clone()));
         let is_lazy = self.may_be_lazy(module, &own, definitions.is_lazy, replace)?;
         // What others inline is what was written.
         if self.is_shared(module) {
@@ -99,10 +116,7 @@ impl Dylib {
             false => BTreeMap::new(),
         };
         let shared = &self.session.inner.shared;
-        let (kept, imports) = (definitions.kept.clone(), definitions.lazy_imports.clone());
-        let mut whole = Whole::new(shared, module, &own, kept, is_lazy, imports)?;
-        let bare = |id: &FuncId| module.cx.names.text(module[*id].name);
-        whole.is_looked_for = own.iter().any(|id| self.session.inner.inlined.is_looked_for(bare(id)));
+        let whole = Whole::new(shared, module, &own, definitions.kept.clone(), is_lazy, imports)?;
         let whole = Arc::new(whole);
         let tiers = definitions.tiers.filter(|_| is_lazy);
         let mut symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
@@ -151,7 +165,7 @@ impl Dylib {
             };
             if is_lazy && definitions.is_replaceable {
                 for &id in &own {
-                    let Some((part, only)) = part(module, own.len(), id) else { continue };
+                    let Some((part, only)) = part(module, definitions.own, id) else { continue };
                     let loaded =
                         Arc::new(Loaded::new(shared, part, &[only], whole.clone(), stage, profile.clone()));
                     add(&loaded, vec![only], &[id]);
@@ -178,7 +192,7 @@ impl Dylib {
                 new.notes.add_nothing(label);
             } else if !definitions.is_replaceable {
                 new.notes.add(label, (module, id), &whole, counting, &mut program);
-            } else if let Some((part, only)) = part(module, own.len(), id) {
+            } else if let Some((part, only)) = part(module, definitions.own, id) {
                 // What knows of others by their types alone has taken in what other programs let it.
                 new.notes.add(label, (&part, only), &whole, counting, &mut None);
             } else {
@@ -187,7 +201,7 @@ impl Dylib {
         }
         let starts =
             starts.map(|priority| (priority, symbols.into_values().map(|(symbol, _)| symbol).collect()));
-        self.bring_into_force(new, hits, starts)
+        self.bring_into_force(new, hits, starts, beaten)
     }
 
     /// Lets a batch come into force, with what it changes for others: `hits`. Nothing if it has to be prepared again.
@@ -196,6 +210,7 @@ impl Dylib {
         mut new: Batch<'_>,
         hits: Vec<Hit>,
         starts: Option<(Priority, Vec<Symbol>)>,
+        beaten: &mut BTreeSet<Symbol>,
     ) -> Result<Option<Redefined>, SessionError> {
         let mut redefined = Redefined::default();
         let is_here = |hit: &Hit| new.replaces() && hit.label.dylib == self.linking.id();
@@ -204,7 +219,7 @@ impl Dylib {
             let seen = new.basis.seen;
             new.make_anew(here, seen, &mut redefined.kept)?;
         }
-        let Some(number) = new.define()? else { return Ok(None) };
+        let Some(number) = new.define(beaten)? else { return Ok(None) };
         if let Some((priority, symbols)) = starts {
             let (linking, order) = (self.session.linking(), vec![self.linking.all()]);
             linking.lookup_then(order, linking::weak(symbols), Until::Ready, priority, |_| {});
@@ -220,15 +235,18 @@ impl Dylib {
             by_dylib.entry(hit.label.dylib).or_default().push(hit);
         }
         for (id, mut hits) in by_dylib {
-            let Some(linking) = lock(&self.session.inner.homes).get(&id).map(|home| home.linking.clone())
-            else {
+            let linking = lock(&self.session.inner.homes).get(&id).map(|home| home.linking.clone());
+            // One that is not listed was found to be closed.
+            let Some(linking) = linking else {
+                self.session.inner.inlined.forget_all(id, u64::MAX);
                 continue;
             };
             let dylib = Dylib::new(self.session.clone(), linking);
             let mut kept = Vec::new();
             match dylib.make_anew(&hits, &mut kept) {
+                Ok(()) => {}
                 // Nobody calls what is in there any more.
-                Ok(()) | Err(SessionError::Link(linking::Error::DylibClosed { .. })) => {}
+                Err(SessionError::Link(linking::Error::DylibClosed { .. })) => self.session.forget_dylib(id),
                 // What was defined is in force. Those who have taken in what was there before are not called again as they are.
                 Err(_) => {
                     hits.retain(|hit| !kept.contains(&self.session.linking().name(hit.label)));
@@ -250,7 +268,7 @@ impl Dylib {
             let mut new = Batch::new(self, true, None);
             (new.basis.hits, new.basis.seen) = (hits.iter().map(Hit::noted).collect(), seen);
             new.make_anew(hits, seen, kept)?;
-            if new.define()?.is_some() {
+            if new.define(&mut BTreeSet::new())?.is_some() {
                 return Ok(());
             }
         }
@@ -261,6 +279,12 @@ impl Dylib {
         Hot { body: self.session.linking().intern(&format!("{name}{HOT}")), calls, cold }
     }
 
+    /// Those of these functions of this dylib that are called through slots.
+    fn lazy_among(&self, symbols: impl Iterator<Item = String>) -> Vec<String> {
+        let scope = lock(&self.session.inner.homes).get(&self.linking.id()).map(|home| home.scope.clone());
+        symbols.filter(|symbol| scope.as_ref().is_some_and(|scope| scope.is_lazy(symbol))).collect()
+    }
+
     /// Whether functions are to lie behind slots: those that are there stay as they are.
     fn may_be_lazy(
         &self,
@@ -269,10 +293,8 @@ impl Dylib {
         asked: bool,
         replace: bool,
     ) -> Result<bool, SessionError> {
-        let homes = lock(&self.session.inner.homes);
-        let Some(scope) = homes.get(&self.linking.id()).filter(|_| replace).map(|home| &home.scope) else {
-            return Ok(asked);
-        };
+        let scope = lock(&self.session.inner.homes).get(&self.linking.id()).map(|home| home.scope.clone());
+        let Some(scope) = scope.filter(|_| replace) else { return Ok(asked) };
         let known: Vec<String> = own
             .iter()
             .map(|&id| module[id].symbol(&module.cx))
@@ -355,7 +377,7 @@ impl Dylib {
                 own.iter().map(|&id| declared[id].symbol(&declared.cx)).filter(|_| is_lazy).collect();
             let (shared, make) = (self.session.inner.shared.clone(), make.clone());
             new.add(Box::new(Promise { shared, symbols, make, promised }));
-            if let Some(redefined) = self.bring_into_force(new, hits, None)? {
+            if let Some(redefined) = self.bring_into_force(new, hits, None, &mut BTreeSet::new())? {
                 return Ok(redefined);
             }
         }

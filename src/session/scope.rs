@@ -33,8 +33,10 @@ pub(crate) struct Scope {
 struct Offers {
     /// The symbols of the functions with a bare name.
     symbols: BTreeMap<String, BTreeSet<Arc<str>>>,
+    /// All of these.
+    known: BTreeSet<Arc<str>>,
     /// By the type of the function object, then by symbol.
-    declared: BTreeMap<Type, BTreeMap<Arc<str>, Func>>,
+    declared: BTreeMap<Type, BTreeMap<Arc<str>, Arc<Func>>>,
     /// The symbols of functions that are called through slots.
     lazy: BTreeSet<Arc<str>>,
     /// Functions of another context, by the types that their objects have in this one: nobody can take them in.
@@ -51,7 +53,7 @@ impl Scope {
             let symbol: Arc<str> = func.symbol(&module.cx).into();
             if let (Level::High, Some(object)) = (func.level, func.sig.params.first()) {
                 let declared = if inlinable { func.clone() } else { declaration(func) };
-                offers.declared.entry(object.ty).or_default().insert(symbol, declared);
+                offers.declared.entry(object.ty).or_default().insert(symbol, Arc::new(declared));
             }
         }
     }
@@ -66,7 +68,8 @@ impl Scope {
                 offers.foreign.insert((object, symbol.clone()));
             }
             let bare = module.cx.names.text(func.name).to_owned();
-            offers.symbols.entry(bare).or_default().insert(symbol);
+            offers.symbols.entry(bare).or_default().insert(symbol.clone());
+            offers.known.insert(symbol);
         }
     }
 
@@ -82,13 +85,14 @@ impl Scope {
 
     /// Whether there is a function of this symbol, or was one.
     pub(crate) fn knows(&self, symbol: &str) -> bool {
-        lock(&self.offers).symbols.values().any(|symbols| symbols.contains(symbol))
+        lock(&self.offers).known.contains(symbol)
     }
 
-    /// What there will be when another scope is taken over.
+    /// What there will be when another scope is taken over. Bodies are shared with both.
     pub(crate) fn with(&self, other: &Scope) -> Scope {
-        let both = Scope { offers: Mutex::new(lock(&self.offers).clone()) };
-        both.take_over(Scope { offers: Mutex::new(lock(&other.offers).clone()) });
+        let [own, other] = [self, other].map(|scope| lock(&scope.offers).clone());
+        let both = Scope { offers: Mutex::new(own) };
+        both.take_over(Scope { offers: Mutex::new(other) });
         both
     }
 
@@ -96,6 +100,7 @@ impl Scope {
     pub(crate) fn take_over(&self, other: Scope) {
         let other = other.offers.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut offers = lock(&self.offers);
+        offers.known.extend(other.known);
         for (bare, symbols) in other.symbols {
             // What was removed may have been another kind of function.
             symbols.iter().for_each(|symbol| drop(offers.lazy.take(symbol)));
@@ -104,7 +109,7 @@ impl Scope {
         offers.lazy.extend(other.lazy);
         for (object, symbol) in other.foreign {
             let before = offers.declared.get_mut(&object).and_then(|declared| declared.get_mut(&symbol));
-            before.into_iter().for_each(|before| *before = declaration(before));
+            before.into_iter().for_each(|before| *before = Arc::new(declaration(before)));
         }
         for (object, declared) in other.declared {
             offers.declared.entry(object).or_default().extend(declared);
@@ -117,7 +122,7 @@ impl Scope {
     }
 
     /// The methods of a function object, each with its symbol and whether it is called through its slot.
-    fn declarations(&self, function: Type) -> Vec<(Arc<str>, Func, bool)> {
+    fn declarations(&self, function: Type) -> Vec<(Arc<str>, Arc<Func>, bool)> {
         let offers = lock(&self.offers);
         let declared = offers.declared.get(&function).into_iter().flatten();
         declared.map(|(symbol, func)| (symbol.clone(), func.clone(), offers.lazy.contains(symbol))).collect()
@@ -150,7 +155,8 @@ pub(crate) fn import(
                 if !called.contains(&function) && !is_there(&symbol)? {
                     continue;
                 }
-                let func = if calls_own(module, own, &func) { declaration(&func) } else { func };
+                let func =
+                    if calls_own(module, own, &func) { declaration(&func) } else { Func::clone(&func) };
                 // A method that the module defines itself is not imported.
                 let Ok(id) = module.add_func(func) else { continue };
                 pending.push(id);
@@ -170,6 +176,19 @@ pub(crate) fn with_others(module: &Module, own: usize, rest: impl Fn(&Func) -> O
         let func = if at < own { Some(func.clone()) } else { rest(func) };
         // What the other module has is no duplicate.
         let _ = func.map(|func| again.add_func(func));
+    }
+    for global in module.globals() {
+        let _ = again.add_global(global.clone());
+    }
+    again
+}
+
+/// A module with some of its functions declared only.
+pub(crate) fn without_bodies(module: &Module, of: &BTreeSet<FuncId>) -> Module {
+    let mut again = Module::new(module.cx.clone());
+    for (id, func) in module.funcs() {
+        // The names are those of a module, each there once.
+        let _ = again.add_func(if of.contains(&id) { declaration(func) } else { func.clone() });
     }
     for global in module.globals() {
         let _ = again.add_global(global.clone());

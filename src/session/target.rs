@@ -19,6 +19,8 @@ use brolga_codegen::sig::FunctionType;
 use brolga_jit::{Slot, SlotOwner, Unit};
 use brolga_session::{Symbol, Target};
 
+use super::entries::Entries;
+
 /// What sessions of this crate link: machine code in this process.
 pub enum Native {}
 
@@ -79,6 +81,8 @@ pub(crate) struct Moved;
 #[derive(Default)]
 pub(crate) struct Placed {
     functions: RwLock<BTreeMap<usize, Function>>,
+    /// Those that others have made for some of them.
+    pub(crate) entries: Entries,
 }
 
 impl Placed {
@@ -167,6 +171,6 @@ impl Drop for Code {
         let gone: Vec<_> = self.addresses.iter().map(|address| functions.remove(address)).collect();
         // Memory is returned without the lock.
         drop(functions);
-        drop(gone);
+        drop((gone, self.placed.entries.take(&self.addresses)));
     }
 }

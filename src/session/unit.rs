@@ -20,7 +20,9 @@
 //! caller is compiled again, with nothing known of that one but its types; and so is who relies on the caller.
 //!
 //! A unit that makes calls which are decided at run time needs every method of its program, and those of other programs whose functions
-//! it has in its hands: the run time finds only what is compiled.
+//! it has in its hands: the run time finds only what is compiled, and has an entry (`entries.rs`).
+//!
+//! What a unit was linked to may be defined anew before it is in the tables. Then nothing of it comes there, and it is linked again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -41,12 +43,13 @@ use brolga_session::{
     Want,
 };
 
+use super::entries;
 use super::lazy::{BODY, HOT, Slots, type_of};
 use super::linking;
 use super::loops::FoundLoop;
 use super::plan::{Plan, lock};
 use super::profile::Profile;
-use super::scope::{declaration, mentioned};
+use super::scope::{mentioned, without_bodies};
 use super::target::{Code, Function, Kept, Native, Origin, Placed};
 use crate::engine::{function_type, method};
 use crate::error::Error;
@@ -122,15 +125,13 @@ impl Shared {
 /// What is known of a program as a whole.
 #[derive(Clone)]
 pub(crate) struct Whole {
-    globals: Globals,
+    pub(super) globals: Globals,
     /// Whether some function of it makes calls that are decided at run time.
     is_open: bool,
-    /// Whether its functions are called so by other programs.
-    pub(crate) is_looked_for: bool,
     /// The symbols of its functions that such calls may go to.
     methods: Vec<Arc<str>>,
     /// The world in which it was loaded: its methods are visible since then, whenever they are compiled.
-    world: u64,
+    pub(super) world: u64,
     kept: Option<Kept>,
     /// What those who rely on its functions know them by.
     origin: Origin,
@@ -139,7 +140,7 @@ pub(crate) struct Whole {
     /// The functions that its code calls through slots, by symbol.
     behind_slots: BTreeSet<String>,
     /// The symbols of functions of other programs that calls may go to which are decided at run time.
-    others: BTreeSet<String>,
+    pub(super) others: BTreeSet<String>,
 }
 
 impl Whole {
@@ -174,11 +175,10 @@ impl Whole {
             behind_slots.extend(own.iter().map(|&id| module[id].symbol(&module.cx)));
         }
         let world = shared.jit.runtime().world();
-        let others = others(module, own.len());
+        let others = others(module, own);
         Ok(Whole {
             globals,
             is_open,
-            is_looked_for: false,
             methods,
             world,
             kept,
@@ -189,11 +189,11 @@ impl Whole {
         })
     }
 
-    /// The same program, for a function of it that is made anew, the first of this module, and calls these through slots.
-    pub(crate) fn again(&self, lazy_imports: BTreeSet<String>, module: &Module) -> Whole {
+    /// The same program, for a function of it that is made anew, that of this module, and calls these through slots.
+    pub(crate) fn again(&self, lazy_imports: BTreeSet<String>, module: &Module, id: FuncId) -> Whole {
         let mut whole = Whole { origin: Origin::default(), ..self.clone() };
         whole.behind_slots.extend(lazy_imports);
-        whole.others = others(module, 1);
+        whole.others = others(module, &[id]);
         whole
     }
 
@@ -204,11 +204,13 @@ impl Whole {
     }
 }
 
-/// The functions behind the first `own` of a module that calls may go to which are decided at run time.
-fn others(module: &Module, own: usize) -> BTreeSet<String> {
+/// The functions of a module beside its own that calls may go to which are decided at run time.
+fn others(module: &Module, own: &[FuncId]) -> BTreeSet<String> {
+    let own: BTreeSet<FuncId> = own.iter().copied().collect();
     let mentioned: BTreeSet<Type> = module.funcs().flat_map(|(id, _)| mentioned(module, id)).collect();
-    let imported = module.funcs().skip(own).filter(|(_, func)| {
+    let imported = module.funcs().filter(|(id, func)| {
         func.level == Level::High
+            && !own.contains(id)
             && func.sig.params.first().is_some_and(|object| mentioned.contains(&object.ty))
     });
     imported.map(|(_, func)| func.symbol(&module.cx)).collect()
@@ -231,8 +233,8 @@ pub(crate) enum Stage {
 /// Functions that are optimised with each other in sight, and how they are compiled: a program, or a function of it.
 pub(crate) struct Loaded {
     stage: Stage,
-    plan: Plan,
-    whole: Arc<Whole>,
+    pub(super) plan: Plan,
+    pub(super) whole: Arc<Whole>,
     /// The functions that it defines; the others are imported.
     names: BTreeMap<FuncId, Arc<str>>,
     /// What its first tier counts, and its second has in mind.
@@ -264,7 +266,7 @@ impl Loaded {
         Loaded { stage, plan, whole, names, profile, known: OnceLock::new() }
     }
 
-    fn known(&self) -> &BTreeMap<String, FuncId> {
+    pub(super) fn known(&self) -> &BTreeMap<String, FuncId> {
         let module = self.plan.module();
         self.known.get_or_init(|| module.funcs().map(|(id, func)| (func.symbol(&module.cx), id)).collect())
     }
@@ -297,15 +299,7 @@ impl Loaded {
 
     /// The same functions, for which these are defined elsewhere.
     fn without(&self, shared: &Shared, strangers: &BTreeSet<FuncId>) -> Loaded {
-        let written = self.plan.module();
-        let mut module = Module::new(written.cx.clone());
-        for (id, func) in written.funcs() {
-            // The names are those of a module, each there once.
-            let _ = module.add_func(if strangers.contains(&id) { declaration(func) } else { func.clone() });
-        }
-        for global in written.globals() {
-            let _ = module.add_global(global.clone());
-        }
+        let module = without_bodies(self.plan.module(), strangers);
         let own: Vec<FuncId> = self.names.keys().copied().filter(|id| !strangers.contains(id)).collect();
         let whole = Whole { origin: Origin::default(), ..Whole::clone(&self.whole) };
         Loaded::new(shared, module, &own, Arc::new(whole), self.stage, self.profile.clone())
@@ -486,7 +480,7 @@ fn make_low(loaded: &Loaded, ids: &[FuncId]) -> Result<Lowered, Arc<Error>> {
     let mut entries = Vec::new();
     // The entries of the first tier stay: whoever found a method by them keeps it.
     let has_entries = loaded.stage != Stage::Second;
-    if has_entries && (loaded.whole.is_open || loaded.whole.is_looked_for || funcs.iter().any(has_objects)) {
+    if has_entries && (loaded.whole.is_open || funcs.iter().any(has_objects)) {
         for &id in ids.iter().filter(|&&id| plan.module()[id].level == Level::High) {
             entries.push((id, plan.placed_entry(id)?));
         }
@@ -610,28 +604,19 @@ fn link(
         needs.extend(
             loaded.whole.methods.iter().map(|name| Dependence::from(Label { dylib, symbol: symbol(name) })),
         );
-        for definition in found {
-            let name = session.names().text(definition.label.symbol);
-            let placed = definition.address.and_then(|address| shared.placed.get(address));
-            if loaded.whole.others.contains(&*name) && matches!(placed, Some(Function::Slot(_))) {
-                let symbol = session.intern(&format!("{name}{BODY}"));
-                needs.push(Dependence::from(Label { dylib: definition.label.dylib, symbol }));
-            }
+        if let Err(error) = entries::make(&shared, &session, &loaded, found) {
+            return responsibility.fail(error);
         }
     }
-    // Whoever removed the unit meanwhile has told those who wait; the code goes with its hold.
-    if responsibility.attach(code).is_err() {
-        return;
-    }
-    if let Ok(resolved) = responsibility.resolve(addresses) {
-        // A refusal has failed the unit, with its reason.
-        let _ = resolved.emit(needs);
+    if let Some(responsibility) = responsibility.complete(code, addresses, needs) {
+        // What it was linked to has been defined anew meanwhile, and nobody has seen it.
+        look_up_and_link(shared, loaded, output, responsibility);
     }
 }
 
 /// The slots that a unit's code names.
 #[derive(Default)]
-struct Found(BTreeMap<String, Slot>);
+pub(super) struct Found(pub(super) BTreeMap<String, Slot>);
 
 impl FindSlot for Found {
     fn slot(&self, name: &str) -> Result<Slot, String> {

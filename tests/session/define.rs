@@ -247,6 +247,36 @@ fn weak_definitions_give_way() {
     assert_eq!(main.func::<(i64,), i64>("a").unwrap().call((0,)), Ok(2));
 }
 
+/// Nobody sees anything of a definition that has given way: neither those who have taken in what is there, nor those who come later.
+#[test]
+fn what_gives_way_is_in_force_for_nobody() {
+    for (lazy_there, lazy_weak) in [(false, false), (true, true), (true, false), (false, true)] {
+        let session = session(Workers::Caller);
+        let library = session.create_dylib("library").unwrap();
+        let main = session.create_dylib("main").unwrap();
+        main.link_against(&library).unwrap();
+        let read = |dylib: &Dylib, source: &str, lazy: bool| {
+            let program = dylib.read("p.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+            if lazy { program.lazy() } else { program }
+        };
+        library.define(read(&library, &adds("f", 1), lazy_there).inlinable()).unwrap();
+        main.define(read(&main, &calls("early", "f"), true)).unwrap();
+        assert_eq!(main.func::<(i64,), i64>("early").unwrap().call((0,)), Ok(2));
+        let weak = adds("f", 10) + &calls("beside", "f") + &adds("alone", 5);
+        library.define(read(&library, &weak, lazy_weak).weak().inlinable()).unwrap();
+        assert_eq!(session.take_invalidations(), [], "{lazy_there} {lazy_weak}");
+        main.define(read(&main, &calls("late", "f"), true)).unwrap();
+        main.define(read(&main, &(calls("eager", "f") + &calls("other", "beside")), false)).unwrap();
+        let expected =
+            [("early", 2), ("late", 2), ("eager", 2), ("f", 1), ("beside", 2), ("other", 3), ("alone", 5)];
+        for (name, value) in expected {
+            let function = main.func::<(i64,), i64>(name).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(function.call((0,)), Ok(value), "{name} {lazy_there} {lazy_weak}");
+        }
+        assert_eq!(session.linking().check(), Ok(()));
+    }
+}
+
 #[test]
 fn c_symbols_come_from_the_nearest_place() {
     extern "C" fn minus(x: i64) -> i64 {
@@ -269,21 +299,23 @@ fn c_symbols_come_from_the_nearest_place() {
     assert_eq!(used, "`labs` of `process` used by `f(Int64)` of `main`");
 }
 
-/// An archive that the C compiler made: `area` needs `scale` and `even` of other members, and `labs` of the C library; `even`
+/// An archive that the C compiler made: `area` needs `scale` and `even` of other members, and `isatty` of the C library; `even`
 /// and `odd` need each other.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn archive() -> Vec<u8> {
     use std::process::Command;
+    static MADE: AtomicUsize = AtomicUsize::new(0);
+    let (process, number) = (std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
     let folder = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
-        .join(format!("session-archive-{}", std::process::id()));
+        .join(format!("session-archive-{process}-{number}"));
     std::fs::create_dir_all(&folder).unwrap();
     let run = |program: &str, args: &[&str]| {
         let done = Command::new(program).args(args).current_dir(&folder).status();
         assert!(done.is_ok_and(|status| status.success()), "{program} {args:?}");
     };
     let scale = "static long factor = 3; long calls; long scale(long x) { calls++; return x * factor; }";
-    let area = "long scale(long); long labs(long); long even(long); static const long table[] = {10, 20, 30};\n\
-                long area(long x) { return labs(scale(x)) + table[x & 1] + 0 * even(x); }\n";
+    let area = "long scale(long); int isatty(int); long even(long); static const long table[] = {10, 20, 30};\n\
+                long area(long x) { return scale(x) + table[x & 1] + isatty(-1) + 0 * even(x); }\n";
     let even = "long odd(long); long even(long x) { return x ? odd(x - 1) : 1; }";
     let odd = "long even(long); long odd(long x) { return x ? even(x - 1) : 0; }";
     let unused = "#error not compiled";
@@ -321,6 +353,26 @@ fn members_of_an_archive_are_linked_when_code_needs_them() {
     assert!(used.contains("used by `f(Int64)` of `main`"), "{used}");
     let broken = session.create_dylib("broken").unwrap();
     assert!(matches!(broken.add_archive("no.a", b"nonsense"), Err(SessionError::Archive(_))));
+}
+
+/// A function of a program that is called as one of C is: members of archives do not mean it.
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn members_of_an_archive_do_not_call_functions_of_programs() {
+    let source = "function f(x::Int64)::Int64\n\
+        1 ─ %1 = $(Expr(:foreigncall, :(:area), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64\n\
+        └──      return %1\nend\n";
+    for lazy in [false, true] {
+        let session = session(Workers::Caller);
+        let shapes = session.create_dylib("shapes").unwrap();
+        let low = "low function isatty(n::i64)::i64\n1 ─      return 1000\nend\n";
+        let low = shapes.read("low.jlir", low.as_bytes()).unwrap();
+        shapes.define(if lazy { low.lazy() } else { low }).unwrap();
+        shapes.add_archive("shapes.a", &archive()).unwrap();
+        let main = dylib(&session, "main", source);
+        main.link_against(&shapes).unwrap();
+        assert_eq!(main.func::<(i64,), i64>("f").unwrap().call((7,)), Ok(41));
+    }
 }
 
 #[test]

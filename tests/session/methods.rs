@@ -1,6 +1,7 @@
 //! Calls that are decided at run time, turned into calls of methods: who has such calls is compiled anew when methods come.
 
 use brolga::session::Dylib;
+use brolga::session::linking::Dependants;
 use brolga::{TypedFunc, Workers};
 
 use super::session;
@@ -59,5 +60,59 @@ fn who_has_been_led_to_methods_is_compiled_anew_when_there_are_others() {
         // What has nothing to do with it.
         put(kinds, &kind("Int64", 4).replace("kind", "other"), false);
         assert_eq!(session.take_invalidations(), []);
+    }
+}
+
+/// Gives an integer, or a float if it is given 0; nobody can see which.
+const ANY: &str = "
+function any(n::Int64)::Any
+1 ─ %1 = (n === 0)::Bool
+└──      goto #3 if not %1
+2 ─ %3 = Base.sitofp(Float64, n)::Float64
+└──      return %3
+3 ─      return n
+end
+";
+
+const TOP: &str = "
+function top(n::Int64)::Int64
+1 ─ %1 = invoke Main.any(n::Int64)::Any
+│   %2 = dynamic Main.kind(%1)::Any
+│   %3 = Core.typeassert(%2, Int64)::Int64
+└──      return %3
+end
+";
+
+/// Methods of numbers, whose program looks for none, are there for programs that come later.
+#[test]
+fn methods_that_were_there_before_anybody_looked_are_found() {
+    for with_any in [false, true] {
+        for way in 0..4 {
+            let session = session(Workers::Caller);
+            let library = session.create_dylib("library").unwrap();
+            let main = session.create_dylib("main").unwrap();
+            main.link_against(&library).unwrap();
+            let mut kinds: Vec<&str> = vec!["Float64", "Int64", "Int32", "Int16", "Int8", "UInt8"];
+            kinds.extend(with_any.then_some("Any"));
+            let source: String = kinds.iter().zip(1..).map(|(ty, n)| kind(ty, n)).collect();
+            let define = |dylib: &Dylib, source: &str, lazy: bool| {
+                let program =
+                    dylib.read("p.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+                dylib.define(if lazy { program.lazy() } else { program }).unwrap();
+            };
+            define(&library, &source, way & 1 != 0);
+            // Some are compiled before anybody looks for them.
+            assert_eq!(library.func::<(i64,), i64>("kind(Int64)").unwrap().call((0,)), Ok(2));
+            define(&library, ANY, false);
+            define(&main, &(TOP.to_owned() + &TOP.replace("top", "second")), way & 2 != 0);
+            for name in ["top", "second"] {
+                let top: Int = main.func(name).unwrap_or_else(|error| panic!("{error}"));
+                assert_eq!((top.call((0,)), top.call((5,))), (Ok(1), Ok(2)), "{name} {way} {with_any}");
+            }
+            assert_eq!(session.linking().check(), Ok(()));
+            main.clear(Dependants::Deny).unwrap();
+            library.clear(Dependants::Deny).unwrap();
+            assert_eq!((session.stats().placed, session.stats().symbols), (0, 0));
+        }
     }
 }

@@ -5,14 +5,16 @@
 //! | another redefinition | one looks for what its callers have now |
 //! | a redefinition | a program that was read before is not yet defined |
 //! | the end of a tracker, a definition | one is just coming into force, or a removal |
+//! | a redefinition | a caller of what is redefined is linked |
+//! | a finaliser | those of an open dylib are looked up |
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use brolga::session::linking::{Dependants, Generator, OnDrop, Request};
 use brolga::session::{Dylib, Native, WeakDylib};
-use brolga::{CallError, ExceptionKind, Session, SessionError, TypedFunc, Workers};
+use brolga::{CallError, CodeListener, CodeUnit, ExceptionKind, Session, SessionError, TypedFunc, Workers};
 
 use super::define::{doubles, signature};
 use super::{adds, calls, session};
@@ -306,4 +308,137 @@ fn a_redefinition_that_would_have_to_wait_is_refused_inside_a_scope() {
     assert_eq!(top.call((0,)), Ok(2), "nothing has changed");
     session.runtime().enter(|_| main.redefine(again(20))).unwrap().unwrap();
     assert_eq!(top.call((0,)), Ok(21));
+}
+
+/// Redefines a function, once, when one of this name has been loaded: it is linked, and not yet in the tables.
+struct WhenLoaded {
+    name: &'static str,
+    dylib: WeakDylib,
+    is_armed: AtomicBool,
+    act: Act,
+}
+
+impl CodeListener for WhenLoaded {
+    fn loaded(&self, unit: &Arc<CodeUnit>) {
+        if unit.function(self.name).is_some() && self.is_armed.swap(false, Ordering::SeqCst) {
+            (self.act)(&self.dylib.upgrade().unwrap());
+        }
+    }
+
+    fn freed(&self, _unit: &Arc<CodeUnit>) {}
+}
+
+#[test]
+fn what_is_redefined_while_its_caller_is_linked_is_found_by_the_caller() {
+    for is_lazy in [false, true] {
+        let (session, library, main) = two_dylibs(Workers::Caller);
+        super::define(&library, &adds("base", 1));
+        library.function("base").unwrap();
+        let program = main.read("top.jlir", calls("top", "base").as_bytes()).unwrap();
+        main.define(if is_lazy { program.lazy() } else { program }).unwrap();
+        let (name, is_armed) = ("top(Int64)", AtomicBool::new(true));
+        let act: Act = |library| again(library, &adds("base", 10));
+        session.listen(Arc::new(WhenLoaded { name, dylib: library.downgrade(), is_armed, act }));
+        let top: Int = main.func("top").unwrap_or_else(|error| panic!("{error}: {:?}", error.causes()));
+        assert_eq!(top.call((0,)), Ok(11));
+        assert_eq!(session.linking().check(), Ok(()));
+    }
+}
+
+/// Prints its name.
+fn prints(name: &str) -> String {
+    format!(
+        "function {name}()::Nothing\n1 ─      invoke Base.print(\"{name} \"::String)::Nothing\n└──      return nothing\nend\n"
+    )
+}
+
+#[test]
+fn a_finaliser_that_comes_while_others_are_looked_up_runs() {
+    let session = session(Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    main.define(main.read("f.jlir", prints("begin").as_bytes()).unwrap().initializer("begin")).unwrap();
+    main.define(main.read("f.jlir", prints("first").as_bytes()).unwrap().finalizer("first")).unwrap();
+    main.open().unwrap();
+    main.remove(&["first"]).unwrap();
+    let is_armed = Arc::new(AtomicBool::new(true));
+    let act: Act = |main| {
+        for name in ["first", "second"] {
+            main.define(main.read("f.jlir", prints(name).as_bytes()).unwrap().finalizer(name)).unwrap();
+        }
+        main.update().unwrap();
+    };
+    main.add_generator(Between { dylib: main.downgrade(), is_armed: is_armed.clone(), act }).unwrap();
+    main.update().unwrap();
+    assert!(!is_armed.load(Ordering::SeqCst), "the other one came between");
+    assert!(main.close().unwrap().is_empty());
+    let printed = String::from_utf8(session.runtime().sink().take_captured()).unwrap();
+    assert_eq!(printed, "begin second first ");
+}
+
+/// Looks a function up when code is freed.
+struct WhenFreed {
+    dylib: WeakDylib,
+    freed: AtomicUsize,
+}
+
+impl CodeListener for WhenFreed {
+    fn loaded(&self, _unit: &Arc<CodeUnit>) {}
+
+    fn freed(&self, unit: &Arc<CodeUnit>) {
+        if unit.function("last()").is_some() {
+            let dylib = self.dylib.upgrade().unwrap();
+            assert!(dylib.function("known").is_ok() && dylib.session().stats().symbols > 0);
+            self.freed.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+#[test]
+fn who_is_told_that_a_finaliser_was_freed_may_look_something_up() {
+    let session = session(Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    super::define(&main, &adds("known", 0));
+    let program = || main.read("f.jlir", prints("last").as_bytes()).unwrap().finalizer("last");
+    main.define(program()).unwrap();
+    main.open().unwrap();
+    let listener = Arc::new(WhenFreed { dylib: main.downgrade(), freed: AtomicUsize::new(0) });
+    session.listen(listener.clone());
+    main.redefine(program()).unwrap();
+    assert_eq!(listener.freed.load(Ordering::SeqCst), 0, "it is still to be called");
+    main.update().unwrap();
+    assert_eq!(listener.freed.load(Ordering::SeqCst), 1);
+}
+
+/// Those would have to wait for others, which may wait for a collection, which would wait for this thread.
+#[test]
+fn nothing_is_opened_or_ended_inside_a_scope() {
+    let session = session(Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    main.define(main.read("f.jlir", prints("f").as_bytes()).unwrap().initializer("f")).unwrap();
+    let refused = session.runtime().enter(|_| (main.open(), main.update(), session.end())).unwrap();
+    assert!(matches!(refused.0, Err(SessionError::InScope)), "{refused:?}");
+    assert!(matches!(refused.1, Err(SessionError::InScope)), "{refused:?}");
+    assert!(matches!(refused.2[..], [SessionError::InScope]), "{refused:?}");
+    main.open().unwrap();
+    let printed = String::from_utf8(session.runtime().sink().take_captured()).unwrap();
+    assert_eq!(printed, "f ");
+    assert!(session.end().is_empty());
+}
+
+#[test]
+fn a_name_is_free_when_its_function_was_removed_while_that_was_being_compiled() {
+    for is_weak in [false, true] {
+        let session = session(Workers::Seeded(1));
+        let main = session.create_dylib("main").unwrap();
+        lazy(&main, &adds("f", 1));
+        // It is asked for, and nobody has begun.
+        let body = main.linking().lookup([session.linking().intern("f(Int64)#body")]);
+        main.linking().remove([session.linking().intern("f(Int64)")]).unwrap();
+        let program = main.read("f.jlir", adds("f", 2).as_bytes()).unwrap().lazy();
+        main.define(if is_weak { program.weak() } else { program }).unwrap_or_else(|error| panic!("{error}"));
+        drop(body);
+        let f: Int = main.func("f").unwrap();
+        assert_eq!(f.call((0,)), Ok(2));
+        assert_eq!(session.linking().check(), Ok(()));
+    }
 }

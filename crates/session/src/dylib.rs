@@ -201,18 +201,23 @@ impl<T: Target> Dylib<T> {
     }
 
     /// Makes a change, if `agree` says so: it is asked when nothing else speaks against it, and nothing else changes until it is made. Says
-    /// whether it was.
+    /// whether it was. `agree` is handed a function that says what is defined, without the change.
     ///
     /// `agree` is asked under the session's lock. It must not come back to the session, but for [`Dylib::ready`].
     ///
     /// # Errors
     /// As [`Dylib::define_all`] or, if it replaces, [`Dylib::redefine`]. Nothing has changed then.
-    pub fn change(&self, change: Change<'_, T>, agree: impl FnOnce() -> bool) -> Result<bool, Error> {
+    pub fn change(
+        &self,
+        change: Change<'_, T>,
+        agree: impl FnOnce(&dyn Fn(Label) -> bool) -> bool,
+    ) -> Result<bool, Error> {
         let Change { units, tracker, replace, orphans, unused, stay, beside } = change;
         let tracker = tracker.map(|tracker| tracker.id);
         let define = Define { dylib: self.id, tracker, units, replace };
         let orphans = RemoveOrphans { dylib: self.id, symbols: orphans };
-        self.session.step_if(orphans, machine::Change { define, unused, stay, beside }, agree)
+        let change = machine::Change { define, unused, stay, beside };
+        self.session.step_if(orphans, change, agree)
     }
 
     /// Defines symbols that have the addresses of others, all or none.

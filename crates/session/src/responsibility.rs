@@ -6,6 +6,8 @@
 //!                                                     └─────────────► failed ◄──────┘
 //! ```
 //!
+//! [`Responsibility::complete`] is both steps in one, which can be taken back if what was linked to is not there any more.
+//!
 //! The obligation is a value that is consumed by keeping it. Resolving twice, emitting what is not resolved and forgetting do
 //! not compile or are failures; nothing strands a lookup. When the unit was removed meanwhile, every operation says so, and
 //! giving up does nothing.
@@ -16,8 +18,8 @@ use crate::flags::{Need, Priority, SymbolFlags, Until, Want};
 use crate::ids::{DylibId, Symbol};
 use crate::lookup::Lookup;
 use crate::machine::{
-    Attach, Claim, Delegate, Doer, Emit, Fail, HandBack, NewUnit, Requested, Resolve, Source, UnitHome,
-    UnitId,
+    Attach, Claim, Complete, Delegate, Doer, Emit, Fail, HandBack, Incomplete, NewUnit, Requested, Resolve,
+    Source, UnitHome, UnitId,
 };
 use crate::session::{Dependence, Group, Live, Session, Target, Unit};
 
@@ -271,6 +273,24 @@ impl<T: Target> Responsibility<T> {
                 Err(error)
             }
         }
+    }
+
+    /// Hands over code, gives all symbols their addresses, and says that the memory is final and all of it needs `needs`; in one step.
+    /// When it is refused, the unit has failed or was removed, unless a version that it needs has lost its name meanwhile: then
+    /// nothing has changed, nobody has seen an address, and here is the responsibility, to be kept with what there is now.
+    pub fn complete(
+        mut self,
+        code: T::Code,
+        addresses: impl IntoIterator<Item = (Symbol, T::Address)>,
+        needs: impl IntoIterator<Item = Dependence<T>>,
+    ) -> Option<Responsibility<T>> {
+        let (addresses, needs) = (addresses.into_iter().collect(), needs.into_iter().collect());
+        let completed = self.duty.session.step(Complete { unit: self.duty.unit, code, addresses, needs });
+        match completed {
+            Err(Incomplete::Moved(_)) => return Some(self),
+            Ok(()) | Err(Incomplete::Failed(_) | Incomplete::Removed(_)) => self.duty.open = false,
+        }
+        None
     }
 
     /// Gives up. The cause reaches every lookup that waits for it, now or later.

@@ -346,14 +346,16 @@ impl<T: Target> Session<T> {
         &self,
         first: impl Event<Live<T>>,
         change: machine::Change<Live<T>>,
-        agree: impl FnOnce() -> bool,
+        agree: impl FnOnce(&dyn Fn(Label) -> bool) -> bool,
     ) -> Result<bool, Error> {
         let mut change = Some(change);
         let mut machine = lock(&self.0.machine);
         let (_, before) = Self::publish(machine.step(first));
         let may = change.as_ref().map_or(Ok(()), |change| machine.may_change(change));
         let made = match may {
-            Ok(()) if agree() => change.take().map(|change| Self::publish(machine.step(change))),
+            Ok(()) if agree(&|label| machine.is_defined(label)) => {
+                change.take().map(|change| Self::publish(machine.step(change)))
+            }
             _ => None,
         };
         drop(machine);

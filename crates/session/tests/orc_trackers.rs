@@ -442,12 +442,14 @@ fn a_change_is_made_in_one_step_if_whoever_makes_it_still_wants_it() {
         stay: vec![stays],
         beside: vec![(beside, stays), (beside, gone)],
     };
-    let refused = main.change(change(false), || panic!("it is refused without being asked"));
+    let refused = main.change(change(false), |_| panic!("it is refused without being asked"));
     assert!(matches!(refused, Err(Error::Duplicate { .. })), "{refused:?}");
-    assert!(!main.change(change(true), || false).expect("nothing speaks against it"));
+    assert!(!main.change(change(true), |_| false).expect("nothing speaks against it"));
     let ready = || [stays, beside, old, unused, orphan].map(|symbol| main.ready(symbol));
     assert_eq!(ready(), [Some(1), None, Some(2), Some(3), None], "but for what nobody finds");
-    let made = main.change(change(true), || main.ready(old) == Some(2));
+    let made = main.change(change(true), |is_defined| {
+        main.ready(old) == Some(2) && is_defined(main.label(old)) && !is_defined(main.label(beside))
+    });
     assert!(made.expect("nothing speaks against it"));
     main.lookup([old, beside]).wait().expect("ready");
     assert_eq!(ready(), [Some(1), Some(5), Some(20), None, None]);

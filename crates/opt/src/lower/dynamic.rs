@@ -27,7 +27,7 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::Region;
 use brolga_ir::{Const, Func, FuncId, Level, LowType, Module, Op, Param, PtrClass, RuntimeFn, Type, Value};
 
-/// The boxed entry of a high function of a module: its form for callers that know nothing of it.
+/// The boxed entry of a high function of a module, which may be declared only: its form for callers that know nothing of it.
 pub fn boxed_entry(module: &Module, id: FuncId) -> Result<Func, LowerErrors> {
     Unit::new(module).boxed_entry(id)
 }
@@ -53,9 +53,6 @@ impl Unit<'_> {
         let Some(func) = found else { return Err(refused("the function is another module's")) };
         if func.level == Level::Low {
             return Err(refused("a function of low IR takes no objects"));
-        }
-        if func.inst_count() == 0 {
-            return Err(refused("the function has no statements"));
         }
         let param = |ty| Param { name: None, ty };
         let sig = Signature {

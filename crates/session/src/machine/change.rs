@@ -77,6 +77,11 @@ impl<P: Parts> Machine<P> {
         self.may_define(&change.define).map(drop)
     }
 
+    /// Whether there is a definition.
+    pub(crate) fn is_defined(&self, label: Label) -> bool {
+        self.find(label).is_some()
+    }
+
     /// Takes a symbol out, if it is there and not being materialized.
     fn leave_name(&mut self, label: Label) {
         let Some(version) = self.find(label) else { return };

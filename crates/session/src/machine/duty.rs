@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   work ──► (claim · delegate · hand back · attach)* ──► resolve ──► emit ──► done
-//!                              └──────────────────── fail ─────────────────► done
+//!                              ├──────────────────── fail ─────────────────► done
+//!                              └────────────────── complete ───────────────► done, or told that what it was made from has moved
 //! ```
 //!
 //! A unit that was removed meanwhile is gone: every event about it is answered with [`Error::Removed`]. An emission that is
@@ -118,6 +119,58 @@ impl<P: Parts> Event<P> for Emit<P> {
                 Err(error)
             }
         }
+    }
+}
+
+/// Hands a unit its code, gives all its symbols their addresses, and says that the memory is final; all of it in one step, or nothing
+/// if what the code was linked to is not there any more. So nobody has seen an address of a unit that has to be linked again.
+pub struct Complete<P: Parts> {
+    /// The unit.
+    pub unit: UnitId<P>,
+    /// The code.
+    pub code: P::Code,
+    /// Its symbols, each once.
+    pub addresses: Vec<(Symbol, P::Address)>,
+    /// What each of them needs.
+    pub needs: Vec<Dependence<P>>,
+}
+
+/// Why a unit was not completed. Here is the code, if the unit did not take it.
+pub enum Incomplete<P: Parts> {
+    /// A version that the code was linked to has lost its name. Nothing has changed.
+    Moved(P::Code),
+    /// The unit has failed.
+    Failed(Error),
+    /// The unit was removed.
+    Removed(P::Code),
+}
+
+impl<P: Parts> Event<P> for Complete<P> {
+    type Reply = Result<(), Incomplete<P>>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        let Complete { unit, code, addresses, needs } = self;
+        if machine.materializing(unit).is_err() {
+            return Err(Incomplete::Removed(code));
+        }
+        let has_moved = |need: &Dependence<P>| {
+            need.version.is_some_and(|version| machine.find(need.label) != Some(version))
+        };
+        if needs.iter().any(has_moved) {
+            return Err(Incomplete::Moved(code));
+        }
+        let mut symbols = Vec::new();
+        if let Some(unit) = machine.units.get_mut(unit) {
+            unit.codes.push(code);
+            let labels = unit.entries.iter().filter_map(|version| Some(machine.entries.get(*version)?.label));
+            symbols.extend(labels.map(|label| label.symbol));
+        }
+        if let Err(error) = (Resolve { unit, addresses }).apply(machine) {
+            machine.fail_unit(unit, error.clone().into());
+            return Err(Incomplete::Failed(error));
+        }
+        let groups = vec![Group { symbols, needs }];
+        (Emit { unit, groups }).apply(machine).map_err(Incomplete::Failed)
     }
 }
 

@@ -50,8 +50,8 @@ use smallvec::SmallVec;
 pub use change::{Change, RemoveOrphans};
 pub use define::{Alias, Define, NewUnit};
 pub use duty::{
-    Attach, Begin, Claim, Delegate, Dependence, Duty, Emit, Fail, Group, HandBack, Requested, Resolve,
-    UnitHome,
+    Attach, Begin, Claim, Complete, Delegate, Dependence, Duty, Emit, Fail, Group, HandBack, Incomplete,
+    Requested, Resolve, UnitHome,
 };
 pub use dylibs::{
     AddGenerator, AddLinks, CreateDylib, CreateTracker, Initialized, Initializers, LinkOrder, Plan, Release,
