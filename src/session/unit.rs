@@ -129,7 +129,7 @@ pub(crate) struct Whole {
     /// Whether some function of it makes calls that are decided at run time.
     is_open: bool,
     /// The symbols of its functions that such calls may go to.
-    methods: Vec<Arc<str>>,
+    methods: Arc<[Arc<str>]>,
     /// The world in which it was loaded: its methods are visible since then, whenever they are compiled.
     pub(super) world: u64,
     kept: Option<Kept>,
@@ -191,10 +191,19 @@ impl Whole {
 
     /// The same program, for a function of it that is made anew, that of this module, and calls these through slots.
     pub(crate) fn again(&self, lazy_imports: BTreeSet<String>, module: &Module, id: FuncId) -> Whole {
-        let mut whole = Whole { origin: Origin::default(), ..self.clone() };
-        whole.behind_slots.extend(lazy_imports);
-        whole.others = others(module, &[id]);
-        whole
+        let mut behind_slots = lazy_imports;
+        behind_slots.extend(self.is_lazy.then(|| module[id].symbol(&module.cx)));
+        Whole {
+            globals: self.globals.clone(),
+            is_open: self.is_open,
+            methods: self.methods.clone(),
+            world: self.world,
+            kept: self.kept.clone(),
+            origin: Origin::default(),
+            is_lazy: self.is_lazy,
+            behind_slots,
+            others: others(module, &[id]),
+        }
     }
 
     /// Whether functions that do not call each other for all that can be seen may do so when they are optimised. Directly, that
