@@ -61,7 +61,7 @@ pub struct StringRef(Record);
 impl SymbolRef {
     /// The address: what compiled code holds.
     pub fn address(self) -> usize {
-        self.0.0.addr().get()
+        self.0.0.as_ptr().expose_provenance()
     }
 
     /// The record as an object.
@@ -86,7 +86,7 @@ impl StringRef {
 
     /// The address: what compiled code holds.
     pub fn address(self) -> usize {
-        self.0.0.addr().get()
+        self.0.0.as_ptr().expose_provenance()
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

@@ -135,6 +135,7 @@ fn stress_keeps_its_pace() {
 
 /// The list is the worst case of minor collections: its dead old cells keep its young ones. They are given up.
 #[test]
+#[cfg_attr(miri, ignore = "a policy, which takes megabytes to show")]
 fn a_queue_is_collected_in_full() {
     let heap = HeapOptions { initial: 1 << 20, limit: Some(4 << 20), ..HeapOptions::default() };
     let runtime = runtime(heap);
@@ -145,7 +146,7 @@ fn a_queue_is_collected_in_full() {
             let head = scope.object(&node).unwrap();
             let tail = scope.object(&node).unwrap();
             scope.set_root(tail, head.get(scope));
-            for step in 0..scaled(400_000, 4_000) {
+            for step in 0..400_000 {
                 scope.frame(|scope| {
                     let new = scope.object(&node).unwrap();
                     scope.set_field(tail.get(scope), 1, Some(new.get(scope))).unwrap();
@@ -175,7 +176,7 @@ fn random_graphs_keep_what_is_reachable_and_nothing_else() {
 
 #[test]
 fn a_list_of_a_million_nodes_is_marked_without_recursion() {
-    const NODES: usize = scaled(1_000_000, 2_000);
+    const NODES: usize = scaled(1_000_000, 300);
     let runtime = runtime(HeapOptions::default());
     let node = node(&runtime);
     runtime
@@ -617,7 +618,7 @@ fn vectors_grow_and_shrink_at_both_ends() {
 
 #[test]
 fn a_large_array_of_references_is_marked_in_slices() {
-    const LENGTH: usize = scaled(100_000, 1_000);
+    const LENGTH: usize = scaled(100_000, 600);
     let runtime = runtime(HeapOptions { verify: true, ..HeapOptions::default() });
     let any = vector(&runtime, Type::ANY);
     runtime

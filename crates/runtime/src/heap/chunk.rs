@@ -264,7 +264,7 @@ mod tests {
     fn runs_are_the_gaps_between_marks() {
         let chunk = Chunk::map(BLOCK).unwrap();
         let block = chunk.block(RESERVED);
-        for class in SizeClass::all() {
+        for class in SizeClass::all().step_by(if cfg!(miri) { 17 } else { 1 }) {
             let cells = class.cells();
             let marked = |p: usize| p % 7 == 3 || p.is_multiple_of(5) || p == cells - 1;
             for position in (0..cells).filter(|&p| marked(p)) {

@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brolga_ir::Context;
@@ -23,7 +24,8 @@ use super::object::{Object, TAG_BITS, TAG_PERMANENT};
 #[derive(Debug)]
 #[repr(C)]
 struct Small {
-    tag: u64,
+    /// Never changed; atomic because tags of all objects are read as such words.
+    tag: AtomicU64,
     value: i64,
 }
 
@@ -68,7 +70,7 @@ impl RuntimeTypes {
         };
         let int64 = make(fixed(Type::INT64, bits(8)));
         let bool = make(fixed(Type::BOOL, bits(1)));
-        let small = |ty: &TypeRef, value: i64| Small { tag: ty.tag() | TAG_PERMANENT, value };
+        let small = |ty: &TypeRef, value: i64| Small { tag: AtomicU64::new(ty.tag() | TAG_PERMANENT), value };
         let unionall = base.types.find_decl(base.names.intern("UnionAll"));
         let unionall = unionall.and_then(|decl| base.types.nominal(decl, &[]).ok()).unwrap_or(Type::DATATYPE);
         let types = RuntimeTypes {
