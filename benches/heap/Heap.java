@@ -1,9 +1,9 @@
-// The programs of `benches/heap/main.rs`, for Java: trees, list, table, throw.
+// The programs of `benches/heap/main.rs`, for Java: trees, list, table, arrays, throw.
 //
 // java -XX:+UseSerialGC -Xms64m -Xmx64m -Xlog:gc benches/heap/Heap.java trees 18
 //
 // Prints: `result`, nanoseconds of processor time for each allocation and milliseconds in all, of the second of two runs in one process, so
-// that they are those of compiled code; for `once` of one run of `table`, nothing. For `throw`, nanoseconds for each throw from 1, 2, 4 and 10
+// that they are those of compiled code; for `once`, which makes one run of the program behind it, nothing. For `throw`, nanoseconds for each throw from 1, 2, 4 and 10
 // frames below its handler, and for each call that does not throw inside and outside of a `try`; with
 // -XX:CompileCommand=dontinline,Heap.up the frames are there.
 import java.lang.management.ManagementFactory;
@@ -60,6 +60,18 @@ public class Heap {
         return rounds;
     }
 
+    static long arrays(long rounds) {
+        Object[] slots = new Object[256];
+        long state = 1;
+        for (long round = 0; round < rounds; round++) {
+            state ^= state << 13;
+            state ^= state >>> 7;
+            state ^= state << 17;
+            slots[(int) (state & 255)] = new double[2500];
+        }
+        return rounds;
+    }
+
     static final class Thrown extends RuntimeException {
         // As cheap as Java allows: no stack trace.
         Thrown() { super(null, null, false, false); }
@@ -96,7 +108,8 @@ public class Heap {
         switch (program) {
             case "trees": return trees(size);
             case "list": return list(size);
-            case "table": case "once": return table(size);
+            case "table": return table(size);
+            case "arrays": return arrays(size);
             default: throw new IllegalArgumentException(program);
         }
     }
@@ -126,9 +139,12 @@ public class Heap {
             thrown();
             return;
         }
+        if (words[0].equals("once")) {
+            run(words[1], Long.parseLong(words[2]));
+            return;
+        }
         long size = Long.parseLong(words[1]);
         long made = run(words[0], size);
-        if (words[0].equals("once")) return;
         double time = used(() -> run(words[0], size));
         // In one piece: the collector logs to the same place.
         System.out.println(String.format("result %.2f %.0f", time / made, time / 1e6));

@@ -11,6 +11,7 @@
 //! | trees | complete binary trees of growing depth, built and dropped, beside one that stays: depth 16 in 16 MB, 18 in 64, 20 in 256 |
 //! | list | a queue of 100,000 cells: one is added at the tail, one taken off the head |
 //! | table | 262,144 slots; a random one gets a new object |
+//! | arrays | 256 slots; a random one gets a new array of 20,000 bytes; only for the smallest heap |
 //!
 //! The programs are those of `heap.jlir`, `heap.c`, `Heap.java` and `heap.js`. Each runs in a process of its own, for a hundred seconds at
 //! most. Ours counts the processor time of the thread, in which collections are; the others that of the whole process. Of two runs in the
@@ -19,7 +20,8 @@
 //! median of three counts; what takes longer than ten seconds, or does not end well, has one turn. Pauses are by the clock: what the
 //! collector says of them, in both runs.
 //!
-//! Then: the smallest heap, in steps of an eighth of a megabyte, in which `table` runs; throws from so many frames below
+//! Then: the smallest heaps, in steps of an eighth of a megabyte, in which `table` and `arrays` run. Java rounds what it is told up, to 2 MB
+//! here; what it takes is what counts. It is asked with references of four bytes, its default, and of eight, as ours are. Then throws from so many frames below
 //! the handler; a `try` that nothing is thrown in; polls. What is not installed is left out.
 
 #[path = "../kernels/clock.rs"]
@@ -42,9 +44,9 @@ const ROUNDS: usize = 3;
 /// What takes longer has one turn.
 const LONG: Duration = Duration::from_secs(10);
 const CHURN: i64 = 10_000_000;
-/// Rounds of `table` for which a heap has to last, and how long they may take: a collector can be busy for ever.
-const SURVIVED: i64 = 4_000_000;
-const PATIENCE: Duration = Duration::from_secs(12);
+/// Programs, and the rounds for which a heap has to last; how long they may take: a collector can be busy for ever.
+const SURVIVED: [(&str, i64); 2] = [("table", 2_000_000), ("arrays", 100_000)];
+const PATIENCE: Duration = Duration::from_secs(40);
 /// Frames between a throw and its handler that are only left.
 const FRAMES: [i64; 4] = [0, 1, 3, 9];
 
@@ -176,9 +178,8 @@ fn programs(others: &Others, megabytes: usize) {
     }
 }
 
-/// The smallest heap, in eighths of a megabyte, in which a process ends well and in time: halved between one that is too small and one
-/// that is not.
-fn smallest(mut command: impl FnMut(usize) -> Command) -> Option<f64> {
+/// The smallest heap, in kilobytes, in which a process ends well and in time: halved between one that is too small and one that is not.
+fn smallest(mut command: impl FnMut(usize) -> Command) -> Option<usize> {
     let mut runs = |eighths: usize| output(&mut command(eighths * 128), PATIENCE).is_ok();
     let (mut fails, mut lasts) = (8, 512);
     if !runs(lasts) {
@@ -188,19 +189,27 @@ fn smallest(mut command: impl FnMut(usize) -> Command) -> Option<f64> {
         let middle = (fails + lasts) / 2;
         if runs(middle) { lasts = middle } else { fails = middle }
     }
-    Some(lasts as f64 / 8.0)
+    Some(lasts * 128)
 }
 
 fn survival(others: &Others) {
     let own = std::env::current_exe().expect("this program");
-    let ours = smallest(|kilobytes| {
-        let mut command = Command::new(&own);
-        command.args(arguments("table", SURVIVED, kilobytes, "once"));
-        command
-    });
-    let java = smallest(|kilobytes| others.java_once(kilobytes, SURVIVED));
-    let show = |size: Option<f64>| size.map_or_else(|| "–".to_owned(), |size| format!("{size:.3} MB"));
-    println!("\nThe smallest heap in which `table` runs: ours {}, Java {}", show(ours), show(java));
+    let show = |size: Option<f64>| size.map_or_else(|| " |".to_owned(), |size| format!(" {size:.3} |"));
+    println!("\nThe smallest heap in which a program runs, in megabytes:\n");
+    println!("| program | ours | Java | Java, references of 8 bytes |\n|---|---:|---:|---:|");
+    for (program, rounds) in SURVIVED {
+        let ours = smallest(|kilobytes| {
+            let mut command = Command::new(&own);
+            command.args(arguments(program, rounds, kilobytes, "once"));
+            command
+        });
+        let java = [false, true].map(|is_wide| {
+            let told = smallest(|kilobytes| others.java_once(program, rounds, kilobytes, is_wide))?;
+            others.java_takes(told)
+        });
+        let ours = show(ours.map(|kilobytes| kilobytes as f64 / 1024.0));
+        println!("| {program} |{ours}{}{}", show(java[0]), show(java[1]));
+    }
 }
 
 /// Nanoseconds of each of so many rounds of a call: the best of several.

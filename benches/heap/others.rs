@@ -61,11 +61,21 @@ impl Others {
         sample(&mut java, |line| line.contains("Pause").then(|| last_number(line.strip_suffix("ms")?))?)
     }
 
-    /// One run of `table` in Java.
-    pub(crate) fn java_once(&self, kilobytes: usize, rounds: i64) -> Command {
+    /// One run of a program in Java, with references of four bytes, as it likes them, or of eight, as ours.
+    pub(crate) fn java_once(&self, program: &str, rounds: i64, kilobytes: usize, is_wide: bool) -> Command {
         let mut java = self.java_with(kilobytes);
-        java.args(["Heap", "once", &rounds.to_string()]);
+        java.arg(if is_wide { "-XX:-UseCompressedOops" } else { "-XX:+UseCompressedOops" });
+        java.args(["Heap", "once", program, &rounds.to_string()]);
         java
+    }
+
+    /// The megabytes that Java takes when it is told that many kilobytes: it rounds up.
+    pub(crate) fn java_takes(&self, kilobytes: usize) -> Option<f64> {
+        let mut java = self.java_with(kilobytes);
+        let text = output(java.args(["-XX:+PrintFlagsFinal", "-version"]), LIMIT).ok()?;
+        let line = text.lines().find(|line| line.contains(" MaxHeapSize "))?;
+        let bytes: f64 = line.split_whitespace().find_map(|word| word.parse().ok())?;
+        Some(bytes / f64::from(1 << 20))
     }
 
     /// A program in node with that much for old objects.
