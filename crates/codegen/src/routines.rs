@@ -82,8 +82,6 @@ routines! {
     "brolga_throw_stack_overflow" (Thread);
     // (thread): throws the exception that is being handled once more.
     "brolga_rethrow" (Thread);
-    // (thread) -> number of exceptions being handled, for `enter`.
-    "brolga_exception_depth" (Thread) -> I64;
     // (thread, depth): forgets the exceptions above a depth, for `pop_exception`.
     "brolga_pop_exception" (Thread, I64);
     // Answers who wants the thread, which is in the pinned register; returns, or throws by itself.

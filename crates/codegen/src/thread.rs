@@ -13,6 +13,7 @@
 //!          +48  exit_fp      frame pointer of the compiled code that called out last
 //!          +56  exit_pc      the address that this call returns to
 //!          +64  entry        innermost entry record
+//!          +72  exceptions   how many exceptions are being handled or thrown
 //!
 //!   record +0   previous     the record that was innermost before
 //!          +8   pc           where an exception goes on: the landing pad
@@ -36,7 +37,8 @@
 //! takes all registers for clobbered on the exceptional edge of such a call. The pinned register is the exception: it
 //! holds the same thread everywhere, so it needs no restoring.
 //!
-//! **Try.** A function makes one record (`Handler::new`), links it (`Handler::link`), stores the landing pad's address before
+//! **Try.** A function makes one record (`Handler::new`), links it (`Handler::link`; in a loop what is the same each time is stored at
+//! the function's start, by `Handler::fill`), stores the landing pad's address before
 //! each call that may throw (`Handler::call_indirect`, `Handler::call`; every edge has its own pad), and unlinks the record on
 //! the way out (`Handler::unlink`). On the exceptional way the record has been taken out already.
 //!
@@ -79,6 +81,9 @@ pub const THREAD_EXIT_FP: i32 = 48;
 pub const THREAD_EXIT_PC: i32 = 56;
 /// Offset of the innermost entry record in the thread structure.
 pub const THREAD_ENTRY: i32 = 64;
+
+/// Offset of the number of exceptions in the thread structure.
+pub const THREAD_EXCEPTIONS: i32 = 72;
 
 /// Offset of the enclosing record in a handler record.
 pub const HANDLER_PREVIOUS: i32 = 0;
@@ -176,6 +181,11 @@ pub fn note_exit(b: &mut FunctionBuilder<'_>, thread: Value, number: u32, isa: &
     DebugTag::User(number)
 }
 
+/// The number of exceptions that are being handled or thrown: what `pop_exception` goes back to. Only calls change it.
+pub fn exception_depth(b: &mut FunctionBuilder<'_>, thread: Value) -> Value {
+    b.ins().load(POINTER, flags(), thread, THREAD_EXCEPTIONS)
+}
+
 /// The entry record of a trampoline, with a handler record in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -216,6 +226,8 @@ impl Entry {
 #[derive(Clone, Copy, Debug)]
 pub struct Handler {
     slot: StackSlot,
+    /// Whether what does not depend on where the function is has been stored already.
+    is_filled: bool,
 }
 
 impl Handler {
@@ -228,12 +240,17 @@ impl Handler {
     fn with_bytes(b: &mut FunctionBuilder<'_>, bytes: u32) -> Handler {
         let align = HANDLER_BYTES.trailing_zeros() as u8;
         let slot = b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, align));
-        Handler { slot }
+        Handler { slot, is_filled: false }
     }
 
-    /// Fills the record, but for the landing pad, and links it in front of the thread's list. What throws behind this is
-    /// called by `call*`, which store the pad, or tells the function, which then goes on at its handler itself.
-    pub fn link(&self, b: &mut FunctionBuilder<'_>, thread: Value) {
+    /// Stores what linking would store each time, at a place that all linking comes behind. In a function the record that was innermost
+    /// before is always the same one: whoever links another takes it out before the function goes on.
+    pub fn fill(&mut self, b: &mut FunctionBuilder<'_>, thread: Value) {
+        self.store_common(b, thread);
+        self.is_filled = true;
+    }
+
+    fn store_common(&self, b: &mut FunctionBuilder<'_>, thread: Value) {
         let record = b.ins().stack_addr(POINTER, self.slot, 0);
         let previous = b.ins().load(POINTER, flags(), thread, THREAD_HANDLER);
         let sp = b.ins().get_stack_pointer(POINTER);
@@ -241,6 +258,15 @@ impl Handler {
         b.ins().store(flags(), previous, record, HANDLER_PREVIOUS);
         b.ins().store(flags(), sp, record, HANDLER_SP);
         b.ins().store(flags(), fp, record, HANDLER_FP);
+    }
+
+    /// Fills the record, but for the landing pad, and links it in front of the thread's list. What throws behind this is
+    /// called by `call*`, which store the pad, or tells the function, which then goes on at its handler itself.
+    pub fn link(&self, b: &mut FunctionBuilder<'_>, thread: Value) {
+        if !self.is_filled {
+            self.store_common(b, thread);
+        }
+        let record = b.ins().stack_addr(POINTER, self.slot, 0);
         b.ins().store(flags(), record, thread, THREAD_HANDLER);
     }
 

@@ -28,6 +28,7 @@ fn offsets_in_machine_code_are_those_of_the_structures() {
         (thread::THREAD_EXIT_FP, ThreadLayout::EXIT_FP),
         (thread::THREAD_EXIT_PC, ThreadLayout::EXIT_PC),
         (thread::THREAD_ENTRY, ThreadLayout::ENTRY),
+        (thread::THREAD_EXCEPTIONS, ThreadLayout::EXCEPTIONS),
         (thread::ENTRY_EXIT_FP, offset_of!(EntryRecord, exit_fp)),
         (thread::ENTRY_EXIT_PC, offset_of!(EntryRecord, exit_pc)),
         (thread::ENTRY_PREVIOUS, offset_of!(EntryRecord, previous)),

@@ -251,10 +251,10 @@ fn code_catches_what_its_callee_throws_and_values_survive() {
         // catch(n) = try down(n) catch; 10n end, where down throws after n frames if n is odd.
         let down = recursion(&jit, tier, "down", |c| c.throw("brolga_throw_undef_ref", &[]));
         let catch = compile(&jit, tier, "catch", &ints(1, 1), |c| {
-            use brolga_codegen::thread::{Handler, current_thread};
+            use brolga_codegen::thread::{Handler, current_thread, exception_depth};
             let n = c.params()[0];
             let thread = current_thread(&mut c.b);
-            let depth = c.routine("brolga_exception_depth", &[thread])[0];
+            let depth = exception_depth(&mut c.b, thread);
             let handler = Handler::new(&mut c.b);
             handler.link(&mut c.b, thread);
             let callee = c.import(Symbol::Function("down".into()), ints(1, 1).clif(), false);

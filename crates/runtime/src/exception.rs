@@ -8,6 +8,8 @@
 //! allocates nothing. It becomes an object when compiled code asks for it (`throw.rs` of `objects`), and a text when it leaves
 //! through the doorway, as [`Exception`]. That text is the interpreter's: both ask `brolga_ir::show`.
 
+use std::cell::{Cell, RefCell};
+use std::mem::offset_of;
 use std::sync::Arc;
 
 use brolga_ir::Context;
@@ -214,6 +216,68 @@ pub(crate) enum Pending {
     Kind(ExceptionKind, Detail),
     /// An object that was thrown.
     Object(Object),
+}
+
+/// A thread's stack of exceptions: those that are being handled or thrown, innermost last.
+#[derive(Default, Debug)]
+#[repr(C)]
+pub(crate) struct Exceptions {
+    /// How many there are, in a word that compiled code reads where a handler comes into force.
+    depth: Cell<usize>,
+    stack: RefCell<Vec<Pending>>,
+}
+
+impl Exceptions {
+    /// Where the depth is.
+    pub(crate) const DEPTH: usize = offset_of!(Exceptions, depth);
+
+    pub(crate) fn depth(&self) -> usize {
+        self.depth.get()
+    }
+
+    pub(crate) fn last(&self) -> Option<Pending> {
+        self.stack.borrow().last().copied()
+    }
+
+    /// The last one, if there are more than `depth`.
+    pub(crate) fn last_above(&self, depth: usize) -> Option<Pending> {
+        self.stack.borrow().get(depth..)?.last().copied()
+    }
+
+    /// Changes the stack; all that makes it longer or shorter goes through here.
+    fn change<R>(&self, change: impl FnOnce(&mut Vec<Pending>) -> R) -> R {
+        let mut stack = self.stack.borrow_mut();
+        let result = change(&mut stack);
+        self.depth.set(stack.len());
+        result
+    }
+
+    pub(crate) fn push(&self, pending: Pending) {
+        self.change(|stack| stack.push(pending));
+    }
+
+    pub(crate) fn truncate(&self, depth: usize) {
+        self.change(|stack| stack.truncate(depth));
+    }
+
+    /// Of the exceptions above `depth` the last one stays.
+    pub(crate) fn keep_last(&self, depth: usize) {
+        self.change(|stack| {
+            let last = stack.pop();
+            stack.truncate(depth);
+            stack.extend(last);
+        });
+    }
+
+    /// Puts something in the place of the last one, if there is one.
+    pub(crate) fn replace_last(&self, pending: Pending) {
+        self.change(|stack| stack.last_mut().map(|last| *last = pending));
+    }
+
+    /// All that are objects.
+    pub(crate) fn each_object(&self, mut visit: impl FnMut(&mut Object)) {
+        self.change(|stack| stack.iter_mut().filter_map(Pending::object_mut).for_each(&mut visit));
+    }
 }
 
 impl Detail {

@@ -120,6 +120,8 @@ impl ThreadLayout {
     pub const EXIT_PC: usize = Self::MUTATOR + MutatorLayout::EXIT_PC;
     /// The innermost entry record.
     pub const ENTRY: usize = Self::MUTATOR + MutatorLayout::ENTRY;
+    /// How many exceptions are being handled or thrown.
+    pub const EXCEPTIONS: usize = Self::MUTATOR + MutatorLayout::EXCEPTIONS;
 }
 
 /// Why a scope cannot be entered. The embedder's or the system's fault.
@@ -294,18 +296,17 @@ impl Thread {
 
     /// What keeps the exception that was thrown last, if it is an object, when the thread leaves the heap.
     pub(crate) fn keep_exception(&self, runtime: &Runtime) -> Option<Persistent> {
-        match self.mutator.exceptions.borrow().last() {
-            Some(&Pending::Object(object)) => Some(runtime.heap().persistent(object)),
+        match self.mutator.exceptions.last() {
+            Some(Pending::Object(object)) => Some(runtime.heap().persistent(object)),
             _ => None,
         }
     }
 
     /// The last exception above `depth`. Where it is kept, it may have moved meanwhile.
     fn last_exception(&self, depth: usize, heap: &Heap) -> Option<Pending> {
-        let exceptions = self.mutator.exceptions.borrow();
         // What lies below belongs to outer activations.
-        let last = exceptions.get(depth..)?.last().copied()?;
-        let kept = self.carried.look_at_kept(exceptions.len() - 1, |kept| heap.kept(kept)).flatten();
+        let last = self.mutator.exceptions.last_above(depth)?;
+        let kept = self.carried.look_at_kept(self.exception_depth() - 1, |kept| heap.kept(kept)).flatten();
         Some(kept.map_or(last, Pending::Object))
     }
 
@@ -387,17 +388,16 @@ impl Thread {
             Traces::Leaving => self.mutator.is_entry(self.handler.get()),
             Traces::All => true,
         };
-        let mut exceptions = self.mutator.exceptions.borrow_mut();
         match wanted {
-            true => self.traces.take(exceptions.len(), self.frames()),
-            false => self.traces.pop(exceptions.len()),
+            true => self.traces.take(self.exception_depth(), self.frames()),
+            false => self.traces.pop(self.exception_depth()),
         }
-        exceptions.push(pending);
+        self.mutator.exceptions.push(pending);
     }
 
     /// Throws the exception that is being handled again.
     pub(crate) fn rethrow(&self) {
-        let again = self.mutator.exceptions.borrow().last().copied();
+        let again = self.mutator.exceptions.last();
         let place = self.exception_depth();
         self.push(again.unwrap_or(Pending::Kind(ExceptionKind::ErrorException, Detail::None)));
         if place > 0 {
@@ -406,23 +406,22 @@ impl Thread {
     }
 
     pub(crate) fn exception_depth(&self) -> usize {
-        self.mutator.exceptions.borrow().len()
+        self.mutator.exceptions.depth()
     }
 
     pub(crate) fn pop_exceptions(&self, depth: usize) {
-        self.mutator.exceptions.borrow_mut().truncate(depth);
+        self.mutator.exceptions.truncate(depth);
         self.traces.pop(depth);
         self.carried.taken_off(depth);
     }
 
     /// Of the exceptions above `depth` the last one stays; `false` if there is none.
     pub(crate) fn keep_last_exception(&self, depth: usize) -> bool {
-        let mut exceptions = self.mutator.exceptions.borrow_mut();
-        let count = exceptions.len();
+        let count = self.exception_depth();
         if count <= depth {
             return false;
         }
-        exceptions.drain(depth..count - 1);
+        self.mutator.exceptions.keep_last(depth);
         self.traces.again(count - 1, depth);
         self.carried.taken_off(depth);
         true

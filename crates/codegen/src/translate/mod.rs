@@ -380,6 +380,7 @@ impl Translation<'_> {
             thread::check_stack(&mut self.b, thread, overflow);
         }
         self.count_entry();
+        self.fill_record();
         Ok(())
     }
 
@@ -452,6 +453,7 @@ impl Translation<'_> {
             Op::MemCopy => self.mem_copy(inst),
             Op::CallSymbol(callee) => self.call_symbol(inst, callee),
             Op::CallRuntime(RuntimeFn::Apply) => self.apply(inst),
+            Op::CallRuntime(RuntimeFn::ExceptionDepth) => self.exception_depth(inst),
             Op::CallRuntime(entry) => self.call_runtime(inst, entry),
             Op::ForeignCall(foreign) => self.foreign_call(inst, foreign),
             Op::CFunction(callee) => self.c_function(inst, callee),

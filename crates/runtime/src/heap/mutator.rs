@@ -7,8 +7,9 @@
 //!   +8              exit_fp     where compiled code was left last: its frame pointer,
 //!   +16             exit_pc       and the address that it goes on at
 //!   +24             entry       innermost record of an entry into compiled code (`frames.rs`)
-//!   +32 + 16·class  cursor      where the next cell of a size class begins
-//!   +40 + 16·class  limit       where the free cells end
+//!   +32             depth       how many exceptions are being handled or thrown; their stack is behind it
+//!   +72 + 16·class  cursor      where the next cell of a size class begins
+//!   +80 + 16·class  limit       where the free cells end
 //!
 //!   GC frame        +0   number of root slots, times 4
 //!                   +8   the frame that was innermost before
@@ -34,7 +35,7 @@ use super::class::{CLASSES, SizeClass, TAG_BYTES};
 use super::handshake::Handshake;
 use super::heap::Paused;
 use super::object::Object;
-use crate::exception::Pending;
+use crate::exception::Exceptions;
 use crate::frames::{Crossings, FrameIndex, Frames};
 use crate::thread::HandlerRecord;
 
@@ -70,6 +71,7 @@ struct Current {
 pub struct Mutator {
     gc_stack: Cell<*mut GcFrame>,
     crossings: Crossings,
+    pub(crate) exceptions: Exceptions,
     runs: [Run; CLASSES],
     current: [Cell<Option<Current>>; CLASSES],
     pub(crate) handshake: Handshake,
@@ -93,8 +95,6 @@ pub struct Mutator {
     pub(crate) locals: RefCell<Vec<Option<Object>>>,
     /// Old objects that were stored into.
     pub(crate) remembered: RefCell<Vec<Object>>,
-    /// Exceptions that are being handled or thrown, innermost last.
-    pub(crate) exceptions: RefCell<Vec<Pending>>,
 }
 
 /// Offsets in [`Mutator`] that machine code contains.
@@ -109,6 +109,8 @@ impl MutatorLayout {
     pub const EXIT_PC: usize = offset_of!(Mutator, crossings) + Crossings::EXIT_PC;
     /// The innermost entry record.
     pub const ENTRY: usize = offset_of!(Mutator, crossings) + Crossings::ENTRY;
+    /// How many exceptions are being handled or thrown.
+    pub const EXCEPTIONS: usize = offset_of!(Mutator, exceptions) + Exceptions::DEPTH;
     /// The cursor of size class 0; the limit is in the next word. The other classes follow.
     pub const RUNS: usize = offset_of!(Mutator, runs);
     /// From one class to the next.
@@ -126,6 +128,7 @@ impl Default for Mutator {
         Mutator {
             gc_stack: Cell::new(std::ptr::null_mut()),
             crossings: Crossings::default(),
+            exceptions: Exceptions::default(),
             runs: std::array::from_fn(|_| empty()),
             current: std::array::from_fn(|_| Cell::new(None)),
             handshake: Handshake::default(),
@@ -140,7 +143,6 @@ impl Default for Mutator {
             until_stress: Cell::new(0),
             locals: RefCell::new(Vec::new()),
             remembered: RefCell::new(Vec::new()),
-            exceptions: RefCell::new(Vec::new()),
         }
     }
 }
@@ -298,8 +300,7 @@ impl Mutator {
             count += 1;
         }
         self.locals.borrow_mut().iter_mut().flatten().for_each(|root| update(root, visit));
-        let mut exceptions = self.exceptions.borrow_mut();
-        exceptions.iter_mut().filter_map(Pending::object_mut).for_each(|root| update(root, visit));
+        self.exceptions.each_object(|root| update(root, visit));
         count
     }
 }

@@ -578,15 +578,15 @@ pub(super) fn run_visits(heap: &Heap, mutator: &Mutator, mut failed: impl FnMut(
         return;
     }
     let _back = Back(mutator, mutator.in_scope.replace(true));
-    let depth = mutator.exceptions.borrow().len();
+    let depth = mutator.exceptions.depth();
     let one = || {
         with_frame(heap, mutator, |scope| {
             let (root, visit) = heap.handles.take_ready(|object| scope.add_root(object))?;
             let done = fenced(|| visit(scope, root));
-            let thrown = mutator.exceptions.borrow().get(depth..).and_then(|above| above.last().copied());
+            let thrown = mutator.exceptions.last_above(depth);
             let thrown = thrown.map(|pending| Exception::new(heap, pending).to_string());
             // Nobody is there to handle it. Traces above go with the next exception that takes their place.
-            mutator.exceptions.borrow_mut().truncate(depth);
+            mutator.exceptions.truncate(depth);
             Some(done.err().or(thrown))
         })
     };

@@ -25,7 +25,7 @@ pub struct Raised(());
 impl Raised {
     /// What somebody else has put on the thread's stack.
     pub(crate) fn pending(scope: &Scope<'_, '_>) -> Raised {
-        debug_assert!(!scope.mutator().exceptions.borrow().is_empty());
+        debug_assert!(scope.mutator().exceptions.depth() > 0);
         Raised(())
     }
 }
@@ -42,7 +42,7 @@ impl<'f, 'h> Scope<'f, 'h> {
     }
 
     fn raise_pending(&self, pending: Pending) -> Raised {
-        self.mutator().exceptions.borrow_mut().push(pending);
+        self.mutator().exceptions.push(pending);
         Raised(())
     }
 
@@ -136,22 +136,20 @@ impl<'f, 'h> Scope<'f, 'h> {
     /// The innermost exception as an object, which is made now if nobody has asked for it before. `None` if none is being
     /// handled.
     pub fn current_exception(&mut self) -> Option<Root<'f, 'h>> {
-        let pending = self.mutator().exceptions.borrow().last().copied()?;
+        let pending = self.mutator().exceptions.last()?;
         let (kind, detail) = match pending {
             Pending::Object(object) => return Some(self.add_root(object)),
             Pending::Kind(kind, detail) => (kind, detail),
         };
-        let depth = self.mutator().exceptions.borrow().len();
+        let depth = self.mutator().exceptions.depth();
         let made = self.materialise(kind, detail).or_else(|_| {
             // There was no memory for it: the exception is that one from now on, which needs none.
-            self.mutator().exceptions.borrow_mut().truncate(depth);
+            self.mutator().exceptions.truncate(depth);
             self.exception_object(ExceptionKind::OutOfMemoryError, &[])
         });
         let made = made.ok()?;
         let object = made.get(self).object;
-        if let Some(last) = self.mutator().exceptions.borrow_mut().last_mut() {
-            *last = Pending::Object(object);
-        }
+        self.mutator().exceptions.replace_last(Pending::Object(object));
         Some(made)
     }
 
