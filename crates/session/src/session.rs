@@ -21,7 +21,7 @@ use std::sync::{Arc, Weak};
 use smallvec::SmallVec;
 
 use crate::board::{Address, Board};
-use crate::dispatch::{Dispatcher, SessionDoer, Task, doers};
+use crate::dispatch::{Dispatcher, SessionDoer, Task, doers, fenced};
 use crate::dylib::Dylib;
 use crate::error::{Error, Failure, Name};
 use crate::flags::{Link, LookupKind, Need, Priority, Until, Want};
@@ -376,19 +376,20 @@ impl<T: Target> Session<T> {
         (reply, effects)
     }
 
+    /// Does what a step entails. The embedder's code is part of that; where it panics, the rest is done nevertheless.
     fn perform(&self, effects: Effects<Live<T>>) {
         for store in effects.slots {
             store.slot.store(store.serial, store.target);
         }
         if effects.waits_changed {
-            self.0.dispatcher.look_again();
+            fenced(|| self.0.dispatcher.look_again());
         }
         for failure in effects.unheard {
-            self.0.host.unheard(&failure);
+            fenced(|| self.0.host.unheard(&failure));
         }
         let mut tasks = Vec::new();
         for (ticket, answer) in effects.answers {
-            tasks.extend(ticket.deliver(self, answer));
+            tasks.extend(fenced(|| ticket.deliver(self, answer)).flatten());
         }
         for ask in effects.asks {
             let session = self.clone();
@@ -411,20 +412,18 @@ impl<T: Target> Session<T> {
             }));
         }
         if !tasks.is_empty() {
-            self.0.dispatcher.dispatch_all(tasks);
+            fenced(|| self.0.dispatcher.dispatch_all(tasks));
         }
         for (mut source, lost) in effects.dropped {
-            for symbol in lost {
-                source.discard(symbol);
-            }
+            fenced(move || lost.into_iter().for_each(|symbol| source.discard(symbol)));
         }
         for (user, removed) in effects.orphaned {
-            self.0.host.orphaned(self.name(user), self.name(removed));
+            fenced(|| self.0.host.orphaned(self.name(user), self.name(removed)));
         }
         if !effects.retired.is_empty() {
-            self.0.host.retire(effects.retired);
+            fenced(|| self.0.host.retire(effects.retired));
         }
-        drop(effects.garbage);
+        fenced(move || drop(effects.garbage));
     }
 
     /// A task of `work`, which is done for `doer`.

@@ -9,8 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use brolga_session::{
-    Doing, Dylib, InPlace, OnExecutor, Pool, PoolOptions, Priority, Responsibility, Session, Symbol, Token,
-    Tokens, Until, required, unit,
+    Doing, Dylib, InPlace, OnExecutor, Pool, PoolOptions, Priority, Responsibility, Session, Symbol, Task,
+    Token, Tokens, Until, required, unit,
 };
 use support::{E, Words, made, with};
 
@@ -21,9 +21,19 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// Hands jobs to one thread, and counts them.
 fn one_thread() -> (impl Fn(Job) + Send + Sync, Arc<AtomicUsize>) {
+    threads(1)
+}
+
+/// Hands jobs to so many threads, and counts them.
+fn threads(threads: usize) -> (impl Fn(Job) + Send + Sync, Arc<AtomicUsize>) {
     let (send, receive) = mpsc::channel::<Job>();
     let (send, count) = (Mutex::new(send), Arc::new(AtomicUsize::new(0)));
-    thread::spawn(move || receive.iter().for_each(|job| job()));
+    let receive = Arc::new(Mutex::new(receive));
+    for _ in 0..threads {
+        let receive = Arc::clone(&receive);
+        let next = move || receive.lock().expect("jobs").recv().ok();
+        thread::spawn(move || std::iter::from_fn(next).for_each(|job| job()));
+    }
     let jobs = Arc::clone(&count);
     let spawn = move |job| {
         jobs.fetch_add(1, Ordering::SeqCst);
@@ -210,6 +220,69 @@ fn an_executor_whose_threads_all_wait_runs_what_there_is() {
     let_them_wait();
     assert_eq!(ask(&session, &main, giver).recv_timeout(NEVER), Ok(1));
     assert_eq!(answer.recv_timeout(NEVER), Ok(5));
+}
+
+/// A symbol whose task waits until it is told to go on, and what tells it.
+fn held(
+    session: &Session<Words>,
+    main: &Dylib<Words>,
+    name: &str,
+) -> (Symbol, mpsc::Receiver<()>, mpsc::Sender<()>) {
+    let symbol = session.intern(name);
+    let ((begun, has_begun), (go_on, may_go_on)) = (mpsc::channel(), mpsc::channel());
+    let may_go_on = Mutex::new(may_go_on);
+    main.define(unit([(symbol, E)], move |duty: Responsibility<Words>| {
+        begun.send(()).expect("awaited");
+        may_go_on.lock().expect("told").recv_timeout(NEVER).expect("told");
+        duty.resolve([(symbol, 1)]).expect("resolved").emit([]).expect("emitted");
+    }))
+    .expect("defined");
+    (symbol, has_begun, go_on)
+}
+
+#[test]
+fn threads_of_the_embedder_are_none_of_the_executors() {
+    const TWO: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1);
+    let (session, main) = with(Arc::new(OnExecutor::new(threads(TWO.get()).0).with_threads(TWO)));
+    let (answer, duty) = top_waits(&session, &main);
+    let (held, has_begun, go_on) = held(&session, &main, "held");
+    let _held = ask(&session, &main, held);
+    has_begun.recv_timeout(NEVER).expect("begun");
+    let [base, leaf] = ["base", "leaf"].map(|name| session.intern(name));
+    let dylib = main.clone();
+    let guest = thread::spawn(move || {
+        Task::new(Priority::Normal, move || drop(dylib.lookup([base]).wait())).run();
+    });
+    let_them_wait();
+    main.define(made(&[(leaf, E, 3)])).expect("defined");
+    let other = ask(&session, &main, leaf);
+    let_them_wait();
+    assert!(
+        other.try_recv().is_err(),
+        "one of its two threads works, and may bring nearer what the other one waits for"
+    );
+    go_on.send(()).expect("held");
+    assert_eq!(other.recv_timeout(NEVER), Ok(3));
+    duty.resolve([(base, 1)]).expect("resolved").emit([]).expect("emitted");
+    assert_eq!(answer.recv_timeout(NEVER), Ok(2));
+    guest.join().expect("no panic");
+}
+
+#[test]
+fn a_session_ends_behind_what_other_threads_have_begun() {
+    let (session, main) = with(Arc::new(InPlace::new()));
+    let (held, has_begun, go_on) = held(&session, &main, "held");
+    let (a, b) = (session.clone(), main.clone());
+    let worker = thread::spawn(move || ask(&a, &b, held).recv_timeout(NEVER));
+    has_begun.recv_timeout(NEVER).expect("begun");
+    let ending = session.clone();
+    let end = thread::spawn(move || ending.end(|_| {}));
+    let_them_wait();
+    assert!(!end.is_finished());
+    go_on.send(()).expect("held");
+    // Its address is told before everything closes.
+    assert_eq!(worker.join().expect("no panic"), Ok(1));
+    end.join().expect("no panic");
 }
 
 #[test]

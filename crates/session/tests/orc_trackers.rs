@@ -3,7 +3,7 @@
 mod support;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use brolga_session::{
     Cause, Change, Dependants, Dependence, Dylib, Error, Host, OnDrop, Responsibility, Session, Symbol,
@@ -244,6 +244,31 @@ fn r10_tombstone_leaves_the_users_and_names_them() {
     assert_eq!((count(&freed[0]), count(&freed[1]), main.ready(foo), main.ready(bar)), (1, 0, Some(2), None));
     assert_eq!(*told.lock().expect("told"), ["foo bar"]);
     session.check().expect("invariants");
+}
+
+#[test]
+fn what_a_panic_of_the_host_interrupts_is_done_nevertheless() {
+    struct Panicking(Arc<AtomicUsize>);
+    impl Host<Words> for Panicking {
+        fn orphaned(&self, _: brolga_session::Name, _: brolga_session::Name) {
+            panic!("of the host");
+        }
+        fn retire(&self, code: Vec<Owned>) {
+            self.0.fetch_add(code.len(), Ordering::SeqCst);
+        }
+    }
+    let retired = Arc::new(AtomicUsize::new(0));
+    let session: Session<Words> =
+        Session::new(Arc::new(brolga_session::InPlace::new()), Box::new(Panicking(Arc::clone(&retired))));
+    let main = session.create_dylib("main").expect("a dylib");
+    let [foo, bar] = ["foo", "bar"].map(|name| session.intern(name));
+    let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
+    let freed = Arc::default();
+    main.define_all(vec![code(bar, 1, &[], &freed)], Some(&tracker)).expect("defined");
+    main.define(code(foo, 2, &[main.label(bar).into()], &freed)).expect("defined");
+    main.lookup([foo]).wait().expect("ready");
+    tracker.remove(Dependants::Tombstone).expect("removed");
+    assert_eq!(count(&retired), 1, "by way of the host, which knows when nobody runs it");
 }
 
 #[test]

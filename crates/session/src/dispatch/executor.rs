@@ -148,17 +148,18 @@ impl<F: Fn(Box<dyn FnOnce() + Send>) + Send + Sync> Dispatcher for OnExecutor<F>
         if latch.is_done() {
             return Ok(());
         }
-        let place = self.shared.parked.enter(latch);
+        let place = self.shared.parked.enter_for(latch);
         let on_top = depth() > 0;
         // Threads of the embedder that wait in the middle of a task leave the executor's as many as they are.
         let own = doing(|doing| doing.worker).is_some_and(|worker| worker.of == self.shared.address());
-        let threads = self.threads.filter(|_| own).map_or(usize::MAX, NonZeroUsize::get);
+        let threads = self.threads.filter(|_| own);
+        let all_wait = || threads.is_some_and(|threads| place.is_last_of(threads.get()));
         while !latch.is_done() {
             let task = if on_top {
                 // Who is needed is what the session knows, under a lock of its own.
                 let needed = latch.needed();
                 let task = lock(&self.shared.backlog).pop_for(&needed);
-                task.or_else(|| place.is_last_of(threads).then(|| self.shared.pop()).flatten())
+                task.or_else(|| all_wait().then(|| self.shared.pop()).flatten())
             } else {
                 self.shared.pop()
             };

@@ -188,13 +188,20 @@ impl Task {
         doing.tasks += 1;
         doing.priority = Some(self.priority);
         doing.doers.extend(self.doer);
-        // The payload was shown by the panic hook.
-        if let Err(payload) = doing.go_on(|| catch_unwind(AssertUnwindSafe(self.work))) {
-            // What a task panicked with may panic when it is dropped; what comes of that is leaked.
-            let dropped = catch_unwind(AssertUnwindSafe(|| drop(payload)));
-            let _leaked = dropped.map_err(ManuallyDrop::new);
-        }
+        doing.go_on(|| fenced(self.work));
     }
+}
+
+/// Runs what the embedder has written; nothing if it panics, which the panic hook shows.
+pub(crate) fn fenced<R>(work: impl FnOnce() -> R) -> Option<R> {
+    let payload = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(done) => return Some(done),
+        Err(payload) => payload,
+    };
+    // What it panicked with may panic when it is dropped; what comes of that is leaked.
+    let dropped = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+    let _leaked = dropped.map_err(ManuallyDrop::new);
+    None
 }
 
 /// Runs tasks.

@@ -57,12 +57,18 @@ pub(super) struct Place<'a> {
 }
 
 impl Parked {
-    /// Counts this thread in, which waits for the latch.
-    pub(super) fn enter(&self, latch: &dyn Latch) -> Place<'_> {
+    /// Counts this thread in.
+    pub(super) fn enter(&self) -> Place<'_> {
         let sleeper = Arc::new(Sleeper { mark: Mutex::default(), changed: Condvar::new() });
         lock(&self.waiting).push(Arc::clone(&sleeper));
-        latch.on_open(Waker::from(Arc::clone(&sleeper)));
         Place { parked: self, sleeper }
+    }
+
+    /// Counts this thread in, which waits for the latch.
+    pub(super) fn enter_for(&self, latch: &dyn Latch) -> Place<'_> {
+        let place = self.enter();
+        latch.on_open(Waker::from(Arc::clone(&place.sleeper)));
+        place
     }
 
     /// Has everyone look again.

@@ -182,7 +182,7 @@ impl Shared {
     /// Waits where the system gives no thread that would work meanwhile: whatever comes is run here, also on top of a task, where that
     /// is the best that can be done.
     fn wait_alone(&self, latch: &dyn Latch) {
-        let place = self.parked.enter(latch);
+        let place = self.parked.enter_for(latch);
         while !latch.is_done() {
             match self.queue.pop() {
                 Some(task) => self.queue.run(task),
@@ -237,8 +237,10 @@ impl Shared {
     fn work(self: &Arc<Self>, number: usize) {
         doing(|doing| doing.worker = Some(Worker { of: self.address(), number }));
         while self.run_or_sleep(number) {
+            // Of a queue that is closed nobody else may look for the rest: they leave when it is empty for a moment.
+            let is_wanted = self.queue.is_closed() && !self.queue.is_empty();
             let mut threads = lock(&self.threads);
-            if threads.running > self.size {
+            if threads.running > self.size && !is_wanted {
                 threads.running -= 1;
                 drop(threads);
                 SharedPermit::here().give_back();

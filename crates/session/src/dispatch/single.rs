@@ -97,7 +97,7 @@ impl Dispatcher for InPlace {
         if latch.is_done() {
             return Ok(());
         }
-        let place = self.parked.enter(latch);
+        let place = self.parked.enter_for(latch);
         while !latch.is_done() {
             let next = match depth() {
                 // What another thread has made may lie behind a task of its own that waits.
@@ -119,8 +119,15 @@ impl Dispatcher for InPlace {
     }
 
     fn drain(&self) {
-        while let Some(task) = self.next() {
-            task.run();
+        let me = current().id();
+        let place = self.parked.enter();
+        loop {
+            match self.next().or_else(|| self.next_of_all(&place)) {
+                Some(task) => task.run(),
+                // A thread is at work for as long as it is in the middle of tasks, and takes the rest of what it has made.
+                None if lock(&self.busy).iter().all(|(thread, _)| *thread == me) => return,
+                None => place.sleep(),
+            }
         }
     }
 }
