@@ -13,6 +13,10 @@ use super::{Done, TranslateError, Translation, abi_of};
 
 impl Translation<'_> {
     pub(super) fn convert(&mut self, inst: Inst, kind: Convert) -> Done {
+        if self.func.results(inst).next().is_some_and(|result| self.values[result].is_some()) {
+            // The load of its operand has done it (`memory.rs`).
+            return Ok(());
+        }
         let (from, to) = (self.low_type(inst, 0)?, self.result_type(inst)?);
         let x = self.arg(inst, 0)?;
         let target = abi_of(to).clif();

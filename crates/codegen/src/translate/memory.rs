@@ -17,6 +17,7 @@
 //! Atomics are sequentially consistent whatever order was asked for: Cranelift has no other. They exist up to 64 bits.
 
 use brolga_ir::constant::{Address, Const};
+use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::{Access, Region, RmwOp};
 use brolga_ir::{Func, Inst, LowType, Op, Slot};
 use cranelift_codegen::ir::{
@@ -31,6 +32,13 @@ const MAX_INLINE_COPY: u128 = 128;
 
 /// The alias region of each region of low IR, by its number.
 pub(super) type AliasRegions = [AliasRegion; Region::ALL.len()];
+
+/// A conversion that a load does.
+struct Extension {
+    by: Inst,
+    is_signed: bool,
+    to: clif::Type,
+}
 
 /// Makes the alias regions of a function; see the header.
 pub(super) fn alias_regions(func: &Func, out: &mut clif::Function) -> AliasRegions {
@@ -87,8 +95,38 @@ impl Translation<'_> {
         let address = self.pointer(inst, 0)?;
         let low = self.result_type(inst)?;
         let flags = self.flags(inst, access, low);
-        let value = self.b.ins().load(abi_of(low).clif(), flags, address, access.offset);
-        self.define(inst, &[value])
+        let (ty, offset) = (abi_of(low).clif(), access.offset);
+        let Some(Extension { by, is_signed, to }) = self.extension(inst, low) else {
+            let value = self.b.ins().load(ty, flags, address, offset);
+            return self.define(inst, &[value]);
+        };
+        let ins = self.b.ins();
+        let value = match (low, is_signed) {
+            (LowType::I8, false) => ins.uload8(to, flags, address, offset),
+            (LowType::I8, true) => ins.sload8(to, flags, address, offset),
+            (LowType::I16, false) => ins.uload16(to, flags, address, offset),
+            (LowType::I16, true) => ins.sload16(to, flags, address, offset),
+            (_, false) => ins.uload32(flags, address, offset),
+            (_, true) => ins.sload32(flags, address, offset),
+        };
+        self.define(by, &[value])
+    }
+
+    /// The conversion that makes a loaded integer wider, if nothing else becomes of it: the load does that at once, and is the
+    /// result of the conversion. Cranelift joins the two only if no instruction with an effect stands between them.
+    fn extension(&mut self, load: Inst, low: LowType) -> Option<Extension> {
+        if !matches!(low, LowType::I8 | LowType::I16 | LowType::I32) {
+            return None;
+        }
+        let by = self.only_use(self.func.results(load).next()?)?;
+        let is_signed = match self.func.op(by) {
+            Op::Intrinsic(Intrinsic::ZextInt) => false,
+            Op::Intrinsic(Intrinsic::SextInt) => true,
+            _ => return None,
+        };
+        let to = self.result_type(by).ok()?;
+        let is_word = matches!(to, LowType::I16 | LowType::I32 | LowType::I64);
+        (is_word && low.bits() < to.bits()).then(|| Extension { by, is_signed, to: abi_of(to).clif() })
     }
 
     pub(super) fn store(&mut self, inst: Inst, access: Access) -> Done {

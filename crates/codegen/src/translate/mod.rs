@@ -318,8 +318,17 @@ struct Translation<'a> {
     words: Option<clif::AliasRegion>,
     /// The question on whose answer the next instruction branches.
     asked: Option<String>,
-    /// How often values are used, if somebody has asked.
-    uses: Option<SecondaryMap<Value, u32>>,
+    /// Where values are used, if somebody has asked.
+    uses: Option<SecondaryMap<Value, Uses>>,
+}
+
+/// Where a value is used.
+#[derive(Clone, Copy, Default)]
+enum Uses {
+    #[default]
+    None,
+    One(Inst),
+    More,
 }
 
 impl Translation<'_> {
@@ -406,6 +415,22 @@ impl Translation<'_> {
             self.inst(block, inst)?;
         }
         Ok(())
+    }
+
+    /// The instruction that uses a value, if it is used once.
+    fn only_use(&mut self, value: Value) -> Option<Inst> {
+        let func = self.func;
+        let uses = self.uses.get_or_insert_with(|| {
+            let mut uses = SecondaryMap::with_capacity(func.value_count());
+            for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
+                for &value in func.args(inst) {
+                    uses[value] =
+                        if matches!(uses[value], Uses::None) { Uses::One(inst) } else { Uses::More };
+                }
+            }
+            uses
+        });
+        if let Uses::One(inst) = uses[value] { Some(inst) } else { None }
     }
 
     /// One of two values. 128 bits are chosen by halves: Cranelift makes a minimum or maximum of a whole choice between

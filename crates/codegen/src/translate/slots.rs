@@ -26,7 +26,6 @@ use cranelift_codegen::ir::{
     self as clif, AbiParam, AliasRegionData, ExternalName, FuncRef, GlobalValueData, InstBuilder,
     MemFlagsData, SigRef, Signature as ClifSignature, Type, Value, types,
 };
-use cranelift_entity::SecondaryMap;
 
 use super::{Done, Translation};
 use crate::compile::Symbol;
@@ -98,13 +97,7 @@ impl Translation<'_> {
         if func.op(next) != Op::Branch || func.args(next) != [answer] || self.site(next).is_some() {
             return false;
         }
-        let uses = self.uses.get_or_insert_with(|| {
-            let mut uses = SecondaryMap::with_capacity(func.value_count());
-            let insts = func.blocks().flat_map(|block| func.block_insts(block));
-            insts.flat_map(|inst| func.args(inst)).for_each(|&value| uses[value] += 1);
-            uses
-        });
-        uses[answer] == 1
+        self.only_use(answer).is_some()
     }
 
     /// A branch on the answer to the question of that name.

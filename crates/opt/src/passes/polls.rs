@@ -19,13 +19,14 @@
 //! | loop | polls |
 //! |---|---|
 //! | at most so many rounds, known, that all work is within the bound | none |
-//! | innermost, calls nothing, its latch tests the next value of a counter in 64 bits that goes up | once for K rounds, in `s` |
+//! | innermost, calls nothing, its latch tests the next value of a counter in 64 bits that goes up, or may | once for K rounds, in `s` |
 //! | each round calls this function itself, which polls where it starts | none |
 //! | any other | as it was |
 //!
 //! In the second case a round goes on without a look at `s` only if `next < lim`, and `lim <= end` always: then the loop's own test
 //! holds as well, whatever went round where. So the order and number of rounds stay. If the test is that the counter differs from a bound,
-//! `end` is the bound, and with a counter that starts above it every round goes through `s`: slow, and right.
+//! `end` is the bound, and with a counter that starts above it every round goes through `s`: slow, and right. A step that is not known is looked at in front of
+//! the loop: where it goes down, or so far up that K steps might not be counted, `lim` is the least number, and every round goes through `s`, too.
 //!
 //! Inner loops come first, so the work of a loop without polls counts as part of the loop around it. Loops behind a split (`irce`,
 //! `unroll`) are recognised by their two ways in and left alone: few rounds are left for them.
@@ -33,7 +34,7 @@
 //! Cost: each loop's blocks, of at most [`MAX_BLOCKS`]. Breaks the graph. Not done: counters that go down; moving the poll of an
 //! inner loop of few but unknown rounds into the outer one.
 
-use crate::counted::{Counted, Tested, most_rounds};
+use crate::counted::{Counted, Recurrence, Relation, Signed, Test, Tested, most_rounds};
 use crate::facts::Fact;
 use crate::heads::head_phis;
 use crate::loop_copy::{end_of, ins, jump_block, rename_pred, retarget, splittable_step};
@@ -65,6 +66,8 @@ const CALL: u64 = 256;
 const MAX_BLOCKS: usize = 64;
 /// With fewer rounds for a poll nothing is saved.
 const MIN_ROUNDS: u64 = 16;
+/// Steps that are not known are at most this: as many of them as there are rounds for a poll make a number of 64 bits.
+const MAX_STEP: u64 = 1 << 40;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let (cfg, tree, loops) = (cx.facts.cfg(), cx.facts.domtree(), cx.facts.loops());
@@ -172,15 +175,38 @@ fn strippable(
     let test = &counted.test;
     let simple = loops.is_innermost(l) && !round.calls && !round.polls.is_empty();
     let entered_once = cfg.preds(counted.shape.preheader).len() <= 1;
-    let counts = splittable_step(func, &counted).is_some() && test.tested == Tested::Next;
-    let defined = !undefined.has(func, test.bound) && !undefined.has(func, test.counter.start);
+    let counts = splittable_step(func, &counted).is_some() || counts_by_unknown(func, test);
+    let counts = counts && test.tested == Tested::Next;
+    let Recurrence { start, step, .. } = test.counter;
+    let defined = [test.bound, start, step].into_iter().all(|value| !undefined.has(func, value));
     (simple && entered_once && counts && defined).then_some(counted)
+}
+
+/// Whether a counter may go up by a step that is not known, to a bound that it does not have to meet.
+fn counts_by_unknown(func: &Func, test: &Test) -> bool {
+    let has_bound = matches!(test.relation, Relation::Less(Signed::Yes) | Relation::AtMost(Signed::Yes));
+    has_bound && test.counter.const_step(func).is_none() && func.ty(test.counter.value) == Type::I64
 }
 
 fn strip(func: &mut Func, types: &Types, counted: &Counted, polls: &[Inst], rounds: u64) {
     let Counted { shape, test } = *counted;
     let end = end_of(func, types, counted);
-    let step = splittable_step(func, counted).unwrap_or(1);
+    // How far so many rounds get, and the limit where they would get beyond all numbers.
+    let (distance, beyond) = match splittable_step(func, counted) {
+        Some(step) => (func.bits(types, Type::I64, (i128::from(rounds) * step) as u128), end),
+        None => {
+            let (step, at) = (test.counter.step, shape.preheader);
+            let [one, most, rounds, none] =
+                [1, MAX_STEP, rounds, 0].map(|n| func.bits(types, Type::I64, n.into()));
+            let before = ins(func, at, Intrinsic::SubInt, &[step, one], Type::I64);
+            let is_fit = ins(func, at, Intrinsic::UltInt, &[before, most], Type::I8);
+            let all = ins(func, at, Intrinsic::MulInt, &[step, rounds], Type::I64);
+            let op = Op::Builtin(Builtin::Ifelse);
+            let distance =
+                Cursor::new(func).before_terminator(at).ins_value(op, &[is_fit, all, none], Type::I64);
+            (distance, func.bits(types, Type::I64, i64::MIN as u64 as u128))
+        }
+    };
 
     let outer = jump_block(func, shape.preheader, shape.header);
     if let Some(jump) = func.terminator(shape.preheader) {
@@ -211,17 +237,16 @@ fn strip(func: &mut Func, types: &Types, counted: &Counted, polls: &[Inst], roun
     }
 
     // How far this time.
-    let distance = func.bits(types, Type::I64, (i128::from(rounds) * step) as u128);
     let far = ins(func, outer, Intrinsic::AddInt, &[first, distance], Type::I64);
     let in_range = ins(func, outer, Intrinsic::SltInt, &[first, far], Type::I8);
     let before_end = ins(func, outer, Intrinsic::SltInt, &[far, end], Type::I8);
     // Two choices are two conditional moves; one of both conditions would first make each a number.
-    let mut choose = |cond, yes| {
+    let mut choose = |cond, yes, no| {
         let op = Op::Builtin(Builtin::Ifelse);
-        Cursor::new(func).before_terminator(outer).ins_value(op, &[cond, yes, end], Type::I64)
+        Cursor::new(func).before_terminator(outer).ins_value(op, &[cond, yes, no], Type::I64)
     };
-    let nearer = choose(before_end, far);
-    let limit = choose(in_range, nearer);
+    let nearer = choose(before_end, far, end);
+    let limit = choose(in_range, nearer, beyond);
 
     // The loop's own test, behind the new one.
     let goes_on = ins(func, shape.latch, Intrinsic::SltInt, &[test.counter.next, limit], Type::I8);
