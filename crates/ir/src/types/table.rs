@@ -763,18 +763,21 @@ impl Types {
 
     /// Whether values can have exactly this type.
     pub fn is_concrete(&self, ty: Type) -> bool {
+        let is_param = |&ty: &Type| matches!(self.kind(ty), TypeKind::Param(_));
         match self.kind(ty) {
             TypeKind::Nominal { decl, params } => {
                 let kind = self.body(*decl).map(|b| &b.kind);
-                !matches!(kind, None | Some(DeclKind::Abstract))
-                    && !params.iter().any(|&p| matches!(self.kind(p), TypeKind::Param(_)))
+                !matches!(kind, None | Some(DeclKind::Abstract)) && !params.iter().any(is_param)
             }
             TypeKind::Tuple { elems, vararg } => {
                 // Long tuples have runs of one type.
                 let mut runs = elems.chunk_by(|a, b| a == b);
                 vararg.is_none() && runs.all(|run| self.is_concrete(run[0]))
             }
-            TypeKind::NamedTuple { tuple, .. } => self.is_concrete(*tuple),
+            // As of a struct with these for parameters: what is in it may be of any type.
+            TypeKind::NamedTuple { tuple, .. } => {
+                !self.tuple_elements(*tuple).is_some_and(|e| e.iter().any(is_param))
+            }
             TypeKind::Function(_) | TypeKind::TypeOf(_) | TypeKind::Low(_) => true,
             _ => false,
         }

@@ -378,9 +378,6 @@ impl Lowering<'_> {
         let check = self.src.args(self.at).len().saturating_sub(1);
         let reference = self.operand(0)?;
         let Some(elem) = self.types.memory_ref_element(reference.ty) else { return self.call_builtin(op) };
-        if !self.result_is_known(change, elem)? {
-            return self.call_builtin(op);
-        }
         let element = self.checked_element(&reference, check)?;
         self.change(change, &Place { ty: elem, kind: PlaceKind::Element(element) }, 1)
     }

@@ -141,10 +141,6 @@ impl Lowering<'_> {
                 let elems = elems.iter().map(|&e| self.exact_element(e)).collect::<Step<Vec<Type>>>()?;
                 types.tuple(&elems)
             }
-            TypeKind::NamedTuple { names, tuple } => {
-                let tuple = self.exact_type(*tuple)?;
-                types.named_tuple(names, tuple)
-            }
             _ => Ok(ty),
         };
         exact.map_err(|_| self.bad_operands())
@@ -234,7 +230,6 @@ impl Lowering<'_> {
         let inexact = |&e: &Type| !self.is_tagged(e);
         match self.types.kind(ty) {
             TypeKind::TypeOf(_) => false,
-            TypeKind::NamedTuple { tuple, .. } => self.is_tagged(*tuple),
             TypeKind::Tuple { elems, vararg: None } => !elems.iter().any(inexact),
             _ => self.types.is_concrete(ty) && ty != self.kind_of_type(ty),
         }

@@ -271,10 +271,7 @@ impl Lowering<'_> {
             return self.call_builtin(op);
         };
         let Some(order) = field.order else {
-            return match self.result_is_known(change, field.place.ty)? {
-                true => self.change(change, &field.place, 2),
-                false => self.call_builtin(op),
-            };
+            return self.change(change, &field.place, 2);
         };
         let ty = field.place.ty;
         let is_reference = matches!(field.place.kind, PlaceKind::Field { repr: FieldRepr::Pointer, .. });

@@ -261,15 +261,6 @@ impl Lowering<'_> {
         tuple.and_then(|tuple| self.types.named_tuple(&names, tuple)).map_err(|_| self.bad_operands())
     }
 
-    /// Whether the result of a change has a type that is known here. A named tuple's type says the exact types inside.
-    pub(super) fn result_is_known(&mut self, change: Change, ty: Type) -> Step<bool> {
-        let known = change != Change::Replace || {
-            let replaced = self.replaced_type(ty)?;
-            self.types.is_concrete(replaced)
-        };
-        Ok(known)
-    }
-
     // ----- global variables -----
 
     /// The place of a global variable.
@@ -321,10 +312,6 @@ impl Lowering<'_> {
         }
         let Some(change) = Change::of(op) else { return Err(self.bad_operands()) };
         let place = self.global_place(name);
-        if !self.result_is_known(change, place.ty)? {
-            let what = format!("`{op}` of a global variable without a concrete type");
-            return Err(self.report(Refusal::Unsupported { what }));
-        }
         self.change(change, &place, 2)
     }
 
