@@ -126,6 +126,13 @@ impl Error {
     }
 }
 
+impl Error {
+    /// Whether there is no room for code, and there may be later.
+    pub(crate) fn is_shortage(&self) -> bool {
+        matches!(self, Error::Build(BuildError::Link(LinkError::Memory(error))) if error.is_shortage())
+    }
+}
+
 fn fault_of_build(error: &BuildError) -> Fault {
     match error {
         BuildError::Generate(GenerateError::Translate(

@@ -103,7 +103,9 @@ impl Options {
         self
     }
 
-    /// The most bytes of compiled code, with its constants, at one time. What would exceed it is an error.
+    /// The most bytes of compiled code, with its constants and what is needed to call it, at one time. A session gives up code of
+    /// [lazy](crate::session::Definitions::lazy) functions, the longest unused first, to stay below, and with a pool of workers keeps a quarter
+    /// free; called again, they are compiled again. What would exceed the limit all the same is an error.
     #[must_use]
     pub fn code_limit(mut self, bytes: usize) -> Options {
         self.jit.memory.limit = Some(bytes);

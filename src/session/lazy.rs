@@ -74,6 +74,11 @@ impl Slots {
         lock(&self.owners).get(&label)?.upgrade()
     }
 
+    /// All slots that are there, in order.
+    pub(crate) fn all(&self) -> Vec<(Label, Arc<SlotOwner>)> {
+        lock(&self.owners).iter().filter_map(|(&label, owner)| Some((label, owner.upgrade()?))).collect()
+    }
+
     fn add(&self, label: Label, owner: &Arc<SlotOwner>) {
         let mut owners = lock(&self.owners);
         // Now and then, what is gone is forgotten.

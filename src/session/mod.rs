@@ -35,9 +35,12 @@
 //!
 //! **Memory.** Code goes when the session does not lead to it any more and nobody holds a handle to it or to code that calls
 //! it. Handles are counted, so nothing is freed under a thread that runs it. What lay behind a slot is freed when no thread runs it.
+//! With a limit ([`Options::code_limit`]), code of lazy functions that were not called for long is given up when there is no room, and compiled
+//! again when it is called.
 //!
 //! Files, in reading order: `target` (what is linked), `plan` (optimising concurrently), `unit` (compiling and linking one
 //! unit), `entries` (for calls that are decided at run time), `lazy` (what lies behind slots), `loops` (loops that are left while they run), `cold` (functions that are interpreted),
+//! `evict` (what is given up when memory is short),
 //! `inlined` (who has taken in what), `later` (who is compiled anew at the next call), `scope` (what programs see of each other), `definitions`, `put` and `batch` (how they go into the tables),
 //! `promise`, `host`, `libraries`, `opening`, `workers`, `dylib`, `function`, `error`.
 
@@ -47,6 +50,7 @@ mod definitions;
 mod dylib;
 mod entries;
 mod error;
+mod evict;
 mod function;
 mod host;
 mod inlined;
@@ -141,6 +145,8 @@ pub struct SessionStats {
     pub waiting: usize,
     /// Functions that are in memory and belong to the session.
     pub placed: usize,
+    /// How often the code of a lazy function was given up, because memory for code was short.
+    pub evicted: u64,
     /// The memory that code lies in.
     pub code: CodeMemoryStats,
 }
@@ -152,10 +158,14 @@ impl Session {
     /// There is no code generator for this machine, or no memory for code.
     pub fn new(options: Options, workers: Workers) -> Result<Session, Error> {
         let Options { level, roots, opt, jit, runtime } = options.settled();
+        let limit = jit.memory.limit;
         let jit = Jit::new(Runtime::new(runtime), jit)?;
         let (dispatcher, in_background) = workers.dispatcher();
         let linking = linking::Session::new(dispatcher, Box::new(PlainHost));
         let shared = Arc::new(Shared::new(jit, level, opt, roots, in_background));
+        if let Some(limit) = limit {
+            shared.set_limit(&linking, limit);
+        }
         let inner = Inner {
             linking,
             shared,
@@ -249,6 +259,7 @@ impl Session {
             lookups,
             waiting,
             placed: shared.placed.len(),
+            evicted: compiled.evicted,
             code: shared.jit.stats(),
         }
     }

@@ -20,6 +20,7 @@ use brolga_jit::{Slot, SlotOwner, Unit};
 use brolga_session::{Symbol, Target};
 
 use super::entries::Entries;
+use super::evict::Source;
 
 /// What sessions of this crate link: machine code in this process.
 pub enum Native {}
@@ -41,6 +42,8 @@ pub(crate) enum Function {
         symbol: Arc<str>,
         /// What it was compiled from.
         program: Origin,
+        /// What it can be made from again, if it may be given up.
+        source: Option<Source>,
     },
     /// Whatever is behind a slot.
     Slot(Slot),
@@ -132,7 +135,7 @@ impl Code {
     /// Enters functions of a unit, each with a symbol and its name in the unit. Says where they are.
     pub(crate) fn enter(
         placed: &Arc<Placed>,
-        (unit, program): (&Unit, &Origin),
+        (unit, program, source): (&Unit, &Origin, Option<Source>),
         symbols: impl IntoIterator<Item = (Symbol, Arc<str>)>,
         kept: Option<Kept>,
     ) -> (Code, Vec<(Symbol, usize)>) {
@@ -143,8 +146,9 @@ impl Code {
         let found: Vec<(Symbol, Arc<str>, usize)> = found.collect();
         let mut functions = placed.write();
         for (_, name, address) in &found {
-            let (unit, symbol, program) = (unit.clone(), name.clone(), program.clone());
-            functions.insert(*address, Function::Code { unit, symbol, program });
+            let (unit, symbol, program, source) =
+                (unit.clone(), name.clone(), program.clone(), source.clone());
+            functions.insert(*address, Function::Code { unit, symbol, program, source });
         }
         drop(functions);
         let found: Vec<(Symbol, usize)> = found.into_iter().map(|(symbol, _, at)| (symbol, at)).collect();

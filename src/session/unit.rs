@@ -35,7 +35,8 @@ use brolga_gcroots::Lowering as Roots;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::{Func, FuncId, Level, Module, Op, Type};
 use brolga_jit::{
-    Compiled, FindSlot, Globals, Jit, Linkage, LoopEntry, Method, Slot, Source, Style, Unit, Upgrader,
+    Compiled, Evictor, FindSlot, Globals, Jit, Linkage, LoopEntry, Method, Slot, Source, Style, Unit,
+    Upgrader,
 };
 use brolga_opt::OptLevel;
 use brolga_session::{
@@ -44,6 +45,7 @@ use brolga_session::{
 };
 
 use super::entries;
+use super::evict::{self, Demoter};
 use super::lazy::{BODY, HOT, Slots, type_of};
 use super::linking;
 use super::loops::FoundLoop;
@@ -66,6 +68,9 @@ pub(crate) struct Shared {
     pub(crate) slots: Slots,
     pub(crate) compiled: Mutex<Totals>,
     upgrades: Mutex<Upgrades>,
+    /// What gives code up when memory is short, and the limit; none if there is no limit.
+    demoter: OnceLock<(Arc<Demoter>, usize)>,
+    in_background: bool,
 }
 
 /// Who optimises functions that have become hot.
@@ -83,6 +88,8 @@ enum Upgrades {
 pub(crate) struct Totals {
     pub(crate) functions: u64,
     pub(crate) bytes: u64,
+    /// Functions whose code was given up.
+    pub(crate) evicted: u64,
 }
 
 impl Shared {
@@ -101,7 +108,28 @@ impl Shared {
             placed: Arc::default(),
             slots: Slots::default(),
             compiled: Mutex::default(),
+            demoter: OnceLock::new(),
+            in_background,
             upgrades: Mutex::new(if in_background { Upgrades::Expected } else { Upgrades::Asked }),
+        }
+    }
+
+    /// Lets code be given up when memory for it is short.
+    pub(crate) fn set_limit(self: &Arc<Shared>, session: &linking::Session<Native>, limit: usize) {
+        let demoter = Arc::new(Demoter { shared: Arc::downgrade(self), session: session.downgrade() });
+        let evictor: Arc<dyn Evictor> = demoter.clone();
+        self.jit.set_evictor(&evictor);
+        // It is set once, when the session is made.
+        let _ = self.demoter.set((demoter, limit));
+    }
+
+    /// Sees to it that the threads of a pool find room.
+    fn keep_room(&self) {
+        let Some((_, limit)) = self.demoter.get().filter(|_| self.in_background) else { return };
+        let most = limit / 4 * 3;
+        let in_use = self.jit.stats().in_use;
+        if in_use > most {
+            self.jit.evict(in_use - most);
         }
     }
 
@@ -385,6 +413,8 @@ pub(crate) struct Output {
     ids: Vec<FuncId>,
     /// How many statements it was made from.
     weight: u32,
+    /// Whether C may have addresses in it.
+    has_callbacks: bool,
 }
 
 /// What the code of a unit refers to and a session knows.
@@ -509,6 +539,11 @@ fn generate(shared: &Shared, loaded: &Loaded, low: Lowered) -> Result<Output, Ar
     sources.extend(entries.iter().map(|(_, low)| Source { func: low, ty: None }));
     let methods = entries.iter().filter_map(|(id, _)| method(module, *id)).collect();
     let dispatches = funcs.iter().any(dispatches);
+    let has_callbacks = funcs.iter().any(|low| {
+        low.blocks()
+            .flat_map(|block| low.block_insts(block))
+            .any(|inst| matches!(low.op(inst), Op::CFunction(_)))
+    });
 
     let route = |name: &str| {
         if loaded.whole.behind_slots.contains(name) || loops.iter().any(|found| found.entry() == name) {
@@ -528,7 +563,7 @@ fn generate(shared: &Shared, loaded: &Loaded, low: Lowered) -> Result<Output, Ar
     totals.functions += ids.len() as u64;
     totals.bytes += compiled.code_bytes() as u64;
     drop(totals);
-    Ok(Output { compiled, methods, dispatches, loops, ids, weight })
+    Ok(Output { compiled, methods, dispatches, loops, ids, weight, has_callbacks })
 }
 
 /// Links what was compiled to what was found. Nothing if what was found is no longer there.
@@ -591,19 +626,35 @@ fn link(
     };
     let loops = output.loops.iter().map(|found| found.link(&shared, &session, dylib, &loaded, rounds));
     let unit = link_unit(&shared, &session, &loaded, &output, found, &loops.collect::<Vec<_>>());
+    let source = match (symbols.as_slice(), output.ids.as_slice()) {
+        (&[(symbol, flags)], &[id]) if loaded.whole.is_lazy && !output.has_callbacks => {
+            let source = evict::Source { loaded: loaded.clone(), id, symbol, flags };
+            shared.demoter.get().is_some().then_some(source)
+        }
+        _ => None,
+    };
     let unit = match unit {
         Ok(Some(unit)) => unit,
         // Somebody has defined it anew meanwhile.
         Ok(None) => return look_up_and_link(shared, loaded, output, responsibility),
-        Err(error) => return responsibility.fail(error),
+        Err(error) => {
+            let is_shortage = error.is_shortage();
+            responsibility.fail(error);
+            // There may be room when it is called again.
+            if let Some(source) = source.filter(|_| is_shortage) {
+                let label = Label { dylib, symbol: source.symbol };
+                session.renew(label, None, source.unit(&shared));
+            }
+            return;
+        }
     };
     let names = symbols.iter().map(|(symbol, _)| {
         let text = session.names().text(*symbol);
         let function = text.strip_suffix(BODY).or_else(|| text.strip_suffix(HOT));
         (*symbol, function.map_or_else(|| text.clone(), Arc::from))
     });
-    let (code, addresses) =
-        Code::enter(&shared.placed, (&unit, &loaded.whole.origin), names, loaded.whole.kept.clone());
+    let compiled = (&unit, &loaded.whole.origin, source);
+    let (code, addresses) = Code::enter(&shared.placed, compiled, names, loaded.whole.kept.clone());
     let mut needs: Vec<Dependence<Native>> = found.iter().map(|&found| found.into()).collect();
     if output.dispatches {
         let symbol = |name: &Arc<str>| match loaded.whole.is_lazy {
@@ -617,9 +668,10 @@ fn link(
             return responsibility.fail(error);
         }
     }
-    if let Some(responsibility) = responsibility.complete(code, addresses, needs) {
+    match responsibility.complete(code, addresses, needs) {
         // What it was linked to has been defined anew meanwhile, and nobody has seen it.
-        look_up_and_link(shared, loaded, output, responsibility);
+        Some(responsibility) => look_up_and_link(shared, loaded, output, responsibility),
+        None => shared.keep_room(),
     }
 }
 

@@ -3,6 +3,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `define` | definitions, look-ups, what programs see of each other |
+//! | `evict` | limits of memory for code |
 //! | `failure` | errors with their causes |
 //! | `change` | redefinition, removal, initialisers, the end |
 //! | `frames` | frames that run while what they call is replaced |
@@ -18,6 +19,7 @@
 
 mod change;
 mod define;
+mod evict;
 mod failure;
 mod frames;
 mod lazy;

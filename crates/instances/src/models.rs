@@ -311,3 +311,29 @@ fn a_report_lets_go() {
         reader.join().expect("the reader's thread");
     });
 }
+
+#[test]
+fn a_thread_that_stays_lets_go() {
+    model(|| {
+        let (memory, word) = (Arc::new(Memory::new()), Arc::new(CodeWord::new(1)));
+        memory.write(at(1));
+        let reclaimer = Reclaimer::new();
+        let caller = {
+            let (memory, word, thread) = (memory.clone(), word.clone(), reclaimer.participant());
+            thread::spawn(move || {
+                let pin = thread.pin();
+                // It waits for something, in no code.
+                drop(thread.stay(|_| false));
+                memory.run(at(word.load()));
+                drop(pin);
+            })
+        };
+        memory.write(at(2));
+        word.store(2);
+        reclaimer.retire(at(1));
+        for code in reclaimer.collect() {
+            memory.free(code);
+        }
+        caller.join().expect("the caller's thread");
+    });
+}

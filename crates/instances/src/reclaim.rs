@@ -9,7 +9,9 @@
 //! ```
 //!
 //! A thread that enters after `x` was unlinked cannot find it, so it is never noted. A thread that stays inside for long, in
-//! a loop that never returns, may *report* at a safepoint which code its frames lie in; it is then forgotten for all others.
+//! a loop that never returns, may *report* at a safepoint which code its frames lie in; it is then forgotten for all others. A
+//! thread that *stays* where it is, because it waits for something, lets that report stand for what is retired meanwhile, until it goes on or
+//! enters again. Both ends are under the lock: what was unlinked before it goes on, it does not find.
 //! Entries nest; the outermost counts.
 //!
 //! | row | operation | order | pairs with | without it |
@@ -24,7 +26,8 @@
 //! Who retires has unlinked before: has stored other addresses to every word that leads there, each with release order.
 //!
 //! Invariants: an item is given back once, by one call; a note never survives its thread's next leave; items are
-//! given back in the order in which they were retired, as far as they are free. Under the lock runs no code but what `report` is given.
+//! given back in the order in which they were retired, as far as they are free. Under the lock runs no code but what `report` and `stay` are
+//! given.
 //!
 //! Cost: entering is a store and a fence (6 ns); retiring looks at all threads; collecting at all notes. The scheme is
 //! quiescent-state-based reclamation (McKenney, Slingwine 1998; Hart et al. 2007), with a serial for each thread instead of a
@@ -65,9 +68,17 @@ struct Shared<T> {
 }
 
 struct State<T> {
-    threads: Vec<Arc<Serial>>,
+    threads: Vec<Known<T>>,
     items: VecDeque<Item<T>>,
 }
+
+/// A thread, and what it may know while it stays where it is.
+struct Known<T> {
+    thread: Arc<Serial>,
+    stays: Option<Holds<T>>,
+}
+
+type Holds<T> = Box<dyn Fn(&T) -> bool + Send>;
 
 /// What others see of a thread, in cache lines of its own.
 #[repr(align(128))]
@@ -102,8 +113,8 @@ impl<T> Reclaimer<T> {
     #[must_use]
     pub fn participant(&self) -> Participant<T> {
         let own = Arc::new(Serial { serial: AtomicU64::new(0), is_awaited: AtomicBool::new(false) });
-        lock(&self.shared.state).threads.push(Arc::clone(&own));
-        Participant { shared: Arc::clone(&self.shared), own, depth: Cell::new(0) }
+        lock(&self.shared.state).threads.push(Known { thread: Arc::clone(&own), stays: None });
+        Participant { shared: Arc::clone(&self.shared), own, depth: Cell::new(0), stays: Cell::new(false) }
     }
 
     /// Takes what nothing leads to any more. It is given back by [`Reclaimer::collect`].
@@ -121,16 +132,21 @@ impl<T> Reclaimer<T> {
         let what: Vec<T> = what.collect();
         let mut state = lock(&self.shared.state);
         fence(Ordering::SeqCst); // R4
-        let inside = |thread: &Arc<Serial>| {
-            let serial = thread.serial.load(Ordering::Acquire); // R5
-            if serial.is_multiple_of(2) {
-                return None;
-            }
-            thread.is_awaited.store(true, Ordering::Relaxed); // R6
-            Some((Arc::clone(thread), serial))
+        let State { threads, items } = &mut *state;
+        let inside = |known: &Known<T>| {
+            let serial = known.thread.serial.load(Ordering::Acquire); // R5
+            (!serial.is_multiple_of(2)).then_some(serial)
         };
-        let known_to: Vec<_> = state.threads.iter().filter_map(inside).collect();
-        state.items.extend(what.into_iter().map(|what| Item { what, known_to: known_to.clone() }));
+        let inside: Vec<_> = threads.iter().filter_map(|known| Some((known, inside(known)?))).collect();
+        for what in what {
+            let may_know = |known: &Known<T>| known.stays.as_ref().is_none_or(|holds| holds(&what));
+            let known_to = inside.iter().filter(|(known, _)| may_know(known)).map(|&(known, serial)| {
+                known.thread.is_awaited.store(true, Ordering::Relaxed); // R6
+                (Arc::clone(&known.thread), serial)
+            });
+            let known_to = known_to.collect();
+            items.push_back(Item { what, known_to });
+        }
     }
 
     /// What no thread can be running. The caller drops it.
@@ -168,6 +184,8 @@ pub struct Participant<T> {
     own: Arc<Serial>,
     /// Entries that are not left.
     depth: Cell<usize>,
+    /// Whether a report of it stands.
+    stays: Cell<bool>,
 }
 
 impl<T> std::fmt::Debug for Participant<T> {
@@ -181,6 +199,7 @@ impl<T> Participant<T> {
     pub fn pin(&self) -> Pin<'_, T> {
         let depth = self.depth.get();
         self.depth.set(depth + 1);
+        self.go_on();
         if depth == 0 {
             let serial = self.own.serial.load(Ordering::Relaxed); // R6
             self.own.serial.store(serial.wrapping_add(1), Ordering::Release); // R1
@@ -208,6 +227,31 @@ impl<T> Participant<T> {
         }
     }
 
+    /// Reports, and lets the report stand for what is retired until the guard is dropped or the thread enters again: it reads no word that
+    /// leads to code before. `holds` must not call the reclaimer; other threads call it.
+    pub fn stay(&self, holds: impl Fn(&T) -> bool + Send + 'static) -> Stay<'_, T> {
+        self.report(&holds);
+        let holds: Holds<T> = Box::new(holds);
+        let before = self.set_stays(Some(holds));
+        self.stays.set(true);
+        drop(before);
+        Stay { participant: self }
+    }
+
+    /// What is retired from now on, the thread may know.
+    fn go_on(&self) {
+        if self.stays.get() {
+            self.stays.set(false);
+            drop(self.set_stays(None));
+        }
+    }
+
+    fn set_stays(&self, holds: Option<Holds<T>>) -> Option<Holds<T>> {
+        let mut state = lock(&self.shared.state);
+        let own = state.threads.iter_mut().find(|known| Arc::ptr_eq(&known.thread, &self.own))?;
+        std::mem::replace(&mut own.stays, holds)
+    }
+
     /// Whether something waits for this thread to leave or to report. Costs a load.
     #[must_use]
     pub fn is_awaited(&self) -> bool {
@@ -227,7 +271,19 @@ impl<T> Participant<T> {
 
 impl<T> Drop for Participant<T> {
     fn drop(&mut self) {
-        lock(&self.shared.state).threads.retain(|thread| !Arc::ptr_eq(thread, &self.own));
+        lock(&self.shared.state).threads.retain(|known| !Arc::ptr_eq(&known.thread, &self.own));
+    }
+}
+
+/// A thread whose report stands. Dropping it, the thread goes on.
+#[must_use = "the thread goes on when it is dropped"]
+pub struct Stay<'p, T> {
+    participant: &'p Participant<T>,
+}
+
+impl<T> Drop for Stay<'_, T> {
+    fn drop(&mut self) {
+        self.participant.go_on();
     }
 }
 
@@ -302,6 +358,28 @@ mod tests {
         assert_eq!(reclaimer.collect(), [], "a frame still lies in it");
         drop(pin);
         assert_eq!(reclaimer.collect(), [2]);
+    }
+
+    #[test]
+    fn who_stays_knows_nothing_new_until_it_goes_on_or_enters() {
+        let reclaimer = Reclaimer::new();
+        let thread = reclaimer.participant();
+        let pin = thread.pin();
+        reclaimer.retire_all([1, 2]);
+        let stay = thread.stay(|item| item % 2 == 0);
+        reclaimer.retire_all([3, 4]);
+        assert_eq!(reclaimer.collect(), [1, 3]);
+        drop(stay);
+        reclaimer.retire(5);
+        assert_eq!(reclaimer.collect(), []);
+        let stay = thread.stay(|_| false);
+        assert_eq!(reclaimer.collect(), [2, 4, 5]);
+        drop(thread.pin());
+        reclaimer.retire(7);
+        assert_eq!(reclaimer.collect(), [], "what it called may have found it");
+        drop(stay);
+        drop(pin);
+        assert_eq!(reclaimer.collect(), [7]);
     }
 
     #[test]

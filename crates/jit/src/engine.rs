@@ -14,6 +14,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use brolga_codegen::compile::{Compiler, Limits, NamedType, Symbol};
 use brolga_codegen::isa::{HostIsa, IsaError, IsaOptions};
@@ -38,11 +39,16 @@ use crate::loader::Loader;
 use crate::maps;
 use crate::profile::Cells;
 use crate::program::Method;
-use crate::slots::Slots;
+use crate::slots::{Place, Slots};
 use crate::tiers::HotQueue;
 
 /// How often an evictor is asked before a unit is refused. Each time it is asked for twice as much.
 const EVICTIONS: u32 = 24;
+/// How often who needs room waits for threads that may run what was given up, and how long each time.
+const PATIENCE: u32 = 200;
+const MOMENT: Duration = Duration::from_millis(1);
+/// About the size of a trampoline.
+const ENTRY_BYTES: usize = 256;
 
 /// What can be chosen about an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -226,26 +232,57 @@ impl Jit {
         Ok(Unit { inner: Arc::new(inner) })
     }
 
-    /// Links a unit. When there is no room, the evictor makes some, of more and more units.
+    /// Links a unit.
     fn link_unit(&self, unit: &LinkUnit, resolver: &dyn Resolver) -> Result<Arc<LoadedUnit>, LinkError> {
-        let mut wanted = unit.functions.iter().map(|function| function.code.len()).sum::<usize>().max(1);
-        let mut tries = EVICTIONS;
+        let wanted = unit.functions.iter().map(|function| function.code.len()).sum::<usize>();
+        let is_shortage =
+            |error: &LinkError| matches!(error, LinkError::Memory(error) if error.is_shortage());
+        self.making_room(wanted, is_shortage, || self.shared.linker.link(unit, resolver))
+    }
+
+    /// Does what needs room. When there is none, the evictor makes some, of more and more units.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "threads that leave code tell nobody, and one that does not leave is not to be waited for"
+    )]
+    fn making_room<T, E>(
+        &self,
+        wanted: usize,
+        is_shortage: impl Fn(&E) -> bool,
+        mut make: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let (mut wanted, mut tries, mut patience) = (wanted.max(1), EVICTIONS, PATIENCE);
         loop {
-            match self.shared.linker.link(unit, resolver) {
-                Err(LinkError::Memory(error)) if error.is_shortage() && tries > 0 => {
-                    let evictor = self.shared.evictor.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                    if !evictor
-                        .and_then(|evictor| evictor.upgrade())
-                        .is_some_and(|evictor| evictor.evict(wanted))
-                    {
-                        return Err(LinkError::Memory(error));
-                    }
+            match make() {
+                Err(error) if is_shortage(&error) => {
+                    let is_done = tries > 0 && self.evict(wanted);
                     wanted = wanted.saturating_mul(2);
-                    tries -= 1;
+                    tries = tries.saturating_sub(1);
+                    // What was given up is free when the threads that may run it have come to a safepoint, or have left.
+                    let is_coming = self.runtime().retired() > 0 && patience > 0;
+                    if is_coming {
+                        patience -= 1;
+                        std::thread::sleep(MOMENT);
+                        self.runtime().free_retired();
+                    }
+                    if !is_done && !is_coming {
+                        return Err(error);
+                    }
                 }
                 result => return result,
             }
         }
+    }
+
+    /// Asks the evictor to free so many bytes of code; whether it has given any up. What no thread runs is free then.
+    pub fn evict(&self, bytes: usize) -> bool {
+        let evictor = self.shared.evictor.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        evictor.and_then(|evictor| evictor.upgrade()).is_some_and(|evictor| evictor.evict(bytes))
+    }
+
+    /// Whether code may be given up while threads wait for other code.
+    pub(crate) fn gives_up(&self) -> bool {
+        self.shared.evictor.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Tells the runtime about the methods of a unit that is about to be made.
@@ -285,11 +322,13 @@ impl Jit {
         interpreted: bool,
     ) -> Result<Arc<Entry>, EntryError> {
         let Shared { entries, isa, linker, runtime, .. } = &*self.shared;
-        entries.lazy(signature, interpreted, isa, &**linker, runtime)
+        let make = || entries.lazy(signature, interpreted, isa, &**linker, runtime);
+        self.making_room(ENTRY_BYTES, EntryError::is_shortage, make)
     }
 
-    pub(crate) fn slots(&self) -> &Arc<Slots> {
-        &self.shared.slots
+    /// A place for a slot.
+    pub(crate) fn take_slot(&self) -> Result<Place, CodeMemoryError> {
+        self.making_room(ENTRY_BYTES, CodeMemoryError::is_shortage, || self.shared.slots.take())
     }
 
     pub(crate) fn hot(&self) -> &HotQueue {
@@ -302,7 +341,8 @@ impl Jit {
     }
 
     pub(crate) fn entry(&self, signature: &Signature) -> Result<Arc<Entry>, EntryError> {
-        self.shared.entries.get(signature, &self.shared.isa, &*self.shared.linker)
+        let make = || self.shared.entries.get(signature, &self.shared.isa, &*self.shared.linker);
+        self.making_room(ENTRY_BYTES, EntryError::is_shortage, make)
     }
 }
 

@@ -46,6 +46,13 @@ pub enum EntryError {
     Link(#[from] LinkError),
 }
 
+impl EntryError {
+    /// Whether freeing units can help.
+    pub(crate) fn is_shortage(&self) -> bool {
+        matches!(self, EntryError::Link(LinkError::Memory(error)) if error.is_shortage())
+    }
+}
+
 /// Trampolines by signature.
 #[derive(Default)]
 pub(crate) struct Entries {

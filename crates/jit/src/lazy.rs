@@ -11,7 +11,7 @@
 //!         ▲      │                                                              │      │
 //!         │      ▼ the owner goes                           set(code) ──────────┘      │
 //!         │     Gone, word = stub                                                      │
-//!         └──────────────────────────── reset(source) ─────────────────────────────────┘
+//!         └────────────── reset(source); demote, with the source that it had ──────────┘
 //! ```
 //!
 //! A stub's trampoline (`codegen/src/lazy.rs`) calls `brolga_materialize`, which finds the record and does what its state says;
@@ -33,6 +33,8 @@
 //!
 //! Cost: beside compiling, a first call takes about 1 µs; a later call is a load more than a direct one.
 
+mod demote;
+
 use std::error::Error;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -47,6 +49,8 @@ use crate::engine::{Jit, Unit};
 use crate::entry::{Entry, EntryError};
 use crate::slots::{Place, record_of_cell, record_of_counter};
 use crate::tiers::{Counting, LoopEntry, Then, Tiers};
+use demote::Again;
+pub use demote::Held;
 
 /// A source works on a thread with less stack than this only if it cannot have another.
 const STACK_TO_COMPILE: usize = 1 << 20;
@@ -59,7 +63,7 @@ pub type Elsewhere = Box<dyn FnOnce(&mut dyn FnMut()) + Send>;
 /// Makes the code of a function when it is called first.
 pub trait Materialize: Send + Sync {
     /// The code. Called on a thread that wants to call the function, or one that compiles ahead; on several at a time when they
-    /// come together, and again after an error.
+    /// come together, and again after an error, or when the code was given up ([`SlotOwner::demote`]).
     fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>>;
 
     /// What is to be around a call of [`Materialize::materialize`] on another thread, for which this one waits: it runs what it is
@@ -182,6 +186,32 @@ struct Inside {
     cold: Option<Cold>,
     /// Whether the code was asked for by a call that was served so.
     is_asked: bool,
+    /// How to begin anew when the code is given up; `None` if that cannot be.
+    again: Option<Again>,
+    /// When the code was made, or called through the stub, last.
+    last: u64,
+    /// Whether the word leads to the stub although there is code.
+    rests: bool,
+    /// How many threads ask for code.
+    asking: u32,
+}
+
+impl Inside {
+    fn new(state: State, counting: Counting, cold: Option<Cold>) -> Inside {
+        let again = Again::of(&state, &counting);
+        Inside {
+            state,
+            version: 0,
+            turn: 0,
+            counting,
+            cold,
+            is_asked: false,
+            again,
+            last: 0,
+            rests: false,
+            asking: 0,
+        }
+    }
 }
 
 /// A slot and what is behind it.
@@ -292,13 +322,12 @@ impl SlotOwner {
         cold: Option<Cold>,
         trampoline: Option<Arc<Entry>>,
     ) -> Result<SlotOwner, CodeMemoryError> {
-        let place = jit.slots().take()?;
+        let place = jit.take_slot()?;
         if let Then::Enter = counting.then {
             place.set_counter(counting.stride());
         }
         let trampoline_address = trampoline.as_ref().map_or(0, |trampoline| trampoline.address);
-        let inside =
-            Inside { state: State::Lazy(source), version: 0, turn: 0, counting, cold, is_asked: false };
+        let inside = Inside::new(State::Lazy(source), counting, cold);
         let name: Arc<str> = ty.symbol.as_str().into();
         let inside = Mutex::new(inside);
         let mut record = Arc::new(Record { name, ty, inside, place, trampoline, jit: jit.clone() });
@@ -325,9 +354,10 @@ impl SlotOwner {
         let mut inside = self.record.lock();
         inside.version += 1;
         let counting = std::mem::replace(&mut inside.counting, Counting::new(Then::Nothing, 0));
+        let again = inside.again.take();
         let before = self.record.publish(&mut inside, target);
         drop(inside);
-        drop(counting);
+        drop((counting, again));
         self.record.let_go(before);
         Ok(())
     }
@@ -560,6 +590,7 @@ impl Record {
     #[must_use]
     fn publish(&self, inside: &mut Inside, target: Target) -> State {
         self.place.set(target.address);
+        (inside.rests, inside.last) = (false, self.jit.hot().tick());
         std::mem::replace(&mut inside.state, State::Ready(target))
     }
 
@@ -578,16 +609,12 @@ impl Record {
             drop(inside);
             return;
         }
-        inside.turn = turn.unwrap_or(inside.turn);
-        inside.version += 1;
-        let counting = std::mem::replace(&mut inside.counting, counting);
-        let cold = std::mem::replace(&mut inside.cold, cold);
-        inside.is_asked = false;
+        let (version, turn, asking) = (inside.version + 1, turn.unwrap_or(inside.turn), inside.asking);
         self.place.set(self.place.stub());
-        let before = std::mem::replace(&mut inside.state, state);
+        let anew = Inside { version, turn, asking, ..Inside::new(state, counting, cold) };
+        let before = std::mem::replace(&mut *inside, anew);
         drop(inside);
-        drop((counting, cold));
-        self.let_go(before);
+        self.let_go(before.state);
     }
 
     /// The address of the code, compiled now if it has to be.
@@ -630,7 +657,10 @@ impl Record {
 
     /// What is behind the slot.
     fn find(&self) -> Found {
-        let inside = self.lock();
+        let mut inside = self.lock();
+        if inside.rests {
+            self.wake(&mut inside);
+        }
         match &inside.state {
             State::Ready(target) => Found::Code(target.address),
             State::Lazy(source) => Found::Source(source.clone(), inside.version),
@@ -644,7 +674,10 @@ impl Record {
         make: impl FnOnce() -> Result<Target, Box<dyn Error + Send + Sync>>,
     ) -> Result<Target, SlotError> {
         let name = || self.name.clone();
-        match fenced(make) {
+        self.lock().asking += 1;
+        let made = fenced(make);
+        self.lock().asking -= 1;
+        match made {
             Ok(Ok(target)) => self.check(&target).map(|()| target),
             Ok(Err(cause)) => Err(SlotError::Failed { name: name(), cause: cause.into() }),
             Err(message) => Err(SlotError::Panicked { name: name(), message: message.into() }),
@@ -665,7 +698,9 @@ extern "C" fn brolga_materialize(thread: &Thread) -> usize {
     let stack = thread.stack_left();
     let make = || if stack >= STACK_TO_COMPILE { record.materialize() } else { on_new_thread(&record) };
     // What it throws is put into words by the source's own code as well.
-    let made = thread.blocking(|| fenced(|| make().map_err(|error| error.to_string())));
+    let work = || thread.blocking(|| fenced(|| make().map_err(|error| error.to_string())));
+    // The word is read behind that.
+    let made = if record.jit.gives_up() { thread.staying(work) } else { work() };
     let refused = match made {
         // Destructors of the source have run meanwhile, which may have replaced and freed what was made. So the word is read last:
         // what it leads to stays until this thread's next safepoint.

@@ -84,7 +84,7 @@ pub use func::{CallError, LookupError, TypedFunc, UntypedFunc, Word};
 pub use gdb::GdbInterface;
 pub use globals::{GlobalError, Globals};
 pub use jitdump::JitDump;
-pub use lazy::{Elsewhere, FindSlot, Materialize, NoSlot, Slot, SlotError, SlotOwner, Switch, Target};
+pub use lazy::{Elsewhere, FindSlot, Held, Materialize, NoSlot, Slot, SlotError, SlotOwner, Switch, Target};
 pub use linker::{DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
 pub use loader::Loader;
 pub use object_file::{Archive, LoadedObject, ObjectFile, ObjectFileError};

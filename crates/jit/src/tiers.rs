@@ -32,7 +32,7 @@
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | T1 | count a loop that was left; read the count | Relaxed | – | nothing: it is a figure |
+//! | T1 | count a loop that was left; read the count; ask for the time | Relaxed | – | nothing: they are figures |
 //!
 //! Cost: counting is three instructions and a branch, and a call for each stride; a function is put into the queue once.
 
@@ -54,7 +54,7 @@ pub(crate) const STRIDE: i32 = 1 << 12;
 
 /// Makes the code of a function in two tiers. [`Materialize::materialize`] gives the first, which counts its entries.
 pub trait Tiers: Materialize {
-    /// The code of the second. Called at most once, on a thread that runs no compiled code meanwhile.
+    /// The code of the second. Called once each time that the function has become hot, on a thread that runs no compiled code meanwhile.
     fn optimise(&self) -> Result<Target, Box<dyn Error + Send + Sync>>;
 }
 
@@ -90,6 +90,8 @@ pub(crate) enum Then {
 /// How far a slot's counter is.
 pub(crate) struct Counting {
     pub(crate) then: Then,
+    /// After how many.
+    pub(crate) count: i32,
     /// What is to be counted when the present stride is over.
     left: i32,
     /// Whether the function was put into the queue.
@@ -98,7 +100,7 @@ pub(crate) struct Counting {
 
 impl Counting {
     pub(crate) fn new(then: Then, count: i32) -> Counting {
-        Counting { then, left: count.max(0), queued: false }
+        Counting { then, count, left: count.max(0), queued: false }
     }
 
     /// The next stride. The word goes below zero one count after it is zero.
@@ -134,6 +136,8 @@ pub(crate) struct HotQueue {
     changed: Condvar,
     /// How often a thread has left a loop.
     left_loops: AtomicU64,
+    /// A clock that goes on when code is made, or called through a stub.
+    clock: AtomicU64,
 }
 
 #[derive(Default)]
@@ -147,6 +151,11 @@ impl HotQueue {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing panics between the steps of a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time, which goes on.
+    pub(crate) fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::Relaxed) // T1
     }
 
     pub(crate) fn push(&self, function: WeakSlot, job: Job) {

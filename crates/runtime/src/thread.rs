@@ -475,16 +475,31 @@ impl Thread {
         wanted & POLL_INTERRUPT != 0
     }
 
+    /// Does what may take long, for a routine that knows no code but what its frames lie in: meanwhile the thread holds up no other code
+    /// that is retired.
+    pub fn staying<R>(&self, body: impl FnOnce() -> R) -> R {
+        let returns = self.returns();
+        let holds = move |code: &Retired| may_hold(code, &returns);
+        let _stay = self.participant.stay(holds);
+        body()
+    }
+
     /// Lets go of retired code that no frame of this thread lies in.
     fn report_frames(&self) {
-        let mut returns: Vec<usize> = self.frames().map(|frame| frame.return_address).collect();
-        // Deep stacks are deep by recursion.
-        returns.sort_unstable();
-        returns.dedup();
+        let returns = self.returns();
         self.participant.report(|code| may_hold(code, &returns));
         if let Some(runtime) = self.runtime() {
             runtime.free_retired();
         }
+    }
+
+    /// The addresses to which frames of compiled code return.
+    fn returns(&self) -> Vec<usize> {
+        let mut returns: Vec<usize> = self.frames().map(|frame| frame.return_address).collect();
+        // Deep stacks are deep by recursion.
+        returns.sort_unstable();
+        returns.dedup();
+        returns
     }
 
     /// The frames of compiled code on the stack of this thread, which is the running one, innermost first.

@@ -30,7 +30,7 @@ use crate::ids::{DylibId, Label, Symbol};
 use crate::lookup::{Lookup, Ticket};
 use crate::machine::{
     self, Begin, Close, CreateDylib, Dependants, Doer, Effects, Event, Found, Leads, LinkOrder, Machine,
-    NewUnit, Parts, Stop,
+    NewUnit, Parts, Renew, Stop,
 };
 use crate::names::Names;
 use crate::promise::Promise;
@@ -180,6 +180,18 @@ impl<T: Target> Session<T> {
     #[must_use]
     pub fn leads_to(&self, label: Label) -> Option<T::Address> {
         self.step(Leads(label))
+    }
+
+    /// Gives a symbol that is ready, or has failed, back to a source, as if nobody had looked it up, and lets go of what was ready: for what
+    /// can be made again. `false` if the symbol leads elsewhere than to `address`, or has not failed if that is nothing; if it is not alone
+    /// in its unit, or is used by others.
+    pub fn renew(&self, label: Label, address: Option<T::Address>, unit: impl Into<Unit<T>>) -> bool
+    where
+        T::Address: PartialEq,
+    {
+        let renewed = self.step(Renew { label, address, unit: unit.into() });
+        // What is refused is dropped here, behind the lock.
+        renewed.is_ok()
     }
 
     /// The dispatcher.

@@ -81,7 +81,53 @@ impl<P: Parts> Event<P> for Define<P> {
     }
 }
 
+/// Gives the symbol of a unit that is ready, or has failed, back to a source, as if nobody had looked it up. What was ready is dismissed.
+pub struct Renew<P: Parts> {
+    /// The symbol, the only one of its unit.
+    pub label: Label,
+    /// Where it is expected to lead; nowhere if it has failed.
+    pub address: Option<P::Address>,
+    /// What defines it from then on, tracked by what has tracked it.
+    pub unit: NewUnit<P>,
+}
+
+impl<P: Parts> Event<P> for Renew<P>
+where
+    P::Address: PartialEq,
+{
+    /// The new unit is refused if the symbol leads elsewhere or somebody uses what is there.
+    type Reply = Result<(), NewUnit<P>>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        let dylib = self.label.dylib;
+        match machine.tracker_if_unused(self.label, self.address) {
+            Some(tracker) if machine.accepting(dylib).is_ok() => {
+                machine.define(dylib, tracker, self.unit, true);
+                Ok(())
+            }
+            _ => Err(self.unit),
+        }
+    }
+}
+
 impl<P: Parts> Machine<P> {
+    /// What tracks the unit of a symbol that is ready at an address, or has failed, if nobody uses it.
+    fn tracker_if_unused(&self, label: Label, address: Option<P::Address>) -> Option<TrackerId<P>>
+    where
+        P::Address: PartialEq,
+    {
+        let version = self.find(label)?;
+        let entry = self.entries.get(version)?;
+        let is_there = match (&entry.state, address) {
+            (State::Ready(Some(at)), Some(address)) => *at == address,
+            (State::Failed(_), None) => true,
+            _ => false,
+        };
+        let is_used = entry.users.iter().any(|user| self.is_user(*user, version));
+        let unit = self.units.get(entry.unit)?;
+        (is_there && !is_used && unit.entries.len() == 1).then_some(unit.tracker)
+    }
+
     /// The tracker of what is defined, if nothing speaks against it.
     pub(super) fn may_define(&mut self, define: &Define<P>) -> Result<TrackerId<P>, Error> {
         let default = self.accepting(define.dylib)?.default_tracker;

@@ -387,7 +387,7 @@ impl<P: Parts> Machine<P> {
     }
 
     /// Whether `user` is there and was emitted with a dependence on `version`. Lists of users may hold units that failed.
-    fn is_user(&self, user: UnitId<P>, version: Version<P>) -> bool {
+    pub(super) fn is_user(&self, user: UnitId<P>, version: Version<P>) -> bool {
         self.units.get(user).is_some_and(|user| user.uses.binary_search(&version).is_ok())
     }
 

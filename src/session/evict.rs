@@ -1,0 +1,126 @@
+//! Code that is given up when memory for code is short, and made again when it is called again.
+//!
+//! ```text
+//!   linking ── no room ──► Demoter::evict ── longest not called first ──► f(Int64)#body, #hot: promises again     (linking model)
+//!                                                                         slot of f(Int64): leads to its stub     (jit/src/lazy/demote.rs)
+//!   next call of f ──► stub ──► #body looked up ──► compiled from the form that its program had when it was compiled first
+//! ```
+//!
+//! Only a session with [`Options::code_limit`](crate::Options::code_limit) has a demoter, and only there the code of a lazy function remembers what it
+//! was compiled from. Given up is what lies behind slots. What stays: code that is not lazy, functions of promised programs and those
+//! that were defined to be together, what a caller with calls that are decided at run time depends on (the run time finds only what is
+//! compiled), code whose addresses C may have (`cfunction`), slots and trampolines. If all that is left is such, whoever needs room is told so by an error.
+//!
+//! **Who goes first.** What was given rest when memory was short the last time, and has not been called since; then what was made, or
+//! called after a rest, longest ago. Half of what remains is given rest each time. So it costs nothing to call what is in use, but for one
+//! call by the stub after each shortage.
+//!
+//! **When bytes are there.** Code is freed when no thread runs it. A thread that waits for code to be compiled says which code its frames
+//! lie in, and holds up nothing else. One that runs for long without a call by a stub or a safepoint holds up what is given up
+//! meanwhile; so do all threads in compiled code what calls that are decided at run time may find. So sessions with a pool give code up before
+//! there is no room left: they keep a quarter of the limit free.
+//!
+//! A function goes with all its tiers, but for one that is depended on.
+//!
+//! Cost: each time, a look at all slots.
+
+use std::sync::{Arc, Weak};
+
+use brolga_ir::FuncId;
+use brolga_jit::{Evictor, Held, SlotOwner};
+use brolga_session::{Label, Symbol, SymbolFlags, WeakSession};
+
+use super::lazy::{BODY, HOT};
+use super::linking;
+use super::plan::lock;
+use super::target::{Function, Native};
+use super::unit::{Functions, Loaded, Shared};
+
+/// What the code of a lazy function can be made from again.
+#[derive(Clone)]
+pub(crate) struct Source {
+    pub(crate) loaded: Arc<Loaded>,
+    pub(crate) id: FuncId,
+    pub(crate) symbol: Symbol,
+    pub(crate) flags: SymbolFlags,
+}
+
+impl Source {
+    pub(crate) fn unit(self, shared: &Arc<Shared>) -> linking::Unit<Native> {
+        let Source { loaded, id, symbol, flags } = self;
+        let functions =
+            Functions { shared: shared.clone(), loaded, ids: vec![id], symbols: vec![(symbol, flags)] };
+        (Box::new(functions) as Box<dyn linking::MaterializationUnit<Native>>).into()
+    }
+}
+
+/// See the file's header.
+pub(crate) struct Demoter {
+    pub(crate) shared: Weak<Shared>,
+    pub(crate) session: WeakSession<Native>,
+}
+
+impl Evictor for Demoter {
+    fn evict(&self, bytes: usize) -> bool {
+        let Some((shared, session)) = self.shared.upgrade().zip(self.session.upgrade()) else { return false };
+        let held = |(label, owner): (Label, Arc<SlotOwner>)| (owner.held(), label, owner);
+        // What is being compiled for somebody is on its way to its slot.
+        let all = shared.slots.all().into_iter().filter(|(_, owner)| !owner.is_awaited());
+        let mut held: Vec<(Option<Held>, Label, Arc<SlotOwner>)> = all.map(held).collect();
+        // First those whose slot leads to no code: what was compiled came too late.
+        held.sort_by_key(|(held, label, _)| (held.map(|held| (!held.rests, held.last)), *label));
+        let (mut freed, mut given_up) = (0, 0);
+        let mut stay = Vec::new();
+        for (held, label, owner) in held {
+            let gone = match freed < bytes {
+                true => give_up(&shared, &session, label, &owner, held),
+                false => 0,
+            };
+            freed += gone;
+            given_up += u64::from(gone > 0);
+            stay.extend(held.filter(|_| gone == 0).map(|_| owner));
+        }
+        for owner in stay.iter().take(stay.len() / 2) {
+            owner.rest();
+        }
+        lock(&shared.compiled).evicted += given_up;
+        shared.jit.runtime().free_retired();
+        given_up > 0
+    }
+}
+
+/// Lets a function be what it was before anybody called it, as far as its code is not needed; the bytes that were given up.
+fn give_up(
+    shared: &Arc<Shared>,
+    session: &linking::Session<Native>,
+    label: Label,
+    owner: &SlotOwner,
+    held: Option<Held>,
+) -> usize {
+    let name = session.names().text(label.symbol);
+    let (mut is_kept, mut is_known, mut freed) = (false, false, 0);
+    for kind in [HOT, BODY] {
+        let Some(symbol) = session.names().find(&format!("{name}{kind}")) else { continue };
+        let label = Label { symbol, ..label };
+        let Some(at) = session.leads_to(label) else { continue };
+        let is_behind = held.is_some_and(|held| held.address == at);
+        is_known |= is_behind;
+        // It is held while it is compared by its address, so nothing else comes to lie there.
+        match shared.placed.get(at) {
+            Some(Function::Code { source: Some(source), unit, .. })
+                if session.renew(label, Some(at), source.clone().unit(shared)) =>
+            {
+                freed += unit.loaded().code().addresses().len();
+            }
+            _ => is_kept |= is_behind,
+        }
+    }
+    // What the session does not know any more is there for the slot alone.
+    if let Some(held) = held.filter(|_| !is_kept)
+        && owner.demote(held.address)
+        && !is_known
+    {
+        freed += held.bytes;
+    }
+    freed
+}

@@ -1,0 +1,224 @@
+//! Sessions with a limit of code: what is given up, and made again.
+
+use std::thread;
+
+use brolga::ir::Type;
+use brolga::session::{Dylib, Signature};
+use brolga::{CallError, OptLevel, Options, Output, Session, TypedFunc, Workers};
+
+type Int = TypedFunc<(i64,), i64>;
+
+const COUNT: i64 = 100;
+/// Operations of each function, so that it has some hundred bytes of code.
+const SIZE: i64 = 60;
+
+/// A function that nothing makes smaller, in a loop that goes round twice.
+fn long(n: i64) -> String {
+    let mut source = format!(
+        "function f{n}(x::Int64)::Int64\n1 ─      goto #2\n2 ┄ %1 = φ (#1 => x, #2 => %{})::Int64\n\
+         │   %2 = φ (#1 => 0, #2 => %3)::Int64\n│   %3 = Base.add_int(%2, 1)::Int64\n│   %4 = Base.mul_int(%1, {})::Int64\n",
+        SIZE + 3,
+        2 * n + 3
+    );
+    for at in 5..SIZE + 4 {
+        let op = ["xor_int", "add_int", "mul_int"][at as usize % 3];
+        let last = at - 1;
+        source += &format!("│   %{at} = Base.{op}(%{last}, {})::Int64\n", at * 1_000_003 + n);
+    }
+    let end = SIZE + 4;
+    source += &format!(
+        "│   %{end} = Base.slt_int(%3, 2)::Bool\n└──      goto #3 if not %{end}\n4 ─      goto #2\n3 ─      return %{}\nend\n",
+        SIZE + 3
+    );
+    source.replace("#2 => %", "#4 => %")
+}
+
+fn expected(n: i64, x: i64) -> i64 {
+    let mut value = x;
+    for _ in 0..2 {
+        value = value.wrapping_mul(2 * n + 3);
+        for at in 5..SIZE + 4 {
+            let other = at * 1_000_003 + n;
+            value = match at % 3 {
+                0 => value ^ other,
+                1 => value.wrapping_add(other),
+                _ => value.wrapping_mul(other),
+            };
+        }
+    }
+    value
+}
+
+/// How the functions are defined.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Way {
+    Lazy,
+    Tiered,
+}
+
+fn put(session: &Session, way: Way) -> Dylib {
+    let main = session.create_dylib("main").unwrap();
+    let source: String = (0..COUNT).map(long).collect();
+    let program = main.read("f.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    let program = if way == Way::Tiered { program.tiered(2) } else { program.lazy() };
+    main.define(program).unwrap();
+    main
+}
+
+fn functions(main: &Dylib) -> Vec<Int> {
+    (0..COUNT).map(|n| main.func(&format!("f{n}")).unwrap()).collect()
+}
+
+fn limited(workers: Workers, limit: Option<usize>) -> Session {
+    let options = Options::new().opt_level(OptLevel::O2).output(Output::Capture);
+    let options = limit.into_iter().fold(options, Options::code_limit);
+    Session::new(options, workers).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The bytes that are in use when so many of the functions are compiled.
+fn room_for(count: i64) -> usize {
+    let session = limited(Workers::Caller, None);
+    let all = functions(&put(&session, Way::Lazy));
+    (0..count).for_each(|n| assert_eq!(all[n as usize].call((n,)), Ok(expected(n, n))));
+    session.stats().code.in_use
+}
+
+#[test]
+fn a_limit_that_holds_a_tenth_is_kept_while_all_are_called_in_turn() {
+    let limit = room_for(COUNT / 10);
+    for (workers, way) in [
+        (Workers::Caller, Way::Lazy),
+        (Workers::Caller, Way::Tiered),
+        (Workers::Seeded(7), Way::Lazy),
+        (Workers::Pool(1), Way::Lazy),
+    ] {
+        let session = limited(workers, Some(limit));
+        let all = functions(&put(&session, way));
+        for round in 0..4 {
+            for n in 0..COUNT {
+                for x in 0..4 {
+                    let sum = all[n as usize].call((x + round,));
+                    assert_eq!(sum, Ok(expected(n, x + round)), "{way:?} {n} {:?}", session.stats());
+                }
+                session.optimize_hot();
+                assert_eq!(all[n as usize].call((n,)), Ok(expected(n, n)));
+            }
+        }
+        let stats = session.stats();
+        assert!(stats.code.peak <= limit, "{stats:?} of {limit}");
+        assert!(stats.evicted >= 3 * COUNT as u64, "{stats:?}");
+        assert_eq!(session.linking().check(), Ok(()));
+    }
+}
+
+#[test]
+fn what_is_called_all_the_time_stays() {
+    let session = limited(Workers::Caller, Some(room_for(COUNT / 10)));
+    let all = functions(&put(&session, Way::Lazy));
+    for n in 1..COUNT {
+        assert_eq!(all[0].call((n,)), Ok(expected(0, n)));
+        assert_eq!(all[n as usize].call((n,)), Ok(expected(n, n)));
+    }
+    let stats = session.stats();
+    assert!(stats.evicted > 0);
+    assert!(
+        stats.compiled_functions <= COUNT as u64 + 1,
+        "the first time, nobody knows who is called: {stats:?}"
+    );
+}
+
+/// Calls all of them from one frame, and the host in between.
+fn driver() -> String {
+    let mut source = "function all(x::Int64)::Int64\n1 ─ %1 = Base.add_int(x, 0)::Int64\n".to_owned();
+    for n in 0..COUNT {
+        let (call, sum, last) = (2 * n + 2, 2 * n + 3, 2 * n + 1);
+        source += &format!("│   %{call} = invoke Main.f{n}(x::Int64)::Int64\n");
+        source += &format!("│   %{sum} = Base.xor_int(%{last}, %{call})::Int64\n");
+    }
+    source + &format!("└──      return %{}\nend\n", 2 * COUNT + 1)
+}
+
+#[test]
+fn code_is_given_up_under_a_frame_that_goes_on_to_call_it() {
+    let sum = |x: i64| (0..COUNT).fold(x, |sum, n| sum ^ expected(n, x));
+    let driver = driver();
+    for workers in [Workers::Caller, Workers::Pool(1)] {
+        let session = limited(workers, Some(room_for(COUNT / 3)));
+        let main = put(&session, Way::Lazy);
+        main.define(main.read("d.jlir", driver.as_bytes()).unwrap()).unwrap();
+        let all: Int = main.func("all").unwrap();
+        for x in 0..4 {
+            assert_eq!(all.call((x,)), Ok(sum(x)), "{:?}", session.stats());
+        }
+        assert!(session.stats().evicted >= 3 * COUNT as u64 / 2, "{:?}", session.stats());
+    }
+}
+
+#[test]
+fn threads_run_in_code_that_is_given_up() {
+    let session = limited(Workers::Pool(2), Some(room_for(COUNT / 3)));
+    let main = put(&session, Way::Tiered);
+    thread::scope(|scope| {
+        for first in 0..4 {
+            let main = &main;
+            scope.spawn(move || {
+                let all = functions(main);
+                for step in 0..600 {
+                    let n = (first * 31 + step * (2 * first + 7)) % COUNT;
+                    assert_eq!(all[n as usize].call((step,)), Ok(expected(n, step)));
+                }
+            });
+        }
+    });
+    assert!(session.stats().evicted > 0);
+    session.end();
+    assert_eq!((session.runtime().retired(), session.linking().check()), (0, Ok(())));
+}
+
+/// The host asks for everything else while a frame of the function is there, which goes on in code that was given up.
+#[test]
+fn a_frame_goes_on_in_code_that_was_given_up() {
+    let session = limited(Workers::Caller, Some(room_for(COUNT / 10)));
+    let main = put(&session, Way::Lazy);
+    let (all, host) = (functions(&main), session.clone());
+    let signature = Signature::new("tick", &[Type::INT64], Type::INT64);
+    main.define_host(&signature, move |scope, args| {
+        let x: i64 = args[1].get(scope).unboxed().map_err(|_| scope.throw_error("no integer"))?;
+        let before = host.stats().evicted;
+        let sum = scope.blocking(|| all.iter().map(|f| f.call((x,)).unwrap_or(0)).fold(0, |a, b| a ^ b));
+        assert!(host.stats().evicted > before + COUNT as u64 / 2);
+        scope.int(sum).map_err(|error| scope.throw_error(&error.to_string()))
+    })
+    .unwrap();
+    let source = "function top(x::Int64)::Int64\n1 ─ %1 = invoke Main.tick(x::Int64)::Int64\n\
+                  │   %2 = Base.add_int(x, %1)::Int64\n└──      return %2\nend\n";
+    main.define(main.read("t.jlir", source.as_bytes()).unwrap().lazy()).unwrap();
+    let top: Int = main.func("top").unwrap();
+    for x in 0..3 {
+        let sum = (0..COUNT).fold(0, |sum, n| sum ^ expected(n, x));
+        assert_eq!(top.call((x,)), Ok(x.wrapping_add(sum)));
+    }
+}
+
+#[test]
+fn when_all_that_is_left_stays_there_is_an_error_and_room_later() {
+    let limit = room_for(COUNT / 10);
+    let session = limited(Workers::Caller, Some(limit));
+    let main = put(&session, Way::Lazy);
+    let all = functions(&main);
+    let pins = session.create_dylib("pins").unwrap();
+    let source: String = (0..COUNT).map(long).collect();
+    pins.define(pins.read("f.jlir", source.as_bytes()).unwrap()).unwrap();
+    // These are compiled when they are looked up, and stay.
+    let held = (0..COUNT).map_while(|n| pins.func::<(i64,), i64>(&format!("f{n}")).ok()).count();
+    assert!((1..COUNT as usize / 5).contains(&held), "{held}");
+    let refused = (0..COUNT).find_map(|n| all[n as usize].call((n,)).err());
+    assert!(
+        matches!(&refused, Some(CallError::Exception(thrown)) if thrown.message.contains("the limit is")),
+        "{refused:?}"
+    );
+    pins.clear(brolga::session::linking::Dependants::Deny).unwrap();
+    for n in 0..COUNT {
+        assert_eq!(all[n as usize].call((n,)), Ok(expected(n, n)));
+    }
+}
