@@ -15,6 +15,10 @@
 //! called after a rest, longest ago. Half of what remains is given rest each time. So it costs nothing to call what is in use, but for one
 //! call by the stub after each shortage.
 //!
+//! **Who finds nothing to give up** has no error to report as long as others are giving up, or making, what there is
+//! (`crates/instances/src/room.rs`). Code that is linked counts as being made until the session leads to it, and from then on until whoever waits
+//! for it has it. A function that finds no room all the same fails for those who wait for it then, and for nobody later.
+//!
 //! **When bytes are there.** Code is freed when no thread runs it. A thread that waits for code to be compiled says which code its frames
 //! lie in, and holds up nothing else. One that runs for long without a call by a stub or a safepoint holds up what is given up
 //! meanwhile; so do all threads in compiled code what calls that are decided at run time may find. So sessions with a pool give code up before
@@ -27,7 +31,7 @@
 use std::sync::{Arc, Weak};
 
 use brolga_ir::FuncId;
-use brolga_jit::{Evictor, Held, SlotOwner};
+use brolga_jit::{Evicted, Evictor, Held, SlotOwner};
 use brolga_session::{Label, Symbol, SymbolFlags, WeakSession};
 
 use super::lazy::{BODY, HOT};
@@ -61,12 +65,15 @@ pub(crate) struct Demoter {
 }
 
 impl Evictor for Demoter {
-    fn evict(&self, bytes: usize) -> bool {
-        let Some((shared, session)) = self.shared.upgrade().zip(self.session.upgrade()) else { return false };
+    fn evict(&self, bytes: usize) -> Evicted {
+        let Some((shared, session)) = self.shared.upgrade().zip(self.session.upgrade()) else {
+            return Evicted::Nothing;
+        };
         let held = |(label, owner): (Label, Arc<SlotOwner>)| (owner.held(), label, owner);
-        // What is being compiled for somebody is on its way to its slot.
-        let all = shared.slots.all().into_iter().filter(|(_, owner)| !owner.is_awaited());
-        let mut held: Vec<(Option<Held>, Label, Arc<SlotOwner>)> = all.map(held).collect();
+        // What is being compiled for somebody is on its way to its slot, and can be given up when it is there.
+        let (awaited, all): (Vec<_>, Vec<_>) =
+            shared.slots.all().into_iter().partition(|(_, owner)| owner.is_awaited());
+        let mut held: Vec<(Option<Held>, Label, Arc<SlotOwner>)> = all.into_iter().map(held).collect();
         // First those whose slot leads to no code: what was compiled came too late.
         held.sort_by_key(|(held, label, _)| (held.map(|held| (!held.rests, held.last)), *label));
         let (mut freed, mut given_up) = (0, 0);
@@ -85,8 +92,24 @@ impl Evictor for Demoter {
         }
         lock(&shared.compiled).evicted += given_up;
         shared.jit.runtime().free_retired();
-        given_up > 0
+        let is_made = |(label, _): &(Label, Arc<SlotOwner>)| {
+            bodies(&session, *label).any(|label| session.leads_to(label).is_some())
+        };
+        match given_up {
+            0 if awaited.iter().any(is_made) => Evicted::Soon,
+            0 => Evicted::Nothing,
+            _ => Evicted::Some,
+        }
     }
+}
+
+/// What lies behind the slot of a function, in all tiers, as far as it has ever been named.
+fn bodies(session: &linking::Session<Native>, label: Label) -> impl Iterator<Item = Label> {
+    let name = session.names().text(label.symbol);
+    [HOT, BODY].into_iter().filter_map(move |kind| {
+        let symbol = session.names().find(&format!("{name}{kind}"))?;
+        Some(Label { symbol, ..label })
+    })
 }
 
 /// Lets a function be what it was before anybody called it, as far as its code is not needed; the bytes that were given up.
@@ -97,18 +120,15 @@ fn give_up(
     owner: &SlotOwner,
     held: Option<Held>,
 ) -> usize {
-    let name = session.names().text(label.symbol);
     let (mut is_kept, mut is_known, mut freed) = (false, false, 0);
-    for kind in [HOT, BODY] {
-        let Some(symbol) = session.names().find(&format!("{name}{kind}")) else { continue };
-        let label = Label { symbol, ..label };
+    for label in bodies(session, label) {
         let Some(at) = session.leads_to(label) else { continue };
         let is_behind = held.is_some_and(|held| held.address == at);
         is_known |= is_behind;
         // It is held while it is compared by its address, so nothing else comes to lie there.
         match shared.placed.get(at) {
             Some(Function::Code { source: Some(source), unit, .. })
-                if session.renew(label, Some(at), source.clone().unit(shared)) =>
+                if session.renew(label, at, source.clone().unit(shared)) =>
             {
                 freed += unit.loaded().code().addresses().len();
             }

@@ -118,11 +118,15 @@ impl MaterializationUnit<Native> for Stub {
         let Ok(dylib) = responsibility.dylib() else { return };
         let source = Body::new(&self.shared, responsibility.session(), dylib, self.body, self.hot.clone());
         let slot = match &self.hot {
-            Some(hot) => self.shared.jit.tiered(self.ty, source, hot.calls, hot.cold()),
-            None => self.shared.jit.slot(self.ty, source),
+            Some(hot) => self.shared.jit.tiered(self.ty.clone(), source, hot.calls, hot.cold()),
+            None => self.shared.jit.slot(self.ty.clone(), source),
         };
         let owner = match slot {
             Ok(owner) => Arc::new(owner),
+            // There may be room when somebody looks again.
+            Err(error) if error.is_shortage() => {
+                return responsibility.fail_for_now(error, self as Box<dyn MaterializationUnit<Native>>);
+            }
             Err(error) => return responsibility.fail(error),
         };
         self.shared.slots.add(Label { dylib, symbol: self.symbol }, &owner);

@@ -132,7 +132,7 @@ impl Materialize for LoopBody {
                     session.lookup_with(order, wants.clone(), Until::Ready, kind, Priority::Idle).wait()?;
             }
             // If not, somebody has defined anew meanwhile what was found.
-            if let Some(unit) = link_unit(&shared, &session, &loaded, &output, &found, &[])? {
+            if let Some(unit) = link_unit(&shared, &session, &loaded, &output, &found, &[], None)? {
                 break unit;
             }
         };

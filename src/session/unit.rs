@@ -35,7 +35,7 @@ use brolga_gcroots::Lowering as Roots;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::{Func, FuncId, Level, Module, Op, Type};
 use brolga_jit::{
-    Compiled, Evictor, FindSlot, Globals, Jit, Linkage, LoopEntry, Method, Slot, Source, Style, Unit,
+    Compiled, Evictor, FindSlot, Globals, Jit, Linkage, LoopEntry, Method, Moving, Slot, Source, Style, Unit,
     Upgrader,
 };
 use brolga_opt::OptLevel;
@@ -574,6 +574,7 @@ pub(crate) fn link_unit(
     output: &Output,
     found: &[Definition<Native>],
     loops: &[LoopEntry],
+    new: Option<&Moving>,
 ) -> Result<Option<Unit>, Error> {
     let (mut visible, mut foreign) = (Vec::new(), BTreeMap::new());
     let mut slots = Found::default();
@@ -602,6 +603,7 @@ pub(crate) fn link_unit(
         slots: Some(&slots),
         loops,
         cells: loaded.profile.as_deref().map(Profile::cells),
+        new,
     };
     Ok(Some(shared.jit.link(&output.compiled, &linkage)?))
 }
@@ -625,7 +627,8 @@ fn link(
         Stage::Only | Stage::Second => 0,
     };
     let loops = output.loops.iter().map(|found| found.link(&shared, &session, dylib, &loaded, rounds));
-    let unit = link_unit(&shared, &session, &loaded, &output, found, &loops.collect::<Vec<_>>());
+    let new = shared.jit.unmade();
+    let unit = link_unit(&shared, &session, &loaded, &output, found, &loops.collect::<Vec<_>>(), Some(&new));
     let source = match (symbols.as_slice(), output.ids.as_slice()) {
         (&[(symbol, flags)], &[id]) if loaded.whole.is_lazy && !output.has_callbacks => {
             let source = evict::Source { loaded: loaded.clone(), id, symbol, flags };
@@ -638,14 +641,11 @@ fn link(
         // Somebody has defined it anew meanwhile.
         Ok(None) => return look_up_and_link(shared, loaded, output, responsibility),
         Err(error) => {
-            let is_shortage = error.is_shortage();
-            responsibility.fail(error);
-            // There may be room when it is called again.
-            if let Some(source) = source.filter(|_| is_shortage) {
-                let label = Label { dylib, symbol: source.symbol };
-                session.renew(label, None, source.unit(&shared));
-            }
-            return;
+            return match source.filter(|_| error.is_shortage()) {
+                // There may be room when it is called again.
+                Some(source) => responsibility.fail_for_now(error, source.unit(&shared)),
+                None => responsibility.fail(error),
+            };
         }
     };
     let names = symbols.iter().map(|(symbol, _)| {
@@ -668,7 +668,10 @@ fn link(
             return responsibility.fail(error);
         }
     }
-    match responsibility.complete(code, addresses, needs) {
+    let again = responsibility.complete(code, addresses, needs);
+    // It is gone, or can be given up from now on.
+    drop((unit, new));
+    match again {
         // What it was linked to has been defined anew meanwhile, and nobody has seen it.
         Some(responsibility) => look_up_and_link(shared, loaded, output, responsibility),
         None => shared.keep_room(),

@@ -222,3 +222,30 @@ fn when_all_that_is_left_stays_there_is_an_error_and_room_later() {
         assert_eq!(all[n as usize].call((n,)), Ok(expected(n, n)));
     }
 }
+
+/// Room for hardly more than what the threads run at one time: each finds again and again that others hold, make or give up all that
+/// there is.
+#[test]
+fn threads_that_take_the_room_from_each_other_all_get_code() {
+    const FUNCTIONS: i64 = 16;
+    for way in [Way::Lazy, Way::Tiered] {
+        let session = limited(Workers::Pool(2), Some(room_for(6)));
+        let main = put(&session, way);
+        thread::scope(|scope| {
+            for first in 0..3 {
+                let main = &main;
+                scope.spawn(move || {
+                    let all: Vec<Int> =
+                        (0..FUNCTIONS).map(|n| main.func(&format!("f{n}")).unwrap()).collect();
+                    for step in 0..120 {
+                        let n = (first * 5 + step * (2 * first + 1)) % FUNCTIONS;
+                        assert_eq!(all[n as usize].call((step,)), Ok(expected(n, step)));
+                    }
+                });
+            }
+        });
+        assert!(session.stats().evicted > 0);
+        session.end();
+        assert_eq!((session.runtime().retired(), session.linking().check()), (0, Ok(())));
+    }
+}

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `protocol` | [`CodeInstance`]: entry point, specialised entry point and flags, written once and upgraded under readers |
 //! | `reclaim` | [`Reclaimer`]: code that nothing leads to any more, freed when no thread can be running it |
+//! | `room` | [`Room`]: memory for code when there is none, by giving up other code |
 
 #![forbid(unsafe_code)]
 
@@ -15,7 +16,9 @@
 mod models;
 mod protocol;
 mod reclaim;
+mod room;
 mod sync;
 
 pub use protocol::{CodeInstance, CodeWord, Entry, Lost, Outdated, Signature};
-pub use reclaim::{Participant, Pin, Reclaimer};
+pub use reclaim::{Participant, Pin, Reclaimer, Stay};
+pub use room::{Attempt, Evicted, Moving, Room};

@@ -14,6 +14,8 @@
 //! | `upgraded_code_is_freed_behind_its_readers` | `reclaim.rs` with `protocol.rs` | code is freed under a reader |
 //! | `a_slot_is_replaced_under_its_callers` | C5, C9 of a slot's word, with `reclaim.rs` | code runs before it is seen, or after it was freed |
 //! | `a_report_lets_go` | reports at safepoints | the same |
+//! | `a_thread_that_stays_lets_go` | reports that stand | the same |
+//! | `whoever_is_short_finds_what_others_give_up` | `room.rs` | there will be room, and somebody is refused |
 //!
 //! The models' own words, which stand for the bytes of code:
 //!
@@ -31,7 +33,8 @@ use loom::thread;
 
 use crate::protocol::{CodeInstance, CodeWord, Entry, Signature};
 use crate::reclaim::Reclaimer;
-use crate::sync::{AtomicUsize, Ordering};
+use crate::room::{Attempt, Evicted, Moving, Room};
+use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 
 const SLOTS: usize = 6;
 
@@ -335,5 +338,76 @@ fn a_thread_that_stays_lets_go() {
             memory.free(code);
         }
         caller.join().expect("the caller's thread");
+    });
+}
+
+/// Room for one piece of code, as others see it.
+struct Place {
+    room: Room,
+    /// Whether it is taken, and how often it was freed.
+    memory: Mutex<(bool, u64)>,
+    /// Whether what takes it can be given up.
+    is_held: Mutex<bool>,
+    /// What was given up and is not free.
+    retired: Mutex<Option<Moving>>,
+}
+
+impl Place {
+    fn attempt(&self) -> Attempt<(), ()> {
+        let mut memory = lock(&self.memory);
+        if std::mem::replace(&mut memory.0, true) { Attempt::Short(()) } else { Attempt::Made(()) }
+    }
+
+    fn evict(&self) -> Evicted {
+        if !std::mem::take(&mut *lock(&self.is_held)) {
+            return Evicted::Nothing;
+        }
+        let before = lock(&self.retired).replace(self.room.moving());
+        assert!(before.is_none(), "it was given up once");
+        Evicted::Some
+    }
+
+    /// Frees what nobody runs, as any thread may.
+    fn free(&self) {
+        let retired = lock(&self.retired).take();
+        if retired.is_some() {
+            let mut memory = lock(&self.memory);
+            memory.0 = false;
+            memory.1 += 1;
+        }
+        drop(retired);
+    }
+
+    /// Makes code where there is no room, and holds it so that it may be given up.
+    fn make(&self) -> Result<(), ()> {
+        let new = self.room.unmade();
+        let wait = || {
+            self.free();
+            thread::yield_now();
+            true
+        };
+        let made = self.room.make(&new, || self.attempt(), || self.evict(), wait, || lock(&self.memory).1);
+        if made.is_ok() {
+            *lock(&self.is_held) = true;
+        }
+        made
+    }
+}
+
+#[test]
+fn whoever_is_short_finds_what_others_give_up() {
+    model(|| {
+        let place = Arc::new(Place {
+            room: Room::new(),
+            memory: Mutex::new((true, 0)),
+            is_held: Mutex::new(true),
+            retired: Mutex::new(None),
+        });
+        let other = {
+            let place = place.clone();
+            thread::spawn(move || assert_eq!(place.make(), Ok(()), "the other one is refused"))
+        };
+        assert_eq!(place.make(), Ok(()), "it will be free");
+        other.join().expect("the other thread");
     });
 }

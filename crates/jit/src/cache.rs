@@ -16,12 +16,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use brolga_instances::Evicted;
+
 use crate::engine::Unit;
 
 /// Frees code when there is no room for more.
 pub trait Evictor: Send + Sync {
-    /// Frees units, so many bytes of code if it can, and says whether it freed any. It must not load code.
-    fn evict(&self, bytes: usize) -> bool;
+    /// Gives up units, so many bytes of code if it can, and says what has come of it. It must not load code.
+    fn evict(&self, bytes: usize) -> Evicted;
 }
 
 /// Units by key, of which those used longest ago go when room is wanted.
@@ -96,7 +98,7 @@ impl<K> State<K> {
 }
 
 impl<K: Ord + Clone + Send> Evictor for UnitCache<K> {
-    fn evict(&self, bytes: usize) -> bool {
+    fn evict(&self, bytes: usize) -> Evicted {
         let mut gone = Vec::new();
         let mut state = self.lock();
         let State { units, by_use, .. } = &mut *state;
@@ -112,6 +114,6 @@ impl<K: Ord + Clone + Send> Evictor for UnitCache<K> {
         });
         // Units are dropped without the lock: what they keep may be anything.
         drop(state);
-        !gone.is_empty()
+        if gone.is_empty() { Evicted::Nothing } else { Evicted::Some }
     }
 }

@@ -149,6 +149,8 @@ pub struct CodeMemoryStats {
     pub resident: usize,
     /// Loaded units, trampolines included.
     pub runs: usize,
+    /// How many of them have been freed.
+    pub freed: u64,
     /// Bytes that could not be returned to the system and will not be used again.
     pub lost: usize,
     /// Whether code is written through a second mapping.

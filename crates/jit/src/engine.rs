@@ -19,6 +19,7 @@ use std::time::Duration;
 use brolga_codegen::compile::{Compiler, Limits, NamedType, Symbol};
 use brolga_codegen::isa::{HostIsa, IsaError, IsaOptions};
 use brolga_codegen::sig::{FunctionType, Signature};
+use brolga_instances::{Attempt, Evicted, Moving, Room};
 use brolga_ir::types::LayoutError;
 use brolga_ir::{Context, Type};
 use brolga_runtime::objects::{
@@ -44,7 +45,7 @@ use crate::tiers::HotQueue;
 
 /// How often an evictor is asked before a unit is refused. Each time it is asked for twice as much.
 const EVICTIONS: u32 = 24;
-/// How often who needs room waits for threads that may run what was given up, and how long each time.
+/// How often who is short of room waits for what moves, and how long each time.
 const PATIENCE: u32 = 200;
 const MOMENT: Duration = Duration::from_millis(1);
 /// About the size of a trampoline.
@@ -98,6 +99,8 @@ struct Shared {
     linker: Box<dyn Linker>,
     map: Arc<CodeMap>,
     evictor: Mutex<Option<Weak<dyn Evictor>>>,
+    /// What is about to be evictable, or free.
+    room: Room,
     entries: Entries,
     slots: Arc<Slots>,
     hot: HotQueue,
@@ -119,7 +122,9 @@ impl Jit {
         let (entries, hot) = (Entries::default(), HotQueue::default());
         let (evictor, limits) = (Mutex::default(), options.limits);
         let generators = Generators::new(limits);
-        let shared = Shared { runtime, isa, limits, generators, linker, map, evictor, entries, slots, hot };
+        let room = Room::new();
+        let shared =
+            Shared { runtime, isa, limits, generators, linker, map, evictor, room, entries, slots, hot };
         Ok(Jit { shared: Arc::new(shared) })
     }
 
@@ -211,7 +216,7 @@ impl Jit {
         let table = Arc::new(program.map_or(self.shared.runtime.methods(), |program| program.table).clone());
         let (runtime, slots) = (&self.shared.runtime, RefCell::default());
         let resolver = Visible { jit: self, runtime, units: visible, program, table: &table, slots };
-        let loaded = self.link_unit(unit, &resolver)?;
+        let loaded = self.link_unit(unit, &resolver, program.and_then(|program| program.new))?;
         let slots = resolver.slots.into_inner();
         let types = types.into_iter().map(|ty| (ty.name.clone(), ty)).collect();
         let needs_heap = program.is_some_and(|p| p.needs_heap)
@@ -233,11 +238,16 @@ impl Jit {
     }
 
     /// Links a unit.
-    fn link_unit(&self, unit: &LinkUnit, resolver: &dyn Resolver) -> Result<Arc<LoadedUnit>, LinkError> {
+    fn link_unit(
+        &self,
+        unit: &LinkUnit,
+        resolver: &dyn Resolver,
+        new: Option<&Moving>,
+    ) -> Result<Arc<LoadedUnit>, LinkError> {
         let wanted = unit.functions.iter().map(|function| function.code.len()).sum::<usize>();
         let is_shortage =
             |error: &LinkError| matches!(error, LinkError::Memory(error) if error.is_shortage());
-        self.making_room(wanted, is_shortage, || self.shared.linker.link(unit, resolver))
+        self.making_room(wanted, new, is_shortage, || self.shared.linker.link(unit, resolver))
     }
 
     /// Does what needs room. When there is none, the evictor makes some, of more and more units.
@@ -248,36 +258,67 @@ impl Jit {
     fn making_room<T, E>(
         &self,
         wanted: usize,
+        new: Option<&Moving>,
         is_shortage: impl Fn(&E) -> bool,
         mut make: impl FnMut() -> Result<T, E>,
     ) -> Result<T, E> {
+        if !self.gives_up() {
+            return make();
+        }
         let (mut wanted, mut tries, mut patience) = (wanted.max(1), EVICTIONS, PATIENCE);
-        loop {
-            match make() {
-                Err(error) if is_shortage(&error) => {
-                    let is_done = tries > 0 && self.evict(wanted);
-                    wanted = wanted.saturating_mul(2);
-                    tries = tries.saturating_sub(1);
-                    // What was given up is free when the threads that may run it have come to a safepoint, or have left.
-                    let is_coming = self.runtime().retired() > 0 && patience > 0;
-                    if is_coming {
-                        patience -= 1;
-                        std::thread::sleep(MOMENT);
-                        self.runtime().free_retired();
-                    }
-                    if !is_done && !is_coming {
-                        return Err(error);
-                    }
-                }
-                result => return result,
+        let attempt = || match make() {
+            Ok(made) => Attempt::Made(made),
+            Err(error) if is_shortage(&error) => Attempt::Short(error),
+            Err(error) => Attempt::Failed(error),
+        };
+        let evict = || {
+            if tries == 0 {
+                return Evicted::Nothing;
             }
+            tries -= 1;
+            let asked = wanted;
+            wanted = wanted.saturating_mul(2);
+            self.ask_evictor(asked)
+        };
+        // What was given up is free when the threads that may run it have come to a safepoint, or have left.
+        let wait = || {
+            let goes_on = patience > 0;
+            if goes_on {
+                patience -= 1;
+                std::thread::sleep(MOMENT);
+                self.runtime().free_retired();
+            }
+            goes_on
+        };
+        // What keeps no count of its own is held as soon as it is made.
+        let own = new.is_none().then(|| self.unmade());
+        let Some(new) = new.or(own.as_ref()) else { return make() };
+        self.shared.room.make(new, attempt, evict, wait, || self.stats().freed)
+    }
+
+    /// Asks the evictor to give up so many bytes of code. What no thread runs is free then.
+    pub fn evict(&self, bytes: usize) -> Evicted {
+        self.shared.room.give_up(|| self.ask_evictor(bytes))
+    }
+
+    fn ask_evictor(&self, bytes: usize) -> Evicted {
+        let evictor = self.shared.evictor.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let evictor = evictor.and_then(|evictor| evictor.upgrade());
+        match evictor.map(|evictor| evictor.evict(bytes)) {
+            Some(Evicted::Nothing) if self.runtime().retired() > 0 => Evicted::Soon,
+            evicted => evicted.unwrap_or(Evicted::Nothing),
         }
     }
 
-    /// Asks the evictor to free so many bytes of code; whether it has given any up. What no thread runs is free then.
-    pub fn evict(&self, bytes: usize) -> bool {
-        let evictor = self.shared.evictor.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        evictor.and_then(|evictor| evictor.upgrade()).is_some_and(|evictor| evictor.evict(bytes))
+    /// For [`Linkage::new`](crate::Linkage::new): code that is about to be made, and cannot be given up before this is dropped. Whoever is short
+    /// of room meanwhile has reason to wait.
+    pub fn unmade(&self) -> Moving {
+        self.shared.room.unmade()
+    }
+
+    /// Code that is about to be free.
+    pub(crate) fn moving(&self) -> Moving {
+        self.shared.room.moving()
     }
 
     /// Whether code may be given up while threads wait for other code.
@@ -323,12 +364,12 @@ impl Jit {
     ) -> Result<Arc<Entry>, EntryError> {
         let Shared { entries, isa, linker, runtime, .. } = &*self.shared;
         let make = || entries.lazy(signature, interpreted, isa, &**linker, runtime);
-        self.making_room(ENTRY_BYTES, EntryError::is_shortage, make)
+        self.making_room(ENTRY_BYTES, None, EntryError::is_shortage, make)
     }
 
     /// A place for a slot.
     pub(crate) fn take_slot(&self) -> Result<Place, CodeMemoryError> {
-        self.making_room(ENTRY_BYTES, CodeMemoryError::is_shortage, || self.shared.slots.take())
+        self.making_room(ENTRY_BYTES, None, CodeMemoryError::is_shortage, || self.shared.slots.take())
     }
 
     pub(crate) fn hot(&self) -> &HotQueue {
@@ -342,7 +383,7 @@ impl Jit {
 
     pub(crate) fn entry(&self, signature: &Signature) -> Result<Arc<Entry>, EntryError> {
         let make = || self.shared.entries.get(signature, &self.shared.isa, &*self.shared.linker);
-        self.making_room(ENTRY_BYTES, EntryError::is_shortage, make)
+        self.making_room(ENTRY_BYTES, None, EntryError::is_shortage, make)
     }
 }
 
@@ -366,6 +407,8 @@ pub(crate) struct Program<'a> {
     pub(crate) slots: &'a BTreeMap<String, Result<Slot, String>>,
     /// The cells that it counts in.
     pub(crate) cells: Option<&'a Cells>,
+    /// What counts it until it can be given up.
+    pub(crate) new: Option<&'a Moving>,
 }
 
 /// A unit that is loaded. Clones share it; it is freed with the last of them and of what was taken from it.

@@ -41,6 +41,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use brolga_codegen::lazy::{MATERIALIZE, can_be_interpreted};
 use brolga_codegen::sig::FunctionType;
+use brolga_instances::Moving;
 use brolga_runtime::{ExceptionKind, RetiredCode, Thread, fenced};
 
 use crate::code_memory::CodeMemoryError;
@@ -151,12 +152,27 @@ pub enum NoSlot {
     Entry(#[from] EntryError),
 }
 
+impl NoSlot {
+    /// Whether freeing units can help.
+    pub fn is_shortage(&self) -> bool {
+        match self {
+            NoSlot::Memory(error) => error.is_shortage(),
+            NoSlot::Entry(error) => error.is_shortage(),
+        }
+    }
+}
+
 /// Code that was behind a slot. It holds its runtime, which therefore lives until a thread that leaves has freed the code.
-struct Behind(Target);
+struct Behind {
+    target: Target,
+    /// It is freed in front of this.
+    #[expect(dead_code, reason = "held so that whoever is short of room waits for it")]
+    moving: Moving,
+}
 
 impl RetiredCode for Behind {
     fn contains(&self, address: usize) -> bool {
-        self.0.unit.contains(address)
+        self.target.unit.contains(address)
     }
 }
 
@@ -197,8 +213,9 @@ struct Inside {
 }
 
 impl Inside {
-    fn new(state: State, counting: Counting, cold: Option<Cold>) -> Inside {
-        let again = Again::of(&state, &counting);
+    /// What is behind a slot from the beginning. Sources are kept only where code may be given up.
+    fn new(jit: &Jit, state: State, counting: Counting, cold: Option<Cold>) -> Inside {
+        let again = if jit.gives_up() { Again::of(&state, &counting) } else { None };
         Inside {
             state,
             version: 0,
@@ -327,7 +344,7 @@ impl SlotOwner {
             place.set_counter(counting.stride());
         }
         let trampoline_address = trampoline.as_ref().map_or(0, |trampoline| trampoline.address);
-        let inside = Inside::new(State::Lazy(source), counting, cold);
+        let inside = Inside::new(jit, State::Lazy(source), counting, cold);
         let name: Arc<str> = ty.symbol.as_str().into();
         let inside = Mutex::new(inside);
         let mut record = Arc::new(Record { name, ty, inside, place, trampoline, jit: jit.clone() });
@@ -355,10 +372,11 @@ impl SlotOwner {
         inside.version += 1;
         let counting = std::mem::replace(&mut inside.counting, Counting::new(Then::Nothing, 0));
         let again = inside.again.take();
+        let moving = self.record.jit.moving();
         let before = self.record.publish(&mut inside, target);
         drop(inside);
         drop((counting, again));
-        self.record.let_go(before);
+        self.record.let_go(before, moving);
         Ok(())
     }
 
@@ -415,11 +433,12 @@ impl Drop for Switch<'_> {
     fn drop(&mut self) {
         let chosen = self.targets.swap_remove(self.chosen);
         let mut inside = self.record.lock();
+        let moving = self.record.jit.moving();
         let before = self.record.publish(&mut inside, chosen);
         drop(inside);
-        self.record.let_go(before);
+        self.record.let_go(before, moving);
         for target in self.targets.drain(..) {
-            self.record.let_go(State::Ready(target));
+            self.record.let_go(State::Ready(target), self.record.jit.moving());
         }
     }
 }
@@ -520,6 +539,7 @@ impl Slot {
             return Ok(false);
         };
         drop(inside);
+        let _asking = record.asking();
         let made = record.ask(|| tiers.optimise());
         drop(tiers);
         let target = made?;
@@ -529,9 +549,10 @@ impl Slot {
             drop(target);
             return Ok(false);
         }
+        let moving = record.jit.moving();
         let before = record.publish(&mut inside, target);
         drop(inside);
-        record.let_go(before);
+        record.let_go(before, moving);
         Ok(true)
     }
 
@@ -567,6 +588,15 @@ impl std::fmt::Debug for SlotOwner {
     }
 }
 
+/// A thread that asks for code.
+struct Asking<'a>(&'a Record);
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.lock().asking -= 1;
+    }
+}
+
 impl Record {
     fn lock(&self) -> MutexGuard<'_, Inside> {
         // Nothing panics between the steps of a change.
@@ -595,9 +625,10 @@ impl Record {
     }
 
     /// Gives up what was behind the slot. What it holds is foreign, and its end may come back here: no lock is held.
-    fn let_go(&self, before: State) {
+    /// `moving` counts it since it was there.
+    fn let_go(&self, before: State, moving: Moving) {
         if let State::Ready(target) = before {
-            self.jit.runtime().retire([Box::new(Behind(target)) as Box<dyn RetiredCode>]);
+            self.jit.runtime().retire([Box::new(Behind { target, moving }) as Box<dyn RetiredCode>]);
         }
     }
 
@@ -610,11 +641,12 @@ impl Record {
             return;
         }
         let (version, turn, asking) = (inside.version + 1, turn.unwrap_or(inside.turn), inside.asking);
+        let moving = self.jit.moving();
         self.place.set(self.place.stub());
-        let anew = Inside { version, turn, asking, ..Inside::new(state, counting, cold) };
+        let anew = Inside { version, turn, asking, ..Inside::new(&self.jit, state, counting, cold) };
         let before = std::mem::replace(&mut *inside, anew);
         drop(inside);
-        self.let_go(before.state);
+        self.let_go(before.state, moving);
     }
 
     /// The address of the code, compiled now if it has to be.
@@ -625,6 +657,7 @@ impl Record {
                 Found::Gone => return Err(SlotError::Removed { name: self.name.clone() }),
                 Found::Source(source, version) => (source, version),
             };
+            let _asking = self.asking();
             let made = self.ask(|| source.materialize());
             // Its end is the source's own code.
             drop(source);
@@ -668,16 +701,19 @@ impl Record {
         }
     }
 
+    /// Notes that this thread asks for code, until it has put it behind the slot, or let it go.
+    fn asking(&self) -> Asking<'_> {
+        self.lock().asking += 1;
+        Asking(self)
+    }
+
     /// What the source gives, if it fits.
     fn ask(
         &self,
         make: impl FnOnce() -> Result<Target, Box<dyn Error + Send + Sync>>,
     ) -> Result<Target, SlotError> {
         let name = || self.name.clone();
-        self.lock().asking += 1;
-        let made = fenced(make);
-        self.lock().asking -= 1;
-        match made {
+        match fenced(make) {
             Ok(Ok(target)) => self.check(&target).map(|()| target),
             Ok(Err(cause)) => Err(SlotError::Failed { name: name(), cause: cause.into() }),
             Err(message) => Err(SlotError::Panicked { name: name(), message: message.into() }),

@@ -72,6 +72,7 @@ mod tiers;
 mod unwind_tables;
 mod value;
 
+pub use brolga_instances::{Evicted, Moving};
 pub use cache::{Evictor, UnitCache};
 pub use code_map::{CodeFunction, CodeListener, CodeMap, CodeUnit, Symbolized, UnitId};
 pub use code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats, Mapping};

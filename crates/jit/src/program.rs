@@ -23,6 +23,7 @@ use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_codegen::translate::{abi_of, signature_of};
 use brolga_codegen::ways::{Route, Ways};
+use brolga_instances::Moving;
 use brolga_ir::func::CalleeData;
 use brolga_ir::types::Statics;
 use brolga_ir::{Callee, Context, Func, LowType, Op, PtrClass, RuntimeKind, Type, Value};
@@ -87,6 +88,8 @@ pub struct Linkage<'a> {
     pub loops: &'a [LoopEntry],
     /// The cells that its code counts in, if it does, one for each number that a site may have there. The unit keeps them.
     pub cells: Option<&'a Cells>,
+    /// What counts the code until it can be given up ([`Jit::unmade`]), if it is not to be from the beginning.
+    pub new: Option<&'a Moving>,
 }
 
 /// How machine code is made. A [`Tier`] alone means code that reaches other units by their addresses, and does not count.
@@ -277,6 +280,7 @@ impl Jit {
             foreign: linkage.foreign,
             slots: &slots,
             cells: linkage.cells,
+            new: linkage.new,
         };
         let loops = loops.into_iter().map(|(_, owner)| owner).collect();
         let types = compiled.types.iter().cloned();

@@ -82,6 +82,7 @@ impl Drop for Run {
         stats.mapped -= bytes;
         stats.resident -= bytes;
         stats.runs -= 1;
+        stats.freed += 1;
         if returned {
             state.free.give_back(self.offset, bytes);
         } else {
@@ -227,6 +228,7 @@ impl Drop for Blocks {
         self.fill(Part::Code, TRAP);
         let mut state = reservation.lock();
         state.free.stats.runs -= 1;
+        state.free.stats.freed += 1;
         for part in Part::ALL {
             let Some(block) = self.blocks[part as usize] else { continue };
             state.free.stats.in_use -= block.bytes;

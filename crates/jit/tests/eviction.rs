@@ -2,10 +2,10 @@
 
 mod support;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use brolga_codegen::isa::Tier;
-use brolga_jit::{CodeMemoryError, CodeMemoryOptions, Evictor, Jit, LinkError, Unit, UnitCache};
+use brolga_jit::{CodeMemoryError, CodeMemoryOptions, Evicted, Evictor, Jit, LinkError, Unit, UnitCache};
 use cranelift_codegen::ir::InstBuilder;
 use support::{compile, engines_with, int_function, ints, try_load};
 
@@ -90,9 +90,9 @@ fn the_units_that_were_not_used_longest_go_first_and_those_in_use_stay() {
 fn an_evictor_that_frees_nothing_leaves_the_error() {
     struct Idle;
     impl Evictor for Idle {
-        fn evict(&self, _: usize) -> bool {
+        fn evict(&self, _: usize) -> Evicted {
             // It claims to have done something.
-            true
+            Evicted::Some
         }
     }
     let [jit, ..] = limited();
@@ -102,4 +102,26 @@ fn an_evictor_that_frees_nothing_leaves_the_error() {
     assert!(units.len() > 10);
     drop(evictor);
     assert!(unit(&jit, 5).is_err());
+}
+
+/// Between the attempt of one and his look at what could be given up, another one frees all that there is.
+#[test]
+fn what_others_free_meanwhile_is_no_reason_for_an_error() {
+    struct Other(Mutex<Vec<Unit>>);
+    impl Evictor for Other {
+        fn evict(&self, _: usize) -> Evicted {
+            let gone = std::mem::take(&mut *self.0.lock().unwrap());
+            drop(gone);
+            Evicted::Nothing
+        }
+    }
+    for jit in limited() {
+        let other = Arc::new(Other(Mutex::default()));
+        let units: Vec<Unit> = std::iter::from_fn(|| unit(&jit, 5).ok()).collect();
+        assert!(units.len() > 10);
+        *other.0.lock().unwrap() = units;
+        let evictor: Arc<dyn Evictor> = other;
+        jit.set_evictor(&evictor);
+        assert_eq!(value(&unit(&jit, 7).unwrap()), 7);
+    }
 }

@@ -9,6 +9,8 @@
 //! | `publish_and_read` | `board.rs` B1, B2 | an address is seen before its code |
 //! | `emission_against_removal` | the session's lock, boards inside it | a removed symbol stays on the board |
 //! | `lookup_against_removal` | the same | a lookup without answer; an address after removal was seen |
+//! | `lookup_against_renewal` | the same | a lookup finds nothing while a symbol is given back to its source |
+//! | `a_lookup_that_comes_after_a_failure_for_now` | the same | a lookup is told a cause that has passed |
 //! | `a_dropped_responsibility` | `promise.rs`, failure by drop | a thread waits for ever |
 //! | `redirects_in_two_threads` | `slot.rs`, numbered stores | the slot leads elsewhere than the tables say |
 //! | `a_push_wakes_a_sleeper` | `queue.rs` Q1 to Q3 | a task lies in the queue while its worker sleeps |
@@ -157,6 +159,71 @@ fn lookup_against_removal() {
         assert!(!(answer.is_err() && first.is_some()) && !(first.is_none() && second.is_some()));
         remover.join().expect("no panic");
         assert_eq!(main.ready(foo), None);
+    });
+}
+
+/// Two threads look while the symbol is renewed, as often as it is found ready.
+#[test]
+fn lookup_against_renewal() {
+    model(|| {
+        let (session, main) = session();
+        let foo = session.intern("foo");
+        let made = |address| {
+            unit([(foo, SymbolFlags::EXPORTED)], move |duty: Responsibility<Words>| {
+                duty.resolve([(foo, address)]).expect("resolved").emit([]).expect("emitted");
+            })
+        };
+        main.define_all(vec![made(1)], None).expect("defined");
+        main.lookup([foo]).wait().expect("ready");
+        let looks = move |main: &Dylib<Words>| {
+            let found = main.lookup([foo]).wait_one().expect("there is always one to be had");
+            assert!(matches!(found.address, Some(1 | 2)));
+        };
+        let other = {
+            let main = main.clone();
+            thread::spawn(move || looks(&main))
+        };
+        let renewed = session.renew(main.label(foo), 1, made(2));
+        assert!(renewed, "nobody uses it");
+        assert!(!session.renew(main.label(foo), 1, made(3)), "it leads elsewhere");
+        looks(&main);
+        other.join().expect("no panic");
+        session.check().expect("invariants");
+    });
+}
+
+#[test]
+fn a_lookup_that_comes_after_a_failure_for_now() {
+    model(|| {
+        let (session, main) = session();
+        let foo = session.intern("foo");
+        let (duty, _tracker, lookup) = begun(&main, foo);
+        let has_failed = Arc::new(AtomicU64::new(0));
+        let seen = Arc::clone(&has_failed);
+        let waiter = thread::spawn(move || {
+            let told = lookup.wait();
+            seen.store(1, Ordering::SeqCst); // M2
+            assert!(told.is_err(), "it has waited for what failed");
+        });
+        let later = {
+            let main = main.clone();
+            thread::spawn(move || {
+                let before = has_failed.load(Ordering::SeqCst); // M2
+                let answer = main.lookup([foo]).wait_one();
+                assert!(before == 0 || answer.is_ok(), "the cause has passed");
+            })
+        };
+        duty.fail_for_now(
+            "no room",
+            unit([(foo, SymbolFlags::EXPORTED)], move |duty: Responsibility<Words>| {
+                duty.resolve([(foo, 7)]).expect("resolved").emit([]).expect("emitted");
+            }),
+        );
+        waiter.join().expect("no panic");
+        later.join().expect("no panic");
+        let found = main.lookup([foo]).wait_one().expect("it is made by the other unit");
+        assert_eq!(found.address, Some(7));
+        session.check().expect("invariants");
     });
 }
 

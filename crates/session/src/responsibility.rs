@@ -18,8 +18,8 @@ use crate::flags::{Need, Priority, SymbolFlags, Until, Want};
 use crate::ids::{DylibId, Symbol};
 use crate::lookup::Lookup;
 use crate::machine::{
-    Attach, Claim, Complete, Delegate, Doer, Emit, Fail, HandBack, Incomplete, NewUnit, Requested, Resolve,
-    Source, UnitHome, UnitId,
+    Attach, Claim, Complete, Delegate, Doer, Emit, Fail, FailForNow, HandBack, Incomplete, NewUnit,
+    Requested, Resolve, Source, UnitHome, UnitId,
 };
 use crate::session::{Dependence, Group, Live, Session, Target, Unit};
 
@@ -291,6 +291,20 @@ impl<T: Target> Responsibility<T> {
             Ok(()) | Err(Incomplete::Failed(_) | Incomplete::Removed(_)) => self.duty.open = false,
         }
         None
+    }
+
+    /// Gives up for a reason that may pass. The cause reaches every lookup that waits for it now; later ones find `again`, which defines
+    /// the only symbol that it is responsible for. If it has several, that is all they are told, as by [`Responsibility::fail`].
+    pub fn fail_for_now(
+        mut self,
+        cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+        again: impl Into<Unit<T>>,
+    ) {
+        self.duty.open = false;
+        let (unit, cause) = (self.duty.unit, Cause::of(cause));
+        let refused = self.duty.session.step(FailForNow { unit, cause, again: again.into() });
+        // Dropped behind the lock.
+        drop(refused);
     }
 
     /// Gives up. The cause reaches every lookup that waits for it, now or later.

@@ -182,10 +182,9 @@ impl<T: Target> Session<T> {
         self.step(Leads(label))
     }
 
-    /// Gives a symbol that is ready, or has failed, back to a source, as if nobody had looked it up, and lets go of what was ready: for what
-    /// can be made again. `false` if the symbol leads elsewhere than to `address`, or has not failed if that is nothing; if it is not alone
-    /// in its unit, or is used by others.
-    pub fn renew(&self, label: Label, address: Option<T::Address>, unit: impl Into<Unit<T>>) -> bool
+    /// Gives a symbol that is ready back to a source, as if nobody had looked it up, and lets go of what was ready: for what
+    /// can be made again. `false` if the symbol leads elsewhere than to `address`, is not alone in its unit, or is used by others.
+    pub fn renew(&self, label: Label, address: T::Address, unit: impl Into<Unit<T>>) -> bool
     where
         T::Address: PartialEq,
     {

@@ -482,3 +482,60 @@ fn a_change_is_made_in_one_step_if_whoever_makes_it_still_wants_it() {
     assert_eq!(ready(), [None; 5], "it has all of them");
     session.check().expect("invariants");
 }
+
+#[test]
+fn what_is_renewed_is_made_again_for_who_looks_and_stays_tracked() {
+    let (session, main) = in_place();
+    let foo = session.intern("foo");
+    let freed = Arc::new(AtomicUsize::new(0));
+    let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
+    main.define_all(vec![code(foo, 1, &[], &freed)], Some(&tracker)).expect("defined");
+    let label = main.label(foo);
+    assert!(!session.renew(label, 1, code(foo, 2, &[], &freed)), "nobody has looked it up");
+    for address in 1..4 {
+        assert_eq!(main.lookup([foo]).wait_one().expect("ready").address, Some(address));
+        assert!(!session.renew(label, address + 1, code(foo, 9, &[], &freed)), "it leads elsewhere");
+        assert!(session.renew(label, address, code(foo, address + 1, &[], &freed)));
+        assert_eq!((count(&freed) as u64, main.ready(foo)), (address, None));
+        session.check().expect("invariants");
+    }
+    tracker.remove(Dependants::Deny).expect("removed");
+    assert!(matches!(main.lookup([foo]).wait(), Err(Error::NotFound { .. })));
+    let three = Three::new();
+    let used = three.main.label(three.symbols[2]);
+    assert!(!three.session.renew(used, 12, made(&[(three.symbols[2], E, 13)])), "others use it");
+    assert_eq!((three.freed(), three.ready()), (vec![0, 0, 0], vec![true, true, true]));
+}
+
+#[test]
+fn a_failure_for_now_is_told_to_those_who_wait_and_to_no_others() {
+    let (session, main) = in_place();
+    let [foo, user] = ["foo", "user"].map(|name| session.intern(name));
+    let (kept, freed) = (Kept::default(), Arc::new(AtomicUsize::new(0)));
+    let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
+    main.define_all(vec![keep(&[(foo, E)], &kept)], Some(&tracker)).expect("defined");
+    for round in 1..3 {
+        let waiting = [main.lookup([foo]), main.lookup([foo])];
+        take(&kept).fail_for_now("no room", keep(&[(foo, E)], &kept));
+        for lookup in waiting {
+            assert!(matches!(lookup.wait(), Err(Error::Failed(_))), "round {round}");
+        }
+        session.check().expect("invariants");
+    }
+    let found = main.lookup([foo]);
+    take(&kept).fail_for_now("no room", code(foo, 7, &[], &freed));
+    assert!(found.wait().is_err());
+    assert_eq!(main.lookup([foo]).wait_one().expect("ready").address, Some(7));
+    // What was removed meanwhile does not come back.
+    main.define_all(vec![keep(&[(user, E)], &kept)], Some(&tracker)).expect("defined");
+    drop(main.lookup([user]));
+    let lookup = main.lookup([user]);
+    let duty = take(&kept);
+    tracker.remove(Dependants::Deny).expect("removed");
+    duty.fail_for_now("no room", made(&[(user, E, 8)]));
+    assert!(lookup.wait().is_err());
+    for gone in [foo, user] {
+        assert!(matches!(main.lookup([gone]).wait(), Err(Error::NotFound { .. })));
+    }
+    session.check().expect("invariants");
+}

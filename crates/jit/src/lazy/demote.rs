@@ -11,7 +11,8 @@
 //! once, which notes the time. What still rests when memory is short has not been called since.
 //!
 //! A function in two tiers begins anew in the first, with all its calls to be counted again. Loops' entries belong to the code of the
-//! loop, and go with it. What was put behind a slot by [`SlotOwner::set`] cannot be made again, and stays.
+//! loop, and go with it. What was put behind a slot by [`SlotOwner::set`] cannot be made again, and stays; so does what was made before the
+//! engine had somebody who gives code up, since its source was let go.
 //!
 //! Cost: of a call of what rests, about as much as of a first call beside compiling.
 
@@ -88,11 +89,17 @@ impl SlotOwner {
         };
         let (version, turn, asking) = (inside.version + 1, inside.turn, inside.asking);
         let cold = inside.cold.clone();
-        let anew = Inside { version, turn, asking, ..Inside::new(State::Lazy(source), counting, cold) };
+        let anew = Inside {
+            version,
+            turn,
+            asking,
+            ..Inside::new(&self.record.jit, State::Lazy(source), counting, cold)
+        };
+        let moving = self.record.jit.moving();
         self.record.place.set(self.record.place.stub());
         let before = std::mem::replace(&mut *inside, anew);
         drop(inside);
-        self.record.let_go(before.state);
+        self.record.let_go(before.state, moving);
         true
     }
 }

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 use super::dylibs::Initializer;
 use super::{Entry, Event, Garbage, Machine, Parts, Phase, Source, State, TrackerId, Unit, UnitId, Version};
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::flags::{Link, SymbolFlags};
 use crate::ids::{DylibId, Label, Symbol};
 
@@ -81,12 +81,14 @@ impl<P: Parts> Event<P> for Define<P> {
     }
 }
 
-/// Gives the symbol of a unit that is ready, or has failed, back to a source, as if nobody had looked it up. What was ready is dismissed.
+/// Gives the symbol of a unit that is ready back to a source, as if nobody had looked it up. What was ready is dismissed.
+///
+/// Whoever looks finds the one or the other: there is no step in which the symbol is not defined.
 pub struct Renew<P: Parts> {
     /// The symbol, the only one of its unit.
     pub label: Label,
-    /// Where it is expected to lead; nowhere if it has failed.
-    pub address: Option<P::Address>,
+    /// Where it is expected to lead.
+    pub address: P::Address,
     /// What defines it from then on, tracked by what has tracked it.
     pub unit: NewUnit<P>,
 }
@@ -100,7 +102,11 @@ where
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
         let dylib = self.label.dylib;
-        match machine.tracker_if_unused(self.label, self.address) {
+        let expected = self.address;
+        let leads_there = |state: &State<P>| matches!(state, State::Ready(Some(at)) if *at == expected);
+        let tracker =
+            machine.find(self.label).and_then(|there| machine.tracker_if_unused(there, leads_there));
+        match tracker {
             Some(tracker) if machine.accepting(dylib).is_ok() => {
                 machine.define(dylib, tracker, self.unit, true);
                 Ok(())
@@ -110,22 +116,51 @@ where
     }
 }
 
+/// Gives a unit up for a reason that may pass: who waits for its symbol is told the cause, and who looks later finds another unit.
+///
+/// In one step: were it two, who looks between them would be told a cause that is none any more.
+pub struct FailForNow<P: Parts> {
+    /// The unit, which has one symbol.
+    pub unit: UnitId<P>,
+    /// Why.
+    pub cause: Cause,
+    /// What defines the symbol from then on, tracked by what has tracked it.
+    pub again: NewUnit<P>,
+}
+
+impl<P: Parts> Event<P> for FailForNow<P> {
+    /// The new unit is refused if the old one was removed, has several symbols or is used.
+    type Reply = Result<(), NewUnit<P>>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        let version = machine.units.get(self.unit).and_then(|unit| unit.entries.first().copied());
+        machine.fail_unit(self.unit, self.cause);
+        let has_failed = |state: &State<P>| matches!(state, State::Failed(_));
+        let there = version.and_then(|version| {
+            let label = machine.entries.get(version).filter(|entry| entry.named)?.label;
+            Some((label.dylib, machine.tracker_if_unused(version, has_failed)?))
+        });
+        match there {
+            Some((dylib, tracker)) if machine.accepting(dylib).is_ok() => {
+                machine.define(dylib, tracker, self.again, true);
+                Ok(())
+            }
+            _ => Err(self.again),
+        }
+    }
+}
+
 impl<P: Parts> Machine<P> {
-    /// What tracks the unit of a symbol that is ready at an address, or has failed, if nobody uses it.
-    fn tracker_if_unused(&self, label: Label, address: Option<P::Address>) -> Option<TrackerId<P>>
-    where
-        P::Address: PartialEq,
-    {
-        let version = self.find(label)?;
-        let entry = self.entries.get(version)?;
-        let is_there = match (&entry.state, address) {
-            (State::Ready(Some(at)), Some(address)) => *at == address,
-            (State::Failed(_), None) => true,
-            _ => false,
-        };
+    /// What tracks the unit of a symbol that is in such a state, if that is its only one and nobody uses it.
+    fn tracker_if_unused(
+        &self,
+        version: Version<P>,
+        is_so: impl Fn(&State<P>) -> bool,
+    ) -> Option<TrackerId<P>> {
+        let entry = self.entries.get(version).filter(|entry| is_so(&entry.state))?;
         let is_used = entry.users.iter().any(|user| self.is_user(*user, version));
         let unit = self.units.get(entry.unit)?;
-        (is_there && !is_used && unit.entries.len() == 1).then_some(unit.tracker)
+        (!is_used && unit.entries.len() == 1).then_some(unit.tracker)
     }
 
     /// The tracker of what is defined, if nothing speaks against it.

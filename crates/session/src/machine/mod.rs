@@ -48,7 +48,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 pub use change::{Change, RemoveOrphans};
-pub use define::{Alias, Define, NewUnit, Renew};
+pub use define::{Alias, Define, FailForNow, NewUnit, Renew};
 pub use duty::{
     Attach, Begin, Claim, Complete, Delegate, Dependence, Duty, Emit, Fail, Group, HandBack, Incomplete,
     Requested, Resolve, UnitHome,
