@@ -17,9 +17,17 @@
 //! `sroa` and `alloc-opt`.
 //!
 //! **What is kept.** An exception is on the exception stack from its throw to its `pop_exception`, where a call could find it (`rethrow`). So all that
-//! the handler does up to there has to stand in its first block, and be computation: it neither calls nor throws nor writes. It is copied to the throw,
+//! the handler does up to there has to be computation: it neither calls nor throws nor writes. It is copied to the throw,
 //! with what was thrown in place of `the_exception`. An assertion on its type must be known to hold. A trace is taken of what leaves compiled code
 //! only, so none is lost. Exceptions of checks and of calls go on as before, and so does the `enter`.
+//!
+//! **Handlers that choose.** The way through a handler is followed up to its `pop_exception`, where the type of what was thrown decides each branch:
+//!
+//! ```text
+//! 5: %3 = the_exception(); %4 = isa(%3, Lost); goto 7 if not %4          of a thrown Failed: 5, 7
+//! 6: … pop_exception(%1)                                                   of a thrown Lost:   5, 6
+//! 7: %6 = isa(%3, Failed); … pop_exception(%1)                             of a thrown Any:    it goes on as before
+//! ```
 //!
 //! **Other exceptions.** A `pop_exception` also ends what came onto the stack since its `enter`: the exceptions of regions inside this one of which the
 //! handling has not ended. A jump would leave them there, so no throw behind such a handler and in front of its `pop_exception` becomes one.
@@ -28,8 +36,7 @@
 //! and if no ϒ of it stands in a region inside this one (I2), from which an exception would bring it on a way that is no edge.
 //!
 //! Cost: one visit to each instruction of functions with handlers, and `MAX_HEAD` copies for each throw. Breaks the graph and the uses. Not done:
-//! handlers that branch on the type of the exception before they end its handling; throws by functions of Base; regions in which nothing
-//! is left that throws.
+//! throws by functions of Base; regions in which nothing is left that throws.
 
 use crate::facts::Fact;
 use crate::heads::rename_phi_blocks;
@@ -37,11 +44,11 @@ use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::refit::claim;
 use crate::replace::Replacements;
 use crate::ssa_repair::Repair;
-use brolga_ir::analysis::{Cfg, Handlers, Rpo};
+use brolga_ir::analysis::{Cfg, DomTree, Handlers, Rpo};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::effects::effects;
-use brolga_ir::{Block, Context, Func, Inst, Op, Type, Value};
+use brolga_ir::{Block, Context, Func, Inst, Op, Type, Types, Value};
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{EntitySet, SecondaryMap};
 use rustc_hash::FxHashMap;
@@ -50,13 +57,16 @@ pub(crate) const PASS: Pass = Pass {
     name: "local-throw",
     level: PassLevel::High,
     required: false,
-    needs: &[Fact::Cfg, Fact::DomTree],
+    needs: &[Fact::Cfg],
     breaks: &[Fact::Cfg, Fact::Uses],
     run,
 };
 
 /// Instructions of a handler that are copied to a throw.
 const MAX_HEAD: usize = 16;
+
+/// Blocks of a handler on the way to where the exception ends.
+const MAX_BLOCKS: usize = 8;
 
 /// Regions inside of one. More are not looked at.
 const MAX_INNER: usize = 16;
@@ -72,10 +82,14 @@ struct Site {
     enter: Inst,
 }
 
-/// What a handler does until the exception is over.
+/// What a handler does with an exception of some type until it is over.
 struct Head {
-    block: Block,
+    /// The blocks on the way, the handler's first.
+    blocks: Vec<Block>,
+    /// What they compute.
     insts: Vec<Inst>,
+    /// The names that the exception has there.
+    names: Vec<Value>,
     pop: Inst,
     /// Blocks at whose ends exceptions of inner regions may be on the stack.
     handling: EntitySet<Block>,
@@ -87,18 +101,20 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         return Changed::No;
     }
     let handlers = Handlers::compute(func, cx.facts.cfg(), cx.facts.rpo());
+    let tree = DomTree::compute(cx.facts.cfg());
     let (sites, upsilons) = find(func, cx, &handlers);
     let mut jumps: Vec<(Site, usize)> = Vec::new();
-    let mut heads: Vec<(Inst, Option<Head>)> = Vec::new();
+    let mut heads: Vec<((Inst, Type), Option<Head>)> = Vec::new();
     for site in sites.into_iter().take(MAX_THROWS) {
-        let at = heads.iter().position(|(enter, _)| *enter == site.enter).unwrap_or_else(|| {
-            heads.push((site.enter, head(func, cx, &handlers, site.enter)));
+        let key = (site.enter, func.ty(site.thrown));
+        let at = heads.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
+            heads.push((key, head(func, cx, &handlers, key)));
             heads.len() - 1
         });
         let Some(head) = &heads[at].1 else { continue };
         if !head.handling.contains(site.block)
             && is_plain(func, cx, head, &site)
-            && are_variables(func, cx, &handlers, &upsilons, head, &site)
+            && are_variables(func, &tree, &handlers, &upsilons, head, &site)
         {
             if !cx.spend("throws that jump") {
                 break;
@@ -153,28 +169,86 @@ fn find(func: &Func, cx: &PassCx<'_>, handlers: &Handlers) -> (Vec<Site>, FxHash
     (sites, stored)
 }
 
-/// What the handler of an `enter` does in its first block until the exception is over, if that is all of it.
-fn head(func: &Func, cx: &PassCx<'_>, handlers: &Handlers, enter: Inst) -> Option<Head> {
-    let &[body, block] = func.inst_blocks(enter) else { return None };
-    if body == block || cx.facts.cfg().preds(block).len() != 1 {
+/// What the handler of an `enter` does with an exception of this type until it is over, if the type decides that.
+fn head(func: &Func, cx: &PassCx<'_>, handlers: &Handlers, (enter, thrown): (Inst, Type)) -> Option<Head> {
+    let &[body, handler] = func.inst_blocks(enter) else { return None };
+    if body == handler || cx.facts.cfg().preds(handler).len() != 1 {
         return None;
     }
     let token = func.result(enter)?;
-    let is_pop = |&inst: &Inst| func.op(inst) == Op::PopException && func.args(inst).first() == Some(&token);
-    let pops = func.blocks().flat_map(|b| func.block_insts(b)).filter(is_pop);
-    let [pop] = pops.take(2).collect::<Vec<_>>()[..] else { return None };
-    if func.inst_block(pop) != Some(block) {
-        return None;
-    }
-    let insts: Vec<Inst> = func.block_insts(block).take_while(|&inst| inst != pop).collect();
+    let (mut blocks, mut insts, mut names) = (vec![handler], Vec::new(), Vec::new());
+    let mut at = func.first_inst(handler);
+    let pop = loop {
+        let inst = at?;
+        at = func.next_inst(inst);
+        let op = func.op(inst);
+        if op == Op::PopException && func.args(inst).first() == Some(&token) {
+            break inst;
+        }
+        if op.is_terminator() {
+            let next = next_block(func, cx.types(), inst, thrown, &names)?;
+            if blocks.len() == MAX_BLOCKS || blocks.contains(&next) {
+                return None;
+            }
+            at = func.first_inst(next);
+            blocks.push(next);
+            continue;
+        }
+        if is_name(func, inst, &blocks, &names) {
+            names.extend(func.result(inst));
+        }
+        insts.push(inst);
+        if insts.len() > MAX_HEAD {
+            return None;
+        }
+    };
     let inner: Vec<Inst> =
         handlers.enters().iter().copied().filter(|&inner| is_inside(handlers, inner, enter)).collect();
-    if insts.len() > MAX_HEAD || inner.len() > MAX_INNER {
+    if inner.len() > MAX_INNER {
         return None;
     }
     let mut handling = EntitySet::new();
     inner.into_iter().for_each(|inner| handled(func, cx.facts.cfg(), inner, &mut handling));
-    Some(Head { block, insts, pop, handling })
+    Some(Head { blocks, insts, names, pop, handling })
+}
+
+/// Where a block goes on when an exception of this type has these names.
+fn next_block(func: &Func, types: &Types, end: Inst, thrown: Type, names: &[Value]) -> Option<Block> {
+    match (func.op(end), func.args(end), func.inst_blocks(end)) {
+        (Op::Goto, _, &[next]) => Some(next),
+        (Op::Branch, &[condition], &[yes, no]) => {
+            let def = func.def_inst(condition)?;
+            let (Op::Builtin(Builtin::Isa), &[of, asked]) = (func.op(def), func.args(def)) else {
+                return None;
+            };
+            let Some(&Const::Type(asked)) = func.as_const(asked) else { return None };
+            match (names.contains(&of), types.is_subtype(thrown, asked), types.is_disjoint(thrown, asked)) {
+                (true, true, false) => Some(yes),
+                (true, false, true) => Some(no),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Whether an instruction on the way gives the exception, or another name of it.
+fn is_name(func: &Func, inst: Inst, blocks: &[Block], names: &[Value]) -> bool {
+    match func.op(inst) {
+        Op::TheException => true,
+        Op::Pi | Op::Copy | Op::Builtin(Builtin::Typeassert) => {
+            func.args(inst).first().is_some_and(|of| names.contains(of))
+        }
+        Op::Phi => arriving(func, inst, blocks).is_some_and(|of| names.contains(&of)),
+        _ => false,
+    }
+}
+
+/// What a φ on the way gets from the block in front.
+fn arriving(func: &Func, phi: Inst, blocks: &[Block]) -> Option<Value> {
+    let at = blocks.iter().position(|&block| func.inst_block(phi) == Some(block))?;
+    let before = *blocks.get(at.checked_sub(1)?)?;
+    func.phi_edges(phi).find(|&(from, _)| from == before).map(|(_, value)| value)
 }
 
 /// Adds the blocks at whose ends the exception of an `enter` may be on the stack.
@@ -194,22 +268,15 @@ fn handled(func: &Func, cfg: &Cfg, enter: Inst, found: &mut EntitySet<Block>) {
 /// Whether the head only computes when this is what was thrown.
 fn is_plain(func: &Func, cx: &PassCx<'_>, head: &Head, site: &Site) -> bool {
     let types = cx.types();
-    let mut exceptions: Vec<Value> = Vec::new();
     head.insts.iter().all(|&inst| match (func.op(inst), func.args(inst)) {
-        (Op::PhiC, _) => true,
-        (Op::TheException, _) => {
-            exceptions.extend(func.result(inst));
-            true
-        }
-        (Op::Builtin(Builtin::Typeassert), &[asserted, ty]) if exceptions.contains(&asserted) => {
-            exceptions.extend(func.result(inst));
+        (Op::PhiC | Op::TheException | Op::Pi | Op::Copy, _) => true,
+        (Op::Builtin(Builtin::Typeassert), &[asserted, ty]) if head.names.contains(&asserted) => {
             match func.as_const(ty) {
                 Some(&Const::Type(ty)) => types.is_subtype(func.ty(site.thrown), ty),
                 _ => false,
             }
         }
-        (Op::Pi | Op::Copy, _) => true,
-        (Op::Phi, _) => false,
+        (Op::Phi, _) => arriving(func, inst, &head.blocks).is_some(),
         _ => {
             let does = effects(func, types, inst);
             does.is_removable() && does.nothrow && does.notaskstate && !does.pinned && !does.fence
@@ -229,14 +296,13 @@ fn is_inside(handlers: &Handlers, enter: Inst, region: Inst) -> bool {
 /// Whether each φᶜ is a variable on all ways to the throw: I1 and I2.
 fn are_variables(
     func: &Func,
-    cx: &PassCx<'_>,
+    tree: &DomTree,
     handlers: &Handlers,
     upsilons: &FxHashMap<Inst, Vec<Stored>>,
     head: &Head,
     site: &Site,
 ) -> bool {
     let Some(home) = func.inst_block(site.enter) else { return false };
-    let tree = cx.facts.domtree();
     let is_inner = |inside: Option<Inst>| inside.is_some_and(|enter| is_inside(handlers, enter, site.enter));
     head.insts.iter().filter(|&&inst| func.op(inst) == Op::PhiC).all(|phi| {
         let Some(stored) = upsilons.get(phi) else { return false };
@@ -256,24 +322,30 @@ fn rewrite(
 ) {
     let rest = split(func, heads, jumps);
     let mut copier = Copier { cx, stand_ins: Vec::new(), names: Vec::new() };
-    // By head: the copies of what it computes, by the block that they stand in.
-    let mut copies: Vec<Vec<(Block, Made)>> = heads.iter().map(|_| Vec::new()).collect();
+    // What stands for the values of heads, by the block that it stands in. Ways through one handler share values.
+    let mut values: Vec<Value> = Vec::new();
+    let mut copies: FxHashMap<Value, Vec<(Block, Value)>> = FxHashMap::default();
     for (site, at) in jumps {
         let (Some(head), Some(to), Some(block)) = (&heads[*at], rest[*at], func.inst_block(site.throw))
         else {
             continue;
         };
-        copies[*at].push((block, copier.jump(func, head, site, block, to)));
+        for (value, copy) in copier.jump(func, head, site, block, to) {
+            let of = copies.entry(value).or_default();
+            if of.is_empty() {
+                values.push(value);
+            }
+            of.push((block, copy));
+        }
     }
     let cfg = Cfg::compute(func);
     let rpo = Rpo::compute(&cfg);
     let mut computed = Repair::default();
-    for (head, copies) in heads.iter().zip(copies) {
-        let Some(head) = head.as_ref().filter(|_| !copies.is_empty()) else { continue };
-        for value in head.insts.iter().flat_map(|&inst| func.results(inst)).collect::<Vec<_>>() {
-            let made = copies.iter().filter_map(|(block, made)| Some((*block, *made.get(&value)?)));
-            computed.add(value, made.chain([(head.block, value)]).collect());
-        }
+    for value in values {
+        let mut defs = copies.remove(&value).unwrap_or_default();
+        let home = func.def_inst(value).and_then(|def| func.inst_block(def));
+        defs.extend(home.map(|home| (home, value)));
+        computed.add(value, defs);
     }
     computed.apply(func, cx, &cfg, &rpo);
     // Only now is known what each ϒ stores.
@@ -295,19 +367,26 @@ fn rewrite(
     values.apply(func, cx);
 }
 
-/// Ends the first block of each handler behind its `pop_exception`. Gives the blocks of what follows.
+/// Ends the last block of each head behind its `pop_exception`. Gives the blocks of what follows.
 fn split(func: &mut Func, heads: &[Option<Head>], jumps: &[(Site, usize)]) -> Vec<Option<Block>> {
     let mut rest: Vec<Option<Block>> = vec![None; heads.len()];
     let mut ends: SecondaryMap<Block, PackedOption<Block>> = SecondaryMap::new();
     for &(_, at) in jumps {
         let (Some(head), None) = (&heads[at], rest[at]) else { continue };
-        let Some(first) = func.next_inst(head.pop) else { continue };
+        let ends_there = |n: &usize| heads[*n].as_ref().is_some_and(|other| other.pop == head.pop);
+        if let Some(behind) = (0..heads.len()).filter(ends_there).find_map(|n| rest[n]) {
+            rest[at] = Some(behind);
+            continue;
+        }
+        let (Some(first), Some(block)) = (func.next_inst(head.pop), func.inst_block(head.pop)) else {
+            continue;
+        };
         let behind = func.make_block();
-        func.insert_block_after(behind, head.block);
+        func.insert_block_after(behind, block);
         func.split_block(first, behind);
         let goto = func.make_inst(Op::Goto, &[], &[behind], &[]);
-        func.append_inst(goto, head.block);
-        ends[head.block] = behind.into();
+        func.append_inst(goto, block);
+        ends[block] = behind.into();
         rest[at] = Some(behind);
     }
     rename_phi_blocks(func, &ends);
@@ -329,8 +408,8 @@ fn definitions(func: &Func, stored: Option<&Vec<Stored>>, nothing: Value) -> Vec
     defs
 }
 
-/// What stands for the values of a head.
-type Made = FxHashMap<Value, Value>;
+/// What stands for the values of a head, in their order.
+type Made = Vec<(Value, Value)>;
 
 struct Copier<'a> {
     cx: &'a Context,
@@ -363,11 +442,13 @@ impl Copier<'_> {
         self.names.push(thrown);
         let thrown = func.result(thrown).unwrap_or(site.thrown);
         let mut made = Made::default();
+        let now = |made: &Made, value: Value| {
+            made.iter().find(|(of, _)| *of == value).map_or(value, |&(_, copy)| copy)
+        };
         for &inst in &head.insts {
             let Some(result) = func.result(inst) else { continue };
             let ty = func.ty(result);
-            let args: Vec<Value> =
-                func.args(inst).iter().map(|v| made.get(v).copied().unwrap_or(*v)).collect();
+            let args: Vec<Value> = func.args(inst).iter().map(|&v| now(&made, v)).collect();
             let value = match func.op(inst) {
                 Op::PhiC => {
                     let nothing = func.constant(Const::Undef(ty));
@@ -378,8 +459,8 @@ impl Copier<'_> {
                     self.names.push(name);
                     func.result(name)
                 }
-                Op::TheException => Some(thrown),
-                Op::Builtin(Builtin::Typeassert) if args.first() == Some(&thrown) => Some(thrown),
+                _ if head.names.contains(&result) => Some(thrown),
+                Op::Phi => arriving(func, inst, &head.blocks).map(|value| now(&made, value)),
                 op => {
                     let copy = append(func, op, &args, &[], &[ty]);
                     func.result(copy)
@@ -395,7 +476,7 @@ impl Copier<'_> {
                     func.result(claimed).unwrap_or(value)
                 }
             };
-            made.insert(result, value);
+            made.push((result, value));
         }
         append(func, Op::Goto, &[], &[to], &[]);
         made
