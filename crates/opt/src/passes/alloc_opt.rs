@@ -24,6 +24,8 @@
 //! %1 = new(Counter, 0);  %2 = invoke bump!(%1, x)      ==>   nothing
 //! ```
 //!
+//! **Memories** that are only written go as well, with the arrays around them: `memories`.
+//!
 //! **Undefined fields.** A pointer field without a value throws when it is read. `defined` computes where a field surely has one; a
 //! group with a read elsewhere stays. `isdefined` becomes a variable of its own.
 //!
@@ -36,14 +38,16 @@
 //!
 //! Cost: linear in instructions for each of `MAX_ROUNDS` rounds, plus, for each variable that is read, the blocks between its
 //! writes and its reads; `MAX_FIELDS` and `MAX_VARIABLES` bound these. Needs the graph; breaks the uses. Not done: arrays and
-//! `Memory`; objects that get out on some paths only; a φ with something beside objects (`Union{Nothing, T}`).
+//! `Memory` that are read; objects that get out on some paths only; a φ with something beside objects (`Union{Nothing, T}`).
 
 mod defined;
+mod memories;
 mod nodes;
 mod rewrite;
 
 use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use brolga_ir::builtin::Builtin;
 use brolga_ir::{Func, Op};
 
 pub(crate) const PASS: Pass = Pass {
@@ -66,21 +70,30 @@ const MAX_FIELDS: usize = 32;
 const MAX_VARIABLES: usize = 512;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
-    let allocates = |func: &Func| {
-        let mut insts = func.blocks().flat_map(|b| func.block_insts(b));
-        insts.any(|i| matches!(func.op(i), Op::New(ty) if cx.types().is_mutable(ty)))
-    };
-    if !allocates(func) {
+    let (mut objects, mut memories) = (false, false);
+    for inst in func.blocks().flat_map(|b| func.block_insts(b)) {
+        match func.op(inst) {
+            Op::New(ty) => objects |= cx.types().is_mutable(ty),
+            Op::Builtin(Builtin::Memorynew) => memories = true,
+            _ => {}
+        }
+    }
+    if !objects && !memories {
         return Changed::No;
     }
     for _ in 0..MAX_ROUNDS {
         let before = cx.rewrites();
-        let mut nodes = nodes::find(func, cx);
-        if nodes.looks > 0 {
-            cx.count("calls looked at", nodes.looks);
+        if objects {
+            let mut nodes = nodes::find(func, cx);
+            if nodes.looks > 0 {
+                cx.count("calls looked at", nodes.looks);
+            }
+            let partial = defined::check(func, cx, &mut nodes);
+            rewrite::rewrite(func, cx, &mut nodes, &partial);
         }
-        let partial = defined::check(func, cx, &mut nodes);
-        rewrite::rewrite(func, cx, &mut nodes, &partial);
+        if memories {
+            memories::remove(func, cx);
+        }
         if cx.rewrites() == before {
             break;
         }
