@@ -31,7 +31,7 @@ const END: u32 = u32::MAX;
 impl Exprs {
     /// A table for about `count` instructions.
     pub(crate) fn new(count: usize) -> Self {
-        Exprs { heads: vec![END; count.next_power_of_two().max(16)], entries: Vec::new() }
+        Exprs { heads: vec![END; count.next_power_of_two().max(16)], entries: Vec::with_capacity(count) }
     }
 
     /// How many instructions there are.

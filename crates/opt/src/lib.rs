@@ -79,9 +79,10 @@ pub fn optimize(
     cx: &mut Cx<'_>,
 ) -> Result<(Func, Report), OptError> {
     let steps = stage(level, func.level);
-    let report = scope::PassScope::run(module, &mut func, &steps, options, cx)?;
+    let (report, mut facts) = scope::PassScope::run(module, &mut func, &steps, options, cx)?;
     if level > OptLevel::O0 && func.level == Level::High {
-        func.summary = Some(summary::summarise(module, &func));
+        facts.provide(&[Fact::Cfg], &func);
+        func.summary = Some(summary::summarise_over(module, &func, facts.cfg(), facts.rpo()));
     }
     Ok((func, report))
 }
@@ -117,7 +118,8 @@ pub fn run_passes(
     options: &Options,
     cx: &mut Cx<'_>,
 ) -> Result<(Func, Report), OptError> {
-    let steps: Vec<Step> = passes.iter().map(|&pass| Step { label: pass.name, pass }).collect();
-    let report = scope::PassScope::run(module, &mut func, &steps, options, cx)?;
+    let steps: Vec<Step> =
+        passes.iter().map(|&pass| Step { label: pass.name, pass, for_loops: false }).collect();
+    let (report, _) = scope::PassScope::run(module, &mut func, &steps, options, cx)?;
     Ok((func, report))
 }

@@ -124,7 +124,12 @@ struct Row {
 }
 
 const fn step(from: OptLevel, label: &'static str, pass: &'static Pass) -> Row {
-    Row { from, step: Step { label, pass } }
+    Row { from, step: Step { label, pass, for_loops: false } }
+}
+
+/// A step that a function without loops does not need.
+const fn loops(from: OptLevel, label: &'static str, pass: &'static Pass) -> Row {
+    Row { from, step: Step { label, pass, for_loops: true } }
 }
 
 /// What runs on high IR, before `lower`.
@@ -161,31 +166,31 @@ static LOW: &[Row] = &[
     step(O2, "correlated", &CORRELATED),
     step(O2, "jump-threading", &JUMP_THREADING),
     step(O2, "late simplify-cfg", &SIMPLIFY_CFG),
-    step(O2, "loop-simplify", &LOOP_SIMPLIFY),
-    step(O2, "rotate", &ROTATE),
+    loops(O2, "loop-simplify", &LOOP_SIMPLIFY),
+    loops(O2, "rotate", &ROTATE),
     step(O2, "reassociate", &REASSOCIATE),
-    step(O2, "licm", &LICM),
+    loops(O2, "licm", &LICM),
     step(O2, "memcpy-forward", &MEMCPY_FORWARD),
     step(O2, "late gvn", &GVN),
     step(O2, "dse", &DSE),
-    step(O2, "indvars", &INDVARS),
-    step(O2, "loop-delete", &LOOP_DELETE),
-    step(O2, "loop-idiom", &LOOP_IDIOM),
-    step(O2, "unswitch", &UNSWITCH),
+    loops(O2, "indvars", &INDVARS),
+    loops(O2, "loop-delete", &LOOP_DELETE),
+    loops(O2, "loop-idiom", &LOOP_IDIOM),
+    loops(O2, "unswitch", &UNSWITCH),
     step(O2, "if-convert", &IF_CONVERT),
-    step(O2, "irce", &IRCE),
-    step(O2, "unroll-full", &UNROLL_FULL),
+    loops(O2, "irce", &IRCE),
+    loops(O2, "unroll-full", &UNROLL_FULL),
     step(O3, "middle simplify-cfg", &SIMPLIFY_CFG),
     step(O3, "middle dce", &DCE),
-    step(O3, "vectorize", &VECTORIZE),
+    loops(O3, "vectorize", &VECTORIZE),
     step(O3, "slp", &SLP),
-    step(O2, "strength-reduce", &STRENGTH_REDUCE),
-    step(O3, "unroll", &UNROLL),
+    loops(O2, "strength-reduce", &STRENGTH_REDUCE),
+    loops(O3, "unroll", &UNROLL),
     step(O2, "address-fold", &ADDRESS_FOLD),
     step(O2, "div-rem", &DIV_REM),
     step(O2, "late inst-simplify", &INST_SIMPLIFY),
-    step(O3, "late strength-reduce", &STRENGTH_REDUCE),
-    step(O2, "polls", &POLLS),
+    loops(O3, "late strength-reduce", &STRENGTH_REDUCE),
+    loops(O2, "polls", &POLLS),
     step(O2, "alloc-stack", &ALLOC_STACK),
     step(O2, "sink", &SINK),
     step(O1, "muladd", &MULADD),
@@ -374,6 +379,7 @@ pub fn parse_passes(list: &str) -> Result<Vec<&'static Pass>, OptError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::Fact;
 
     fn stages() -> Vec<(OptLevel, Level, Vec<Step>)> {
         let both = |level| [Level::High, Level::Low].map(|ir| (level, ir, stage(level, ir)));
@@ -413,6 +419,8 @@ mod tests {
                     step.pass.name
                 );
                 assert!(steps[..n].iter().all(|s| s.label != step.label), "`{}` stands twice", step.label);
+                let needs_loops = step.pass.needs.contains(&Fact::Loops);
+                assert!(needs_loops || !step.for_loops, "`{}` does not look at loops", step.label);
             }
             for pass in PASSES.iter().filter(|p| p.required && p.level.takes(stage)) {
                 let name = pass.name;

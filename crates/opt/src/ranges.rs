@@ -11,6 +11,7 @@
 //!
 //! Cost: constant time for each instruction.
 
+use crate::replace::sized;
 use brolga_ir::analysis::Rpo;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::{Intrinsic, Shape};
@@ -70,7 +71,7 @@ pub(crate) struct Ranges {
 impl Ranges {
     /// Looks at all reachable blocks.
     pub(crate) fn of(func: &Func, rpo: &Rpo) -> Ranges {
-        let mut all = Ranges { of: SecondaryMap::new() };
+        let mut all = Ranges { of: sized(func.value_count()) };
         for &block in rpo.blocks() {
             for inst in func.block_insts(block) {
                 all.note(func, inst);

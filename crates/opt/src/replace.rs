@@ -11,10 +11,17 @@
 
 use crate::refit::{differs, refit};
 use brolga_ir::{Context, Func, Inst, Type, Value};
-use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
+use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::SmallVec;
 use std::ops::ControlFlow;
+
+/// A table with room for entities of this number from the start: one that grows entity by entity takes longer.
+pub(crate) fn sized<K: EntityRef, V: Clone + Default>(count: usize) -> SecondaryMap<K, V> {
+    let mut map = SecondaryMap::new();
+    map.resize(count);
+    map
+}
 
 /// What takes whose place.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +31,11 @@ pub(crate) struct Replacements {
 }
 
 impl Replacements {
+    /// Whether any value is replaced.
+    pub(crate) fn any(&self) -> bool {
+        self.any
+    }
+
     /// What stands for `value` in the end.
     pub(crate) fn resolve(&mut self, value: Value) -> Value {
         let mut last = value;
@@ -65,7 +77,7 @@ impl Replacements {
 
     /// Replaces the operands of one instruction. True if there was one to replace.
     pub(crate) fn apply_to(&mut self, func: &mut Func, cx: &Context, inst: Inst) -> bool {
-        if func.args(inst).iter().all(|&arg| self.to[arg].is_none()) {
+        if !self.any || func.args(inst).iter().all(|&arg| self.to[arg].is_none()) {
             return false;
         }
         let mut before: SmallVec<[(usize, Type); 4]> = SmallVec::new();
@@ -101,7 +113,6 @@ pub(crate) fn visit(func: &mut Func, mut f: impl FnMut(&mut Func, Inst) -> Contr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cranelift_entity::EntityRef;
 
     #[test]
     fn chains_end_at_the_last_and_circles_are_not_closed() {

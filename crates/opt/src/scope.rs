@@ -7,13 +7,15 @@
 //!                                                 panic ──> OptError::Crash                OptError::Crash     OptError::Broken
 //! ```
 //!
+//! A pass that changed nothing is not run again on the same function, and one for loops not on a function without; such a step has its row like any other.
+//!
 //! A pass that panics, or that leaves a function behind that does not verify, is a bug of ours. The error names pass,
 //! function, step and how many rewrites had been made, which is what `--opt-limit` needs; the process goes on.
 //!
 //! The scope reads no clock and prints nothing: both are closures of the caller's.
 
 use crate::error::{CrashNote, OptError};
-use crate::facts::Facts;
+use crate::facts::{Fact, Facts};
 use crate::fuel::Fuel;
 use crate::options::Options;
 use crate::pass::{Changed, Pass, PassCx};
@@ -112,6 +114,8 @@ pub struct Step {
     pub label: &'static str,
     /// The pass that runs.
     pub pass: &'static Pass,
+    /// Whether there is nothing to do for it in a function without loops.
+    pub for_loops: bool,
 }
 
 /// Runs the steps of a pipeline over one function.
@@ -122,18 +126,22 @@ pub(crate) struct PassScope<'s, 'c> {
     symbol: String,
     steps: usize,
     facts: Facts,
+    /// How many passes have changed the function.
+    changes: u64,
+    /// By pass that changed nothing: `changes` at that time.
+    idle: Vec<(&'static Pass, u64)>,
     report: Report,
 }
 
 impl<'s, 'c> PassScope<'s, 'c> {
-    /// Runs all steps; the report has a row for each that ran.
+    /// Runs all steps; the report has a row for each that ran. The facts hold for the function as it is then.
     pub(crate) fn run(
         module: &'s Module,
         func: &mut Func,
         steps: &[Step],
         options: &'s Options,
         cx: &'s mut Cx<'c>,
-    ) -> Result<Report, OptError> {
+    ) -> Result<(Report, Facts), OptError> {
         let symbol = symbol_of(module, func);
         let mut scope = PassScope {
             module,
@@ -142,6 +150,8 @@ impl<'s, 'c> PassScope<'s, 'c> {
             symbol,
             steps: steps.len(),
             facts: Facts::default(),
+            changes: 0,
+            idle: Vec::new(),
             report: Report { steps: Vec::with_capacity(steps.len()), ..Report::default() },
         };
         if options.verify_each {
@@ -152,7 +162,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
                 scope.step(func, *step, index + 1)?;
             }
         }
-        Ok(scope.report)
+        Ok((scope.report, scope.facts))
     }
 
     fn step(&mut self, func: &mut Func, step: Step, number: usize) -> Result<(), OptError> {
@@ -169,6 +179,9 @@ impl<'s, 'c> PassScope<'s, 'c> {
         let mut inlined = Vec::new();
         let start = self.now();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
+            if self.has_nothing_to_do(func, step) {
+                return Changed::No;
+            }
             self.facts.provide(pass.needs, func);
             let mut cx = PassCx {
                 module: self.module,
@@ -187,7 +200,10 @@ impl<'s, 'c> PassScope<'s, 'c> {
         })?;
         if changed == Changed::Yes {
             row.changed = 1;
+            self.changes += 1;
             self.facts.drop_broken(pass.breaks);
+        } else {
+            self.idle.push((pass, self.changes));
         }
         row.insts_after = if changed == Changed::Yes { self.size(func) } else { row.insts_before };
         if cfg!(debug_assertions) {
@@ -202,6 +218,20 @@ impl<'s, 'c> PassScope<'s, 'c> {
             self.dump(func, step, number, When::After, changed);
         }
         Ok(())
+    }
+
+    /// Whether the function is as it was when the pass changed nothing, or has no loops for a step that looks at loops only.
+    fn has_nothing_to_do(&mut self, func: &Func, step: Step) -> bool {
+        let same = |&(pass, changes): &(&'static Pass, u64)| {
+            changes == self.changes && std::ptr::eq(pass, step.pass)
+        };
+        if self.idle.iter().rev().any(same) {
+            return true;
+        }
+        if step.for_loops {
+            self.facts.provide(&[Fact::Loops], func);
+        }
+        step.for_loops && self.facts.loops().is_empty()
     }
 
     /// What a pass says about itself has to be true.
@@ -288,5 +318,49 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
         (Some(text), _) => (*text).to_owned(),
         (_, Some(text)) => text.clone(),
         _ => "a panic without a message".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pass::PassLevel;
+    use brolga_ir::func::Signature;
+    use brolga_ir::{Context, Op};
+
+    const fn pass(name: &'static str, run: fn(&mut Func, &mut PassCx<'_>) -> Changed) -> Pass {
+        Pass { name, level: PassLevel::Both, required: false, needs: &[], breaks: &[], run }
+    }
+
+    static LOOKS: Pass = pass("looks", |_, cx| {
+        cx.count("looks", 1);
+        Changed::No
+    });
+    static CHANGES: Pass = pass("changes", |_, _| Changed::Yes);
+
+    #[test]
+    fn a_pass_looks_again_only_at_what_has_changed() {
+        let cx = Context::new();
+        let mut func = Func::new(cx.names.intern("f"), Level::Low, Signature::default());
+        let block = func.make_block();
+        func.append_block(block);
+        let end = func.make_inst(Op::Return, &[], &[], &[]);
+        func.append_inst(end, block);
+        let module = Module::new(cx);
+        let step = |label, pass, for_loops| Step { label, pass, for_loops };
+        let steps = [
+            step("first", &LOOKS, false),
+            step("same", &LOOKS, false),
+            step("changes", &CHANGES, false),
+            step("changed", &LOOKS, false),
+            step("changes again", &CHANGES, false),
+            step("without loops", &LOOKS, true),
+        ];
+        let (options, mut cx) = (Options::default(), Cx::default());
+        let (report, _) = PassScope::run(&module, &mut func, &steps, &options, &mut cx).unwrap();
+        let looked = |row: &&StepReport| row.counters.contains(&("looks", 1));
+        let labels: Vec<&str> = report.steps.iter().filter(looked).map(|row| row.label).collect();
+        assert_eq!(labels, ["first", "changed"]);
+        assert_eq!(report.steps.len(), steps.len());
     }
 }

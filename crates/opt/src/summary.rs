@@ -24,10 +24,10 @@
 use crate::callgraph::bottom_up;
 use crate::claims::{Tests, may_fail};
 use crate::escape::Flow;
-use brolga_ir::analysis::{Cfg, DomTree, Loops, Rpo};
+use brolga_ir::analysis::{Cfg, Rpo};
 use brolga_ir::effects::{ArgFlow, Effects, Summary, effects};
 use brolga_ir::func::CalleeData;
-use brolga_ir::{Callee, Func, FuncId, Inst, Level, Module, Op, Type};
+use brolga_ir::{Block, Callee, Func, FuncId, Inst, Level, Module, Op, Type};
 use rustc_hash::FxHashMap;
 
 /// A circle of functions gets its summaries in two or three rounds: one to see the effects, one to see that nothing changes.
@@ -70,12 +70,17 @@ fn is_circle(module: &Module, component: &[FuncId]) -> bool {
 
 /// What a call of a function does, given the summaries of what it calls.
 pub fn summarise(module: &Module, func: &Func) -> Summary {
+    let cfg = Cfg::compute(func);
+    let rpo = Rpo::compute(&cfg);
+    summarise_over(module, func, &cfg, &rpo)
+}
+
+/// The same where the graph of the function is known.
+pub(crate) fn summarise_over(module: &Module, func: &Func, cfg: &Cfg, rpo: &Rpo) -> Summary {
     // A function without a body is defined elsewhere.
     if func.level == Level::Low || func.sig.vararg || func.entry().is_none() {
         return Summary::ANY;
     }
-    let cfg = Cfg::compute(func);
-    let rpo = Rpo::compute(&cfg);
     let insts = || rpo.blocks().iter().flat_map(|&b| func.block_insts(b));
     if insts().any(|inst| matches!(func.op(inst), Op::Enter | Op::Call)) {
         return Summary::ANY;
@@ -90,8 +95,8 @@ pub fn summarise(module: &Module, func: &Func) -> Summary {
         return Summary::ANY;
     }
     let types = &module.cx.types;
-    let flow = Flow::compute(func, types, &rpo, &callees);
-    let tests = Tests::compute(func, types, &cfg);
+    let flow = Flow::compute(func, types, rpo, &callees);
+    let tests = Tests::compute(func, types, cfg);
     let mut all = Effects { may_safepoint: true, ..Effects::PURE };
     let mut args = ArgFlow::NONE;
     for inst in insts() {
@@ -114,8 +119,9 @@ pub fn summarise(module: &Module, func: &Func) -> Summary {
         args.written |= written.written;
         args.elsewhere |= written.elsewhere;
     }
-    let loops = Loops::compute(&cfg, &rpo, &DomTree::compute(&cfg));
-    let cyclic = !loops.is_empty() || !loops.irreducible_edges().is_empty();
+    // In this order every circle has an edge that goes back, and every such edge closes a circle.
+    let goes_back = |&b: &Block| cfg.succs(b).iter().any(|&next| rpo.position(next) <= rpo.position(b));
+    let cyclic = rpo.blocks().iter().any(goes_back);
     let effects = Effects { terminates: all.terminates && !cyclic, ..all };
     Summary { effects, args: flow.map_or(ArgFlow::ANY, |flow| flow.arguments(args)) }
 }

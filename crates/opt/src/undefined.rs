@@ -4,12 +4,13 @@
 //! Such a value may be passed on but not computed with, so a computation with it may not be moved to where the program does
 //! not do it.
 //!
-//! Cost: the φ and copies of the function, as often as the longest chain of them is against the order of the blocks.
+//! Cost: the instructions once; the φ and copies as often as the longest chain of them is against the order of the blocks.
 
 use brolga_ir::analysis::{Cfg, Rpo};
 use brolga_ir::constant::Const;
-use brolga_ir::{Func, Op, Value};
-use cranelift_entity::EntitySet;
+use brolga_ir::{Block, Func, Inst, Op, Value};
+use cranelift_entity::packed_option::PackedOption;
+use cranelift_entity::{EntitySet, SecondaryMap};
 
 /// φ and copies that may pass on "undefined".
 pub(crate) struct MaybeUndefined(EntitySet<Value>);
@@ -17,23 +18,32 @@ pub(crate) struct MaybeUndefined(EntitySet<Value>);
 impl MaybeUndefined {
     pub(crate) fn of(func: &Func, cfg: &Cfg, rpo: &Rpo) -> MaybeUndefined {
         let mut found = EntitySet::new();
+        // φ and copies, in order.
+        let mut passing: Vec<(Inst, Value)> = Vec::new();
+        // By block: the φ that was last seen to get something from there.
+        let mut gives_to: SecondaryMap<Block, PackedOption<Inst>> = SecondaryMap::new();
+        for &block in rpo.blocks() {
+            for inst in func.block_insts(block) {
+                let op = func.op(inst);
+                let Some(result) = func.result(inst).filter(|_| matches!(op, Op::Phi | Op::Copy)) else {
+                    continue;
+                };
+                passing.push((inst, result));
+                if op == Op::Phi {
+                    func.inst_blocks(inst).iter().for_each(|&from| gives_to[from] = inst.into());
+                    let is_lacking = |&p: &Block| rpo.is_reachable(p) && gives_to[p] != inst.into();
+                    if cfg.preds(block).iter().any(is_lacking) {
+                        found.insert(result);
+                    }
+                }
+            }
+        }
         loop {
             let mut changed = false;
-            for &block in rpo.blocks() {
-                for inst in func.block_insts(block) {
-                    let lacks_edge = match func.op(inst) {
-                        Op::Phi => {
-                            let edges = func.inst_blocks(inst);
-                            cfg.preds(block).iter().any(|p| rpo.is_reachable(*p) && !edges.contains(p))
-                        }
-                        Op::Copy => false,
-                        _ => continue,
-                    };
-                    let Some(result) = func.result(inst) else { continue };
-                    let passes_on = |&v: &Value| found.contains(v) || is_undefined(func, v);
-                    if !found.contains(result) && (lacks_edge || func.args(inst).iter().any(passes_on)) {
-                        changed = found.insert(result);
-                    }
+            for &(inst, result) in &passing {
+                let is_undefined = |&v: &Value| found.contains(v) || is_undefined(func, v);
+                if !found.contains(result) && func.args(inst).iter().any(is_undefined) {
+                    changed = found.insert(result);
                 }
             }
             if !changed {

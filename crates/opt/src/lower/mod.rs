@@ -78,6 +78,7 @@ pub use dynamic::{boxed_entry, boxed_symbol};
 pub use error::{At, LowerError, LowerErrors, Refusal};
 
 use crate::claims::Tests;
+use crate::replace::sized;
 use brolga_ir::abi::{Form, NativeSignature, NotNative, Position};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::func::{Place, Signature};
@@ -261,7 +262,7 @@ impl<'a> Lowering<'a> {
             src,
             out,
             forms: FxHashMap::default(),
-            known: SecondaryMap::with_capacity(src.value_count()),
+            known: sized(src.value_count()),
             pool: Vec::new(),
             data: FxHashMap::default(),
             targets: FxHashMap::default(),

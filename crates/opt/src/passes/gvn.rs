@@ -63,8 +63,9 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let mut values = Replacements::default();
     let mut exprs = Exprs::new(func.inst_count());
     // On the high level memory is reached by other operations, which `lower` makes loads and stores of.
-    let mut memory =
-        (func.level == Level::Low).then(|| Memory::of(func, cx.types(), facts.cfg(), facts.rpo()));
+    let loads = func.level == Level::Low
+        && func.blocks().flat_map(|b| func.block_insts(b)).any(|inst| matches!(func.op(inst), Op::Load(_)));
+    let mut memory = loads.then(|| Memory::of(func, cx.types(), facts.cfg(), facts.rpo()));
     // For each open block: how long the table was before it, and its child that comes next.
     let mut open: Vec<(usize, Option<Block>)> = Vec::new();
     let mut enter = func.entry();

@@ -38,6 +38,7 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
+use smallvec::{SmallVec, smallvec};
 
 pub(crate) const PASS: Pass = Pass {
     name: "if-convert",
@@ -110,10 +111,10 @@ impl Graph {
 struct Choice {
     end: Inst,
     /// The blocks between the branch and where its ways meet, which go.
-    sides: Vec<Block>,
+    sides: SmallVec<[Block; 2]>,
     join: Block,
     /// By φ of the join that gets something from here: what it gets if the condition holds, and else.
-    phis: Vec<(Inst, Value, Value)>,
+    phis: SmallVec<[(Inst, Value, Value); 4]>,
     /// The names under which the φ know the two ways.
     names: [Block; 2],
 }
@@ -133,10 +134,10 @@ impl Choice {
             return None;
         }
         let side = |b: Block| join_of_side(func, graph, b).map(|join| (b, join));
-        let (sides, join) = match (side(yes), side(no)) {
-            (Some((_, a)), Some((_, b))) if a == b => (vec![yes, no], a),
-            (Some((_, join)), _) if join == no => (vec![yes], no),
-            (_, Some((_, join))) if join == yes => (vec![no], yes),
+        let (sides, join): (SmallVec<[Block; 2]>, Block) = match (side(yes), side(no)) {
+            (Some((_, a)), Some((_, b))) if a == b => (smallvec![yes, no], a),
+            (Some((_, join)), _) if join == no => (smallvec![yes], no),
+            (_, Some((_, join))) if join == yes => (smallvec![no], yes),
             _ => return None,
         };
         if join == block || sides.contains(&join) {
@@ -150,7 +151,7 @@ impl Choice {
             }
         }
         let names = [yes, no].map(|b| if sides.contains(&b) { graph.name(b) } else { block });
-        let mut phis = Vec::new();
+        let mut phis = SmallVec::new();
         let mut chosen = 0;
         for phi in head_phis(func, join) {
             let from = |name| func.phi_edges(phi).find(|&(b, _)| b == name).map(|(_, v)| v);
@@ -170,21 +171,21 @@ impl Choice {
         Some(Choice { end, sides, join, phis, names })
     }
 
-    fn hoisted(&self, func: &Func) -> Vec<Inst> {
+    fn hoisted<'f>(&'f self, func: &'f Func) -> impl Iterator<Item = Inst> + 'f {
         let all = self.sides.iter().flat_map(|&side| func.block_insts(side));
-        all.filter(|&i| !func.op(i).is_terminator()).collect()
+        all.filter(|&i| !func.op(i).is_terminator())
     }
 
     /// Whether something would be computed with a value that may be undefined.
     fn computes_with(&self, func: &Func, undefined: &MaybeUndefined) -> bool {
         let chosen = self.phis.iter().filter(|(_, x, y)| x != y).flat_map(|&(_, x, y)| [x, y]);
-        let operands = self.hoisted(func).into_iter().flat_map(|i| func.args(i).to_vec());
+        let operands = self.hoisted(func).flat_map(|i| func.args(i).iter().copied());
         chosen.chain(operands).any(|v| undefined.has(func, v))
     }
 
     fn convert(self, func: &mut Func, graph: &mut Graph) {
         let Some(block) = func.inst_block(self.end) else { return };
-        for inst in self.hoisted(func) {
+        for inst in self.hoisted(func).collect::<SmallVec<[Inst; 8]>>() {
             func.remove_inst(inst);
             func.insert_before(inst, self.end);
         }

@@ -201,6 +201,10 @@ fn is_undefined(func: &Func, value: Value) -> bool {
 
 /// What a branch on the way has shown a condition to be.
 fn tested(func: &Func, cx: &PassCx<'_>, cond: Value, (from, to): (Block, Block)) -> Option<bool> {
+    // Only truth values are tested.
+    if !matches!(func.ty(cond), Type::I8 | Type::BOOL) {
+        return None;
+    }
     let (mut from, mut to) = (from, to);
     for _ in 0..MAX_ABOVE {
         if let Some(end) = func.terminator(from)

@@ -22,7 +22,7 @@
 
 use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
-use crate::replace::Replacements;
+use crate::replace::{Replacements, sized};
 use crate::rules::evaluate;
 use brolga_ir::analysis::{Rpo, Uses};
 use brolga_ir::builtin::Builtin;
@@ -55,9 +55,9 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let solver = Solver {
         types: cx.types(),
         uses: cx.facts.uses(),
-        states: SecondaryMap::new(),
+        states: sized(func.value_count()),
         entered: EntitySet::new(),
-        edges: SecondaryMap::new(),
+        edges: sized(func.inst_count()),
         blocks: vec![entry],
         insts: Vec::new(),
     };

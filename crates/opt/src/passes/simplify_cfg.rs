@@ -11,7 +11,7 @@
 //! φ (b => x)              ==>  x                           if b is the only way in
 //! ```
 //!
-//! Phases, repeated for as long as they find something, at most `MAX_ROUNDS` times: branches, unreachable blocks, empty
+//! Phases, repeated for as long as they make work for each other, at most `MAX_ROUNDS` times: branches, unreachable blocks, empty
 //! blocks, lines. Cost: each is linear in blocks, edges and φ: edges that disappear are taken from φ in one sweep at the end
 //! of a phase, never one by one.
 //!
@@ -77,22 +77,37 @@ impl Graph<'_> {
     }
 }
 
+/// Whether a phase may have made work for those in front of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Nothing,
+    Work,
+}
+
+impl Left {
+    fn work_if(any: bool) -> Left {
+        if any { Left::Work } else { Left::Nothing }
+    }
+}
+
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
-    const PHASES: [fn(&mut Func, &Graph<'_>, &mut PassCx<'_>); 4] =
-        [drop_unreachable, forward_plain, forward_into_phis, merge_lines];
+    const PHASES: [fn(&mut Func, &Graph<'_>, &mut PassCx<'_>) -> Left; 3] =
+        [drop_unreachable, forward_empty, merge_lines];
     let mut graph = Graph { cfg: Cow::Borrowed(cx.facts.cfg()), rpo: Cow::Borrowed(cx.facts.rpo()) };
     // How many rewrites had been made when the graph was as it is here.
     let mut seen = cx.rewrites();
     for _ in 0..MAX_ROUNDS {
-        let start = cx.rewrites();
         simplify_branches(func, cx);
+        let mut left = Left::Nothing;
         for phase in PHASES {
             if cx.rewrites() != seen {
                 (graph, seen) = (Graph::of(func), cx.rewrites());
             }
-            phase(func, &graph, cx);
+            if phase(func, &graph, cx) == Left::Work {
+                left = Left::Work;
+            }
         }
-        if cx.rewrites() == start {
+        if left == Left::Nothing {
             break;
         }
     }
@@ -170,11 +185,12 @@ fn drop_stale_edges(func: &mut Func) {
 
 // ----- unreachable blocks -----
 
-fn drop_unreachable(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) {
+/// Branches do not change, and what has one way in now is seen by the phases to come.
+fn drop_unreachable(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) -> Left {
     let dead: Vec<Block> = func.blocks().filter(|&b| !graph.rpo.is_reachable(b)).collect();
     // One unit for all: some of them alone would leave jumps to blocks that are gone.
     if dead.is_empty() || !cx.spend("sweeps of unreachable blocks") {
-        return;
+        return Left::Nothing;
     }
     cx.count("unreachable blocks", dead.len() as u64);
     for &block in &dead {
@@ -185,9 +201,27 @@ fn drop_unreachable(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) {
         func.remove_block(block);
     }
     drop_stale_edges(func);
+    Left::Nothing
 }
 
 // ----- empty blocks -----
+
+/// Leads edges past empty blocks. Both ways of a branch may lead to one block then.
+fn forward_empty(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) -> Left {
+    if !graph.rpo.blocks().iter().any(|&block| empty_target(func, block).is_some()) {
+        return Left::Nothing;
+    }
+    let heads = graph.loop_heads();
+    let before = cx.rewrites();
+    forward_plain(func, graph, &heads, cx);
+    if cx.rewrites() == before {
+        forward_into_phis(func, graph, &heads, cx);
+    } else {
+        let graph = Graph::of(func);
+        forward_into_phis(func, &graph, &graph.loop_heads(), cx);
+    }
+    Left::work_if(cx.rewrites() != before)
+}
 
 /// The target of a block that does nothing but go on.
 fn empty_target(func: &Func, block: Block) -> Option<Block> {
@@ -204,9 +238,8 @@ fn has_phi(func: &Func, block: Block) -> bool {
 
 /// Leads every edge (but those of `enter`) that goes to an empty block to the end of the chain of empty blocks that starts
 /// there, as far as no φ hears of it.
-fn forward_plain(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) {
+fn forward_plain(func: &mut Func, graph: &Graph<'_>, heads: &SecondaryMap<Block, bool>, cx: &mut PassCx<'_>) {
     let rpo = &graph.rpo;
-    let heads = graph.loop_heads();
     let mut end: SecondaryMap<Block, PackedOption<Block>> = SecondaryMap::new();
     // Against the order a block's target comes first. A retreating edge leads into a loop head, where chains end.
     for &block in rpo.blocks().iter().rev() {
@@ -228,9 +261,13 @@ fn forward_plain(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) {
 }
 
 /// Removes empty blocks that lead to a block with φ, if every way in can take over the value of the edge.
-fn forward_into_phis(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) {
+fn forward_into_phis(
+    func: &mut Func,
+    graph: &Graph<'_>,
+    heads: &SecondaryMap<Block, bool>,
+    cx: &mut PassCx<'_>,
+) {
     let Graph { cfg, rpo } = graph;
-    let heads = graph.loop_heads();
     let mut leads_to: SecondaryMap<Block, PackedOption<Block>> = SecondaryMap::new();
     // By removed block: the block with φ that it led to.
     let mut removed: SecondaryMap<Block, PackedOption<Block>> = SecondaryMap::new();
@@ -304,8 +341,9 @@ fn spread_edges(
 
 // ----- lines -----
 
-/// Joins blocks of which the first always leads to the second, which nothing else leads to, and replaces φ of one edge.
-fn merge_lines(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) {
+/// Joins blocks of which the first always leads to the second, which nothing else leads to, and replaces φ of one edge, which may decide
+/// branches.
+fn merge_lines(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) -> Left {
     let Graph { cfg, rpo } = graph;
     let mut values = Replacements::default();
     // By block that was taken in: the block that now ends as it did.
@@ -337,6 +375,7 @@ fn merge_lines(func: &mut Func, graph: &Graph<'_>, cx: &mut PassCx<'_>) {
     if merged {
         rename_phi_blocks(func, &ends);
     }
+    Left::work_if(values.any())
 }
 
 /// The jump that ends `block` and the block that it leads to, if that can be taken in.

@@ -20,13 +20,14 @@
 //! Cost: at most [`MAX_GOALS`] goals for a question, [`MAX_DEPTH`] on top of each other, with [`MAX_FACTS`] facts for each.
 
 use crate::ranges::{Range, Ranges, constant, strict, width};
+use crate::replace::sized;
 use brolga_ir::analysis::{Cfg, DomTree, Rpo};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::func::ValueDef;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Func, Inst, Op, Value};
 use cranelift_entity::SecondaryMap;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 /// Goals for one question. Checks in loops take 5 to 20.
 const MAX_GOALS: u32 = 64;
@@ -100,31 +101,15 @@ const ZERO: Term = Term { value: None, plus: 0 };
 impl<'a> Prover<'a> {
     /// Collects the facts of all reachable blocks.
     pub(super) fn new(func: &Func, cfg: &'a Cfg, rpo: &'a Rpo, tree: &'a DomTree) -> Prover<'a> {
-        let mut facts = Vec::new();
+        // A branch tells two things on each of its ways, as a rule.
+        let mut facts = Vec::with_capacity(2 * rpo.blocks().len());
         let mut tests = Vec::new();
         for &block in rpo.blocks() {
             let [pred] = *cfg.preds(block) else { continue };
             way_tests(func, pred, block, &mut tests);
             facts.extend(tests.drain(..).map(|test| Fact { block, test }));
         }
-        let mut pairs: Vec<(Value, u32)> = Vec::new();
-        for (n, fact) in facts.iter().enumerate() {
-            let (a, b) = match fact.test {
-                Test::AtMost(a, b, _) | Test::Differ(a, b) | Test::UnsignedAtMost(a, b, _) => {
-                    (a.value, b.value)
-                }
-                Test::Known(value, _) => (Some(value), None),
-            };
-            pairs.extend(a.into_iter().chain(b).map(|v| (v, n as u32)));
-        }
-        pairs.sort_unstable();
-        let mut of: SecondaryMap<Value, (u32, u32)> = SecondaryMap::new();
-        for (n, &(value, _)) in pairs.iter().enumerate() {
-            let n = n as u32;
-            let start = if of[value].1 == 0 { n } else { of[value].0 };
-            of[value] = (start, n + 1);
-        }
-        let by_value = pairs.into_iter().map(|(_, n)| n).collect();
+        let (of, by_value) = by_value(&facts, func.value_count());
         let ranges = Ranges::of(func, rpo);
         Prover { cfg, rpo, tree, ranges, facts, of, by_value, assumed: Vec::new(), goals: 0, spent: 0 }
     }
@@ -136,10 +121,22 @@ impl<'a> Prover<'a> {
 
     /// What a condition is known to be in a block.
     pub(super) fn known(&self, cond: Value, block: Block) -> Option<bool> {
-        self.tests_of(cond, At { block, way: &[] }).find_map(|test| match test {
-            Test::Known(_, truth) => Some(truth),
+        self.numbers(cond).find_map(|n| match self.holds(n, block) {
+            Some(Test::Known(_, truth)) => Some(truth),
             _ => None,
         })
+    }
+
+    /// Where the numbers of the facts about a value stand.
+    fn numbers(&self, value: Value) -> impl Iterator<Item = u32> + use<> {
+        let (start, end) = self.of[value];
+        (start..end).take(MAX_FACTS)
+    }
+
+    /// The fact whose number stands there, if it holds in the block.
+    fn holds(&self, at: u32, block: Block) -> Option<Test> {
+        let fact = self.facts[self.by_value[at as usize] as usize];
+        self.tree.dominates(fact.block, block).then_some(fact.test)
     }
 
     /// Whether `a <= b + k` can be proved in a block.
@@ -165,14 +162,6 @@ impl<'a> Prover<'a> {
         self.assumed.clear();
         let at = At { block, way: &[] };
         self.goal(func, a.value, b.value, k + i128::from(b.plus) - i128::from(a.plus), at, MAX_DEPTH)
-    }
-
-    fn tests_of<'s>(&'s self, value: Value, at: At<'s>) -> impl Iterator<Item = Test> + 's {
-        let (start, end) = self.of[value];
-        let about = self.by_value[start as usize..end as usize].iter().take(MAX_FACTS);
-        let facts = about.map(|&n| self.facts[n as usize]);
-        let above = facts.filter(move |f| self.tree.dominates(f.block, at.block)).map(|f| f.test);
-        at.way.iter().copied().chain(above)
     }
 
     fn range_of(&self, func: &Func, value: Option<Value>) -> Option<Range> {
@@ -243,9 +232,25 @@ impl<'a> Prover<'a> {
         at: At<'_>,
         depth: u32,
     ) -> bool {
-        let sides = a.into_iter().chain(b);
-        let tests: SmallVec<[Test; 8]> = sides.flat_map(|v| self.tests_of(v, at)).collect();
-        tests.into_iter().any(|test| match test {
+        a.into_iter().chain(b).any(|side| {
+            at.way.iter().any(|&test| self.by_test(func, (a, b, k), test, at, depth))
+                || self.numbers(side).any(|n| {
+                    let test = self.holds(n, at.block);
+                    test.is_some_and(|test| self.by_test(func, (a, b, k), test, at, depth))
+                })
+        })
+    }
+
+    /// From one test.
+    fn by_test(
+        &mut self,
+        func: &Func,
+        (a, b, k): (Option<Value>, Option<Value>, i128),
+        test: Test,
+        at: At<'_>,
+        depth: u32,
+    ) -> bool {
+        match test {
             Test::AtMost(p, q, c) => self.by_way_of(func, (a, b, k), (p, q, i128::from(c)), at, depth),
             Test::UnsignedAtMost(p, q, c) => {
                 // If the larger is no negative number, the other is neither, and they compare as signed integers do.
@@ -262,7 +267,7 @@ impl<'a> Prover<'a> {
                 (least || most) && self.goal(func, p.value, q.value, c, at, depth)
             }),
             Test::Known(..) => false,
-        })
+        }
     }
 
     /// From `p <= q + c` where p is a or q is b.
@@ -400,6 +405,34 @@ impl<'a> Prover<'a> {
     }
 }
 
+/// The numbers of the facts about each value, ascending: by value where its numbers begin and end in the list beside.
+fn by_value(facts: &[Fact], values: usize) -> (SecondaryMap<Value, (u32, u32)>, Vec<u32>) {
+    let sides = |fact: &Fact| {
+        let (a, b) = match fact.test {
+            Test::AtMost(a, b, _) | Test::Differ(a, b) | Test::UnsignedAtMost(a, b, _) => (a.value, b.value),
+            Test::Known(value, _) => (Some(value), None),
+        };
+        a.into_iter().chain(b)
+    };
+    // First how many there are, then where the next one goes.
+    let mut of: SecondaryMap<Value, (u32, u32)> = sized(values);
+    for value in facts.iter().flat_map(sides) {
+        of[value].1 += 1;
+    }
+    let mut all = 0;
+    for range in of.values_mut() {
+        (range.0, range.1, all) = (all, all, all + range.1);
+    }
+    let mut by_value = vec![0; all as usize];
+    for (n, fact) in facts.iter().enumerate() {
+        for value in sides(fact) {
+            by_value[of[value].1 as usize] = n as u32;
+            of[value].1 += 1;
+        }
+    }
+    (of, by_value)
+}
+
 /// A value that is another plus a constant, wrapped to its type.
 fn sum(func: &Func, value: Value) -> Option<(Value, i64, Range)> {
     let ValueDef::Result(inst, 0) = func.value_def(value) else { return None };
@@ -430,6 +463,9 @@ fn term(func: &Func, value: Value) -> Term {
     Term { value: Some(value), plus: 0 }
 }
 
+/// Conditions with what they are.
+type Parts = SmallVec<[(Value, bool); 4]>;
+
 /// What holds on the way from one block to another because of the branch that ends the first.
 fn way_tests(func: &Func, from: Block, to: Block, tests: &mut Vec<Test>) {
     let Some(end) = func.terminator(from).filter(|&t| func.op(t) == Op::Branch) else { return };
@@ -437,7 +473,7 @@ fn way_tests(func: &Func, from: Block, to: Block, tests: &mut Vec<Test>) {
     if yes == no {
         return;
     }
-    let mut parts = vec![(cond, to == yes)];
+    let mut parts: Parts = smallvec![(cond, to == yes)];
     let mut next = 0;
     while let Some(&(cond, truth)) = parts.get(next).filter(|_| next < MAX_PARTS) {
         next += 1;
@@ -455,7 +491,7 @@ fn compared(
     y: Value,
     truth: bool,
     tests: &mut Vec<Test>,
-    parts: &mut Vec<(Value, bool)>,
+    parts: &mut Parts,
 ) {
     use Intrinsic as I;
     let is_truth = |v: Value| {
