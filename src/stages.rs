@@ -18,6 +18,7 @@ use brolga_ir::func::CalleeData;
 use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::{Context, Func, FuncId, Level, LowType, Module, Op, PtrClass, RuntimeFn, Value};
 use brolga_opt::callgraph::{bottom_up, callees};
+use brolga_opt::defined::test_module;
 use brolga_opt::lower::{self, boxed_entry, lower};
 use brolga_opt::summary::summarise_module;
 use brolga_opt::{Cx, OptLevel, Pass, Report, optimize, run_passes};
@@ -57,6 +58,7 @@ impl<'o, 'c> Stages<'o, 'c> {
         let rank = order.enumerate().map(|(rank, id)| (id, rank)).collect();
         let (done, report) = (BTreeSet::new(), Report::default());
         let mut module = module.clone();
+        test_module(&mut module);
         if level > OptLevel::O0 {
             summarise_module(&mut module);
         }

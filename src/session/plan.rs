@@ -30,6 +30,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::{Func, FuncId, Level, Module};
 use brolga_opt::callgraph::{bottom_up, callees};
+use brolga_opt::defined::test_module;
 use brolga_opt::lower::{self, boxed_entry, lower};
 use brolga_opt::osr::{Exit, leave_loops};
 use brolga_opt::summary::summarise_module;
@@ -94,6 +95,7 @@ impl Plan {
         advice: Option<Arc<Profile>>,
         replaceable: BTreeSet<FuncId>,
     ) -> Plan {
+        test_module(&mut module);
         if level > OptLevel::O0 {
             summarise(&mut module, &replaceable);
         }

@@ -32,6 +32,9 @@ pub enum Level {
 /// What is thrown where a high function gets to its `unreachable`.
 pub const REACHED: &str = "control reached `unreachable`";
 
+/// The variable that `UndefVarError` names where a value is used that no path to here has defined.
+pub const UNDEFINED: &str = "#undef";
+
 /// An operation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Op {

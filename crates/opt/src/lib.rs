@@ -17,7 +17,7 @@
 //! | `replace`, `heads`, `ssa_repair` | replacing values all over a function; the φ of a block; values that are made in several places |
 //! | `alias`, `exprs`, `ranges` | which memory an access touches; instructions by what they compute; how large an integer can be |
 //! | `counted`, `address` | loops that count; addresses in them as sums |
-//! | `loop_copy`, `undefined` | copies of loops; values that may be undefined |
+//! | `loop_copy`, `undefined`, `defined` | copies of loops; values that may be undefined; tests of their uses, before any pass |
 //! | `osr` | loops that ask whether they are to go on in another function, and that function |
 //! | `callgraph`, `summary`, `escape` | the order in which callees come before callers; what a call does, and what becomes of its arguments |
 //!
@@ -30,6 +30,7 @@ mod alias;
 pub mod callgraph;
 mod claims;
 mod counted;
+pub mod defined;
 mod error;
 mod escape;
 mod exprs;

@@ -18,7 +18,7 @@ use super::{Interp, shape};
 use crate::constant::Const;
 use crate::entity::{Block, FuncId, Inst, Value};
 use crate::func::{Func, ValueDef};
-use crate::op::{Level, Op, REACHED};
+use crate::op::{Level, Op, REACHED, UNDEFINED};
 use crate::types::Type;
 use cranelift_entity::EntityRef;
 use rustc_hash::FxHashMap;
@@ -455,7 +455,14 @@ impl<'m> Interp<'m> {
     }
 
     pub(super) fn operand(&mut self, value: Value) -> Eval<Val> {
-        self.lookup(value)?.ok_or(Stop::Fault(Fault::Undefined(value)))
+        match self.lookup(value)? {
+            Some(known) => Ok(known),
+            None if self.frame()?.func.level == Level::High => {
+                let name = self.name(UNDEFINED);
+                Err(self.undefined_variable(name))
+            }
+            None => Err(Fault::Undefined(value).into()),
+        }
     }
 
     pub(super) fn all_operands(&mut self, func: &Func, inst: Inst) -> Eval<Vec<Val>> {

@@ -53,7 +53,7 @@ impl<'m> Interp<'m> {
                 }
                 self.new_struct(ty, elements).map(Flow::Value)
             }
-            Op::Pi => self.pass_on(func, inst),
+            Op::Pi => self.operands(func, inst).map(|[value]: [Val; 1]| Flow::Value(value)),
             Op::GetGlobal(name) => self.read_global(name).map(Flow::Value),
             Op::ThrowUndefIfNot(name) => match self.operands(func, inst)? {
                 [Val::Bits { ty: Type::BOOL, bits: 0 }] => Err(self.undefined_variable(name)),
