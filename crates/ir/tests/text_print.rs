@@ -12,6 +12,7 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::lanes::Lanes;
 use brolga_ir::op::{Access, Ordering, Region, RmwOp};
 use brolga_ir::text::{read, show_func, show_module, show_unit};
+use brolga_ir::types::{StaticBound, StaticParam, Statics};
 use brolga_ir::{Context, Func, Level, Module, Op, Param, RuntimeFn, Signature, Type, Value};
 use text_support::{Random, damage, files, unit};
 
@@ -31,6 +32,45 @@ fn round_trip(cx: &Arc<Context>, func: &Func) -> String {
     let again = unit.module.funcs().next().unwrap().1;
     assert_eq!(again.sig, func.sig);
     once
+}
+
+/// Compiled code names the `where` of a method by a type in which its variables stand.
+#[test]
+fn variables_of_a_where_are_read_back() {
+    let mut b = Build::new(Level::Low, &[], &[Type::PTR]);
+    let types = &b.cx.types;
+    let name = |text: &str| b.cx.names.intern(text);
+    let [t, s] = [0, 1].map(|number| types.param(number));
+    let open = |lower, upper| StaticBound::Open { lower, upper };
+    let statics = Statics {
+        params: vec![
+            StaticParam { name: name("T"), bound: open(Type::BOTTOM, Type::ANY) },
+            StaticParam { name: name("S"), bound: open(Type::BOTTOM, types.vector(t).unwrap()) },
+            StaticParam { name: name("N"), bound: StaticBound::Value(types.int(3)) },
+            StaticParam { name: name("U"), bound: StaticBound::Undefined },
+        ],
+        patterns: vec![
+            Type::ANY,
+            types.array(t, 1).unwrap(),
+            types.union(&[s, Type::NOTHING]).unwrap(),
+            types.type_of(t).unwrap(),
+        ],
+    };
+    let whole = statics.to_type(types, false).unwrap();
+    let address = b.func.constant(Const::Address(Address::Type(whole)));
+    b.inst(Op::Return, &[address], &[]);
+    let text = round_trip(&b.cx, &b.func);
+    assert!(text.contains("Vector{@Param{0}}") && text.contains("Type{@Param{0}}"), "{text}");
+    let source = SourceFile::new("t", &*text).unwrap();
+    let (unit, _) = read(&source, &b.cx);
+    let func = unit.module.funcs().next().unwrap().1;
+    let again = func.args(func.first_inst(func.entry().unwrap()).unwrap())[0];
+    assert_eq!(func.as_const(again), Some(&Const::Address(Address::Type(whole))));
+    for wrong in ["@Param{-1}", "@Param{99999999999}", "@Param{}", "@Param{x}", "@Param{0, 1}"] {
+        let text = text.replace("@Param{0}", wrong);
+        let (_, found) = read(&SourceFile::new("t", &*text).unwrap(), &b.cx);
+        assert!(found.has_errors(), "{wrong}");
+    }
 }
 
 struct Build {

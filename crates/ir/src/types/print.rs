@@ -1,7 +1,8 @@
 //! The text of a type, as Julia prints it.
 //!
 //! `Vector{T}` and `Matrix{T}` stand for arrays of one and two dimensions, `NTuple{n, T}` for tuples of four or more
-//! equal elements, `@NamedTuple{a::T}` for named tuples. Names that are no identifiers are written `var"…"`.
+//! equal elements, `@NamedTuple{a::T}` for named tuples. A parameter outside of its declaration is `@Param{0}`: low IR has such, where
+//! compiled code names the `where` of a method. Names that are no identifiers are written `var"…"`.
 
 use super::{Type, TypeKind, Types, decl};
 use crate::ident::write_name;
@@ -120,7 +121,7 @@ impl Display for TypeDisplay<'_> {
             }
             TypeKind::Param(index) => match self.params.get(*index as usize) {
                 Some(&name) => write_name(f, names.text(name)),
-                None => write!(f, "<{index}>"),
+                None => write!(f, "@Param{{{index}}}"),
             },
             TypeKind::Int(value) => write!(f, "{value}"),
             TypeKind::Sym(name) => {

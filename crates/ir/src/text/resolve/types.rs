@@ -51,6 +51,9 @@ impl<'a> Resolver<'a> {
             ExprKind::Macro(name, fields) if name == "NamedTuple" => {
                 self.named_tuple_macro(fields, expr.span)
             }
+            ExprKind::Macro(name, fields) if name == "Param" && self.level == Level::Low => {
+                self.param_macro(fields, expr.span)
+            }
             ExprKind::Where(body, vars) => {
                 let outer = self.type_vars.len();
                 for var in vars {
@@ -69,6 +72,20 @@ impl<'a> Resolver<'a> {
                 expr.span,
             ),
             _ => self.fail(ResolveError::NotAType, expr.span),
+        }
+    }
+
+    /// `@Param{0}`: a variable of a `where` by its number.
+    fn param_macro(&mut self, fields: &[Expr<'a>], at: Span) -> Option<Type> {
+        let number = match fields {
+            [Expr { kind: ExprKind::Literal(Literal::Int { negative: false, magnitude }), .. }] => {
+                usize::try_from(*magnitude).ok().filter(|&number| number < MAX_WIDTH)
+            }
+            _ => None,
+        };
+        match number {
+            Some(number) => Some(self.cx.types.param(number as u32)),
+            None => self.fail(ResolveError::NotAType, at),
         }
     }
 
