@@ -247,10 +247,22 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
 
     pub(crate) fn swap(&mut self, op: &str, place: Place<'_>, value: Root<'f, 'h>) -> Done<'f, 'h> {
         self.check(op, place, value)?;
+        self.update(op, place, |_, _| Ok(value)).map(|(old, _)| old)
+    }
+
+    /// Replaces what a place holds by what is made of it, again for as long as others come between: the last value before, and its
+    /// successor.
+    fn update(
+        &mut self,
+        op: &str,
+        place: Place<'_>,
+        mut next: impl FnMut(&mut Self, Root<'f, 'h>) -> Done<'f, 'h>,
+    ) -> Result<(Root<'f, 'h>, Root<'f, 'h>), Raised> {
         loop {
             let old = self.read(place)?;
-            if self.exchange(op, place, Some(old), value)? {
-                return Ok(old);
+            let new = next(self, old)?;
+            if self.exchange(op, place, Some(old), new)? {
+                return Ok((old, new));
             }
         }
     }
@@ -262,13 +274,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         f: Root<'f, 'h>,
         x: Root<'f, 'h>,
     ) -> Done<'f, 'h> {
-        let (old, new) = loop {
-            let old = self.read(place)?;
-            let new = self.apply(f, &[old, x])?;
-            if self.exchange(op, place, Some(old), new)? {
-                break (old, new);
-            }
-        };
+        let (old, new) = self.update(op, place, |here, old| here.apply(f, &[old, x]))?;
         let cx = place.cx.clone();
         let pair = cx.types.find_decl(cx.names.intern("Pair"));
         let Some(pair) = pair else { return Err(self.unsupported("`Pair` does not exist")) };
