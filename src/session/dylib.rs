@@ -219,8 +219,8 @@ impl Dylib {
     /// The owner of the slot that a symbol leads to. One that the name does not lead to any more is that of another function, whose callers
     /// keep it.
     pub(super) fn slot(&self, symbol: Symbol) -> Option<Arc<SlotOwner>> {
-        let owner = self.session.inner.shared.slots.owner(self.linking.label(symbol))?;
-        (self.linking.ready(symbol) == Some(owner.identity())).then_some(owner)
+        let identity = self.linking.ready(symbol)?;
+        self.session.inner.shared.slots.owner(self.linking.label(symbol), identity)
     }
 
     /// A tracker: definitions that it tracks are removed together.

@@ -62,30 +62,53 @@ impl Hot {
     }
 }
 
-/// The slots of a session's functions.
+/// The slots of a session's functions, by what tells them from each other: several of one name may be there at once, and the name
+/// leads to one of them at most.
 #[derive(Default)]
 pub(crate) struct Slots {
-    owners: Mutex<BTreeMap<Label, Weak<SlotOwner>>>,
+    owners: Mutex<BTreeMap<usize, (Label, Weak<SlotOwner>)>>,
 }
 
 impl Slots {
-    /// The owner of a function's slot, if it was looked up and is there.
-    pub(crate) fn owner(&self, label: Label) -> Option<Arc<SlotOwner>> {
-        lock(&self.owners).get(&label)?.upgrade()
+    /// The owner of the slot with this identity, if it is that of a function of this name.
+    pub(crate) fn owner(&self, label: Label, identity: usize) -> Option<Arc<SlotOwner>> {
+        let owners = lock(&self.owners);
+        let (of, owner) = owners.get(&identity)?;
+        (*of == label).then(|| owner.upgrade())?
     }
 
-    /// All slots that are there, in order.
+    /// All slots that are there, in the order of their names.
     pub(crate) fn all(&self) -> Vec<(Label, Arc<SlotOwner>)> {
-        lock(&self.owners).iter().filter_map(|(&label, owner)| Some((label, owner.upgrade()?))).collect()
+        let owners = lock(&self.owners);
+        let there = owners.values().filter_map(|(label, owner)| Some((*label, owner.upgrade()?)));
+        let mut there: Vec<(Label, Arc<SlotOwner>)> = there.collect();
+        drop(owners);
+        there.sort_by_key(|(label, _)| *label);
+        there
     }
 
-    fn add(&self, label: Label, owner: &Arc<SlotOwner>) {
-        let mut owners = lock(&self.owners);
-        // Now and then, what is gone is forgotten.
-        if owners.len().is_power_of_two() {
-            owners.retain(|_, owner| owner.strong_count() > 0);
-        }
-        owners.insert(label, Arc::downgrade(owner));
+    /// Lists a slot for as long as what this gives is held.
+    fn enter(self: &Arc<Self>, label: Label, owner: Arc<SlotOwner>) -> Entered {
+        lock(&self.owners).insert(owner.identity(), (label, Arc::downgrade(&owner)));
+        Entered { slots: self.clone(), owner }
+    }
+}
+
+/// A slot that is listed.
+pub(crate) struct Entered {
+    slots: Arc<Slots>,
+    owner: Arc<SlotOwner>,
+}
+
+impl Entered {
+    pub(crate) fn owner(&self) -> &Arc<SlotOwner> {
+        &self.owner
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        lock(&self.slots.owners).remove(&self.owner.identity());
     }
 }
 
@@ -129,8 +152,8 @@ impl MaterializationUnit<Native> for Stub {
             }
             Err(error) => return responsibility.fail(error),
         };
-        self.shared.slots.add(Label { dylib, symbol: self.symbol }, &owner);
-        let (code, address) = Code::enter_slot(&self.shared.placed, owner);
+        let entered = self.shared.slots.enter(Label { dylib, symbol: self.symbol }, owner);
+        let (code, address) = Code::enter_slot(&self.shared.placed, entered);
         // Whoever removed the unit meanwhile has told those who wait.
         if responsibility.attach(code).is_err() {
             return;

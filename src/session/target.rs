@@ -16,11 +16,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use brolga_codegen::sig::FunctionType;
-use brolga_jit::{Slot, SlotOwner, Unit};
+use brolga_jit::{Slot, Unit};
 use brolga_session::{Symbol, Target};
 
 use super::entries::Entries;
 use super::evict::Source;
+use super::lazy::Entered;
 
 /// What sessions of this crate link: machine code in this process.
 pub enum Native {}
@@ -162,10 +163,11 @@ impl Code {
     }
 
     /// Enters a slot, by the word that tells it from others as long as somebody has it. No code can be there.
-    pub(crate) fn enter_slot(placed: &Arc<Placed>, owner: Arc<SlotOwner>) -> (Code, usize) {
-        let address = owner.identity();
-        placed.write().insert(address, Function::Slot(owner.slot()));
-        (Code { placed: placed.clone(), addresses: vec![address], kept: Some(owner) }, address)
+    pub(crate) fn enter_slot(placed: &Arc<Placed>, entered: Entered) -> (Code, usize) {
+        let (address, slot) = (entered.owner().identity(), entered.owner().slot());
+        placed.write().insert(address, Function::Slot(slot));
+        let kept: Kept = Arc::new(entered);
+        (Code { placed: placed.clone(), addresses: vec![address], kept: Some(kept) }, address)
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) struct Shared {
     opt: brolga_opt::Options,
     roots: Roots,
     pub(crate) placed: Arc<Placed>,
-    pub(crate) slots: Slots,
+    pub(crate) slots: Arc<Slots>,
     pub(crate) compiled: Mutex<Totals>,
     upgrades: Mutex<Upgrades>,
     /// What gives code up when memory is short, and the limit; none if there is no limit.
@@ -106,7 +106,7 @@ impl Shared {
             opt,
             roots,
             placed: Arc::default(),
-            slots: Slots::default(),
+            slots: Arc::default(),
             compiled: Mutex::default(),
             demoter: OnceLock::new(),
             in_background,
