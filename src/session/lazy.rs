@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A function in two tiers has one more hidden symbol, `f(Int64)#hot`, for the code that takes the place of the first when it has
-//! been called often. Its boxed entry, for calls that are decided at run time, stays that of the first, and calls through the slot;
-//! so does the function itself where it calls itself.
+//! been called often. Its boxed entry, for calls that are decided at run time, stays that of the first; the function calls itself through
+//! the slot. Boxed entries call through the slot in any case, so that a call by an old one finds what took the function's place.
 //!
 //! Bodies need the slots of what they call, never their bodies, so one look-up compiles one function. Threads that call first
 //! at the same time look up the same body, and who runs tasks meanwhile is the dispatcher's affair. A redefinition replaces

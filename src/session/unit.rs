@@ -557,7 +557,9 @@ fn generate(shared: &Shared, loaded: &Loaded, low: Lowered) -> Result<Output, Ar
     let tier = if is_first { Tier::Baseline } else { tier(shared.level) };
     let counts = |name: &str| is_first && loaded.names.values().any(|own| **own == *name);
     let is_profiled = is_first && loaded.profile.is_some();
-    let style = Style { tier, others: &route, counted: &counts, is_profiled };
+    // Who finds a function by its boxed entry calls what is behind its slot, as everybody does.
+    let apart = |name: &str| loaded.whole.behind_slots.contains(name);
+    let style = Style { tier, others: &route, counted: &counts, apart: &apart, is_profiled };
     let compiled = shared.jit.compile(&module.cx, &sources, style).map_err(Error::from)?;
     let mut totals = lock(&shared.compiled);
     totals.functions += ids.len() as u64;

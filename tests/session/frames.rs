@@ -15,6 +15,9 @@ end
 mutable struct Holder
     held::Item
 end
+mutable struct Loose
+    held::Any
+end
 ";
 
 /// Allocates an object in each round, which `look` is given; a holder lives through all of them. Gives the last sum, and what the
@@ -171,6 +174,45 @@ fn a_frame_may_call_what_throws_where_nothing_did() {
     let sum: i64 = (0..=WHEN).sum();
     for way in [Way::Lazy, Way::Tiered, Way::Replaceable] {
         assert_eq!(replaced_in_a_loop(GUARDED, THROWS, way), -sum, "{way:?}");
+    }
+}
+
+/// Calls a method by the type of an object, which only running shows.
+const DYNAMIC: &str = "\
+function kind(x::Int64)::Int64
+1 ─      return 1
+end
+function kind(x::Float64)::Int64
+1 ─      return 0
+end
+function spin(n::Int64)::Int64
+1 ─ %1 = %new(Main.Loose, n)::Main.Loose
+│   %2 = invoke Main.turns(%1::Main.Loose, n::Int64)::Int64
+└──      return %2
+end
+function turns(b::Main.Loose, n::Int64)::Int64
+1 ─      goto #2
+2 ┄ %2 = φ (#1 => 0, #3 => %11)::Int64
+│   %3 = φ (#1 => 0, #3 => %9)::Int64
+│   %4 = Base.slt_int(%2, n)::Bool
+└──      goto #4 if not %4
+3 ─ %6 = Base.getfield(b, :held)::Any
+│   %7 = dynamic Main.kind(%6)::Any
+│   %8 = Core.typeassert(%7, Int64)::Int64
+│   %9 = Base.add_int(%3, %8)::Int64
+│         invoke Main.tick(%2::Int64)::Int64
+│   %11 = Base.add_int(%2, 1)::Int64
+└──       goto #2
+4 ─       return %3
+end
+";
+
+#[test]
+fn a_call_by_type_finds_the_new_body_as_every_other_call_does() {
+    let kind = "function kind(x::Int64)::Int64\n1 ─      return 100\nend\n";
+    for way in [Way::Lazy, Way::Tiered, Way::Replaceable] {
+        let sum = WHEN + 1 + (ROUNDS - WHEN - 1) * 100;
+        assert_eq!(replaced_in_a_loop(DYNAMIC, kind, way), sum, "{way:?}");
     }
 }
 

@@ -102,13 +102,16 @@ pub struct Style<'a> {
     /// Which functions count their entries, in the counter of their own slot. They are called through it also where they could
     /// be called directly, so that what takes their place is found.
     pub counted: &'a dyn Fn(&str) -> bool,
+    /// Which functions are reached as those of other units by functions that cannot be looked up, such as boxed entries: so that whoever comes
+    /// by these finds what takes the function's place.
+    pub apart: &'a dyn Fn(&str) -> bool,
     /// Whether they count what their branches and dynamic calls do, where these have sites, in the cells that they are linked to.
     pub is_profiled: bool,
 }
 
 impl From<Tier> for Style<'static> {
     fn from(tier: Tier) -> Self {
-        Style { tier, others: &|_| Route::Far, counted: &|_| false, is_profiled: false }
+        Style { tier, others: &|_| Route::Far, counted: &|_| false, apart: &|_| false, is_profiled: false }
     }
 }
 
@@ -220,7 +223,7 @@ impl Jit {
         sources: &[Source<'_>],
         style: impl Into<Style<'a>>,
     ) -> Result<Compiled, BuildError> {
-        let Style { tier, others, counted, is_profiled } = style.into();
+        let Style { tier, others, counted, apart, is_profiled } = style.into();
         let mut types = Vec::new();
         for source in sources {
             types.extend(recorded_type(cx, source)?.map(Arc::new));
@@ -230,9 +233,13 @@ impl Jit {
         let mut unit = LinkUnit::default();
         let is_near = |name: &str| local.contains(name) && !counted(name);
         let route = |name: &str| if is_near(name) { Route::Near } else { others(name) };
+        let route_from = |source: &Source<'_>, name: &str| {
+            if source.ty.is_none() && apart(name) { others(name) } else { route(name) }
+        };
         let generate = |generator: &mut Generator| {
             let generate_one = |source: &Source<'_>| {
                 let name = cx.names.text(source.func.name);
+                let route = |callee: &str| route_from(source, callee);
                 let ways = Ways { route: &route, counter: counted(name).then_some(name), is_profiled };
                 generator.generate(cx, source.func, self.isa(), options, ways)
             };
@@ -243,7 +250,10 @@ impl Jit {
             unit.functions.extend(generated.body);
             unit.data.extend(generated.constants.into_iter().map(constant));
         }
-        let calls = sources.iter().flat_map(|source| outward_calls(cx, source.func, &route)).collect();
+        let calls = sources
+            .iter()
+            .flat_map(|source| outward_calls(cx, source.func, &|name| route_from(source, name)));
+        let calls = calls.collect();
         for (name, signature) in called_back(cx, sources) {
             // One that counts its entries is called through its slot, so that what takes its place is found.
             let made = compile_callback(&name, &signature, route(&name), self.isa());
