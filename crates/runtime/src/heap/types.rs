@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brolga_ir::Context;
@@ -24,9 +24,9 @@ use super::object::{Object, TAG_BITS, TAG_PERMANENT};
 #[derive(Debug)]
 #[repr(C)]
 struct Small {
-    /// Never changed; atomic because tags of all objects are read as such words.
+    // Neither is ever changed. They are atomic because tags and fields of all objects are read as such words.
     tag: AtomicU64,
-    value: i64,
+    value: AtomicI64,
 }
 
 const _: () = assert!(size_of::<Small>() == SMALL_INT_BYTES, "compiled code goes from one box to another");
@@ -70,7 +70,10 @@ impl RuntimeTypes {
         };
         let int64 = make(fixed(Type::INT64, bits(8)));
         let bool = make(fixed(Type::BOOL, bits(1)));
-        let small = |ty: &TypeRef, value: i64| Small { tag: AtomicU64::new(ty.tag() | TAG_PERMANENT), value };
+        let small = |ty: &TypeRef, value: i64| Small {
+            tag: AtomicU64::new(ty.tag() | TAG_PERMANENT),
+            value: AtomicI64::new(value),
+        };
         let unionall = base.types.find_decl(base.names.intern("UnionAll"));
         let unionall = unionall.and_then(|decl| base.types.nominal(decl, &[]).ok()).unwrap_or(Type::DATATYPE);
         let types = RuntimeTypes {
