@@ -3,12 +3,12 @@
 //! ```text
 //! cargo bench --bench compile_cost [-- NAME…]
 //!
-//!   workload           insts   verify high lower low roots translate Cranelift  ours  ours÷CL  bytes
+//!   workload           insts   verify high lower low roots translate Cranelift  ours  ours÷CL  passes÷CL  bytes
 //!                              ──────── nanoseconds for each statement of the input ────────
 //! ```
 //!
 //! *ours* is everything between the parsed module and Cranelift: verifying the input, the passes of both levels, lowering,
-//! placing roots, and building Cranelift's IR. *Cranelift* is its compile alone. A stage's time is the thread's own processor
+//! placing roots, and building Cranelift's IR; *passes* are those and lowering alone. *Cranelift* is its compile alone. A stage's time is the thread's own processor
 //! time, the best of several rounds; the rounds go over all functions of a workload before the next starts.
 //!
 //! The workloads are the example programs, all functions of each, and functions of one extreme shape from a hundred to a
@@ -17,6 +17,7 @@
 #[path = "../kernels/clock.rs"]
 mod clock;
 
+use std::ops::Range;
 use std::path::Path;
 
 use brolga::fuzz::shapes::{self, Shape};
@@ -36,6 +37,10 @@ use brolga_runtime::heap::DEFAULT_ABI;
 const STAGES: [&str; 7] = ["verify", "high", "lower", "low", "roots", "translate", "Cranelift"];
 /// The stage that is not ours.
 const CRANELIFT: usize = 6;
+/// The stages before it.
+const OURS: Range<usize> = 0..CRANELIFT;
+/// Those that are passes.
+const PASSES: Range<usize> = 1..4;
 const LEVELS: [OptLevel; 3] = [OptLevel::O1, OptLevel::O2, OptLevel::O3];
 
 fn main() {
@@ -50,22 +55,23 @@ fn main() {
         for stage in STAGES {
             print!("{stage:>10}");
         }
-        println!("{:>8}{:>10}{:>14}", "ours", "ours/CL", "bytes/func");
-        let mut logs = (0.0, 0);
+        println!("{:>8}{:>10}{:>11}{:>14}", "ours", "ours/CL", "passes/CL", "bytes/func");
+        let mut logs = (0.0, 0.0, 0);
         for (name, module) in examples().into_iter().filter(|(name, _)| is_wanted(name)) {
             let row = measure(&module, level, &isa, 15);
             row.print(&name);
-            logs = (logs.0 + row.ratio().ln(), logs.1 + 1);
+            logs = (logs.0 + row.ratio(OURS).ln(), logs.1 + row.ratio(PASSES).ln(), logs.2 + 1);
         }
-        println!("{:<22}{:>106.2}", "geometric mean", (logs.0 / f64::from(logs.1.max(1))).exp());
+        let mean = |log: f64| (log / f64::from(logs.2.max(1))).exp();
+        println!("{:<22}{:>106.2}{:>11.2}", "geometric mean", mean(logs.0), mean(logs.1));
     }
     println!(
-        "\nOne function of an extreme shape: ours in nanoseconds for each statement, and divided by Cranelift's"
+        "\nOne function of an extreme shape: ours in nanoseconds for each statement, and ours and the passes divided by Cranelift's"
     );
     print!("{:<18}", "shape");
     for level in LEVELS {
         for size in SIZES {
-            print!("{:>15}", format!("O{} {size}", level as u8));
+            print!("{:>19}", format!("O{} {size}", level as u8));
         }
     }
     println!();
@@ -75,12 +81,14 @@ fn main() {
             for size in SIZES {
                 // Cranelift takes minutes for loops nested that deep.
                 if shape == Shape::DeepLoops && size > 10_000 {
-                    print!("{:>15}", "-");
+                    print!("{:>19}", "-");
                     continue;
                 }
                 let module = sized(shape, size);
                 let row = measure(&module, level, &isa, if size < 10_000 { 9 } else { 2 });
-                print!("{:>15}", format!("{:.0} ({:.2})", row.ours() / row.insts.max(1) as f64, row.ratio()));
+                let nanos = row.sum(OURS) / row.insts.max(1) as f64;
+                let (ours, passes) = (row.ratio(OURS), row.ratio(PASSES));
+                print!("{:>19}", format!("{nanos:.0} ({ours:.2} {passes:.2})"));
             }
         }
         println!();
@@ -129,12 +137,12 @@ struct Row {
 }
 
 impl Row {
-    fn ours(&self) -> f64 {
-        self.nanos[..CRANELIFT].iter().sum()
+    fn sum(&self, stages: Range<usize>) -> f64 {
+        self.nanos[stages].iter().sum()
     }
 
-    fn ratio(&self) -> f64 {
-        self.ours() / self.nanos[CRANELIFT]
+    fn ratio(&self, stages: Range<usize>) -> f64 {
+        self.sum(stages) / self.nanos[CRANELIFT]
     }
 
     fn print(&self, name: &str) {
@@ -147,9 +155,10 @@ impl Row {
             print!("{:>10.0}", each(nanos));
         }
         println!(
-            "{:>8.0}{:>10.2}{:>14.0}",
-            each(self.ours()),
-            self.ratio(),
+            "{:>8.0}{:>10.2}{:>11.2}{:>14.0}",
+            each(self.sum(OURS)),
+            self.ratio(OURS),
+            self.ratio(PASSES),
             self.bytes as f64 / self.funcs.max(1) as f64
         );
     }
