@@ -11,6 +11,9 @@
 //! | calls of what is replaceable, of the host, or found at run time | code that is called must be seen to be called |
 //! | handlers, `muladd` and other operations whose result is a matter of the machine | code does them as it does |
 //!
+//! Code is asked for behind half of the calls that may be interpreted, or behind [`WORK`] statements, which a function with a loop comes to sooner
+//! (`crates/jit/src/cold.rs`).
+//!
 //! What throws, or does not end within [`MAX_STEPS`] statements, is begun again as code: nothing has happened yet.
 //!
 //! Cost: looking at each function once when it is defined; an interpreter for each call.
@@ -33,6 +36,8 @@ use crate::bridge;
 
 /// How many statements a call may take: some tens of microseconds, about as long as compiling the smallest function.
 const MAX_STEPS: u64 = 2_000;
+/// After how many statements of all calls together code is asked for: they take longer than making it.
+const WORK: u64 = 10_000;
 /// How deep calls may nest.
 const MAX_DEPTH: usize = 64;
 /// How much the interpreter may allocate: nothing that is let in does.
@@ -72,13 +77,13 @@ impl ColdBody {
     }
 
     pub(crate) fn cold(&self) -> Cold {
-        Cold { source: Arc::new(self.clone()), calls: self.calls }
+        Cold { source: Arc::new(self.clone()), calls: self.calls, work: WORK }
     }
 }
 
 impl Interpret for ColdBody {
-    fn interpret(&self, words: &mut [u128]) -> bool {
-        let Some((loaded, id)) = self.body.get() else { return false };
+    fn interpret(&self, words: &mut [u128]) -> Option<u64> {
+        let (loaded, id) = self.body.get()?;
         let options = Options {
             max_steps: MAX_STEPS,
             max_depth: MAX_DEPTH,
@@ -86,7 +91,8 @@ impl Interpret for ColdBody {
             max_heap_bytes: MAX_BYTES,
         };
         let mut interp = Interp::new(loaded.module(), options, Box::new(SimMemory::default()));
-        bridge::interpret(&mut interp, *id, &self.signature, words).is_some()
+        bridge::interpret(&mut interp, *id, &self.signature, words)?;
+        Some(interp.steps())
     }
 }
 

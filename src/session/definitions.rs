@@ -152,9 +152,10 @@ impl<'t> Definitions<'t> {
     }
 
     /// For functions in two tiers: up to so many calls of each are interpreted while nobody has compiled it, so that a first call waits
-    /// for nothing. A session with a pool compiles meanwhile; any other does when it is asked to
-    /// ([`Session::optimize_hot`](super::Session::optimize_hot)), or at the call behind those. It concerns functions that compute with numbers alone and call only such as can be seen
-    /// with them; all others are compiled by their first call.
+    /// for nothing, and what is seldom called never becomes code. Behind half of them, or sooner if they go through long loops, a session with
+    /// a pool compiles the function in the background; any other does when it is asked to
+    /// ([`Session::optimize_hot`](super::Session::optimize_hot)), or at the call behind the last of them. It concerns functions that
+    /// compute with numbers alone and call only such as can be seen with them; all others are compiled by their first call.
     pub fn interpreted(mut self, calls: u32) -> Self {
         self.interpreted = calls;
         self

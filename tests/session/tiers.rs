@@ -156,6 +156,9 @@ fn first_calls_are_interpreted_where_nobody_can_tell() {
     let cold: TypedFunc<(i64, f64, i64), f64> = main.func("cold").unwrap();
     for n in 0..10 {
         assert_eq!(cold.call((n, 3.0, 3)), Ok((n / 3) as f64 + 1.5));
+        if n == 3 {
+            assert_eq!(session.optimize_hot(), 0, "code is asked for behind half of the calls");
+        }
     }
     assert_eq!(session.stats().compiled_functions, 0);
     assert_eq!(
@@ -175,6 +178,17 @@ fn first_calls_are_interpreted_where_nobody_can_tell() {
         assert_eq!(cold.call((n, 3.0, by)).is_ok(), by != 0);
         assert!(session.stats().compiled_functions > before);
     }
+    // Rounds of loops count: some calls that go round often are enough.
+    session.optimize_hot();
+    let program = main.read("cold.jlir", COLD.as_bytes()).unwrap();
+    main.redefine(program.tiered(CALLS).interpreted(1000)).unwrap();
+    let before = session.stats().compiled_functions;
+    let asked = (1..100).find(|_| {
+        assert_eq!(cold.call((300, 3.0, 3)), Ok(101.5));
+        session.optimize_hot() > 0
+    });
+    assert!(asked.is_some_and(|calls| (2..50).contains(&calls)), "{asked:?}");
+    assert_eq!((session.stats().compiled_functions, cold.call((300, 3.0, 3))), (before + 1, Ok(101.5)));
     // What touches memory is compiled by its first call.
     let source = "function reads(at::Int64)::Int64\n1 ─ %1 = Base.bitcast(Ptr{Int64}, at)::Ptr{Int64}\n\
                   │   %2 = Base.pointerref(%1, 1, 1)::Int64\n└──      return %2\nend\n";

@@ -45,7 +45,7 @@ use brolga_instances::Moving;
 use brolga_runtime::{ExceptionKind, RetiredCode, Thread, fenced};
 
 use crate::code_memory::CodeMemoryError;
-use crate::cold::{Cold, Interpret};
+use crate::cold::{Cold, Interpret, Interpreted};
 use crate::engine::{Jit, Unit};
 use crate::entry::{Entry, EntryError};
 use crate::slots::{Place, record_of_cell, record_of_counter};
@@ -199,9 +199,7 @@ struct Inside {
     /// What happens after how many entries, or rounds.
     counting: Counting,
     /// What serves calls while there is no code.
-    cold: Option<Cold>,
-    /// Whether the code was asked for by a call that was served so.
-    is_asked: bool,
+    cold: Option<Interpreted>,
     /// How to begin anew when the code is given up; `None` if that cannot be.
     again: Option<Again>,
     /// When the code was made, or called through the stub, last.
@@ -221,8 +219,7 @@ impl Inside {
             version: 0,
             turn: 0,
             counting,
-            cold,
-            is_asked: false,
+            cold: cold.map(Interpreted::new),
             again,
             last: 0,
             rests: false,
@@ -488,16 +485,19 @@ impl Slot {
         awaited && wanted
     }
 
-    /// What serves a call while there is no code, and whether the code is to be asked for now.
-    pub(crate) fn interprets(&self) -> Option<(Arc<dyn Interpret>, bool)> {
+    /// What serves a call while there is no code.
+    pub(crate) fn interprets(&self) -> Option<Arc<dyn Interpret>> {
         let mut inside = self.record.lock();
         if !matches!(inside.state, State::Lazy(_)) {
             return None;
         }
-        let cold = inside.cold.as_mut()?;
-        cold.calls = cold.calls.checked_sub(1)?;
-        let source = cold.source.clone();
-        Some((source, !std::mem::replace(&mut inside.is_asked, true)))
+        inside.cold.as_mut()?.begin()
+    }
+
+    /// A call was served so, which took so many statements: whether the code is to be asked for now.
+    pub(crate) fn was_interpreted(&self, work: u64) -> bool {
+        let mut inside = self.record.lock();
+        matches!(inside.state, State::Lazy(_)) && inside.cold.as_mut().is_some_and(|cold| cold.served(work))
     }
 
     /// Whether a loop is to go on in the code behind the slot. Not a safepoint.

@@ -88,7 +88,7 @@ impl SlotOwner {
             Some(Again::Twice(tiers, count)) => (tiers.clone(), Counting::new(Then::Optimise(tiers), count)),
         };
         let (version, turn, asking) = (inside.version + 1, inside.turn, inside.asking);
-        let cold = inside.cold.clone();
+        let cold = inside.cold.as_ref().map(|interpreted| interpreted.cold.clone());
         let anew = Inside {
             version,
             turn,
