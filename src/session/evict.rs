@@ -79,6 +79,10 @@ impl Evictor for Demoter {
         let (mut freed, mut given_up) = (0, 0);
         let mut stay = Vec::new();
         for (held, label, owner) in held {
+            // What has lost its name is there for those who call it: nobody could make it again.
+            if session.leads_to(label) != Some(owner.identity()) {
+                continue;
+            }
             let gone = match freed < bytes {
                 true => give_up(&shared, &session, label, &owner, held),
                 false => 0,

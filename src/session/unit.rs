@@ -629,8 +629,6 @@ fn link(
         Stage::Only | Stage::Second => 0,
     };
     let loops = output.loops.iter().map(|found| found.link(&shared, &session, dylib, &loaded, rounds));
-    let new = shared.jit.unmade();
-    let unit = link_unit(&shared, &session, &loaded, &output, found, &loops.collect::<Vec<_>>(), Some(&new));
     let source = match (symbols.as_slice(), output.ids.as_slice()) {
         (&[(symbol, flags)], &[id]) if loaded.whole.is_lazy && !output.has_callbacks => {
             let source = evict::Source { loaded: loaded.clone(), id, symbol, flags };
@@ -638,17 +636,26 @@ fn link(
         }
         _ => None,
     };
+    let fail = |responsibility: Responsibility<Native>, error: Arc<Error>, source: Option<evict::Source>| {
+        match source.filter(|_| error.is_shortage()) {
+            // There may be room when it is called again.
+            Some(source) => responsibility.fail_for_now(error, source.unit(&shared)),
+            None => responsibility.fail(error),
+        }
+    };
+    // They take room of their own, which who is about to make something else would wait for.
+    if output.dispatches
+        && let Err(error) = entries::make(&shared, &session, &loaded, found)
+    {
+        return fail(responsibility, error, source);
+    }
+    let new = shared.jit.unmade();
+    let unit = link_unit(&shared, &session, &loaded, &output, found, &loops.collect::<Vec<_>>(), Some(&new));
     let unit = match unit {
         Ok(Some(unit)) => unit,
         // Somebody has defined it anew meanwhile.
         Ok(None) => return look_up_and_link(shared, loaded, output, responsibility),
-        Err(error) => {
-            return match source.filter(|_| error.is_shortage()) {
-                // There may be room when it is called again.
-                Some(source) => responsibility.fail_for_now(error, source.unit(&shared)),
-                None => responsibility.fail(error),
-            };
-        }
+        Err(error) => return fail(responsibility, error.into(), source),
     };
     let names = symbols.iter().map(|(symbol, _)| {
         let text = session.names().text(*symbol);
@@ -666,9 +673,6 @@ fn link(
         needs.extend(
             loaded.whole.methods.iter().map(|name| Dependence::from(Label { dylib, symbol: symbol(name) })),
         );
-        if let Err(error) = entries::make(&shared, &session, &loaded, found) {
-            return responsibility.fail(error);
-        }
     }
     let again = responsibility.complete(code, addresses, needs);
     // It is gone, or can be given up from now on.

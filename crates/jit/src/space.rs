@@ -156,12 +156,14 @@ pub(crate) enum Memory {
 pub(crate) struct Blocks {
     reservation: Arc<Reservation>,
     blocks: [Option<Block>; 3],
+    /// Whether it was ever code, or only on its way.
+    is_sealed: bool,
 }
 
 impl Blocks {
     /// Room for blocks, which are counted as a unit already.
     pub(crate) fn new(reservation: Arc<Reservation>) -> Blocks {
-        Blocks { reservation, blocks: [None; 3] }
+        Blocks { reservation, blocks: [None; 3], is_sealed: false }
     }
 
     /// Takes a block over.
@@ -195,7 +197,7 @@ impl Blocks {
     }
 
     /// Makes what was written to code visible to every thread that executes it.
-    pub(crate) fn seal(self) -> Result<Blocks, CodeMemoryError> {
+    pub(crate) fn seal(mut self) -> Result<Blocks, CodeMemoryError> {
         let code = self.addresses(Part::Code);
         let bytes = code.len();
         let failed = |source| CodeMemoryError::Protect { bytes, source };
@@ -203,6 +205,7 @@ impl Blocks {
             clear_instruction_cache(self.reservation.at(block.offset), bytes).map_err(failed)?;
             wasmtime_jit_icache_coherence::pipeline_flush_mt().map_err(failed)?;
         }
+        self.is_sealed = true;
         Ok(self)
     }
 
@@ -228,7 +231,7 @@ impl Drop for Blocks {
         self.fill(Part::Code, TRAP);
         let mut state = reservation.lock();
         state.free.stats.runs -= 1;
-        state.free.stats.freed += 1;
+        state.free.stats.freed += u64::from(self.is_sealed);
         for part in Part::ALL {
             let Some(block) = self.blocks[part as usize] else { continue };
             state.free.stats.in_use -= block.bytes;

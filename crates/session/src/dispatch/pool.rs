@@ -91,8 +91,8 @@ impl Drop for Permit {
 struct Threads {
     /// Threads that were ever started.
     started: usize,
-    /// Threads that exist and are not parked in a wait.
-    running: usize,
+    /// Threads that exist and are not parked in a wait. Less than none while threads that share one task begin to wait.
+    running: isize,
     /// Whether nobody has the permit that needs no token.
     own_permit: bool,
     handles: Vec<JoinHandle<()>>,
@@ -209,7 +209,7 @@ impl Shared {
 
     /// Runs a task, or sleeps until something has changed; false when the queue is closed and empty.
     fn run_or_sleep(self: &Arc<Self>, number: usize) -> bool {
-        let too_many = || lock(&self.threads).running > self.size;
+        let too_many = || lock(&self.threads).running > self.size.cast_signed();
         if self.tokens.is_none() {
             match self.queue.pop_as(number) {
                 Some(task) => self.queue.run(task),
@@ -240,7 +240,7 @@ impl Shared {
             // Of a queue that is closed nobody else may look for the rest: they leave when it is empty for a moment.
             let is_wanted = self.queue.is_closed() && !self.queue.is_empty();
             let mut threads = lock(&self.threads);
-            if threads.running > self.size && !is_wanted {
+            if threads.running > self.size.cast_signed() && !is_wanted {
                 threads.running -= 1;
                 drop(threads);
                 SharedPermit::here().give_back();
