@@ -60,6 +60,7 @@ impl<'m> Interp<'m> {
                 _ => Ok(Flow::NOTHING),
             },
             Op::GcPreserveBegin => {
+                self.all_operands(func, inst)?;
                 let token = super::Token { serial: self.next_serial(), exceptions: 0 };
                 Ok(Flow::Value(Val::Token(token)))
             }

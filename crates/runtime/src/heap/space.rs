@@ -61,6 +61,8 @@ struct Slab {
     kinds: Box<[Kind; UNITS]>,
     /// One bit for each free unit.
     free: [u64; UNITS / WORD],
+    /// No more free units than these stand in a row; so slabs with a rest that fits nothing are not looked through each time.
+    longest: usize,
 }
 
 impl Slab {
@@ -69,7 +71,7 @@ impl Slab {
         kinds[..RESERVED_UNITS].fill(Kind::Rest);
         let mut free = [u64::MAX; UNITS / WORD];
         (0..RESERVED_UNITS).for_each(|unit| free[unit / WORD] &= !(1 << (unit % WORD)));
-        Slab { chunk, kinds, free }
+        Slab { chunk, kinds, free, longest: UNITS }
     }
 
     fn free_units(&self) -> usize {
@@ -89,15 +91,19 @@ impl Slab {
     }
 
     /// The first of the highest `count` free units in a row.
-    fn find_units(&self, count: usize) -> Option<usize> {
+    fn find_units(&mut self, count: usize) -> Option<usize> {
+        if self.longest < count {
+            return None;
+        }
         let mut end = UNITS;
-        loop {
-            let last = self.last_below(end, |free| free)?;
+        while let Some(last) = self.last_below(end, |free| free) {
             end = self.last_below(last, |free| !free).map_or(0, |used| used + 1);
             if last + 1 - end >= count {
                 return Some(last + 1 - count);
             }
         }
+        self.longest = count - 1;
+        None
     }
 
     /// The highest unit below `end` that is in what `of` makes of a word of free ones.
@@ -127,6 +133,7 @@ impl Slab {
     fn give_back(&mut self, first: usize, count: usize) {
         self.kinds[first..first + count].fill(Kind::Free { zeroed: false });
         (first..first + count).for_each(|unit| self.free[unit / WORD] |= 1 << (unit % WORD));
+        self.longest = UNITS;
     }
 }
 
@@ -269,7 +276,8 @@ impl Space {
 
     fn take_units(&mut self, units: u16) -> Result<(UnitPtr, bool), Shortage> {
         let count = usize::from(units);
-        let found = self.with_unit.iter().find_map(|&at| Some((at, self.slabs.get(&at)?.find_units(count)?)));
+        let found =
+            self.with_unit.iter().find_map(|&at| Some((at, self.slabs.get_mut(&at)?.find_units(count)?)));
         let (at, first) = match found {
             Some(found) => found,
             None => (self.map_slab()?, UNITS - count),
