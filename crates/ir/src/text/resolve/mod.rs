@@ -122,6 +122,8 @@ struct Resolver<'a> {
     /// The level of what is being read: it decides which type names exist and what literals are.
     level: Level,
     type_vars: Vec<(Cow<'a, str>, TypeVar)>,
+    /// Of the free ones that were named, the place of the one that was bound first.
+    lowest_free: usize,
     consts: FxHashMap<Cow<'a, str>, Term>,
     globals: FxHashMap<Name, Type>,
     /// The functions of the source.
@@ -143,6 +145,7 @@ impl<'a> Resolver<'a> {
             diagnostics,
             level: Level::High,
             type_vars: Vec::new(),
+            lowest_free: usize::MAX,
             consts: FxHashMap::default(),
             globals: FxHashMap::default(),
             functions: FxHashSet::default(),

@@ -2,7 +2,8 @@
 //!
 //! Julia prints more types than this IR has: `Vector{<:Integer}`, `Array{T, 1} where T`, `Core.Const(5)`. What is only
 //! an annotation may be widened, so the first two become their generic type (`Vector`, which is a supertype) and the
-//! last the type of its value. A name that is not declared is an error.
+//! last the type of its value. A variable makes all that stands around it generic, up to its `where`: no `Vector{Vector{T}}` is a `Vector{Vector}`. Named
+//! tuples have no generic type, so they become `Any`. A name that is not declared is an error.
 
 use std::borrow::Cow;
 
@@ -59,8 +60,11 @@ impl<'a> Resolver<'a> {
                 for var in vars {
                     self.bind_type_var(var);
                 }
-                let ty = self.ty(body);
+                let (ty, free) = self.noting_free(|r| r.ty(body));
                 self.type_vars.truncate(outer);
+                // Its own variables are none of what stands around it.
+                self.lowest_free =
+                    self.lowest_free.min(free.filter(|&free| free < outer).unwrap_or(usize::MAX));
                 ty
             }
             ExprKind::Call(callee, args) => self.type_call(callee, args, expr.span),
@@ -125,8 +129,8 @@ impl<'a> Resolver<'a> {
     }
 
     fn named_type(&mut self, name: &str, at: Span) -> Option<Type> {
-        if let Some((_, var)) = self.type_vars.iter().rev().find(|(var, _)| var == name) {
-            return Some(match *var {
+        if let Some(var) = self.type_var(name) {
+            return Some(match var {
                 TypeVar::Param(ty) | TypeVar::Free(ty) => ty,
             });
         }
@@ -158,6 +162,30 @@ impl<'a> Resolver<'a> {
             }
             None => self.unknown_type(name, at),
         }
+    }
+
+    /// What a name means as a variable; free ones are noted.
+    fn type_var(&mut self, name: &str) -> Option<TypeVar> {
+        let (at, &(_, var)) = self.type_vars.iter().enumerate().rfind(|(_, (var, _))| var == name)?;
+        if let TypeVar::Free(_) = var {
+            self.lowest_free = self.lowest_free.min(at);
+        }
+        Some(var)
+    }
+
+    /// Runs `body`, and says which of the free variables that it came to was bound first. The caller hands on what concerns those around.
+    fn noting_free<R>(&mut self, body: impl FnOnce(&mut Self) -> R) -> (R, Option<usize>) {
+        let before = std::mem::replace(&mut self.lowest_free, usize::MAX);
+        let result = body(self);
+        let found = std::mem::replace(&mut self.lowest_free, before);
+        (result, (found != usize::MAX).then_some(found))
+    }
+
+    /// Runs `body`; whether it came to free variables.
+    fn is_open<R>(&mut self, body: impl FnOnce(&mut Self) -> R) -> (R, bool) {
+        let (result, free) = self.noting_free(body);
+        self.lowest_free = self.lowest_free.min(free.unwrap_or(usize::MAX));
+        (result, free.is_some())
     }
 
     pub(super) fn find_decl(&self, name: &str) -> Option<Decl> {
@@ -324,18 +352,24 @@ impl<'a> Resolver<'a> {
                 _ => return self.fail(ResolveError::NotAType, symbol.span),
             }
         }
-        let tuple = self.ty(tuple)?;
-        let ty = self.cx.types.named_tuple(&fields, tuple);
-        self.made(ty, at)
+        let (tuple, is_open) = self.is_open(|r| r.ty(tuple));
+        let ty = self.cx.types.named_tuple(&fields, tuple?);
+        let ty = self.made(ty, at)?;
+        Some(if is_open { Type::ANY } else { ty })
     }
 
     /// `@NamedTuple{a::A, b}`.
     fn named_tuple_macro(&mut self, fields: &[Expr<'a>], at: Span) -> Option<Type> {
         let mut names = Vec::with_capacity(fields.len());
         let mut elems = Vec::with_capacity(fields.len());
+        let mut has_open = false;
         for field in fields {
             let (name, ty) = match &field.kind {
-                ExprKind::Annotated(Some(name), ty) => (&name.kind, self.ty(ty)?),
+                ExprKind::Annotated(Some(name), ty) => {
+                    let (ty, is_open) = self.is_open(|r| r.ty(ty));
+                    has_open |= is_open;
+                    (&name.kind, ty?)
+                }
                 kind => (kind, Type::ANY),
             };
             let ExprKind::Name(name) = name else { return self.fail(ResolveError::NotAType, field.span) };
@@ -343,7 +377,8 @@ impl<'a> Resolver<'a> {
             elems.push(ty);
         }
         let ty = self.cx.types.tuple(&elems).and_then(|tuple| self.cx.types.named_tuple(&names, tuple));
-        self.made(ty, at)
+        let ty = self.made(ty, at)?;
+        Some(if has_open { Type::ANY } else { ty })
     }
 
     /// `typeof(f)`, `Core.Const(v)`, `Core.PartialStruct(T, …)`.
@@ -410,13 +445,6 @@ impl<'a> Resolver<'a> {
             }
             ExprKind::Prefix(op, bound) if op == "<:" => Some(TypeArg::Open(self.ty(bound)?)),
             ExprKind::Prefix(op, _) if op == ">:" => Some(TypeArg::Open(Type::ANY)),
-            ExprKind::Name(name) => {
-                let var = self.type_vars.iter().rev().find(|(var, _)| var == name).map(|(_, v)| *v);
-                match var {
-                    Some(TypeVar::Free(bound)) => Some(TypeArg::Open(bound)),
-                    _ => self.ty(param).map(TypeArg::Type),
-                }
-            }
             ExprKind::Literal(_) | ExprKind::Tuple(_) => self.fail(
                 ResolveError::Unsupported {
                     what: "this type parameter".to_owned(),
@@ -424,7 +452,10 @@ impl<'a> Resolver<'a> {
                 },
                 param.span,
             ),
-            _ => self.ty(param).map(TypeArg::Type),
+            _ => {
+                let (ty, is_open) = self.is_open(|r| r.ty(param));
+                ty.map(if is_open { TypeArg::Open } else { TypeArg::Type })
+            }
         }
     }
 
