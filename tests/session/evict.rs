@@ -223,6 +223,25 @@ fn when_all_that_is_left_stays_there_is_an_error_and_room_later() {
     }
 }
 
+/// A caller keeps what it was linked to, whatever becomes of the name; nobody could make it again.
+#[test]
+fn what_has_lost_its_name_is_not_given_up() {
+    let session = limited(Workers::Caller, Some(room_for(COUNT / 10)));
+    let main = put(&session, Way::Lazy);
+    let top =
+        "function top(x::Int64)::Int64\n1 ─ %1 = invoke Main.f0(x::Int64)::Int64\n└──      return %1\nend\n";
+    // It is not lazy, so it stays, and its call goes through the slot.
+    main.define(main.read("top.jlir", top.as_bytes()).unwrap()).unwrap();
+    let (all, top): (_, Int) = (functions(&main), main.func("top").unwrap());
+    assert_eq!(top.call((3,)), Ok(expected(0, 3)));
+    main.remove(&["f0"]).unwrap();
+    for n in 1..COUNT {
+        assert_eq!(all[n as usize].call((n,)), Ok(expected(n, n)));
+        assert_eq!(top.call((n,)), Ok(expected(0, n)), "{n} {:?}", session.stats());
+    }
+    assert!(session.stats().evicted > 0);
+}
+
 /// Room for hardly more than what the threads run at one time: each finds again and again that others hold, make or give up all that
 /// there is.
 #[test]

@@ -210,10 +210,14 @@ impl<T> Participant<T> {
 
     /// Says, at a safepoint, which of the retired things the thread's frames lie in: it knows of no others. `holds` must not
     /// call the reclaimer.
-    pub fn report(&self, mut holds: impl FnMut(&T) -> bool) {
+    pub fn report(&self, holds: impl FnMut(&T) -> bool) {
+        self.report_in(&mut lock(&self.shared.state), holds);
+    }
+
+    fn report_in(&self, state: &mut State<T>, mut holds: impl FnMut(&T) -> bool) {
         self.own.is_awaited.store(false, Ordering::Relaxed); // R6
         let mut awaited = false;
-        for item in &mut lock(&self.shared.state).items {
+        for item in &mut state.items {
             if item.known_to.iter().any(|(thread, _)| Arc::ptr_eq(thread, &self.own)) {
                 if holds(&item.what) {
                     awaited = true;
@@ -230,9 +234,11 @@ impl<T> Participant<T> {
     /// Reports, and lets the report stand for what is retired until the guard is dropped or the thread enters again: it reads no word that
     /// leads to code before. `holds` must not call the reclaimer; other threads call it.
     pub fn stay(&self, holds: impl Fn(&T) -> bool + Send + 'static) -> Stay<'_, T> {
-        self.report(&holds);
-        let holds: Holds<T> = Box::new(holds);
-        let before = self.set_stays(Some(holds));
+        // One step: what is retired between the two would be the thread's until its next report.
+        let mut state = lock(&self.shared.state);
+        self.report_in(&mut state, &holds);
+        let before = self.set_stays(&mut state, Some(Box::new(holds)));
+        drop(state);
         self.stays.set(true);
         drop(before);
         Stay { participant: self }
@@ -242,12 +248,12 @@ impl<T> Participant<T> {
     fn go_on(&self) {
         if self.stays.get() {
             self.stays.set(false);
-            drop(self.set_stays(None));
+            let before = self.set_stays(&mut lock(&self.shared.state), None);
+            drop(before);
         }
     }
 
-    fn set_stays(&self, holds: Option<Holds<T>>) -> Option<Holds<T>> {
-        let mut state = lock(&self.shared.state);
+    fn set_stays(&self, state: &mut State<T>, holds: Option<Holds<T>>) -> Option<Holds<T>> {
         let own = state.threads.iter_mut().find(|known| Arc::ptr_eq(&known.thread, &self.own))?;
         std::mem::replace(&mut own.stays, holds)
     }

@@ -125,3 +125,21 @@ fn what_others_free_meanwhile_is_no_reason_for_an_error() {
         assert_eq!(value(&unit(&jit, 7).unwrap()), 7);
     }
 }
+
+#[test]
+fn where_nothing_can_be_given_up_a_full_reservation_is_an_error() {
+    for jit in engines_with(CodeMemoryOptions { reserve: 64 << 10, ..CodeMemoryOptions::default() }) {
+        let nothing: Arc<dyn Evictor> = Arc::new(UnitCache::<i64>::new());
+        jit.set_evictor(&nothing);
+        let mut units = Vec::new();
+        let error = loop {
+            match unit(&jit, units.len() as i64) {
+                Ok(unit) => units.push(unit),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, LinkError::Memory(CodeMemoryError::Full { .. })), "{error}");
+        drop(units);
+        assert_eq!(value(&unit(&jit, 7).unwrap()), 7);
+    }
+}

@@ -247,21 +247,25 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
 
     pub(crate) fn swap(&mut self, op: &str, place: Place<'_>, value: Root<'f, 'h>) -> Done<'f, 'h> {
         self.check(op, place, value)?;
-        self.update(op, place, |_, _| Ok(value)).map(|(old, _)| old)
+        self.update(op, place, |_, _| Ok(Some(value))).map(|(old, _)| old)
     }
 
-    /// Replaces what a place holds by what is made of it, again for as long as others come between: the last value before, and its
-    /// successor.
+    /// Replaces what a place holds by what is made of it, if anything is, again for as long as others come between: the last value
+    /// before, and its successor.
     fn update(
         &mut self,
         op: &str,
         place: Place<'_>,
-        mut next: impl FnMut(&mut Self, Root<'f, 'h>) -> Done<'f, 'h>,
-    ) -> Result<(Root<'f, 'h>, Root<'f, 'h>), Raised> {
+        mut next: impl FnMut(&mut Self, Root<'f, 'h>) -> Result<Option<Root<'f, 'h>>, Raised>,
+    ) -> Result<(Root<'f, 'h>, Option<Root<'f, 'h>>), Raised> {
         loop {
             let old = self.read(place)?;
             let new = next(self, old)?;
-            if self.exchange(op, place, Some(old), new)? {
+            let is_over = match new {
+                Some(new) => self.exchange(op, place, Some(old), new)?,
+                None => true,
+            };
+            if is_over {
                 return Ok((old, new));
             }
         }
@@ -274,12 +278,12 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         f: Root<'f, 'h>,
         x: Root<'f, 'h>,
     ) -> Done<'f, 'h> {
-        let (old, new) = self.update(op, place, |here, old| here.apply(f, &[old, x]))?;
+        let (old, new) = self.update(op, place, |here, old| here.apply(f, &[old, x]).map(Some))?;
         let cx = place.cx.clone();
         let pair = cx.types.find_decl(cx.names.intern("Pair"));
         let Some(pair) = pair else { return Err(self.unsupported("`Pair` does not exist")) };
         let ty = self.made(&cx, cx.types.nominal(pair, &[place.ty, place.ty]))?;
-        self.scope.new_struct(&cx, ty, &[Some(old), Some(new)])
+        self.scope.new_struct(&cx, ty, &[Some(old), new])
     }
 
     pub(crate) fn replace(
@@ -291,20 +295,14 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     ) -> Done<'f, 'h> {
         self.scope.add_root(place.object);
         self.check(op, place, value)?;
-        let (old, success) = loop {
-            let old = self.read(place)?;
-            if !egal(self.object(old), self.object(expected)) {
-                break (old, false);
-            }
-            if self.exchange(op, place, Some(old), value)? {
-                break (old, true);
-            }
-        };
+        let (old, new) = self.update(op, place, |here, old| {
+            Ok(egal(here.object(old), here.object(expected)).then_some(value))
+        })?;
         let cx = place.cx.clone();
         let tuple = self.made(&cx, cx.types.tuple(&[place.ty, Type::BOOL]))?;
         let names = [cx.names.intern("old"), cx.names.intern("success")];
         let ty = self.made(&cx, cx.types.named_tuple(&names, tuple))?;
-        let success = self.scope.bool(success)?;
+        let success = self.scope.bool(new.is_some())?;
         self.scope.new_struct(&cx, ty, &[Some(old), Some(success)])
     }
 
