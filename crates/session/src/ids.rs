@@ -12,6 +12,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
+use std::num::NonZeroU32;
 
 /// A name of code or data, interned by the session's [`crate::Names`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -33,20 +34,21 @@ pub struct Label {
 /// A key of a slab: a place and the generation of its tenant.
 pub struct Key<T> {
     index: u32,
-    generation: u32,
+    /// Never zero, so that no key at all takes no room beside it.
+    generation: NonZeroU32,
     of: PhantomData<fn() -> T>,
 }
 
 impl<T> Key<T> {
-    fn new(index: u32, generation: u32) -> Self {
+    fn new(index: u32, generation: NonZeroU32) -> Self {
         Key { index, generation, of: PhantomData }
     }
 
-    pub(crate) fn parts(self) -> (u32, u32) {
+    pub(crate) fn parts(self) -> (u32, NonZeroU32) {
         (self.index, self.generation)
     }
 
-    pub(crate) fn from_parts((index, generation): (u32, u32)) -> Self {
+    pub(crate) fn from_parts((index, generation): (u32, NonZeroU32)) -> Self {
         Key::new(index, generation)
     }
 
@@ -85,7 +87,7 @@ impl<T> Ord for Key<T> {
 
 impl<T> Hash for Key<T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(u64::from(self.generation) << 32 | u64::from(self.index));
+        state.write_u64(u64::from(self.generation.get()) << 32 | u64::from(self.index));
     }
 }
 
@@ -96,7 +98,7 @@ impl<T> fmt::Debug for Key<T> {
 }
 
 struct Place<T> {
-    generation: u32,
+    generation: NonZeroU32,
     tenant: Option<T>,
 }
 
@@ -121,8 +123,8 @@ impl<T> Slab<T> {
             return Key::new(index, place.generation);
         }
         let index = u32::try_from(self.places.len()).expect("fewer than four billion things in a session");
-        self.places.push(Place { generation: 0, tenant: Some(value) });
-        Key::new(index, 0)
+        self.places.push(Place { generation: NonZeroU32::MIN, tenant: Some(value) });
+        Key::new(index, NonZeroU32::MIN)
     }
 
     pub(crate) fn remove(&mut self, key: Key<T>) -> Option<T> {

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::graph::Failed;
@@ -13,11 +14,15 @@ use super::{
 };
 use crate::error::{Cause, Error, Failure};
 use crate::flags::{LookupKind, Need, Priority, SymbolFlags, Until, Want};
+use crate::ids::Symbol;
 
 impl<P: Parts> Machine<P> {
     /// Starts the unit of `version`, when nobody has.
     pub(super) fn start(&mut self, version: Version<P>, priority: Priority) {
-        let Some(unit_id) = self.entries.get(version).map(|entry| entry.unit) else { return };
+        let Some(entry) = self.entries.get(version) else { return };
+        // A unit starts with all its symbols, so the symbol says it, and the unit need not be looked at.
+        let State::NeverSearched = entry.state else { return };
+        let unit_id = entry.unit;
         let Some(unit) = self.units.get_mut(unit_id) else { return };
         let Phase::Lazy { .. } = unit.phase else { return };
         let Phase::Lazy { source, lost } = std::mem::replace(&mut unit.phase, Phase::Done) else { return };
@@ -28,9 +33,10 @@ impl<P: Parts> Machine<P> {
             }
             Source::Absolute(addresses) => {
                 let entries = unit.entries.clone();
+                let addresses: FxHashMap<Symbol, P::Address> = addresses.into_iter().collect();
                 for version in entries {
-                    let symbol = self.entries.get(version).map(|entry| entry.label.symbol);
-                    let address = addresses.iter().find(|(known, _)| Some(*known) == symbol).map(|(_, a)| *a);
+                    let Some(entry) = self.entries.get(version) else { continue };
+                    let address = addresses.get(&entry.label.symbol).copied();
                     self.ready_at_once(version, address);
                 }
             }

@@ -25,6 +25,8 @@
 //! split off, counts as the task's for as long as it runs, or not at all. Where all threads
 //! that could end such a wait are known to wait themselves, dispatchers run whatever there is.
 
+use std::num::NonZeroU32;
+
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
@@ -37,7 +39,7 @@ use crate::ids::Key;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Doer {
     is_request: bool,
-    key: (u32, u32),
+    key: (u32, NonZeroU32),
 }
 
 impl Doer {
