@@ -516,10 +516,14 @@ fn broken_functions_are_shown() {
     let mut b = Build::new(Level::High, &[], &[Type::ANY]);
     let nowhere = b.func.make_inst(Op::Copy, &[], &[], &[Type::ANY]);
     let value = b.func.result(nowhere).unwrap();
+    let of_nothing = CalleeData::Method { function: Type::ANY, args: Box::new([]), result: Type::ANY };
+    let of_nothing = b.func.add_callee(of_nothing);
+    b.inst(Op::CFunction(of_nothing), &[], &[Type::ANY]);
     b.inst(Op::Branch, &[value], &[]);
     let empty = b.func.make_block();
     b.func.append_block(empty);
     let text = show_func(&b.cx, &b.func).to_string();
+    assert!(text.contains("$(Expr(:cfunction, Any, ?, Any, svec(), :(:ccall)))"), "{text}");
     assert!(text.contains("goto #0 if not %0") && text.contains("2 ─ (empty)"), "{text}");
 }
 

@@ -228,6 +228,14 @@ impl Aliases {
         }
     }
 
+    /// Whether the root is a slot of the function that other addresses lead to as well.
+    pub(crate) fn may_be_slot(&self, func: &Func, root: Root) -> bool {
+        match root {
+            Root::Slot(_) => !self.stays(root),
+            Root::Value(_) => !self.left_slots.is_empty() && !self.is_object(root) && !was_before(func, root),
+        }
+    }
+
     fn is_object(&self, root: Root) -> bool {
         match root {
             Root::Slot(_) => true,
@@ -244,12 +252,8 @@ impl Aliases {
         if x.root == y.root {
             return if x.index == y.index { by_distance(x.disp, a.size, y.disp, b.size) } else { Alias::May };
         }
-        let was_before = |root| match root {
-            Root::Value(value) => !matches!(func.value_def(value), ValueDef::Result(..)),
-            Root::Slot(_) => false,
-        };
         let apart = |one, other| {
-            self.is_object(one) && (self.is_object(other) || was_before(other) || self.stays(one))
+            self.is_object(one) && (self.is_object(other) || was_before(func, other) || self.stays(one))
         };
         if apart(x.root, y.root) || apart(y.root, x.root) { Alias::No } else { Alias::May }
     }
@@ -311,6 +315,14 @@ impl Aliases {
     }
 }
 
+/// Whether the root is older than the call of the function, and so than its slots and what it makes.
+fn was_before(func: &Func, root: Root) -> bool {
+    match root {
+        Root::Value(value) => !matches!(func.value_def(value), ValueDef::Result(..)),
+        Root::Slot(_) => false,
+    }
+}
+
 /// Whether the result is the address of memory that nothing points at yet.
 fn makes_memory(func: &Func, types: &Types, inst: Inst) -> bool {
     match func.op(inst) {
@@ -341,7 +353,8 @@ pub(crate) fn linear(func: &Func, value: Value) -> (Option<(Value, u64)>, u64) {
         }
         let Some(inst) = func.def_inst(at).filter(|_| func.ty(at) == Type::I64) else { break };
         let (Op::Intrinsic(op), &[x, y]) = (func.op(inst), func.args(inst)) else { break };
-        let Some(c) = func.as_bits(y).map(|bits| bits as u64) else { break };
+        // The count of a shift may be wider than what is shifted.
+        let Some(c) = func.as_bits(y).and_then(|bits| u64::try_from(bits).ok()) else { break };
         match op {
             Intrinsic::AddInt => disp = disp.wrapping_add(factor.wrapping_mul(c)),
             Intrinsic::SubInt => disp = disp.wrapping_sub(factor.wrapping_mul(c)),

@@ -108,7 +108,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     for site in sites.into_iter().take(MAX_THROWS) {
         let key = (site.enter, func.ty(site.thrown));
         let at = heads.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
-            heads.push((key, head(func, cx, &handlers, key)));
+            heads.push((key, head(func, cx, &tree, &handlers, key)));
             heads.len() - 1
         });
         let Some(head) = &heads[at].1 else { continue };
@@ -170,7 +170,13 @@ fn find(func: &Func, cx: &PassCx<'_>, handlers: &Handlers) -> (Vec<Site>, FxHash
 }
 
 /// What the handler of an `enter` does with an exception of this type until it is over, if the type decides that.
-fn head(func: &Func, cx: &PassCx<'_>, handlers: &Handlers, (enter, thrown): (Inst, Type)) -> Option<Head> {
+fn head(
+    func: &Func,
+    cx: &PassCx<'_>,
+    tree: &DomTree,
+    handlers: &Handlers,
+    (enter, thrown): (Inst, Type),
+) -> Option<Head> {
     let &[body, handler] = func.inst_blocks(enter) else { return None };
     if body == handler || cx.facts.cfg().preds(handler).len() != 1 {
         return None;
@@ -204,12 +210,45 @@ fn head(func: &Func, cx: &PassCx<'_>, handlers: &Handlers, (enter, thrown): (Ins
     };
     let inner: Vec<Inst> =
         handlers.enters().iter().copied().filter(|&inner| is_inside(handlers, inner, enter)).collect();
-    if inner.len() > MAX_INNER {
+    if inner.len() > MAX_INNER || speaks_again(func, cx.facts.cfg(), tree, handlers, enter, pop) {
         return None;
     }
     let mut handling = EntitySet::new();
     inner.into_iter().for_each(|inner| handled(func, cx.facts.cfg(), inner, &mut handling));
     Some(Head { blocks, insts, names, pop, handling })
+}
+
+/// Whether something behind the `pop_exception` of an `enter` may only stand in its handler, which the jump goes past.
+fn speaks_again(func: &Func, cfg: &Cfg, tree: &DomTree, handlers: &Handlers, enter: Inst, pop: Inst) -> bool {
+    let (Some(token), Some(home)) = (func.result(enter), func.inst_block(pop)) else { return true };
+    let handler_of = |enter: Inst| func.inst_blocks(enter).get(1).copied();
+    let Some(handler) = handler_of(enter) else { return true };
+    let is_elsewhere = |block: Block| {
+        let mut others = handlers.enters().iter().filter(|&&other| other != enter);
+        others.any(|&other| handler_of(other).is_some_and(|other| tree.dominates(other, block)))
+    };
+    let speaks = |block: Block, inst: Inst| match func.op(inst) {
+        Op::PopException => func.args(inst).first() == Some(&token),
+        Op::TheException => !is_elsewhere(block),
+        _ => false,
+    };
+    let mut behind = std::iter::successors(func.next_inst(pop), |&inst| func.next_inst(inst));
+    if behind.any(|inst| speaks(home, inst)) {
+        return true;
+    }
+    let mut seen: EntitySet<Block> = EntitySet::new();
+    let mut open: Vec<Block> = cfg.succs(home).to_vec();
+    while let Some(block) = open.pop() {
+        // Whoever comes back to the handler is in it again.
+        if block == handler || !seen.insert(block) {
+            continue;
+        }
+        if func.block_insts(block).any(|inst| speaks(block, inst)) {
+            return true;
+        }
+        open.extend(cfg.succs(block));
+    }
+    false
 }
 
 /// Where a block goes on when an exception of this type has these names.

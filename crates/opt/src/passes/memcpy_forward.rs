@@ -215,10 +215,12 @@ impl Forward<'_> {
     }
 
     /// The kind of memory as which one may access what has a root.
-    fn kind(&self, root: Root) -> Option<Region> {
+    fn kind(&self, func: &Func, root: Root) -> Option<Region> {
         match (self.kinds.get(&root), root) {
             (Some(&kind), _) => kind,
             (None, Root::Slot(_)) if self.aliases.stays(root) => Some(Region::Slot),
+            // It is accessed as a slot by addresses of which that is not known here.
+            (None, _) if self.aliases.may_be_slot(func, root) => None,
             (None, _) => Some(Region::Raw),
         }
     }
@@ -244,7 +246,8 @@ impl Forward<'_> {
                 true
             }
             What::Copied(source, from) => {
-                let (Some(region), Ok(offset)) = (self.kind(from.address.root), i32::try_from(far)) else {
+                let (Some(region), Ok(offset)) = (self.kind(func, from.address.root), i32::try_from(far))
+                else {
                     return true;
                 };
                 if !cx.spend("loads of what was copied") {
@@ -340,7 +343,7 @@ impl Forward<'_> {
     /// The stores that do what a copy of stored bytes does.
     fn stores(&self, func: &Func, to: &Location, from: &Location) -> Option<Vec<(Access, Value)>> {
         let size = from.size?;
-        let region = self.kind(to.address.root).filter(|_| self.aliases.stays(from.address.root))?;
+        let region = self.kind(func, to.address.root).filter(|_| self.aliases.stays(from.address.root))?;
         let mut parts: Vec<(u64, u64, Value)> = Vec::new();
         for known in &self.state {
             let (at, What::Stored(value), Some(bytes)) = (known.at.address, known.what, known.at.size) else {

@@ -476,11 +476,10 @@ impl FuncText<'_> {
     }
 
     fn quoted_operand(&self, w: &mut dyn Write, inst: Inst, index: usize) -> fmt::Result {
-        let value = self.func.args(inst)[index];
-        let quoted = match self.func.as_const(value) {
-            None => true,
-            Some(Const::Symbol(name)) => is_identifier(self.cx.names.text(*name)),
-            Some(_) => false,
+        let quoted = match self.func.args(inst).get(index).map(|&value| self.func.as_const(value)) {
+            Some(None) => true,
+            Some(Some(Const::Symbol(name))) => is_identifier(self.cx.names.text(*name)),
+            Some(Some(_)) | None => false,
         };
         if !quoted {
             return self.operand(w, inst, index);

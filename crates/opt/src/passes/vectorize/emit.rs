@@ -282,7 +282,8 @@ impl InLanes<'_> {
                 let mut operands: Vec<Value> = args[..data].iter().map(|&v| self.operand(v, lanes)).collect();
                 for &count in &args[data..] {
                     operands.push(match self.func.as_bits(count) {
-                        Some(bits) => self.func.bits(self.types, Type::I64, bits),
+                        // A count beyond 64 bits shifts as far as the largest.
+                        Some(bits) => self.func.bits(self.types, Type::I64, bits.min(u64::MAX.into())),
                         None => count,
                     });
                 }
