@@ -95,6 +95,8 @@ const HARD_TOKENS: &[&str] = &[
     "invoke",
     "builtin",
     "dynamic",
+    "inline",
+    "noinline",
     "new",
 ];
 

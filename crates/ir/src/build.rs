@@ -55,8 +55,11 @@
 //!
 //! **Variables** become values and φ (`vars`). A handler sees them as they were at its `enter`; what changes inside the
 //! protected blocks goes to it through [`Op::Upsilon`] and [`Op::PhiC`] by hand.
+//!
+//! **Inlining** can be asked for or forbidden, of a function and of a call ([`Builder::set_inlining`], [`Builder::set_call_inlining`]).
 
 mod error;
+mod hints;
 mod vars;
 
 pub use error::BuildError;

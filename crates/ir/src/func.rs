@@ -19,6 +19,8 @@
 //! placing one, panics and changes nothing. What operands, targets and operations name is not asked before the verifier does, which
 //! reports ids, types and names that are not there; everything that compiles or runs functions verifies them first.
 //!
+//! Hints, which change how fast code is and not what it does, are in `func/hints.rs`.
+//!
 //! There are no lists of uses. A pass that replaces values collects the replacements and applies them in one sweep with
 //! [`Func::replace_values`]; one that needs uses computes them.
 
@@ -28,7 +30,7 @@ use crate::effects::{Effects, Summary};
 use crate::entity::{Block, Callee, ConstId, Foreign, Inst, Meta, Slot, Value};
 use crate::module::func_symbol;
 use crate::names::Name;
-use crate::odds::{Hint, Odds};
+use crate::odds::{Hint, Inlining};
 use crate::op::{Level, Op};
 use crate::order::Order;
 use crate::types::{Pattern, Statics, Type, TypeKind, Types};
@@ -36,6 +38,8 @@ use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{EntityList, EntityRef, EntitySet, ListPool, PrimaryMap, SecondaryMap};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
+
+mod hints;
 
 /// What goes in and what comes out.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -219,6 +223,8 @@ pub struct Func {
     /// What a call of the function does at most; `None` if nobody has found out. Who gives the function another meaning
     /// resets it.
     pub summary: Option<Summary>,
+    /// Whether its definition asks that its body be put in the place of calls, or that it not be. Of a low function it says nothing.
+    pub inlining: Option<Inlining>,
     insts: PrimaryMap<Inst, InstData>,
     values: PrimaryMap<Value, ValueData>,
     blocks: PrimaryMap<Block, ()>,
@@ -250,6 +256,7 @@ impl Func {
             level,
             sig,
             summary: None,
+            inlining: None,
             insts: PrimaryMap::new(),
             values: PrimaryMap::new(),
             blocks: PrimaryMap::new(),
@@ -405,9 +412,11 @@ impl Func {
         self.insts[inst].op
     }
 
-    /// Changes what an instruction does and to what; its results stay as they are. Hints go with the operation.
+    /// Changes what an instruction does and to what; its results stay as they are. Hints go with the operation, but for those of an
+    /// `invoke` that becomes another one.
     pub fn set_op(&mut self, inst: Inst, op: Op, args: &[Value]) {
-        if self.insts[inst].op != op {
+        let old = self.insts[inst].op;
+        if old != op && !matches!((old, op), (Op::Invoke(_), Op::Invoke(_))) {
             self.hints.remove(&inst);
         }
         let data = &mut self.insts[inst];
@@ -716,82 +725,6 @@ impl Func {
     /// All callees.
     pub fn callees(&self) -> impl Iterator<Item = (Callee, &CalleeData)> {
         self.callees.iter()
-    }
-
-    /// Says that a block is hardly ever entered. A hint for code generation that neither text nor binary form keeps.
-    pub fn set_cold(&mut self, block: Block) {
-        self.cold.insert(self.own_block(block));
-    }
-
-    /// Whether somebody said that a block is hardly ever entered.
-    #[inline]
-    pub fn is_cold(&self, block: Block) -> bool {
-        self.cold.contains(block)
-    }
-
-    /// How often a branch goes which way, if that is known.
-    pub fn odds(&self, inst: Inst) -> Option<Odds> {
-        self.hints.get(&inst)?.odds
-    }
-
-    /// Says how often a branch goes which way. Other operations have no odds.
-    pub fn set_odds(&mut self, inst: Inst, odds: Option<Odds>) {
-        if self.op(inst) == Op::Branch && (odds.is_some() || self.hints.contains_key(&inst)) {
-            self.hints.entry(inst).or_default().odds = odds;
-        }
-    }
-
-    /// What is known of an instruction beside its text.
-    pub fn hint(&self, inst: Inst) -> Option<&Hint> {
-        self.hints.get(&inst)
-    }
-
-    /// Says what is known of a branch or a dynamic call; of others nothing is.
-    pub fn set_hint(&mut self, inst: Inst, hint: Hint) {
-        if matches!(self.op(inst), Op::Branch | Op::Call | Op::CallArgs(_) | Op::CallRuntime(_))
-            && hint != Hint::default()
-        {
-            self.hints.insert(inst, hint);
-        } else {
-            self.hints.remove(&inst);
-        }
-    }
-
-    /// Gives a copy of an instruction its hint.
-    pub fn copy_hint(&mut self, from: Inst, to: Inst) {
-        if let Some(hint) = self.hints.get(&from) {
-            self.set_hint(to, hint.clone());
-        }
-    }
-
-    /// Turns a branch round: its targets change places, and its hint says the opposite. The condition is up to the caller.
-    pub fn swap_branch(&mut self, inst: Inst) {
-        if let [yes, no] = self.inst_blocks_mut(inst) {
-            std::mem::swap(yes, no);
-        }
-        if let Some(hint) = self.hints.remove(&inst) {
-            self.hints.insert(inst, hint.swapped());
-        }
-    }
-
-    /// The note about the loop that this block is the head of. Low functions have them here, and high ones in operations.
-    pub fn loop_note(&self, head: Block) -> Option<Meta> {
-        self.loop_notes.get(&head).copied()
-    }
-
-    /// Gives the loop of a head a note, or none.
-    pub fn set_loop_note(&mut self, head: Block, note: Option<Meta>) {
-        match note {
-            Some(note) => drop(self.loop_notes.insert(head, note)),
-            None => drop(self.loop_notes.remove(&head)),
-        }
-    }
-
-    /// Lets another block be the head of the loop that a note is about.
-    pub fn move_loop_note(&mut self, from: Block, to: Block) {
-        if let Some(note) = self.loop_notes.remove(&from) {
-            self.loop_notes.entry(to).or_insert(note);
-        }
     }
 
     /// Says where the roots of a safepoint lie, if frames are found by maps instead of links. Neither text nor binary form

@@ -1,18 +1,22 @@
 //! What is known beside the text of what branches and calls do: hints, which change how fast code is and never what it does.
 //!
 //! ```text
-//! goto #3 if not %1 odds 1:99      the condition held once in a hundred times
+//! goto #3 if not %1 odds 1:99                   the condition held once in a hundred times
+//! %2 = invoke f(x::Int64)::Int64 noinline       no body is put in the place of this call
+//! function f(x::Int64)::Int64 inline            the body is put in the place of calls whatever it costs
 //! ```
 //!
 //! | hint | says | text, binary |
 //! |---|---|---|
 //! | [`Odds`] of a branch | how often its condition held, and how often not | kept |
+//! | [`Inlining`] of a call or a function | whether bodies take the place of calls | kept |
 //! | [`Site`] of a branch or dynamic call | in which cell of a profile a first tier counts it | left out |
 //! | [`Seen`] at a dynamic call | with operands of which types it was made, and how often | left out |
 //!
 //! Hints belong to an instruction. Who copies one copies them ([`Func::copy_hint`](crate::Func::copy_hint)); who turns a branch round
 //! swaps its targets and its hint in one step ([`Func::swap_branch`](crate::Func::swap_branch)); an instruction that becomes another
-//! operation loses them.
+//! operation loses them. A dynamic call that becomes an `invoke`, or several, hands its inlining on; `lower` ends it, because calls of low
+//! IR are not inlined.
 
 use crate::types::Type;
 
@@ -67,6 +71,30 @@ impl Odds {
     }
 }
 
+/// Whether a body takes the place of a call. What a call says counts more than what the function says that it calls.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Inlining {
+    /// It does, whatever it costs. Bodies that cannot be put there, recursion, and what would let a function grow without bounds stay calls.
+    Always,
+    /// It does not.
+    Never,
+}
+
+impl Inlining {
+    /// How the text says it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Inlining::Always => "inline",
+            Inlining::Never => "noinline",
+        }
+    }
+
+    /// What a word of the text says.
+    pub fn from_word(word: &str) -> Option<Inlining> {
+        [Inlining::Always, Inlining::Never].into_iter().find(|inlining| inlining.word() == word)
+    }
+}
+
 /// The cell of a profile in which something is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Site {
@@ -90,6 +118,8 @@ pub struct Seen {
 pub struct Hint {
     /// Of a branch.
     pub odds: Option<Odds>,
+    /// Of an `invoke` or a dynamic call.
+    pub inlining: Option<Inlining>,
     /// Of a branch or dynamic call.
     pub site: Option<Site>,
     /// At a dynamic call, the most frequent first.
@@ -102,7 +132,7 @@ impl Hint {
         Hint {
             odds: self.odds.map(Odds::swapped),
             site: self.site.map(|site| Site { swapped: !site.swapped, ..site }),
-            seen: self.seen,
+            ..self
         }
     }
 }

@@ -154,6 +154,22 @@ end
 }
 
 #[test]
+fn hints_about_inlining_are_written() {
+    let text = "\
+function f(x::T, ::Any)::Int64 where {T} noinline
+1 ─ %1 = dynamic Main.f(x, 1)::Any inline
+│   %2 =  invoke Main.f(x::Int64, %1::Any)::Int64 noinline
+│          invoke Main.f(x::Int64, %2::Any)::Int64
+└──      return %2
+end
+";
+    let once = show_unit(&unit(text)).to_string();
+    let words: Vec<&str> = once.lines().map(|line| line.rsplit(' ').next().unwrap()).collect();
+    assert_eq!(words, ["noinline", "inline", "noinline", "%2::Any)::Int64", "%2", "end"]);
+    assert_eq!(once, show_unit(&unit(&once)).to_string());
+}
+
+#[test]
 fn edges_that_fall_nowhere_are_written() {
     let mut b = Build::new(Level::High, &[Type::BOOL], &[Type::ANY]);
     let cond = b.func.params()[1];

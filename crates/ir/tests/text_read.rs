@@ -5,6 +5,7 @@ mod text_support;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::func::{CalleeData, Func};
+use brolga_ir::odds::Inlining;
 use brolga_ir::text::{Outcome, Term, read, read_call};
 use brolga_ir::{Context, Op, Type};
 use text_support::{files, findings, source, unit};
@@ -367,6 +368,18 @@ fn faults_are_found_where_they_are() {
             ),
             "2 operands",
         ),
+        (body("1 ─ %1 = Base.add_int(x, 1)::Int64 inline\n└── return %1"), "2 hint"),
+        (body("1 ─ %1 = Core.tuple(x)::Tuple{Int64} noinline\n└── return %1"), "2 hint"),
+        (body("1 ─ return x noinline"), "2 hint"),
+        (body("1 ─ goto #2 if not true odds 1:2 inline\n2 ─ return x"), "2 hint"),
+        (body("1 ─ %1 = Main.g(x)::Any outline\n└── return x"), "2 syntax"),
+        (body("1 ─ %1 = Main.g(x)::Any inline noinline\n└── return x"), "2 syntax"),
+        ("low function f(x::i64)::i64 inline\n1 ─ return x\nend\n".to_owned(), "1 hint"),
+        (
+            "low function f(x::i64)::i64\n1 ─ %1 = invoke g(x::i64)::i64 inline\n└── return %1\nend\n"
+                .to_owned(),
+            "2 hint",
+        ),
         ("CodeInfo(\n1 ─ return 1\n) => Int64\n".to_owned(), "1 signature"),
         ("# signature: f(x::Strin)::Any\n1 ─ return x\n".to_owned(), "1 unknown-name"),
         ("# types: struct S; x::Int64; x::Int64; end\n".to_owned(), "1 type"),
@@ -384,6 +397,50 @@ fn faults_are_found_where_they_are() {
     for (text, expected) in table {
         assert_eq!(findings(&text), [expected], "{text}");
     }
+}
+
+#[test]
+fn functions_and_calls_ask_about_inlining() {
+    use Inlining::{Always, Never};
+    let asked = |text: &str| first_func(text).1.inlining;
+    let rows =
+        |rows: &str| asked(&format!("# signature: f(x::Int64)::Int64\nCodeInfo(\n{rows}\n) => Int64\n"));
+    assert_eq!(rows("1 ─ return x"), None);
+    assert_eq!(rows("1 ─ $(Expr(:meta, :inline))\n└── return x"), Some(Always));
+    assert_eq!(rows("1 ─ $(Expr(:meta, :nospecialize, :(x)))\n└── return x"), None);
+    assert_eq!(rows("1 ─ $(Expr(:meta, :propagate_inbounds, :noinline))\n└── return x"), Some(Never));
+    assert_eq!(rows("1 ─ $(Expr(:meta, :inline))\n│   $(Expr(:meta, :noinline))\n└── return x"), Some(Never));
+    // Optimised code has them in a block of their own.
+    assert_eq!(rows("1 ─ return x\n2 ─ $(Expr(:meta, :noinline))"), Some(Never));
+    assert_eq!(
+        rows(
+            "1 ─ goto #2\n2 ─ return x\n3 ─ $(Expr(:meta, :inline))::Any\n│   $(Expr(:meta, :nospecialize))"
+        ),
+        Some(Always)
+    );
+    let signed = |signature: &str| asked(&format!("function {signature}\n1 ─ return x\nend\n"));
+    assert_eq!(signed("f(x::Int64)::Int64 noinline"), Some(Never));
+    assert_eq!(signed("f(x) inline"), Some(Always));
+    assert_eq!(signed("f(x::T)::T where {T} inline"), Some(Always));
+    assert_eq!(
+        asked("# signature: f(x::Int64)::Int64 inline\n1 ─ $(Expr(:meta, :noinline))\n└── return x\n"),
+        Some(Always)
+    );
+    let text = "function f(inline::Any)::Any\n1 ─ %1 = invoke Main.f(inline::Any)::Any noinline\n\
+                │   %2 = dynamic inline(%1)::Any inline │╻ gutter\n│   %3 = (%1 + %2)::Any noinline\n\
+                │   %4 = Main.f(%3)::Any\n└── return inline\nend\n";
+    let (_, func) = first_func(text);
+    let hints: Vec<_> = func.block_insts(func.entry().unwrap()).map(|i| func.call_inlining(i)).collect();
+    assert_eq!(hints, [Some(Never), Some(Always), Some(Never), None, None]);
+}
+
+#[test]
+fn only_meta_may_stand_behind_the_end() {
+    let rows = |rows: &str| findings(&format!("function f(x::Int64)::Int64\n{rows}\nend\n"));
+    assert_eq!(rows("1 ─ $(Expr(:meta, :inline))"), ["2 block-end"]);
+    assert_eq!(rows("1 ─ goto #2\n2 ─ $(Expr(:meta, :inline))"), ["2 unknown-name"]);
+    assert_eq!(rows("1 ─ return x\n2 ─ $(Expr(:meta, :inline))\n│   %2 = x::Int64"), ["4 block-end"]);
+    assert_eq!(rows("1 ─ return x\n2 ─ $(Expr(:meta, :inline))\n3 ─ return x"), [""; 0]);
 }
 
 #[test]

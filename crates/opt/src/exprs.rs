@@ -1,7 +1,7 @@
 //! A hash table of instructions by what they compute: operation, operands, result types.
 //!
 //! Two instructions are equal if operation, operands and result types are, operands of commutative operations in either order,
-//! and for φ also the block and its ways in. The table is used on a walk down the dominator tree: leaving a block takes out what was
+//! and for φ also the block and its ways in, for calls what they ask about inlining: one that is to stay a call is none that is to be replaced. The table is used on a walk down the dominator tree: leaving a block takes out what was
 //! put in since, so what is found dominates the place.
 //!
 //! ```text
@@ -95,5 +95,9 @@ fn are_equal(func: &Func, a: Inst, b: Inst) -> bool {
     let types = |inst| func.results(inst).map(|v| func.ty(v));
     let same = func.op(a) == func.op(b) && key(func, a) == key(func, b) && types(a).eq(types(b));
     let ways_in = |inst| (func.inst_block(inst), func.inst_blocks(inst));
-    same && (func.op(a) != Op::Phi || ways_in(a) == ways_in(b))
+    same && match func.op(a) {
+        Op::Phi => ways_in(a) == ways_in(b),
+        Op::Invoke(_) => func.call_inlining(a) == func.call_inlining(b),
+        _ => true,
+    }
 }

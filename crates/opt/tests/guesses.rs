@@ -1,7 +1,7 @@
 //! Calls of which a profile has seen the types: tests for these, the methods behind them, and the call as it was beside them.
 
 use brolga_ir::diag::SourceFile;
-use brolga_ir::odds::{Hint, Seen};
+use brolga_ir::odds::{Hint, Inlining, Seen};
 use brolga_ir::text::{read, show_func};
 use brolga_ir::{Context, FuncId, Module, Op, Type};
 use brolga_opt::{Cx, Options, parse_passes, run_passes};
@@ -30,6 +30,11 @@ end
 
 /// What `union-split` makes of `top` when these types were seen there.
 fn split(seen: &[Type]) -> String {
+    after("union-split", seen, None)
+}
+
+/// What passes make of `top` when these types were seen there, and the call says this about inlining.
+fn after(passes: &str, seen: &[Type], inlining: Option<Inlining>) -> String {
     let mut module = module();
     let cx = module.cx.clone();
     let top = FuncId::from_u32(5);
@@ -37,8 +42,8 @@ fn split(seen: &[Type]) -> String {
     let call = func.blocks().flat_map(|b| func.block_insts(b)).find(|&i| func.op(i) == Op::Call).unwrap();
     let object = func.ty(func.args(call)[0]);
     let seen = seen.iter().map(|&ty| Seen { types: [object, ty].into(), count: 100 }).collect();
-    func.set_hint(call, Hint { seen, ..Hint::default() });
-    let passes = parse_passes("union-split").unwrap();
+    func.set_hint(call, Hint { seen, inlining, ..Hint::default() });
+    let passes = parse_passes(passes).unwrap();
     let options = Options { verify_each: true, ..Options::default() };
     let func = module[top].clone();
     let (func, _) = run_passes(&module, func, &passes, &options, &mut Cx::default()).unwrap();
@@ -78,6 +83,16 @@ function top(x::Any)::Any
 end
 ";
     assert_eq!(split(&[Type::FLOAT64, Type::BOOL]), expected);
+}
+
+#[test]
+fn a_method_that_was_guessed_comes_in_unless_the_call_forbids_it() {
+    let passes = "union-split,inline,simplify-cfg";
+    let free = after(passes, &[Type::FLOAT64], None);
+    assert!(free.contains("isa Float64") && !free.contains("invoke"), "{free}");
+    let kept = after(passes, &[Type::FLOAT64], Some(Inlining::Never));
+    assert!(kept.contains("invoke Main.area(%3::Float64)::Int64 noinline\n"), "{kept}");
+    assert!(kept.contains("dynamic Main.area(x)::Any noinline\n"), "{kept}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::fuzz::rng::Rng;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::func::CalleeData;
 use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::odds::Inlining;
 use brolga_ir::{Block, Callee, Const, Context, Func, Inst, Level, Op, Param, Signature, Type, Value};
 
 /// How deep regions nest.
@@ -20,6 +21,15 @@ const SELF_CALLS: u32 = 2;
 const SELF_DEPTH_MASK: u128 = 3;
 /// Hence at most 1 + 2 + 4 + 8 activations.
 const SELF_ACTIVATIONS: u64 = 15;
+
+/// A hint now and then. No dice: with hints a seed gives the program that it gives without.
+fn inlining(number: usize) -> Option<Inlining> {
+    match number % 8 {
+        1 => Some(Inlining::Always),
+        5 => Some(Inlining::Never),
+        _ => None,
+    }
+}
 
 /// A function under construction.
 pub(super) struct FuncGen<'a> {
@@ -68,7 +78,8 @@ impl<'a> FuncGen<'a> {
         }
         let result = result_type(rng, cx, palette);
         let sig = signature(rng, cx, name, &params, result);
-        let func = Func::new(name, Level::High, sig);
+        let mut func = Func::new(name, Level::High, sig);
+        func.inlining = inlining(index);
         let mut this = FuncGen {
             cx,
             palette,
@@ -172,7 +183,8 @@ impl<'a> FuncGen<'a> {
         self.emit(Op::Builtin(builtin), args, ty)
     }
 
-    /// Calls a function by its argument types. A result of type `Union{}` is not put at hand.
+    /// Calls a function by its argument types. A result of type `Union{}` is not put at hand. Two calls of eight say something about
+    /// inlining.
     pub(super) fn invoke(
         &mut self,
         name: brolga_ir::Name,
@@ -185,11 +197,15 @@ impl<'a> FuncGen<'a> {
         let callee: Callee = self.func.add_callee(callee);
         let object = self.func.constant(Const::Singleton(function));
         let operands: Vec<Value> = std::iter::once(object).chain(args.iter().copied()).collect();
-        if ty == Type::BOTTOM {
+        let value = if ty == Type::BOTTOM {
             self.emit_hidden(Op::Invoke(callee), &operands, ty)
         } else {
             self.emit(Op::Invoke(callee), &operands, ty)
+        };
+        if let Some(call) = self.func.def_inst(value) {
+            self.func.set_call_inlining(call, inlining(callee.as_u32() as usize));
         }
+        value
     }
 
     pub(super) fn bits(&mut self, ty: Type, bits: u128) -> Value {

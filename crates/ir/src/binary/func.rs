@@ -6,11 +6,10 @@
 use super::bytes::{Sink, Source};
 use super::ops::{self, Counts, Numbers};
 use super::tables::{Names, Tables};
-use super::{BinaryError, Refusal};
+use super::{BinaryError, Refusal, hints};
 use crate::constant::{Address, Const};
-use crate::entity::{Block, Inst, Meta, Value};
+use crate::entity::{Block, Inst, Value};
 use crate::func::{CalleeData, ForeignData, Func, MetaData, MetaItem, Param, Place, Signature, SlotData};
-use crate::odds::Odds;
 use crate::op::{Level, Op};
 use crate::types::{MAX_WIDTH, StaticBound, StaticParam, Statics, Type};
 use cranelift_entity::{EntityRef, SecondaryMap};
@@ -127,6 +126,7 @@ pub(super) fn write(names: &mut Names<'_>, out: &mut Sink, func: &Func) {
     let used = Used::by(func);
     names.name(out, func.name);
     out.byte(u8::from(func.level == Level::Low));
+    out.byte(hints::byte_of(func.inlining.filter(|_| func.level == Level::High)));
     out.byte(u8::from(func.sig.vararg));
     out.count(func.sig.params.len());
     for param in &func.sig.params {
@@ -197,26 +197,16 @@ pub(super) fn write(names: &mut Names<'_>, out: &mut Sink, func: &Func) {
             line = here;
         }
     }
-    let insts = func.blocks().flat_map(|b| func.block_insts(b)).enumerate();
-    let odds: Vec<_> = insts.filter_map(|(n, inst)| Some((n, func.odds(inst)?))).collect();
-    out.count(odds.len());
-    for (n, odds) in odds {
-        out.count(n);
-        out.number(u64::from(odds.yes()));
-        out.number(u64::from(odds.no()));
-    }
-    let notes = func.blocks().enumerate().filter_map(|(n, block)| Some((n, func.loop_note(block)?)));
-    let notes: Vec<_> = notes.collect();
-    out.count(notes.len());
-    for (n, meta) in notes {
-        out.count(n);
-        out.number(used.metas.of(meta));
-    }
+    hints::write(out, func, &|meta| used.metas.of(meta));
 }
 
 pub(super) fn read(tables: &Tables, source: &mut Source<'_>) -> Result<Func, BinaryError> {
     let name = tables.written(source)?;
     let level = if source.flag()? { Level::Low } else { Level::High };
+    let inlining = hints::inlining(source)?;
+    if inlining.is_some() && level == Level::Low {
+        return source.refuse(Refusal::Number);
+    }
     let vararg = source.flag()?;
     let params = (0..limited(source, MAX_WIDTH)?)
         .map(|_| {
@@ -227,6 +217,7 @@ pub(super) fn read(tables: &Tables, source: &mut Source<'_>) -> Result<Func, Bin
     let results = tables.tys(source)?;
     let statics = read_statics(tables, source)?;
     let mut func = Func::new(name, level, Signature { params, results, vararg, statics });
+    func.inlining = inlining;
     let mut values: Vec<Value> = func.params().to_vec();
     let first_const = values.len();
     for _ in 0..source.count()? {
@@ -318,28 +309,7 @@ fn read_body(
         func.set_op(inst, op, &found);
         func.set_inst_blocks(inst, &blocks);
     }
-    read_hints(source, func, counts)
-}
-
-/// The odds of branches, and the notes about loops.
-fn read_hints(source: &mut Source<'_>, func: &mut Func, counts: &Counts) -> Result<(), BinaryError> {
-    for _ in 0..source.count()? {
-        let inst = Inst::new(source.index("instruction", func.inst_count())?);
-        let odds = Odds::new(source.small()?, source.small()?);
-        if odds.is_none() || func.op(inst) != Op::Branch {
-            return source.refuse(Refusal::Number);
-        }
-        func.set_odds(inst, odds);
-    }
-    for _ in 0..source.count()? {
-        let head = Block::new(source.index("block", func.block_count())?);
-        let meta = Meta::new(source.index("note", counts.metas)?);
-        if func.level != Level::Low {
-            return source.refuse(Refusal::Number);
-        }
-        func.set_loop_note(head, Some(meta));
-    }
-    Ok(())
+    hints::read(source, func, counts)
 }
 
 // ----- static parameters -----

@@ -7,9 +7,10 @@
 //! types     = count (definition | type)*                        each refers to earlier ones only
 //! globals   = count (name type literal)*
 //! functions = count function*
-//! function  = name level vararg params results
+//! function  = name level inlining vararg params results statics
 //!             constants callees c-functions slots notes data     each: count item*
 //!             blocks:count (insts:count inst*)*
+//!             odds inlining-of-calls notes-of-loops              each: count (number item)*
 //! inst      = operation result-types operands blocks line
 //! ```
 //!
@@ -31,11 +32,13 @@
 //! | `tables` | strings, declarations, types, both ways |
 //! | `ops` | operations, both ways |
 //! | `func` | functions, both ways |
+//! | `hints` | what is known of them beside what they do, both ways |
 //! | `error` | why bytes are refused |
 
 mod bytes;
 mod error;
 mod func;
+mod hints;
 mod ops;
 mod tables;
 #[cfg(test)]
@@ -52,7 +55,7 @@ use tables::{Names, Tables};
 
 const MAGIC: [u8; 4] = *b"BRLG";
 /// The version of the form; a reader takes its own only.
-const VERSION: u16 = 3;
+const VERSION: u16 = 4;
 /// Magic, version, flags, checksum.
 const HEADER: usize = 16;
 /// How deep literals may nest, like types.

@@ -6,6 +6,7 @@ use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::func::{ForeignData, MetaData, MetaItem};
 use crate::intrinsic::Intrinsic;
+use crate::odds::Inlining;
 use crate::op::{Access, Op, Ordering, Region, RmwOp};
 use crate::text::show_module;
 use crate::types::{DeclKind, FieldDecl, Type};
@@ -64,7 +65,9 @@ fn high(cx: &Arc<Context>, node: Type, pair: Type) -> crate::Func {
     let half = b.float64(-0.5);
     b.setfield(n, "val", half).unwrap();
     let text = b.string("häß\n");
-    b.invoke("println", &[text], Type::NOTHING).unwrap();
+    let printed = b.invoke("println", &[text], Type::NOTHING).unwrap();
+    b.set_call_inlining(printed, Inlining::Never).unwrap();
+    b.set_inlining(Inlining::Always).unwrap();
     let labs = ForeignData {
         name: Some(cx.names.intern("labs")),
         result: Type::INT64,
@@ -143,6 +146,16 @@ fn what_is_read_is_what_was_written() {
             m.funcs().map(|(_, f)| insts(f)).collect::<Vec<_>>()
         };
         assert_eq!(lines(&back), lines(&module));
+        let hints = |m: &Module| {
+            let insts = |f: &crate::Func| {
+                let insts: Vec<_> = f.blocks().flat_map(|b| f.block_insts(b)).collect();
+                insts.into_iter().map(|i| f.call_inlining(i)).collect::<Vec<_>>()
+            };
+            m.funcs().map(|(_, f)| (f.inlining, insts(f))).collect::<Vec<_>>()
+        };
+        assert_eq!(hints(&back), hints(&module));
+        assert_eq!(hints(&back)[0].0, Some(Inlining::Always));
+        assert_eq!(hints(&back)[0].1.iter().flatten().collect::<Vec<_>>(), [&Inlining::Never]);
         assert_eq!(write(&back), bytes);
     }
 }

@@ -46,6 +46,8 @@ pub enum BuildError {
     },
     /// The operation has no result type that follows from its operands; use a method that takes it.
     NeedsResultType(&'static str),
+    /// Inlining is asked of a value that no call of a function gives, or of a function of low IR.
+    NeverInlined(Option<Value>),
     /// No method takes these operands.
     NoMethod {
         /// The call in text.
@@ -91,6 +93,10 @@ impl fmt::Display for BuildError {
             BuildError::NeedsResultType(name) => {
                 write!(f, "the result type of `{name}` does not follow from its operands and must be given")
             }
+            BuildError::NeverInlined(Some(value)) => {
+                write!(f, "{value} is no result of a call whose function's body could take its place")
+            }
+            BuildError::NeverInlined(None) => f.write_str("functions of low IR are not inlined"),
             BuildError::NoMethod { call, candidates } => {
                 write!(f, "no method takes {call}")?;
                 candidates.iter().try_for_each(|candidate| write!(f, "; there is {candidate}"))

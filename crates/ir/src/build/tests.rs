@@ -1,6 +1,7 @@
 //! The builder: what it makes is well-formed, and what it refuses it names.
 
 use super::*;
+use crate::odds::Inlining;
 use crate::op::{Ordering, Region};
 use crate::verify::verify_func;
 use std::sync::Arc;
@@ -230,4 +231,35 @@ fn random_programs_are_well_formed() {
             }
         }
     }
+}
+
+#[test]
+fn inlining_is_asked_of_calls_and_high_functions() {
+    let cx = cx();
+    let mut b = Builder::high(&cx, "f", &[("x", Type::INT64)], Type::ANY);
+    let x = b.param(0).unwrap();
+    let sum = b.intrinsic(Intrinsic::AddInt, &[x, x]).unwrap();
+    let called = b.invoke("g", &[sum], Type::INT64).unwrap();
+    let g = b.function_object("g");
+    let found = b.call(g, &[called], Type::ANY).unwrap();
+    let asked = |b: &Builder<'_>, value| b.func().call_inlining(b.func().def_inst(value).unwrap());
+    b.set_call_inlining(called, Inlining::Never).unwrap();
+    b.set_call_inlining(found, Inlining::Never).unwrap();
+    b.set_call_inlining(found, Inlining::Always).unwrap();
+    assert_eq!((asked(&b, called), asked(&b, found)), (Some(Inlining::Never), Some(Inlining::Always)));
+    for value in [x, sum, g] {
+        let error = b.set_call_inlining(value, Inlining::Always).unwrap_err();
+        assert!(matches!(error, BuildError::NeverInlined(Some(no_call)) if no_call == value));
+    }
+    assert_eq!(asked(&b, sum), None);
+    let foreign = Value::from_u32(9999);
+    assert!(matches!(b.set_call_inlining(foreign, Inlining::Never), Err(BuildError::UnknownValue(_))));
+    let mut low = Builder::low(&cx, "f", &[Type::I64], &[]);
+    assert_eq!(
+        low.set_inlining(Inlining::Never).unwrap_err().to_string(),
+        "functions of low IR are not inlined"
+    );
+    let x = low.param(0).unwrap();
+    let got = low.call_symbol("g", &[x], &[Type::I64]).unwrap()[0];
+    assert!(matches!(low.set_call_inlining(got, Inlining::Never), Err(BuildError::NeverInlined(Some(_)))));
 }

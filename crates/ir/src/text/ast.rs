@@ -18,7 +18,7 @@
 use std::borrow::Cow;
 
 use crate::diag::Span;
-use crate::odds::Odds;
+use crate::odds::{Inlining, Odds};
 use crate::op::Level;
 
 /// A name as written, without the quotes of `var"…"`.
@@ -149,6 +149,8 @@ pub struct Signature<'a> {
     pub result: Option<Expr<'a>>,
     /// The variables of `where`, the outermost first.
     pub vars: Vec<Expr<'a>>,
+    /// `inline` or `noinline` behind it, and its place.
+    pub inlining: Option<(Inlining, Span)>,
 }
 
 /// What a signature is a method of.
@@ -197,6 +199,8 @@ pub struct Row<'a> {
     pub stmt: Stmt<'a>,
     /// The type after `::`; a list in low IR.
     pub ty: Option<Expr<'a>>,
+    /// `inline` or `noinline` behind it, and its place.
+    pub inlining: Option<(Inlining, Span)>,
     /// The source line in the left gutter.
     pub line: Option<u32>,
 }

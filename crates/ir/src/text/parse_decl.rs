@@ -8,6 +8,7 @@ use super::ast::{
 use super::error::{Fault, Parse, SyntaxError};
 use super::lex::Tok;
 use super::parse_expr::{COMPARISON, Parser, WHOLE};
+use super::parse_row;
 use crate::diag::Span;
 
 /// A type declaration, from its first keyword to its `end`.
@@ -119,7 +120,7 @@ pub(super) fn global_decl<'a>(p: &mut Parser<'a>) -> Parse<GlobalDecl<'a>> {
 }
 
 /// `name(arg::T, rest::T...)::R`, `(self::T)(x::S)::R`, and either with `where {T, S}`, which belongs to the whole signature also where it stands
-/// behind a type.
+/// behind a type; `inline` or `noinline` behind all of it.
 pub(super) fn signature<'a>(p: &mut Parser<'a>) -> Parse<Signature<'a>> {
     let start = p.peek().span;
     let whole = p.expr(WHOLE)?;
@@ -141,11 +142,12 @@ pub(super) fn signature<'a>(p: &mut Parser<'a>) -> Parse<Signature<'a>> {
         _ => return Err(Fault::new(SyntaxError::NotASignature, callee.span)),
     };
     let params = args.into_iter().map(param).collect::<Parse<Vec<_>>>()?;
+    let inlining = parse_row::inlining(p)?;
     let body = params.len().saturating_sub(1);
     if let Some(early) = params[..body].iter().find(|param| param.is_vararg) {
         return Err(Fault::new(SyntaxError::VarargNotLast, early.span));
     }
-    Ok(Signature { span, callee, params, result, vars })
+    Ok(Signature { span, callee, params, result, vars, inlining })
 }
 
 /// What stands in front of `where`; its variables come behind those of an outer one.

@@ -1,9 +1,9 @@
 //! Statements: one row of a block, without its guards and gutters.
 //!
 //! ```text
-//! %3  = intrinsic Base.add_int(%1, 2)::Int64
-//! └┬┘   └───┬───┘ └────────┬───────┘  └─┬─┘
-//! result  label        statement       type
+//! %3  = invoke Main.f(%1::Int64)::Int64 noinline
+//! └┬┘   └─┬──┘ └───────┬───────┘  └─┬─┘ └──┬───┘
+//! result  label    statement      type    hint
 //! ```
 //!
 //! A word such as `invoke` or `φ` begins a statement only where a statement of that kind can follow it, since it may
@@ -14,7 +14,7 @@ use super::error::{Fault, Parse, SyntaxError};
 use super::lex::Tok;
 use super::parse_expr::{Parser, WHOLE};
 use crate::diag::Span;
-use crate::odds::Odds;
+use crate::odds::{Inlining, Odds};
 
 /// Reads the row at hand up to the end of its statement.
 pub(super) fn row<'a>(p: &mut Parser<'a>, line: Option<u32>) -> Parse<Row<'a>> {
@@ -31,9 +31,19 @@ pub(super) fn row<'a>(p: &mut Parser<'a>, line: Option<u32>) -> Parse<Row<'a>> {
         Some(dynamic) => invoke_statement(p, dynamic)?,
         None => statement(p)?,
     };
+    let inlining = inlining(p)?;
     p.expect_end()?;
     let end = p.last_end();
-    Ok(Row { span: Span::new(start, end.max(start)), result, label, stmt, ty, line })
+    Ok(Row { span: Span::new(start, end.max(start)), result, label, stmt, ty, inlining, line })
+}
+
+/// `inline` or `noinline` behind a statement or a signature.
+pub(super) fn inlining(p: &mut Parser<'_>) -> Parse<Option<(Inlining, Span)>> {
+    let Tok::Name(word) = p.peek().tok else { return Ok(None) };
+    match Inlining::from_word(word) {
+        Some(inlining) => Ok(Some((inlining, p.advance()?.span))),
+        None => Ok(None),
+    }
 }
 
 /// The words before a call; for `invoke` and `dynamic invoke` whether it is dynamic.

@@ -9,6 +9,13 @@
 //! constants of a call (`inline/specialise.rs`). A host's functions are functions
 //! of the module like any other.
 //!
+//! **Hints** ([`Inlining`]), first what the call says, then what the function says that it calls:
+//!
+//! | hint | body |
+//! |---|---|
+//! | `noinline` | stays where it is, in no form: it is neither copied nor specialised |
+//! | `inline` | comes in whatever it costs and wherever the call is, unless one of the rules below or of "Which" but for the cost forbids it |
+//!
 //! **How far.** Calls that come in with a body are looked at again in the next round, `MAX_DEPTH` rounds deep. A function is never
 //! inlined into itself or into its own copy: each call remembers the chain of functions that it came through. What is
 //! added in all is bounded by `MAX_GROWTH` times the function or `FREE_GROWTH`, whichever is more.
@@ -19,8 +26,8 @@
 //! Phases of a round. 1 copy bodies, last call of a block first, so that what stands behind a call moves once. 2 one sweep
 //! for the results of calls and for φ that name a block whose end has moved.
 //!
-//! Cost: linear in what is added plus the function, for each round. Breaks every fact. Not done: hints at call sites,
-//! which the text form does not carry; cold places inside of what has just come in.
+//! Cost: linear in what is added plus the function, for each round. Breaks every fact. Not done: cold places inside of what has just
+//! come in.
 
 pub(crate) mod copy;
 pub(super) mod cost;
@@ -36,6 +43,7 @@ use brolga_ir::analysis::{Cfg, Rpo};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::func::CalleeData;
+use brolga_ir::odds::Inlining;
 use brolga_ir::{Block, Func, FuncId, Inst, Level, Op, Type, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
@@ -126,8 +134,10 @@ struct Decision {
 struct Inliner {
     links: Vec<Link>,
     specials: Specials,
-    /// By function: what its body costs and how many instructions it has; `None` if it is never inlined.
+    /// By function: what its body costs and how many instructions it has; `None` if it is never inlined without a hint.
     bodies: FxHashMap<FuncId, Option<(u32, usize)>>,
+    /// By function that is wanted by a hint: how many instructions its body has; `None` if it is never inlined.
+    wanted: FxHashMap<FuncId, Option<usize>>,
     /// How many more instructions may be added.
     room: usize,
     /// The blocks of the function that are hardly ever entered.
@@ -146,6 +156,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         links: Vec::new(),
         specials: Specials::default(),
         bodies: FxHashMap::default(),
+        wanted: FxHashMap::default(),
         room: (size * (MAX_GROWTH - 1)).max(FREE_GROWTH.saturating_sub(size)),
     };
     // The function itself is the end of every chain.
@@ -247,17 +258,25 @@ impl Inliner {
         }
         let (types, limits) = (cx.types(), &cx.options.inline);
         copy::bound_statics(callee, types, data)?;
-        let body = self.bodies.entry(id).or_insert_with(|| cost::body_cost(callee, types, limits));
-        let is_cold = func.inst_block(call.inst).is_some_and(|block| self.cold.has(block));
-        let threshold = if is_cold { limits.cold_threshold } else { cost::threshold(types, result, limits) };
         let operands: Vec<Value> = func.args(call.inst).iter().map(|&v| results.resolve(v)).collect();
         let mut special = None;
-        let cheap = body.filter(|&(cost, _)| cost <= threshold);
-        let size = match cheap {
-            Some((_, size)) => size,
+        let size = match asked(func, call.inst, callee) {
+            Some(Inlining::Never) => return None,
+            Some(Inlining::Always) => {
+                (*self.wanted.entry(id).or_insert_with(|| cost::body_size(callee, types, limits)))?
+            }
             None => {
-                let found = self.specials.get(cx, id, func, &operands).filter(|s| s.cost <= threshold)?;
-                special.insert(found).size
+                let body = self.bodies.entry(id).or_insert_with(|| cost::body_cost(callee, types, limits));
+                let is_cold = func.inst_block(call.inst).is_some_and(|block| self.cold.has(block));
+                let threshold =
+                    if is_cold { limits.cold_threshold } else { cost::threshold(types, result, limits) };
+                match body.filter(|&(cost, _)| cost <= threshold) {
+                    Some((_, size)) => size,
+                    None => {
+                        let found = self.specials.get(cx, id, func, &operands);
+                        special.insert(found.filter(|s| s.cost <= threshold)?).size
+                    }
+                }
             }
         };
         if size > self.room {
@@ -266,6 +285,11 @@ impl Inliner {
         let fits = takes(cx, callee, func, &operands) && gives(cx, callee, result);
         fits.then_some(Decision { id, special, operands, result })
     }
+}
+
+/// What is asked about putting a callee's body in the place of a call: the call knows better than the callee.
+pub(super) fn asked(func: &Func, call: Inst, callee: &Func) -> Option<Inlining> {
+    func.call_inlining(call).or(callee.inlining)
 }
 
 /// Whether the operands of a call are what the callee's parameters say.

@@ -21,7 +21,8 @@
 //! and does not need its result may only be what `effects` allow to be moved in front of it. `lower` puts a safepoint at the head of the loop, as it does for every loop.
 //!
 //! A call in the range of a handler or of a `gc_preserve` has something left to do, so functions with these stay as they are;
-//! so do those that collect arguments. A recursion that would have overflowed the stack runs for as long as it takes.
+//! so do those that collect arguments. A call with the hint `noinline` stays one; the same hint of the function is about copies of its
+//! body, and a jump copies nothing. A recursion that would have overflowed the stack runs for as long as it takes.
 //!
 //! Phases. 1 find the calls (reads). 2 put φ for what changes in front of the old entry. 3 turn calls into jumps. 4 let what
 //! returns give `s + p·r`.
@@ -36,6 +37,7 @@ use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::passes::inline::takes;
 use brolga_ir::effects::{Regions, effects};
 use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::odds::Inlining;
 use brolga_ir::types::PrimitiveRepr;
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 use cranelift_entity::EntitySet;
@@ -118,7 +120,7 @@ fn tail_call(func: &Func, cx: &PassCx<'_>, selves: &SelfCallees, block: Block) -
     let mut behind = Vec::new();
     let mut call = None;
     for inst in back {
-        if selves.has(func, inst) {
+        if selves.has(func, inst) && func.call_inlining(inst) != Some(Inlining::Never) {
             call = Some(inst);
             break;
         }

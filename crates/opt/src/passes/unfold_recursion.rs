@@ -11,7 +11,8 @@
 //! [`InlineLimits::recursion_threshold`] stays as it is: the call is then a small part of it.
 //!
 //! Functions that call each other are recursive in themselves once `inline` has put one into the other; it never puts a function
-//! into itself. Refused is what `inline` refuses (handlers above all).
+//! into itself. Refused is what `inline` refuses (handlers above all), `noinline` of a call and of the function included. `inline` asks
+//! for nothing here: it is about the next level, and how many make one is a matter of size.
 //!
 //! The copies have no safepoint at their entries. A bounded number of levels is between two of them, and loops keep theirs.
 //!
@@ -22,9 +23,10 @@ use crate::facts::Fact;
 use crate::heads::rename_phi_blocks;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::passes::inline::copy::copy_body;
-use crate::passes::inline::{cost, takes};
+use crate::passes::inline::{asked, cost, takes};
 use crate::replace::Replacements;
 use brolga_ir::constant::Const;
+use brolga_ir::odds::Inlining;
 use brolga_ir::{Block, Func, Inst, Op, Type};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
@@ -51,7 +53,8 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     }
     let body = func.clone();
     let invokes = func.blocks().flat_map(|b| func.block_insts(b)).filter(|&i| is_invoke(func, i));
-    let calls_self: Vec<bool> = invokes.map(|i| selves.has(func, i)).collect();
+    let may_be_copied = |call| asked(func, call, func) != Some(Inlining::Never);
+    let calls_self: Vec<bool> = invokes.map(|i| selves.has(func, i) && may_be_copied(i)).collect();
     let level = Level { body: &body, size, declared, calls_self };
     let invokes = func.blocks().flat_map(|b| func.block_insts(b)).filter(|&i| is_invoke(func, i));
     let mut calls = level.selves(invokes);

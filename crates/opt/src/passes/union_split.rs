@@ -19,6 +19,8 @@
 //! (`brolga_ir::odds`). Then these are tested for, the most frequent first, each leads to its method, and all others go on to the
 //! call as it was. A test is for types without subtypes, so the method that is found for them is the one that the call would reach.
 //!
+//! What a call asks about inlining, all calls ask that it becomes.
+//!
 //! **When not.** Two methods that have operands in common, neither being more specific: such a call may be ambiguous. Methods that
 //! collect arguments. Types of which a test would leave more than the method takes.
 //!
@@ -274,6 +276,7 @@ impl Split<'_> {
         let callee = func.add_callee(CalleeData::Method { function, args, result });
         let invoke = func.make_inst(Op::Invoke(callee), operands, &[], &[result]);
         func.set_place(invoke, func.place(self.call));
+        func.set_call_inlining(invoke, func.call_inlining(self.call));
         invoke
     }
 
@@ -302,7 +305,8 @@ impl Split<'_> {
         let (mut at, mut last) = (home, home);
         let mut edges: Vec<(Block, Value)> = Vec::new();
         let mut complete = false;
-        let site = func.hint(self.call).and_then(|hint| hint.site);
+        // It is counted, but nobody guesses twice.
+        let left = Hint { seen: Vec::new(), ..func.hint(self.call).cloned().unwrap_or_default() };
         func.remove_inst(self.call);
         for choice in choices {
             let mut holds = None;
@@ -340,9 +344,8 @@ impl Split<'_> {
         }
         if !complete {
             let value = put(func, at, Op::Call, &self.operands, &[], Some(claimed));
-            // It is counted, but nobody guesses twice.
             if let Some(call) = func.last_inst(at) {
-                func.set_hint(call, Hint { site, ..Hint::default() });
+                func.set_hint(call, left);
             }
             edges.extend(value.map(|value| (at, value)));
             put(func, at, Op::Goto, &[], &[tail], None);

@@ -160,7 +160,13 @@ impl<'a> FuncText<'a> {
                 w.write_str(")")?;
             }
         }
-        if statics.params.is_empty() { Ok(()) } else { write!(w, "{}", StaticsText { cx: self.cx, statics }) }
+        if !statics.params.is_empty() {
+            write!(w, "{}", StaticsText { cx: self.cx, statics })?;
+        }
+        match func.inlining.filter(|_| func.level == Level::High) {
+            Some(inlining) => write!(w, " {}", inlining.word()),
+            None => Ok(()),
+        }
     }
 
     fn body(&self, w: &mut dyn Write) -> fmt::Result {

@@ -181,7 +181,11 @@ impl FuncText<'_> {
             }
             Op::LaneSelect => self.list(w, "lane_select(", inst)?,
         }
-        self.result_types(w, inst)
+        self.result_types(w, inst)?;
+        match self.func.call_inlining(inst) {
+            Some(inlining) => write!(w, " {}", inlining.word()),
+            None => Ok(()),
+        }
     }
 
     fn target(&self, block: Option<Block>) -> String {

@@ -5,7 +5,7 @@
 //! gets a `goto` to the next one.
 //!
 //! Rows that this IR has no instruction for, since they compute nothing (`meta`, `inbounds`, alias scopes), are left
-//! out. Statements such as `pop_exception`, which Julia types `Nothing`, have no result; if a row names one all the same, it
+//! out; what a `meta` asks about inlining is kept with the function (`hints`). Statements such as `pop_exception`, which Julia types `Nothing`, have no result; if a row names one all the same, it
 //! means `nothing`.
 
 use std::borrow::Cow;
@@ -17,6 +17,7 @@ use super::super::wanted::Site;
 use super::Resolver;
 use super::error::ResolveError;
 use super::handlers::At;
+use super::hints::blocks_that_run;
 use super::term::Term;
 use crate::constant::Const;
 use crate::diag::{Diagnostic, Span};
@@ -84,7 +85,8 @@ impl<'a> Resolver<'a> {
         self.level = function.level;
         let (name, sig) = self.signature(signature, function)?;
         let name = self.cx.names.intern(&name);
-        let func = Func::new(name, function.level, sig);
+        let mut func = Func::new(name, function.level, sig);
+        func.inlining = self.inlining(signature, function);
         let mut params = FxHashMap::default();
         let first = usize::from(function.level == Level::High);
         self.arguments.clear();
@@ -111,9 +113,10 @@ impl<'a> Resolver<'a> {
             slots: FxHashMap::default(),
             old_leaves,
         };
-        body.make_blocks(function);
-        body.make_rows(function);
-        body.fill(function);
+        let blocks = &function.blocks[..blocks_that_run(function)];
+        body.make_blocks(blocks);
+        body.make_rows(blocks);
+        body.fill(blocks);
         Some(body.func)
     }
 
@@ -200,8 +203,8 @@ impl<'a> Resolver<'a> {
 }
 
 impl<'a> Body<'_, 'a> {
-    fn make_blocks(&mut self, function: &ast::Function<'a>) {
-        for ast in &function.blocks {
+    fn make_blocks(&mut self, asts: &[ast::Block<'a>]) {
+        for ast in asts {
             let block = self.func.make_block();
             self.func.append_block(block);
             if self.blocks.insert(ast.number, block).is_some() {
@@ -210,9 +213,9 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    fn make_rows(&mut self, function: &ast::Function<'a>) {
+    fn make_rows(&mut self, asts: &[ast::Block<'a>]) {
         let blocks: Vec<Block> = self.func.blocks().collect();
-        for (b, (ast, &block)) in function.blocks.iter().zip(&blocks).enumerate() {
+        for (b, (ast, &block)) in asts.iter().zip(&blocks).enumerate() {
             // Julia lets constants stand between the φ of a block; here φ come first.
             let mut last_phi = None;
             let mut only_constants = true;
@@ -279,9 +282,9 @@ impl<'a> Body<'_, 'a> {
         types.map_or(Made::Broken, Made::Inst)
     }
 
-    fn fill(&mut self, function: &ast::Function<'a>) {
+    fn fill(&mut self, asts: &[ast::Block<'a>]) {
         let blocks: Vec<Block> = self.func.blocks().collect();
-        for (b, ast) in function.blocks.iter().enumerate() {
+        for (b, ast) in asts.iter().enumerate() {
             let block = blocks[b];
             let next = blocks.get(b + 1).copied();
             let mut ended: Option<Span> = None;
@@ -296,7 +299,7 @@ impl<'a> Body<'_, 'a> {
                 }
                 if let Some(&inst) = self.insts.get(&(b, i)) {
                     // A fault leaves a hole and is reported already.
-                    let _ = self.statement(inst, row, (b, i), next);
+                    let _ = self.statement(inst, row, (b, i), next).and_then(|()| self.call_hint(inst, row));
                 }
             }
             if ended.is_none() {
@@ -496,7 +499,7 @@ pub(super) fn is_plain(expr: &Expr<'_>) -> bool {
     matches!(unquoted(expr).kind, ExprKind::Literal(Literal::Int { .. }))
 }
 
-fn unquoted<'e, 'a>(expr: &'e Expr<'a>) -> &'e Expr<'a> {
+pub(super) fn unquoted<'e, 'a>(expr: &'e Expr<'a>) -> &'e Expr<'a> {
     match &expr.kind {
         ExprKind::Quote(inner) => inner,
         _ => expr,

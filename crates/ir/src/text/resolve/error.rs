@@ -107,6 +107,13 @@ pub enum ResolveError {
         /// Why it goes no further.
         why: &'static str,
     },
+    /// A hint about inlining stands where nothing is inlined.
+    StrayHint {
+        /// The hint.
+        word: &'static str,
+        /// Why it says nothing there.
+        why: &'static str,
+    },
     /// A dump has no `# signature:` line above it.
     MissingSignature,
     /// A statement that ends its block has a row behind it.
@@ -185,6 +192,7 @@ impl Finding for ResolveError {
             BadType { .. } | MissingType | ConversionTarget { .. } => "type",
             LiteralRange { .. } | LiteralType { .. } | StringNotUtf8 | MutableConstant { .. } => "literal",
             Unsupported { .. } => "unsupported",
+            StrayHint { .. } => "hint",
             MissingSignature => "signature",
             RowAfterEnd | FallsOffEnd => "block-end",
             NoHandler | HandlersDiffer { .. } => "handlers",
@@ -221,6 +229,7 @@ impl Display for ResolveError {
             MissingType => f.write_str("the statement has a value, so it needs its type after `::`"),
             LiteralRange { literal, ty } => write!(f, "`{literal}` does not fit into `{ty}`"),
             LiteralType { literal, ty } => write!(f, "`{literal}` is no value of `{ty}`"),
+            StrayHint { word, why } => write!(f, "`{word}` says nothing here: {why}"),
             Unsupported { what, why } => write!(f, "{what} is not supported: {why}"),
             MissingSignature => f.write_str("this IR has no signature"),
             RowAfterEnd => f.write_str("a statement follows the one that ends the block"),

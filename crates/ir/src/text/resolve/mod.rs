@@ -10,6 +10,7 @@
 //! | `statics` | the `where` of a signature into static parameters |
 //! | `low` | rows of low IR into operations |
 //! | `handlers` | the `leave` of Julia up to 1.10 into that of later ones |
+//! | `hints` | what functions and calls ask about inlining |
 //! | `near` | unknown names into known ones that may be meant |
 //!
 //! **Modules.** Names have no module here: `Base.add_int`, `Core.Intrinsics.add_int` and `add_int` are one thing, as are
@@ -24,6 +25,7 @@ mod call;
 mod error;
 mod handlers;
 mod head;
+mod hints;
 mod low;
 mod near;
 mod statics;

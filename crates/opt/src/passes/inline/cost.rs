@@ -3,7 +3,7 @@
 //! The sum over all instructions is held against [`InlineLimits::threshold`]. It over-counts on purpose: both sides of a branch are added, and a
 //! loop counts its body once plus a penalty for the jump back. The figures are Julia's; the rows say what they stand for.
 //!
-//! Cost: one visit to each instruction up to the threshold or `MAX_INSTS`, whichever comes first.
+//! Cost: one visit to each instruction up to the threshold or `MAX_INSTS`, whichever comes first; to all of a body that is wanted by a hint.
 
 use super::InlineLimits;
 use brolga_ir::builtin::Builtin;
@@ -26,6 +26,22 @@ pub(in crate::passes) fn body_cost(
     types: &Types,
     limits: &InlineLimits,
 ) -> Option<(u32, usize)> {
+    // The bonus is the most that the threshold can still grow by.
+    measure(func, types, limits, limits.threshold.saturating_add(limits.tuple_return_bonus), MAX_INSTS)
+}
+
+/// How many instructions a body has whose cost does not count; `None` if it is not to be inlined at all.
+pub(in crate::passes) fn body_size(func: &Func, types: &Types, limits: &InlineLimits) -> Option<usize> {
+    measure(func, types, limits, u32::MAX, usize::MAX).map(|(_, insts)| insts)
+}
+
+fn measure(
+    func: &Func,
+    types: &Types,
+    limits: &InlineLimits,
+    max_cost: u32,
+    max_insts: usize,
+) -> Option<(u32, usize)> {
     let mut seen: EntitySet<Block> = EntitySet::new();
     let mut total = 0u32;
     let mut insts = 0;
@@ -33,15 +49,14 @@ pub(in crate::passes) fn body_cost(
         seen.insert(block);
         for inst in func.block_insts(block) {
             insts += 1;
-            if insts > MAX_INSTS {
+            if insts > max_insts {
                 return None;
             }
             let jumps_back =
                 func.op(inst).is_terminator() && func.inst_blocks(inst).iter().any(|&b| seen.contains(b));
             let cost = if jumps_back { BACK_EDGE } else { inst_cost(func, types, limits, inst)? };
             total = total.saturating_add(cost);
-            // The bonus is the most that the threshold can still grow by.
-            if total > limits.threshold.saturating_add(limits.tuple_return_bonus) {
+            if total > max_cost {
                 return None;
             }
         }

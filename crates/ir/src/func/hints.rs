@@ -1,0 +1,107 @@
+//! What is known of the instructions, blocks and loops of a function beside what they do: see [`odds`](crate::odds).
+//!
+//! | of | here | kept by text and binary form |
+//! |---|---|---|
+//! | branches and calls | [`Func::hint`] with its parts [`Func::odds`] and [`Func::call_inlining`] | odds, inlining |
+//! | blocks | [`Func::is_cold`] | no |
+//! | loops of low functions | [`Func::loop_note`] | yes |
+//!
+//! An instruction has the parts of a hint that are about its operation; the others are dropped when they are set.
+
+use super::Func;
+use crate::entity::{Block, Inst, Meta};
+use crate::odds::{Hint, Inlining, Odds};
+use crate::op::Op;
+
+impl Func {
+    /// Says that a block is hardly ever entered. A hint for code generation that neither text nor binary form keeps.
+    pub fn set_cold(&mut self, block: Block) {
+        self.cold.insert(self.own_block(block));
+    }
+
+    /// Whether somebody said that a block is hardly ever entered.
+    #[inline]
+    pub fn is_cold(&self, block: Block) -> bool {
+        self.cold.contains(block)
+    }
+
+    /// How often a branch goes which way, if that is known.
+    pub fn odds(&self, inst: Inst) -> Option<Odds> {
+        self.hints.get(&inst)?.odds
+    }
+
+    /// Says how often a branch goes which way. Other operations have no odds.
+    pub fn set_odds(&mut self, inst: Inst, odds: Option<Odds>) {
+        if self.op(inst) == Op::Branch && (odds.is_some() || self.hints.contains_key(&inst)) {
+            self.hints.entry(inst).or_default().odds = odds;
+        }
+    }
+
+    /// What is known of an instruction beside its text.
+    pub fn hint(&self, inst: Inst) -> Option<&Hint> {
+        self.hints.get(&inst)
+    }
+
+    /// Says what is known of a branch or a call; what is not about its operation is left out.
+    pub fn set_hint(&mut self, inst: Inst, hint: Hint) {
+        let hint = match self.op(inst) {
+            Op::Branch | Op::CallArgs(_) | Op::CallRuntime(_) => Hint { inlining: None, ..hint },
+            Op::Call => Hint { odds: None, ..hint },
+            Op::Invoke(_) => Hint { inlining: hint.inlining, ..Hint::default() },
+            _ => Hint::default(),
+        };
+        if hint == Hint::default() {
+            self.hints.remove(&inst);
+        } else {
+            self.hints.insert(inst, hint);
+        }
+    }
+
+    /// Whether a call asks that the body of what it calls take its place, or that it not.
+    pub fn call_inlining(&self, inst: Inst) -> Option<Inlining> {
+        self.hints.get(&inst)?.inlining
+    }
+
+    /// Lets a call ask for that. Other operations, and calls of low IR, ask for nothing.
+    pub fn set_call_inlining(&mut self, inst: Inst, inlining: Option<Inlining>) {
+        let hint = self.hints.get(&inst).cloned().unwrap_or_default();
+        self.set_hint(inst, Hint { inlining, ..hint });
+    }
+
+    /// Gives a copy of an instruction its hint.
+    pub fn copy_hint(&mut self, from: Inst, to: Inst) {
+        if let Some(hint) = self.hints.get(&from) {
+            self.set_hint(to, hint.clone());
+        }
+    }
+
+    /// Turns a branch round: its targets change places, and its hint says the opposite. The condition is up to the caller.
+    pub fn swap_branch(&mut self, inst: Inst) {
+        if let [yes, no] = self.inst_blocks_mut(inst) {
+            std::mem::swap(yes, no);
+        }
+        if let Some(hint) = self.hints.remove(&inst) {
+            self.hints.insert(inst, hint.swapped());
+        }
+    }
+
+    /// The note about the loop that this block is the head of. Low functions have them here, and high ones in operations.
+    pub fn loop_note(&self, head: Block) -> Option<Meta> {
+        self.loop_notes.get(&head).copied()
+    }
+
+    /// Gives the loop of a head a note, or none.
+    pub fn set_loop_note(&mut self, head: Block, note: Option<Meta>) {
+        match note {
+            Some(note) => drop(self.loop_notes.insert(head, note)),
+            None => drop(self.loop_notes.remove(&head)),
+        }
+    }
+
+    /// Lets another block be the head of the loop that a note is about.
+    pub fn move_loop_note(&mut self, from: Block, to: Block) {
+        if let Some(note) = self.loop_notes.remove(&from) {
+            self.loop_notes.entry(to).or_insert(note);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What a text asks about inlining.
+//!
+//! ```text
+//! function f(x::Int64)::Int64 noinline            behind a signature
+//! 1 ─      $(Expr(:meta, :noinline))              the same as Julia prints it of code that is not optimised
+//! 3 ─      $(Expr(:meta, :noinline))              and of optimised code: in a block behind the last `return`, which nothing leads to
+//! │   %1 = invoke g(x::Int64)::Int64 inline       behind a call
+//! ```
+//!
+//! The last `meta` counts, as it does in Julia; a signature counts more. A hint behind a statement that calls no function of the program
+//! is a fault: whoever wrote it expects something of it.
+
+use super::super::ast::{Expr, ExprKind, Function, Row, Signature, Stmt};
+use super::body::Body;
+use super::error::ResolveError;
+use super::{Resolver, body::unquoted};
+use crate::entity::Inst;
+use crate::odds::Inlining;
+use crate::op::{Level, Op};
+
+impl<'a> Resolver<'a> {
+    /// What a function asks of those who call it.
+    pub(super) fn inlining(
+        &mut self,
+        signature: &Signature<'a>,
+        function: &Function<'a>,
+    ) -> Option<Inlining> {
+        let low = function.level == Level::Low;
+        if let Some((inlining, at)) = signature.inlining.filter(|_| low) {
+            let why = "functions of low IR are not inlined";
+            return self.fail(ResolveError::StrayHint { word: inlining.word(), why }, at);
+        }
+        let rows = function.blocks.iter().flat_map(|block| &block.rows);
+        let asked = rows.filter_map(|row| meta(&row.stmt)).flatten().filter_map(|item| match &item.kind {
+            ExprKind::Symbol(word) => Inlining::from_word(word),
+            _ => None,
+        });
+        signature.inlining.map(|(inlining, _)| inlining).or(asked.last()).filter(|_| !low)
+    }
+}
+
+impl<'a> Body<'_, 'a> {
+    /// Gives a call the hint of its row.
+    pub(super) fn call_hint(&mut self, inst: Inst, row: &Row<'a>) -> Option<()> {
+        let Some((inlining, at)) = row.inlining else { return Some(()) };
+        if !matches!(self.func.op(inst), Op::Call | Op::Invoke(_)) {
+            let why = "the statement calls no function whose body could take its place";
+            return self.r.fail(ResolveError::StrayHint { word: inlining.word(), why }, at);
+        }
+        self.func.set_call_inlining(inst, Some(inlining));
+        Some(())
+    }
+}
+
+/// How many blocks a function has without that of `meta` rows that Julia puts behind the last `return`.
+pub(super) fn blocks_that_run(function: &Function<'_>) -> usize {
+    match function.blocks.split_last() {
+        Some((last, before))
+            if !before.is_empty() && last.rows.iter().all(|row| meta(&row.stmt).is_some()) =>
+        {
+            before.len()
+        }
+        _ => function.blocks.len(),
+    }
+}
+
+/// The parts of `$(Expr(:meta, …))`.
+fn meta<'e, 'a>(stmt: &'e Stmt<'a>) -> Option<impl Iterator<Item = &'e Expr<'a>>> {
+    match stmt {
+        Stmt::Expr(Expr { kind: ExprKind::Head(head, items), .. }) if head == "meta" => {
+            Some(items.iter().map(unquoted))
+        }
+        _ => None,
+    }
+}
