@@ -19,6 +19,7 @@
 //! | left out, with something simple in the place of what they gave | statements; in halves, quarters, … |
 //! | something simple | operands; constants become 0, 1, or half of what they were |
 //! | something simple | a φ: one of its operands |
+//! | left out | hints; in halves, quarters, … single ones |
 //!
 //! *Something simple* is a constant of the type, else an argument of the function, else no value in particular.
 //!

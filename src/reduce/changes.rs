@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
+use brolga_ir::odds::Hint;
 use brolga_ir::{Block, Func, Inst, Module, Op, Type, Value};
 use brolga_opt::{Cx, Options, parse_passes, run_passes};
 
@@ -26,6 +27,7 @@ pub(super) const ALL: &[Change] = &[
     Change { places: |func| statements(func).len(), in_runs: true, at: left_out },
     Change { places: |func| phis(func).len(), in_runs: false, at: one_edge },
     Change { places: |func| operands(func).len(), in_runs: false, at: simpler_operand },
+    Change { places: |func| hints(func).len(), in_runs: true, at: without_hints },
 ];
 
 fn insts(func: &Func) -> impl Iterator<Item = Inst> + '_ {
@@ -141,6 +143,25 @@ fn left_out(module: &Module, func: &Func, at: Range<usize>) -> Vec<Func> {
     let Some(run) = all.get(at).filter(|run| !run.is_empty()) else { return Vec::new() };
     for &inst in run {
         remove(&mut changed, module, inst, None);
+    }
+    vec![changed]
+}
+
+/// What has hints: the function itself (`None`) and instructions.
+fn hints(func: &Func) -> Vec<Option<Inst>> {
+    let own = func.inlining.map(|_| None);
+    own.into_iter().chain(insts(func).filter(|&inst| func.hint(inst).is_some()).map(Some)).collect()
+}
+
+fn without_hints(_: &Module, func: &Func, at: Range<usize>) -> Vec<Func> {
+    let mut changed = func.clone();
+    let all = hints(func);
+    let Some(run) = all.get(at).filter(|run| !run.is_empty()) else { return Vec::new() };
+    for &place in run {
+        match place {
+            Some(inst) => changed.set_hint(inst, Hint::default()),
+            None => changed.inlining = None,
+        }
     }
     vec![changed]
 }

@@ -13,8 +13,8 @@
 //!
 //! | hint | body |
 //! |---|---|
-//! | `noinline` | stays where it is, in no form: it is neither copied nor specialised |
-//! | `inline` | comes in whatever it costs and wherever the call is, unless one of the rules below or of "Which" but for the cost forbids it |
+//! | `noinline` | stays where it is: it is not copied, and not specialised for constants |
+//! | `inline` | comes in whatever it costs and however rarely the call is reached; all other rules here hold for it |
 //!
 //! **How far.** Calls that come in with a body are looked at again in the next round, `MAX_DEPTH` rounds deep. A function is never
 //! inlined into itself or into its own copy: each call remembers the chain of functions that it came through. What is
