@@ -31,7 +31,7 @@
 //! done: conditions that are branches, elements that are not neighbours, what is computed from counters alone.
 
 mod emit;
-mod overlap;
+pub(crate) mod overlap;
 mod plan;
 
 use crate::alias::Aliases;

@@ -6,7 +6,7 @@
 //!             └─> rest: the loop as it was              e  lanes of reductions put together
 //! ```
 
-use super::overlap::Walk;
+use super::overlap::{Walk, ask_apart};
 use super::plan::{Plan, Vector};
 use crate::loop_copy::{Copied, Enter, Escapes, end_of, ins, split_at};
 use crate::passes::unroll::trip_limit;
@@ -81,11 +81,8 @@ fn apart(func: &mut Func, types: &Types, plan: &Plan, checks: &[(Walk, Walk)]) -
     let rounds = ins(func, pre, Intrinsic::SubInt, &[end, counter.start], Type::I64);
     let mut all = None;
     for (a, b) in checks {
-        let (a_low, a_high) = extent(func, types, pre, a, rounds);
-        let (b_low, b_high) = extent(func, types, pre, b, rounds);
-        let a_first = ins(func, pre, Intrinsic::UleInt, &[a_high, b_low], Type::I8);
-        let b_first = ins(func, pre, Intrinsic::UleInt, &[b_high, a_low], Type::I8);
-        let apart = ins(func, pre, Intrinsic::OrInt, &[a_first, b_first], Type::I8);
+        let [a, b] = [a, b].map(|walk| extent(func, types, pre, walk, rounds));
+        let apart = ask_apart(func, pre, a, b);
         all = Some(match all {
             None => apart,
             Some(others) => ins(func, pre, Intrinsic::AndInt, &[others, apart], Type::I8),

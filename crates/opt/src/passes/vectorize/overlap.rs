@@ -15,8 +15,9 @@
 use super::plan::{Plan, Vector};
 use crate::alias::{Alias, Aliases, Location, linear};
 use crate::counted::Recurrence;
+use crate::loop_copy::ins;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::{Func, Inst, Op, Type, Types, Value};
+use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 
 /// More comparisons before a loop are not made.
 const MAX_CHECKS: usize = 8;
@@ -62,9 +63,7 @@ pub(super) fn checks(
                 }
                 return None;
             }
-            // Of one root, `alias` compares what lies in the same round; of two, its answer holds for all rounds.
-            let rounds = a_at.address.root != b_at.address.root || !a_at.regions.overlaps(b_at.regions);
-            let never = rounds && aliases.alias(func, a_at, b_at) == Alias::No;
+            let never = never_meet(func, aliases, a_at, b_at);
             if never || found.contains(&(*a, *b)) || found.contains(&(*b, *a)) {
                 continue;
             }
@@ -76,6 +75,21 @@ pub(super) fn checks(
         }
     }
     Some(found)
+}
+
+/// Whether what two accesses touch is never the same memory, in whichever rounds.
+pub(crate) fn never_meet(func: &Func, aliases: &Aliases, a: &Location, b: &Location) -> bool {
+    // Of one root, `alias` compares what lies in the same round; of two, its answer holds for all rounds.
+    let rounds = a.address.root != b.address.root || !a.regions.overlaps(b.regions);
+    rounds && aliases.alias(func, a, b) == Alias::No
+}
+
+/// Whether two pieces of memory have no byte in common, asked at the end of a block; each is given by its first byte and the one behind the
+/// last.
+pub(crate) fn ask_apart(func: &mut Func, at: Block, a: (Value, Value), b: (Value, Value)) -> Value {
+    let a_first = ins(func, at, Intrinsic::UleInt, &[a.1, b.0], Type::I8);
+    let b_first = ins(func, at, Intrinsic::UleInt, &[b.1, a.0], Type::I8);
+    ins(func, at, Intrinsic::OrInt, &[a_first, b_first], Type::I8)
 }
 
 /// An access as a walk: its address goes up by the size of the element in every round.

@@ -1,0 +1,138 @@
+//! Loops that copy memory, element by element.
+//!
+//! ```text
+//! x = load(s + w·%i)    store(d + w·%i, x)
+//! ```
+//!
+//! A round reads what earlier rounds wrote if that lies where it reads. The routine reads all bytes as they were before, or as they come:
+//!
+//! | destination and source | routine | because |
+//! |---|---|---|
+//! | are never the same memory (`alias`), or a distance of all rounds or more apart | `mem_copy` | |
+//! | have one base, and the destination is not above, rounds go up | `memmove` | what a round writes, no later one reads, nor does a later chunk |
+//! | have one base, and the destination is above by some rounds | none | rounds repeat what they wrote |
+//! | anything else | `mem_copy` if they are apart, asked before the loop; else the loop | |
+//!
+//! All rounds are executed, so first and last bytes are addresses and do not go round.
+//!
+//! Only bits are copied: a reference is more than that, for the collector. Nothing else needs what was loaded, or it would be an effect.
+
+use super::{MIN_ROUNDS, Stores, Walk, is_open};
+use crate::address::Addresses;
+use crate::alias::Aliases;
+use crate::loop_copy::ins;
+use crate::passes::vectorize::overlap::{ask_apart, never_meet};
+use crate::undefined::MaybeUndefined;
+use brolga_ir::analysis::{Loops, Rpo};
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::op::Region;
+use brolga_ir::{Block, Func, LowType, Op, PtrClass, Type, Types, Value};
+
+/// A loop that copies.
+pub(super) struct Transfer {
+    pub(super) from: Walk,
+    order: Order,
+}
+
+/// What is known about destination and source.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Order {
+    /// They have no byte in common.
+    Apart,
+    /// The destination is not above the source.
+    Down,
+    /// Nothing.
+    Ask,
+}
+
+/// What copies are found by.
+pub(super) struct Copies<'a> {
+    rpo: &'a Rpo,
+    /// Made for the first copy.
+    aliases: Option<Aliases>,
+}
+
+impl<'a> Copies<'a> {
+    pub(super) fn new(rpo: &'a Rpo) -> Copies<'a> {
+        Copies { rpo, aliases: None }
+    }
+
+    /// What a loop copies.
+    pub(super) fn copied(
+        &mut self,
+        func: &Func,
+        types: &Types,
+        loops: &Loops,
+        undefined: &MaybeUndefined,
+        stores: &Stores,
+    ) -> Option<Transfer> {
+        let value = *func.args(stores.inst).get(1)?;
+        let load = func.def_inst(value)?;
+        let (Op::Load(read), Op::Store(written)) = (func.op(load), func.op(stores.inst)) else { return None };
+        let shape = stores.counted.shape;
+        let inside = func.inst_block(load).is_some_and(|block| loops.contains(shape.l, block));
+        let is_bits = !matches!(func.ty(value).as_low()?, LowType::Ptr(class) if class != PtrClass::Raw);
+        let copied = |region| is_open(region) || region == Region::Slot || region == Region::Field;
+        let stays = matches!(read.region, Region::Constant | Region::Immutable);
+        if !inside || !is_bits || !copied(written.region) || !(copied(read.region) || stays) {
+            return None;
+        }
+        let addresses = Addresses::of(func, loops, undefined, shape);
+        let from = Walk::of(func, &addresses, &stores.counted, load, read, stores.to.size)?;
+        let order = match by_distance(func, stores, &from)? {
+            Order::Ask => {
+                let aliases = self.aliases.get_or_insert_with(|| Aliases::of(func, types, self.rpo));
+                let to_at = aliases.access(func, types, stores.inst)?;
+                let from_at = aliases.access(func, types, load)?;
+                if never_meet(func, aliases, &to_at, &from_at) { Order::Apart } else { Order::Ask }
+            }
+            Order::Down if !is_open(written.region) || !is_open(read.region) => return None,
+            known => known,
+        };
+        Some(Transfer { from, order })
+    }
+}
+
+/// What the distance of two walks says; `None` if a routine would be of no use.
+fn by_distance(func: &Func, stores: &Stores, from: &Walk) -> Option<Order> {
+    let (to, from) = (&stores.to.sum, &from.sum);
+    if to.factor != from.factor {
+        return None;
+    }
+    if (to.base, &to.terms) != (from.base, &from.terms) {
+        return Some(Order::Ask);
+    }
+    let distance = to.constant.wrapping_sub(from.constant);
+    let up = stores.goes_up(func);
+    let apart =
+        |rounds: u64| u128::from(distance.unsigned_abs()) >= u128::from(rounds) * stores.to.size as u128;
+    match stores.rounds {
+        Some(rounds) if apart(rounds) => Some(Order::Apart),
+        _ if up && distance <= 0 => Some(Order::Down),
+        None if apart(MIN_ROUNDS) => Some(Order::Ask),
+        _ => None,
+    }
+}
+
+impl Transfer {
+    /// Whether the routine is called only for memory that does not overlap.
+    pub(super) fn is_apart(&self) -> bool {
+        self.order != Order::Down
+    }
+
+    /// What is asked at the end of a block; `None` if nothing has to be.
+    pub(super) fn ask(
+        &self,
+        func: &mut Func,
+        at: Block,
+        to: Value,
+        from: Value,
+        bytes: Value,
+    ) -> Option<Value> {
+        if self.order != Order::Ask {
+            return None;
+        }
+        let ends = [to, from].map(|low| (low, ins(func, at, Intrinsic::AddPtr, &[low, bytes], Type::PTR)));
+        Some(ask_apart(func, at, ends[0], ends[1]))
+    }
+}
