@@ -4,7 +4,7 @@
 //! it ends, and with them what was computed from them:
 //!
 //! ```text
-//! Cfg ─┬─> DomTree ─> Loops         breaking Cfg drops all four
+//! Cfg ─┬─> DomTree ─> Loops         breaking Cfg drops all four; without a cycle there are no loops, and no tree is needed
 //!      └─> Liveness                 breaking Uses drops Liveness as well: both follow every operand
 //! Uses ───────┘
 //! ```
@@ -102,9 +102,13 @@ impl Facts {
                 }
                 Fact::Loops => {
                     if self.loops.is_none() {
-                        self.need_domtree(func);
-                        let loops = Loops::compute(self.cfg(), self.rpo(), self.domtree());
-                        self.loops = Some(loops);
+                        let (cfg, rpo) = self.need_cfg(func);
+                        self.loops = Some(if has_cycle(cfg, rpo) {
+                            self.need_domtree(func);
+                            Loops::compute(self.cfg(), self.rpo(), self.domtree())
+                        } else {
+                            no_loops()
+                        });
                     }
                 }
                 Fact::Liveness => {
@@ -181,4 +185,16 @@ impl Facts {
         }
         stale
     }
+}
+
+/// Whether some edge between reachable blocks leads back.
+fn has_cycle(cfg: &Cfg, rpo: &Rpo) -> bool {
+    let leads_back = |at: usize, to| rpo.position(to).is_some_and(|to| to as usize <= at);
+    rpo.blocks().iter().enumerate().any(|(at, &block)| cfg.succs(block).iter().any(|&to| leads_back(at, to)))
+}
+
+/// The loops of a graph without cycles, for which no tree is needed.
+fn no_loops() -> Loops {
+    let none = Cfg::default();
+    Loops::compute(&none, &Rpo::compute(&none), &DomTree::default())
 }
