@@ -77,6 +77,41 @@ fn a_call_that_saw_one_type_is_guarded_and_right_for_others() {
     assert!(sizes[0] != sizes[1], "the guard and the method's body are more than the call: {sizes:?}");
 }
 
+/// Quotients that are zero for the numbers of this file, so that the body is larger than a call of it.
+const LARGE: &str = "\
+1 ─ %1 = Base.sdiv_int(x, 1000003)::Int64
+│   %2 = Base.sdiv_int(x, 1000033)::Int64
+│   %3 = Base.sdiv_int(x, 1000037)::Int64
+│   %4 = Base.sdiv_int(x, 1000039)::Int64
+│   %5 = Base.add_int(%1, %2)::Int64
+│   %6 = Base.add_int(%3, %4)::Int64
+│   %7 = Base.add_int(%5, %6)::Int64
+│   %8 = Base.add_int(x, %7)::Int64
+│   %9 = Base.add_int(%8, 1)::Int64
+└──      return %9
+";
+
+#[test]
+fn a_method_that_was_guessed_does_not_come_in_if_a_hint_forbids_it() {
+    let small = "1 ─ %1 = Base.add_int(x, 1)::Int64\n└──      return %1\n";
+    let free = PROGRAM.replace(small, LARGE);
+    let hints = [
+        free.clone(),
+        free.replace("dynamic Main.area(%1)::Any", "dynamic Main.area(%1)::Any noinline"),
+        free.replace("function area(x::Int64)::Int64", "function area(x::Int64)::Int64 noinline"),
+    ];
+    let sizes = hints.map(|source| {
+        let session = session(Workers::Caller);
+        let main = session.create_dylib("main").unwrap();
+        tiered(&main, &source, true);
+        let top: Int = main.func("top").unwrap();
+        let size = heat(&session, &top);
+        assert_eq!((top.call((5,)), top.call((-1,))), (Ok(6), Ok(1000)));
+        size
+    });
+    assert!(sizes[1] < sizes[0] && sizes[2] < sizes[0], "{sizes:?}");
+}
+
 #[test]
 fn a_method_that_was_guessed_and_is_defined_anew_is_called_anew() {
     let session = session(Workers::Caller);
