@@ -129,7 +129,7 @@ impl Error {
 impl Error {
     /// Whether there is no room for code, and there may be later.
     pub(crate) fn is_shortage(&self) -> bool {
-        matches!(self, Error::Build(BuildError::Link(LinkError::Memory(error))) if error.is_shortage())
+        matches!(self, Error::Build(BuildError::Link(error)) if error.is_shortage())
     }
 }
 

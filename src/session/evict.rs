@@ -17,21 +17,22 @@
 //!
 //! **Who finds nothing to give up** has no error to report as long as others are giving up, or making, what there is
 //! (`crates/instances/src/room.rs`). Code that is linked counts as being made until the session leads to it, and from then on until whoever waits
-//! for it has it. A function that finds no room all the same fails for those who wait for it then, and for nobody later.
+//! for it has it. What finds no room all the same fails for those who wait for it then, and
+//! for nobody later; so does all that waits for it (`Functions::again`).
 //!
 //! **When bytes are there.** Code is freed when no thread runs it. A thread that waits for code to be compiled says which code its frames
 //! lie in, and holds up nothing else. One that runs for long without a call by a stub or a safepoint holds up what is given up
 //! meanwhile; so do all threads in compiled code what calls that are decided at run time may find. So sessions with a pool give code up before
-//! there is no room left: they keep a quarter of the limit free.
+//! there is no room left: they keep a quarter of the limit free, or waiting for such threads: what was given up already is not counted.
 //!
 //! A function goes with all its tiers, but for one that is depended on.
 //!
 //! Cost: each time, a look at all slots.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use brolga_ir::FuncId;
-use brolga_jit::{Evicted, Evictor, Held, SlotOwner};
+use brolga_jit::{Evicted, Evictor, Held, LoadedUnit, SlotOwner};
 use brolga_session::{Label, Symbol, SymbolFlags, WeakSession};
 
 use super::lazy::{BODY, HOT};
@@ -52,16 +53,32 @@ pub(crate) struct Source {
 impl Source {
     pub(crate) fn unit(self, shared: &Arc<Shared>) -> linking::Unit<Native> {
         let Source { loaded, id, symbol, flags } = self;
-        let functions =
-            Functions { shared: shared.clone(), loaded, ids: vec![id], symbols: vec![(symbol, flags)] };
-        (Box::new(functions) as Box<dyn linking::MaterializationUnit<Native>>).into()
+        Functions { shared: shared.clone(), loaded, ids: vec![id], symbols: vec![(symbol, flags)] }.into()
     }
 }
 
 /// See the file's header.
 pub(crate) struct Demoter {
-    pub(crate) shared: Weak<Shared>,
-    pub(crate) session: WeakSession<Native>,
+    shared: Weak<Shared>,
+    session: WeakSession<Native>,
+    /// What was given up and may not be free yet.
+    leaving: Mutex<Vec<Weak<LoadedUnit>>>,
+}
+
+impl Demoter {
+    pub(crate) fn new(shared: &Arc<Shared>, session: &linking::Session<Native>) -> Demoter {
+        Demoter { shared: Arc::downgrade(shared), session: session.downgrade(), leaving: Mutex::default() }
+    }
+
+    /// The bytes of what was given up and waits for threads.
+    pub(crate) fn leaving(&self) -> usize {
+        let mut leaving = lock(&self.leaving);
+        leaving.retain(|unit| unit.strong_count() > 0);
+        let there: Vec<Arc<LoadedUnit>> = leaving.iter().filter_map(Weak::upgrade).collect();
+        drop(leaving);
+        // The last holder may be this list by now, and what is freed tells listeners.
+        there.iter().map(|unit| unit.code().addresses().len()).sum()
+    }
 }
 
 impl Evictor for Demoter {
@@ -84,7 +101,7 @@ impl Evictor for Demoter {
                 continue;
             }
             let gone = match freed < bytes {
-                true => give_up(&shared, &session, label, &owner, held),
+                true => self.give_up(&shared, &session, label, &owner, held),
                 false => 0,
             };
             freed += gone;
@@ -116,35 +133,39 @@ fn bodies(session: &linking::Session<Native>, label: Label) -> impl Iterator<Ite
     })
 }
 
-/// Lets a function be what it was before anybody called it, as far as its code is not needed; the bytes that were given up.
-fn give_up(
-    shared: &Arc<Shared>,
-    session: &linking::Session<Native>,
-    label: Label,
-    owner: &SlotOwner,
-    held: Option<Held>,
-) -> usize {
-    let (mut is_kept, mut is_known, mut freed) = (false, false, 0);
-    for label in bodies(session, label) {
-        let Some(at) = session.leads_to(label) else { continue };
-        let is_behind = held.is_some_and(|held| held.address == at);
-        is_known |= is_behind;
-        // It is held while it is compared by its address, so nothing else comes to lie there.
-        match shared.placed.get(at) {
-            Some(Function::Code { source: Some(source), unit, .. })
-                if session.renew(label, at, source.clone().unit(shared)) =>
-            {
-                freed += unit.loaded().code().addresses().len();
+impl Demoter {
+    /// Lets a function be what it was before anybody called it, as far as its code is not needed; the bytes that were given up.
+    fn give_up(
+        &self,
+        shared: &Arc<Shared>,
+        session: &linking::Session<Native>,
+        label: Label,
+        owner: &SlotOwner,
+        held: Option<Held>,
+    ) -> usize {
+        let (mut is_kept, mut is_known, mut freed) = (false, false, 0);
+        for label in bodies(session, label) {
+            let Some(at) = session.leads_to(label) else { continue };
+            let is_behind = held.is_some_and(|held| held.address == at);
+            is_known |= is_behind;
+            // It is held while it is compared by its address, so nothing else comes to lie there.
+            match shared.placed.get(at) {
+                Some(Function::Code { source: Some(source), unit, .. })
+                    if session.renew(label, at, source.clone().unit(shared)) =>
+                {
+                    freed += unit.loaded().code().addresses().len();
+                    lock(&self.leaving).push(Arc::downgrade(unit.loaded()));
+                }
+                _ => is_kept |= is_behind,
             }
-            _ => is_kept |= is_behind,
         }
+        // What the session does not know any more is there for the slot alone.
+        if let Some(held) = held.filter(|_| !is_kept)
+            && owner.demote(held.address)
+            && !is_known
+        {
+            freed += held.bytes;
+        }
+        freed
     }
-    // What the session does not know any more is there for the slot alone.
-    if let Some(held) = held.filter(|_| !is_kept)
-        && owner.demote(held.address)
-        && !is_known
-    {
-        freed += held.bytes;
-    }
-    freed
 }

@@ -226,6 +226,10 @@ impl Materialize for Body {
         self.look_up(self.body, Priority::Blocking)
     }
 
+    fn may_pass(&self, error: &(dyn Error + Send + Sync + 'static)) -> bool {
+        error.downcast_ref().is_some_and(linking::Error::passes)
+    }
+
     fn elsewhere(&self) -> Elsewhere {
         elsewhere()
     }

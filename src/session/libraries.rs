@@ -142,7 +142,7 @@ impl Members {
             let (object, circle) = self.archive.circle(number)?;
             taken.extend(circle);
             let symbols = object.defined().map(|name| (request.session().intern(name), FLAGS)).collect();
-            let member = Member { shared: self.shared.clone(), object, symbols };
+            let member = Member { shared: self.shared.clone(), object: Arc::new(object), symbols };
             units.push((Box::new(member) as Box<dyn MaterializationUnit<Native>>).into());
         }
         Ok(units)
@@ -151,9 +151,10 @@ impl Members {
 
 const FLAGS: SymbolFlags = SymbolFlags::EXPORTED;
 
+#[derive(Clone)]
 struct Member {
     shared: Arc<Shared>,
-    object: ObjectFile,
+    object: Arc<ObjectFile>,
     symbols: Vec<(Symbol, SymbolFlags)>,
 }
 
@@ -172,9 +173,15 @@ impl Member {
         let session = responsibility.session().clone();
         let want = |name: &str| Want { symbol: session.intern(name), need: Need::Weak };
         let wants = self.object.undefined().map(want).collect();
-        responsibility.lookup_then(wants, Until::Resolved, move |responsibility, found| {
-            self.link(responsibility, &found);
+        responsibility.lookup_answer(wants, Until::Resolved, move |responsibility, found| match found {
+            Ok(found) => self.link(responsibility, &found),
+            Err(error) if error.passes() => responsibility.fail_for_now(error, self.unit()),
+            Err(error) => responsibility.fail(error),
         });
+    }
+
+    fn unit(self: Box<Self>) -> super::linking::Unit<Native> {
+        (self as Box<dyn MaterializationUnit<Native>>).into()
     }
 
     fn link(self: Box<Self>, responsibility: Responsibility<Native>, found: &[Definition<Native>]) {
@@ -191,13 +198,17 @@ impl Member {
         let imports: BTreeMap<String, usize> = found.iter().copied().filter_map(import).collect();
         let loaded = match self.shared.jit.load_object(&self.object, &imports) {
             Ok(loaded) => loaded,
+            // There may be room when somebody looks again.
+            Err(error) if error.is_shortage() => return responsibility.fail_for_now(error, self.unit()),
             Err(error) => return responsibility.fail(error),
         };
         let addresses: Vec<(Symbol, usize)> =
             loaded.symbols().map(|(name, address)| (session.intern(name), address)).collect();
         let needs: Vec<Dependence<Native>> = found.into_iter().map(|&found| found.into()).collect();
         let code = Code::keep(&self.shared.placed, Arc::new(loaded));
-        if let Some(responsibility) = responsibility.complete(code, addresses, needs) {
+        if let Some(responsibility) =
+            responsibility.complete(code, addresses, needs, Some(self.clone().unit()))
+        {
             self.look_up(responsibility);
         }
     }

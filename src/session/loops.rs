@@ -29,6 +29,7 @@ use super::lazy::type_of;
 use super::linking;
 use super::target::Native;
 use super::unit::{Loaded, Shared, Stage, compile, link_unit, wants};
+use crate::error::Error;
 
 /// A module with what the low form of a function depends on: the functions that it may call, without bodies.
 pub(crate) fn around(module: &Module, leaving: &Leaving) -> Module {
@@ -137,5 +138,10 @@ impl Materialize for LoopBody {
             }
         };
         unit.target(&self.exit.entry_symbol(&seen.cx)).ok_or_else(|| "its code has no such function".into())
+    }
+
+    fn may_pass(&self, error: &(dyn AnyError + Send + Sync + 'static)) -> bool {
+        error.downcast_ref().is_some_and(linking::Error::passes)
+            || error.downcast_ref().is_some_and(Error::is_shortage)
     }
 }

@@ -116,7 +116,7 @@ impl Shared {
 
     /// Lets code be given up when memory for it is short.
     pub(crate) fn set_limit(self: &Arc<Shared>, session: &linking::Session<Native>, limit: usize) {
-        let demoter = Arc::new(Demoter { shared: Arc::downgrade(self), session: session.downgrade() });
+        let demoter = Arc::new(Demoter::new(self, session));
         let evictor: Arc<dyn Evictor> = demoter.clone();
         self.jit.set_evictor(&evictor);
         // It is set once, when the session is made.
@@ -125,9 +125,14 @@ impl Shared {
 
     /// Sees to it that the threads of a pool find room.
     fn keep_room(&self) {
-        let Some((_, limit)) = self.demoter.get().filter(|_| self.in_background) else { return };
+        let Some((demoter, limit)) = self.demoter.get().filter(|_| self.in_background) else { return };
         let most = limit / 4 * 3;
-        let in_use = self.jit.stats().in_use;
+        if self.jit.stats().in_use <= most {
+            return;
+        }
+        // What is freed between the two figures is counted as free in both.
+        let leaving = demoter.leaving();
+        let in_use = self.jit.stats().in_use.saturating_sub(leaving);
         if in_use > most {
             self.jit.evict(in_use - most);
         }
@@ -384,11 +389,31 @@ pub(crate) fn decides_later(op: Op) -> bool {
 }
 
 /// See the file's header.
+#[derive(Clone)]
 pub(crate) struct Functions {
     pub(crate) shared: Arc<Shared>,
     pub(crate) loaded: Arc<Loaded>,
     pub(crate) ids: Vec<FuncId>,
     pub(crate) symbols: Vec<(Symbol, SymbolFlags)>,
+}
+
+impl Functions {
+    /// What makes the same again, if there is no room for it, or for what it needs.
+    fn again(
+        shared: &Arc<Shared>,
+        loaded: &Arc<Loaded>,
+        ids: &[FuncId],
+        symbols: &[(Symbol, SymbolFlags)],
+    ) -> Functions {
+        let symbols = symbols.to_vec();
+        Functions { shared: shared.clone(), loaded: loaded.clone(), ids: ids.to_vec(), symbols }
+    }
+}
+
+impl From<Functions> for linking::Unit<Native> {
+    fn from(functions: Functions) -> Self {
+        (Box::new(functions) as Box<dyn MaterializationUnit<Native>>).into()
+    }
 }
 
 impl MaterializationUnit<Native> for Functions {
@@ -475,8 +500,14 @@ fn look_up_and_link(
     all.extend(
         methods.into_iter().filter(|want| !all.iter().any(|w| w.symbol == want.symbol)).collect::<Vec<_>>(),
     );
-    responsibility.lookup_then(all, Until::Resolved, move |responsibility, found| {
-        link(shared, loaded, output, responsibility, &found);
+    responsibility.lookup_answer(all, Until::Resolved, move |responsibility, found| match found {
+        Ok(found) => link(shared, loaded, output, responsibility, &found),
+        Err(error) if error.passes() => {
+            let Ok(symbols) = responsibility.symbols() else { return };
+            let again = Functions::again(&shared, &loaded, &output.ids, &symbols);
+            responsibility.fail_for_now(error, again);
+        }
+        Err(error) => responsibility.fail(error),
     });
 }
 
@@ -636,18 +667,17 @@ fn link(
         }
         _ => None,
     };
-    let fail = |responsibility: Responsibility<Native>, error: Arc<Error>, source: Option<evict::Source>| {
-        match source.filter(|_| error.is_shortage()) {
-            // There may be room when it is called again.
-            Some(source) => responsibility.fail_for_now(error, source.unit(&shared)),
-            None => responsibility.fail(error),
-        }
+    let again = Functions::again(&shared, &loaded, &output.ids, &symbols);
+    let fail = |responsibility: Responsibility<Native>, error: Arc<Error>| match error.is_shortage() {
+        // There may be room when somebody looks again.
+        true => responsibility.fail_for_now(error, again.clone()),
+        false => responsibility.fail(error),
     };
     // They take room of their own, which who is about to make something else would wait for.
     if output.dispatches
         && let Err(error) = entries::make(&shared, &session, &loaded, found)
     {
-        return fail(responsibility, error, source);
+        return fail(responsibility, error);
     }
     let new = shared.jit.unmade();
     let unit = link_unit(&shared, &session, &loaded, &output, found, &loops.collect::<Vec<_>>(), Some(&new));
@@ -655,7 +685,7 @@ fn link(
         Ok(Some(unit)) => unit,
         // Somebody has defined it anew meanwhile.
         Ok(None) => return look_up_and_link(shared, loaded, output, responsibility),
-        Err(error) => return fail(responsibility, error.into(), source),
+        Err(error) => return fail(responsibility, error.into()),
     };
     let names = symbols.iter().map(|(symbol, _)| {
         let text = session.names().text(*symbol);
@@ -674,10 +704,10 @@ fn link(
             loaded.whole.methods.iter().map(|name| Dependence::from(Label { dylib, symbol: symbol(name) })),
         );
     }
-    let again = responsibility.complete(code, addresses, needs);
+    let unfinished = responsibility.complete(code, addresses, needs, Some(again.into()));
     // It is gone, or can be given up from now on.
     drop((unit, new));
-    match again {
+    match unfinished {
         // What it was linked to has been defined anew meanwhile, and nobody has seen it.
         Some(responsibility) => look_up_and_link(shared, loaded, output, responsibility),
         None => shared.keep_room(),

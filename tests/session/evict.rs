@@ -1,5 +1,6 @@
 //! Sessions with a limit of code: what is given up, and made again.
 
+use std::sync::{Mutex, mpsc};
 use std::thread;
 
 use brolga::ir::Type;
@@ -206,12 +207,8 @@ fn when_all_that_is_left_stays_there_is_an_error_and_room_later() {
     let session = limited(Workers::Caller, Some(limit));
     let main = put(&session, Way::Lazy);
     let all = functions(&main);
-    let pins = session.create_dylib("pins").unwrap();
-    let source: String = (0..COUNT).map(long).collect();
-    pins.define(pins.read("f.jlir", source.as_bytes()).unwrap()).unwrap();
     // These are compiled when they are looked up, and stay.
-    let held = (0..COUNT).map_while(|n| pins.func::<(i64,), i64>(&format!("f{n}")).ok()).count();
-    assert!((1..COUNT as usize / 5).contains(&held), "{held}");
+    let pins = fill(&session);
     let refused = (0..COUNT).find_map(|n| all[n as usize].call((n,)).err());
     assert!(
         matches!(&refused, Some(CallError::Exception(thrown)) if thrown.message.contains("the limit is")),
@@ -267,4 +264,92 @@ fn threads_that_take_the_room_from_each_other_all_get_code() {
         session.end();
         assert_eq!((session.runtime().retired(), session.linking().check()), (0, Ok(())));
     }
+}
+
+/// Takes all the room for code that cannot be given up.
+fn fill(session: &Session) -> Dylib {
+    let pins = session.create_dylib("pins").unwrap();
+    let source: String = (0..COUNT).map(long).collect();
+    pins.define(pins.read("f.jlir", source.as_bytes()).unwrap()).unwrap();
+    let held = (0..COUNT).map_while(|n| pins.func::<(i64,), i64>(&format!("f{n}")).ok()).count();
+    assert!((1..COUNT as usize / 5).contains(&held), "{held}");
+    pins
+}
+
+/// Calls one of many methods with its argument, whose type nobody can see; each of them is long.
+fn looker() -> String {
+    let types = ["Int64", "Float64", "Int32", "Int16", "Int8", "UInt8"];
+    let method = |(n, ty): (i64, &&str)| {
+        let method = long(n).replace(&format!("f{n}(x::Int64)"), &format!("kind(x::{ty})"));
+        if *ty == "Int64" { method } else { method.replace("#1 => x", "#1 => 7") }
+    };
+    let methods: String = (0..).zip(&types).map(method).collect();
+    methods
+        + "function any(n::Int64)::Any\n1 ─      goto #3 if not true\n2 ─      return n\n3 ─      return 0.5\nend\n\
+           function top(n::Int64)::Int64\n1 ─ %1 = invoke Main.any(n::Int64)::Any\n\
+           │   %2 = dynamic Main.kind(%1)::Any\n│   %3 = Core.typeassert(%2, Int64)::Int64\n└──      return %3\nend\n"
+}
+
+/// Functions that are not lazy, and one that waits for others whose code finds no room: all can be had when there is room, although they
+/// could not before.
+#[test]
+fn a_shortage_is_not_remembered() {
+    let shortage = |error: String| assert!(error.contains("the limit is"), "{error}");
+    for workers in [Workers::Caller, Workers::Pool(1)] {
+        let session = limited(workers, Some(room_for(COUNT / 10)));
+        let main = session.create_dylib("main").unwrap();
+        let eager: String = (0..4).map(long).collect();
+        main.define(main.read("e.jlir", eager.as_bytes()).unwrap()).unwrap();
+        let kinds = session.create_dylib("kinds").unwrap();
+        let program = kinds.read("t.jlir", looker().as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+        kinds.define(program.lazy()).unwrap();
+        let top: Int = kinds.func("top").unwrap();
+        let pins = fill(&session);
+        for _ in 0..2 {
+            shortage(main.func::<(i64,), i64>("f0").map(drop).unwrap_err().to_string());
+            shortage(top.call((3,)).unwrap_err().to_string());
+        }
+        pins.clear(brolga::session::linking::Dependants::Deny).unwrap();
+        assert_eq!(main.func::<(i64,), i64>("f0").unwrap().call((3,)), Ok(expected(0, 3)));
+        assert_eq!(top.call((3,)), Ok(expected(0, 3)));
+        assert_eq!(session.linking().check(), Ok(()));
+    }
+}
+
+/// A thread that does not come back holds up what is given up meanwhile; that is not given up once more for each function that is compiled.
+#[test]
+fn what_waits_for_a_thread_is_not_made_room_for_again() {
+    let session = limited(Workers::Pool(1), Some(room_for(40)));
+    let main = put(&session, Way::Lazy);
+    let (waits, waiting) = mpsc::channel();
+    let (go, gone) = mpsc::channel();
+    let both = Mutex::new((waits, gone));
+    main.define_host(&Signature::new("tick", &[Type::INT64], Type::INT64), move |scope, args| {
+        let both = both.lock().unwrap();
+        both.0.send(()).unwrap();
+        both.1.recv().unwrap();
+        let x: i64 = args[1].get(scope).unboxed().map_err(|_| scope.throw_error("no integer"))?;
+        scope.int(x).map_err(|error| scope.throw_error(&error.to_string()))
+    })
+    .unwrap();
+    let source = "function top(x::Int64)::Int64\n1 ─ %1 = invoke Main.tick(x::Int64)::Int64\n└──      return %1\nend\n";
+    main.define(main.read("t.jlir", source.as_bytes()).unwrap()).unwrap();
+    let (all, top): (_, Int) = (functions(&main), main.func("top").unwrap());
+    thread::scope(|scope| {
+        let inside = scope.spawn(|| top.call((5,)));
+        waiting.recv().unwrap();
+        let mut first = 0;
+        let mut sums = Vec::new();
+        for n in 0..36 {
+            sums.push(all[n as usize].call((n,)) == Ok(expected(n, n)));
+            first = if session.stats().evicted == 0 { n } else { first };
+        }
+        let (stats, retired) = (session.stats(), session.runtime().retired());
+        // In front of what may fail: the scope waits for the thread.
+        go.send(()).unwrap();
+        assert_eq!(inside.join().unwrap(), Ok(5));
+        assert!(sums.iter().all(|is_right| *is_right), "{sums:?}");
+        assert!(stats.evicted > 0 && retired > 0, "{stats:?}");
+        assert!(stats.evicted <= 36 - first as u64 + 2, "{stats:?}, {first} without");
+    });
 }

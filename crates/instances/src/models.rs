@@ -326,7 +326,11 @@ fn a_thread_that_stays_lets_go() {
             thread::spawn(move || {
                 let pin = thread.pin();
                 // It waits for something, in no code.
-                drop(thread.stay(|_| false));
+                let stay = thread.stay(|_| false);
+                let inner = thread.pin();
+                memory.run(at(word.load()));
+                drop(inner);
+                drop(stay);
                 memory.run(at(word.load()));
                 drop(pin);
             })

@@ -11,7 +11,8 @@
 //! A thread that enters after `x` was unlinked cannot find it, so it is never noted. A thread that stays inside for long, in
 //! a loop that never returns, may *report* at a safepoint which code its frames lie in; it is then forgotten for all others. A
 //! thread that *stays* where it is, because it waits for something, lets that report stand for what is retired meanwhile, until it goes on or
-//! enters again. Both ends are under the lock: what was unlinked before it goes on, it does not find.
+//! enters again. Both ends are under the lock: what was unlinked before it goes on, it does not find. When it has left such an inner entry and
+//! still waits, its frames are those of before: it reports the same again, and stays.
 //! Entries nest; the outermost counts.
 //!
 //! | row | operation | order | pairs with | without it |
@@ -33,7 +34,7 @@
 //! quiescent-state-based reclamation (McKenney, Slingwine 1998; Hart et al. 2007), with a serial for each thread instead of a
 //! common epoch, so that one slow thread holds up only what it may know.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -114,7 +115,14 @@ impl<T> Reclaimer<T> {
     pub fn participant(&self) -> Participant<T> {
         let own = Arc::new(Serial { serial: AtomicU64::new(0), is_awaited: AtomicBool::new(false) });
         lock(&self.shared.state).threads.push(Known { thread: Arc::clone(&own), stays: None });
-        Participant { shared: Arc::clone(&self.shared), own, depth: Cell::new(0), stays: Cell::new(false) }
+        Participant {
+            shared: Arc::clone(&self.shared),
+            own,
+            depth: Cell::new(0),
+            stands: Cell::new(None),
+            staying: RefCell::default(),
+            next_stay: Cell::new(0),
+        }
     }
 
     /// Takes what nothing leads to any more. It is given back by [`Reclaimer::collect`].
@@ -184,8 +192,11 @@ pub struct Participant<T> {
     own: Arc<Serial>,
     /// Entries that are not left.
     depth: Cell<usize>,
-    /// Whether a report of it stands.
-    stays: Cell<bool>,
+    /// Which of its reports stands.
+    stands: Cell<Option<u64>>,
+    /// Those that stand, or will when what was entered behind them is left; by number, the innermost last.
+    staying: RefCell<Vec<u64>>,
+    next_stay: Cell<u64>,
 }
 
 impl<T> std::fmt::Debug for Participant<T> {
@@ -199,13 +210,13 @@ impl<T> Participant<T> {
     pub fn pin(&self) -> Pin<'_, T> {
         let depth = self.depth.get();
         self.depth.set(depth + 1);
-        self.go_on();
+        let suspended = self.go_on();
         if depth == 0 {
             let serial = self.own.serial.load(Ordering::Relaxed); // R6
             self.own.serial.store(serial.wrapping_add(1), Ordering::Release); // R1
             fence(Ordering::SeqCst); // R2
         }
-        Pin { participant: self }
+        Pin { participant: self, suspended }
     }
 
     /// Says, at a safepoint, which of the retired things the thread's frames lie in: it knows of no others. `holds` must not
@@ -234,23 +245,36 @@ impl<T> Participant<T> {
     /// Reports, and lets the report stand for what is retired until the guard is dropped or the thread enters again: it reads no word that
     /// leads to code before. `holds` must not call the reclaimer; other threads call it.
     pub fn stay(&self, holds: impl Fn(&T) -> bool + Send + 'static) -> Stay<'_, T> {
+        // One that stands already stands again when this one ends: nothing was entered between them.
+        let outer = self.go_on();
+        let number = self.next_stay.replace(self.next_stay.get() + 1);
+        self.staying.borrow_mut().push(number);
+        self.stand((number, Box::new(holds)));
+        Stay { participant: self, number, outer }
+    }
+
+    /// Lets a report stand.
+    fn stand(&self, (number, holds): (u64, Holds<T>)) {
         // One step: what is retired between the two would be the thread's until its next report.
         let mut state = lock(&self.shared.state);
         self.report_in(&mut state, &holds);
-        let before = self.set_stays(&mut state, Some(Box::new(holds)));
+        self.set_stays(&mut state, Some(holds));
         drop(state);
-        self.stays.set(true);
-        drop(before);
-        Stay { participant: self }
+        self.stands.set(Some(number));
     }
 
-    /// What is retired from now on, the thread may know.
-    fn go_on(&self) {
-        if self.stays.get() {
-            self.stays.set(false);
-            let before = self.set_stays(&mut lock(&self.shared.state), None);
-            drop(before);
+    /// Lets a report stand that was suspended, unless it has ended.
+    fn resume(&self, suspended: Option<Suspended<T>>) {
+        if let Some(suspended) = suspended.filter(|(number, _)| self.staying.borrow().contains(number)) {
+            self.stand(suspended);
         }
+    }
+
+    /// What is retired from now on, the thread may know. The report that stood.
+    fn go_on(&self) -> Option<Suspended<T>> {
+        let number = self.stands.take()?;
+        let holds = self.set_stays(&mut lock(&self.shared.state), None)?;
+        Some((number, holds))
     }
 
     fn set_stays(&self, state: &mut State<T>, holds: Option<Holds<T>>) -> Option<Holds<T>> {
@@ -281,15 +305,27 @@ impl<T> Drop for Participant<T> {
     }
 }
 
+/// A report that does not stand for now.
+type Suspended<T> = (u64, Holds<T>);
+
 /// A thread whose report stands. Dropping it, the thread goes on.
 #[must_use = "the thread goes on when it is dropped"]
 pub struct Stay<'p, T> {
     participant: &'p Participant<T>,
+    number: u64,
+    /// The one that it stands in for.
+    outer: Option<Suspended<T>>,
 }
 
 impl<T> Drop for Stay<'_, T> {
     fn drop(&mut self) {
-        self.participant.go_on();
+        let Stay { participant, number, outer } = self;
+        participant.staying.borrow_mut().retain(|staying| staying != number);
+        if participant.stands.get() == Some(*number) {
+            let ended = participant.go_on();
+            participant.resume(outer.take());
+            drop(ended);
+        }
     }
 }
 
@@ -297,6 +333,8 @@ impl<T> Drop for Stay<'_, T> {
 #[must_use = "the thread leaves when the pin is dropped"]
 pub struct Pin<'p, T> {
     participant: &'p Participant<T>,
+    /// The report that stood when it was entered.
+    suspended: Option<Suspended<T>>,
 }
 
 impl<T> Drop for Pin<'_, T> {
@@ -307,6 +345,7 @@ impl<T> Drop for Pin<'_, T> {
             let serial = own.serial.load(Ordering::Relaxed); // R6
             own.serial.store(serial.wrapping_add(1), Ordering::Release); // R3
         }
+        self.participant.resume(self.suspended.take());
     }
 }
 
@@ -380,10 +419,47 @@ mod tests {
         assert_eq!(reclaimer.collect(), []);
         let stay = thread.stay(|_| false);
         assert_eq!(reclaimer.collect(), [2, 4, 5]);
-        drop(thread.pin());
+        let inner = thread.pin();
         reclaimer.retire(7);
         assert_eq!(reclaimer.collect(), [], "what it called may have found it");
         drop(stay);
+        drop(inner);
+        assert_eq!(reclaimer.collect(), [], "it goes on");
+        drop(pin);
+        assert_eq!(reclaimer.collect(), [7]);
+    }
+
+    #[test]
+    fn who_has_left_what_it_called_while_it_waits_stays_again() {
+        let reclaimer = Reclaimer::new();
+        let thread = reclaimer.participant();
+        let pin = thread.pin();
+        let stay = thread.stay(|item| *item == 2);
+        for _ in 0..2 {
+            let inner = thread.pin();
+            reclaimer.retire_all([1, 2]);
+            // It waits for something in there, too, and what it calls for that has found one of them.
+            let within = thread.stay(|item| *item <= 2);
+            let innermost = thread.pin();
+            reclaimer.retire(3);
+            assert_eq!(reclaimer.collect(), [], "what was called may have found it");
+            drop(innermost);
+            assert_eq!(reclaimer.collect(), [3], "{reclaimer:?}");
+            drop(within);
+            reclaimer.retire(4);
+            assert_eq!(reclaimer.collect(), []);
+            drop(inner);
+            assert_eq!(reclaimer.collect(), [1, 4]);
+            reclaimer.retire_all([2, 5]);
+            assert_eq!(reclaimer.collect(), [5], "nothing is found while it waits");
+        }
+        // A report in the place of another one, and then that again.
+        drop(thread.stay(|_| false));
+        reclaimer.retire(6);
+        assert_eq!(reclaimer.collect(), [2, 2, 2, 2, 6]);
+        drop(stay);
+        reclaimer.retire(7);
+        assert_eq!(reclaimer.collect(), [], "it goes on");
         drop(pin);
         assert_eq!(reclaimer.collect(), [7]);
     }

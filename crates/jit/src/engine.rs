@@ -148,10 +148,6 @@ impl Jit {
         self.shared.linker.stats()
     }
 
-    pub(crate) fn linker(&self) -> &dyn Linker {
-        &*self.shared.linker
-    }
-
     /// The index of all code that the engine has loaded, by address.
     pub fn code_map(&self) -> &Arc<CodeMap> {
         &self.shared.map
@@ -213,6 +209,11 @@ impl Jit {
             let reason = "the table of methods belongs to another runtime".into();
             return Err(LinkError::Backend { reason });
         }
+        // In front of the unit, which whoever is short of room would hope for.
+        let boxed = match program {
+            Some(program) if !program.methods.is_empty() => Some(self.boxed_entry()?),
+            _ => None,
+        };
         let table = Arc::new(program.map_or(self.shared.runtime.methods(), |program| program.table).clone());
         let (runtime, slots) = (&self.shared.runtime, RefCell::default());
         let resolver = Visible { jit: self, runtime, units: visible, program, table: &table, slots };
@@ -229,25 +230,21 @@ impl Jit {
         let maps = unsafe { maps::put_in_force(&self.shared.runtime, unit, &loaded) };
         let cells = program.and_then(|program| program.cells).cloned();
         let code = Arc::new(Code { maps, loaded, globals, table, loops, slots, cells, visible });
-        let methods = match program {
-            Some(program) if !program.methods.is_empty() => Some(self.add_methods(&code, program)?),
-            _ => None,
-        };
+        let methods = program.zip(boxed);
+        let methods = methods.map(|(program, boxed)| self.add_methods(&code, program, boxed)).transpose()?;
         let inner = Inner { methods, code, types, needs_heap, jit: self.clone() };
         Ok(Unit { inner: Arc::new(inner) })
     }
 
-    /// Links a unit.
-    fn link_unit(
+    /// Links a unit, and makes room for it.
+    pub(crate) fn link_unit(
         &self,
         unit: &LinkUnit,
         resolver: &dyn Resolver,
         new: Option<&Moving>,
     ) -> Result<Arc<LoadedUnit>, LinkError> {
         let wanted = unit.functions.iter().map(|function| function.code.len()).sum::<usize>();
-        let is_shortage =
-            |error: &LinkError| matches!(error, LinkError::Memory(error) if error.is_shortage());
-        self.making_room(wanted, new, is_shortage, || self.shared.linker.link(unit, resolver))
+        self.making_room(wanted, new, LinkError::is_shortage, || self.shared.linker.link(unit, resolver))
     }
 
     /// Does what needs room. When there is none, the evictor makes some, of more and more units.
@@ -326,13 +323,23 @@ impl Jit {
         self.shared.evictor.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Tells the runtime about the methods of a unit that is about to be made.
-    fn add_methods(&self, code: &Arc<Code>, program: Program<'_>) -> Result<Methods, LinkError> {
-        let boxed = self
-            .shared
-            .entries
-            .boxed(&self.shared.isa, &*self.shared.linker)
-            .map_err(|error| LinkError::Backend { reason: format!("no entry for methods: {error}") })?;
+    /// The trampoline of boxed entries.
+    fn boxed_entry(&self) -> Result<&Entry, LinkError> {
+        let Shared { entries, isa, linker, .. } = &*self.shared;
+        let make = || entries.boxed(isa, &**linker);
+        self.making_room(ENTRY_BYTES, None, EntryError::is_shortage, make).map_err(|error| match error {
+            EntryError::Link(error) => error,
+            error => LinkError::Backend { reason: format!("no entry for methods: {error}") },
+        })
+    }
+
+    /// Tells the runtime about the methods of a unit that is about to be made, which are called by the trampoline `boxed`.
+    fn add_methods(
+        &self,
+        code: &Arc<Code>,
+        program: Program<'_>,
+        boxed: &Entry,
+    ) -> Result<Methods, LinkError> {
         // SAFETY: the address is that of a trampoline of this type, by `codegen::entry`; the entries' owner keeps it.
         let call: EntryCaller =
             unsafe { std::mem::transmute(std::ptr::with_exposed_provenance::<()>(boxed.address)) };

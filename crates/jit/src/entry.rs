@@ -49,7 +49,7 @@ pub enum EntryError {
 impl EntryError {
     /// Whether freeing units can help.
     pub(crate) fn is_shortage(&self) -> bool {
-        matches!(self, EntryError::Link(LinkError::Memory(error)) if error.is_shortage())
+        matches!(self, EntryError::Link(error) if error.is_shortage())
     }
 }
 

@@ -67,6 +67,13 @@ pub trait Materialize: Send + Sync {
     /// come together, and again after an error, or when the code was given up ([`SlotOwner::demote`]).
     fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>>;
 
+    /// Whether what it has refused by this error may be had later. A call asks again in any case; a function that was hot, or a loop, asks
+    /// again after twice as many calls, or rounds, if it may.
+    fn may_pass(&self, error: &(dyn Error + Send + Sync + 'static)) -> bool {
+        let _ = error;
+        false
+    }
+
     /// What is to be around a call of [`Materialize::materialize`] on another thread, for which this one waits: it runs what it is
     /// given, once.
     fn elsewhere(&self) -> Elsewhere {
@@ -139,6 +146,13 @@ pub enum SlotError {
         /// The function.
         name: Arc<str>,
     },
+}
+
+impl SlotError {
+    /// Whether what the source has refused may be had later.
+    fn may_pass(&self, source: &(impl Materialize + ?Sized)) -> bool {
+        matches!(self, SlotError::Failed { cause, .. } if source.may_pass(&**cause))
+    }
 }
 
 /// Why there is no slot.
@@ -511,19 +525,18 @@ impl Slot {
     }
 
     /// Compiles what lies behind the slot, for whoever has asked in the queue; whether it has. A loop whose code cannot be had
-    /// is not asked for again.
+    /// is not asked for again, unless it may be had later.
     pub(crate) fn compile_asked(&self) -> bool {
-        if self.is_ready() {
+        let (Found::Source(source, version), record) = (self.record.find(), &self.record) else {
             return false;
+        };
+        let Err(error) = record.materialize() else { return true };
+        let then = if error.may_pass(&*source) { Then::Enter } else { Then::Nothing };
+        let is_loop = matches!(record.lock().counting.then, Then::Enter);
+        if is_loop {
+            record.count_again(version, then);
         }
-        let made = self.record.materialize();
-        if made.is_err() {
-            let mut inside = self.record.lock();
-            if let Then::Enter = inside.counting.then {
-                inside.counting.then = Then::Nothing;
-            }
-        }
-        made.is_ok()
+        false
     }
 
     /// Lets the slot lead to better code; false if there is none to be had any more.
@@ -540,9 +553,16 @@ impl Slot {
         };
         drop(inside);
         let _asking = record.asking();
-        let made = record.ask(|| tiers.optimise());
+        let target = match record.ask(|| tiers.optimise()) {
+            Ok(target) => target,
+            Err(error) => {
+                if error.may_pass(&*tiers) {
+                    record.count_again(version, Then::Optimise(tiers));
+                }
+                return Err(error);
+            }
+        };
         drop(tiers);
-        let target = made?;
         let mut inside = record.lock();
         if inside.version != version || !matches!(inside.state, State::Ready(_)) {
             drop(inside);
@@ -699,6 +719,21 @@ impl Record {
             State::Lazy(source) => Found::Source(source.clone(), inside.version),
             State::Gone => Found::Gone,
         }
+    }
+
+    /// What was wanted after so many calls or rounds was not to be had: after how many something happens again.
+    fn count_again(&self, version: u64, then: Then) {
+        let mut inside = self.lock();
+        if inside.version != version {
+            // What was brought is dropped without the lock.
+            drop(inside);
+            return;
+        }
+        let mut counting = Counting::new(then, inside.counting.count.max(1).saturating_mul(2));
+        self.place.set_counter(counting.stride());
+        let before = std::mem::replace(&mut inside.counting, counting);
+        drop(inside);
+        drop(before);
     }
 
     /// Notes that this thread asks for code, until it has put it behind the slot, or let it go.

@@ -126,6 +126,13 @@ pub enum LinkError {
     },
 }
 
+impl LinkError {
+    /// Whether freeing units can help.
+    pub fn is_shortage(&self) -> bool {
+        matches!(self, LinkError::Memory(error) if error.is_shortage())
+    }
+}
+
 fn list_unresolved(symbols: &[(Symbol, String)]) -> String {
     let lines: Vec<String> = symbols.iter().map(|(symbol, reason)| format!("{symbol}: {reason}")).collect();
     format!("unresolved: {}", lines.join("; "))

@@ -431,7 +431,7 @@ impl Jit {
         object: &ObjectFile,
         imports: &BTreeMap<String, usize>,
     ) -> Result<LoadedObject, LinkError> {
-        let unit = self.linker().link(&object.unit, &Imports { jit: self, imports })?;
+        let unit = self.link_unit(&object.unit, &Imports { jit: self, imports }, None)?;
         let address = |(name, (piece, offset)): (&String, &(Symbol, u64))| {
             let start = match piece {
                 Symbol::Function(name) => unit.function(name),

@@ -22,7 +22,8 @@
 //! it is there for as long as a thread can be at the head.
 //!
 //! `brolga_hot` and `brolga_loop` are called where objects live that nobody keeps. So they do nothing but put a function into the
-//! queue: no safepoint, no code of others. A function whose optimisation fails stays what it is, and is not tried again.
+//! queue: no safepoint, no code of others. A function whose optimisation fails stays what it is, and is not tried again, unless its source
+//! says that the reason may pass ([`Materialize::may_pass`]): then after twice as many calls, or rounds, as the last time.
 //!
 //! **Counts** may be lost, since threads count in one word by a load and a store. A store that comes late could even bring back what a
 //! word held for code that has been replaced. So no word ever holds more than [`STRIDE`]: longer counts are counted in

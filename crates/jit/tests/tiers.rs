@@ -62,6 +62,10 @@ impl Materialize for Step {
         let style = Style { counted: &|name| name == "step", ..Tier::Baseline.into() };
         Ok(two.program.target_with("step", style, &*two))
     }
+
+    fn may_pass(&self, error: &(dyn Error + Send + Sync + 'static)) -> bool {
+        error.to_string() == "no room"
+    }
 }
 
 impl Tiers for Step {
@@ -129,6 +133,23 @@ fn what_cannot_be_optimised_stays_what_it_is() {
         assert_eq!((two.call(1000), jit.upgrade_hot()), (1000, 0));
         assert_eq!(two.optimised.load(Ordering::Relaxed), 1);
     }
+}
+
+#[test]
+fn what_cannot_be_optimised_for_now_is_asked_for_again_after_twice_as_many_calls() {
+    let jit = engine();
+    let refused = |two: &Two| two.optimised.load(Ordering::Relaxed) <= 2;
+    let two =
+        Two::new(&jit, Box::new(move |two| if refused(two) { Err("no room".into()) } else { stride(two) }));
+    let mut limit = i64::from(THRESHOLD);
+    for round in 0..3 {
+        assert_eq!((two.call(limit), jit.upgrade_hot()), (limit, 0));
+        assert_eq!(two.optimised.load(Ordering::Relaxed), round);
+        assert_eq!((two.call(1), jit.upgrade_hot()), (1, usize::from(round == 2)));
+        assert_eq!(two.optimised.load(Ordering::Relaxed), round + 1);
+        limit *= 2;
+    }
+    assert_eq!((two.call(10), jit.upgrade_hot()), (20, 0));
 }
 
 #[test]

@@ -73,6 +73,16 @@ impl Cause {
         }
     }
 
+    /// Whether the end of its chain is a reason that may pass.
+    #[must_use]
+    pub fn passes(&self) -> bool {
+        match self {
+            Cause::Needs(failure) => failure.passes,
+            Cause::Refused(error) => error.passes(),
+            _ => false,
+        }
+    }
+
     fn take_need(&mut self) -> Option<Arc<Failure>> {
         match std::mem::replace(self, Cause::Abandoned) {
             Cause::Needs(next) => Some(next),
@@ -112,12 +122,14 @@ impl fmt::Display for Cause {
 pub struct Failure {
     symbols: Vec<Name>,
     cause: Cause,
+    passes: bool,
 }
 
 impl Failure {
-    pub(crate) fn new(mut symbols: Vec<Name>, cause: Cause) -> Arc<Failure> {
+    /// `passes` says whether the reason at the end of the chain may pass.
+    pub(crate) fn new(mut symbols: Vec<Name>, cause: Cause, passes: bool) -> Arc<Failure> {
         symbols.sort();
-        Arc::new(Failure { symbols, cause })
+        Arc::new(Failure { symbols, cause, passes })
     }
 
     /// The symbols, sorted.
@@ -142,6 +154,12 @@ impl Failure {
             },
             _ => None,
         })
+    }
+
+    /// Whether the cause at the end of the chain may pass ([`Responsibility::fail_for_now`](crate::Responsibility::fail_for_now)).
+    #[must_use]
+    pub fn passes(&self) -> bool {
+        self.passes
     }
 
     /// The cause at the end of the chain.
@@ -318,6 +336,14 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Whether it is a failure for a reason that may pass ([`Responsibility::fail_for_now`](crate::Responsibility::fail_for_now)).
+    #[must_use]
+    pub fn passes(&self) -> bool {
+        matches!(self, Error::Failed(failure) if failure.passes)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Cause, Error, Failure, Name};
@@ -325,10 +351,10 @@ mod tests {
     #[test]
     fn a_long_chain_is_walked_printed_and_dropped_without_recursion() {
         let name = |i: usize| Name { dylib: "d".into(), symbol: i.to_string().into() };
-        let mut failure = Failure::new(vec![name(0)], Cause::of("no memory"));
+        let mut failure = Failure::new(vec![name(0)], Cause::of("no memory"), false);
         for i in 1..200_000 {
             let cause = if i % 2 == 0 { Cause::Needs(failure) } else { Cause::of(Error::Failed(failure)) };
-            failure = Failure::new(vec![name(i)], cause);
+            failure = Failure::new(vec![name(i)], cause, false);
         }
         assert_eq!(failure.chain().count(), 200_000);
         assert_eq!(failure.root().to_string(), "no memory");

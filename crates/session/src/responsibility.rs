@@ -180,17 +180,28 @@ impl<T: Target> Responsibility<T> {
         until: Until,
         then: impl FnOnce(Responsibility<T>, Vec<crate::Definition<T>>) + Send + 'static,
     ) {
+        self.lookup_answer(wants, until, move |responsibility, answer| match answer {
+            Ok(found) => then(responsibility, found),
+            Err(error) => responsibility.fail(error),
+        });
+    }
+
+    /// As [`Responsibility::lookup_then`], also if symbols cannot be had.
+    pub fn lookup_answer(
+        self,
+        wants: Vec<Want>,
+        until: Until,
+        then: impl FnOnce(Responsibility<T>, crate::Answer<T>) + Send + 'static,
+    ) {
         if wants.is_empty() {
-            return then(self, Vec::new());
+            return then(self, Ok(Vec::new()));
         }
         // A unit that was removed has nothing to go on with.
         let Ok((_, order)) = self.duty.session.step(UnitHome(self.duty.unit)) else { return };
         let session = self.duty.session.clone();
         let owner = Some(Doer::unit(self.duty.unit));
-        session.lookup_then_for(owner, order, wants, until, Priority::Normal, move |answer| match answer {
-            Ok(found) => then(self, found),
-            Err(error) => self.fail(error),
-        });
+        session
+            .lookup_then_for(owner, order, wants, until, Priority::Normal, move |answer| then(self, answer));
     }
 
     /// Does the rest of what the unit needs: at once, or in another task, when the dispatcher would rather do the same part of several
@@ -278,14 +289,17 @@ impl<T: Target> Responsibility<T> {
     /// Hands over code, gives all symbols their addresses, and says that the memory is final and all of it needs `needs`; in one step.
     /// When it is refused, the unit has failed or was removed, unless a version that it needs has lost its name meanwhile: then
     /// nothing has changed, nobody has seen an address, and here is the responsibility, to be kept with what there is now.
+    /// If something that it needs fails before it is ready, for a reason that may pass, later lookups find `again`.
     pub fn complete(
         mut self,
         code: T::Code,
         addresses: impl IntoIterator<Item = (Symbol, T::Address)>,
         needs: impl IntoIterator<Item = Dependence<T>>,
+        again: Option<Unit<T>>,
     ) -> Option<Responsibility<T>> {
         let (addresses, needs) = (addresses.into_iter().collect(), needs.into_iter().collect());
-        let completed = self.duty.session.step(Complete { unit: self.duty.unit, code, addresses, needs });
+        let (unit, again) = (self.duty.unit, again.map(|again| again.source));
+        let completed = self.duty.session.step(Complete { unit, code, addresses, needs, again });
         match completed {
             Err(Incomplete::Moved(_)) => return Some(self),
             Ok(()) | Err(Incomplete::Failed(_) | Incomplete::Removed(_)) => self.duty.open = false,
@@ -293,18 +307,16 @@ impl<T: Target> Responsibility<T> {
         None
     }
 
-    /// Gives up for a reason that may pass. The cause reaches every lookup that waits for it now; later ones find `again`, which defines
-    /// the only symbol that it is responsible for. If it has several, that is all they are told, as by [`Responsibility::fail`].
+    /// Gives up for a reason that may pass. The cause reaches every lookup that waits for it now; later ones find `again`, which makes
+    /// the symbols that it is responsible for.
     pub fn fail_for_now(
         mut self,
         cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
         again: impl Into<Unit<T>>,
     ) {
         self.duty.open = false;
-        let (unit, cause) = (self.duty.unit, Cause::of(cause));
-        let refused = self.duty.session.step(FailForNow { unit, cause, again: again.into() });
-        // Dropped behind the lock.
-        drop(refused);
+        let (unit, cause, again) = (self.duty.unit, Cause::of(cause), again.into().source);
+        self.duty.session.step(FailForNow { unit, cause, again });
     }
 
     /// Gives up. The cause reaches every lookup that waits for it, now or later.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use brolga_session::{
-    Cause, Change, Dependants, Dependence, Dylib, Error, Host, OnDrop, Responsibility, Session, Symbol,
-    SymbolFlags, Target, Unit, Until, required, unit,
+    Alias, Cause, Change, Dependants, Dependence, Dylib, Error, Host, Link, OnDrop, Responsibility, Sees,
+    Session, Symbol, SymbolFlags, Target, Unit, Until, required, unit,
 };
 use support::{E, Kept, Never, Owned, Words, count, failure, in_place, keep, made, take, texts};
 
@@ -537,5 +537,87 @@ fn a_failure_for_now_is_told_to_those_who_wait_and_to_no_others() {
     for gone in [foo, user] {
         assert!(matches!(main.lookup([gone]).wait(), Err(Error::NotFound { .. })));
     }
+    session.check().expect("invariants");
+}
+
+/// Who waits for `lib` when it fails for now: `app`, whose code is final, `late`, which is being made, and an alias of each.
+#[test]
+fn a_failure_for_now_is_none_for_ever_for_what_needs_it() {
+    let (session, main) = in_place();
+    let [lib, app, late, other] = ["lib", "app", "late", "other"].map(|name| session.intern(name));
+    let [short, long] = ["short", "long"].map(|name| session.intern(name));
+    let freed = Arc::new(AtomicUsize::new(0));
+    let libs = Kept::default();
+    let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
+    /// Looks its need up, and is completed with it.
+    fn needs(symbol: Symbol, need: Symbol, until: Until, freed: Arc<AtomicUsize>) -> Unit<Words> {
+        unit([(symbol, E)], move |duty: Responsibility<Words>| {
+            duty.lookup_answer(required([need]), until, move |duty, found| {
+                let again = needs(symbol, need, until, freed.clone());
+                match found {
+                    Err(error) => {
+                        assert!(error.passes());
+                        duty.fail_for_now(error, again);
+                    }
+                    Ok(found) => {
+                        let needs = found.into_iter().map(Dependence::from);
+                        assert!(duty.complete(Owned(freed), [(symbol, 5)], needs, Some(again)).is_none());
+                    }
+                }
+            });
+        })
+    }
+    let units = vec![
+        keep(&[(lib, E)], &libs),
+        needs(app, lib, Until::Resolved, freed.clone()),
+        needs(late, lib, Until::Ready, freed.clone()),
+        needs(other, app, Until::Resolved, freed.clone()),
+    ];
+    main.define_all(units, Some(&tracker)).expect("defined");
+    for (alias, of) in [(short, app), (long, late)] {
+        let from = Link { dylib: main.id(), sees: Sees::All };
+        main.define(Alias { symbol: alias, flags: E, from, aliasee: of }).expect("defined");
+    }
+    for round in 0..3 {
+        let waiting = [app, late, other, short, long].map(|symbol| main.lookup([symbol]));
+        let duty = take(&libs);
+        // So `app` has its address, and then its code.
+        duty.resolve_some([(lib, 7)]).expect("resolved");
+        session.check().expect("invariants");
+        assert!(waiting.iter().all(|lookup| !lookup.is_done()));
+        duty.fail_for_now("no room", keep(&[(lib, E)], &libs));
+        for lookup in waiting {
+            let told = lookup.wait().expect_err("it needs `lib`");
+            assert!(told.passes(), "round {round}: {told}");
+        }
+        session.check().expect("invariants");
+        assert_eq!(count(&freed), 2 * (round + 1), "the code of `app` and `other`");
+    }
+    let waiting = [app, late, other, short, long].map(|symbol| main.lookup([symbol]));
+    take(&libs).resolve([(lib, 7)]).expect("resolved").emit([]).expect("emitted");
+    for lookup in waiting {
+        assert_eq!(lookup.wait_one().expect("ready").address, Some(5));
+    }
+    session.check().expect("invariants");
+    tracker.remove(Dependants::Tombstone).expect("removed");
+    session.check().expect("invariants");
+}
+
+/// What fails for good fails for good what waits for it, whatever could make that again.
+#[test]
+fn a_failure_for_ever_stays_with_what_needs_it() {
+    let (session, main) = in_place();
+    let [lib, app] = ["lib", "app"].map(|name| session.intern(name));
+    let (kept, freed) = (Kept::default(), Arc::new(AtomicUsize::new(0)));
+    main.define_all(vec![keep(&[(lib, E)], &kept), keep(&[(app, E)], &kept)], None).expect("defined");
+    let lookup = main.lookup([app]);
+    let duty = take(&kept);
+    let need = Dependence::from(main.label(lib));
+    let again = unit([(app, E)], |_: Responsibility<Words>| panic!("it has failed for good"));
+    assert!(duty.complete(Owned(freed.clone()), [(app, 1)], [need], Some(again)).is_none());
+    take(&kept).fail("wrong");
+    assert!(!lookup.wait().expect_err("it needs `lib`").passes());
+    assert!(main.lookup([app]).wait().is_err());
+    assert_eq!(count(&freed), 1);
     session.check().expect("invariants");
 }

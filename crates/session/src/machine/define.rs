@@ -116,37 +116,29 @@ where
     }
 }
 
-/// Gives a unit up for a reason that may pass: who waits for its symbol is told the cause, and who looks later finds another unit.
+/// Gives a unit up for a reason that may pass: who waits for its symbols is told the cause, and who looks later finds another unit. So it is
+/// with all that waits for it and can be made again ([`Complete::again`](super::Complete::again)), and all aliases.
 ///
 /// In one step: were it two, who looks between them would be told a cause that is none any more.
 pub struct FailForNow<P: Parts> {
-    /// The unit, which has one symbol.
+    /// The unit.
     pub unit: UnitId<P>,
     /// Why.
     pub cause: Cause,
-    /// What defines the symbol from then on, tracked by what has tracked it.
-    pub again: NewUnit<P>,
+    /// What defines its symbols from then on, tracked by what has tracked them.
+    pub again: Source<P>,
 }
 
 impl<P: Parts> Event<P> for FailForNow<P> {
-    /// The new unit is refused if the old one was removed, has several symbols or is used.
-    type Reply = Result<(), NewUnit<P>>;
+    type Reply = ();
 
-    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
-        let version = machine.units.get(self.unit).and_then(|unit| unit.entries.first().copied());
-        machine.fail_unit(self.unit, self.cause);
-        let has_failed = |state: &State<P>| matches!(state, State::Failed(_));
-        let there = version.and_then(|version| {
-            let label = machine.entries.get(version).filter(|entry| entry.named)?.label;
-            Some((label.dylib, machine.tracker_if_unused(version, has_failed)?))
-        });
-        match there {
-            Some((dylib, tracker)) if machine.accepting(dylib).is_ok() => {
-                machine.define(dylib, tracker, self.again, true);
-                Ok(())
-            }
-            _ => Err(self.again),
-        }
+    fn apply(self, machine: &mut Machine<P>) {
+        let unused = match machine.units.get_mut(self.unit) {
+            Some(unit) => unit.again.replace(self.again),
+            None => Some(self.again),
+        };
+        unused.into_iter().for_each(|unused| machine.drop_source(unused, Vec::new()));
+        machine.fail_perhaps_for_now(self.unit, self.cause, true);
     }
 }
 
@@ -213,7 +205,7 @@ impl<P: Parts> Machine<P> {
         Ok(tracker)
     }
 
-    fn define(&mut self, dylib: DylibId, tracker: TrackerId<P>, new: NewUnit<P>, replace: bool) {
+    pub(super) fn define(&mut self, dylib: DylibId, tracker: TrackerId<P>, new: NewUnit<P>, replace: bool) {
         let unit = self.new_unit(dylib, tracker, Phase::Lazy { source: new.source, lost: Vec::new() });
         for (symbol, flags) in new.symbols {
             let label = Label { dylib, symbol };
@@ -254,6 +246,7 @@ impl<P: Parts> Machine<P> {
             entries: SmallVec::new(),
             phase,
             codes: Vec::new(),
+            again: None,
             uses: SmallVec::new(),
             waits: SmallVec::new(),
             hopes: SmallVec::new(),
@@ -314,16 +307,24 @@ impl<P: Parts> Machine<P> {
             tracker.units.remove(&unit);
         }
         if let Phase::Lazy { source, lost } = std::mem::replace(&mut gone.phase, Phase::Done) {
-            match source {
-                Source::Work(source) => self.effects.dropped.push((source, lost)),
-                Source::Slot { slot, .. } => self.effects.garbage.push(Garbage::Slot(slot)),
-                Source::Absolute(_) | Source::Alias(..) => {}
-            }
+            self.drop_source(source, lost);
+        }
+        if let Some(again) = gone.again.take() {
+            self.drop_source(again, Vec::new());
         }
         if let Some(record) = gone.slot.take() {
             self.effects.garbage.push(Garbage::Slot(record.slot));
         }
         self.effects.retired.extend(gone.codes.drain(..).rev());
         Some(gone)
+    }
+
+    /// Drops a source that will not be run, behind the step, and tells it what gave way to others.
+    pub(super) fn drop_source(&mut self, source: Source<P>, lost: Vec<Symbol>) {
+        match source {
+            Source::Work(source) => self.effects.dropped.push((source, lost)),
+            Source::Slot { slot, .. } => self.effects.garbage.push(Garbage::Slot(slot)),
+            Source::Absolute(_) | Source::Alias(..) => {}
+        }
     }
 }

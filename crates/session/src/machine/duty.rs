@@ -133,6 +133,8 @@ pub struct Complete<P: Parts> {
     pub addresses: Vec<(Symbol, P::Address)>,
     /// What each of them needs.
     pub needs: Vec<Dependence<P>>,
+    /// What makes them again, if something that they need fails for a reason that passes.
+    pub again: Option<Source<P>>,
 }
 
 /// Why a unit was not completed. Here is the code, if the unit did not take it.
@@ -149,19 +151,25 @@ impl<P: Parts> Event<P> for Complete<P> {
     type Reply = Result<(), Incomplete<P>>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
-        let Complete { unit, code, addresses, needs } = self;
+        let Complete { unit, code, addresses, needs, again } = self;
+        let unused = |machine: &mut Machine<P>, again: Option<Source<P>>| {
+            again.into_iter().for_each(|again| machine.drop_source(again, Vec::new()));
+        };
         if machine.materializing(unit).is_err() {
+            unused(machine, again);
             return Err(Incomplete::Removed(code));
         }
         let has_moved = |need: &Dependence<P>| {
             need.version.is_some_and(|version| machine.find(need.label) != Some(version))
         };
         if needs.iter().any(has_moved) {
+            unused(machine, again);
             return Err(Incomplete::Moved(code));
         }
         let mut symbols = Vec::new();
         if let Some(unit) = machine.units.get_mut(unit) {
             unit.codes.push(code);
+            unit.again = again;
             let labels = unit.entries.iter().filter_map(|version| Some(machine.entries.get(*version)?.label));
             symbols.extend(labels.map(|label| label.symbol));
         }

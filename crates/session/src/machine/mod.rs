@@ -324,6 +324,8 @@ pub struct Unit<P: Parts> {
     entries: SmallVec<[Version<P>; 1]>,
     phase: Phase<P>,
     codes: Vec<P::Code>,
+    /// What makes it again, if it fails for a reason that passes before it is ready.
+    again: Option<Source<P>>,
     /// What it was emitted with a dependence on.
     uses: SmallVec<[Version<P>; 1]>,
     slot: Option<SlotRecord<P>>,

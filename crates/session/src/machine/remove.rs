@@ -308,7 +308,7 @@ impl<P: Parts> Machine<P> {
         nodes.dedup();
         if !nodes.is_empty() {
             let failed = self.graph.fail(&nodes);
-            self.fail_entries(failed, cause);
+            self.fail_entries(failed, cause, false);
         }
     }
 

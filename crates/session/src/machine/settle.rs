@@ -8,9 +8,11 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::define::NewUnit;
 use super::graph::Failed;
 use super::{
-    Found, Garbage, Machine, Parts, Pending, Phase, Purpose, SlotRecord, Source, State, UnitId, Version, Work,
+    Entry, Found, Garbage, Machine, Parts, Pending, Phase, Purpose, SlotRecord, Source, State, UnitId,
+    Version, Work,
 };
 use crate::error::{Cause, Error, Failure};
 use crate::flags::{LookupKind, Need, Priority, SymbolFlags, Until, Want};
@@ -43,6 +45,11 @@ impl<P: Parts> Machine<P> {
             Source::Alias(from, aliasee) => {
                 let flags = self.entries.get(version).map(|entry| entry.flags).unwrap_or_default();
                 self.begin(unit_id);
+                // A failure of the other that passes is none of the alias for ever.
+                let again = Some(Source::Alias(from, aliasee));
+                if let Some(unit) = self.units.get_mut(unit_id) {
+                    unit.again = again;
+                }
                 // A symbol without address is waited for to the end: there is no address to be had earlier.
                 let (need, until) = if flags.has(SymbolFlags::SIDE_EFFECTS_ONLY) {
                     (Need::Weak, Until::Ready)
@@ -142,6 +149,8 @@ impl<P: Parts> Machine<P> {
             entry.state = State::Ready(address);
             let found = Found { label: entry.label, flags: entry.flags, address, version };
             let shown = (!entry.flags.has(SymbolFlags::SIDE_EFFECTS_ONLY)).then_some(found);
+            let again = self.units.get_mut(entry.unit).and_then(|unit| unit.again.take());
+            again.into_iter().for_each(|again| self.drop_source(again, Vec::new()));
             self.publish(version);
             for (query, index) in pending.waiters {
                 self.arrived(query, index, shown);
@@ -151,12 +160,18 @@ impl<P: Parts> Machine<P> {
 
     /// The unit, which is being materialized, fails: all that is left of it, and all that waits for that.
     pub(super) fn fail_unit(&mut self, unit: UnitId<P>, cause: Cause) {
+        let passes = cause.passes();
+        self.fail_perhaps_for_now(unit, cause, passes);
+    }
+
+    /// As [`Machine::fail_unit`]; if the cause `passes`, what can be made again is promised again.
+    pub(super) fn fail_perhaps_for_now(&mut self, unit: UnitId<P>, cause: Cause, passes: bool) {
         if let Some(data) = self.units.get_mut(unit)
             && let Phase::Materializing(node) = data.phase
         {
             data.phase = Phase::Done;
             let failed = self.graph.fail(&[node]);
-            self.fail_entries(failed, &cause);
+            self.fail_entries(failed, &cause, passes);
         }
         self.effects.garbage.push(Garbage::Cause(cause));
         // Nothing was left of it when all its symbols had been delegated: its code goes nevertheless.
@@ -164,7 +179,7 @@ impl<P: Parts> Machine<P> {
     }
 
     /// What the graph says has failed; the first ones by `cause`, the others because of one before them.
-    pub(super) fn fail_entries(&mut self, failed: Vec<Failed<Version<P>>>, cause: &Cause) {
+    pub(super) fn fail_entries(&mut self, failed: Vec<Failed<Version<P>>>, cause: &Cause, passes: bool) {
         let mut failures: Vec<Arc<Failure>> = Vec::with_capacity(failed.len());
         let mut units = Vec::new();
         for Failed { entries, because } in failed {
@@ -172,7 +187,7 @@ impl<P: Parts> Machine<P> {
                 Some(failure) => Cause::Needs(Arc::clone(failure)),
                 None => cause.clone(),
             };
-            let failure = Failure::new(self.names_of_versions(&entries), cause);
+            let failure = Failure::new(self.names_of_versions(&entries), cause, passes);
             failures.push(Arc::clone(&failure));
             for version in entries {
                 let Some(entry) = self.entries.get_mut(version) else { continue };
@@ -190,8 +205,53 @@ impl<P: Parts> Machine<P> {
         if !told && !matches!(cause, Cause::Removed | Cause::Closed) {
             self.effects.unheard.extend(failures.into_iter().next());
         }
+        let mut all_again = Vec::new();
         for unit in units {
+            let again = self.units.get_mut(unit).and_then(|data| data.again.take());
+            if let Some(again) = again {
+                all_again.push((unit, again, self.initializer_of(unit).filter(|_| passes)));
+            }
             self.after_failure(unit);
+        }
+        // Behind that: none of them uses another any more.
+        for (unit, again, initializer) in all_again {
+            self.promise_again(unit, again, initializer, passes);
+        }
+    }
+
+    fn initializer_of(&self, unit: UnitId<P>) -> Option<Symbol> {
+        let dylib = self.dylibs.get(self.units.get(unit)?.dylib.0 as usize)?;
+        let entries = dylib.initializers.iter().filter_map(|known| self.entries.get(known.version));
+        entries.into_iter().find(|entry| entry.unit == unit).map(|entry| entry.label.symbol)
+    }
+
+    /// Gives the symbols of a failed unit back to a source, as if nobody had looked them up, if the cause `passes` and all of them have
+    /// failed.
+    fn promise_again(
+        &mut self,
+        unit: UnitId<P>,
+        again: Source<P>,
+        initializer: Option<Symbol>,
+        passes: bool,
+    ) {
+        let is_failed = |entry: &Entry<P>| entry.named && matches!(entry.state, State::Failed(_));
+        let is_used = |version: &Version<P>, entry: &Entry<P>| {
+            entry.users.iter().any(|user| self.is_user(*user, *version))
+        };
+        let there = self.units.get(unit).and_then(|data| {
+            let entry = |version: &Version<P>| {
+                let entry = self.entries.get(*version)?;
+                (is_failed(entry) && !is_used(version, entry)).then_some((entry.label.symbol, entry.flags))
+            };
+            let symbols: Option<Vec<_>> = data.entries.iter().map(entry).collect();
+            Some((data.dylib, data.tracker, symbols?))
+        });
+        match there {
+            Some((dylib, tracker, symbols)) if passes && self.accepting(dylib).is_ok() => {
+                let new = NewUnit { symbols, initializer, source: again };
+                self.define(dylib, tracker, new, true);
+            }
+            _ => self.drop_source(again, Vec::new()),
         }
     }
 
