@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use brolga_session::machine::{
-    Attach, Cancel, CreateDylib, CreateTracker, Define, Delegate, Dependants, Effects, Emit, Fail, Group,
-    HandBack, Lookup, Machine, NewUnit, QueryId, RemoveSymbols, RemoveTracker, Resolve, Source, TrackerId,
-    Transfer, UnitId,
+    Attach, Cancel, Close, CreateDylib, CreateTracker, Define, Delegate, Dependants, Effects, Emit, Fail,
+    Group, HandBack, Lookup, Machine, NewUnit, QueryId, RemoveSymbols, RemoveTracker, Resolve, Source,
+    TrackerId, Transfer, UnitId,
 };
 use brolga_session::{
     Cause, DylibId, Error, Label, Link, LookupKind, Names, Need, Priority, Sees, Symbol, SymbolFlags, Until,
@@ -263,6 +263,8 @@ struct World {
     machine: Machine<Plain>,
     model: Model,
     dylibs: Vec<DylibId>,
+    /// Another dylib, which is closed: as if it were in no order.
+    closed: DylibId,
     symbols: Vec<Symbol>,
     trackers: Vec<Option<TrackerId<Plain>>>,
     tracker_dylibs: Vec<usize>,
@@ -279,11 +281,15 @@ impl World {
         let names = Arc::new(Names::default());
         let mut machine = Machine::new(Arc::clone(&names));
         let dylib = machine.step(CreateDylib { name: "main".into(), board: () }).0.expect("a dylib");
+        let (closed, _) = machine.step(CreateDylib { name: "closed".into(), board: () }).0.expect("a dylib");
+        let dependants = Dependants::Deny;
+        machine.step(Close { dylibs: vec![closed], dependants, stay_open: false }).0.expect("closed");
         World {
             random: Random::new(seed),
             machine,
             model: Model::default(),
             dylibs: vec![dylib.0],
+            closed,
             symbols: (0..10).map(|i| names.intern(&format!("s{i}"))).collect(),
             trackers: vec![Some(dylib.1)],
             tracker_dylibs: vec![0],
@@ -460,7 +466,11 @@ impl World {
             }
         }
         self.log.push(format!("lookup {ticket} {wants:?} {until:?}"));
-        let order = vec![Link { dylib: self.dylibs[0], sees: Sees::All }];
+        let mut order = vec![Link { dylib: self.dylibs[0], sees: Sees::All }];
+        for _ in 0..self.random.below(3) {
+            let link = Link { dylib: self.closed, sees: Sees::All };
+            order.insert(self.random.below(order.len() + 1), link);
+        }
         let (kind, priority) = (LookupKind::Static, Priority::Normal);
         let event = Lookup {
             order,

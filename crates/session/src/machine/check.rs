@@ -21,16 +21,17 @@ impl<P: Parts> Machine<P> {
 
     fn check_names(&self) -> Result<(), String> {
         let mut named = 0;
-        for (dylib, id) in self.dylibs.iter().zip(0..) {
+        for &id in self.by_name.values() {
+            let dylib = self.dylibs.get(id).map_err(|error| format!("a name leads to no dylib: {error}"))?;
+            if (dylib.opens > 0) != self.opened.contains(&id) {
+                return Err(format!("`{}` was opened {} times", dylib.name, dylib.opens));
+            }
             for (symbol, version) in &dylib.symbols {
                 let entry = self.entries.get(*version).ok_or(format!("{symbol:?} leads to no entry"))?;
-                if entry.label.symbol != *symbol || entry.label.dylib.0 != id || !entry.named {
+                if entry.label.symbol != *symbol || entry.label.dylib != id || !entry.named {
                     return Err(format!("{symbol:?} leads to another entry"));
                 }
                 named += 1;
-            }
-            if !dylib.open && !dylib.symbols.is_empty() {
-                return Err(format!("closed dylib `{}` has symbols", dylib.name));
             }
         }
         if self.entries.iter().filter(|(_, entry)| entry.named).count() != named {
@@ -59,7 +60,7 @@ impl<P: Parts> Machine<P> {
             }
         }
         for (id, unit) in self.units.iter() {
-            let open = self.dylibs.get(unit.dylib.0 as usize).is_some_and(|dylib| dylib.open);
+            let open = self.dylibs.get(unit.dylib).is_ok();
             let tracked =
                 self.trackers.get(unit.tracker).map(|t| t.units.contains(&id) && t.dylib == unit.dylib);
             if tracked != Some(true) && open {

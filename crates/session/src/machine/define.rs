@@ -231,7 +231,7 @@ impl<P: Parts> Machine<P> {
             }
             let version = self.new_entry(label, flags, unit, State::NeverSearched);
             if new.initializer == Some(symbol)
-                && let Some(dylib) = self.dylibs.get_mut(dylib.0 as usize)
+                && let Ok(dylib) = self.dylibs.get_mut(dylib)
             {
                 dylib.initializers.push(Initializer::new(version));
             }
@@ -271,7 +271,7 @@ impl<P: Parts> Machine<P> {
         if let Some(unit) = self.units.get_mut(unit) {
             unit.entries.push(version);
         }
-        if let Some(dylib) = self.dylibs.get_mut(label.dylib.0 as usize) {
+        if let Ok(dylib) = self.dylibs.get_mut(label.dylib) {
             dylib.symbols.insert(label.symbol, version);
         }
         version
@@ -280,7 +280,7 @@ impl<P: Parts> Machine<P> {
     /// Takes a symbol that was never searched away from its unit.
     pub(super) fn give_way(&mut self, version: Version<P>) {
         let Some(entry) = self.entries.remove(version) else { return };
-        if let Some(dylib) = self.dylibs.get_mut(entry.label.dylib.0 as usize) {
+        if let Ok(dylib) = self.dylibs.get_mut(entry.label.dylib) {
             dylib.symbols.remove(&entry.label.symbol);
             dylib.initializers.retain(|known| known.version != version);
         }

@@ -1,5 +1,8 @@
 //! Dylibs: links, generators, trackers, initialisers.
 //!
+//! **Closed dylibs.** Ids are not used again, so one that was closed leaves its name, for messages, and nothing else. Link orders that
+//! have it are as if they had not; it is swept out when something is appended to them. Nothing walks over what was closed.
+//!
 //! **Links.** A new dylib's link order is itself, all symbols. Walks over link orders visit each dylib once, so circles end.
 //!
 //! **Initialisers** are symbols with side effects only, one for a unit that has any. Opening a dylib, as `dlopen` does, plans
@@ -46,6 +49,63 @@ impl<P: Parts> Initializer<P> {
     }
 }
 
+enum Place<P: Parts> {
+    Open(Box<Dylib<P>>),
+    Closed(Arc<str>),
+}
+
+/// All dylibs that ever were, by id.
+pub(super) struct Dylibs<P: Parts>(Vec<Place<P>>);
+
+impl<P: Parts> Default for Dylibs<P> {
+    fn default() -> Self {
+        Dylibs(Vec::new())
+    }
+}
+
+impl<P: Parts> Dylibs<P> {
+    fn next(&self) -> Result<DylibId, Error> {
+        u32::try_from(self.0.len()).map(DylibId).map_err(|_| Error::Unknown { what: "dylib" })
+    }
+
+    /// The dylib, when it is open.
+    pub(super) fn get(&self, id: DylibId) -> Result<&Dylib<P>, Error> {
+        match self.0.get(id.0 as usize) {
+            Some(Place::Open(dylib)) => Ok(dylib),
+            Some(Place::Closed(name)) => Err(Error::DylibClosed { dylib: Arc::clone(name) }),
+            None => Err(Error::Unknown { what: "dylib" }),
+        }
+    }
+
+    /// The dylib, when it is open.
+    pub(super) fn get_mut(&mut self, id: DylibId) -> Result<&mut Dylib<P>, Error> {
+        match self.0.get_mut(id.0 as usize) {
+            Some(Place::Open(dylib)) => Ok(dylib),
+            Some(Place::Closed(name)) => Err(Error::DylibClosed { dylib: Arc::clone(name) }),
+            None => Err(Error::Unknown { what: "dylib" }),
+        }
+    }
+
+    /// The name of a dylib, open or not.
+    pub(super) fn name(&self, id: DylibId) -> Option<&Arc<str>> {
+        self.0.get(id.0 as usize).map(|place| match place {
+            Place::Open(dylib) => &dylib.name,
+            Place::Closed(name) => name,
+        })
+    }
+
+    /// Closes the dylib, if it is open, and gives it away.
+    pub(super) fn close(&mut self, id: DylibId) -> Option<Box<Dylib<P>>> {
+        let place = self.0.get_mut(id.0 as usize)?;
+        let Place::Open(dylib) = place else { return None };
+        let closed = Place::Closed(Arc::clone(&dylib.name));
+        match std::mem::replace(place, closed) {
+            Place::Open(dylib) => Some(dylib),
+            Place::Closed(_) => None,
+        }
+    }
+}
+
 /// A new dylib, open, linked against itself.
 pub struct CreateDylib<P: Parts> {
     /// Its name; no two open dylibs have the same.
@@ -65,13 +125,11 @@ impl<P: Parts> Event<P> for CreateDylib<P> {
         if machine.by_name.contains_key(&self.name) {
             return Err(Error::DuplicateDylib { dylib: self.name });
         }
-        let index = u32::try_from(machine.dylibs.len()).map_err(|_| Error::Unknown { what: "dylib" })?;
-        let id = DylibId(index);
+        let id = machine.dylibs.next()?;
         let default_tracker = machine.trackers.insert(Tracker { dylib: id, units: Default::default() });
         machine.by_name.insert(Arc::clone(&self.name), id);
-        machine.dylibs.push(Dylib {
+        machine.dylibs.0.push(Place::Open(Box::new(Dylib {
             name: self.name,
-            open: true,
             board: self.board,
             symbols: FxHashMap::default(),
             links: vec![Link { dylib: id, sees: Sees::All }],
@@ -79,7 +137,7 @@ impl<P: Parts> Event<P> for CreateDylib<P> {
             default_tracker,
             initializers: Vec::new(),
             opens: 0,
-        });
+        })));
         Ok((id, default_tracker))
     }
 }
@@ -125,12 +183,14 @@ impl<P: Parts> Event<P> for AddLinks {
     type Reply = Result<(), Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
-        let known = &mut machine.open(self.dylib)?.links;
+        let mut known = std::mem::take(&mut machine.open(self.dylib)?.links);
+        machine.sweep(&mut known);
         for link in self.links {
             if !known.contains(&link) {
                 known.push(link);
             }
         }
+        machine.open(self.dylib)?.links = known;
         Ok(())
     }
 }
@@ -152,7 +212,7 @@ impl<P: Parts> Event<P> for RemoveLink {
     }
 }
 
-/// Asks for link orders.
+/// Asks for link orders. What is closed is in none.
 pub enum LinkOrder {
     /// That of one dylib.
     Own(DylibId),
@@ -165,9 +225,13 @@ impl<P: Parts> Event<P> for LinkOrder {
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
         match self {
-            LinkOrder::Own(dylib) => Ok(machine.open(dylib)?.links.clone()),
+            LinkOrder::Own(dylib) => {
+                let mut links = machine.open(dylib)?.links.clone();
+                machine.sweep(&mut links);
+                Ok(links)
+            }
             LinkOrder::Reached(roots) => {
-                let (pre, _) = machine.walk(&roots)?;
+                let (pre, _) = machine.walk(roots)?;
                 Ok(pre.into_iter().map(|dylib| Link { dylib, sees: Sees::Exported }).collect())
             }
         }
@@ -215,7 +279,7 @@ impl<P: Parts> Event<P> for RemoveGenerator {
             .ok_or(Error::Unknown { what: "generator" })?;
         let (id, generator) = generators.remove(index);
         machine.effects.garbage.push(Garbage::Generator(generator));
-        machine.drop_requests(id, &Error::GeneratorAbandoned);
+        machine.drop_requests(id, &Err(Error::GeneratorAbandoned));
         Ok(())
     }
 }
@@ -238,9 +302,10 @@ impl<P: Parts> Event<P> for Initializers {
         if machine.stopped {
             return Err(Error::SessionEnded);
         }
-        let (_, post) = machine.walk(&[self.dylib])?;
+        let (_, post) = machine.walk([self.dylib])?;
         if self.open {
             machine.open(self.dylib)?.opens += 1;
+            machine.opened.insert(self.dylib);
         }
         let mut plan = Vec::new();
         for id in post {
@@ -268,9 +333,11 @@ impl<P: Parts> Event<P> for Initialized<P> {
     type Reply = ();
 
     fn apply(self, machine: &mut Machine<P>) {
-        let versions: FxHashSet<Version<P>> = self.versions.into_iter().collect();
-        for dylib in &mut machine.dylibs {
-            for known in dylib.initializers.iter_mut().filter(|known| versions.contains(&known.version)) {
+        for version in self.versions {
+            // One that was removed meanwhile has taken its record with it.
+            let Some(dylib) = machine.entries.get(version).map(|entry| entry.label.dylib) else { continue };
+            let Ok(dylib) = machine.open(dylib) else { continue };
+            if let Some(known) = dylib.initializers.iter_mut().find(|known| known.version == version) {
                 known.state = if self.done { Init::Done } else { Init::Due };
             }
         }
@@ -285,12 +352,13 @@ impl<P: Parts> Event<P> for Release {
     type Reply = Result<Vec<DylibId>, Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
-        let (_, mut reached) = machine.walk(&[self.0])?;
+        let (_, mut reached) = machine.walk([self.0])?;
         let dylib = machine.open(self.0)?;
         dylib.opens = dylib.opens.checked_sub(1).ok_or(Error::Unknown { what: "opening" })?;
-        let open = machine.dylibs.iter().zip(0..).filter(|(dylib, _)| dylib.open && dylib.opens > 0);
-        let roots: Vec<DylibId> = open.map(|(_, id)| DylibId(id)).collect();
-        let held: FxHashSet<DylibId> = machine.walk(&roots)?.0.into_iter().collect();
+        if dylib.opens == 0 {
+            machine.opened.remove(&self.0);
+        }
+        let held: FxHashSet<DylibId> = machine.walk(machine.opened.iter().copied())?.0.into_iter().collect();
         reached.reverse();
         let mut closing = Vec::new();
         for id in reached {
@@ -313,30 +381,41 @@ impl<P: Parts> Event<P> for Release {
 }
 
 impl<P: Parts> Machine<P> {
-    /// Dylibs that link orders reach from `roots`: before and after what they lead to.
-    fn walk(&mut self, roots: &[DylibId]) -> Result<(Vec<DylibId>, Vec<DylibId>), Error> {
+    /// Takes what is closed out of a link order.
+    fn sweep(&self, links: &mut Vec<Link>) {
+        links.retain(|link| !matches!(self.dylibs.get(link.dylib), Err(Error::DylibClosed { .. })));
+    }
+
+    /// Dylibs that link orders reach from `roots`: before and after what they lead to. What is closed is passed over below the roots.
+    fn walk(&self, roots: impl IntoIterator<Item = DylibId>) -> Result<(Vec<DylibId>, Vec<DylibId>), Error> {
         let (mut pre, mut post) = (Vec::new(), Vec::new());
         let mut seen = FxHashSet::default();
-        for &root in roots {
+        for root in roots {
             let mut path: Vec<(DylibId, usize)> = Vec::new();
             if seen.insert(root) {
-                self.open(root)?;
+                self.dylibs.get(root)?;
                 pre.push(root);
                 path.push((root, 0));
             }
             while let Some((at, next)) = path.last_mut() {
                 let (at, index) = (*at, *next);
                 *next += 1;
-                match self.open(at)?.links.get(index) {
+                match self.dylibs.get(at)?.links.get(index) {
                     None => {
                         post.push(at);
                         path.pop();
                     }
                     Some(&Link { dylib, .. }) => {
-                        if seen.insert(dylib) {
-                            self.open(dylib)?;
-                            pre.push(dylib);
-                            path.push((dylib, 0));
+                        if !seen.insert(dylib) {
+                            continue;
+                        }
+                        match self.dylibs.get(dylib) {
+                            Ok(_) => {
+                                pre.push(dylib);
+                                path.push((dylib, 0));
+                            }
+                            Err(Error::DylibClosed { .. }) => {}
+                            Err(error) => return Err(error),
                         }
                     }
                 }
@@ -345,12 +424,12 @@ impl<P: Parts> Machine<P> {
         Ok((pre, post))
     }
 
-    /// Lookups that wait for `generator` fail.
-    pub(super) fn drop_requests(&mut self, generator: GeneratorId, error: &Error) {
+    /// Lookups that wait for `generator` are told this.
+    pub(super) fn drop_requests(&mut self, generator: GeneratorId, result: &Result<(), Error>) {
         let requests = self.requests.iter().filter(|(_, request)| request.generator == generator);
         let requests: Vec<_> = requests.map(|(id, _)| id).collect();
         for request in requests {
-            self.generated(request, &Err(error.clone()));
+            self.generated(request, result);
         }
     }
 }

@@ -219,6 +219,8 @@ pub enum Garbage<P: Parts> {
     Slot(P::Slot),
     /// A generator that was taken out.
     Generator(P::Generator),
+    /// Where symbols of a dylib that was closed were published.
+    Board(P::Board),
     /// A failure that nobody can ask for any more.
     Failure(Arc<Failure>),
     /// A cause that was copied into failures, or that concerned nothing.
@@ -345,7 +347,6 @@ pub struct Tracker<P: Parts> {
 
 struct Dylib<P: Parts> {
     name: Arc<str>,
-    open: bool,
     board: P::Board,
     symbols: FxHashMap<Symbol, Version<P>>,
     links: Vec<Link>,
@@ -398,8 +399,11 @@ enum Todo<P: Parts> {
 /// See the file's header.
 pub struct Machine<P: Parts> {
     names: Arc<Names>,
-    dylibs: Vec<Dylib<P>>,
+    dylibs: dylibs::Dylibs<P>,
+    /// Those that are not closed.
     by_name: FxHashMap<Arc<str>, DylibId>,
+    /// Those with openings that were not taken back.
+    opened: BTreeSet<DylibId>,
     entries: Slab<Entry<P>>,
     units: Slab<Unit<P>>,
     trackers: Slab<Tracker<P>>,
@@ -426,8 +430,9 @@ impl<P: Parts> Machine<P> {
     pub fn new(names: Arc<Names>) -> Self {
         Machine {
             names,
-            dylibs: Vec::new(),
+            dylibs: dylibs::Dylibs::default(),
             by_name: FxHashMap::default(),
+            opened: BTreeSet::new(),
             entries: Slab::default(),
             units: Slab::default(),
             trackers: Slab::default(),
@@ -465,8 +470,7 @@ impl<P: Parts> Machine<P> {
     }
 
     pub(crate) fn name(&self, label: Label) -> Name {
-        let dylib =
-            self.dylibs.get(label.dylib.0 as usize).map_or_else(|| "?".into(), |d| Arc::clone(&d.name));
+        let dylib = self.dylibs.name(label.dylib).map_or_else(|| "?".into(), Arc::clone);
         Name { dylib, symbol: self.names.text(label.symbol) }
     }
 
@@ -480,11 +484,7 @@ impl<P: Parts> Machine<P> {
 
     /// The dylib, when it is open.
     fn open(&mut self, id: DylibId) -> Result<&mut Dylib<P>, Error> {
-        match self.dylibs.get_mut(id.0 as usize) {
-            Some(dylib) if dylib.open => Ok(dylib),
-            Some(dylib) => Err(Error::DylibClosed { dylib: Arc::clone(&dylib.name) }),
-            None => Err(Error::Unknown { what: "dylib" }),
-        }
+        self.dylibs.get_mut(id)
     }
 
     /// The dylib, when it is open and the session still takes work.
@@ -496,7 +496,7 @@ impl<P: Parts> Machine<P> {
     }
 
     fn find(&self, label: Label) -> Option<Version<P>> {
-        self.dylibs.get(label.dylib.0 as usize)?.symbols.get(&label.symbol).copied()
+        self.dylibs.get(label.dylib).ok()?.symbols.get(&label.symbol).copied()
     }
 }
 

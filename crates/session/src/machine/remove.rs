@@ -144,23 +144,20 @@ impl<P: Parts> Event<P> for Close {
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
         let mut open = Vec::new();
         for id in self.dylibs {
-            match machine.dylibs.get(id.0 as usize) {
-                None => return Err(Error::Unknown { what: "dylib" }),
-                Some(dylib) if dylib.open => open.push(id),
-                Some(_) => {}
+            match machine.dylibs.get(id) {
+                Ok(_) => open.push(id),
+                Err(Error::DylibClosed { .. }) => {}
+                Err(error) => return Err(error),
             }
         }
         let ours: FxHashSet<DylibId> = open.iter().copied().collect();
-        let units =
-            machine.units.iter().filter(|(_, unit)| ours.contains(&unit.dylib)).map(|(id, _)| id).collect();
+        let trackers = machine.trackers.iter().filter(|(_, tracker)| ours.contains(&tracker.dylib));
+        let (trackers, units): (Vec<_>, Vec<_>) =
+            trackers.map(|(id, tracker)| ((id, tracker.dylib), &tracker.units)).unzip();
+        // What an open dylib has is tracked.
+        let units = units.into_iter().flatten().copied().collect();
         let cause = if self.stay_open { Cause::Removed } else { Cause::Closed };
         machine.remove_units(units, self.dependants, &cause)?;
-        let trackers: Vec<(TrackerId<P>, DylibId)> = machine
-            .trackers
-            .iter()
-            .filter(|(_, tracker)| ours.contains(&tracker.dylib))
-            .map(|(id, tracker)| (id, tracker.dylib))
-            .collect();
         for (tracker, dylib) in trackers {
             machine.retire_tracker(tracker, dylib);
         }
@@ -185,11 +182,12 @@ impl<P: Parts> Event<P> for Stop {
         if std::mem::replace(&mut machine.stopped, true) {
             return None;
         }
-        let open = machine.dylibs.iter().zip(0..).filter(|(dylib, _)| dylib.open);
-        let mut open: Vec<(DylibId, bool)> = open
-            .map(|(dylib, id)| (DylibId(id), dylib.initializers.iter().any(Initializer::has_run)))
-            .collect();
-        open.reverse();
+        let initialized = |id| {
+            machine.dylibs.get(id).is_ok_and(|dylib| dylib.initializers.iter().any(Initializer::has_run))
+        };
+        let mut open: Vec<(DylibId, bool)> =
+            machine.by_name.values().map(|&id| (id, initialized(id))).collect();
+        open.sort_unstable_by(|one, other| other.cmp(one));
         Some(open)
     }
 }
@@ -197,9 +195,7 @@ impl<P: Parts> Event<P> for Stop {
 impl<P: Parts> Machine<P> {
     /// The tracker is gone; what is kept alive moves to the dylib's own, which stays.
     fn retire_tracker(&mut self, tracker: TrackerId<P>, dylib: DylibId) {
-        let Some(default) = self.dylibs.get(dylib.0 as usize).map(|dylib| dylib.default_tracker) else {
-            return;
-        };
+        let Ok(default) = self.dylibs.get(dylib).map(|dylib| dylib.default_tracker) else { return };
         if tracker != default {
             self.move_units(tracker, default);
             self.trackers.remove(tracker);
@@ -333,7 +329,7 @@ impl<P: Parts> Machine<P> {
         let was_ready = matches!(entry.state, State::Ready(_));
         let Label { dylib, symbol } = entry.label;
         let slots = self.slots.remove(&version).unwrap_or_default();
-        if let Some(dylib) = self.dylibs.get_mut(dylib.0 as usize) {
+        if let Ok(dylib) = self.dylibs.get_mut(dylib) {
             dylib.symbols.remove(&symbol);
             dylib.initializers.retain(|known| known.version != version);
             if was_ready {
@@ -392,19 +388,15 @@ impl<P: Parts> Machine<P> {
     }
 
     fn close(&mut self, id: DylibId) {
-        let Some(dylib) = self.dylibs.get_mut(id.0 as usize) else { return };
-        dylib.open = false;
-        dylib.links.clear();
-        dylib.initializers.clear();
-        let generators = std::mem::take(&mut dylib.generators);
-        let closed = Error::DylibClosed { dylib: std::sync::Arc::clone(&dylib.name) };
-        if self.by_name.get(&dylib.name) == Some(&id) {
-            self.by_name.remove(&dylib.name);
-        }
+        let Some(dylib) = self.dylibs.close(id) else { return };
+        self.by_name.remove(&dylib.name);
+        self.opened.remove(&id);
         self.trackers.remove(dylib.default_tracker);
-        for (id, generator) in generators {
-            self.drop_requests(id, &closed);
+        for (id, generator) in dylib.generators {
+            // Who waits for an answer goes on as if the dylib were not there.
+            self.drop_requests(id, &Ok(()));
             self.effects.garbage.push(Garbage::Generator(generator));
         }
+        self.effects.garbage.push(Garbage::Board(dylib.board));
     }
 }

@@ -13,6 +13,8 @@
 //!
 //! Two lookups that miss the same name in the same dylib ask its generator once, and get the same answer. What a generator
 //! did not have is not remembered: the next lookup asks again. Cost: names × dylibs, times generators asked.
+//!
+//! A dylib that is closed is as if it were not in the order. Where all of them are, there is nowhere to look, and the lookup says so.
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -174,11 +176,17 @@ impl<P: Parts> Machine<P> {
     fn matches(&self, query: &Query<P>) -> Result<Matched<P>, Error> {
         let mut versions = vec![None; query.wants.len()];
         let mut left: Vec<usize> = (0..query.wants.len()).collect();
+        let (mut is_open, mut closed) = (false, None);
         for link in &query.order {
-            let dylib = self.dylibs.get(link.dylib.0 as usize).ok_or(Error::Unknown { what: "dylib" })?;
-            if !dylib.open {
-                return Err(Error::DylibClosed { dylib: std::sync::Arc::clone(&dylib.name) });
-            }
+            let dylib = match self.dylibs.get(link.dylib) {
+                Ok(dylib) => dylib,
+                Err(error @ Error::DylibClosed { .. }) => {
+                    closed = closed.or(Some(error));
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            is_open = true;
             // A hidden symbol is neither found here nor asked for here; the next dylib may have it.
             let mut absent = Vec::new();
             left.retain(|&index| {
@@ -201,6 +209,9 @@ impl<P: Parts> Machine<P> {
                     return Ok(Matched::Ask { generator: *generator, dylib: link.dylib, symbols });
                 }
             }
+        }
+        if let (false, Some(error)) = (is_open, closed) {
+            return Err(error);
         }
         let mut missing: Vec<Symbol> = Vec::new();
         for (want, version) in query.wants.iter().zip(&versions) {
@@ -261,7 +272,7 @@ impl<P: Parts> Machine<P> {
         for symbol in &fresh {
             self.asking.insert((generator, *symbol), request);
         }
-        let known = self.dylibs.get(dylib.0 as usize).into_iter().flat_map(|dylib| &dylib.generators);
+        let known = self.dylibs.get(dylib).into_iter().flat_map(|dylib| &dylib.generators);
         if let Some((_, handle)) = known.into_iter().find(|(known, _)| *known == generator) {
             let generator = handle.clone();
             self.effects.asks.push(Ask { request, generator, dylib, symbols: fresh, kind, priority });

@@ -96,7 +96,7 @@ impl<P: Parts> Machine<P> {
             && entry.named
             && entry.flags.has(SymbolFlags::EXPORTED)
             && !entry.flags.has(SymbolFlags::SIDE_EFFECTS_ONLY)
-            && let Some(dylib) = self.dylibs.get(entry.label.dylib.0 as usize)
+            && let Ok(dylib) = self.dylibs.get(entry.label.dylib)
         {
             self.effects.publish.push((dylib.board.clone(), entry.label.symbol, Some(address)));
         }
@@ -269,7 +269,7 @@ impl<P: Parts> Machine<P> {
         data.uses.clear();
         let mine: rustc_hash::FxHashSet<Version<P>> = data.entries.iter().copied().collect();
         let dylib = data.dylib;
-        if let Some(dylib) = self.dylibs.get_mut(dylib.0 as usize) {
+        if let Ok(dylib) = self.dylibs.get_mut(dylib) {
             dylib.initializers.retain(|known| !mine.contains(&known.version));
         }
     }

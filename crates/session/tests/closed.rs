@@ -1,0 +1,121 @@
+//! Dylibs that were closed: others find what they found without them, and nothing but a name is kept of them.
+
+mod support;
+
+use std::sync::{Arc, Mutex};
+
+use brolga_session::machine::{
+    Close, CreateDylib, Define, Dependants, Initializers, Lookup, Machine, NewUnit, Parts, Release, Source,
+};
+use brolga_session::{
+    Error, Generator, Link, LookupKind, Names, Priority, Request, Sees, Until, required, weak,
+};
+use support::{E, Words, in_place, made};
+
+#[test]
+fn a_closed_dylib_is_as_if_it_were_in_no_order() {
+    let (session, main) = in_place();
+    let [gone, behind] = ["gone", "behind"].map(|name| session.create_dylib(name).expect("a dylib"));
+    main.set_links(vec![gone.exported(), main.all(), behind.exported()]).expect("open");
+    let [here, there, none] = ["here", "there", "none"].map(|name| session.intern(name));
+    gone.define(made(&[(here, E, 1)])).expect("defined");
+    main.define(made(&[(here, E, 2)])).expect("defined");
+    behind.define(made(&[(there, E, 3)])).expect("defined");
+    session.close_dylibs(&[&gone], Dependants::Deny).expect("closed");
+
+    let found = main.lookup([here, there]).wait().expect("found");
+    assert_eq!(found.iter().map(|found| found.address).collect::<Vec<_>>(), [Some(2), Some(3)]);
+    assert!(matches!(main.lookup([none]).wait(), Err(Error::NotFound { .. })));
+    assert_eq!(main.links().expect("open"), [main.all(), behind.exported()]);
+    assert_eq!(session.reached(&[&main]).expect("open"), [main.id(), behind.id()]);
+    main.open(|name| panic!("{name} was run")).expect("opened");
+    assert!(main.close().expect("open").is_empty());
+    // There is nowhere to look.
+    for wants in [required([here]), weak([here])] {
+        let looked = session.lookup(vec![gone.all()], wants, Until::Ready).wait();
+        assert!(matches!(looked, Err(Error::DylibClosed { .. })), "{looked:?}");
+    }
+    session.check().expect("invariants");
+}
+
+/// Keeps what it is asked.
+#[derive(Default)]
+struct Silent(Arc<Mutex<Vec<Request<Words>>>>);
+
+impl Generator<Words> for Silent {
+    fn generate(&self, request: Request<Words>) {
+        self.0.lock().expect("asked").push(request);
+    }
+}
+
+#[test]
+fn who_waits_for_a_generator_of_what_is_closed_goes_on_without_it() {
+    let (session, main) = in_place();
+    let gone = session.create_dylib("gone").expect("a dylib");
+    let silent = Silent::default();
+    let asked = Arc::clone(&silent.0);
+    gone.add_generator(silent).expect("open");
+    let here = session.intern("here");
+    main.define(made(&[(here, E, 2)])).expect("defined");
+    main.set_links(vec![gone.exported(), main.all()]).expect("open");
+    let [lookup, alone] = [main.lookup([here]), gone.lookup([here])];
+    assert!(!lookup.is_done() && !alone.is_done() && !asked.lock().expect("asked").is_empty());
+    session.close_dylibs(&[&gone], Dependants::Deny).expect("closed");
+    assert_eq!(lookup.wait_one().expect("found").address, Some(2));
+    assert!(matches!(alone.wait(), Err(Error::DylibClosed { .. })));
+    asked.lock().expect("asked").drain(..).for_each(Request::done);
+    session.check().expect("invariants");
+}
+
+/// Parts of which those that belong to dylibs are counted.
+struct Counted;
+
+impl Parts for Counted {
+    type Address = u64;
+    type Code = ();
+    type Source = ();
+    type Generator = ();
+    type Ticket = u64;
+    type Slot = ();
+    type Board = Arc<()>;
+}
+
+#[test]
+fn of_a_closed_dylib_nothing_is_kept_but_its_name() {
+    let names = Arc::new(Names::default());
+    let mut machine: Machine<Counted> = Machine::new(Arc::clone(&names));
+    let board = Arc::new(());
+    let symbol = names.intern("f");
+    let mut ids = Vec::new();
+    for ticket in 0..100 {
+        let (made, _) = machine.step(CreateDylib { name: "one".into(), board: Arc::clone(&board) });
+        let (dylib, _) = made.expect("the name is free");
+        let source = Source::Absolute(vec![(symbol, 7)]);
+        let units = vec![NewUnit { symbols: vec![(symbol, E)], initializer: None, source }];
+        assert!(machine.step(Define { dylib, tracker: None, units, replace: false }).0.is_ok());
+        let (_, effects) = machine.step(Lookup {
+            order: vec![Link { dylib, sees: Sees::All }],
+            wants: required([symbol]),
+            kind: LookupKind::Static,
+            until: Until::Ready,
+            priority: Priority::Normal,
+            ticket,
+            owner: None,
+            perhaps: Default::default(),
+        });
+        assert_eq!((effects.publish.len(), effects.answers.len()), (1, 1));
+        drop(effects);
+        assert!(machine.step(Initializers { dylib, open: true }).0.is_ok());
+        let close = Close { dylibs: vec![dylib], dependants: Dependants::Deny, stay_open: false };
+        assert!(machine.step(close).0.is_ok());
+        assert_eq!(Arc::strong_count(&board), 1, "what was shown of it is gone");
+        assert!(
+            matches!(machine.step(Release(dylib)).0, Err(Error::DylibClosed { dylib }) if &*dylib == "one")
+        );
+        ids.push(dylib);
+    }
+    ids.dedup();
+    assert_eq!(ids.len(), 100, "an id is used once");
+    assert_eq!(machine.counts(), (0, 0, 0, 0));
+    machine.check().expect("invariants");
+}
