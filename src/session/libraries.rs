@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use brolga_jit::{Archive, ObjectFile, ObjectFileError};
+use brolga_jit::{Archive, Foreign, ObjectFile, ObjectFileError};
 use brolga_runtime::Runtime;
 use brolga_session::{
     Definition, Dependence, Generator, LookupKind, MaterializationUnit, Need, Request, Responsibility,
@@ -20,7 +20,7 @@ use brolga_session::{
 
 use super::dylib::Dylib;
 use super::error::SessionError;
-use super::target::{Code, Native};
+use super::target::{Code, Moved, Native, Place};
 use super::unit::Shared;
 
 impl Dylib {
@@ -186,16 +186,23 @@ impl Member {
 
     fn link(self: Box<Self>, responsibility: Responsibility<Native>, found: &[Definition<Native>]) {
         let session = responsibility.session().clone();
-        // Functions of programs are not called as C calls, whatever their names are.
-        let is_foreign = |found: &&Definition<Native>| {
-            found.address.is_some_and(|address| self.shared.placed.get(address).is_none())
-        };
-        let found: Vec<&Definition<Native>> = found.iter().filter(is_foreign).collect();
-        let import = |definition: &Definition<Native>| {
-            let name = session.names().text(definition.label.symbol).to_string();
-            Some((name, definition.address?))
-        };
-        let imports: BTreeMap<String, usize> = found.iter().copied().filter_map(import).collect();
+        let (mut imports, mut needs) = (BTreeMap::new(), Vec::new());
+        for definition in found {
+            let Some(address) = definition.address else { continue };
+            let leads = || session.leads_to(definition.label);
+            let object = match self.shared.placed.find_any(address, leads) {
+                // Functions of programs are not called as C calls, whatever their names are.
+                Ok(Some(Place::Function(_))) => continue,
+                Ok(Some(Place::Object(object))) => Some(object),
+                Ok(None) => None,
+                Err(Moved) => return self.look_up(responsibility),
+            };
+            imports.insert(
+                session.names().text(definition.label.symbol).to_string(),
+                Foreign { address, object },
+            );
+            needs.push(Dependence::from(*definition));
+        }
         let loaded = match self.shared.jit.load_object(&self.object, &imports) {
             Ok(loaded) => loaded,
             // There may be room when somebody looks again.
@@ -204,11 +211,9 @@ impl Member {
         };
         let addresses: Vec<(Symbol, usize)> =
             loaded.symbols().map(|(name, address)| (session.intern(name), address)).collect();
-        let needs: Vec<Dependence<Native>> = found.into_iter().map(|&found| found.into()).collect();
-        let code = Code::keep(&self.shared.placed, Arc::new(loaded));
-        if let Some(responsibility) =
-            responsibility.complete(code, addresses, needs, Some(self.clone().unit()))
-        {
+        let code = Code::enter_object(&self.shared.placed, &loaded);
+        let again = Some(self.clone().unit());
+        if let Some(responsibility) = responsibility.complete(code, addresses, needs, again) {
             self.look_up(responsibility);
         }
     }

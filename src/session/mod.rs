@@ -143,7 +143,7 @@ pub struct SessionStats {
     pub lookups: usize,
     /// Units that are not ready because something that they need is not.
     pub waiting: usize,
-    /// Functions that are in memory and belong to the session.
+    /// Functions, and symbols of archives, that are in memory and belong to the session.
     pub placed: usize,
     /// How often the code of a lazy function was given up, because memory for code was short.
     pub evicted: u64,

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use brolga_codegen::sig::FunctionType;
-use brolga_jit::{Slot, Unit};
+use brolga_jit::{LoadedObject, Slot, Unit};
 use brolga_session::{Symbol, Target};
 
 use super::entries::Entries;
@@ -78,46 +78,77 @@ impl PartialEq for Origin {
     }
 }
 
+/// What lies at an address that the session gave to a name.
+#[derive(Clone)]
+pub(crate) enum Place {
+    /// A function of a program.
+    Function(Function),
+    /// Something that a member of an archive defines.
+    Object(LoadedObject),
+}
+
+impl Place {
+    fn function(self) -> Option<Function> {
+        match self {
+            Place::Function(function) => Some(function),
+            Place::Object(_) => None,
+        }
+    }
+}
+
 /// What was found is not where it was any more.
 pub(crate) struct Moved;
 
-/// The functions of a session that are in memory, by address.
+/// What a session has in memory, by address.
 #[derive(Default)]
 pub(crate) struct Placed {
-    functions: RwLock<BTreeMap<usize, Function>>,
+    places: RwLock<BTreeMap<usize, Place>>,
     /// Those that others have made for some of them.
     pub(crate) entries: Entries,
 }
 
 impl Placed {
-    pub(crate) fn get(&self, address: usize) -> Option<Function> {
-        self.functions.read().unwrap_or_else(PoisonError::into_inner).get(&address).cloned()
+    fn at(&self, address: usize) -> Option<Place> {
+        self.places.read().unwrap_or_else(PoisonError::into_inner).get(&address).cloned()
     }
 
-    /// What is at the address that a name was found to lead to; nothing if that is no function of a program. `leads` says where the name
+    pub(crate) fn get(&self, address: usize) -> Option<Function> {
+        self.at(address).and_then(Place::function)
+    }
+
+    /// What is at the address that a name was found to lead to; nothing if that is not of the session. `leads` says where the name
     /// leads now.
     ///
     /// # Errors
     /// The name leads elsewhere by now, so that something else may have come to lie there.
+    pub(crate) fn find_any(
+        &self,
+        address: usize,
+        leads: impl FnOnce() -> Option<usize>,
+    ) -> Result<Option<Place>, Moved> {
+        let place = self.at(address);
+        // What is held makes no room for another: code keeps its place, and a slot its word. So if the name leads there still, it leads
+        // to what is held.
+        let leads_there = leads() == Some(address);
+        let is_same = place.is_some() || self.at(address).is_none();
+        if leads_there && is_same { Ok(place) } else { Err(Moved) }
+    }
+
+    /// As [`Placed::find_any`], if it is a function of a program.
     pub(crate) fn find(
         &self,
         address: usize,
         leads: impl FnOnce() -> Option<usize>,
     ) -> Result<Option<Function>, Moved> {
-        let function = self.get(address);
-        // What is held makes no room for another: code keeps its place, and a slot its word. So if the name leads there still, it leads
-        // to what is held.
-        let leads_there = leads() == Some(address);
-        let is_same = function.is_some() || self.get(address).is_none();
-        if leads_there && is_same { Ok(function) } else { Err(Moved) }
+        Ok(self.find_any(address, leads)?.and_then(Place::function))
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.functions.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.places.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<usize, Function>> {
-        self.functions.write().unwrap_or_else(PoisonError::into_inner)
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<usize, Place>> {
+        self.places.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -145,27 +176,30 @@ impl Code {
             Some((symbol, name, address))
         });
         let found: Vec<(Symbol, Arc<str>, usize)> = found.collect();
-        let mut functions = placed.write();
+        let mut places = placed.write();
         for (_, name, address) in &found {
             let (unit, symbol, program, source) =
                 (unit.clone(), name.clone(), program.clone(), source.clone());
-            functions.insert(*address, Function::Code { unit, symbol, program, source });
+            places.insert(*address, Place::Function(Function::Code { unit, symbol, program, source }));
         }
-        drop(functions);
+        drop(places);
         let found: Vec<(Symbol, usize)> = found.into_iter().map(|(symbol, _, at)| (symbol, at)).collect();
         let addresses = found.iter().map(|(_, address)| *address).collect();
         (Code { placed: placed.clone(), addresses, kept }, found)
     }
 
-    /// Something that lies where no function of a program is.
-    pub(crate) fn keep(placed: &Arc<Placed>, kept: Kept) -> Code {
-        Code { placed: placed.clone(), addresses: Vec::new(), kept: Some(kept) }
+    /// Enters what an object file defines.
+    pub(crate) fn enter_object(placed: &Arc<Placed>, object: &LoadedObject) -> Code {
+        let addresses: Vec<usize> = object.symbols().map(|(_, address)| address).collect();
+        let entered = addresses.iter().map(|&address| (address, Place::Object(object.clone())));
+        placed.write().extend(entered);
+        Code { placed: placed.clone(), addresses, kept: None }
     }
 
     /// Enters a slot, by the word that tells it from others as long as somebody has it. No code can be there.
     pub(crate) fn enter_slot(placed: &Arc<Placed>, entered: Entered) -> (Code, usize) {
         let (address, slot) = (entered.owner().identity(), entered.owner().slot());
-        placed.write().insert(address, Function::Slot(slot));
+        placed.write().insert(address, Place::Function(Function::Slot(slot)));
         let kept: Kept = Arc::new(entered);
         (Code { placed: placed.clone(), addresses: vec![address], kept: Some(kept) }, address)
     }
@@ -173,10 +207,10 @@ impl Code {
 
 impl Drop for Code {
     fn drop(&mut self) {
-        let mut functions = self.placed.write();
-        let gone: Vec<_> = self.addresses.iter().map(|address| functions.remove(address)).collect();
+        let mut places = self.placed.write();
+        let gone: Vec<_> = self.addresses.iter().map(|address| places.remove(address)).collect();
         // Memory is returned without the lock.
-        drop(functions);
+        drop(places);
         drop((gone, self.placed.entries.take(&self.addresses)));
     }
 }

@@ -35,8 +35,8 @@ use brolga_gcroots::Lowering as Roots;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::{Func, FuncId, Level, Module, Op, Type};
 use brolga_jit::{
-    Compiled, Evictor, FindSlot, Globals, Jit, Linkage, LoopEntry, Method, Moving, Slot, Source, Style, Unit,
-    Upgrader,
+    Compiled, Evictor, FindSlot, Foreign, Globals, Jit, Linkage, LoopEntry, Method, Moving, Slot, Source,
+    Style, Unit, Upgrader,
 };
 use brolga_opt::OptLevel;
 use brolga_session::{
@@ -52,7 +52,7 @@ use super::loops::FoundLoop;
 use super::plan::{Plan, lock};
 use super::profile::Profile;
 use super::scope::{mentioned, without_bodies};
-use super::target::{Code, Function, Kept, Native, Origin, Placed};
+use super::target::{Code, Function, Kept, Native, Origin, Place, Placed};
 use crate::engine::{function_type, method};
 use crate::error::Error;
 use crate::options::tier;
@@ -615,14 +615,24 @@ pub(crate) fn link_unit(
         let Some(address) = definition.address else { continue };
         let name = session.names().text(definition.label.symbol).to_string();
         let leads = || session.leads_to(definition.label);
-        let Ok(placed) = shared.placed.find(address, leads) else { return Ok(None) };
-        if let Some(ty) = placed.as_ref().and_then(Function::ty) {
+        let Ok(place) = shared.placed.find_any(address, leads) else { return Ok(None) };
+        let function = match place {
+            Some(Place::Function(function)) => function,
+            Some(Place::Object(object)) => {
+                foreign.insert(name, Foreign { address, object: Some(object) });
+                continue;
+            }
+            None => {
+                foreign.insert(name, Foreign { address, object: None });
+                continue;
+            }
+        };
+        if let Some(ty) = function.ty() {
             loaded.check(&name, ty)?;
         }
-        match placed {
-            Some(Function::Code { unit, .. }) => visible.push(unit),
-            Some(Function::Slot(slot)) => drop(slots.0.insert(name, slot)),
-            None => drop(foreign.insert(name, address)),
+        match function {
+            Function::Code { unit, .. } => visible.push(unit),
+            Function::Slot(slot) => drop(slots.0.insert(name, slot)),
         }
     }
     let linkage = Linkage {

@@ -355,6 +355,29 @@ fn members_of_an_archive_are_linked_when_code_needs_them() {
     assert!(matches!(broken.add_archive("no.a", b"nonsense"), Err(SessionError::Archive(_))));
 }
 
+/// Code keeps the members that it calls, and they those that they call, whatever becomes of their dylib.
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn members_of_an_archive_stay_as_long_as_code_that_calls_them() {
+    let source = "function f(x::Int64)::Int64\n\
+        1 ─ %1 = $(Expr(:foreigncall, :(:area), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64\n\
+        └──      return %1\nend\n";
+    let archive = archive();
+    for dependants in [Some(Dependants::Tombstone), Some(Dependants::Cascade), None] {
+        let session = session(Workers::Caller);
+        let shapes = session.create_dylib("shapes").unwrap();
+        shapes.add_archive("shapes.a", &archive).unwrap();
+        let main = dylib(&session, "main", source);
+        main.link_against(&shapes).unwrap();
+        let f = main.func::<(i64,), i64>("f").unwrap();
+        match dependants {
+            Some(dependants) => drop(shapes.clear(dependants).unwrap()),
+            None => drop(session.end()),
+        }
+        assert_eq!((f.call((7,)), f.call((2,))), (Ok(41), Ok(16)), "{dependants:?}");
+    }
+}
+
 /// A function of a program that is called as one of C is: members of archives do not mean it.
 #[test]
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

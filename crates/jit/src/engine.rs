@@ -38,6 +38,7 @@ use crate::lazy::{Slot, SlotOwner};
 use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
 use crate::loader::Loader;
 use crate::maps;
+use crate::object_file::Foreign;
 use crate::profile::Cells;
 use crate::program::Method;
 use crate::slots::{Place, Slots};
@@ -409,7 +410,7 @@ pub(crate) struct Program<'a> {
     /// The world since which they are visible; the next one if it is not given.
     pub(crate) since: Option<u64>,
     /// C symbols that come before those that the runtime finds.
-    pub(crate) foreign: Option<&'a BTreeMap<String, usize>>,
+    pub(crate) foreign: Option<&'a BTreeMap<String, Foreign>>,
     /// The slots that its code names.
     pub(crate) slots: &'a BTreeMap<String, Result<Slot, String>>,
     /// The cells that it counts in.
@@ -599,8 +600,8 @@ impl Resolver for Visible<'_> {
             Symbol::Routine(_) => Routines { runtime: self.runtime }.resolve(symbol),
             Symbol::Foreign { name, library } => {
                 let given = self.program.and_then(|program| program.foreign?.get(name));
-                if let (None, Some(&address)) = (library, given) {
-                    return Ok(outside(address));
+                if let (None, Some(given)) = (library, given) {
+                    return Ok(given.import());
                 }
                 let found = self.runtime.foreign().resolve(name, library.as_deref());
                 found.map(outside).map_err(|error| error.to_string())

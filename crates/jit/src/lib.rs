@@ -88,7 +88,7 @@ pub use jitdump::JitDump;
 pub use lazy::{Elsewhere, FindSlot, Held, Materialize, NoSlot, Slot, SlotError, SlotOwner, Switch, Target};
 pub use linker::{DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
 pub use loader::Loader;
-pub use object_file::{Archive, LoadedObject, ObjectFile, ObjectFileError};
+pub use object_file::{Archive, Foreign, LoadedObject, ObjectFile, ObjectFileError};
 pub use perf_map::PerfMap;
 pub use profile::Cells;
 pub use program::{BuildError, Compiled, Linkage, Method, Source, Style};

@@ -408,10 +408,9 @@ impl Archive {
     }
 }
 
-/// An object file in memory, until it is dropped.
+/// An object file in memory, until the last clone is dropped, and all that was linked to it.
 #[derive(Clone, Debug)]
 pub struct LoadedObject {
-    #[expect(dead_code, reason = "held so that the addresses stay good")]
     unit: Arc<LoadedUnit>,
     symbols: BTreeMap<String, usize>,
 }
@@ -423,13 +422,28 @@ impl LoadedObject {
     }
 }
 
+/// Where a C symbol is, for what is linked to it.
+#[derive(Clone, Debug)]
+pub struct Foreign {
+    /// Its address.
+    pub address: usize,
+    /// The object file that it is in, which what is linked keeps in memory; none if it stays there by itself.
+    pub object: Option<LoadedObject>,
+}
+
+impl Foreign {
+    pub(crate) fn import(&self) -> Import {
+        Import { address: self.address, owner: self.object.as_ref().map(|object| object.unit.clone()) }
+    }
+}
+
 impl Jit {
-    /// Links an object file. `imports` has the addresses of what it needs; what it does not have is looked up as the run time
+    /// Links an object file. `imports` has what it needs; what it does not have is looked up as the run time
     /// looks up C symbols.
     pub fn load_object(
         &self,
         object: &ObjectFile,
-        imports: &BTreeMap<String, usize>,
+        imports: &BTreeMap<String, Foreign>,
     ) -> Result<LoadedObject, LinkError> {
         let unit = self.link_unit(&object.unit, &Imports { jit: self, imports }, None)?;
         let address = |(name, (piece, offset)): (&String, &(Symbol, u64))| {
@@ -447,16 +461,16 @@ impl Jit {
 
 struct Imports<'a> {
     jit: &'a Jit,
-    imports: &'a BTreeMap<String, usize>,
+    imports: &'a BTreeMap<String, Foreign>,
 }
 
 impl Resolver for Imports<'_> {
     fn resolve(&self, symbol: &Symbol) -> Result<Import, String> {
         let Symbol::Foreign { name, .. } = symbol else { return Err("not in the object file".into()) };
-        let address = match self.imports.get(name) {
-            Some(&address) => address,
-            None => self.jit.runtime().foreign().resolve(name, None).map_err(|error| error.to_string())?,
-        };
-        Ok(Import { address, owner: None })
+        if let Some(given) = self.imports.get(name) {
+            return Ok(given.import());
+        }
+        let found = self.jit.runtime().foreign().resolve(name, None);
+        found.map(|address| Import { address, owner: None }).map_err(|error| error.to_string())
     }
 }

@@ -33,6 +33,7 @@ use crate::engine::{Jit, Program, Unit};
 use crate::globals::Globals;
 use crate::lazy::{FindSlot, Slot, SlotOwner};
 use crate::linker::{DataObject, LinkError, LinkUnit};
+use crate::object_file::Foreign;
 use crate::profile::Cells;
 use crate::tiers::LoopEntry;
 
@@ -80,8 +81,8 @@ pub struct Linkage<'a> {
     /// ([`Runtime::world`](brolga_runtime::Runtime::world)): threads in that world call what is compiled as they go. From the next world on if
     /// it is not given.
     pub since: Option<u64>,
-    /// Addresses of C symbols that are asked for without a library: they come before those that the runtime finds.
-    pub foreign: Option<&'a BTreeMap<String, usize>>,
+    /// C symbols that are asked for without a library: they come before those that the runtime finds.
+    pub foreign: Option<&'a BTreeMap<String, Foreign>>,
     /// Where the slots are found that its code names.
     pub slots: Option<&'a dyn FindSlot>,
     /// The functions that its loops may go on in. The unit keeps them.
