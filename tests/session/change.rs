@@ -48,6 +48,25 @@ fn removal_asks_what_becomes_of_users() {
     assert_eq!(again, "the definitions were removed");
 }
 
+/// What a chain of programs holds is let go of one by one, and not by a recursion as deep as the chain.
+#[test]
+fn a_long_chain_of_programs_goes_on_a_small_stack() {
+    const LENGTH: usize = 1500;
+    let session = session(Workers::Caller);
+    let main = dylib(&session, "main", &adds("f0", 1));
+    for n in 1..LENGTH {
+        define(&main, &calls(&format!("f{n}"), &format!("f{}", n - 1)));
+        main.function(&format!("f{n}")).unwrap();
+    }
+    let top = main.func::<(i64,), i64>(&format!("f{}", LENGTH - 1)).unwrap();
+    main.clear(Dependants::Deny).unwrap();
+    assert_eq!(top.call((0,)), Ok(LENGTH as i64));
+    let before = session.stats().code.in_use;
+    let end = std::thread::Builder::new().stack_size(64 << 10);
+    end.spawn(move || drop(top)).unwrap().join().unwrap();
+    assert!(session.stats().code.in_use < before);
+}
+
 #[test]
 fn a_tracker_that_is_dropped_removes_if_it_was_told_to() {
     let session = session(Workers::Caller);

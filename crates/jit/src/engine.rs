@@ -35,7 +35,7 @@ use crate::entry::{Entries, Entry, EntryError, Routines};
 use crate::generators::Generators;
 use crate::globals::Globals;
 use crate::lazy::{Slot, SlotOwner};
-use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
+use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver, release};
 use crate::loader::Loader;
 use crate::maps;
 use crate::object_file::Foreign;
@@ -456,6 +456,12 @@ struct Code {
     cells: Option<Cells>,
     /// The code that it may call, which has cells of its own.
     visible: Vec<Arc<Code>>,
+}
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        release(std::mem::take(&mut self.visible), |code| std::mem::take(&mut code.visible));
+    }
 }
 
 impl Unit {

@@ -155,9 +155,24 @@ pub struct LoadedUnit {
     data: Box<[(String, usize)]>,
     #[expect(dead_code, reason = "held so that the unit stays in memory")]
     memory: Memory,
-    /// Units that this one refers to.
-    #[expect(dead_code, reason = "held so that what this unit refers to stays in memory")]
+    /// Units that this one refers to, held so that they stay in memory.
     owners: Vec<Arc<LoadedUnit>>,
+}
+
+impl Drop for LoadedUnit {
+    fn drop(&mut self) {
+        release(std::mem::take(&mut self.owners), |unit| std::mem::take(&mut unit.owners));
+    }
+}
+
+/// Lets go of what holds others of its kind, one after the other: chains are as long as programs make them, and a stack is not. `held`
+/// takes from one what it holds.
+pub(crate) fn release<T>(mut open: Vec<Arc<T>>, held: impl Fn(&mut T) -> Vec<Arc<T>>) {
+    while let Some(one) = open.pop() {
+        if let Some(mut last) = Arc::into_inner(one) {
+            open.append(&mut held(&mut last));
+        }
+    }
 }
 
 impl LoadedUnit {
