@@ -220,7 +220,7 @@ impl<P: Parts> Machine<P> {
     }
 
     fn initializer_of(&self, unit: UnitId<P>) -> Option<Symbol> {
-        let dylib = self.dylibs.get(self.units.get(unit)?.dylib.0 as usize)?;
+        let dylib = self.dylibs.get(self.units.get(unit)?.dylib).ok()?;
         let entries = dylib.initializers.iter().filter_map(|known| self.entries.get(known.version));
         entries.into_iter().find(|entry| entry.unit == unit).map(|entry| entry.label.symbol)
     }
