@@ -64,7 +64,7 @@ pub use pass::{Changed, Pass, PassCx, PassLevel};
 pub use passes::inline::InlineLimits;
 pub use pipeline::{PASSES, parse_passes, pass_named, stage};
 pub use report::{Report, StepReport};
-pub use scope::{Cx, Dump, Step, When};
+pub use scope::{Cx, Dump, Step, Visit, When};
 
 use brolga_ir::{Func, FuncId, Level, Module};
 
@@ -120,7 +120,7 @@ pub fn run_passes(
     cx: &mut Cx<'_>,
 ) -> Result<(Func, Report), OptError> {
     let steps: Vec<Step> =
-        passes.iter().map(|&pass| Step { label: pass.name, pass, for_loops: false }).collect();
+        passes.iter().map(|&pass| Step { label: pass.name, pass, visit: Visit::Always }).collect();
     let (report, _) = scope::PassScope::run(module, &mut func, &steps, options, cx)?;
     Ok((func, report))
 }

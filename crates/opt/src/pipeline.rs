@@ -18,8 +18,8 @@ use crate::passes::{
     narrow, polls, reassociate, rotate, sccp, simd_loop, simplify_cfg, sink, slp, sroa, strength_reduce,
     tail_recursion, unfold_recursion, union_split, unroll, unroll_full, unswitch, vectorize,
 };
-use crate::scope::Step;
-use brolga_ir::Level;
+use crate::scope::{Step, Visit};
+use brolga_ir::{Func, Level};
 
 /// Every pass, in the order in which lists and reports name them.
 pub static PASSES: &[&Pass] = &[
@@ -124,12 +124,17 @@ struct Row {
 }
 
 const fn step(from: OptLevel, label: &'static str, pass: &'static Pass) -> Row {
-    Row { from, step: Step { label, pass, for_loops: false } }
+    Row { from, step: Step { label, pass, visit: Visit::Always } }
 }
 
 /// A step that a function without loops does not need.
 const fn loops(from: OptLevel, label: &'static str, pass: &'static Pass) -> Row {
-    Row { from, step: Step { label, pass, for_loops: true } }
+    Row { from, step: Step { label, pass, visit: Visit::Loops } }
+}
+
+/// A step that only functions of which this is true need.
+const fn asks(from: OptLevel, label: &'static str, pass: &'static Pass, asks: fn(&Func) -> bool) -> Row {
+    Row { from, step: Step { label, pass, visit: Visit::Asks(asks) } }
 }
 
 /// What runs on high IR, before `lower`.
@@ -149,7 +154,7 @@ static HIGH: &[Row] = &[
     step(O2, "tail-recursion", &TAIL_RECURSION),
     step(O2, "unfold-recursion", &UNFOLD_RECURSION),
     step(O2, "cse", &CSE),
-    step(O2, "simd-loop", &SIMD_LOOP),
+    loops(O2, "simd-loop", &SIMD_LOOP),
     step(O2, "late sroa", &SROA),
     step(O2, "late alloc-opt", &ALLOC_OPT),
     step(O2, "late inst-simplify", &INST_SIMPLIFY),
@@ -191,8 +196,8 @@ static LOW: &[Row] = &[
     step(O2, "late inst-simplify", &INST_SIMPLIFY),
     loops(O3, "late strength-reduce", &STRENGTH_REDUCE),
     loops(O2, "polls", &POLLS),
-    step(O2, "alloc-stack", &ALLOC_STACK),
-    step(O2, "sink", &SINK),
+    asks(O2, "alloc-stack", &ALLOC_STACK, alloc_stack::may_find),
+    asks(O2, "sink", &SINK, sink::may_find),
     step(O1, "muladd", &MULADD),
     step(O2, "last simplify-cfg", &SIMPLIFY_CFG),
     step(O1, "late dce", &DCE),
@@ -420,7 +425,11 @@ mod tests {
                 );
                 assert!(steps[..n].iter().all(|s| s.label != step.label), "`{}` stands twice", step.label);
                 let needs_loops = step.pass.needs.contains(&Fact::Loops);
-                assert!(needs_loops || !step.for_loops, "`{}` does not look at loops", step.label);
+                assert!(
+                    needs_loops || !matches!(step.visit, Visit::Loops),
+                    "`{}` does not look at loops",
+                    step.label
+                );
             }
             for pass in PASSES.iter().filter(|p| p.required && p.level.takes(stage)) {
                 let name = pass.name;

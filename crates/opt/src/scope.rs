@@ -7,7 +7,8 @@
 //!                                                 panic ──> OptError::Crash                OptError::Crash     OptError::Broken
 //! ```
 //!
-//! A pass that changed nothing is not run again on the same function, and one for loops not on a function without; such a step has its row like any other.
+//! A pass that changed nothing is not run again on the same function, and one for loops, objects or errors not on a function without; such a step has its row
+//! like any other.
 //!
 //! A pass that panics, or that leaves a function behind that does not verify, is a bug of ours. The error names pass,
 //! function, step and how many rewrites had been made, which is what `--opt-limit` needs; the process goes on.
@@ -114,8 +115,19 @@ pub struct Step {
     pub label: &'static str,
     /// The pass that runs.
     pub pass: &'static Pass,
-    /// Whether there is nothing to do for it in a function without loops.
-    pub for_loops: bool,
+    /// In which functions there may be something to do for it.
+    pub visit: Visit,
+}
+
+/// In which functions a step may find something to do: asked before facts are computed for it.
+#[derive(Clone, Copy, Debug)]
+pub enum Visit {
+    /// In all.
+    Always,
+    /// In those with loops.
+    Loops,
+    /// In those of which this is true.
+    Asks(fn(&Func) -> bool),
 }
 
 /// Runs the steps of a pipeline over one function.
@@ -220,7 +232,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
         Ok(())
     }
 
-    /// Whether the function is as it was when the pass changed nothing, or has no loops for a step that looks at loops only.
+    /// Whether the function is as it was when the pass changed nothing, or is none in which the step may find something.
     fn has_nothing_to_do(&mut self, func: &Func, step: Step) -> bool {
         let same = |&(pass, changes): &(&'static Pass, u64)| {
             changes == self.changes && std::ptr::eq(pass, step.pass)
@@ -228,10 +240,14 @@ impl<'s, 'c> PassScope<'s, 'c> {
         if self.idle.iter().rev().any(same) {
             return true;
         }
-        if step.for_loops {
-            self.facts.provide(&[Fact::Loops], func);
+        match step.visit {
+            Visit::Always => false,
+            Visit::Loops => {
+                self.facts.provide(&[Fact::Loops], func);
+                self.facts.loops().is_empty()
+            }
+            Visit::Asks(asks) => !asks(func),
         }
-        step.for_loops && self.facts.loops().is_empty()
     }
 
     /// What a pass says about itself has to be true.
@@ -347,14 +363,15 @@ mod tests {
         let end = func.make_inst(Op::Return, &[], &[], &[]);
         func.append_inst(end, block);
         let module = Module::new(cx);
-        let step = |label, pass, for_loops| Step { label, pass, for_loops };
+        let step = |label, pass, visit| Step { label, pass, visit };
         let steps = [
-            step("first", &LOOKS, false),
-            step("same", &LOOKS, false),
-            step("changes", &CHANGES, false),
-            step("changed", &LOOKS, false),
-            step("changes again", &CHANGES, false),
-            step("without loops", &LOOKS, true),
+            step("first", &LOOKS, Visit::Always),
+            step("same", &LOOKS, Visit::Always),
+            step("changes", &CHANGES, Visit::Always),
+            step("changed", &LOOKS, Visit::Always),
+            step("changes again", &CHANGES, Visit::Always),
+            step("without loops", &LOOKS, Visit::Loops),
+            step("without what is asked for", &LOOKS, Visit::Asks(|_| false)),
         ];
         let (options, mut cx) = (Options::default(), Cx::default());
         let (report, _) = PassScope::run(&module, &mut func, &steps, &options, &mut cx).unwrap();

@@ -11,6 +11,25 @@ use brolga_ir::constant::Const;
 use brolga_ir::{Block, Func, Inst, Op, Value};
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{EntitySet, SecondaryMap};
+use std::cell::OnceCell;
+
+/// [`MaybeUndefined`] for who may not ask. It is computed at the first question, so nothing may have changed by then but what is neither
+/// a φ nor a copy.
+pub(crate) struct WhenAsked<'a> {
+    cfg: &'a Cfg,
+    rpo: &'a Rpo,
+    known: OnceCell<MaybeUndefined>,
+}
+
+impl<'a> WhenAsked<'a> {
+    pub(crate) fn new(cfg: &'a Cfg, rpo: &'a Rpo) -> WhenAsked<'a> {
+        WhenAsked { cfg, rpo, known: OnceCell::new() }
+    }
+
+    pub(crate) fn get(&self, func: &Func) -> &MaybeUndefined {
+        self.known.get_or_init(|| MaybeUndefined::of(func, self.cfg, self.rpo))
+    }
+}
 
 /// φ and copies that may pass on "undefined".
 pub(crate) struct MaybeUndefined(EntitySet<Value>);

@@ -59,6 +59,11 @@ const MAX_TOTAL: u32 = 4096;
 /// An object with more names stays on the heap.
 const MAX_NAMES: usize = 64;
 
+/// Whether there is an object at all.
+pub(crate) fn may_find(func: &Func) -> bool {
+    func.blocks().flat_map(|b| func.block_insts(b)).any(|inst| matches!(func.op(inst), Op::Alloc(_)))
+}
+
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let allocs: Vec<(Inst, Block)> = cx
         .facts

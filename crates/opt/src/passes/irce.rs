@@ -33,7 +33,7 @@ use crate::loop_copy::{
 };
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::ssa_repair::Repair;
-use crate::undefined::MaybeUndefined;
+use crate::undefined::{MaybeUndefined, WhenAsked};
 use brolga_ir::analysis::{Cfg, Loop, Loops, Rpo};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Func, Op, Type, Types, Value};
@@ -61,16 +61,17 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     if loops.is_empty() {
         return Changed::No;
     }
-    let undefined = MaybeUndefined::of(func, cfg, cx.facts.rpo());
+    let undefined = WhenAsked::new(cfg, cx.facts.rpo());
     let mut repair = Repair::default();
     let mut growth = 0;
     for l in loops.iter().filter(|&l| loops.is_innermost(l)) {
         let Some(counted) = Counted::of(func, cfg, loops, l) else { continue };
         let known = [counted.test.bound, counted.test.counter.start];
+        let undefined = undefined.get(func);
         if known.iter().any(|&v| undefined.has(func, v)) {
             continue;
         }
-        let checks = checks(func, loops, &counted, &undefined);
+        let checks = checks(func, loops, &counted, undefined);
         let (always, others): (Vec<Check>, Vec<Check>) =
             checks.into_iter().partition(|check| check.always_holds(func, cfg, loops, &counted));
         for check in always {

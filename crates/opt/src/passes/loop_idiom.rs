@@ -31,7 +31,7 @@ use crate::facts::Fact;
 use crate::heads::head_phis;
 use crate::loop_copy::{Escapes, jump_block, rename_pred};
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
-use crate::undefined::MaybeUndefined;
+use crate::undefined::WhenAsked;
 use brolga_ir::analysis::{Cfg, Loop, Loops};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::cursor::Cursor;
@@ -62,13 +62,13 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         return Changed::No;
     }
     let rpo = cx.facts.rpo();
-    let undefined = MaybeUndefined::of(func, cfg, rpo);
+    let undefined = WhenAsked::new(cfg, rpo);
     let mut copies = Copies::new(rpo);
     for l in loops.iter().filter(|&l| loops.is_innermost(l)) {
         let Some(stores) = Stores::of(func, cx.types(), cfg, loops, &undefined, l) else { continue };
         let what = match stores.filled(func) {
             Some(byte) => Written::Byte(byte),
-            None => match copies.copied(func, cx.types(), loops, &undefined, &stores) {
+            None => match copies.copied(func, cx.types(), loops, undefined.get(func), &stores) {
                 Some(copy) => Written::Copy(copy),
                 None => continue,
             },
@@ -177,7 +177,7 @@ impl Stores {
         types: &Types,
         cfg: &Cfg,
         loops: &Loops,
-        undefined: &MaybeUndefined,
+        undefined: &WhenAsked<'_>,
         l: Loop,
     ) -> Option<Stores> {
         let counted = Counted::of(func, cfg, loops, l)?;
@@ -190,8 +190,7 @@ impl Stores {
         let counts = test.tested == Tested::Next
             && test.counter.const_step(func) == Some(step)
             && func.ty(test.counter.value) == Type::I64
-            && counted.is_guarded(func, cfg, loops)
-            && !undefined.has(func, test.bound);
+            && counted.is_guarded(func, cfg, loops);
         let rounds = counted.rounds(func);
         if !counts || rounds.is_some_and(|n| n < MIN_ROUNDS) || loops.exits(cfg, l).count() != 1 {
             return None;
@@ -213,6 +212,10 @@ impl Stores {
             }
         }
         let (inst, access) = store?;
+        let undefined = undefined.get(func);
+        if undefined.has(func, test.bound) {
+            return None;
+        }
         let size = i64::from(func.ty(*func.args(inst).get(1)?).as_low()?.bytes());
         let addresses = Addresses::of(func, loops, undefined, counted.shape);
         let to = Walk::of(func, &addresses, &counted, inst, access, size)?;

@@ -39,7 +39,7 @@ use crate::facts::Fact;
 use crate::heads::head_phis;
 use crate::loop_copy::{end_of, ins, jump_block, rename_pred, retarget, splittable_step};
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
-use crate::undefined::MaybeUndefined;
+use crate::undefined::WhenAsked;
 use brolga_ir::analysis::{Cfg, DomTree, Loop, Loops};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::cursor::Cursor;
@@ -75,7 +75,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     if loops.is_empty() || !loops.irreducible_edges().is_empty() {
         return Changed::No;
     }
-    let undefined = MaybeUndefined::of(func, cfg, cx.facts.rpo());
+    let undefined = WhenAsked::new(cfg, cx.facts.rpo());
     // What a loop without polls executes at most each time it is entered.
     let mut work: PrimaryMap<Loop, Option<u64>> = loops.iter().map(|_| None).collect();
     // A loop comes before those inside it.
@@ -167,7 +167,7 @@ fn strippable(
     func: &Func,
     cfg: &Cfg,
     loops: &Loops,
-    undefined: &MaybeUndefined,
+    undefined: &WhenAsked<'_>,
     l: Loop,
     round: &Round,
 ) -> Option<Counted> {
@@ -178,8 +178,8 @@ fn strippable(
     let counts = splittable_step(func, &counted).is_some() || counts_by_unknown(func, test);
     let counts = counts && test.tested == Tested::Next;
     let Recurrence { start, step, .. } = test.counter;
-    let defined = [test.bound, start, step].into_iter().all(|value| !undefined.has(func, value));
-    (simple && entered_once && counts && defined).then_some(counted)
+    let defined = || [test.bound, start, step].into_iter().all(|value| !undefined.get(func).has(func, value));
+    (simple && entered_once && counts && defined()).then_some(counted)
 }
 
 /// Whether a counter may go up by a step that is not known, to a bound that it does not have to meet.

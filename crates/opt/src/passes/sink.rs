@@ -46,6 +46,13 @@ pub(crate) const PASS: Pass = Pass {
 /// Instructions that are looked at in front of a branch: what an error path needs is made shortly before.
 const MAX_INSTS: usize = 32;
 
+/// Whether there is an error path or an object, and a branch.
+pub(crate) fn may_find(func: &Func) -> bool {
+    let is_found = |inst| matches!(func.op(inst), Op::Unreachable | Op::Alloc(_) | Op::AllocStack(_));
+    let in_block = |block| func.is_cold(block) || func.block_insts(block).any(is_found);
+    func.blocks().nth(1).is_some() && func.blocks().any(in_block)
+}
+
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let (cfg, rpo) = (cx.facts.cfg(), cx.facts.rpo());
     let mut aliases = None;

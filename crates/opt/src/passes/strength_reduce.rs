@@ -32,7 +32,7 @@ use crate::address::{Addresses, Sum, plus, times};
 use crate::counted::{Recurrence, Shape};
 use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
-use crate::undefined::MaybeUndefined;
+use crate::undefined::WhenAsked;
 use brolga_ir::cursor::Cursor;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::Access;
@@ -55,10 +55,14 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     if loops.is_empty() {
         return Changed::No;
     }
-    let undefined = MaybeUndefined::of(func, cfg, cx.facts.rpo());
+    let undefined = WhenAsked::new(cfg, cx.facts.rpo());
     for l in loops.iter().filter(|&l| loops.is_innermost(l)) {
         let Some(shape) = Shape::of(cfg, loops, l) else { continue };
-        let addresses = Addresses::of(func, loops, &undefined, shape);
+        let accesses = |func: &Func, block| func.block_insts(block).any(|i| access_of(func, i).is_some());
+        if !loops.blocks(l).iter().any(|&block| accesses(func, block)) {
+            continue;
+        }
+        let addresses = Addresses::of(func, loops, undefined.get(func), shape);
         let mut reduced = Reduced { addresses, made: Vec::new(), scaled: Vec::new(), new_counters: 0 };
         for &block in loops.blocks(l) {
             let accesses: Vec<Inst> =

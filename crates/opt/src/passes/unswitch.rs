@@ -22,7 +22,7 @@ use crate::loop_copy::{
 };
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::ssa_repair::Repair;
-use crate::undefined::MaybeUndefined;
+use crate::undefined::WhenAsked;
 use brolga_ir::analysis::{Cfg, Loop, Loops, Rpo};
 use brolga_ir::{Block, Func, Op, Value};
 use rustc_hash::FxHashMap;
@@ -46,7 +46,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     if loops.is_empty() {
         return Changed::No;
     }
-    let undefined = MaybeUndefined::of(func, cfg, cx.facts.rpo());
+    let undefined = WhenAsked::new(cfg, cx.facts.rpo());
     let mut repair = Repair::default();
     let mut growth = 0;
     for l in loops.iter().filter(|&l| loops.is_innermost(l)) {
@@ -100,12 +100,12 @@ struct Choice {
 }
 
 impl Choice {
-    fn at(func: &Func, loops: &Loops, undefined: &MaybeUndefined, l: Loop, block: Block) -> Option<Choice> {
+    fn at(func: &Func, loops: &Loops, undefined: &WhenAsked<'_>, l: Loop, block: Block) -> Option<Choice> {
         let branch = func.terminator(block).filter(|&t| func.op(t) == Op::Branch)?;
         let (&[condition], &[a, b]) = (func.args(branch), func.inst_blocks(branch)) else { return None };
         let fixed = is_invariant(func, loops, l, condition)
             && func.as_const(condition).is_none()
-            && !undefined.has(func, condition);
+            && !undefined.get(func).has(func, condition);
         (fixed && a != b).then_some(Choice { block, condition, targets: [a, b] })
     }
 }
