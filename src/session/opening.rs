@@ -1,7 +1,8 @@
 //! What runs when a dylib is opened and closed.
 //!
 //! A function that is to be run at opening has a marker beside it, a symbol with side effects only, which the session's tables list in the
-//! order of dependence. Finalisers are looked up when the dylib is opened, so that they can run when nothing can be looked up any more.
+//! order of dependence. Finalisers are looked up before the first initialiser runs, so that what has been opened can be closed: one that
+//! cannot be had is an error of the opening, and nothing has run. Initialisers may define further ones, which are looked up behind them.
 
 use std::sync::Arc;
 
@@ -20,23 +21,28 @@ use super::target::Native;
 pub(super) const INITIALIZER: &str = "#init";
 
 impl Dylib {
-    /// Opens the dylib, as `dlopen` does: initialisers of what it sees and its own run, those it depends on first, each once.
+    /// Opens the dylib, as `dlopen` does: initialisers of what it sees and its own run, those it depends on first, each once. What another
+    /// thread is opening is waited for.
     ///
     /// # Errors
-    /// One cannot be had, or throws: it and those after it are due again. The thread is inside a scope: nothing happens.
+    /// An initialiser cannot be had, or throws: the dylib is not open. Finalisers of what was initialised run, if nothing open sees it (what they
+    /// throw is not told), and all its initialisers are due again. A finaliser cannot be had: the same, and unless an initialiser has
+    /// defined it, nothing has run. The thread is inside a scope: nothing happens. Who has to be waited for waits for this thread.
     pub fn open(&self) -> Result<(), SessionError> {
         waiting(self.session.runtime(), || {
-            self.linking.open(|name| self.initialize(name))?;
-            self.prepare_finalizers()
+            self.prepare_finalizers()?;
+            self.linking.open(|name| self.initialize(name), |dylib| drop(self.session.finalize(dylib)))?;
+            self.prepare_finalizers().inspect_err(|_| drop(self.close()))
         })
     }
 
     /// Runs initialisers that came since the dylib was opened.
     ///
     /// # Errors
-    /// As [`Dylib::open`].
+    /// As [`Dylib::open`], but what has run stays, and the dylib stays open.
     pub fn update(&self) -> Result<(), SessionError> {
         waiting(self.session.runtime(), || {
+            self.prepare_finalizers()?;
             self.linking.update(|name| self.initialize(name))?;
             self.prepare_finalizers()
         })
@@ -48,8 +54,9 @@ impl Dylib {
     /// # Errors
     /// The dylib is not open.
     pub fn close(&self) -> Result<Vec<SessionError>, SessionError> {
-        let closed = self.linking.close()?;
-        Ok(closed.into_iter().flat_map(|dylib| self.session.finalize(dylib)).collect())
+        let mut thrown = Vec::new();
+        self.linking.close(|dylib| thrown.extend(self.session.finalize(dylib)))?;
+        Ok(thrown)
     }
 
     fn initialize(&self, name: &linking::Name) -> Result<(), linking::Foreign> {
@@ -70,8 +77,7 @@ impl Dylib {
         run().map_err(|error: SessionError| Arc::new(error) as linking::Foreign)
     }
 
-    /// Looks finalisers of open dylibs up, so that they can run when nothing can be looked up any more. Of several who do so at once, what
-    /// the one finds who came last is kept.
+    /// Looks finalisers up, and compiles those that are lazy. Of several who do so at once, what the one finds who came last is kept.
     fn prepare_finalizers(&self) -> Result<(), SessionError> {
         let seen = self.session.inner.inlined.number();
         for dylib in self.session.linking().reached(&[&self.linking])? {
@@ -84,7 +90,9 @@ impl Dylib {
             for name in &names {
                 let wants = required([self.session.linking().intern(name)]);
                 let lookup = self.session.linking().lookup(order.clone(), wants, Until::Ready);
-                due.push(Request::asked(name, &self.session, lookup).wait()?);
+                let function = Request::asked(name, &self.session, lookup).wait()?;
+                function.compile()?;
+                due.push(function);
             }
             let mut homes = lock(&self.session.inner.homes);
             if let Some(home) = homes.get_mut(&dylib).filter(|home| home.due_since <= seen) {

@@ -11,6 +11,7 @@
 //! | `loops` | loops that are left for better code while they run |
 //! | `methods` | calls that are decided at run time, when methods come |
 //! | `model` | definition, redefinition, removal and calls in random order, against a map |
+//! | `opening` | dylibs that are opened and closed |
 //! | `order` | definitions that come while others are under way |
 //! | `profile` | what the first tier has seen, and the second is made for |
 //! | `stress` | callers against those who redefine, optimise and remove; a million operations on demand |
@@ -26,6 +27,7 @@ mod lazy;
 mod loops;
 mod methods;
 mod model;
+mod opening;
 mod order;
 mod profile;
 mod stress;

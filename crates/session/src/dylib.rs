@@ -5,15 +5,15 @@
 use std::sync::{Arc, Weak};
 
 use crate::board::Address;
-use crate::error::{Error, Foreign, Name};
+use crate::error::{Error, Name};
 use crate::flags::{Link, LookupKind, Priority, Sees, SymbolFlags, Until};
 use crate::generator::Generator;
 use crate::ids::{DylibId, Label, Symbol};
 use crate::lookup::Lookup;
 use crate::machine::{
     self, AddGenerator, AddLinks, Alias, Aliasee, Close, CreateTracker, Define, Dependants, GeneratorId,
-    Initialized, Initializers, LinkOrder, NewUnit, Redirect, Release, RemoveGenerator, RemoveLink,
-    RemoveOrphans, RemoveSymbols, RemoveTracker, SetLinks, Source, TrackerId, Transfer, Version, WaitsFor,
+    LinkOrder, NewUnit, Redirect, RemoveGenerator, RemoveLink, RemoveOrphans, RemoveSymbols, RemoveTracker,
+    SetLinks, Source, TrackerId, Transfer, WaitsFor,
 };
 use crate::session::{Definition, Live, Session, Shown, Target, Unit, WeakSession, required};
 use crate::slot::SlotCell;
@@ -377,78 +377,6 @@ impl<T: Target> Dylib<T> {
     pub fn waits_for(&self, symbol: Symbol) -> Vec<Name> {
         let labels = self.session.step(WaitsFor(self.label(symbol)));
         labels.into_iter().map(|label| self.session.name(label)).collect()
-    }
-
-    /// Opens the dylib as `dlopen` does: runs the initialisers of what it is linked against and its own, dependences first,
-    /// each once, by `run`; to be taken back by [`Dylib::close`].
-    ///
-    /// # Errors
-    /// An initialiser cannot be had or reports an error: it and those after it are due again, and the opening is taken back.
-    pub fn open(&self, run: impl FnMut(&Name) -> Result<(), Foreign>) -> Result<(), Error> {
-        let opened = self.initialize(true, run);
-        if let Err(error) = &opened
-            && !matches!(error, Error::DylibClosed { .. } | Error::SessionEnded)
-        {
-            // What had run is run again at the next opening, as after a release.
-            drop(self.session.step(Release(self.id)));
-        }
-        opened
-    }
-
-    /// Runs initialisers that came since the dylib was opened.
-    ///
-    /// # Errors
-    /// As [`Dylib::open`].
-    pub fn update(&self, run: impl FnMut(&Name) -> Result<(), Foreign>) -> Result<(), Error> {
-        self.initialize(false, run)
-    }
-
-    /// Takes one opening back. Says which dylibs, in this order, are to be deinitialised: nothing open reaches them now.
-    ///
-    /// # Errors
-    /// The dylib is closed, or was not open.
-    pub fn close(&self) -> Result<Vec<DylibId>, Error> {
-        self.session.step(Release(self.id))
-    }
-
-    fn initialize(&self, open: bool, mut run: impl FnMut(&Name) -> Result<(), Foreign>) -> Result<(), Error> {
-        let plan = self.session.step(Initializers { dylib: self.id, open })?.0;
-        let mut left = Unfinished {
-            session: &self.session,
-            versions: plan.iter().rev().map(|(_, version)| *version).collect(),
-        };
-        // All are started before the first is waited for.
-        let lookups: Vec<(Name, Lookup<T>)> = plan
-            .iter()
-            .map(|&(label, _)| {
-                let order = vec![Link { dylib: label.dylib, sees: Sees::All }];
-                let wants = crate::session::weak([label.symbol]);
-                (self.session.name(label), self.session.lookup(order, wants, Until::Ready))
-            })
-            .collect();
-        for (name, lookup) in lookups {
-            lookup.wait()?;
-            run(&name).map_err(|error| Error::Initializer { name, error })?;
-            if let Some(version) = left.versions.pop() {
-                self.session.step(Initialized { versions: vec![version], done: true });
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Initialisers that did not run are due again, also when one of them panics.
-struct Unfinished<'a, T: Target> {
-    session: &'a Session<T>,
-    versions: Vec<Version<Live<T>>>,
-}
-
-impl<T: Target> Drop for Unfinished<'_, T> {
-    fn drop(&mut self) {
-        let versions = std::mem::take(&mut self.versions);
-        if !versions.is_empty() {
-            self.session.step(Initialized { versions, done: false });
-        }
     }
 }
 

@@ -37,6 +37,7 @@
 //! | `session` | the lock, the effects, what an embedder gives and is asked |
 //! | `dylib`, `lookup`, `responsibility`, `generator`, `slot` | handles, and what users of the session implement |
 //! | `dispatch`, `promise` | tasks, waiting |
+//! | `opening` | initialisers: which thread runs them, who waits for it |
 //! | `board` | ready symbols, read without a lock |
 //!
 //! Not done: what a generator did not have is not remembered; names are kept as long as the session; a session's events are
@@ -56,6 +57,7 @@ pub mod machine;
 #[cfg(all(test, loom))]
 mod models;
 mod names;
+mod opening;
 mod promise;
 mod responsibility;
 mod session;

@@ -33,6 +33,7 @@ use crate::machine::{
     NewUnit, Parts, Renew, Stop,
 };
 use crate::names::Names;
+use crate::opening::Openings;
 use crate::promise::Promise;
 use crate::responsibility::{MaterializationUnit, Responsibility};
 use crate::slot::{Slot, SlotCell};
@@ -117,6 +118,7 @@ pub(crate) struct Inner<T: Target> {
     machine: Mutex<Machine<Live<T>>>,
     dispatcher: Arc<dyn Dispatcher>,
     host: Box<dyn Host<T>>,
+    openings: Openings,
 }
 
 /// A handle to a session. See the file's header.
@@ -155,7 +157,7 @@ impl<T: Target> Session<T> {
     pub fn new(dispatcher: Arc<dyn Dispatcher>, host: Box<dyn Host<T>>) -> Self {
         let names = Arc::new(Names::default());
         let machine = Mutex::new(Machine::new(Arc::clone(&names)));
-        Session(Arc::new(Inner { names, machine, dispatcher, host }))
+        Session(Arc::new(Inner { names, machine, dispatcher, host, openings: Openings::default() }))
     }
 
     /// A handle that does not keep the session: for what the session itself keeps.
@@ -191,6 +193,11 @@ impl<T: Target> Session<T> {
         let renewed = self.step(Renew { label, address, unit: unit.into() });
         // What is refused is dropped here, behind the lock.
         renewed.is_ok()
+    }
+
+    /// Who is busy with initialisers.
+    pub(crate) fn openings(&self) -> &Openings {
+        &self.0.openings
     }
 
     /// The dispatcher.

@@ -28,8 +28,10 @@ fn a_closed_dylib_is_as_if_it_were_in_no_order() {
     assert!(matches!(main.lookup([none]).wait(), Err(Error::NotFound { .. })));
     assert_eq!(main.links().expect("open"), [main.all(), behind.exported()]);
     assert_eq!(session.reached(&[&main]).expect("open"), [main.id(), behind.id()]);
-    main.open(|name| panic!("{name} was run")).expect("opened");
-    assert!(main.close().expect("open").is_empty());
+    main.open(|name| panic!("{name} was run"), |_| {}).expect("opened");
+    let mut closed = Vec::new();
+    main.close(|dylib| closed.push(dylib)).expect("open");
+    assert_eq!(closed, [main.id(), behind.id()]);
     // There is nowhere to look.
     for wants in [required([here]), weak([here])] {
         let looked = session.lookup(vec![gone.all()], wants, Until::Ready).wait();
@@ -87,6 +89,7 @@ fn of_a_closed_dylib_nothing_is_kept_but_its_name() {
     let board = Arc::new(());
     let symbol = names.intern("f");
     let mut ids = Vec::new();
+    let by = std::thread::current().id();
     for ticket in 0..100 {
         let (made, _) = machine.step(CreateDylib { name: "one".into(), board: Arc::clone(&board) });
         let (dylib, _) = made.expect("the name is free");
@@ -105,12 +108,12 @@ fn of_a_closed_dylib_nothing_is_kept_but_its_name() {
         });
         assert_eq!((effects.publish.len(), effects.answers.len()), (1, 1));
         drop(effects);
-        assert!(machine.step(Initializers { dylib, open: true }).0.is_ok());
+        assert!(machine.step(Initializers { dylib, open: true, by }).0.is_ok());
         let close = Close { dylibs: vec![dylib], dependants: Dependants::Deny, stay_open: false };
         assert!(machine.step(close).0.is_ok());
         assert_eq!(Arc::strong_count(&board), 1, "what was shown of it is gone");
         assert!(
-            matches!(machine.step(Release(dylib)).0, Err(Error::DylibClosed { dylib }) if &*dylib == "one")
+            matches!(machine.step(Release { dylib, by }).0, Err(Error::DylibClosed { dylib }) if &*dylib == "one")
         );
         ids.push(dylib);
     }

@@ -143,7 +143,7 @@ fn c09_a_lost_initialiser_symbol_is_no_initialiser() {
     let lost = Arc::clone(&lazy.lost);
     main.define(lazy.unit()).expect("defined");
     main.remove([init]).expect("removed");
-    main.open(|name| panic!("{name} was run")).expect("nothing to run");
+    main.open(|name| panic!("{name} was run"), |_| {}).expect("nothing to run");
     drop(main.lookup([foo]).wait());
     assert_eq!(*lost.lock().expect("lost"), [init]);
 }

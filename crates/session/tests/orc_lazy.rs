@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use brolga_session::{
-    Dependants, Dylib, Error, Foreign, OnDrop, Responsibility, Session, Symbol, SymbolFlags, unit,
+    Dependants, Dylib, DylibId, Error, Foreign, Name, OnDrop, Responsibility, Session, Symbol, SymbolFlags,
+    unit,
 };
 use support::{E, WordSlot, Words, count, failure, in_place, made};
 
@@ -111,6 +112,13 @@ fn a_slot_is_armed_when_its_target_is_replaced_or_removed() {
     session.check().expect("invariants");
 }
 
+/// What is to be deinitialised when an opening is taken back.
+fn closed(dylib: &Dylib<Words>) -> Result<Vec<DylibId>, Error> {
+    let mut closed = Vec::new();
+    dylib.close(|id| closed.push(id))?;
+    Ok(closed)
+}
+
 /// A unit with an initialiser only.
 fn initialised(session: &Session<Words>, dylib: &Dylib<Words>, name: &str) -> Symbol {
     let symbol = session.intern(name);
@@ -132,29 +140,29 @@ fn dlopen_runs_what_is_linked_against_first_and_each_once() {
         initialised(&session, dylib, name);
     }
     let ran = Mutex::new(Vec::new());
-    let run = |name: &brolga_session::Name| {
+    let run = |name: &Name| {
         ran.lock().expect("ran").push(name.symbol.to_string());
         Ok(())
     };
     let drained = || std::mem::take(&mut *ran.lock().expect("ran"));
-    main.open(run).expect("opened");
+    main.open(run, |_| {}).expect("opened");
     assert_eq!(drained(), ["init.b", "init.a", "init.main"]);
-    b.open(run).expect("opened");
-    main.open(run).expect("opened");
+    b.open(run, |_| {}).expect("opened");
+    main.open(run, |_| {}).expect("opened");
     assert!(drained().is_empty(), "each once");
     // `dlupdate`: what came since.
     initialised(&session, &a, "init.a2");
     main.update(run).expect("updated");
     assert_eq!(drained(), ["init.a2"]);
     // `dlclose`: dependants first, what is still open stays.
-    assert_eq!(main.close().expect("open"), []);
-    assert_eq!(main.close().expect("open"), [main.id(), a.id()]);
-    assert!(matches!(main.close(), Err(Error::Unknown { .. })), "it is not open any more");
+    assert_eq!(closed(&main).expect("open"), []);
+    assert_eq!(closed(&main).expect("open"), [main.id(), a.id()]);
+    assert!(matches!(closed(&main), Err(Error::Unknown { .. })), "it is not open any more");
     // And again.
-    a.open(run).expect("opened");
+    a.open(run, |_| {}).expect("opened");
     assert_eq!(drained(), ["init.main", "init.a", "init.a2"]);
-    assert_eq!(b.close().expect("open"), []);
-    assert_eq!(a.close().expect("open"), [a.id(), main.id(), b.id()]);
+    assert_eq!(closed(&b).expect("open"), []);
+    assert_eq!(closed(&a).expect("open"), [a.id(), main.id(), b.id()]);
 }
 
 #[test]
@@ -166,20 +174,19 @@ fn a_failed_initialiser_spoils_nothing_that_comes_after() {
     });
     failing.initializer = Some(bad);
     main.define(failing).expect("defined");
-    assert_eq!(failure(main.open(|_| Ok(()))).root().to_string(), "does not compile");
+    assert_eq!(failure(main.open(|_| Ok(()), |_| {})).root().to_string(), "does not compile");
     // The unit's record went with it: what is defined next is run.
     initialised(&session, &main, "good");
     let mut ran = Vec::new();
-    main.open(|name| {
+    let run = |name: &Name| {
         ran.push(name.symbol.to_string());
         Ok(())
-    })
-    .expect("opened");
+    };
+    main.open(run, |_| {}).expect("opened");
     assert_eq!(ran, ["good"]);
     // One that reports an error is due again.
     initialised(&session, &main, "moody");
-    let refused =
-        main.update(|_| Err(Foreign::from(Box::<dyn std::error::Error + Send + Sync>::from("not today"))));
+    let refused = main.update(|_| Err(not_today()));
     assert!(matches!(refused, Err(Error::Initializer { name, .. }) if &*name.symbol == "moody"));
     let mut again = 0;
     main.update(|_| {
@@ -187,5 +194,142 @@ fn a_failed_initialiser_spoils_nothing_that_comes_after() {
         Ok(())
     })
     .expect("updated");
+    assert_eq!(again, 1);
+}
+
+/// Errors of those who embed the session.
+fn not_today() -> Foreign {
+    Foreign::from(Box::<dyn std::error::Error + Send + Sync>::from("not today"))
+}
+
+#[test]
+fn what_was_initialised_before_one_that_fails_is_deinitialised() {
+    let (session, main) = in_place();
+    let [a, b, apart] = ["a", "b", "apart"].map(|name| session.create_dylib(name).expect("a dylib"));
+    main.add_links(vec![a.exported(), b.exported()]).expect("open");
+    apart.add_links(vec![a.exported()]).expect("open");
+    for (dylib, name) in [(&a, "init.a"), (&b, "init.b"), (&main, "init.main")] {
+        initialised(&session, dylib, name);
+    }
+    let log = Mutex::new(Vec::new());
+    let ran = |name: &Name| {
+        log.lock().expect("log").push(name.symbol.to_string());
+        if &*name.symbol == "init.main" { Err(not_today()) } else { Ok(()) }
+    };
+    let gone = |id: DylibId| log.lock().expect("log").push(format!("{id:?}"));
+    let drained = || std::mem::take(&mut *log.lock().expect("log"));
+    let [id_a, id_b] = [&a, &b].map(|dylib| format!("{:?}", dylib.id()));
+    for _ in 0..2 {
+        assert!(matches!(main.open(ran, gone), Err(Error::Initializer { .. })));
+        assert_eq!(drained(), ["init.a", "init.b", "init.main", &*id_b, &*id_a]);
+        assert!(matches!(closed(&main), Err(Error::Unknown { .. })), "it is not open");
+    }
+    // What others hold stays.
+    apart.open(ran, gone).expect("opened");
+    assert!(main.open(ran, gone).is_err());
+    assert_eq!(drained(), ["init.a", "init.b", "init.main", &*id_b]);
+    assert_eq!(closed(&apart).expect("open"), [apart.id(), a.id()]);
+    session.check().expect("invariants");
+}
+
+#[test]
+fn who_opens_what_another_thread_opens_waits_for_it() {
+    for fails in [false, true] {
+        let (session, main) = in_place();
+        initialised(&session, &main, "init");
+        let (is_in, goes_on) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let runs = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            let (is_in, goes_on, runs, main) = (&is_in, &goes_on, &runs, &main);
+            let first = scope.spawn(move || {
+                main.open(
+                    |_| {
+                        // What it is in the middle of, it does not wait for.
+                        main.open(|name| panic!("{name} was run"), |_| {}).expect("opened");
+                        main.close(|_| panic!("it is open")).expect("open");
+                        is_in.store(1, Ordering::SeqCst);
+                        while count(goes_on) == 0 {
+                            std::thread::yield_now();
+                        }
+                        if fails { Err(not_today()) } else { Ok(()) }
+                    },
+                    |_| panic!("nothing was initialised"),
+                )
+            });
+            while count(is_in) == 0 {
+                std::thread::yield_now();
+            }
+            let second = scope.spawn(move || {
+                let run = |_: &Name| {
+                    runs.fetch_add(1, Ordering::SeqCst);
+                    Ok(())
+                };
+                let opened = main.open(run, |_| panic!("it is open"));
+                (opened.is_ok(), count(goes_on))
+            });
+            for _ in 0..1000 {
+                std::thread::yield_now();
+                assert!(!second.is_finished(), "the initialiser has not run");
+            }
+            goes_on.store(1, Ordering::SeqCst);
+            assert_eq!(first.join().expect("no panic").is_err(), fails);
+            assert_eq!(second.join().expect("no panic"), (true, 1));
+        });
+        assert_eq!(count(&runs), usize::from(fails), "who has waited runs what has failed");
+        if !fails {
+            assert_eq!(closed(&main).expect("open"), []);
+        }
+        assert_eq!(closed(&main).expect("open"), [main.id()]);
+        session.check().expect("invariants");
+    }
+}
+
+#[test]
+fn threads_that_open_in_a_circle_are_told_so() {
+    let (session, a) = in_place();
+    let b = session.create_dylib("b").expect("a dylib");
+    initialised(&session, &a, "init.a");
+    initialised(&session, &b, "init.b");
+    let both = std::sync::Barrier::new(2);
+    // Each initialiser opens the other dylib, which the other thread is in the middle of opening.
+    let open = |mine: &Dylib<Words>, other: &Dylib<Words>| {
+        let mut inner = Ok(());
+        let run = |_: &Name| {
+            both.wait();
+            inner = other.open(|_| Ok(()), |_| {});
+            Ok(())
+        };
+        mine.open(run, |_| {}).expect("opened");
+        inner
+    };
+    let (one, two) = std::thread::scope(|scope| {
+        let (one, two) = (scope.spawn(|| open(&a, &b)), scope.spawn(|| open(&b, &a)));
+        (one.join().expect("no panic"), two.join().expect("no panic"))
+    });
+    let told = [&one, &two].into_iter().filter(|told| matches!(told, Err(Error::Cycle { .. }))).count();
+    assert_eq!((told, one.is_ok() || two.is_ok()), (1, true), "{one:?} {two:?}");
+    session.check().expect("invariants");
+}
+
+#[test]
+fn what_is_closed_while_it_is_opened_is_deinitialised_in_the_end() {
+    let (session, main) = in_place();
+    initialised(&session, &main, "init");
+    let mut gone = Vec::new();
+    let run = |_: &Name| {
+        main.close(|_| panic!("it is being initialised")).expect("open");
+        Ok(())
+    };
+    main.open(run, |id| gone.push(id)).expect("opened");
+    assert_eq!(gone, [main.id()]);
+    let mut again = 0;
+    main.open(
+        |_| {
+            again += 1;
+            Ok(())
+        },
+        |_| {},
+    )
+    .expect("opened");
     assert_eq!(again, 1);
 }

@@ -397,7 +397,7 @@ fn a_session_ends_once_and_refuses_what_comes_later() {
     });
     initialised.initializer = Some(init);
     main.define(initialised).expect("defined");
-    main.open(|_| Ok(())).expect("opened");
+    main.open(|_| Ok(()), |_| {}).expect("opened");
     let kept = Kept::default();
     main.define(keep(&[(bar, E)], &kept)).expect("defined");
     main.lookup([foo]).wait().expect("ready");

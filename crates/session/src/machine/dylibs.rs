@@ -7,17 +7,22 @@
 //!
 //! **Initialisers** are symbols with side effects only, one for a unit that has any. Opening a dylib, as `dlopen` does, plans
 //! those of it and of everything that it is linked against, dependences first, each once; planning again plans only what
-//! came since (`dlupdate`). Releasing the last opening (`dlclose`) names the dylibs that nothing open reaches any more,
-//! dependants first; their initialisers are due again at the next opening. A unit that failed or was removed takes its
+//! came since (`dlupdate`). Releasing the last opening (`dlclose`) names the dylibs that were opened and that nothing open reaches any
+//! more, dependants first; their initialisers are due again when they are deinitialised. A unit that failed or was removed takes its
 //! record with it, so it cannot spoil what comes after.
 //!
 //! ```text
-//!   due ──planned──► running ──initialized──► done ──released──► due
-//!    ▲                  └── failed ──┐
-//!    └───────────────────────────────┘
+//!   due ──planned──► busy ──initialized──► done ──released──► busy ──deinitialised──► due
+//!    ▲                └── failed ──┐
+//!    └─────────────────────────────┘
 //! ```
+//!
+//! What is busy belongs to a thread. A plan ends before what another thread is busy with, so nothing is planned whose dependences have
+//! not run; whoever opens waits for that thread, with nothing planned, and plans again (`opening.rs` of the shell). What the thread itself is busy
+//! with is passed over: an initialiser may open what is being opened.
 
 use std::sync::Arc;
+use std::thread::ThreadId;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -29,7 +34,7 @@ use crate::ids::{DylibId, Label};
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Init {
     Due,
-    Running,
+    Busy(ThreadId),
     Done,
 }
 
@@ -137,6 +142,7 @@ impl<P: Parts> Event<P> for CreateDylib<P> {
             default_tracker,
             initializers: Vec::new(),
             opens: 0,
+            was_opened: false,
         })));
         Ok((id, default_tracker))
     }
@@ -290,10 +296,17 @@ pub struct Initializers {
     pub dylib: DylibId,
     /// Whether this is an opening, to be released; otherwise only what is new is planned.
     pub open: bool,
+    /// The thread that will run them.
+    pub by: ThreadId,
 }
 
-/// Initialisers to be looked up, until ready, and run in this order.
-pub struct Plan<P: Parts>(pub Vec<(Label, Version<P>)>);
+/// What is to be run at opening.
+pub struct Plan<P: Parts> {
+    /// Initialisers to be looked up, until ready, and run in this order.
+    pub run: Vec<(Label, Version<P>)>,
+    /// What comes next, and the thread that is busy with it: to be waited for before the rest is planned.
+    pub behind: Option<(Label, ThreadId)>,
+}
 
 impl<P: Parts> Event<P> for Initializers {
     type Reply = Result<Plan<P>, Error>;
@@ -307,25 +320,34 @@ impl<P: Parts> Event<P> for Initializers {
             machine.open(self.dylib)?.opens += 1;
             machine.opened.insert(self.dylib);
         }
-        let mut plan = Vec::new();
-        for id in post {
+        let (mut plan, mut behind) = (Vec::new(), None);
+        'order: for id in post {
             for initializer in &mut machine.open(id)?.initializers {
-                if initializer.state == Init::Due {
-                    initializer.state = Init::Running;
-                    plan.push(initializer.version);
+                match initializer.state {
+                    Init::Due => {
+                        initializer.state = Init::Busy(self.by);
+                        plan.push(initializer.version);
+                    }
+                    Init::Busy(other) if other != self.by => {
+                        behind = Some((initializer.version, other));
+                        break 'order;
+                    }
+                    Init::Busy(_) | Init::Done => {}
                 }
             }
         }
-        let label = |version: Version<P>| Some((machine.entries.get(version)?.label, version));
-        Ok(Plan(plan.into_iter().filter_map(label).collect()))
+        let label = |version: Version<P>| Some(machine.entries.get(version)?.label);
+        let behind = behind.and_then(|(version, thread)| Some((label(version)?, thread)));
+        let run = plan.into_iter().filter_map(|version| Some((label(version)?, version))).collect();
+        Ok(Plan { run, behind })
     }
 }
 
-/// Planned initialisers have run, or have not.
+/// Planned initialisers have run, or have not; or what they have done was taken back.
 pub struct Initialized<P: Parts> {
     /// Which ones.
     pub versions: Vec<Version<P>>,
-    /// Whether they ran; otherwise they are due again.
+    /// Whether they have; otherwise they are due again.
     pub done: bool,
 }
 
@@ -344,43 +366,80 @@ impl<P: Parts> Event<P> for Initialized<P> {
     }
 }
 
-/// Takes one opening of a dylib back.
-pub struct Release(pub DylibId);
+/// All that a dylib reaches has been initialised. If it is held open, that is to be deinitialised one day; if its opening was taken back
+/// meanwhile, now.
+pub struct Opened {
+    /// The dylib.
+    pub dylib: DylibId,
+    /// The thread that would deinitialise.
+    pub by: ThreadId,
+}
 
-impl<P: Parts> Event<P> for Release {
-    /// Initialised dylibs that nothing open reaches any more, in the order in which they are to be deinitialised.
-    type Reply = Result<Vec<DylibId>, Error>;
+impl<P: Parts> Event<P> for Opened {
+    type Reply = Result<Vec<Closing<P>>, Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
-        let (_, mut reached) = machine.walk([self.0])?;
-        let dylib = machine.open(self.0)?;
+        if !machine.opened.contains(&self.dylib) {
+            return machine.unheld(self.dylib, self.by);
+        }
+        for id in machine.walk([self.dylib])?.0 {
+            machine.open(id)?.was_opened = true;
+        }
+        Ok(Vec::new())
+    }
+}
+
+/// Takes one opening of a dylib back.
+pub struct Release {
+    /// The dylib.
+    pub dylib: DylibId,
+    /// The thread that will deinitialise what is named.
+    pub by: ThreadId,
+}
+
+/// A dylib to be deinitialised, with its initialisers that have run: when that is done, they are due again ([`Initialized`]).
+pub struct Closing<P: Parts> {
+    /// The dylib.
+    pub dylib: DylibId,
+    /// Its initialisers.
+    pub versions: Vec<Version<P>>,
+}
+
+impl<P: Parts> Event<P> for Release {
+    /// Dylibs that were opened and that nothing open reaches any more, in the order in which they are to be deinitialised.
+    type Reply = Result<Vec<Closing<P>>, Error>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        let dylib = machine.open(self.dylib)?;
         dylib.opens = dylib.opens.checked_sub(1).ok_or(Error::Unknown { what: "opening" })?;
         if dylib.opens == 0 {
-            machine.opened.remove(&self.0);
+            machine.opened.remove(&self.dylib);
         }
-        let held: FxHashSet<DylibId> = machine.walk(machine.opened.iter().copied())?.0.into_iter().collect();
-        reached.reverse();
-        let mut closing = Vec::new();
-        for id in reached {
-            if held.contains(&id) {
-                continue;
-            }
-            let mut ran = false;
-            for known in &mut machine.open(id)?.initializers {
-                if known.state == Init::Done {
-                    known.state = Init::Due;
-                    ran = true;
-                }
-            }
-            if ran {
-                closing.push(id);
-            }
-        }
-        Ok(closing)
+        machine.unheld(self.dylib, self.by)
     }
 }
 
 impl<P: Parts> Machine<P> {
+    /// What `root` reaches and nothing open does, as far as it was opened or some of its initialisers have run.
+    fn unheld(&mut self, root: DylibId, by: ThreadId) -> Result<Vec<Closing<P>>, Error> {
+        let held: FxHashSet<DylibId> = self.walk(self.opened.iter().copied())?.0.into_iter().collect();
+        let (_, reached) = self.walk([root])?;
+        let mut closing = Vec::new();
+        for id in reached.into_iter().rev().filter(|id| !held.contains(id)) {
+            let dylib = self.open(id)?;
+            let was_opened = std::mem::take(&mut dylib.was_opened);
+            let mut versions = Vec::new();
+            for known in dylib.initializers.iter_mut().filter(|known| known.state == Init::Done) {
+                known.state = Init::Busy(by);
+                versions.push(known.version);
+            }
+            if was_opened || !versions.is_empty() {
+                closing.push(Closing { dylib: id, versions });
+            }
+        }
+        Ok(closing)
+    }
+
     /// Takes what is closed out of a link order.
     fn sweep(&self, links: &mut Vec<Link>) {
         links.retain(|link| !matches!(self.dylibs.get(link.dylib), Err(Error::DylibClosed { .. })));

@@ -54,8 +54,8 @@ pub use duty::{
     Requested, Resolve, UnitHome,
 };
 pub use dylibs::{
-    AddGenerator, AddLinks, CreateDylib, CreateTracker, Initialized, Initializers, LinkOrder, Plan, Release,
-    RemoveGenerator, RemoveLink, SetLinks,
+    AddGenerator, AddLinks, Closing, CreateDylib, CreateTracker, Initialized, Initializers, LinkOrder,
+    Opened, Plan, Release, RemoveGenerator, RemoveLink, SetLinks,
 };
 pub use redirect::{Aliasee, Leads, Redirect};
 pub use remove::{Close, Dependants, RemoveSymbols, RemoveTracker, Stop, Transfer};
@@ -354,6 +354,8 @@ struct Dylib<P: Parts> {
     default_tracker: TrackerId<P>,
     initializers: Vec<dylibs::Initializer<P>>,
     opens: u64,
+    /// Whether it is to be deinitialised when nothing open reaches it, whatever its initialisers say.
+    was_opened: bool,
 }
 
 enum Purpose<P: Parts> {

@@ -21,7 +21,7 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::dylibs::Initializer;
-use super::{Entry, Event, Garbage, Machine, Parts, Phase, State, TrackerId, UnitId, Version};
+use super::{Dylib, Entry, Event, Garbage, Machine, Parts, Phase, State, TrackerId, UnitId, Version};
 use crate::error::{Cause, Error};
 use crate::ids::{DylibId, Label, Symbol};
 
@@ -174,7 +174,7 @@ impl<P: Parts> Event<P> for Close {
 pub struct Stop;
 
 impl<P: Parts> Event<P> for Stop {
-    /// Open dylibs, the youngest first, and whether any of their initialisers have run. None when the session had been stopped
+    /// Open dylibs, the youngest first, and whether they are to be deinitialised: they were opened, or some of their initialisers have run. None when the session had been stopped
     /// before.
     type Reply = Option<Vec<(DylibId, bool)>>;
 
@@ -183,7 +183,8 @@ impl<P: Parts> Event<P> for Stop {
             return None;
         }
         let initialized = |id| {
-            machine.dylibs.get(id).is_ok_and(|dylib| dylib.initializers.iter().any(Initializer::has_run))
+            let has_run = |dylib: &Dylib<P>| dylib.initializers.iter().any(Initializer::has_run);
+            machine.dylibs.get(id).is_ok_and(|dylib| dylib.was_opened || has_run(dylib))
         };
         let mut open: Vec<(DylibId, bool)> =
             machine.by_name.values().map(|&id| (id, initialized(id))).collect();

@@ -1,0 +1,139 @@
+//! Dylibs that are opened and closed: what runs then, and what is left when that fails.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use brolga::ir::Type;
+use brolga::session::linking::{self, Dependants};
+use brolga::session::{Dylib, Signature};
+use brolga::{Session, SessionError, Workers};
+
+use super::{adds, define, session};
+
+/// A function that prints its name.
+fn prints(name: &str) -> String {
+    format!(
+        "function {name}()::Nothing\n1 ─      invoke Base.print(\"{name} \"::String)::Nothing\n└──      return nothing\nend\n"
+    )
+}
+
+/// A function that throws.
+fn throws(name: &str) -> String {
+    format!(
+        "function {name}()::Nothing\n1 ─      invoke Base.error(\"no luck\"::String)::Union{{}}\n└──      unreachable\nend\n"
+    )
+}
+
+fn printed(session: &Session) -> String {
+    String::from_utf8(session.runtime().sink().take_captured()).unwrap()
+}
+
+fn up_and_down(dylib: &Dylib, up: &str, down: &str, is_lazy: bool) {
+    let program = dylib.read("p.jlir", (prints(up) + &prints(down)).as_bytes()).unwrap();
+    let program = program.initializer(up).finalizer(down);
+    dylib.define(if is_lazy { program.lazy() } else { program }).unwrap();
+}
+
+#[test]
+fn what_was_initialised_before_one_that_throws_is_finalised() {
+    let session = session(Workers::Caller);
+    let library = session.create_dylib("library").unwrap();
+    up_and_down(&library, "up", "down", false);
+    let main = session.create_dylib("main").unwrap();
+    main.link_against(&library).unwrap();
+    main.define(main.read("m.jlir", throws("bad").as_bytes()).unwrap().initializer("bad")).unwrap();
+    for _ in 0..2 {
+        assert!(main.open().is_err());
+        assert_eq!(printed(&session), "up down ");
+        assert!(main.close().is_err(), "it is not open");
+    }
+    assert!(session.end().is_empty());
+    assert_eq!(printed(&session), "");
+}
+
+#[test]
+fn what_cannot_be_closed_is_not_opened() {
+    for is_lazy in [false, true] {
+        let session = session(Workers::Caller);
+        let main = session.create_dylib("main").unwrap();
+        // Nothing has this C symbol.
+        let call = "$(Expr(:foreigncall, :(:brolga_is_nowhere), Nothing, svec(), 0, :(:ccall)))::Nothing";
+        let down = format!("function down()::Nothing\n1 ─      {call}\n└──      return nothing\nend\n");
+        let program = main.read("m.jlir", (prints("up") + &down).as_bytes()).unwrap();
+        let program = program.initializer("up").finalizer("down");
+        main.define(if is_lazy { program.lazy() } else { program }).unwrap();
+        for _ in 0..2 {
+            assert!(main.open().is_err(), "lazy: {is_lazy}");
+            assert_eq!(printed(&session), "", "nothing has run");
+            assert!(main.close().is_err(), "it is not open");
+        }
+    }
+}
+
+#[test]
+fn a_finaliser_needs_no_initialiser() {
+    let session = session(Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    main.define(main.read("m.jlir", prints("down").as_bytes()).unwrap().finalizer("down")).unwrap();
+    main.open().unwrap();
+    assert!(main.close().unwrap().is_empty());
+    assert_eq!(printed(&session), "down ");
+    main.open().unwrap();
+    assert!(session.end().is_empty());
+    assert_eq!(printed(&session), "down ");
+}
+
+#[test]
+fn who_opens_what_another_thread_opens_waits_for_it() {
+    static IS_IN: AtomicBool = AtomicBool::new(false);
+    static GOES_ON: AtomicBool = AtomicBool::new(false);
+    let session = session(Workers::Pool(1));
+    let main = session.create_dylib("main").unwrap();
+    let hold = Signature::new("hold", &[], Type::INT64);
+    let held = main.define_host(&hold, |scope, _| {
+        scope.blocking(|| {
+            IS_IN.store(true, Ordering::SeqCst);
+            while !GOES_ON.load(Ordering::SeqCst) {
+                thread::yield_now();
+            }
+        });
+        scope.int(0).map_err(|error| scope.throw_error(&error.to_string()))
+    });
+    held.unwrap();
+    let up = "function up()::Nothing\n1 ─ %1 = invoke Main.hold()::Int64\n└──      return nothing\nend\n";
+    main.define(main.read("m.jlir", up.as_bytes()).unwrap().initializer("up")).unwrap();
+    thread::scope(|scope| {
+        let first = scope.spawn(|| main.open());
+        while !IS_IN.load(Ordering::SeqCst) {
+            assert!(!first.is_finished(), "it is not held");
+            thread::yield_now();
+        }
+        let second = scope.spawn(|| main.open());
+        for _ in 0..1000 {
+            thread::yield_now();
+            assert!(!second.is_finished(), "the initialiser has not run");
+        }
+        // Who waits holds no collection up.
+        session.runtime().enter(|scope| scope.collect()).unwrap();
+        GOES_ON.store(true, Ordering::SeqCst);
+        assert!(first.join().unwrap().is_ok() && second.join().unwrap().is_ok());
+    });
+    assert!(main.close().is_ok() && main.close().is_ok() && main.close().is_err());
+}
+
+#[test]
+fn a_dylib_that_was_closed_is_no_hindrance_to_others() {
+    let session = session(Workers::Caller);
+    let [main, library] = ["main", "library"].map(|name| session.create_dylib(name).unwrap());
+    main.link_against(&library).unwrap();
+    define(&main, &(adds("f", 1) + &adds("g", 2)));
+    main.function("f").unwrap();
+    session.linking().close_dylibs(&[library.linking()], Dependants::Deny).unwrap();
+    assert_eq!(main.func::<(i64,), i64>("g").unwrap().call((0,)), Ok(2));
+    define(&main, &adds("h", 3));
+    assert_eq!(main.func::<(i64,), i64>("h").unwrap().call((0,)), Ok(3));
+    main.open().unwrap();
+    main.close().unwrap();
+    let error = library.function("f").unwrap_err();
+    assert!(matches!(error, SessionError::Link(linking::Error::DylibClosed { .. })), "{error}");
+}
