@@ -38,6 +38,7 @@
 //! Cost: one visit to each instruction of functions with handlers, and `MAX_HEAD` copies for each throw. Breaks the graph and the uses. Not done:
 //! throws by functions of Base; regions in which nothing is left that throws.
 
+use crate::claims::{Tests, may_fail};
 use crate::facts::Fact;
 use crate::heads::rename_phi_blocks;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
@@ -318,7 +319,8 @@ fn is_plain(func: &Func, cx: &PassCx<'_>, head: &Head, site: &Site) -> bool {
         (Op::Phi, _) => arriving(func, inst, &head.blocks).is_some(),
         _ => {
             let does = effects(func, types, inst);
-            does.is_removable() && does.nothrow && does.notaskstate && !does.pinned && !does.fence
+            let computes = does.is_removable() && does.nothrow && does.notaskstate;
+            computes && !does.pinned && !does.fence && !may_fail(func, types, &Tests::none(), inst)
         }
     })
 }

@@ -23,6 +23,7 @@
 //! Cost: a visit to each instruction, and the edges and the block of each φ that is asserted; nothing where there are no assertions.
 //! Needs nothing; breaks the uses. Not done: `isa` of a φ; assertions behind other blocks.
 
+use crate::claims::{Tests, may_fail};
 use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::replace::Replacements;
@@ -150,7 +151,7 @@ fn follows(func: &Func, types: &Types, phi: Inst, assert: Inst) -> bool {
         }
         let harmless = matches!(func.op(inst), Op::Phi | Op::PhiC | Op::Copy | Op::Pi)
             || effects(func, types, inst).is_removable();
-        if !harmless {
+        if !harmless || may_fail(func, types, &Tests::none(), inst) {
             return false;
         }
         at = func.next_inst(inst);

@@ -31,6 +31,7 @@
 //! put into an object first; accumulators over `and_int` and the like.
 
 use crate::callgraph::SelfCallees;
+use crate::claims::{Tests, may_fail};
 use crate::facts::Fact;
 use crate::heads::head_phis;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
@@ -125,7 +126,8 @@ fn tail_call(func: &Func, cx: &PassCx<'_>, selves: &SelfCallees, block: Block) -
             break;
         }
         let effects = effects(func, cx.types(), inst);
-        if !effects.may_be_hoisted() || effects.reads != Regions::NONE {
+        let may_throw = may_fail(func, cx.types(), &Tests::none(), inst);
+        if !effects.may_be_hoisted() || effects.reads != Regions::NONE || may_throw {
             return None;
         }
         behind.push(inst);
