@@ -264,8 +264,9 @@ impl Session {
         }
     }
 
-    /// Ends the session: it takes nothing new; what was begun is finished; finalisers of open dylibs run, the youngest dylib
-    /// first; everything is removed. Handles stay good. Says what finalisers threw. Nothing happens the second time.
+    /// Ends the session: it takes nothing new; what was begun is finished, with what that looks up; finalisers of open dylibs run, the
+    /// youngest dylib first, and lazy functions that they call are compiled; everything is removed. Handles stay good. Says what
+    /// finalisers threw. Nothing happens the second time.
     ///
     /// Not to be called by code that a worker runs. Inside a scope nothing happens, and [`SessionError::InScope`] is all there is.
     pub fn end(&self) -> Vec<SessionError> {

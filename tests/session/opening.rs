@@ -8,7 +8,7 @@ use brolga::session::linking::{self, Dependants};
 use brolga::session::{Dylib, Signature};
 use brolga::{Session, SessionError, Workers};
 
-use super::{adds, define, session};
+use super::{adds, calls, define, session};
 
 /// A function that prints its name.
 fn prints(name: &str) -> String {
@@ -136,4 +136,34 @@ fn a_dylib_that_was_closed_is_no_hindrance_to_others() {
     main.close().unwrap();
     let error = library.function("f").unwrap_err();
     assert!(matches!(error, SessionError::Link(linking::Error::DylibClosed { .. })), "{error}");
+}
+
+#[test]
+fn finalisers_may_need_what_was_not_compiled_when_the_session_ends() {
+    for is_finaliser_lazy in [false, true] {
+        for workers in [Workers::Caller, Workers::Pool(1), Workers::Seeded(1)] {
+            let session = session(workers);
+            let main = session.create_dylib("main").unwrap();
+            main.define(main.read("m.jlir", prints("helper").as_bytes()).unwrap().lazy()).unwrap();
+            let bye = prints("bye").replace("1 ─ ", "1 ─      invoke Main.helper()::Nothing\n│   ");
+            let program = main.read("m.jlir", bye.as_bytes()).unwrap().finalizer("bye");
+            main.define(if is_finaliser_lazy { program.lazy() } else { program }).unwrap();
+            main.open().unwrap();
+            let thrown = session.end();
+            assert!(thrown.is_empty(), "{thrown:?}");
+            assert_eq!(printed(&session), "helper bye ");
+        }
+    }
+}
+
+#[test]
+fn what_is_asked_for_when_the_session_ends_is_made() {
+    let session = session(Workers::Seeded(1));
+    let main = session.create_dylib("main").unwrap();
+    define(&main, &(adds("g", 1) + &calls("f", "g")));
+    let asked = main.linking().lookup([session.linking().intern("f(Int64)")]);
+    assert!(!asked.is_done());
+    assert!(session.end().is_empty());
+    assert_eq!(asked.wait().unwrap_or_else(|error| panic!("{error}")).len(), 1);
+    assert!(main.function("f").is_err());
 }

@@ -10,8 +10,9 @@
 //! store has a number, and one that comes late is left out (`slot.rs`). One question is asked inside: whoever makes a change
 //! (`Dylib::change`) may look there, for the last time, whether he still wants it.
 //!
-//! Ending: no more work is taken; tasks are drained (one that waits for a responsibility that its holder neither keeps nor
-//! drops keeps the session waiting); initialised dylibs are deinitialised, the youngest first; everything is
+//! Ending: no more work is taken, but from those who are in the middle of some: what a task of the session, a responsibility or the end itself
+//! looks up and defines is taken until everything was deinitialised. Tasks are drained (one that waits for a responsibility that its holder neither keeps nor
+//! drops keeps the session waiting); opened dylibs are deinitialised, the youngest first, and what that has begun is drained; everything is
 //! removed, and what was not ready fails; code is handed to the host, whose grace period it is.
 
 use std::fmt;
@@ -21,7 +22,7 @@ use std::sync::{Arc, Weak};
 use smallvec::SmallVec;
 
 use crate::board::{Address, Board};
-use crate::dispatch::{Dispatcher, SessionDoer, Task, doers, fenced};
+use crate::dispatch::{self, Dispatcher, SessionDoer, Task, doers, fenced};
 use crate::dylib::Dylib;
 use crate::error::{Error, Failure, Name};
 use crate::flags::{Link, LookupKind, Need, Priority, Until, Want};
@@ -30,14 +31,14 @@ use crate::ids::{DylibId, Label, Symbol};
 use crate::lookup::{Lookup, Ticket};
 use crate::machine::{
     self, Begin, Close, CreateDylib, Dependants, Doer, Effects, Event, Found, Leads, LinkOrder, Machine,
-    NewUnit, Parts, Renew, Stop,
+    NewUnit, Parts, Remaining, Renew, Stop,
 };
 use crate::names::Names;
 use crate::opening::Openings;
 use crate::promise::Promise;
 use crate::responsibility::{MaterializationUnit, Responsibility};
 use crate::slot::{Slot, SlotCell};
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, MutexGuard, lock};
 
 /// What a session links: chosen by the embedder.
 pub trait Target: Sized + Send + Sync + 'static {
@@ -315,15 +316,19 @@ impl<T: Target> Session<T> {
         self.step(Close { dylibs, dependants, stay_open: false })
     }
 
-    /// Ends the session; see the file's header. Dylibs that are initialised are handed to `deinitialize`. Must not be called
-    /// by a task. Nothing happens the second time.
+    /// Ends the session; see the file's header. Dylibs that were opened are handed to `deinitialize`, which may look symbols up. Must
+    /// not be called by a task. Nothing happens the second time.
     pub fn end(&self, mut deinitialize: impl FnMut(DylibId)) {
-        let Some(open) = self.step(Stop) else { return };
-        self.0.dispatcher.drain();
-        for &(dylib, _) in open.iter().filter(|(_, initialized)| *initialized) {
-            deinitialize(dylib);
+        if !self.step(Stop { entirely: false }) {
+            return;
         }
-        let dylibs = open.into_iter().map(|(dylib, _)| dylib).collect();
+        self.0.dispatcher.drain();
+        for (dylib, _) in self.step(Remaining).into_iter().filter(|(_, was_opened)| *was_opened) {
+            dispatch::ending(self.address(), || deinitialize(dylib));
+        }
+        self.step(Stop { entirely: true });
+        self.0.dispatcher.drain();
+        let dylibs = self.step(Remaining).into_iter().map(|(dylib, _)| dylib).collect();
         // All of them close at once, so nobody outside is left to be asked about.
         let closed = self.step(Close { dylibs, dependants: Dependants::Tombstone, stay_open: false });
         debug_assert!(closed.is_ok(), "tombstones never refuse");
@@ -349,10 +354,19 @@ impl<T: Target> Session<T> {
         lock(&self.0.machine).check()
     }
 
+    /// The machine, for a step of this thread.
+    fn locked(&self) -> MutexGuard<'_, Machine<Live<T>>> {
+        let mut machine = lock(&self.0.machine);
+        if machine.is_stopping() {
+            machine.set_within(dispatch::is_within(self.address()));
+        }
+        machine
+    }
+
     /// Runs one event, and what it entails.
     pub(crate) fn step<E: Event<Live<T>>>(&self, event: E) -> E::Reply {
         let (reply, effects) = {
-            let mut machine = lock(&self.0.machine);
+            let mut machine = self.locked();
             Self::publish(machine.step(event))
         };
         self.perform(effects);
@@ -367,7 +381,7 @@ impl<T: Target> Session<T> {
         agree: impl FnOnce(&dyn Fn(Label) -> bool) -> bool,
     ) -> Result<bool, Error> {
         let mut change = Some(change);
-        let mut machine = lock(&self.0.machine);
+        let mut machine = self.locked();
         let (_, before) = Self::publish(machine.step(first));
         let may = change.as_ref().map_or(Ok(()), |change| machine.may_change(change));
         let made = match may {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use brolga_session::{
-    Alias, Cause, Change, Dependants, Dependence, Dylib, Error, Host, Link, OnDrop, Responsibility, Sees,
-    Session, Symbol, SymbolFlags, Target, Unit, Until, required, unit,
+    Addresses, Alias, Cause, Change, Dependants, Dependence, Dylib, Error, Host, Link, OnDrop,
+    Responsibility, Seeded, Sees, Session, Symbol, SymbolFlags, Target, Unit, Until, required, unit,
 };
-use support::{E, Kept, Never, Owned, Words, count, failure, in_place, keep, made, take, texts};
+use support::{E, Kept, Never, Owned, Words, count, failure, in_place, keep, made, take, texts, with};
 
 /// A unit with one symbol whose code counts its drop in `freed`, and which needs `needs`.
 fn code(symbol: Symbol, address: u64, needs: &[Dependence<Words>], freed: &Arc<AtomicUsize>) -> Unit<Words> {
@@ -412,6 +412,43 @@ fn a_session_ends_once_and_refuses_what_comes_later() {
     assert!(matches!(main.define(made(&[(foo, E, 1)])), Err(Error::SessionEnded)));
     take(&kept).fail("harmless");
     session.end(|_| panic!("it has ended"));
+    session.check().expect("invariants");
+}
+
+#[test]
+fn what_was_begun_before_the_end_is_finished() {
+    let (session, main) = with(Arc::new(Seeded::new(1)));
+    let [f, g, late, init] = ["f", "g", "late", "init"].map(|name| session.intern(name));
+    main.add_generator(Addresses(|name: &str| (name == "g").then_some((5, E)))).expect("open");
+    // It is queued when the session ends; what it looks up then is defined then.
+    main.define(unit([(f, E)], move |duty: Responsibility<Words>| {
+        duty.lookup_then(required([g]), Until::Ready, move |duty, found| {
+            let address = found[0].address.expect("an address") + 1;
+            duty.resolve([(f, address)]).expect("resolved").emit([]).expect("emitted");
+        });
+    }))
+    .expect("defined");
+    main.define(made(&[(late, E, 7)])).expect("defined");
+    let side = E | SymbolFlags::SIDE_EFFECTS_ONLY;
+    let mut initialised = unit([(init, side)], |duty: Responsibility<Words>| {
+        duty.resolve([]).expect("resolved").emit([]).expect("emitted");
+    });
+    initialised.initializer = Some(init);
+    main.define(initialised).expect("defined");
+    main.open(|_| Ok(()), |_| {}).expect("opened");
+    let lookup = main.lookup([f]);
+    assert!(!lookup.is_done());
+    let mut ended = 0;
+    session.end(|_| {
+        ended += 1;
+        // Who ends the session looks up what it needs for that; others do not.
+        let other = std::thread::scope(|scope| scope.spawn(|| main.lookup([late]).wait()).join());
+        assert!(matches!(other.expect("no panic"), Err(Error::SessionEnded)));
+        assert_eq!(main.lookup([late]).wait_one().expect("found").address, Some(7));
+    });
+    assert_eq!(ended, 1);
+    assert_eq!(lookup.wait_one().expect("it was finished").address, Some(6));
+    assert!(matches!(main.lookup([f]).wait(), Err(Error::SessionEnded)));
     session.check().expect("invariants");
 }
 

@@ -76,6 +76,8 @@ pub struct Doing {
     /// What gives the thread the right to work; whoever goes on with this has it too.
     permit: pool::SharedPermit,
     doers: SmallVec<[SessionDoer; 2]>,
+    /// The address of the session that the thread is ending.
+    ends: Option<usize>,
 }
 
 crate::sync::thread_local! {
@@ -123,6 +125,21 @@ fn depth() -> usize {
 /// What this thread is in the middle of doing for a session.
 pub(crate) fn doers(session: usize) -> SmallVec<[Doer; 2]> {
     doing(|doing| doing.doers.iter().filter(|doer| doer.session == session).map(|doer| doer.doer).collect())
+}
+
+/// Whether this thread is in the middle of something of a session, be it its end.
+pub(crate) fn is_within(session: usize) -> bool {
+    let look =
+        |doing: &Doing| doing.ends == Some(session) || doing.doers.iter().any(|doer| doer.session == session);
+    // A thread that is about to be gone is in the middle of nothing.
+    DOING.try_with(|doing| look(&doing.borrow())).unwrap_or(false)
+}
+
+/// Does a part of a session's end.
+pub(crate) fn ending<R>(session: usize, work: impl FnOnce() -> R) -> R {
+    let mut doing = Doing::here();
+    doing.ends = Some(session);
+    doing.go_on(work)
 }
 
 /// Which tasks bring nearer what a thread waits for.

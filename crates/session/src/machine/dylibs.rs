@@ -124,7 +124,7 @@ impl<P: Parts> Event<P> for CreateDylib<P> {
     type Reply = Result<(DylibId, TrackerId<P>), Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
-        if machine.stopped {
+        if machine.refuses() {
             return Err(Error::SessionEnded);
         }
         if machine.by_name.contains_key(&self.name) {
@@ -312,7 +312,7 @@ impl<P: Parts> Event<P> for Initializers {
     type Reply = Result<Plan<P>, Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
-        if machine.stopped {
+        if machine.refuses() {
             return Err(Error::SessionEnded);
         }
         let (_, post) = machine.walk([self.dylib])?;

@@ -58,7 +58,7 @@ pub use dylibs::{
     Opened, Plan, Release, RemoveGenerator, RemoveLink, SetLinks,
 };
 pub use redirect::{Aliasee, Leads, Redirect};
-pub use remove::{Close, Dependants, RemoveSymbols, RemoveTracker, Stop, Transfer};
+pub use remove::{Close, Dependants, Remaining, RemoveSymbols, RemoveTracker, Stop, Transfer};
 pub use search::{Cancel, Generated, Lookup, WaitsFor};
 pub use waits::{Await, Block, Doer, NeededBy, Unblock};
 
@@ -393,6 +393,15 @@ pub struct Request<P: Parts> {
     hopes: SmallVec<[QueryId<P>; 1]>,
 }
 
+/// Whose definitions, lookups, dylibs and trackers are taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Intake {
+    All,
+    /// Those that belong to what was begun before.
+    Begun,
+    Nothing,
+}
+
 enum Todo<P: Parts> {
     Search(QueryId<P>),
     Aliased(UnitId<P>, Answer<P>),
@@ -420,7 +429,9 @@ pub struct Machine<P: Parts> {
     blocked: Vec<waits::Blocked<P>>,
     /// Whether somebody has come to wait for more in this step.
     has_new_waits: bool,
-    stopped: bool,
+    intake: Intake,
+    /// Whether the events that come belong to what was begun before the session was stopped.
+    is_within: bool,
     /// What is left to do in this step; empty between steps.
     todo: VecDeque<Todo<P>>,
     effects: Effects<P>,
@@ -446,7 +457,8 @@ impl<P: Parts> Machine<P> {
             graph: Graph::default(),
             blocked: Vec::new(),
             has_new_waits: false,
-            stopped: false,
+            intake: Intake::All,
+            is_within: false,
             todo: VecDeque::new(),
             effects: Effects::default(),
         }
@@ -463,6 +475,25 @@ impl<P: Parts> Machine<P> {
         }
         self.break_cycles();
         (reply, std::mem::take(&mut self.effects))
+    }
+
+    /// Whether it matters who makes a step: [`Machine::set_within`].
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.intake == Intake::Begun
+    }
+
+    /// Says whether the steps that come belong to what was begun before the session was stopped, or to its end.
+    pub fn set_within(&mut self, is_within: bool) {
+        self.is_within = is_within;
+    }
+
+    fn refuses(&self) -> bool {
+        match self.intake {
+            Intake::All => false,
+            Intake::Begun => !self.is_within,
+            Intake::Nothing => true,
+        }
     }
 
     /// How many versions of symbols, units, and lookups there are, and how many units' nodes wait.
@@ -491,7 +522,7 @@ impl<P: Parts> Machine<P> {
 
     /// The dylib, when it is open and the session still takes work.
     fn accepting(&mut self, id: DylibId) -> Result<&mut Dylib<P>, Error> {
-        if self.stopped {
+        if self.refuses() {
             return Err(Error::SessionEnded);
         }
         self.open(id)

@@ -21,7 +21,7 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::dylibs::Initializer;
-use super::{Dylib, Entry, Event, Garbage, Machine, Parts, Phase, State, TrackerId, UnitId, Version};
+use super::{Dylib, Entry, Event, Garbage, Intake, Machine, Parts, Phase, State, TrackerId, UnitId, Version};
 use crate::error::{Cause, Error};
 use crate::ids::{DylibId, Label, Symbol};
 
@@ -170,18 +170,34 @@ impl<P: Parts> Event<P> for Close {
     }
 }
 
-/// The session takes no more definitions, lookups, dylibs or trackers. What was begun can be finished.
-pub struct Stop;
+/// The session takes no more definitions, lookups, dylibs or trackers.
+pub struct Stop {
+    /// Also none that belong to what was begun.
+    pub entirely: bool,
+}
 
 impl<P: Parts> Event<P> for Stop {
-    /// Open dylibs, the youngest first, and whether they are to be deinitialised: they were opened, or some of their initialisers have run. None when the session had been stopped
-    /// before.
-    type Reply = Option<Vec<(DylibId, bool)>>;
+    /// Whether this is news.
+    type Reply = bool;
+
+    fn apply(self, machine: &mut Machine<P>) -> bool {
+        let intake = if self.entirely { Intake::Nothing } else { Intake::Begun };
+        let is_news = machine.intake == Intake::All || self.entirely && machine.intake != intake;
+        if is_news {
+            machine.intake = intake;
+        }
+        is_news
+    }
+}
+
+/// Asks for open dylibs, the youngest first, and whether they are to be deinitialised: they were opened, or some of their initialisers
+/// have run.
+pub struct Remaining;
+
+impl<P: Parts> Event<P> for Remaining {
+    type Reply = Vec<(DylibId, bool)>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
-        if std::mem::replace(&mut machine.stopped, true) {
-            return None;
-        }
         let initialized = |id| {
             let has_run = |dylib: &Dylib<P>| dylib.initializers.iter().any(Initializer::has_run);
             machine.dylibs.get(id).is_ok_and(|dylib| dylib.was_opened || has_run(dylib))
@@ -189,7 +205,7 @@ impl<P: Parts> Event<P> for Stop {
         let mut open: Vec<(DylibId, bool)> =
             machine.by_name.values().map(|&id| (id, initialized(id))).collect();
         open.sort_unstable_by(|one, other| other.cmp(one));
-        Some(open)
+        open
     }
 }
 

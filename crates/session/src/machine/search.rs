@@ -52,6 +52,8 @@ impl<P: Parts> Event<P> for Lookup<P> {
     type Reply = QueryId<P>;
 
     fn apply(self, machine: &mut Machine<P>) -> QueryId<P> {
+        // What somebody needs who has begun is looked up to the end.
+        let is_owned = self.owner.is_some() || !self.perhaps.is_empty();
         let query = machine.new_query(
             self.order,
             &self.wants,
@@ -62,7 +64,7 @@ impl<P: Parts> Event<P> for Lookup<P> {
         for doer in self.perhaps {
             machine.note(doer, query, Certainty::Perhaps);
         }
-        if machine.stopped {
+        if machine.refuses() && !(is_owned && machine.is_stopping()) {
             machine.answer(query, Err(Error::SessionEnded));
         }
         query
