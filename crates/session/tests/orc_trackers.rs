@@ -453,6 +453,29 @@ fn what_was_begun_before_the_end_is_finished() {
 }
 
 #[test]
+fn who_has_a_responsibility_looks_up_what_it_needs_also_at_the_end() {
+    let (session, main) = in_place();
+    let [f, g] = ["f", "g"].map(|name| session.intern(name));
+    main.define(made(&[(g, E, 7)])).expect("defined");
+    let kept = Kept::default();
+    main.define(keep(&[(f, E)], &kept)).expect("defined");
+    let lookup = main.lookup([f]);
+    main.open(|_| Ok(()), |_| {}).expect("opened");
+    session.end(|_| {
+        // A thread that the session knows nothing of.
+        let goes_on = || {
+            take(&kept).lookup_then(required([g]), Until::Ready, move |duty, found| {
+                let address = found[0].address.expect("an address") + 1;
+                duty.resolve([(f, address)]).expect("resolved").emit([]).expect("emitted");
+            });
+        };
+        std::thread::scope(|scope| scope.spawn(goes_on).join()).expect("no panic");
+    });
+    assert_eq!(lookup.wait_one().expect("it was finished").address, Some(8));
+    session.check().expect("invariants");
+}
+
+#[test]
 fn o02_many_transfers_keep_the_code() {
     let (session, main) = in_place();
     let foo = session.intern("foo");
