@@ -28,7 +28,7 @@ use brolga_session::{DylibId, LookupKind, Priority, Until, WeakSession};
 use super::lazy::type_of;
 use super::linking;
 use super::target::Native;
-use super::unit::{Loaded, Shared, Stage, compile, link_unit, wants};
+use super::unit::{Loaded, Shared, Stage, Ways, compile, link_unit, wants};
 use crate::error::Error;
 
 /// A module with what the low form of a function depends on: the functions that it may call, without bodies.
@@ -133,7 +133,9 @@ impl Materialize for LoopBody {
                     session.lookup_with(order, wants.clone(), Until::Ready, kind, Priority::Idle).wait()?;
             }
             // If not, somebody has defined anew meanwhile what was found.
-            if let Some(unit) = link_unit(&shared, &session, &loaded, &output, &found, &[], None)? {
+            if let Some(unit) =
+                link_unit(&shared, &session, &loaded, &output, &found, &Ways::default(), None)?
+            {
                 break unit;
             }
         };

@@ -45,6 +45,7 @@
 //! `promise`, `host`, `libraries`, `opening`, `workers`, `dylib`, `function`, `error`.
 
 mod batch;
+mod bends;
 mod cold;
 mod definitions;
 mod dylib;

@@ -19,6 +19,7 @@ use brolga_codegen::sig::FunctionType;
 use brolga_jit::{LoadedObject, Slot, Unit};
 use brolga_session::{Symbol, Target};
 
+use super::bends::Bend;
 use super::entries::Entries;
 use super::evict::Source;
 use super::lazy::Entered;
@@ -45,6 +46,8 @@ pub(crate) enum Function {
         program: Origin,
         /// What it can be made from again, if it may be given up.
         source: Option<Source>,
+        /// What it, or what it calls, goes through where units call each other in a circle.
+        bends: Arc<[Arc<Bend>]>,
     },
     /// Whatever is behind a slot.
     Slot(Slot),
@@ -167,7 +170,7 @@ impl Code {
     /// Enters functions of a unit, each with a symbol and its name in the unit. Says where they are.
     pub(crate) fn enter(
         placed: &Arc<Placed>,
-        (unit, program, source): (&Unit, &Origin, Option<Source>),
+        (unit, program, source, bends): (&Unit, &Origin, Option<Source>, Arc<[Arc<Bend>]>),
         symbols: impl IntoIterator<Item = (Symbol, Arc<str>)>,
         kept: Option<Kept>,
     ) -> (Code, Vec<(Symbol, usize)>) {
@@ -178,9 +181,10 @@ impl Code {
         let found: Vec<(Symbol, Arc<str>, usize)> = found.collect();
         let mut places = placed.write();
         for (_, name, address) in &found {
-            let (unit, symbol, program, source) =
-                (unit.clone(), name.clone(), program.clone(), source.clone());
-            places.insert(*address, Place::Function(Function::Code { unit, symbol, program, source }));
+            let (unit, symbol, program, source, bends) =
+                (unit.clone(), name.clone(), program.clone(), source.clone(), bends.clone());
+            let function = Function::Code { unit, symbol, program, source, bends };
+            places.insert(*address, Place::Function(function));
         }
         drop(places);
         let found: Vec<(Symbol, usize)> = found.into_iter().map(|(symbol, _, at)| (symbol, at)).collect();

@@ -15,6 +15,8 @@
 //! | a C symbol without a library | taken from the link order when it is there, else from the process |
 //! | all else | the run time's |
 //!
+//! Units that call each other would wait for each other's addresses. One of them goes on without: that call goes through a slot (`bends.rs`).
+//!
 //! **Who relies on whom.** A function relies on what is known of the bodies of its own program's functions, unless they lie behind slots
 //! (`plan.rs`). If linking finds another definition of one of them, because it was redefined before its caller was compiled, the
 //! caller is compiled again, with nothing known of that one but its types; and so is who relies on the caller.
@@ -35,15 +37,15 @@ use brolga_gcroots::Lowering as Roots;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::{Func, FuncId, Level, Module, Op, Type};
 use brolga_jit::{
-    Compiled, Evictor, FindSlot, Foreign, Globals, Jit, Linkage, LoopEntry, Method, Moving, Slot, Source,
-    Style, Unit, Upgrader,
+    Compiled, Evictor, FindSlot, Foreign, Globals, Jit, Linkage, LoopEntry, Method, Moving, NoSlot, Slot,
+    Source, Style, Unit, Upgrader,
 };
 use brolga_opt::OptLevel;
 use brolga_session::{
-    Definition, Dependence, Label, MaterializationUnit, Need, Responsibility, Symbol, SymbolFlags, Until,
-    Want,
+    Definition, Dependence, Label, MaterializationUnit, Need, Responsibility, Symbol, SymbolFlags, Want,
 };
 
+use super::bends::{self, Awaited, Bend};
 use super::entries;
 use super::evict::{self, Demoter};
 use super::lazy::{BODY, HOT, Slots, type_of};
@@ -66,6 +68,8 @@ pub(crate) struct Shared {
     roots: Roots,
     pub(crate) placed: Arc<Placed>,
     pub(crate) slots: Arc<Slots>,
+    /// Calls that wait for functions to have addresses.
+    pub(crate) awaited: Arc<Awaited>,
     pub(crate) compiled: Mutex<Totals>,
     upgrades: Mutex<Upgrades>,
     /// What gives code up when memory is short, and the limit; none if there is no limit.
@@ -107,6 +111,7 @@ impl Shared {
             roots,
             placed: Arc::default(),
             slots: Arc::default(),
+            awaited: Arc::default(),
             compiled: Mutex::default(),
             demoter: OnceLock::new(),
             in_background,
@@ -326,15 +331,24 @@ impl Loaded {
         }
     }
 
-    /// Functions of the program that it relies on, of which others were found than those.
-    fn strangers(&self, shared: &Shared, found: &[Definition<Native>]) -> BTreeSet<FuncId> {
+    /// Functions of the program that it relies on, of which others were found than those, or may be: what has no address yet.
+    fn strangers(
+        &self,
+        shared: &Shared,
+        session: &linking::Session<Native>,
+        found: &[Definition<Native>],
+    ) -> BTreeSet<FuncId> {
         let (module, known) = (self.plan.module(), self.known());
-        let stranger = |definition: &Definition<Native>| match shared.placed.get(definition.address?)? {
-            Function::Code { symbol, program, .. } if program != self.whole.origin => {
-                let id = known.get(&*symbol)?;
-                (self.names.contains_key(id) && module[*id].entry().is_some()).then_some(*id)
-            }
-            _ => None,
+        let stranger = |definition: &Definition<Native>| {
+            let symbol = match definition.address {
+                None => session.names().text(definition.label.symbol),
+                Some(address) => match shared.placed.get(address)? {
+                    Function::Code { symbol, program, .. } if program != self.whole.origin => symbol,
+                    _ => return None,
+                },
+            };
+            let id = known.get(&*symbol)?;
+            (self.names.contains_key(id) && module[*id].entry().is_some()).then_some(*id)
         };
         found.iter().filter_map(stranger).collect()
     }
@@ -440,6 +454,8 @@ pub(crate) struct Output {
     weight: u32,
     /// Whether C may have addresses in it.
     has_callbacks: bool,
+    /// The functions that it calls through slots because they wait for it (`bends.rs`).
+    bent: BTreeSet<String>,
 }
 
 /// What the code of a unit refers to and a session knows.
@@ -477,7 +493,7 @@ pub(crate) fn compile_and_link(
         Err(error) => return responsibility.fail(error),
     };
     responsibility.go_on(low.weight(), move |responsibility| {
-        let output = match generate(&shared, &loaded, low) {
+        let output = match generate(&shared, &loaded, low, BTreeSet::new()) {
             Ok(output) => output,
             Err(error) => return responsibility.fail(error),
         };
@@ -500,7 +516,7 @@ fn look_up_and_link(
     all.extend(
         methods.into_iter().filter(|want| !all.iter().any(|w| w.symbol == want.symbol)).collect::<Vec<_>>(),
     );
-    responsibility.lookup_answer(all, Until::Resolved, move |responsibility, found| match found {
+    responsibility.lookup_to_link(all, move |responsibility, found| match found {
         Ok(found) => link(shared, loaded, output, responsibility, &found),
         Err(error) if error.passes() => {
             let Ok(symbols) = responsibility.symbols() else { return };
@@ -531,7 +547,7 @@ impl Lowered {
 
 /// Machine code of functions, and what is to be known about it.
 pub(crate) fn compile(shared: &Shared, loaded: &Loaded, ids: &[FuncId]) -> Result<Output, Arc<Error>> {
-    generate(shared, loaded, make_low(loaded, ids)?)
+    generate(shared, loaded, make_low(loaded, ids)?, BTreeSet::new())
 }
 
 fn make_low(loaded: &Loaded, ids: &[FuncId]) -> Result<Lowered, Arc<Error>> {
@@ -558,7 +574,13 @@ fn make_low(loaded: &Loaded, ids: &[FuncId]) -> Result<Lowered, Arc<Error>> {
     Ok(Lowered { ids: ids.to_vec(), funcs, entries, loops })
 }
 
-fn generate(shared: &Shared, loaded: &Loaded, low: Lowered) -> Result<Output, Arc<Error>> {
+/// Machine code. The functions `bent` are called through slots, beside those that are so anyway.
+fn generate(
+    shared: &Shared,
+    loaded: &Loaded,
+    low: Lowered,
+    bent: BTreeSet<String>,
+) -> Result<Output, Arc<Error>> {
     let weight = low.weight();
     let Lowered { ids, funcs, entries, loops } = low;
     let module = loaded.plan.module();
@@ -577,7 +599,8 @@ fn generate(shared: &Shared, loaded: &Loaded, low: Lowered) -> Result<Output, Ar
     });
 
     let route = |name: &str| {
-        if loaded.whole.behind_slots.contains(name) || loops.iter().any(|found| found.entry() == name) {
+        let is_behind_slot = loaded.whole.behind_slots.contains(name) || bent.contains(name);
+        if is_behind_slot || loops.iter().any(|found| found.entry() == name) {
             Route::Slot
         } else if loops.iter().any(|found| found.question == name) {
             Route::Question
@@ -596,7 +619,15 @@ fn generate(shared: &Shared, loaded: &Loaded, low: Lowered) -> Result<Output, Ar
     totals.functions += ids.len() as u64;
     totals.bytes += compiled.code_bytes() as u64;
     drop(totals);
-    Ok(Output { compiled, methods, dispatches, loops, ids, weight, has_callbacks })
+    Ok(Output { compiled, methods, dispatches, loops, ids, weight, has_callbacks, bent })
+}
+
+/// The slots of a unit's own.
+#[derive(Default)]
+pub(crate) struct Ways {
+    loops: Vec<LoopEntry>,
+    /// Those of functions that wait for it, by name.
+    bends: BTreeMap<String, Arc<Bend>>,
 }
 
 /// Links what was compiled to what was found. Nothing if what was found is no longer there.
@@ -606,14 +637,18 @@ pub(crate) fn link_unit(
     loaded: &Loaded,
     output: &Output,
     found: &[Definition<Native>],
-    loops: &[LoopEntry],
+    ways: &Ways,
     new: Option<&Moving>,
 ) -> Result<Option<Unit>, Error> {
     let (mut visible, mut foreign) = (Vec::new(), BTreeMap::new());
     let mut slots = Found::default();
     for definition in found {
-        let Some(address) = definition.address else { continue };
         let name = session.names().text(definition.label.symbol).to_string();
+        if let Some(bend) = ways.bends.get(&name) {
+            slots.0.insert(name, bend.slot());
+            continue;
+        }
+        let Some(address) = definition.address else { continue };
         let leads = || session.leads_to(definition.label);
         let Ok(place) = shared.placed.find_any(address, leads) else { return Ok(None) };
         let function = match place {
@@ -644,7 +679,7 @@ pub(crate) fn link_unit(
         since: Some(loaded.whole.world),
         foreign: Some(&foreign),
         slots: Some(&slots),
-        loops,
+        loops: &ways.loops,
         cells: loaded.profile.as_deref().map(Profile::cells),
         new,
     };
@@ -660,11 +695,15 @@ fn link(
 ) {
     let session = responsibility.session().clone();
     let (Ok(symbols), Ok(dylib)) = (responsibility.symbols(), responsibility.dylib()) else { return };
-    let strangers = loaded.strangers(&shared, found);
+    let strangers = loaded.strangers(&shared, &session, found);
     if !strangers.is_empty() {
         let loaded = Arc::new(loaded.without(&shared, &strangers));
         return compile_and_link(shared, loaded, &output.ids, responsibility);
     }
+    let output = match bent(&shared, &session, &loaded, output, found) {
+        Ok(output) => output,
+        Err(error) => return responsibility.fail(error),
+    };
     let rounds = match loaded.stage {
         Stage::First { rounds } => rounds,
         Stage::Only | Stage::Second => 0,
@@ -689,8 +728,13 @@ fn link(
     {
         return fail(responsibility, error);
     }
+    let ways = match bends_of(&shared, &session, &loaded, &output, found) {
+        Ok(bends) => Ways { loops: loops.collect(), bends },
+        Err(error) if error.is_shortage() => return responsibility.fail_for_now(error, again),
+        Err(error) => return responsibility.fail(error),
+    };
     let new = shared.jit.unmade();
-    let unit = link_unit(&shared, &session, &loaded, &output, found, &loops.collect::<Vec<_>>(), Some(&new));
+    let unit = link_unit(&shared, &session, &loaded, &output, found, &ways, Some(&new));
     let unit = match unit {
         Ok(Some(unit)) => unit,
         // Somebody has defined it anew meanwhile.
@@ -702,7 +746,8 @@ fn link(
         let function = text.strip_suffix(BODY).or_else(|| text.strip_suffix(HOT));
         (*symbol, function.map_or_else(|| text.clone(), Arc::from))
     });
-    let compiled = (&unit, &loaded.whole.origin, source);
+    let bends = bends::all(ways.bends.into_values(), &shared.placed, found);
+    let compiled = (&unit, &loaded.whole.origin, source, bends);
     let (code, addresses) = Code::enter(&shared.placed, compiled, names, loaded.whole.kept.clone());
     let mut needs: Vec<Dependence<Native>> = found.iter().map(|&found| found.into()).collect();
     if output.dispatches {
@@ -714,14 +759,68 @@ fn link(
             loaded.whole.methods.iter().map(|name| Dependence::from(Label { dylib, symbol: symbol(name) })),
         );
     }
+    let names = symbols.iter().map(|(symbol, _)| Label { dylib, symbol: *symbol });
+    let awaiting = shared.awaited.take(names);
+    bends::lead(&awaiting, |label| unit.target(&session.names().text(label.symbol)));
     let unfinished = responsibility.complete(code, addresses, needs, Some(again.into()));
     // It is gone, or can be given up from now on.
     drop((unit, new));
     match unfinished {
         // What it was linked to has been defined anew meanwhile, and nobody has seen it.
-        Some(responsibility) => look_up_and_link(shared, loaded, output, responsibility),
+        Some(responsibility) => {
+            shared.awaited.put_back(&awaiting);
+            look_up_and_link(shared, loaded, output, responsibility);
+        }
         None => shared.keep_room(),
     }
+}
+
+/// The code of a unit for what was found: functions without an address are called through slots.
+fn bent(
+    shared: &Shared,
+    session: &linking::Session<Native>,
+    loaded: &Loaded,
+    output: Output,
+    found: &[Definition<Native>],
+) -> Result<Output, Arc<Error>> {
+    let absent: BTreeSet<String> = found
+        .iter()
+        .filter(|definition| definition.address.is_none())
+        .map(|definition| session.names().text(definition.label.symbol).to_string())
+        .collect();
+    let imports = output.compiled.imports();
+    let called = imports.iter().filter_map(|import| match import {
+        Import::Function(name) if absent.contains(name) => Some(name.clone()),
+        _ => None,
+    });
+    let bent: BTreeSet<String> = called.collect();
+    if bent.is_empty() {
+        return Ok(output);
+    }
+    let low = make_low(loaded, &output.ids)?;
+    generate(shared, loaded, low, bent.into_iter().chain(output.bent).collect())
+}
+
+/// The slots of the functions that a unit calls so because they wait for it.
+fn bends_of(
+    shared: &Shared,
+    session: &linking::Session<Native>,
+    loaded: &Loaded,
+    output: &Output,
+    found: &[Definition<Native>],
+) -> Result<BTreeMap<String, Arc<Bend>>, NoSlot> {
+    let mut bends = BTreeMap::new();
+    for definition in found {
+        let name = session.names().text(definition.label.symbol);
+        if !output.bent.contains(&*name) {
+            continue;
+        }
+        let id = loaded.known().get(&*name);
+        // What has no native form is not called by code.
+        let Some(ty) = id.and_then(|&id| type_of(loaded.module(), id)) else { continue };
+        bends.insert(name.to_string(), bends::bend(shared, session, definition.label, ty)?);
+    }
+    Ok(bends)
 }
 
 /// The slots that a unit's code names.

@@ -2,6 +2,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | `circles` | eager functions of different programs that call each other |
 //! | `define` | definitions, look-ups, what programs see of each other |
 //! | `evict` | limits of memory for code |
 //! | `failure` | errors with their causes |
@@ -19,6 +20,7 @@
 //! | `tiers` | functions that are compiled twice |
 
 mod change;
+mod circles;
 mod define;
 mod evict;
 mod failure;

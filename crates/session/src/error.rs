@@ -317,10 +317,10 @@ pub enum Error {
         /// The symbols.
         symbols: Vec<Name>,
     },
-    /// A thread waits, in the middle of making symbols, for something that needs them.
+    /// Whoever makes symbols waits, on a thread or to go on, for something that needs them.
     #[error("needed while they are made: {}", List(symbols))]
     Cycle {
-        /// What the thread is in the middle of.
+        /// What is made.
         symbols: Vec<Name>,
     },
     /// A thread waits for what only it could do: its dispatcher runs tasks on this thread alone, and none is left.

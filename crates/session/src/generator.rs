@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::error::{Error, Foreign};
 use crate::flags::{Link, LookupKind, Need, Priority, SymbolFlags, Until, Want};
 use crate::ids::{DylibId, Symbol};
-use crate::machine::{Alias, Ask, Define, Doer, Generated, RequestId};
+use crate::machine::{Alias, Ask, Define, Doer, Generated, Owner, RequestId};
 use crate::responsibility::absolute;
 use crate::session::{Live, Session, Target, Unit};
 
@@ -138,7 +138,7 @@ where
         let let_through = request.symbols().iter().filter(|symbol| (self.filter)(&names.text(**symbol)));
         let wants: Vec<Want> = let_through.map(|symbol| Want { symbol: *symbol, need: Need::Weak }).collect();
         let from = self.from;
-        let owner = Some(Doer::request(request.id));
+        let owner = Some(Owner { doer: Doer::request(request.id), bends: false });
         session.lookup_then_for(owner, vec![from], wants, Until::Known, Priority::Normal, move |answer| {
             let aliases = answer.map(|found| {
                 let alias = |found: &crate::Definition<T>| Alias {

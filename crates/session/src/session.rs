@@ -31,7 +31,7 @@ use crate::ids::{DylibId, Label, Symbol};
 use crate::lookup::{Lookup, Ticket};
 use crate::machine::{
     self, Begin, Close, CreateDylib, Dependants, Doer, Effects, Event, Found, Leads, LinkOrder, Machine,
-    NewUnit, Parts, Remaining, Renew, Stop,
+    NewUnit, Owner, Parts, Remaining, Renew, Stop,
 };
 use crate::names::Names;
 use crate::opening::Openings;
@@ -272,14 +272,14 @@ impl<T: Target> Session<T> {
     /// As [`Session::lookup_then`], for somebody who goes on in the task.
     pub(crate) fn lookup_then_for(
         &self,
-        owner: Option<Doer>,
+        owner: Option<Owner>,
         order: Vec<Link>,
         wants: Vec<Want>,
         until: Until,
         priority: Priority,
         then: impl FnOnce(Answer<T>) + Send + 'static,
     ) {
-        let ticket = Ticket::then(priority, owner, then);
+        let ticket = Ticket::then(priority, owner.map(|owner| owner.doer), then);
         let kind = LookupKind::Static;
         let perhaps = if owner.is_some() { SmallVec::new() } else { doers(self.address()) };
         self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner, perhaps });

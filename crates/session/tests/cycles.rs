@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use brolga_session::{
-    Dispatcher, Doing, Dylib, Error, InPlace, OnExecutor, Pool, Priority, Responsibility, Seeded, Session,
-    Symbol, Unit, Until, required, unit,
+    Dispatcher, Doing, Dylib, Error, InPlace, OnExecutor, Pool, Priority, Reexports, Responsibility, Seeded,
+    Session, Symbol, Unit, Until, required, unit,
 };
 use support::{E, Words, with};
 
@@ -207,6 +207,85 @@ fn what_a_task_does_on_another_thread_is_a_part_of_it() {
         .expect("defined");
         main.lookup([own]).wait().expect("ready");
         assert!(*told.lock().expect("told"), "{name}");
+        session.end(|_| {});
+    }
+}
+
+/// A unit that goes on when `needs` have addresses, or links to them without, and is ready when they are.
+fn links(
+    symbol: Symbol,
+    needs: Vec<Symbol>,
+    bends: bool,
+    without: &Arc<Mutex<Vec<(Symbol, Symbol)>>>,
+) -> Unit<Words> {
+    let without = without.clone();
+    unit([(symbol, E)], move |duty: Responsibility<Words>| {
+        let link = move |duty: Responsibility<Words>, found: brolga_session::Answer<Words>| {
+            let found = match found {
+                Ok(found) => found,
+                Err(error) => return duty.fail(error),
+            };
+            let absent = found.iter().filter(|found| found.address.is_none());
+            without.lock().expect("without").extend(absent.map(|found| (symbol, found.label.symbol)));
+            let code = support::Owned(Arc::default());
+            let needs = found.into_iter().map(Into::into);
+            assert!(duty.complete(code, [(symbol, 1)], needs, None).is_none(), "nothing moves");
+        };
+        match bends {
+            true => duty.lookup_to_link(required(needs), link),
+            false => duty.lookup_answer(required(needs), Until::Resolved, link),
+        }
+    })
+}
+
+#[test]
+fn units_that_wait_for_each_others_addresses_are_linked_without_one() {
+    for (name, dispatcher) in dispatchers() {
+        let (session, main) = with(dispatcher);
+        let [a, b, c, d, e] = symbols(&session, ["a", "b", "c", "d", "e"]);
+        let without = Arc::default();
+        // Two circles that share `b`, one of them through an alias, and somebody who waits for both.
+        let needs = [(a, vec![b]), (b, vec![c, d]), (c, vec![a]), (e, vec![d, a])];
+        for (symbol, needs) in needs {
+            main.define(links(symbol, needs, true, &without)).expect("defined");
+        }
+        main.define(brolga_session::Alias { symbol: d, flags: E, from: main.all(), aliasee: b })
+            .expect("defined");
+        let found = main.lookup([e]).wait();
+        assert!(found.is_ok(), "{name}: {found:?}");
+        assert!(main.ready(a).is_some() && main.ready(d).is_some(), "{name}");
+        assert_eq!(without.lock().expect("without").len(), 2, "{name}: one for each circle");
+        assert!(session.check().is_ok(), "{name}");
+        session.end(|_| {});
+    }
+}
+
+#[test]
+fn units_that_can_only_wait_for_each_other_are_told() {
+    for (name, dispatcher) in dispatchers() {
+        let (session, main) = with(dispatcher);
+        let [a, b, c] = symbols(&session, ["a", "b", "c"]);
+        let without = Arc::default();
+        for (symbol, need) in [(a, b), (b, c), (c, a)] {
+            main.define(links(symbol, vec![need], false, &without)).expect("defined");
+        }
+        let Err(Error::Failed(failure)) = main.lookup([a]).wait() else { panic!("{name}: not told") };
+        let root = failure.root().to_string();
+        assert!(root.starts_with("needed while they are made: "), "{name}: {root}");
+        assert!(session.check().is_ok(), "{name}");
+        session.end(|_| {});
+    }
+}
+
+#[test]
+fn dylibs_that_re_export_each_other_have_nothing_more() {
+    for (name, dispatcher) in dispatchers() {
+        let (session, main) = with(dispatcher);
+        let other = session.create_dylib("other").expect("a dylib");
+        main.add_generator(Arc::new(Reexports { from: other.all(), filter: |_: &str| true })).expect("added");
+        other.add_generator(Arc::new(Reexports { from: main.all(), filter: |_: &str| true })).expect("added");
+        let found = main.lookup([session.intern("foo")]).wait();
+        assert!(found.is_err(), "{name}: {found:?}");
         session.end(|_| {});
     }
 }

@@ -405,7 +405,7 @@ impl<P: Parts> Machine<P> {
             .ok_or(label))
     }
 
-    fn is_wanted(&self, version: Version<P>) -> bool {
+    pub(super) fn is_wanted(&self, version: Version<P>) -> bool {
         match self.entries.get(version).map(|entry| &entry.state) {
             Some(
                 State::Materializing(pending) | State::Resolved(_, pending) | State::Emitted(_, pending),

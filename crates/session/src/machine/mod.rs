@@ -25,10 +25,11 @@
 //!
 //! Files: `define` (into the tables), `change` (with what goes with it), `search` (lookups), `duty` (what responsibilities do), `settle` (starting, readiness,
 //! failure), `remove` (out of the tables), `redirect` (slots), `dylibs` (links, generators, initialisers), `graph` and
-//! `forest` (waiting), `waits` (circles of threads that wait), `check` (invariants).
+//! `forest` (waiting), `waits` (circles of threads that wait), `circles` (circles of units that do), `check` (invariants).
 
 mod change;
 mod check;
+mod circles;
 mod define;
 mod duty;
 mod dylibs;
@@ -59,7 +60,7 @@ pub use dylibs::{
 };
 pub use redirect::{Aliasee, Leads, Redirect};
 pub use remove::{Close, Dependants, Remaining, RemoveSymbols, RemoveTracker, Stop, Transfer};
-pub use search::{Cancel, Generated, Lookup, WaitsFor};
+pub use search::{Cancel, Generated, Lookup, Owner, WaitsFor};
 pub use waits::{Await, Block, Doer, NeededBy, Unblock};
 
 use crate::error::{Cause, Error, Failure, Name};
@@ -380,6 +381,10 @@ pub struct Query<P: Parts> {
     /// The symbols, when all are matched.
     versions: SmallVec<[Version<P>; 1]>,
     found: Vec<Option<Found<P>>>,
+    /// Who is known not to go on without the answer.
+    owner: Option<Doer>,
+    /// Whether a symbol that waits for the owner is found without an address.
+    bends: bool,
 }
 
 /// A question to a generator under way.
@@ -429,6 +434,8 @@ pub struct Machine<P: Parts> {
     blocked: Vec<waits::Blocked<P>>,
     /// Whether somebody has come to wait for more in this step.
     has_new_waits: bool,
+    /// Lookups with known owners that have come to wait in this step.
+    lodged: Vec<QueryId<P>>,
     intake: Intake,
     /// Whether the events that come belong to what was begun before the session was stopped.
     is_within: bool,
@@ -457,6 +464,7 @@ impl<P: Parts> Machine<P> {
             graph: Graph::default(),
             blocked: Vec::new(),
             has_new_waits: false,
+            lodged: Vec::new(),
             intake: Intake::All,
             is_within: false,
             todo: VecDeque::new(),
@@ -467,10 +475,17 @@ impl<P: Parts> Machine<P> {
     /// One step: what `event` replies, and what is to be done.
     pub fn step<E: Event<P>>(&mut self, event: E) -> (E::Reply, Effects<P>) {
         let reply = event.apply(self);
-        while let Some(todo) = self.todo.pop_front() {
-            match todo {
-                Todo::Search(query) => self.search(query),
-                Todo::Aliased(unit, answer) => self.aliased(unit, answer),
+        loop {
+            while let Some(todo) = self.todo.pop_front() {
+                match todo {
+                    Todo::Search(query) => self.search(query),
+                    Todo::Aliased(unit, answer) => self.aliased(unit, answer),
+                }
+            }
+            // What is answered there may be what an alias waits for.
+            self.open_circles();
+            if self.todo.is_empty() {
+                break;
             }
         }
         self.break_cycles();

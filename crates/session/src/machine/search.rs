@@ -43,9 +43,18 @@ pub struct Lookup<P: Parts> {
     /// Whom the answer goes to.
     pub ticket: P::Ticket,
     /// Who does not go on without the answer, if that is something of the session's.
-    pub owner: Option<Doer>,
+    pub owner: Option<Owner>,
     /// Who may go on in the answer, if that is not known.
     pub perhaps: SmallVec<[Doer; 2]>,
+}
+
+/// Who does not go on without the answer of a lookup.
+#[derive(Clone, Copy)]
+pub struct Owner {
+    /// Whoever it is.
+    pub doer: Doer,
+    /// Whether a symbol that cannot have come before the owner goes on is found without an address. If not, that is an error.
+    pub bends: bool,
 }
 
 impl<P: Parts> Event<P> for Lookup<P> {
@@ -60,7 +69,10 @@ impl<P: Parts> Event<P> for Lookup<P> {
             (self.kind, self.until, self.priority),
             Purpose::Ticket(self.ticket),
         );
-        machine.owner_waits(query, self.owner);
+        machine.owner_waits(query, self.owner.map(|owner| owner.doer));
+        if let Some(query) = machine.queries.get_mut(query) {
+            query.bends = self.owner.is_some_and(|owner| owner.bends);
+        }
         for doer in self.perhaps {
             machine.note(doer, query, Certainty::Perhaps);
         }
@@ -149,6 +161,8 @@ impl<P: Parts> Machine<P> {
             versions: SmallVec::new(),
             found: vec![None; wants.len()],
             wants,
+            owner: None,
+            bends: false,
         });
         self.todo.push_back(Todo::Search(query));
         self.owner_waits(query, None);
@@ -261,6 +275,7 @@ impl<P: Parts> Machine<P> {
             }
         }
         if fresh.is_empty() {
+            self.lodged.extend(query.owner.map(|_| id));
             return;
         }
         let request = self.requests.insert(Request {
@@ -271,6 +286,7 @@ impl<P: Parts> Machine<P> {
             hopes: SmallVec::new(),
         });
         query.asking.insert(request);
+        self.lodged.extend(query.owner.map(|_| id));
         for symbol in &fresh {
             self.asking.insert((generator, *symbol), request);
         }
@@ -350,6 +366,7 @@ impl<P: Parts> Machine<P> {
         if let Some(query) = self.queries.get_mut(id) {
             query.outstanding = outstanding;
             query.versions = versions.iter().flatten().copied().collect();
+            self.lodged.extend(query.owner.map(|_| id));
         }
         if outstanding == 0 {
             self.answer(id, Ok(()));

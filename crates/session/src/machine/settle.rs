@@ -126,7 +126,7 @@ impl<P: Parts> Machine<P> {
     }
 
     /// One symbol of `query` has come far enough.
-    fn arrived(&mut self, query: super::QueryId<P>, index: usize, found: Option<Found<P>>) {
+    pub(super) fn arrived(&mut self, query: super::QueryId<P>, index: usize, found: Option<Found<P>>) {
         let Some(data) = self.queries.get_mut(query) else { return };
         if let Some(place) = data.found.get_mut(index) {
             *place = found;

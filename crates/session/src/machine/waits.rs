@@ -21,7 +21,7 @@
 //! Cost: nothing while no thread waits inside a task; then one walk over what it waits for, and one for each step by
 //! which somebody comes to wait for more.
 //!
-//! Not seen: circles in which no thread waits, only lookups with continuations; a responsibility that a task gave away, or
+//! Not seen here: circles in which no thread waits, only lookups with continuations (`circles.rs`). Not seen: a responsibility that a task gave away, or
 //! split off, counts as the task's for as long as it runs, or not at all. Where all threads
 //! that could end such a wait are known to wait themselves, dispatchers run whatever there is.
 
@@ -54,6 +54,16 @@ impl Doer {
     pub fn request<P: Parts>(request: RequestId<P>) -> Doer {
         Doer { is_request: true, key: request.parts() }
     }
+
+    /// The unit that is made, if it is one.
+    pub(super) fn as_unit<P: Parts>(self) -> Option<UnitId<P>> {
+        (!self.is_request).then(|| Key::from_parts(self.key))
+    }
+
+    /// The question that is answered, if it is one.
+    pub(super) fn as_request<P: Parts>(self) -> Option<RequestId<P>> {
+        self.is_request.then(|| Key::from_parts(self.key))
+    }
 }
 
 /// How sure it is that a doer goes on only when a lookup is answered.
@@ -67,7 +77,7 @@ pub(super) enum Certainty {
 pub(super) struct Blocked<P: Parts> {
     /// What it is in the middle of.
     doers: SmallVec<[Doer; 2]>,
-    query: QueryId<P>,
+    pub(super) query: QueryId<P>,
 }
 
 /// A thread is about to wait for a lookup, in the middle of what these do.
@@ -104,7 +114,9 @@ impl<P: Parts> Event<P> for Await<P> {
     type Reply = ();
 
     fn apply(self, machine: &mut Machine<P>) {
-        if machine.queries.contains(self.query) {
+        if let Some(query) = machine.queries.get_mut(self.query) {
+            query.owner = Some(self.doer);
+            machine.lodged.push(self.query);
             machine.note(self.doer, self.query, Certainty::Known);
         }
     }
@@ -191,7 +203,7 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    fn has_come(&self, version: Version<P>, until: Until) -> bool {
+    pub(super) fn has_come(&self, version: Version<P>, until: Until) -> bool {
         match self.entries.get(version).map(|entry| &entry.state) {
             Some(State::Resolved(..) | State::Emitted(Some(_), _)) => until == Until::Resolved,
             Some(State::NeverSearched | State::Materializing(_) | State::Emitted(None, _)) => false,
@@ -220,7 +232,7 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    fn made_by(&self, doer: Doer) -> Vec<crate::Name> {
+    pub(super) fn made_by(&self, doer: Doer) -> Vec<crate::Name> {
         if doer.is_request {
             let request: Option<&super::Request<P>> = self.requests.get(Key::from_parts(doer.key));
             let symbols = request.into_iter().flat_map(|request| &request.symbols);
@@ -237,6 +249,9 @@ impl<P: Parts> Machine<P> {
             _ => None,
         };
         if let Some(owner) = owner.or(alias) {
+            if let Some(query) = self.queries.get_mut(query) {
+                query.owner = Some(owner);
+            }
             self.note(owner, query, Certainty::Known);
         }
     }

@@ -1,0 +1,130 @@
+//! Eager functions of different programs that call each other.
+//!
+//! ```text
+//!   f, which calls g ──► linked to g's address ──► g, which calls f: its address waits for f's, so one of them links in another way
+//!
+//!   f ── its own slot ──► g ── f's address ──► f        emitted together, ready together
+//! ```
+//!
+//! Code that calls directly is linked when what it calls has an address. In a circle of units nobody would ever be, so the session lets the
+//! unit that closes it go on without the address (`lookup_to_link`), and that unit calls what has none yet through a slot: a *bend*. Who
+//! gives the function its address puts the code behind the slot before anybody can see it, and behind that the slot stays as it is: whoever is linked to a function
+//! keeps it, also when it is redefined.
+//!
+//! **Who keeps what alive.** The slot leads to code that leads back to the one who calls through it, so somebody outside of the circle has to decide
+//! when that ends: a bend belongs to the entry of its unit in [`Placed`], to the entries of all units that are linked to that
+//! one, and to handles of theirs. With the last of them the slot is closed, and the circle goes. Not kept by a
+//! [`TypedFunc`](crate::TypedFunc) alone: when all functions of a circle were removed and replaced, the call that goes through the slot throws `CompileError`.
+//!
+//! Cost: nothing without circles; in one, a load more for the calls that go through the slot.
+//!
+//! Not done: a boxed entry for a function of such a circle that only calls which are decided at run time may go to.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, Weak};
+
+use brolga_codegen::sig::FunctionType;
+use brolga_jit::{NoSlot, Slot, SlotOwner, Target};
+use brolga_session::{Definition, Label};
+
+use super::lazy::Body;
+use super::linking;
+use super::plan::lock;
+use super::target::{Function, Native, Placed};
+use super::unit::Shared;
+
+/// A call that goes through a slot because it closes a circle.
+pub(crate) struct Bend {
+    owner: SlotOwner,
+    label: Label,
+    awaited: Arc<Awaited>,
+}
+
+impl Bend {
+    pub(crate) fn slot(&self) -> Slot {
+        self.owner.slot()
+    }
+}
+
+impl Drop for Bend {
+    fn drop(&mut self) {
+        let mut by_label = lock(&self.awaited.by_label);
+        if let Some(waiting) = by_label.get_mut(&self.label) {
+            waiting.retain(|bend| bend.strong_count() > 0);
+            if waiting.is_empty() {
+                by_label.remove(&self.label);
+            }
+        }
+    }
+}
+
+/// Bends whose functions have no address yet.
+#[derive(Default)]
+pub(crate) struct Awaited {
+    by_label: Mutex<BTreeMap<Label, Vec<Weak<Bend>>>>,
+}
+
+impl Awaited {
+    /// Bends that lead to these functions, which are about to have addresses.
+    pub(crate) fn take(&self, labels: impl Iterator<Item = Label>) -> Vec<Arc<Bend>> {
+        let mut by_label = lock(&self.by_label);
+        let waiting: Vec<Weak<Bend>> = labels.filter_map(|label| by_label.remove(&label)).flatten().collect();
+        drop(by_label);
+        waiting.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// What was taken waits on: the functions have got no addresses after all.
+    pub(crate) fn put_back(&self, bends: &[Arc<Bend>]) {
+        let mut by_label = lock(&self.by_label);
+        for bend in bends {
+            by_label.entry(bend.label).or_default().push(Arc::downgrade(bend));
+        }
+    }
+}
+
+/// Lets bends lead to the functions of a unit that they wait for.
+pub(crate) fn lead(bends: &[Arc<Bend>], target: impl Fn(Label) -> Option<Target>) {
+    for bend in bends {
+        if let Some(target) = target(bend.label) {
+            // What is of another type is refused again by who calls it.
+            let _ = bend.owner.set(target);
+        }
+    }
+}
+
+/// All bends on the ways from a unit: its own, and those of what it was linked to.
+pub(crate) fn all(
+    own: impl Iterator<Item = Arc<Bend>>,
+    placed: &Placed,
+    found: &[Definition<Native>],
+) -> Arc<[Arc<Bend>]> {
+    let mut all: Vec<Arc<Bend>> = own.collect();
+    for address in found.iter().filter_map(|definition| definition.address) {
+        if let Some(Function::Code { bends, .. }) = placed.get(address) {
+            all.extend(bends.iter().cloned());
+        }
+    }
+    all.sort_by_key(|bend| Arc::as_ptr(bend).addr());
+    all.dedup_by_key(|bend| Arc::as_ptr(bend).addr());
+    all.into()
+}
+
+/// A slot for a function of this type, which leads to what the label leads to as soon as that is known.
+pub(crate) fn bend(
+    shared: &Shared,
+    session: &linking::Session<Native>,
+    label: Label,
+    ty: FunctionType,
+) -> Result<Arc<Bend>, NoSlot> {
+    let source = Body::new(shared, session, label.dylib, label.symbol, None);
+    let owner = shared.jit.slot(ty, source)?;
+    let bend = Arc::new(Bend { owner, label, awaited: shared.awaited.clone() });
+    shared.awaited.put_back(std::slice::from_ref(&bend));
+    // It may have come before anybody knew that it is waited for.
+    if let Some(Function::Code { unit, symbol, .. }) =
+        session.leads_to(label).and_then(|address| shared.placed.get(address))
+    {
+        lead(&shared.awaited.take(std::iter::once(label)), |_| unit.target(&symbol));
+    }
+    Ok(bend)
+}

@@ -1,0 +1,138 @@
+//! Eager functions of different programs that come to call each other.
+
+use brolga::session::Dylib;
+use brolga::session::linking::Dependants;
+use brolga::{CallError, ExceptionKind, OptLevel, Options, Session, Workers};
+
+use super::{adds, define, dylib, session};
+
+/// A function that gives `end` for nothing, and else what another gives for one less.
+fn counts_down(name: &str, other: &str, end: i64) -> String {
+    format!(
+        "function {name}(n::Int64)::Int64\n1 ─ %1 = (n === 0)::Bool\n└──      goto #3 if not %1\n\
+         2 ─      return {end}\n3 ─ %4 = Base.sub_int(n, 1)::Int64\n\
+         │   %5 = invoke Main.{other}(%4::Int64)::Int64\n└──      return %5\nend\n"
+    )
+}
+
+fn all_workers() -> Vec<(String, Box<dyn Fn() -> Workers>)> {
+    let mut all: Vec<(String, Box<dyn Fn() -> Workers>)> = vec![
+        ("caller".into(), Box::new(|| Workers::Caller)),
+        ("one worker".into(), Box::new(|| Workers::Pool(1))),
+        ("two workers".into(), Box::new(|| Workers::Pool(2))),
+    ];
+    for seed in 0..8 {
+        all.push((format!("seed {seed}"), Box::new(move || Workers::Seeded(seed))));
+    }
+    all
+}
+
+/// Defines functions, each in a program of its own and calling the next one, the last one the first.
+fn define_circle(main: &Dylib, names: &[&str]) {
+    for (at, name) in names.iter().enumerate().rev() {
+        let next = names.get(at + 1).map(|next| counts_down(name, next, at as i64));
+        define(main, &next.unwrap_or_else(|| adds(name, 1)));
+    }
+    let last = counts_down(names[names.len() - 1], names[0], names.len() as i64 - 1);
+    main.redefine(main.read("last.jlir", last.as_bytes()).unwrap()).unwrap();
+}
+
+#[test]
+fn functions_that_come_to_call_each_other_are_linked() {
+    for (who, make) in all_workers() {
+        for names in [&["f", "g"][..], &["f", "g", "h", "i"]] {
+            let session = session(make());
+            let main = session.create_dylib("main").unwrap();
+            define_circle(&main, names);
+            for (at, name) in names.iter().enumerate() {
+                let function =
+                    main.func::<(i64,), i64>(name).unwrap_or_else(|error| panic!("{who}: {error}"));
+                for n in 0..10 {
+                    assert_eq!(function.call((n,)), Ok((at as i64 + n) % names.len() as i64), "{who}");
+                }
+            }
+            assert!(session.linking().check().is_ok());
+            session.end();
+        }
+    }
+}
+
+/// `f` calls `g` of its own program, which calls `h`, which comes to call `f`: nobody relies on what another was.
+#[test]
+fn a_circle_through_functions_of_one_program_is_linked() {
+    for (who, make) in all_workers() {
+        // Without copies of old ones.
+        let session = Session::new(Options::new().opt_level(OptLevel::O0), make()).unwrap();
+        let program = counts_down("f", "g", 0) + &counts_down("g", "h", 1) + &adds("h", 1);
+        let main = dylib(&session, "main", &program);
+        main.redefine(main.read("h.jlir", counts_down("h", "f", 2).as_bytes()).unwrap()).unwrap();
+        for (at, name) in ["f", "g", "h"].iter().enumerate() {
+            let function = main.func::<(i64,), i64>(name).unwrap_or_else(|error| panic!("{who}: {error}"));
+            for n in 0..7 {
+                assert_eq!(function.call((n,)), Ok((at as i64 + n) % 3), "{who}");
+            }
+        }
+    }
+}
+
+#[test]
+fn who_is_linked_to_a_circle_keeps_it() {
+    for first in ["f", "g"] {
+        let session = session(Workers::Caller);
+        let main = session.create_dylib("main").unwrap();
+        define_circle(&main, &["f", "g"]);
+        assert!(main.func::<(i64,), i64>(first).is_ok());
+        define(&main, &counts_down("caller", "f", 7));
+        let caller = main.func::<(i64,), i64>("caller").unwrap();
+        let handle = main.function("g").unwrap();
+        for name in ["f", "g"] {
+            main.redefine(main.read("new.jlir", adds(name, 100).as_bytes()).unwrap()).unwrap();
+            assert_eq!(caller.call((6,)), Ok(1), "the old ones");
+            assert_eq!(handle.typed::<(i64,), i64>().unwrap().call((5,)), Ok(0), "the old ones");
+            assert_eq!(main.func::<(i64,), i64>(name).unwrap().call((1,)), Ok(101));
+        }
+    }
+}
+
+#[test]
+fn a_circle_goes_when_nobody_has_it() {
+    let session = session(Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    let mut in_use = Vec::new();
+    for _ in 0..8 {
+        define_circle(&main, &["f", "g", "h"]);
+        let function = main.function("f").unwrap();
+        let typed = function.typed::<(i64,), i64>().unwrap();
+        main.clear(Dependants::Deny).unwrap();
+        assert_eq!(typed.call((7,)), Ok(1), "a handle keeps it");
+        drop(function);
+        match typed.call((7,)) {
+            Err(CallError::Exception(thrown)) => assert_eq!(thrown.kind, ExceptionKind::CompileError),
+            other => panic!("{other:?}"),
+        }
+        drop(typed);
+        session.runtime().free_retired();
+        in_use.push(session.stats().code.in_use);
+        assert_eq!(session.stats().placed, 0);
+    }
+    assert_eq!(in_use[1], in_use[7], "{in_use:?}");
+}
+
+/// A circle of which one function cannot be compiled fails as a whole, with the reason, and can be mended.
+#[test]
+fn a_circle_that_cannot_be_made_says_why() {
+    for (who, make) in all_workers() {
+        let session = session(make());
+        let main = session.create_dylib("main").unwrap();
+        define_circle(&main, &["f", "g", "h"]);
+        let broken = "function g(x::Int64)::Int64\n\
+            1 ─ %1 = $(Expr(:foreigncall, :(:brolga_is_nowhere), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64\n\
+            │   %2 = invoke Main.h(%1::Int64)::Int64\n└──      return %2\nend\n";
+        main.redefine(main.read("g.jlir", broken.as_bytes()).unwrap()).unwrap();
+        let causes = main.function("f").unwrap_err().causes();
+        assert!(causes.last().is_some_and(|root| root.contains("brolga_is_nowhere")), "{who}: {causes:?}");
+        let mended = counts_down("f", "g", 0) + &counts_down("g", "h", 1) + &counts_down("h", "f", 2);
+        main.redefine(main.read("mended.jlir", mended.as_bytes()).unwrap()).unwrap();
+        assert_eq!(main.func::<(i64,), i64>("f").unwrap().call((5,)), Ok(2), "{who}");
+    }
+}
