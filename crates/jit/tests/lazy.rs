@@ -3,7 +3,7 @@
 mod support;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, RwLock, mpsc};
 
 use brolga_codegen::isa::Tier;
 use brolga_jit::{CallError, Jit, JitOptions, Materialize, Target, Word};
@@ -271,28 +271,38 @@ fn compiling_may_call_what_is_not_compiled() {
 
 #[test]
 fn a_thread_with_little_stack_has_it_compiled_elsewhere() {
+    // The C library may hand a thread the larger stack of one that has ended. Such threads wait here, so that it runs out of them.
+    const TRIES: usize = 100;
+    let end = Arc::new(RwLock::new(()));
+    let wait = end.write().unwrap();
     for tier in TIERS {
-        let elsewhere = Arc::new(AtomicUsize::new(0));
-        let counted = elsewhere.clone();
-        let outside = Box::new(move |_: &Program, _: &str| {
-            let is_small = std::thread::current().name() == Some("small");
-            counted.fetch_add(usize::from(!is_small), Ordering::Relaxed);
-            Ok(None)
-        });
-        let program = Program::with_hook(&stressed(), tier, PROGRAM, outside);
-        let called = {
-            let program = program.clone();
+        let was_elsewhere = (0..TRIES).any(|_| {
+            let elsewhere = Arc::new(AtomicUsize::new(0));
+            let counted = elsewhere.clone();
+            let outside = Box::new(move |_: &Program, _: &str| {
+                let is_small = std::thread::current().name() == Some("small");
+                counted.fetch_add(usize::from(!is_small), Ordering::Relaxed);
+                Ok(None)
+            });
+            let program = Program::with_hook(&stressed(), tier, PROGRAM, outside);
+            let (done, calls) = mpsc::channel();
+            let (called, end) = (program.clone(), end.clone());
             let small = std::thread::Builder::new().name("small".into()).stack_size(700 << 10);
-            small.spawn(move || {
-                (program.call("top", 1), program.call("boxes", 1_000_000), program.call("deep", 1))
-            })
-        };
-        let (top, boxes, deep) = called.unwrap().join().unwrap();
-        assert_eq!((top, boxes), (Ok(4), Ok(3_000_000)));
-        let Err(CallError::Exception(overflow)) = deep else { panic!("{deep:?}") };
-        assert_eq!(overflow.kind, ExceptionKind::StackOverflowError);
-        assert_eq!(elsewhere.load(Ordering::Relaxed), program.compiled.lock().unwrap().len());
+            let small = small.spawn(move || {
+                let (top, boxes) = (called.call("top", 1), called.call("boxes", 1_000_000));
+                done.send((top, boxes, called.call("deep", 1))).unwrap();
+                drop(end.read());
+            });
+            small.unwrap();
+            let (top, boxes, deep) = calls.recv().unwrap();
+            assert_eq!((top, boxes), (Ok(4), Ok(3_000_000)));
+            let Err(CallError::Exception(overflow)) = deep else { panic!("{deep:?}") };
+            assert_eq!(overflow.kind, ExceptionKind::StackOverflowError);
+            elsewhere.load(Ordering::Relaxed) == program.compiled.lock().unwrap().len()
+        });
+        assert!(was_elsewhere);
     }
+    drop(wait);
 }
 
 #[test]
