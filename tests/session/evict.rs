@@ -201,6 +201,55 @@ fn a_frame_goes_on_in_code_that_was_given_up() {
     }
 }
 
+/// A function of the host under compiled code, which gets the number of its call.
+fn with_host(main: &Dylib, body: impl Fn(i64) -> i64 + Send + Sync + 'static) -> Int {
+    main.define_host(&Signature::new("tick", &[Type::INT64], Type::INT64), move |scope, args| {
+        let x: i64 = args[1].get(scope).unboxed().map_err(|_| scope.throw_error("no integer"))?;
+        let result = scope.blocking(|| body(x));
+        scope.int(result).map_err(|error| scope.throw_error(&error.to_string()))
+    })
+    .unwrap();
+    let source = "function top(x::Int64)::Int64\n1 ─ %1 = invoke Main.tick(x::Int64)::Int64\n\
+                  │   %2 = Base.add_int(x, %1)::Int64\n└──      return %2\nend\n";
+    main.define(main.read("t.jlir", source.as_bytes()).unwrap().lazy()).unwrap();
+    main.func("top").unwrap()
+}
+
+/// Who is short of room below compiled code does not wait for itself.
+#[test]
+fn the_host_compiles_under_a_frame() {
+    let limit = room_for(COUNT / 10);
+    for workers in [Workers::Caller] {
+        let session = limited(workers, Some(limit));
+        let main = put(&session, Way::Lazy);
+        let all: Vec<_> = (0..COUNT).map(|n| main.function(&format!("f{n}")).unwrap()).collect();
+        let top = with_host(&main, move |_| all.iter().filter(|f| f.compile().is_err()).count() as i64);
+        assert_eq!(top.call((0,)), Ok(0), "{:?}", session.stats());
+        assert!(session.stats().evicted > COUNT as u64 / 2);
+    }
+}
+
+#[test]
+fn the_host_replaces_code_under_a_frame() {
+    let session = limited(Workers::Caller, None);
+    let main = put(&session, Way::Lazy);
+    let host = (main.clone(), session.clone());
+    let top = with_host(&main, move |round| {
+        let (main, session) = &host;
+        for _ in 0..20 {
+            main.redefine(main.read("f.jlir", long(round).as_bytes()).unwrap().lazy()).unwrap();
+            assert_eq!(
+                main.func::<(i64,), i64>(&format!("f{round}")).unwrap().call((1,)),
+                Ok(expected(round, 1))
+            );
+        }
+        session.runtime().retired() as i64
+    });
+    for n in 0..3 {
+        assert_eq!(top.call((n,)), Ok(n), "what nobody runs is free");
+    }
+}
+
 #[test]
 fn when_all_that_is_left_stays_there_is_an_error_and_room_later() {
     let limit = room_for(COUNT / 10);

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! A thread that enters after `x` was unlinked cannot find it, so it is never noted. A thread that stays inside for long, in
-//! a loop that never returns, may *report* at a safepoint which code its frames lie in; it is then forgotten for all others. A
+//! a loop that never returns, may *report* at a safepoint, or wherever else it is outside of the code, which code its frames lie in; it is
+//! then forgotten for all others. A
 //! thread that *stays* where it is, because it waits for something, lets that report stand for what is retired meanwhile, until it goes on or
 //! enters again. Both ends are under the lock: what was unlinked before it goes on, it does not find. When it has left such an inner entry and
 //! still waits, its frames are those of before: it reports the same again, and stays.
@@ -22,7 +23,7 @@
 //! | R3 | leave: even serial | Release | R5 | the code is freed while the last instructions of the thread are in it |
 //! | R4 | retire: fence between the store that unlinks and reading the serials | SeqCst | R2 | as R2 |
 //! | R5 | retire, collect: a thread's serial | Acquire | R1, R3 | as R1, R3 |
-//! | R6 | own serial; whether somebody waits for this thread | Relaxed | – | nothing: own words, and a hint: what a leaving thread overlooks is left to the next collection |
+//! | R6 | own serial; how much waits for this thread | Relaxed | – | nothing: own words, and a hint: what a leaving thread overlooks is left to the next collection |
 //!
 //! Who retires has unlinked before: has stored other addresses to every word that leads there, each with release order.
 //!
@@ -30,7 +31,8 @@
 //! given back in the order in which they were retired, as far as they are free. Under the lock runs no code but what `report` and `stay` are
 //! given.
 //!
-//! Cost: entering is a store and a fence (6 ns); retiring looks at all threads; collecting at all notes. The scheme is
+//! Cost: entering is a store and a fence (6 ns); retiring looks at all threads; collecting does, and at all notes if anything has changed since the
+//! last time: so n things that wait for one thread are not looked at n times. The scheme is
 //! quiescent-state-based reclamation (McKenney, Slingwine 1998; Hart et al. 2007), with a serial for each thread instead of a
 //! common epoch, so that one slow thread holds up only what it may know.
 
@@ -38,7 +40,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, fence, lock};
+use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, fence, lock};
 
 /// What is waiting to be freed, and the threads that it waits for. See the file's header.
 pub struct Reclaimer<T> {
@@ -71,11 +73,15 @@ struct Shared<T> {
 struct State<T> {
     threads: Vec<Known<T>>,
     items: VecDeque<Item<T>>,
+    /// Whether more may be free than at the last collection, though no serial has changed.
+    has_changed: bool,
 }
 
 /// A thread, and what it may know while it stays where it is.
 struct Known<T> {
     thread: Arc<Serial>,
+    /// Its serial at the last collection.
+    seen: u64,
     stays: Option<Holds<T>>,
 }
 
@@ -85,8 +91,8 @@ type Holds<T> = Box<dyn Fn(&T) -> bool + Send>;
 #[repr(align(128))]
 struct Serial {
     serial: AtomicU64,
-    /// Whether something waits for the thread to leave.
-    is_awaited: AtomicBool,
+    /// How many things wait for the thread to leave.
+    awaited: AtomicUsize,
 }
 
 struct Item<T> {
@@ -102,23 +108,36 @@ impl<T> Item<T> {
     }
 }
 
+impl<T> State<T> {
+    /// Whether more may be free than at the last look. What changes after this one, the next one sees.
+    fn has_news(&mut self) -> bool {
+        let mut has_news = std::mem::take(&mut self.has_changed);
+        for known in &mut self.threads {
+            let serial = known.thread.serial.load(Ordering::Acquire); // R5
+            has_news |= std::mem::replace(&mut known.seen, serial) != serial;
+        }
+        has_news
+    }
+}
+
 impl<T> Reclaimer<T> {
     /// Nothing waits, for no thread.
     #[must_use]
     pub fn new() -> Reclaimer<T> {
-        let state = Mutex::new(State { threads: Vec::new(), items: VecDeque::new() });
+        let state = Mutex::new(State { threads: Vec::new(), items: VecDeque::new(), has_changed: false });
         Reclaimer { shared: Arc::new(Shared { state }) }
     }
 
     /// A thread that will run code. It is outside.
     #[must_use]
     pub fn participant(&self) -> Participant<T> {
-        let own = Arc::new(Serial { serial: AtomicU64::new(0), is_awaited: AtomicBool::new(false) });
-        lock(&self.shared.state).threads.push(Known { thread: Arc::clone(&own), stays: None });
+        let own = Arc::new(Serial { serial: AtomicU64::new(0), awaited: AtomicUsize::new(0) });
+        lock(&self.shared.state).threads.push(Known { thread: Arc::clone(&own), seen: 0, stays: None });
         Participant {
             shared: Arc::clone(&self.shared),
             own,
             depth: Cell::new(0),
+            held: Cell::new(0),
             stands: Cell::new(None),
             staying: RefCell::default(),
             next_stay: Cell::new(0),
@@ -140,7 +159,7 @@ impl<T> Reclaimer<T> {
         let what: Vec<T> = what.collect();
         let mut state = lock(&self.shared.state);
         fence(Ordering::SeqCst); // R4
-        let State { threads, items } = &mut *state;
+        let State { threads, items, has_changed } = &mut *state;
         let inside = |known: &Known<T>| {
             let serial = known.thread.serial.load(Ordering::Acquire); // R5
             (!serial.is_multiple_of(2)).then_some(serial)
@@ -149,10 +168,11 @@ impl<T> Reclaimer<T> {
         for what in what {
             let may_know = |known: &Known<T>| known.stays.as_ref().is_none_or(|holds| holds(&what));
             let known_to = inside.iter().filter(|(known, _)| may_know(known)).map(|&(known, serial)| {
-                known.thread.is_awaited.store(true, Ordering::Relaxed); // R6
+                known.thread.awaited.fetch_add(1, Ordering::Relaxed); // R6
                 (Arc::clone(&known.thread), serial)
             });
-            let known_to = known_to.collect();
+            let known_to: Vec<_> = known_to.collect();
+            *has_changed |= known_to.is_empty();
             items.push_back(Item { what, known_to });
         }
     }
@@ -174,6 +194,9 @@ impl<T> Shared<T> {
     fn collect(&self) -> Vec<T> {
         let mut state = lock(&self.state);
         let (mut free, mut kept) = (Vec::new(), VecDeque::new());
+        if !state.has_news() {
+            return free;
+        }
         for mut item in state.items.drain(..) {
             if item.is_free() {
                 free.push(item.what);
@@ -192,6 +215,8 @@ pub struct Participant<T> {
     own: Arc<Serial>,
     /// Entries that are not left.
     depth: Cell<usize>,
+    /// How many things its frames lay in when it reported last.
+    held: Cell<usize>,
     /// Which of its reports stands.
     stands: Cell<Option<u64>>,
     /// Those that stand, or will when what was entered behind them is left; by number, the innermost last.
@@ -226,20 +251,20 @@ impl<T> Participant<T> {
     }
 
     fn report_in(&self, state: &mut State<T>, mut holds: impl FnMut(&T) -> bool) {
-        self.own.is_awaited.store(false, Ordering::Relaxed); // R6
-        let mut awaited = false;
-        for item in &mut state.items {
+        let mut held = 0;
+        let State { items, has_changed, .. } = state;
+        for item in items {
             if item.known_to.iter().any(|(thread, _)| Arc::ptr_eq(thread, &self.own)) {
                 if holds(&item.what) {
-                    awaited = true;
+                    held += 1;
                 } else {
                     item.known_to.retain(|(thread, _)| !Arc::ptr_eq(thread, &self.own));
+                    *has_changed = true;
                 }
             }
         }
-        if awaited {
-            self.own.is_awaited.store(true, Ordering::Relaxed); // R6
-        }
+        self.own.awaited.store(held, Ordering::Relaxed); // R6
+        self.held.set(held);
     }
 
     /// Reports, and lets the report stand for what is retired until the guard is dropped or the thread enters again: it reads no word that
@@ -285,7 +310,14 @@ impl<T> Participant<T> {
     /// Whether something waits for this thread to leave or to report. Costs a load.
     #[must_use]
     pub fn is_awaited(&self) -> bool {
-        self.own.is_awaited.load(Ordering::Relaxed) // R6
+        self.own.awaited.load(Ordering::Relaxed) > 0 // R6
+    }
+
+    /// How many things wait for this thread to leave or to report, about, and how many of them its frames lay in when it reported last.
+    /// For the thread itself.
+    #[must_use]
+    pub fn awaited(&self) -> (usize, usize) {
+        (self.own.awaited.load(Ordering::Relaxed), self.held.get()) // R6
     }
 
     /// What can be freed now, if something was waiting for this thread; for threads that have just left. The caller drops it.
@@ -294,14 +326,18 @@ impl<T> Participant<T> {
         if self.depth.get() > 0 || !self.is_awaited() {
             return Vec::new();
         }
-        self.own.is_awaited.store(false, Ordering::Relaxed); // R6
+        self.own.awaited.store(0, Ordering::Relaxed); // R6
+        self.held.set(0);
         self.shared.collect()
     }
 }
 
 impl<T> Drop for Participant<T> {
     fn drop(&mut self) {
-        lock(&self.shared.state).threads.retain(|known| !Arc::ptr_eq(&known.thread, &self.own));
+        let mut state = lock(&self.shared.state);
+        state.threads.retain(|known| !Arc::ptr_eq(&known.thread, &self.own));
+        // Nobody looks at its serial any more.
+        state.has_changed = true;
     }
 }
 
@@ -351,7 +387,7 @@ impl<T> Drop for Pin<'_, T> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::Reclaimer;
+    use super::{Reclaimer, lock};
 
     #[test]
     fn what_nobody_knows_is_given_back_at_once_and_once() {
@@ -403,6 +439,30 @@ mod tests {
         assert_eq!(reclaimer.collect(), [], "a frame still lies in it");
         drop(pin);
         assert_eq!(reclaimer.collect(), [2]);
+    }
+
+    #[test]
+    fn what_waits_is_looked_at_when_something_has_changed() {
+        let reclaimer = Reclaimer::new();
+        let has_news = || lock(&reclaimer.shared.state).has_news();
+        let (thread, other) = (reclaimer.participant(), reclaimer.participant());
+        let pin = thread.pin();
+        assert!(has_news() && !has_news());
+        reclaimer.retire_all([1, 2, 3]);
+        assert!(!has_news(), "whoever knows them knows them still");
+        assert_eq!(thread.awaited(), (3, 0));
+        thread.report(|_| true);
+        assert!(!has_news());
+        assert_eq!(thread.awaited(), (3, 3));
+        thread.report(|item| *item == 2);
+        assert_eq!((has_news(), thread.awaited()), (true, (1, 1)));
+        let pins = [other.pin(), other.pin()];
+        assert!(has_news() && !has_news());
+        drop((pins, pin));
+        drop((thread, other));
+        assert_eq!(reclaimer.collect(), [1, 2, 3], "nobody is there to be looked at");
+        reclaimer.retire(4);
+        assert_eq!(reclaimer.collect(), [4], "nobody knows it");
     }
 
     #[test]

@@ -7,7 +7,7 @@ pub(crate) use loom::{
     hint::spin_loop,
     sync::{
         Mutex, MutexGuard,
-        atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence},
+        atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering, fence},
     },
 };
 #[cfg(not(all(test, loom)))]
@@ -15,7 +15,7 @@ pub(crate) use std::{
     hint::spin_loop,
     sync::{
         Mutex, MutexGuard,
-        atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence},
+        atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering, fence},
     },
 };
 

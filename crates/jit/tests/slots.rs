@@ -139,22 +139,22 @@ fn code_that_no_slot_leads_to_any_more_is_freed_when_nobody_runs_it() {
     let first = round();
     assert!((0..10).all(|_| round() == first));
 
-    // While a thread is inside, what it may run stays.
+    // While a thread is inside, what it may run stays, unless it says that it does not.
     let program = Program::new(&jit, TIERS[0], RING);
     assert_eq!(program.call("even", 1), Ok(0));
-    jit.runtime()
-        .enter(|_| {
-            let inside = in_use();
-            brolga_runtime::with_attached(jit.runtime(), |thread| {
-                let entered = thread.enter();
-                program.owner("odd").set(program.target("odd")).unwrap();
-                assert!(in_use() > inside && jit.runtime().retired() == 1);
-                drop(entered);
-                assert_eq!((in_use(), jit.runtime().retired()), (inside, 0));
-            })
-            .unwrap();
-        })
-        .unwrap();
+    let inside = in_use();
+    let replace = || program.owner("odd").set(program.target("odd")).unwrap();
+    brolga_runtime::with_attached(jit.runtime(), |thread| {
+        let entered = thread.enter();
+        std::thread::scope(|scope| scope.spawn(replace).join().unwrap());
+        assert!(in_use() > inside && jit.runtime().retired() == 1);
+        drop(entered);
+        assert_eq!((in_use(), jit.runtime().retired()), (inside, 0));
+        let _entered = thread.enter();
+        replace();
+        assert_eq!((in_use(), jit.runtime().retired()), (inside, 0));
+    })
+    .unwrap();
 }
 
 #[test]

@@ -4,7 +4,9 @@
 //! it (`brolga_instances::Reclaimer`). So a word that calls go through may be changed at any time, and what it led to is retired
 //! right behind the change.
 //!
-//! A thread that stays inside is asked at its next safepoint which code its frames lie in, and keeps only that.
+//! A thread that stays inside is asked at its next safepoint which code its frames lie in, and keeps only that. Whoever retires code, or waits
+//! for it to become free, below compiled code, in a function of the host or of C, is at no safepoint: it says so at once, for itself. It has noted
+//! where it left the compiled code, and what it is about to run, and has not called yet, it reads from the words then.
 //!
 //! A thread that leaves compiled code, and was waited for, frees what it can. One that leaves at the moment in which it begins to be
 //! waited for may overlook it: then whoever retires sees, after having asked the others, that it has left; or the thread frees when it
@@ -15,7 +17,7 @@ use brolga_instances::Reclaimer;
 
 use crate::fence::fenced;
 use crate::instance::Runtime;
-use crate::thread::Reporter;
+use crate::thread::{Reporter, attached_to};
 
 /// Code that waits for threads to leave. Dropping it frees it. If it keeps its runtime alive, the runtime, which keeps the list that it
 /// is on, lives until the threads that it waits for have left or ended.
@@ -24,9 +26,11 @@ pub trait RetiredCode: Send {
     fn contains(&self, address: usize) -> bool;
 }
 
-/// Whether frames with these return addresses may lie in the code. It is asked below compiled code, through which no panic may go.
+/// Whether frames with these return addresses, ascending, may lie in the code. It is asked below compiled code, through which no panic may go.
+/// Code from an image that has called a C function does not say where it is.
 pub(crate) fn may_hold(code: &Retired, returns: &[usize]) -> bool {
-    fenced(|| returns.iter().any(|&address| code.contains(address))).unwrap_or(true)
+    returns.first() == Some(&0)
+        || fenced(|| returns.iter().any(|&address| code.contains(address))).unwrap_or(true)
 }
 
 /// Drops code that was waiting. What a destructor panics with has been printed; nobody here could do more with it.
@@ -47,17 +51,31 @@ impl Runtime {
     /// with release order.
     pub fn retire(&self, code: impl IntoIterator<Item = Box<dyn RetiredCode>>) {
         self.graveyard().retire_all(code);
-        self.free_retired();
+        // Of what its frames lie in, a thread does not say so each time again.
+        self.report_running(|awaited, held| awaited > held && awaited / 2 >= held);
+        self.collect_retired();
         if self.retired() > 0 {
             self.reporters().retain(Reporter::ask);
-            self.free_retired();
+            self.collect_retired();
         }
     }
 
     /// Frees the retired code that no thread can be running. Threads that leave compiled code do it as well, if something
     /// waits for them.
     pub fn free_retired(&self) {
+        self.report_running(|awaited, held| awaited > held);
+        self.collect_retired();
+    }
+
+    pub(crate) fn collect_retired(&self) {
         free(self.graveyard().collect());
+    }
+
+    /// The running thread lets go of what its frames do not lie in, if so much waits for it, and was held when it did so last.
+    fn report_running(&self, is_due: impl FnOnce(usize, usize) -> bool) {
+        if let Some(thread) = attached_to(self) {
+            thread.report_if(is_due);
+        }
     }
 
     /// How many pieces of retired code wait for threads.
@@ -115,7 +133,9 @@ mod tests {
         assert_eq!(freed.load(Ordering::SeqCst), 2);
         with_attached(&runtime, |thread| {
             let entered = thread.enter();
-            runtime.retire(both());
+            std::thread::scope(|scope| scope.spawn(|| runtime.retire(both())).join())
+                .expect("the other thread");
+            assert_eq!((freed.load(Ordering::SeqCst), runtime.retired()), (2, 2));
             // What a safepoint does for a thread that was asked.
             assert!(!thread.safepoint());
             assert_eq!(freed.load(Ordering::SeqCst), 4, "none of its frames lies there");
@@ -139,7 +159,7 @@ mod tests {
             }
         }
         let code: Retired = Box::new(Unknown);
-        assert!(may_hold(&code, &[2, 1]));
+        assert!(may_hold(&code, &[1, 2]) && may_hold(&code, &[0, 2]));
         assert!(!may_hold(&code, &[2, 3]) && !may_hold(&code, &[]));
     }
 
@@ -148,20 +168,37 @@ mod tests {
         let runtime = Runtime::new(RuntimeOptions::default());
         let freed = Arc::new(AtomicUsize::new(0));
         let retire = || runtime.retire([Box::new(Counted(freed.clone())) as Box<dyn RetiredCode>]);
+        let state = || (freed.load(Ordering::SeqCst), runtime.retired());
         retire();
-        assert_eq!((freed.load(Ordering::SeqCst), runtime.retired()), (1, 0), "nobody runs anything");
+        assert_eq!(state(), (1, 0), "nobody runs anything");
         with_attached(&runtime, |thread| {
             let outer = thread.enter();
             let inner = thread.enter();
-            retire();
+            // Another thread does not know what this one runs.
+            std::thread::scope(|scope| scope.spawn(retire).join()).expect("the other thread");
             drop(inner);
-            assert_eq!((freed.load(Ordering::SeqCst), runtime.retired()), (1, 1));
+            assert_eq!(state(), (1, 1));
             drop(outer);
-            assert_eq!(
-                (freed.load(Ordering::SeqCst), runtime.retired()),
-                (2, 0),
-                "the thread that left freed it"
-            );
+            assert_eq!(state(), (2, 0), "the thread that left freed it");
+        })
+        .expect("the thread can be attached");
+    }
+
+    #[test]
+    fn who_retires_code_below_compiled_code_says_what_it_runs() {
+        let runtime = Runtime::new(RuntimeOptions::default());
+        let freed = Arc::new(AtomicUsize::new(0));
+        let state = || (freed.load(Ordering::SeqCst), runtime.retired());
+        let counted = || Counted(freed.clone());
+        with_attached(&runtime, |thread| {
+            let entered = thread.enter();
+            runtime.retire([Box::new(counted()) as Retired]);
+            assert_eq!(state(), (1, 0), "no frame lies there");
+            runtime.graveyard().retire_all([Box::new(counted()) as Retired]);
+            assert_eq!(state(), (1, 1));
+            runtime.free_retired();
+            assert_eq!(state(), (2, 0), "and who waits for room says so, too");
+            drop(entered);
         })
         .expect("the thread can be attached");
     }

@@ -233,7 +233,8 @@ impl Thread {
         self.runtime.upgrade()
     }
 
-    /// To be called before compiled code is entered, and before any word is read that leads to it. Dropping it is leaving.
+    /// To be called before compiled code is entered, and before any word is read that leads to it. Dropping it is leaving. What this thread
+    /// retires itself meanwhile stays only if a frame lies there: words that were read before are to be read again.
     pub fn enter(&self) -> Entered<'_> {
         if self.handler.get().is_null() {
             self.poll.fetch_and(!POLL_INTERRUPT, Ordering::Relaxed); // T3
@@ -486,10 +487,22 @@ impl Thread {
 
     /// Lets go of retired code that no frame of this thread lies in.
     fn report_frames(&self) {
+        self.report();
+        if let Some(runtime) = self.runtime() {
+            runtime.collect_retired();
+        }
+    }
+
+    fn report(&self) {
         let returns = self.returns();
         self.participant.report(|code| may_hold(code, &returns));
-        if let Some(runtime) = self.runtime() {
-            runtime.free_retired();
+    }
+
+    /// Lets go of retired code that no frame of this thread lies in, if so much waits for it, and was held when it did so last.
+    pub(crate) fn report_if(&self, is_due: impl FnOnce(usize, usize) -> bool) {
+        let (awaited, held) = self.participant.awaited();
+        if is_due(awaited, held) {
+            self.report();
         }
     }
 

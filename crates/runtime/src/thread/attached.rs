@@ -105,7 +105,9 @@ pub(super) fn current(runtime: &Arc<Runtime>) -> Result<Arc<Thread>, AttachError
 /// The `Thread` of the running operating-system thread for the runtime at an address, if it was attached.
 pub(crate) fn attached_to(runtime: *const Runtime) -> Option<Arc<Thread>> {
     let find = |attached: &Attached| {
-        attached.threads.borrow().iter().find(|thread| thread.runtime.as_ptr() == runtime).cloned()
+        // Those that are attached just now, and drop what is left of others, have run nothing.
+        let threads = attached.threads.try_borrow().ok()?;
+        threads.iter().find(|thread| thread.runtime.as_ptr() == runtime).cloned()
     };
     ATTACHED.try_with(find).ok().flatten()
 }
