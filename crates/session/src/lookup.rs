@@ -25,6 +25,13 @@ type Continuation<T> = Box<dyn FnOnce(Answer<T>) + Send>;
 /// Whom an answer goes to.
 pub struct Ticket<T: Target>(Receiver<T>);
 
+/// What is left to do for an answer.
+pub(crate) enum Delivered {
+    Heard,
+    Wake(Waker),
+    Task(Task),
+}
+
 enum Receiver<T: Target> {
     Promise(Arc<Promise<Answer<T>>>),
     Then(Priority, Option<Doer>, Continuation<T>),
@@ -45,15 +52,14 @@ impl<T: Target> Ticket<T> {
         Ticket(Receiver::Then(priority, doer, Box::new(then)))
     }
 
-    /// Gives the answer to whoever waits, or the task that goes on with it.
+    /// Gives the answer to whoever waits: whom to wake, or the task that goes on with it.
     #[must_use]
-    pub(crate) fn deliver(self, session: &Session<T>, answer: Answer<T>) -> Option<Task> {
+    pub(crate) fn deliver(self, session: &Session<T>, answer: Answer<T>) -> Delivered {
         match self.0 {
-            Receiver::Promise(promise) => {
-                promise.complete(answer);
-                None
+            Receiver::Promise(promise) => promise.complete(answer).map_or(Delivered::Heard, Delivered::Wake),
+            Receiver::Then(priority, doer, then) => {
+                Delivered::Task(session.task(priority, doer, move || then(answer)))
             }
-            Receiver::Then(priority, doer, then) => Some(session.task(priority, doer, move || then(answer))),
         }
     }
 }

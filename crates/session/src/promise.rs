@@ -42,25 +42,25 @@ impl<V> Promise<V> {
         Promise { state: Mutex::new(State::Pending(None)), changed: Condvar::new() }
     }
 
-    pub(crate) fn complete(&self, value: V) {
+    /// Gives the value to whoever waits. Who is to be told beside threads that are parked is left to the caller.
+    #[must_use = "somebody may wait to be woken"]
+    pub(crate) fn complete(&self, value: V) -> Option<Waker> {
         let mut state = lock(&self.state);
-        let unused = match std::mem::replace(&mut *state, State::Taken) {
+        let (woken, unused) = match std::mem::replace(&mut *state, State::Taken) {
             State::Pending(waker) => {
                 *state = State::Done(value);
                 drop(state);
                 self.changed.notify_all();
-                if let Some(waker) = waker {
-                    waker.wake();
-                }
-                None
+                (waker, None)
             }
             other => {
                 *state = other;
                 drop(state);
-                Some(value)
+                (None, Some(value))
             }
         };
         drop(unused);
+        woken
     }
 
     pub(crate) fn take(&self) -> Option<V> {

@@ -1,7 +1,7 @@
 //! The session: one lock around the machine, and what is done when it is released.
 //!
 //! ```text
-//!   handle ── event ──► lock ── step ── boards ── unlock ──► slots, answers, tasks, drops, code to free ──► reply
+//!   handle ── event ──► lock ── step ── boards ── unlock ──► slots, answers, tasks, wakers, drops, code to free ──► reply
 //! ```
 //!
 //! The lock is held for one step, microseconds. Boards are written inside it: they mirror the tables. Everything else of the
@@ -28,7 +28,7 @@ use crate::error::{Error, Failure, Name};
 use crate::flags::{Link, LookupKind, Need, Priority, Until, Want};
 use crate::generator::{Generator, Request};
 use crate::ids::{DylibId, Label, Symbol};
-use crate::lookup::{Lookup, Ticket};
+use crate::lookup::{Delivered, Lookup, Ticket};
 use crate::machine::{
     self, Begin, Close, CreateDylib, Dependants, Doer, Effects, Event, Found, Leads, LinkOrder, Machine,
     NewUnit, Owner, Parts, Remaining, Renew, Stop,
@@ -419,9 +419,13 @@ impl<T: Target> Session<T> {
         for failure in effects.unheard {
             fenced(|| self.0.host.unheard(&failure));
         }
-        let mut tasks = Vec::new();
+        let (mut tasks, mut wakers) = (Vec::new(), Vec::new());
         for (ticket, answer) in effects.answers {
-            tasks.extend(fenced(|| ticket.deliver(self, answer)).flatten());
+            match fenced(|| ticket.deliver(self, answer)) {
+                Some(Delivered::Task(task)) => tasks.push(task),
+                Some(Delivered::Wake(waker)) => wakers.push(waker),
+                Some(Delivered::Heard) | None => {}
+            }
         }
         for ask in effects.asks {
             let session = self.clone();
@@ -445,6 +449,10 @@ impl<T: Target> Session<T> {
         }
         if !tasks.is_empty() {
             fenced(|| self.0.dispatcher.dispatch_all(tasks));
+        }
+        // Whoever goes on inside of the waker may wait for what this step has begun, so that is queued by now.
+        for waker in wakers {
+            fenced(|| waker.wake());
         }
         for (mut source, lost) in effects.dropped {
             fenced(move || lost.into_iter().for_each(|symbol| source.discard(symbol)));

@@ -289,3 +289,40 @@ fn dylibs_that_re_export_each_other_have_nothing_more() {
         session.end(|_| {});
     }
 }
+
+/// Looks a symbol up, and waits, where it is woken.
+struct LooksUp(Dylib<Words>, Symbol, Mutex<Option<bool>>);
+
+impl std::task::Wake for LooksUp {
+    fn wake(self: Arc<Self>) {
+        let is_there = self.0.lookup([self.1]).wait().is_ok();
+        *self.2.lock().expect("answer") = Some(is_there);
+    }
+}
+
+#[test]
+fn who_is_woken_may_wait_for_what_the_same_step_has_begun() {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+    for dispatcher in [Arc::new(InPlace::new()) as Arc<dyn Dispatcher>, Arc::new(Seeded::new(3))] {
+        let (session, main) = with(dispatcher);
+        let [x, y, b] = symbols(&session, ["x", "y", "b"]);
+        let kept = Arc::new(Mutex::new(None));
+        let keep = kept.clone();
+        main.define(unit([(x, E), (y, E)], move |duty| *keep.lock().expect("duty") = Some(duty)))
+            .expect("defined");
+        main.define(waits(&main, b, vec![], &Arc::default())).expect("defined");
+        let woken = Arc::new(LooksUp(main.clone(), b, Mutex::default()));
+        let waker = Waker::from(woken.clone());
+        let mut found = pin!(main.lookup([x]));
+        assert!(found.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        session.dispatcher().drain();
+        let duty: Responsibility<Words> = kept.lock().expect("duty").take().expect("begun");
+        // `x` is ready with that, and `b` begins.
+        let needs = brolga_session::Group { symbols: vec![y], needs: vec![main.label(b).into()] };
+        duty.resolve([(x, 1), (y, 2)]).expect("resolved").emit_groups(vec![needs]).expect("emitted");
+        assert_eq!(*woken.2.lock().expect("answer"), Some(true));
+        assert!(main.ready(y).is_some());
+    }
+}

@@ -194,7 +194,7 @@ pub struct Effects<P: Parts> {
     pub publish: Vec<(P::Board, Symbol, Option<P::Address>)>,
     /// Slots to set.
     pub slots: SmallVec<[SlotStore<P>; 1]>,
-    /// Lookups that are done.
+    /// Lookups that are done. Whoever is woken by an answer is woken when the work is queued.
     pub answers: Vec<(P::Ticket, Answer<P>)>,
     /// Generators to ask.
     pub asks: Vec<Ask<P>>,
