@@ -19,7 +19,6 @@ use brolga_ir::{FuncId, Module};
 use brolga_jit::SlotOwner;
 use brolga_session::{Label, MaterializationUnit, Name, Symbol, SymbolFlags, Unit};
 
-use super::Homes;
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::function::answer;
@@ -28,7 +27,7 @@ use super::lazy::{BODY, Body, HOT, Hot, Stub};
 use super::linking;
 use super::plan::lock;
 use super::profile::Profile;
-use super::scope::{self, import};
+use super::scope::{self, Seen, import};
 use super::target::Native;
 use super::unit::{Functions, Loaded, Stage};
 use crate::program::check_built;
@@ -143,13 +142,6 @@ impl<'a> Batch<'a> {
         (body, flags.without(SymbolFlags::EXPORTED))
     }
 
-    /// What the dylib will offer.
-    fn scope(&self) -> Option<Arc<scope::Scope>> {
-        let home = |homes: &Homes| Some(homes.get(&self.dylib.linking.id())?.scope.clone());
-        let scope = home(&lock(&self.dylib.session.inner.homes))?;
-        Some(Arc::new(scope.with(&self.offers)))
-    }
-
     /// Makes functions anew that are there and have taken in what changes. `seen` is the number of the last change before they were
     /// asked for. Names those that are left out because they do not fit any more.
     pub(super) fn make_anew(
@@ -161,13 +153,13 @@ impl<'a> Batch<'a> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
         let there = dylib.known(hits.iter().map(|hit| hit.label.symbol))?;
         let links = dylib.linking.links()?;
-        let scopes: Vec<Arc<scope::Scope>> = links
-            .iter()
-            .flat_map(|link| match link.dylib == dylib.linking.id() {
-                true => self.scope().into_iter().collect(),
-                false => session.scopes(&[*link]),
-            })
-            .collect();
+        let offers = std::mem::take(&mut self.offers);
+        let see = |link: &linking::Link| {
+            let scope = session.scopes(&[*link]).pop()?;
+            let is_home = link.dylib == dylib.linking.id();
+            Some(if is_home { Seen::soon(scope, &offers) } else { Seen::now(scope) })
+        };
+        let scopes: Vec<Seen<'_>> = links.iter().filter_map(see).collect();
         for hit in hits {
             if !there.contains(&hit.label.symbol) {
                 // It was removed, by its tracker or by name.
@@ -181,7 +173,7 @@ impl<'a> Batch<'a> {
                 continue;
             }
             let (lazy, looked_for) = import(&mut module, &scopes, &|symbol| {
-                Ok(self.offers.knows(symbol) || dylib.is_known(session.linking().intern(symbol), &links)?)
+                Ok(offers.knows(symbol) || dylib.is_known(session.linking().intern(symbol), &links)?)
             })?;
             self.basis.imports.push(Imported { looked_for, seen });
             // One for which what has changed has another type now keeps what it has.
@@ -224,6 +216,8 @@ impl<'a> Batch<'a> {
             self.notes.add(hit.label, (&module, id), &whole, *tiers, &mut None);
             self.log.push((linking.name(hit.label), hit.because));
         }
+        drop(scopes);
+        self.offers = offers;
         Ok(())
     }
 

@@ -14,7 +14,7 @@ use super::function::{Function, Request, answer};
 use super::inlined::Imported;
 use super::lazy::{BODY, HOT};
 use super::linking;
-use super::scope::import;
+use super::scope::{Seen, import};
 use super::target::Native;
 use super::{Inner, Session};
 use crate::program::{check_built, check_read, read_unit_in};
@@ -110,7 +110,8 @@ impl Dylib {
         }
         let seen = self.session.inner.inlined.number();
         let links = self.linking.links()?;
-        let (lazy_imports, looked_for) = import(&mut module, &self.session.scopes(&links), &|symbol| {
+        let scopes: Vec<Seen<'_>> = self.session.scopes(&links).into_iter().map(Seen::now).collect();
+        let (lazy_imports, looked_for) = import(&mut module, &scopes, &|symbol| {
             self.is_known(self.session.linking().intern(symbol), &links)
         })?;
         let imported = Some((self.clone(), Imported { looked_for, seen }));

@@ -29,7 +29,7 @@ pub(crate) struct Scope {
     offers: Mutex<Offers>,
 }
 
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Offers {
     /// The symbols of the functions with a bare name.
     symbols: BTreeMap<String, BTreeSet<Arc<str>>>,
@@ -88,14 +88,6 @@ impl Scope {
         lock(&self.offers).known.contains(symbol)
     }
 
-    /// What there will be when another scope is taken over. Bodies are shared with both.
-    pub(crate) fn with(&self, other: &Scope) -> Scope {
-        let [own, other] = [self, other].map(|scope| lock(&scope.offers).clone());
-        let both = Scope { offers: Mutex::new(own) };
-        both.take_over(Scope { offers: Mutex::new(other) });
-        both
-    }
-
     /// Offers what another scope offers, too.
     pub(crate) fn take_over(&self, other: Scope) {
         let other = other.offers.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -129,6 +121,43 @@ impl Scope {
     }
 }
 
+/// What a program sees of a dylib.
+pub(crate) struct Seen<'a> {
+    scope: Arc<Scope>,
+    /// What the dylib will offer as well, as if it were taken over already.
+    soon: Option<&'a Scope>,
+}
+
+impl<'a> Seen<'a> {
+    pub(crate) fn now(scope: Arc<Scope>) -> Seen<'a> {
+        Seen { scope, soon: None }
+    }
+
+    pub(crate) fn soon(scope: Arc<Scope>, soon: &'a Scope) -> Seen<'a> {
+        Seen { scope, soon: Some(soon) }
+    }
+
+    /// The methods of a function object, each with its symbol and whether it is called through its slot.
+    fn declarations(&self, function: Type) -> Vec<(Arc<str>, Arc<Func>, bool)> {
+        let mut found = self.scope.declarations(function);
+        let Some(soon) = self.soon else { return found };
+        let new = soon.declarations(function);
+        let offers = lock(&soon.offers);
+        found.retain(|(symbol, ..)| new.iter().all(|(other, ..)| symbol != other));
+        for (symbol, func, is_lazy) in &mut found {
+            if offers.known.contains(symbol) {
+                *is_lazy = offers.lazy.contains(symbol);
+            }
+            if offers.foreign.contains(&(function, symbol.clone())) {
+                *func = Arc::new(declaration(func));
+            }
+        }
+        found.extend(new);
+        found.sort_by(|(a, ..), (b, ..)| a.cmp(b));
+        found
+    }
+}
+
 /// Adds to a module the declarations of functions that it calls and does not define, from the first scope that has any; and of those
 /// that calls may go to which are decided at run time, as far as they are there. Bodies that come in are looked at as well. Says which of
 /// them are called through slots, and for the methods of which function objects it has looked.
@@ -136,7 +165,7 @@ impl Scope {
 /// A body that calls what the module defines itself would call another function here than where it comes from: it stays out.
 pub(crate) fn import(
     module: &mut Module,
-    scopes: &[Arc<Scope>],
+    scopes: &[Seen<'_>],
     is_there: &dyn Fn(&str) -> Result<bool, SessionError>,
 ) -> Result<(BTreeSet<String>, BTreeSet<Type>), SessionError> {
     let own = module.func_count();
