@@ -22,6 +22,12 @@ pub enum SessionError {
         /// The functions.
         functions: Vec<String>,
     },
+    /// A function has a name that stands for something else in a session: the body or the initialiser of another function.
+    #[error("`{name}` is no name for a function of a session")]
+    Reserved {
+        /// The name.
+        name: String,
+    },
     /// Who promised functions could not make them.
     #[error("{0}")]
     Promise(#[source] Arc<dyn std::error::Error + Send + Sync>),

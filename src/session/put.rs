@@ -29,7 +29,7 @@ use super::dylib::Dylib;
 use super::error::SessionError;
 use super::inlined::Hit;
 use super::later::{self, Redefined};
-use super::lazy::{self, HOT, Hot};
+use super::lazy::{self, BODY, HOT, Hot};
 use super::opening::{INITIALIZER, Marker};
 use super::plan::lock;
 use super::profile::Profile;
@@ -86,6 +86,7 @@ impl Dylib {
         let Definitions { module, tracker, is_weak, is_inlinable, is_whole, starts, .. } = definitions;
         let (is_weak, is_inlinable, is_whole, starts) = (*is_weak, *is_inlinable, *is_whole, *starts);
         let mut own: Vec<FuncId> = module.funcs().map(|(id, _)| id).take(definitions.own).collect();
+        check_names(module, &own)?;
         let mut new = Batch::new(self, replace, *tracker);
         let initializers = symbols_of(module, &own, &definitions.initializers)?;
         new.finalizers = symbols_of(module, &own, &definitions.finalizers)?;
@@ -404,6 +405,16 @@ impl Dylib {
             method.map_err(|error| SessionError::Host { reason: error.display(&cx.types).to_string() })?;
         definitions.kept = Some(Arc::new(method));
         self.define(definitions)
+    }
+}
+
+/// Refuses functions whose symbols are those of bodies and initialisers. Low functions alone can have such: those of high ones end with
+/// their types.
+fn check_names(module: &Module, own: &[FuncId]) -> Result<(), SessionError> {
+    let is_inner = |name: &String| [BODY, HOT, INITIALIZER].iter().any(|kind| name.ends_with(kind));
+    match own.iter().map(|&id| module[id].symbol(&module.cx)).find(is_inner) {
+        Some(name) => Err(SessionError::Reserved { name }),
+        None => Ok(()),
     }
 }
 

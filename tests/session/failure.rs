@@ -34,6 +34,47 @@ fn a_failure_has_the_whole_chain_down_to_its_root() {
 }
 
 #[test]
+fn what_a_call_throws_names_all_causes_down_to_the_root() {
+    let session = session(Workers::Caller);
+    let main = dylib(&session, "main", NOWHERE);
+    define(&main, &calls("g", "f"));
+    let lazy = main.read("h.jlir", calls("h", "g").as_bytes()).unwrap();
+    main.define(lazy.lazy()).unwrap();
+    // A chain of which the middle is left out.
+    define(&main, &calls("e0", "g"));
+    (1..20).for_each(|i| define(&main, &calls(&format!("e{i}"), &format!("e{}", i - 1))));
+    main.define(main.read("top.jlir", calls("top", "e19").as_bytes()).unwrap().lazy()).unwrap();
+    let thrown = |name: &str| match main.func::<(i64,), i64>(name).unwrap().call((1,)) {
+        Err(brolga::CallError::Exception(thrown)) => thrown.message,
+        other => panic!("{other:?}"),
+    };
+    let message = thrown("h");
+    let (nearest, root) =
+        ("`h(Int64)#body` of `main` failed: they need `g(Int64)` of `main`", "`brolga_is_nowhere`");
+    assert!(message.contains(nearest) && message.contains(root), "{message}");
+    assert_eq!(message.matches("`g(Int64)` of `main` failed").count(), 1, "{message}");
+    let message = thrown("top");
+    assert!(message.contains("`e19(Int64)` of `main` failed") && message.contains(root), "{message}");
+    assert!(!message.contains("`e2(Int64)` of `main` failed"), "{message}");
+}
+
+#[test]
+fn names_of_bodies_are_no_names_for_functions() {
+    let session = session(Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    for inner in ["f(Int64)#body", "f(Int64)#hot", "f(Int64)#init"] {
+        let source = format!("low function var\"{inner}\"(x::i64)::i64\n1 ─      return 7\nend\n");
+        let program = main.read("low.jlir", source.as_bytes()).unwrap();
+        match main.define(program) {
+            Err(brolga::SessionError::Reserved { name }) => assert_eq!(name, inner),
+            other => panic!("{other:?}"),
+        }
+    }
+    main.define(main.read("f.jlir", adds("f", 1).as_bytes()).unwrap().lazy()).unwrap();
+    assert_eq!(main.func::<(i64,), i64>("f").unwrap().call((1,)), Ok(2));
+}
+
+#[test]
 fn what_failed_can_be_replaced() {
     let session = session(Workers::Pool(1));
     let main = dylib(&session, "main", NOWHERE);

@@ -55,6 +55,8 @@ pub use demote::Held;
 
 /// A source works on a thread with less stack than this only if it cannot have another.
 const STACK_TO_COMPILE: usize = 1 << 20;
+/// How many causes of an error are said when it is thrown, beside the root.
+const CAUSES_SAID: u32 = 8;
 /// The stack of a thread that compiles for another.
 const HELPER_STACK: usize = 8 << 20;
 
@@ -761,6 +763,33 @@ pub(crate) fn routine(name: &str) -> Option<usize> {
     (name == MATERIALIZE).then_some(brolga_materialize as *const () as usize)
 }
 
+/// What is said of an error that is thrown: all its causes down to the root, of many the first ones and the root.
+fn in_words(error: &SlotError) -> String {
+    let mut text = error.to_string();
+    let SlotError::Failed { cause, .. } = error else { return text };
+    let mut left = CAUSES_SAID;
+    let mut last = None;
+    let mut next = cause.source();
+    while let Some(cause) = next {
+        next = cause.source();
+        last = (left == 0).then_some(cause);
+        if left > 0 {
+            let words = cause.to_string();
+            // An error that is nothing but its cause says the same.
+            if !text.ends_with(&words) {
+                left -= 1;
+                text.push_str("; ");
+                text.push_str(&words);
+            }
+        }
+    }
+    if let Some(root) = last {
+        text.push_str("; …; ");
+        text.push_str(&root.to_string());
+    }
+    text
+}
+
 /// What a lazy trampoline calls: the address of the code that the stub stands for, or 0 when an exception is pending.
 extern "C" fn brolga_materialize(thread: &Thread) -> usize {
     // SAFETY: the trampoline is only reached through a stub, which has left the address of its cell. The code that called the
@@ -769,7 +798,7 @@ extern "C" fn brolga_materialize(thread: &Thread) -> usize {
     let stack = thread.stack_left();
     let make = || if stack >= STACK_TO_COMPILE { record.materialize() } else { on_new_thread(&record) };
     // What it throws is put into words by the source's own code as well.
-    let work = || thread.blocking(|| fenced(|| make().map_err(|error| error.to_string())));
+    let work = || thread.blocking(|| fenced(|| make().map_err(|error| in_words(&error))));
     // The word is read behind that.
     let made = if record.jit.gives_up() { thread.staying(work) } else { work() };
     let refused = match made {
