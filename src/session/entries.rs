@@ -50,13 +50,15 @@ impl Entries {
         lock(&self.made).get(&address).is_some_and(|entry| entry.since <= since)
     }
 
-    /// Keeps an entry for a function that whoever calls holds, if the session has not let go of it.
+    /// Keeps an entry for a function that whoever calls holds, if the session has not let go of it, and there is none that is visible
+    /// to as many.
     fn add(placed: &Placed, address: usize, entry: Entry) {
         let mut made = lock(&placed.entries.made);
+        let is_more = made.get(&address).is_none_or(|there| entry.since < there.since);
         // Who takes the function out of the table takes its entry out after that.
         let unneeded = match placed.get(address) {
-            Some(_) => made.insert(address, entry),
-            None => Some(entry),
+            Some(_) if is_more => made.insert(address, entry),
+            _ => Some(entry),
         };
         drop(made);
         drop(unneeded);

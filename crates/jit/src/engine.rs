@@ -12,7 +12,7 @@
 //! | constant, type        | a permanent object of the runtime                      |
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -501,18 +501,16 @@ impl Unit {
 
     /// Whether the address lies in its code, or in code that it keeps.
     pub(crate) fn contains(&self, address: usize) -> bool {
-        let mut seen: Vec<&Arc<Code>> = vec![&self.inner.code];
-        let mut next = 0;
-        while let Some(&code) = seen.get(next) {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![&self.inner.code];
+        while let Some(code) = open.pop() {
+            if !seen.insert(Arc::as_ptr(code)) {
+                continue;
+            }
             if code.loaded.code().addresses().contains(&address) {
                 return true;
             }
-            for visible in &code.visible {
-                if !seen.iter().any(|known| Arc::ptr_eq(known, visible)) {
-                    seen.push(visible);
-                }
-            }
-            next += 1;
+            open.extend(&code.visible);
         }
         false
     }

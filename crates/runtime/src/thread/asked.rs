@@ -18,9 +18,15 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
+use brolga_instances::Participant;
+
 use super::attached::current;
 use super::{AttachError, POLL_INTERRUPT, POLL_REPORT, Thread};
+use crate::heap::Persistent;
 use crate::instance::Runtime;
+use crate::objects::{Dispatch, IsaCache};
+use crate::retired::Retired;
+use crate::trace::{TraceStack, Traces};
 
 /// Stops compiled code that runs on one thread, from any other: at its next safepoint it throws `InterruptException`. A
 /// request that arrives while the thread runs no compiled code is void.
@@ -29,10 +35,20 @@ pub struct Interrupt {
     thread: Arc<Thread>,
 }
 
-// SAFETY: through an `Interrupt` only the atomic poll word is touched. Dropping the last one drops the `Thread`, whose
-// fields (vectors of plain data and addresses, a weak handle) may be dropped on any thread; its handler record pointer is not
-// followed, and its mutator has left the heap's list: the list `ATTACHED`, which held the `Thread` until then, saw to that.
+// SAFETY: through an `Interrupt` only the atomic poll word is touched. Dropping the last one drops the `Thread`. Those of its fields that
+// own something (`carried`: a `Persistent`) are `Send`, as is checked below, but for the mutator, which has left the heap's list: the list `ATTACHED`, which held
+// the `Thread` until then, saw to that. Its other fields are words and addresses, which are not followed.
 unsafe impl Send for Interrupt {}
+const _: () = {
+    const fn goes_on_any_thread<T: Send>() {}
+    goes_on_any_thread::<Participant<Retired>>();
+    goes_on_any_thread::<Dispatch>();
+    goes_on_any_thread::<Persistent>();
+    goes_on_any_thread::<Traces>();
+    goes_on_any_thread::<TraceStack>();
+    goes_on_any_thread::<IsaCache>();
+    goes_on_any_thread::<Weak<Runtime>>();
+};
 // SAFETY: as above; `raise` is the only operation on a shared `Interrupt`.
 unsafe impl Sync for Interrupt {}
 
