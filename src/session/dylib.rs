@@ -281,7 +281,9 @@ impl Dylib {
         Ok(())
     }
 
-    /// Removes everything.
+    /// Removes everything. What uses it and stays, by [`Dependants::Tombstone`] or [`Dependants::Keep`], keeps code that it was linked to
+    /// directly, as a handle does, and goes on calling it; a call through the slot of a lazy function throws `CompileError` after a tombstone,
+    /// which names what was removed.
     ///
     /// # Errors
     /// The policy refuses.

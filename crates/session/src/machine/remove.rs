@@ -32,7 +32,8 @@ pub enum Dependants {
     Deny,
     /// It is removed too.
     Cascade,
-    /// It stays, with references that must be made to trap.
+    /// It stays. The host is told ([`Host::orphaned`](crate::Host::orphaned)), and decides what its references lead to: an error, if they can be
+    /// led elsewhere, or what was removed, as long as it keeps that.
     Tombstone,
     /// It stays, and what it uses with it.
     Keep,
