@@ -219,7 +219,7 @@ fn with_host(main: &Dylib, body: impl Fn(i64) -> i64 + Send + Sync + 'static) ->
 #[test]
 fn the_host_compiles_under_a_frame() {
     let limit = room_for(COUNT / 10);
-    for workers in [Workers::Caller] {
+    for workers in [Workers::Caller, Workers::Pool(1)] {
         let session = limited(workers, Some(limit));
         let main = put(&session, Way::Lazy);
         let all: Vec<_> = (0..COUNT).map(|n| main.function(&format!("f{n}")).unwrap()).collect();
@@ -227,6 +227,34 @@ fn the_host_compiles_under_a_frame() {
         assert_eq!(top.call((0,)), Ok(0), "{:?}", session.stats());
         assert!(session.stats().evicted > COUNT as u64 / 2);
     }
+}
+
+/// An event loop of the host: what is given up meanwhile is free all the same.
+#[test]
+fn a_thread_that_blocks_holds_nothing_up() {
+    let session = limited(Workers::Pool(1), Some(room_for(COUNT / 10)));
+    let main = put(&session, Way::Lazy);
+    let (waits, waiting) = mpsc::channel();
+    let (go, gone) = mpsc::channel::<()>();
+    let both = Mutex::new((waits, gone));
+    let top = with_host(&main, move |x| {
+        let both = both.lock().unwrap();
+        both.0.send(()).unwrap();
+        // Nobody sends when the other thread has failed.
+        let _ = both.1.recv();
+        x
+    });
+    let all = functions(&main);
+    thread::scope(|scope| {
+        let inside = scope.spawn(|| top.call((5,)));
+        waiting.recv().unwrap();
+        let wrong = (0..COUNT).filter(|&n| all[n as usize].call((n,)) != Ok(expected(n, n))).count();
+        let retired = session.runtime().retired();
+        drop(go);
+        assert_eq!(inside.join().unwrap(), Ok(10));
+        // The code of the blocked frame may be among what was given up.
+        assert!(wrong == 0 && retired <= 1, "{wrong} failed, {retired} wait");
+    });
 }
 
 #[test]

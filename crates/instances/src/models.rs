@@ -14,7 +14,8 @@
 //! | `upgraded_code_is_freed_behind_its_readers` | `reclaim.rs` with `protocol.rs` | code is freed under a reader |
 //! | `a_slot_is_replaced_under_its_callers` | C5, C9 of a slot's word, with `reclaim.rs` | code runs before it is seen, or after it was freed |
 //! | `a_report_lets_go` | reports at safepoints | the same |
-//! | `a_thread_that_stays_lets_go` | reports that stand | the same |
+//! | `a_thread_that_stays_lets_go` | what others ask in the stead of a thread that stays | the same |
+//! | `who_stays_is_asked_while_its_frames_stand` | the same | the same; others read frames that change |
 //! | `whoever_is_short_finds_what_others_give_up` | `room.rs` | there will be room, and somebody is refused |
 //!
 //! The models' own words, which stand for the bytes of code:
@@ -342,6 +343,50 @@ fn a_thread_that_stays_lets_go() {
             memory.free(code);
         }
         caller.join().expect("the caller's thread");
+    });
+}
+
+/// The frame says which code it lies in, and is gone when it says 0.
+#[test]
+fn who_stays_is_asked_while_its_frames_stand() {
+    model(|| {
+        let (memory, word) = (Arc::new(Memory::new()), Arc::new(CodeWord::new(1)));
+        memory.write(at(1));
+        let reclaimer = Reclaimer::new();
+        let caller = reclaimer.participant();
+        let replacer = {
+            let (memory, word, reclaimer) = (memory.clone(), word.clone(), reclaimer.clone());
+            thread::spawn(move || {
+                memory.write(at(2));
+                word.store(2);
+                reclaimer.retire(at(1));
+                for code in reclaimer.collect() {
+                    memory.free(code);
+                }
+            })
+        };
+        let frame = Arc::new(AtomicUsize::new(0));
+        let pin = caller.pin();
+        let code = at(word.load());
+        memory.run(code);
+        frame.store(code.get(), Ordering::Relaxed); // M1
+        let seen = frame.clone();
+        let stay = caller.stay(move |item: &NonZeroUsize| {
+            let code = seen.load(Ordering::Relaxed); // M1
+            assert_ne!(code, 0, "frames are read that change");
+            item.get() == code
+        });
+        drop(stay);
+        // It returns to the frame.
+        memory.run(code);
+        frame.store(0, Ordering::Relaxed); // M1
+        memory.run(at(word.load()));
+        drop(pin);
+        replacer.join().expect("the replacer's thread");
+        for code in reclaimer.collect() {
+            memory.free(code);
+        }
+        assert_eq!(reclaimer.waiting(), 0);
     });
 }
 

@@ -10,11 +10,10 @@
 //!
 //! A thread that enters after `x` was unlinked cannot find it, so it is never noted. A thread that stays inside for long, in
 //! a loop that never returns, may *report* at a safepoint, or wherever else it is outside of the code, which code its frames lie in; it is
-//! then forgotten for all others. A
-//! thread that *stays* where it is, because it waits for something, lets that report stand for what is retired meanwhile, until it goes on or
-//! enters again. Both ends are under the lock: what was unlinked before it goes on, it does not find. When it has left such an inner entry and
-//! still waits, its frames are those of before: it reports the same again, and stays.
-//! Entries nest; the outermost counts.
+//! then forgotten for all others. A thread that *stays* where it is, because it waits for something, leaves that to others: whoever retires or
+//! collects asks in its stead, once about each thing, until it goes on or enters again. Both ends are under the lock: what was unlinked before
+//! it goes on, it does not find, and nobody looks at its frames while it changes them. When it has left such an inner entry and still waits,
+//! its frames are those of before: it stays as it did. Entries nest; the outermost counts.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
@@ -82,10 +81,11 @@ struct Known<T> {
     thread: Arc<Serial>,
     /// Its serial at the last collection.
     seen: u64,
-    stays: Option<Holds<T>>,
+    stays: Option<Standing<T>>,
 }
 
-type Holds<T> = Box<dyn Fn(&T) -> bool + Send>;
+/// What answers for a thread that stays, and its number.
+type Standing<T> = (u64, Box<dyn Fn(&T) -> bool + Send>);
 
 /// What others see of a thread, in cache lines of its own.
 #[repr(align(128))]
@@ -97,13 +97,31 @@ struct Serial {
 
 struct Item<T> {
     what: T,
-    /// Threads that may know it, with the serials that they had.
-    known_to: Vec<(Arc<Serial>, u64)>,
+    known_to: Vec<Knows>,
+}
+
+/// A thread that may know something.
+struct Knows {
+    thread: Arc<Serial>,
+    /// The serial that it had.
+    serial: u64,
+    /// Which stay of the thread was asked, and said so.
+    stay: Option<u64>,
 }
 
 impl<T> Item<T> {
-    fn is_free(&mut self) -> bool {
-        self.known_to.retain(|(thread, serial)| thread.serial.load(Ordering::Acquire) == *serial); // R5
+    fn is_free(&mut self, threads: &[Known<T>]) -> bool {
+        let what = &self.what;
+        self.known_to.retain_mut(|knows| {
+            let serial = knows.thread.serial.load(Ordering::Acquire); // R5
+            if serial != knows.serial {
+                return false;
+            }
+            let known = threads.iter().find(|known| Arc::ptr_eq(&known.thread, &knows.thread));
+            let Some((number, holds)) = known.and_then(|known| known.stays.as_ref()) else { return true };
+            // Its frames are those that it was asked about.
+            knows.stay.replace(*number) == Some(*number) || holds(what)
+        });
         self.known_to.is_empty()
     }
 }
@@ -166,10 +184,13 @@ impl<T> Reclaimer<T> {
         };
         let inside: Vec<_> = threads.iter().filter_map(|known| Some((known, inside(known)?))).collect();
         for what in what {
-            let may_know = |known: &Known<T>| known.stays.as_ref().is_none_or(|holds| holds(&what));
-            let known_to = inside.iter().filter(|(known, _)| may_know(known)).map(|&(known, serial)| {
+            let known_to = inside.iter().filter_map(|&(known, serial)| {
+                let stay = known.stays.as_ref().map(|(number, holds)| holds(&what).then_some(*number));
+                if stay == Some(None) {
+                    return None;
+                }
                 known.thread.awaited.fetch_add(1, Ordering::Relaxed); // R6
-                (Arc::clone(&known.thread), serial)
+                Some(Knows { thread: Arc::clone(&known.thread), serial, stay: stay.flatten() })
             });
             let known_to: Vec<_> = known_to.collect();
             *has_changed |= known_to.is_empty();
@@ -197,14 +218,15 @@ impl<T> Shared<T> {
         if !state.has_news() {
             return free;
         }
-        for mut item in state.items.drain(..) {
-            if item.is_free() {
+        let State { threads, items, .. } = &mut *state;
+        for mut item in items.drain(..) {
+            if item.is_free(threads) {
                 free.push(item.what);
             } else {
                 kept.push_back(item);
             }
         }
-        state.items = kept;
+        *items = kept;
         free
     }
 }
@@ -217,7 +239,7 @@ pub struct Participant<T> {
     depth: Cell<usize>,
     /// How many things its frames lay in when it reported last.
     held: Cell<usize>,
-    /// Which of its reports stands.
+    /// Which of its stays stands.
     stands: Cell<Option<u64>>,
     /// Those that stand, or will when what was entered behind them is left; by number, the innermost last.
     staying: RefCell<Vec<u64>>,
@@ -246,19 +268,17 @@ impl<T> Participant<T> {
 
     /// Says, at a safepoint, which of the retired things the thread's frames lie in: it knows of no others. `holds` must not
     /// call the reclaimer.
-    pub fn report(&self, holds: impl FnMut(&T) -> bool) {
-        self.report_in(&mut lock(&self.shared.state), holds);
-    }
-
-    fn report_in(&self, state: &mut State<T>, mut holds: impl FnMut(&T) -> bool) {
+    pub fn report(&self, mut holds: impl FnMut(&T) -> bool) {
+        let mut state = lock(&self.shared.state);
+        let State { items, has_changed, .. } = &mut *state;
+        let is_own = |knows: &Knows| Arc::ptr_eq(&knows.thread, &self.own);
         let mut held = 0;
-        let State { items, has_changed, .. } = state;
         for item in items {
-            if item.known_to.iter().any(|(thread, _)| Arc::ptr_eq(thread, &self.own)) {
+            if item.known_to.iter().any(is_own) {
                 if holds(&item.what) {
                     held += 1;
                 } else {
-                    item.known_to.retain(|(thread, _)| !Arc::ptr_eq(thread, &self.own));
+                    item.known_to.retain(|knows| !is_own(knows));
                     *has_changed = true;
                 }
             }
@@ -267,8 +287,8 @@ impl<T> Participant<T> {
         self.held.set(held);
     }
 
-    /// Reports, and lets the report stand for what is retired until the guard is dropped or the thread enters again: it reads no word that
-    /// leads to code before. `holds` must not call the reclaimer; other threads call it.
+    /// Leaves it to others to ask `holds`, once about each thing, until the guard is dropped or the thread enters again: it reads no word that
+    /// leads to code before. `holds` must not call the reclaimer. It is called under the lock, by any thread, while the thread stays.
     pub fn stay(&self, holds: impl Fn(&T) -> bool + Send + 'static) -> Stay<'_, T> {
         // One that stands already stands again when this one ends: nothing was entered between them.
         let outer = self.go_on();
@@ -278,33 +298,36 @@ impl<T> Participant<T> {
         Stay { participant: self, number, outer }
     }
 
-    /// Lets a report stand.
-    fn stand(&self, (number, holds): (u64, Holds<T>)) {
-        // One step: what is retired between the two would be the thread's until its next report.
+    /// From now on others ask.
+    fn stand(&self, standing: Standing<T>) {
+        self.stands.set(Some(standing.0));
         let mut state = lock(&self.shared.state);
-        self.report_in(&mut state, &holds);
-        self.set_stays(&mut state, Some(holds));
-        drop(state);
-        self.stands.set(Some(number));
+        self.set_stays(&mut state, Some(standing));
+        state.has_changed |= self.is_awaited();
     }
 
-    /// Lets a report stand that was suspended, unless it has ended.
-    fn resume(&self, suspended: Option<Suspended<T>>) {
+    /// Lets one stand that was suspended, unless it has ended.
+    fn resume(&self, suspended: Option<Standing<T>>) {
         if let Some(suspended) = suspended.filter(|(number, _)| self.staying.borrow().contains(number)) {
             self.stand(suspended);
         }
     }
 
-    /// What is retired from now on, the thread may know. The report that stood.
-    fn go_on(&self) -> Option<Suspended<T>> {
-        let number = self.stands.take()?;
-        let holds = self.set_stays(&mut lock(&self.shared.state), None)?;
-        Some((number, holds))
+    /// What is retired from now on, the thread may know. What others asked.
+    fn go_on(&self) -> Option<Standing<T>> {
+        self.stands.take()?;
+        self.set_stays(&mut lock(&self.shared.state), None)
     }
 
-    fn set_stays(&self, state: &mut State<T>, holds: Option<Holds<T>>) -> Option<Holds<T>> {
+    fn set_stays(&self, state: &mut State<T>, standing: Option<Standing<T>>) -> Option<Standing<T>> {
         let own = state.threads.iter_mut().find(|known| Arc::ptr_eq(&known.thread, &self.own))?;
-        std::mem::replace(&mut own.stays, holds)
+        std::mem::replace(&mut own.stays, standing)
+    }
+
+    /// Whether the thread is inside. For the thread itself.
+    #[must_use]
+    pub fn is_inside(&self) -> bool {
+        self.depth.get() > 0
     }
 
     /// Whether something waits for this thread to leave or to report. Costs a load.
@@ -341,16 +364,13 @@ impl<T> Drop for Participant<T> {
     }
 }
 
-/// A report that does not stand for now.
-type Suspended<T> = (u64, Holds<T>);
-
-/// A thread whose report stands. Dropping it, the thread goes on.
+/// A thread that stays. Dropping it, the thread goes on.
 #[must_use = "the thread goes on when it is dropped"]
 pub struct Stay<'p, T> {
     participant: &'p Participant<T>,
     number: u64,
     /// The one that it stands in for.
-    outer: Option<Suspended<T>>,
+    outer: Option<Standing<T>>,
 }
 
 impl<T> Drop for Stay<'_, T> {
@@ -369,8 +389,8 @@ impl<T> Drop for Stay<'_, T> {
 #[must_use = "the thread leaves when the pin is dropped"]
 pub struct Pin<'p, T> {
     participant: &'p Participant<T>,
-    /// The report that stood when it was entered.
-    suspended: Option<Suspended<T>>,
+    /// What stood when it was entered.
+    suspended: Option<Standing<T>>,
 }
 
 impl<T> Drop for Pin<'_, T> {
@@ -387,7 +407,7 @@ impl<T> Drop for Pin<'_, T> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::{Reclaimer, lock};
+    use super::{Arc, Reclaimer, lock};
 
     #[test]
     fn what_nobody_knows_is_given_back_at_once_and_once() {
@@ -513,15 +533,44 @@ mod tests {
             reclaimer.retire_all([2, 5]);
             assert_eq!(reclaimer.collect(), [5], "nothing is found while it waits");
         }
-        // A report in the place of another one, and then that again.
-        drop(thread.stay(|_| false));
-        reclaimer.retire(6);
-        assert_eq!(reclaimer.collect(), [2, 2, 2, 2, 6]);
+        // One in the place of another, and then that again.
+        let within = thread.stay(|_| false);
+        assert_eq!(reclaimer.collect(), [2, 2, 2, 2]);
+        drop(within);
+        reclaimer.retire_all([2, 6]);
+        assert_eq!(reclaimer.collect(), [6]);
         drop(stay);
         reclaimer.retire(7);
         assert_eq!(reclaimer.collect(), [], "it goes on");
         drop(pin);
-        assert_eq!(reclaimer.collect(), [7]);
+        assert_eq!(reclaimer.collect(), [2, 7]);
+    }
+
+    #[test]
+    fn who_stays_is_asked_by_others_once_about_each_thing() {
+        let reclaimer = Reclaimer::new();
+        let thread = reclaimer.participant();
+        let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let asked_about = || std::mem::take(&mut *lock(&asked));
+        let pin = thread.pin();
+        reclaimer.retire_all([1, 2]);
+        let notes = asked.clone();
+        let stay = thread.stay(move |&item: &i32| {
+            lock(&notes).push(item);
+            item % 2 == 0
+        });
+        assert_eq!(asked_about(), [], "nobody wants to know");
+        assert_eq!((reclaimer.collect(), asked_about()), (vec![1], vec![1, 2]));
+        reclaimer.retire_all([3, 4]);
+        assert_eq!((reclaimer.collect(), asked_about()), (vec![3], vec![3, 4]));
+        assert_eq!((reclaimer.collect(), asked_about()), (vec![], vec![]));
+        drop(thread.pin());
+        assert_eq!((reclaimer.collect(), asked_about()), (vec![], vec![]), "its frames are those of before");
+        drop(stay);
+        reclaimer.retire(5);
+        assert_eq!((reclaimer.collect(), asked_about()), (vec![], vec![]));
+        drop(pin);
+        assert_eq!(reclaimer.collect(), [2, 4, 5]);
     }
 
     #[test]

@@ -797,13 +797,11 @@ extern "C" fn brolga_materialize(thread: &Thread) -> usize {
     let record = unsafe { record_at(record_of_cell(thread.lazy())) };
     let stack = thread.stack_left();
     let make = || if stack >= STACK_TO_COMPILE { record.materialize() } else { on_new_thread(&record) };
-    // What it throws is put into words by the source's own code as well.
-    let work = || thread.blocking(|| fenced(|| make().map_err(|error| in_words(&error))));
-    // The word is read behind that.
-    let made = if record.jit.gives_up() { thread.staying(work) } else { work() };
+    // What it throws is put into words by the source's own code as well. The word is read behind that.
+    let made = thread.blocking(|| fenced(|| make().map_err(|error| in_words(&error))));
     let refused = match made {
         // Destructors of the source have run meanwhile, which may have replaced and freed what was made. So the word is read last:
-        // what it leads to stays until this thread's next safepoint.
+        // what it leads to stays until this thread's next safepoint, or blocking call.
         Ok(Ok(Ok(_))) => return record.place.get(),
         Ok(Ok(Err(text)) | Err(text)) => text,
         Err(error) => error.to_string(),

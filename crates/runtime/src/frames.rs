@@ -28,7 +28,8 @@
 //! remembers the maps of the addresses that it met last: a frame costs 2 to 3 ns then, and as many cache misses as its words.
 //!
 //! **Invariants.** F1: while a thread is outside of compiled code, or stopped inside the heap, its crossings describe its stack as
-//! above. One that is not inside the heap may run compiled code at any time, so nobody else looks at its stack. F2: words on
+//! above. One that is not inside the heap may run compiled code at any time, so nobody else looks at its stack, unless it has said that it stays
+//! below, and waits for whoever looks before it goes on ([`Parked`]). F2: words on
 //! a map hold objects of the heap or null whenever the call is under way. F3: maps are there while code they describe may run.
 //!
 //! Not done: walking threads while they run compiled code; frames of code in images are found, their maps are not.
@@ -87,6 +88,14 @@ impl Crossings {
         std::ptr::eq(self.entry.get().cast(), handler)
     }
 
+    /// What others need to find the frames that are there now. On the thread itself, outside of compiled code.
+    pub(crate) fn park(&self) -> Parked {
+        Parked {
+            exit: Frame { return_address: self.exit_pc.get(), pointer: self.exit_fp.get() },
+            entry: self.entry.get(),
+        }
+    }
+
     /// The frames of compiled code, innermost first.
     ///
     /// # Safety
@@ -98,6 +107,28 @@ impl Crossings {
             entry: self.entry.get(),
             thread: PhantomData,
         }
+    }
+}
+
+/// Where the stack of a thread is compiled code while it stays below, for others.
+#[derive(Debug)]
+pub(crate) struct Parked {
+    exit: Frame,
+    entry: *const EntryRecord,
+}
+
+// SAFETY: it is addresses; what lies there is read by `returns` alone, whose contract orders that with what the thread does.
+unsafe impl Send for Parked {}
+
+impl Parked {
+    /// The addresses to which the frames return; see [`Frames::returns`].
+    ///
+    /// # Safety
+    ///
+    /// All that the thread did before it made this happened before the call. Since then, and until the call has ended, it returns from none of
+    /// the frames that were there.
+    pub(crate) unsafe fn returns(&self) -> Vec<usize> {
+        Frames { next: self.exit, entry: self.entry, thread: PhantomData }.returns()
     }
 }
 
@@ -116,6 +147,17 @@ pub struct Frames<'t> {
     next: Frame,
     entry: *const EntryRecord,
     thread: PhantomData<&'t ()>,
+}
+
+impl Frames<'_> {
+    /// The addresses to which the frames return, ascending, each once.
+    pub(crate) fn returns(self) -> Vec<usize> {
+        let mut returns: Vec<usize> = self.map(|frame| frame.return_address).collect();
+        // Deep stacks are deep by recursion.
+        returns.sort_unstable();
+        returns.dedup();
+        returns
+    }
 }
 
 impl Iterator for Frames<'_> {
@@ -334,6 +376,14 @@ mod tests {
         let found: Vec<_> =
             unsafe { thread.frames() }.map(|frame| (frame.return_address, frame.pointer)).collect();
         assert_eq!(found, [(0x1c, c), (0x1b, b), (0x1a, a)]);
+        let parked = thread.park();
+        // What runs further down does not concern who looks at the frames that were there.
+        let below = record(0xdead, (c, 0x1c), &raw const inner);
+        thread.entry.set(&raw const below);
+        thread.exit_fp.set(0xdead);
+        // SAFETY: as above.
+        let returns = std::thread::scope(|scope| scope.spawn(move || unsafe { parked.returns() }).join());
+        assert_eq!(returns.unwrap(), [0x1a, 0x1b, 0x1c]);
     }
 
     #[test]

@@ -6,7 +6,12 @@
 //!
 //! A thread that stays inside is asked at its next safepoint which code its frames lie in, and keeps only that. Whoever retires code, or waits
 //! for it to become free, below compiled code, in a function of the host or of C, is at no safepoint: it says so at once, for itself. It has noted
-//! where it left the compiled code, and what it is about to run, and has not called yet, it reads from the words then.
+//! where it left the compiled code, and what it is about to run, and has not called yet, it reads from the words then. A thread that is in
+//! [`Thread::blocking`](crate::Thread::blocking) or [`Scope::blocking`](crate::heap::Scope::blocking) may stay there for ever: others find its frames by what it noted, and it
+//! waits for them before it goes on.
+//!
+//! Not done: a function of the host that waits for something otherwise, and one of C, hold up what is retired meanwhile until the thread comes to a
+//! safepoint, as they hold up collections.
 //!
 //! A thread that leaves compiled code, and was waited for, frees what it can. One that leaves at the moment in which it begins to be
 //! waited for may overlook it: then whoever retires sees, after having asked the others, that it has left; or the thread frees when it
@@ -182,6 +187,49 @@ mod tests {
             assert_eq!(state(), (2, 0), "the thread that left freed it");
         })
         .expect("the thread can be attached");
+    }
+
+    #[test]
+    fn who_blocks_holds_no_code_up_that_it_does_not_run() {
+        let runtime = Runtime::new(RuntimeOptions::default());
+        let freed = Arc::new(AtomicUsize::new(0));
+        let state = || (freed.load(Ordering::SeqCst), runtime.retired());
+        let retire = || runtime.retire([Box::new(Counted(freed.clone())) as Retired]);
+        let elsewhere = || std::thread::scope(|scope| scope.spawn(retire).join()).expect("the other thread");
+        with_attached(&runtime, |thread| {
+            let entered = thread.enter();
+            elsewhere();
+            assert_eq!(state(), (0, 1));
+            let blocked = thread.blocking(|| {
+                elsewhere();
+                assert_eq!(state(), (2, 0), "what was retired before as well");
+                let inner = thread.enter();
+                elsewhere();
+                assert_eq!(state(), (2, 1), "what it entered may run it");
+                drop(inner);
+                elsewhere();
+                assert_eq!(state(), (4, 0));
+            });
+            assert_eq!(blocked, Ok(()));
+            elsewhere();
+            assert_eq!(state(), (4, 1), "it goes on");
+            drop(entered);
+            assert_eq!(state(), (5, 0));
+        })
+        .expect("the thread can be attached");
+        runtime
+            .enter(|scope| {
+                with_attached(&runtime, |thread| {
+                    let entered = thread.enter();
+                    scope.blocking(elsewhere);
+                    assert_eq!(state(), (6, 0));
+                    elsewhere();
+                    assert_eq!(state(), (6, 1), "it goes on");
+                    drop(entered);
+                })
+            })
+            .expect("a scope")
+            .expect("the thread can be attached");
     }
 
     #[test]

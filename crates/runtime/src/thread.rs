@@ -43,7 +43,7 @@ use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
-use brolga_instances::{Participant, Pin};
+use brolga_instances::Pin;
 use brolga_ir::Context;
 
 use crate::carried::{Activation, Carried};
@@ -93,7 +93,6 @@ pub struct Thread {
     traces: TraceStack,
     isa: IsaCache,
     dispatch: Dispatch,
-    participant: Participant<Retired>,
     carried: Carried,
     runtime: Weak<Runtime>,
 }
@@ -200,7 +199,7 @@ impl Entered<'_> {
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
         self.pin = None;
-        free(self.thread.participant.collect_if_awaited());
+        free(self.thread.mutator.participant.collect_if_awaited());
     }
 }
 
@@ -217,12 +216,11 @@ impl Thread {
             poll: AtomicU32::new(0),
             lazy: Cell::new(0),
             lines: dispatch.lines(),
-            mutator: Mutator::default(),
+            mutator: Mutator::new(runtime.graveyard().participant()),
             recorded: runtime.traces(),
             traces: TraceStack::default(),
             isa: IsaCache::default(),
             dispatch,
-            participant: runtime.graveyard().participant(),
             carried: Carried::nothing(),
             runtime: Arc::downgrade(runtime),
         })
@@ -240,7 +238,7 @@ impl Thread {
             self.poll.fetch_and(!POLL_INTERRUPT, Ordering::Relaxed); // T3
         }
         let (depth, activation) = (self.exception_depth(), self.begin());
-        Entered { thread: self, depth, activation, pin: Some(self.participant.pin()) }
+        Entered { thread: self, depth, activation, pin: Some(self.mutator.participant.pin()) }
     }
 
     /// To be called when an exception left what was called at `depth` (the exceptions of outer activations): the exception,
@@ -338,8 +336,8 @@ impl Thread {
         debug_assert!(done.is_ok(), "compiled code prints where no scope is in use");
     }
 
-    /// Does something during which collections go on without this thread, whose roots stay as they are. It may enter the heap
-    /// and run compiled code again. An error inside a scope, whose borrowed references nobody keeps: it has
+    /// Does something during which collections go on without this thread, whose roots stay as they are, and code that is retired and that no
+    /// frame of this thread lies in does not wait for it. It may enter the heap and run compiled code again. An error inside a scope, whose borrowed references nobody keeps: it has
     /// [`Scope::blocking`](crate::heap::Scope::blocking).
     pub fn blocking<R>(&self, body: impl FnOnce() -> R) -> Result<R, EnterError> {
         struct Back<'a>(&'a Thread, &'a Heap, Paused);
@@ -351,6 +349,7 @@ impl Thread {
         if self.in_scope() {
             return Err(EnterError::InScope);
         }
+        let _stay = self.mutator.stay();
         let Some(runtime) = self.runtime().filter(|_| self.mutator.depth.get() > 0) else {
             return Ok(body());
         };
@@ -476,15 +475,6 @@ impl Thread {
         wanted & POLL_INTERRUPT != 0
     }
 
-    /// Does what may take long, for a routine that knows no code but what its frames lie in: meanwhile the thread holds up no other code
-    /// that is retired.
-    pub fn staying<R>(&self, body: impl FnOnce() -> R) -> R {
-        let returns = self.returns();
-        let holds = move |code: &Retired| may_hold(code, &returns);
-        let _stay = self.participant.stay(holds);
-        body()
-    }
-
     /// Lets go of retired code that no frame of this thread lies in.
     fn report_frames(&self) {
         self.report();
@@ -494,25 +484,16 @@ impl Thread {
     }
 
     fn report(&self) {
-        let returns = self.returns();
-        self.participant.report(|code| may_hold(code, &returns));
+        let returns = self.frames().returns();
+        self.mutator.participant.report(|code| may_hold(code, &returns));
     }
 
     /// Lets go of retired code that no frame of this thread lies in, if so much waits for it, and was held when it did so last.
     pub(crate) fn report_if(&self, is_due: impl FnOnce(usize, usize) -> bool) {
-        let (awaited, held) = self.participant.awaited();
+        let (awaited, held) = self.mutator.participant.awaited();
         if is_due(awaited, held) {
             self.report();
         }
-    }
-
-    /// The addresses to which frames of compiled code return.
-    fn returns(&self) -> Vec<usize> {
-        let mut returns: Vec<usize> = self.frames().map(|frame| frame.return_address).collect();
-        // Deep stacks are deep by recursion.
-        returns.sort_unstable();
-        returns.dedup();
-        returns
     }
 
     /// The frames of compiled code on the stack of this thread, which is the running one, innermost first.

@@ -22,13 +22,16 @@
 //! twice, and the memory has to come to the cache for that earlier than it is used.
 //!
 //! **M1.** A mutator on the world's list is alive: its thread takes it off the list before it goes.
-//! **M2.** Everything here except the handshake is touched by the owning thread while it runs, and by the collector while
+//! **M2.** Everything here except the handshake, and whether something waits for the participant, is touched by the owning thread while it runs, and by the collector while
 //! that thread is stopped. The handshake orders the two.
 
 use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
+
+use brolga_instances::{Participant, Stay};
 
 use super::chunk::{BLOCK, BlockPtr};
 use super::class::{CLASSES, SizeClass, TAG_BYTES};
@@ -37,6 +40,7 @@ use super::heap::Paused;
 use super::object::Object;
 use crate::exception::Exceptions;
 use crate::frames::{Crossings, FrameIndex, Frames};
+use crate::retired::{Retired, may_hold};
 use crate::thread::HandlerRecord;
 
 /// Free cells in a row.
@@ -95,6 +99,8 @@ pub struct Mutator {
     pub(crate) locals: RefCell<Vec<Option<Object>>>,
     /// Old objects that were stored into.
     pub(crate) remembered: RefCell<Vec<Object>>,
+    /// What the thread is to those who retire code.
+    pub(crate) participant: Participant<Retired>,
 }
 
 /// Offsets in [`Mutator`] that machine code contains.
@@ -121,8 +127,8 @@ impl MutatorLayout {
     }
 }
 
-impl Default for Mutator {
-    fn default() -> Mutator {
+impl Mutator {
+    pub(crate) fn new(participant: Participant<Retired>) -> Mutator {
         let empty =
             || Run { cursor: Cell::new(std::ptr::null_mut()), limit: Cell::new(std::ptr::null_mut()) };
         Mutator {
@@ -143,11 +149,26 @@ impl Default for Mutator {
             until_stress: Cell::new(0),
             locals: RefCell::new(Vec::new()),
             remembered: RefCell::new(Vec::new()),
+            participant,
         }
     }
-}
 
-impl Mutator {
+    /// Until the result is dropped, the thread finds no code but behind entries of its own: code that is retired meanwhile does not wait for
+    /// it, unless a frame lies there. Whoever wants to know that looks at them.
+    pub(crate) fn stay(&self) -> Option<Stay<'_, Retired>> {
+        // Outside, nothing waits for it.
+        self.participant.is_inside().then(|| {
+            let (parked, returns) = (self.crossings.park(), OnceLock::new());
+            self.participant.stay(move |code| {
+                // SAFETY: the reclaimer asks under its lock while the stay stands. The thread took the lock to let it stand, so what it did before
+                // has happened. It ends the stay, or suspends it for what it enters, under the lock as well, and the stay stands again when
+                // all of that has been left; so the thread is in what it called when it made the stay, which has returned to none of
+                // the frames above. The words that lead from frame to frame were written when these were made.
+                may_hold(code, returns.get_or_init(|| unsafe { parked.returns() }))
+            })
+        })
+    }
+
     /// A zeroed object in the next cell of the current run, with its tag.
     #[inline]
     pub(crate) fn bump(&self, class: SizeClass, tag: u64) -> Option<Object> {

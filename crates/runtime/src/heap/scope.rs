@@ -302,7 +302,8 @@ impl<'f, 'h> Scope<'f, 'h> {
         self.heap.safepoint(self.mutator);
     }
 
-    /// Calls something that may take long and does not touch the heap. Collections go on meanwhile.
+    /// Calls something that may take long and does not touch the heap. Collections go on meanwhile, and code that is retired and that no frame of
+    /// this thread lies in does not wait for it.
     pub fn blocking<R>(&mut self, body: impl FnOnce() -> R) -> R {
         struct Back<'a>(&'a Heap, &'a Mutator, Paused);
         impl Drop for Back<'_> {
@@ -312,6 +313,7 @@ impl<'f, 'h> Scope<'f, 'h> {
             }
         }
         self.mutator.in_scope.set(false);
+        let _stay = self.mutator.stay();
         let back = Back(self.heap, self.mutator, self.heap.pause(self.mutator));
         let result = body();
         drop(back);

@@ -81,7 +81,7 @@ impl Reporter {
     /// Asks the thread for a report if code waits for it; `false` when the thread is gone.
     pub(crate) fn ask(&self) -> bool {
         let Some(thread) = self.thread.upgrade() else { return false };
-        if thread.participant.is_awaited() {
+        if thread.mutator.participant.is_awaited() {
             thread.poll.fetch_or(POLL_REPORT, Ordering::Relaxed); // T4
         }
         true
