@@ -154,7 +154,12 @@ impl Demoter {
                     if session.renew(label, at, source.clone().unit(shared)) =>
                 {
                     freed += unit.loaded().code().addresses().len();
-                    lock(&self.leaving).push(Arc::downgrade(unit.loaded()));
+                    let mut leaving = lock(&self.leaving);
+                    // Nobody may ask what is leaving: those that have left are swept out before the list grows.
+                    if leaving.len() == leaving.capacity() {
+                        leaving.retain(|unit| unit.strong_count() > 0);
+                    }
+                    leaving.push(Arc::downgrade(unit.loaded()));
                 }
                 _ => is_kept |= is_behind,
             }

@@ -1,5 +1,6 @@
 //! Definitions, look-ups, what programs see of each other.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -319,14 +320,24 @@ fn archive() -> Vec<u8> {
     let even = "long odd(long); long even(long x) { return x ? odd(x - 1) : 1; }";
     let odd = "long even(long); long odd(long x) { return x ? even(x - 1) : 0; }";
     let unused = "#error not compiled";
+    let labelled = |name: &str| {
+        format!(
+            "__asm__(\".pushsection .data; .balign 16; .globl {name}_start, {name}_end; {name}_start: .zero 64; {name}_end: .popsection\");\n\
+             long {name}(long x) {{ return x + 1; }}"
+        )
+    };
+    let (first, second) = (labelled("first"), labelled("second"));
     let sources = [("scale", scale), ("area", area), ("even", even), ("odd", odd), ("unused", unused)];
-    for (name, source) in sources {
+    for (name, source) in sources.into_iter().chain([("first", &*first), ("second", &*second)]) {
         std::fs::write(folder.join(format!("{name}.c")), source).unwrap();
     }
-    for name in ["scale", "area", "even", "odd"] {
+    for name in ["scale", "area", "even", "odd", "first", "second"] {
         run("cc", &["-O1", "-fPIC", "-c", &format!("{name}.c"), "-o", &format!("{name}.o")]);
     }
-    run("ar", &["rcs", "shapes.a", "scale.o", "area.o", "even.o", "odd.o", "unused.c"]);
+    run(
+        "ar",
+        &["rcs", "shapes.a", "scale.o", "area.o", "even.o", "odd.o", "unused.c", "first.o", "second.o"],
+    );
     let bytes = std::fs::read(folder.join("shapes.a")).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
     bytes
@@ -376,6 +387,30 @@ fn members_of_an_archive_stay_as_long_as_code_that_calls_them() {
         }
         assert_eq!((f.call((7,)), f.call((2,))), (Ok(41), Ok(16)), "{dependants:?}");
     }
+}
+
+/// An address says whose it is, also that of a label at the end of a section.
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn a_label_at_the_end_lies_in_its_member() {
+    let call = |name: &str| {
+        format!(
+            "function call_{name}(x::Int64)::Int64\n\
+             1 ─ %1 = $(Expr(:foreigncall, :(:{name}), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64\n\
+             └──      return %1\nend\n"
+        )
+    };
+    let session = session(Workers::Caller);
+    let shapes = session.create_dylib("shapes").unwrap();
+    shapes.add_archive("shapes.a", &archive()).unwrap();
+    let main = dylib(&session, "main", &(call("first") + &call("second")));
+    main.link_against(&shapes).unwrap();
+    for name in ["call_first", "call_second"] {
+        assert_eq!(main.func::<(i64,), i64>(name).unwrap().call((1,)), Ok(2));
+    }
+    let labels = ["first_start", "first_end", "second_start", "second_end"];
+    let all: BTreeSet<usize> = labels.iter().map(|label| shapes.linking().address(label).unwrap()).collect();
+    assert_eq!(all.len(), labels.len());
 }
 
 /// A function of a program that is called as one of C is: members of archives do not mean it.

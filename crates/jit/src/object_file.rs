@@ -88,8 +88,12 @@ impl ObjectFile {
         }
         let mut defined = BTreeMap::new();
         for symbol in file.symbols().filter(is_offered) {
-            if let Some(piece) = symbol.section_index().and_then(|index| reader.pieces.get(&index.0)) {
+            let Some(index) = symbol.section_index() else { continue };
+            if let Some(piece) = reader.pieces.get(&index.0) {
                 let text = symbol.name().map_err(|error| malformed(name, error))?;
+                if file.section_by_index(index).is_ok_and(|section| symbol.address() > section.size()) {
+                    return Err(malformed(name, format!("`{text}` lies behind its section")));
+                }
                 defined.insert(text.to_owned(), (piece.clone(), symbol.address()));
             }
         }
@@ -202,7 +206,7 @@ impl<'d> Reader<'_, 'd> {
         let data = section.data().map_err(|error| malformed(self.name, error))?;
         match piece {
             Symbol::Function(name) => {
-                let mut function = code(name, data.to_vec(), align);
+                let mut function = code(name, with_end(data.to_vec()), align);
                 for (offset, relocation) in section.relocations() {
                     let offset =
                         u32::try_from(offset).map_err(|_| malformed(self.name, "a section is huge"))?;
@@ -221,6 +225,7 @@ impl<'d> Reader<'_, 'd> {
                     }
                     _ => data.to_vec(),
                 };
+                let bytes = with_end(bytes);
                 let writable = matches!(section.kind(), SectionKind::Data | SectionKind::UninitializedData);
                 let mut relocs = Vec::new();
                 for (offset, relocation) in section.relocations() {
@@ -309,6 +314,13 @@ fn r_type(relocation: &object::Relocation) -> Option<u32> {
         RelocationFlags::Elf { r_type } => Some(r_type),
         _ => None,
     }
+}
+
+/// A section with one byte more: a label at its end lies in it too, and never where something else begins. An address of a symbol so says
+/// whose it is.
+fn with_end(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.push(0xCC);
+    bytes
 }
 
 fn code(name: String, code: Vec<u8>, align: u32) -> CompiledFunction {
