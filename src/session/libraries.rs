@@ -15,7 +15,7 @@ use brolga_jit::{Archive, Foreign, ObjectFile, ObjectFileError};
 use brolga_runtime::Runtime;
 use brolga_session::{
     Definition, Dependence, Generator, LookupKind, MaterializationUnit, Need, Request, Responsibility,
-    Symbol, SymbolFlags, Unit, Until, Want, absolute,
+    Symbol, SymbolFlags, Unit, Want, absolute,
 };
 
 use super::dylib::Dylib;
@@ -173,7 +173,8 @@ impl Member {
         let session = responsibility.session().clone();
         let want = |name: &str| Want { symbol: session.intern(name), need: Need::Weak };
         let wants = self.object.undefined().map(want).collect();
-        responsibility.lookup_answer(wants, Until::Resolved, move |responsibility, found| match found {
+        // What may come without an address is a function of a program, which is not called as C calls.
+        responsibility.lookup_to_link(wants, move |responsibility, found| match found {
             Ok(found) => self.link(responsibility, &found),
             Err(error) if error.passes() => responsibility.fail_for_now(error, self.unit()),
             Err(error) => responsibility.fail(error),

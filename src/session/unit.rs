@@ -454,7 +454,7 @@ pub(crate) struct Output {
     weight: u32,
     /// Whether C may have addresses in it.
     has_callbacks: bool,
-    /// The functions that it calls through slots because they wait for it (`bends.rs`).
+    /// The functions that it calls through slots because they wait for it (`bends.rs`), or lie behind slots since it was made.
     bent: BTreeSet<String>,
 }
 
@@ -759,10 +759,20 @@ fn link(
             loaded.whole.methods.iter().map(|name| Dependence::from(Label { dylib, symbol: symbol(name) })),
         );
     }
-    let names = symbols.iter().map(|(symbol, _)| Label { dylib, symbol: *symbol });
-    let awaiting = shared.awaited.take(names);
-    bends::lead(&awaiting, |label| unit.target(&session.names().text(label.symbol)));
-    let unfinished = responsibility.complete(code, addresses, needs, Some(again.into()));
+    let labels = || symbols.iter().map(|(symbol, _)| Label { dylib, symbol: *symbol });
+    let target = |label: Label| unit.target(&session.names().text(label.symbol));
+    let awaiting = shared.awaited.take(labels());
+    bends::lead(&awaiting, target);
+    let unfinished = responsibility.complete(code, addresses.iter().copied(), needs, Some(again.into()));
+    if unfinished.is_none() {
+        // Who has come to wait since then has not found an address, and these are not looked for again.
+        let leads_here = |&(symbol, address): &(Symbol, usize)| {
+            let label = Label { dylib, symbol };
+            (session.leads_to(label) == Some(address)).then_some(label)
+        };
+        let late = shared.awaited.take(addresses.iter().filter_map(leads_here));
+        bends::lead(&late, target);
+    }
     // It is gone, or can be given up from now on.
     drop((unit, new));
     match unfinished {
@@ -775,7 +785,8 @@ fn link(
     }
 }
 
-/// The code of a unit for what was found: functions without an address are called through slots.
+/// The code of a unit for what was found: functions without an address, and those that have come to lie behind slots since it was made, are
+/// called through slots.
 fn bent(
     shared: &Shared,
     session: &linking::Session<Native>,
@@ -783,22 +794,26 @@ fn bent(
     output: Output,
     found: &[Definition<Native>],
 ) -> Result<Output, Arc<Error>> {
-    let absent: BTreeSet<String> = found
+    let is_behind_slot = |definition: &&Definition<Native>| match definition.address {
+        Some(address) => matches!(shared.placed.get(address), Some(Function::Slot(_))),
+        None => true,
+    };
+    let behind_slots: BTreeSet<String> = found
         .iter()
-        .filter(|definition| definition.address.is_none())
+        .filter(is_behind_slot)
         .map(|definition| session.names().text(definition.label.symbol).to_string())
         .collect();
-    let imports = output.compiled.imports();
-    let called = imports.iter().filter_map(|import| match import {
-        Import::Function(name) if absent.contains(name) => Some(name.clone()),
+    let called = output.compiled.imports().into_iter().filter_map(|import| match import {
+        Import::Function(name) => Some(name),
+        Import::Slot(name) if output.bent.contains(name) => Some(name),
         _ => None,
     });
-    let bent: BTreeSet<String> = called.collect();
-    if bent.is_empty() {
+    let bent: BTreeSet<String> = called.filter(|name| behind_slots.contains(*name)).cloned().collect();
+    if bent == output.bent {
         return Ok(output);
     }
     let low = make_low(loaded, &output.ids)?;
-    generate(shared, loaded, low, bent.into_iter().chain(output.bent).collect())
+    generate(shared, loaded, low, bent)
 }
 
 /// The slots of the functions that a unit calls so because they wait for it.
@@ -812,7 +827,7 @@ fn bends_of(
     let mut bends = BTreeMap::new();
     for definition in found {
         let name = session.names().text(definition.label.symbol);
-        if !output.bent.contains(&*name) {
+        if definition.address.is_some() || !output.bent.contains(&*name) {
             continue;
         }
         let id = loaded.known().get(&*name);

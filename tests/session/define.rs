@@ -433,6 +433,23 @@ fn members_of_an_archive_do_not_call_functions_of_programs() {
     }
 }
 
+/// `isatty` calls `area` as a C function, whose member has an undefined `isatty`: this is none of the programs' functions, and so the
+/// circle is none.
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn circles_through_members_of_an_archive_are_none() {
+    let source = "low function isatty(n::i64)::i64\n\
+        1 ─ %1 = $(Expr(:foreigncall, :(:area), i64, svec(i64), 0, :(:ccall), :(n)))::i64\n\
+        └──      return %1\nend\n";
+    for workers in [Workers::Caller, Workers::Pool(2), Workers::Seeded(1), Workers::Seeded(2)] {
+        let session = session(workers);
+        let main = dylib(&session, "main", source);
+        main.add_archive("shapes.a", &archive()).unwrap();
+        assert_eq!(main.func::<(i64,), i64>("isatty").unwrap().call((7,)), Ok(41));
+        session.end();
+    }
+}
+
 #[test]
 fn background_work_is_done_without_anybody_who_waits() {
     let session = session(Workers::Pool(1));

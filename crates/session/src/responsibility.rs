@@ -196,7 +196,7 @@ impl<T: Target> Responsibility<T> {
         self.lookup_and_go_on(wants, until, false, then);
     }
 
-    /// Looks up what the unit is to be linked to, as [`Responsibility::lookup_answer`] does, until it has addresses. A symbol whose address waits for
+    /// Looks up what the unit is to be linked to, as [`Responsibility::lookup_answer`] does, until it has addresses. Code whose address waits for
     /// those of this unit is found without one: whoever links has another way to get there (a slot), and depends on it as on any other.
     pub fn lookup_to_link(
         self,

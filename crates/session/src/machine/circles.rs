@@ -8,7 +8,7 @@
 //!
 //! A lookup of a unit that is being made, for the unit to go on with, holds the unit up. When the last lookup of a circle comes to wait, none
 //! of them would ever be answered. Each of these programs is right, and so the circle is opened and not refused: one of the lookups,
-//! the last one if it may, goes on without the address of the symbol that leads round, which is found *without an address* ([`Owner::bends`]). Its
+//! the last one if it may, goes on without the address of the symbol that leads round, if that is code, which is found *without an address* ([`Owner::bends`]). Its
 //! unit links in another way (through a slot, say) and depends on the symbol as on any other, so it is ready when the whole circle is.
 //! Where nobody in the circle can do that, one lookup is answered with [`Error::Cycle`]: that of a thread that waits, if there is one.
 //!
@@ -25,6 +25,7 @@ use smallvec::SmallVec;
 
 use super::{Doer, Found, Machine, Parts, Purpose, QueryId, State, UnitId, Version};
 use crate::error::Error;
+use crate::flags::SymbolFlags;
 
 /// A lookup of a circle.
 struct Step<P: Parts> {
@@ -51,7 +52,12 @@ impl<P: Parts> Machine<P> {
 
     fn open_circle(&mut self, circle: &[Step<P>]) {
         let query = |step: &&Step<P>| self.queries.get(step.query);
-        let bends = |step: &&Step<P>| step.by.is_some() && query(step).is_some_and(|query| query.bends);
+        // Data has no other way that leads there.
+        let is_code = |step: &&Step<P>| {
+            let entry = step.by.and_then(|version| self.entries.get(version));
+            entry.is_some_and(|entry| entry.flags.has(SymbolFlags::CALLABLE))
+        };
+        let bends = |step: &&Step<P>| is_code(step) && query(step).is_some_and(|query| query.bends);
         // An alias leads to an address that another symbol gets.
         let is_made = |step: &&Step<P>| {
             let unit = step.by.and_then(|version| self.units.get(self.entries.get(version)?.unit));
