@@ -13,8 +13,7 @@
 //!
 //! **Who keeps what alive.** The slot leads to code that leads back to the one who calls through it, so somebody outside of the circle has to decide
 //! when that ends: a bend belongs to the entry of its unit in [`Placed`], to the entries of all units that are linked to that
-//! one, and to handles of theirs. With the last of them the slot is closed, and the circle goes. Not kept by a
-//! [`TypedFunc`](crate::TypedFunc) alone: when all functions of a circle were removed and replaced, the call that goes through the slot throws `CompileError`.
+//! one, and to handles of theirs, the ones that Rust calls among them. With the last of them the slot is closed, and the circle goes.
 //!
 //! Cost: nothing without circles; in one, a load more for the calls that go through the slot.
 //!

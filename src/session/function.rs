@@ -36,7 +36,10 @@ impl Function {
     /// The function has other types.
     pub fn typed<A: Params, R: Value>(&self) -> Result<TypedFunc<A, R>, LookupError> {
         match &self.function {
-            target::Function::Code { unit, symbol, .. } => unit.func(symbol),
+            target::Function::Code { unit, symbol, bends, .. } => {
+                let func = unit.func(symbol)?;
+                Ok(if bends.is_empty() { func } else { func.keeping(Arc::new(bends.clone())) })
+            }
             target::Function::Slot(slot) => slot.func(),
         }
     }
@@ -47,7 +50,10 @@ impl Function {
     /// There is no memory for its trampoline.
     pub fn untyped(&self) -> Result<UntypedFunc, LookupError> {
         match &self.function {
-            target::Function::Code { unit, symbol, .. } => unit.untyped(symbol),
+            target::Function::Code { unit, symbol, bends, .. } => {
+                let func = unit.untyped(symbol)?;
+                Ok(if bends.is_empty() { func } else { func.keeping(Arc::new(bends.clone())) })
+            }
             target::Function::Slot(slot) => slot.untyped(),
         }
     }

@@ -25,6 +25,7 @@
 //! A panic in a C function implemented in Rust aborts the process at its `extern "C"` boundary; it never crosses
 //! compiled code.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -218,7 +219,12 @@ enum Address {
 struct Callable {
     entry: Arc<Entry>,
     to: Callee,
+    /// What has to stay beside the code for it to be called.
+    kept: Option<Kept>,
 }
+
+/// What is held, and not looked at.
+type Kept = Arc<dyn Any + Send + Sync>;
 
 /// What is called.
 #[derive(Clone, Debug)]
@@ -278,7 +284,7 @@ impl Callable {
     fn to(to: Callee, ty: &FunctionType) -> Result<(Callable, Signature), LookupError> {
         let entry = to.jit().entry(&ty.signature);
         let entry = entry.map_err(|source| LookupError::Entry { name: ty.name.clone(), source })?;
-        Ok((Callable { entry, to }, ty.signature.clone()))
+        Ok((Callable { entry, to, kept: None }, ty.signature.clone()))
     }
 
     /// Calls the function.
@@ -335,6 +341,15 @@ impl<A, R> std::fmt::Debug for TypedFunc<A, R> {
     }
 }
 
+impl<A, R> TypedFunc<A, R> {
+    /// The same, which holds something beside the code, as all its clones do.
+    #[must_use]
+    pub fn keeping(mut self, kept: Arc<dyn Any + Send + Sync>) -> TypedFunc<A, R> {
+        self.callable.kept = Some(kept);
+        self
+    }
+}
+
 impl<A: Params, R: Value> TypedFunc<A, R> {
     /// Calls the function.
     pub fn call(&self, args: A) -> Result<R, CallError> {
@@ -369,6 +384,13 @@ struct Known {
 }
 
 impl UntypedFunc {
+    /// The same, which holds something beside the code, as all its clones do.
+    #[must_use]
+    pub fn keeping(mut self, kept: Arc<dyn Any + Send + Sync>) -> UntypedFunc {
+        self.callable.kept = Some(kept);
+        self
+    }
+
     /// The type of a low argument that is an object, if it is known.
     pub(crate) fn object_type(&self, index: usize) -> Option<&TypeRef> {
         self.objects.get(index)?.as_ref().map(|known| &known.ty)
