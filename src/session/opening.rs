@@ -134,8 +134,10 @@ impl MaterializationUnit<Native> for Marker {
         let Ok(dylib) = responsibility.dylib() else { return };
         let needs = linking::Label { dylib, symbol: self.needs };
         if let Ok(resolved) = responsibility.resolve([]) {
+            // What the function is short of may be there at the next opening.
+            let again: Box<dyn MaterializationUnit<Native>> = self;
             // A refusal has failed the unit, with its reason.
-            let _ = resolved.emit([needs.into()]);
+            let _ = resolved.emit_or_again([needs.into()], again);
         }
     }
 }

@@ -149,7 +149,7 @@ fn build(needs: &[Vec<usize>], order: &[usize]) -> Duration {
         assert!(resolved.is_ok());
         let needs = needs[i].iter().map(|need| Label { dylib, symbol: symbols[*need] }.into()).collect();
         let groups = vec![Group { symbols: vec![symbols[i]], needs }];
-        let (emitted, effects) = machine.step(Emit { unit, groups });
+        let (emitted, effects) = machine.step(Emit { unit, groups, again: None });
         assert!(emitted.is_ok());
         answered += effects.answers.len();
     }

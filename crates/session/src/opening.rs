@@ -6,6 +6,7 @@
 //! | opens | another thread is busy with some | waits until that has run or failed, and looks again |
 //! | opens | it is busy with them itself, further up | goes on: an initialiser may open what is being opened |
 //! | opens | the thread to wait for waits for it, through whatever others | [`Error::Cycle`] |
+//! | opens | another thread deinitialises a dylib of them | waits until that is done, and looks again |
 //! | closes the last opening | another thread is busy | goes on; who is busy deinitialises in the end |
 //!
 //! A thread that waits has nothing of its own planned, but for what it is in the middle of. It parks, and runs no tasks: an initialiser must
@@ -122,7 +123,9 @@ impl<T: Target> Dylib<T> {
     fn deinitialize(&self, closing: Vec<Closing<Live<T>>>, deinitialize: &mut dyn FnMut(DylibId)) {
         let (dylibs, left): (Vec<_>, Vec<_>) = closing
             .into_iter()
-            .map(|Closing { dylib, versions }| (dylib, Unfinished { session: self.session(), versions }))
+            .map(|Closing { dylib, versions }| {
+                (dylib, Unfinished { session: self.session(), versions, closed: Some(dylib) })
+            })
             .unzip();
         for (dylib, left) in dylibs.into_iter().zip(left) {
             deinitialize(dylib);
@@ -144,6 +147,7 @@ impl<T: Target> Dylib<T> {
             let mut left = Unfinished {
                 session: self.session(),
                 versions: plan.run.iter().rev().map(|(_, version)| *version).collect(),
+                closed: None,
             };
             // All are started before the first is waited for.
             let lookups: Vec<(Name, Lookup<T>)> = plan
@@ -159,29 +163,33 @@ impl<T: Target> Dylib<T> {
                 lookup.wait()?;
                 run(&name).map_err(|error| Error::Initializer { name, error })?;
                 if let Some(version) = left.versions.pop() {
-                    self.session().step(Initialized { versions: vec![version], done: true });
+                    self.session().step(Initialized { versions: vec![version], done: true, closed: None });
                     self.session().openings().end_one();
                 }
             }
             let Some((label, other)) = plan.behind else { return Ok(()) };
             if !self.session().openings().wait_for(other, ended) {
-                return Err(Error::Cycle { symbols: vec![self.session().name(label)] });
+                return Err(Error::Cycle {
+                    symbols: label.into_iter().map(|label| self.session().name(label)).collect(),
+                });
             }
         }
     }
 }
 
-/// Initialisers that did not run are due again, also when one of them panics.
+/// Initialisers that did not run are due again, and a dylib that was deinitialised may be opened, also when one of them panics.
 struct Unfinished<'a, T: Target> {
     session: &'a Session<T>,
     versions: Vec<Version<Live<T>>>,
+    closed: Option<DylibId>,
 }
 
 impl<T: Target> Drop for Unfinished<'_, T> {
     fn drop(&mut self) {
         let versions = std::mem::take(&mut self.versions);
-        if !versions.is_empty() {
-            self.session.step(Initialized { versions, done: false });
+        let closed = self.closed.take();
+        if closed.is_some() || !versions.is_empty() {
+            self.session.step(Initialized { versions, done: false, closed });
             self.session.openings().end_one();
         }
     }

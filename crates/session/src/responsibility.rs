@@ -365,13 +365,32 @@ impl<T: Target> Resolved<T> {
     /// # Errors
     /// Something that it needs is missing, failed or replaced; or the unit was removed.
     pub fn emit(self, needs: impl IntoIterator<Item = Dependence<T>>) -> Result<(), Error> {
-        let needs: Vec<Dependence<T>> = needs.into_iter().collect();
-        if needs.is_empty() {
-            return self.emit_groups(Vec::new());
-        }
-        let asked = Requested { unit: self.duty.unit, wanted_only: false };
-        let symbols = self.duty.session.step(asked)?.0.into_iter().map(|(symbol, _)| symbol).collect();
-        self.emit_groups(vec![Group { symbols, needs }])
+        self.emit_all(needs.into_iter().collect(), None)
+    }
+
+    /// As [`Resolved::emit`]; if something that it needs fails before it is ready, for a reason that may pass, later lookups find `again`.
+    ///
+    /// # Errors
+    /// As [`Resolved::emit`].
+    pub fn emit_or_again(
+        self,
+        needs: impl IntoIterator<Item = Dependence<T>>,
+        again: impl Into<Unit<T>>,
+    ) -> Result<(), Error> {
+        self.emit_all(needs.into_iter().collect(), Some(again.into()))
+    }
+
+    fn emit_all(mut self, needs: Vec<Dependence<T>>, again: Option<Unit<T>>) -> Result<(), Error> {
+        let groups = if needs.is_empty() {
+            Vec::new()
+        } else {
+            let asked = Requested { unit: self.duty.unit, wanted_only: false };
+            let symbols = self.duty.session.step(asked)?.0.into_iter().map(|(symbol, _)| symbol).collect();
+            vec![Group { symbols, needs }]
+        };
+        self.duty.open = false;
+        let (unit, again) = (self.duty.unit, again.map(|again| again.source));
+        self.duty.session.step(Emit { unit, groups, again })
     }
 
     /// The memory is final; symbols in a group need what the group needs, others nothing.
@@ -380,7 +399,7 @@ impl<T: Target> Resolved<T> {
     /// As [`Resolved::emit`].
     pub fn emit_groups(mut self, groups: Vec<Group<T>>) -> Result<(), Error> {
         self.duty.open = false;
-        self.duty.session.step(Emit { unit: self.duty.unit, groups })
+        self.duty.session.step(Emit { unit: self.duty.unit, groups, again: None })
     }
 
     /// Gives up.

@@ -551,7 +551,7 @@ impl World {
                 .map(|(p, n)| (p.iter().map(|v| self.model.vers[*v].label.symbol).collect::<Vec<_>>(), n))
                 .collect::<Vec<_>>()
         ));
-        let (reply, effects) = self.machine.step(Emit { unit: key, groups });
+        let (reply, effects) = self.machine.step(Emit { unit: key, groups, again: None });
         let model = &mut self.model;
         let unmet = model_groups
             .iter()

@@ -166,7 +166,7 @@ fn dlopen_runs_what_is_linked_against_first_and_each_once() {
 }
 
 #[test]
-fn a_failed_initialiser_spoils_nothing_that_comes_after() {
+fn a_failed_initialiser_is_reported_until_it_is_replaced() {
     let (session, main) = in_place();
     let bad = session.intern("bad");
     let mut failing = unit([(bad, E | SymbolFlags::SIDE_EFFECTS_ONLY)], |duty: Responsibility<Words>| {
@@ -174,16 +174,24 @@ fn a_failed_initialiser_spoils_nothing_that_comes_after() {
     });
     failing.initializer = Some(bad);
     main.define(failing).expect("defined");
-    assert_eq!(failure(main.open(|_| Ok(()), |_| {})).root().to_string(), "does not compile");
-    // The unit's record went with it: what is defined next is run.
     initialised(&session, &main, "good");
+    for _ in 0..2 {
+        let failed = main.open(|name| panic!("{name} was run"), |_| {});
+        assert_eq!(failure(failed).root().to_string(), "does not compile");
+    }
+    let fixed = [(bad, E | SymbolFlags::SIDE_EFFECTS_ONLY)];
+    let mut fixed = unit(fixed, |duty: Responsibility<Words>| {
+        duty.resolve([]).expect("resolved").emit([]).expect("emitted");
+    });
+    fixed.initializer = Some(bad);
+    main.redefine(vec![fixed], None).expect("replaced");
     let mut ran = Vec::new();
     let run = |name: &Name| {
         ran.push(name.symbol.to_string());
         Ok(())
     };
     main.open(run, |_| {}).expect("opened");
-    assert_eq!(ran, ["good"]);
+    assert_eq!(ran, ["bad", "good"], "it runs when the other would have run");
     // One that reports an error is due again.
     initialised(&session, &main, "moody");
     let refused = main.update(|_| Err(not_today()));
@@ -280,6 +288,73 @@ fn who_opens_what_another_thread_opens_waits_for_it() {
         if !fails {
             assert_eq!(closed(&main).expect("open"), []);
         }
+        assert_eq!(closed(&main).expect("open"), [main.id()]);
+        session.check().expect("invariants");
+    }
+}
+
+#[test]
+fn an_initialiser_whose_dependence_passes_is_due_again() {
+    let (session, main) = in_place();
+    let [up, init] = ["up", "up.init"].map(|name| session.intern(name));
+    let short = unit([(up, E)], move |duty: Responsibility<Words>| {
+        duty.fail_for_now("no room", made(&[(up, E, 7)]));
+    });
+    main.define(short).expect("defined");
+    let needs = main.label(up);
+    let side = E | SymbolFlags::SIDE_EFFECTS_ONLY;
+    let mut marker = unit([(init, side)], move |duty: Responsibility<Words>| {
+        let again = unit([(init, side)], move |duty: Responsibility<Words>| {
+            duty.resolve([]).expect("resolved").emit([needs.into()]).expect("emitted");
+        });
+        // A refusal has failed the unit.
+        let _ = duty.resolve([]).expect("resolved").emit_or_again([needs.into()], again);
+    });
+    marker.initializer = Some(init);
+    main.define(marker).expect("defined");
+    initialised(&session, &main, "last");
+    assert!(main.open(|name| panic!("{name} was run"), |_| {}).is_err());
+    let mut ran = Vec::new();
+    let run = |name: &Name| {
+        ran.push(name.symbol.to_string());
+        Ok(())
+    };
+    main.open(run, |_| {}).expect("opened");
+    assert_eq!(ran, ["up.init", "last"]);
+    session.check().expect("invariants");
+}
+
+#[test]
+fn who_opens_what_is_being_deinitialised_waits_for_it() {
+    for has_initializer in [false, true] {
+        let (session, main) = in_place();
+        if has_initializer {
+            initialised(&session, &main, "init");
+        }
+        main.open(|_| Ok(()), |_| {}).expect("opened");
+        let (is_in, goes_on) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let count = |counter: &AtomicUsize| counter.load(Ordering::SeqCst);
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| {
+                main.close(|_| {
+                    is_in.store(1, Ordering::SeqCst);
+                    while count(&goes_on) == 0 {
+                        std::thread::yield_now();
+                    }
+                })
+            });
+            while count(&is_in) == 0 {
+                std::thread::yield_now();
+            }
+            let second = scope.spawn(|| main.open(|_| Ok(()), |_| panic!("it is open")));
+            let is_early = (0..1000).any(|_| {
+                std::thread::yield_now();
+                second.is_finished()
+            });
+            goes_on.store(1, Ordering::SeqCst);
+            assert!(!is_early, "it was not deinitialised");
+            assert!(first.join().expect("no panic").is_ok() && second.join().expect("no panic").is_ok());
+        });
         assert_eq!(closed(&main).expect("open"), [main.id()]);
         session.check().expect("invariants");
     }

@@ -83,7 +83,8 @@ impl Units {
         let needs =
             needs.iter().map(|n| Label { dylib: self.dylib, symbol: self.symbols[*n] }.into()).collect();
         let groups = vec![Group { symbols: vec![self.symbols[i]], needs }];
-        let (reply, effects) = self.machine.step(Emit { unit: self.units[i].expect("started"), groups });
+        let (reply, effects) =
+            self.machine.step(Emit { unit: self.units[i].expect("started"), groups, again: None });
         self.run(effects);
         reply
     }

@@ -210,7 +210,12 @@ impl<P: Parts> Machine<P> {
         for (symbol, flags) in new.symbols {
             let label = Label { dylib, symbol };
             let weak = flags.has(SymbolFlags::WEAK);
-            match self.find(label) {
+            let before = self.find(label);
+            let place =
+                self.dylibs.get(dylib).ok().and_then(|dylib| {
+                    dylib.initializers.iter().position(|known| Some(known.version) == before)
+                });
+            match before {
                 Some(there) if self.entries.get(there).is_some_and(|entry| entry.unit == unit) => continue,
                 Some(there) => {
                     let lazy =
@@ -233,7 +238,9 @@ impl<P: Parts> Machine<P> {
             if new.initializer == Some(symbol)
                 && let Ok(dylib) = self.dylibs.get_mut(dylib)
             {
-                dylib.initializers.push(Initializer::new(version));
+                // What comes instead of another runs when that would have run.
+                let end = dylib.initializers.len();
+                dylib.initializers.insert(place.unwrap_or(end).min(end), Initializer::new(version));
             }
         }
         self.drop_if_empty(unit);

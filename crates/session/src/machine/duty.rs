@@ -103,19 +103,29 @@ pub struct Emit<P: Parts> {
     pub unit: UnitId<P>,
     /// Disjoint groups of its symbols.
     pub groups: Vec<Group<P>>,
+    /// What makes them again, if something that they need fails, or has failed, for a reason that passes.
+    pub again: Option<Source<P>>,
 }
 
 impl<P: Parts> Event<P> for Emit<P> {
     type Reply = Result<(), Error>;
 
-    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+    fn apply(mut self, machine: &mut Machine<P>) -> Self::Reply {
+        let (unit, again) = (self.unit, self.again.take());
+        let unused = match machine.units.get_mut(unit) {
+            Some(unit) if matches!(unit.phase, Phase::Materializing(_)) => {
+                std::mem::replace(&mut unit.again, again)
+            }
+            _ => again,
+        };
+        unused.into_iter().for_each(|unused| machine.drop_source(unused, Vec::new()));
         match machine.may_emit(&self) {
             Ok(groups) => {
-                machine.emit(self.unit, groups);
+                machine.emit(unit, groups);
                 Ok(())
             }
             Err((error, cause)) => {
-                machine.fail_unit(self.unit, cause);
+                machine.fail_unit(unit, cause);
                 Err(error)
             }
         }
@@ -169,16 +179,16 @@ impl<P: Parts> Event<P> for Complete<P> {
         let mut symbols = Vec::new();
         if let Some(unit) = machine.units.get_mut(unit) {
             unit.codes.push(code);
-            unit.again = again;
             let labels = unit.entries.iter().filter_map(|version| Some(machine.entries.get(*version)?.label));
             symbols.extend(labels.map(|label| label.symbol));
         }
         if let Err(error) = (Resolve { unit, addresses }).apply(machine) {
+            unused(machine, again);
             machine.fail_unit(unit, error.clone().into());
             return Err(Incomplete::Failed(error));
         }
         let groups = vec![Group { symbols, needs }];
-        (Emit { unit, groups }).apply(machine).map_err(Incomplete::Failed)
+        (Emit { unit, groups, again }).apply(machine).map_err(Incomplete::Failed)
     }
 }
 

@@ -8,8 +8,8 @@
 //! **Initialisers** are symbols with side effects only, one for a unit that has any. Opening a dylib, as `dlopen` does, plans
 //! those of it and of everything that it is linked against, dependences first, each once; planning again plans only what
 //! came since (`dlupdate`). Releasing the last opening (`dlclose`) names the dylibs that were opened and that nothing open reaches any
-//! more, dependants first; their initialisers are due again when they are deinitialised. A unit that failed or was removed takes its
-//! record with it, so it cannot spoil what comes after.
+//! more, dependants first; their initialisers are due again when they are deinitialised. A unit that was removed or replaced takes its
+//! record with it. One that failed keeps it, so each opening says why until then: no initialiser is passed over in silence.
 //!
 //! ```text
 //!   due ──planned──► busy ──initialized──► done ──released──► busy ──deinitialised──► due
@@ -19,7 +19,8 @@
 //!
 //! What is busy belongs to a thread. A plan ends before what another thread is busy with, so nothing is planned whose dependences have
 //! not run; whoever opens waits for that thread, with nothing planned, and plans again (`opening.rs` of the shell). What the thread itself is busy
-//! with is passed over: an initialiser may open what is being opened.
+//! with is passed over: an initialiser may open what is being opened. A dylib that is being deinitialised belongs to a thread as a whole, also
+//! if it has no initialisers.
 
 use std::sync::Arc;
 use std::thread::ThreadId;
@@ -143,6 +144,7 @@ impl<P: Parts> Event<P> for CreateDylib<P> {
             initializers: Vec::new(),
             opens: 0,
             was_opened: false,
+            closing: None,
         })));
         Ok((id, default_tracker))
     }
@@ -304,8 +306,9 @@ pub struct Initializers {
 pub struct Plan<P: Parts> {
     /// Initialisers to be looked up, until ready, and run in this order.
     pub run: Vec<(Label, Version<P>)>,
-    /// What comes next, and the thread that is busy with it: to be waited for before the rest is planned.
-    pub behind: Option<(Label, ThreadId)>,
+    /// What comes next, and the thread that is busy with it: to be waited for before the rest is planned. No label stands for a dylib
+    /// that is being deinitialised.
+    pub behind: Option<(Option<Label>, ThreadId)>,
 }
 
 impl<P: Parts> Event<P> for Initializers {
@@ -322,14 +325,19 @@ impl<P: Parts> Event<P> for Initializers {
         }
         let (mut plan, mut behind) = (Vec::new(), None);
         'order: for id in post {
-            for initializer in &mut machine.open(id)?.initializers {
+            let dylib = machine.open(id)?;
+            if let Some(other) = dylib.closing.filter(|&other| other != self.by) {
+                behind = Some((None, other));
+                break;
+            }
+            for initializer in &mut dylib.initializers {
                 match initializer.state {
                     Init::Due => {
                         initializer.state = Init::Busy(self.by);
                         plan.push(initializer.version);
                     }
                     Init::Busy(other) if other != self.by => {
-                        behind = Some((initializer.version, other));
+                        behind = Some((Some(initializer.version), other));
                         break 'order;
                     }
                     Init::Busy(_) | Init::Done => {}
@@ -337,7 +345,7 @@ impl<P: Parts> Event<P> for Initializers {
             }
         }
         let label = |version: Version<P>| Some(machine.entries.get(version)?.label);
-        let behind = behind.and_then(|(version, thread)| Some((label(version)?, thread)));
+        let behind = behind.map(|(version, thread)| (version.and_then(label), thread));
         let run = plan.into_iter().filter_map(|version| Some((label(version)?, version))).collect();
         Ok(Plan { run, behind })
     }
@@ -349,12 +357,17 @@ pub struct Initialized<P: Parts> {
     pub versions: Vec<Version<P>>,
     /// Whether they have; otherwise they are due again.
     pub done: bool,
+    /// The dylib, if it is all of it that was taken back: others may open it now.
+    pub closed: Option<DylibId>,
 }
 
 impl<P: Parts> Event<P> for Initialized<P> {
     type Reply = ();
 
     fn apply(self, machine: &mut Machine<P>) {
+        if let Some(dylib) = self.closed.and_then(|closed| machine.open(closed).ok()) {
+            dylib.closing = None;
+        }
         for version in self.versions {
             // One that was removed meanwhile has taken its record with it.
             let Some(dylib) = machine.entries.get(version).map(|entry| entry.label.dylib) else { continue };
@@ -434,6 +447,7 @@ impl<P: Parts> Machine<P> {
                 versions.push(known.version);
             }
             if was_opened || !versions.is_empty() {
+                dylib.closing = Some(by);
                 closing.push(Closing { dylib: id, versions });
             }
         }

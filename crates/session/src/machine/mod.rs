@@ -357,6 +357,8 @@ struct Dylib<P: Parts> {
     opens: u64,
     /// Whether it is to be deinitialised when nothing open reaches it, whatever its initialisers say.
     was_opened: bool,
+    /// Who deinitialises it now.
+    closing: Option<std::thread::ThreadId>,
 }
 
 enum Purpose<P: Parts> {

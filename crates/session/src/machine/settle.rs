@@ -209,13 +209,13 @@ impl<P: Parts> Machine<P> {
         for unit in units {
             let again = self.units.get_mut(unit).and_then(|data| data.again.take());
             if let Some(again) = again {
-                all_again.push((unit, again, self.initializer_of(unit).filter(|_| passes)));
+                all_again.push((unit, again));
             }
             self.after_failure(unit);
         }
         // Behind that: none of them uses another any more.
-        for (unit, again, initializer) in all_again {
-            self.promise_again(unit, again, initializer, passes);
+        for (unit, again) in all_again {
+            self.promise_again(unit, again, passes);
         }
     }
 
@@ -227,13 +227,8 @@ impl<P: Parts> Machine<P> {
 
     /// Gives the symbols of a failed unit back to a source, as if nobody had looked them up, if the cause `passes` and all of them have
     /// failed.
-    fn promise_again(
-        &mut self,
-        unit: UnitId<P>,
-        again: Source<P>,
-        initializer: Option<Symbol>,
-        passes: bool,
-    ) {
+    fn promise_again(&mut self, unit: UnitId<P>, again: Source<P>, passes: bool) {
+        let initializer = self.initializer_of(unit);
         let is_failed = |entry: &Entry<P>| entry.named && matches!(entry.state, State::Failed(_));
         let is_used = |version: &Version<P>, entry: &Entry<P>| {
             entry.users.iter().any(|user| self.is_user(*user, *version))
@@ -255,7 +250,8 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// A unit of which nothing works any more gives its code back and uses nothing; its symbols stay, to say why.
+    /// A unit of which nothing works any more gives its code back and uses nothing; its symbols stay, to say why, and so does the
+    /// record of its initialisers.
     fn after_failure(&mut self, unit: UnitId<P>) {
         let Some(data) = self.units.get_mut(unit) else { return };
         let entries = &self.entries;
@@ -267,10 +263,5 @@ impl<P: Parts> Machine<P> {
         }
         self.effects.retired.extend(data.codes.drain(..).rev());
         data.uses.clear();
-        let mine: rustc_hash::FxHashSet<Version<P>> = data.entries.iter().copied().collect();
-        let dylib = data.dylib;
-        if let Ok(dylib) = self.dylibs.get_mut(dylib) {
-            dylib.initializers.retain(|known| !mine.contains(&known.version));
-        }
     }
 }
