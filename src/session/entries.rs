@@ -26,9 +26,10 @@ use brolga_opt::lower::boxed_symbol;
 use brolga_session::Definition;
 
 use super::linking;
+use super::make::Found;
 use super::plan::lock;
 use super::target::{Function, Native, Placed};
-use super::unit::{Found, Loaded, Shared};
+use super::unit::{Loaded, Shared};
 use crate::engine::method;
 use crate::error::Error;
 

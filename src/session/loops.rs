@@ -27,8 +27,9 @@ use brolga_session::{DylibId, LookupKind, Priority, Until, WeakSession};
 
 use super::lazy::type_of;
 use super::linking;
+use super::make::{Ways, compile, link_unit, wants};
 use super::target::Native;
-use super::unit::{Loaded, Shared, Stage, Ways, compile, link_unit, wants};
+use super::unit::{Loaded, Shared, Stage};
 use crate::error::Error;
 
 /// A module with what the low form of a function depends on: the functions that it may call, without bodies.

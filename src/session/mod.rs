@@ -59,6 +59,7 @@ mod later;
 mod lazy;
 mod libraries;
 mod loops;
+mod make;
 mod opening;
 mod plan;
 mod profile;

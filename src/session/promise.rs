@@ -13,9 +13,10 @@ use brolga_session::{MaterializationUnit, Responsibility, Symbol, SymbolFlags};
 
 use super::SessionError;
 use super::definitions::Definitions;
+use super::make::compile_and_link;
 use super::plan::lock;
 use super::target::Native;
-use super::unit::{Loaded, Shared, Stage, Whole, compile_and_link};
+use super::unit::{Loaded, Shared, Stage, Whole};
 use crate::error::Error;
 
 /// A function that is promised: its name and types.

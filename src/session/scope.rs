@@ -139,22 +139,20 @@ impl<'a> Seen<'a> {
 
     /// The methods of a function object, each with its symbol and whether it is called through its slot.
     fn declarations(&self, function: Type) -> Vec<(Arc<str>, Arc<Func>, bool)> {
-        let mut found = self.scope.declarations(function);
+        let found = self.scope.declarations(function);
         let Some(soon) = self.soon else { return found };
         let new = soon.declarations(function);
         let offers = lock(&soon.offers);
-        found.retain(|(symbol, ..)| new.iter().all(|(other, ..)| symbol != other));
-        for (symbol, func, is_lazy) in &mut found {
-            if offers.known.contains(symbol) {
-                *is_lazy = offers.lazy.contains(symbol);
-            }
-            if offers.foreign.contains(&(function, symbol.clone())) {
-                *func = Arc::new(declaration(func));
-            }
-        }
-        found.extend(new);
-        found.sort_by(|(a, ..), (b, ..)| a.cmp(b));
-        found
+        let known = |(symbol, func, is_lazy): (Arc<str>, Arc<Func>, bool)| {
+            let is_foreign = offers.foreign.contains(&(function, symbol.clone()));
+            let func = if is_foreign { Arc::new(declaration(&func)) } else { func };
+            let is_new = offers.known.contains(&symbol);
+            let is_lazy = if is_new { offers.lazy.contains(&symbol) } else { is_lazy };
+            (symbol, (func, is_lazy))
+        };
+        let mut all: BTreeMap<Arc<str>, (Arc<Func>, bool)> = found.into_iter().map(known).collect();
+        all.extend(new.into_iter().map(|(symbol, func, is_lazy)| (symbol, (func, is_lazy))));
+        all.into_iter().map(|(symbol, (func, is_lazy))| (symbol, func, is_lazy)).collect()
     }
 }
 

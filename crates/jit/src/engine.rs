@@ -499,15 +499,17 @@ impl Unit {
         self.inner.needs_heap
     }
 
-    /// Whether the address lies in its code, or in code that it keeps.
-    pub(crate) fn contains(&self, address: usize) -> bool {
+    /// Whether one of these addresses, which are ascending, lies in its code, or in code that it keeps.
+    pub(crate) fn contains_any(&self, addresses: &[usize]) -> bool {
         let mut seen = BTreeSet::new();
         let mut open = vec![&self.inner.code];
         while let Some(code) = open.pop() {
             if !seen.insert(Arc::as_ptr(code)) {
                 continue;
             }
-            if code.loaded.code().addresses().contains(&address) {
+            let own = code.loaded.code().addresses();
+            let first = addresses.partition_point(|&address| address < own.start);
+            if addresses.get(first).is_some_and(|address| own.contains(address)) {
                 return true;
             }
             open.extend(&code.visible);

@@ -187,8 +187,8 @@ struct Behind {
 }
 
 impl RetiredCode for Behind {
-    fn contains(&self, address: usize) -> bool {
-        self.target.unit.contains(address)
+    fn contains_any(&self, addresses: &[usize]) -> bool {
+        self.target.unit.contains_any(addresses)
     }
 }
 

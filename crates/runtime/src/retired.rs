@@ -10,7 +10,7 @@
 //! [`Thread::blocking`](crate::Thread::blocking) or [`Scope::blocking`](crate::heap::Scope::blocking) may stay there for ever: others find its frames by what it noted, and it
 //! waits for them before it goes on.
 //!
-//! Not done: a function of the host that waits for something otherwise, and one of C, hold up what is retired meanwhile until the thread comes to a
+//! Not done: a function of the host that waits for something otherwise, one of C, and the sink that prints, hold up what is retired meanwhile until the thread comes to a
 //! safepoint, as they hold up collections.
 //!
 //! A thread that leaves compiled code, and was waited for, frees what it can. One that leaves at the moment in which it begins to be
@@ -27,15 +27,18 @@ use crate::thread::{Reporter, attached_to};
 /// Code that waits for threads to leave. Dropping it frees it. If it keeps its runtime alive, the runtime, which keeps the list that it
 /// is on, lives until the threads that it waits for have left or ended.
 pub trait RetiredCode: Send {
-    /// Whether the address lies in it. Code that panics instead is not freed under the thread that asks.
-    fn contains(&self, address: usize) -> bool;
+    /// Whether one of these addresses, which are ascending, lies in it. Code that panics instead is not freed under the thread that asks.
+    fn contains_any(&self, addresses: &[usize]) -> bool;
 }
 
 /// Whether frames with these return addresses, ascending, may lie in the code. It is asked below compiled code, through which no panic may go.
 /// Code from an image that has called a C function does not say where it is.
 pub(crate) fn may_hold(code: &Retired, returns: &[usize]) -> bool {
-    returns.first() == Some(&0)
-        || fenced(|| returns.iter().any(|&address| code.contains(address))).unwrap_or(true)
+    match returns.first() {
+        None => false,
+        Some(0) => true,
+        Some(_) => fenced(|| code.contains_any(returns)).unwrap_or(true),
+    }
 }
 
 /// Drops code that was waiting. What a destructor panics with has been printed; nobody here could do more with it.
@@ -101,7 +104,7 @@ mod tests {
     struct Counted(Arc<AtomicUsize>);
 
     impl RetiredCode for Counted {
-        fn contains(&self, _: usize) -> bool {
+        fn contains_any(&self, _: &[usize]) -> bool {
             false
         }
     }
@@ -116,7 +119,7 @@ mod tests {
     struct Panics(#[expect(dead_code, reason = "dropped behind the panic")] Counted);
 
     impl RetiredCode for Panics {
-        fn contains(&self, _: usize) -> bool {
+        fn contains_any(&self, _: &[usize]) -> bool {
             false
         }
     }
@@ -158,8 +161,8 @@ mod tests {
     fn code_that_panics_when_it_is_asked_may_be_running() {
         struct Unknown;
         impl RetiredCode for Unknown {
-            fn contains(&self, address: usize) -> bool {
-                assert!(address > 1, "nobody knows");
+            fn contains_any(&self, addresses: &[usize]) -> bool {
+                assert!(addresses[0] > 1, "nobody knows");
                 false
             }
         }

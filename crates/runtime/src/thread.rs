@@ -332,7 +332,8 @@ impl Thread {
     /// Writes what the program prints. Collections go on meanwhile: the embedder's writer may wait for a thread that allocates.
     pub(crate) fn print(&self, bytes: &[u8]) {
         let Some(runtime) = self.runtime() else { return };
-        let done = self.blocking(|| runtime.sink().write(bytes));
+        // Programs print often, and a stay takes a lock that all threads share.
+        let done = self.paused(|| runtime.sink().write(bytes));
         debug_assert!(done.is_ok(), "compiled code prints where no scope is in use");
     }
 
@@ -340,6 +341,12 @@ impl Thread {
     /// frame of this thread lies in does not wait for it. It may enter the heap and run compiled code again. An error inside a scope, whose borrowed references nobody keeps: it has
     /// [`Scope::blocking`](crate::heap::Scope::blocking).
     pub fn blocking<R>(&self, body: impl FnOnce() -> R) -> Result<R, EnterError> {
+        let _stay = self.mutator.stay();
+        self.paused(body)
+    }
+
+    /// As [`Thread::blocking`], but code that is retired waits for this thread.
+    fn paused<R>(&self, body: impl FnOnce() -> R) -> Result<R, EnterError> {
         struct Back<'a>(&'a Thread, &'a Heap, Paused);
         impl Drop for Back<'_> {
             fn drop(&mut self) {
@@ -349,7 +356,6 @@ impl Thread {
         if self.in_scope() {
             return Err(EnterError::InScope);
         }
-        let _stay = self.mutator.stay();
         let Some(runtime) = self.runtime().filter(|_| self.mutator.depth.get() > 0) else {
             return Ok(body());
         };

@@ -100,7 +100,7 @@ mod tests {
     struct Nothing;
 
     impl RetiredCode for Nothing {
-        fn contains(&self, _: usize) -> bool {
+        fn contains_any(&self, _: &[usize]) -> bool {
             false
         }
     }

@@ -210,11 +210,13 @@ impl<P: Parts> Machine<P> {
         for (symbol, flags) in new.symbols {
             let label = Label { dylib, symbol };
             let weak = flags.has(SymbolFlags::WEAK);
+            let is_initializer = new.initializer == Some(symbol);
             let before = self.find(label);
-            let place =
-                self.dylibs.get(dylib).ok().and_then(|dylib| {
-                    dylib.initializers.iter().position(|known| Some(known.version) == before)
-                });
+            // What comes instead of another initialiser runs when that would have run.
+            let place = before.filter(|_| is_initializer).and_then(|before| {
+                let known = &self.dylibs.get(dylib).ok()?.initializers;
+                known.iter().position(|known| known.version == before)
+            });
             match before {
                 Some(there) if self.entries.get(there).is_some_and(|entry| entry.unit == unit) => continue,
                 Some(there) => {
@@ -235,10 +237,7 @@ impl<P: Parts> Machine<P> {
                 None => {}
             }
             let version = self.new_entry(label, flags, unit, State::NeverSearched);
-            if new.initializer == Some(symbol)
-                && let Ok(dylib) = self.dylibs.get_mut(dylib)
-            {
-                // What comes instead of another runs when that would have run.
+            if is_initializer && let Ok(dylib) = self.dylibs.get_mut(dylib) {
                 let end = dylib.initializers.len();
                 dylib.initializers.insert(place.unwrap_or(end).min(end), Initializer::new(version));
             }

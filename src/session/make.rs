@@ -1,0 +1,456 @@
+//! How functions of a program become code in the session's tables.
+//!
+//! ```text
+//!   Functions ── make_low ──► Lowered ── generate ──► Output ── imports looked up ──► link ──► complete ──► ready, with what was found
+//!                                ▲                      ▲                               │          │
+//!                                │                      └── bent: a circle of units ────┤          │ what was found has moved:
+//!                                └── strangers: others than it relies on were found ────┘          ▼ looked up again
+//! ```
+//!
+//! Compiling holds no lock and needs nothing but the plan, so units compile side by side; between two stages a worker may take other
+//! units through the first (`go_on`). What the code refers to is read from the code itself, looked up in the dylib's link order until it has
+//! an address, and named as what the unit needs: it is ready when all that it may call is ready.
+//!
+//! | symbol in the code | is |
+//! |---|---|
+//! | a function | required; a failure to have it is the unit's |
+//! | a slot, a counter | the same, but it is ready before its function is compiled (`lazy.rs`); those of loops are the unit's own |
+//! | a C symbol without a library | taken from the link order when it is there, else from the process |
+//! | all else | the run time's |
+//!
+//! Units that call each other would wait for each other's addresses. One of them goes on without: that call goes through a slot (`bends.rs`).
+//!
+//! What a unit was linked to may be defined anew before it is in the tables. Then nothing of it comes there, and it is linked again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use brolga_codegen::compile::Symbol as Import;
+use brolga_codegen::isa::Tier;
+use brolga_codegen::ways::Route;
+use brolga_ir::{Func, FuncId, Level, Op};
+use brolga_jit::{
+    Compiled, FindSlot, Foreign, Linkage, LoopEntry, Method, Moving, NoSlot, Slot, Source, Style, Unit,
+};
+use brolga_session::{Definition, Dependence, Label, Need, Responsibility, Symbol, Want};
+
+use super::bends::{self, Bend};
+use super::entries;
+use super::evict;
+use super::lazy::{BODY, HOT, type_of};
+use super::linking;
+use super::loops::FoundLoop;
+use super::plan::lock;
+use super::profile::Profile;
+use super::target::{Code, Function, Native, Place};
+use super::unit::{Functions, Loaded, Shared, Stage};
+use crate::engine::{function_type, method};
+use crate::error::Error;
+use crate::options::tier;
+use crate::stages::{dispatches, has_objects};
+
+/// What a unit became before it is linked.
+pub(crate) struct Output {
+    compiled: Compiled,
+    methods: Vec<Method>,
+    /// Whether it needs all methods of its program.
+    dispatches: bool,
+    /// The loops that may be left.
+    loops: Vec<FoundLoop>,
+    /// The functions.
+    ids: Vec<FuncId>,
+    /// How many statements it was made from.
+    weight: u32,
+    /// Whether C may have addresses in it.
+    has_callbacks: bool,
+    /// The functions that it calls through slots because they wait for it (`bends.rs`), or lie behind slots since it was made.
+    bent: BTreeSet<String>,
+}
+
+/// What the code of a unit refers to and a session knows.
+pub(crate) fn wants(session: &linking::Session<Native>, output: &Output) -> Vec<Want> {
+    let of_loops: BTreeSet<&str> =
+        output.loops.iter().flat_map(|found| [found.entry(), found.question.as_str()]).collect();
+    let want = |import: &Import| {
+        let (text, need) = match import {
+            Import::Slot(name) | Import::Counter(name) if of_loops.contains(name.as_str()) => return None,
+            Import::Function(name) | Import::Slot(name) | Import::Counter(name) => (name, Need::Required),
+            Import::Foreign { name, library: None } => (name, Need::Weak),
+            _ => return None,
+        };
+        Some(Want { symbol: session.intern(text), need })
+    };
+    output.compiled.imports().into_iter().filter_map(want).collect()
+}
+
+/// The methods of other programs that calls may go to which are decided at run time.
+fn wanted_methods(session: &linking::Session<Native>, loaded: &Loaded, output: &Output) -> Vec<Want> {
+    let names = loaded.whole.others.iter().filter(|_| output.dispatches);
+    names.map(|name| Want { symbol: session.intern(name), need: Need::Weak }).collect()
+}
+
+/// Keeps a responsibility by functions of a program, stage by stage: between two of them the worker may take other units through the
+/// first.
+pub(crate) fn compile_and_link(
+    shared: Arc<Shared>,
+    loaded: Arc<Loaded>,
+    ids: &[FuncId],
+    responsibility: Responsibility<Native>,
+) {
+    let low = match make_low(&loaded, ids) {
+        Ok(low) => low,
+        Err(error) => return responsibility.fail(error),
+    };
+    responsibility.go_on(low.weight(), move |responsibility| {
+        let output = match generate(&shared, &loaded, low, BTreeSet::new()) {
+            Ok(output) => output,
+            Err(error) => return responsibility.fail(error),
+        };
+        let weight = output.weight;
+        responsibility.go_on(weight, move |responsibility| {
+            look_up_and_link(shared, loaded, output, responsibility);
+        });
+    });
+}
+
+fn look_up_and_link(
+    shared: Arc<Shared>,
+    loaded: Arc<Loaded>,
+    output: Output,
+    responsibility: Responsibility<Native>,
+) {
+    let session = responsibility.session();
+    let mut all = wants(session, &output);
+    let called: BTreeSet<Symbol> = all.iter().map(|want| want.symbol).collect();
+    let methods = wanted_methods(session, &loaded, &output);
+    all.extend(methods.into_iter().filter(|want| !called.contains(&want.symbol)));
+    responsibility.lookup_to_link(all, move |responsibility, found| match found {
+        Ok(found) => link(shared, loaded, output, responsibility, &found),
+        Err(error) if error.passes() => {
+            let Ok(symbols) = responsibility.symbols() else { return };
+            let again = Functions::again(&shared, &loaded, &output.ids, &symbols);
+            responsibility.fail_for_now(error, again);
+        }
+        Err(error) => responsibility.fail(error),
+    });
+}
+
+/// Functions in the form that becomes machine code.
+struct Lowered {
+    ids: Vec<FuncId>,
+    /// Theirs, in this order.
+    funcs: Vec<Func>,
+    entries: Vec<(FuncId, Func)>,
+    loops: Vec<FoundLoop>,
+}
+
+impl Lowered {
+    /// How many statements there are.
+    fn weight(&self) -> u32 {
+        let entries = self.entries.iter().map(|(_, entry)| entry);
+        let all = self.funcs.iter().chain(entries).map(Func::inst_count).sum::<usize>();
+        u32::try_from(all).unwrap_or(u32::MAX)
+    }
+}
+
+/// Machine code of functions, and what is to be known about it.
+pub(crate) fn compile(shared: &Shared, loaded: &Loaded, ids: &[FuncId]) -> Result<Output, Arc<Error>> {
+    generate(shared, loaded, make_low(loaded, ids)?, BTreeSet::new())
+}
+
+fn make_low(loaded: &Loaded, ids: &[FuncId]) -> Result<Lowered, Arc<Error>> {
+    let plan = &loaded.plan;
+    let is_first = matches!(loaded.stage, Stage::First { .. });
+    let (mut funcs, mut loops) = (Vec::with_capacity(ids.len()), Vec::new());
+    for &id in ids {
+        if is_first {
+            let (low, exits) = plan.leaving(id)?;
+            funcs.push(low);
+            loops.extend(exits.into_iter().filter_map(|exit| FoundLoop::new(plan.module(), id, exit)));
+        } else {
+            funcs.push(plan.placed(id)?);
+        }
+    }
+    let mut entries = Vec::new();
+    // The entries of the first tier stay: whoever found a method by them keeps it.
+    let has_entries = loaded.stage != Stage::Second;
+    if has_entries && (loaded.whole.is_open || funcs.iter().any(has_objects)) {
+        for &id in ids.iter().filter(|&&id| plan.module()[id].level == Level::High) {
+            entries.push((id, plan.placed_entry(id)?));
+        }
+    }
+    Ok(Lowered { ids: ids.to_vec(), funcs, entries, loops })
+}
+
+/// Machine code. The functions `bent` are called through slots, beside those that are so anyway.
+fn generate(
+    shared: &Shared,
+    loaded: &Loaded,
+    low: Lowered,
+    bent: BTreeSet<String>,
+) -> Result<Output, Arc<Error>> {
+    let weight = low.weight();
+    let Lowered { ids, funcs, entries, loops } = low;
+    let module = loaded.plan.module();
+    let is_first = matches!(loaded.stage, Stage::First { .. });
+    let mut sources: Vec<Source<'_>> = Vec::with_capacity(funcs.len() + entries.len());
+    for (&id, low) in ids.iter().zip(&funcs) {
+        sources.push(Source { func: low, ty: Some(function_type(module, id, low)) });
+    }
+    sources.extend(entries.iter().map(|(_, low)| Source { func: low, ty: None }));
+    let methods = entries.iter().filter_map(|(id, _)| method(module, *id)).collect();
+    let dispatches = funcs.iter().any(dispatches);
+    let has_callbacks = funcs.iter().any(|low| {
+        low.blocks()
+            .flat_map(|block| low.block_insts(block))
+            .any(|inst| matches!(low.op(inst), Op::CFunction(_)))
+    });
+
+    let route = |name: &str| {
+        let is_behind_slot = loaded.whole.behind_slots.contains(name) || bent.contains(name);
+        if is_behind_slot || loops.iter().any(|found| found.entry() == name) {
+            Route::Slot
+        } else if loops.iter().any(|found| found.question == name) {
+            Route::Question
+        } else {
+            Route::Far
+        }
+    };
+    let tier = if is_first { Tier::Baseline } else { tier(shared.level) };
+    let counts = |name: &str| is_first && loaded.names.values().any(|own| **own == *name);
+    let is_profiled = is_first && loaded.profile.is_some();
+    // Who finds a function by its boxed entry calls what is behind its slot, as everybody does.
+    let apart = |name: &str| loaded.whole.behind_slots.contains(name);
+    let style = Style { tier, others: &route, counted: &counts, apart: &apart, is_profiled };
+    let compiled = shared.jit.compile(&module.cx, &sources, style).map_err(Error::from)?;
+    let mut totals = lock(&shared.compiled);
+    totals.functions += ids.len() as u64;
+    totals.bytes += compiled.code_bytes() as u64;
+    drop(totals);
+    Ok(Output { compiled, methods, dispatches, loops, ids, weight, has_callbacks, bent })
+}
+
+/// The slots of a unit's own.
+#[derive(Default)]
+pub(crate) struct Ways {
+    loops: Vec<LoopEntry>,
+    /// Those of functions that wait for it, by name.
+    bends: BTreeMap<String, Arc<Bend>>,
+}
+
+/// Links what was compiled to what was found. Nothing if what was found is no longer there.
+pub(crate) fn link_unit(
+    shared: &Arc<Shared>,
+    session: &linking::Session<Native>,
+    loaded: &Loaded,
+    output: &Output,
+    found: &[Definition<Native>],
+    ways: &Ways,
+    new: Option<&Moving>,
+) -> Result<Option<Unit>, Error> {
+    let (mut visible, mut foreign) = (Vec::new(), BTreeMap::new());
+    let mut slots = Found::default();
+    for definition in found {
+        let name = session.names().text(definition.label.symbol).to_string();
+        if let Some(bend) = ways.bends.get(&name) {
+            slots.0.insert(name, bend.slot());
+            continue;
+        }
+        let Some(address) = definition.address else { continue };
+        let leads = || session.leads_to(definition.label);
+        let Ok(place) = shared.placed.find_any(address, leads) else { return Ok(None) };
+        if let Some(Place::Function(function)) = &place
+            && let Some(ty) = function.ty()
+        {
+            loaded.check(&name, ty)?;
+        }
+        match place {
+            Some(Place::Function(Function::Code { unit, .. })) => visible.push(unit),
+            Some(Place::Function(Function::Slot(slot))) => drop(slots.0.insert(name, slot)),
+            Some(Place::Object(object)) => {
+                foreign.insert(name, Foreign { address, object: Some(object) });
+            }
+            None => drop(foreign.insert(name, Foreign { address, object: None })),
+        }
+    }
+    let linkage = Linkage {
+        visible: &visible,
+        globals: Some(&loaded.whole.globals),
+        methods: &output.methods,
+        // Programs of one session call each other's functions, whose dynamic calls find the same methods whoever calls.
+        table: None,
+        since: Some(loaded.whole.world),
+        foreign: Some(&foreign),
+        slots: Some(&slots),
+        loops: &ways.loops,
+        cells: loaded.profile.as_deref().map(Profile::cells),
+        new,
+    };
+    Ok(Some(shared.jit.link(&output.compiled, &linkage)?))
+}
+
+fn link(
+    shared: Arc<Shared>,
+    loaded: Arc<Loaded>,
+    output: Output,
+    responsibility: Responsibility<Native>,
+    found: &[Definition<Native>],
+) {
+    let session = responsibility.session().clone();
+    let (Ok(symbols), Ok(dylib)) = (responsibility.symbols(), responsibility.dylib()) else { return };
+    let strangers = loaded.strangers(&shared, &session, found);
+    if !strangers.is_empty() {
+        let loaded = Arc::new(loaded.without(&shared, &strangers));
+        return compile_and_link(shared, loaded, &output.ids, responsibility);
+    }
+    let output = match bent(&shared, &session, &loaded, output, found) {
+        Ok(output) => output,
+        Err(error) => return responsibility.fail(error),
+    };
+    let rounds = match loaded.stage {
+        Stage::First { rounds } => rounds,
+        Stage::Only | Stage::Second => 0,
+    };
+    let loops = output.loops.iter().map(|found| found.link(&shared, &session, dylib, &loaded, rounds));
+    let source = match (symbols.as_slice(), output.ids.as_slice()) {
+        (&[(symbol, flags)], &[id]) if loaded.whole.is_lazy && !output.has_callbacks => {
+            let source = evict::Source { loaded: loaded.clone(), id, symbol, flags };
+            shared.gives_up().then_some(source)
+        }
+        _ => None,
+    };
+    let again = Functions::again(&shared, &loaded, &output.ids, &symbols);
+    let fail = |responsibility: Responsibility<Native>, error: Arc<Error>| match error.is_shortage() {
+        // There may be room when somebody looks again.
+        true => responsibility.fail_for_now(error, again.clone()),
+        false => responsibility.fail(error),
+    };
+    // They take room of their own, which who is about to make something else would wait for.
+    if output.dispatches
+        && let Err(error) = entries::make(&shared, &session, &loaded, found)
+    {
+        return fail(responsibility, error);
+    }
+    let ways = match bends_of(&shared, &session, &loaded, &output, found) {
+        Ok(bends) => Ways { loops: loops.collect(), bends },
+        Err(error) if error.is_shortage() => return responsibility.fail_for_now(error, again),
+        Err(error) => return responsibility.fail(error),
+    };
+    let new = shared.jit.unmade();
+    let unit = link_unit(&shared, &session, &loaded, &output, found, &ways, Some(&new));
+    let unit = match unit {
+        Ok(Some(unit)) => unit,
+        // Somebody has defined it anew meanwhile.
+        Ok(None) => return look_up_and_link(shared, loaded, output, responsibility),
+        Err(error) => return fail(responsibility, error.into()),
+    };
+    let names = symbols.iter().map(|(symbol, _)| {
+        let text = session.names().text(*symbol);
+        let function = text.strip_suffix(BODY).or_else(|| text.strip_suffix(HOT));
+        (*symbol, function.map_or_else(|| text.clone(), Arc::from))
+    });
+    let bends = bends::all(ways.bends.into_values(), &shared.placed, found);
+    let compiled = (&unit, &loaded.whole.origin, source, bends);
+    let (code, addresses) = Code::enter(&shared.placed, compiled, names, loaded.whole.kept.clone());
+    let mut needs: Vec<Dependence<Native>> = found.iter().map(|&found| found.into()).collect();
+    if output.dispatches {
+        let symbol = |name: &Arc<str>| match loaded.whole.is_lazy {
+            true => session.intern(&format!("{name}{BODY}")),
+            false => session.intern(name),
+        };
+        needs.extend(
+            loaded.whole.methods.iter().map(|name| Dependence::from(Label { dylib, symbol: symbol(name) })),
+        );
+    }
+    let labels = || symbols.iter().map(|(symbol, _)| Label { dylib, symbol: *symbol });
+    let target = |label: Label| unit.target(&session.names().text(label.symbol));
+    let awaiting = shared.awaited.take(labels());
+    bends::lead(&awaiting, target);
+    let unfinished = responsibility.complete(code, addresses.iter().copied(), needs, Some(again.into()));
+    if unfinished.is_none() {
+        // Who has come to wait since then has not found an address, and these are not looked for again.
+        let leads_here = |&(symbol, address): &(Symbol, usize)| {
+            let label = Label { dylib, symbol };
+            (session.leads_to(label) == Some(address)).then_some(label)
+        };
+        let late = shared.awaited.take(addresses.iter().filter_map(leads_here));
+        bends::lead(&late, target);
+    }
+    // It is gone, or can be given up from now on.
+    drop((unit, new));
+    match unfinished {
+        // What it was linked to has been defined anew meanwhile, and nobody has seen it.
+        Some(responsibility) => {
+            shared.awaited.put_back(&awaiting);
+            look_up_and_link(shared, loaded, output, responsibility);
+        }
+        None => shared.keep_room(),
+    }
+}
+
+/// The code of a unit for what was found: functions without an address, and those that have come to lie behind slots since it was made, are
+/// called through slots.
+fn bent(
+    shared: &Shared,
+    session: &linking::Session<Native>,
+    loaded: &Loaded,
+    output: Output,
+    found: &[Definition<Native>],
+) -> Result<Output, Arc<Error>> {
+    let is_behind_slot = |definition: &&Definition<Native>| match definition.address {
+        Some(address) => matches!(shared.placed.get(address), Some(Function::Slot(_))),
+        None => true,
+    };
+    let behind_slots: BTreeSet<Arc<str>> = found
+        .iter()
+        .filter(is_behind_slot)
+        .map(|definition| session.names().text(definition.label.symbol))
+        .collect();
+    if behind_slots.is_empty() && output.bent.is_empty() {
+        return Ok(output);
+    }
+    let called = output.compiled.imports().into_iter().filter_map(|import| match import {
+        Import::Function(name) => Some(name),
+        Import::Slot(name) if output.bent.contains(name) => Some(name),
+        _ => None,
+    });
+    let bent: BTreeSet<String> =
+        called.filter(|name| behind_slots.contains(name.as_str())).cloned().collect();
+    if bent == output.bent {
+        return Ok(output);
+    }
+    let low = make_low(loaded, &output.ids)?;
+    generate(shared, loaded, low, bent)
+}
+
+/// The slots of the functions that a unit calls so because they wait for it.
+fn bends_of(
+    shared: &Shared,
+    session: &linking::Session<Native>,
+    loaded: &Loaded,
+    output: &Output,
+    found: &[Definition<Native>],
+) -> Result<BTreeMap<String, Arc<Bend>>, NoSlot> {
+    let mut bends = BTreeMap::new();
+    for definition in found {
+        let name = session.names().text(definition.label.symbol);
+        if definition.address.is_some() || !output.bent.contains(&*name) {
+            continue;
+        }
+        let id = loaded.known().get(&*name);
+        // What has no native form is not called by code.
+        let Some(ty) = id.and_then(|&id| type_of(loaded.module(), id)) else { continue };
+        bends.insert(name.to_string(), bends::bend(shared, session, definition.label, ty)?);
+    }
+    Ok(bends)
+}
+
+/// The slots that a unit's code names.
+#[derive(Default)]
+pub(super) struct Found(pub(super) BTreeMap<String, Slot>);
+
+impl FindSlot for Found {
+    fn slot(&self, name: &str) -> Result<Slot, String> {
+        self.0.get(name).cloned().ok_or_else(|| "it is not behind a slot any more".to_owned())
+    }
+}
