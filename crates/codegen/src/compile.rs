@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   Function ──limits──> budget ──> Context::compile ──> CompiledFunction
-//!                           │        (behind a fence)
-//!                           └ too costly for backtracking: single-pass register allocation
+//!                │          │        (behind a fence)        ▲
+//!                │          └ too costly for backtracking: single-pass register allocation
+//!                └ baseline: single_pass/mod.rs ─────────────┘ or, if it has something that is not made there, as above
 //! ```
 //!
 //! The result names no Cranelift type, so it can go to a linker in this process, to an object file or into a cache.
@@ -42,10 +43,11 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{DebugTag, ExternalName, Function, LibCall, Signature, UserStackMap};
 use cranelift_codegen::{
     CodegenError, Context, Final, FinalizedMachReloc, FinalizedRelocTarget, MachBufferDebugTagList,
-    MachBufferFinalized, MachDebugTagPos,
+    MachBufferFinalized, MachDebugTagPos, verify_function,
 };
 
 use crate::isa::{HostIsa, Tier};
+use crate::single_pass::SinglePass;
 
 /// The largest ordinary frame. The stack check keeps this much room below every frame that passed it; a larger frame
 /// needs a guard in front of it.
@@ -263,6 +265,19 @@ pub struct Relocation {
     pub addend: i64,
 }
 
+/// Which code generator made a function, and how.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MadeBy {
+    /// The single pass (`single_pass/mod.rs`).
+    SinglePass,
+    /// Cranelift, with the settings of the tier.
+    Cranelift,
+    /// Cranelift, with single-pass register allocation because the function is too big for backtracking.
+    CraneliftOversized,
+    /// Somebody else: it was read from an object file, or written for a test.
+    Other,
+}
+
 /// Machine code of one function, not yet placed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CompiledFunction {
@@ -282,8 +297,8 @@ pub struct CompiledFunction {
     pub frame_maps: Vec<FrameMap>,
     /// Source positions: code offsets in rising order, each with the position that holds from there on.
     pub lines: Vec<(u32, u32)>,
-    /// Whether the function was too big for backtracking register allocation.
-    pub oversized: bool,
+    /// What made it.
+    pub made_by: MadeBy,
     /// The listing of the machine code, when it was asked for.
     pub listing: Option<String>,
 }
@@ -360,6 +375,7 @@ pub struct CompileOptions {
 /// Compiles functions one after the other. Scratch memory is kept between functions; one compiler per thread.
 pub struct Compiler {
     context: Context,
+    single_pass: SinglePass,
     limits: Limits,
 }
 
@@ -372,7 +388,7 @@ impl Default for Compiler {
 impl Compiler {
     /// A compiler with the given limits.
     pub fn new(limits: Limits) -> Self {
-        Compiler { context: Context::new(), limits }
+        Compiler { context: Context::new(), single_pass: SinglePass::default(), limits }
     }
 
     /// Compiles `func`. An external name `u0:N` in it means `symbols[N]`. The function is left in an unspecified state;
@@ -381,11 +397,17 @@ impl Compiler {
         &mut self,
         name: &str,
         func: &mut Function,
-        symbols: Vec<Symbol>,
+        mut symbols: Vec<Symbol>,
         isa: &HostIsa,
         options: CompileOptions,
     ) -> Result<CompiledFunction, CompileError> {
         self.check_limits(name, func)?;
+        if options.tier == Tier::Baseline
+            && !options.listing
+            && let Some(compiled) = self.compile_in_one_pass(name, func, &mut symbols, isa)?
+        {
+            return Ok(compiled);
+        }
         let oversized = options.tier == Tier::Optimised && allocation_cost(func) > ALLOCATION_BUDGET;
         let target = if oversized { isa.for_oversized() } else { isa.for_tier(options.tier) };
 
@@ -400,7 +422,10 @@ impl Compiler {
                 .map_err(|failed| describe(&failed.inner))
         }));
         let result = match fenced {
-            Ok(Ok(())) => self.extract(name, symbols, oversized),
+            Ok(Ok(())) => {
+                let made_by = if oversized { MadeBy::CraneliftOversized } else { MadeBy::Cranelift };
+                self.extract(name, symbols, made_by)
+            }
             Ok(Err(reason)) => Err(CompileError::Refused { name: name.to_string(), reason }),
             Err(payload) => {
                 self.context = Context::new();
@@ -410,6 +435,31 @@ impl Compiler {
         std::mem::swap(&mut self.context.func, func);
         self.context.clear();
         result
+    }
+
+    /// Nothing if the function has something that Cranelift is needed for.
+    fn compile_in_one_pass(
+        &mut self,
+        name: &str,
+        func: &Function,
+        symbols: &mut Vec<Symbol>,
+        isa: &HostIsa,
+    ) -> Result<Option<CompiledFunction>, CompileError> {
+        let Some(features) = isa.single_pass() else { return Ok(None) };
+        let target = isa.for_tier(Tier::Baseline);
+        if target.flags().enable_verifier()
+            && let Err(errors) = verify_function(func, &**target)
+        {
+            return Err(CompileError::Refused { name: name.to_string(), reason: errors.to_string() });
+        }
+        let single_pass = &mut self.single_pass;
+        // It begins anew with each function, whatever became of the last one.
+        let fenced =
+            catch_unwind(AssertUnwindSafe(|| single_pass.compile(name, func, symbols, features).ok()));
+        fenced.map_err(|payload| CompileError::Panicked {
+            name: name.to_string(),
+            message: message_of(payload),
+        })
     }
 
     fn check_limits(&self, name: &str, func: &Function) -> Result<(), CompileError> {
@@ -435,7 +485,7 @@ impl Compiler {
         &mut self,
         name: &str,
         mut symbols: Vec<Symbol>,
-        oversized: bool,
+        made_by: MadeBy,
     ) -> Result<CompiledFunction, CompileError> {
         let compiled = self.context.take_compiled_code();
         let Some(compiled) = compiled else {
@@ -472,7 +522,7 @@ impl Compiler {
             frame_bytes,
             frame_maps: frame_maps(buffer),
             lines,
-            oversized,
+            made_by,
             listing: compiled.vcode.clone(),
         })
     }
@@ -781,7 +831,8 @@ mod tests {
     fn what_backtracking_is_slow_on_gets_single_pass_allocation() {
         let oversized = |mut func: Function, tier| {
             let options = CompileOptions { tier, listing: false };
-            Compiler::default().compile("f", &mut func, vec![], &isa(), options).unwrap().oversized
+            let compiled = Compiler::default().compile("f", &mut func, vec![], &isa(), options);
+            compiled.unwrap().made_by == MadeBy::CraneliftOversized
         };
         assert!(oversized(live_values(4_000), Tier::Optimised));
         assert!(oversized(loops(2_000), Tier::Optimised));

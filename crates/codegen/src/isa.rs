@@ -12,6 +12,8 @@
 //! | `enable_llvm_abi_extensions` | true                 | without it an `i128` argument is a panic in Cranelift            |
 //! | `enable_verifier`            | an option            | doubles compile time at baseline; on in debug builds             |
 //!
+//! The baseline settings are for what the single pass leaves to Cranelift, and for other hosts than x86-64.
+//!
 //! An ISA object is immutable and shared by all compiling threads. There are three, because a function that is too big
 //! for backtracking register allocation is compiled optimised with single-pass allocation.
 //!
@@ -21,10 +23,13 @@ use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use target_lexicon::Architecture;
 
+use crate::single_pass::Features;
+
 /// How much effort a compile spends.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Tier {
-    /// Compiles about three times faster; the code is about half as fast.
+    /// What is there soonest: in one pass over the IR (`single_pass/mod.rs`), or by Cranelift at its fastest. The code takes two to five times as
+    /// long as the best.
     Baseline,
     /// Cranelift's best.
     Optimised,
@@ -61,6 +66,8 @@ pub struct HostIsa {
     baseline: OwnedTargetIsa,
     optimised: OwnedTargetIsa,
     oversized: OwnedTargetIsa,
+    /// What the single pass may use, if it makes code for this host.
+    single_pass: Option<Features>,
 }
 
 impl HostIsa {
@@ -75,8 +82,10 @@ impl HostIsa {
     }
 
     fn with_position(options: IsaOptions, position: Position) -> Result<Self, IsaError> {
+        let baseline = build("none", "single_pass", options, position)?;
         Ok(HostIsa {
-            baseline: build("none", "single_pass", options, position)?,
+            single_pass: Features::of(&*baseline),
+            baseline,
             optimised: build("speed", "backtracking", options, position)?,
             oversized: build("speed", "single_pass", options, position)?,
         })
@@ -93,6 +102,11 @@ impl HostIsa {
     /// The instruction set for optimised functions that are too big for backtracking register allocation.
     pub fn for_oversized(&self) -> &OwnedTargetIsa {
         &self.oversized
+    }
+
+    /// What the single pass may use for functions of the baseline tier, if it makes code for this host.
+    pub(crate) fn single_pass(&self) -> Option<Features> {
+        self.single_pass
     }
 
     /// The convention of `extern "C"` functions on this host.

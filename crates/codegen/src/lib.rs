@@ -11,6 +11,7 @@ pub mod lazy;
 pub mod routines;
 pub mod same_type;
 pub mod sig;
+mod single_pass;
 pub mod thread;
 pub mod translate;
 pub mod ways;

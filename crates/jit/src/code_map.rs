@@ -363,7 +363,7 @@ fn tell(listeners: &[Arc<dyn CodeListener>], what: impl Fn(&dyn CodeListener)) {
 mod tests {
     use std::sync::Mutex;
 
-    use brolga_codegen::compile::CompiledFunction;
+    use brolga_codegen::compile::{CompiledFunction, MadeBy};
 
     use super::*;
 
@@ -377,7 +377,7 @@ mod tests {
             frame_bytes: 32,
             frame_maps: Vec::new(),
             lines: lines.to_vec(),
-            oversized: false,
+            made_by: MadeBy::Other,
             listing: None,
         }
     }

@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use brolga_codegen::compile::{CompiledFunction, RelocKind, RelocTarget, Relocation, Symbol};
+use brolga_codegen::compile::{CompiledFunction, MadeBy, RelocKind, RelocTarget, Relocation, Symbol};
 use object::read::archive::ArchiveFile;
 use object::{
     Architecture, File, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SectionIndex,
@@ -333,7 +333,7 @@ fn code(name: String, code: Vec<u8>, align: u32) -> CompiledFunction {
         frame_bytes: 0,
         frame_maps: Vec::new(),
         lines: Vec::new(),
-        oversized: false,
+        made_by: MadeBy::Other,
         listing: None,
     }
 }

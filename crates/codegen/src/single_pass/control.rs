@@ -1,0 +1,174 @@
+//! Branches, and what they pass to the parameters of blocks.
+//!
+//! A parameter is in its word when its block begins. All that a way passes is passed at once: where a value that is passed is itself a
+//! parameter of the same block and only in its word, that word may be written before it is read. Such values take the way over the stack.
+//! What is passed changes neither the flags nor what is known about places, so both ways out of a block see the same.
+
+use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Inst, Value, ValueDef};
+
+use super::asm::{Cond, Label, Mem, Width};
+use super::call::{passed, scratch};
+use super::float::Truth;
+use super::places::{self, Reg, is_float};
+use super::{Emitter, Step, Unsupported, width};
+
+impl Emitter<'_> {
+    /// Jumps, unless the code of the target follows.
+    pub(super) fn go_to(&mut self, block: Block, next: Option<Block>) {
+        if next != Some(block) {
+            self.asm.jmp(self.blocks[block.as_u32() as usize]);
+        }
+    }
+
+    pub(super) fn jump(&mut self, way: &BlockCall, next: Option<Block>) -> Step {
+        self.take_edge(way, &[])?;
+        self.go_to(way.block(&self.func.dfg.value_lists), next);
+        Ok(())
+    }
+
+    pub(super) fn branch(&mut self, arg: Value, [yes, no]: &[BlockCall; 2], next: Option<Block>) -> Step {
+        let truth = self.truth(arg)?;
+        let lists = &self.func.dfg.value_lists;
+        let (yes_block, no_block) = (yes.block(lists), no.block(lists));
+        let target = |t: &Self, block: Block| t.blocks[block.as_u32() as usize];
+        match (self.passes(yes), self.passes(no)) {
+            (false, false) if next == Some(yes_block) => self.jump_unless(truth, target(self, no_block)),
+            (false, _) => {
+                self.jump_if(truth, target(self, yes_block));
+                self.take_edge(no, &[])?;
+                self.go_to(no_block, next);
+            }
+            (true, false) => {
+                self.jump_unless(truth, target(self, no_block));
+                self.take_edge(yes, &[])?;
+                self.go_to(yes_block, next);
+            }
+            (true, true) => {
+                let other = self.asm.label();
+                self.jump_unless(truth, other);
+                self.take_edge(yes, &[])?;
+                self.asm.jmp(target(self, yes_block));
+                self.asm.bind(other);
+                self.take_edge(no, &[])?;
+                self.go_to(no_block, next);
+            }
+        }
+        Ok(())
+    }
+
+    /// When the branch is taken.
+    fn truth(&mut self, arg: Value) -> Step<Truth> {
+        if let Some(comparison) = self.fused.take() {
+            let truth = self.flags(comparison)?;
+            self.places.unlock();
+            self.release_operands(comparison);
+            return Ok(truth);
+        }
+        let width = width(self.ty(arg))?;
+        let value = self.gpr(arg)?;
+        self.asm.test(width, value, value);
+        Ok(Truth::One(Cond::Ne))
+    }
+
+    fn jump_if(&mut self, truth: Truth, to: Label) {
+        match truth {
+            Truth::One(cond) => self.asm.jcc(cond, to),
+            Truth::Either(first, second) => {
+                self.asm.jcc(first, to);
+                self.asm.jcc(second, to);
+            }
+            Truth::Both(first, second) => {
+                let not = self.asm.label();
+                self.asm.jcc(first.opposite(), not);
+                self.asm.jcc(second, to);
+                self.asm.bind(not);
+            }
+        }
+    }
+
+    fn jump_unless(&mut self, truth: Truth, to: Label) {
+        let opposite = match truth {
+            Truth::One(cond) => Truth::One(cond.opposite()),
+            Truth::Either(first, second) => Truth::Both(first.opposite(), second.opposite()),
+            Truth::Both(first, second) => Truth::Either(first.opposite(), second.opposite()),
+        };
+        self.jump_if(opposite, to);
+    }
+
+    /// Whether a way passes something that somebody wants.
+    fn passes(&self, way: &BlockCall) -> bool {
+        passed(self.func, way).any(|(_, param)| self.places.is_used(param))
+    }
+
+    /// Passes what a way passes. `given` are the results of the call that ends the block.
+    pub(super) fn take_edge(&mut self, way: &BlockCall, given: &[Reg]) -> Step {
+        let func = self.func;
+        let to = way.block(&func.dfg.value_lists);
+        let mut late = Vec::new();
+        let mut early: Vec<(Source, Mem, bool)> = Vec::new();
+        for (arg, param) in passed(func, way) {
+            if !self.places.is_used(param) {
+                continue;
+            }
+            let home = self.places.home(param);
+            let is_float = is_float(self.ty(param));
+            match arg {
+                BlockArg::Value(value) if value == param => {}
+                BlockArg::Value(value) => {
+                    let is_param =
+                        matches!(func.dfg.value_def(value), ValueDef::Param(block, _) if block == to);
+                    if is_param && self.places.register_of(value).is_none() {
+                        let from = self.places.home(value);
+                        late.push((from, home));
+                    } else {
+                        early.push((Source::Value(value), home, is_float));
+                    }
+                }
+                BlockArg::TryCallRet(n) => {
+                    let reg = given.get(n as usize).copied().ok_or(Unsupported)?;
+                    early.push((Source::Reg(reg), home, is_float));
+                }
+                BlockArg::TryCallExn(_) => return Err(Unsupported),
+            }
+        }
+        late.iter().for_each(|&(from, _)| self.asm.push_mem(from));
+        for (source, home, _) in early {
+            match source {
+                Source::Reg(reg) => places::store(self.asm, home, reg),
+                Source::Value(value) => self.store_value(home, value)?,
+            }
+        }
+        late.iter().rev().for_each(|&(_, home)| self.asm.pop_mem(home));
+        Ok(())
+    }
+
+    fn store_value(&mut self, to: Mem, value: Value) -> Step {
+        if let Some(reg) = self.places.register_of(value) {
+            places::store(self.asm, to, reg);
+            return Ok(());
+        }
+        if let Some(imm) = self.places.constant(self.func, value)
+            && let Ok(imm) = i32::try_from(imm)
+        {
+            self.asm.store_imm(to, imm, Width::B64);
+            return Ok(());
+        }
+        let scratch = scratch(self.ty(value));
+        self.places.fetch(self.asm, self.func, value, scratch)?;
+        places::store(self.asm, to, scratch);
+        Ok(())
+    }
+
+    /// Forgets the uses of an instruction's operands.
+    pub(super) fn release_operands(&mut self, inst: Inst) {
+        for value in self.func.dfg.inst_values(inst) {
+            self.places.release(value);
+        }
+    }
+}
+
+/// Where something that is passed comes from.
+enum Source {
+    Value(Value),
+    Reg(Reg),
+}

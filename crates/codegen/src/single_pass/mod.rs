@@ -1,0 +1,459 @@
+//! Cranelift's IR to x86-64 in one pass, for code that has to be there soon.
+//!
+//! ```text
+//!   Function ── count ──► how often each value is used, where, and what nobody wants
+//!            ── emit ───► block by block, instruction by instruction: bytes      cold blocks last
+//!            ── finish ─► distances of jumps, size of the frame
+//! ```
+//!
+//! Cranelift's own fastest setting selects instructions by matching trees, makes a second form of the function for them, allocates
+//! registers in that, and emits from it. Here each instruction of the IR becomes machine instructions when it is met, with the
+//! registers that are free at that moment. The conventions are Cranelift's, so that functions of both call each other: arguments,
+//! results, callee-saved registers, frame pointers, stack maps, exceptional returns. It is a baseline compiler of the kind that
+//! engines for WebAssembly and JavaScript have (V8's Liftoff and Sparkplug).
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `asm` | bytes |
+//! | `places` | where values are |
+//! | `count` | what is known ahead |
+//! | `int`, `float`, `memory` | instructions |
+//! | `call`, `control` | calls and returns; branches and what they pass |
+//!
+//! **What it leaves to Cranelift.** All that is not made here is [`Unsupported`], and the function is compiled by Cranelift as a whole:
+//! vectors and integers of 128 bits, `fma`, frames of more than [`MAX_FRAME_BYTES`], conventions other than `tail`, code for files, other processors. So nothing here has
+//! to be complete, and a rare instruction is worth nothing.
+//!
+//! **What it relies on.** The function has been verified, or is made by the translator, whose output the verifier sees in debug builds.
+//! A value whose place is unknown is `Unsupported`, never a guess.
+//!
+//! Cost: linear; two visits of each instruction. A fifth of what Cranelift executes at its fastest, for code that is faster
+//! (`docs/performance.md`).
+//!
+//! Not done: registers that live across blocks or calls, addresses with an index, short jumps.
+
+mod asm;
+mod call;
+mod control;
+mod count;
+mod float;
+mod int;
+mod memory;
+mod places;
+
+use cranelift_codegen::ir::{
+    Block, ExternalName, Function, GlobalValueData, Inst, InstructionData, Opcode, Type, Value, types,
+};
+use cranelift_codegen::isa::{CallConv, TargetIsa};
+use target_lexicon::Architecture;
+
+use self::asm::{Asm, Finished, Gpr, Label, Mem, Precision, R12, R13, R14, RBP, RBX, Width};
+use self::places::{Places, Reg, fits};
+use crate::compile::{CompiledFunction, FrameMap, MAX_FRAME_BYTES, MadeBy, RETURN_ADDRESS, Symbol};
+
+/// The function has something that is not made here.
+#[derive(Debug)]
+pub(crate) struct Unsupported;
+
+type Step<T = ()> = Result<T, Unsupported>;
+
+/// What the processor has beyond SSE2.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Features {
+    has_popcnt: bool,
+    has_lzcnt: bool,
+    has_bmi1: bool,
+    has_sse41: bool,
+}
+
+impl Features {
+    /// Those of a processor that code can be made for here, at addresses that are known when it is linked.
+    pub(crate) fn of(isa: &dyn TargetIsa) -> Option<Features> {
+        if isa.triple().architecture != Architecture::X86_64 || isa.flags().is_pic() {
+            return None;
+        }
+        let flags = isa.isa_flags();
+        let has = |name| flags.iter().any(|flag| flag.name == name && flag.as_bool() == Some(true));
+        Some(Features {
+            has_popcnt: has("has_popcnt"),
+            has_lzcnt: has("has_lzcnt"),
+            has_bmi1: has("has_bmi1"),
+            has_sse41: has("has_sse41"),
+        })
+    }
+}
+
+/// Memory that is kept between functions.
+#[derive(Default)]
+pub(crate) struct SinglePass {
+    asm: Asm,
+    places: Places,
+    /// Labels of blocks.
+    blocks: Vec<Label>,
+    /// How many ways lead to each block.
+    ways: Vec<u32>,
+    /// The blocks in the order of the code.
+    order: Vec<Block>,
+    /// Labels of return addresses, by the number of the call.
+    returns: Vec<(u32, Label)>,
+}
+
+/// What a function needs beyond its instructions.
+#[derive(Clone, Copy, Default)]
+struct Shape {
+    /// Whether exceptions arrive in it.
+    catches: bool,
+    /// Bytes of arguments that the caller passed on the stack.
+    passed: u16,
+}
+
+impl SinglePass {
+    /// Compiles a function. `symbols` are what its external names mean; they are taken when it succeeds.
+    pub(crate) fn compile(
+        &mut self,
+        name: &str,
+        func: &Function,
+        symbols: &mut Vec<Symbol>,
+        features: Features,
+    ) -> Step<CompiledFunction> {
+        if func.signature.call_conv != CallConv::Tail {
+            return Err(Unsupported);
+        }
+        self.asm.clear(32 * func.dfg.num_insts());
+        self.places.clear(func);
+        self.returns.clear();
+        let mut shape = Shape { catches: self.count(func)?, ..Shape::default() };
+        self.blocks.clear();
+        for _ in 0..func.dfg.num_blocks() {
+            let label = self.asm.label();
+            self.blocks.push(label);
+        }
+        let frame_at = self.asm.prologue();
+        self.lay_out(func, &mut shape)?;
+        let mut emitter = Emitter {
+            func,
+            features,
+            asm: &mut self.asm,
+            places: &mut self.places,
+            blocks: &self.blocks,
+            ways: &self.ways,
+            returns: &mut self.returns,
+            shape,
+            fused: None,
+            line: 0,
+            lines: Vec::new(),
+            maps: Vec::new(),
+        };
+        emitter.enter()?;
+        emitter.blocks(&self.order)?;
+        let Emitter { lines, maps, .. } = emitter;
+        let frame_bytes = self.places.frame();
+        if frame_bytes > MAX_FRAME_BYTES {
+            return Err(Unsupported);
+        }
+        self.asm.set_frame(frame_at, frame_bytes);
+        let Finished { code, relocs } = self.asm.finish().ok_or(Unsupported)?;
+        Ok(CompiledFunction {
+            name: name.to_owned(),
+            code,
+            align: ALIGNMENT,
+            relocs,
+            symbols: std::mem::take(symbols),
+            frame_bytes,
+            frame_maps: maps,
+            lines,
+            made_by: MadeBy::SinglePass,
+            listing: None,
+        })
+    }
+
+    /// Decides where stack slots are, and what the caller passed on the stack.
+    fn lay_out(&mut self, func: &Function, shape: &mut Shape) -> Step {
+        if shape.catches {
+            self.places.reserve(8 * CALLEE_SAVED.len() as u32, 8);
+        }
+        for slot in func.sized_stack_slots.values() {
+            // Frames begin at multiples of 16, here as in Cranelift, so more cannot be had.
+            let align = 1 << slot.align_shift.clamp(3, 4);
+            let disp = self.places.reserve(slot.size, align);
+            if self.places.frame() > MAX_FRAME_BYTES {
+                return Err(Unsupported);
+            }
+            self.places.slots.push(disp);
+        }
+        shape.passed = u16::try_from(call::stack_bytes(&func.signature)?).map_err(|_| Unsupported)?;
+        Ok(())
+    }
+}
+
+/// Functions begin at a multiple of this.
+const ALIGNMENT: u32 = 16;
+
+/// The registers that a callee of the `tail` convention keeps, beside the frame pointer. A callee that is left by an exception keeps
+/// none, so a function in which exceptions arrive has to.
+const CALLEE_SAVED: [Gpr; 4] = [RBX, R12, R13, R14];
+
+/// One function on its way.
+struct Emitter<'a> {
+    func: &'a Function,
+    features: Features,
+    asm: &'a mut Asm,
+    places: &'a mut Places,
+    blocks: &'a [Label],
+    ways: &'a [u32],
+    returns: &'a mut Vec<(u32, Label)>,
+    shape: Shape,
+    /// A comparison that is made by the branch behind it.
+    fused: Option<Inst>,
+    /// The line of the last instruction.
+    line: u32,
+    lines: Vec<(u32, u32)>,
+    maps: Vec<FrameMap>,
+}
+
+impl Emitter<'_> {
+    /// Behind the prologue: keeps registers, and says where arguments are.
+    fn enter(&mut self) -> Step {
+        if self.shape.catches {
+            for (n, &reg) in CALLEE_SAVED.iter().enumerate() {
+                self.asm.store(saved(n), reg, Width::B64);
+            }
+        }
+        let func = self.func;
+        let entry = func.layout.entry_block().ok_or(Unsupported)?;
+        let params = func.dfg.block_params(entry);
+        for (place, &param) in call::arguments(&func.signature).zip(params) {
+            match place? {
+                call::Place::Reg(reg) => self.places.define(self.asm, param, reg),
+                call::Place::Stack(offset) => self.places.set_passed(param, 16 + offset),
+            }
+        }
+        Ok(())
+    }
+
+    /// Restores registers, and returns.
+    fn leave(&mut self) {
+        if self.shape.catches {
+            for (n, &reg) in CALLEE_SAVED.iter().enumerate() {
+                self.asm.load(reg, saved(n));
+            }
+        }
+        self.asm.leave_and_return(self.shape.passed);
+    }
+
+    fn blocks(&mut self, order: &[Block]) -> Step {
+        let func = self.func;
+        let mut before = None;
+        for (n, &block) in order.iter().enumerate() {
+            if let Some(before) = before {
+                // Whoever comes only from there finds in registers what was in them at its end.
+                let is_only_way = self.ways[block.as_u32() as usize] == 1
+                    && func.block_successors(before).any(|next| next == block);
+                if !is_only_way {
+                    self.places.forget_registers();
+                }
+            }
+            self.asm.bind(self.blocks[block.as_u32() as usize]);
+            self.block(block, order.get(n + 1).copied())?;
+            before = Some(block);
+        }
+        Ok(())
+    }
+
+    /// `next` is the block whose code follows.
+    fn block(&mut self, block: Block, next: Option<Block>) -> Step {
+        let func = self.func;
+        let mut insts = func.layout.block_insts(block).peekable();
+        while let Some(inst) = insts.next() {
+            let data = &func.dfg.insts[inst];
+            let opcode = data.opcode();
+            if places::is_remade(opcode) || !self.is_wanted(inst, opcode) {
+                continue;
+            }
+            if let Some(&behind) = insts.peek()
+                && self.is_for_branch(inst, data, behind)
+            {
+                self.fused = Some(inst);
+                continue;
+            }
+            self.note_line(inst);
+            self.instruction(inst, data, next)?;
+            self.places.unlock();
+            self.release_operands(inst);
+        }
+        Ok(())
+    }
+
+    fn is_wanted(&self, inst: Inst, opcode: Opcode) -> bool {
+        count::has_effect(opcode) || self.func.dfg.inst_results(inst).iter().any(|&v| self.places.is_used(v))
+    }
+
+    /// Whether a comparison is only there for the branch that is the next instruction.
+    fn is_for_branch(&self, inst: Inst, data: &InstructionData, behind: Inst) -> bool {
+        let dfg = &self.func.dfg;
+        let InstructionData::Brif { arg, .. } = dfg.insts[behind] else { return false };
+        let is_comparison =
+            matches!(data, InstructionData::IntCompare { .. } | InstructionData::FloatCompare { .. });
+        is_comparison && dfg.first_result(inst) == arg && self.places.is_last_use(arg)
+    }
+
+    fn note_line(&mut self, inst: Inst) {
+        let place = self.func.srcloc(inst);
+        if !place.is_default() && place.bits() != self.line {
+            self.line = place.bits();
+            self.lines.push((self.asm.offset(), self.line));
+        }
+    }
+
+    fn instruction(&mut self, inst: Inst, data: &InstructionData, next: Option<Block>) -> Step {
+        match *data {
+            InstructionData::Unary { opcode, arg } => self.unary(inst, opcode, arg),
+            InstructionData::Binary { opcode, args } => self.binary(inst, opcode, args),
+            InstructionData::IntCompare { .. } | InstructionData::FloatCompare { .. } => self.compare(inst),
+            InstructionData::Ternary { opcode: Opcode::Select, args } => self.select(inst, args),
+            InstructionData::Load { opcode, arg, offset, .. } => self.load(inst, opcode, arg, offset.into()),
+            InstructionData::Store { opcode: Opcode::Store, args, offset, .. } => {
+                self.store(args, offset.into())
+            }
+            InstructionData::LoadNoOffset { opcode, arg, .. } => self.no_offset(inst, opcode, arg),
+            InstructionData::StoreNoOffset { opcode: Opcode::AtomicStore, args, .. } => {
+                self.atomic_store(args)
+            }
+            InstructionData::AtomicRmw { op, args, .. } => self.atomic_rmw(inst, op, args),
+            InstructionData::AtomicCas { args, .. } => self.atomic_cas(inst, args),
+            InstructionData::UnaryGlobalValue { opcode: Opcode::SymbolValue, global_value } => {
+                let GlobalValueData::Symbol { name, offset, colocated, tls: false } =
+                    &self.func.global_values[global_value]
+                else {
+                    return Err(Unsupported);
+                };
+                self.symbol(inst, name, offset.bits(), *colocated)
+            }
+            InstructionData::FuncAddr { func_ref, .. } => {
+                let callee = &self.func.dfg.ext_funcs[func_ref];
+                self.symbol(inst, &callee.name, 0, callee.colocated)
+            }
+            InstructionData::ExceptionHandlerAddress { block, imm, .. } => {
+                self.handler_address(inst, block, imm.bits())
+            }
+            InstructionData::Call { opcode: Opcode::Call, func_ref, .. } => self.call(inst, func_ref),
+            InstructionData::CallIndirect { opcode: Opcode::CallIndirect, sig_ref, .. } => {
+                self.call_indirect(inst, sig_ref)
+            }
+            InstructionData::TryCall { func_ref, exception, .. } => {
+                self.try_call(inst, Some(func_ref), exception, next)
+            }
+            InstructionData::TryCallIndirect { exception, .. } => self.try_call(inst, None, exception, next),
+            InstructionData::Jump { destination, .. } => self.jump(&destination, next),
+            InstructionData::Brif { arg, blocks, .. } => self.branch(arg, &blocks, next),
+            InstructionData::MultiAry { opcode: Opcode::Return, .. } => self.return_(inst),
+            InstructionData::Trap { opcode: Opcode::Trap, .. } => {
+                self.asm.ud2();
+                Ok(())
+            }
+            InstructionData::NullAry { opcode: Opcode::Fence } => {
+                self.asm.mfence();
+                Ok(())
+            }
+            InstructionData::NullAry { opcode: Opcode::Nop } => Ok(()),
+            _ => Err(Unsupported),
+        }
+    }
+
+    /// The address of something that the linker knows, or of the place behind a call.
+    fn symbol(&mut self, inst: Inst, name: &ExternalName, offset: i64, is_near: bool) -> Step {
+        let to = self.places.temporary(self.asm)?;
+        match self.external(name)? {
+            External::Symbol(symbol) if is_near => self.asm.lea_symbol(to, symbol, offset),
+            External::Symbol(symbol) => self.asm.mov_symbol(to, symbol, offset),
+            External::Return(number) => {
+                let label = self.asm.label();
+                self.returns.push((number, label));
+                self.asm.lea_label(to, label);
+            }
+        }
+        self.define(inst, to);
+        Ok(())
+    }
+
+    fn external(&self, name: &ExternalName) -> Step<External> {
+        let ExternalName::User(reference) = name else { return Err(Unsupported) };
+        let user = &self.func.params.user_named_funcs()[*reference];
+        match user.namespace {
+            0 => Ok(External::Symbol(user.index)),
+            RETURN_ADDRESS => Ok(External::Return(user.index)),
+            _ => Err(Unsupported),
+        }
+    }
+
+    // ----- shorter names -----
+
+    fn ty(&self, value: Value) -> Type {
+        self.func.dfg.value_type(value)
+    }
+
+    fn result(&self, inst: Inst) -> Value {
+        self.func.dfg.first_result(inst)
+    }
+
+    fn gpr(&mut self, value: Value) -> Step<Gpr> {
+        self.places.use_gpr(self.asm, self.func, value)
+    }
+
+    fn xmm(&mut self, value: Value) -> Step<asm::Xmm> {
+        self.places.use_xmm(self.asm, self.func, value)
+    }
+
+    /// A register with the left operand in it, for the result.
+    fn left(&mut self, left: Value, others: &[Value]) -> Step<Reg> {
+        self.places.result_from(self.asm, self.func, left, others)
+    }
+
+    /// Says that a register holds the first result.
+    fn define(&mut self, inst: Inst, reg: impl Into<Reg>) {
+        let result = self.result(inst);
+        self.places.define(self.asm, result, reg);
+    }
+
+    fn address(&mut self, value: Value, offset: i32) -> Step<Mem> {
+        self.places.address(self.asm, self.func, value, offset)
+    }
+}
+
+/// What an external name stands for.
+enum External {
+    /// The number of a symbol.
+    Symbol(u32),
+    /// The number of a call whose return address it is.
+    Return(u32),
+}
+
+/// Where a callee-saved register is kept.
+fn saved(n: usize) -> Mem {
+    Mem { base: RBP, disp: -8 * (n as i32 + 1) }
+}
+
+/// The width of an integer type.
+fn width(ty: Type) -> Step<Width> {
+    match ty {
+        types::I8 => Ok(Width::B8),
+        types::I16 => Ok(Width::B16),
+        types::I32 => Ok(Width::B32),
+        types::I64 => Ok(Width::B64),
+        _ => Err(Unsupported),
+    }
+}
+
+/// The precision of a float type.
+fn precision(ty: Type) -> Step<Precision> {
+    match ty {
+        types::F32 => Ok(Precision::F32),
+        types::F64 => Ok(Precision::F64),
+        _ => Err(Unsupported),
+    }
+}
+
+/// Refuses values that need more than one register.
+fn check(ty: Type) -> Step {
+    if fits(ty) { Ok(()) } else { Err(Unsupported) }
+}
