@@ -179,6 +179,7 @@ impl Emitter<'_> {
             if args.iter().any(|&arg| self.places.is_stack_pointer(self.func, arg)) {
                 return Err(Unsupported);
             }
+            self.places.push(bytes as u32);
             self.asm.sub_rsp(bytes);
         }
         let mut moves = Vec::with_capacity(args.len() + 1);
@@ -235,13 +236,10 @@ impl Emitter<'_> {
     fn note_return(&mut self, inst: Inst) {
         let func = self.func;
         for tag in func.debug_tags.get(inst) {
-            if let DebugTag::User(number) = *tag {
-                for n in 0..self.returns.len() {
-                    let (named, label) = self.returns[n];
-                    if named == number {
-                        self.asm.bind(label);
-                    }
-                }
+            if let DebugTag::User(number) = tag
+                && let Some(&label) = self.returns.get(number)
+            {
+                self.asm.bind(label);
             }
         }
         if let Some(entries) = func.dfg.user_stack_map_entries(inst) {

@@ -9,7 +9,7 @@ use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Inst, Value, ValueDef};
 use super::asm::{Cond, Label, Mem, Width};
 use super::call::{passed, scratch};
 use super::float::Truth;
-use super::places::{self, Reg, is_float};
+use super::places::{self, Reg};
 use super::{Emitter, Step, Unsupported, width};
 
 impl Emitter<'_> {
@@ -105,13 +105,12 @@ impl Emitter<'_> {
         let func = self.func;
         let to = way.block(&func.dfg.value_lists);
         let mut late = Vec::new();
-        let mut early: Vec<(Source, Mem, bool)> = Vec::new();
+        let mut early: Vec<(Source, Mem)> = Vec::new();
         for (arg, param) in passed(func, way) {
             if !self.places.is_used(param) {
                 continue;
             }
             let home = self.places.home(param);
-            let is_float = is_float(self.ty(param));
             match arg {
                 BlockArg::Value(value) if value == param => {}
                 BlockArg::Value(value) => {
@@ -121,18 +120,19 @@ impl Emitter<'_> {
                         let from = self.places.home(value);
                         late.push((from, home));
                     } else {
-                        early.push((Source::Value(value), home, is_float));
+                        early.push((Source::Value(value), home));
                     }
                 }
                 BlockArg::TryCallRet(n) => {
                     let reg = given.get(n as usize).copied().ok_or(Unsupported)?;
-                    early.push((Source::Reg(reg), home, is_float));
+                    early.push((Source::Reg(reg), home));
                 }
                 BlockArg::TryCallExn(_) => return Err(Unsupported),
             }
         }
+        self.places.push(8 * late.len() as u32);
         late.iter().for_each(|&(from, _)| self.asm.push_mem(from));
-        for (source, home, _) in early {
+        for (source, home) in early {
             match source {
                 Source::Reg(reg) => places::store(self.asm, home, reg),
                 Source::Value(value) => self.store_value(home, value)?,

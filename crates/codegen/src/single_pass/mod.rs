@@ -45,6 +45,7 @@ use cranelift_codegen::ir::{
     Block, ExternalName, Function, GlobalValueData, Inst, InstructionData, Opcode, Type, Value, types,
 };
 use cranelift_codegen::isa::{CallConv, TargetIsa};
+use rustc_hash::FxHashMap;
 use target_lexicon::Architecture;
 
 use self::asm::{Asm, Finished, Gpr, Label, Mem, Precision, R12, R13, R14, RBP, RBX, Width};
@@ -95,7 +96,7 @@ pub(crate) struct SinglePass {
     /// The blocks in the order of the code.
     order: Vec<Block>,
     /// Labels of return addresses, by the number of the call.
-    returns: Vec<(u32, Label)>,
+    returns: FxHashMap<u32, Label>,
 }
 
 /// What a function needs beyond its instructions.
@@ -147,11 +148,11 @@ impl SinglePass {
         emitter.enter()?;
         emitter.blocks(&self.order)?;
         let Emitter { lines, maps, .. } = emitter;
-        let frame_bytes = self.places.frame();
+        let frame_bytes = self.places.extent();
         if frame_bytes > MAX_FRAME_BYTES {
             return Err(Unsupported);
         }
-        self.asm.set_frame(frame_at, frame_bytes);
+        self.asm.set_frame(frame_at, self.places.frame());
         let Finished { code, relocs } = self.asm.finish().ok_or(Unsupported)?;
         Ok(CompiledFunction {
             name: name.to_owned(),
@@ -201,7 +202,7 @@ struct Emitter<'a> {
     places: &'a mut Places,
     blocks: &'a [Label],
     ways: &'a [u32],
-    returns: &'a mut Vec<(u32, Label)>,
+    returns: &'a mut FxHashMap<u32, Label>,
     shape: Shape,
     /// A comparison that is made by the branch behind it.
     fused: Option<Inst>,
@@ -368,7 +369,7 @@ impl Emitter<'_> {
             External::Symbol(symbol) => self.asm.mov_symbol(to, symbol, offset),
             External::Return(number) => {
                 let label = self.asm.label();
-                self.returns.push((number, label));
+                self.returns.insert(number, label);
                 self.asm.lea_label(to, label);
             }
         }

@@ -122,6 +122,8 @@ pub(super) struct Places {
     hand: u32,
     /// Bytes of the frame so far.
     frame: u32,
+    /// The most bytes that are below the frame at any time.
+    below: u32,
     /// Words that nothing is in any more.
     free: Vec<i32>,
     /// Distances of stack slots from rbp.
@@ -135,7 +137,8 @@ impl Places {
         self.infos.resize(func.dfg.num_values(), UNKNOWN);
         self.holds.clear();
         self.holds.resize(32, None);
-        (self.occupied, self.locked, self.hand, self.frame) = (0, 0, 0, 0);
+        (self.occupied, self.locked, self.hand) = (0, 0, 0);
+        (self.frame, self.below) = (0, 0);
         self.free.clear();
         self.slots.clear();
     }
@@ -194,6 +197,16 @@ impl Places {
     /// How large the frame is.
     pub(super) fn frame(&self) -> u32 {
         self.frame.next_multiple_of(16)
+    }
+
+    /// Says that so many bytes are pushed below the frame for a while.
+    pub(super) fn push(&mut self, bytes: u32) {
+        self.below = self.below.max(bytes);
+    }
+
+    /// How far an activation reaches down.
+    pub(super) fn extent(&self) -> u32 {
+        self.frame() + self.below.next_multiple_of(16)
     }
 
     /// The word of a value.
@@ -445,7 +458,7 @@ impl Places {
             }
         }
         let info = *self.info(value);
-        if info.reg == Reg::NONE && !info.is_remade && info.uses == 1 {
+        if info.reg == Reg::NONE && (info.crosses || info.is_spilled) && !info.is_remade && info.uses == 1 {
             return Ok(Operand::Mem(self.home(value)));
         }
         Ok(Operand::Reg(self.use_gpr(asm, func, value)?))
