@@ -1,5 +1,6 @@
 //! What can go wrong in a session.
 
+use std::fmt;
 use std::sync::Arc;
 
 /// Why something in a session was not done. A failure of other code than what was asked for is in the chain of
@@ -75,6 +76,40 @@ pub enum SessionError {
         /// What it threw, or why it cannot be called.
         reason: String,
     },
+    /// The opening of a dylib was taken back, and finalisers threw then.
+    #[error("{}; when that was taken back, {}", Why(.why.as_deref()), Thrown(.thrown))]
+    TakenBack {
+        /// Why it was taken back; none if an initialiser has closed the dylib.
+        #[source]
+        why: Option<Box<SessionError>>,
+        /// What was thrown.
+        thrown: Vec<SessionError>,
+    },
+}
+
+/// Why an opening was taken back.
+struct Why<'a>(Option<&'a SessionError>);
+
+impl fmt::Display for Why<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(error) => write!(f, "{error}"),
+            None => f.write_str("the dylib was closed while it was opened"),
+        }
+    }
+}
+
+/// What finalisers threw, in a sentence.
+struct Thrown<'a>(&'a [SessionError]);
+
+impl fmt::Display for Thrown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            let between = if index > 0 { ", " } else { "" };
+            write!(f, "{between}{error}")?;
+        }
+        Ok(())
+    }
 }
 
 impl From<crate::Error> for SessionError {
@@ -94,6 +129,7 @@ impl SessionError {
     pub fn causes(&self) -> Vec<String> {
         let link = match self {
             SessionError::Link(error) => Some(error),
+            SessionError::TakenBack { why: Some(error), .. } => return error.causes(),
             SessionError::Slot(brolga_jit::SlotError::Failed { cause, .. }) => cause.downcast_ref(),
             _ => None,
         };

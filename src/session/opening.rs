@@ -25,15 +25,28 @@ impl Dylib {
     /// thread is opening is waited for.
     ///
     /// # Errors
-    /// An initialiser cannot be had, or throws: the dylib is not open. Finalisers of what was initialised run, if nothing open sees it (what they
-    /// throw is not told), and all its initialisers are due again. A finaliser cannot be had: the same, and unless an initialiser has
-    /// defined it, nothing has run. The thread is inside a scope: nothing happens. Who has to be waited for waits for this thread.
+    /// An initialiser cannot be had, or throws: the dylib is not open. Finalisers of what was initialised run, if nothing open sees it, and
+    /// all its initialisers are due again. A finaliser cannot be had: the same, and unless an initialiser has
+    /// defined it, nothing has run. If finalisers throw then, the error is [`SessionError::TakenBack`]; so it is if they do when an
+    /// initialiser has closed the dylib. The thread is inside a scope: nothing happens. Who has to be waited for waits for this thread.
     pub fn open(&self) -> Result<(), SessionError> {
         waiting(self.session.runtime(), || {
-            self.prepare_finalizers()?;
-            self.linking.open(|name| self.initialize(name), |dylib| drop(self.session.finalize(dylib)))?;
-            self.prepare_finalizers().inspect_err(|_| drop(self.close()))
+            let mut thrown = Vec::new();
+            let opened = self.open_or_take_back(&mut thrown);
+            if thrown.is_empty() {
+                return opened;
+            }
+            Err(SessionError::TakenBack { why: opened.err().map(Box::new), thrown })
         })
+    }
+
+    /// Opens the dylib. What finalisers throw when that is taken back is put into `thrown`.
+    fn open_or_take_back(&self, thrown: &mut Vec<SessionError>) -> Result<(), SessionError> {
+        self.prepare_finalizers()?;
+        self.linking
+            .open(|name| self.initialize(name), |dylib| thrown.extend(self.session.finalize(dylib)))?;
+        // If it cannot be closed, somebody has done so.
+        self.prepare_finalizers().inspect_err(|_| thrown.extend(self.close().unwrap_or_default()))
     }
 
     /// Runs initialisers that came since the dylib was opened.

@@ -71,6 +71,49 @@ fn what_cannot_be_closed_is_not_opened() {
 }
 
 #[test]
+fn what_finalisers_throw_when_an_opening_is_taken_back_is_told() {
+    let session = session(Workers::Caller);
+    let library = session.create_dylib("library").unwrap();
+    let program = prints("up") + &throws("down") + &throws("below");
+    let program = library.read("p.jlir", program.as_bytes()).unwrap();
+    library.define(program.initializer("up").finalizer("down").finalizer("below")).unwrap();
+    let main = session.create_dylib("main").unwrap();
+    main.link_against(&library).unwrap();
+    main.define(main.read("m.jlir", throws("bad").as_bytes()).unwrap().initializer("bad")).unwrap();
+    let error = main.open().unwrap_err();
+    let SessionError::TakenBack { why: Some(why), thrown } = &error else { panic!("{error}") };
+    assert!(why.to_string().contains("bad"), "{why}");
+    let thrown: Vec<String> = thrown.iter().map(ToString::to_string).collect();
+    assert!(thrown.len() == 2 && thrown[0].contains("below") && thrown[1].contains("down"), "{thrown:?}");
+    let text = error.to_string();
+    assert!(["bad", "below", "down"].iter().all(|name| text.contains(name)), "{text}");
+}
+
+#[test]
+fn an_initialiser_that_failed_runs_when_its_function_is_defined_anew() {
+    for workers in [Workers::Caller, Workers::Pool(2)] {
+        let session = session(workers);
+        let main = session.create_dylib("main").unwrap();
+        // Nothing has this C symbol.
+        let call = "$(Expr(:foreigncall, :(:brolga_is_nowhere), Nothing, svec(), 0, :(:ccall)))::Nothing";
+        let bad = format!("function up()::Nothing\n1 ─      {call}\n└──      return nothing\nend\n");
+        main.define(main.read("m.jlir", bad.as_bytes()).unwrap().initializer("up")).unwrap();
+        for _ in 0..2 {
+            let error = main.open().unwrap_err();
+            assert!(
+                error.causes().last().is_some_and(|root| root.contains("brolga_is_nowhere")),
+                "{error:?}"
+            );
+        }
+        // Without a word of its being an initialiser.
+        main.redefine(main.read("m.jlir", prints("up").as_bytes()).unwrap()).unwrap();
+        main.open().unwrap();
+        assert_eq!(printed(&session), "up ");
+        main.close().unwrap();
+    }
+}
+
+#[test]
 fn a_finaliser_needs_no_initialiser() {
     let session = session(Workers::Caller);
     let main = session.create_dylib("main").unwrap();

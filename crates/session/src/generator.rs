@@ -120,6 +120,9 @@ where
 }
 
 /// A generator of re-exports: symbols of another dylib, as far as the filter lets them through, with their flags.
+///
+/// When the other dylib is closed, there is nothing in it to be had, as in a link order. What was exported again before and is ready goes or stays as the
+/// policy of the closing says; what nobody has looked up since it was found fails, and says that the dylib is closed.
 pub struct Reexports<F> {
     /// Where they come from.
     pub from: Link,
@@ -137,10 +140,17 @@ where
         let names = session.names();
         let let_through = request.symbols().iter().filter(|symbol| (self.filter)(&names.text(**symbol)));
         let wants: Vec<Want> = let_through.map(|symbol| Want { symbol: *symbol, need: Need::Weak }).collect();
+        if wants.is_empty() {
+            return request.done();
+        }
         let from = self.from;
         let owner = Some(Owner { doer: Doer::request(request.id), bends: false });
         session.lookup_then_for(owner, vec![from], wants, Until::Known, Priority::Normal, move |answer| {
-            let aliases = answer.map(|found| {
+            let found = match answer {
+                Err(Error::DylibClosed { .. }) => Ok(Vec::new()),
+                answer => answer,
+            };
+            let aliases = found.map(|found| {
                 let alias = |found: &crate::Definition<T>| Alias {
                     symbol: found.label.symbol,
                     flags: found.flags.without(SymbolFlags::WEAK),

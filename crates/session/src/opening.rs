@@ -163,7 +163,12 @@ impl<T: Target> Dylib<T> {
                 lookup.wait()?;
                 run(&name).map_err(|error| Error::Initializer { name, error })?;
                 if let Some(version) = left.versions.pop() {
-                    self.session().step(Initialized { versions: vec![version], done: true, closed: None });
+                    self.session().step(Initialized {
+                        versions: vec![version],
+                        done: true,
+                        closed: None,
+                        by,
+                    });
                     self.session().openings().end_one();
                 }
             }
@@ -189,7 +194,8 @@ impl<T: Target> Drop for Unfinished<'_, T> {
         let versions = std::mem::take(&mut self.versions);
         let closed = self.closed.take();
         if closed.is_some() || !versions.is_empty() {
-            self.session.step(Initialized { versions, done: false, closed });
+            let by = current().id();
+            self.session.step(Initialized { versions, done: false, closed, by });
             self.session.openings().end_one();
         }
     }

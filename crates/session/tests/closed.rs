@@ -8,9 +8,10 @@ use brolga_session::machine::{
     Close, CreateDylib, Define, Dependants, Initializers, Lookup, Machine, NewUnit, Parts, Release, Source,
 };
 use brolga_session::{
-    Error, Generator, Link, LookupKind, Names, Priority, Request, Sees, Until, required, weak,
+    Cause, Dylib, Error, Generator, Link, LookupKind, Names, Priority, Reexports, Request, Sees, Session,
+    Until, required, weak,
 };
-use support::{E, Words, in_place, made};
+use support::{E, Words, failure, in_place, made};
 
 #[test]
 fn a_closed_dylib_is_as_if_it_were_in_no_order() {
@@ -66,6 +67,63 @@ fn who_waits_for_a_generator_of_what_is_closed_goes_on_without_it() {
     assert_eq!(lookup.wait_one().expect("found").address, Some(2));
     assert!(matches!(alone.wait(), Err(Error::DylibClosed { .. })));
     asked.lock().expect("asked").drain(..).for_each(Request::done);
+    session.check().expect("invariants");
+}
+
+/// A dylib, and one that exports again what its names let through.
+fn exporting() -> (Session<Words>, Dylib<Words>, Dylib<Words>) {
+    let (session, main) = in_place();
+    let source = session.create_dylib("source").expect("a dylib");
+    let from = source.exported();
+    main.add_generator(Reexports { from, filter: |name: &str| !name.starts_with('_') }).expect("open");
+    (session, main, source)
+}
+
+#[test]
+fn of_what_is_closed_nothing_is_exported_again() {
+    let (session, main, source) = exporting();
+    let behind = session.create_dylib("behind").expect("a dylib");
+    main.add_links(vec![behind.exported()]).expect("open");
+    let [f, own, none] = ["f", "_own", "none"].map(|name| session.intern(name));
+    source.define(made(&[(f, E, 1)])).expect("defined");
+    behind.define(made(&[(f, E, 2), (own, E, 3)])).expect("defined");
+    session.close_dylibs(&[&source], Dependants::Deny).expect("nobody uses it");
+
+    let found = main.lookup([f, own]).wait().expect("found");
+    assert_eq!(found.iter().map(|found| found.address).collect::<Vec<_>>(), [Some(2), Some(3)]);
+    assert!(matches!(main.lookup([none]).wait(), Err(Error::NotFound { .. })));
+    let weakly = session.lookup(vec![main.all()], weak([none]), Until::Ready);
+    assert!(weakly.wait().expect("found").is_empty());
+    session.check().expect("invariants");
+}
+
+#[test]
+fn what_was_exported_again_is_a_user_of_what_is_closed() {
+    let found = |main: &Dylib<Words>| main.address("f").map_err(|error| error.to_string());
+    for dependants in [Dependants::Cascade, Dependants::Keep, Dependants::Tombstone] {
+        let (session, main, source) = exporting();
+        source.define(made(&[(session.intern("f"), E, 1)])).expect("defined");
+        assert_eq!(found(&main), Ok(1));
+        let refused = session.close_dylibs(&[&source], Dependants::Deny);
+        assert!(matches!(refused, Err(Error::InUse { .. })), "{refused:?}");
+        session.close_dylibs(&[&source], dependants).expect("closed");
+        let left =
+            if dependants == Dependants::Cascade { Err("not found: `f` of `main`".into()) } else { Ok(1) };
+        assert_eq!(found(&main), left, "{dependants:?}");
+        session.check().expect("invariants");
+    }
+    // It was found there, and nobody has looked it up since.
+    let (session, main, source) = exporting();
+    let f = session.intern("f");
+    source.define(made(&[(f, E, 1)])).expect("defined");
+    session.lookup(vec![main.all()], required([f]), Until::Known).wait().expect("known");
+    session.close_dylibs(&[&source], Dependants::Deny).expect("nobody uses it");
+    let told = failure(main.lookup([f]).wait());
+    assert!(matches!(told.root(), Cause::Refused(error) if matches!(**error, Error::DylibClosed { .. })));
+    main.remove([f]).expect("it has failed");
+    assert!(found(&main).is_err());
+    main.define(made(&[(f, E, 4)])).expect("defined");
+    assert_eq!(found(&main), Ok(4));
     session.check().expect("invariants");
 }
 

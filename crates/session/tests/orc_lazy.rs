@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use brolga_session::{
-    Dependants, Dylib, DylibId, Error, Foreign, Name, OnDrop, Responsibility, Session, Symbol, SymbolFlags,
-    unit,
+    Dependants, Dylib, DylibId, Error, Foreign, Label, MaterializationUnit, Name, OnDrop, Responsibility,
+    Session, Symbol, SymbolFlags, unit,
 };
 use support::{E, WordSlot, Words, count, failure, in_place, made};
 
@@ -321,6 +321,88 @@ fn an_initialiser_whose_dependence_passes_is_due_again() {
     };
     main.open(run, |_| {}).expect("opened");
     assert_eq!(ran, ["up.init", "last"]);
+    session.check().expect("invariants");
+}
+
+#[test]
+fn an_initialiser_that_failed_is_made_again_when_it_can_be() {
+    let (session, main) = in_place();
+    let [up, init] = ["up", "up.init"].map(|name| session.intern(name));
+    main.define(unit([(up, E)], |duty: Responsibility<Words>| duty.fail("does not compile")))
+        .expect("defined");
+    /// Stands for the run of a function.
+    struct Marker {
+        init: Symbol,
+        up: Symbol,
+    }
+    impl MaterializationUnit<Words> for Marker {
+        fn symbols(&self) -> Vec<(Symbol, SymbolFlags)> {
+            vec![(self.init, E | SymbolFlags::SIDE_EFFECTS_ONLY)]
+        }
+        fn initializer(&self) -> Option<Symbol> {
+            Some(self.init)
+        }
+        fn materialize(self: Box<Self>, duty: Responsibility<Words>) {
+            let needs = Label { dylib: duty.dylib().expect("in force"), symbol: self.up };
+            let again: Box<dyn MaterializationUnit<Words>> = self;
+            // A refusal has failed the unit.
+            let _ = duty.resolve([]).expect("resolved").emit_or_again([needs.into()], again);
+        }
+    }
+    let marker: Box<dyn MaterializationUnit<Words>> = Box::new(Marker { init, up });
+    main.define(marker).expect("defined");
+    initialised(&session, &main, "last");
+    for _ in 0..2 {
+        let failed = main.open(|name| panic!("{name} was run"), |_| {});
+        assert_eq!(failure(failed).root().to_string(), "does not compile");
+        session.check().expect("invariants");
+    }
+    main.redefine(vec![made(&[(up, E, 7)])], None).expect("replaced");
+    let mut ran = Vec::new();
+    let run = |name: &Name| {
+        ran.push(name.symbol.to_string());
+        Ok(())
+    };
+    main.open(run, |_| {}).expect("opened");
+    assert_eq!(ran, ["up.init", "last"]);
+    session.check().expect("invariants");
+}
+
+#[test]
+fn what_opens_and_closes_its_own_dylib_at_closing_is_waited_for_to_the_end() {
+    let (session, main) = in_place();
+    initialised(&session, &main, "init");
+    main.open(|_| Ok(()), |_| {}).expect("opened");
+    let (is_in, goes_on) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        let (is_in, goes_on, main) = (&is_in, &goes_on, &main);
+        let first = scope.spawn(move || {
+            main.close(|_| {
+                main.open(|name| panic!("{name} was run"), |_| {}).expect("opened");
+                main.close(|_| {}).expect("open");
+                is_in.store(1, Ordering::SeqCst);
+                while count(goes_on) == 0 {
+                    std::thread::yield_now();
+                }
+            })
+        });
+        while count(is_in) == 0 {
+            std::thread::yield_now();
+        }
+        let second = scope.spawn(move || {
+            let opened = main.open(|_| Ok(()), |_| panic!("it is open"));
+            (opened.is_ok(), count(goes_on))
+        });
+        let is_early = (0..1000).any(|_| {
+            std::thread::yield_now();
+            second.is_finished()
+        });
+        goes_on.store(1, Ordering::SeqCst);
+        assert!(!is_early, "it was not deinitialised");
+        assert!(first.join().expect("no panic").is_ok());
+        assert_eq!(second.join().expect("no panic"), (true, 1));
+    });
+    assert_eq!(closed(&main).expect("open"), [main.id()]);
     session.check().expect("invariants");
 }
 

@@ -103,7 +103,8 @@ pub struct Emit<P: Parts> {
     pub unit: UnitId<P>,
     /// Disjoint groups of its symbols.
     pub groups: Vec<Group<P>>,
-    /// What makes them again, if something that they need fails, or has failed, for a reason that passes.
+    /// What makes them again, if something that they need fails, or has failed, for a reason that passes; if one of them stands for
+    /// initialisers, whatever the reason, at the next opening.
     pub again: Option<Source<P>>,
 }
 

@@ -9,7 +9,8 @@
 //! those of it and of everything that it is linked against, dependences first, each once; planning again plans only what
 //! came since (`dlupdate`). Releasing the last opening (`dlclose`) names the dylibs that were opened and that nothing open reaches any
 //! more, dependants first; their initialisers are due again when they are deinitialised. A unit that was removed or replaced takes its
-//! record with it. One that failed keeps it, so each opening says why until then: no initialiser is passed over in silence.
+//! record with it. One that failed keeps it, so each opening says why until then: no initialiser is passed over in silence. If it can be made again
+//! ([`Emit::again`](super::Emit::again)), each opening does so: what it needs may have been defined anew.
 //!
 //! ```text
 //!   due ──planned──► busy ──initialized──► done ──released──► busy ──deinitialised──► due
@@ -27,7 +28,7 @@ use std::thread::ThreadId;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Dylib, Event, Garbage, GeneratorId, Machine, Parts, Tracker, TrackerId, Version};
+use super::{Dylib, Event, Garbage, GeneratorId, Machine, Parts, State, Tracker, TrackerId, UnitId, Version};
 use crate::error::Error;
 use crate::flags::{Link, Sees};
 use crate::ids::{DylibId, Label};
@@ -144,7 +145,7 @@ impl<P: Parts> Event<P> for CreateDylib<P> {
             initializers: Vec::new(),
             opens: 0,
             was_opened: false,
-            closing: None,
+            closing: Vec::new(),
         })));
         Ok((id, default_tracker))
     }
@@ -323,10 +324,11 @@ impl<P: Parts> Event<P> for Initializers {
             machine.open(self.dylib)?.opens += 1;
             machine.opened.insert(self.dylib);
         }
+        post.iter().for_each(|id| machine.promise_initializers_again(*id));
         let (mut plan, mut behind) = (Vec::new(), None);
         'order: for id in post {
             let dylib = machine.open(id)?;
-            if let Some(other) = dylib.closing.filter(|&other| other != self.by) {
+            if let Some(other) = dylib.closing.iter().copied().find(|&other| other != self.by) {
                 behind = Some((None, other));
                 break;
             }
@@ -357,8 +359,10 @@ pub struct Initialized<P: Parts> {
     pub versions: Vec<Version<P>>,
     /// Whether they have; otherwise they are due again.
     pub done: bool,
-    /// The dylib, if it is all of it that was taken back: others may open it now.
+    /// The dylib, if it is all of it that was taken back: others may open it, if nobody else deinitialises it.
     pub closed: Option<DylibId>,
+    /// The thread whose plan it was.
+    pub by: ThreadId,
 }
 
 impl<P: Parts> Event<P> for Initialized<P> {
@@ -366,7 +370,8 @@ impl<P: Parts> Event<P> for Initialized<P> {
 
     fn apply(self, machine: &mut Machine<P>) {
         if let Some(dylib) = self.closed.and_then(|closed| machine.open(closed).ok()) {
-            dylib.closing = None;
+            let known = dylib.closing.iter().position(|&by| by == self.by);
+            known.map(|at| dylib.closing.swap_remove(at));
         }
         for version in self.versions {
             // One that was removed meanwhile has taken its record with it.
@@ -433,6 +438,22 @@ impl<P: Parts> Event<P> for Release {
 }
 
 impl<P: Parts> Machine<P> {
+    /// Initialisers that have failed and are due are promised again, if they can be.
+    fn promise_initializers_again(&mut self, dylib: DylibId) {
+        let known = self.dylibs.get(dylib).into_iter().flat_map(|dylib| &dylib.initializers);
+        let due = known.filter(|known| known.state == Init::Due);
+        let failed: Vec<UnitId<P>> = due
+            .filter_map(|known| self.entries.get(known.version))
+            .filter(|entry| matches!(entry.state, State::Failed(_)))
+            .map(|entry| entry.unit)
+            .collect();
+        for unit in failed {
+            if let Some(again) = self.units.get_mut(unit).and_then(|unit| unit.again.take()) {
+                self.promise_again(unit, again, true);
+            }
+        }
+    }
+
     /// What `root` reaches and nothing open does, as far as it was opened or some of its initialisers have run.
     fn unheld(&mut self, root: DylibId, by: ThreadId) -> Result<Vec<Closing<P>>, Error> {
         let held: FxHashSet<DylibId> = self.walk(self.opened.iter().copied())?.0.into_iter().collect();
@@ -447,7 +468,7 @@ impl<P: Parts> Machine<P> {
                 versions.push(known.version);
             }
             if was_opened || !versions.is_empty() {
-                dylib.closing = Some(by);
+                dylib.closing.push(by);
                 closing.push(Closing { dylib: id, versions });
             }
         }

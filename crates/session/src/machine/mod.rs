@@ -327,7 +327,7 @@ pub struct Unit<P: Parts> {
     entries: SmallVec<[Version<P>; 1]>,
     phase: Phase<P>,
     codes: Vec<P::Code>,
-    /// What makes it again, if it fails for a reason that passes before it is ready.
+    /// What makes it again, if it fails for a reason that passes before it is ready, or if it has failed and stands for initialisers.
     again: Option<Source<P>>,
     /// What it was emitted with a dependence on.
     uses: SmallVec<[Version<P>; 1]>,
@@ -357,8 +357,8 @@ struct Dylib<P: Parts> {
     opens: u64,
     /// Whether it is to be deinitialised when nothing open reaches it, whatever its initialisers say.
     was_opened: bool,
-    /// Who deinitialises it now.
-    closing: Option<std::thread::ThreadId>,
+    /// Who deinitialises it now, each thread as often as it does: a finaliser may open and close its own dylib.
+    closing: Vec<std::thread::ThreadId>,
 }
 
 enum Purpose<P: Parts> {

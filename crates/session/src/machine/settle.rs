@@ -226,8 +226,8 @@ impl<P: Parts> Machine<P> {
     }
 
     /// Gives the symbols of a failed unit back to a source, as if nobody had looked them up, if the cause `passes` and all of them have
-    /// failed.
-    fn promise_again(&mut self, unit: UnitId<P>, again: Source<P>, passes: bool) {
+    /// failed. One that stands for initialisers keeps its source otherwise, for the next opening.
+    pub(super) fn promise_again(&mut self, unit: UnitId<P>, again: Source<P>, passes: bool) {
         let initializer = self.initializer_of(unit);
         let is_failed = |entry: &Entry<P>| entry.named && matches!(entry.state, State::Failed(_));
         let is_used = |version: &Version<P>, entry: &Entry<P>| {
@@ -246,7 +246,14 @@ impl<P: Parts> Machine<P> {
                 let new = NewUnit { symbols, initializer, source: again };
                 self.define(dylib, tracker, new, true);
             }
-            _ => self.drop_source(again, Vec::new()),
+            _ => {
+                let kept = self.units.get_mut(unit).filter(|_| initializer.is_some());
+                let unused = match kept {
+                    Some(unit) => unit.again.replace(again),
+                    None => Some(again),
+                };
+                unused.into_iter().for_each(|unused| self.drop_source(unused, Vec::new()));
+            }
         }
     }
 
