@@ -28,11 +28,12 @@ impl Dylib {
     /// An initialiser cannot be had, or throws: the dylib is not open. Finalisers of what was initialised run, if nothing open sees it, and
     /// all its initialisers are due again. A finaliser cannot be had: the same, and unless an initialiser has
     /// defined it, nothing has run. If finalisers throw then, the error is [`SessionError::TakenBack`]; so it is if they do when an
-    /// initialiser has closed the dylib. The thread is inside a scope: nothing happens. Who has to be waited for waits for this thread.
+    /// initialiser has closed the dylib. The thread is inside a scope: nothing happens. Who has to be waited for waits for this thread,
+    /// or for a task that it is in the middle of.
     pub fn open(&self) -> Result<(), SessionError> {
         waiting(self.session.runtime(), || {
             let mut thrown = Vec::new();
-            let opened = self.open_or_take_back(&mut thrown);
+            let opened = self.session.linking().undertake(|| self.open_or_take_back(&mut thrown))?;
             if thrown.is_empty() {
                 return opened;
             }
@@ -54,18 +55,19 @@ impl Dylib {
     /// # Errors
     /// As [`Dylib::open`], but what has run stays, and the dylib stays open.
     pub fn update(&self) -> Result<(), SessionError> {
-        waiting(self.session.runtime(), || {
+        let update = || {
             self.prepare_finalizers()?;
             self.linking.update(|name| self.initialize(name))?;
             self.prepare_finalizers()
-        })
+        };
+        waiting(self.session.runtime(), || self.session.linking().undertake(update)?)
     }
 
     /// Takes one opening back, as `dlclose` does: finalisers of dylibs that nothing open sees any more run, those that depend
     /// on others first, the last one defined first. Says what they threw.
     ///
     /// # Errors
-    /// The dylib is not open.
+    /// The dylib is not open; or the session ends, and runs them by itself.
     pub fn close(&self) -> Result<Vec<SessionError>, SessionError> {
         let mut thrown = Vec::new();
         self.linking.close(|dylib| thrown.extend(self.session.finalize(dylib)))?;

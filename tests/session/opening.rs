@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use brolga::ir::Type;
-use brolga::session::linking::{self, Dependants};
+use brolga::session::linking::{self, Dependants, OnDrop};
 use brolga::session::{Dylib, Signature};
 use brolga::{Session, SessionError, Workers};
 
@@ -126,23 +126,63 @@ fn a_finaliser_needs_no_initialiser() {
     assert_eq!(printed(&session), "down ");
 }
 
-#[test]
-fn who_opens_what_another_thread_opens_waits_for_it() {
-    static IS_IN: AtomicBool = AtomicBool::new(false);
-    static GOES_ON: AtomicBool = AtomicBool::new(false);
-    let session = session(Workers::Pool(1));
-    let main = session.create_dylib("main").unwrap();
+/// Defines `hold`, which says that it was called, and waits until it may go on.
+fn define_hold(main: &Dylib, is_in: &'static AtomicBool, goes_on: &'static AtomicBool) {
     let hold = Signature::new("hold", &[], Type::INT64);
     let held = main.define_host(&hold, |scope, _| {
         scope.blocking(|| {
-            IS_IN.store(true, Ordering::SeqCst);
-            while !GOES_ON.load(Ordering::SeqCst) {
+            is_in.store(true, Ordering::SeqCst);
+            while !goes_on.load(Ordering::SeqCst) {
                 thread::yield_now();
             }
         });
         scope.int(0).map_err(|error| scope.throw_error(&error.to_string()))
     });
     held.unwrap();
+}
+
+#[test]
+fn a_session_ends_behind_what_another_thread_opens() {
+    static IS_IN: AtomicBool = AtomicBool::new(false);
+    static GOES_ON: AtomicBool = AtomicBool::new(false);
+    let session = session(Workers::Pool(1));
+    let main = session.create_dylib("main").unwrap();
+    define_hold(&main, &IS_IN, &GOES_ON);
+    main.define(main.read("m.jlir", prints("helper").as_bytes()).unwrap().lazy()).unwrap();
+    let up = "function up()::Nothing\n1 ─ %1 = invoke Main.hold()::Int64\n\
+              │        invoke Main.helper()::Nothing\n└──      return nothing\nend\n";
+    let program = main.read("m.jlir", (up.to_owned() + &prints("down")).as_bytes()).unwrap();
+    main.define(program.initializer("up").finalizer("down")).unwrap();
+    thread::scope(|scope| {
+        let opened = scope.spawn(|| main.open());
+        while !IS_IN.load(Ordering::SeqCst) {
+            assert!(!opened.is_finished(), "it is not held");
+            thread::yield_now();
+        }
+        let end = scope.spawn(|| session.end());
+        while main.create_tracker(OnDrop::Remove).is_ok() {
+            thread::yield_now();
+        }
+        let is_early = (0..1000).any(|_| {
+            thread::yield_now();
+            end.is_finished()
+        });
+        GOES_ON.store(true, Ordering::SeqCst);
+        assert!(!is_early, "the initialiser had not run");
+        opened.join().unwrap().unwrap();
+        assert!(end.join().unwrap().is_empty());
+    });
+    assert_eq!(printed(&session), "helper down ");
+    assert!(main.open().is_err() && main.update().is_err() && main.close().is_err());
+}
+
+#[test]
+fn who_opens_what_another_thread_opens_waits_for_it() {
+    static IS_IN: AtomicBool = AtomicBool::new(false);
+    static GOES_ON: AtomicBool = AtomicBool::new(false);
+    let session = session(Workers::Pool(1));
+    let main = session.create_dylib("main").unwrap();
+    define_hold(&main, &IS_IN, &GOES_ON);
     let up = "function up()::Nothing\n1 ─ %1 = invoke Main.hold()::Int64\n└──      return nothing\nend\n";
     main.define(main.read("m.jlir", up.as_bytes()).unwrap().initializer("up")).unwrap();
     thread::scope(|scope| {

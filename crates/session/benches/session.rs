@@ -117,13 +117,16 @@ fn build(needs: &[Vec<usize>], order: &[usize]) -> Duration {
     let symbols: Vec<Symbol> = (0..needs.len()).map(|i| names.intern(&i.to_string())).collect();
     let mut machine: Machine<Plain> = Machine::new(names);
     let start = Instant::now();
-    let (dylib, _) = machine.step(CreateDylib { name: "main".into(), board: () }).0.expect("a dylib");
+    let (dylib, _) =
+        machine.step(CreateDylib { name: "main".into(), board: (), begun: false }).0.expect("a dylib");
     let mut units = vec![None; needs.len()];
     let mut answered = 0;
     for &i in order {
         let symbols = vec![(symbols[i], SymbolFlags::EXPORTED)];
         let new = vec![NewUnit { symbols, initializer: None, source: Source::Work(i) }];
-        assert!(machine.step(Define { dylib, tracker: None, units: new, replace: false }).0.is_ok());
+        assert!(
+            machine.step(Define { dylib, tracker: None, units: new, replace: false, begun: false }).0.is_ok()
+        );
     }
     for &i in order {
         let wants = vec![Want { symbol: symbols[i], need: Need::Required }];
@@ -138,6 +141,7 @@ fn build(needs: &[Vec<usize>], order: &[usize]) -> Duration {
             ticket: i,
             owner: None,
             perhaps: Default::default(),
+            begun: false,
         });
         for work in effects.work {
             units[work.source] = Some(work.unit);

@@ -195,8 +195,8 @@ impl<T: Target> Dylib<T> {
     }
 
     fn put(&self, units: Vec<Unit<T>>, tracker: Option<&Tracker<T>>, replace: bool) -> Result<(), Error> {
-        let tracker = tracker.map(|tracker| tracker.id);
-        let defined = self.session.step(Define { dylib: self.id, tracker, units, replace });
+        let (tracker, begun) = (tracker.map(|tracker| tracker.id), self.session.is_within());
+        let defined = self.session.step(Define { dylib: self.id, tracker, units, replace, begun });
         defined.map_err(|(error, _)| error)
     }
 
@@ -213,8 +213,8 @@ impl<T: Target> Dylib<T> {
         agree: impl FnOnce(&dyn Fn(Label) -> bool) -> bool,
     ) -> Result<bool, Error> {
         let Change { units, tracker, replace, orphans, unused, stay, beside } = change;
-        let tracker = tracker.map(|tracker| tracker.id);
-        let define = Define { dylib: self.id, tracker, units, replace };
+        let (tracker, begun) = (tracker.map(|tracker| tracker.id), self.session.is_within());
+        let define = Define { dylib: self.id, tracker, units, replace, begun };
         let orphans = RemoveOrphans { dylib: self.id, symbols: orphans };
         let change = machine::Change { define, unused, stay, beside };
         self.session.step_if(orphans, change, agree)
@@ -328,7 +328,8 @@ impl<T: Target> Dylib<T> {
     /// The dylib is closed.
     pub fn add_generator(&self, generator: impl Generator<T> + 'static) -> Result<GeneratorId, Error> {
         let generator: Arc<dyn Generator<T>> = Arc::new(generator);
-        self.session.step(AddGenerator { dylib: self.id, generator }).map_err(|(error, _)| error)
+        let begun = self.session.is_within();
+        self.session.step(AddGenerator { dylib: self.id, generator, begun }).map_err(|(error, _)| error)
     }
 
     /// Takes a generator out; lookups that wait for it fail.
@@ -344,7 +345,8 @@ impl<T: Target> Dylib<T> {
     /// # Errors
     /// The dylib is closed.
     pub fn create_tracker(&self, on_drop: OnDrop) -> Result<Tracker<T>, Error> {
-        let id = self.session.step(CreateTracker(self.id))?;
+        let begun = self.session.is_within();
+        let id = self.session.step(CreateTracker { dylib: self.id, begun })?;
         Ok(Tracker { session: self.session.clone(), id, on_drop })
     }
 

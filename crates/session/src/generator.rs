@@ -3,13 +3,15 @@
 //! A generator is asked, in a task, for the symbols that a lookup misses; it defines those it knows, in the dylib, and says
 //! that it is done. It may keep the request and answer later: the lookup is suspended, nothing else is. Many requests may be
 //! under way in one generator; none is for a symbol that another request is for. A request that is dropped is an error of
-//! the lookups that wait for it.
+//! the lookups that wait for it. What is looked up and defined through the request belongs to the lookup that asks, on whatever thread: if that was begun
+//! before the session ends, it is finished.
 
 use std::sync::Arc;
 
 use crate::error::{Error, Foreign};
 use crate::flags::{Link, LookupKind, Need, Priority, SymbolFlags, Until, Want};
 use crate::ids::{DylibId, Symbol};
+use crate::lookup::Lookup;
 use crate::machine::{Alias, Ask, Define, Doer, Generated, Owner, RequestId};
 use crate::responsibility::absolute;
 use crate::session::{Live, Session, Target, Unit};
@@ -66,8 +68,27 @@ impl<T: Target> Request<T> {
     /// # Errors
     /// As [`crate::Dylib::define`].
     pub fn define(&self, units: Vec<Unit<T>>) -> Result<(), Error> {
-        let define = Define { dylib: self.dylib, tracker: None, units, replace: false };
+        let define = Define { dylib: self.dylib, tracker: None, units, replace: false, begun: true };
         self.session.step(define).map_err(|(error, _)| error)
+    }
+
+    /// Looks up what the answer depends on. In a task, prefer [`Request::lookup_then`].
+    pub fn lookup(&self, order: Vec<Link>, wants: Vec<Want>, until: Until) -> Lookup<T> {
+        self.session.lookup_for(Doer::request(self.id), order, wants, until)
+    }
+
+    /// Looks up what the answer depends on, and goes on in a task with the request and what was found.
+    pub fn lookup_then(
+        self,
+        order: Vec<Link>,
+        wants: Vec<Want>,
+        until: Until,
+        then: impl FnOnce(Request<T>, crate::Answer<T>) + Send + 'static,
+    ) {
+        let session = self.session.clone();
+        let owner = Some(Owner { doer: Doer::request(self.id), bends: false });
+        session
+            .lookup_then_for(owner, order, wants, until, Priority::Normal, move |answer| then(self, answer));
     }
 
     /// Lets the search go on, with what was defined.
@@ -136,16 +157,14 @@ where
     F: Fn(&str) -> bool + Send + Sync,
 {
     fn generate(&self, request: Request<T>) {
-        let session = request.session().clone();
-        let names = session.names();
+        let names = request.session().names();
         let let_through = request.symbols().iter().filter(|symbol| (self.filter)(&names.text(**symbol)));
         let wants: Vec<Want> = let_through.map(|symbol| Want { symbol: *symbol, need: Need::Weak }).collect();
         if wants.is_empty() {
             return request.done();
         }
         let from = self.from;
-        let owner = Some(Owner { doer: Doer::request(request.id), bends: false });
-        session.lookup_then_for(owner, vec![from], wants, Until::Known, Priority::Normal, move |answer| {
+        request.lookup_then(vec![from], wants, Until::Known, move |request, answer| {
             let found = match answer {
                 Err(Error::DylibClosed { .. }) => Ok(Vec::new()),
                 answer => answer,

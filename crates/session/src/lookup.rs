@@ -57,6 +57,10 @@ impl<T: Target> Ticket<T> {
     pub(crate) fn deliver(self, session: &Session<T>, answer: Answer<T>) -> Delivered {
         match self.0 {
             Receiver::Promise(promise) => promise.complete(answer).map_or(Delivered::Heard, Delivered::Wake),
+            // Who is refused because the session ends is no part of what was begun.
+            Receiver::Then(priority, None, then) if matches!(answer, Err(Error::SessionEnded)) => {
+                Delivered::Task(Task::new(priority, move || then(answer)))
+            }
             Receiver::Then(priority, doer, then) => {
                 Delivered::Task(session.task(priority, doer, move || then(answer)))
             }

@@ -5,74 +5,78 @@
 //! | opens | due | runs them |
 //! | opens | another thread is busy with some | waits until that has run or failed, and looks again |
 //! | opens | it is busy with them itself, further up | goes on: an initialiser may open what is being opened |
-//! | opens | the thread to wait for waits for it, through whatever others | [`Error::Cycle`] |
+//! | opens | the thread to wait for waits for it, through whatever other threads, lookups and tasks | [`Error::Cycle`] |
 //! | opens | another thread deinitialises a dylib of them | waits until that is done, and looks again |
 //! | closes the last opening | another thread is busy | goes on; who is busy deinitialises in the end |
 //!
-//! A thread that waits has nothing of its own planned, but for what it is in the middle of. It parks, and runs no tasks: an initialiser must
-//! not wait for a task that opens what it initialises. Cost: one step for each initialiser, and two for each opening.
+//! A thread that waits has nothing of its own planned, but for what it is in the middle of. It parks, and runs no tasks. If it is itself in the middle of a
+//! task, the thread that it waits for may need that: who comes to wait last is told, the one by its opening, the other by its lookup
+//! (`machine/waits.rs`). The end of the session waits for openings and closings, and takes no new ones. Cost: one step for each initialiser, and four for each opening.
 
-use std::thread::{ThreadId, current};
+use std::thread::current;
 
-use rustc_hash::FxHashMap;
-
+use crate::dispatch;
 use crate::dylib::Dylib;
 use crate::error::{Error, Foreign, Name};
 use crate::flags::{Link, Sees, Until};
 use crate::ids::DylibId;
 use crate::lookup::Lookup;
-use crate::machine::{Closing, Initialized, Initializers, Opened, Release, Version};
+use crate::machine::{Closing, Initialized, Initializers, Opened, Plan, Release, Version};
 use crate::session::{Live, Session, Target, weak};
 use crate::sync::{Condvar, Mutex, lock, wait};
 
-/// Threads that wait for others that are busy with initialisers.
+/// Threads that wait for what others have undertaken.
 #[derive(Default)]
 pub(crate) struct Openings {
-    waits: Mutex<Waits>,
+    news: Mutex<News>,
     changed: Condvar,
 }
 
-#[derive(Default)]
-struct Waits {
-    /// How often a thread has ended to be busy with something.
+#[derive(Clone, Copy, Default)]
+struct News {
+    /// How often a thread has ended to be busy with an initialiser, or with a dylib.
     ended: u64,
-    /// Who waits, and for whom.
-    behind: FxHashMap<ThreadId, ThreadId>,
+    /// How often that has happened, or something else for which the end of the session may be waiting.
+    all: u64,
 }
 
 impl Openings {
-    fn ended(&self) -> u64 {
-        lock(&self.waits).ended
+    fn news(&self) -> News {
+        *lock(&self.news)
     }
 
     /// All who wait look again.
     fn end_one(&self) {
-        let mut waits = lock(&self.waits);
-        waits.ended += 1;
-        waits.behind.clear();
-        drop(waits);
+        let mut news = lock(&self.news);
+        news.ended += 1;
+        news.all += 1;
+        drop(news);
         self.changed.notify_all();
     }
 
-    /// Waits until something has ended since `ended` was asked for; `false` if `other` waits for this thread.
-    fn wait_for(&self, other: ThreadId, ended: u64) -> bool {
-        let me = current().id();
-        let mut waits = lock(&self.waits);
-        if waits.ended != ended {
-            return true;
+    /// If the session is being ended, who does so looks again.
+    pub(crate) fn look_again(&self) {
+        lock(&self.news).all += 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits until something has changed.
+    fn wait_until(&self, has_changed: impl Fn(News) -> bool) {
+        let mut news = lock(&self.news);
+        while !has_changed(*news) {
+            news = wait(&self.changed, news);
         }
-        let mut at = other;
-        while let Some(&next) = waits.behind.get(&at) {
-            if next == me {
-                return false;
+    }
+
+    /// Waits as long as this is so.
+    pub(crate) fn wait_while(&self, mut is_so: impl FnMut() -> bool) {
+        loop {
+            let before = self.news().all;
+            if !is_so() {
+                return;
             }
-            at = next;
+            self.wait_until(|news| news.all != before);
         }
-        waits.behind.insert(me, other);
-        while waits.ended == ended {
-            waits = wait(&self.changed, waits);
-        }
-        true
     }
 }
 
@@ -82,8 +86,17 @@ impl<T: Target> Dylib<T> {
     ///
     /// # Errors
     /// An initialiser cannot be had or reports an error: the opening is taken back, as by [`Dylib::close`], and what was initialised and
-    /// nothing else holds open is handed to `deinitialize`. [`Error::Cycle`]: a thread that runs some waits for this one.
+    /// nothing else holds open is handed to `deinitialize`. [`Error::Cycle`]: a thread that runs some waits for this one, or for a task that it
+    /// is in the middle of.
     pub fn open(
+        &self,
+        run: impl FnMut(&Name) -> Result<(), Foreign>,
+        deinitialize: impl FnMut(DylibId),
+    ) -> Result<(), Error> {
+        self.session().undertake(|| self.open_or_take_back(run, deinitialize))?
+    }
+
+    fn open_or_take_back(
         &self,
         run: impl FnMut(&Name) -> Result<(), Foreign>,
         mut deinitialize: impl FnMut(DylibId),
@@ -106,18 +119,20 @@ impl<T: Target> Dylib<T> {
     /// # Errors
     /// As [`Dylib::open`], but what has run stays.
     pub fn update(&self, run: impl FnMut(&Name) -> Result<(), Foreign>) -> Result<(), Error> {
-        self.initialize(false, run, &mut false)
+        self.session().undertake(|| self.initialize(false, run, &mut false))?
     }
 
     /// Takes one opening back. What was opened and nothing open reaches any more is handed to `deinitialize`, dependants first; who opens
     /// it meanwhile waits.
     ///
     /// # Errors
-    /// The dylib is closed, or was not open.
+    /// The dylib is closed, or was not open; or the session ends, and deinitialises it by itself.
     pub fn close(&self, mut deinitialize: impl FnMut(DylibId)) -> Result<(), Error> {
-        let closing = self.session().step(Release { dylib: self.id(), by: current().id() })?;
-        self.deinitialize(closing, &mut deinitialize);
-        Ok(())
+        self.session().undertake(|| {
+            let closing = self.session().step(Release { dylib: self.id(), by: current().id() })?;
+            self.deinitialize(closing, &mut deinitialize);
+            Ok(())
+        })?
     }
 
     fn deinitialize(&self, closing: Vec<Closing<Live<T>>>, deinitialize: &mut dyn FnMut(DylibId)) {
@@ -141,17 +156,31 @@ impl<T: Target> Dylib<T> {
     ) -> Result<(), Error> {
         let by = current().id();
         loop {
-            let ended = self.session().openings().ended();
-            let plan = self.session().step(Initializers { dylib: self.id(), open, by })?;
+            let before = self.session().openings().news();
+            let doers = dispatch::doers(self.session().address());
+            let plan = self.session().step(Initializers { dylib: self.id(), open, by, doers })?;
             *is_counted |= std::mem::take(&mut open);
+            let (planned, more) = match plan {
+                Plan::Run { run, more } => (run, more),
+                Plan::Wait => {
+                    // Who ends the session does not wait for those who wait for him.
+                    self.session().openings().look_again();
+                    self.session().openings().wait_until(|news| news.ended != before.ended);
+                    continue;
+                }
+                Plan::Never(label) => {
+                    let symbols = label.into_iter().map(|label| self.session().name(label)).collect();
+                    return Err(Error::Cycle { symbols });
+                }
+                Plan::Done => return Ok(()),
+            };
             let mut left = Unfinished {
                 session: self.session(),
-                versions: plan.run.iter().rev().map(|(_, version)| *version).collect(),
+                versions: planned.iter().rev().map(|(_, version)| *version).collect(),
                 closed: None,
             };
             // All are started before the first is waited for.
-            let lookups: Vec<(Name, Lookup<T>)> = plan
-                .run
+            let lookups: Vec<(Name, Lookup<T>)> = planned
                 .iter()
                 .map(|&(label, _)| {
                     let order = vec![Link { dylib: label.dylib, sees: Sees::All }];
@@ -172,11 +201,8 @@ impl<T: Target> Dylib<T> {
                     self.session().openings().end_one();
                 }
             }
-            let Some((label, other)) = plan.behind else { return Ok(()) };
-            if !self.session().openings().wait_for(other, ended) {
-                return Err(Error::Cycle {
-                    symbols: label.into_iter().map(|label| self.session().name(label)).collect(),
-                });
+            if !more {
+                return Ok(());
             }
         }
     }

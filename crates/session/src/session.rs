@@ -10,14 +10,17 @@
 //! store has a number, and one that comes late is left out (`slot.rs`). One question is asked inside: whoever makes a change
 //! (`Dylib::change`) may look there, for the last time, whether he still wants it.
 //!
-//! Ending: no more work is taken, but from those who are in the middle of some: what a task of the session, a responsibility or the end itself
-//! looks up and defines is taken until everything was deinitialised. Tasks are drained (one that waits for a responsibility that its holder neither keeps nor
-//! drops keeps the session waiting); opened dylibs are deinitialised, the youngest first, and what that has begun is drained; everything is
+//! Ending: no more work is taken, but from those who are in the middle of some: what a task of the session (the continuation of a lookup is one), a
+//! responsibility, a generator's request, an opening or the end itself
+//! looks up and defines is taken until everything was deinitialised. Openings and closings under way in other threads ([`Session::undertake`]) are
+//! waited for. Tasks are drained (one that waits for a responsibility that its holder neither keeps nor
+//! drops keeps the session waiting, and so do continuations that look things up again and again); opened dylibs are deinitialised, the youngest first, and what that has begun is drained; everything is
 //! removed, and what was not ready fails; code is handed to the host, whose grace period it is.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
+use std::thread::{ThreadId, current};
 
 use smallvec::SmallVec;
 
@@ -30,15 +33,15 @@ use crate::generator::{Generator, Request};
 use crate::ids::{DylibId, Label, Symbol};
 use crate::lookup::{Delivered, Lookup, Ticket};
 use crate::machine::{
-    self, Begin, Close, CreateDylib, Dependants, Doer, Effects, Event, Found, Leads, LinkOrder, Machine,
-    NewUnit, Owner, Parts, Remaining, Renew, Stop,
+    self, Begin, Close, CreateDylib, Dependants, Doer, Effects, Event, Finish, Found, IsUnderWay, Leads,
+    LinkOrder, Machine, NewUnit, Owner, Parts, Remaining, Renew, Stop, Undertake,
 };
 use crate::names::Names;
 use crate::opening::Openings;
 use crate::promise::Promise;
 use crate::responsibility::{MaterializationUnit, Responsibility};
 use crate::slot::{Slot, SlotCell};
-use crate::sync::{Mutex, MutexGuard, lock};
+use crate::sync::{Mutex, lock};
 
 /// What a session links: chosen by the embedder.
 pub trait Target: Sized + Send + Sync + 'static {
@@ -214,7 +217,8 @@ impl<T: Target> Session<T> {
     pub fn create_dylib(&self, name: &str) -> Result<Dylib<T>, Error> {
         let name: Arc<str> = name.into();
         let shown = Arc::new(Shown { board: Board::new(), target: PhantomData });
-        let (id, tracker) = self.step(CreateDylib { name: Arc::clone(&name), board: Arc::clone(&shown) })?;
+        let (board, begun) = (Arc::clone(&shown), self.is_within());
+        let (id, tracker) = self.step(CreateDylib { name: Arc::clone(&name), board, begun })?;
         Ok(Dylib::new(self.clone(), id, tracker, name, shown))
     }
 
@@ -234,9 +238,9 @@ impl<T: Target> Session<T> {
     ) -> Lookup<T> {
         let promise = Arc::new(Promise::new());
         let ticket = Ticket::promise(Arc::clone(&promise));
-        let (owner, perhaps) = (None, SmallVec::new());
+        let (owner, perhaps, begun) = (None, SmallVec::new(), self.is_within());
         let query =
-            self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner, perhaps });
+            self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner, perhaps, begun });
         Lookup::new(self.clone(), query, promise, None)
     }
 
@@ -251,13 +255,15 @@ impl<T: Target> Session<T> {
         let promise = Arc::new(Promise::new());
         let ticket = Ticket::promise(Arc::clone(&promise));
         let (kind, priority) = (LookupKind::Static, Priority::Normal);
-        let perhaps = SmallVec::from_iter([owner]);
+        let doer = Some(owner);
+        let (owner, perhaps, begun) = (None, SmallVec::from_iter(doer), true);
         let query =
-            self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner: None, perhaps });
-        Lookup::new(self.clone(), query, promise, Some(owner))
+            self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner, perhaps, begun });
+        Lookup::new(self.clone(), query, promise, doer)
     }
 
-    /// Looks symbols up, and hands the answer to `then`, in a task.
+    /// Looks symbols up, and hands the answer to `then`, in a task. What that looks up belongs to this lookup: if this one was begun before the
+    /// session ends, it is finished.
     pub fn lookup_then(
         &self,
         order: Vec<Link>,
@@ -282,7 +288,26 @@ impl<T: Target> Session<T> {
         let ticket = Ticket::then(priority, owner.map(|owner| owner.doer), then);
         let kind = LookupKind::Static;
         let perhaps = if owner.is_some() { SmallVec::new() } else { doers(self.address()) };
-        self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner, perhaps });
+        let begun = self.is_within();
+        self.step(machine::Lookup { order, wants, kind, until, priority, ticket, owner, perhaps, begun });
+    }
+
+    /// Whether this thread is in the middle of something of the session.
+    pub(crate) fn is_within(&self) -> bool {
+        dispatch::is_within(self.address())
+    }
+
+    /// Does something that is finished before the session ends: [`Session::end`] waits for it, and what this thread looks up and defines
+    /// meanwhile is taken. Openings and closings of dylibs are such things by themselves.
+    ///
+    /// # Errors
+    /// The session has ended, and nothing is done.
+    pub fn undertake<R>(&self, work: impl FnOnce() -> R) -> Result<R, Error> {
+        let by = current().id();
+        self.step(Undertake { by, begun: self.is_within() })?;
+        let _under_way = UnderWay { session: self, by };
+        let doer = Some(Doer::thread(by));
+        Ok(dispatch::within(SessionDoer { session: self.address(), doer }, work))
     }
 
     /// What tells sessions apart.
@@ -317,14 +342,18 @@ impl<T: Target> Session<T> {
     }
 
     /// Ends the session; see the file's header. Dylibs that were opened are handed to `deinitialize`, which may look symbols up. Must
-    /// not be called by a task. Nothing happens the second time.
+    /// not be called by a task. What other threads are in the middle of opening and closing is waited for, if they do not wait for this one.
+    /// Nothing happens the second time.
     pub fn end(&self, mut deinitialize: impl FnMut(DylibId)) {
         if !self.step(Stop { entirely: false }) {
             return;
         }
+        let by = current().id();
+        self.0.openings.wait_while(|| self.step(IsUnderWay { by }));
         self.0.dispatcher.drain();
         for (dylib, _) in self.step(Remaining).into_iter().filter(|(_, was_opened)| *was_opened) {
-            dispatch::ending(self.address(), || deinitialize(dylib));
+            let end = SessionDoer { session: self.address(), doer: None };
+            dispatch::within(end, || deinitialize(dylib));
         }
         self.step(Stop { entirely: true });
         self.0.dispatcher.drain();
@@ -354,19 +383,10 @@ impl<T: Target> Session<T> {
         lock(&self.0.machine).check()
     }
 
-    /// The machine, for a step of this thread.
-    fn locked(&self) -> MutexGuard<'_, Machine<Live<T>>> {
-        let mut machine = lock(&self.0.machine);
-        if machine.is_stopping() {
-            machine.set_within(dispatch::is_within(self.address()));
-        }
-        machine
-    }
-
     /// Runs one event, and what it entails.
     pub(crate) fn step<E: Event<Live<T>>>(&self, event: E) -> E::Reply {
         let (reply, effects) = {
-            let mut machine = self.locked();
+            let mut machine = lock(&self.0.machine);
             Self::publish(machine.step(event))
         };
         self.perform(effects);
@@ -381,7 +401,7 @@ impl<T: Target> Session<T> {
         agree: impl FnOnce(&dyn Fn(Label) -> bool) -> bool,
     ) -> Result<bool, Error> {
         let mut change = Some(change);
-        let mut machine = self.locked();
+        let mut machine = lock(&self.0.machine);
         let (_, before) = Self::publish(machine.step(first));
         let may = change.as_ref().map_or(Ok(()), |change| machine.may_change(change));
         let made = match may {
@@ -466,15 +486,27 @@ impl<T: Target> Session<T> {
         fenced(move || drop(effects.garbage));
     }
 
-    /// A task of `work`, which is done for `doer`.
+    /// A task of `work`, which is done for `doer`, if anybody is known to wait for it.
     pub(crate) fn task(
         &self,
         priority: Priority,
         doer: Option<Doer>,
         work: impl FnOnce() + Send + 'static,
     ) -> Task {
-        let doer = doer.map(|doer| SessionDoer { session: self.address(), doer });
-        Task::new(priority, work).for_doer(doer)
+        Task::new(priority, work).for_doer(SessionDoer { session: self.address(), doer })
+    }
+}
+
+/// What a thread has undertaken, until this is dropped.
+struct UnderWay<'a, T: Target> {
+    session: &'a Session<T>,
+    by: ThreadId,
+}
+
+impl<T: Target> Drop for UnderWay<'_, T> {
+    fn drop(&mut self) {
+        self.session.step(Finish { by: self.by });
+        self.session.openings().look_again();
     }
 }
 

@@ -149,11 +149,12 @@ fn of_a_closed_dylib_nothing_is_kept_but_its_name() {
     let mut ids = Vec::new();
     let by = std::thread::current().id();
     for ticket in 0..100 {
-        let (made, _) = machine.step(CreateDylib { name: "one".into(), board: Arc::clone(&board) });
+        let (made, _) =
+            machine.step(CreateDylib { name: "one".into(), board: Arc::clone(&board), begun: false });
         let (dylib, _) = made.expect("the name is free");
         let source = Source::Absolute(vec![(symbol, 7)]);
         let units = vec![NewUnit { symbols: vec![(symbol, E)], initializer: None, source }];
-        assert!(machine.step(Define { dylib, tracker: None, units, replace: false }).0.is_ok());
+        assert!(machine.step(Define { dylib, tracker: None, units, replace: false, begun: false }).0.is_ok());
         let (_, effects) = machine.step(Lookup {
             order: vec![Link { dylib, sees: Sees::All }],
             wants: required([symbol]),
@@ -163,10 +164,11 @@ fn of_a_closed_dylib_nothing_is_kept_but_its_name() {
             ticket,
             owner: None,
             perhaps: Default::default(),
+            begun: false,
         });
         assert_eq!((effects.publish.len(), effects.answers.len()), (1, 1));
         drop(effects);
-        assert!(machine.step(Initializers { dylib, open: true, by }).0.is_ok());
+        assert!(machine.step(Initializers { dylib, open: true, by, doers: Default::default() }).0.is_ok());
         let close = Close { dylibs: vec![dylib], dependants: Dependants::Deny, stay_open: false };
         assert!(machine.step(close).0.is_ok());
         assert_eq!(Arc::strong_count(&board), 1, "what was shown of it is gone");

@@ -280,8 +280,10 @@ impl World {
     fn new(seed: u64) -> World {
         let names = Arc::new(Names::default());
         let mut machine = Machine::new(Arc::clone(&names));
-        let dylib = machine.step(CreateDylib { name: "main".into(), board: () }).0.expect("a dylib");
-        let (closed, _) = machine.step(CreateDylib { name: "closed".into(), board: () }).0.expect("a dylib");
+        let dylib =
+            machine.step(CreateDylib { name: "main".into(), board: (), begun: false }).0.expect("a dylib");
+        let (closed, _) =
+            machine.step(CreateDylib { name: "closed".into(), board: (), begun: false }).0.expect("a dylib");
         let dependants = Dependants::Deny;
         machine.step(Close { dylibs: vec![closed], dependants, stay_open: false }).0.expect("closed");
         World {
@@ -386,8 +388,13 @@ impl World {
         let tracker = self.random.pick(&live).expect("the default tracker stays");
         self.log.push(format!("define {symbols:?} replace {replace} source {source}"));
         let unit = NewUnit { symbols: symbols.clone(), initializer: None, source: Source::Work(source) };
-        let event =
-            Define { dylib: self.dylibs[0], tracker: self.trackers[tracker], units: vec![unit], replace };
+        let event = Define {
+            dylib: self.dylibs[0],
+            tracker: self.trackers[tracker],
+            units: vec![unit],
+            replace,
+            begun: false,
+        };
         let (reply, effects) = self.machine.step(event);
 
         let model = &mut self.model;
@@ -481,6 +488,7 @@ impl World {
             ticket,
             owner: None,
             perhaps: Default::default(),
+            begun: false,
         };
         let (key, effects) = self.machine.step(event);
 
@@ -702,7 +710,7 @@ impl World {
 
     fn make_tracker(&mut self) {
         if self.trackers.iter().flatten().count() < 4 {
-            let (reply, _) = self.machine.step(CreateTracker(self.dylibs[0]));
+            let (reply, _) = self.machine.step(CreateTracker { dylib: self.dylibs[0], begun: false });
             self.trackers.push(Some(reply.expect("a tracker")));
             self.tracker_dylibs.push(0);
         }

@@ -30,7 +30,8 @@ impl Units {
     fn new(count: usize) -> Units {
         let names = Arc::new(Names::default());
         let mut machine: Machine<Plain> = Machine::new(Arc::clone(&names));
-        let (dylib, _) = machine.step(CreateDylib { name: "main".into(), board: () }).0.expect("a dylib");
+        let (dylib, _) =
+            machine.step(CreateDylib { name: "main".into(), board: (), begun: false }).0.expect("a dylib");
         let symbols: Vec<Symbol> = (0..count).map(|i| names.intern(&i.to_string())).collect();
         let mut units = Units {
             machine,
@@ -43,7 +44,7 @@ impl Units {
         for i in 0..count {
             let symbols = vec![(units.symbols[i], SymbolFlags::EXPORTED)];
             let unit = NewUnit { symbols, initializer: None, source: Source::Work(i as u64) };
-            let event = Define { dylib, tracker: None, units: vec![unit], replace: false };
+            let event = Define { dylib, tracker: None, units: vec![unit], replace: false, begun: false };
             assert!(units.machine.step(event).0.is_ok());
             let wants = vec![Want { symbol: units.symbols[i], need: Need::Required }];
             let order = vec![Link { dylib, sees: Sees::All }];
@@ -57,6 +58,7 @@ impl Units {
                 ticket: i as u64,
                 owner: None,
                 perhaps: Default::default(),
+                begun: false,
             });
             units.run(effects);
             let unit = units.units[i].expect("started");

@@ -49,11 +49,12 @@ pub struct Task {
     work: Box<dyn FnOnce() + Send>,
 }
 
-/// A doer, and the address of its session.
+/// Who does something for a session, of which this is the address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SessionDoer {
     pub(crate) session: usize,
-    pub(crate) doer: Doer,
+    /// None if nobody is known to wait for it.
+    pub(crate) doer: Option<Doer>,
 }
 
 /// A thread of a dispatcher.
@@ -76,8 +77,6 @@ pub struct Doing {
     /// What gives the thread the right to work; whoever goes on with this has it too.
     permit: pool::SharedPermit,
     doers: SmallVec<[SessionDoer; 2]>,
-    /// The address of the session that the thread is ending.
-    ends: Option<usize>,
 }
 
 crate::sync::thread_local! {
@@ -124,21 +123,22 @@ fn depth() -> usize {
 
 /// What this thread is in the middle of doing for a session.
 pub(crate) fn doers(session: usize) -> SmallVec<[Doer; 2]> {
-    doing(|doing| doing.doers.iter().filter(|doer| doer.session == session).map(|doer| doer.doer).collect())
+    doing(|doing| {
+        doing.doers.iter().filter(|doer| doer.session == session).filter_map(|doer| doer.doer).collect()
+    })
 }
 
 /// Whether this thread is in the middle of something of a session, be it its end.
 pub(crate) fn is_within(session: usize) -> bool {
-    let look =
-        |doing: &Doing| doing.ends == Some(session) || doing.doers.iter().any(|doer| doer.session == session);
+    let look = |doing: &Doing| doing.doers.iter().any(|doer| doer.session == session);
     // A thread that is about to be gone is in the middle of nothing.
     DOING.try_with(|doing| look(&doing.borrow())).unwrap_or(false)
 }
 
-/// Does a part of a session's end.
-pub(crate) fn ending<R>(session: usize, work: impl FnOnce() -> R) -> R {
+/// Does something for a session that is no task: a part of its end, an opening.
+pub(crate) fn within<R>(doer: SessionDoer, work: impl FnOnce() -> R) -> R {
     let mut doing = Doing::here();
-    doing.ends = Some(session);
+    doing.doers.push(doer);
     doing.go_on(work)
 }
 
@@ -159,12 +159,12 @@ impl Needed {
         let mut unknown = None;
         for (at, task) in tasks.enumerate() {
             match task.doer {
-                Some(SessionDoer { session, doer }) => {
+                Some(SessionDoer { session, doer: Some(doer) }) => {
                     if session == self.session && self.doers.contains(&doer) {
                         return Some(at);
                     }
                 }
-                None => unknown = unknown.or(Some(at)),
+                Some(SessionDoer { doer: None, .. }) | None => unknown = unknown.or(Some(at)),
             }
         }
         unknown
@@ -183,8 +183,8 @@ impl Task {
         self
     }
 
-    pub(crate) fn for_doer(mut self, doer: Option<SessionDoer>) -> Task {
-        self.doer = doer;
+    pub(crate) fn for_doer(mut self, doer: SessionDoer) -> Task {
+        self.doer = Some(doer);
         self
     }
 

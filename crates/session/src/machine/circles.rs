@@ -69,7 +69,8 @@ impl<P: Parts> Machine<P> {
         {
             return self.find_without_address(step.query, version);
         }
-        let is_blocked = |step: &&Step<P>| self.blocked.iter().any(|blocked| blocked.query == step.query);
+        let is_blocked =
+            |step: &&Step<P>| self.blocked.iter().any(|blocked| blocked.on.is_lookup(step.query));
         let is_asked =
             |step: &&Step<P>| query(step).is_some_and(|query| matches!(query.purpose, Purpose::Ticket(_)));
         let told = circle.iter().find(is_blocked).or_else(|| circle.iter().find(is_asked));

@@ -64,6 +64,8 @@ pub struct Define<P: Parts> {
     pub units: Vec<NewUnit<P>>,
     /// Whether they take the place of what is there.
     pub replace: bool,
+    /// Whether it belongs to what was begun before the session was stopped, or to its end.
+    pub begun: bool,
 }
 
 impl<P: Parts> Event<P> for Define<P> {
@@ -107,7 +109,7 @@ where
         let tracker =
             machine.find(self.label).and_then(|there| machine.tracker_if_unused(there, leads_there));
         match tracker {
-            Some(tracker) if machine.accepting(dylib).is_ok() => {
+            Some(tracker) if machine.accepting(dylib, true).is_ok() => {
                 machine.define(dylib, tracker, self.unit, true);
                 Ok(())
             }
@@ -157,7 +159,7 @@ impl<P: Parts> Machine<P> {
 
     /// The tracker of what is defined, if nothing speaks against it.
     pub(super) fn may_define(&mut self, define: &Define<P>) -> Result<TrackerId<P>, Error> {
-        let default = self.accepting(define.dylib)?.default_tracker;
+        let default = self.accepting(define.dylib, define.begun)?.default_tracker;
         let tracker = define.tracker.unwrap_or(default);
         match self.trackers.get(tracker) {
             None => return Err(Error::Removed),

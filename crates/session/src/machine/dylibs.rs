@@ -19,7 +19,8 @@
 //! ```
 //!
 //! What is busy belongs to a thread. A plan ends before what another thread is busy with, so nothing is planned whose dependences have
-//! not run; whoever opens waits for that thread, with nothing planned, and plans again (`opening.rs` of the shell). What the thread itself is busy
+//! not run; whoever opens waits for that thread, with nothing planned, and plans again (`opening.rs` of the shell). Who waits for whom is known
+//! to `waits.rs`: an opening that would close a circle is refused. What the thread itself is busy
 //! with is passed over: an initialiser may open what is being opened. A dylib that is being deinitialised belongs to a thread as a whole, also
 //! if it has no initialisers.
 
@@ -27,8 +28,11 @@ use std::sync::Arc;
 use std::thread::ThreadId;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
-use super::{Dylib, Event, Garbage, GeneratorId, Machine, Parts, State, Tracker, TrackerId, UnitId, Version};
+use super::{
+    Doer, Dylib, Event, Garbage, GeneratorId, Machine, Parts, State, Tracker, TrackerId, UnitId, Version,
+};
 use crate::error::Error;
 use crate::flags::{Link, Sees};
 use crate::ids::{DylibId, Label};
@@ -49,6 +53,10 @@ pub(super) struct Initializer<P: Parts> {
 impl<P: Parts> Initializer<P> {
     pub(super) fn new(version: Version<P>) -> Self {
         Initializer { version, state: Init::Due }
+    }
+
+    fn is_busy(&self, by: ThreadId) -> bool {
+        self.state == Init::Busy(by)
     }
 
     pub(super) fn has_run(&self) -> bool {
@@ -101,6 +109,16 @@ impl<P: Parts> Dylibs<P> {
         })
     }
 
+    /// The initialisers that a thread is busy with.
+    pub(super) fn busy(&self, by: ThreadId) -> impl Iterator<Item = Version<P>> {
+        let open = self.0.iter().filter_map(|place| match place {
+            Place::Open(dylib) => Some(dylib),
+            Place::Closed(_) => None,
+        });
+        let known = open.flat_map(|dylib| &dylib.initializers);
+        known.filter(move |known| known.is_busy(by)).map(|known| known.version)
+    }
+
     /// Closes the dylib, if it is open, and gives it away.
     pub(super) fn close(&mut self, id: DylibId) -> Option<Box<Dylib<P>>> {
         let place = self.0.get_mut(id.0 as usize)?;
@@ -119,6 +137,8 @@ pub struct CreateDylib<P: Parts> {
     pub name: Arc<str>,
     /// Where its ready symbols are published.
     pub board: P::Board,
+    /// Whether it belongs to what was begun before the session was stopped, or to its end.
+    pub begun: bool,
 }
 
 impl<P: Parts> Event<P> for CreateDylib<P> {
@@ -126,7 +146,7 @@ impl<P: Parts> Event<P> for CreateDylib<P> {
     type Reply = Result<(DylibId, TrackerId<P>), Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
-        if machine.refuses() {
+        if machine.refuses(self.begun) {
             return Err(Error::SessionEnded);
         }
         if machine.by_name.contains_key(&self.name) {
@@ -152,14 +172,19 @@ impl<P: Parts> Event<P> for CreateDylib<P> {
 }
 
 /// A tracker of its own for things in a dylib.
-pub struct CreateTracker(pub DylibId);
+pub struct CreateTracker {
+    /// The dylib.
+    pub dylib: DylibId,
+    /// Whether it belongs to what was begun before the session was stopped, or to its end.
+    pub begun: bool,
+}
 
 impl<P: Parts> Event<P> for CreateTracker {
     type Reply = Result<TrackerId<P>, Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
-        machine.accepting(self.0)?;
-        Ok(machine.trackers.insert(Tracker { dylib: self.0, units: Default::default() }))
+        machine.accepting(self.dylib, self.begun)?;
+        Ok(machine.trackers.insert(Tracker { dylib: self.dylib, units: Default::default() }))
     }
 }
 
@@ -253,6 +278,8 @@ pub struct AddGenerator<P: Parts> {
     pub dylib: DylibId,
     /// The generator.
     pub generator: P::Generator,
+    /// Whether it belongs to what was begun before the session was stopped, or to its end.
+    pub begun: bool,
 }
 
 impl<P: Parts> Event<P> for AddGenerator<P> {
@@ -260,7 +287,7 @@ impl<P: Parts> Event<P> for AddGenerator<P> {
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
         let id = GeneratorId(machine.next_generator);
-        match machine.accepting(self.dylib) {
+        match machine.accepting(self.dylib, self.begun) {
             Err(error) => return Err((error, self.generator)),
             Ok(dylib) => dylib.generators.push((id, self.generator)),
         }
@@ -301,22 +328,34 @@ pub struct Initializers {
     pub open: bool,
     /// The thread that will run them.
     pub by: ThreadId,
+    /// What that thread is in the middle of.
+    pub doers: SmallVec<[Doer; 2]>,
 }
 
-/// What is to be run at opening.
-pub struct Plan<P: Parts> {
-    /// Initialisers to be looked up, until ready, and run in this order.
-    pub run: Vec<(Label, Version<P>)>,
-    /// What comes next, and the thread that is busy with it: to be waited for before the rest is planned. No label stands for a dylib
-    /// that is being deinitialised.
-    pub behind: Option<(Option<Label>, ThreadId)>,
+/// What is to be done for an opening.
+pub enum Plan<P: Parts> {
+    /// There are initialisers to be run.
+    Run {
+        /// They are looked up, until ready, and run in this order.
+        run: Vec<(Label, Version<P>)>,
+        /// Whether another thread is busy with what comes next: the rest is to be planned then.
+        more: bool,
+    },
+    /// Another thread is busy with what comes next, and the thread waits for that, as far as the tables know, until one of the two says more: by
+    /// [`Initialized`], or by planning again.
+    Wait,
+    /// The same, but that thread waits for this one, through whatever others. No initialiser stands for a dylib that is being deinitialised.
+    Never(Option<Label>),
+    /// Nothing.
+    Done,
 }
 
 impl<P: Parts> Event<P> for Initializers {
     type Reply = Result<Plan<P>, Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
-        if machine.refuses() {
+        machine.unpark(self.by);
+        if machine.refuses(machine.under_way.contains_key(&self.by)) {
             return Err(Error::SessionEnded);
         }
         let (_, post) = machine.walk([self.dylib])?;
@@ -346,10 +385,15 @@ impl<P: Parts> Event<P> for Initializers {
                 }
             }
         }
-        let label = |version: Version<P>| Some(machine.entries.get(version)?.label);
-        let behind = behind.map(|(version, thread)| (version.and_then(label), thread));
-        let run = plan.into_iter().filter_map(|version| Some((label(version)?, version))).collect();
-        Ok(Plan { run, behind })
+        let label = |version: Version<P>| Some((machine.entries.get(version)?.label, version));
+        let run: Vec<_> = plan.into_iter().filter_map(label).collect();
+        let behind = behind.map(|(version, other)| (version.and_then(label), other));
+        match behind {
+            behind if !run.is_empty() => Ok(Plan::Run { run, more: behind.is_some() }),
+            None => Ok(Plan::Done),
+            Some((_, other)) if machine.park(self.by, self.doers, other) => Ok(Plan::Wait),
+            Some((what, _)) => Ok(Plan::Never(what.map(|(label, _)| label))),
+        }
     }
 }
 
@@ -369,6 +413,7 @@ impl<P: Parts> Event<P> for Initialized<P> {
     type Reply = ();
 
     fn apply(self, machine: &mut Machine<P>) {
+        machine.unpark_behind(self.by);
         if let Some(dylib) = self.closed.and_then(|closed| machine.open(closed).ok()) {
             let known = dylib.closing.iter().position(|&by| by == self.by);
             known.map(|at| dylib.closing.swap_remove(at));

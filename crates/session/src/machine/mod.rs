@@ -23,8 +23,11 @@
 //! A symbol's *version* is its entry's key: a name that was removed and defined again is another version, and a
 //! dependence on the old one is refused. An entry outlives its name while ready units use it.
 //!
+//! When the session is stopped, events that bring something new are taken if they are *begun*: if they belong to what was begun before, or to
+//! the end. Whoever makes the event says so in it.
+//!
 //! Files: `define` (into the tables), `change` (with what goes with it), `search` (lookups), `duty` (what responsibilities do), `settle` (starting, readiness,
-//! failure), `remove` (out of the tables), `redirect` (slots), `dylibs` (links, generators, initialisers), `graph` and
+//! failure), `remove` (out of the tables), `redirect` (slots), `dylibs` (links, generators, initialisers), `undertaking` (what the end waits for), `graph` and
 //! `forest` (waiting), `waits` (circles of threads that wait), `circles` (circles of units that do), `check` (invariants).
 
 mod change;
@@ -39,6 +42,7 @@ mod redirect;
 mod remove;
 mod search;
 mod settle;
+mod undertaking;
 mod waits;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -61,6 +65,7 @@ pub use dylibs::{
 pub use redirect::{Aliasee, Leads, Redirect};
 pub use remove::{Close, Dependants, Remaining, RemoveSymbols, RemoveTracker, Stop, Transfer};
 pub use search::{Cancel, Generated, Lookup, Owner, WaitsFor};
+pub use undertaking::{Finish, IsUnderWay, Undertake};
 pub use waits::{Await, Block, Doer, NeededBy, Unblock};
 
 use crate::error::{Cause, Error, Failure, Name};
@@ -439,8 +444,8 @@ pub struct Machine<P: Parts> {
     /// Lookups with known owners that have come to wait in this step.
     lodged: Vec<QueryId<P>>,
     intake: Intake,
-    /// Whether the events that come belong to what was begun before the session was stopped.
-    is_within: bool,
+    /// Threads that have undertaken something, each as often as it has.
+    under_way: FxHashMap<std::thread::ThreadId, usize>,
     /// What is left to do in this step; empty between steps.
     todo: VecDeque<Todo<P>>,
     effects: Effects<P>,
@@ -468,7 +473,7 @@ impl<P: Parts> Machine<P> {
             has_new_waits: false,
             lodged: Vec::new(),
             intake: Intake::All,
-            is_within: false,
+            under_way: FxHashMap::default(),
             todo: VecDeque::new(),
             effects: Effects::default(),
         }
@@ -494,21 +499,11 @@ impl<P: Parts> Machine<P> {
         (reply, std::mem::take(&mut self.effects))
     }
 
-    /// Whether it matters who makes a step: [`Machine::set_within`].
-    #[must_use]
-    pub fn is_stopping(&self) -> bool {
-        self.intake == Intake::Begun
-    }
-
-    /// Says whether the steps that come belong to what was begun before the session was stopped, or to its end.
-    pub fn set_within(&mut self, is_within: bool) {
-        self.is_within = is_within;
-    }
-
-    fn refuses(&self) -> bool {
+    /// Whether something new is refused; what is `begun` belongs to what was begun before the session was stopped, or to its end.
+    fn refuses(&self, begun: bool) -> bool {
         match self.intake {
             Intake::All => false,
-            Intake::Begun => !self.is_within,
+            Intake::Begun => !begun,
             Intake::Nothing => true,
         }
     }
@@ -537,9 +532,9 @@ impl<P: Parts> Machine<P> {
         self.dylibs.get_mut(id)
     }
 
-    /// The dylib, when it is open and the session still takes work.
-    fn accepting(&mut self, id: DylibId) -> Result<&mut Dylib<P>, Error> {
-        if self.refuses() {
+    /// The dylib, when it is open and the session still takes such work.
+    fn accepting(&mut self, id: DylibId, begun: bool) -> Result<&mut Dylib<P>, Error> {
+        if self.refuses(begun) {
             return Err(Error::SessionEnded);
         }
         self.open(id)

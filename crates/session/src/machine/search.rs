@@ -46,6 +46,8 @@ pub struct Lookup<P: Parts> {
     pub owner: Option<Owner>,
     /// Who may go on in the answer, if that is not known.
     pub perhaps: SmallVec<[Doer; 2]>,
+    /// Whether it belongs to what was begun before the session was stopped, or to its end. So does what has an owner.
+    pub begun: bool,
 }
 
 /// Who does not go on without the answer of a lookup.
@@ -61,8 +63,7 @@ impl<P: Parts> Event<P> for Lookup<P> {
     type Reply = QueryId<P>;
 
     fn apply(self, machine: &mut Machine<P>) -> QueryId<P> {
-        // What somebody needs who has begun is looked up to the end.
-        let is_owned = self.owner.is_some() || !self.perhaps.is_empty();
+        let begun = self.begun || self.owner.is_some();
         let query = machine.new_query(
             self.order,
             &self.wants,
@@ -76,7 +77,7 @@ impl<P: Parts> Event<P> for Lookup<P> {
         for doer in self.perhaps {
             machine.note(doer, query, Certainty::Perhaps);
         }
-        if machine.refuses() && !(is_owned && machine.is_stopping()) {
+        if machine.refuses(begun) {
             machine.answer(query, Err(Error::SessionEnded));
         }
         query

@@ -242,7 +242,7 @@ impl<P: Parts> Machine<P> {
             Some((data.dylib, data.tracker, symbols?))
         });
         match there {
-            Some((dylib, tracker, symbols)) if passes && self.accepting(dylib).is_ok() => {
+            Some((dylib, tracker, symbols)) if passes && self.accepting(dylib, true).is_ok() => {
                 let new = NewUnit { symbols, initializer, source: again };
                 self.define(dylib, tracker, new, true);
             }

@@ -1,19 +1,20 @@
 //! Waits that could never end: who does what, and who waits for it.
 //!
-//! A *doer* is whoever brings something about: a unit that is being materialized, or a generator that was asked. While a
-//! thread is in the middle of tasks, it works for their doers, and when it waits for a lookup, none of them goes on until
+//! A *doer* is whoever brings something about: a unit that is being materialized, a generator that was asked, or a thread that opens or closes
+//! dylibs. While a thread is in the middle of tasks, it works for their doers, and when it waits for a lookup, none of them goes on until
 //! that is answered. What a lookup waits for, in turn, is known:
 //!
 //! ```text
 //!   thread ── in the middle of tasks of ──► doers ── each waits for ──► lookups (of its own, or of its thread)
-//!                                             ▲                            │ not there yet
-//!                                             └── made by ── symbols ◄─────┘
+//!                                            ▲ ▲ └─ opens what another thread opens: that ─┐   │ not there yet
+//!                                            │ └───────────────────────────────────────────┘   │
+//!                                            └── made by ── symbols ◄──────────────────────────┘
 //!                                                              └─ emitted: a unit below which theirs hangs
 //! ```
 //!
 //! A thread whose lookup needs a doer that the thread itself is in the middle of waits for itself, through whatever other
 //! threads and tasks: its lookup is answered with [`Error::Cycle`]. It is found when the thread begins to wait, or when what
-//! others do closes the circle. The same relation says which tasks a waiting thread may run on top of what it is in the
+//! others do closes the circle. An opening that would wait for another thread's and so for itself is refused. The same relation says which tasks a waiting thread may run on top of what it is in the
 //! middle of without burying what it waits for; there, lookups for a continuation count as well that were made in the middle of what a
 //! doer does ([`Session::lookup_then`](crate::Session::lookup_then)), or by a responsibility that does not await them yet: the doer may go on in
 //! the answer, but need not, so they make no circle.
@@ -26,6 +27,7 @@
 //! that could end such a wait are known to wait themselves, dispatchers run whatever there is.
 
 use std::num::NonZeroU32;
+use std::thread::ThreadId;
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -35,34 +37,50 @@ use crate::error::Error;
 use crate::flags::Until;
 use crate::ids::Key;
 
-/// A unit or a question to a generator, as what is being done. See the file's header.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Doer {
-    is_request: bool,
-    key: (u32, NonZeroU32),
+/// A unit, a question to a generator, or what a thread has undertaken, as what is being done. See the file's header.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Doer(Work);
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Work {
+    Unit((u32, NonZeroU32)),
+    Request((u32, NonZeroU32)),
+    Thread(ThreadId),
 }
 
 impl Doer {
     /// Whoever materializes a unit.
     #[must_use]
     pub fn unit<P: Parts>(unit: UnitId<P>) -> Doer {
-        Doer { is_request: false, key: unit.parts() }
+        Doer(Work::Unit(unit.parts()))
     }
 
     /// Whoever answers a question.
     #[must_use]
     pub fn request<P: Parts>(request: RequestId<P>) -> Doer {
-        Doer { is_request: true, key: request.parts() }
+        Doer(Work::Request(request.parts()))
+    }
+
+    /// A thread that opens or closes dylibs.
+    #[must_use]
+    pub fn thread(thread: ThreadId) -> Doer {
+        Doer(Work::Thread(thread))
     }
 
     /// The unit that is made, if it is one.
     pub(super) fn as_unit<P: Parts>(self) -> Option<UnitId<P>> {
-        (!self.is_request).then(|| Key::from_parts(self.key))
+        match self.0 {
+            Work::Unit(key) => Some(Key::from_parts(key)),
+            Work::Request(_) | Work::Thread(_) => None,
+        }
     }
 
     /// The question that is answered, if it is one.
     pub(super) fn as_request<P: Parts>(self) -> Option<RequestId<P>> {
-        self.is_request.then(|| Key::from_parts(self.key))
+        match self.0 {
+            Work::Request(key) => Some(Key::from_parts(key)),
+            Work::Unit(_) | Work::Thread(_) => None,
+        }
     }
 }
 
@@ -73,11 +91,34 @@ pub(super) enum Certainty {
     Perhaps,
 }
 
+/// What a thread waits for.
+pub(super) enum On<P: Parts> {
+    Lookup(QueryId<P>),
+    /// What another thread is in the middle of opening or closing.
+    Thread(ThreadId),
+}
+
+impl<P: Parts> Clone for On<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Parts> Copy for On<P> {}
+
+impl<P: Parts> On<P> {
+    pub(super) fn is_lookup(&self, query: QueryId<P>) -> bool {
+        matches!(self, On::Lookup(known) if *known == query)
+    }
+}
+
 /// A thread that waits.
 pub(super) struct Blocked<P: Parts> {
+    /// Which one, if it waits for another.
+    by: Option<ThreadId>,
     /// What it is in the middle of.
     doers: SmallVec<[Doer; 2]>,
-    pub(super) query: QueryId<P>,
+    pub(super) on: On<P>,
 }
 
 /// A thread is about to wait for a lookup, in the middle of what these do.
@@ -98,7 +139,7 @@ impl<P: Parts> Event<P> for Block<P> {
         for &doer in &self.doers {
             machine.note(doer, self.query, Certainty::Known);
         }
-        machine.blocked.push(Blocked { doers: self.doers, query: self.query });
+        machine.blocked.push(Blocked { by: None, doers: self.doers, on: On::Lookup(self.query) });
     }
 }
 
@@ -129,7 +170,7 @@ impl<P: Parts> Event<P> for Unblock<P> {
     type Reply = ();
 
     fn apply(self, machine: &mut Machine<P>) {
-        machine.blocked.retain(|blocked| blocked.query != self.0);
+        machine.blocked.retain(|blocked| !blocked.on.is_lookup(self.0));
     }
 }
 
@@ -140,7 +181,7 @@ impl<P: Parts> Event<P> for NeededBy<P> {
     type Reply = FxHashSet<Doer>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
-        machine.needed_by(self.0, Certainty::Perhaps)
+        machine.needed_by(On::Lookup(self.0), Certainty::Perhaps)
     }
 }
 
@@ -148,9 +189,13 @@ impl<P: Parts> Machine<P> {
     /// Notes that a doer goes on only when a lookup is answered, or that it may be so.
     pub(super) fn note(&mut self, doer: Doer, query: QueryId<P>, certainty: Certainty) {
         let queries = &self.queries;
-        let noted = match doer.is_request {
-            false => self.units.get_mut(Key::from_parts(doer.key)).map(|u| (&mut u.waits, &mut u.hopes)),
-            true => self.requests.get_mut(Key::from_parts(doer.key)).map(|r| (&mut r.waits, &mut r.hopes)),
+        let noted = match doer.0 {
+            Work::Unit(key) => self.units.get_mut(Key::from_parts(key)).map(|u| (&mut u.waits, &mut u.hopes)),
+            Work::Request(key) => {
+                self.requests.get_mut(Key::from_parts(key)).map(|r| (&mut r.waits, &mut r.hopes))
+            }
+            // A thread waits for what it is known to be blocked by.
+            Work::Thread(_) => None,
         };
         if let Some((waits, hopes)) = noted {
             let noted = if certainty == Certainty::Known { waits } else { hopes };
@@ -160,46 +205,73 @@ impl<P: Parts> Machine<P> {
         self.has_new_waits = true;
     }
 
-    /// Whom a lookup needs, by links that are known, or by all.
-    fn needed_by(&mut self, start: QueryId<P>, by: Certainty) -> FxHashSet<Doer> {
-        let mut doers = FxHashSet::default();
+    /// A thread, in the middle of what these do, waits for what another one is in the middle of; unless that waits for one of these.
+    pub(super) fn park(&mut self, by: ThreadId, doers: SmallVec<[Doer; 2]>, other: ThreadId) -> bool {
+        let needed = self.needed_by(On::Thread(other), Certainty::Known);
+        if needed.contains(&Doer::thread(by)) || doers.iter().any(|doer| needed.contains(doer)) {
+            return false;
+        }
+        self.blocked.push(Blocked { by: Some(by), doers, on: On::Thread(other) });
+        self.has_new_waits = true;
+        true
+    }
+
+    /// A thread does not wait for another any more.
+    pub(super) fn unpark(&mut self, by: ThreadId) {
+        self.blocked.retain(|blocked| blocked.by != Some(by));
+    }
+
+    /// Threads do not wait for this one any more.
+    pub(super) fn unpark_behind(&mut self, other: ThreadId) {
+        self.blocked.retain(|blocked| !matches!(blocked.on, On::Thread(on) if on == other));
+    }
+
+    /// Whom a thread needs that waits for this, by links that are known, or by all.
+    pub(super) fn needed_by(&mut self, start: On<P>, by: Certainty) -> FxHashSet<Doer> {
+        let mut needed = FxHashSet::default();
         let mut seen: FxHashSet<Version<P>> = FxHashSet::default();
-        let (mut queries, mut versions) = (vec![start], Vec::new());
+        let (mut queries, mut versions, mut doers) = (Vec::new(), Vec::new(), Vec::new());
+        let follow = |on: On<P>, queries: &mut Vec<QueryId<P>>, doers: &mut Vec<Doer>| match on {
+            On::Lookup(query) => queries.push(query),
+            On::Thread(thread) => doers.push(Doer::thread(thread)),
+        };
+        follow(start, &mut queries, &mut doers);
         loop {
-            let doer = if let Some(query) = queries.pop() {
+            if let Some(doer) = doers.pop() {
+                if !needed.insert(doer) {
+                    continue;
+                }
+                let noted = match doer.0 {
+                    Work::Unit(key) => self.units.get(Key::from_parts(key)).map(|u| (&u.waits, &u.hopes)),
+                    Work::Request(key) => {
+                        self.requests.get(Key::from_parts(key)).map(|r| (&r.waits, &r.hopes))
+                    }
+                    Work::Thread(_) => None,
+                };
+                if let Some((waits, hopes)) = noted {
+                    queries.extend(waits);
+                    queries.extend(hopes.iter().filter(|_| by == Certainty::Perhaps));
+                }
+                for blocked in self.blocked.iter().filter(|blocked| blocked.doers.contains(&doer)) {
+                    follow(blocked.on, &mut queries, &mut doers);
+                }
+            } else if let Some(query) = queries.pop() {
                 let Some(query) = self.queries.get(query) else { continue };
                 versions
                     .extend(query.versions.iter().filter(|&&version| !self.has_come(version, query.until)));
-                for &request in &query.asking {
-                    if doers.insert(Doer::request(request))
-                        && let Some(request) = self.requests.get(request)
-                    {
-                        queries.extend(&request.waits);
-                        queries.extend(request.hopes.iter().filter(|_| by == Certainty::Perhaps));
-                    }
-                }
-                continue;
+                doers.extend(query.asking.iter().map(|&request| Doer::request(request)));
             } else if let Some(version) = versions.pop() {
                 let Some(entry) = self.entries.get(version).filter(|_| seen.insert(version)) else {
                     continue;
                 };
                 match &entry.state {
-                    State::NeverSearched | State::Ready(_) | State::Failed(_) => continue,
-                    State::Emitted(_, pending) => {
-                        versions.extend(self.graph.witness(pending.port));
-                        continue;
-                    }
-                    State::Materializing(_) | State::Resolved(..) => {}
+                    State::NeverSearched | State::Ready(_) | State::Failed(_) => {}
+                    State::Emitted(_, pending) => versions.extend(self.graph.witness(pending.port)),
+                    State::Materializing(_) | State::Resolved(..) => doers.push(Doer::unit(entry.unit)),
                 }
-                if let Some(unit) = self.units.get(entry.unit) {
-                    queries.extend(&unit.waits);
-                    queries.extend(unit.hopes.iter().filter(|_| by == Certainty::Perhaps));
-                }
-                Doer::unit(entry.unit)
             } else {
-                return doers;
-            };
-            doers.insert(doer);
+                return needed;
+            }
         }
     }
 
@@ -217,12 +289,14 @@ impl<P: Parts> Machine<P> {
             return;
         }
         self.effects.waits_changed = true;
-        self.blocked.retain(|blocked| self.queries.contains(blocked.query));
+        self.blocked
+            .retain(|blocked| !matches!(blocked.on, On::Lookup(query) if !self.queries.contains(query)));
         // An answer breaks the circles through it: those that are looked at later are free of them. Who came last is told
         // first: it may lie on top of others that cannot go on before it does.
         for at in (0..self.blocked.len()).rev() {
-            let Some(query) = self.blocked.get(at).map(|blocked| blocked.query) else { continue };
-            let needed = self.needed_by(query, Certainty::Known);
+            // Who waits for another thread has been told when he came, or goes on when the lookup of another one is answered.
+            let Some(&Blocked { on: On::Lookup(query), .. }) = self.blocked.get(at) else { continue };
+            let needed = self.needed_by(On::Lookup(query), Certainty::Known);
             let doers = self.blocked.get(at).into_iter().flat_map(|blocked| &blocked.doers);
             let own = doers.copied().find(|doer| needed.contains(doer));
             if let Some(own) = own.filter(|_| self.queries.contains(query)) {
@@ -233,13 +307,21 @@ impl<P: Parts> Machine<P> {
     }
 
     pub(super) fn made_by(&self, doer: Doer) -> Vec<crate::Name> {
-        if doer.is_request {
-            let request: Option<&super::Request<P>> = self.requests.get(Key::from_parts(doer.key));
-            let symbols = request.into_iter().flat_map(|request| &request.symbols);
-            return symbols.map(|&s| crate::Name { dylib: "".into(), symbol: self.names.text(s) }).collect();
+        match doer.0 {
+            Work::Unit(key) => {
+                let unit = self.units.get(Key::from_parts(key));
+                unit.map(|unit| self.names_of_versions(&unit.entries)).unwrap_or_default()
+            }
+            Work::Request(key) => {
+                let request: Option<&super::Request<P>> = self.requests.get(Key::from_parts(key));
+                let symbols = request.into_iter().flat_map(|request| &request.symbols);
+                symbols.map(|&s| crate::Name { dylib: "".into(), symbol: self.names.text(s) }).collect()
+            }
+            Work::Thread(thread) => {
+                let busy: Vec<Version<P>> = self.dylibs.busy(thread).collect();
+                self.names_of_versions(&busy)
+            }
         }
-        let unit: UnitId<P> = Key::from_parts(doer.key);
-        self.units.get(unit).map(|unit| self.names_of_versions(&unit.entries)).unwrap_or_default()
     }
 
     /// Whom a lookup is for, as far as that is known.

@@ -1,0 +1,70 @@
+//! What threads have undertaken: openings and closings of dylibs, and whatever else is to be finished before the session ends.
+//!
+//! ```text
+//!   thread:  undertake ── refused, if the session was stopped ──► (lookups, definitions: begun) ──► finish
+//!   end:     stop ──► is something under way, that does not wait for this thread? ──► wait, ask again
+//! ```
+//!
+//! Asking and stopping are steps: what is undertaken is refused, or waited for. Nested undertakings are counted.
+
+use std::thread::ThreadId;
+
+use super::waits::{Certainty, On};
+use super::{Doer, Event, Machine, Parts};
+use crate::error::Error;
+
+/// A thread undertakes something.
+pub struct Undertake {
+    /// The thread.
+    pub by: ThreadId,
+    /// Whether it belongs to what was begun before the session was stopped, or to its end.
+    pub begun: bool,
+}
+
+impl<P: Parts> Event<P> for Undertake {
+    type Reply = Result<(), Error>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        if machine.refuses(self.begun) {
+            return Err(Error::SessionEnded);
+        }
+        *machine.under_way.entry(self.by).or_default() += 1;
+        Ok(())
+    }
+}
+
+/// A thread has finished what it undertook last.
+pub struct Finish {
+    /// The thread.
+    pub by: ThreadId,
+}
+
+impl<P: Parts> Event<P> for Finish {
+    type Reply = ();
+
+    fn apply(self, machine: &mut Machine<P>) {
+        if let Some(count) = machine.under_way.get_mut(&self.by) {
+            *count -= 1;
+            if *count == 0 {
+                machine.under_way.remove(&self.by);
+            }
+        }
+    }
+}
+
+/// Asks whether other threads have undertaken something for the end of which this one may wait: they do not wait for this one.
+pub struct IsUnderWay {
+    /// The thread that asks.
+    pub by: ThreadId,
+}
+
+impl<P: Parts> Event<P> for IsUnderWay {
+    type Reply = bool;
+
+    fn apply(self, machine: &mut Machine<P>) -> bool {
+        let own = Doer::thread(self.by);
+        let others: Vec<ThreadId> = machine.under_way.keys().copied().filter(|&by| by != self.by).collect();
+        let waits = |other| machine.needed_by(On::Thread(other), Certainty::Known).contains(&own);
+        !others.into_iter().all(waits)
+    }
+}
