@@ -9,7 +9,8 @@
 //! Code that calls directly is linked when what it calls has an address. In a circle of units nobody would ever be, so the session lets the
 //! unit that closes it go on without the address (`lookup_to_link`), and that unit calls what has none yet through a slot: a *bend*. Who
 //! gives the function its address puts the code behind the slot before anybody can see it, and behind that the slot stays as it is: whoever is linked to a function
-//! keeps it, also when it is redefined.
+//! keeps it, also when it is redefined. A bend waits for one version of the function: if that is removed while it is being linked, it finds no bend that
+//! waits for the next one.
 //!
 //! **Who keeps what alive.** The slot leads to code that leads back to the one who calls through it, so somebody outside of the circle has to decide
 //! when that ends: a bend belongs to the entry of its unit in [`Placed`], to the entries of all units that are linked to that
@@ -24,7 +25,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use brolga_codegen::sig::FunctionType;
 use brolga_jit::{NoSlot, Slot, SlotOwner, Target};
-use brolga_session::{Definition, Label};
+use brolga_session::{Definition, Label, Version};
 
 use super::lazy::Body;
 use super::linking;
@@ -35,7 +36,8 @@ use super::unit::Shared;
 /// A call that goes through a slot because it closes a circle.
 pub(crate) struct Bend {
     owner: SlotOwner,
-    label: Label,
+    /// What it leads to: this version, and no other of that name.
+    to: Definition<Native>,
     awaited: Arc<Awaited>,
 }
 
@@ -47,11 +49,11 @@ impl Bend {
 
 impl Drop for Bend {
     fn drop(&mut self) {
-        let mut by_label = lock(&self.awaited.by_label);
-        if let Some(waiting) = by_label.get_mut(&self.label) {
+        let mut by_version = lock(&self.awaited.by_version);
+        if let Some(waiting) = by_version.get_mut(&self.to.version) {
             waiting.retain(|bend| bend.strong_count() > 0);
             if waiting.is_empty() {
-                by_label.remove(&self.label);
+                by_version.remove(&self.to.version);
             }
         }
     }
@@ -60,23 +62,24 @@ impl Drop for Bend {
 /// Bends whose functions have no address yet.
 #[derive(Default)]
 pub(crate) struct Awaited {
-    by_label: Mutex<BTreeMap<Label, Vec<Weak<Bend>>>>,
+    by_version: Mutex<BTreeMap<Version<Native>, Vec<Weak<Bend>>>>,
 }
 
 impl Awaited {
     /// Bends that lead to these functions, which are about to have addresses.
-    pub(crate) fn take(&self, labels: impl Iterator<Item = Label>) -> Vec<Arc<Bend>> {
-        let mut by_label = lock(&self.by_label);
-        let waiting: Vec<Weak<Bend>> = labels.filter_map(|label| by_label.remove(&label)).flatten().collect();
-        drop(by_label);
+    pub(crate) fn take(&self, own: &[Definition<Native>]) -> Vec<Arc<Bend>> {
+        let mut by_version = lock(&self.by_version);
+        let waiting = own.iter().filter_map(|own| by_version.remove(&own.version));
+        let waiting: Vec<Weak<Bend>> = waiting.flatten().collect();
+        drop(by_version);
         waiting.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// What was taken waits on: the functions have got no addresses after all.
     pub(crate) fn put_back(&self, bends: &[Arc<Bend>]) {
-        let mut by_label = lock(&self.by_label);
+        let mut by_version = lock(&self.by_version);
         for bend in bends {
-            by_label.entry(bend.label).or_default().push(Arc::downgrade(bend));
+            by_version.entry(bend.to.version).or_default().push(Arc::downgrade(bend));
         }
     }
 }
@@ -84,7 +87,7 @@ impl Awaited {
 /// Lets bends lead to the functions of a unit that they wait for.
 pub(crate) fn lead(bends: &[Arc<Bend>], target: impl Fn(Label) -> Option<Target>) {
     for bend in bends {
-        if let Some(target) = target(bend.label) {
+        if let Some(target) = target(bend.to.label) {
             // What is of another type is refused again by who calls it.
             let _ = bend.owner.set(target);
         }
@@ -108,22 +111,22 @@ pub(crate) fn all(
     all.into()
 }
 
-/// A slot for a function of this type, which leads to what the label leads to as soon as that is known.
+/// A slot for a function of this type, which leads to what was found as soon as that has an address.
 pub(crate) fn bend(
     shared: &Shared,
     session: &linking::Session<Native>,
-    label: Label,
+    to: Definition<Native>,
     ty: FunctionType,
 ) -> Result<Arc<Bend>, NoSlot> {
-    let source = Body::new(shared, session, label.dylib, label.symbol, None);
+    let source = Body::new(shared, session, to.label.dylib, to.label.symbol, None);
     let owner = shared.jit.slot(ty, source)?;
-    let bend = Arc::new(Bend { owner, label, awaited: shared.awaited.clone() });
+    let bend = Arc::new(Bend { owner, to, awaited: shared.awaited.clone() });
     shared.awaited.put_back(std::slice::from_ref(&bend));
     // It may have come before anybody knew that it is waited for.
     if let Some(Function::Code { unit, symbol, .. }) =
-        session.leads_to(label).and_then(|address| shared.placed.get(address))
+        session.leads_to(to).and_then(|address| shared.placed.get(address))
     {
-        lead(&shared.awaited.take(std::iter::once(label)), |_| unit.target(&symbol));
+        lead(&shared.awaited.take(&[to]), |_| unit.target(&symbol));
     }
     Ok(bend)
 }

@@ -35,7 +35,7 @@ use super::cold::ColdBody;
 use super::error::SessionError;
 use super::linking;
 use super::plan::lock;
-use super::target::{Code, Function, Moved, Native, Placed};
+use super::target::{Code, Function, Moved, Native, Placed, give_up};
 use super::unit::Shared;
 use crate::engine::function_type;
 
@@ -146,11 +146,10 @@ impl MaterializationUnit<Native> for Stub {
         };
         let owner = match slot {
             Ok(owner) => Arc::new(owner),
-            // There may be room when somebody looks again.
-            Err(error) if error.is_shortage() => {
-                return responsibility.fail_for_now(error, self as Box<dyn MaterializationUnit<Native>>);
+            Err(error) => {
+                let again: Box<dyn MaterializationUnit<Native>> = self;
+                return give_up(responsibility, error.is_shortage(), error, again);
             }
-            Err(error) => return responsibility.fail(error),
         };
         let entered = self.shared.slots.enter(Label { dylib, symbol: self.symbol }, owner);
         let (code, address) = Code::enter_slot(&self.shared.placed, entered);

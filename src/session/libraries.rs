@@ -20,7 +20,7 @@ use brolga_session::{
 
 use super::dylib::Dylib;
 use super::error::SessionError;
-use super::target::{Code, Moved, Native, Place};
+use super::target::{Code, Moved, Native, Place, give_up};
 use super::unit::Shared;
 
 impl Dylib {
@@ -206,9 +206,7 @@ impl Member {
         }
         let loaded = match self.shared.jit.load_object(&self.object, &imports) {
             Ok(loaded) => loaded,
-            // There may be room when somebody looks again.
-            Err(error) if error.is_shortage() => return responsibility.fail_for_now(error, self.unit()),
-            Err(error) => return responsibility.fail(error),
+            Err(error) => return give_up(responsibility, error.is_shortage(), error, self.unit()),
         };
         let addresses: Vec<(Symbol, usize)> =
             loaded.symbols().map(|(name, address)| (session.intern(name), address)).collect();

@@ -32,7 +32,7 @@ use brolga_ir::{Func, FuncId, Level, Op};
 use brolga_jit::{
     Compiled, FindSlot, Foreign, Linkage, LoopEntry, Method, Moving, NoSlot, Slot, Source, Style, Unit,
 };
-use brolga_session::{Definition, Dependence, Label, Need, Responsibility, Symbol, Want};
+use brolga_session::{Definition, Dependence, Label, Need, Responsibility, Symbol, SymbolFlags, Want};
 
 use super::bends::{self, Bend};
 use super::entries;
@@ -42,7 +42,7 @@ use super::linking;
 use super::loops::FoundLoop;
 use super::plan::lock;
 use super::profile::Profile;
-use super::target::{Code, Function, Native, Place};
+use super::target::{Code, Function, Native, Place, give_up};
 use super::unit::{Functions, Loaded, Shared, Stage};
 use crate::engine::{function_type, method};
 use crate::error::Error;
@@ -126,12 +126,11 @@ fn look_up_and_link(
     all.extend(methods.into_iter().filter(|want| !called.contains(&want.symbol)));
     responsibility.lookup_to_link(all, move |responsibility, found| match found {
         Ok(found) => link(shared, loaded, output, responsibility, &found),
-        Err(error) if error.passes() => {
+        Err(error) => {
             let Ok(symbols) = responsibility.symbols() else { return };
             let again = Functions::again(&shared, &loaded, &output.ids, &symbols);
-            responsibility.fail_for_now(error, again);
+            give_up(responsibility, error.passes(), error, again);
         }
-        Err(error) => responsibility.fail(error),
     });
 }
 
@@ -297,7 +296,8 @@ fn link(
     found: &[Definition<Native>],
 ) {
     let session = responsibility.session().clone();
-    let (Ok(symbols), Ok(dylib)) = (responsibility.symbols(), responsibility.dylib()) else { return };
+    let (Ok(own), Ok(dylib)) = (responsibility.definitions(), responsibility.dylib()) else { return };
+    let symbols: Vec<(Symbol, SymbolFlags)> = own.iter().map(|own| (own.label.symbol, own.flags)).collect();
     let strangers = loaded.strangers(&shared, &session, found);
     if !strangers.is_empty() {
         let loaded = Arc::new(loaded.without(&shared, &strangers));
@@ -320,21 +320,15 @@ fn link(
         _ => None,
     };
     let again = Functions::again(&shared, &loaded, &output.ids, &symbols);
-    let fail = |responsibility: Responsibility<Native>, error: Arc<Error>| match error.is_shortage() {
-        // There may be room when somebody looks again.
-        true => responsibility.fail_for_now(error, again.clone()),
-        false => responsibility.fail(error),
-    };
     // They take room of their own, which who is about to make something else would wait for.
     if output.dispatches
         && let Err(error) = entries::make(&shared, &session, &loaded, found)
     {
-        return fail(responsibility, error);
+        return give_up(responsibility, error.is_shortage(), error, again);
     }
     let ways = match bends_of(&shared, &session, &loaded, &output, found) {
         Ok(bends) => Ways { loops: loops.collect(), bends },
-        Err(error) if error.is_shortage() => return responsibility.fail_for_now(error, again),
-        Err(error) => return responsibility.fail(error),
+        Err(error) => return give_up(responsibility, error.is_shortage(), error, again),
     };
     let new = shared.jit.unmade();
     let unit = link_unit(&shared, &session, &loaded, &output, found, &ways, Some(&new));
@@ -342,7 +336,7 @@ fn link(
         Ok(Some(unit)) => unit,
         // Somebody has defined it anew meanwhile.
         Ok(None) => return look_up_and_link(shared, loaded, output, responsibility),
-        Err(error) => return fail(responsibility, error.into()),
+        Err(error) => return give_up(responsibility, error.is_shortage(), Arc::new(error), again),
     };
     let names = symbols.iter().map(|(symbol, _)| {
         let text = session.names().text(*symbol);
@@ -362,19 +356,13 @@ fn link(
             loaded.whole.methods.iter().map(|name| Dependence::from(Label { dylib, symbol: symbol(name) })),
         );
     }
-    let labels = || symbols.iter().map(|(symbol, _)| Label { dylib, symbol: *symbol });
     let target = |label: Label| unit.target(&session.names().text(label.symbol));
-    let awaiting = shared.awaited.take(labels());
+    let awaiting = shared.awaited.take(&own);
     bends::lead(&awaiting, target);
     let unfinished = responsibility.complete(code, addresses.iter().copied(), needs, Some(again.into()));
     if unfinished.is_none() {
         // Who has come to wait since then has not found an address, and these are not looked for again.
-        let leads_here = |&(symbol, address): &(Symbol, usize)| {
-            let label = Label { dylib, symbol };
-            (session.leads_to(label) == Some(address)).then_some(label)
-        };
-        let late = shared.awaited.take(addresses.iter().filter_map(leads_here));
-        bends::lead(&late, target);
+        bends::lead(&shared.awaited.take(&own), target);
     }
     // It is gone, or can be given up from now on.
     drop((unit, new));
@@ -440,7 +428,7 @@ fn bends_of(
         let id = loaded.known().get(&*name);
         // What has no native form is not called by code.
         let Some(ty) = id.and_then(|&id| type_of(loaded.module(), id)) else { continue };
-        bends.insert(name.to_string(), bends::bend(shared, session, definition.label, ty)?);
+        bends.insert(name.to_string(), bends::bend(shared, session, *definition, ty)?);
     }
     Ok(bends)
 }

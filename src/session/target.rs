@@ -13,16 +13,18 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use brolga_codegen::sig::FunctionType;
 use brolga_jit::{LoadedObject, Slot, Unit};
-use brolga_session::{Symbol, Target};
+use brolga_session::{Responsibility, Symbol, Target};
 
 use super::bends::Bend;
 use super::entries::Entries;
 use super::evict::Source;
 use super::lazy::Entered;
+use super::linking;
 
 /// What sessions of this crate link: machine code in this process.
 pub enum Native {}
@@ -31,6 +33,20 @@ impl Target for Native {
     type Address = usize;
     type Code = Code;
     type Slot = ();
+}
+
+/// Fails a unit: for now if the reason may pass, as a shortage of room may before somebody looks again.
+pub(crate) fn give_up(
+    responsibility: Responsibility<Native>,
+    may_pass: bool,
+    error: impl Into<Box<dyn Error + Send + Sync>>,
+    again: impl Into<linking::Unit<Native>>,
+) {
+    if may_pass {
+        responsibility.fail_for_now(error, again);
+    } else {
+        responsibility.fail(error);
+    }
 }
 
 /// A function that is in memory.

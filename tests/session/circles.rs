@@ -1,8 +1,10 @@
 //! Eager functions of different programs that come to call each other.
 
+use std::sync::{Arc, Mutex};
+
 use brolga::session::Dylib;
-use brolga::session::linking::{Dependants, OnDrop};
-use brolga::{OptLevel, Options, Session, Workers};
+use brolga::session::linking::{self, Dependants, OnDrop, Priority, SymbolFlags, Until};
+use brolga::{CodeListener, CodeUnit, OptLevel, Options, Session, Workers};
 
 use super::{adds, define, dylib, session};
 
@@ -160,4 +162,76 @@ fn a_circle_that_cannot_be_made_says_why() {
         main.redefine(main.read("mended.jlir", mended.as_bytes()).unwrap()).unwrap();
         assert_eq!(main.func::<(i64,), i64>("f").unwrap().call((5,)), Ok(2), "{who}");
     }
+}
+
+/// Does something, once, when a function of this name has been loaded: it is linked, and not yet in the tables.
+struct WhenLoaded {
+    name: &'static str,
+    act: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl CodeListener for WhenLoaded {
+    fn loaded(&self, unit: &Arc<CodeUnit>) {
+        if unit.function(self.name).is_some()
+            && let Some(act) = self.act.lock().unwrap().take()
+        {
+            act();
+        }
+    }
+
+    fn freed(&self, _unit: &Arc<CodeUnit>) {}
+}
+
+/// `f` is removed while it is linked, and defined again: `g` calls the new one, through the slot that is there because both wait
+/// for each other's addresses.
+#[test]
+fn a_circle_is_not_led_to_what_was_removed_while_it_was_linked() {
+    extern "C" fn held() -> i64 {
+        0
+    }
+    let tasks = Arc::new(linking::Seeded::new(1));
+    let options = Options::new().opt_level(OptLevel::O0);
+    let session = Session::new(options, Workers::Own(tasks.clone())).unwrap();
+    let run_all = move || while tasks.run_one() {};
+    let main = session.create_dylib("main").unwrap();
+    // The new `f` needs this C symbol beside `g`, so it is linked when this has an address.
+    let symbol = session.linking().intern("held");
+    let kept = Arc::new(Mutex::new(None));
+    let keep = kept.clone();
+    let flags = SymbolFlags::EXPORTED | SymbolFlags::CALLABLE;
+    let unit = linking::unit([(symbol, flags)], move |duty| *keep.lock().unwrap() = Some(duty));
+    main.linking().define(unit).unwrap();
+    let tracker = main.create_tracker(OnDrop::Keep).unwrap();
+    main.define(main.read("old.jlir", adds("f", 1000).as_bytes()).unwrap().tracked_by(&tracker)).unwrap();
+    let asks = |main: &Dylib| {
+        let f = main.session().linking().intern("f(Int64)");
+        let (order, wants) = (vec![main.linking().all()], linking::required([f]));
+        main.session().linking().lookup_then(order, wants, Until::Ready, Priority::Normal, |_| {});
+    };
+    let (dylib, runs) = (main.clone(), run_all.clone());
+    let act = move || {
+        tracker.remove(Dependants::Cascade).unwrap();
+        define(&dylib, &adds("g", 1));
+        let f = counts_down("f", "g", 0)
+            .replace("3 ─ %4 = Base", "3 ─ %4 = (n === -1)::Bool\n└──      goto #5 if not %4\n4 ─ %6 = $(Expr(:foreigncall, :(:held), Int64, svec(), 0, :(:ccall)))::Int64\n└──      return %6\n5 ─ %8 = Base")
+            .replace("%5 = invoke Main.g(%4", "%9 = invoke Main.g(%8")
+            .replace("return %5", "return %9");
+        define(&dylib, &f);
+        dylib.redefine(dylib.read("g.jlir", counts_down("g", "f", 1).as_bytes()).unwrap()).unwrap();
+        asks(&dylib);
+        runs();
+    };
+    let act: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(Some(Box::new(act)));
+    session.listen(Arc::new(WhenLoaded { name: "f(Int64)", act }));
+    asks(&main);
+    run_all();
+    let duty = kept.lock().unwrap().take().expect("the new `f` waits for it");
+    let address = (held as extern "C" fn() -> i64) as usize;
+    duty.resolve([(symbol, address)]).unwrap().emit([]).unwrap();
+    let f = main.func::<(i64,), i64>("f").unwrap_or_else(|error| panic!("{error}: {:?}", error.causes()));
+    let g = main.func::<(i64,), i64>("g").unwrap();
+    for n in 0..6 {
+        assert_eq!((f.call((n,)), g.call((n,))), (Ok(n % 2), Ok((n + 1) % 2)));
+    }
+    assert_eq!(session.linking().check(), Ok(()));
 }

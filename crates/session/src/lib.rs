@@ -81,7 +81,7 @@ pub use names::Names;
 pub use promise::Latch;
 pub use responsibility::{MaterializationUnit, Resolved, Responsibility, absolute, unit};
 pub use session::{
-    Answer, Definition, Dependence, EpochHost, Group, Host, PlainHost, Session, Target, Unit, WeakSession,
-    required, weak,
+    Answer, Definition, Dependence, EpochHost, Group, Host, PlainHost, Session, Target, Unit, Version,
+    WeakSession, required, weak,
 };
 pub use slot::Slot;

@@ -21,7 +21,7 @@ use crate::machine::{
     Attach, Claim, Complete, Delegate, Doer, Emit, Fail, FailForNow, HandBack, Incomplete, NewUnit, Owner,
     Requested, Resolve, Source, UnitHome, UnitId,
 };
-use crate::session::{Dependence, Group, Live, Session, Target, Unit};
+use crate::session::{Definition, Dependence, Group, Live, Session, Target, Unit};
 
 /// Definitions that are made when somebody looks. Bring your own program representation.
 pub trait MaterializationUnit<T: Target>: Send {
@@ -143,6 +143,14 @@ impl<T: Target> Responsibility<T> {
     /// # Errors
     /// The unit was removed.
     pub fn symbols(&self) -> Result<Vec<(Symbol, SymbolFlags)>, Error> {
+        Ok(self.definitions()?.into_iter().map(|own| (own.label.symbol, own.flags)).collect())
+    }
+
+    /// The same, as the versions that it makes; without addresses.
+    ///
+    /// # Errors
+    /// The unit was removed.
+    pub fn definitions(&self) -> Result<Vec<Definition<T>>, Error> {
         let asked = Requested { unit: self.duty.unit, wanted_only: false };
         Ok(self.duty.session.step(asked)?.0)
     }
@@ -153,7 +161,7 @@ impl<T: Target> Responsibility<T> {
     /// The unit was removed.
     pub fn requested(&self) -> Result<Vec<Symbol>, Error> {
         let asked = Requested { unit: self.duty.unit, wanted_only: true };
-        Ok(self.duty.session.step(asked)?.0.into_iter().map(|(symbol, _)| symbol).collect())
+        Ok(self.duty.session.step(asked)?.0.into_iter().map(|own| own.label.symbol).collect())
     }
 
     /// Looks up what the unit refers to, in its dylib's link order. In a task, prefer [`Session::lookup_then`].
@@ -385,7 +393,7 @@ impl<T: Target> Resolved<T> {
             Vec::new()
         } else {
             let asked = Requested { unit: self.duty.unit, wanted_only: false };
-            let symbols = self.duty.session.step(asked)?.0.into_iter().map(|(symbol, _)| symbol).collect();
+            let symbols = self.duty.session.step(asked)?.0.into_iter().map(|own| own.label.symbol).collect();
             vec![Group { symbols, needs }]
         };
         self.duty.open = false;

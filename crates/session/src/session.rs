@@ -74,6 +74,8 @@ pub struct Shown<T> {
 
 /// A symbol that a lookup found.
 pub type Definition<T> = Found<Live<T>>;
+/// A version of a symbol: what a name leads to until it is removed or replaced.
+pub type Version<T> = machine::Version<Live<T>>;
 /// A unit to define in a dylib.
 pub type Unit<T> = NewUnit<Live<T>>;
 /// A symbol that code refers to.
@@ -182,10 +184,10 @@ impl<T: Target> Session<T> {
         &self.0.names
     }
 
-    /// The address that a label leads to now, if it has been resolved. Starts nothing.
+    /// The address that a label leads to now, if it has been resolved; of a [`Definition`], if it is that version still. Starts nothing.
     #[must_use]
-    pub fn leads_to(&self, label: Label) -> Option<T::Address> {
-        self.step(Leads(label))
+    pub fn leads_to(&self, at: impl Into<Dependence<T>>) -> Option<T::Address> {
+        self.step(Leads(at.into()))
     }
 
     /// Gives a symbol that is ready back to a source, as if nobody had looked it up, and lets go of what was ready: for what

@@ -139,7 +139,7 @@ impl<P: Parts> Event<P> for FailForNow<P> {
             Some(unit) => unit.again.replace(self.again),
             None => Some(self.again),
         };
-        unused.into_iter().for_each(|unused| machine.drop_source(unused, Vec::new()));
+        machine.drop_unused(unused);
         machine.fail_perhaps_for_now(self.unit, self.cause, true);
     }
 }
@@ -317,14 +317,19 @@ impl<P: Parts> Machine<P> {
         if let Phase::Lazy { source, lost } = std::mem::replace(&mut gone.phase, Phase::Done) {
             self.drop_source(source, lost);
         }
-        if let Some(again) = gone.again.take() {
-            self.drop_source(again, Vec::new());
-        }
+        self.drop_unused(gone.again.take());
         if let Some(record) = gone.slot.take() {
             self.effects.garbage.push(Garbage::Slot(record.slot));
         }
         self.effects.retired.extend(gone.codes.drain(..).rev());
         Some(gone)
+    }
+
+    /// Drops what would have made a unit again, if there is such a source.
+    pub(super) fn drop_unused(&mut self, again: Option<Source<P>>) {
+        if let Some(again) = again {
+            self.drop_source(again, Vec::new());
+        }
     }
 
     /// Drops a source that will not be run, behind the step, and tells it what gave way to others.

@@ -16,7 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::graph::Node;
-use super::{Event, Machine, Parts, Phase, Source, State, Unit, UnitId, Version, push_swept};
+use super::{Event, Found, Machine, Parts, Phase, Source, State, Unit, UnitId, Version, push_swept};
 use crate::error::{Cause, Error};
 use crate::flags::{Link, Priority, SymbolFlags};
 use crate::ids::{DylibId, Label, Symbol};
@@ -119,7 +119,7 @@ impl<P: Parts> Event<P> for Emit<P> {
             }
             _ => again,
         };
-        unused.into_iter().for_each(|unused| machine.drop_source(unused, Vec::new()));
+        machine.drop_unused(unused);
         match machine.may_emit(&self) {
             Ok(groups) => {
                 machine.emit(unit, groups);
@@ -162,34 +162,43 @@ impl<P: Parts> Event<P> for Complete<P> {
     type Reply = Result<(), Incomplete<P>>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
-        let Complete { unit, code, addresses, needs, again } = self;
-        let unused = |machine: &mut Machine<P>, again: Option<Source<P>>| {
-            again.into_iter().for_each(|again| machine.drop_source(again, Vec::new()));
-        };
-        if machine.materializing(unit).is_err() {
-            unused(machine, again);
+        let mut again = self.again;
+        let completed = machine.complete(self.unit, self.code, self.addresses, self.needs, &mut again);
+        machine.drop_unused(again);
+        completed
+    }
+}
+
+impl<P: Parts> Machine<P> {
+    /// See [`Complete`]. Takes `again` if the unit is emitted with it.
+    fn complete(
+        &mut self,
+        unit: UnitId<P>,
+        code: P::Code,
+        addresses: Vec<(Symbol, P::Address)>,
+        needs: Vec<Dependence<P>>,
+        again: &mut Option<Source<P>>,
+    ) -> Result<(), Incomplete<P>> {
+        if self.materializing(unit).is_err() {
             return Err(Incomplete::Removed(code));
         }
-        let has_moved = |need: &Dependence<P>| {
-            need.version.is_some_and(|version| machine.find(need.label) != Some(version))
-        };
+        let has_moved =
+            |need: &Dependence<P>| need.version.is_some_and(|version| self.find(need.label) != Some(version));
         if needs.iter().any(has_moved) {
-            unused(machine, again);
             return Err(Incomplete::Moved(code));
         }
         let mut symbols = Vec::new();
-        if let Some(unit) = machine.units.get_mut(unit) {
+        if let Some(unit) = self.units.get_mut(unit) {
             unit.codes.push(code);
-            let labels = unit.entries.iter().filter_map(|version| Some(machine.entries.get(*version)?.label));
+            let labels = unit.entries.iter().filter_map(|version| Some(self.entries.get(*version)?.label));
             symbols.extend(labels.map(|label| label.symbol));
         }
-        if let Err(error) = (Resolve { unit, addresses }).apply(machine) {
-            unused(machine, again);
-            machine.fail_unit(unit, error.clone().into());
+        if let Err(error) = (Resolve { unit, addresses }).apply(self) {
+            self.fail_unit(unit, error.clone().into());
             return Err(Incomplete::Failed(error));
         }
         let groups = vec![Group { symbols, needs }];
-        (Emit { unit, groups, again }).apply(machine).map_err(Incomplete::Failed)
+        (Emit { unit, groups, again: again.take() }).apply(self).map_err(Incomplete::Failed)
     }
 }
 
@@ -358,8 +367,8 @@ impl<P: Parts> Event<P> for Begin<P> {
     }
 }
 
-/// What a unit is responsible for.
-pub struct Duty(pub Vec<(Symbol, SymbolFlags)>);
+/// What a unit is responsible for, without addresses.
+pub struct Duty<P: Parts>(pub Vec<Found<P>>);
 
 /// Asks what a unit is responsible for, and which of it somebody waits for.
 pub struct Requested<P: Parts> {
@@ -370,14 +379,17 @@ pub struct Requested<P: Parts> {
 }
 
 impl<P: Parts> Event<P> for Requested<P> {
-    type Reply = Result<Duty, Error>;
+    type Reply = Result<Duty<P>, Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
         machine.materializing(self.unit)?;
         let versions = machine.units.get(self.unit).map(|unit| unit.entries.as_slice()).unwrap_or_default();
         let chosen = versions.iter().filter(|version| !self.wanted_only || machine.is_wanted(**version));
-        let entries = chosen.filter_map(|version| machine.entries.get(*version));
-        Ok(Duty(entries.map(|entry| (entry.label.symbol, entry.flags)).collect()))
+        let found = |&version: &Version<P>| {
+            let entry = machine.entries.get(version)?;
+            Some(Found { label: entry.label, flags: entry.flags, address: None, version })
+        };
+        Ok(Duty(chosen.filter_map(found).collect()))
     }
 }
 

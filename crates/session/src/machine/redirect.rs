@@ -9,7 +9,7 @@
 //! slot is armed again, so its next call finds the new definition or reports that there is none. A lazy re-export is a
 //! redirectable symbol with an aliasee: binding it is looking the aliasee up and redirecting.
 
-use super::{Event, Machine, Parts, SlotRecord, SlotStore, State, Version, push_swept};
+use super::{Dependence, Event, Machine, Parts, SlotRecord, SlotStore, State, Version, push_swept};
 use crate::error::Error;
 use crate::flags::{Link, Priority};
 use crate::ids::{Label, Symbol};
@@ -74,14 +74,16 @@ impl<P: Parts> Event<P> for Aliasee {
     }
 }
 
-/// Where a label leads now.
-pub struct Leads(pub Label);
+/// Where a label leads now, if it is the version that is meant.
+pub struct Leads<P: Parts>(pub Dependence<P>);
 
-impl<P: Parts> Event<P> for Leads {
+impl<P: Parts> Event<P> for Leads<P> {
     type Reply = Option<P::Address>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
-        match &machine.entries.get(machine.find(self.0)?)?.state {
+        let Leads(Dependence { label, version }) = self;
+        let there = machine.find(label).filter(|there| version.is_none_or(|version| version == *there))?;
+        match &machine.entries.get(there)?.state {
             State::Resolved(address, _) => Some(*address),
             State::Emitted(address, _) | State::Ready(address) => *address,
             State::NeverSearched | State::Materializing(_) | State::Failed(_) => None,

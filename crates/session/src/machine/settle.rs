@@ -150,7 +150,7 @@ impl<P: Parts> Machine<P> {
             let found = Found { label: entry.label, flags: entry.flags, address, version };
             let shown = (!entry.flags.has(SymbolFlags::SIDE_EFFECTS_ONLY)).then_some(found);
             let again = self.units.get_mut(entry.unit).and_then(|unit| unit.again.take());
-            again.into_iter().for_each(|again| self.drop_source(again, Vec::new()));
+            self.drop_unused(again);
             self.publish(version);
             for (query, index) in pending.waiters {
                 self.arrived(query, index, shown);
@@ -252,7 +252,7 @@ impl<P: Parts> Machine<P> {
                     Some(unit) => unit.again.replace(again),
                     None => Some(again),
                 };
-                unused.into_iter().for_each(|unused| self.drop_source(unused, Vec::new()));
+                self.drop_unused(unused);
             }
         }
     }
