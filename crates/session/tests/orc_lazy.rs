@@ -370,40 +370,44 @@ fn an_initialiser_that_failed_is_made_again_when_it_can_be() {
 
 #[test]
 fn what_opens_and_closes_its_own_dylib_at_closing_is_waited_for_to_the_end() {
-    let (session, main) = in_place();
-    initialised(&session, &main, "init");
-    main.open(|_| Ok(()), |_| {}).expect("opened");
-    let (is_in, goes_on) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    std::thread::scope(|scope| {
-        let (is_in, goes_on, main) = (&is_in, &goes_on, &main);
-        let first = scope.spawn(move || {
-            main.close(|_| {
-                main.open(|name| panic!("{name} was run"), |_| {}).expect("opened");
-                main.close(|_| {}).expect("open");
-                is_in.store(1, Ordering::SeqCst);
-                while count(goes_on) == 0 {
-                    std::thread::yield_now();
-                }
-            })
-        });
-        while count(is_in) == 0 {
-            std::thread::yield_now();
+    for has_initializer in [false, true] {
+        let (session, main) = in_place();
+        if has_initializer {
+            initialised(&session, &main, "init");
         }
-        let second = scope.spawn(move || {
-            let opened = main.open(|_| Ok(()), |_| panic!("it is open"));
-            (opened.is_ok(), count(goes_on))
+        main.open(|_| Ok(()), |_| {}).expect("opened");
+        let (is_in, goes_on) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            let (is_in, goes_on, main) = (&is_in, &goes_on, &main);
+            let first = scope.spawn(move || {
+                main.close(|_| {
+                    main.open(|name| panic!("{name} was run"), |_| {}).expect("opened");
+                    main.close(|_| {}).expect("open");
+                    is_in.store(1, Ordering::SeqCst);
+                    while count(goes_on) == 0 {
+                        std::thread::yield_now();
+                    }
+                })
+            });
+            while count(is_in) == 0 {
+                std::thread::yield_now();
+            }
+            let second = scope.spawn(move || {
+                let opened = main.open(|_| Ok(()), |_| panic!("it is open"));
+                (opened.is_ok(), count(goes_on))
+            });
+            let is_early = (0..1000).any(|_| {
+                std::thread::yield_now();
+                second.is_finished()
+            });
+            goes_on.store(1, Ordering::SeqCst);
+            assert!(!is_early, "it was not deinitialised");
+            assert!(first.join().expect("no panic").is_ok());
+            assert_eq!(second.join().expect("no panic"), (true, 1));
         });
-        let is_early = (0..1000).any(|_| {
-            std::thread::yield_now();
-            second.is_finished()
-        });
-        goes_on.store(1, Ordering::SeqCst);
-        assert!(!is_early, "it was not deinitialised");
-        assert!(first.join().expect("no panic").is_ok());
-        assert_eq!(second.join().expect("no panic"), (true, 1));
-    });
-    assert_eq!(closed(&main).expect("open"), [main.id()]);
-    session.check().expect("invariants");
+        assert_eq!(closed(&main).expect("open"), [main.id()]);
+        session.check().expect("invariants");
+    }
 }
 
 #[test]
