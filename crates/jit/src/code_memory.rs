@@ -14,7 +14,7 @@
 //!
 //! * **Stripes** are chunks of one permission, shared by many units; a unit has a *block* of bytes in each that it needs
 //!   (`arena.rs`). Code and read-only data have a second mapping at other addresses, by which they are written. No
-//!   permission ever changes, so loading and freeing need no system call. What is freed is overwritten with instructions
+//!   permission ever changes, so loading and freeing need no system call for that. What is freed is overwritten with instructions
 //!   that trap, and used again; pages without any block go back to the system, some later, and so do chunks.
 //! * **Runs** are pages of one unit alone: written, then sealed. They are for writers that know one address only, and for
 //!   systems where dual mapping is refused.
@@ -38,10 +38,12 @@
 //!
 //! **Poison.** A page that went back to the system reads as zeros until its chunk is dropped: no trap on x86-64.
 //!
-//! Cost: a block takes two short locks over its life, a run five system calls of 1 to 3 µs.
+//! **Fetching.** Between writing code and running it on another processor stands what `fetch.rs` does, which is nothing on x86-64, even
+//! where other code was before: it snoops writes by physical address.
 //!
-//! Not done: systems other than Unix. x86-64 needs no synchronisation between writing code and running it on another processor,
-//! even where other code was before: it snoops writes by physical address.
+//! Cost: a block takes two short locks over its life, a run five system calls of 1 to 3 µs; on aarch64 either one more.
+//!
+//! Not done: systems other than Unix.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -17,6 +17,7 @@
 //! | `code_map.rs`    | the ordered index of loaded code: from an address to unit, function and line     |
 //! | `reservation.rs` | its ranges, chunks and second mapping                                            |
 //! | `space.rs`       | what a unit holds of it: pages of its own, or blocks                             |
+//! | `fetch.rs`       | lets processors fetch what was written: caches, barriers                          |
 //! | `linker.rs`      | the trait, link units, symbol resolution and every check before placing          |
 //! | `relocate.rs`    | what a relocation writes                                                         |
 //! | `loader.rs`      | the trait by ourselves: units share pages                                        |
@@ -48,6 +49,7 @@ mod cranelift;
 mod elf;
 mod engine;
 mod entry;
+mod fetch;
 mod func;
 #[cfg(feature = "gdb")]
 mod gdb;

@@ -139,8 +139,10 @@ mod tests {
     }
 
     #[test]
-    fn a_veneer_holds_its_target() {
+    fn a_veneer_jumps_to_the_target_that_it_holds() {
         let code = veneer(0x1122_3344_5566_7788);
+        // ldr x16, .+8; br x16
+        assert_eq!(code[..8], [0x5800_0050u32, 0xd61f_0200].map(u32::to_le_bytes).as_flattened()[..]);
         assert_eq!(code[8..], 0x1122_3344_5566_7788u64.to_le_bytes());
     }
 }

@@ -24,7 +24,7 @@
 //! *x86-64*: loads and stores keep their order, and instructions are fetched coherently: S1 and S2 are plain moves. *aarch64*: the
 //! jump depends on the load, but instruction fetch and the loads of the new code do not wait for it; the caller may have
 //! fetched ahead from the predicted address. Before S1, sealing the code has made every running thread pass a context
-//! synchronisation (`pipeline_flush_mt`, a barrier in all threads). A caller whose load comes before that barrier reads an old word; one
+//! synchronisation (`fetch.rs`, a barrier in all threads). A caller whose load comes before that barrier reads an old word; one
 //! whose load comes behind it has dropped whatever it fetched ahead, and sees the bytes. So S1 need only come behind sealing, which
 //! Release says, and S2 needs nothing. A stub reads its cell, which was written before its address was given to anyone.
 //!
@@ -239,9 +239,14 @@ impl Drop for Place {
     }
 }
 
-/// The code of a stub that is `distance` bytes in front of its cell.
+#[cfg(target_arch = "aarch64")]
+use stub_aarch64 as stub;
 #[cfg(target_arch = "x86_64")]
-fn stub(distance: usize) -> [u8; STUB_BYTES] {
+use stub_x86_64 as stub;
+
+/// The code of a stub that is `distance` bytes in front of its cell.
+#[cfg(any(test, target_arch = "x86_64"))]
+fn stub_x86_64(distance: usize) -> [u8; STUB_BYTES] {
     const LEA_BYTES: usize = 7;
     const { assert!(ThreadLayout::LAZY < 128 && CELL_TRAMPOLINE < 128) };
     let [d0, d1, d2, d3] = ((distance - LEA_BYTES) as u32).to_le_bytes();
@@ -259,9 +264,9 @@ fn stub(distance: usize) -> [u8; STUB_BYTES] {
 }
 
 /// The code of a stub that is `distance` bytes in front of its cell.
-#[cfg(target_arch = "aarch64")]
-fn stub(distance: usize) -> [u8; STUB_BYTES] {
-    const { assert!(ThreadLayout::LAZY < 1 << 15 && CELL_TRAMPOLINE % 8 == 0) };
+#[cfg(any(test, target_arch = "aarch64"))]
+fn stub_aarch64(distance: usize) -> [u8; STUB_BYTES] {
+    const { assert!(ThreadLayout::LAZY < 1 << 15 && CELL_TRAMPOLINE.is_multiple_of(8)) };
     let distance = distance as u32;
     let (lazy, trampoline) = (ThreadLayout::LAZY as u32 / 8, CELL_TRAMPOLINE as u32 / 8);
     let words: [u32; 4] = [
@@ -329,12 +334,16 @@ mod tests {
         assert!(slots.take().is_ok(), "a place that was given up is there");
     }
 
-    #[cfg(target_arch = "x86_64")]
     #[test]
     fn a_stub_is_what_an_assembler_makes_of_it() {
         let lazy = ThreadLayout::LAZY as u8;
         let expected =
             [0x4c, 0x8d, 0x1d, 0xf9, 0x0f, 0, 0, 0x4d, 0x89, 0x5f, lazy, 0x41, 0xff, 0x63, 8, 0xcc];
-        assert_eq!(stub(0x1000), expected);
+        assert_eq!(stub_x86_64(0x1000), expected);
+        assert_eq!(ThreadLayout::LAZY, 24, "as in the second word");
+        for (distance, adr) in [(0x1000, 0x1000_8010u32), (0x1803, 0x7000_c010)] {
+            let expected = [adr, 0xf900_0eb0, 0xf940_0611, 0xd61f_0220].map(u32::to_le_bytes);
+            assert_eq!(stub_aarch64(distance), expected.as_flattened());
+        }
     }
 }

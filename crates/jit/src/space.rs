@@ -8,12 +8,12 @@
 //!
 //! The invariants M1 to M5 are those of `code_memory.rs`.
 
-use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::code_memory::CodeMemoryError;
+use crate::fetch;
 use crate::pages::{self, READ, READ_EXECUTE};
 use crate::reservation::{Block, Part, Parts, Reservation};
 
@@ -56,7 +56,6 @@ impl Run {
         let Parts { code, read_only, .. } = self.parts;
         let failed = |bytes| move |source| CodeMemoryError::Protect { bytes, source };
         if code > 0 {
-            clear_instruction_cache(self.base(), code).map_err(failed(code))?;
             // SAFETY: the range is the code part of this run; M2, the new protection takes writing away as it gives execution.
             unsafe { pages::protect(self.base(), code, READ_EXECUTE) }.map_err(failed(code))?;
         }
@@ -65,7 +64,8 @@ impl Run {
             unsafe { pages::protect(self.base().add(code), read_only, READ) }.map_err(failed(read_only))?;
         }
         if code > 0 {
-            wasmtime_jit_icache_coherence::pipeline_flush_mt().map_err(failed(code))?;
+            // SAFETY: the range is mapped for as long as this run is there.
+            unsafe { fetch::publish(self.base(), code) }.map_err(failed(code))?;
         }
         Ok(())
     }
@@ -202,8 +202,8 @@ impl Blocks {
         let bytes = code.len();
         let failed = |source| CodeMemoryError::Protect { bytes, source };
         if let Some(block) = self.blocks[Part::Code as usize] {
-            clear_instruction_cache(self.reservation.at(block.offset), bytes).map_err(failed)?;
-            wasmtime_jit_icache_coherence::pipeline_flush_mt().map_err(failed)?;
+            // SAFETY: the block is mapped for as long as it is there.
+            unsafe { fetch::publish(self.reservation.at(block.offset), bytes) }.map_err(failed)?;
         }
         self.is_sealed = true;
         Ok(self)
@@ -249,10 +249,3 @@ impl Drop for Blocks {
 
 /// What free code consists of: `int3` on x86-64, `udf #0` on aarch64.
 pub(crate) const TRAP: u8 = if cfg!(target_arch = "x86_64") { 0xcc } else { 0 };
-
-/// Lets the processor fetch what was written, where it does not do so by itself.
-fn clear_instruction_cache(code: NonNull<u8>, bytes: usize) -> io::Result<()> {
-    // SAFETY: the range is mapped and belongs to the caller's run or block. Caches of data are tagged by physical address,
-    // so it does not matter through which mapping the code was written.
-    unsafe { wasmtime_jit_icache_coherence::clear_cache(code.as_ptr().cast(), bytes) }
-}
