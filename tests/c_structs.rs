@@ -196,3 +196,130 @@ fn large_structs_pass_in_memory() {
         assert_eq!(func.call((address(grown as *const ()), 11)), Ok((122, 2.0, -7, 5)));
     }
 }
+
+/// A struct that C gets by its address on aarch64 where registers are left for that, and on the stack.
+const BY_ADDRESS: &str = "\
+struct Large
+    a::Int64
+    b::Float64
+    c::Int32
+    d::UInt8
+end
+
+function mixed(f::Ptr{Nothing}, x::Int64)::Float64
+1 ─ %1 = %new(Large, 100, 0.5, 7, 0x03)::Large
+│   %2 = $(Expr(:foreigncall, :(f), Float64, svec(Int64, Large, Float64), 0, :(:ccall), :(x), :(%1), 1000.0))::Float64
+└──      return %2
+end
+
+function late(f::Ptr{Nothing}, x::Int64)::Float64
+1 ─ %1 = %new(Large, 100, 0.5, 7, 0x03)::Large
+│   %2 = $(Expr(:foreigncall, :(f), Float64, svec(Int64, Int64, Int64, Int64, Int64, Int64, Int64, Large, Large), 0, :(:ccall), 1, 2, 3, 4, 5, 6, :(x), :(%1), :(%1)))::Float64
+└──      return %2
+end
+";
+
+extern "C" fn late(a: i64, b: i64, c: i64, d: i64, e: i64, f: i64, g: i64, x: Large, y: Large) -> f64 {
+    let sum = a + b + c + d + e + f + g;
+    sum as f64 + mixed(0, x, 0.0) + 1000.0 * mixed(0, y, 0.0)
+}
+
+#[test]
+fn large_structs_pass_whatever_stands_before_them() {
+    let program = Program::read("t", BY_ADDRESS.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    for level in [OptLevel::O0, OptLevel::O2] {
+        let engine = Engine::new(Options::new().opt_level(level)).unwrap();
+        let unit = engine.compile(&program).unwrap_or_else(|error| panic!("{error}"));
+        let func = unit.func::<(*mut (), i64), f64>("mixed").unwrap();
+        assert_eq!(func.call(((mixed as *const ()).cast_mut(), 10_000)), Ok(11_110.5));
+        let func = unit.func::<(*mut (), i64), f64>("late").unwrap();
+        assert_eq!(func.call(((late as *const ()).cast_mut(), 7)), Ok(28.0 + 110.5 + 110_500.0));
+    }
+}
+
+/// Wide integers behind few and many others, both ways.
+const WIDE: &str = "\
+function early(f::Ptr{Nothing}, w::Int128)::Int64
+1 ─ %1 = $(Expr(:foreigncall, :(f), Int64, svec(Int64, Int128, Int64, Int64, Int64, Int128, Int64), 0, :(:ccall), 1, :(w), 4, 5, 6, :(w), 9))::Int64
+└──      return %1
+end
+
+function late(f::Ptr{Nothing}, w::Int128)::Int64
+1 ─ %1 = $(Expr(:foreigncall, :(f), Int64, svec(Int64, Int64, Int64, Int64, Int64, Int64, Int64, Int128, Int64), 0, :(:ccall), 1, 2, 3, 4, 5, 6, 7, :(w), 9))::Int64
+└──      return %1
+end
+
+function digits(a::Int64, b::Int64, c::Int64, d::Int64, e::Int64, f::Int64, g::Int64, w::Int128, z::Int64)::Int64
+1 ─ %1 = Base.trunc_int(Int64, w)::Int64
+│   %2 = Base.lshr_int(w, 0x0000000000000040)::Int128
+│   %3 = Base.trunc_int(Int64, %2)::Int64
+│   %4 = Base.mul_int(g, 1000)::Int64
+│   %5 = Base.mul_int(%3, 100)::Int64
+│   %6 = Base.mul_int(%1, 10)::Int64
+│   %7 = Base.add_int(%4, %5)::Int64
+│   %8 = Base.add_int(%7, %6)::Int64
+│   %9 = Base.add_int(%8, z)::Int64
+└──      return %9
+end
+
+function back(f::Ptr{Nothing})::Int64
+1 ─ %1 = $(Expr(:cfunction, Ptr{Nothing}, :(:digits), Int64, svec(Int64, Int64, Int64, Int64, Int64, Int64, Int64, Int128, Int64), :(:ccall)))::Ptr{Nothing}
+│   %2 = $(Expr(:foreigncall, :(f), Int64, svec(Ptr{Nothing}), 0, :(:ccall), :(%1)))::Int64
+└──      return %2
+end
+";
+
+fn fold(digits: &[i64]) -> i64 {
+    digits.iter().fold(0, |sum, digit| 10 * sum + digit)
+}
+
+extern "C" fn early_wide(a: i64, w: i128, b: i64, c: i64, d: i64, x: i128, e: i64) -> i64 {
+    fold(&[a, (w >> 64) as i64, w as i64, b, c, d, (x >> 64) as i64, x as i64, e])
+}
+
+type Late = extern "C" fn(i64, i64, i64, i64, i64, i64, i64, i128, i64) -> i64;
+
+extern "C" fn late_wide(a: i64, b: i64, c: i64, d: i64, e: i64, f: i64, g: i64, w: i128, z: i64) -> i64 {
+    fold(&[a, b, c, d, e, f, g, (w >> 64) as i64, w as i64, z])
+}
+
+extern "C" fn calls_back(digits: Late) -> i64 {
+    digits(1, 2, 3, 4, 5, 6, 7, 8 << 64 | 9, 5)
+}
+
+#[test]
+fn wide_integers_pass_as_c_passes_them() {
+    let program = Program::read("t", WIDE.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    for level in [OptLevel::O0, OptLevel::O2] {
+        let engine = Engine::new(Options::new().opt_level(level)).unwrap();
+        let unit = engine.compile(&program).unwrap_or_else(|error| panic!("{error}"));
+        let early = unit.func::<(*mut (), i128), i64>("early").unwrap();
+        assert_eq!(early.call(((early_wide as *const ()).cast_mut(), 2 << 64 | 3)), Ok(123_456_239));
+        let late = unit.func::<(*mut (), i128), i64>("late").unwrap();
+        assert_eq!(late.call(((late_wide as *const ()).cast_mut(), 8 << 64 | 9)), Ok(1_234_567_899));
+        let back = unit.func::<(*mut (),), i64>("back").unwrap();
+        assert_eq!(back.call(((calls_back as *const ()).cast_mut(),)), Ok(7_895));
+    }
+}
+
+/// The wide integer leaves a register unused in front of it, so that one is left for two.
+#[cfg(target_arch = "aarch64")]
+#[test]
+fn a_struct_that_runs_out_of_registers_is_refused() {
+    const CROWDED: &str = "\
+struct Two
+    a::Int64
+    b::Int64
+end
+
+function crowded(f::Ptr{Nothing}, w::Int128)::Int64
+1 ─ %1 = %new(Two, 1, 2)::Two
+│   %2 = $(Expr(:foreigncall, :(f), Int64, svec(Int64, Int128, Int64, Int64, Int64, Two), 0, :(:ccall), 1, :(w), 4, 5, 6, :(%1)))::Int64
+└──      return %2
+end
+";
+    let program = Program::read("t", CROWDED.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    let engine = Engine::new(Options::new()).unwrap();
+    let error = engine.compile(&program).map(drop).unwrap_err().to_string();
+    assert!(error.contains("Two"), "{error}");
+}

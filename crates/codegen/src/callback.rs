@@ -24,7 +24,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use crate::compile::{CompileError, CompileOptions, CompiledFunction, Compiler, Symbol};
 use crate::entry::{compile_entry, entry_function};
 use crate::isa::{HostIsa, Tier};
-use crate::sig::{Abi, Signature, word_offsets};
+use crate::sig::{Abi, Signature, spare_param, word_offsets};
 use crate::ways::Route;
 
 /// The routine that calls compiled code for C. Not 0: it threw.
@@ -72,13 +72,20 @@ fn callback_function(signature: &Signature, route: Route, isa: &HostIsa) -> Func
     let mut own = ClifSignature::new(isa.host_call_conv());
     own.params.extend(signature.params.iter().map(|abi| AbiParam::new(abi.clif())));
     own.returns.extend(signature.results.iter().map(|abi| AbiParam::new(abi.clif())));
+    let spare = spare_param(&own.params);
+    if let Some(at) = spare {
+        own.params.insert(at, AbiParam::new(types::I64));
+    }
     func.signature = own;
     let mut scratch = FunctionBuilderContext::new();
     let mut b = FunctionBuilder::new(&mut func, &mut scratch);
     let entry = b.create_block();
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);
-    let given = b.block_params(entry).to_vec();
+    let mut given = b.block_params(entry).to_vec();
+    if let Some(at) = spare {
+        given.remove(at);
+    }
     let (args, results) = (words(&mut b, &signature.params), words(&mut b, &signature.results));
     for (value, (abi, offset)) in given.into_iter().zip(word_offsets(&signature.params)) {
         b.ins().store(abi.word_flags(), value, args, offset);

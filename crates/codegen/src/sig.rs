@@ -144,6 +144,28 @@ impl Signature {
     }
 }
 
+/// In front of which parameter of a function of C belongs one more, an `i64` that nobody reads.
+///
+/// On aarch64 an `i128` for which one register is left goes to memory, and so do all integers behind it. Cranelift would give that register
+/// to the next of them, so the additional parameter takes it away.
+pub(crate) fn spare_param(params: &[AbiParam]) -> Option<usize> {
+    cfg!(all(target_arch = "aarch64", not(target_vendor = "apple"))).then(|| spare_in_aapcs64(params))?
+}
+
+fn spare_in_aapcs64(params: &[AbiParam]) -> Option<usize> {
+    let mut taken = 0;
+    for (at, param) in params.iter().enumerate() {
+        match param.value_type {
+            types::I128 if taken == 7 => return Some(at),
+            // It begins in a register of even number.
+            types::I128 => taken = 2 + ((taken + 1) & !1),
+            ty if ty.is_int() => taken += 1,
+            _ => {}
+        }
+    }
+    None
+}
+
 /// The byte offset of every leaf in a word buffer.
 pub fn word_offsets(leaves: &[Abi]) -> impl Iterator<Item = (Abi, i32)> + '_ {
     leaves.iter().scan(0i32, |next, &abi| {
@@ -337,5 +359,21 @@ mod tests {
         let ty = ValueType::tuple(vec![ValueType::scalar("Int64", Abi::I64), ValueType::ghost("Nothing")]);
         assert_eq!(ty.name, "Tuple{Int64, Nothing}");
         assert_eq!(ty.leaves, [Abi::I64]);
+    }
+
+    #[test]
+    fn a_register_that_c_leaves_unused_is_taken() {
+        let spare = |wide: &[usize], len| {
+            let ty = |at| if wide.contains(&at) { types::I128 } else { types::I64 };
+            spare_in_aapcs64(&(0..len).map(|at| AbiParam::new(ty(at))).collect::<Vec<_>>())
+        };
+        // x0 to x6, then memory.
+        assert_eq!(spare(&[7], 9), Some(7));
+        // x0, x2 and x3, x4, x5, x6, then memory.
+        assert_eq!(spare(&[1, 5], 7), Some(5));
+        // x6 and x7; memory, where no register is left.
+        assert_eq!(spare(&[5], 7), None);
+        assert_eq!(spare(&[6], 8), None);
+        assert_eq!(spare(&[8, 9], 10), None);
     }
 }

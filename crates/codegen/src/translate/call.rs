@@ -41,7 +41,7 @@ use super::{Done, TranslateError, Translation, UNREACHABLE_TRAP, abi_of};
 use crate::callback::callback_name;
 use crate::compile::Symbol;
 use crate::routines;
-use crate::sig::{Abi, Signature, word_offsets};
+use crate::sig::{Abi, Signature, spare_param, word_offsets};
 use crate::thread;
 use crate::ways::Route;
 
@@ -197,6 +197,7 @@ impl Translation<'_> {
             }
             signature.returns.push(AbiParam::new(abi_of(low).clif()));
         }
+        let spare = spare_param(&signature.params);
         let args = self.args(inst)?;
         let first = usize::from(data.name.is_none());
         // Root placement keeps what follows the declared arguments; C never sees it.
@@ -209,6 +210,11 @@ impl Translation<'_> {
             if Some(self.low_type(inst, first + n)?) != wanted {
                 return self.bad(inst);
             }
+        }
+        let mut given = given.to_vec();
+        if let Some(at) = spare {
+            signature.params.insert(at, AbiParam::new(types::I64));
+            given.insert(at, self.b.ins().iconst(types::I64, 0));
         }
         let exit = self.note_exit();
         let call = match callee_name.clone() {
@@ -225,15 +231,15 @@ impl Translation<'_> {
                 self.b.ins().store(MemFlagsData::trusted(), target, thread, thread::THREAD_LAZY);
                 let symbol = Symbol::Routine(CALL_VARIADIC.to_owned());
                 let callee = self.import(symbol, signature, false);
-                self.b.ins().call(callee, given)
+                self.b.ins().call(callee, &given)
             }
             Some(name) => {
                 let callee = self.import(Symbol::Foreign { name, library: None }, signature, false);
-                self.b.ins().call(callee, given)
+                self.b.ins().call(callee, &given)
             }
             None => {
                 let signature = self.b.import_signature(signature);
-                self.b.ins().call_indirect(signature, args[0], given)
+                self.b.ins().call_indirect(signature, args[0], &given)
             }
         };
         self.b.func.debug_tags.set(call, [exit]);

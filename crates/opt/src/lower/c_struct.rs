@@ -42,12 +42,21 @@ pub(super) enum Back {
 pub(super) struct Registers {
     ints: u32,
     floats: u32,
+    /// aarch64: an `i128` begins in a register of even number, and what comes behind it in a higher one, also where it is in memory.
+    pairs_are_even: bool,
 }
 
 impl Registers {
     pub(super) fn new() -> Registers {
-        let ints = if cfg!(target_arch = "aarch64") { 8 } else { 6 };
-        Registers { ints, floats: 8 }
+        if cfg!(target_arch = "aarch64") { Registers::aarch64() } else { Registers::x86_64() }
+    }
+
+    fn aarch64() -> Registers {
+        Registers { ints: 8, floats: 8, pairs_are_even: true }
+    }
+
+    fn x86_64() -> Registers {
+        Registers { ints: 6, floats: 8, pairs_are_even: false }
     }
 
     pub(super) fn take_int(&mut self) {
@@ -56,6 +65,7 @@ impl Registers {
 
     pub(super) fn take_scalar(&mut self, low: LowType) {
         match low {
+            LowType::I128 if self.pairs_are_even => self.ints = (self.ints & !1).saturating_sub(2),
             LowType::I128 if self.ints >= 2 => self.ints -= 2,
             LowType::I128 => {}
             low if low.is_float() => self.floats = self.floats.saturating_sub(1),
@@ -204,5 +214,33 @@ impl Lowering<'_> {
         // What stays in memory must not be written by the next call.
         let leaves: Leaves = val.leaves;
         Ok(Val { ty, leaves })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether so many integers fit behind the scalars.
+    fn fits(mut registers: Registers, scalars: &[LowType], ints: u32) -> bool {
+        scalars.iter().for_each(|&low| registers.take_scalar(low));
+        let parts: Vec<Part> = (0..ints).map(|n| (8 * n, LowType::I64)).collect();
+        registers.take_all(&parts)
+    }
+
+    #[test]
+    fn wide_integers_take_what_the_convention_gives_them() {
+        use LowType::{I64, I128};
+        // x0, x2 and x3, x4, x5, x6: one register is left, not two.
+        let gap = [I64, I128, I64, I64, I64];
+        assert!(fits(Registers::aarch64(), &gap, 1) && !fits(Registers::aarch64(), &gap, 2));
+        // x0 to x6, memory: x7 is not used any more.
+        let full = [I64, I64, I64, I64, I64, I64, I64, I128];
+        assert!(!fits(Registers::aarch64(), &full, 1));
+        let even = [I128, I64, I64];
+        assert!(fits(Registers::aarch64(), &even, 4) && !fits(Registers::aarch64(), &even, 5));
+        // No gap, and five registers before one that does not fit leave the sixth.
+        assert!(fits(Registers::x86_64(), &[I64, I128], 3) && !fits(Registers::x86_64(), &[I64, I128], 4));
+        assert!(fits(Registers::x86_64(), &[I64, I64, I64, I64, I64, I128], 1));
     }
 }
