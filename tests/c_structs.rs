@@ -1,7 +1,7 @@
 //! Structs by value to and from C, as the C compiler of the host passes them.
 #![cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 
-use brolga::{Engine, OptLevel, Options, Program};
+use brolga::{Engine, Evaluator, OptLevel, Options, Program, Verdict};
 
 /// What the C library has: complex numbers of two sizes, quotients of two sizes.
 const PROGRAM: &str = "\
@@ -87,6 +87,33 @@ fn small_structs_pass_in_registers() {
         assert_eq!(ldiv.call((-17, 5)), Ok((-3, -2)));
         let div = unit.func::<(i32, i32), (i32, i32)>("div").unwrap();
         assert_eq!(div.call((17, -5)), Ok((-3, 2)));
+    }
+}
+
+/// Objects bring root placement, which reads what it is given as strictly as what a user writes.
+const BESIDE_OBJECTS: &str = "\
+struct Quotient
+    quot::Int64
+    rem::Int64
+end
+
+function quotient(x::Int64, y::Int64)::Any
+1 ─ %1 = $(Expr(:foreigncall, :(:ldiv), Quotient, svec(Int64, Int64), 0, :(:ccall), :(x), :(y)))::Quotient
+│   %2 = Base.getfield(%1, :quot)::Int64
+└──      return %2
+end
+# check: quotient(-1700000, 5) == -340000
+";
+
+#[test]
+fn a_struct_comes_back_to_a_function_with_objects() {
+    let program = Program::read("t", BESIDE_OBJECTS.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    for level in [OptLevel::O0, OptLevel::O2] {
+        let engine = Engine::new(Options::new().opt_level(level)).unwrap();
+        let mut evaluator = Evaluator::native(&program, &engine);
+        for check in program.checks() {
+            assert_eq!(evaluator.check(check), Verdict::Passed, "{level:?}");
+        }
     }
 }
 

@@ -170,7 +170,11 @@ impl Checker<'_> {
             Level::High => self.result_compatible(inst, data.result),
             Level::Low => {
                 let given: Vec<Type> = func.results(inst).map(|v| func.ty(v)).collect();
-                if given != data.low_results(self.types) {
+                let wanted = data.low_results(self.types);
+                if given.len() > wanted.len().max(1) {
+                    let (least, most) = (wanted.len(), wanted.len());
+                    self.at(inst, super::StructureRule::ResultCount { given: given.len(), least, most });
+                } else if given != wanted {
                     let given = given.first().copied().unwrap_or(Type::NOTHING);
                     self.at(inst, TypeRule::Result { given, wanted: data.result.into() });
                 }

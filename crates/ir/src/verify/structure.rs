@@ -238,6 +238,8 @@ impl Checker<'_> {
             | Op::LoopInfo(_)
             | Op::CodeCoverage => (0, 1),
             Op::Builtin(Builtin::Ifelse) => (1, 1),
+            // A struct may come back in several registers; how many is part of the types (`calls.rs`).
+            Op::ForeignCall(_) if func.level == Level::Low => (0, usize::from(u16::MAX)),
             Op::Builtin(_) | Op::Call | Op::Invoke(_) | Op::ForeignCall(_) => (0, 1),
             Op::Intrinsic(op) => match (op.shape(), func.level) {
                 (Shape::CheckedPair, Level::Low) => (2, 2),

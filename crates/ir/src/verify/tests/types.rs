@@ -319,6 +319,32 @@ fn calls_agree_with_their_callee() {
 }
 
 #[test]
+fn c_functions_give_as_many_values_as_their_result_says() {
+    let mut b = Bench::low(&[Type::I64], &[]);
+    let cx = b.cx.clone();
+    let int = b.arg(1);
+    let pair = cx.types.tuple(&[Type::INT64, Type::INT64]).unwrap();
+    let name = Some(cx.names.intern("ldiv"));
+    for (result, results) in [
+        (pair, &[Type::I64, Type::I64][..]),
+        (Type::I64, &[Type::I64]),
+        (pair, &[Type::I64, Type::I64, Type::I64]),
+        (Type::I64, &[Type::I64, Type::I64]),
+        (pair, &[Type::I64]),
+    ] {
+        let data = ForeignData { name, result, params: [Type::I64].into(), variadic_after: None };
+        let foreign = b.func.add_foreign(data);
+        b.last().ins(Op::ForeignCall(foreign), &[int], results);
+    }
+    b.last().ret(&[]);
+    b.expect(&[
+        "structure-result-count: `foreigncall` gives 2 results, not 3",
+        "structure-result-count: `foreigncall` gives 1 results, not 2",
+        "type-result: `foreigncall` gives `Tuple{Int64, Int64}`, not `i64`",
+    ]);
+}
+
+#[test]
 fn symbols_have_one_signature() {
     let mut b = Bench::low(&[Type::I64], &[Type::I64]);
     let cx = b.cx.clone();
