@@ -20,7 +20,7 @@
 //!
 //! A store is dead if its place is overwritten, or if it is in an own object that is not read before the function ends. A
 //! handler may read anything that is in force when something throws, so in a function with handlers all that may throw ends both
-//! facts. Stores to what never changes afterwards are left alone: its loads are not told apart from constants.
+//! facts: also what does not by itself, but asks whether the thread is to stop, or calls what may find no stack, or nothing there any more. Stores to what never changes afterwards are left alone: its loads are not told apart from constants.
 //!
 //! Cost: one visit to each instruction with at most [`MAX_PLACES`] places at hand. Breaks the uses. Not done: places around loops;
 //! stores of what is there already; parts of a store.
@@ -181,10 +181,11 @@ impl Later {
     /// Goes to the front of an instruction that stays.
     fn pass(&mut self, func: &Func, types: &Types, aliases: &Aliases, inst: Inst, catches: bool) {
         let does = effects(func, types, inst);
-        if !does.nothrow || !does.terminates {
-            if catches {
-                *self = Later::default();
-            }
+        let returns = does.nothrow && does.terminates;
+        if catches && (!returns || does.may_safepoint) {
+            *self = Later::default();
+        }
+        if !returns {
             self.overwritten.retain(|at| aliases.stays(at.address.root));
         }
         if let Some(at) = written(func, types, aliases, inst)
