@@ -92,7 +92,12 @@ pub trait Host<T: Target>: Send + Sync {
         drop(code);
     }
 
-    /// `user`, which is ready, refers to `removed`, which was removed under it: make the reference trap.
+    /// This code was removed, and those who refer to it stay ([`Dependants::Tombstone`]): make the references trap. It is retired behind that.
+    fn entomb(&self, code: &T::Code) {
+        let _ = code;
+    }
+
+    /// `user`, which is ready, refers to `removed`, which was removed under it.
     fn orphaned(&self, user: Name, removed: Name) {
         let _ = (user, removed);
     }
@@ -360,9 +365,9 @@ impl<T: Target> Session<T> {
         self.step(Stop { entirely: true });
         self.0.dispatcher.drain();
         let dylibs = self.step(Remaining).into_iter().map(|(dylib, _)| dylib).collect();
-        // All of them close at once, so nobody outside is left to be asked about.
-        let closed = self.step(Close { dylibs, dependants: Dependants::Tombstone, stay_open: false });
-        debug_assert!(closed.is_ok(), "tombstones never refuse");
+        // All of them close at once, so nothing has a name that could keep anything, and handles keep what they call.
+        let closed = self.step(Close { dylibs, dependants: Dependants::Keep, stay_open: false });
+        debug_assert!(closed.is_ok(), "to keep is never refused");
     }
 
     /// How many versions of symbols, units, and lookups there are, and how many units wait for others.
@@ -478,6 +483,9 @@ impl<T: Target> Session<T> {
         }
         for (mut source, lost) in effects.dropped {
             fenced(move || lost.into_iter().for_each(|symbol| source.discard(symbol)));
+        }
+        for code in effects.retired.iter().filter(|_| effects.entombs) {
+            fenced(|| self.0.host.entomb(code));
         }
         for (user, removed) in effects.orphaned {
             fenced(|| self.0.host.orphaned(self.name(user), self.name(removed)));

@@ -247,6 +247,72 @@ fn r10_tombstone_leaves_the_users_and_names_them() {
 }
 
 #[test]
+fn r10_the_host_closes_what_a_tombstone_removes_and_nothing_else() {
+    use std::sync::Mutex;
+    type Told = Arc<Mutex<Vec<&'static str>>>;
+    struct Telling(Told);
+    impl Host<Words> for Telling {
+        fn entomb(&self, _: &Owned) {
+            self.0.lock().expect("told").push("entombed");
+        }
+        fn retire(&self, code: Vec<Owned>) {
+            self.0.lock().expect("told").extend(code.iter().map(|_| "retired"));
+        }
+    }
+    let both: &[&str] = &["entombed", "entombed", "retired", "retired"];
+    let policies = [
+        (Some(Dependants::Tombstone), &["entombed", "retired"][..]),
+        (Some(Dependants::Cascade), &["retired", "retired"]),
+        (Some(Dependants::Keep), &[]),
+        (None, &["retired", "retired"]),
+    ];
+    for (policy, expected) in policies {
+        let told = Told::default();
+        let session: Session<Words> =
+            Session::new(Arc::new(brolga_session::InPlace::new()), Box::new(Telling(Arc::clone(&told))));
+        let main = session.create_dylib("main").expect("a dylib");
+        let (foo, bar) = (session.intern("foo"), session.intern("bar"));
+        let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
+        let freed = Arc::default();
+        main.define_all(vec![code(bar, 1, &[], &freed)], Some(&tracker)).expect("defined");
+        main.define(code(foo, 2, &[main.label(bar).into()], &freed)).expect("defined");
+        main.lookup([foo]).wait().expect("ready");
+        match policy {
+            Some(policy) => tracker.remove(policy).expect("removed"),
+            // Handles keep what they call.
+            None => session.end(|_| {}),
+        }
+        assert_eq!(*told.lock().expect("told"), expected, "{policy:?}");
+        if policy == Some(Dependants::Keep) {
+            main.clear(Dependants::Tombstone).expect("cleared");
+            assert_eq!(*told.lock().expect("told"), both, "what was kept goes with its users");
+        }
+        session.check().expect("invariants");
+    }
+}
+
+#[test]
+fn r10_aliases_of_what_a_tombstone_removes_go_with_it() {
+    let (session, main) = in_place();
+    let [foo, bar, short, shorter, of_short] =
+        ["foo", "bar", "short", "shorter", "of_short"].map(|name| session.intern(name));
+    let freed = [(); 3].map(|()| Arc::new(AtomicUsize::new(0)));
+    let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
+    main.define_all(vec![code(bar, 1, &[], &freed[0])], Some(&tracker)).expect("defined");
+    for (alias, of) in [(short, bar), (shorter, short)] {
+        main.define(Alias { symbol: alias, flags: E, from: main.all(), aliasee: of }).expect("defined");
+    }
+    main.define(code(foo, 2, &[], &freed[1])).expect("defined");
+    main.define(code(of_short, 3, &[main.label(shorter).into()], &freed[2])).expect("defined");
+    main.lookup([foo, of_short]).wait().expect("ready");
+    tracker.remove(Dependants::Tombstone).expect("removed");
+    let ready = [foo, bar, short, shorter, of_short].map(|symbol| main.ready(symbol));
+    assert_eq!(ready, [Some(2), None, None, None, Some(3)], "no address of what is gone");
+    assert_eq!(freed.each_ref().map(|freed| count(freed)), [1, 0, 0]);
+    session.check().expect("invariants");
+}
+
+#[test]
 fn what_a_panic_of_the_host_interrupts_is_done_nevertheless() {
     struct Panicking(Arc<AtomicUsize>);
     impl Host<Words> for Panicking {

@@ -259,6 +259,7 @@ impl<P: Parts> Machine<P> {
             waits: SmallVec::new(),
             hopes: SmallVec::new(),
             slot: None,
+            is_alias: false,
             alias_of: None,
         });
         if let Some(tracker) = self.trackers.get_mut(tracker) {

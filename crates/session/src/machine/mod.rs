@@ -209,6 +209,8 @@ pub struct Effects<P: Parts> {
     pub dropped: Vec<(P::Source, Vec<Symbol>)>,
     /// Code that nothing leads to any more, in the order in which it shall be freed.
     pub retired: Vec<P::Code>,
+    /// Whether what still refers to that code has lost it ([`Dependants::Tombstone`]).
+    pub entombs: bool,
     /// Ready code that refers to symbols which were removed under it: (user, removed symbol).
     pub orphaned: Vec<(Label, Label)>,
     /// Failures at the root of this step that no lookup was told.
@@ -243,6 +245,7 @@ impl<P: Parts> Default for Effects<P> {
             work: Vec::new(),
             dropped: Vec::new(),
             retired: Vec::new(),
+            entombs: false,
             orphaned: Vec::new(),
             unheard: Vec::new(),
             garbage: Vec::new(),
@@ -337,6 +340,8 @@ pub struct Unit<P: Parts> {
     /// What it was emitted with a dependence on.
     uses: SmallVec<[Version<P>; 1]>,
     slot: Option<SlotRecord<P>>,
+    /// Whether it is nothing but an address of something else, or will be.
+    is_alias: bool,
     /// For an alias that waits for its aliasee's address: that.
     alias_of: Option<Version<P>>,
     /// Lookups without which whoever makes it does not go on; some may be answered.

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | deny | the removal does not take place; the error names the users |
 //! | cascade | is removed too, and what uses that, and so on |
-//! | tombstone | stays, and is listed in the effects: whoever linked it makes its references trap |
+//! | tombstone | stays, and is listed in the effects: whoever linked what is removed makes the references to it trap. Aliases go, too |
 //! | keep | stays, and what it uses stays with it until nothing that has a name reaches it |
 //!
 //! Slots are not users: a slot that leads to something removed is armed again, and its next call asks the session.
@@ -32,8 +32,9 @@ pub enum Dependants {
     Deny,
     /// It is removed too.
     Cascade,
-    /// It stays. The host is told ([`Host::orphaned`](crate::Host::orphaned)), and decides what its references lead to: an error, if they can be
-    /// led elsewhere, or what was removed, as long as it keeps that.
+    /// It stays, and what is removed goes: whoever calls that raises an error. The host leads the references there
+    /// ([`Host::entomb`](crate::Host::entomb)), and is told whose they are ([`Host::orphaned`](crate::Host::orphaned)). They lead there for good: what
+    /// is defined later under a name that was removed is found by those who are linked later.
     Tombstone,
     /// It stays, and what it uses with it.
     Keep,
@@ -257,12 +258,26 @@ impl<P: Parts> Machine<P> {
         users
     }
 
+    /// Adds what has the address of something in `units`: it has no code that could raise an error, and an address of what is gone is that of
+    /// something else one day.
+    fn add_aliases(&self, units: &mut BTreeSet<UnitId<P>>) {
+        let mut fresh: Vec<UnitId<P>> = units.iter().copied().collect();
+        while !fresh.is_empty() {
+            let users = self.outside_users(fresh, units).into_iter().map(|(user, _)| user);
+            fresh = users.filter(|user| self.units.get(*user).is_some_and(|unit| unit.is_alias)).collect();
+            fresh.retain(|alias| units.insert(*alias));
+        }
+    }
+
     fn remove_units(
         &mut self,
         mut units: BTreeSet<UnitId<P>>,
         dependants: Dependants,
         cause: &Cause,
     ) -> Result<(), Error> {
+        if dependants == Dependants::Tombstone {
+            self.add_aliases(&mut units);
+        }
         let users = self.outside_users(units.iter().copied(), &units);
         match dependants {
             Dependants::Deny if !users.is_empty() => {
@@ -282,6 +297,7 @@ impl<P: Parts> Machine<P> {
                 }
             }
             Dependants::Tombstone => {
+                self.effects.entombs = true;
                 for (user, version) in users {
                     if let (Some(user), Some(entry)) = (self.label_of(user), self.entries.get(version)) {
                         self.effects.orphaned.push((user, entry.label));

@@ -49,6 +49,7 @@ impl<P: Parts> Machine<P> {
                 let again = Some(Source::Alias(from, aliasee));
                 if let Some(unit) = self.units.get_mut(unit_id) {
                     unit.again = again;
+                    unit.is_alias = true;
                 }
                 // A symbol without address is waited for to the end: there is no address to be had earlier.
                 let (need, until) = if flags.has(SymbolFlags::SIDE_EFFECTS_ONLY) {
