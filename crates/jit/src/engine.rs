@@ -6,7 +6,7 @@
 //! | symbol                | by                                                     |
 //! |-----------------------|--------------------------------------------------------|
 //! | function, data object | the unit itself, then the units that it may see, in order |
-//! | slot, counter         | whoever links the unit ([`FindSlot`])                  |
+//! | slot, counter         | whoever links the unit ([`FindSlot`]); a slot may be a [`Gate`] |
 //! | routine               | the runtime's table                                    |
 //! | C symbol              | the runtime's [`Foreign`](brolga_runtime::Foreign)     |
 //! | constant, type        | a permanent object of the runtime                      |
@@ -32,6 +32,7 @@ use crate::code_map::{CodeListener, CodeMap, Symbolized};
 use crate::code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats};
 use crate::cranelift::CraneliftLinker;
 use crate::entry::{Entries, Entry, EntryError, Routines};
+use crate::gates::Gate;
 use crate::generators::Generators;
 use crate::globals::Globals;
 use crate::lazy::{Slot, SlotOwner};
@@ -216,13 +217,14 @@ impl Jit {
             _ => None,
         };
         let table = Arc::new(program.map_or(self.shared.runtime.methods(), |program| program.table).clone());
-        let (runtime, slots) = (&self.shared.runtime, RefCell::default());
-        let resolver = Visible { jit: self, runtime, units: visible, program, table: &table, slots };
+        let (runtime, slots, gates) = (&self.shared.runtime, RefCell::default(), RefCell::default());
+        let resolver = Visible { jit: self, runtime, units: visible, program, table: &table, slots, gates };
         let loaded = self.link_unit(unit, &resolver, program.and_then(|program| program.new))?;
-        let slots = resolver.slots.into_inner();
+        let (slots, gates) = (resolver.slots.into_inner(), resolver.gates.into_inner());
         let types = types.into_iter().map(|ty| (ty.name.clone(), ty)).collect();
         let needs_heap = program.is_some_and(|p| p.needs_heap)
             || visible.iter().any(|unit| unit.inner.needs_heap)
+            || gates.iter().any(|gate| gate.needs_heap())
             // What is behind a slot may be anything.
             || !slots.is_empty();
         let globals = program.map(|program| program.globals.clone());
@@ -230,7 +232,7 @@ impl Jit {
         // SAFETY: by the contract; `Code` drops the maps in front of what they describe.
         let maps = unsafe { maps::put_in_force(&self.shared.runtime, unit, &loaded) };
         let cells = program.and_then(|program| program.cells).cloned();
-        let code = Arc::new(Code { maps, loaded, globals, table, loops, slots, cells, visible });
+        let code = Arc::new(Code { maps, loaded, globals, table, loops, slots, cells, visible, gates });
         let methods = program.zip(boxed);
         let methods = methods.map(|(program, boxed)| self.add_methods(&code, program, boxed)).transpose()?;
         let inner = Inner { methods, code, types, needs_heap, jit: self.clone() };
@@ -364,6 +366,13 @@ impl Jit {
         added.map_err(|error| LinkError::Backend { reason: error.display(&program.cx.types).to_string() })
     }
 
+    /// The trampoline of closed gates.
+    pub(crate) fn removed_entry(&self) -> Result<&Entry, EntryError> {
+        let Shared { entries, isa, linker, runtime, .. } = &*self.shared;
+        let make = || entries.removed(isa, &**linker, runtime);
+        self.making_room(ENTRY_BYTES, None, EntryError::is_shortage, make)
+    }
+
     /// The trampoline of stubs.
     pub(crate) fn lazy_entry(
         &self,
@@ -413,6 +422,8 @@ pub(crate) struct Program<'a> {
     pub(crate) foreign: Option<&'a BTreeMap<String, Foreign>>,
     /// The slots that its code names.
     pub(crate) slots: &'a BTreeMap<String, Result<Slot, String>>,
+    /// What of these are gates.
+    pub(crate) gates: Option<&'a BTreeMap<String, Arc<Gate>>>,
     /// The cells that it counts in.
     pub(crate) cells: Option<&'a Cells>,
     /// What counts it until it can be given up.
@@ -437,7 +448,7 @@ struct Inner {
 }
 
 /// What has to stay in memory for as long as code of a unit may run.
-struct Code {
+pub(crate) struct Code {
     #[expect(dead_code, reason = "held so that the collector finds the roots of the code")]
     maps: Option<FrameMapsInForce>,
     loaded: Arc<LoadedUnit>,
@@ -454,13 +465,46 @@ struct Code {
     /// The cells of a profile, which the code names by address.
     #[expect(dead_code, reason = "held so that the code can count in them")]
     cells: Option<Cells>,
-    /// The code that it may call, which has cells of its own.
+    /// The code that it may call by its address, which has cells of its own.
     visible: Vec<Arc<Code>>,
+    /// The gates that the code names by address.
+    gates: Vec<Arc<Gate>>,
 }
 
 impl Drop for Code {
     fn drop(&mut self) {
-        release(std::mem::take(&mut self.visible), |code| std::mem::take(&mut code.visible));
+        release(self.let_go(), Code::let_go);
+    }
+}
+
+impl Code {
+    /// What it keeps, and nobody else may.
+    fn let_go(&mut self) -> Vec<Arc<Code>> {
+        let mut kept = std::mem::take(&mut self.visible);
+        kept.extend(
+            std::mem::take(&mut self.gates).into_iter().filter_map(|gate| Arc::into_inner(gate)?.into_code()),
+        );
+        kept
+    }
+
+    /// Whether one of these addresses, which are ascending, lies in it, or in code that it keeps. Asked under the list of what is retired, with
+    /// `code` on that list or about to be: so what a gate has let go of meanwhile waits for the list, and nothing goes while it is looked at.
+    pub(crate) fn contains_any(code: &Arc<Code>, addresses: &[usize]) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![code.clone()];
+        while let Some(code) = open.pop() {
+            if !seen.insert(Arc::as_ptr(&code)) {
+                continue;
+            }
+            let own = code.loaded.code().addresses();
+            let first = addresses.partition_point(|&address| address < own.start);
+            if addresses.get(first).is_some_and(|address| own.contains(address)) {
+                return true;
+            }
+            open.extend(code.visible.iter().cloned());
+            open.extend(code.gates.iter().filter_map(|gate| gate.code()));
+        }
+        false
     }
 }
 
@@ -501,20 +545,11 @@ impl Unit {
 
     /// Whether one of these addresses, which are ascending, lies in its code, or in code that it keeps.
     pub(crate) fn contains_any(&self, addresses: &[usize]) -> bool {
-        let mut seen = BTreeSet::new();
-        let mut open = vec![&self.inner.code];
-        while let Some(code) = open.pop() {
-            if !seen.insert(Arc::as_ptr(code)) {
-                continue;
-            }
-            let own = code.loaded.code().addresses();
-            let first = addresses.partition_point(|&address| address < own.start);
-            if addresses.get(first).is_some_and(|address| own.contains(address)) {
-                return true;
-            }
-            open.extend(&code.visible);
-        }
-        false
+        Code::contains_any(&self.inner.code, addresses)
+    }
+
+    pub(crate) fn code(&self) -> &Arc<Code> {
+        &self.inner.code
     }
 
     /// What a function takes and gives, by its symbol, if it can be looked up.
@@ -548,9 +583,22 @@ struct Visible<'a> {
     table: &'a Arc<MethodTable>,
     /// The slots that were found.
     slots: RefCell<Vec<Slot>>,
+    /// The gates.
+    gates: RefCell<Vec<Arc<Gate>>>,
 }
 
 impl Visible<'_> {
+    /// The word that calls of a function go through.
+    fn word(&self, name: &str) -> Result<usize, String> {
+        let gate = self.program.and_then(|program| program.gates?.get(name));
+        let Some(gate) = gate else { return Ok(self.slot(name)?.word()) };
+        if !gate.jit().is(self.jit) {
+            return Err("its gate belongs to another engine".into());
+        }
+        self.gates.borrow_mut().push(gate.clone());
+        Ok(gate.word())
+    }
+
     fn slot(&self, name: &str) -> Result<Slot, String> {
         let found = self.program.and_then(|program| program.slots.get(name));
         let slot = found.ok_or("nobody was asked for its slot")?.clone()?;
@@ -596,7 +644,7 @@ impl Resolver for Visible<'_> {
         match symbol {
             Symbol::Function(name) => self.in_units(|unit| unit.function(name)),
             Symbol::Data(name) => self.in_units(|unit| unit.data(name)),
-            Symbol::Slot(name) => self.slot(name).map(|slot| outside(slot.word())),
+            Symbol::Slot(name) => self.word(name).map(outside),
             Symbol::Counter(name) => self.slot(name).map(|slot| outside(slot.counter_address())),
             Symbol::Cells => {
                 let cells = self.program.and_then(|program| program.cells).ok_or("there are no cells")?;

@@ -1,5 +1,5 @@
 //! Trampolines in memory, shared by all functions of an engine: for each native signature the entry from Rust and the one from stubs,
-//! and the entry of boxed functions.
+//! and, once, the entry of boxed functions and the trampoline of closed gates.
 //!
 //! A trampoline costs a compile and a page, so it is kept after its last user is gone. The number kept is bounded: a
 //! program that goes through many signatures gives up those not in use.
@@ -10,11 +10,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use brolga_codegen::compile::{CompileError, CompiledFunction, Symbol};
 use brolga_codegen::entry::{boxed_entry_function, compile_entry, entry_function};
 use brolga_codegen::isa::HostIsa;
-use brolga_codegen::lazy::compile_lazy;
+use brolga_codegen::lazy::{compile_lazy, compile_removed};
 use brolga_codegen::sig::Signature;
 use brolga_runtime::Runtime;
 
 use crate::cold;
+use crate::gates;
 use crate::lazy;
 use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
 use crate::profile;
@@ -60,6 +61,7 @@ pub(crate) struct Entries {
     lazy: Mutex<BySignature>,
     cold: Mutex<BySignature>,
     boxed: OnceLock<Entry>,
+    removed: OnceLock<Entry>,
 }
 
 type BySignature = BTreeMap<Signature, Arc<Entry>>;
@@ -93,12 +95,32 @@ impl Entries {
 
     /// The trampoline of boxed entries.
     pub(crate) fn boxed(&self, isa: &HostIsa, linker: &dyn Linker) -> Result<&Entry, EntryError> {
-        if let Some(known) = self.boxed.get() {
-            return Ok(known);
-        }
-        let made = make(compile_entry(NAME, boxed_entry_function(isa), isa)?, linker, &Nothing)?;
-        Ok(self.boxed.get_or_init(|| made))
+        get_or_make_one(&self.boxed, || {
+            make(compile_entry(NAME, boxed_entry_function(isa), isa)?, linker, &Nothing)
+        })
     }
+
+    /// The trampoline of closed gates.
+    pub(crate) fn removed(
+        &self,
+        isa: &HostIsa,
+        linker: &dyn Linker,
+        runtime: &Runtime,
+    ) -> Result<&Entry, EntryError> {
+        get_or_make_one(&self.removed, || make(compile_removed(NAME, isa)?, linker, &Routines { runtime }))
+    }
+}
+
+fn get_or_make_one(
+    entry: &OnceLock<Entry>,
+    make: impl FnOnce() -> Result<Entry, EntryError>,
+) -> Result<&Entry, EntryError> {
+    if let Some(known) = entry.get() {
+        return Ok(known);
+    }
+    // Of two threads that do the same, the first one's is kept.
+    let made = make()?;
+    Ok(entry.get_or_init(|| made))
 }
 
 fn get_or_make(
@@ -142,7 +164,7 @@ impl Resolver for Routines<'_> {
     fn resolve(&self, symbol: &Symbol) -> Result<Import, String> {
         let address = match symbol {
             Symbol::Routine(name) => {
-                let own = [lazy::routine, cold::routine, tiers::routine, profile::routine]
+                let own = [lazy::routine, gates::routine, cold::routine, tiers::routine, profile::routine]
                     .into_iter()
                     .find_map(|find| find(name));
                 own.or_else(|| self.runtime.routine(name))

@@ -27,7 +27,8 @@
 //!
 //! **Who keeps what alive.** A unit keeps the slots that its code names. A slot keeps the code that it leads to; when it leads
 //! elsewhere, or the function is removed, the code is retired (`retired.rs` of the run time): it goes when the threads have left
-//! that were in compiled code then. So functions that call each other through slots go when their owners go.
+//! that were in compiled code then. So functions that call each other through slots go when their owners go. A function that is always the same
+//! until it is removed needs less than a slot: a gate (`gates.rs`).
 //!
 //! **Locks**: a record's state, which is held while nothing foreign runs.
 //!
@@ -95,6 +96,14 @@ impl Target {
     /// The unit that the code is in.
     pub fn unit(&self) -> &Unit {
         &self.unit
+    }
+
+    pub(crate) fn address(&self) -> usize {
+        self.address
+    }
+
+    pub(crate) fn ty(&self) -> &Arc<FunctionType> {
+        &self.ty
     }
 }
 
@@ -393,6 +402,11 @@ impl SlotOwner {
         Ok(())
     }
 
+    /// Removes the function, as dropping the owner does, until something is put behind the slot again.
+    pub fn remove(&self) {
+        self.record.close(None, State::Gone, Counting::new(Then::Nothing, 0), None);
+    }
+
     /// Lets the next call compile anew. Calls that have begun go on in the old code.
     pub fn reset(&self, source: Arc<dyn Materialize>) {
         self.record.close(None, State::Lazy(source), Counting::new(Then::Nothing, 0), None);
@@ -458,7 +472,7 @@ impl Drop for Switch<'_> {
 
 impl Drop for SlotOwner {
     fn drop(&mut self) {
-        self.record.close(None, State::Gone, Counting::new(Then::Nothing, 0), None);
+        self.remove();
     }
 }
 

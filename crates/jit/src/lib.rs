@@ -31,6 +31,7 @@
 //! | `program.rs`     | [`Jit::build`]: from low IR to a unit                                            |
 //! | `slots.rs`       | memory of slots: words that lead to code, stubs                                  |
 //! | `lazy.rs`        | functions behind slots: compiled when called first, replaced while called        |
+//! | `gates.rs`       | functions of other units that may be removed under their callers                 |
 //! | `tiers.rs`       | functions that are compiled again when they are called often                     |
 //! | `object_file.rs` | object files and static archives of other compilers                                |
 //! | `globals.rs`     | global variables of a program                                                    |
@@ -51,6 +52,7 @@ mod engine;
 mod entry;
 mod fetch;
 mod func;
+mod gates;
 #[cfg(feature = "gdb")]
 mod gdb;
 mod generators;
@@ -83,6 +85,7 @@ pub use cranelift::CraneliftLinker;
 pub use engine::{Jit, JitError, JitOptions, LinkerKind, Unit};
 pub use entry::EntryError;
 pub use func::{CallError, LookupError, TypedFunc, UntypedFunc, Word};
+pub use gates::Gate;
 #[cfg(feature = "gdb")]
 pub use gdb::GdbInterface;
 pub use globals::{GlobalError, Globals};

@@ -30,8 +30,10 @@ use brolga_ir::{Callee, Context, Func, LowType, Op, PtrClass, RuntimeKind, Type,
 use brolga_runtime::objects::MethodTable;
 
 use crate::engine::{Jit, Program, Unit};
+use crate::entry::EntryError;
+use crate::gates::Gate;
 use crate::globals::Globals;
-use crate::lazy::{FindSlot, Slot, SlotOwner};
+use crate::lazy::{FindSlot, NoSlot, Slot, SlotOwner};
 use crate::linker::{DataObject, LinkError, LinkUnit};
 use crate::object_file::Foreign;
 use crate::profile::Cells;
@@ -85,6 +87,8 @@ pub struct Linkage<'a> {
     pub foreign: Option<&'a BTreeMap<String, Foreign>>,
     /// Where the slots are found that its code names.
     pub slots: Option<&'a dyn FindSlot>,
+    /// Gates, by the names of functions: what its code calls through slots goes through them instead, where there are any.
+    pub gates: Option<&'a BTreeMap<String, Arc<Gate>>>,
     /// The functions that its loops may go on in. The unit keeps them.
     pub loops: &'a [LoopEntry],
     /// The cells that its code counts in, if it does, one for each number that a site may have there. The unit keeps them.
@@ -149,6 +153,16 @@ pub enum BuildError {
         /// What the function takes and gives.
         actual: Signature,
     },
+}
+
+impl From<NoSlot> for BuildError {
+    fn from(error: NoSlot) -> BuildError {
+        match error {
+            NoSlot::Memory(error) => BuildError::Link(error.into()),
+            NoSlot::Entry(EntryError::Link(error)) => BuildError::Link(error),
+            NoSlot::Entry(EntryError::Compile(error)) => GenerateError::from(error).into(),
+        }
+    }
 }
 
 /// A unit of compiled functions that is not linked yet.
@@ -274,8 +288,8 @@ impl Jit {
         check_methods(compiled, linkage.methods)?;
         let loops = linkage.loops.iter().map(|entry| Ok((entry, SlotOwner::of_loop(self, entry.clone())?)));
         let loops = loops.collect::<Result<Vec<_>, LinkError>>()?;
-        let slots = find_slots(compiled, linkage.slots, &loops);
-        check_calls(compiled, linkage.visible, &slots)?;
+        let slots = find_slots(compiled, linkage, &loops);
+        check_calls(compiled, linkage, &slots)?;
         if let Some(given) = linkage.cells.map(Cells::count).filter(|&given| given < compiled.cells) {
             return Err(BuildError::Cells { needed: compiled.cells, given });
         }
@@ -290,6 +304,7 @@ impl Jit {
             since: linkage.since,
             foreign: linkage.foreign,
             slots: &slots,
+            gates: linkage.gates,
             cells: linkage.cells,
             new: linkage.new,
         };
@@ -337,13 +352,14 @@ fn outward_calls(cx: &Context, func: &Func, route: &dyn Fn(&str) -> Route) -> Ve
     calls
 }
 
-/// The slots that code names.
+/// The slots that code names, without those that are gates.
 fn find_slots(
     compiled: &Compiled,
-    slots: Option<&dyn FindSlot>,
+    linkage: &Linkage<'_>,
     loops: &[(&LoopEntry, SlotOwner)],
 ) -> BTreeMap<String, Result<Slot, String>> {
-    let find = |name: &str| match slots {
+    let is_gate = |name: &String| linkage.gates.is_some_and(|gates| gates.contains_key(name));
+    let find = |name: &str| match linkage.slots {
         Some(slots) => slots.slot(name),
         None => Err("there are no slots".to_owned()),
     };
@@ -355,6 +371,7 @@ fn find_slots(
     for symbol in compiled.unit.functions.iter().flat_map(|function| &function.symbols) {
         if let Symbol::Slot(name) | Symbol::Counter(name) = symbol
             && !found.contains_key(name)
+            && !is_gate(name)
         {
             found.insert(name.clone(), find(name));
         }
@@ -365,15 +382,17 @@ fn find_slots(
 /// Calls of other units take the functions there for what they are.
 fn check_calls(
     compiled: &Compiled,
-    visible: &[Unit],
+    linkage: &Linkage<'_>,
     slots: &BTreeMap<String, Result<Slot, String>>,
 ) -> Result<(), BuildError> {
+    let gate = |name: &String| linkage.gates.and_then(|gates| gates.get(name));
     for (name, actual) in &compiled.calls {
-        let recorded = match slots.get(name) {
-            Some(slot) => slot.as_ref().ok().map(|slot| &slot.ty().signature),
-            None if compiled.signatures.contains_key(name) => None,
-            None => {
-                let unit = visible.iter().find(|unit| unit.loaded().function(name).is_some());
+        let recorded = match (gate(name), slots.get(name)) {
+            (Some(gate), _) => Some(&gate.ty().signature),
+            (None, Some(slot)) => slot.as_ref().ok().map(|slot| &slot.ty().signature),
+            (None, None) if compiled.signatures.contains_key(name) => None,
+            (None, None) => {
+                let unit = linkage.visible.iter().find(|unit| unit.loaded().function(name).is_some());
                 unit.and_then(|unit| unit.signature(name))
             }
         };

@@ -379,6 +379,13 @@ impl Thread {
         }
     }
 
+    /// As [`Thread::throw_text`], for a text that becomes a constant of the runtime: one for each text, however often it is thrown. It needs no
+    /// heap, and is no safepoint.
+    pub fn throw_constant(&self, kind: ExceptionKind, text: &str) {
+        let text = self.runtime().map(|runtime| Detail::Message(runtime.string(text.as_bytes())));
+        self.throw(kind, text.unwrap_or(Detail::None));
+    }
+
     pub(crate) fn throw(&self, kind: ExceptionKind, detail: Detail) {
         self.push(Pending::Kind(kind, detail));
     }

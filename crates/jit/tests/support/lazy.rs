@@ -13,7 +13,9 @@ use brolga_codegen::ways::Route;
 use brolga_ir::diag::SourceFile;
 use brolga_ir::verify::verify_module;
 use brolga_ir::{Context, Func, text};
-use brolga_jit::{FindSlot, Jit, Linkage, Materialize, Slot, SlotOwner, Source, Style, Target, Unit};
+use brolga_jit::{
+    Compiled, FindSlot, Jit, Linkage, Materialize, Slot, SlotOwner, Source, Style, Target, Unit,
+};
 
 /// `step` and `stride` can be told from each other, `count` calls `step` so many times, and `split` has another type.
 pub(crate) const STEPS: &str = "
@@ -140,10 +142,14 @@ impl Program {
 
     /// A unit of several functions.
     pub(crate) fn unit(&self, names: &[&str], style: Style<'_>, linkage: &Linkage<'_>) -> Unit {
+        self.jit.link(&self.compile(names, style), linkage).unwrap()
+    }
+
+    /// Such a unit before it is linked.
+    pub(crate) fn compile(&self, names: &[&str], style: Style<'_>) -> Compiled {
         let source = |name: &&str| Source { func: &self.funcs[*name], ty: Some(self.ty(name)) };
         let sources: Vec<Source<'_>> = names.iter().map(source).collect();
-        let compiled = self.jit.compile(&self.cx, &sources, style).unwrap();
-        self.jit.link(&compiled, linkage).unwrap()
+        self.jit.compile(&self.cx, &sources, style).unwrap()
     }
 
     /// How often a function has been compiled.
