@@ -45,6 +45,17 @@ impl Bend {
     pub(crate) fn slot(&self) -> Slot {
         self.owner.slot()
     }
+
+    /// Lets it lead to its function.
+    pub(crate) fn lead(&self, target: Target) {
+        // What is of another type is refused again by who calls it.
+        let _ = self.owner.set(target);
+    }
+
+    /// From now on calls through it throw `CompileError`.
+    pub(crate) fn close(&self) {
+        self.owner.remove();
+    }
 }
 
 impl Drop for Bend {
@@ -84,12 +95,13 @@ impl Awaited {
     }
 }
 
-/// Lets bends lead to the functions of a unit that they wait for.
-pub(crate) fn lead(bends: &[Arc<Bend>], target: impl Fn(Label) -> Option<Target>) {
+/// Lets bends lead to the functions that they wait for.
+pub(crate) fn lead(bends: &[Arc<Bend>], function: impl Fn(Label) -> Option<Function>) {
     for bend in bends {
-        if let Some(target) = target(bend.to.label) {
-            // What is of another type is refused again by who calls it.
-            let _ = bend.owner.set(target);
+        if let Some(Function::Code { unit, symbol, access, .. }) = function(bend.to.label)
+            && let Some(target) = unit.target(&symbol)
+        {
+            access.lead(bend, target);
         }
     }
 }
@@ -123,10 +135,8 @@ pub(crate) fn bend(
     let bend = Arc::new(Bend { owner, to, awaited: shared.awaited.clone() });
     shared.awaited.put_back(std::slice::from_ref(&bend));
     // It may have come before anybody knew that it is waited for.
-    if let Some(Function::Code { unit, symbol, .. }) =
-        session.leads_to(to).and_then(|address| shared.placed.get(address))
-    {
-        lead(&shared.awaited.take(&[to]), |_| unit.target(&symbol));
+    if let Some(function) = session.leads_to(to).and_then(|address| shared.placed.get(address)) {
+        lead(&shared.awaited.take(&[to]), |_| Some(function.clone()));
     }
     Ok(bend)
 }

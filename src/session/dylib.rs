@@ -281,9 +281,8 @@ impl Dylib {
         Ok(())
     }
 
-    /// Removes everything. What uses it and stays, by [`Dependants::Tombstone`] or [`Dependants::Keep`], keeps code that it was linked to
-    /// directly, as a handle does, and goes on calling it; a call through the slot of a lazy function throws `CompileError` after a tombstone,
-    /// which names what was removed.
+    /// Removes everything. What uses it and stays keeps what it calls by [`Dependants::Keep`], and by [`Dependants::Tombstone`] throws `CompileError`,
+    /// which names what was removed ([`session`](crate::session) says what that means for whom).
     ///
     /// # Errors
     /// The policy refuses.

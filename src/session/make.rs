@@ -2,8 +2,7 @@
 //!
 //! ```text
 //!   Functions ── make_low ──► Lowered ── generate ──► Output ── imports looked up ──► link ──► complete ──► ready, with what was found
-//!                                ▲                      ▲                               │          │
-//!                                │                      └── bent: a circle of units ────┤          │ what was found has moved:
+//!                                ▲                                                      │          │ what was found has moved:
 //!                                └── strangers: others than it relies on were found ────┘          ▼ looked up again
 //! ```
 //!
@@ -13,12 +12,14 @@
 //!
 //! | symbol in the code | is |
 //! |---|---|
-//! | a function | required; a failure to have it is the unit's |
-//! | a slot, a counter | the same, but it is ready before its function is compiled (`lazy.rs`); those of loops are the unit's own |
+//! | a slot: a function of another unit | required; a failure to have it is the unit's. It is what lies behind a slot (`lazy.rs`), and ready before its function is compiled; else the unit gets a gate to its code (`gates.rs`) |
+//! | a counter | the same, of functions behind slots; slots and counters of loops are the unit's own |
 //! | a C symbol without a library | taken from the link order when it is there, else from the process |
 //! | all else | the run time's |
 //!
-//! Units that call each other would wait for each other's addresses. One of them goes on without: that call goes through a slot (`bends.rs`).
+//! So the code of a unit is the same whatever lies behind the functions that it calls.
+//!
+//! Units that call each other would wait for each other's addresses. One of them goes on without: that call goes through a slot of its own (`bends.rs`).
 //!
 //! What a unit was linked to may be defined anew before it is in the tables. Then nothing of it comes there, and it is linked again.
 
@@ -30,7 +31,8 @@ use brolga_codegen::isa::Tier;
 use brolga_codegen::ways::Route;
 use brolga_ir::{Func, FuncId, Level, Op};
 use brolga_jit::{
-    Compiled, FindSlot, Foreign, Linkage, LoopEntry, Method, Moving, NoSlot, Slot, Source, Style, Unit,
+    BuildError, Compiled, FindSlot, Foreign, Linkage, LoopEntry, Method, Moving, NoSlot, Slot, Source, Style,
+    Unit,
 };
 use brolga_session::{Definition, Dependence, Label, Need, Responsibility, Symbol, SymbolFlags, Want};
 
@@ -42,7 +44,7 @@ use super::linking;
 use super::loops::FoundLoop;
 use super::plan::lock;
 use super::profile::Profile;
-use super::target::{Code, Function, Native, Place, give_up};
+use super::target::{Code, Function, Moved, Native, Place, give_up};
 use super::unit::{Functions, Loaded, Shared, Stage};
 use crate::engine::{function_type, method};
 use crate::error::Error;
@@ -63,8 +65,17 @@ pub(crate) struct Output {
     weight: u32,
     /// Whether C may have addresses in it.
     has_callbacks: bool,
-    /// The functions that it calls through slots because they wait for it (`bends.rs`), or lie behind slots since it was made.
-    bent: BTreeSet<String>,
+}
+
+impl Output {
+    /// The functions of other units that it calls, and the loops that it may be left for.
+    fn called(&self) -> BTreeSet<&str> {
+        let called = self.compiled.imports().into_iter().filter_map(|import| match import {
+            Import::Slot(name) => Some(name.as_str()),
+            _ => None,
+        });
+        called.collect()
+    }
 }
 
 /// What the code of a unit refers to and a session knows.
@@ -74,7 +85,7 @@ pub(crate) fn wants(session: &linking::Session<Native>, output: &Output) -> Vec<
     let want = |import: &Import| {
         let (text, need) = match import {
             Import::Slot(name) | Import::Counter(name) if of_loops.contains(name.as_str()) => return None,
-            Import::Function(name) | Import::Slot(name) | Import::Counter(name) => (name, Need::Required),
+            Import::Slot(name) | Import::Counter(name) => (name, Need::Required),
             Import::Foreign { name, library: None } => (name, Need::Weak),
             _ => return None,
         };
@@ -102,7 +113,7 @@ pub(crate) fn compile_and_link(
         Err(error) => return responsibility.fail(error),
     };
     responsibility.go_on(low.weight(), move |responsibility| {
-        let output = match generate(&shared, &loaded, low, BTreeSet::new()) {
+        let output = match generate(&shared, &loaded, low) {
             Ok(output) => output,
             Err(error) => return responsibility.fail(error),
         };
@@ -154,7 +165,7 @@ impl Lowered {
 
 /// Machine code of functions, and what is to be known about it.
 pub(crate) fn compile(shared: &Shared, loaded: &Loaded, ids: &[FuncId]) -> Result<Output, Arc<Error>> {
-    generate(shared, loaded, make_low(loaded, ids)?, BTreeSet::new())
+    generate(shared, loaded, make_low(loaded, ids)?)
 }
 
 fn make_low(loaded: &Loaded, ids: &[FuncId]) -> Result<Lowered, Arc<Error>> {
@@ -181,13 +192,8 @@ fn make_low(loaded: &Loaded, ids: &[FuncId]) -> Result<Lowered, Arc<Error>> {
     Ok(Lowered { ids: ids.to_vec(), funcs, entries, loops })
 }
 
-/// Machine code. The functions `bent` are called through slots, beside those that are so anyway.
-fn generate(
-    shared: &Shared,
-    loaded: &Loaded,
-    low: Lowered,
-    bent: BTreeSet<String>,
-) -> Result<Output, Arc<Error>> {
+/// Machine code.
+fn generate(shared: &Shared, loaded: &Loaded, low: Lowered) -> Result<Output, Arc<Error>> {
     let weight = low.weight();
     let Lowered { ids, funcs, entries, loops } = low;
     let module = loaded.plan.module();
@@ -205,15 +211,9 @@ fn generate(
             .any(|inst| matches!(low.op(inst), Op::CFunction(_)))
     });
 
-    let route = |name: &str| {
-        let is_behind_slot = loaded.whole.behind_slots.contains(name) || bent.contains(name);
-        if is_behind_slot || loops.iter().any(|found| found.entry() == name) {
-            Route::Slot
-        } else if loops.iter().any(|found| found.question == name) {
-            Route::Question
-        } else {
-            Route::Far
-        }
+    let route = |name: &str| match loops.iter().any(|found| found.question == name) {
+        true => Route::Question,
+        false => Route::Slot,
     };
     let tier = if is_first { Tier::Baseline } else { tier(shared.level) };
     let counts = |name: &str| is_first && loaded.names.values().any(|own| **own == *name);
@@ -226,7 +226,7 @@ fn generate(
     totals.functions += ids.len() as u64;
     totals.bytes += compiled.code_bytes() as u64;
     drop(totals);
-    Ok(Output { compiled, methods, dispatches, loops, ids, weight, has_callbacks, bent })
+    Ok(Output { compiled, methods, dispatches, loops, ids, weight, has_callbacks })
 }
 
 /// The slots of a unit's own.
@@ -247,8 +247,8 @@ pub(crate) fn link_unit(
     ways: &Ways,
     new: Option<&Moving>,
 ) -> Result<Option<Unit>, Error> {
-    let (mut visible, mut foreign) = (Vec::new(), BTreeMap::new());
-    let mut slots = Found::default();
+    let (mut gates, mut foreign) = (BTreeMap::new(), BTreeMap::new());
+    let (mut slots, called) = (Found::default(), output.called());
     for definition in found {
         let name = session.names().text(definition.label.symbol).to_string();
         if let Some(bend) = ways.bends.get(&name) {
@@ -264,7 +264,14 @@ pub(crate) fn link_unit(
             loaded.check(&name, ty)?;
         }
         match place {
-            Some(Place::Function(Function::Code { unit, .. })) => visible.push(unit),
+            Some(Place::Function(Function::Code { unit, symbol, access, .. })) => {
+                // What calls go to that are decided at run time is found by the run time.
+                let Some(target) = unit.target(&symbol).filter(|_| called.contains(&*name)) else { continue };
+                match access.gate(&target).map_err(BuildError::from)? {
+                    Ok(gate) => drop(gates.insert(name, gate)),
+                    Err(Moved) => return Ok(None),
+                }
+            }
             Some(Place::Function(Function::Slot(slot))) => drop(slots.0.insert(name, slot)),
             Some(Place::Object(object)) => {
                 foreign.insert(name, Foreign { address, object: Some(object) });
@@ -273,7 +280,7 @@ pub(crate) fn link_unit(
         }
     }
     let linkage = Linkage {
-        visible: &visible,
+        visible: &[],
         globals: Some(&loaded.whole.globals),
         methods: &output.methods,
         // Programs of one session call each other's functions, whose dynamic calls find the same methods whoever calls.
@@ -281,6 +288,7 @@ pub(crate) fn link_unit(
         since: Some(loaded.whole.world),
         foreign: Some(&foreign),
         slots: Some(&slots),
+        gates: Some(&gates),
         loops: &ways.loops,
         cells: loaded.profile.as_deref().map(Profile::cells),
         new,
@@ -303,10 +311,6 @@ fn link(
         let loaded = Arc::new(loaded.without(&shared, &strangers));
         return compile_and_link(shared, loaded, &output.ids, responsibility);
     }
-    let output = match bent(&shared, &session, &loaded, output, found) {
-        Ok(output) => output,
-        Err(error) => return responsibility.fail(error),
-    };
     let rounds = match loaded.stage {
         Stage::First { rounds } => rounds,
         Stage::Only | Stage::Second => 0,
@@ -356,13 +360,16 @@ fn link(
             loaded.whole.methods.iter().map(|name| Dependence::from(Label { dylib, symbol: symbol(name) })),
         );
     }
-    let target = |label: Label| unit.target(&session.names().text(label.symbol));
+    let function = |label: Label| {
+        let (_, address) = addresses.iter().find(|(symbol, _)| *symbol == label.symbol)?;
+        shared.placed.get(*address)
+    };
     let awaiting = shared.awaited.take(&own);
-    bends::lead(&awaiting, target);
+    bends::lead(&awaiting, function);
     let unfinished = responsibility.complete(code, addresses.iter().copied(), needs, Some(again.into()));
     if unfinished.is_none() {
         // Who has come to wait since then has not found an address, and these are not looked for again.
-        bends::lead(&shared.awaited.take(&own), target);
+        bends::lead(&shared.awaited.take(&own), function);
     }
     // It is gone, or can be given up from now on.
     drop((unit, new));
@@ -376,41 +383,6 @@ fn link(
     }
 }
 
-/// The code of a unit for what was found: functions without an address, and those that have come to lie behind slots since it was made, are
-/// called through slots.
-fn bent(
-    shared: &Shared,
-    session: &linking::Session<Native>,
-    loaded: &Loaded,
-    output: Output,
-    found: &[Definition<Native>],
-) -> Result<Output, Arc<Error>> {
-    let is_behind_slot = |definition: &&Definition<Native>| match definition.address {
-        Some(address) => matches!(shared.placed.get(address), Some(Function::Slot(_))),
-        None => true,
-    };
-    let behind_slots: BTreeSet<Arc<str>> = found
-        .iter()
-        .filter(is_behind_slot)
-        .map(|definition| session.names().text(definition.label.symbol))
-        .collect();
-    if behind_slots.is_empty() && output.bent.is_empty() {
-        return Ok(output);
-    }
-    let called = output.compiled.imports().into_iter().filter_map(|import| match import {
-        Import::Function(name) => Some(name),
-        Import::Slot(name) if output.bent.contains(name) => Some(name),
-        _ => None,
-    });
-    let bent: BTreeSet<String> =
-        called.filter(|name| behind_slots.contains(name.as_str())).cloned().collect();
-    if bent == output.bent {
-        return Ok(output);
-    }
-    let low = make_low(loaded, &output.ids)?;
-    generate(shared, loaded, low, bent)
-}
-
 /// The slots of the functions that a unit calls so because they wait for it.
 fn bends_of(
     shared: &Shared,
@@ -419,10 +391,10 @@ fn bends_of(
     output: &Output,
     found: &[Definition<Native>],
 ) -> Result<BTreeMap<String, Arc<Bend>>, NoSlot> {
-    let mut bends = BTreeMap::new();
+    let (mut bends, called) = (BTreeMap::new(), output.called());
     for definition in found {
         let name = session.names().text(definition.label.symbol);
-        if definition.address.is_some() || !output.bent.contains(&*name) {
+        if definition.address.is_some() || !called.contains(&*name) {
             continue;
         }
         let id = loaded.known().get(&*name);
@@ -439,6 +411,6 @@ pub(super) struct Found(pub(super) BTreeMap<String, Slot>);
 
 impl FindSlot for Found {
     fn slot(&self, name: &str) -> Result<Slot, String> {
-        self.0.get(name).cloned().ok_or_else(|| "it is not behind a slot any more".to_owned())
+        self.0.get(name).cloned().ok_or_else(|| "it is no function of a program any more".to_owned())
     }
 }

@@ -38,8 +38,25 @@
 //! With a limit ([`Options::code_limit`]), code of lazy functions that were not called for long is given up when there is no room, and compiled
 //! again when it is called.
 //!
+//! **Removing.** [`Dependants`](linking::Dependants) says what becomes of code that uses what is removed. By a tombstone it stays, and every call of a removed function from another
+//! unit throws `CompileError`, which names the function:
+//!
+//! | what | after a tombstone |
+//! |---|---|
+//! | calls in compiled code, of lazy functions and others | throw. So they do when the name is defined again: who was linked before has to be defined again, too. To replace a function under its callers is [`Dylib::redefine`] |
+//! | calls that are decided at run time | find no such method from the thread's next entry into compiled code on, unless a handle keeps it |
+//! | copies that were inlined | stay, as when a function is replaced; so does what was computed ahead of need |
+//! | `try` around a call | catches the error, unless the callee was known to throw nothing and nothing else in there does: then it may have been taken out |
+//! | frames that run removed code | go on in it; its next call of something that was removed throws |
+//! | handles ([`Function`], [`TypedFunc`](crate::TypedFunc)) to it | enter the code that they hold; those of lazy functions throw |
+//! | C pointers (`cfunction`) to it that its callers made | are code of these callers: C is given the exception, as of any callback |
+//! | C pointers that removed code made | are good for as long as that code is in memory, which nothing but handles and frames keeps there |
+//! | C code in archives ([`Dylib::add_archive`]) | stays with those who call it: no exception passes C |
+//!
+//! Its bytes are free when no handle holds it and no thread runs it ([`Session::stats`]).
+//!
 //! Files, in reading order: `target` (what is linked), `plan` (optimising concurrently), `unit` (compiling and linking one
-//! unit), `entries` (for calls that are decided at run time), `lazy` (what lies behind slots), `loops` (loops that are left while they run), `cold` (functions that are interpreted),
+//! unit), `entries` (for calls that are decided at run time), `lazy` (what lies behind slots), `gates` and `bends` (how units reach each other), `loops` (loops that are left while they run), `cold` (functions that are interpreted),
 //! `evict` (what is given up when memory is short),
 //! `inlined` (who has taken in what), `later` (who is compiled anew at the next call), `scope` (what programs see of each other), `definitions`, `put` and `batch` (how they go into the tables),
 //! `promise`, `host`, `libraries`, `opening`, `workers`, `dylib`, `function`, `error`.
@@ -53,6 +70,7 @@ mod entries;
 mod error;
 mod evict;
 mod function;
+mod gates;
 mod host;
 mod inlined;
 mod later;
@@ -77,7 +95,7 @@ use brolga_ir::Context;
 use brolga_jit::{CodeListener, CodeMemoryStats, Jit, Symbolized};
 use brolga_runtime::Runtime;
 pub use brolga_session as linking;
-use brolga_session::{DylibId, Link, PlainHost};
+use brolga_session::{DylibId, Link};
 
 pub use definitions::Definitions;
 pub use dylib::{Dylib, WeakDylib};
@@ -94,6 +112,7 @@ pub use brolga_runtime::objects::{HostFn, Raised};
 
 use crate::error::Error;
 use crate::options::Options;
+use gates::Tombs;
 use inlined::Inlined;
 use plan::lock;
 use scope::Scope;
@@ -163,7 +182,7 @@ impl Session {
         let limit = jit.memory.limit;
         let jit = Jit::new(Runtime::new(runtime), jit)?;
         let (dispatcher, in_background) = workers.dispatcher();
-        let linking = linking::Session::new(dispatcher, Box::new(PlainHost));
+        let linking = linking::Session::new(dispatcher, Box::new(Tombs));
         let shared = Arc::new(Shared::new(jit, level, opt, roots, in_background));
         if let Some(limit) = limit {
             shared.set_limit(&linking, limit);

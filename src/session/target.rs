@@ -23,6 +23,7 @@ use brolga_session::{Responsibility, Symbol, Target};
 use super::bends::Bend;
 use super::entries::Entries;
 use super::evict::Source;
+use super::gates::Access;
 use super::lazy::Entered;
 use super::linking;
 
@@ -64,6 +65,8 @@ pub(crate) enum Function {
         source: Option<Source>,
         /// What it, or what it calls, goes through where units call each other in a circle.
         bends: Arc<[Arc<Bend>]>,
+        /// What leads to it from other units.
+        access: Arc<Access>,
     },
     /// Whatever is behind a slot.
     Slot(Slot),
@@ -199,13 +202,22 @@ impl Code {
         for (_, name, address) in &found {
             let (unit, symbol, program, source, bends) =
                 (unit.clone(), name.clone(), program.clone(), source.clone(), bends.clone());
-            let function = Function::Code { unit, symbol, program, source, bends };
+            let function = Function::Code { unit, symbol, program, source, bends, access: Arc::default() };
             places.insert(*address, Place::Function(function));
         }
         drop(places);
         let found: Vec<(Symbol, usize)> = found.into_iter().map(|(symbol, _, at)| (symbol, at)).collect();
         let addresses = found.iter().map(|(_, address)| *address).collect();
         (Code { placed: placed.clone(), addresses, kept }, found)
+    }
+
+    /// What leads to its functions from other units.
+    pub(crate) fn access(&self) -> Vec<Arc<Access>> {
+        let access = |&address: &usize| match self.placed.get(address)? {
+            Function::Code { access, .. } => Some(access),
+            Function::Slot(_) => None,
+        };
+        self.addresses.iter().filter_map(access).collect()
     }
 
     /// Enters what an object file defines.

@@ -18,6 +18,7 @@
 //! | `stress` | callers against those who redefine, optimise and remove; a million operations on demand |
 //! | `threads` | the same results whoever compiles; many threads |
 //! | `tiers` | functions that are compiled twice |
+//! | `tombs` | what is removed under those who were linked to it |
 
 mod change;
 mod circles;
@@ -35,6 +36,7 @@ mod profile;
 mod stress;
 mod threads;
 mod tiers;
+mod tombs;
 
 use brolga::session::Dylib;
 use brolga::{OptLevel, Options, Output, Session, Workers};

@@ -1,0 +1,312 @@
+//! What a tombstone removes: whoever calls it from another unit is told so, and its code goes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use brolga::ir::Type;
+use brolga::session::linking::{Dependants, OnDrop, Tracker};
+use brolga::session::{Dylib, Native, Signature};
+use brolga::{CallError, ExceptionKind, Mapping, OptLevel, Options, Output, Session, TypedFunc, Workers};
+
+use super::{adds, calls, define};
+
+type Int = TypedFunc<(i64,), i64>;
+
+/// A session whose code calls what its programs call.
+fn plain(options: Options, workers: Workers) -> Session {
+    Session::new(options.opt_level(OptLevel::O0).output(Output::Capture), workers).unwrap()
+}
+
+/// Defines a program that its tracker removes.
+fn tracked(dylib: &Dylib, source: &str) -> Tracker<Native> {
+    let tracker = dylib.create_tracker(OnDrop::Keep).unwrap();
+    dylib.define(dylib.read("tracked.jlir", source.as_bytes()).unwrap().tracked_by(&tracker)).unwrap();
+    tracker
+}
+
+fn removed(result: Result<i64, CallError>) -> String {
+    match result {
+        Err(CallError::Exception(thrown)) if thrown.kind == ExceptionKind::CompileError => thrown.message,
+        other => panic!("no exception: {other:?}"),
+    }
+}
+
+/// A function that gives what another gives, or -1 if that throws.
+fn catches(name: &str, callee: &str) -> String {
+    format!(
+        "function {name}(n::Int64)::Int64\n1 ─ %1 = enter #3\n2 ─ %2 = invoke Main.{callee}(n::Int64)::Int64\n\
+         │        $(Expr(:leave, :(%1)))\n└──      return %2\n\
+         3 ─      $(Expr(:pop_exception, :(%1)))::Core.Const(nothing)\n└──      return -1\nend\n"
+    )
+}
+
+#[test]
+fn who_was_linked_directly_throws_and_the_code_goes() {
+    for mapping in [Mapping::Dual, Mapping::Private] {
+        for workers in [Workers::Caller, Workers::Pool(2)] {
+            let session = plain(Options::new().code_mapping(mapping), workers);
+            let main = session.create_dylib("main").unwrap();
+            let tracker = tracked(&main, &adds("base", 1));
+            define(&main, &(calls("top", "base") + &calls("over", "top") + &catches("guarded", "base")));
+            let [top, over, guarded]: [Int; 3] =
+                ["top", "over", "guarded"].map(|name| main.func(name).unwrap());
+            assert_eq!((top.call((1,)), over.call((1,)), guarded.call((1,))), (Ok(3), Ok(4), Ok(2)));
+            let refused = tracker.remove(Dependants::Deny).unwrap_err().to_string();
+            assert!(refused.contains("used by"), "{refused}");
+            let before = session.stats().code;
+            tracker.remove(Dependants::Tombstone).unwrap();
+            let after = session.stats().code;
+            assert_eq!((after.runs, after.freed), (before.runs - 1, before.freed + 1), "{mapping:?}");
+            assert!(after.in_use < before.in_use);
+            for function in [&top, &over] {
+                assert_eq!(removed(function.call((1,))), "`base(Int64)` has been removed");
+            }
+            assert_eq!(guarded.call((1,)), Ok(-1), "it can be caught");
+            assert!(main.function("base").is_err());
+            assert!(session.linking().check().is_ok());
+        }
+    }
+}
+
+/// As with slots: who was linked to the removed one stays so, until it is defined anew itself.
+#[test]
+fn what_is_defined_later_under_the_name_is_for_those_who_come_later() {
+    let session = plain(Options::new(), Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    let tracker = tracked(&main, &adds("base", 1));
+    define(&main, &calls("top", "base"));
+    let top: Int = main.func("top").unwrap();
+    assert_eq!(top.call((1,)), Ok(3));
+    tracker.remove(Dependants::Tombstone).unwrap();
+    define(&main, &(adds("base", 10) + &calls("late", "base")));
+    assert_eq!(main.func::<(i64,), i64>("late").unwrap().call((1,)), Ok(12));
+    removed(top.call((1,)));
+    removed(main.func::<(i64,), i64>("top").unwrap().call((1,)));
+    main.redefine(main.read("top.jlir", calls("top", "base").as_bytes()).unwrap()).unwrap();
+    assert_eq!(main.func::<(i64,), i64>("top").unwrap().call((1,)), Ok(12));
+    removed(top.call((1,)));
+}
+
+#[test]
+fn redefinition_and_other_removals_keep_what_callers_are_linked_to() {
+    for policy in [None, Some(Dependants::Keep), Some(Dependants::Cascade)] {
+        let session = plain(Options::new(), Workers::Caller);
+        let main = session.create_dylib("main").unwrap();
+        let tracker = tracked(&main, &adds("base", 1));
+        define(&main, &calls("top", "base"));
+        let top: Int = main.func("top").unwrap();
+        match policy {
+            None => drop(main.redefine(main.read("b.jlir", adds("base", 10).as_bytes()).unwrap()).unwrap()),
+            Some(policy) => tracker.remove(policy).unwrap(),
+        }
+        assert_eq!(top.call((1,)), Ok(3), "{policy:?}");
+        session.end();
+        assert_eq!(top.call((1,)), Ok(3), "a handle keeps what its code calls");
+    }
+}
+
+/// A handle enters the code that it has; what this calls and is removed too throws, also where nobody else is left who calls it.
+#[test]
+fn handles_to_what_is_removed_enter_it_and_go_no_further() {
+    let session = plain(Options::new(), Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    let tracker = tracked(&main, &(adds("base", 1) + &calls("top", "base")));
+    let [base, top]: [Int; 2] = ["base", "top"].map(|name| main.func(name).unwrap());
+    tracker.remove(Dependants::Tombstone).unwrap();
+    assert_eq!(base.call((1,)), Ok(2));
+    removed(top.call((1,)));
+    let units = session.stats().code.runs;
+    drop(base);
+    assert_eq!(session.stats().code.runs, units - 1, "only its handle kept it");
+}
+
+/// Lazy functions call eager ones through gates, too, and eager ones what lies behind slots.
+#[test]
+fn callers_behind_slots_throw_as_well() {
+    let session = plain(Options::new(), Workers::Pool(1));
+    let main = session.create_dylib("main").unwrap();
+    let trackers = [tracked(&main, &adds("base", 1)), main.create_tracker(OnDrop::Keep).unwrap()];
+    let low = main.read("low.jlir", adds("low", 1).as_bytes()).unwrap();
+    main.define(low.lazy().tracked_by(&trackers[1])).unwrap();
+    main.define(main.read("lazy.jlir", calls("lazy", "base").as_bytes()).unwrap().tiered(2)).unwrap();
+    define(&main, &calls("eager", "low"));
+    let [lazy, eager]: [Int; 2] = ["lazy", "eager"].map(|name| main.func(name).unwrap());
+    for _ in 0..5 {
+        assert_eq!((lazy.call((1,)), eager.call((1,))), (Ok(3), Ok(3)));
+        session.optimize_hot();
+    }
+    for tracker in &trackers {
+        tracker.remove(Dependants::Tombstone).unwrap();
+    }
+    assert_eq!(removed(lazy.call((1,))), "`base(Int64)` has been removed");
+    assert_eq!(removed(eager.call((1,))), "`low(Int64)` has been removed");
+}
+
+/// What C calls is code of the one who made the pointer, which calls as all of its code does.
+#[test]
+fn c_pointers_that_callers_made_throw() {
+    let session = plain(Options::new(), Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    let tracker = tracked(&main, &adds("base", 1));
+    let through = "function through(x::Int64)::Int64\n\
+        1 ─ %1 = $(Expr(:cfunction, Ptr{Nothing}, :(Main.base), Int64, svec(Int64), :(:ccall)))::Ptr{Nothing}\n\
+        │   %2 = $(Expr(:foreigncall, :(%1), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64\n\
+        └──      return %2\nend\n";
+    define(&main, through);
+    let through: Int = main.func("through").unwrap();
+    assert_eq!(through.call((1,)), Ok(2));
+    tracker.remove(Dependants::Tombstone).unwrap();
+    assert_eq!(removed(through.call((1,))), "`base(Int64)` has been removed");
+}
+
+/// A function that gives `end` for nothing, and else what another gives for one less.
+fn counts_down(name: &str, other: &str, end: i64) -> String {
+    format!(
+        "function {name}(n::Int64)::Int64\n1 ─ %1 = (n === 0)::Bool\n└──      goto #3 if not %1\n\
+         2 ─      return {end}\n3 ─ %4 = Base.sub_int(n, 1)::Int64\n\
+         │   %5 = invoke Main.{other}(%4::Int64)::Int64\n└──      return %5\nend\n"
+    )
+}
+
+/// Units that call each other reach each other by gates and by slots of their own: all of them end.
+#[test]
+fn functions_of_a_circle_lose_each_other() {
+    for gone in ["f", "g", "both"] {
+        let session = plain(Options::new(), Workers::Caller);
+        let main = session.create_dylib("main").unwrap();
+        let trackers = [(); 2].map(|()| main.create_tracker(OnDrop::Keep).unwrap());
+        // `g` is there for `f` to be read, and gets its call of `f` before anybody looks.
+        define(&main, &adds("g", 1));
+        let part = |source: &str, tracker| {
+            main.redefine(main.read("c.jlir", source.as_bytes()).unwrap().tracked_by(tracker)).unwrap()
+        };
+        part(&counts_down("f", "g", 0), &trackers[0]);
+        part(&counts_down("g", "f", 1), &trackers[1]);
+        define(&main, &counts_down("caller", "f", 7));
+        let [f, g, caller]: [Int; 3] = ["f", "g", "caller"].map(|name| main.func(name).unwrap());
+        assert_eq!((f.call((5,)), g.call((5,)), caller.call((5,))), (Ok(1), Ok(0), Ok(0)));
+        for (tracker, name) in trackers.iter().zip(["f", "g"]) {
+            if gone == name || gone == "both" {
+                tracker.remove(Dependants::Tombstone).unwrap();
+            }
+        }
+        // Handles enter, and get as far as the next call of something that is gone.
+        let is_gone = |name: &str| gone == name || gone == "both";
+        assert_eq!((f.call((0,)), g.call((0,)), caller.call((0,))), (Ok(0), Ok(1), Ok(7)));
+        for (function, calls) in [(&f, "g"), (&g, "f"), (&caller, "f")] {
+            match is_gone(calls) {
+                true => drop(removed(function.call((1,)))),
+                false => assert!(function.call((1,)).is_ok(), "{gone}"),
+            }
+            removed(function.call((3,)));
+        }
+        let before = session.stats().code.runs;
+        drop((f, g));
+        session.runtime().free_retired();
+        let freed = before - session.stats().code.runs;
+        assert_eq!(freed, if gone == "both" { 2 } else { 1 }, "{gone}");
+        removed(caller.call((3,)));
+    }
+}
+
+/// The frame goes on in the code, which goes when it has returned.
+#[test]
+fn frames_go_on_and_their_next_call_of_it_throws() {
+    let session = plain(Options::new().gc_stress(true), Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    let slot: Arc<std::sync::Mutex<Option<Tracker<Native>>>> = Arc::default();
+    let signature = Signature::new("tick", &[Type::INT64], Type::INT64);
+    let (removes, free) = (slot.clone(), session.clone());
+    main.define_host(&signature, move |scope, args| {
+        let n: i64 = args[1].get(scope).unboxed().map_err(|_| scope.throw_error("no integer"))?;
+        scope.blocking(|| {
+            if let Some(tracker) = removes.lock().unwrap().take() {
+                tracker.remove(Dependants::Tombstone).unwrap();
+                free.runtime().free_retired();
+            }
+        });
+        scope.int(n).map_err(|error| scope.throw_error(&error.to_string()))
+    })
+    .unwrap();
+    let tracker = tracked(&main, &calls("base", "tick"));
+    define(&main, &catches("guarded", "base"));
+    let guarded: Int = main.func("guarded").unwrap();
+    assert_eq!(guarded.call((7,)), Ok(8));
+    let before = session.stats().code.freed;
+    *slot.lock().unwrap() = Some(tracker);
+    assert_eq!(guarded.call((7,)), Ok(8), "it returns");
+    session.runtime().free_retired();
+    assert!(session.stats().code.freed > before);
+    assert_eq!(guarded.call((7,)), Ok(-1));
+}
+
+/// Whether a call gave this, or said what is missing.
+fn is_right(result: &Result<i64, CallError>, expected: i64) -> bool {
+    match result {
+        Ok(sum) => *sum == expected,
+        Err(CallError::Exception(thrown)) => {
+            thrown.kind == ExceptionKind::CompileError && thrown.message == "`base(Int64)` has been removed"
+        }
+        Err(_) => false,
+    }
+}
+
+/// Threads call, others are linked, and it is removed: each call gives what one of the definitions gives, or says what is missing.
+#[test]
+fn it_is_removed_under_those_who_call_it_and_are_linked_to_it() {
+    #[expect(clippy::disallowed_methods, reason = "a test that may be asked to run longer")]
+    let rounds: i64 = std::env::var("BROLGA_STRESS").ok().and_then(|n| n.parse().ok()).unwrap_or(12);
+    let session = plain(Options::new(), Workers::Pool(2));
+    let main = session.create_dylib("main").unwrap();
+    let mut in_use = Vec::new();
+    for round in 0..rounds {
+        let tracker = tracked(&main, &adds("base", 1));
+        let callers = main.create_tracker(OnDrop::Keep).unwrap();
+        let source = calls("top", "base") + &calls("other", "base") + &calls("over", "top");
+        main.define(main.read("c.jlir", source.as_bytes()).unwrap().tracked_by(&callers)).unwrap();
+        let top: Int = main.func("top").unwrap();
+        let (stop, called, linked) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
+        // What is wrong is looked at when nobody waits for anybody.
+        let (results, last) = std::thread::scope(|scope| {
+            let calling = [(); 3].map(|()| {
+                scope.spawn(|| {
+                    let mut wrong = Vec::new();
+                    while !stop.load(Ordering::Relaxed) {
+                        let result = top.call((round,));
+                        wrong.extend((!is_right(&result, round + 2)).then_some(result));
+                        called.fetch_add(1, Ordering::Relaxed);
+                    }
+                    wrong
+                })
+            });
+            let linking = [("other", 2), ("over", 3)].map(|(name, more)| {
+                let (main, linked) = (&main, &linked);
+                scope.spawn(move || {
+                    // It was linked in time, or there is nothing that it could be linked to.
+                    let result = main.func::<(i64,), i64>(name).ok().map(|function| function.call((round,)));
+                    linked.fetch_add(1, Ordering::Relaxed);
+                    result.filter(|result| !is_right(result, round + more)).into_iter().collect::<Vec<_>>()
+                })
+            });
+            while called.load(Ordering::Relaxed) < 20 || linked.load(Ordering::Relaxed) < (round % 3) as usize
+            {
+                std::thread::yield_now();
+            }
+            let gone = tracker.remove(Dependants::Tombstone);
+            let last = gone.map(|()| top.call((round,)));
+            stop.store(true, Ordering::Relaxed);
+            let results: Vec<_> =
+                calling.into_iter().chain(linking).map(|thread| thread.join().unwrap()).collect();
+            (results.concat(), last)
+        });
+        assert_eq!(results, [], "sums that no definition gives");
+        removed(last.unwrap());
+        drop(top);
+        callers.remove(Dependants::Deny).unwrap();
+        session.runtime().free_retired();
+        in_use.push(session.stats().code.in_use);
+        assert_eq!((session.stats().placed, session.runtime().retired()), (0, 0));
+    }
+    assert_eq!(in_use[2], *in_use.last().unwrap(), "{in_use:?}");
+    assert!(session.linking().check().is_ok());
+}
