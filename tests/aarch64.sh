@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Runs cargo for aarch64 on another Linux machine, under qemu-user: `tests/aarch64.sh test -p brolga --test c_structs`,
+# `tests/aarch64.sh run -- test -O2 tests/corpus/*`. Needs of Debian gcc-aarch64-linux-gnu, qemu-user, and the standard library for
+# aarch64: libstd-rust-dev:arm64 beside Debian's own rustc, or `rustup target add aarch64-unknown-linux-gnu`.
+# Emulation shows wrong instructions and conventions. It does not show orders of memory that only weaker processors allow, nor caches.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+target=aarch64-unknown-linux-gnu
+host=$(rustc -vV | sed -n 's/^host: //p')
+variable() { tr 'a-z-' 'A-Z_' <<<"CARGO_TARGET_$1_$2"; }
+
+# Tests that compile C ask for `cc`, and get the one for aarch64; build scripts are linked by the host's.
+tools=$(mktemp -d)
+trap 'rm -rf "$tools"' EXIT
+ln -s "$(command -v aarch64-linux-gnu-gcc)" "$tools/cc"
+export "$(variable "$host" linker)=$(command -v cc)"
+export "$(variable "$target" linker)=$(command -v aarch64-linux-gnu-gcc)"
+export "$(variable "$target" runner)=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) -L /usr/aarch64-linux-gnu"
+[ $# -gt 0 ] || { echo "usage: $0 CARGO-COMMAND [ARGUMENTS]" >&2; exit 2; }
+command=$1
+shift
+PATH=$tools:$PATH cargo "$command" --target "$target" "$@"
