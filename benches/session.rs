@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo bench --bench session                # all groups
-//! cargo bench --bench session -- tiers       # one: compile, engine, tiers, calls, ready, lazy, replace
+//! cargo bench --bench session -- tiers       # one: compile, engine, tiers, interpreted, calls, ready, lazy, replace
 //! ```
 //!
 //! | row | what is measured |
@@ -15,6 +15,7 @@
 //! | `remove` | a compiled function taken out, with its code |
 //! | `tier 1`, `tier 2` | functions in two tiers compiled one by one by the calling thread: everything but their calls; in parentheses against the other |
 //! | `…, examples` | all functions of the programs in `examples/`, for the first tier and at -O2; both by their first look |
+//! | `interpreted` | a call that is interpreted, of a function that adds, in a program without globals and in one with 1,000 |
 //! | `calls, quiet` | how long a call from Rust takes: by two threads, half, one in a hundred and one in a thousand take as long or longer; clock included |
 //! | `calls, changing` | the same while functions are redefined, go up a tier and are freed, some hundred times a second |
 //! | `replace` | a function defined again and looked up: everything but its call |
@@ -281,6 +282,29 @@ fn tier_rows() {
     println!("tier 2, examples    {second:8.2?}");
 }
 
+fn interpreted_rows() {
+    const CALLS: u32 = 20_000;
+    for globals in [0, 1_000] {
+        let mut text: String = (0..globals).map(|n| format!("global g{n}::Int64 = {n}\n")).collect();
+        text += "function f(x::Int64)::Int64\n1 ─ %1 = Base.add_int(x, 1)::Int64\n└──      return %1\nend\n";
+        let call = best(5, || {
+            let session = Session::new(options(), Workers::Caller).expect("a session");
+            let main = session.create_dylib("main").expect("a dylib");
+            let program = main.read("cold.jlir", text.as_bytes()).expect("well-formed");
+            main.define(program.tiered(1).interpreted(3 * CALLS)).expect("defined");
+            let function = main.func::<(i64,), i64>("f").expect("there is a slot");
+            let start = Instant::now();
+            for n in 0..CALLS {
+                black_box(function.call((black_box(n.into()),)).expect("returns"));
+            }
+            let time = start.elapsed() / CALLS;
+            assert_eq!(session.stats().compiled_functions, 0);
+            time
+        });
+        println!("interpreted, {globals:5} globals {call:8.2?}");
+    }
+}
+
 fn call_rows() {
     for (row, is_changing) in [("quiet", false), ("changing", true)] {
         let all = latencies(is_changing);
@@ -341,10 +365,11 @@ fn replace_row() {
 }
 
 fn main() {
-    const GROUPS: [(&str, fn()); 7] = [
+    const GROUPS: [(&str, fn()); 8] = [
         ("compile", compile_rows),
         ("engine", engine_row),
         ("tiers", tier_rows),
+        ("interpreted", interpreted_rows),
         ("calls", call_rows),
         ("ready", ready_rows),
         ("lazy", || lazily(&options)),

@@ -198,7 +198,7 @@ pub(crate) fn set_globals(
     }
     runtime.enter(|scope| {
         for name in names {
-            let value = interp.global(interp.module().cx.names.intern(&name)).cloned();
+            let value = interp.global(interp.module().cx.names.intern(&name));
             let object = value.map(|value| scope.copy_in(interp, &value)).transpose()?;
             globals.set(scope, &name, object.map(|root| root.get(scope)))?;
         }

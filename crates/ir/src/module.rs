@@ -21,6 +21,7 @@ use crate::op::Level;
 use crate::types::{Pattern, StaticBound, Statics, Type, TypeKind};
 use cranelift_entity::PrimaryMap;
 use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
 use std::fmt::Write;
 use std::ops::{Index, IndexMut};
 use std::sync::{Arc, OnceLock};
@@ -60,6 +61,8 @@ pub struct Module {
     later: PrimaryMap<FuncId, OnceLock<Box<Func>>>,
     methods: FxHashMap<Type, Vec<FuncId>>,
     globals: Vec<Global>,
+    /// Where each global is in the list.
+    global_indices: FxHashMap<Name, usize>,
 }
 
 /// Why a function or global cannot be added to a module.
@@ -82,6 +85,7 @@ impl Module {
             later: PrimaryMap::new(),
             methods: FxHashMap::default(),
             globals: Vec::new(),
+            global_indices: FxHashMap::default(),
         }
     }
 
@@ -115,11 +119,14 @@ impl Module {
 
     /// Adds a global variable.
     pub fn add_global(&mut self, global: Global) -> Result<(), ModuleError> {
-        if self.global(global.name).is_some() {
-            return Err(ModuleError::DuplicateGlobal(global.name));
+        match self.global_indices.entry(global.name) {
+            Entry::Occupied(_) => Err(ModuleError::DuplicateGlobal(global.name)),
+            Entry::Vacant(free) => {
+                free.insert(self.globals.len());
+                self.globals.push(global);
+                Ok(())
+            }
         }
-        self.globals.push(global);
-        Ok(())
     }
 
     /// The functions in order of definition, in the form in which they were defined or changed: not in later ones.
@@ -160,7 +167,7 @@ impl Module {
 
     /// The global variable with this name.
     pub fn global(&self, name: Name) -> Option<&Global> {
-        self.globals.iter().find(|g| g.name == name)
+        self.global_indices.get(&name).map(|&at| &self.globals[at])
     }
 
     /// All methods of a function object's type, in order of definition.

@@ -6,6 +6,7 @@ use brolga_ir::constant::Const;
 use brolga_ir::func::{CalleeData, ForeignData, SlotData};
 use brolga_ir::interp::{Fault, Interp, Options, Outcome, SimMemory, Val};
 use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::module::{Global, Literal};
 use brolga_ir::op::{Access, Ordering, Region, RmwOp};
 use brolga_ir::types::{DeclKind, FieldDecl};
 use brolga_ir::{
@@ -322,6 +323,28 @@ fn a_list_of_a_million_nodes_is_made_and_dropped() {
     let mut small = Interp::new(&module, options, Box::new(SimMemory::default()));
     let error = small.call(id, &[Val::int64(1_000_000)]).unwrap_err();
     assert_eq!(thrown(&mut small, error), "OutOfMemoryError()");
+}
+
+#[test]
+fn a_call_pays_for_the_globals_that_it_looks_at() {
+    let cx = Context::new();
+    let mut b = Build::high(&cx, "f", &[], Type::ANY);
+    let last = b.val(Op::GetGlobal(cx.names.intern("g999")), &[], Type::ANY);
+    b.ret(last);
+    let (mut module, id) = b.alone();
+    for n in 0..1_000 {
+        let init = Literal::Const(Const::String(cx.names.intern(&format!("the value of g{n}"))));
+        let name = cx.names.intern(&format!("g{n}"));
+        module.add_global(Global { name, ty: Type::ANY, init }).unwrap();
+    }
+    // Room for some of the strings, and not for all.
+    let options = Options { max_heap_bytes: 1 << 12, ..Options::default() };
+    let mut small = Interp::new(&module, options, Box::new(SimMemory::default()));
+    let last = small.call(id, &[]).unwrap();
+    assert_eq!(small.show(&last).unwrap(), "\"the value of g999\"");
+    let mut value = |n: usize| small.global(cx.names.intern(&format!("g{n}")));
+    assert!((0..999).any(|n| value(n).is_none()));
+    assert!(value(1_000).is_none());
 }
 
 #[test]

@@ -8,7 +8,7 @@
 //!         ├─ handlers   one for each `enter` that is in force
 //!         ├─ exceptions those being handled, innermost last
 //!         ├─ heap       every object ever made              (heap.rs)
-//!         ├─ globals    their present values
+//!         ├─ globals    values of those that were looked at
 //!         └─ memory     raw memory and C, behind a trait    (memory.rs)
 //! ```
 //!
@@ -114,6 +114,7 @@ pub struct Interp<'m> {
     stack_bytes: u64,
     handlers: Vec<Handler>,
     exceptions: Vec<Val>,
+    /// The values of globals that were read or written; the others have their first ones.
     globals: FxHashMap<Name, Val>,
     /// String constants, made once each.
     strings: FxHashMap<Name, Val>,
@@ -139,7 +140,7 @@ impl<'m> Interp<'m> {
     /// An interpreter in which nothing has run: globals have their first values. What is printed is dropped until
     /// [`Interp::set_output`].
     pub fn new(module: &'m Module, options: Options, memory: Box<dyn RawMemory + 'm>) -> Self {
-        let mut interp = Interp {
+        Interp {
             module,
             options,
             memory,
@@ -156,14 +157,7 @@ impl<'m> Interp<'m> {
             addresses: low::Addresses::default(),
             steps: 0,
             serial: 0,
-        };
-        for global in module.globals() {
-            // A global whose literal does not fit the limits stays undefined, which reading it reports.
-            if let Ok(val) = interp.literal(&global.init) {
-                interp.globals.insert(global.name, val);
-            }
         }
-        interp
     }
 
     /// Gives `print` a place to write to.
@@ -176,9 +170,9 @@ impl<'m> Interp<'m> {
         self.module
     }
 
-    /// The present value of a global variable.
-    pub fn global(&self, name: Name) -> Option<&Val> {
-        self.globals.get(&name)
+    /// The present value of a global variable; `None` if there is none, or its first value does not fit the limits.
+    pub fn global(&mut self, name: Name) -> Option<Val> {
+        self.global_value(name).ok()?
     }
 
     /// How many statements have run.

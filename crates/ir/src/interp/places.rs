@@ -49,7 +49,7 @@ impl Interp<'_> {
                 Some(Object::Struct(fields)) => Ok(self.if_defined(ty, fields.get(index))),
                 _ => Err(Fault::Type("a field of something that has none".to_owned()).into()),
             },
-            Place::Global { name, .. } => Ok(self.globals.get(&name).cloned()),
+            Place::Global { name, .. } => self.global_value(name),
             Place::Element { memory, index, .. } => self.element(memory, index),
             Place::Pointer { address, align, ty } => {
                 let mut buffer = vec![0; bytes::size_of(self.types(), ty)? as usize];
@@ -140,6 +140,17 @@ impl Interp<'_> {
     }
 
     // ----- globals -----
+
+    /// The value of a global, if it has one. Its first value is made when it is looked at first: a call pays for no other globals.
+    pub(super) fn global_value(&mut self, name: Name) -> Eval<Option<Val>> {
+        if let Some(val) = self.globals.get(&name) {
+            return Ok(Some(val.clone()));
+        }
+        let Some(global) = self.module.global(name) else { return Ok(None) };
+        let val = self.literal(&global.init)?;
+        self.globals.insert(name, val.clone());
+        Ok(Some(val))
+    }
 
     pub(super) fn read_global(&mut self, name: Name) -> Eval<Val> {
         let ty = self.module.global(name).map_or(Type::ANY, |g| g.ty);
