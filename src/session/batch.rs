@@ -52,7 +52,7 @@ pub(super) struct Batch<'a> {
     /// Where the symbols of slots have led.
     led: Vec<(Symbol, Option<usize>)>,
     /// Slots that stay and get other bodies.
-    again: Vec<(Arc<SlotOwner>, Arc<Body>)>,
+    again: Vec<(Arc<SlotOwner>, Arc<Body>, Option<Hot>)>,
     /// The symbols of those.
     stay: Vec<Symbol>,
     /// Second tiers that the functions had before, if they had any, and do not have now.
@@ -135,7 +135,7 @@ impl<'a> Batch<'a> {
             Some(owner) => {
                 self.stay.push(symbol);
                 let dylib = self.dylib.linking.id();
-                self.again.push((owner, Body::new(shared, linking, dylib, body, hot)));
+                self.again.push((owner, Body::new(shared, linking, dylib, body, hot.as_ref()), hot));
             }
             None => self.add(Box::new(Stub { shared: shared.clone(), symbol, flags, body, hot, ty })),
         }
@@ -211,7 +211,8 @@ impl<'a> Batch<'a> {
             }
             self.led.push((hit.label.symbol, dylib.linking.ready(hit.label.symbol)));
             if let Some(owner) = dylib.slot(hit.label.symbol) {
-                self.again.push((owner, Body::new(shared, linking, hit.label.dylib, body, hot)));
+                let body = Body::new(shared, linking, hit.label.dylib, body, hot.as_ref());
+                self.again.push((owner, body, hot));
             }
             self.notes.add(hit.label, (&module, id), &whole, *tiers, &mut None);
             self.log.push((linking.name(hit.label), hit.because));
@@ -289,7 +290,7 @@ impl<'a> Batch<'a> {
             busy.into_iter().map(|symbol| linking.name(dylib.linking.label(symbol))).collect();
         dylib.outlast(&busy)?;
         if let Some(number) = number {
-            self.again.drain(..).for_each(|(owner, body)| body.take_over(&owner, number));
+            self.again.drain(..).for_each(|(owner, body, hot)| body.take_over(&owner, number, hot));
         }
         Ok(number)
     }

@@ -139,8 +139,9 @@ impl MaterializationUnit<Native> for Stub {
 
     fn materialize(self: Box<Self>, responsibility: Responsibility<Native>) {
         let Ok(dylib) = responsibility.dylib() else { return };
-        let source = Body::new(&self.shared, responsibility.session(), dylib, self.body, self.hot.clone());
-        let slot = match &self.hot {
+        let hot = self.hot.as_ref();
+        let source = Body::new(&self.shared, responsibility.session(), dylib, self.body, hot);
+        let slot = match hot {
             Some(hot) => self.shared.jit.tiered(self.ty.clone(), source, hot.calls, hot.cold()),
             None => self.shared.jit.slot(self.ty.clone(), source),
         };
@@ -164,12 +165,13 @@ impl MaterializationUnit<Native> for Stub {
     }
 }
 
-/// What compiles the body behind a slot.
+/// What compiles the body behind a slot. It stays while there is code, so it does not hold what is interpreted before.
 pub(crate) struct Body {
     session: WeakSession<Native>,
     home: Link,
     body: Symbol,
-    hot: Option<Hot>,
+    /// The body of the second tier.
+    hot: Option<Symbol>,
     placed: Arc<Placed>,
 }
 
@@ -179,17 +181,17 @@ impl Body {
         session: &linking::Session<Native>,
         dylib: DylibId,
         body: Symbol,
-        hot: Option<Hot>,
+        hot: Option<&Hot>,
     ) -> Arc<Body> {
-        let home = Link { dylib, sees: Sees::All };
+        let (home, hot) = (Link { dylib, sees: Sees::All }, hot.map(|hot| hot.body));
         Arc::new(Body { session: session.downgrade(), home, body, hot, placed: shared.placed.clone() })
     }
 }
 
 impl Body {
-    /// Gives a slot that is there this body, which has come into force under this number.
-    pub(crate) fn take_over(self: Arc<Body>, owner: &SlotOwner, number: u64) {
-        match self.hot.clone() {
+    /// Gives a slot that is there this body, which has come into force under this number, with its tiers.
+    pub(crate) fn take_over(self: Arc<Body>, owner: &SlotOwner, number: u64, hot: Option<Hot>) {
+        match hot {
             Some(hot) => owner.reset_tiered_in_turn(number, self, hot.calls, hot.cold()),
             None => owner.reset_in_turn(number, self),
         }
@@ -242,6 +244,6 @@ pub(crate) fn elsewhere() -> Elsewhere {
 
 impl Tiers for Body {
     fn optimise(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
-        self.look_up(self.hot.as_ref().map_or(self.body, |hot| hot.body), Priority::Idle)
+        self.look_up(self.hot.unwrap_or(self.body), Priority::Idle)
     }
 }

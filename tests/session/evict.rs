@@ -128,6 +128,25 @@ fn what_is_called_all_the_time_stays() {
     );
 }
 
+#[test]
+fn what_was_given_up_is_interpreted_again() {
+    let session = limited(Workers::Caller, Some(room_for(COUNT / 10)));
+    let main = session.create_dylib("main").unwrap();
+    let source: String = (0..COUNT).map(long).collect();
+    let program = main.read("f.jlir", source.as_bytes()).unwrap().tiered(1_000).interpreted(2);
+    main.define(program).unwrap();
+    let all = functions(&main);
+    for n in 0..COUNT {
+        (0..3).for_each(|x| assert_eq!(all[n as usize].call((x,)), Ok(expected(n, x))));
+    }
+    let stats = session.stats();
+    assert!(stats.evicted > 0 && stats.compiled_functions == COUNT as u64, "{stats:?}");
+    (0..2).for_each(|x| assert_eq!(all[0].call((x,)), Ok(expected(0, x))));
+    assert_eq!(session.stats().compiled_functions, COUNT as u64, "it was given up");
+    assert_eq!(all[0].call((2,)), Ok(expected(0, 2)));
+    assert_eq!(session.stats().compiled_functions, COUNT as u64 + 1);
+}
+
 /// Calls all of them from one frame, and the host in between.
 fn driver() -> String {
     let mut source = "function all(x::Int64)::Int64\n1 ─ %1 = Base.add_int(x, 0)::Int64\n".to_owned();

@@ -1,5 +1,6 @@
 //! Functions that are compiled fast at first, and well when they have been called often.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -198,6 +199,33 @@ fn first_calls_are_interpreted_where_nobody_can_tell() {
     let reads: Int = main.func("reads").unwrap();
     assert_eq!(reads.call((word.as_ptr().expose_provenance() as i64,)), Ok(7));
     assert_eq!(session.stats().compiled_functions, before + 1);
+}
+
+#[test]
+fn what_was_interpreted_goes_when_there_is_code() {
+    // Every program in memory holds the context: how many are there more, before the code and behind it.
+    let held = |cold: u32| {
+        let session = session(Workers::Caller);
+        let main = session.create_dylib("main").unwrap();
+        let mut held = Vec::new();
+        // The slot is made for the first definition, and stays for the second.
+        for n in [1, 2] {
+            let program = main.read("base.jlir", adds("base", n).as_bytes()).unwrap();
+            let program = program.replaceable().tiered(CALLS).interpreted(cold);
+            main.redefine(program).unwrap();
+            let base: Int = main.func("base").unwrap();
+            let call = |x: u32| assert_eq!(base.call((x.into(),)), Ok(i64::from(x) + n));
+            let before = Arc::strong_count(session.context());
+            let compiled = session.stats().compiled_functions;
+            (0..=cold).for_each(call);
+            assert_eq!(session.stats().compiled_functions, compiled + 1);
+            held.push((before, Arc::strong_count(session.context())));
+            (0..=CALLS).for_each(call);
+            assert_eq!(session.optimize_hot(), 1);
+        }
+        held
+    };
+    assert_eq!(held(4), held(0));
 }
 
 #[test]

@@ -14,6 +14,9 @@
 //! calls are used up that may be interpreted, or they have taken as much as is said, code is asked for, once; calls go on being interpreted until it is
 //! there. So what is called a few times, for little, never becomes code.
 //!
+//! **When what interprets goes.** It is dropped when code is behind the slot, unless that may be given up (`lazy/demote.rs`): then it serves the calls
+//! before the code that is made again.
+//!
 //! The thread is in a safe region meanwhile, as when it compiles: collections go on.
 //!
 //! Cost: a call by the trampoline, and the interpreter.

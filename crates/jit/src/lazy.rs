@@ -208,6 +208,13 @@ enum State {
     Gone,
 }
 
+/// What publishing has put out of use; to be dropped without the lock.
+struct Before {
+    state: State,
+    #[expect(dead_code, reason = "dropped without the lock, like the other")]
+    cold: Option<Interpreted>,
+}
+
 /// What a call finds behind a slot.
 enum Found {
     Source(Arc<dyn Materialize>, u64),
@@ -223,7 +230,7 @@ struct Inside {
     turn: u64,
     /// What happens after how many entries, or rounds.
     counting: Counting,
-    /// What serves calls while there is no code.
+    /// What serves calls while there is no code. Kept behind that only where code may be given up.
     cold: Option<Interpreted>,
     /// How to begin anew when the code is given up; `None` if that cannot be.
     again: Option<Again>,
@@ -398,7 +405,7 @@ impl SlotOwner {
         let before = self.record.publish(&mut inside, target);
         drop(inside);
         drop((counting, again));
-        self.record.let_go(before, moving);
+        self.record.let_go(before.state, moving);
         Ok(())
     }
 
@@ -463,7 +470,7 @@ impl Drop for Switch<'_> {
         let moving = self.record.jit.moving();
         let before = self.record.publish(&mut inside, chosen);
         drop(inside);
-        self.record.let_go(before, moving);
+        self.record.let_go(before.state, moving);
         for target in self.targets.drain(..) {
             self.record.let_go(State::Ready(target), self.record.jit.moving());
         }
@@ -588,7 +595,7 @@ impl Slot {
         let moving = record.jit.moving();
         let before = record.publish(&mut inside, target);
         drop(inside);
-        record.let_go(before, moving);
+        record.let_go(before.state, moving);
         Ok(true)
     }
 
@@ -652,12 +659,13 @@ impl Record {
         Ok(())
     }
 
-    /// Lets calls go to code that has been checked. What was behind the slot is to be dropped without the lock.
+    /// Lets calls go to code that has been checked.
     #[must_use]
-    fn publish(&self, inside: &mut Inside, target: Target) -> State {
+    fn publish(&self, inside: &mut Inside, target: Target) -> Before {
         self.place.set(target.address);
         (inside.rests, inside.last) = (false, self.jit.hot().tick());
-        std::mem::replace(&mut inside.state, State::Ready(target))
+        let cold = if inside.again.is_none() { inside.cold.take() } else { None };
+        Before { state: std::mem::replace(&mut inside.state, State::Ready(target)), cold }
     }
 
     /// Gives up what was behind the slot. What it holds is foreign, and its end may come back here: no lock is held.
