@@ -181,7 +181,7 @@ impl Session {
         let Options { level, roots, opt, jit, runtime } = options.settled();
         let limit = jit.memory.limit;
         let jit = Jit::new(Runtime::new(runtime), jit)?;
-        let (dispatcher, in_background) = workers.dispatcher();
+        let (dispatcher, in_background) = workers.dispatcher(jit.runtime());
         let linking = linking::Session::new(dispatcher, Box::new(Tombs));
         let shared = Arc::new(Shared::new(jit, level, opt, roots, in_background));
         if let Some(limit) = limit {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brolga_session::{Dispatcher, InPlace, Pool, PoolOptions, Seeded, Token, Tokens};
+use brolga_runtime::{Runtime, with_attached};
+use brolga_session::{Dispatcher, InPlace, Leave, Pool, PoolOptions, Seeded, Token, Tokens};
 
 /// Who compiles.
 pub enum Workers {
@@ -15,19 +16,38 @@ pub enum Workers {
     Caller,
     /// Whoever waits, in an order that depends on nothing but this seed.
     Seeded(u64),
-    /// Whatever runs tasks for the embedder.
+    /// Whatever runs tasks for the embedder. A [`Pool`] whose last handle may be dropped in a heap scope needs
+    /// [`PoolOptions::leave`].
     Own(Arc<dyn Dispatcher>),
 }
 
 impl Workers {
-    /// Who runs tasks, and whether that goes on when nobody waits.
-    pub(crate) fn dispatcher(self) -> (Arc<dyn Dispatcher>, bool) {
+    /// Who runs tasks, of a session with this run time, and whether that goes on when nobody waits.
+    pub(crate) fn dispatcher(self, runtime: &Arc<Runtime>) -> (Arc<dyn Dispatcher>, bool) {
+        let pool = |options: PoolOptions| {
+            let leave = options.leave.unwrap_or_else(|| Arc::new(LeaveHeap(runtime.clone())));
+            Arc::new(Pool::with(PoolOptions { leave: Some(leave), ..options }))
+        };
         match self {
-            Workers::Pool(size) => (Arc::new(Pool::new(size)), true),
-            Workers::PoolWith(options) => (Arc::new(Pool::with(options)), true),
+            Workers::Pool(threads) => (pool(PoolOptions { threads, ..PoolOptions::default() }), true),
+            Workers::PoolWith(options) => (pool(options), true),
             Workers::Caller => (Arc::new(InPlace::new()), false),
             Workers::Seeded(seed) => (Arc::new(Seeded::new(seed)), false),
             Workers::Own(dispatcher) => (dispatcher, false),
+        }
+    }
+}
+
+/// Waits for threads in a way that lets collections go on, for which they may wait themselves; not at all in a scope, whose borrowed
+/// references nobody keeps.
+struct LeaveHeap(Arc<Runtime>);
+
+impl Leave for LeaveHeap {
+    fn leave(&self, wait: &mut dyn FnMut()) {
+        // A thread that cannot be attached is in no heap.
+        let waited = with_attached(&self.0, |thread| thread.blocking(&mut *wait));
+        if waited.is_err() {
+            wait();
         }
     }
 }

@@ -4,11 +4,13 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
+use std::time::Duration;
 
 use brolga::session::Jobserver;
-use brolga::session::linking::{Dependants, PoolOptions};
+use brolga::session::linking::{Dependants, PoolOptions, Priority, Task};
 use brolga::{SessionError, Workers};
 
 use super::{adds, calls, define, dylib, session};
@@ -158,6 +160,7 @@ fn a_pool_asks_a_jobserver_and_gives_back_what_it_took() {
             threads: 3,
             limit: Some(4),
             tokens: Some(Arc::new(Jobserver::new(server.clone()))),
+            ..PoolOptions::default()
         };
         let session = session(Workers::PoolWith(options));
         let main = dylib(&session, "main", &source);
@@ -167,5 +170,35 @@ fn a_pool_asks_a_jobserver_and_gives_back_what_it_took() {
         }
         drop((main, session));
         assert_eq!(server.available().unwrap(), tokens);
+    }
+}
+
+/// A thread that waits for another one in a heap holds up the collections that the other one waits for.
+#[test]
+fn a_session_may_go_in_a_heap_that_its_workers_need() {
+    for is_lent in [false, true] {
+        let session = session(Workers::Pool(1));
+        let runtime = session.runtime().clone();
+        let ((begin, begun), (go, gone)) = (mpsc::channel(), mpsc::channel());
+        let ((left, has_left), (end, ended)) = (mpsc::channel(), mpsc::channel());
+        let heap = runtime.clone();
+        session.linking().dispatcher().dispatch(Task::new(Priority::Normal, move || {
+            begin.send(()).unwrap();
+            gone.recv().unwrap();
+            heap.enter(|scope| scope.collect()).unwrap();
+            end.send(()).unwrap();
+        }));
+        thread::spawn(move || {
+            let in_heap = runtime.enter(|scope| {
+                begun.recv().unwrap();
+                go.send(()).unwrap();
+                if is_lent { scope.call_out(|| drop(session)) } else { drop(session) }
+            });
+            left.send(in_heap).unwrap();
+        });
+        // Who has not come by then never will.
+        let long = Duration::from_secs(60);
+        assert_eq!(has_left.recv_timeout(long), Ok(Ok(())), "lent: {is_lent}");
+        assert_eq!(ended.recv_timeout(long), Ok(()));
     }
 }

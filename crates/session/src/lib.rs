@@ -67,8 +67,8 @@ mod trie;
 
 pub use board::Address;
 pub use dispatch::{
-    Dispatcher, Doing, InPlace, MAX_THREADS, Needed, OnExecutor, Pool, PoolOptions, Seeded, Task, Token,
-    Tokens,
+    Dispatcher, Doing, InPlace, Leave, MAX_THREADS, Needed, OnExecutor, Pool, PoolOptions, Seeded, Task,
+    Token, Tokens,
 };
 pub use dylib::{Change, Dylib, OnDrop, Tracker, WeakDylib};
 pub use error::{Cause, Error, Failure, Foreign, Name};

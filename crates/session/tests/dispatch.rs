@@ -382,7 +382,7 @@ fn a_storm_of_everything() {
 
 #[test]
 fn a_producer_is_held_back_by_the_limit() {
-    let pool = Pool::with(PoolOptions { threads: 1, limit: Some(8), tokens: None });
+    let pool = Pool::with(PoolOptions { threads: 1, limit: Some(8), ..PoolOptions::default() });
     let (go, gate) = mpsc::channel::<()>();
     let (begin, begun) = mpsc::channel::<()>();
     pool.dispatch(Task::new(Priority::Blocking, move || {
@@ -427,7 +427,7 @@ fn threads_take_tokens_and_give_them_back() {
     for tokens in [0, 2] {
         let left = Arc::new(AtomicUsize::new(tokens));
         let jar = Arc::new(Jar(Arc::clone(&left)));
-        let pool = Pool::with(PoolOptions { threads: 6, limit: None, tokens: Some(jar) });
+        let pool = Pool::with(PoolOptions { threads: 6, tokens: Some(jar), ..PoolOptions::default() });
         let (working, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         for _ in 0..200 {
             let (working, most) = (Arc::clone(&working), Arc::clone(&most));
@@ -454,7 +454,7 @@ fn threads_take_tokens_and_give_them_back() {
 #[test]
 fn a_task_that_waits_leaves_its_permit_to_others() {
     let jar = Arc::new(Jar(Arc::new(AtomicUsize::new(0))));
-    let options = PoolOptions { threads: 2, limit: None, tokens: Some(jar) };
+    let options = PoolOptions { threads: 2, tokens: Some(jar), ..PoolOptions::default() };
     let (session, main) = with(Arc::new(Pool::with(options)));
     let symbols = nested(&session, &main, 20);
     let mut lookup = pin!(main.lookup([symbols[0]]));

@@ -140,7 +140,8 @@ fn a_thread_that_does_a_part_of_a_task_has_the_right_to_work_too() {
         }
     }
     let tokens: Option<Arc<dyn Tokens>> = Some(Arc::new(None));
-    let (session, main) = with(Arc::new(Pool::with(PoolOptions { threads: 1, limit: Option::None, tokens })));
+    let (session, main) =
+        with(Arc::new(Pool::with(PoolOptions { threads: 1, tokens, ..PoolOptions::default() })));
     let [top, base] = ["top", "base"].map(|name| session.intern(name));
     main.define(made(&[(base, E, 3)])).expect("defined");
     main.define(unit([(top, E)], move |duty: Responsibility<Words>| {

@@ -30,7 +30,7 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub use executor::OnExecutor;
-pub use pool::{MAX_THREADS, Pool, PoolOptions, Token, Tokens};
+pub use pool::{Leave, MAX_THREADS, Pool, PoolOptions, Token, Tokens};
 pub use single::{InPlace, Seeded};
 
 use rustc_hash::FxHashSet;

@@ -30,6 +30,13 @@ pub trait Tokens: Send + Sync {
     fn try_take(&self) -> Option<Token>;
 }
 
+/// What is around the waiting of whoever drops a pool for its threads, which may need what that thread holds: a heap that they would
+/// enter, for one.
+pub trait Leave: Send + Sync {
+    /// Calls `wait`, once; or does not, and nobody waits: the threads end when they are done with what they are at.
+    fn leave(&self, wait: &mut dyn FnMut());
+}
+
 /// A pool has no more threads than this, beside those that stand in for waiting ones: a system that has no room for a thread may
 /// end the process and not say so.
 pub const MAX_THREADS: usize = 256;
@@ -45,6 +52,8 @@ pub struct PoolOptions {
     pub limit: Option<usize>,
     /// Whom to ask before more than one thread works. Nobody if there is none.
     pub tokens: Option<Arc<dyn Tokens>>,
+    /// What is around the waiting of whoever drops the pool. Nothing if there is none.
+    pub leave: Option<Arc<dyn Leave>>,
 }
 
 /// What gives a thread the right to work, if it has it; and those threads that do a part of its work while it waits for them.
@@ -108,9 +117,10 @@ struct Shared {
     parked: Parked,
 }
 
-/// See the file's header.
+/// See the file's header. Dropping it waits for what its threads are at, unless [`PoolOptions::leave`] says otherwise.
 pub struct Pool {
     shared: Arc<Shared>,
+    leave: Option<Arc<dyn Leave>>,
 }
 
 impl Pool {
@@ -130,12 +140,12 @@ impl Pool {
     }
 
     fn without_threads(options: PoolOptions) -> Pool {
-        let PoolOptions { threads: size, limit, tokens } = options;
+        let PoolOptions { threads: size, limit, tokens, leave } = options;
         let threads = Mutex::new(Threads { started: 0, running: 0, own_permit: true, handles: Vec::new() });
         let (size, limit) = (size.clamp(1, MAX_THREADS), limit.unwrap_or(usize::MAX));
         let shared =
             Arc::new(Shared { size, limit, tokens, queue: Queue::new(), threads, parked: Parked::default() });
-        Pool { shared }
+        Pool { shared, leave }
     }
 
     /// The number of the running thread, if it is one of the pool's or stands in for one.
@@ -337,13 +347,18 @@ impl Dispatcher for Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         self.shutdown();
-        let handles = std::mem::take(&mut lock(&self.shared.threads).handles);
-        for handle in handles {
-            // The last handle of a session may be dropped by a task: a thread does not wait for itself.
-            if handle.thread().id() != std::thread::current().id() {
+        let mut handles = std::mem::take(&mut lock(&self.shared.threads).handles);
+        // The last handle of a session may be dropped by a task: a thread does not wait for itself.
+        handles.retain(|handle| handle.thread().id() != std::thread::current().id());
+        let mut wait = || {
+            for handle in handles.drain(..) {
                 // A worker does not panic: tasks are fenced.
                 let _ = handle.join();
             }
+        };
+        match &self.leave {
+            Some(leave) => leave.leave(&mut wait),
+            None => wait(),
         }
     }
 }
