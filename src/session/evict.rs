@@ -23,16 +23,17 @@
 //! **When bytes are there.** Code is freed when no thread runs it. A thread that waits for code to be compiled says which code its frames
 //! lie in, and holds up nothing else. One that runs for long without a call by a stub or a safepoint holds up what is given up
 //! meanwhile; so do all threads in compiled code what calls that are decided at run time may find. So sessions with a pool give code up before
-//! there is no room left: they keep a quarter of the limit free, or waiting for such threads: what was given up already is not counted.
+//! there is no room left: they keep a quarter of the limit free, or waiting for such threads: code that nothing leads to any more, since it was
+//! given up or replaced, is not counted (`CodeMemoryStats::retired`).
 //!
 //! A function goes with all its tiers, but for one that is depended on.
 //!
 //! Cost: each time, a look at all slots.
 
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 use brolga_ir::FuncId;
-use brolga_jit::{Evicted, Evictor, Held, LoadedUnit, SlotOwner};
+use brolga_jit::{Evicted, Evictor, Held, SlotOwner};
 use brolga_session::{Label, Symbol, SymbolFlags, WeakSession};
 
 use super::lazy::{BODY, HOT};
@@ -61,23 +62,11 @@ impl Source {
 pub(crate) struct Demoter {
     shared: Weak<Shared>,
     session: WeakSession<Native>,
-    /// What was given up and may not be free yet.
-    leaving: Mutex<Vec<Weak<LoadedUnit>>>,
 }
 
 impl Demoter {
     pub(crate) fn new(shared: &Arc<Shared>, session: &linking::Session<Native>) -> Demoter {
-        Demoter { shared: Arc::downgrade(shared), session: session.downgrade(), leaving: Mutex::default() }
-    }
-
-    /// The bytes of what was given up and waits for threads.
-    pub(crate) fn leaving(&self) -> usize {
-        let mut leaving = lock(&self.leaving);
-        leaving.retain(|unit| unit.strong_count() > 0);
-        let there: Vec<Arc<LoadedUnit>> = leaving.iter().filter_map(Weak::upgrade).collect();
-        drop(leaving);
-        // The last holder may be this list by now, and what is freed tells listeners.
-        there.iter().map(|unit| unit.code().addresses().len()).sum()
+        Demoter { shared: Arc::downgrade(shared), session: session.downgrade() }
     }
 }
 
@@ -154,12 +143,6 @@ impl Demoter {
                     if session.renew(label, at, source.clone().unit(shared)) =>
                 {
                     freed += unit.loaded().code().addresses().len();
-                    let mut leaving = lock(&self.leaving);
-                    // Nobody may ask what is leaving: those that have left are swept out before the list grows.
-                    if leaving.len() == leaving.capacity() {
-                        leaving.retain(|unit| unit.strong_count() > 0);
-                    }
-                    leaving.push(Arc::downgrade(unit.loaded()));
                 }
                 _ => is_kept |= is_behind,
             }

@@ -105,14 +105,13 @@ impl Shared {
 
     /// Sees to it that the threads of a pool find room.
     pub(super) fn keep_room(&self) {
-        let Some((demoter, limit)) = self.demoter.get().filter(|_| self.in_background) else { return };
+        let Some((_, limit)) = self.demoter.get().filter(|_| self.in_background) else { return };
         let most = limit / 4 * 3;
-        if self.jit.stats().in_use <= most {
+        if self.jit.in_use() <= most {
             return;
         }
-        // What is freed between the two figures is counted as free in both.
-        let leaving = demoter.leaving();
-        let in_use = self.jit.stats().in_use.saturating_sub(leaving);
+        let stats = self.jit.stats();
+        let in_use = stats.in_use - stats.retired;
         if in_use > most {
             self.jit.evict(in_use - most);
         }

@@ -434,11 +434,8 @@ fn an_initialiser_that_found_no_room_is_due_again() {
     assert_eq!(printed(), "up ");
 }
 
-/// A thread that does not come back holds up what is given up meanwhile; that is not given up once more for each function that is compiled.
-#[test]
-fn what_waits_for_a_thread_is_not_made_room_for_again() {
-    let session = limited(Workers::Pool(1), Some(room_for(40)));
-    let main = put(&session, Way::Lazy);
+/// A function that calls the host, which says so and waits, at no safepoint, until it is told to go on.
+fn waiter(main: &Dylib) -> (Int, mpsc::Receiver<()>, mpsc::Sender<()>) {
     let (waits, waiting) = mpsc::channel();
     let (go, gone) = mpsc::channel();
     let both = Mutex::new((waits, gone));
@@ -452,7 +449,46 @@ fn what_waits_for_a_thread_is_not_made_room_for_again() {
     .unwrap();
     let source = "function top(x::Int64)::Int64\n1 ─ %1 = invoke Main.tick(x::Int64)::Int64\n└──      return %1\nend\n";
     main.define(main.read("t.jlir", source.as_bytes()).unwrap()).unwrap();
-    let (all, top): (_, Int) = (functions(&main), main.func("top").unwrap());
+    (main.func("top").unwrap(), waiting, go)
+}
+
+/// A thread that does not come back holds up what is replaced meanwhile; no room is made for that.
+#[test]
+fn what_was_replaced_and_waits_for_a_thread_is_not_made_room_for() {
+    let session = limited(Workers::Pool(1), Some(room_for(60)));
+    let main = put(&session, Way::Lazy);
+    let ((top, waiting, go), all) = (waiter(&main), functions(&main));
+    let call = |n: i64| all[n as usize].call((n,)) == Ok(expected(n, n));
+    thread::scope(|scope| {
+        let inside = scope.spawn(|| top.call((5,)));
+        waiting.recv().unwrap();
+        let mut right = Vec::new();
+        let before = session.stats().code;
+        for _ in 0..4 {
+            right.extend((0..10).map(call));
+            let source: String = (0..10).map(long).collect();
+            main.redefine(main.read("f.jlir", source.as_bytes()).unwrap().lazy()).unwrap();
+        }
+        let stats = session.stats();
+        right.extend((10..25).map(call));
+        let evicted = session.stats().evicted;
+        // In front of what may fail: the scope waits for the thread.
+        go.send(()).unwrap();
+        assert_eq!(inside.join().unwrap(), Ok(5));
+        assert!(right.iter().all(|is_right| *is_right), "{right:?}");
+        assert_eq!((before.retired, evicted), (0, 0), "{stats:?}");
+        let code = stats.code;
+        assert!(code.retired > (code.in_use - before.in_use) / 2, "{stats:?}, {before:?} before");
+        assert_eq!(session.stats().code.retired, 0);
+    });
+}
+
+/// A thread that does not come back holds up what is given up meanwhile; that is not given up once more for each function that is compiled.
+#[test]
+fn what_waits_for_a_thread_is_not_made_room_for_again() {
+    let session = limited(Workers::Pool(1), Some(room_for(40)));
+    let main = put(&session, Way::Lazy);
+    let ((top, waiting, go), all) = (waiter(&main), functions(&main));
     thread::scope(|scope| {
         let inside = scope.spawn(|| top.call((5,)));
         waiting.recv().unwrap();

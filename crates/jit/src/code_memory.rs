@@ -141,8 +141,11 @@ impl CodeMemoryError {
 pub struct CodeMemoryStats {
     /// Bytes of address space reserved.
     pub reserved: usize,
-    /// Bytes that belong to loaded units: blocks, and whole pages of runs.
+    /// Bytes that belong to loaded units: blocks, and whole pages of runs. What is retired is among them: a limit is one of memory.
     pub in_use: usize,
+    /// Bytes of code in use that nothing leads to any more: it has been replaced, given up or removed, and is freed when the threads have left
+    /// it that may run it. An engine counts them; they are none in the statistics of memory alone.
+    pub retired: usize,
     /// The most bytes that were in use at one time.
     pub peak: usize,
     /// Bytes of chunks and runs: addresses that can be accessed.

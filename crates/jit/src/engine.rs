@@ -11,6 +11,8 @@
 //! | C symbol              | the runtime's [`Foreign`](brolga_runtime::Foreign)     |
 //! | constant, type        | a permanent object of the runtime                      |
 
+mod retired;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -145,9 +147,17 @@ impl Jit {
         Compiler::new(self.shared.limits)
     }
 
-    /// The state of the code memory.
+    /// The state of the code memory. Cost: a look at all code that is retired.
     pub fn stats(&self) -> CodeMemoryStats {
-        self.shared.linker.stats()
+        // What is freed between the two figures is free in their difference.
+        let retired = self.retired_bytes();
+        let stats = self.shared.linker.stats();
+        CodeMemoryStats { retired: retired.min(stats.in_use), ..stats }
+    }
+
+    /// The bytes of code memory in use, as in the statistics.
+    pub fn in_use(&self) -> usize {
+        self.shared.linker.stats().in_use
     }
 
     /// The index of all code that the engine has loaded, by address.
@@ -293,7 +303,7 @@ impl Jit {
         // What keeps no count of its own is held as soon as it is made.
         let own = new.is_none().then(|| self.unmade());
         let Some(new) = new.or(own.as_ref()) else { return make() };
-        self.shared.room.make(new, attempt, evict, wait, || self.stats().freed)
+        self.shared.room.make(new, attempt, evict, wait, || self.shared.linker.stats().freed)
     }
 
     /// Asks the evictor to give up so many bytes of code. What no thread runs is free then.
@@ -347,7 +357,8 @@ impl Jit {
         let call: EntryCaller =
             unsafe { std::mem::transmute(std::ptr::with_exposed_provenance::<()>(boxed.address)) };
         // A call in flight holds the owner, which may be all that is left of the engine when it comes back.
-        let owner: CodeOwner = Arc::new((code.clone(), boxed.unit.clone()));
+        let keeper: MethodKeeper = (code.clone(), boxed.unit.clone());
+        let owner: CodeOwner = Arc::new(keeper);
         let mut rows = Vec::with_capacity(program.methods.len());
         for method in program.methods {
             let Some(address) = code.loaded.function(&method.symbol) else {
@@ -438,7 +449,6 @@ pub struct Unit {
 
 struct Inner {
     /// The methods that the runtime knows. They go before the code goes.
-    #[expect(dead_code, reason = "held so that the runtime can call the methods")]
     methods: Option<Methods>,
     code: Arc<Code>,
     types: BTreeMap<String, Arc<FunctionType>>,
@@ -470,6 +480,9 @@ pub(crate) struct Code {
     /// The gates that the code names by address.
     gates: Vec<Arc<Gate>>,
 }
+
+/// What keeps the code of methods in memory, with the trampoline.
+type MethodKeeper = (Arc<Code>, Arc<LoadedUnit>);
 
 impl Drop for Code {
     fn drop(&mut self) {

@@ -36,6 +36,7 @@
 
 mod demote;
 
+use std::any::Any;
 use std::error::Error;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -198,6 +199,10 @@ struct Behind {
 impl RetiredCode for Behind {
     fn contains_any(&self, addresses: &[usize]) -> bool {
         self.target.unit.contains_any(addresses)
+    }
+
+    fn keeper(&self) -> Option<&dyn Any> {
+        Some(&self.target.unit)
     }
 }
 

@@ -18,6 +18,8 @@
 //! leaves the next time, or ends. Dropping code is the work of whoever finds it free: some microseconds for each unit. That is foreign
 //! (listeners that hear of it, closures of the host) and runs below compiled code, so each piece is dropped behind a fence.
 
+use std::any::Any;
+
 use brolga_instances::Reclaimer;
 
 use crate::fence::fenced;
@@ -29,6 +31,11 @@ use crate::thread::{Reporter, attached_to};
 pub trait RetiredCode: Send {
     /// Whether one of these addresses, which are ascending, lies in it. Code that panics instead is not freed under the thread that asks.
     fn contains_any(&self, addresses: &[usize]) -> bool;
+
+    /// What keeps the code in memory, for [`Runtime::look_at_retired`]. It is asked under a lock.
+    fn keeper(&self) -> Option<&dyn Any> {
+        None
+    }
 }
 
 /// Whether frames with these return addresses, ascending, may lie in the code. It is asked below compiled code, through which no panic may go.
@@ -84,6 +91,16 @@ impl Runtime {
         if let Some(thread) = attached_to(self) {
             thread.report_if(is_due);
         }
+    }
+
+    /// Shows what keeps retired code in memory that waits for threads ([`RetiredCode::keeper`]). `show` must not retire code, enter or leave: it is called
+    /// under a lock.
+    pub fn look_at_retired(&self, mut show: impl FnMut(&dyn Any)) {
+        self.graveyard().look(|code| {
+            if let Some(keeper) = code.keeper() {
+                show(keeper);
+            }
+        });
     }
 
     /// How many pieces of retired code wait for threads.

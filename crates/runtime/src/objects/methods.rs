@@ -68,7 +68,7 @@ pub type CodeOwner = Arc<dyn Any + Send + Sync>;
 pub struct CodeEntry {
     pub(crate) address: usize,
     pub(crate) call: EntryCaller,
-    #[expect(dead_code, reason = "held so that the code stays for as long as the method")]
+    /// It keeps the code for as long as the method.
     owner: CodeOwner,
 }
 
@@ -287,6 +287,13 @@ impl RetiredCode for Buried {
     /// Whose code it is that a method keeps, it does not say.
     fn contains_any(&self, _: &[usize]) -> bool {
         true
+    }
+
+    fn keeper(&self) -> Option<&dyn Any> {
+        match &self.method.as_ref()?.entry {
+            MethodEntry::Code(entry) => Some(&*entry.owner),
+            MethodEntry::Host(_) => None,
+        }
     }
 }
 

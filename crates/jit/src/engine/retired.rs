@@ -1,0 +1,52 @@
+//! How much of the code in memory is retired: nothing leads to it, and it is freed when the threads have left it that may run it.
+//!
+//! ```text
+//!   slot ──► unit (functions, methods, code)        another target, or the end: the slot's handle waits for threads     `lazy.rs`
+//!                      └ no handle is left ───────► its methods wait for threads, and keep its code                       the run time's `methods.rs`
+//! ```
+//!
+//! Others may hold a unit as well: the session, callers that are linked to it, Rust. So it counts when all its holders are such as wait.
+//!
+//! Cost: a look at all that waits. Nothing is counted when code is retired, so that costs no more.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::{Code, Jit, MethodKeeper, Unit};
+
+impl Jit {
+    /// The bytes of units that nobody but retired code holds.
+    pub(super) fn retired_bytes(&self) -> usize {
+        // How often each unit is held so. Behind it, methods keep its code.
+        let mut held: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut bytes = 0;
+        let mut seen = BTreeSet::new();
+        self.runtime().look_at_retired(|keeper| {
+            if let Some(unit) = keeper.downcast_ref::<Unit>().filter(|unit| unit.jit().is(self)) {
+                let times = held.entry(Arc::as_ptr(&unit.inner).addr()).or_default();
+                *times += 1;
+                let methods = usize::from(unit.inner.methods.is_some());
+                if *times == Arc::strong_count(&unit.inner) && unit.inner.code.is_held_by(1 + methods) {
+                    bytes += unit.inner.code.bytes();
+                }
+            } else if let Some((code, _)) = keeper.downcast_ref::<MethodKeeper>()
+                && code.is_held_by(1)
+                && seen.insert(Arc::as_ptr(code).addr())
+            {
+                bytes += code.bytes();
+            }
+        });
+        bytes
+    }
+}
+
+impl Code {
+    fn bytes(&self) -> usize {
+        self.loaded.code().addresses().len()
+    }
+
+    /// Whether there are no more than so many holders, and no other code refers to it.
+    fn is_held_by(self: &Arc<Code>, holders: usize) -> bool {
+        Arc::strong_count(self) <= holders && Arc::strong_count(&self.loaded) == 1
+    }
+}
