@@ -18,13 +18,14 @@
 //!
 //! Cost: nothing without circles; in one, a load more for the calls that go through the slot.
 //!
-//! Not done: a boxed entry for a function of such a circle that only calls which are decided at run time may go to.
+//! **Boxed entries.** Where calls that are decided at run time may go to a function without an address, whoever makes them has a bend for it, too, and the
+//! entry goes through that (`entries.rs`). It is there for as long as the bend.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
 use brolga_codegen::sig::FunctionType;
-use brolga_jit::{NoSlot, Slot, SlotOwner, Target};
+use brolga_jit::{NoSlot, Slot, SlotOwner, Target, Unit};
 use brolga_session::{Definition, Label, Version};
 
 use super::lazy::Body;
@@ -35,6 +36,8 @@ use super::unit::Shared;
 
 /// A call that goes through a slot because it closes a circle.
 pub(crate) struct Bend {
+    /// An entry for calls that are decided at run time. It goes before the slot is closed.
+    entry: Mutex<Option<Unit>>,
     owner: SlotOwner,
     /// What it leads to: this version, and no other of that name.
     to: Definition<Native>,
@@ -55,6 +58,14 @@ impl Bend {
     /// From now on calls through it throw `CompileError`.
     pub(crate) fn close(&self) {
         self.owner.remove();
+        // Its end takes methods out of tables, without the lock.
+        let entry = lock(&self.entry).take();
+        drop(entry);
+    }
+
+    /// Keeps an entry that goes through the slot.
+    pub(crate) fn keep(&self, entry: Unit) {
+        *lock(&self.entry) = Some(entry);
     }
 }
 
@@ -132,7 +143,7 @@ pub(crate) fn bend(
 ) -> Result<Arc<Bend>, NoSlot> {
     let source = Body::new(shared, session, to.label.dylib, to.label.symbol, None);
     let owner = shared.jit.slot(ty, source)?;
-    let bend = Arc::new(Bend { owner, to, awaited: shared.awaited.clone() });
+    let bend = Arc::new(Bend { entry: Mutex::default(), owner, to, awaited: shared.awaited.clone() });
     shared.awaited.put_back(std::slice::from_ref(&bend));
     // It may have come before anybody knew that it is waited for.
     if let Some(function) = session.leads_to(to).and_then(|address| shared.placed.get(address)) {

@@ -11,6 +11,9 @@
 //! knows of the function, a declaration, is enough. An entry belongs to the function: it goes when the session lets go of that, and
 //! the next one who needs it finds it there.
 //!
+//! A function that closes a circle of units has no address yet when its entry is made: that goes through the slot which will lead there, and belongs to whoever
+//! makes the entry (`bends.rs`).
+//!
 //! A function behind a slot is called through it, so nothing has to be compiled for its entry, and the entry stays when the body is
 //! replaced. If the body brings one of its own, there are two, and both lead to the slot.
 //!
@@ -25,6 +28,7 @@ use brolga_jit::{Linkage, Source, Style, Unit};
 use brolga_opt::lower::boxed_symbol;
 use brolga_session::Definition;
 
+use super::bends::Bend;
 use super::linking;
 use super::make::Found;
 use super::plan::lock;
@@ -79,17 +83,24 @@ pub(super) fn make(
     session: &linking::Session<Native>,
     loaded: &Loaded,
     found: &[Definition<Native>],
+    bends: &BTreeMap<String, Arc<Bend>>,
 ) -> Result<(), Arc<Error>> {
     let whole = &loaded.whole;
     for definition in found {
         let name = session.names().text(definition.label.symbol);
-        let (Some(address), Some(&id)) = (definition.address, loaded.known().get(&*name)) else { continue };
-        if !whole.others.contains(&*name) || shared.placed.entries.has(address, whole.world) {
+        let Some(&id) = loaded.known().get(&*name).filter(|_| whole.others.contains(&*name)) else {
             continue;
-        }
-        // If it is not there any more, the unit is linked again.
-        let Ok(Some(function)) = shared.placed.find(address, || session.leads_to(definition.label)) else {
-            continue;
+        };
+        let bend = bends.get(&*name);
+        let function = match (definition.address, bend) {
+            (None, None) => continue,
+            (None, Some(bend)) => Function::Slot(bend.slot()),
+            (Some(address), _) if shared.placed.entries.has(address, whole.world) => continue,
+            // If it is not there any more, the unit is linked again.
+            (Some(address), _) => match shared.placed.find(address, || session.leads_to(definition.label)) {
+                Ok(Some(function)) => function,
+                Ok(None) | Err(_) => continue,
+            },
         };
         let module = loaded.plan.module();
         let (mut visible, mut slots) = (Vec::new(), Found::default());
@@ -121,7 +132,11 @@ pub(super) fn make(
             ..Linkage::default()
         };
         let unit = shared.jit.link(&compiled, &linkage).map_err(Error::from)?;
-        Entries::add(&shared.placed, address, Entry { since: whole.world, unit });
+        match (definition.address, bend) {
+            (Some(address), _) => Entries::add(&shared.placed, address, Entry { since: whole.world, unit }),
+            (None, Some(bend)) => bend.keep(unit),
+            (None, None) => {}
+        }
     }
     Ok(())
 }

@@ -324,16 +324,16 @@ fn link(
         _ => None,
     };
     let again = Functions::again(&shared, &loaded, &output.ids, &symbols);
-    // They take room of their own, which who is about to make something else would wait for.
-    if output.dispatches
-        && let Err(error) = entries::make(&shared, &session, &loaded, found)
-    {
-        return give_up(responsibility, error.is_shortage(), error, again);
-    }
     let ways = match bends_of(&shared, &session, &loaded, &output, found) {
         Ok(bends) => Ways { loops: loops.collect(), bends },
         Err(error) => return give_up(responsibility, error.is_shortage(), error, again),
     };
+    // They take room of their own, which who is about to make something else would wait for.
+    if output.dispatches
+        && let Err(error) = entries::make(&shared, &session, &loaded, found, &ways.bends)
+    {
+        return give_up(responsibility, error.is_shortage(), error, again);
+    }
     let new = shared.jit.unmade();
     let unit = link_unit(&shared, &session, &loaded, &output, found, &ways, Some(&new));
     let unit = match unit {
@@ -383,7 +383,7 @@ fn link(
     }
 }
 
-/// The slots of the functions that a unit calls so because they wait for it.
+/// The slots of the functions that a unit calls so, or may call so at run time, because they wait for it.
 fn bends_of(
     shared: &Shared,
     session: &linking::Session<Native>,
@@ -394,7 +394,9 @@ fn bends_of(
     let (mut bends, called) = (BTreeMap::new(), output.called());
     for definition in found {
         let name = session.names().text(definition.label.symbol);
-        if definition.address.is_some() || !called.contains(&*name) {
+        let is_called =
+            called.contains(&*name) || (output.dispatches && loaded.whole.others.contains(&*name));
+        if definition.address.is_some() || !is_called {
             continue;
         }
         let id = loaded.known().get(&*name);

@@ -235,3 +235,55 @@ fn a_circle_is_not_led_to_what_was_removed_while_it_was_linked() {
     }
     assert_eq!(session.linking().check(), Ok(()));
 }
+
+/// A function that gives its argument, and a float for a negative one: nobody can see which.
+const ANY: &str = "
+function any(n::Int64)::Any
+1 ─ %1 = Base.slt_int(n, 0)::Bool
+└──      goto #3 if not %1
+2 ─      return 0.5
+3 ─      return n
+end
+";
+
+/// As [`counts_down`], with a call that is decided at run time.
+fn looks_down(name: &str, other: &str, end: i64) -> String {
+    let any = ANY.replace("any", &format!("any_{name}"));
+    format!(
+        "{any}function {name}(n::Int64)::Int64\n1 ─ %1 = (n === 0)::Bool\n└──      goto #3 if not %1\n\
+         2 ─      return {end}\n3 ─ %4 = Base.sub_int(n, 1)::Int64\n\
+         │   %5 = invoke Main.any_{name}(%4::Int64)::Any\n│   %6 = dynamic Main.{other}(%5)::Any\n\
+         │   %7 = Core.typeassert(%6, Int64)::Int64\n└──      return %7\nend\n"
+    )
+}
+
+/// Of two functions that call each other, one or both find the other only when they run.
+#[test]
+fn a_circle_of_calls_that_are_decided_at_run_time_is_linked() {
+    type Make = fn(&str, &str, i64) -> String;
+    let ways: [(Make, Make); 3] =
+        [(counts_down, looks_down), (looks_down, counts_down), (looks_down, looks_down)];
+    for (who, make) in all_workers() {
+        for (way, (f, g)) in ways.iter().enumerate() {
+            for (at, first) in ["f", "g"].into_iter().enumerate() {
+                // Calls that are decided at run time stay such.
+                let session = Session::new(Options::new().opt_level(OptLevel::O0), make()).unwrap();
+                let main = dylib(&session, "main", &(adds("g", 1) + &ANY.replace("any", "any_g")));
+                define(&main, &f("f", "g", 0));
+                let again = main.read("g.jlir", g("g", "f", 1).as_bytes()).unwrap();
+                main.redefine(again).unwrap();
+                let function = main.func::<(i64,), i64>(first);
+                let function = function.unwrap_or_else(|error| panic!("{who}, {way}, {first}: {error}"));
+                for n in 0..6 {
+                    let end = function.call((n,));
+                    assert_eq!(end, Ok((at as i64 + n) % 2), "{who}, {way}, {first}");
+                }
+                assert!(session.linking().check().is_ok());
+                main.clear(Dependants::Deny).unwrap();
+                drop(function);
+                session.runtime().free_retired();
+                assert_eq!((session.stats().placed, session.runtime().retired()), (0, 0));
+            }
+        }
+    }
+}
