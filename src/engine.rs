@@ -12,10 +12,11 @@ use std::sync::Arc;
 
 use brolga_codegen::isa::Tier;
 use brolga_codegen::same_type::TypeIn;
-use brolga_codegen::sig::{FunctionType, InMemory, ObjectType, ValueType};
+use brolga_codegen::sig::{self, FunctionType, InMemory, ObjectType, ValueType};
 use brolga_codegen::translate::{abi_of, signature_of};
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::abi::{Form, FormKind, NativeSignature};
+use brolga_ir::func::Signature;
 use brolga_ir::interp::{self, Interp, SimMemory};
 use brolga_ir::types::{Layout, Repr};
 use brolga_ir::{Context, Func, FuncId, Level, Module, Type, TypeKind, Types};
@@ -191,7 +192,7 @@ pub(crate) fn build(
 ) -> Result<brolga_jit::Unit, BuildError> {
     let mut sources: Vec<Source<'_>> = Vec::with_capacity(linked.funcs.len() + linked.entries.len());
     for (&id, low) in &linked.funcs {
-        sources.push(Source { func: low, ty: Some(function_type(module, id, low)) });
+        sources.push(Source { func: low, ty: Some(function_type(module, id, low).into()) });
     }
     sources.extend(linked.entries.values().map(|low| Source { func: low, ty: None }));
     let methods: Vec<Method> = linked.entries.keys().filter_map(|&id| method(module, id)).collect();
@@ -230,19 +231,58 @@ pub(crate) fn function_type(module: &Module, id: FuncId, low: &Func) -> Function
         Level::High => NativeSignature::new(types, &func.sig).ok(),
         Level::Low => None,
     };
-    let (params, result) = match native {
-        Some(native) => {
-            // A closure is an argument; the object of a plain function is nothing that a caller could give.
-            let object = usize::from(native.params.first().is_some_and(|form| form.leaves.is_empty()));
-            let params = native.params.iter().skip(object).map(|form| value_type(&module.cx, form)).collect();
-            (params, value_type(&module.cx, &native.result))
+    match native {
+        Some(native) => high_type(&module.cx, symbol, &native, signature),
+        None => {
+            let params = low_types(types, low.sig.params.iter().map(|param| param.ty));
+            let result = low_result(low_types(types, low.sig.results.iter().copied()));
+            FunctionType { name: symbol.clone(), symbol, params, result, signature }
         }
-        None => (
-            low_types(types, low.sig.params.iter().map(|param| param.ty)),
-            low_result(low_types(types, low.sig.results.iter().copied())),
-        ),
+    }
+}
+
+/// How a high function looks at the doorway that is not lowered yet; nothing if it has no native form.
+pub(crate) fn declared_type(cx: &Arc<Context>, symbol: String, sig: &Signature) -> Option<FunctionType> {
+    let native = NativeSignature::new(&cx.types, sig).ok()?;
+    let signature = native_signature(&native);
+    Some(high_type(cx, symbol, &native, signature))
+}
+
+fn native_signature(native: &NativeSignature) -> sig::Signature {
+    let abis = |types: &mut dyn Iterator<Item = Type>| {
+        types.filter_map(|ty| ty.as_low()).map(abi_of).collect::<Vec<_>>()
     };
+    sig::Signature::new(abis(&mut native.low_params()), abis(&mut native.low_results()))
+}
+
+fn high_type(
+    cx: &Arc<Context>,
+    symbol: String,
+    native: &NativeSignature,
+    signature: sig::Signature,
+) -> FunctionType {
+    let params = given_params(native).map(|form| value_type(cx, form)).collect();
+    let result = value_type(cx, &native.result);
     FunctionType { name: symbol.clone(), symbol, params, result, signature }
+}
+
+/// The parameters that a caller gives: a closure is an argument, and the object of a plain function is nothing that could be given.
+fn given_params(native: &NativeSignature) -> impl Iterator<Item = &Form> {
+    let object = usize::from(native.params.first().is_some_and(|form| form.leaves.is_empty()));
+    native.params.iter().skip(object)
+}
+
+/// Whether `found` is the type of high functions with this signature, as far as types of one context tell. Otherwise it may still be
+/// called like them.
+pub(crate) fn is_type_of(cx: &Arc<Context>, sig: &Signature, found: &FunctionType) -> bool {
+    let Ok(native) = NativeSignature::new(&cx.types, sig) else { return false };
+    let is_of = |form: &Form, value: &ValueType| {
+        value.ty.as_ref().is_some_and(|ty| Arc::ptr_eq(&ty.cx, cx) && ty.ty == form.ty)
+    };
+    given_params(&native).count() == found.params.len()
+        && given_params(&native).zip(&found.params).all(|(form, value)| is_of(form, value))
+        && is_of(&native.result, &found.result)
+        && native_signature(&native) == found.signature
 }
 
 fn value_type(cx: &Arc<Context>, form: &Form) -> ValueType {

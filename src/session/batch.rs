@@ -115,7 +115,7 @@ impl<'a> Batch<'a> {
         &mut self,
         name: &Arc<str>,
         flags: SymbolFlags,
-        ty: FunctionType,
+        ty: Arc<FunctionType>,
         hot: Option<Hot>,
     ) -> (Symbol, SymbolFlags) {
         let session = &self.dylib.session;
@@ -131,7 +131,7 @@ impl<'a> Batch<'a> {
         } else {
             self.hidden.extend([(body, symbol), (second, symbol)]);
         }
-        match there.filter(|owner| *owner.slot().ty() == ty) {
+        match there.filter(|owner| *owner.slot().ty() == *ty) {
             Some(owner) => {
                 self.stay.push(symbol);
                 let dylib = self.dylib.linking.id();

@@ -113,7 +113,7 @@ pub(super) fn make(
                 Route::Far
             }
             Function::Slot(slot) => {
-                slots.0.insert(name.to_string(), slot.clone());
+                slots.0.insert(name, slot.clone());
                 Route::Slot
             }
         };

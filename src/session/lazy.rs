@@ -23,8 +23,7 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, Weak};
 
 use brolga_codegen::sig::FunctionType;
-use brolga_ir::abi::NativeSignature;
-use brolga_ir::{Func, FuncId, Level, Module};
+use brolga_ir::{FuncId, Level, Module};
 use brolga_jit::{Cold, Elsewhere, Materialize, SlotOwner, Target, Tiers};
 use brolga_session::{
     Doing, DylibId, Label, Link, LookupKind, MaterializationUnit, Priority, Responsibility, Sees, Symbol,
@@ -37,7 +36,7 @@ use super::linking;
 use super::plan::lock;
 use super::target::{Code, Function, Moved, Native, Placed, give_up};
 use super::unit::Shared;
-use crate::engine::function_type;
+use crate::engine::{declared_type, function_type};
 
 /// What stands behind the symbol of a function in that of its body.
 pub(crate) const BODY: &str = "#body";
@@ -115,11 +114,10 @@ impl Drop for Entered {
 /// The type of a function at the doorway, known before it is lowered; `None` if it has no native form.
 pub(crate) fn type_of(module: &Module, id: FuncId) -> Option<FunctionType> {
     let func = &module[id];
-    let low = match func.level {
-        Level::High => NativeSignature::new(&module.cx.types, &func.sig).ok()?.low(),
-        Level::Low => func.sig.clone(),
-    };
-    Some(function_type(module, id, &Func::new(func.name, Level::Low, low)))
+    match func.level {
+        Level::High => declared_type(&module.cx, func.symbol(&module.cx), &func.sig),
+        Level::Low => Some(function_type(module, id, func)),
+    }
 }
 
 /// The promise of a slot.
@@ -129,7 +127,7 @@ pub(crate) struct Stub {
     pub(crate) flags: SymbolFlags,
     pub(crate) body: Symbol,
     pub(crate) hot: Option<Hot>,
-    pub(crate) ty: FunctionType,
+    pub(crate) ty: Arc<FunctionType>,
 }
 
 impl MaterializationUnit<Native> for Stub {

@@ -15,60 +15,38 @@
 //!
 //! Cost: for tier 1 the questions; a loop's function costs a copy of its program's functions and one compile, once it is asked for.
 
-use std::collections::BTreeSet;
 use std::error::Error as AnyError;
 use std::sync::{Arc, Weak};
 
 use brolga_codegen::sig::FunctionType;
-use brolga_ir::{Func, FuncId, Module, Type, Value};
+use brolga_ir::{FuncId, Module};
 use brolga_jit::{LoopEntry, Materialize, Target};
-use brolga_opt::osr::{Exit, Leaving};
+use brolga_opt::osr::Exit;
 use brolga_session::{DylibId, LookupKind, Priority, Until, WeakSession};
 
-use super::lazy::type_of;
 use super::linking;
 use super::make::{Ways, compile, link_unit, wants};
 use super::target::Native;
 use super::unit::{Loaded, Shared, Stage};
+use crate::engine::declared_type;
 use crate::error::Error;
-
-/// A module with what the low form of a function depends on: the functions that it may call, without bodies.
-pub(crate) fn around(module: &Module, leaving: &Leaving) -> Module {
-    let mut around = Module::new(module.cx.clone());
-    for global in module.globals() {
-        // The names are those of a module, each there once.
-        let _ = around.add_global(global.clone());
-    }
-    let func = &leaving.func;
-    let types: BTreeSet<Type> =
-        (0..func.value_count() as u32).map(|value| func.ty(Value::from_u32(value))).collect();
-    let called = types.iter().flat_map(|&ty| module.methods(ty)).map(|&id| &module[id]);
-    let new = leaving.exits.iter().flat_map(|exit| [&exit.entry, &exit.question]);
-    for func in called.chain(new) {
-        let mut declared = Func::new(func.name, func.level, func.sig.clone());
-        declared.summary = func.summary;
-        // Each method is one of one function object.
-        let _ = around.add_func(declared);
-    }
-    around
-}
 
 /// A loop of a function that was compiled in the first tier.
 pub(crate) struct FoundLoop {
     /// The function.
     pub(crate) func: FuncId,
-    pub(crate) exit: Exit,
+    pub(crate) exit: Arc<Exit>,
     /// The type of what goes on.
-    ty: FunctionType,
-    pub(crate) question: String,
+    ty: Arc<FunctionType>,
+    pub(crate) question: Arc<str>,
 }
 
 impl FoundLoop {
     pub(crate) fn new(module: &Module, func: FuncId, exit: Exit) -> Option<FoundLoop> {
-        let mut alone = Module::new(module.cx.clone());
-        let entry = alone.add_func(exit.entry.clone()).ok()?;
-        let (ty, question) = (type_of(&alone, entry)?, exit.question_symbol(&module.cx));
-        Some(FoundLoop { func, exit, ty, question })
+        let cx = &module.cx;
+        let ty = declared_type(cx, exit.entry_symbol(cx).to_owned(), &exit.entry.sig)?;
+        let question = exit.question_symbol(cx).into();
+        Some(FoundLoop { func, exit: Arc::new(exit), ty: Arc::new(ty), question })
     }
 
     /// The name by which the loop calls what goes on.
@@ -105,7 +83,7 @@ struct LoopBody {
     dylib: DylibId,
     loaded: Arc<Loaded>,
     func: FuncId,
-    exit: Exit,
+    exit: Arc<Exit>,
 }
 
 impl Materialize for LoopBody {
@@ -140,7 +118,7 @@ impl Materialize for LoopBody {
                 break unit;
             }
         };
-        unit.target(&self.exit.entry_symbol(&seen.cx)).ok_or_else(|| "its code has no such function".into())
+        unit.target(self.exit.entry_symbol(&seen.cx)).ok_or_else(|| "its code has no such function".into())
     }
 
     fn may_pass(&self, error: &(dyn AnyError + Send + Sync + 'static)) -> bool {

@@ -81,7 +81,7 @@ impl Output {
 /// What the code of a unit refers to and a session knows.
 pub(crate) fn wants(session: &linking::Session<Native>, output: &Output) -> Vec<Want> {
     let of_loops: BTreeSet<&str> =
-        output.loops.iter().flat_map(|found| [found.entry(), found.question.as_str()]).collect();
+        output.loops.iter().flat_map(|found| [found.entry(), &*found.question]).collect();
     let want = |import: &Import| {
         let (text, need) = match import {
             Import::Slot(name) | Import::Counter(name) if of_loops.contains(name.as_str()) => return None,
@@ -132,9 +132,11 @@ fn look_up_and_link(
 ) {
     let session = responsibility.session();
     let mut all = wants(session, &output);
-    let called: BTreeSet<Symbol> = all.iter().map(|want| want.symbol).collect();
     let methods = wanted_methods(session, &loaded, &output);
-    all.extend(methods.into_iter().filter(|want| !called.contains(&want.symbol)));
+    if !methods.is_empty() {
+        let called: BTreeSet<Symbol> = all.iter().map(|want| want.symbol).collect();
+        all.extend(methods.into_iter().filter(|want| !called.contains(&want.symbol)));
+    }
     responsibility.lookup_to_link(all, move |responsibility, found| match found {
         Ok(found) => link(shared, loaded, output, responsibility, &found),
         Err(error) => {
@@ -200,7 +202,9 @@ fn generate(shared: &Shared, loaded: &Loaded, low: Lowered) -> Result<Output, Ar
     let is_first = matches!(loaded.stage, Stage::First { .. });
     let mut sources: Vec<Source<'_>> = Vec::with_capacity(funcs.len() + entries.len());
     for (&id, low) in ids.iter().zip(&funcs) {
-        sources.push(Source { func: low, ty: Some(function_type(module, id, low)) });
+        let known = loaded.types.get(module.cx.names.text(low.name)).cloned();
+        let ty = known.unwrap_or_else(|| function_type(module, id, low).into());
+        sources.push(Source { func: low, ty: Some(ty) });
     }
     sources.extend(entries.iter().map(|(_, low)| Source { func: low, ty: None }));
     let methods = entries.iter().filter_map(|(id, _)| method(module, *id)).collect();
@@ -211,7 +215,7 @@ fn generate(shared: &Shared, loaded: &Loaded, low: Lowered) -> Result<Output, Ar
             .any(|inst| matches!(low.op(inst), Op::CFunction(_)))
     });
 
-    let route = |name: &str| match loops.iter().any(|found| found.question == name) {
+    let route = |name: &str| match loops.iter().any(|found| *found.question == *name) {
         true => Route::Question,
         false => Route::Slot,
     };
@@ -250,8 +254,8 @@ pub(crate) fn link_unit(
     let (mut gates, mut foreign) = (BTreeMap::new(), BTreeMap::new());
     let (mut slots, called) = (Found::default(), output.called());
     for definition in found {
-        let name = session.names().text(definition.label.symbol).to_string();
-        if let Some(bend) = ways.bends.get(&name) {
+        let name = session.names().text(definition.label.symbol);
+        if let Some(bend) = ways.bends.get(&*name) {
             slots.0.insert(name, bend.slot());
             continue;
         }
@@ -268,15 +272,15 @@ pub(crate) fn link_unit(
                 // What calls go to that are decided at run time is found by the run time.
                 let Some(target) = unit.target(&symbol).filter(|_| called.contains(&*name)) else { continue };
                 match access.gate(&target).map_err(BuildError::from)? {
-                    Ok(gate) => drop(gates.insert(name, gate)),
+                    Ok(gate) => drop(gates.insert(name.to_string(), gate)),
                     Err(Moved) => return Ok(None),
                 }
             }
             Some(Place::Function(Function::Slot(slot))) => drop(slots.0.insert(name, slot)),
             Some(Place::Object(object)) => {
-                foreign.insert(name, Foreign { address, object: Some(object) });
+                foreign.insert(name.to_string(), Foreign { address, object: Some(object) });
             }
-            None => drop(foreign.insert(name, Foreign { address, object: None })),
+            None => drop(foreign.insert(name.to_string(), Foreign { address, object: None })),
         }
     }
     let linkage = Linkage {
@@ -409,7 +413,7 @@ fn bends_of(
 
 /// The slots that a unit's code names.
 #[derive(Default)]
-pub(super) struct Found(pub(super) BTreeMap<String, Slot>);
+pub(super) struct Found(pub(super) BTreeMap<Arc<str>, Slot>);
 
 impl FindSlot for Found {
     fn slot(&self, name: &str) -> Result<Slot, String> {

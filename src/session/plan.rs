@@ -31,13 +31,12 @@ use brolga_gcroots::Lowering as Roots;
 use brolga_ir::{Func, FuncId, Level, Module};
 use brolga_opt::callgraph::{bottom_up, callees};
 use brolga_opt::defined::test_module;
-use brolga_opt::lower::{self, boxed_entry, lower};
+use brolga_opt::lower::{self, boxed_entry, lower, lower_beside};
 use brolga_opt::osr::{Exit, leave_loops};
 use brolga_opt::summary::summarise_module;
-use brolga_opt::{Cx, OptLevel, optimize};
+use brolga_opt::{Cx, OptLevel, optimize, optimize_replaceable};
 use brolga_runtime::heap::DEFAULT_ABI;
 
-use super::loops;
 use super::profile::Profile;
 use super::scope::declaration;
 use crate::error::Error;
@@ -163,11 +162,10 @@ impl Plan {
         else {
             return Ok((self.placed(id)?, Vec::new()));
         };
-        let around = loops::around(&self.module, &leaving);
-        let low = lower(&around, &leaving.func, &lower::Options::default()).map_err(Error::from)?;
-        let low = optimize(&around, low, self.level, &self.options, &mut Cx::default());
-        let (mut low, _) = low.map_err(Error::from)?;
-        leaving.mark_questions(cx, &mut low);
+        let (beside, options) = (leaving.beside(), lower::Options::default());
+        let low = lower_beside(&self.module, &beside, &leaving.func, &options).map_err(Error::from)?;
+        let mut low = self.pipeline(low)?;
+        leaving.mark_questions(&mut low);
         Ok((place(cx, low, &self.options, self.roots, &DEFAULT_ABI)?, leaving.exits))
     }
 
@@ -234,14 +232,10 @@ impl Plan {
             if let Some(profile) = &self.advice {
                 profile.advise(&self.module.cx, &mut func);
             }
-            match self.pipeline(func) {
-                Ok(mut func) => {
-                    if self.replaceable.contains(&id) {
-                        func.summary = None;
-                    }
-                    self.module.supersede(id, func);
-                }
-                Err(error) => drop(lock(&self.failed).insert(id, error)),
+            let pipeline = if self.replaceable.contains(&id) { optimize_replaceable } else { optimize };
+            match pipeline(&self.module, func, self.level, &self.options, &mut Cx::default()) {
+                Ok((func, _)) => self.module.supersede(id, func),
+                Err(error) => drop(lock(&self.failed).insert(id, Arc::new(error.into()))),
             }
         }
         true

@@ -86,6 +86,8 @@ impl Dylib {
         let Definitions { module, tracker, is_weak, is_inlinable, is_whole, starts, .. } = definitions;
         let (is_weak, is_inlinable, is_whole, starts) = (*is_weak, *is_inlinable, *is_whole, *starts);
         let mut own: Vec<FuncId> = module.funcs().map(|(id, _)| id).take(definitions.own).collect();
+        // Functions are compiled apart from others that may assign what they read.
+        module.note_assigned();
         check_names(module, &own)?;
         let mut new = Batch::new(self, replace, *tracker);
         let initializers = symbols_of(module, &own, &definitions.initializers)?;
@@ -112,8 +114,8 @@ impl Dylib {
         }
         let weak = if is_weak { SymbolFlags::WEAK } else { SymbolFlags::NONE };
         let flags = FUNCTION | SymbolFlags::CALLABLE | weak;
-        let types: BTreeMap<FuncId, FunctionType> = match is_lazy {
-            true => own.iter().filter_map(|&id| Some((id, lazy::type_of(module, id)?))).collect(),
+        let types: BTreeMap<FuncId, Arc<FunctionType>> = match is_lazy {
+            true => own.iter().filter_map(|&id| Some((id, lazy::type_of(module, id)?.into()))).collect(),
             false => BTreeMap::new(),
         };
         let shared = &self.session.inner.shared;
@@ -167,13 +169,14 @@ impl Dylib {
             if is_lazy && definitions.is_replaceable {
                 for &id in &own {
                     let Some((part, only)) = part(module, definitions.own, id) else { continue };
-                    let loaded =
-                        Arc::new(Loaded::new(shared, part, &[only], whole.clone(), stage, profile.clone()));
+                    let loaded = Loaded::new(shared, part, &[only], whole.clone(), stage, profile.clone());
+                    let loaded = Arc::new(loaded.with_types(types.get(&id)));
                     add(&loaded, vec![only], &[id]);
                 }
             } else {
                 let (module, profile) = (module.clone(), profile.clone());
-                let loaded = Arc::new(Loaded::new(shared, module, &own, whole.clone(), stage, profile));
+                let loaded = Loaded::new(shared, module, &own, whole.clone(), stage, profile);
+                let loaded = Arc::new(loaded.with_types(types.values()));
                 let is_whole = is_whole || whole.may_tangle();
                 for ids in if is_whole { vec![own.clone()] } else { loaded.units() } {
                     let sources = ids.clone();
@@ -370,7 +373,7 @@ impl Dylib {
                 let name: Arc<str> = declared[id].symbol(&declared.cx).into();
                 new.notes.add_nothing(self.linking.label(self.session.linking().intern(&name)));
                 symbols.push(match lazy::type_of(&declared, id).filter(|_| is_lazy) {
-                    Some(ty) => new.stub(&name, flags, ty, None),
+                    Some(ty) => new.stub(&name, flags, ty.into(), None),
                     None => (self.session.linking().intern(&name), flags),
                 });
             }

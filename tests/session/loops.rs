@@ -185,3 +185,41 @@ fn exceptions_and_handlers_are_where_they_were() {
     assert_eq!((function.call((100,)), session.optimize_hot()), (Ok(0), 1), "one loop of two");
     assert_eq!((function.call((7,)), session.stats().left_loops), (Ok(-1), 1));
 }
+
+/// A global variable that one function assigns, and that another one reads in a loop that can be left.
+const GLOBAL: &str = "\
+global counter::Int64 = 0
+
+function assign(n::Int64)::Int64
+1 ─      Core.setglobal!(Main, :counter, n)::Int64
+└──      return n
+end
+
+function sum(n::Int64)::Int64
+1 ─      goto #2
+2 ┄ %2 = φ (#1 => 0, #3 => %7)::Int64
+│   %3 = φ (#1 => 0, #3 => %6)::Int64
+│   %4 = Base.slt_int(%2, n)::Bool
+└──      goto #4 if not %4
+3 ─ %5 = Main.counter::Int64
+│   %6 = Base.add_int(%3, %5)::Int64
+│   %7 = Base.add_int(%2, 1)::Int64
+└──      goto #2
+4 ─      return %3
+end
+";
+
+#[test]
+fn a_loop_reads_global_variables_that_others_assign() {
+    for is_replaceable in [false, true] {
+        let session = session(Workers::Caller);
+        let main = session.create_dylib("main").unwrap();
+        let program = main.read("global.jlir", GLOBAL.as_bytes()).unwrap().tiered(NEVER).rounds(NEVER);
+        main.define(if is_replaceable { program.replaceable() } else { program }).unwrap();
+        let assign = main.func::<(i64,), i64>("assign").unwrap();
+        let sum = main.func::<(i64,), i64>("sum").unwrap();
+        assert_eq!(sum.call((3,)).unwrap(), 0);
+        assign.call((7,)).unwrap();
+        assert_eq!(sum.call((3,)).unwrap(), 21, "replaceable: {is_replaceable}");
+    }
+}

@@ -286,6 +286,20 @@ impl Func {
         func
     }
 
+    /// A function without blocks, with room for about as much as another one has: tables that grow step by step take longer.
+    pub fn sized_like(name: Name, level: Level, sig: Signature, other: &Func) -> Self {
+        let more = |count: usize| count + count / 2;
+        let mut func = Self::new(name, level, sig);
+        func.insts.reserve(more(other.insts.len()));
+        func.values.reserve(more(other.values.len()));
+        func.blocks.reserve(more(other.blocks.len()));
+        func.args = ListPool::with_capacity(more(other.args.capacity()));
+        func.block_lists = ListPool::with_capacity(other.block_lists.capacity());
+        func.places = SecondaryMap::with_capacity(more(other.insts.len()));
+        func.order = Order::with_capacity(more(other.blocks.len()), more(other.insts.len()));
+        func
+    }
+
     /// The name that the linker knows it by.
     pub fn symbol(&self, cx: &Context) -> String {
         match self.level {

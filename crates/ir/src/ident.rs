@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-/// Words that cannot be names.
+/// Words that cannot be names, in order.
 const RESERVED: &[&str] = &[
     "baremodule",
     "begin",
@@ -57,11 +57,19 @@ pub fn is_continue(c: char) -> bool {
 
 /// Whether `text` can be written as a name without quoting.
 pub fn is_identifier(text: &str) -> bool {
-    let mut chars = text.chars();
-    // A prime makes an adjoint out of a name, so it is no part of one, although other primes are.
-    chars.next().is_some_and(is_start)
-        && chars.all(|c| is_continue(c) && c != '\'')
-        && !RESERVED.contains(&text)
+    let is_word = match text.as_bytes() {
+        // As for all characters, without a look at their classes: nearly all names are of this kind, and symbols are made of names.
+        [first, rest @ ..] if text.is_ascii() => {
+            let may_start = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
+            may_start(first) && rest.iter().all(|b| may_start(b) || b.is_ascii_digit() || *b == b'!')
+        }
+        _ => {
+            let mut chars = text.chars();
+            // A prime makes an adjoint out of a name, so it is no part of one, although other primes are.
+            chars.next().is_some_and(is_start) && chars.all(|c| is_continue(c) && c != '\'')
+        }
+    };
+    is_word && RESERVED.binary_search(&text).is_err()
 }
 
 /// Writes `text` as a name: bare, or as `var"…"`. There, as in Julia, a quote is escaped, and so are backslashes before a
@@ -98,6 +106,12 @@ mod tests {
         }
         for bad in ["", "1x", "#f#1", "a b", "end", "+", "x'", "a.b"] {
             assert!(!is_identifier(bad), "{bad}");
+        }
+        assert!(RESERVED.is_sorted() && RESERVED.iter().all(|word| !is_identifier(word)));
+        // What is decided by bytes is what the classes of characters say.
+        for c in (0..128u8).map(char::from) {
+            assert_eq!(is_identifier(&c.to_string()), is_start(c), "{c:?}");
+            assert_eq!(is_identifier(&format!("x{c}")), is_continue(c) && c != '\'', "{c:?}");
         }
         let mut out = String::new();
         write_name(&mut out, "#a\\b\\\"\n\\").unwrap();

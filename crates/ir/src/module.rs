@@ -12,15 +12,16 @@
 //! **Numbers of other modules.** [`Module::func`], [`Module::func_mut`] and [`Module::symbol`] are for numbers from outside, and tell.
 //! `module[id]` is for those that this module has given, and panics for others as a slice does.
 
+use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::context::Context;
-use crate::entity::FuncId;
+use crate::entity::{FuncId, Inst};
 use crate::func::{Func, Signature};
 use crate::names::Name;
-use crate::op::Level;
+use crate::op::{Level, Op};
 use crate::types::{Pattern, StaticBound, Statics, Type, TypeKind};
 use cranelift_entity::PrimaryMap;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry;
 use std::fmt::Write;
 use std::ops::{Index, IndexMut};
@@ -35,6 +36,8 @@ pub struct Global {
     pub ty: Type,
     /// Its first value.
     pub init: Literal,
+    /// Whether a function assigns it that need not be in the module, or not with its body ([`Module::note_assigned`]).
+    pub is_assigned: bool,
 }
 
 /// A constant outside a function, for globals.
@@ -160,6 +163,36 @@ impl Module {
         }
     }
 
+    /// The global variables that functions of the module assign.
+    pub fn assigned(&self) -> FxHashSet<Name> {
+        let assigned = |func: &Func, inst: Inst| match func.op(inst) {
+            Op::Builtin(
+                Builtin::Setglobal
+                | Builtin::Swapglobal
+                | Builtin::Modifyglobal
+                | Builtin::Replaceglobal
+                | Builtin::Setglobalonce,
+            ) => func.args(inst).get(1).and_then(|&name| match func.as_const(name) {
+                Some(Const::Symbol(name)) => Some(*name),
+                _ => None,
+            }),
+            _ => None,
+        };
+        let in_func = |func: &Func| -> Vec<Name> {
+            let insts = func.blocks().flat_map(|block| func.block_insts(block));
+            insts.filter_map(|inst| assigned(func, inst)).collect()
+        };
+        self.funcs().flat_map(|(_, func)| in_func(func)).collect()
+    }
+
+    /// Lets the global variables that functions of the module assign say so, for modules that are made of parts of this one.
+    pub fn note_assigned(&mut self) {
+        if !self.globals.is_empty() {
+            let assigned = self.assigned();
+            self.globals.iter_mut().for_each(|global| global.is_assigned |= assigned.contains(&global.name));
+        }
+    }
+
     /// The global variables in order of definition.
     pub fn globals(&self) -> &[Global] {
         &self.globals
@@ -280,15 +313,14 @@ impl IndexMut<FuncId> for Module {
 
 /// The name that the linker knows a high function with this signature by. Methods of which only the variables differ have different names.
 pub fn func_symbol(cx: &Context, sig: &Signature) -> String {
-    let types: Vec<Type> = sig.params.iter().map(|param| param.ty).collect();
-    let Some((&function, args)) = types.split_first() else { return String::new() };
+    let Some((function, args)) = sig.params.split_first() else { return String::new() };
     if !sig.statics.is_open() {
-        return method_symbol(cx, function, args);
+        return symbol(cx, function.ty, args.iter().map(|arg| arg.ty), &[]);
     }
     let statics = &sig.statics;
     let names: Vec<Name> = statics.params.iter().map(|param| param.name).collect();
     let patterns = statics.patterns.get(1..).unwrap_or_default();
-    symbol(cx, function, patterns, &names) + &StaticsText { cx, statics }.to_string()
+    symbol(cx, function.ty, patterns.iter().copied(), &names) + &StaticsText { cx, statics }.to_string()
 }
 
 /// The ` where {…}` of a signature.
@@ -325,10 +357,10 @@ impl std::fmt::Display for StaticsText<'_> {
 
 /// The name that the linker knows the method of `function` for these argument types by.
 pub fn method_symbol(cx: &Context, function: Type, args: &[Type]) -> String {
-    symbol(cx, function, args, &[])
+    symbol(cx, function, args.iter().copied(), &[])
 }
 
-fn symbol(cx: &Context, function: Type, args: &[Type], variables: &[Name]) -> String {
+fn symbol(cx: &Context, function: Type, args: impl Iterator<Item = Type>, variables: &[Name]) -> String {
     let mut text = String::new();
     let written = match cx.types.kind(function) {
         TypeKind::Function(name) => crate::ident::write_name(&mut text, cx.names.text(*name)),
@@ -337,9 +369,9 @@ fn symbol(cx: &Context, function: Type, args: &[Type], variables: &[Name]) -> St
     // Writing to a string cannot fail.
     let _ = written;
     text.push('(');
-    for (i, &arg) in args.iter().enumerate() {
-        let comma = if i > 0 { ", " } else { "" };
-        let _ = write!(text, "{comma}{}", cx.types.display_with(arg, variables));
+    for (i, arg) in args.enumerate() {
+        text.push_str(if i > 0 { ", " } else { "" });
+        let _ = write!(text, "{}", cx.types.display_with(arg, variables));
     }
     text.push(')');
     text

@@ -33,6 +33,12 @@ struct InstNode {
 }
 
 impl Order {
+    /// Nothing yet, with room for so much.
+    pub(crate) fn with_capacity(blocks: usize, insts: usize) -> Order {
+        let (blocks, insts) = (SecondaryMap::with_capacity(blocks), SecondaryMap::with_capacity(insts));
+        Order { blocks, insts, ..Order::default() }
+    }
+
     #[inline]
     pub(crate) fn first_block(&self) -> Option<Block> {
         self.first.expand()

@@ -432,7 +432,7 @@ pub(crate) struct Program<'a> {
     /// C symbols that come before those that the runtime finds.
     pub(crate) foreign: Option<&'a BTreeMap<String, Foreign>>,
     /// The slots that its code names.
-    pub(crate) slots: &'a BTreeMap<String, Result<Slot, String>>,
+    pub(crate) slots: &'a BTreeMap<&'a str, Result<Slot, String>>,
     /// What of these are gates.
     pub(crate) gates: Option<&'a BTreeMap<String, Arc<Gate>>>,
     /// The cells that it counts in.

@@ -268,7 +268,7 @@ impl Inside {
 /// A slot and what is behind it.
 struct Record {
     name: Arc<str>,
-    ty: FunctionType,
+    ty: Arc<FunctionType>,
     inside: Mutex<Inside>,
     place: Place,
     #[expect(dead_code, reason = "held so that the stub has somewhere to go")]
@@ -339,15 +339,19 @@ pub trait FindSlot {
 impl Jit {
     /// A slot for a function of this type, which `source` compiles when it is called first. The type's symbol is the name under
     /// which callers know it.
-    pub fn slot(&self, ty: FunctionType, source: Arc<dyn Materialize>) -> Result<SlotOwner, NoSlot> {
-        SlotOwner::new(self, ty, source, Counting::new(Then::Nothing, 0), None)
+    pub fn slot(
+        &self,
+        ty: impl Into<Arc<FunctionType>>,
+        source: Arc<dyn Materialize>,
+    ) -> Result<SlotOwner, NoSlot> {
+        SlotOwner::new(self, ty.into(), source, Counting::new(Then::Nothing, 0), None)
     }
 }
 
 impl SlotOwner {
     pub(crate) fn new(
         jit: &Jit,
-        ty: FunctionType,
+        ty: Arc<FunctionType>,
         source: Arc<dyn Materialize>,
         counting: Counting,
         cold: Option<Cold>,
@@ -367,7 +371,7 @@ impl SlotOwner {
 
     fn at(
         jit: &Jit,
-        ty: FunctionType,
+        ty: Arc<FunctionType>,
         source: Arc<dyn Materialize>,
         mut counting: Counting,
         cold: Option<Cold>,

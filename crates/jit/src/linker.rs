@@ -15,7 +15,7 @@
 //! Definitions in the unit come first, then the resolver. What a resolver gives may be owned by another loaded unit; the
 //! new unit then keeps that one alive.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use brolga_codegen::compile::{CompiledFunction, RelocKind, RelocTarget, Symbol};
@@ -252,7 +252,7 @@ impl<'a> Resolved<'a> {
         for object in &unit.data {
             check_data(object)?;
         }
-        let mut resolve = |symbol: &Symbol| names.destination(symbol, resolver);
+        let mut resolve = |symbol: &'a Symbol| names.destination(symbol, resolver);
         let function_symbols =
             unit.functions.iter().map(|f| f.symbols.iter().map(&mut resolve).collect()).collect();
         let data_symbols =
@@ -341,10 +341,10 @@ impl<'a> Resolved<'a> {
 struct Names<'a> {
     functions: BTreeMap<&'a str, usize>,
     data: BTreeMap<&'a str, usize>,
-    known: BTreeMap<Symbol, usize>,
+    known: BTreeMap<&'a Symbol, usize>,
     imports: Vec<usize>,
     owners: Vec<Arc<LoadedUnit>>,
-    unresolved: BTreeMap<Symbol, String>,
+    unresolved: BTreeMap<&'a Symbol, String>,
 }
 
 impl<'a> Names<'a> {
@@ -372,7 +372,7 @@ impl<'a> Names<'a> {
     }
 
     /// An unresolved symbol gets a destination that is never used, because its unit is refused.
-    fn destination(&mut self, symbol: &Symbol, resolver: &dyn Resolver) -> Destination {
+    fn destination(&mut self, symbol: &'a Symbol, resolver: &dyn Resolver) -> Destination {
         let own = match symbol {
             Symbol::Function(name) => self.functions.get(name.as_str()).map(|at| Destination::Function(*at)),
             Symbol::Data(name) => self.data.get(name.as_str()).map(|at| Destination::Data(*at)),
@@ -396,10 +396,10 @@ impl<'a> Names<'a> {
             }
             Err(why) => {
                 self.imports.push(0);
-                self.unresolved.insert(symbol.clone(), why);
+                self.unresolved.insert(symbol, why);
             }
         }
-        self.known.insert(symbol.clone(), index);
+        self.known.insert(symbol, index);
         Destination::Import(index)
     }
 }
@@ -416,13 +416,14 @@ fn check_function(function: &CompiledFunction) -> Result<(), LinkError> {
     if !function.align.is_power_of_two() || function.align > MAX_ALIGN {
         return fault("has an alignment that pages cannot give");
     }
-    let mut patched = BTreeSet::new();
+    let mut patched: Vec<u32> = function.relocs.iter().map(|reloc| reloc.offset).collect();
+    patched.sort_unstable();
+    if patched.windows(2).any(|pair| pair[0] == pair[1]) {
+        return fault("has two relocations in one place");
+    }
     for reloc in &function.relocs {
         if reloc.offset as usize + reloc.kind.size() > function.code.len() {
             return fault("has a relocation outside of its code");
-        }
-        if !patched.insert(reloc.offset) {
-            return fault("has two relocations in one place");
         }
         let inside = match reloc.target {
             RelocTarget::Symbol(index) => (index as usize) < function.symbols.len(),

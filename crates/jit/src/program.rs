@@ -49,7 +49,7 @@ pub struct Source<'a> {
     pub func: &'a Func,
     /// Its type at the doorway; `None` for a function that is only called by others. The symbol in it is not looked at:
     /// the function's own name is the linked one.
-    pub ty: Option<FunctionType>,
+    pub ty: Option<Arc<FunctionType>>,
 }
 
 /// A method that calls at run time may go to.
@@ -241,7 +241,7 @@ impl Jit {
         let Style { tier, others, counted, apart, is_profiled } = style.into();
         let mut types = Vec::new();
         for source in sources {
-            types.extend(recorded_type(cx, source)?.map(Arc::new));
+            types.extend(recorded_type(cx, source)?);
         }
         let local: BTreeSet<&str> = sources.iter().map(|source| cx.names.text(source.func.name)).collect();
         let options = CompileOptions { tier, listing: false };
@@ -344,20 +344,20 @@ fn outward_calls(cx: &Context, func: &Func, route: &dyn Fn(&str) -> Route) -> Ve
     let mut calls = Vec::new();
     for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
         let (Op::CallSymbol(callee) | Op::CFunction(callee)) = func.op(inst) else { continue };
-        calls.extend(
-            callee_signature(cx, func, callee)
-                .filter(|(name, _)| matches!(route(name), Route::Far | Route::Slot)),
-        );
+        let CalleeData::Symbol { symbol, .. } = func.callee(callee) else { continue };
+        if matches!(route(cx.names.text(*symbol)), Route::Far | Route::Slot) {
+            calls.extend(callee_signature(cx, func, callee));
+        }
     }
     calls
 }
 
 /// The slots that code names, without those that are gates.
-fn find_slots(
-    compiled: &Compiled,
+fn find_slots<'a>(
+    compiled: &'a Compiled,
     linkage: &Linkage<'_>,
-    loops: &[(&LoopEntry, SlotOwner)],
-) -> BTreeMap<String, Result<Slot, String>> {
+    loops: &[(&'a LoopEntry, SlotOwner)],
+) -> BTreeMap<&'a str, Result<Slot, String>> {
     let is_gate = |name: &String| linkage.gates.is_some_and(|gates| gates.contains_key(name));
     let find = |name: &str| match linkage.slots {
         Some(slots) => slots.slot(name),
@@ -365,15 +365,15 @@ fn find_slots(
     };
     let mut found = BTreeMap::new();
     for (entry, owner) in loops {
-        let names = [entry.ty.symbol.clone(), entry.question.clone()];
+        let names = [entry.ty.symbol.as_str(), &*entry.question];
         found.extend(names.map(|name| (name, Ok(owner.slot()))));
     }
     for symbol in compiled.unit.functions.iter().flat_map(|function| &function.symbols) {
         if let Symbol::Slot(name) | Symbol::Counter(name) = symbol
-            && !found.contains_key(name)
+            && !found.contains_key(name.as_str())
             && !is_gate(name)
         {
-            found.insert(name.clone(), find(name));
+            found.insert(name, find(name));
         }
     }
     found
@@ -383,11 +383,11 @@ fn find_slots(
 fn check_calls(
     compiled: &Compiled,
     linkage: &Linkage<'_>,
-    slots: &BTreeMap<String, Result<Slot, String>>,
+    slots: &BTreeMap<&str, Result<Slot, String>>,
 ) -> Result<(), BuildError> {
     let gate = |name: &String| linkage.gates.and_then(|gates| gates.get(name));
     for (name, actual) in &compiled.calls {
-        let recorded = match (gate(name), slots.get(name)) {
+        let recorded = match (gate(name), slots.get(name.as_str())) {
             (Some(gate), _) => Some(&gate.ty().signature),
             (None, Some(slot)) => slot.as_ref().ok().map(|slot| &slot.ty().signature),
             (None, None) if compiled.signatures.contains_key(name) => None,
@@ -438,13 +438,17 @@ fn needs_heap(func: &Func) -> bool {
 }
 
 /// The type under which a function can be looked up, if it can.
-fn recorded_type(cx: &Context, source: &Source<'_>) -> Result<Option<FunctionType>, BuildError> {
+fn recorded_type(cx: &Context, source: &Source<'_>) -> Result<Option<Arc<FunctionType>>, BuildError> {
     let Some(ty) = &source.ty else { return Ok(None) };
-    let symbol = cx.names.text(source.func.name).to_string();
+    let symbol = cx.names.text(source.func.name);
     match signature_of(source.func) {
-        Some(actual) if actual == ty.signature => Ok(Some(FunctionType { symbol, ..ty.clone() })),
+        Some(actual) if actual == ty.signature && ty.symbol == symbol => Ok(Some(ty.clone())),
+        Some(actual) if actual == ty.signature => {
+            let ty = FunctionType::clone(ty);
+            Ok(Some(Arc::new(FunctionType { symbol: symbol.to_owned(), ..ty })))
+        }
         actual => Err(BuildError::Signature {
-            name: symbol,
+            name: symbol.to_owned(),
             recorded: ty.signature.clone(),
             actual: actual.unwrap_or_default(),
         }),

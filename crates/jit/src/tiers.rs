@@ -63,9 +63,9 @@ pub trait Tiers: Materialize {
 #[derive(Clone)]
 pub struct LoopEntry {
     /// Its type. The symbol in it is the name by which the loop calls it.
-    pub ty: FunctionType,
+    pub ty: Arc<FunctionType>,
     /// The name by which the loop asks whether to leave.
-    pub question: String,
+    pub question: Arc<str>,
     /// Makes its code, on a thread that runs no compiled code meanwhile.
     pub source: Arc<dyn Materialize>,
     /// After how many rounds it is wanted.
@@ -185,12 +185,13 @@ impl Jit {
     /// how and [numbers](brolga_codegen::lazy::can_be_interpreted) are all that it takes and gives.
     pub fn tiered(
         &self,
-        ty: FunctionType,
+        ty: impl Into<Arc<FunctionType>>,
         tiers: Arc<dyn Tiers>,
         threshold: i32,
         cold: Option<Cold>,
     ) -> Result<SlotOwner, NoSlot> {
-        SlotOwner::new(self, ty, tiers.clone(), Counting::new(Then::Optimise(tiers), threshold), cold)
+        let counting = Counting::new(Then::Optimise(tiers.clone()), threshold);
+        SlotOwner::new(self, ty.into(), tiers, counting, cold)
     }
 
     /// How often a thread has gone on in a [`LoopEntry`].

@@ -157,7 +157,7 @@ fn build_in(
         let (params, result) =
             (vec![ValueType::scalar("Int64", Abi::I64)], ValueType::scalar("Int64", Abi::I64));
         let ty = FunctionType { symbol: name.clone(), name, params, result, signature };
-        sources.push(Source { func, ty: Some(ty) });
+        sources.push(Source { func, ty: Some(ty.into()) });
     }
     // SAFETY: C functions of these types.
     unsafe {

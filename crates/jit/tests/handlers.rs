@@ -23,7 +23,7 @@ fn build(jit: &Jit, tier: Tier) -> Unit {
     let funcs: Vec<_> = unit.module.funcs().map(|(_, func)| func.clone()).collect();
     let source = |func| {
         let func: &brolga_ir::Func = func;
-        Source { func, ty: Some(int_function(cx.names.text(func.name), func.sig.params.len())) }
+        Source { func, ty: Some(int_function(cx.names.text(func.name), func.sig.params.len()).into()) }
     };
     jit.build(&cx, &funcs.iter().map(source).collect::<Vec<_>>(), tier, &[]).unwrap()
 }

@@ -58,7 +58,7 @@ fn build(jit: &Jit, tier: brolga_codegen::isa::Tier) -> Unit {
         let result = ValueType::tuple(values(&signature.results));
         let ty =
             FunctionType { symbol: name.clone(), name, params: values(&signature.params), result, signature };
-        Source { func, ty: Some(ty) }
+        Source { func, ty: Some(ty.into()) }
     };
     jit.build(&cx, &funcs.iter().map(source).collect::<Vec<_>>(), tier, &[]).unwrap()
 }
@@ -129,7 +129,7 @@ fn collections_do_not_look_at_a_thread_while_it_runs_code_without_objects() {
     let cx = Context::new();
     let (unit, _) = text::read(&SourceFile::new("objects.jlir", PROGRAM).unwrap(), &cx);
     let func = unit.module.funcs().map(|(_, func)| func).find(|func| cx.names.text(func.name) == "throws");
-    let source = Source { func: func.unwrap(), ty: Some(support::int_function("throws", 1)) };
+    let source = Source { func: func.unwrap(), ty: Some(support::int_function("throws", 1).into()) };
     let unit = jit.build(&cx, &[source], TIERS[0], &[]).unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -64,7 +64,7 @@ fn call(
 
 /// A source that is looked up by another name than it is linked by.
 fn source<'a>(func: &'a Func, name: &str) -> Source<'a> {
-    Source { func, ty: Some(int_function(name, 1)) }
+    Source { func, ty: Some(int_function(name, 1).into()) }
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_recorded_type_that_is_not_the_code_s_is_refused() {
     let func = function(&cx, "same", |_, _, x| vec![x]);
     let float = ValueType::scalar("Float64", Abi::F64);
     let ty = FunctionType::of_leaves("same", vec![float.clone()], float);
-    let refused = jit.build(&cx, &[Source { func: &func, ty: Some(ty) }], Tier::Baseline, &[]);
+    let refused = jit.build(&cx, &[Source { func: &func, ty: Some(ty.into()) }], Tier::Baseline, &[]);
     assert!(matches!(refused, Err(BuildError::Signature { name, .. }) if name == "same"));
     assert_eq!(jit.stats().runs, 0);
 }

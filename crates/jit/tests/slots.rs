@@ -89,7 +89,7 @@ end
     let cx = Context::new();
     let (unit, _) = text::read(&SourceFile::new("other.jlir", OTHER).unwrap(), &cx);
     let caller = unit.module.funcs().map(|(_, func)| func).find(|func| cx.names.text(func.name) == "caller");
-    let source = Source { func: caller.unwrap(), ty: Some(int_function("caller", 1)) };
+    let source = Source { func: caller.unwrap(), ty: Some(int_function("caller", 1).into()) };
     let style = Style { others: &|_| Route::Slot, ..Tier::Baseline.into() };
     let compiled = jit.compile(&cx, &[source], style).unwrap();
     let missing = jit.link(&compiled, &Linkage::default());

@@ -88,6 +88,21 @@ pub fn optimize(
     Ok((func, report))
 }
 
+/// As [`optimize`], for a function that may be replaced while callers stay: it leaves without a summary, so that nobody relies on what
+/// its body does.
+pub fn optimize_replaceable(
+    module: &Module,
+    mut func: Func,
+    level: OptLevel,
+    options: &Options,
+    cx: &mut Cx<'_>,
+) -> Result<(Func, Report), OptError> {
+    let steps = stage(level, func.level);
+    let (report, _) = scope::PassScope::run(module, &mut func, &steps, options, cx)?;
+    func.summary = None;
+    Ok((func, report))
+}
+
 /// Runs the pipeline of `level` on every function of a module, callees first, so that what is inlined is optimised already.
 ///
 /// A low function goes through the stage for low IR. Nothing is lowered here.

@@ -30,6 +30,7 @@
 //! Cost: the analyses, and a few instructions for each loop. A body costs a copy of the function.
 
 use crate::heads::{head_phis, rename_phi_blocks};
+use crate::lower::Beside;
 use crate::passes::inline::copy::{Apart, copy_apart};
 use crate::ssa_repair::Repair;
 use crate::undefined::MaybeUndefined;
@@ -62,6 +63,9 @@ pub struct Exit {
     pub entry: Func,
     /// The question whether to go on there.
     pub question: Func,
+    /// The names by which the low form knows the two.
+    entry_symbol: Name,
+    question_symbol: Name,
     /// The head in the function as it was.
     head: Block,
     /// The values that are live there: the entry's parameters, behind its function object.
@@ -139,12 +143,10 @@ impl Facts<'_> {
         let results = self.func.sig.results.clone();
         let entry = declared(self.cx, &format!("{symbol}#osr{number}"), types, results);
         let question = declared(self.cx, &format!("{symbol}#ready{number}"), [], vec![Type::BOOL]);
-        Exit { entry, question, head, live }
+        let [entry_symbol, question_symbol] =
+            [&entry, &question].map(|func| self.cx.names.intern(&func_symbol(self.cx, &func.sig)));
+        Exit { entry, question, entry_symbol, question_symbol, head, live }
     }
-}
-
-fn symbol_of(cx: &Context, func: &Func) -> String {
-    func_symbol(cx, &func.sig)
 }
 
 /// A function without a body, and its object.
@@ -212,13 +214,23 @@ fn ask(func: &mut Func, exit: &Exit) -> Block {
 const QUESTION: Effects = Effects { consistent: false, effect_free: false, pinned: true, ..Effects::PURE };
 
 impl Leaving {
+    /// What the function calls in order to leave: functions that no module has.
+    pub fn beside(&self) -> Vec<Beside<'_>> {
+        let mut beside = Vec::with_capacity(2 * self.exits.len());
+        for Exit { entry, question, entry_symbol, question_symbol, .. } in &self.exits {
+            beside.push(Beside { func: entry, symbol: *entry_symbol });
+            beside.push(Beside { func: question, symbol: *question_symbol });
+        }
+        beside
+    }
+
     /// Says of the questions in the low form of the function what they do: they look like calls, and are none.
-    pub fn mark_questions(&self, cx: &Context, low: &mut Func) {
-        let questions: Vec<Name> =
-            self.exits.iter().map(|exit| cx.names.intern(&exit.question_symbol(cx))).collect();
+    pub fn mark_questions(&self, low: &mut Func) {
         let found = low.callees().filter_map(|(callee, data)| match data {
-            CalleeData::Symbol { symbol, .. } if questions.contains(symbol) => Some(callee),
-            _ => None,
+            CalleeData::Symbol { symbol, .. } => {
+                self.exits.iter().any(|exit| exit.question_symbol == *symbol).then_some(callee)
+            }
+            CalleeData::Method { .. } => None,
         });
         for callee in found.collect::<Vec<_>>() {
             low.set_callee_summary(callee, Some(Summary { effects: QUESTION, args: ArgFlow::ANY }));
@@ -228,13 +240,13 @@ impl Leaving {
 
 impl Exit {
     /// The name by which the low form asks.
-    pub fn question_symbol(&self, cx: &Context) -> String {
-        symbol_of(cx, &self.question)
+    pub fn question_symbol<'a>(&self, cx: &'a Context) -> &'a str {
+        cx.names.text(self.question_symbol)
     }
 
     /// The name by which the low form calls the function that goes on.
-    pub fn entry_symbol(&self, cx: &Context) -> String {
-        symbol_of(cx, &self.entry)
+    pub fn entry_symbol<'a>(&self, cx: &'a Context) -> &'a str {
+        cx.names.text(self.entry_symbol)
     }
 
     /// The question as a function that always answers the same, for programs in which nobody compiles.

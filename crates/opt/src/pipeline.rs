@@ -198,7 +198,7 @@ static LOW: &[Row] = &[
     loops(O2, "polls", &POLLS),
     asks(O2, "alloc-stack", &ALLOC_STACK, alloc_stack::may_find),
     asks(O2, "sink", &SINK, sink::may_find),
-    step(O1, "muladd", &MULADD),
+    asks(O1, "muladd", &MULADD, muladd::may_find),
     step(O2, "last simplify-cfg", &SIMPLIFY_CFG),
     step(O1, "late dce", &DCE),
     step(O2, "cold-blocks", &COLD_BLOCKS),

@@ -21,9 +21,9 @@ use crate::fuel::Fuel;
 use crate::options::Options;
 use crate::pass::{Changed, Pass, PassCx};
 use crate::report::{Report, StepReport};
-use brolga_ir::module::func_symbol;
 use brolga_ir::verify::{source_span, verify_func_in};
-use brolga_ir::{Func, Level, Module};
+use brolga_ir::{Func, Module};
+use std::cell::OnceCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What lives longer than the optimisation of one function: fuel, the clock, and where dumps go.
@@ -135,7 +135,8 @@ pub(crate) struct PassScope<'s, 'c> {
     module: &'s Module,
     options: &'s Options,
     cx: &'s mut Cx<'c>,
-    symbol: String,
+    /// The function's symbol, once somebody has asked for it: for messages.
+    symbol: OnceCell<String>,
     steps: usize,
     facts: Facts,
     /// How many passes have changed the function.
@@ -154,16 +155,15 @@ impl<'s, 'c> PassScope<'s, 'c> {
         options: &'s Options,
         cx: &'s mut Cx<'c>,
     ) -> Result<(Report, Facts), OptError> {
-        let symbol = symbol_of(module, func);
         let mut scope = PassScope {
             module,
             options,
             cx,
-            symbol,
+            symbol: OnceCell::new(),
             steps: steps.len(),
             facts: Facts::default(),
             changes: 0,
-            idle: Vec::new(),
+            idle: Vec::with_capacity(steps.len()),
             report: Report { steps: Vec::with_capacity(steps.len()), ..Report::default() },
         };
         if options.verify_each {
@@ -207,7 +207,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
         }));
         row.time = self.now().saturating_sub(start);
         let changed = outcome.map_err(|panic| OptError::Crash {
-            note: self.note(step, number),
+            note: self.note(func, step, number),
             message: panic_text(&*panic),
         })?;
         if changed == Changed::Yes {
@@ -219,12 +219,12 @@ impl<'s, 'c> PassScope<'s, 'c> {
         }
         row.insts_after = if changed == Changed::Yes { self.size(func) } else { row.insts_before };
         if cfg!(debug_assertions) {
-            self.check_promises(func, changed, &row, &self.note(step, number))?;
+            self.check_promises(func, changed, &row, &self.note(func, step, number))?;
         }
         self.report.add(row);
         self.report.add_inlined(&inlined);
         if self.options.verify_each && changed == Changed::Yes {
-            self.verify(func, Some(self.note(step, number)))?;
+            self.verify(func, Some(self.note(func, step, number)))?;
         }
         if self.options.print_after.has(pass.name) {
             self.dump(func, step, number, When::After, changed);
@@ -274,20 +274,25 @@ impl<'s, 'c> PassScope<'s, 'c> {
         let message = first.map(|v| v.diagnostic(&self.module.cx, func, &source_span(func)).message);
         Err(OptError::Broken {
             after: after.map(Box::new),
-            symbol: self.symbol.clone(),
+            symbol: self.symbol(func).to_owned(),
             message: message.unwrap_or_default(),
             violations,
             func: Box::new(func.clone()),
         })
     }
 
-    fn note(&self, step: Step, number: usize) -> CrashNote {
+    /// The name that the linker knows the function by.
+    fn symbol(&self, func: &Func) -> &str {
+        self.symbol.get_or_init(|| symbol_of(self.module, func))
+    }
+
+    fn note(&self, func: &Func, step: Step, number: usize) -> CrashNote {
         CrashNote {
             pass: step.pass.name,
             label: step.label,
             step: number,
             steps: self.steps,
-            func: self.symbol.clone(),
+            func: self.symbol(func).to_owned(),
             rewrites: self.cx.fuel.spent(),
         }
     }
@@ -304,6 +309,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
     }
 
     fn dump(&mut self, func: &Func, step: Step, number: usize, when: When, changed: Changed) {
+        let symbol = self.symbol.get_or_init(|| symbol_of(self.module, func));
         if let Some(sink) = &mut self.cx.sink {
             sink(&Dump {
                 when,
@@ -313,7 +319,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
                 steps: self.steps,
                 rewrites: self.cx.fuel.spent(),
                 changed,
-                symbol: &self.symbol,
+                symbol,
                 module: self.module,
                 func,
             });
@@ -321,11 +327,10 @@ impl<'s, 'c> PassScope<'s, 'c> {
     }
 }
 
-/// The name that the linker knows the function by.
 fn symbol_of(module: &Module, func: &Func) -> String {
-    match (func.level, func.sig.params.is_empty()) {
-        (Level::High, false) => func_symbol(&module.cx, &func.sig),
-        _ => module.cx.names.text(func.name).to_owned(),
+    match func.sig.params.is_empty() {
+        false => func.symbol(&module.cx),
+        true => module.cx.names.text(func.name).to_owned(),
     }
 }
 
@@ -342,7 +347,7 @@ mod tests {
     use super::*;
     use crate::pass::PassLevel;
     use brolga_ir::func::Signature;
-    use brolga_ir::{Context, Op};
+    use brolga_ir::{Context, Level, Op};
 
     const fn pass(name: &'static str, run: fn(&mut Func, &mut PassCx<'_>) -> Changed) -> Pass {
         Pass { name, level: PassLevel::Both, required: false, needs: &[], breaks: &[], run }

@@ -43,8 +43,9 @@ impl Handlers {
                 all.enters.push(enter);
             }
             for (number, &target) in cfg.succs(block).iter().enumerate() {
-                if !std::mem::replace(&mut seen[target], true) {
-                    all.heads[target] = if number == 0 { enter.or(inside) } else { inside }.into();
+                let first = !std::mem::replace(&mut seen[target], true);
+                if let Some(inside) = if number == 0 { enter.or(inside) } else { inside }.filter(|_| first) {
+                    all.heads[target] = inside.into();
                 }
             }
         }

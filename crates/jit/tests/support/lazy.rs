@@ -147,7 +147,7 @@ impl Program {
 
     /// Such a unit before it is linked.
     pub(crate) fn compile(&self, names: &[&str], style: Style<'_>) -> Compiled {
-        let source = |name: &&str| Source { func: &self.funcs[*name], ty: Some(self.ty(name)) };
+        let source = |name: &&str| Source { func: &self.funcs[*name], ty: Some(self.ty(name).into()) };
         let sources: Vec<Source<'_>> = names.iter().map(source).collect();
         self.jit.compile(&self.cx, &sources, style).unwrap()
     }

@@ -13,7 +13,7 @@ use super::base::BaseCall;
 use super::c_struct::{Back, Registers};
 use super::error::Refusal;
 use super::value::{Leaves, Val};
-use super::{Lowering, Reported, Step};
+use super::{Beside, Lowering, Reported, Step};
 use brolga_ir::abi::{FormKind, LeafRole, NativeSignature, NotNative, Position};
 use brolga_ir::base_fn::BaseFn;
 use brolga_ir::constant::Address;
@@ -21,7 +21,9 @@ use brolga_ir::effects::{ArgFlow, Effects, Summary};
 use brolga_ir::func::{CalleeData, ForeignData};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::types::PrimitiveRepr;
-use brolga_ir::{Callee, Foreign, FuncId, LowType, Name, Op, PtrClass, RuntimeFn, Type, TypeKind, Value};
+use brolga_ir::{
+    Callee, Foreign, Func, FuncId, LowType, Name, Op, PtrClass, RuntimeFn, Type, TypeKind, Value,
+};
 use std::rc::Rc;
 
 /// Where the bytes of a string begin.
@@ -101,6 +103,18 @@ impl Lowering<'_> {
             let result = self.call(id, object, given)?;
             return self.define(result);
         }
+        let unit = self.unit;
+        let is_called =
+            |beside: &&Beside<'_>| beside.func.sig.params.first().is_some_and(|object| object.ty == function);
+        if let Some(&Beside { func, symbol }) = unit.beside.iter().find(is_called) {
+            if self.has_refused_operand() {
+                return Err(Reported);
+            }
+            let target = self.make_target(func, symbol)?;
+            let given = self.operands_from(0)?;
+            let result = self.call_target(target, given)?;
+            return self.define(result);
+        }
         let base = match self.types.kind(function) {
             TypeKind::Function(name) => BaseFn::from_name(self.cx.names.text(*name)),
             _ => None,
@@ -139,7 +153,11 @@ impl Lowering<'_> {
 
     /// Calls a method of the module with one value for each declared argument, the object first.
     pub(super) fn call_declared(&mut self, id: FuncId, args: Vec<Val>) -> Step<Val> {
-        let Target { callee, sig } = self.target(id)?;
+        let target = self.target(id)?;
+        self.call_target(target, args)
+    }
+
+    fn call_target(&mut self, Target { callee, sig }: Target, args: Vec<Val>) -> Step<Val> {
         if args.len() != sig.params.len() {
             return Err(self.bad_operands());
         }
@@ -166,22 +184,29 @@ impl Lowering<'_> {
         if let Some(known) = self.targets.get(&id) {
             return Ok(known.clone());
         }
-        let module = self.unit.module;
-        let sig = match NativeSignature::new(self.types, &module[id].sig) {
+        let called = &self.unit.module[id];
+        let symbol = self.cx.names.intern(&called.symbol(self.cx));
+        let target = self.make_target(called, symbol)?;
+        self.targets.insert(id, target.clone());
+        Ok(target)
+    }
+
+    fn make_target(&mut self, called: &Func, symbol: Name) -> Step<Target> {
+        let sig = match NativeSignature::new(self.types, &called.sig) {
             Ok(sig) => Rc::new(sig),
             Err(errors) => {
                 for (position, why) in errors {
-                    self.not_callable(&module[id].symbol(&module.cx), position, why);
+                    self.not_callable(self.cx.names.text(symbol), position, why);
                 }
                 return Err(Reported);
             }
         };
         let data = CalleeData::Symbol {
-            symbol: self.cx.names.intern(&module[id].symbol(&module.cx)),
+            symbol,
             params: sig.low_params().collect(),
             results: sig.low_results().collect(),
         };
-        let summary = module[id].summary.map(|Summary { effects, args }| {
+        let summary = called.summary.map(|Summary { effects, args }| {
             let args = leaf_flow(&effects, &args, &sig);
             // Low IR boxes where high IR has values, so it may collect.
             let effects = match holds_in_low_ir(&effects, &data) {
@@ -192,7 +217,6 @@ impl Lowering<'_> {
         });
         let target = Target { callee: self.out.add_callee(data), sig };
         self.out.set_callee_summary(target.callee, summary);
-        self.targets.insert(id, target.clone());
         Ok(target)
     }
 

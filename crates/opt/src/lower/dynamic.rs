@@ -29,7 +29,7 @@ use brolga_ir::{Const, Func, FuncId, Level, LowType, Module, Op, Param, PtrClass
 
 /// The boxed entry of a high function of a module, which may be declared only: its form for callers that know nothing of it.
 pub fn boxed_entry(module: &Module, id: FuncId) -> Result<Func, LowerErrors> {
-    Unit::new(module).boxed_entry(id)
+    Unit::new(module, &[]).boxed_entry(id)
 }
 
 /// The symbol of the boxed entry of the function with this symbol.

@@ -84,7 +84,7 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::func::{Place, Signature};
 use brolga_ir::module::func_symbol;
 use brolga_ir::types::Layout;
-use brolga_ir::{Block, Const, Context, Func, FuncId, Inst, Level, Module, Name, Op, Type, Types, Value};
+use brolga_ir::{Block, Context, Func, FuncId, Inst, Level, Module, Name, Op, Type, Types, Value};
 use call::Target;
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
@@ -108,20 +108,41 @@ impl Default for Options {
     }
 }
 
+/// A function that is called and that the module does not have.
+#[derive(Clone, Copy, Debug)]
+pub struct Beside<'a> {
+    /// The function, which needs no body.
+    pub func: &'a Func,
+    /// The name that the linker knows it by.
+    pub symbol: Name,
+}
+
 /// The low form of a high function of `module`. A low function is returned as it is.
 pub fn lower(module: &Module, func: &Func, options: &Options) -> Result<Func, LowerErrors> {
-    Unit::new(module).lower(func, options)
+    lower_beside(module, &[], func, options)
+}
+
+/// The same for a function that calls others beside those of the module, each by the type of its object.
+pub fn lower_beside(
+    module: &Module,
+    beside: &[Beside<'_>],
+    func: &Func,
+    options: &Options,
+) -> Result<Func, LowerErrors> {
+    Unit::new(module, beside).lower(func, options)
 }
 
 /// The low forms of all functions of a module, in order.
 pub fn lower_module(module: &Module, options: &Options) -> Vec<(FuncId, Result<Func, LowerErrors>)> {
-    let unit = Unit::new(module);
+    let unit = Unit::new(module, &[]);
     module.funcs().map(|(id, func)| (id, unit.lower(func, options))).collect()
 }
 
 /// A module and what is asked about it as a whole.
 struct Unit<'a> {
     module: &'a Module,
+    /// Functions that may be called and are not of the module.
+    beside: &'a [Beside<'a>],
     /// The global variables that some function assigns.
     assigned: OnceCell<FxHashSet<Name>>,
     /// Whether C may call functions of the module.
@@ -129,8 +150,8 @@ struct Unit<'a> {
 }
 
 impl<'a> Unit<'a> {
-    fn new(module: &'a Module) -> Self {
-        Self { module, assigned: OnceCell::new(), calls_back: OnceCell::new() }
+    fn new(module: &'a Module, beside: &'a [Beside<'a>]) -> Self {
+        Self { module, beside, assigned: OnceCell::new(), calls_back: OnceCell::new() }
     }
 
     fn calls_back(&self) -> bool {
@@ -141,26 +162,8 @@ impl<'a> Unit<'a> {
     }
 
     fn is_assigned(&self, name: Name) -> bool {
-        let assigns = |func: &Func, inst: Inst| match func.op(inst) {
-            Op::Builtin(
-                Builtin::Setglobal
-                | Builtin::Swapglobal
-                | Builtin::Modifyglobal
-                | Builtin::Replaceglobal
-                | Builtin::Setglobalonce,
-            ) => func.args(inst).get(1).and_then(|&v| match func.as_const(v) {
-                Some(Const::Symbol(name)) => Some(*name),
-                _ => None,
-            }),
-            _ => None,
-        };
-        let all = self.assigned.get_or_init(|| {
-            let funcs = self.module.funcs().map(|(_, func)| func);
-            funcs
-                .flat_map(|f| f.blocks().flat_map(|b| f.block_insts(b)).filter_map(move |i| assigns(f, i)))
-                .collect()
-        });
-        all.contains(&name)
+        self.module.global(name).is_some_and(|global| global.is_assigned)
+            || self.assigned.get_or_init(|| self.module.assigned()).contains(&name)
     }
 
     fn lower(&self, func: &Func, options: &Options) -> Result<Func, LowerErrors> {
@@ -177,7 +180,7 @@ impl<'a> Unit<'a> {
             Err(refused) => (None, refused),
         };
         let low = sig.as_ref().map_or_else(Signature::default, NativeSignature::low);
-        let out = Func::new(cx.names.intern(&symbol), Level::Low, low);
+        let out = Func::sized_like(cx.names.intern(&symbol), Level::Low, low, func);
         let mut lowering = Lowering::new(self, func, out);
         lowering.refuse_signature(refused);
         lowering.params(sig.is_some());

@@ -26,12 +26,9 @@ pub(crate) const PASS: Pass =
     Pass { name: "dce", level: PassLevel::Both, required: false, needs: &[], breaks: &[Fact::Uses], run };
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
-    let needed = needed(func, cx);
+    let Some(needed) = needed(func, cx) else { return Changed::No };
     let dead: Vec<Inst> =
         func.blocks().flat_map(|b| func.block_insts(b)).filter(|&i| !needed.contains(i)).collect();
-    if dead.is_empty() {
-        return Changed::No;
-    }
     // By instruction: how many operands of dead instructions are its results.
     let mut users: SecondaryMap<Inst, u32> = SecondaryMap::new();
     for &inst in &dead {
@@ -68,19 +65,26 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     cx.changed()
 }
 
-fn needed(func: &Func, cx: &PassCx<'_>) -> EntitySet<Inst> {
+/// The instructions that are needed; nothing if all are.
+fn needed(func: &Func, cx: &PassCx<'_>) -> Option<EntitySet<Inst>> {
     let types = cx.types();
     let mut needed = EntitySet::with_capacity(func.inst_count());
     let is_root = |inst: Inst| match func.op(inst) {
-        Op::Upsilon => false,
+        Op::Upsilon | Op::Phi => false,
         op => op.is_terminator() || !effects(func, types, inst).is_removable(),
     };
-    let mut work: Vec<Inst> =
-        func.blocks().flat_map(|b| func.block_insts(b)).filter(|&i| is_root(i)).collect();
-    for &inst in &work {
-        needed.insert(inst);
+    // Each comes here once at most.
+    let mut work: Vec<Inst> = Vec::with_capacity(func.inst_count());
+    let (mut all, mut found) = (0, 0);
+    for inst in func.blocks().flat_map(|b| func.block_insts(b)) {
+        all += 1;
+        if is_root(inst) {
+            needed.insert(inst);
+            work.push(inst);
+        }
     }
     while let Some(inst) = work.pop() {
+        found += 1;
         for &arg in func.args(inst) {
             if let Some(def) = func.def_inst(arg)
                 && needed.insert(def)
@@ -89,5 +93,5 @@ fn needed(func: &Func, cx: &PassCx<'_>) -> EntitySet<Inst> {
             }
         }
     }
-    needed
+    (found < all).then_some(needed)
 }

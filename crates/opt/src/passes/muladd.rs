@@ -36,6 +36,12 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     })
 }
 
+/// Whether there is something to contract, for all that a look at operations tells.
+pub(crate) fn may_find(func: &Func) -> bool {
+    let mut ops = func.blocks().flat_map(|b| func.block_insts(b)).map(|inst| func.op(inst));
+    ops.any(|op| matches!(op, Op::Intrinsic(Intrinsic::MuladdFloat | Intrinsic::AddFloatFast)))
+}
+
 /// The factors and the summand.
 fn contracted(func: &Func, cx: &PassCx<'_>, inst: Inst) -> Option<[Value; 3]> {
     let ty = func.result(inst).map(|v| func.ty(v))?;
