@@ -35,23 +35,33 @@ fn define(main: &Dylib, n: usize, round: usize) {
     drop(if round == 0 { main.define(read) } else { main.redefine(read).map(drop) });
 }
 
-/// Runs so many operations on so many functions. Says what memory and mappings were after each tenth.
+/// One change for so many operations, however fast calls are.
+const OPERATIONS_FOR_A_CHANGE: usize = 50;
+
+/// Runs so many operations on so many functions, most of which are calls: the callers go on until all changes are made. Says what memory and
+/// mappings were after each tenth of the changes.
 fn stress(functions: usize, operations: usize) -> (Session, Vec<(usize, usize)>) {
     let session = session(Workers::Pool(1));
     let main = session.create_dylib("main").unwrap();
     (0..functions).for_each(|n| define(&main, n, 0));
-    let (next, wrong, called) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let changes = operations / OPERATIONS_FOR_A_CHANGE;
+    let (next, changed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (wrong, called) = (AtomicU64::new(0), AtomicU64::new(0));
     let seen = std::sync::Mutex::new(Vec::new());
-    let take = || {
+    let take_call = || {
         let at = next.fetch_add(1, Ordering::Relaxed);
-        if at % (operations / 10) == 0 {
+        (at < operations || changed.load(Ordering::Relaxed) < changes).then_some(at)
+    };
+    let take_change = || {
+        let at = changed.fetch_add(1, Ordering::Relaxed);
+        if at <= changes && at % (changes / 10) == 0 {
             seen.lock().unwrap().push(process());
         }
-        (at < operations).then_some(at)
+        (at < changes).then_some(at)
     };
     thread::scope(|scope| {
         for caller in 0..CALLERS {
-            let (main, take, wrong, called) = (&main, &take, &wrong, &called);
+            let (main, take, wrong, called) = (&main, &take_call, &wrong, &called);
             scope.spawn(move || {
                 let mut handles: Vec<Option<TypedFunc<(i64,), i64>>> = vec![None; functions];
                 while let Some(at) = take() {
@@ -74,7 +84,7 @@ fn stress(functions: usize, operations: usize) -> (Session, Vec<(usize, usize)>)
             });
         }
         for changer in 0..CHANGERS {
-            let (main, session, take) = (&main, &session, &take);
+            let (main, session, take) = (&main, &session, &take_change);
             scope.spawn(move || {
                 while let Some(at) = take() {
                     let n = (at * 13 + changer) % functions;
@@ -108,7 +118,7 @@ fn some_operations() {
 fn a_million_operations() {
     let (session, seen) = stress(1_000, 1_000_000);
     for (tenth, (resident, mappings)) in seen.iter().enumerate() {
-        println!("{:>9} operations {resident:>8} KiB {mappings:>6} mappings", tenth * 100_000);
+        println!("{:>3} % of the changes {resident:>8} KiB {mappings:>6} mappings", tenth * 10);
     }
     println!("{:?}", session.stats());
     let ((early, early_maps), (late, late_maps)) = (seen[2], seen[seen.len() - 1]);
