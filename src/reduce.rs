@@ -117,10 +117,7 @@ impl Search<'_> {
     fn leave_out_functions(&mut self) {
         let all = |search: &Self| search.module.func_count();
         self.leave_out(all, |module, out| {
-            let mut rest = Module::new(module.cx.clone());
-            for global in module.globals() {
-                rest.add_global(global.clone()).ok()?;
-            }
+            let mut rest = module.without_functions();
             for (id, func) in module.funcs() {
                 if !out.contains(&(id.as_u32() as usize)) {
                     rest.add_func(func.clone()).ok()?;

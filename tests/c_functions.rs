@@ -436,3 +436,39 @@ end
 ";
     assert!(refused(object).contains("passing a `String` by value"), "{}", refused(object));
 }
+
+/// Catches what `through` throws, in a function of its own.
+const CATCHES: &str = "\
+function caught(x::Int64)::Int64
+1 ─ %1 = invoke Main.address_of_throwing()::UInt64
+│   %2 = enter #4
+2 ─ %3 = invoke Main.through(%1::UInt64, x::Int64)::Int64
+│        $(Expr(:leave, :(%2)))
+3 ─      return 7
+4 ─      $(Expr(:pop_exception, :(%2)))::Nothing
+└──      return 8
+end
+";
+
+/// Functions that are compiled apart from the one that gives C what it calls back ask behind the call all the same.
+#[test]
+fn what_c_calls_back_throws_behind_the_call_of_c_however_the_program_is_compiled() {
+    let source = [GIVES, TAKES, CATCHES].concat();
+    for kind in 0..4 {
+        let session = Session::new(Options::new(), Workers::Caller).expect("a session");
+        let main = session.create_dylib("main").expect("a dylib");
+        let program = main.read("t.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+        let program = match kind {
+            0 => program,
+            1 => program.lazy(),
+            2 => program.replaceable(),
+            _ => program.replaceable().tiered(3),
+        };
+        main.define(program).unwrap_or_else(|error| panic!("{error}"));
+        let caught = main.func::<(i64,), i64>("caught").unwrap_or_else(|error| panic!("{error}"));
+        for _ in 0..5 {
+            assert_eq!([3, -1, -2].map(|x| caught.call((x,))), [Ok(7), Ok(8), Ok(8)], "kind {kind}");
+            session.optimize_hot();
+        }
+    }
+}

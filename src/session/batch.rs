@@ -166,12 +166,9 @@ impl<'a> Batch<'a> {
                 session.inner.inlined.forget(hit.label, seen);
                 continue;
             }
-            let Caller { symbol: name, func, globals, whole, tiers, .. } = &*hit.caller;
-            let mut module = Module::new(session.context().clone());
+            let Caller { symbol: name, func, program, whole, tiers, .. } = &*hit.caller;
+            let mut module = program.clone();
             let Ok(id) = module.add_func(func.clone()) else { continue };
-            if globals.iter().any(|global| module.add_global(global.clone()).is_err()) {
-                continue;
-            }
             let (lazy, looked_for) = import(&mut module, &scopes, &|symbol| {
                 Ok(offers.knows(symbol) || dylib.is_known(session.linking().intern(symbol), &links)?)
             })?;

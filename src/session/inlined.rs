@@ -46,7 +46,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use brolga_ir::func::CalleeData;
-use brolga_ir::module::Global;
 use brolga_ir::{Context, Func, FuncId, Module, Type, TypeKind};
 use brolga_session::{DylibId, Label, Name};
 
@@ -164,7 +163,8 @@ pub(crate) struct Caller {
     pub(crate) symbol: Arc<str>,
     bare: Arc<str>,
     pub(crate) func: Func,
-    pub(crate) globals: Vec<Global>,
+    /// Its program, without functions.
+    pub(crate) program: Module,
     pub(crate) whole: Arc<Whole>,
     /// Calls, and rounds of loops, after which it is optimised, if it is compiled in two tiers.
     pub(crate) tiers: Option<(i32, u32)>,
@@ -353,10 +353,9 @@ impl Notes {
         }
         let looks_in = looks.then(|| *program.get_or_insert_with(|| self.program(module)));
         let bare = module.cx.names.text(func.name).into();
-        let (symbol, func, globals) =
-            (module[id].symbol(&module.cx).into(), func.clone(), module.globals().to_vec());
-        let whole = whole.clone();
-        let caller = Caller { symbol, bare, func, globals, whole, tiers, takes_in, looks_in, noted: 0 };
+        let (symbol, func) = (module[id].symbol(&module.cx).into(), func.clone());
+        let (program, whole) = (module.without_functions(), whole.clone());
+        let caller = Caller { symbol, bare, func, program, whole, tiers, takes_in, looks_in, noted: 0 };
         self.callers.push((label, Some(caller)));
     }
 

@@ -91,12 +91,9 @@ impl Materialize for LoopBody {
         let session = self.session.upgrade().ok_or(linking::Error::SessionEnded)?;
         let shared = self.shared.upgrade().ok_or(linking::Error::SessionEnded)?;
         let seen = self.loaded.module();
-        let mut module = Module::new(seen.cx.clone());
+        let mut module = seen.without_functions();
         for (id, _) in seen.funcs() {
             module.add_func(seen[id].clone()).map_err(|error| format!("{error:?}"))?;
-        }
-        for global in seen.globals() {
-            module.add_global(global.clone()).map_err(|error| format!("{error:?}"))?;
         }
         let body = self.exit.body(&seen.cx, &seen[self.func]);
         let entry = module.add_func(body).map_err(|error| format!("{error:?}"))?;

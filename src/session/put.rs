@@ -86,8 +86,8 @@ impl Dylib {
         let Definitions { module, tracker, is_weak, is_inlinable, is_whole, starts, .. } = definitions;
         let (is_weak, is_inlinable, is_whole, starts) = (*is_weak, *is_inlinable, *is_whole, *starts);
         let mut own: Vec<FuncId> = module.funcs().map(|(id, _)| id).take(definitions.own).collect();
-        // Functions are compiled apart from others that may assign what they read.
-        module.note_assigned();
+        // Functions are compiled apart from others that may assign what they read, or give C what it calls back.
+        module.note_facts();
         check_names(module, &own)?;
         let mut new = Batch::new(self, replace, *tracker);
         let initializers = symbols_of(module, &own, &definitions.initializers)?;

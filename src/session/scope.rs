@@ -198,27 +198,21 @@ pub(crate) fn import(
 
 /// A module with the first `own` functions of another one, its globals, and the rest as `rest` says.
 pub(crate) fn with_others(module: &Module, own: usize, rest: impl Fn(&Func) -> Option<Func>) -> Module {
-    let mut again = Module::new(module.cx.clone());
+    let mut again = module.without_functions();
     for (at, (_, func)) in module.funcs().enumerate() {
         let func = if at < own { Some(func.clone()) } else { rest(func) };
         // What the other module has is no duplicate.
         let _ = func.map(|func| again.add_func(func));
-    }
-    for global in module.globals() {
-        let _ = again.add_global(global.clone());
     }
     again
 }
 
 /// A module with some of its functions declared only.
 pub(crate) fn without_bodies(module: &Module, of: &BTreeSet<FuncId>) -> Module {
-    let mut again = Module::new(module.cx.clone());
+    let mut again = module.without_functions();
     for (id, func) in module.funcs() {
         // The names are those of a module, each there once.
         let _ = again.add_func(if of.contains(&id) { declaration(func) } else { func.clone() });
-    }
-    for global in module.globals() {
-        let _ = again.add_global(global.clone());
     }
     again
 }
@@ -254,11 +248,8 @@ pub(crate) fn declaration(func: &Func) -> Func {
 /// A module with one function of another one, for which all others are what they are elsewhere: the first `own` have no
 /// bodies. Says which it is.
 pub(crate) fn part(module: &Module, own: usize, id: FuncId) -> Option<(Module, FuncId)> {
-    let mut part = Module::new(module.cx.clone());
+    let mut part = module.without_functions();
     let only = part.add_func(module[id].clone()).ok()?;
-    for global in module.globals() {
-        part.add_global(global.clone()).ok()?;
-    }
     let mut pending = vec![only];
     let mut seen = BTreeSet::new();
     while let Some(at) = pending.pop() {

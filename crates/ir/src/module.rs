@@ -15,7 +15,7 @@
 use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::context::Context;
-use crate::entity::{FuncId, Inst};
+use crate::entity::FuncId;
 use crate::func::{Func, Signature};
 use crate::names::Name;
 use crate::op::{Level, Op};
@@ -36,8 +36,46 @@ pub struct Global {
     pub ty: Type,
     /// Its first value.
     pub init: Literal,
-    /// Whether a function assigns it that need not be in the module, or not with its body ([`Module::note_assigned`]).
-    pub is_assigned: bool,
+}
+
+/// What functions of a program do that all of its functions have to know of, whether or not they are in one module.
+#[derive(Clone, Debug, Default)]
+pub struct ProgramFacts {
+    assigned: FxHashSet<Name>,
+    gives_to_c: bool,
+}
+
+impl ProgramFacts {
+    /// Whether a function assigns the global variable with this name.
+    pub fn is_assigned(&self, global: Name) -> bool {
+        self.assigned.contains(&global)
+    }
+
+    /// Whether C may have the address of one of the functions, and so call it.
+    pub fn gives_to_c(&self) -> bool {
+        self.gives_to_c
+    }
+
+    fn add(&mut self, func: &Func) {
+        for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
+            match func.op(inst) {
+                Op::CFunction(_) => self.gives_to_c = true,
+                Op::Builtin(
+                    Builtin::Setglobal
+                    | Builtin::Swapglobal
+                    | Builtin::Modifyglobal
+                    | Builtin::Replaceglobal
+                    | Builtin::Setglobalonce,
+                ) => {
+                    let name = func.args(inst).get(1).and_then(|&name| func.as_const(name));
+                    if let Some(Const::Symbol(name)) = name {
+                        self.assigned.insert(*name);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
 }
 
 /// A constant outside a function, for globals.
@@ -66,6 +104,8 @@ pub struct Module {
     globals: Vec<Global>,
     /// Where each global is in the list.
     global_indices: FxHashMap<Name, usize>,
+    /// What is known of functions of the program that need not be here.
+    noted: ProgramFacts,
 }
 
 /// Why a function or global cannot be added to a module.
@@ -89,6 +129,18 @@ impl Module {
             methods: FxHashMap::default(),
             globals: Vec::new(),
             global_indices: FxHashMap::default(),
+            noted: ProgramFacts::default(),
+        }
+    }
+
+    /// A module for other functions of the same program, or other forms of these: with its global variables, and what has been noted of it.
+    #[must_use]
+    pub fn without_functions(&self) -> Self {
+        Self {
+            globals: self.globals.clone(),
+            global_indices: self.global_indices.clone(),
+            noted: self.noted.clone(),
+            ..Self::new(self.cx.clone())
         }
     }
 
@@ -163,34 +215,19 @@ impl Module {
         }
     }
 
-    /// The global variables that functions of the module assign.
-    pub fn assigned(&self) -> FxHashSet<Name> {
-        let assigned = |func: &Func, inst: Inst| match func.op(inst) {
-            Op::Builtin(
-                Builtin::Setglobal
-                | Builtin::Swapglobal
-                | Builtin::Modifyglobal
-                | Builtin::Replaceglobal
-                | Builtin::Setglobalonce,
-            ) => func.args(inst).get(1).and_then(|&name| match func.as_const(name) {
-                Some(Const::Symbol(name)) => Some(*name),
-                _ => None,
-            }),
-            _ => None,
-        };
-        let in_func = |func: &Func| -> Vec<Name> {
-            let insts = func.blocks().flat_map(|block| func.block_insts(block));
-            insts.filter_map(|inst| assigned(func, inst)).collect()
-        };
-        self.funcs().flat_map(|(_, func)| in_func(func)).collect()
+    /// What the functions do that all of the program have to know of, and those of which it has been noted.
+    ///
+    /// Cost: a walk over all instructions.
+    pub fn facts(&self) -> ProgramFacts {
+        let mut facts = self.noted.clone();
+        self.funcs().for_each(|(_, func)| facts.add(func));
+        facts
     }
 
-    /// Lets the global variables that functions of the module assign say so, for modules that are made of parts of this one.
-    pub fn note_assigned(&mut self) {
-        if !self.globals.is_empty() {
-            let assigned = self.assigned();
-            self.globals.iter_mut().for_each(|global| global.is_assigned |= assigned.contains(&global.name));
-        }
+    /// Keeps in mind what the functions do that all of the program have to know of, for modules that have not all of them, or not with
+    /// their bodies ([`Module::without_functions`]).
+    pub fn note_facts(&mut self) {
+        self.noted = self.facts();
     }
 
     /// The global variables in order of definition.

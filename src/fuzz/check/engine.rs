@@ -91,16 +91,13 @@ impl Engine for HighInterpreter {
         };
         let options = Passes::options();
         let mut stages = passes.stages(module, &options);
-        let mut optimised = Module::new(module.cx.clone());
+        let mut optimised = module.without_functions();
         for (id, func) in module.funcs() {
             let func = match func.level {
                 Level::High => stages.high(id).map_err(|error| error.to_string())?,
                 Level::Low => func.clone(),
             };
             optimised.add_func(func).map_err(|error| format!("{error:?}"))?;
-        }
-        for global in module.globals() {
-            optimised.add_global(global.clone()).map_err(|error| format!("{error:?}"))?;
         }
         verify(&optimised)?;
         Ok(Box::new(HighLoaded { module: Cow::Owned(optimised), max_steps: self.max_steps }))

@@ -112,7 +112,7 @@ pub fn read(bytes: &[u8], cx: Arc<Context>) -> Result<Module, BinaryError> {
         let name = tables.written(&mut source)?;
         let ty = tables.ty(&mut source)?;
         let init = read_literal(&tables, &mut source)?;
-        let added = module.add_global(Global { name, ty, init, is_assigned: false });
+        let added = module.add_global(Global { name, ty, init });
         added.map_err(|error| BinaryError { offset: start, refusal: Refusal::Module(error) })?;
     }
     let mut starts = Vec::new();

@@ -35,7 +35,7 @@ fn sample(cx: &Arc<Context>) -> Module {
     let nested = types.tuple(&[pair, Type::INT64]).unwrap();
     let inner = Literal::Aggregate { ty: pair, fields: vec![one.clone(), one.clone()] };
     let init = Literal::Aggregate { ty: nested, fields: vec![inner, one] };
-    module.add_global(Global { name: names.intern("origin"), ty: nested, init, is_assigned: false }).unwrap();
+    module.add_global(Global { name: names.intern("origin"), ty: nested, init }).unwrap();
     module.add_func(high(cx, node, pair)).unwrap();
     module.add_func(low(cx)).unwrap();
     crate::verify::verify_module(&module).unwrap();
@@ -270,7 +270,7 @@ fn what_text_cannot_say_is_refused() {
     let global = again(&|module| {
         let init = Literal::Const(Const::Bits { ty: Type::INT64, bits: 1 });
         let name = module.cx.names.intern("a\nb");
-        module.add_global(Global { name, ty: Type::INT64, init, is_assigned: false }).unwrap();
+        module.add_global(Global { name, ty: Type::INT64, init }).unwrap();
     });
     assert_eq!(global, "there is no thing named `a\\nb`");
     let function = again(&|module| {

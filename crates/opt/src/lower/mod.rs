@@ -82,14 +82,14 @@ use crate::replace::sized;
 use brolga_ir::abi::{Form, NativeSignature, NotNative, Position};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::func::{Place, Signature};
-use brolga_ir::module::func_symbol;
+use brolga_ir::module::{ProgramFacts, func_symbol};
 use brolga_ir::types::Layout;
 use brolga_ir::{Block, Context, Func, FuncId, Inst, Level, Module, Name, Op, Type, Types, Value};
 use call::Target;
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use handler::CatchSlots;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
 use std::rc::Rc;
 use value::Val;
@@ -143,27 +143,17 @@ struct Unit<'a> {
     module: &'a Module,
     /// Functions that may be called and are not of the module.
     beside: &'a [Beside<'a>],
-    /// The global variables that some function assigns.
-    assigned: OnceCell<FxHashSet<Name>>,
-    /// Whether C may call functions of the module.
-    calls_back: OnceCell<bool>,
+    /// What functions of the program do, once somebody has asked.
+    facts: OnceCell<ProgramFacts>,
 }
 
 impl<'a> Unit<'a> {
     fn new(module: &'a Module, beside: &'a [Beside<'a>]) -> Self {
-        Self { module, beside, assigned: OnceCell::new(), calls_back: OnceCell::new() }
+        Self { module, beside, facts: OnceCell::new() }
     }
 
-    fn calls_back(&self) -> bool {
-        let makes = |func: &Func| {
-            func.blocks().flat_map(|b| func.block_insts(b)).any(|i| matches!(func.op(i), Op::CFunction(_)))
-        };
-        *self.calls_back.get_or_init(|| self.module.funcs().any(|(_, func)| makes(func)))
-    }
-
-    fn is_assigned(&self, name: Name) -> bool {
-        self.module.global(name).is_some_and(|global| global.is_assigned)
-            || self.assigned.get_or_init(|| self.module.assigned()).contains(&name)
+    fn facts(&self) -> &ProgramFacts {
+        self.facts.get_or_init(|| self.module.facts())
     }
 
     fn lower(&self, func: &Func, options: &Options) -> Result<Func, LowerErrors> {

@@ -260,7 +260,7 @@ impl<'a> Resolver<'a> {
         }
         let ty = declared.unwrap_or(if decl.is_const { term.ty() } else { Type::ANY });
         let init = self.module_literal(term, value.span)?;
-        if module.add_global(Global { name, ty, init, is_assigned: false }).is_err() {
+        if module.add_global(Global { name, ty, init }).is_err() {
             return self.fail(ResolveError::DuplicateGlobal { name: text.to_string() }, *at);
         }
         self.globals.insert(name, ty);
