@@ -114,7 +114,7 @@ fn some_operations() {
 }
 
 #[test]
-#[ignore = "takes a minute in a release build"]
+#[ignore = "takes half a minute in a release build"]
 fn a_million_operations() {
     let (session, seen) = stress(1_000, 1_000_000);
     for (tenth, (resident, mappings)) in seen.iter().enumerate() {

@@ -79,8 +79,7 @@ pub fn optimize(
     options: &Options,
     cx: &mut Cx<'_>,
 ) -> Result<(Func, Report), OptError> {
-    let steps = stage(level, func.level);
-    let (report, mut facts) = scope::PassScope::run(module, &mut func, &steps, options, cx)?;
+    let (report, mut facts) = run_stage(module, &mut func, level, options, cx)?;
     if level > OptLevel::O0 && func.level == Level::High {
         facts.provide(&[Fact::Cfg], &func);
         func.summary = Some(summary::summarise_over(module, &func, facts.cfg(), facts.rpo()));
@@ -97,10 +96,19 @@ pub fn optimize_replaceable(
     options: &Options,
     cx: &mut Cx<'_>,
 ) -> Result<(Func, Report), OptError> {
-    let steps = stage(level, func.level);
-    let (report, _) = scope::PassScope::run(module, &mut func, &steps, options, cx)?;
+    let (report, _) = run_stage(module, &mut func, level, options, cx)?;
     func.summary = None;
     Ok((func, report))
+}
+
+fn run_stage(
+    module: &Module,
+    func: &mut Func,
+    level: OptLevel,
+    options: &Options,
+    cx: &mut Cx<'_>,
+) -> Result<(Report, Facts), OptError> {
+    scope::PassScope::run(module, func, &stage(level, func.level), options, cx)
 }
 
 /// Runs the pipeline of `level` on every function of a module, callees first, so that what is inlined is optimised already.

@@ -11,8 +11,8 @@
 //! are only circles, one register is copied to the scratch register.
 
 use cranelift_codegen::ir::{
-    ArgumentExtension, ArgumentPurpose, Block, BlockArg, BlockCall, DebugTag, ExceptionTable,
-    ExceptionTableItem, FuncRef, Function, Inst, InstructionData, SigRef, Signature, Type, Value,
+    ArgumentExtension, ArgumentPurpose, Block, DebugTag, ExceptionTable, ExceptionTableItem, FuncRef, Inst,
+    InstructionData, SigRef, Signature, Type, Value,
 };
 use cranelift_codegen::isa::CallConv;
 
@@ -264,7 +264,8 @@ impl Emitter<'_> {
         self.make_call(inst, callee, signature)?;
         let normal = *table.normal_return();
         let given: Vec<Reg> = results(&func.dfg.signatures[signature]).collect::<Step<_>>()?;
-        self.take_edge(&normal, &given)?;
+        let passed = self.passed(&normal);
+        self.pass_on(&passed, &given)?;
         self.go_to(normal.block(&func.dfg.value_lists), next);
         Ok(())
     }
@@ -311,15 +312,4 @@ impl Emitter<'_> {
 /// The register that holds something for one instruction.
 pub(super) fn scratch(ty: Type) -> Reg {
     if is_float(ty) { Reg::SCRATCH_FLOAT } else { R11.into() }
-}
-
-/// What a way passes to the parameters of a block.
-pub(super) fn passed<'f>(
-    func: &'f Function,
-    way: &BlockCall,
-) -> impl Iterator<Item = (BlockArg, Value)> + 'f {
-    let lists = &func.dfg.value_lists;
-    let block = way.block(lists);
-    let args: Vec<BlockArg> = way.args(lists).collect();
-    args.into_iter().zip(func.dfg.block_params(block).iter().copied())
 }

@@ -7,7 +7,7 @@
 use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Inst, Value, ValueDef};
 
 use super::asm::{Cond, Label, Mem, Width};
-use super::call::{passed, scratch};
+use super::call::scratch;
 use super::float::Truth;
 use super::places::{self, Reg};
 use super::{Emitter, Step, Unsupported, width};
@@ -21,7 +21,8 @@ impl Emitter<'_> {
     }
 
     pub(super) fn jump(&mut self, way: &BlockCall, next: Option<Block>) -> Step {
-        self.take_edge(way, &[])?;
+        let passed = self.passed(way);
+        self.pass_on(&passed, &[])?;
         self.go_to(way.block(&self.func.dfg.value_lists), next);
         Ok(())
     }
@@ -30,26 +31,27 @@ impl Emitter<'_> {
         let truth = self.truth(arg)?;
         let lists = &self.func.dfg.value_lists;
         let (yes_block, no_block) = (yes.block(lists), no.block(lists));
+        let (yes, no) = (self.passed(yes), self.passed(no));
         let target = |t: &Self, block: Block| t.blocks[block.as_u32() as usize];
-        match (self.passes(yes), self.passes(no)) {
-            (false, false) if next == Some(yes_block) => self.jump_unless(truth, target(self, no_block)),
-            (false, _) => {
+        match (yes.is_empty(), no.is_empty()) {
+            (true, true) if next == Some(yes_block) => self.jump_unless(truth, target(self, no_block)),
+            (true, _) => {
                 self.jump_if(truth, target(self, yes_block));
-                self.take_edge(no, &[])?;
+                self.pass_on(&no, &[])?;
                 self.go_to(no_block, next);
             }
-            (true, false) => {
+            (false, true) => {
                 self.jump_unless(truth, target(self, no_block));
-                self.take_edge(yes, &[])?;
+                self.pass_on(&yes, &[])?;
                 self.go_to(yes_block, next);
             }
-            (true, true) => {
+            (false, false) => {
                 let other = self.asm.label();
                 self.jump_unless(truth, other);
-                self.take_edge(yes, &[])?;
+                self.pass_on(&yes, &[])?;
                 self.asm.jmp(target(self, yes_block));
                 self.asm.bind(other);
-                self.take_edge(no, &[])?;
+                self.pass_on(&no, &[])?;
                 self.go_to(no_block, next);
             }
         }
@@ -95,50 +97,47 @@ impl Emitter<'_> {
         self.jump_if(opposite, to);
     }
 
-    /// Whether a way passes something that somebody wants.
-    fn passes(&self, way: &BlockCall) -> bool {
-        passed(self.func, way).any(|(_, param)| self.places.is_used(param))
+    /// What a way passes to parameters that somebody wants and that are not the value itself.
+    pub(super) fn passed(&self, way: &BlockCall) -> Vec<Passed> {
+        let dfg = &self.func.dfg;
+        let to = way.block(&dfg.value_lists);
+        let all = way.args(&dfg.value_lists).zip(dfg.block_params(to));
+        let wanted = all.filter(|&(arg, &param)| self.places.is_used(param) && arg != BlockArg::Value(param));
+        let is_late = |arg| match arg {
+            BlockArg::Value(value) => {
+                let is_param = matches!(dfg.value_def(value), ValueDef::Param(block, _) if block == to);
+                is_param && self.places.register_of(value).is_none()
+            }
+            BlockArg::TryCallRet(_) | BlockArg::TryCallExn(_) => false,
+        };
+        wanted.map(|(arg, &param)| Passed { arg, param, is_late: is_late(arg) }).collect()
     }
 
-    /// Passes what a way passes. `given` are the results of the call that ends the block.
-    pub(super) fn take_edge(&mut self, way: &BlockCall, given: &[Reg]) -> Step {
-        let func = self.func;
-        let to = way.block(&func.dfg.value_lists);
-        let mut late = Vec::new();
-        let mut early: Vec<(Source, Mem)> = Vec::new();
-        for (arg, param) in passed(func, way) {
-            if !self.places.is_used(param) {
-                continue;
-            }
+    /// Stores what a way passes. `given` are the results of the call that ends the block.
+    pub(super) fn pass_on(&mut self, passed: &[Passed], given: &[Reg]) -> Step {
+        let mut pushed = 0;
+        for &Passed { arg, .. } in passed.iter().filter(|passed| passed.is_late) {
+            let BlockArg::Value(value) = arg else { return Err(Unsupported) };
+            let from = self.places.home(value);
+            self.asm.push_mem(from);
+            pushed += 8;
+        }
+        self.places.push(pushed);
+        for &Passed { arg, param, .. } in passed.iter().filter(|passed| !passed.is_late) {
             let home = self.places.home(param);
             match arg {
-                BlockArg::Value(value) if value == param => {}
-                BlockArg::Value(value) => {
-                    let is_param =
-                        matches!(func.dfg.value_def(value), ValueDef::Param(block, _) if block == to);
-                    if is_param && self.places.register_of(value).is_none() {
-                        let from = self.places.home(value);
-                        late.push((from, home));
-                    } else {
-                        early.push((Source::Value(value), home));
-                    }
-                }
+                BlockArg::Value(value) => self.store_value(home, value)?,
                 BlockArg::TryCallRet(n) => {
                     let reg = given.get(n as usize).copied().ok_or(Unsupported)?;
-                    early.push((Source::Reg(reg), home));
+                    places::store(self.asm, home, reg);
                 }
                 BlockArg::TryCallExn(_) => return Err(Unsupported),
             }
         }
-        self.places.push(8 * late.len() as u32);
-        late.iter().for_each(|&(from, _)| self.asm.push_mem(from));
-        for (source, home) in early {
-            match source {
-                Source::Reg(reg) => places::store(self.asm, home, reg),
-                Source::Value(value) => self.store_value(home, value)?,
-            }
+        for &Passed { param, .. } in passed.iter().rev().filter(|passed| passed.is_late) {
+            let home = self.places.home(param);
+            self.asm.pop_mem(home);
         }
-        late.iter().rev().for_each(|&(_, home)| self.asm.pop_mem(home));
         Ok(())
     }
 
@@ -167,8 +166,11 @@ impl Emitter<'_> {
     }
 }
 
-/// Where something that is passed comes from.
-enum Source {
-    Value(Value),
-    Reg(Reg),
+/// Something that is passed to a parameter of a block.
+#[derive(Clone, Copy)]
+pub(super) struct Passed {
+    arg: BlockArg,
+    param: Value,
+    /// Whether it is read before any parameter is written.
+    is_late: bool,
 }
