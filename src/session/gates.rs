@@ -68,7 +68,13 @@ impl Access {
 
     /// Lets a bend lead to the function, which is this.
     pub(crate) fn lead(&self, bend: &Arc<Bend>, target: Target) {
-        lock(&self.known).bends.push(Arc::downgrade(bend));
+        let mut known = lock(&self.known);
+        if known.bends.len() == known.bends.capacity() {
+            // Callers that were replaced or removed, before there is more room made.
+            known.bends.retain(|bend| bend.strong_count() > 0);
+        }
+        known.bends.push(Arc::downgrade(bend));
+        drop(known);
         bend.lead(target);
         // Who has closed it meanwhile has done so before it led here.
         if lock(&self.known).is_closed {

@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use brolga_codegen::isa::Tier;
 use brolga_codegen::ways::Route;
-use brolga_jit::{BuildError, CallError, Gate, LinkError, Linkage, Style, Target, Unit};
-use brolga_runtime::ExceptionKind;
-use support::lazy::{Program, STEPS};
+use brolga_jit::{BuildError, Gate, LinkError, Linkage, Style, Target, Unit};
+use support::lazy::{Program, STEPS, thrown};
 use support::{TIERS, engine, engines};
 
 /// Functions that can be chained, and one that catches what a call throws.
@@ -60,16 +59,6 @@ fn target(program: &Program, name: &str, tier: Tier) -> Target {
 
 fn named<const N: usize>(gates: [(&str, Arc<Gate>); N]) -> Gates {
     gates.into_iter().map(|(name, gate)| (name.to_owned(), gate)).collect()
-}
-
-fn thrown<T: std::fmt::Debug>(result: Result<T, CallError>) -> String {
-    match result {
-        Err(CallError::Exception(exception)) => {
-            assert_eq!(exception.kind, ExceptionKind::CompileError, "{exception}");
-            exception.to_string()
-        }
-        other => panic!("no exception: {other:?}"),
-    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use brolga_codegen::isa::Tier;
 use brolga_jit::{CallError, Jit, JitOptions, Materialize, Target, Word};
 use brolga_runtime::heap::{HeapOptions, Stress};
 use brolga_runtime::{ExceptionKind, Runtime, RuntimeOptions};
-use support::lazy::Program;
+use support::lazy::{Program, thrown};
 use support::{TIERS, engine};
 
 const PROGRAM: &str = "
@@ -94,16 +94,6 @@ fn stressed() -> Jit {
         HeapOptions { stress: Stress::EverySafepoint, poison: true, verify: true, ..HeapOptions::default() };
     Jit::new(Runtime::new(RuntimeOptions { heap, ..RuntimeOptions::default() }), JitOptions::default())
         .unwrap()
-}
-
-fn thrown<T: std::fmt::Debug>(result: Result<T, CallError>) -> String {
-    match result {
-        Err(CallError::Exception(exception)) => {
-            assert_eq!(exception.kind, ExceptionKind::CompileError, "{exception}");
-            exception.to_string()
-        }
-        other => panic!("no exception: {other:?}"),
-    }
 }
 
 #[test]

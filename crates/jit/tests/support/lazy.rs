@@ -14,8 +14,20 @@ use brolga_ir::diag::SourceFile;
 use brolga_ir::verify::verify_module;
 use brolga_ir::{Context, Func, text};
 use brolga_jit::{
-    Compiled, FindSlot, Jit, Linkage, Materialize, Slot, SlotOwner, Source, Style, Target, Unit,
+    CallError, Compiled, FindSlot, Jit, Linkage, Materialize, Slot, SlotOwner, Source, Style, Target, Unit,
 };
+use brolga_runtime::ExceptionKind;
+
+/// What the `CompileError` says that a call has thrown.
+pub(crate) fn thrown<T: std::fmt::Debug>(result: Result<T, CallError>) -> String {
+    match result {
+        Err(CallError::Exception(exception)) => {
+            assert_eq!(exception.kind, ExceptionKind::CompileError, "{exception}");
+            exception.to_string()
+        }
+        other => panic!("no exception: {other:?}"),
+    }
+}
 
 /// `step` and `stride` can be told from each other, `count` calls `step` so many times, and `split` has another type.
 pub(crate) const STEPS: &str = "
