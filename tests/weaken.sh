@@ -45,16 +45,16 @@ fence() { # row, crate, file, model
     weaken "$1" "$2" "$3" "$4" "/fence(Ordering::SeqCst); \/\/ $1/d"
 }
 
-for crate in brolga-session brolga-instances; do
+for crate in brolga-linking brolga-instances; do
     if ! models $crate ""; then
         echo "the models of $crate fail as they are"
         exit 1
     fi
 done
 
-session=brolga-session
-board=crates/session/src/board.rs
-queue=crates/session/src/dispatch/queue.rs
+session=brolga-linking
+board=crates/linking/src/board.rs
+queue=crates/linking/src/dispatch/queue.rs
 relax B1 $session $board publish_and_read
 relax B2 $session $board publish_and_read
 fence Q1 $session $queue a_push_wakes_a_sleeper

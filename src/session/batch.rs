@@ -17,7 +17,7 @@ use std::sync::Arc;
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Module};
 use brolga_jit::SlotOwner;
-use brolga_session::{Label, MaterializationUnit, Name, Symbol, SymbolFlags, Unit};
+use brolga_linking::{Label, MaterializationUnit, Name, Symbol, SymbolFlags, Unit};
 
 use super::dylib::Dylib;
 use super::error::SessionError;

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use brolga_codegen::sig::FunctionType;
 use brolga_jit::{NoSlot, Slot, SlotOwner, Target, Unit};
-use brolga_session::{Definition, Label, Version};
+use brolga_linking::{Definition, Label, Version};
 
 use super::lazy::Body;
 use super::linking;

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use brolga_ir::Module;
-use brolga_session::{Priority, Tracker};
+use brolga_linking::{Priority, Tracker};
 
 use super::dylib::Dylib;
 use super::error::SessionError;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use brolga_ir::Module;
 use brolga_jit::SlotOwner;
-use brolga_session::{Dependants, Link, Need, OnDrop, Symbol, Until, Want};
+use brolga_linking::{Dependants, Link, Need, OnDrop, Symbol, Until, Want};
 
 use super::definitions::Definitions;
 use super::error::SessionError;

@@ -26,7 +26,7 @@ use brolga_codegen::isa::Tier;
 use brolga_codegen::ways::Route;
 use brolga_jit::{Linkage, Source, Style, Unit};
 use brolga_opt::lower::boxed_symbol;
-use brolga_session::Definition;
+use brolga_linking::Definition;
 
 use super::bends::Bend;
 use super::linking;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub enum SessionError {
     /// The session's tables refuse it, or what was looked up failed; the symbols are in it.
     #[error(transparent)]
-    Link(#[from] brolga_session::Error),
+    Link(#[from] brolga_linking::Error),
     /// A program cannot be used or built.
     #[error("{0}")]
     Program(#[source] Arc<crate::Error>),
@@ -134,7 +134,7 @@ impl SessionError {
             _ => None,
         };
         match link {
-            Some(brolga_session::Error::Failed(failure)) => {
+            Some(brolga_linking::Error::Failed(failure)) => {
                 failure.chain().map(ToString::to_string).collect()
             }
             _ => Vec::new(),

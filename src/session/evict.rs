@@ -34,7 +34,7 @@ use std::sync::{Arc, Weak};
 
 use brolga_ir::FuncId;
 use brolga_jit::{Evicted, Evictor, Held, SlotOwner};
-use brolga_session::{Label, Symbol, SymbolFlags, WeakSession};
+use brolga_linking::{Label, Symbol, SymbolFlags, WeakSession};
 
 use super::lazy::{BODY, HOT};
 use super::linking;

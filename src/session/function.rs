@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use brolga_runtime::{Runtime, with_attached};
-use brolga_session::{self as linking, Answer, Error as LinkError, Label, Link, Lookup, Until, required};
+use brolga_linking::{self as linking, Answer, Error as LinkError, Label, Link, Lookup, Until, required};
 
 use super::Session;
 use super::error::SessionError;

@@ -17,7 +17,7 @@
 use std::sync::{Arc, Mutex, Weak};
 
 use brolga_jit::{Gate, NoSlot, Target};
-use brolga_session::Host;
+use brolga_linking::Host;
 
 use super::bends::Bend;
 use super::plan::lock;

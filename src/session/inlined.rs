@@ -47,7 +47,7 @@ use std::sync::{Arc, Mutex};
 
 use brolga_ir::func::CalleeData;
 use brolga_ir::{Context, Func, FuncId, Module, Type, TypeKind};
-use brolga_session::{DylibId, Label, Name};
+use brolga_linking::{DylibId, Label, Name};
 
 use super::plan::lock;
 use super::scope::{mentioned, object};

@@ -17,7 +17,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use brolga_jit::{Elsewhere, Materialize, Target};
-use brolga_session::Name;
+use brolga_linking::Name;
 
 use super::dylib::{Dylib, WeakDylib};
 use super::error::SessionError;

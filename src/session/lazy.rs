@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, Weak};
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Level, Module};
 use brolga_jit::{Cold, Elsewhere, Materialize, SlotOwner, Target, Tiers};
-use brolga_session::{
+use brolga_linking::{
     Doing, DylibId, Label, Link, LookupKind, MaterializationUnit, Priority, Responsibility, Sees, Symbol,
     SymbolFlags, Until, WeakSession, required,
 };

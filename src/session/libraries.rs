@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use brolga_jit::{Archive, Foreign, ObjectFile, ObjectFileError};
 use brolga_runtime::Runtime;
-use brolga_session::{
+use brolga_linking::{
     Definition, Dependence, Generator, LookupKind, MaterializationUnit, Need, Request, Responsibility,
     Symbol, SymbolFlags, Unit, Want, absolute,
 };

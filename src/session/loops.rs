@@ -22,7 +22,7 @@ use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Module};
 use brolga_jit::{LoopEntry, Materialize, Target};
 use brolga_opt::osr::Exit;
-use brolga_session::{DylibId, LookupKind, Priority, Until, WeakSession};
+use brolga_linking::{DylibId, LookupKind, Priority, Until, WeakSession};
 
 use super::linking;
 use super::make::{Ways, compile, link_unit, wants};

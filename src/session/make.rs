@@ -34,7 +34,7 @@ use brolga_jit::{
     BuildError, Compiled, FindSlot, Foreign, Linkage, LoopEntry, Method, Moving, NoSlot, Slot, Source, Style,
     Unit,
 };
-use brolga_session::{Definition, Dependence, Label, Need, Responsibility, Symbol, SymbolFlags, Want};
+use brolga_linking::{Definition, Dependence, Label, Need, Responsibility, Symbol, SymbolFlags, Want};
 
 use super::bends::{self, Bend};
 use super::entries;

@@ -94,8 +94,8 @@ use std::sync::{Arc, Mutex};
 use brolga_ir::Context;
 use brolga_jit::{CodeListener, CodeMemoryStats, Jit, Symbolized};
 use brolga_runtime::Runtime;
-pub use brolga_session as linking;
-use brolga_session::{DylibId, Link};
+pub use brolga_linking as linking;
+use brolga_linking::{DylibId, Link};
 
 pub use definitions::Definitions;
 pub use dylib::{Dylib, WeakDylib};

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use brolga_session::{
+use brolga_linking::{
     Link, LookupKind, MaterializationUnit, Priority, Responsibility, Symbol, SymbolFlags, Until, required,
 };
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use brolga_ir::func::{self, Param};
 use brolga_ir::{Context, Func, FuncId, Level, Type};
-use brolga_session::{MaterializationUnit, Responsibility, Symbol, SymbolFlags};
+use brolga_linking::{MaterializationUnit, Responsibility, Symbol, SymbolFlags};
 
 use super::SessionError;
 use super::definitions::Definitions;

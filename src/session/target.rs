@@ -18,7 +18,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use brolga_codegen::sig::FunctionType;
 use brolga_jit::{LoadedObject, Slot, Unit};
-use brolga_session::{Responsibility, Symbol, Target};
+use brolga_linking::{Responsibility, Symbol, Target};
 
 use super::bends::Bend;
 use super::entries::Entries;

@@ -17,7 +17,7 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::{FuncId, Level, Module, Op, Type};
 use brolga_jit::{Evictor, Globals, Jit, Upgrader};
 use brolga_opt::OptLevel;
-use brolga_session::{Definition, MaterializationUnit, Responsibility, Symbol, SymbolFlags};
+use brolga_linking::{Definition, MaterializationUnit, Responsibility, Symbol, SymbolFlags};
 
 use super::bends::Awaited;
 use super::evict::Demoter;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brolga_runtime::{Runtime, with_attached};
-use brolga_session::{Dispatcher, InPlace, Leave, Pool, PoolOptions, Seeded, Token, Tokens};
+use brolga_linking::{Dispatcher, InPlace, Leave, Pool, PoolOptions, Seeded, Token, Tokens};
 
 /// Who compiles.
 pub enum Workers {

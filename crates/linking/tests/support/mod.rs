@@ -5,8 +5,8 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use brolga_session::machine::Parts;
-use brolga_session::{
+use brolga_linking::machine::Parts;
+use brolga_linking::{
     Dispatcher, Dylib, Error, Failure, InPlace, MaterializationUnit, Name, PlainHost, Responsibility,
     Session, Slot, Symbol, SymbolFlags, Target, Unit, unit,
 };

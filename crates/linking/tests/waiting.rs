@@ -6,11 +6,11 @@ mod support;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use brolga_session::machine::{
+use brolga_linking::machine::{
     CreateDylib, Define, Effects, Emit, Fail, Group, Lookup, Machine, NewUnit, Resolve, Source, UnitId,
     WaitsFor,
 };
-use brolga_session::{
+use brolga_linking::{
     Cause, DylibId, Error, Label, Link, LookupKind, Names, Need, Priority, Sees, Symbol, SymbolFlags, Until,
     Want,
 };

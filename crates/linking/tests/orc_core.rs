@@ -5,7 +5,7 @@ mod support;
 
 use std::sync::{Arc, Mutex};
 
-use brolga_session::{
+use brolga_linking::{
     Addresses, Alias, Cause, Dependants, Error, Failure, Generator, Host, InPlace, Link, Need, OnDrop,
     Priority, Reexports, Request, Responsibility, Session, SymbolFlags, Until, Want, required, unit, weak,
 };
@@ -192,10 +192,10 @@ fn c12_an_error_of_a_generator_is_the_lookups() {
 }
 
 fn alias(
-    symbol: brolga_session::Symbol,
+    symbol: brolga_linking::Symbol,
     flags: SymbolFlags,
     from: Link,
-    aliasee: brolga_session::Symbol,
+    aliasee: brolga_linking::Symbol,
 ) -> Alias {
     Alias { symbol, flags, from, aliasee }
 }
@@ -323,7 +323,7 @@ fn c20_a_cycle_is_resolved_early_and_ready_at_the_end() {
         assert!(ready.iter().all(|lookup| !lookup.is_done()));
         duty.emit([main.label(symbols[(index + 1) % 3]).into()]).expect("emitted");
     }
-    assert!(ready.iter().all(brolga_session::Lookup::is_done));
+    assert!(ready.iter().all(brolga_linking::Lookup::is_done));
 }
 
 #[test]
@@ -609,12 +609,12 @@ fn c41_what_nobody_asked_for_is_handed_back() {
 }
 
 struct Handed {
-    symbol: brolga_session::Symbol,
+    symbol: brolga_linking::Symbol,
     kept: Kept,
 }
 
-impl brolga_session::MaterializationUnit<Words> for Handed {
-    fn symbols(&self) -> Vec<(brolga_session::Symbol, SymbolFlags)> {
+impl brolga_linking::MaterializationUnit<Words> for Handed {
+    fn symbols(&self) -> Vec<(brolga_linking::Symbol, SymbolFlags)> {
         vec![(self.symbol, E)]
     }
 

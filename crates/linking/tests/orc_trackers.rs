@@ -5,7 +5,7 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use brolga_session::{
+use brolga_linking::{
     Addresses, Alias, Cause, Change, Dependants, Dependence, Dylib, Error, Host, Link, OnDrop,
     Responsibility, Seeded, Sees, Session, Symbol, SymbolFlags, Target, Unit, Until, required, unit,
 };
@@ -25,7 +25,7 @@ struct Three {
     session: Session<Words>,
     main: Dylib<Words>,
     symbols: [Symbol; 3],
-    trackers: Vec<brolga_session::Tracker<Words>>,
+    trackers: Vec<brolga_linking::Tracker<Words>>,
     freed: Vec<Arc<AtomicUsize>>,
 }
 
@@ -226,13 +226,13 @@ fn r10_tombstone_leaves_the_users_and_names_them() {
     type Told = Arc<Mutex<Vec<String>>>;
     struct Telling(Told);
     impl Host<Words> for Telling {
-        fn orphaned(&self, user: brolga_session::Name, removed: brolga_session::Name) {
+        fn orphaned(&self, user: brolga_linking::Name, removed: brolga_linking::Name) {
             self.0.lock().expect("told").push(format!("{} {}", user.symbol, removed.symbol));
         }
     }
     let told = Told::default();
     let session: Session<Words> =
-        Session::new(Arc::new(brolga_session::InPlace::new()), Box::new(Telling(Arc::clone(&told))));
+        Session::new(Arc::new(brolga_linking::InPlace::new()), Box::new(Telling(Arc::clone(&told))));
     let main = session.create_dylib("main").expect("a dylib");
     let (foo, bar) = (session.intern("foo"), session.intern("bar"));
     let freed = [0, 1].map(|_| Arc::new(AtomicUsize::new(0)));
@@ -269,7 +269,7 @@ fn r10_the_host_closes_what_a_tombstone_removes_and_nothing_else() {
     for (policy, expected) in policies {
         let told = Told::default();
         let session: Session<Words> =
-            Session::new(Arc::new(brolga_session::InPlace::new()), Box::new(Telling(Arc::clone(&told))));
+            Session::new(Arc::new(brolga_linking::InPlace::new()), Box::new(Telling(Arc::clone(&told))));
         let main = session.create_dylib("main").expect("a dylib");
         let (foo, bar) = (session.intern("foo"), session.intern("bar"));
         let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
@@ -316,7 +316,7 @@ fn r10_aliases_of_what_a_tombstone_removes_go_with_it() {
 fn what_a_panic_of_the_host_interrupts_is_done_nevertheless() {
     struct Panicking(Arc<AtomicUsize>);
     impl Host<Words> for Panicking {
-        fn orphaned(&self, _: brolga_session::Name, _: brolga_session::Name) {
+        fn orphaned(&self, _: brolga_linking::Name, _: brolga_linking::Name) {
             panic!("of the host");
         }
         fn retire(&self, code: Vec<Owned>) {
@@ -325,7 +325,7 @@ fn what_a_panic_of_the_host_interrupts_is_done_nevertheless() {
     }
     let retired = Arc::new(AtomicUsize::new(0));
     let session: Session<Words> =
-        Session::new(Arc::new(brolga_session::InPlace::new()), Box::new(Panicking(Arc::clone(&retired))));
+        Session::new(Arc::new(brolga_linking::InPlace::new()), Box::new(Panicking(Arc::clone(&retired))));
     let main = session.create_dylib("main").expect("a dylib");
     let [foo, bar] = ["foo", "bar"].map(|name| session.intern(name));
     let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
@@ -436,7 +436,7 @@ fn code_is_freed_in_reverse_and_by_the_host() {
     }
     let freed = Arc::new(Mutex::new(Vec::new()));
     let session: Session<Numbers> =
-        Session::new(Arc::new(brolga_session::InPlace::new()), Box::new(Freed(Arc::clone(&freed))));
+        Session::new(Arc::new(brolga_linking::InPlace::new()), Box::new(Freed(Arc::clone(&freed))));
     let main = session.create_dylib("main").expect("a dylib");
     let foo = session.intern("foo");
     main.define(unit([(foo, E)], move |duty: Responsibility<Numbers>| {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use brolga_session::{
+use brolga_linking::{
     Dylib, DylibId, Error, Foreign, Generator, OnDrop, Priority, Request, Responsibility, Session, Symbol,
     SymbolFlags, Unit, Until, absolute, required, unit,
 };
@@ -186,7 +186,7 @@ fn what_a_lookup_goes_on_with_belongs_to_it() {
     let (send, answers) = channel();
     let look_up = || {
         let (send, dylib) = (send.clone(), main.clone());
-        let goes_on = move |_: brolga_session::Answer<Words>| {
+        let goes_on = move |_: brolga_linking::Answer<Words>| {
             let address = dylib.lookup([late]).wait_one().map(|found| found.address);
             send.send(address).expect("awaited");
         };

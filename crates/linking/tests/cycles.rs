@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use brolga_session::{
+use brolga_linking::{
     Dispatcher, Doing, Dylib, Error, InPlace, OnExecutor, Pool, Priority, Reexports, Responsibility, Seeded,
     Session, Symbol, SymbolFlags, Unit, Until, required, unit,
 };
@@ -171,7 +171,7 @@ fn a_duty_that_a_continuation_fulfils_ends_a_wait() {
 
 #[test]
 fn a_generator_that_waits_for_what_it_is_asked_for_is_told() {
-    use brolga_session::{Generator, Request};
+    use brolga_linking::{Generator, Request};
     struct Asks(Mutex<VecDeque<Result<usize, Error>>>, Dylib<Words>);
     impl Generator<Words> for Arc<Asks> {
         fn generate(&self, request: Request<Words>) {
@@ -220,7 +220,7 @@ fn links(
 ) -> Unit<Words> {
     let without = without.clone();
     unit([(symbol, flags)], move |duty: Responsibility<Words>| {
-        let link = move |duty: Responsibility<Words>, found: brolga_session::Answer<Words>| {
+        let link = move |duty: Responsibility<Words>, found: brolga_linking::Answer<Words>| {
             let found = match found {
                 Ok(found) => found,
                 Err(error) => return duty.fail(error),
@@ -249,7 +249,7 @@ fn units_that_wait_for_each_others_addresses_are_linked_without_one() {
         for (symbol, needs) in needs {
             main.define(links((symbol, E | SymbolFlags::CALLABLE), needs, true, &without)).expect("defined");
         }
-        main.define(brolga_session::Alias {
+        main.define(brolga_linking::Alias {
             symbol: d,
             flags: E | SymbolFlags::CALLABLE,
             from: main.all(),
@@ -353,7 +353,7 @@ fn who_is_woken_may_wait_for_what_the_same_step_has_begun() {
         session.dispatcher().drain();
         let duty: Responsibility<Words> = kept.lock().expect("duty").take().expect("begun");
         // `x` is ready with that, and `b` begins.
-        let needs = brolga_session::Group { symbols: vec![y], needs: vec![main.label(b).into()] };
+        let needs = brolga_linking::Group { symbols: vec![y], needs: vec![main.label(b).into()] };
         duty.resolve([(x, 1), (y, 2)]).expect("resolved").emit_groups(vec![needs]).expect("emitted");
         assert_eq!(*woken.2.lock().expect("answer"), Some(true));
         assert!(main.ready(y).is_some());

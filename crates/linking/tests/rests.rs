@@ -4,7 +4,7 @@ mod support;
 
 use std::sync::{Arc, Mutex, mpsc};
 
-use brolga_session::{
+use brolga_linking::{
     Dispatcher, InPlace, LookupKind, OnExecutor, Pool, Priority, Responsibility, Seeded, Symbol, Task, Unit,
     Until, required, unit,
 };

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
-use brolga_session::{
+use brolga_linking::{
     Cause, Dependants, Dispatcher, Dylib, EpochHost, Error, InPlace, OnDrop, OnExecutor, Pool, PoolOptions,
     Priority, Responsibility, Seeded, Session, Symbol, Task, Token, Tokens, Until, required, unit,
 };

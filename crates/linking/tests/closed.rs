@@ -4,10 +4,10 @@ mod support;
 
 use std::sync::{Arc, Mutex};
 
-use brolga_session::machine::{
+use brolga_linking::machine::{
     Close, CreateDylib, Define, Dependants, Initializers, Lookup, Machine, NewUnit, Parts, Release, Source,
 };
-use brolga_session::{
+use brolga_linking::{
     Cause, Dylib, Error, Generator, Link, LookupKind, Names, Priority, Reexports, Request, Sees, Session,
     Until, required, weak,
 };

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use brolga_session::{
+use brolga_linking::{
     Doing, Dylib, InPlace, OnExecutor, Pool, PoolOptions, Priority, Responsibility, Session, Symbol, Task,
     Token, Tokens, Until, required, unit,
 };

@@ -5,7 +5,7 @@ mod support;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use brolga_session::{
+use brolga_linking::{
     Dependants, Dylib, DylibId, Error, Foreign, Label, MaterializationUnit, Name, OnDrop, Responsibility,
     Session, Symbol, SymbolFlags, unit,
 };

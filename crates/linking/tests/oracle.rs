@@ -10,12 +10,12 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use brolga_session::machine::{
+use brolga_linking::machine::{
     Attach, Cancel, Close, CreateDylib, CreateTracker, Define, Delegate, Dependants, Effects, Emit, Fail,
     Group, HandBack, Lookup, Machine, NewUnit, QueryId, RemoveSymbols, RemoveTracker, Resolve, Source,
     TrackerId, Transfer, UnitId,
 };
-use brolga_session::{
+use brolga_linking::{
     Cause, DylibId, Error, Label, Link, LookupKind, Names, Need, Priority, Sees, Symbol, SymbolFlags, Until,
     Want,
 };

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use brolga_session::machine::{
+use brolga_linking::machine::{
     self, CreateDylib, Define, Emit, Group, Machine, NewUnit, Parts, Resolve, Source,
 };
-use brolga_session::{
+use brolga_linking::{
     Dependants, Dylib, InPlace, Label, Link, LookupKind, Names, Need, OnDrop, PlainHost, Priority,
     Responsibility, Sees, Session, Slot, Symbol, SymbolFlags, Target, Until, Want, absolute, required, unit,
 };

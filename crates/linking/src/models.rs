@@ -1,7 +1,7 @@
 //! The concurrent protocols, in all interleavings that loom finds. Run by
 //!
 //! ```sh
-//! RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p brolga-session --lib models
+//! RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p brolga-linking --lib models
 //! ```
 //!
 //! | model | protocol | what would go wrong |
