@@ -17,19 +17,14 @@
 //! | [`ir`], [`opt`] | the IR and the optimiser themselves |
 #![forbid(unsafe_code)]
 
-mod bridge;
-pub mod emit;
-mod engine;
-mod error;
-mod evaluate;
 mod format;
 pub mod fuzz;
-mod options;
-mod program;
 pub mod reduce;
-pub mod session;
-mod stages;
 
+pub use brolga_engine::{
+    Broken, Engine, Error, Evaluator, Failure, Fault, Options, Program, Session, SessionError, Stages, Unit,
+    Verdict, Workers, emit, read_unit, session,
+};
 pub use brolga_gcroots::Lowering as Roots;
 pub use brolga_ir as ir;
 pub use brolga_jit::{
@@ -42,11 +37,4 @@ pub use brolga_opt::{CheckBounds, CpuFeatures, OptLevel};
 pub use brolga_runtime::{
     Exception, ExceptionKind, Interrupt, Output, Runtime, StackFrame, Traces, heap, objects,
 };
-pub use engine::{Engine, Unit};
-pub use error::{Broken, Error, Fault};
-pub use evaluate::{Evaluator, Failure, Verdict};
 pub use format::format;
-pub use options::Options;
-pub use program::{Program, read_unit};
-pub use session::{Session, SessionError, Workers};
-pub use stages::Stages;

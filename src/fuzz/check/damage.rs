@@ -2,14 +2,14 @@
 //! verified, printed, interpreted and compiled, or is refused with a reason; compiled code of it is never run.
 
 use super::{Failure, Trouble, fenced};
-use crate::engine::build;
 use crate::fuzz::rng::Rng;
 use crate::fuzz::values;
-use crate::{Error, Stages};
 use brolga_codegen::compile::CompileError;
 use brolga_codegen::generate::GenerateError;
 use brolga_codegen::isa::Tier;
 use brolga_codegen::translate::TranslateError;
+use brolga_engine::build;
+use brolga_engine::{Error, Stages};
 use brolga_ir::diag::{Diagnostics, SourceFile, Style};
 use brolga_ir::interp::{Interp, Options, SimMemory};
 use brolga_ir::verify::verify_module;

@@ -8,7 +8,7 @@
 
 use super::outcome::Outcome;
 use super::verify;
-use crate::stages::Stages;
+use brolga_engine::Stages;
 use brolga_ir::interp::{Interp, Options, Outcome as End, SimMemory, Val};
 use brolga_ir::module::Literal;
 use brolga_ir::{Const, Context, FuncId, Level, Module, Type};

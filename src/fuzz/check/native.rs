@@ -2,9 +2,9 @@
 
 use super::engine::{Engine, Loaded, Passes, to_literal, to_val};
 use super::outcome::Outcome;
-use crate::bridge::{self, BridgeError};
-use crate::engine::build;
-use crate::options::tier;
+use brolga_engine::bridge::{self, BridgeError};
+use brolga_engine::build;
+use brolga_engine::tier;
 use brolga_ir::abi::NativeSignature;
 use brolga_ir::interp::{Interp, Options, SimMemory, Val};
 use brolga_ir::module::Literal;

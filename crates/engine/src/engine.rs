@@ -82,8 +82,8 @@ impl Engine {
         self.shared.jit.stats()
     }
 
-    /// Tells a profiler's or debugger's listener about all compiled code, from now on: [`PerfMap`](crate::PerfMap),
-    /// [`JitDump`](crate::JitDump), [`GdbInterface`](crate::GdbInterface), [`UnwindTables`](crate::UnwindTables).
+    /// Tells a profiler's or debugger's listener about all compiled code, from now on: [`PerfMap`](brolga_jit::PerfMap),
+    /// [`JitDump`](brolga_jit::JitDump), [`GdbInterface`](brolga_jit::GdbInterface), [`UnwindTables`](brolga_jit::UnwindTables).
     pub fn listen(&self, listener: Arc<dyn CodeListener>) {
         self.shared.jit.listen(listener);
     }
@@ -182,8 +182,11 @@ pub(crate) fn set_globals(module: &Module, globals: &Globals, runtime: &Arc<Runt
         .map_err(|error| Error::Globals(error.to_string().into()))
 }
 
-/// Builds a unit of functions of a module.
-pub(crate) fn build(
+/// Compiles and links functions that [`Stages::linked`] has lowered, as one unit.
+///
+/// # Errors
+/// Code generation or linking refuses a function.
+pub fn build(
     jit: &Jit,
     module: &Module,
     linked: &Linked,

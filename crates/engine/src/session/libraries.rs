@@ -12,11 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use brolga_jit::{Archive, Foreign, ObjectFile, ObjectFileError};
-use brolga_runtime::Runtime;
 use brolga_linking::{
     Definition, Dependence, Generator, LookupKind, MaterializationUnit, Need, Request, Responsibility,
     Symbol, SymbolFlags, Unit, Want, absolute,
 };
+use brolga_runtime::Runtime;
 
 use super::dylib::Dylib;
 use super::error::SessionError;

@@ -33,7 +33,7 @@ pub enum Error {
     NotNative(#[from] LowerErrors),
     /// There is no such function, or its type is another.
     #[error(transparent)]
-    Lookup(#[from] crate::LookupError),
+    Lookup(#[from] brolga_jit::LookupError),
     /// A function id that the program does not have. The caller's mistake.
     #[error("{id} is no function of the program, which has {count}")]
     ForeignFunction {

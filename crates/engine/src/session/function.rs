@@ -5,13 +5,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use brolga_runtime::{Runtime, with_attached};
 use brolga_linking::{self as linking, Answer, Error as LinkError, Label, Link, Lookup, Until, required};
+use brolga_runtime::{Runtime, with_attached};
 
 use super::Session;
 use super::error::SessionError;
 use super::target::{self, Moved, Native, Placed};
-use crate::{LookupError, Params, TypedFunc, UntypedFunc, Value};
+use brolga_jit::{LookupError, Params, TypedFunc, UntypedFunc, Value};
 
 /// A function that can be called. It keeps its code, and what this code calls, in memory. One that was defined to be
 /// [lazy](super::Definitions::lazy) is always the newest of its name.

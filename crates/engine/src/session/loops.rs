@@ -21,8 +21,8 @@ use std::sync::{Arc, Weak};
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Module};
 use brolga_jit::{LoopEntry, Materialize, Target};
-use brolga_opt::osr::Exit;
 use brolga_linking::{DylibId, LookupKind, Priority, Until, WeakSession};
+use brolga_opt::osr::Exit;
 
 use super::linking;
 use super::make::{Ways, compile, link_unit, wants};

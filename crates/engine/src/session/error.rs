@@ -43,7 +43,7 @@ pub enum SessionError {
     Archive(#[from] brolga_jit::ObjectFileError),
     /// The function is there, and its type is another.
     #[error("{0}")]
-    Type(#[source] Arc<crate::LookupError>),
+    Type(#[source] Arc<brolga_jit::LookupError>),
     /// The function was to be made anew because of what it has taken in, and that has another type now.
     #[error("`{function}` cannot be compiled anew: what it has taken in has another type now")]
     Unfit {
@@ -59,7 +59,7 @@ pub enum SessionError {
         methods: Vec<String>,
     },
     /// The thread is inside a scope of the session's runtime, where it must not wait: collections would wait for it. Lend the scope
-    /// ([`Scope::blocking`](crate::heap::Scope::blocking)).
+    /// ([`Scope::blocking`](brolga_runtime::heap::Scope::blocking)).
     #[error("this thread is inside a scope of the session's runtime, and must not wait there")]
     InScope,
     /// The symbol is not a function of a program, and Rust cannot call it.
@@ -118,8 +118,8 @@ impl From<crate::Error> for SessionError {
     }
 }
 
-impl From<crate::LookupError> for SessionError {
-    fn from(error: crate::LookupError) -> SessionError {
+impl From<brolga_jit::LookupError> for SessionError {
+    fn from(error: brolga_jit::LookupError) -> SessionError {
         SessionError::Type(Arc::new(error))
     }
 }

@@ -27,7 +27,7 @@ use brolga_runtime::{EnterError, Runtime};
 
 /// Why a value does not pass between the interpreter and compiled code.
 #[derive(thiserror::Error, Debug)]
-pub(crate) enum BridgeError {
+pub enum BridgeError {
     /// The value is not of the type that the function takes.
     #[error("a value of type `{given}` is given where `{wanted}` is taken")]
     Type {
@@ -92,7 +92,10 @@ impl Bytes {
 }
 
 /// Calls a compiled function with values of the interpreter, the function object first.
-pub(crate) fn call(
+///
+/// # Errors
+/// The arguments do not fit the signature, the call threw, or the heap has no room for a value.
+pub fn call(
     func: &UntypedFunc,
     signature: &NativeSignature,
     args: &[Val],

@@ -48,7 +48,7 @@
 //! | copies that were inlined | stay, as when a function is replaced; so does what was computed ahead of need |
 //! | `try` around a call | catches the error, unless the callee was known to throw nothing and nothing else in there does: then it may have been taken out |
 //! | frames that run removed code | go on in it; its next call of something that was removed throws |
-//! | handles ([`Function`], [`TypedFunc`](crate::TypedFunc)) to it | enter the code that they hold; those of lazy functions throw |
+//! | handles ([`Function`], [`TypedFunc`](brolga_jit::TypedFunc)) to it | enter the code that they hold; those of lazy functions throw |
 //! | C pointers (`cfunction`) to it that its callers made | are code of these callers: C is given the exception, as of any callback |
 //! | C pointers that removed code made | are good for as long as that code is in memory, which nothing but handles and frames keeps there |
 //! | C code in archives ([`Dylib::add_archive`]) | stays with those who call it: no exception passes C |
@@ -93,9 +93,9 @@ use std::sync::{Arc, Mutex};
 
 use brolga_ir::Context;
 use brolga_jit::{CodeListener, CodeMemoryStats, Jit, Symbolized};
-use brolga_runtime::Runtime;
 pub use brolga_linking as linking;
 use brolga_linking::{DylibId, Link};
+use brolga_runtime::Runtime;
 
 pub use definitions::Definitions;
 pub use dylib::{Dylib, WeakDylib};

@@ -25,8 +25,8 @@ use std::sync::{Arc, Mutex};
 use brolga_codegen::isa::Tier;
 use brolga_codegen::ways::Route;
 use brolga_jit::{Linkage, Source, Style, Unit};
-use brolga_opt::lower::boxed_symbol;
 use brolga_linking::Definition;
+use brolga_opt::lower::boxed_symbol;
 
 use super::bends::Bend;
 use super::linking;

@@ -15,7 +15,10 @@ const STRESS_WORK: u32 = 256;
 /// The choices, each with a default that suits most programs. Made with [`Options::new`] and changed by its methods:
 ///
 /// ```
-/// use brolga::{Engine, OptLevel, Options};
+/// # extern crate brolga_engine as brolga;
+/// # mod brolga_opt_level { pub use brolga_opt::OptLevel; }
+/// use brolga::{Engine, Options};
+/// use brolga_opt::OptLevel;
 /// let engine = Engine::new(Options::new().opt_level(OptLevel::O1))?;
 /// # Ok::<(), brolga::Error>(())
 /// ```
@@ -133,7 +136,7 @@ impl Options {
 }
 
 /// The effort of code generation that goes with a level of optimisation.
-pub(crate) fn tier(level: OptLevel) -> Tier {
+pub fn tier(level: OptLevel) -> Tier {
     match level {
         OptLevel::O0 => Tier::Baseline,
         OptLevel::O1 | OptLevel::O2 | OptLevel::O3 => Tier::Optimised,

@@ -72,7 +72,7 @@ impl<'o, 'c> Stages<'o, 'c> {
         Stages { roots, ..self }
     }
 
-    /// The same run for code that runs on another heap than the default one ([`Heap::abi`](crate::heap::Heap::abi)).
+    /// The same run for code that runs on another heap than the default one ([`Heap::abi`](brolga_runtime::heap::Heap::abi)).
     #[must_use]
     pub fn on_heap(self, heap: &HeapAbi) -> Self {
         Stages { heap: *heap, ..self }

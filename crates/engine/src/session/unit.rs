@@ -16,8 +16,8 @@ use brolga_gcroots::Lowering as Roots;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::{FuncId, Level, Module, Op, Type};
 use brolga_jit::{Evictor, Globals, Jit, Upgrader};
-use brolga_opt::OptLevel;
 use brolga_linking::{Definition, MaterializationUnit, Responsibility, Symbol, SymbolFlags};
+use brolga_opt::OptLevel;
 
 use super::bends::Awaited;
 use super::evict::Demoter;

@@ -18,7 +18,7 @@ use super::scope::{Seen, import};
 use super::target::Native;
 use super::{Inner, Session};
 use crate::program::{check_built, check_read, read_unit_in};
-use crate::{Params, TypedFunc, Value};
+use brolga_jit::{Params, TypedFunc, Value};
 
 /// A handle to a dylib of a session. It does not keep the dylib open.
 #[derive(Clone)]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brolga_runtime::{Runtime, with_attached};
 use brolga_linking::{Dispatcher, InPlace, Leave, Pool, PoolOptions, Seeded, Token, Tokens};
+use brolga_runtime::{Runtime, with_attached};
 
 /// Who compiles.
 pub enum Workers {

@@ -18,9 +18,9 @@ use std::sync::{Arc, Mutex};
 
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Module};
+use brolga_linking::{Priority, Symbol, SymbolFlags, Until};
 use brolga_runtime::heap::{Root, Scope};
 use brolga_runtime::objects::{MethodEntry, Raised};
-use brolga_linking::{Priority, Symbol, SymbolFlags, Until};
 
 use super::batch::Batch;
 use super::cold::ColdBody;

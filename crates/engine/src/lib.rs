@@ -1,0 +1,33 @@
+//! Engines and sessions: programs in, callable functions out.
+//!
+//! | file, in reading order | what it holds |
+//! |---|---|
+//! | `program` | [`Program`]: text or a built module, read and verified |
+//! | `options`, `error` | [`Options`], [`Error`]: the choices, and what can go wrong |
+//! | `stages` | [`Stages`]: passes, lowering and root placement, function by function |
+//! | `engine` | [`Engine`]: compiles a program at once, on the calling thread |
+//! | [`session`] | [`Session`]: functions compiled when they are needed, by many threads, replaced and removed |
+//! | [`bridge`], `evaluate` | [`Evaluator`]: calls and tests by their text, natively or by the interpreter |
+//! | [`emit`] | listings and object files |
+//!
+//! The facade crate `brolga` re-exports what embedders use.
+
+#![forbid(unsafe_code)]
+
+pub mod bridge;
+pub mod emit;
+mod engine;
+mod error;
+mod evaluate;
+mod options;
+mod program;
+pub mod session;
+mod stages;
+
+pub use engine::{Engine, Unit, build};
+pub use error::{Broken, Error, Fault};
+pub use evaluate::{Evaluator, Failure, Verdict};
+pub use options::{Options, tier};
+pub use program::{Program, read_unit};
+pub use session::{Session, SessionError, Workers};
+pub use stages::Stages;
