@@ -38,9 +38,9 @@ use brolga_runtime::heap::{ObjectError, Root, Scope, TypeRef};
 use brolga_runtime::objects::MethodTable;
 use brolga_runtime::{AttachError, EnterError, Exception, Thread, with_attached};
 
+use crate::cell::IndirectCell;
 use crate::engine::{Jit, Unit};
 use crate::entry::{Entry, EntryError};
-use crate::lazy::Slot;
 use crate::scoped::{Handle, Scoped, ScopedFunc, ScopedParams};
 use crate::value::{Params, Value, ValueError};
 
@@ -232,14 +232,14 @@ enum Callee {
     /// Code at an address in a unit.
     Code(Unit, usize),
     /// Whatever is behind a slot.
-    Slot(Slot),
+    Cell(IndirectCell),
 }
 
 impl Callee {
     fn jit(&self) -> &Jit {
         match self {
             Callee::Code(unit, _) => unit.jit(),
-            Callee::Slot(slot) => slot.jit(),
+            Callee::Cell(cell) => cell.jit(),
         }
     }
 
@@ -247,7 +247,7 @@ impl Callee {
     fn needs_heap(&self) -> bool {
         match self {
             Callee::Code(unit, _) => unit.needs_heap(),
-            Callee::Slot(_) => true,
+            Callee::Cell(_) => true,
         }
     }
 
@@ -255,14 +255,14 @@ impl Callee {
     fn methods(&self) -> &MethodTable {
         match self {
             Callee::Code(unit, _) => unit.methods(),
-            Callee::Slot(slot) => slot.jit().runtime().methods(),
+            Callee::Cell(cell) => cell.jit().runtime().methods(),
         }
     }
 
     fn code(&self) -> usize {
         match self {
             Callee::Code(_, address) => *address,
-            Callee::Slot(slot) => slot.code(),
+            Callee::Cell(cell) => cell.code(),
         }
     }
 }
@@ -579,16 +579,16 @@ impl Unit {
     }
 }
 
-impl Slot {
+impl IndirectCell {
     /// The function, to be called with Rust values of the given types.
     pub fn func<A: Params, R: Value>(&self) -> Result<TypedFunc<A, R>, LookupError> {
-        let (callable, signature) = Callable::to(Callee::Slot(self.clone()), self.ty())?;
+        let (callable, signature) = Callable::to(Callee::Cell(self.clone()), self.ty())?;
         typed(callable, self.ty(), &signature)
     }
 
     /// The function, to be called with bits.
     pub fn untyped(&self) -> Result<UntypedFunc, LookupError> {
-        let (callable, signature) = Callable::to(Callee::Slot(self.clone()), self.ty())?;
+        let (callable, signature) = Callable::to(Callee::Cell(self.clone()), self.ty())?;
         let objects = objects(self.jit(), self.name(), self.ty())?.into();
         Ok(UntypedFunc { callable, signature, objects, addresses: addresses(self.ty()).into() })
     }

@@ -29,11 +29,11 @@ use brolga_ir::types::Statics;
 use brolga_ir::{Callee, Context, Func, LowType, Op, PtrClass, RuntimeKind, Type, Value};
 use brolga_runtime::objects::MethodTable;
 
+use crate::cell::{CellOwner, FindCell, IndirectCell, NoCell};
 use crate::engine::{Jit, Program, Unit};
 use crate::entry::EntryError;
 use crate::gates::Gate;
 use crate::globals::Globals;
-use crate::lazy::{FindSlot, NoSlot, Slot, SlotOwner};
 use crate::linker::{DataObject, LinkError, LinkUnit};
 use crate::object_file::Foreign;
 use crate::profile::Cells;
@@ -86,7 +86,7 @@ pub struct Linkage<'a> {
     /// C symbols that are asked for without a library: they come before those that the runtime finds.
     pub foreign: Option<&'a BTreeMap<String, Foreign>>,
     /// Where the slots are found that its code names.
-    pub slots: Option<&'a dyn FindSlot>,
+    pub slots: Option<&'a dyn FindCell>,
     /// Gates, by the names of functions: what its code calls through slots goes through them instead, where there are any.
     pub gates: Option<&'a BTreeMap<String, Arc<Gate>>>,
     /// The functions that its loops may go on in. The unit keeps them.
@@ -155,12 +155,12 @@ pub enum BuildError {
     },
 }
 
-impl From<NoSlot> for BuildError {
-    fn from(error: NoSlot) -> BuildError {
+impl From<NoCell> for BuildError {
+    fn from(error: NoCell) -> BuildError {
         match error {
-            NoSlot::Memory(error) => BuildError::Link(error.into()),
-            NoSlot::Entry(EntryError::Link(error)) => BuildError::Link(error),
-            NoSlot::Entry(EntryError::Compile(error)) => GenerateError::from(error).into(),
+            NoCell::Memory(error) => BuildError::Link(error.into()),
+            NoCell::Entry(EntryError::Link(error)) => BuildError::Link(error),
+            NoCell::Entry(EntryError::Compile(error)) => GenerateError::from(error).into(),
         }
     }
 }
@@ -286,7 +286,7 @@ impl Jit {
     /// The second half of a build: what was compiled becomes memory that can run. A unit may be linked more than once.
     pub fn link(&self, compiled: &Compiled, linkage: &Linkage<'_>) -> Result<Unit, BuildError> {
         check_methods(compiled, linkage.methods)?;
-        let loops = linkage.loops.iter().map(|entry| Ok((entry, SlotOwner::of_loop(self, entry.clone())?)));
+        let loops = linkage.loops.iter().map(|entry| Ok((entry, CellOwner::of_loop(self, entry.clone())?)));
         let loops = loops.collect::<Result<Vec<_>, LinkError>>()?;
         let slots = find_slots(compiled, linkage, &loops);
         check_calls(compiled, linkage, &slots)?;
@@ -356,17 +356,17 @@ fn outward_calls(cx: &Context, func: &Func, route: &dyn Fn(&str) -> Route) -> Ve
 fn find_slots<'a>(
     compiled: &'a Compiled,
     linkage: &Linkage<'_>,
-    loops: &[(&'a LoopEntry, SlotOwner)],
-) -> BTreeMap<&'a str, Result<Slot, String>> {
+    loops: &[(&'a LoopEntry, CellOwner)],
+) -> BTreeMap<&'a str, Result<IndirectCell, String>> {
     let is_gate = |name: &String| linkage.gates.is_some_and(|gates| gates.contains_key(name));
     let find = |name: &str| match linkage.slots {
-        Some(slots) => slots.slot(name),
+        Some(cells) => cells.cell(name),
         None => Err("there are no slots".to_owned()),
     };
     let mut found = BTreeMap::new();
     for (entry, owner) in loops {
         let names = [entry.ty.symbol.as_str(), &*entry.question];
-        found.extend(names.map(|name| (name, Ok(owner.slot()))));
+        found.extend(names.map(|name| (name, Ok(owner.cell()))));
     }
     for symbol in compiled.unit.functions.iter().flat_map(|function| &function.symbols) {
         if let Symbol::Slot(name) | Symbol::Counter(name) = symbol
@@ -383,7 +383,7 @@ fn find_slots<'a>(
 fn check_calls(
     compiled: &Compiled,
     linkage: &Linkage<'_>,
-    slots: &BTreeMap<&str, Result<Slot, String>>,
+    slots: &BTreeMap<&str, Result<IndirectCell, String>>,
 ) -> Result<(), BuildError> {
     let gate = |name: &String| linkage.gates.and_then(|gates| gates.get(name));
     for (name, actual) in &compiled.calls {

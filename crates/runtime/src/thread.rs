@@ -55,6 +55,7 @@ use crate::heap::{
 use crate::instance::Runtime;
 use crate::objects::{Dispatch, InWorld, IsaCache, Lines, MethodTable};
 use crate::retired::{Retired, free, may_hold};
+use crate::span::Span;
 use crate::stack;
 use crate::trace::{TraceStack, Traces};
 
@@ -109,6 +110,8 @@ impl ThreadLayout {
     pub const POLL: usize = offset_of!(Thread, poll);
     /// The word in which a stub says what it stands for.
     pub const LAZY: usize = offset_of!(Thread, lazy);
+    /// The world that calls are made in, 64 bits.
+    pub const WORLD: usize = offset_of!(Thread, dispatch) + Dispatch::WORLD;
     /// The address of what dynamic calls look into, by [`LinesLayout`](crate::objects::LinesLayout).
     pub const LINES: usize = offset_of!(Thread, lines);
     /// The heap's words, at the offsets of [`MutatorLayout`](crate::heap::MutatorLayout) from here.
@@ -209,14 +212,15 @@ impl Thread {
         if size < SMALLEST_STACK {
             return Err(AttachError::StackTooSmall { size, needed: SMALLEST_STACK });
         }
-        let dispatch = Dispatch::new(runtime.methods().shared.clone());
+        let span = Arc::<Span>::default();
+        let dispatch = Dispatch::new(runtime.methods().shared.clone(), span.clone());
         Ok(Thread {
             handler: Cell::new(std::ptr::null_mut()),
             stack_limit: Cell::new(lowest + STACK_RESERVE),
             poll: AtomicU32::new(0),
             lazy: Cell::new(0),
             lines: dispatch.lines(),
-            mutator: Mutator::new(runtime.graveyard().participant()),
+            mutator: Mutator::new(runtime.graveyard().participant(), span),
             recorded: runtime.traces(),
             traces: TraceStack::default(),
             isa: IsaCache::default(),
@@ -446,6 +450,11 @@ impl Thread {
         (&raw const here).addr() >= self.stack_limit.get()
     }
 
+    /// The world that calls are made in; the newest one outside of all worlds.
+    pub fn world(&self) -> u64 {
+        self.dispatch.world()
+    }
+
     /// Enters the newest world of a program's methods, for the call that follows. A thread that runs code of the same program stays
     /// in the world that it is in.
     pub fn enter_world(&self, methods: &MethodTable) -> InWorld<'_> {
@@ -498,7 +507,8 @@ impl Thread {
 
     fn report(&self) {
         let returns = self.frames().returns();
-        self.mutator.participant.report(|code| may_hold(code, &returns));
+        let worlds = self.dispatch.worlds();
+        self.mutator.participant.report(|code| may_hold(code, &returns, worlds));
     }
 
     /// Lets go of retired code that no frame of this thread lies in, if so much waits for it, and was held when it did so last.

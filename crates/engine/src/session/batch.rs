@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Module};
-use brolga_jit::SlotOwner;
+use brolga_jit::CellOwner;
 use brolga_linking::{Label, MaterializationUnit, Name, Symbol, SymbolFlags, Unit};
 
 use super::dylib::Dylib;
@@ -52,7 +52,7 @@ pub(super) struct Batch<'a> {
     /// Where the symbols of slots have led.
     led: Vec<(Symbol, Option<usize>)>,
     /// Slots that stay and get other bodies.
-    again: Vec<(Arc<SlotOwner>, Arc<Body>, Option<Hot>)>,
+    again: Vec<(Arc<CellOwner>, Arc<Body>, Option<Hot>)>,
     /// The symbols of those.
     stay: Vec<Symbol>,
     /// Second tiers that the functions had before, if they had any, and do not have now.

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
 use brolga_codegen::sig::FunctionType;
-use brolga_jit::{NoSlot, Slot, SlotOwner, Target, Unit};
+use brolga_jit::{CellOwner, NoCell, Slot, Target, Unit};
 use brolga_linking::{Definition, Label, Version};
 
 use super::lazy::Body;
@@ -38,7 +38,7 @@ use super::unit::Shared;
 pub(crate) struct Bend {
     /// An entry for calls that are decided at run time. It goes before the slot is closed.
     entry: Mutex<Option<Unit>>,
-    owner: SlotOwner,
+    owner: CellOwner,
     /// What it leads to: this version, and no other of that name.
     to: Definition<Native>,
     awaited: Arc<Awaited>,
@@ -140,7 +140,7 @@ pub(crate) fn bend(
     session: &linking::Session<Native>,
     to: Definition<Native>,
     ty: FunctionType,
-) -> Result<Arc<Bend>, NoSlot> {
+) -> Result<Arc<Bend>, NoCell> {
     let source = Body::new(shared, session, to.label.dylib, to.label.symbol, None);
     let owner = shared.jit.slot(ty, source)?;
     let bend = Arc::new(Bend { entry: Mutex::default(), owner, to, awaited: shared.awaited.clone() });

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
 use brolga_ir::Module;
-use brolga_jit::SlotOwner;
+use brolga_jit::CellOwner;
 use brolga_linking::{Dependants, Link, Need, OnDrop, Symbol, Until, Want};
 
 use super::definitions::Definitions;
@@ -219,7 +219,7 @@ impl Dylib {
 
     /// The owner of the slot that a symbol leads to. One that the name does not lead to any more is that of another function, whose callers
     /// keep it.
-    pub(super) fn slot(&self, symbol: Symbol) -> Option<Arc<SlotOwner>> {
+    pub(super) fn slot(&self, symbol: Symbol) -> Option<Arc<CellOwner>> {
         let identity = self.linking.ready(symbol)?;
         self.session.inner.shared.slots.owner(self.linking.label(symbol), identity)
     }

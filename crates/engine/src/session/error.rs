@@ -16,7 +16,7 @@ pub enum SessionError {
     Program(#[source] Arc<crate::Error>),
     /// A function could not be compiled when it was called first.
     #[error(transparent)]
-    Slot(#[from] brolga_jit::SlotError),
+    Slot(#[from] brolga_jit::CellError),
     /// Of functions that are to be replaced together, some lie behind slots and some do not.
     #[error("some of `{}` are lazy and some are not", .functions.join("`, `"))]
     Mixed {
@@ -130,7 +130,7 @@ impl SessionError {
         let link = match self {
             SessionError::Link(error) => Some(error),
             SessionError::TakenBack { why: Some(error), .. } => return error.causes(),
-            SessionError::Slot(brolga_jit::SlotError::Failed { cause, .. }) => cause.downcast_ref(),
+            SessionError::Slot(brolga_jit::CellError::Failed { cause, .. }) => cause.downcast_ref(),
             _ => None,
         };
         match link {

@@ -16,7 +16,7 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
-use brolga_jit::{Gate, NoSlot, Target};
+use brolga_jit::{Gate, NoCell, Target};
 use brolga_linking::Host;
 
 use super::bends::Bend;
@@ -42,7 +42,7 @@ impl Access {
     ///
     /// # Errors
     /// There is no memory for it. The inner one: the function has been removed.
-    pub(crate) fn gate(&self, target: &Target) -> Result<Result<Arc<Gate>, Moved>, NoSlot> {
+    pub(crate) fn gate(&self, target: &Target) -> Result<Result<Arc<Gate>, Moved>, NoCell> {
         let there = || {
             let known = lock(&self.known);
             if known.is_closed { Err(Moved) } else { Ok(known.gate.upgrade()) }

@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Level, Module};
-use brolga_jit::{Cold, Elsewhere, Materialize, SlotOwner, Target, Tiers};
+use brolga_jit::{CellOwner, Cold, Elsewhere, Materialize, Target, Tiers};
 use brolga_linking::{
     Doing, DylibId, Label, Link, LookupKind, MaterializationUnit, Priority, Responsibility, Sees, Symbol,
     SymbolFlags, Until, WeakSession, required,
@@ -65,29 +65,29 @@ impl Hot {
 /// leads to one of them at most.
 #[derive(Default)]
 pub(crate) struct Slots {
-    owners: Mutex<BTreeMap<usize, (Label, Weak<SlotOwner>)>>,
+    owners: Mutex<BTreeMap<usize, (Label, Weak<CellOwner>)>>,
 }
 
 impl Slots {
     /// The owner of the slot with this identity, if it is that of a function of this name.
-    pub(crate) fn owner(&self, label: Label, identity: usize) -> Option<Arc<SlotOwner>> {
+    pub(crate) fn owner(&self, label: Label, identity: usize) -> Option<Arc<CellOwner>> {
         let owners = lock(&self.owners);
         let (of, owner) = owners.get(&identity)?;
         (*of == label).then(|| owner.upgrade())?
     }
 
     /// All slots that are there, in the order of their names.
-    pub(crate) fn all(&self) -> Vec<(Label, Arc<SlotOwner>)> {
+    pub(crate) fn all(&self) -> Vec<(Label, Arc<CellOwner>)> {
         let owners = lock(&self.owners);
         let there = owners.values().filter_map(|(label, owner)| Some((*label, owner.upgrade()?)));
-        let mut there: Vec<(Label, Arc<SlotOwner>)> = there.collect();
+        let mut there: Vec<(Label, Arc<CellOwner>)> = there.collect();
         drop(owners);
         there.sort_by_key(|(label, _)| *label);
         there
     }
 
     /// Lists a slot for as long as what this gives is held.
-    fn enter(self: &Arc<Self>, label: Label, owner: Arc<SlotOwner>) -> Entered {
+    fn enter(self: &Arc<Self>, label: Label, owner: Arc<CellOwner>) -> Entered {
         lock(&self.owners).insert(owner.identity(), (label, Arc::downgrade(&owner)));
         Entered { slots: self.clone(), owner }
     }
@@ -96,11 +96,11 @@ impl Slots {
 /// A slot that is listed.
 pub(crate) struct Entered {
     slots: Arc<Slots>,
-    owner: Arc<SlotOwner>,
+    owner: Arc<CellOwner>,
 }
 
 impl Entered {
-    pub(crate) fn owner(&self) -> &Arc<SlotOwner> {
+    pub(crate) fn owner(&self) -> &Arc<CellOwner> {
         &self.owner
     }
 }
@@ -188,7 +188,7 @@ impl Body {
 
 impl Body {
     /// Gives a slot that is there this body, which has come into force under this number, with its tiers.
-    pub(crate) fn take_over(self: Arc<Body>, owner: &SlotOwner, number: u64, hot: Option<Hot>) {
+    pub(crate) fn take_over(self: Arc<Body>, owner: &CellOwner, number: u64, hot: Option<Hot>) {
         match hot {
             Some(hot) => owner.reset_tiered_in_turn(number, self, hot.calls, hot.cold()),
             None => owner.reset_in_turn(number, self),

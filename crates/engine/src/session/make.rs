@@ -31,7 +31,7 @@ use brolga_codegen::isa::Tier;
 use brolga_codegen::ways::Route;
 use brolga_ir::{Func, FuncId, Level, Op};
 use brolga_jit::{
-    BuildError, Compiled, FindSlot, Foreign, Linkage, LoopEntry, Method, Moving, NoSlot, Slot, Source, Style,
+    BuildError, Compiled, FindCell, Foreign, Linkage, LoopEntry, Method, Moving, NoCell, Slot, Source, Style,
     Unit,
 };
 use brolga_linking::{Definition, Dependence, Label, Need, Responsibility, Symbol, SymbolFlags, Want};
@@ -394,7 +394,7 @@ fn bends_of(
     loaded: &Loaded,
     output: &Output,
     found: &[Definition<Native>],
-) -> Result<BTreeMap<String, Arc<Bend>>, NoSlot> {
+) -> Result<BTreeMap<String, Arc<Bend>>, NoCell> {
     let (mut bends, called) = (BTreeMap::new(), output.called());
     for definition in found {
         let name = session.names().text(definition.label.symbol);
@@ -415,7 +415,7 @@ fn bends_of(
 #[derive(Default)]
 pub(super) struct Found(pub(super) BTreeMap<Arc<str>, Slot>);
 
-impl FindSlot for Found {
+impl FindCell for Found {
     fn slot(&self, name: &str) -> Result<Slot, String> {
         self.0.get(name).cloned().ok_or_else(|| "it is no function of a program any more".to_owned())
     }

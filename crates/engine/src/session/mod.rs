@@ -107,7 +107,7 @@ pub use promise::Signature;
 pub use target::{Code, Native};
 pub use workers::{Jobserver, Workers};
 
-pub use brolga_jit::{ObjectFileError, SlotError};
+pub use brolga_jit::{CellError, ObjectFileError};
 pub use brolga_runtime::objects::{HostFn, Raised};
 
 use crate::error::Error;
