@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use brolga_codegen::callback::callback_name;
 use brolga_codegen::compile::{Compiler, Limits, NamedType, Symbol};
 use brolga_codegen::isa::{HostIsa, IsaError, IsaOptions};
 use brolga_codegen::sig::{FunctionType, Signature};
@@ -465,6 +466,8 @@ pub(crate) struct Program<'a> {
     pub(crate) slots: &'a BTreeMap<&'a str, Result<IndirectCell, String>>,
     /// What of these are gates.
     pub(crate) gates: Option<&'a BTreeMap<String, Arc<Gate>>>,
+    /// The words of the functions whose C entries it names.
+    pub(crate) c_callees: &'a BTreeSet<Symbol>,
     /// The cells that it counts in.
     pub(crate) cells: Option<&'a Cells>,
     /// What counts it until it can be given up.
@@ -642,6 +645,25 @@ impl Visible<'_> {
         Ok(gate.word())
     }
 
+    /// The C entry of this name, if it is that of a function with a word, which the unit keeps.
+    fn c_entry(&self, name: &str) -> Option<Result<usize, String>> {
+        let program = self.program?;
+        let of =
+            |callee: &&Symbol| matches!(callee, Symbol::Slot(function) if callback_name(function) == name);
+        let Symbol::Slot(function) = program.c_callees.iter().find(of)? else { return None };
+        let address = match program.gates.and_then(|gates| gates.get(function)) {
+            Some(gate) => {
+                self.gates.borrow_mut().push(gate.clone());
+                gate.c_address()
+            }
+            None => match self.slot(function) {
+                Ok(cell) => cell.c_address(),
+                Err(error) => return Some(Err(error)),
+            },
+        };
+        Some(address.map_err(|error| error.to_string()))
+    }
+
     fn slot(&self, name: &str) -> Result<IndirectCell, String> {
         let found = self.program.and_then(|program| program.slots.get(name));
         let slot = found.ok_or("nobody was asked for its slot")?.clone()?;
@@ -685,7 +707,10 @@ impl Resolver for Visible<'_> {
     fn resolve(&self, symbol: &Symbol) -> Result<Import, String> {
         let outside = |address| Import { address, owner: None };
         match symbol {
-            Symbol::Function(name) => self.in_units(|unit| unit.function(name)),
+            Symbol::Function(name) => match self.c_entry(name) {
+                Some(found) => found.map(outside),
+                None => self.in_units(|unit| unit.function(name)),
+            },
             Symbol::Data(name) => self.in_units(|unit| unit.data(name)),
             Symbol::Slot(name) => self.word(name).map(outside),
             Symbol::Counter(name) => self.slot(name).map(|slot| outside(slot.counter_address())),

@@ -27,6 +27,7 @@ use brolga_codegen::sig::FunctionType;
 use brolga_instances::Moving;
 use brolga_runtime::{ExceptionKind, RetiredCode, Thread};
 
+use crate::c_entry::{CEntry, CEntryError};
 use crate::cell::{CellError, NoCell, Place, Target, record_of_data};
 use crate::engine::{Code, Jit};
 
@@ -38,6 +39,7 @@ pub struct Gate {
     /// The code that it leads to; none if it is closed.
     code: Mutex<Option<Arc<Code>>>,
     place: Place,
+    c_entry: CEntry,
     jit: Jit,
 }
 
@@ -53,7 +55,8 @@ impl Target {
         place.set(self.address());
         let (ty, needs_heap, code) =
             (self.ty().clone(), unit.needs_heap(), Mutex::new(Some(unit.code().clone())));
-        let mut gate = Arc::new(Gate { ty, needs_heap, code, place, jit: jit.clone() });
+        let mut gate =
+            Arc::new(Gate { ty, needs_heap, code, place, c_entry: CEntry::default(), jit: jit.clone() });
         let record = Arc::as_ptr(&gate).expose_provenance();
         if let Some(gate) = Arc::get_mut(&mut gate) {
             gate.place.set_data(record, trampoline);
@@ -71,6 +74,14 @@ impl Gate {
     /// The function's type.
     pub fn ty(&self) -> &FunctionType {
         &self.ty
+    }
+
+    /// The address by which C calls the function: the same for all who ask, valid as long as somebody has the gate.
+    ///
+    /// # Errors
+    /// The function takes or gives what C cannot, or there is no memory.
+    pub fn c_address(&self) -> Result<usize, CEntryError> {
+        self.c_entry.address(&self.jit, &self.ty, self.word())
     }
 
     /// Whether calls reach the function.

@@ -29,6 +29,7 @@
 //! | `engine.rs`      | [`Jit`] and [`Unit`]: what the layer above holds                                 |
 //! | `generators.rs`  | scratch memory of compiling, used by one thread after the other                  |
 //! | `program.rs`     | [`Jit::build`]: from low IR to a unit                                            |
+//! | `c_entry.rs`     | addresses by which C calls functions                                             |
 //! | `cell/`          | indirect cells: functions compiled when called first, replaced while called      |
 //! | `interpret.rs`   | functions that are interpreted until their code is there                         |
 //! | `gates.rs`       | functions of other units that may be removed under their callers                 |
@@ -42,6 +43,7 @@
 //! or to a unit that was linked against it is dropped.
 
 mod arena;
+mod c_entry;
 mod cache;
 mod cell;
 mod code_map;
@@ -76,6 +78,7 @@ mod unwind_tables;
 mod value;
 
 pub use brolga_instances::{Evicted, Moving};
+pub use c_entry::CEntryError;
 pub use cache::{Evictor, UnitCache};
 pub use cell::{
     Body, CellError, CellOwner, Elsewhere, FindCell, Held, IndirectCell, Materialize, NoCell, Reserved,

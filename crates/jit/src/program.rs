@@ -110,13 +110,22 @@ pub struct Style<'a> {
     /// Which functions are reached as those of other units by functions that cannot be looked up, such as boxed entries: so that whoever comes
     /// by these finds what takes the function's place.
     pub apart: &'a dyn Fn(&str) -> bool,
+    /// Whether functions that are called through words have C entries of their own; those of all others lie in the unit that takes the address.
+    pub has_c_entries: bool,
     /// Whether they count what their branches and dynamic calls do, where these have sites, in the cells that they are linked to.
     pub is_profiled: bool,
 }
 
 impl From<Tier> for Style<'static> {
     fn from(tier: Tier) -> Self {
-        Style { tier, others: &|_| Route::Far, counted: &|_| false, apart: &|_| false, is_profiled: false }
+        Style {
+            tier,
+            others: &|_| Route::Far,
+            counted: &|_| false,
+            apart: &|_| false,
+            has_c_entries: false,
+            is_profiled: false,
+        }
     }
 }
 
@@ -177,6 +186,8 @@ pub struct Compiled {
     signatures: BTreeMap<String, Option<Signature>>,
     /// What its calls of functions that it does not define take for the callee's signature.
     calls: BTreeSet<(String, Signature)>,
+    /// The words of the functions whose C entries it takes the addresses of.
+    c_callees: BTreeSet<Symbol>,
 }
 
 impl Compiled {
@@ -191,7 +202,13 @@ impl Compiled {
                 Symbol::Data(name) => !data.contains(name.as_str()),
                 _ => true,
             })
+            .chain(&self.c_callees)
             .collect()
+    }
+
+    /// Whether it takes the address of a function's C entry.
+    pub fn takes_c_entry(&self, name: &str) -> bool {
+        self.c_callees.iter().any(|callee| matches!(callee, Symbol::Slot(known) if known == name))
     }
 
     /// The bytes of machine code in it.
@@ -238,7 +255,7 @@ impl Jit {
         sources: &[Source<'_>],
         style: impl Into<Style<'a>>,
     ) -> Result<Compiled, BuildError> {
-        let Style { tier, others, counted, apart, is_profiled } = style.into();
+        let Style { tier, others, counted, apart, has_c_entries, is_profiled } = style.into();
         let mut types = Vec::new();
         for source in sources {
             types.extend(recorded_type(cx, source)?);
@@ -269,7 +286,12 @@ impl Jit {
             .iter()
             .flat_map(|source| outward_calls(cx, source.func, &|name| route_from(source, name)));
         let calls = calls.collect();
+        let mut c_callees = BTreeSet::new();
         for (name, signature) in called_back(cx, sources) {
+            if has_c_entries && (!is_near(&name) || apart(&name)) {
+                c_callees.insert(Symbol::Slot(name));
+                continue;
+            }
             // One that counts its entries is called through its slot, so that what takes its place is found.
             let made = compile_callback(&name, &signature, route(&name), self.isa());
             unit.functions.extend(made.map_err(GenerateError::Compile)?);
@@ -280,7 +302,7 @@ impl Jit {
         let signature =
             |source: &Source<'_>| (cx.names.text(source.func.name).to_owned(), signature_of(source.func));
         let signatures = sources.iter().map(signature).collect();
-        Ok(Compiled { unit, types, cx: cx.clone(), needs_heap, cells, signatures, calls })
+        Ok(Compiled { unit, types, cx: cx.clone(), needs_heap, cells, signatures, calls, c_callees })
     }
 
     /// The second half of a build: what was compiled becomes memory that can run. A unit may be linked more than once.
@@ -305,6 +327,7 @@ impl Jit {
             foreign: linkage.foreign,
             slots: &slots,
             gates: linkage.gates,
+            c_callees: &compiled.c_callees,
             cells: linkage.cells,
             new: linkage.new,
         };
@@ -368,7 +391,8 @@ fn find_slots<'a>(
         let names = [entry.ty.symbol.as_str(), &*entry.question];
         found.extend(names.map(|name| (name, Ok(owner.cell()))));
     }
-    for symbol in compiled.unit.functions.iter().flat_map(|function| &function.symbols) {
+    let named = compiled.unit.functions.iter().flat_map(|function| &function.symbols);
+    for symbol in named.chain(&compiled.c_callees) {
         if let Symbol::Slot(name) | Symbol::Counter(name) = symbol
             && !found.contains_key(name.as_str())
             && !is_gate(name)

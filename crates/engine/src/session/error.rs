@@ -17,6 +17,9 @@ pub enum SessionError {
     /// A function could not be compiled when it was called first.
     #[error(transparent)]
     Slot(#[from] brolga_jit::CellError),
+    /// C cannot call the function.
+    #[error("{0}")]
+    CEntry(#[source] Arc<brolga_jit::CEntryError>),
     /// Of functions that are to be replaced together, some lie behind slots and some do not.
     #[error("some of `{}` are lazy and some are not", .functions.join("`, `"))]
     Mixed {

@@ -32,6 +32,8 @@ pub(crate) struct Access {
 #[derive(Default)]
 struct Known {
     gate: Weak<Gate>,
+    /// The gate, once C may have its entry.
+    for_c: Option<Arc<Gate>>,
     bends: Vec<Weak<Bend>>,
     /// Whether the function was removed by a tombstone.
     is_closed: bool,
@@ -64,6 +66,14 @@ impl Access {
         // One that is not taken goes without the lock.
         drop(made);
         Ok(Ok(gate))
+    }
+
+    /// Keeps the gate for as long as the function, since C may call through it.
+    pub(crate) fn keep(&self, gate: &Arc<Gate>) {
+        let mut known = lock(&self.known);
+        if !known.is_closed {
+            known.for_c = Some(gate.clone());
+        }
     }
 
     /// Lets a bend lead to the function, which is this.

@@ -55,8 +55,8 @@
 //! | `try` around a call | catches the error, unless the callee was known to throw nothing and nothing else in there does: then it may have been taken out |
 //! | frames that run removed code | go on in it; its next call of something that was removed throws |
 //! | handles ([`Function`], [`TypedFunc`](brolga_jit::TypedFunc)) to it | enter the code that they hold; those of lazy functions throw |
-//! | C pointers (`cfunction`) to it that its callers made | are code of these callers: C is given the exception, as of any callback |
-//! | C pointers that removed code made | are good for as long as that code is in memory, which nothing but handles and frames keeps there |
+//! | C pointers (`cfunction`, [`Function::c_address`]) to it | throw, as other calls do: C is given the exception, as of any callback. They are valid as long as somebody holds the function |
+//! | C pointers that removed code made | belong to the functions that they lead to, and stay with these |
 //! | C code in archives ([`Dylib::add_archive`]) | stays with those who call it: no exception passes C |
 //!
 //! Its bytes are free when no handle holds it and no thread runs it ([`Session::stats`]).

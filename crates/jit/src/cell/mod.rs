@@ -61,6 +61,7 @@ use std::sync::{Arc, Weak};
 use brolga_codegen::lazy::can_be_interpreted;
 use brolga_codegen::sig::FunctionType;
 
+use crate::c_entry::CEntryError;
 use crate::code_memory::CodeMemoryError;
 use crate::engine::{Jit, Unit};
 use crate::entry::{Entry, EntryError};
@@ -390,6 +391,14 @@ impl IndirectCell {
     /// Whether a call in the newest world would find code.
     pub fn is_ready(&self) -> bool {
         matches!(self.record.lock().newest().state, State::Ready(_))
+    }
+
+    /// The address by which C calls the function: the same for all who ask, valid as long as somebody has the cell.
+    ///
+    /// # Errors
+    /// The function takes or gives what C cannot, or there is no memory.
+    pub fn c_address(&self) -> Result<usize, CEntryError> {
+        self.record.c_entry.address(&self.record.jit, &self.record.ty, self.word())
     }
 
     pub(crate) fn downgrade(&self) -> WeakCell {

@@ -17,6 +17,7 @@ use super::place::Place;
 use super::select::Selector;
 use super::version::{Added, Beginning, State, Superseded, Version, Versions};
 use super::{CellError, IndirectCell, Materialize, Target};
+use crate::c_entry::CEntry;
 use crate::engine::Jit;
 use crate::entry::Entry;
 use crate::interpret::{Interpret, Interpreted};
@@ -28,6 +29,7 @@ pub(crate) struct Record {
     pub(super) ty: Arc<FunctionType>,
     versions: Mutex<Versions>,
     pub(super) place: Place,
+    pub(super) c_entry: CEntry,
     #[expect(dead_code, reason = "held so that the stub has somewhere to go")]
     trampoline: Option<Arc<Entry>>,
     pub(super) jit: Jit,
@@ -89,7 +91,8 @@ impl Record {
         let to = trampoline.as_ref().map_or(0, |trampoline| trampoline.address);
         let name: Arc<str> = ty.symbol.as_str().into();
         let versions = Mutex::new(Versions::new(jit, beginning));
-        let mut record = Arc::new(Record { name, ty, versions, place, trampoline, jit: jit.clone() });
+        let (c_entry, jit) = (CEntry::default(), jit.clone());
+        let mut record = Arc::new(Record { name, ty, versions, place, c_entry, trampoline, jit });
         let address = Arc::as_ptr(&record).expose_provenance();
         if let Some(record) = Arc::get_mut(&mut record) {
             record.place.set_data(address, to);

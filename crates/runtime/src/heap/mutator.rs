@@ -76,8 +76,6 @@ struct Current {
 pub struct Mutator {
     gc_stack: Cell<*mut GcFrame>,
     crossings: Crossings,
-    /// The worlds that entries on the stack are in.
-    span: Arc<Span>,
     pub(crate) exceptions: Exceptions,
     runs: [Run; CLASSES],
     current: [Cell<Option<Current>>; CLASSES],
@@ -104,6 +102,8 @@ pub struct Mutator {
     pub(crate) remembered: RefCell<Vec<Object>>,
     /// What the thread is to those who retire code.
     pub(crate) participant: Participant<Retired>,
+    /// The worlds that entries on the stack are in.
+    span: Arc<Span>,
 }
 
 /// Offsets in [`Mutator`] that machine code contains.
