@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use brolga_linking::{
-    Addresses, Alias, Cause, Change, Dependants, Dependence, Dylib, Error, Host, Link, OnDrop,
+    Addresses, Alias, Cause, Change, Dependants, Dependence, Dylib, Error, Host, Label, Link, OnDrop,
     Responsibility, Seeded, Sees, Session, Symbol, SymbolFlags, Target, Unit, Until, required, unit,
 };
 use support::{E, Kept, Never, Owned, Words, count, failure, in_place, keep, made, take, texts, with};
@@ -746,4 +746,33 @@ fn a_failure_for_ever_stays_with_what_needs_it() {
     assert!(main.lookup([app]).wait().is_err());
     assert_eq!(count(&freed), 1);
     session.check().expect("invariants");
+}
+
+/// What is left of a version that was replaced goes with its last user, whatever removes that.
+#[test]
+fn a_replaced_version_goes_with_its_last_user() {
+    let policies = [Dependants::Deny, Dependants::Cascade, Dependants::Tombstone, Dependants::Keep];
+    for policy in policies.map(Some).into_iter().chain([None]) {
+        let (session, main) = in_place();
+        let [f, g] = ["f", "g"].map(|name| session.intern(name));
+        let mut flat = None;
+        for _ in 0..3 {
+            main.redefine(vec![made(&[(f, E, 1)])], None).expect("replaced");
+            let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
+            let user = unit([(g, E)], move |duty: Responsibility<Words>| {
+                let needs = Label { dylib: duty.dylib().expect("there"), symbol: f };
+                duty.resolve([(g, 2)]).expect("resolved").emit([needs.into()]).expect("emitted");
+            });
+            main.define_all(vec![user], Some(&tracker)).expect("defined");
+            main.lookup([f, g]).wait().expect("ready");
+            main.redefine(vec![made(&[(f, E, 3)])], None).expect("replaced");
+            match policy {
+                Some(policy) => tracker.remove(policy).expect("removed"),
+                None => main.remove([g]).expect("removed"),
+            }
+            session.check().expect("invariants");
+            assert_eq!(*flat.get_or_insert(session.counts()), session.counts(), "{policy:?}");
+        }
+        assert_eq!(flat.map(|counts| counts.1), Some(1), "{policy:?}");
+    }
 }

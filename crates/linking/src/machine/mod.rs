@@ -422,6 +422,8 @@ enum Intake {
 enum Todo<P: Parts> {
     Search(QueryId<P>),
     Aliased(UnitId<P>, Answer<P>),
+    /// A user of this unit, which has no name, is gone.
+    Collect(UnitId<P>),
 }
 
 /// See the file's header.
@@ -492,6 +494,7 @@ impl<P: Parts> Machine<P> {
                 match todo {
                     Todo::Search(query) => self.search(query),
                     Todo::Aliased(unit, answer) => self.aliased(unit, answer),
+                    Todo::Collect(unit) => self.collect(unit),
                 }
             }
             // What is answered there may be what an alias waits for.

@@ -21,7 +21,7 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::dylibs::Initializer;
-use super::{Dylib, Entry, Event, Garbage, Intake, Machine, Parts, Phase, State, TrackerId, UnitId, Version};
+use super::{Dylib, Entry, Event, Garbage, Intake, Machine, Parts, Phase, State, Todo, TrackerId, UnitId, Version};
 use crate::error::{Cause, Error};
 use crate::ids::{DylibId, Label, Symbol};
 
@@ -317,10 +317,18 @@ impl<P: Parts> Machine<P> {
             if dependants == Dependants::Keep {
                 self.collect(unit);
             } else {
-                self.dismiss(unit);
+                let uses = self.dismiss(unit);
+                self.collect_nameless(uses);
             }
         }
         Ok(())
+    }
+
+    /// Collects the units of those of `uses` that have lost their names, when this event has been applied: their last user may be gone.
+    pub(super) fn collect_nameless(&mut self, uses: impl IntoIterator<Item = Version<P>>) {
+        let entries = uses.into_iter().filter_map(|version| self.entries.get(version));
+        let units = entries.filter(|entry| !entry.named).map(|entry| Todo::Collect(entry.unit));
+        self.todo.extend(units);
     }
 
     fn fail_what_is_pending(&mut self, units: &BTreeSet<UnitId<P>>, cause: &Cause) {
@@ -376,7 +384,7 @@ impl<P: Parts> Machine<P> {
     }
 
     /// Dismisses `unit`, and what only it kept alive, unless something with a name still reaches it.
-    fn collect(&mut self, unit: UnitId<P>) {
+    pub(super) fn collect(&mut self, unit: UnitId<P>) {
         let mut asked = vec![unit];
         while let Some(unit) = asked.pop() {
             let mut group = BTreeSet::from([unit]);

@@ -270,6 +270,7 @@ impl<P: Parts> Machine<P> {
             return;
         }
         self.effects.retired.extend(data.codes.drain(..).rev());
-        data.uses.clear();
+        let uses = std::mem::take(&mut data.uses);
+        self.collect_nameless(uses);
     }
 }
