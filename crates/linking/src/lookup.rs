@@ -101,6 +101,8 @@ impl<T: Target> Lookup<T> {
     /// The lookup's own; [`Error::Cycle`] when the thread would wait for itself, [`Error::Stalled`] when the dispatcher knows that
     /// there will be none.
     pub fn wait(mut self) -> Result<Vec<Definition<T>>, Error> {
+        // It may wait for a responsibility that this thread has dropped while it unwound.
+        dispatch::tell_caught();
         let mut doers = SmallVec::new();
         if !self.is_done() {
             doers = dispatch::doers(self.session.address());

@@ -12,7 +12,7 @@
 //! not compile or are failures; nothing strands a lookup. When the unit was removed meanwhile, every operation says so, and
 //! giving up does nothing.
 
-use crate::dispatch::priority;
+use crate::dispatch::{priority, when_caught};
 use crate::error::{Cause, Error};
 use crate::flags::{Need, Priority, SymbolFlags, Until, Want};
 use crate::ids::{DylibId, Symbol};
@@ -104,7 +104,13 @@ impl<T: Target> Duty<T> {
 
 impl<T: Target> Drop for Duty<T> {
     fn drop(&mut self) {
-        self.fail(if std::thread::panicking() { Cause::Panicked } else { Cause::Abandoned });
+        if !std::thread::panicking() {
+            return self.fail(Cause::Abandoned);
+        }
+        if std::mem::replace(&mut self.open, false) {
+            let (session, unit) = (self.session.clone(), self.unit);
+            when_caught(move |message| session.step(Fail { unit, cause: Cause::Panicked(message) }));
+        }
     }
 }
 

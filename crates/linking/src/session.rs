@@ -392,6 +392,7 @@ impl<T: Target> Session<T> {
 
     /// Runs one event, and what it entails.
     pub(crate) fn step<E: Event<Live<T>>>(&self, event: E) -> E::Reply {
+        dispatch::tell_if_caught();
         let (reply, effects) = {
             let mut machine = lock(&self.0.machine);
             Self::publish(machine.step(event))
