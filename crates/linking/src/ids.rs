@@ -1,7 +1,7 @@
 //! Names for things of a session, and the tables that give them out.
 //!
 //! ```text
-//!   Symbol    a name of code or data; dense, given out by `Names`, never reused
+//!   Symbol    a name of code or data: an index, and the generation of the name that has it (`names.rs`)
 //!   Label     a symbol in a dylib
 //!   Key<T>    a place in a `Slab<T>` and the generation of its tenant: a key that outlived its thing finds nothing
 //! ```
@@ -15,8 +15,17 @@ use std::marker::PhantomData;
 use std::num::NonZeroU32;
 
 /// A name of code or data, interned by the session's [`crate::Names`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Symbol(pub(crate) u32);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Symbol {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+impl fmt::Debug for Symbol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.index, self.generation)
+    }
+}
 
 /// A dylib of a session. Never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -32,7 +32,7 @@
 //!
 //! | files, in reading order | what they hold |
 //! |---|---|
-//! | `flags`, `ids`, `error`, `names` (on `trie`) | the words |
+//! | `flags`, `ids`, `error`, `names` (on `uses`) | the words |
 //! | `machine` | the pure machine |
 //! | `session` | the lock, the effects, what an embedder gives and is asked |
 //! | `dylib`, `lookup`, `responsibility`, `generator`, `slot` | handles, and what users of the session implement |
@@ -63,7 +63,7 @@ mod responsibility;
 mod session;
 mod slot;
 mod sync;
-mod trie;
+mod uses;
 
 pub use board::Address;
 pub use dispatch::{
@@ -77,7 +77,7 @@ pub use generator::{Addresses, Generator, Reexports, Request};
 pub use ids::{DylibId, Key, Label, Symbol};
 pub use lookup::Lookup;
 pub use machine::{Alias, Dependants};
-pub use names::Names;
+pub use names::{Names, Released, SymbolRef, SymbolScope};
 pub use promise::Latch;
 pub use responsibility::{MaterializationUnit, Resolved, Responsibility, absolute, unit};
 pub use session::{

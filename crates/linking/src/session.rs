@@ -36,7 +36,7 @@ use crate::machine::{
     self, Begin, Close, CreateDylib, Dependants, Doer, Effects, Event, Finish, Found, IsUnderWay, Leads,
     LinkOrder, Machine, NewUnit, Owner, Parts, Remaining, Renew, Stop, Undertake,
 };
-use crate::names::Names;
+use crate::names::{Names, SymbolRef, SymbolScope};
 use crate::opening::Openings;
 use crate::promise::Promise;
 use crate::responsibility::{MaterializationUnit, Responsibility};
@@ -177,7 +177,19 @@ impl<T: Target> Session<T> {
         WeakSession(Arc::downgrade(&self.0))
     }
 
-    /// The symbol of `text`.
+    /// The symbol of `text`, for as long as the result is there or the symbol is in a table.
+    #[must_use]
+    pub fn symbol(&self, text: &str) -> SymbolRef {
+        self.0.names.hold(text)
+    }
+
+    /// What keeps the symbols that it interns until it is dropped.
+    #[must_use]
+    pub fn scope(&self) -> SymbolScope {
+        SymbolScope::new(&self.0.names)
+    }
+
+    /// The symbol of `text`, for the life of the session. Names that come and go are better had by [`Session::symbol`] or [`Session::scope`].
     #[must_use]
     pub fn intern(&self, text: &str) -> Symbol {
         self.0.names.intern(text)
@@ -185,7 +197,7 @@ impl<T: Target> Session<T> {
 
     /// All names.
     #[must_use]
-    pub fn names(&self) -> &Names {
+    pub fn names(&self) -> &Arc<Names> {
         &self.0.names
     }
 

@@ -738,7 +738,10 @@ fn a_dropped_responsibility_fails_and_a_panic_says_so() {
     assert!(matches!(failure(main.lookup([foo]).wait()).cause(), Cause::Abandoned));
     let told = failure(main.lookup([bar]).wait());
     assert!(matches!(told.cause(), Cause::Panicked(Some(text)) if **text == *"a bug of a front end"));
-    assert_eq!(told.to_string(), "`bar` of `main` failed: their materialization panicked: a bug of a front end");
+    assert_eq!(
+        told.to_string(),
+        "`bar` of `main` failed: their materialization panicked: a bug of a front end"
+    );
 }
 
 /// Wherever the responsibility or the request is when its task panics, and whatever the message is made of.

@@ -112,7 +112,7 @@ impl<P: Parts> Event<P> for Emit<P> {
     type Reply = Result<(), Error>;
 
     fn apply(mut self, machine: &mut Machine<P>) -> Self::Reply {
-        let (unit, again) = (self.unit, self.again.take());
+        let (unit, again) = (self.unit, machine.hold_source(self.again.take()));
         let unused = match machine.units.get_mut(unit) {
             Some(unit) if matches!(unit.phase, Phase::Materializing(_)) => {
                 std::mem::replace(&mut unit.again, again)
@@ -164,7 +164,7 @@ impl<P: Parts> Event<P> for Complete<P> {
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
         let mut again = self.again;
         let completed = machine.complete(self.unit, self.code, self.addresses, self.needs, &mut again);
-        machine.drop_unused(again);
+        again.into_iter().for_each(|again| machine.drop_unheld(again, Vec::new()));
         completed
     }
 }
@@ -271,6 +271,7 @@ impl<P: Parts> Event<P> for Claim<P> {
         if !twice.is_empty() {
             return Err(Error::Duplicate { symbols: machine.names_of(twice) });
         }
+        let held = machine.hold(self.symbols.iter().map(|(symbol, _)| *symbol))?;
         let mut claimed = Vec::new();
         for (symbol, flags) in self.symbols {
             let label = Label { dylib, symbol };
@@ -287,6 +288,7 @@ impl<P: Parts> Event<P> for Claim<P> {
             }
             claimed.push(symbol);
         }
+        machine.release(held);
         Ok(claimed)
     }
 }

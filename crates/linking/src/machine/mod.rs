@@ -71,7 +71,7 @@ pub use waits::{Await, Block, Doer, NeededBy, Unblock};
 use crate::error::{Cause, Error, Failure, Name};
 use crate::flags::{Link, LookupKind, Priority, SymbolFlags, Until, Want};
 use crate::ids::{DylibId, Key, Label, Slab, Symbol};
-use crate::names::Names;
+use crate::names::{Names, Released};
 use graph::{Graph, Node, Port};
 
 /// The types that the machine carries and never looks into.
@@ -154,6 +154,16 @@ pub enum Source<P: Parts> {
     },
 }
 
+impl<P: Parts> Source<P> {
+    /// The symbol that it names, which is held for as long as it is in the tables.
+    fn aliasee(&self) -> Option<Symbol> {
+        match self {
+            Source::Alias(_, symbol) | Source::Slot { aliasee: Some((_, symbol)), .. } => Some(*symbol),
+            Source::Work(_) | Source::Absolute(_) | Source::Slot { aliasee: None, .. } => None,
+        }
+    }
+}
+
 /// A unit to materialize.
 pub struct Work<P: Parts> {
     /// The unit; whoever gets this is responsible for it.
@@ -219,6 +229,8 @@ pub struct Effects<P: Parts> {
     pub garbage: Vec<Garbage<P>>,
     /// Threads wait in the middle of tasks, and what is needed for that may be more than it was.
     pub waits_changed: bool,
+    /// Names that the tables do not hold any more: dropped last, when nothing above needs their texts.
+    pub released: Released,
 }
 
 /// A value of a user whose destructor must not run inside a step.
@@ -250,6 +262,7 @@ impl<P: Parts> Default for Effects<P> {
             unheard: Vec::new(),
             garbage: Vec::new(),
             waits_changed: false,
+            released: Released::default(),
         }
     }
 }
@@ -380,6 +393,8 @@ enum Purpose<P: Parts> {
 pub struct Query<P: Parts> {
     order: Vec<Link>,
     wants: Vec<Want>,
+    /// Whether a name that was wanted is gone.
+    is_stale: bool,
     kind: LookupKind,
     until: Until,
     priority: Priority,
@@ -546,6 +561,41 @@ impl<P: Parts> Machine<P> {
             return Err(Error::SessionEnded);
         }
         self.open(id)
+    }
+
+    /// Holds the names of all of these; says which are to be let go of with [`Machine::release`].
+    ///
+    /// # Errors
+    /// The name of one is gone; then none is held.
+    fn hold(&mut self, symbols: impl Iterator<Item = Symbol>) -> Result<Vec<Symbol>, Error> {
+        let mut held = Vec::new();
+        for symbol in symbols {
+            if !self.names.retain(symbol) {
+                self.release(held);
+                return Err(Error::Unknown { what: "symbol" });
+            }
+            if self.names.is_counted(symbol) {
+                held.push(symbol);
+            }
+        }
+        Ok(held)
+    }
+
+    /// Lets go of names when the effects of this step are over.
+    fn release(&mut self, symbols: impl IntoIterator<Item = Symbol>) {
+        for symbol in symbols {
+            self.effects.released.add(&self.names, symbol);
+        }
+    }
+
+    /// Holds what `source` names; nothing is left of one whose name is gone.
+    fn hold_source(&mut self, source: Option<Source<P>>) -> Option<Source<P>> {
+        let names = source.as_ref().and_then(Source::aliasee);
+        if names.is_none_or(|symbol| self.names.retain(symbol)) {
+            return source;
+        }
+        source.into_iter().for_each(|source| self.drop_unheld(source, Vec::new()));
+        None
     }
 
     fn find(&self, label: Label) -> Option<Version<P>> {

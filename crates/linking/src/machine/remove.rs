@@ -21,7 +21,9 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::dylibs::Initializer;
-use super::{Dylib, Entry, Event, Garbage, Intake, Machine, Parts, Phase, State, Todo, TrackerId, UnitId, Version};
+use super::{
+    Dylib, Entry, Event, Garbage, Intake, Machine, Parts, Phase, State, Todo, TrackerId, UnitId, Version,
+};
 use crate::error::{Cause, Error};
 use crate::ids::{DylibId, Label, Symbol};
 
@@ -417,7 +419,9 @@ impl<P: Parts> Machine<P> {
         let Some(gone) = self.forget_unit(unit) else { return SmallVec::new() };
         for version in gone.entries {
             self.unname(version);
-            if let Some(Entry { state: State::Failed(failure), .. }) = self.entries.remove(version) {
+            let Some(Entry { label, state, .. }) = self.entries.remove(version) else { continue };
+            self.release([label.symbol]);
+            if let State::Failed(failure) = state {
                 self.effects.garbage.push(Garbage::Failure(failure));
             }
         }

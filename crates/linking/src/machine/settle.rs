@@ -244,8 +244,10 @@ impl<P: Parts> Machine<P> {
         });
         match there {
             Some((dylib, tracker, symbols)) if passes && self.accepting(dylib, true).is_ok() => {
+                let held = again.aliasee();
                 let new = NewUnit { symbols, initializer, source: again };
                 self.define(dylib, tracker, new, true);
+                self.release(held);
             }
             _ => {
                 let kept = self.units.get_mut(unit).filter(|_| initializer.is_some());
