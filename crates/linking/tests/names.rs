@@ -84,7 +84,7 @@ fn names_live_as_long_as_what_they_name() {
     drop(scope);
     assert_eq!(names.len(), 2);
     main.clear(Dependants::Deny).expect("removed");
-    assert_eq!((names.len(), &*lost.lock().expect("lost")), (0, &[weak][..]));
+    assert_eq!((names.len(), lost.lock().expect("lost").clone()), (0, vec![weak]));
     session.check().expect("invariants");
 }
 

@@ -291,7 +291,9 @@ impl<P: Parts> Machine<P> {
             return;
         }
         // Lookups that want them may be cancelled before the answer comes.
-        fresh.iter().for_each(|&symbol| drop(self.names.retain(symbol)));
+        for &symbol in &fresh {
+            self.names.retain(symbol);
+        }
         let Some(query) = self.queries.get_mut(id) else { return };
         let request = self.requests.insert(Request {
             generator,
