@@ -11,6 +11,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::ids::SessionId;
+
 /// A symbol by its text: what errors carry.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Name {
@@ -248,7 +250,17 @@ pub enum Error {
         /// The name.
         dylib: Arc<str>,
     },
-    /// An identifier of another session, or of something that is gone.
+    /// An identifier was handed to another session than its own; nothing was done.
+    #[error("a {what} of {of} was handed to {here}")]
+    OtherSession {
+        /// What it names.
+        what: &'static str,
+        /// The session that it belongs to.
+        of: SessionId,
+        /// The session that it was handed to.
+        here: SessionId,
+    },
+    /// An identifier of something that is gone.
     #[error("no such {what} in this session")]
     Unknown {
         /// What it should have named.

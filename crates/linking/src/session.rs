@@ -30,7 +30,7 @@ use crate::dylib::Dylib;
 use crate::error::{Error, Failure, Name};
 use crate::flags::{Link, LookupKind, Need, Priority, Until, Want};
 use crate::generator::{Generator, Request};
-use crate::ids::{DylibId, Label, Symbol};
+use crate::ids::{DylibId, Label, SessionId, Symbol};
 use crate::lookup::{Delivered, Lookup, Ticket};
 use crate::machine::{
     self, Begin, Close, CreateDylib, Dependants, Doer, Effects, Event, Finish, Found, IsUnderWay, Leads,
@@ -169,6 +169,12 @@ impl<T: Target> Session<T> {
         let names = Arc::new(Names::default());
         let machine = Mutex::new(Machine::new(Arc::clone(&names)));
         Session(Arc::new(Inner { names, machine, dispatcher, host, openings: Openings::default() }))
+    }
+
+    /// What tells its identifiers from those of other sessions.
+    #[must_use]
+    pub fn id(&self) -> SessionId {
+        lock(&self.0.machine).id()
     }
 
     /// A handle that does not keep the session: for what the session itself keeps.

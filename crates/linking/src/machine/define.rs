@@ -176,6 +176,8 @@ impl<P: Parts> Machine<P> {
     pub(super) fn may_define(&mut self, define: &Define<P>) -> Result<TrackerId<P>, Error> {
         let default = self.accepting(define.dylib, define.begun)?.default_tracker;
         let tracker = define.tracker.unwrap_or(default);
+        self.check_session("tracker", tracker.session())?;
+        self.check_links(define.units.iter().filter_map(|unit| unit.source.home()))?;
         match self.trackers.get(tracker) {
             None => return Err(Error::Removed),
             Some(known) if known.dylib != define.dylib => return Err(Error::DifferentDylibs),

@@ -184,6 +184,10 @@ impl<P: Parts> Machine<P> {
         }
         let has_moved =
             |need: &Dependence<P>| need.version.is_some_and(|version| self.find(need.label) != Some(version));
+        if let Err(error) = self.check_needs(&needs) {
+            self.fail_unit(unit, error.clone().into());
+            return Err(Incomplete::Failed(error));
+        }
         if needs.iter().any(has_moved) {
             return Err(Incomplete::Moved(code));
         }
@@ -413,8 +417,13 @@ impl<P: Parts> Machine<P> {
     fn materializing(&self, unit: UnitId<P>) -> Result<(Node<Version<P>>, DylibId), Error> {
         match self.units.get(unit) {
             Some(Unit { phase: Phase::Materializing(node), dylib, .. }) => Ok((*node, *dylib)),
-            _ => Err(Error::Removed),
+            _ => Err(self.check_session("unit", unit.session()).err().unwrap_or(Error::Removed)),
         }
+    }
+
+    /// Refuses needs that belong to another session.
+    fn check_needs<'a>(&self, needs: impl IntoIterator<Item = &'a Dependence<P>>) -> Result<(), Error> {
+        needs.into_iter().try_for_each(|need| self.check_session("dylib", need.label.dylib.session))
     }
 
     fn label_in(&self, unit: UnitId<P>, symbol: Symbol) -> Result<Label, Error> {
@@ -506,6 +515,7 @@ impl<P: Parts> Machine<P> {
     fn may_emit(&self, emit: &Emit<P>) -> Result<Emission<P>, (Error, Cause)> {
         let refused = |error: Error| (error.clone(), Cause::from(error));
         let (_, dylib) = self.materializing(emit.unit).map_err(refused)?;
+        self.check_needs(emit.groups.iter().flat_map(|group| &group.needs)).map_err(refused)?;
         let versions = self.units.get(emit.unit).map(|unit| unit.entries.as_slice()).unwrap_or_default();
         let mut left: FxHashMap<Symbol, Version<P>> = FxHashMap::default();
         let mut unresolved = Vec::new();

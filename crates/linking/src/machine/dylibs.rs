@@ -1,7 +1,7 @@
 //! Dylibs: links, generators, trackers, initialisers.
 //!
-//! **Closed dylibs.** Ids are not used again, so one that was closed leaves its name, for messages, and nothing else. Link orders that
-//! have it are as if they had not; it is swept out when something is appended to them. Nothing walks over what was closed.
+//! **Closed dylibs.** A dylib that was closed leaves its name, for messages, until its place is let again under another generation. Link orders that
+//! have its id are as if they had not; it is swept out when something is appended to them. Nothing walks over what was closed.
 //!
 //! **Links.** A new dylib's link order is itself, all symbols. Walks over link orders visit each dylib once, so circles end.
 //!
@@ -24,6 +24,7 @@
 //! with is passed over: an initialiser may open what is being opened. A dylib that is being deinitialised belongs to a thread as a whole, also
 //! if it has no initialisers.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread::ThreadId;
 
@@ -35,7 +36,7 @@ use super::{
 };
 use crate::error::Error;
 use crate::flags::{Link, Sees};
-use crate::ids::{DylibId, Label};
+use crate::ids::{DylibId, Label, SessionId};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Init {
@@ -64,56 +65,99 @@ impl<P: Parts> Initializer<P> {
     }
 }
 
-enum Place<P: Parts> {
+struct Place<P: Parts> {
+    generation: u32,
+    tenant: Tenant<P>,
+}
+
+enum Tenant<P: Parts> {
     Open(Box<Dylib<P>>),
+    /// The name of the last one, for messages.
     Closed(Arc<str>),
 }
 
-/// All dylibs that ever were, by id.
-pub(super) struct Dylibs<P: Parts>(Vec<Place<P>>);
-
-impl<P: Parts> Default for Dylibs<P> {
-    fn default() -> Self {
-        Dylibs(Vec::new())
-    }
+/// The dylibs of a session, by place.
+pub(super) struct Dylibs<P: Parts> {
+    session: SessionId,
+    places: Vec<Place<P>>,
+    /// Places of closed dylibs, the one that was closed last at the end.
+    free: VecDeque<u32>,
+    /// How many there ever were.
+    made: u64,
 }
 
+/// Places stay empty until so many more are: messages about the dylibs that were closed last have their names.
+const REMEMBERED: usize = 64;
+
 impl<P: Parts> Dylibs<P> {
-    fn next(&self) -> Result<DylibId, Error> {
-        u32::try_from(self.0.len()).map(DylibId).map_err(|_| Error::Unknown { what: "dylib" })
+    pub(super) fn new(session: SessionId) -> Self {
+        Dylibs { session, places: Vec::new(), free: VecDeque::new(), made: 0 }
+    }
+
+    /// A place for a dylib, which `make` makes for its id and its place in the order of all.
+    fn insert(&mut self, make: impl FnOnce(DylibId, u64) -> Box<Dylib<P>>) -> Result<DylibId, Error> {
+        let vacant = if self.free.len() > REMEMBERED { self.free.pop_front() } else { None };
+        let full = |_| Error::Unknown { what: "room for a dylib" };
+        let index = vacant.map_or_else(|| u32::try_from(self.places.len()).map_err(full), Ok)?;
+        let last = self.places.get(index as usize).map_or(0, |place| place.generation);
+        let id = DylibId { index, generation: last + 1, session: self.session };
+        let place = Place { generation: id.generation, tenant: Tenant::Open(make(id, self.made)) };
+        self.made += 1;
+        match self.places.get_mut(index as usize) {
+            Some(vacant) => *vacant = place,
+            None => self.places.push(place),
+        }
+        Ok(id)
+    }
+
+    /// Why there is no open dylib of this id.
+    fn refusal(&self, id: DylibId) -> Error {
+        if id.session != self.session {
+            return Error::OtherSession { what: "dylib", of: id.session, here: self.session };
+        }
+        match self.name(id) {
+            Some(name) => Error::DylibClosed { dylib: Arc::clone(name) },
+            // Its place has another one by now.
+            None => Error::DylibClosed { dylib: "?".into() },
+        }
     }
 
     /// The dylib, when it is open.
     pub(super) fn get(&self, id: DylibId) -> Result<&Dylib<P>, Error> {
-        match self.0.get(id.0 as usize) {
-            Some(Place::Open(dylib)) => Ok(dylib),
-            Some(Place::Closed(name)) => Err(Error::DylibClosed { dylib: Arc::clone(name) }),
-            None => Err(Error::Unknown { what: "dylib" }),
+        match self.places.get(id.index as usize) {
+            Some(Place { generation, tenant: Tenant::Open(dylib) })
+                if (*generation, self.session) == (id.generation, id.session) =>
+            {
+                Ok(dylib)
+            }
+            _ => Err(self.refusal(id)),
         }
     }
 
     /// The dylib, when it is open.
     pub(super) fn get_mut(&mut self, id: DylibId) -> Result<&mut Dylib<P>, Error> {
-        match self.0.get_mut(id.0 as usize) {
-            Some(Place::Open(dylib)) => Ok(dylib),
-            Some(Place::Closed(name)) => Err(Error::DylibClosed { dylib: Arc::clone(name) }),
-            None => Err(Error::Unknown { what: "dylib" }),
+        self.get(id)?;
+        match self.places.get_mut(id.index as usize) {
+            Some(Place { tenant: Tenant::Open(dylib), .. }) => Ok(dylib),
+            _ => Err(Error::Unknown { what: "dylib" }),
         }
     }
 
-    /// The name of a dylib, open or not.
+    /// The name of a dylib, open or closed not long ago.
     pub(super) fn name(&self, id: DylibId) -> Option<&Arc<str>> {
-        self.0.get(id.0 as usize).map(|place| match place {
-            Place::Open(dylib) => &dylib.name,
-            Place::Closed(name) => name,
+        let place = self.places.get(id.index as usize)?;
+        let is_it = (place.generation, self.session) == (id.generation, id.session);
+        is_it.then_some(match &place.tenant {
+            Tenant::Open(dylib) => &dylib.name,
+            Tenant::Closed(name) => name,
         })
     }
 
     /// The initialisers that a thread is busy with.
     pub(super) fn busy(&self, by: ThreadId) -> impl Iterator<Item = Version<P>> {
-        let open = self.0.iter().filter_map(|place| match place {
-            Place::Open(dylib) => Some(dylib),
-            Place::Closed(_) => None,
+        let open = self.places.iter().filter_map(|place| match &place.tenant {
+            Tenant::Open(dylib) => Some(dylib),
+            Tenant::Closed(_) => None,
         });
         let known = open.flat_map(|dylib| &dylib.initializers);
         known.filter(move |known| known.is_busy(by)).map(|known| known.version)
@@ -121,13 +165,14 @@ impl<P: Parts> Dylibs<P> {
 
     /// Closes the dylib, if it is open, and gives it away.
     pub(super) fn close(&mut self, id: DylibId) -> Option<Box<Dylib<P>>> {
-        let place = self.0.get_mut(id.0 as usize)?;
-        let Place::Open(dylib) = place else { return None };
-        let closed = Place::Closed(Arc::clone(&dylib.name));
-        match std::mem::replace(place, closed) {
-            Place::Open(dylib) => Some(dylib),
-            Place::Closed(_) => None,
+        let closed = Tenant::Closed(Arc::clone(&self.get(id).ok()?.name));
+        let place = self.places.get_mut(id.index as usize)?;
+        let Tenant::Open(dylib) = std::mem::replace(&mut place.tenant, closed) else { return None };
+        // A place whose generations are used up stays empty.
+        if place.generation < u32::MAX {
+            self.free.push_back(id.index);
         }
+        Some(dylib)
     }
 }
 
@@ -152,21 +197,24 @@ impl<P: Parts> Event<P> for CreateDylib<P> {
         if machine.by_name.contains_key(&self.name) {
             return Err(Error::DuplicateDylib { dylib: self.name });
         }
-        let id = machine.dylibs.next()?;
-        let default_tracker = machine.trackers.insert(Tracker { dylib: id, units: Default::default() });
-        machine.by_name.insert(Arc::clone(&self.name), id);
-        machine.dylibs.0.push(Place::Open(Box::new(Dylib {
-            name: self.name,
-            board: self.board,
-            symbols: FxHashMap::default(),
-            links: vec![Link { dylib: id, sees: Sees::All }],
-            generators: Vec::new(),
-            default_tracker,
-            initializers: Vec::new(),
-            opens: 0,
-            was_opened: false,
-            closing: Vec::new(),
-        })));
+        let (trackers, by_name) = (&mut machine.trackers, Arc::clone(&self.name));
+        let id = machine.dylibs.insert(|id, serial| {
+            Box::new(Dylib {
+                name: self.name,
+                board: self.board,
+                serial,
+                symbols: FxHashMap::default(),
+                links: vec![Link { dylib: id, sees: Sees::All }],
+                generators: Vec::new(),
+                default_tracker: trackers.insert(Tracker { dylib: id, units: Default::default() }),
+                initializers: Vec::new(),
+                opens: 0,
+                was_opened: false,
+                closing: Vec::new(),
+            })
+        })?;
+        machine.by_name.insert(by_name, id);
+        let default_tracker = machine.open(id)?.default_tracker;
         Ok((id, default_tracker))
     }
 }
@@ -200,6 +248,7 @@ impl<P: Parts> Event<P> for SetLinks {
     type Reply = Result<(), Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        machine.check_links(&self.links)?;
         machine.open(self.dylib)?.links = self.links;
         Ok(())
     }
@@ -217,6 +266,7 @@ impl<P: Parts> Event<P> for AddLinks {
     type Reply = Result<(), Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        machine.check_links(&self.links)?;
         let mut known = std::mem::take(&mut machine.open(self.dylib)?.links);
         machine.sweep(&mut known);
         for link in self.links {
@@ -241,6 +291,7 @@ impl<P: Parts> Event<P> for RemoveLink {
     type Reply = Result<(), Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        machine.check_session("dylib", self.linked.session)?;
         machine.open(self.dylib)?.links.retain(|link| link.dylib != self.linked);
         Ok(())
     }

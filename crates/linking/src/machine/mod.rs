@@ -70,7 +70,7 @@ pub use waits::{Await, Block, Doer, NeededBy, Unblock};
 
 use crate::error::{Cause, Error, Failure, Name};
 use crate::flags::{Link, LookupKind, Priority, SymbolFlags, Until, Want};
-use crate::ids::{DylibId, Key, Label, Slab, Symbol};
+use crate::ids::{DylibId, Key, Label, SessionId, Slab, Symbol};
 use crate::names::{Names, Released};
 use graph::{Graph, Node, Port};
 
@@ -159,6 +159,14 @@ impl<P: Parts> Source<P> {
     fn aliasee(&self) -> Option<Symbol> {
         match self {
             Source::Alias(_, symbol) | Source::Slot { aliasee: Some((_, symbol)), .. } => Some(*symbol),
+            Source::Work(_) | Source::Absolute(_) | Source::Slot { aliasee: None, .. } => None,
+        }
+    }
+
+    /// Where that is searched.
+    fn home(&self) -> Option<&Link> {
+        match self {
+            Source::Alias(from, _) | Source::Slot { aliasee: Some((from, _)), .. } => Some(from),
             Source::Work(_) | Source::Absolute(_) | Source::Slot { aliasee: None, .. } => None,
         }
     }
@@ -372,6 +380,8 @@ pub struct Tracker<P: Parts> {
 struct Dylib<P: Parts> {
     name: Arc<str>,
     board: P::Board,
+    /// Its place in the order in which dylibs were made.
+    serial: u64,
     symbols: FxHashMap<Symbol, Version<P>>,
     links: Vec<Link>,
     generators: Vec<(GeneratorId, P::Generator)>,
@@ -443,6 +453,7 @@ enum Todo<P: Parts> {
 
 /// See the file's header.
 pub struct Machine<P: Parts> {
+    session: SessionId,
     names: Arc<Names>,
     dylibs: dylibs::Dylibs<P>,
     /// Those that are not closed.
@@ -477,20 +488,22 @@ impl<P: Parts> Machine<P> {
     /// An empty session whose names are `names`.
     #[must_use]
     pub fn new(names: Arc<Names>) -> Self {
+        let session = SessionId::fresh();
         Machine {
+            session,
             names,
-            dylibs: dylibs::Dylibs::default(),
+            dylibs: dylibs::Dylibs::new(session),
             by_name: FxHashMap::default(),
             opened: BTreeSet::new(),
-            entries: Slab::default(),
-            units: Slab::default(),
-            trackers: Slab::default(),
-            queries: Slab::default(),
-            requests: Slab::default(),
+            entries: Slab::new(session),
+            units: Slab::new(session),
+            trackers: Slab::new(session),
+            queries: Slab::new(session),
+            requests: Slab::new(session),
             asking: FxHashMap::default(),
             next_generator: 0,
             slots: FxHashMap::default(),
-            graph: Graph::default(),
+            graph: Graph::new(session),
             blocked: Vec::new(),
             has_new_waits: false,
             lodged: Vec::new(),
@@ -520,6 +533,22 @@ impl<P: Parts> Machine<P> {
         }
         self.break_cycles();
         (reply, std::mem::take(&mut self.effects))
+    }
+
+    /// What tells its identifiers from those of other sessions.
+    #[must_use]
+    pub fn id(&self) -> SessionId {
+        self.session
+    }
+
+    /// Refuses an identifier of another session.
+    fn check_session(&self, what: &'static str, of: SessionId) -> Result<(), Error> {
+        if of == self.session { Ok(()) } else { Err(Error::OtherSession { what, of, here: self.session }) }
+    }
+
+    /// Refuses links that lead to another session.
+    fn check_links<'a>(&self, links: impl IntoIterator<Item = &'a Link>) -> Result<(), Error> {
+        links.into_iter().try_for_each(|link| self.check_session("dylib", link.dylib.session))
     }
 
     /// Whether something new is refused; what is `begun` belongs to what was begun before the session was stopped, or to its end.
@@ -588,10 +617,11 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// Holds what `source` names; nothing is left of one whose name is gone.
+    /// Holds what `source` names; nothing is left of one whose name is gone, or that leads to another session.
     fn hold_source(&mut self, source: Option<Source<P>>) -> Option<Source<P>> {
         let names = source.as_ref().and_then(Source::aliasee);
-        if names.is_none_or(|symbol| self.names.retain(symbol)) {
+        let is_own = self.check_links(source.as_ref().and_then(Source::home)).is_ok();
+        if is_own && names.is_none_or(|symbol| self.names.retain(symbol)) {
             return source;
         }
         source.into_iter().for_each(|source| self.drop_unheld(source, Vec::new()));
@@ -622,11 +652,11 @@ mod tests {
     use smallvec::SmallVec;
 
     use super::push_swept;
-    use crate::ids::Slab;
+    use crate::ids::{SessionId, Slab};
 
     #[test]
     fn a_key_that_comes_many_times_is_kept_a_few_times() {
-        let mut slab = Slab::default();
+        let mut slab = Slab::new(SessionId::fresh());
         let (first, second) = (slab.insert(1), slab.insert(2));
         let mut list = SmallVec::new();
         for _ in 0..1000 {

@@ -54,6 +54,7 @@ impl<P: Parts> Event<P> for RemoveTracker<P> {
     type Reply = Result<(), Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        machine.check_session("tracker", self.tracker.session())?;
         let Some(tracker) = machine.trackers.get(self.tracker) else { return Err(Error::Removed) };
         let (units, dylib) = (tracker.units.clone(), tracker.dylib);
         machine.remove_units(units, self.dependants, &Cause::Removed)?;
@@ -74,6 +75,9 @@ impl<P: Parts> Event<P> for Transfer<P> {
     type Reply = Result<(), Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        for tracker in self.to.into_iter().chain([self.from]) {
+            machine.check_session("tracker", tracker.session())?;
+        }
         let from = machine.trackers.get(self.from).ok_or(Error::Removed)?;
         let dylib = from.dylib;
         let default = machine.open(dylib)?.default_tracker;
@@ -206,10 +210,10 @@ impl<P: Parts> Event<P> for Remaining {
             let has_run = |dylib: &Dylib<P>| dylib.initializers.iter().any(Initializer::has_run);
             machine.dylibs.get(id).is_ok_and(|dylib| dylib.was_opened || has_run(dylib))
         };
-        let mut open: Vec<(DylibId, bool)> =
-            machine.by_name.values().map(|&id| (id, initialized(id))).collect();
-        open.sort_unstable_by(|one, other| other.cmp(one));
-        open
+        let mut open: Vec<DylibId> = machine.by_name.values().copied().collect();
+        let serial = |id: &DylibId| machine.dylibs.get(*id).map_or(0, |dylib| dylib.serial);
+        open.sort_unstable_by_key(|id| std::cmp::Reverse(serial(id)));
+        open.into_iter().map(|id| (id, initialized(id))).collect()
     }
 }
 
