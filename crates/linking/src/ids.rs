@@ -12,6 +12,10 @@
 //!
 //! [`SessionId`]s come from a counter of the process, the only thing here that sessions share: an identifier is a copy, which may outlive its session,
 //! so nothing that belongs to the session could tell it from those of a later one. Nothing depends on their values.
+//!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | I1 | count a session | Relaxed | | nothing: only that each number is another matters |
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -40,8 +44,8 @@ impl SessionId {
     /// That of a new session.
     pub(crate) fn fresh() -> SessionId {
         static NEXT: AtomicU32 = AtomicU32::new(1);
-        // Only that it is another number matters.
-        SessionId(NEXT.fetch_add(1, Ordering::Relaxed))
+        let number = NEXT.fetch_add(1, Ordering::Relaxed); // I1
+        SessionId(number)
     }
 }
 

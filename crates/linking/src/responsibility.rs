@@ -323,7 +323,8 @@ impl<T: Target> Responsibility<T> {
     /// Hands over code, gives all symbols their addresses, and says that the memory is final and all of it needs `needs`; in one step.
     /// When it is refused, the unit has failed or was removed, unless a version that it needs has lost its name meanwhile: then
     /// nothing has changed, nobody has seen an address, and here is the responsibility, to be kept with what there is now.
-    /// If something that it needs fails before it is ready, for a reason that may pass, later lookups find `again`.
+    /// If something that it needs fails before it is ready, for a reason that may pass, later lookups find `again`; if for another reason, they do when what
+    /// failed has been removed or replaced.
     pub fn complete(
         mut self,
         code: T::Code,
@@ -350,7 +351,19 @@ impl<T: Target> Responsibility<T> {
     ) {
         self.duty.open = false;
         let (unit, cause, again) = (self.duty.unit, Cause::of(cause), again.into().source);
-        self.duty.session.step(FailForNow { unit, cause, again });
+        self.duty.session.step(FailForNow { unit, cause, again, passes: true });
+    }
+
+    /// Gives up because of `cause`. If that is the failure of other symbols, it stands until one of them is removed or replaced: lookups behind that find
+    /// `again`, which makes the symbols that it is responsible for. If it may pass, they do at once.
+    pub fn fail_until_changed(
+        mut self,
+        cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+        again: impl Into<Unit<T>>,
+    ) {
+        self.duty.open = false;
+        let (unit, cause, again) = (self.duty.unit, Cause::of(cause), again.into().source);
+        self.duty.session.step(FailForNow { unit, cause, again, passes: false });
     }
 
     /// Gives up. The cause reaches every lookup that waits for it, now or later.

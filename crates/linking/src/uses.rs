@@ -90,8 +90,8 @@ impl Uses {
             }
             // More holders than can be counted hold for ever.
             let next = if word & HOLDERS == HOLDERS { word | FOREVER } else { word + 1 };
-            match self.0.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed) {
-                // N3
+            let added = self.0.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed); // N3
+            match added {
                 Ok(_) => return true,
                 Err(there) => word = there,
             }
@@ -100,8 +100,8 @@ impl Uses {
 
     /// Takes a holder away; whether it was the last.
     pub(crate) fn let_go(&self) -> bool {
-        if self.0.load(Ordering::Relaxed) & FOREVER != 0 {
-            // N3
+        let word = self.0.load(Ordering::Relaxed); // N3
+        if word & FOREVER != 0 {
             return false;
         }
         let before = self.0.fetch_sub(1, Ordering::Release); // N1
@@ -113,8 +113,8 @@ impl Uses {
     pub(crate) fn free(&self, of: u32) -> Freed {
         let unheld = u64::from(of) << 32;
         let next = u64::from(of.wrapping_add(1)) << 32;
-        match self.0.compare_exchange(unheld, next, Ordering::Acquire, Ordering::Relaxed) {
-            // N2
+        let freed = self.0.compare_exchange(unheld, next, Ordering::Acquire, Ordering::Relaxed); // N2
+        match freed {
             Ok(_) if of == u32::MAX => Freed::ForGood,
             Ok(_) => Freed::Yes,
             Err(_) => Freed::No,

@@ -776,3 +776,76 @@ fn a_replaced_version_goes_with_its_last_user() {
         assert_eq!(flat.map(|counts| counts.1), Some(1), "{policy:?}");
     }
 }
+
+/// What failed because of another symbol is made again when that is replaced, or removed and defined.
+#[test]
+fn dependants_of_a_failed_root_work_again_when_it_is_redefined() {
+    for removes in [false, true] {
+        let (session, main) = in_place();
+        let [root, near, far, asks, short, apart] =
+            ["root", "near", "far", "asks", "short", "apart"].map(|name| session.intern(name));
+        let (kept, made_again, freed) = (Kept::default(), Arc::new(AtomicUsize::new(0)), Arc::default());
+        // Linked to what it needs; made by itself as often as it is wanted.
+        fn links(
+            symbol: Symbol,
+            to: Symbol,
+            times: Arc<AtomicUsize>,
+            freed: Arc<AtomicUsize>,
+        ) -> Unit<Words> {
+            unit([(symbol, E)], move |duty: Responsibility<Words>| {
+                times.fetch_add(1, Ordering::SeqCst);
+                let again = links(symbol, to, Arc::clone(&times), Arc::clone(&freed));
+                let dylib = duty.dylib().expect("in force");
+                let need = Dependence::from(Label { dylib, symbol: to });
+                assert!(duty.complete(Owned(freed), [(symbol, 5)], [need], Some(again)).is_none());
+            })
+        }
+        // Waits for what it needs, and is told of the failure.
+        fn waits(symbol: Symbol, to: Symbol) -> Unit<Words> {
+            unit([(symbol, E)], move |duty: Responsibility<Words>| {
+                duty.lookup_answer(required([to]), Until::Ready, move |duty, answer| match answer {
+                    Err(error) => duty.fail_until_changed(error, waits(symbol, to)),
+                    Ok(found) => {
+                        let resolved = duty.resolve([(symbol, 6)]).expect("resolved");
+                        resolved.emit([found[0].into()]).expect("emitted");
+                    }
+                });
+            })
+        }
+        let units = vec![
+            keep(&[(root, E)], &kept),
+            links(near, root, Arc::clone(&made_again), Arc::clone(&freed)),
+            links(far, near, Arc::clone(&made_again), Arc::clone(&freed)),
+            waits(asks, far),
+            unit([(apart, E)], |duty: Responsibility<Words>| duty.fail("its own")),
+            Alias { symbol: short, flags: E, from: main.all(), aliasee: asks }.into(),
+        ];
+        main.define_all(units, None).expect("defined");
+        let all = [near, far, asks, short];
+        let lookups = all.map(|symbol| main.lookup([symbol]));
+        take(&kept).fail("wrong");
+        for lookup in lookups {
+            assert_eq!(failure(lookup.wait()).root().to_string(), "wrong");
+        }
+        let before = session.counts();
+        for symbol in all.into_iter().chain([apart]) {
+            assert!(main.lookup([symbol]).wait().is_err(), "the reason stands");
+        }
+        assert_eq!((count(&made_again), session.counts()), (2, before));
+        session.check().expect("invariants");
+        if removes {
+            main.remove([root]).expect("removed");
+            session.check().expect("invariants");
+            main.define(made(&[(root, E, 1)])).expect("defined");
+        } else {
+            main.redefine(vec![made(&[(root, E, 1)])], None).expect("replaced");
+        }
+        assert_eq!(count(&made_again), 2, "nobody has looked");
+        let addresses = all.map(|symbol| main.lookup([symbol]).wait_one().expect("ready").address);
+        assert_eq!(addresses, [Some(5), Some(5), Some(6), Some(6)]);
+        assert!(main.lookup([apart]).wait().is_err(), "it failed by itself");
+        session.check().expect("invariants");
+        main.clear(Dependants::Deny).expect("removed");
+        assert_eq!((session.counts().1, count(&freed)), (0, 4));
+    }
+}

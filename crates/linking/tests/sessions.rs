@@ -71,7 +71,8 @@ fn machines_refuse_trackers_and_units_of_others() {
             machine.step(CreateDylib { name: "main".into(), board: (), begun: false }).0.expect("a dylib");
         let tracker = machine.step(CreateTracker { dylib, begun: false }).0.expect("a tracker");
         let unit = NewUnit { symbols: vec![(foo, E)], initializer: None, source: Source::Work(1) };
-        let define = Define { dylib, tracker: Some(tracker), units: vec![unit], replace: false, begun: false };
+        let define =
+            Define { dylib, tracker: Some(tracker), units: vec![unit], replace: false, begun: false };
         assert!(machine.step(define).0.is_ok());
         let wants = required([foo]);
         let order = vec![Link { dylib, sees: brolga_linking::Sees::All }];
@@ -103,7 +104,8 @@ fn machines_refuse_trackers_and_units_of_others() {
     is_refused(one.step(Transfer { from: own, to: Some(tracker) }).0.expect_err("another's"));
     is_refused(one.step(Transfer { from: tracker, to: None }).0.expect_err("another's"));
     is_refused(one.step(UnitHome(unit)).0.expect_err("another's"));
-    let define = Define { dylib: home, tracker: Some(tracker), units: Vec::new(), replace: false, begun: false };
+    let define =
+        Define { dylib: home, tracker: Some(tracker), units: Vec::new(), replace: false, begun: false };
     is_refused(one.step(define).0.err().map(|(error, _)| error).expect("another's"));
     one.check().expect("invariants");
 }

@@ -143,6 +143,9 @@ pub struct FailForNow<P: Parts> {
     pub cause: Cause,
     /// What defines its symbols from then on, tracked by what has tracked them.
     pub again: Source<P>,
+    /// Whether the cause passes, whatever it says. If not, and it is the failure of other symbols, `again` waits until one of these is removed or
+    /// replaced.
+    pub passes: bool,
 }
 
 impl<P: Parts> Event<P> for FailForNow<P> {
@@ -155,7 +158,8 @@ impl<P: Parts> Event<P> for FailForNow<P> {
             None => again,
         };
         machine.drop_unused(unused);
-        machine.fail_perhaps_for_now(self.unit, self.cause, true);
+        let passes = self.passes || self.cause.passes();
+        machine.fail_perhaps_for_now(self.unit, self.cause, passes);
     }
 }
 

@@ -18,7 +18,7 @@
 //! | resolved | address, who waits | emit, fail, removal |
 //! | emitted | address, who waits | the last thing that it transitively needs is emitted; or fails; removal |
 //! | ready | address | removal, replacement |
-//! | failed | the failure with its causes | removal, replacement |
+//! | failed | the failure with its causes | removal, replacement; being promised again, if it failed because of another symbol that was removed or replaced |
 //!
 //! A symbol's *version* is its entry's key: a name that was removed and defined again is another version, and a
 //! dependence on the old one is refused. An entry outlives its name while ready units use it.
@@ -356,7 +356,8 @@ pub struct Unit<P: Parts> {
     entries: SmallVec<[Version<P>; 1]>,
     phase: Phase<P>,
     codes: Vec<P::Code>,
-    /// What makes it again, if it fails for a reason that passes before it is ready, or if it has failed and stands for initialisers.
+    /// What makes it again, if it fails for a reason that passes before it is ready; or if it has failed and stands for initialisers, or has failed because
+    /// of another unit.
     again: Option<Source<P>>,
     /// What it was emitted with a dependence on.
     uses: SmallVec<[Version<P>; 1]>,
@@ -449,6 +450,8 @@ enum Todo<P: Parts> {
     Aliased(UnitId<P>, Answer<P>),
     /// A user of this unit, which has no name, is gone.
     Collect(UnitId<P>),
+    /// What this unit failed for has lost its name.
+    Revive(UnitId<P>),
 }
 
 /// See the file's header.
@@ -469,6 +472,8 @@ pub struct Machine<P: Parts> {
     next_generator: u64,
     /// Redirectable symbols whose slots lead to a version; some may be gone, or lead elsewhere.
     slots: FxHashMap<Version<P>, SmallVec<[Version<P>; 1]>>,
+    /// By failed units: units that failed because of them and can be made again; some may be gone.
+    stranded: FxHashMap<UnitId<P>, SmallVec<[UnitId<P>; 1]>>,
     graph: Graph<Version<P>>,
     /// Threads that wait in the middle of tasks.
     blocked: Vec<waits::Blocked<P>>,
@@ -503,6 +508,7 @@ impl<P: Parts> Machine<P> {
             asking: FxHashMap::default(),
             next_generator: 0,
             slots: FxHashMap::default(),
+            stranded: FxHashMap::default(),
             graph: Graph::new(session),
             blocked: Vec::new(),
             has_new_waits: false,
@@ -523,6 +529,7 @@ impl<P: Parts> Machine<P> {
                     Todo::Search(query) => self.search(query),
                     Todo::Aliased(unit, answer) => self.aliased(unit, answer),
                     Todo::Collect(unit) => self.collect(unit),
+                    Todo::Revive(unit) => self.revive(unit),
                 }
             }
             // What is answered there may be what an alias waits for.

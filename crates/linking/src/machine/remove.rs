@@ -376,6 +376,10 @@ impl<P: Parts> Machine<P> {
         }
         let was_ready = matches!(entry.state, State::Ready(_));
         let Label { dylib, symbol } = entry.label;
+        if let State::Failed(_) = entry.state {
+            let stranded = self.stranded.remove(&entry.unit);
+            self.todo.extend(stranded.into_iter().flatten().map(Todo::Revive));
+        }
         let slots = self.slots.remove(&version).unwrap_or_default();
         if let Ok(dylib) = self.dylibs.get_mut(dylib) {
             dylib.symbols.remove(&symbol);
