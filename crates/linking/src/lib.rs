@@ -25,6 +25,7 @@
 //! | an error has the whole chain of causes | [`Failure`]: made once for each step of the chain, shared by all who are told |
 //! | removing code under its users is a decision | [`machine::Dependants`]: deny, cascade, tombstone, keep |
 //! | a version is not mistaken for another of the same name | [`machine::Version`]s in dependences and redirects |
+//! | an identifier that outlived what it names, or is of another session, is refused | generations and sessions in `ids.rs`, counts in `names.rs` |
 //! | user code, and destructors, never run under the lock | [`machine::Effects`] own all of it until the lock is released |
 //!
 //! Words. A *unit* is what is materialized, and removed, as one; whoever materializes it has the *responsibility*. A symbol is
@@ -40,8 +41,7 @@
 //! | `opening` | initialisers: which thread runs them, who waits for it |
 //! | `board` | ready symbols, read without a lock |
 //!
-//! Not done: what a generator did not have is not remembered; names are kept as long as the session; a session's events are
-//! not recorded.
+//! Not done: what a generator did not have is not remembered; a session's events are not recorded.
 
 #![forbid(unsafe_code)]
 

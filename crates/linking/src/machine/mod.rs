@@ -27,7 +27,7 @@
 //! the end. Whoever makes the event says so in it.
 //!
 //! Files: `define` (into the tables), `change` (with what goes with it), `search` (lookups), `duty` (what responsibilities do), `settle` (starting, readiness,
-//! failure), `remove` (out of the tables), `redirect` (slots), `dylibs` (links, generators, initialisers), `undertaking` (what the end waits for), `graph` and
+//! failure), `remove` (out of the tables), `redirect` (slots), `dylibs` (links, generators, initialisers), `places` (the table of dylibs), `intake` (names and identifiers from outside), `emit` (emission), `undertaking` (what the end waits for), `graph` and
 //! `forest` (waiting), `waits` (circles of threads that wait), `circles` (circles of units that do), `check` (invariants).
 
 mod change;
@@ -36,8 +36,11 @@ mod circles;
 mod define;
 mod duty;
 mod dylibs;
+mod emit;
 mod forest;
 mod graph;
+mod intake;
+mod places;
 mod redirect;
 mod remove;
 mod search;
@@ -55,13 +58,13 @@ use smallvec::SmallVec;
 pub use change::{Change, RemoveOrphans};
 pub use define::{Alias, Define, FailForNow, NewUnit, Renew};
 pub use duty::{
-    Attach, Begin, Claim, Complete, Delegate, Dependence, Duty, Emit, Fail, Group, HandBack, Incomplete,
-    Requested, Resolve, UnitHome,
+    Attach, Begin, Claim, Delegate, Dependence, Duty, Fail, HandBack, Requested, Resolve, UnitHome,
 };
 pub use dylibs::{
     AddGenerator, AddLinks, Closing, CreateDylib, CreateTracker, Initialized, Initializers, LinkOrder,
     Opened, Plan, Release, RemoveGenerator, RemoveLink, SetLinks,
 };
+pub use emit::{Complete, Emit, Group, Incomplete};
 pub use redirect::{Aliasee, Leads, Redirect};
 pub use remove::{Close, Dependants, Remaining, RemoveSymbols, RemoveTracker, Stop, Transfer};
 pub use search::{Cancel, Generated, Lookup, Owner, WaitsFor};
@@ -152,24 +155,6 @@ pub enum Source<P: Parts> {
         /// What the slot is bound to on the first call; none when it is redirected by hand.
         aliasee: Option<(Link, Symbol)>,
     },
-}
-
-impl<P: Parts> Source<P> {
-    /// The symbol that it names, which is held for as long as it is in the tables.
-    fn aliasee(&self) -> Option<Symbol> {
-        match self {
-            Source::Alias(_, symbol) | Source::Slot { aliasee: Some((_, symbol)), .. } => Some(*symbol),
-            Source::Work(_) | Source::Absolute(_) | Source::Slot { aliasee: None, .. } => None,
-        }
-    }
-
-    /// Where that is searched.
-    fn home(&self) -> Option<&Link> {
-        match self {
-            Source::Alias(from, _) | Source::Slot { aliasee: Some((from, _)), .. } => Some(from),
-            Source::Work(_) | Source::Absolute(_) | Source::Slot { aliasee: None, .. } => None,
-        }
-    }
 }
 
 /// A unit to materialize.
@@ -458,7 +443,7 @@ enum Todo<P: Parts> {
 pub struct Machine<P: Parts> {
     session: SessionId,
     names: Arc<Names>,
-    dylibs: dylibs::Dylibs<P>,
+    dylibs: places::Dylibs<P>,
     /// Those that are not closed.
     by_name: FxHashMap<Arc<str>, DylibId>,
     /// Those with openings that were not taken back.
@@ -497,7 +482,7 @@ impl<P: Parts> Machine<P> {
         Machine {
             session,
             names,
-            dylibs: dylibs::Dylibs::new(session),
+            dylibs: places::Dylibs::new(session),
             by_name: FxHashMap::default(),
             opened: BTreeSet::new(),
             entries: Slab::new(session),
@@ -548,16 +533,6 @@ impl<P: Parts> Machine<P> {
         self.session
     }
 
-    /// Refuses an identifier of another session.
-    fn check_session(&self, what: &'static str, of: SessionId) -> Result<(), Error> {
-        if of == self.session { Ok(()) } else { Err(Error::OtherSession { what, of, here: self.session }) }
-    }
-
-    /// Refuses links that lead to another session.
-    fn check_links<'a>(&self, links: impl IntoIterator<Item = &'a Link>) -> Result<(), Error> {
-        links.into_iter().try_for_each(|link| self.check_session("dylib", link.dylib.session))
-    }
-
     /// Whether something new is refused; what is `begun` belongs to what was begun before the session was stopped, or to its end.
     fn refuses(&self, begun: bool) -> bool {
         match self.intake {
@@ -597,42 +572,6 @@ impl<P: Parts> Machine<P> {
             return Err(Error::SessionEnded);
         }
         self.open(id)
-    }
-
-    /// Holds the names of all of these; says which are to be let go of with [`Machine::release`].
-    ///
-    /// # Errors
-    /// The name of one is gone; then none is held.
-    fn hold(&mut self, symbols: impl Iterator<Item = Symbol>) -> Result<Vec<Symbol>, Error> {
-        let mut held = Vec::new();
-        for symbol in symbols {
-            if !self.names.retain(symbol) {
-                self.release(held);
-                return Err(Error::Unknown { what: "symbol" });
-            }
-            if self.names.is_counted(symbol) {
-                held.push(symbol);
-            }
-        }
-        Ok(held)
-    }
-
-    /// Lets go of names when the effects of this step are over.
-    fn release(&mut self, symbols: impl IntoIterator<Item = Symbol>) {
-        for symbol in symbols {
-            self.effects.released.add(&self.names, symbol);
-        }
-    }
-
-    /// Holds what `source` names; nothing is left of one whose name is gone, or that leads to another session.
-    fn hold_source(&mut self, source: Option<Source<P>>) -> Option<Source<P>> {
-        let names = source.as_ref().and_then(Source::aliasee);
-        let is_own = self.check_links(source.as_ref().and_then(Source::home)).is_ok();
-        if is_own && names.is_none_or(|symbol| self.names.retain(symbol)) {
-            return source;
-        }
-        source.into_iter().for_each(|source| self.drop_unheld(source, Vec::new()));
-        None
     }
 
     fn find(&self, label: Label) -> Option<Version<P>> {
