@@ -88,6 +88,13 @@ impl Crossings {
         std::ptr::eq(self.entry.get().cast(), handler)
     }
 
+    /// There are no frames any more.
+    pub(crate) fn forget(&self) {
+        self.exit_fp.set(0);
+        self.exit_pc.set(0);
+        self.entry.set(std::ptr::null());
+    }
+
     /// What others need to find the frames that are there now. On the thread itself, outside of compiled code.
     pub(crate) fn park(&self) -> Parked {
         Parked {

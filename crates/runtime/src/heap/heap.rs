@@ -254,6 +254,19 @@ impl Heap {
         mutator.depth.set(paused.depth);
     }
 
+    /// The frames of a mutator's thread are gone: it has no roots of its own, and is outside.
+    pub(crate) fn forget_frames(&self, mutator: &Mutator) {
+        if !mutator.registered.get() {
+            return;
+        }
+        // The words change inside, where no collection reads them.
+        if mutator.depth.replace(0) == 0 {
+            self.world.enter(mutator);
+        }
+        mutator.forget_frames();
+        self.world.leave(mutator);
+    }
+
     /// Takes a mutator that does not run off the list, for good. Its thread does not touch it any more.
     pub(crate) fn unregister(&self, mutator: &Mutator) {
         if !mutator.registered.replace(false) {
