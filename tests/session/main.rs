@@ -20,6 +20,7 @@
 //! | `tiers` | functions that are compiled twice |
 //! | `tombs` | what is removed under those who were linked to it |
 
+mod archives;
 mod change;
 mod circles;
 mod define;
