@@ -15,6 +15,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{self, Write as _};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use brolga_ir::abi::NativeSignature;
 use brolga_ir::func::Signature;
@@ -88,23 +89,51 @@ pub struct Evaluator<'p> {
     tests_are_compiled: bool,
     /// The program's global variables in compiled code.
     globals: Option<Globals>,
+    /// The first error that interpreted code's output has met.
+    unwritten: Arc<Mutex<Option<io::Error>>>,
+    /// Bytes that the interpreter's heap may take.
+    heap_limit: u64,
 }
 
 impl<'p> Evaluator<'p> {
     /// Evaluates by the reference interpreter.
     pub fn interpreted(program: &'p Program) -> Self {
-        Evaluator { program, engine: None, units: BTreeMap::new(), tests_are_compiled: false, globals: None }
+        Evaluator {
+            program,
+            engine: None,
+            units: BTreeMap::new(),
+            tests_are_compiled: false,
+            globals: None,
+            unwritten: Arc::default(),
+            heap_limit: interp::Options::default().max_heap_bytes,
+        }
     }
 
     /// Compiles and runs native code.
     pub fn native(program: &'p Program, engine: &Engine) -> Self {
         let globals = Some(Globals::new(engine.runtime()));
-        Evaluator {
-            program,
-            engine: Some(engine.clone()),
-            units: BTreeMap::new(),
-            tests_are_compiled: false,
-            globals,
+        Evaluator { program, engine: Some(engine.clone()), globals, ..Evaluator::interpreted(program) }
+    }
+
+    /// The same with a limit of the interpreter's heap, in bytes. That of native code is the engine's
+    /// ([`HeapOptions`](crate::heap::HeapOptions)).
+    #[must_use]
+    pub fn with_heap_limit(self, bytes: u64) -> Self {
+        Evaluator { heap_limit: bytes, ..self }
+    }
+
+    /// Makes sure that the program's output has left the process, and gives the first error that it met since the last time. What is
+    /// printed behind an error is dropped until then.
+    pub fn take_output_error(&mut self) -> Option<io::Error> {
+        match &self.engine {
+            Some(engine) => {
+                engine.runtime().sink().flush();
+                engine.runtime().sink().take_error()
+            }
+            None => {
+                let mut error = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
+                error.take().or_else(|| io::stdout().flush().err())
+            }
         }
     }
 
@@ -185,8 +214,9 @@ impl<'p> Evaluator<'p> {
 
     fn interpreter(&self) -> Interp<'p> {
         let memory = Box::new(SimMemory::default());
-        let mut interp = Interp::new(self.program.module(), interp::Options::default(), memory);
-        interp.set_output(Box::new(Stdout));
+        let options = interp::Options { max_heap_bytes: self.heap_limit, ..interp::Options::default() };
+        let mut interp = Interp::new(self.program.module(), options, memory);
+        interp.set_output(Box::new(Stdout { error: self.unwritten.clone() }));
         interp
     }
 
@@ -332,11 +362,16 @@ fn stopped(interp: &mut Interp<'_>, outcome: interp::Outcome) -> Failure {
     }
 }
 
-/// Where the interpreted program prints. A reader that went away is no error of the program's.
-struct Stdout;
+/// Where the interpreted program prints. An error is none of the program's: it is kept for whoever runs it, and what follows is dropped.
+struct Stdout {
+    error: Arc<Mutex<Option<io::Error>>>,
+}
 
 impl interp::Output for Stdout {
     fn write(&mut self, bytes: &[u8]) {
-        let _ = io::stdout().write_all(bytes);
+        let mut error = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        if error.is_none() {
+            *error = io::stdout().write_all(bytes).err();
+        }
     }
 }

@@ -133,8 +133,7 @@ mod system {
     const CONTINUE: i32 = 8;
 
     /// `_Unwind_Stop_Fn`.
-    type Stop =
-        unsafe extern "C-unwind" fn(i32, i32, u64, *mut Exception, *mut c_void, *mut c_void) -> i32;
+    type Stop = unsafe extern "C-unwind" fn(i32, i32, u64, *mut Exception, *mut c_void, *mut c_void) -> i32;
 
     /// `_Unwind_Exception`.
     #[repr(C)]

@@ -36,9 +36,9 @@ mod end;
 
 pub use asked::Interrupt;
 pub(crate) use asked::Reporter;
-use end::FramesAtEnd;
 pub use attached::{AttachError, with_attached};
 pub(crate) use attached::{with_attached_to, with_heap_scope};
+use end::FramesAtEnd;
 
 use std::cell::{Cell, RefCell};
 use std::mem::offset_of;

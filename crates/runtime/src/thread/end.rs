@@ -40,7 +40,9 @@ impl Thread {
             return FramesAtEnd::None;
         }
         match innermost {
-            Some(frame) if frame.return_address != 0 && returns_to(frame.return_address) => FramesAtEnd::Standing,
+            Some(frame) if frame.return_address != 0 && returns_to(frame.return_address) => {
+                FramesAtEnd::Standing
+            }
             _ => FramesAtEnd::Abandoned,
         }
     }
