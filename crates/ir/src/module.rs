@@ -106,6 +106,8 @@ pub struct Module {
     global_indices: FxHashMap<Name, usize>,
     /// What is known of functions of the program that need not be here.
     noted: ProgramFacts,
+    /// What [`Module::facts`] has found since a function was last added or changed.
+    facts: OnceLock<ProgramFacts>,
 }
 
 /// Why a function or global cannot be added to a module.
@@ -130,6 +132,7 @@ impl Module {
             globals: Vec::new(),
             global_indices: FxHashMap::default(),
             noted: ProgramFacts::default(),
+            facts: OnceLock::new(),
         }
     }
 
@@ -166,6 +169,7 @@ impl Module {
         if let Some(&old) = clash {
             return Err(ModuleError::DuplicateMethod(old));
         }
+        self.facts.take();
         let id = self.funcs.push(func);
         self.later.push(OnceLock::new());
         methods.push(id);
@@ -209,25 +213,40 @@ impl Module {
     /// A function, to be changed; `None` if the number is another module's. Its argument types must stay as they are, because it
     /// is found by them.
     pub fn func_mut(&mut self, id: FuncId) -> Option<&mut Func> {
+        self.facts.take();
         match self.later.get_mut(id)?.get_mut() {
             Some(later) => Some(later),
             None => self.funcs.get_mut(id),
         }
     }
 
+    /// Replaces a function by an equivalent one that does nothing which no function of the module did before: what passes make of it. What
+    /// [`Module::facts`] has found stays. Nothing happens if there is no such function.
+    pub fn refine(&mut self, id: FuncId, func: Func) {
+        let place = match self.later.get_mut(id).and_then(OnceLock::get_mut) {
+            Some(later) => Some(&mut **later),
+            None => self.funcs.get_mut(id),
+        };
+        if let Some(place) = place {
+            *place = func;
+        }
+    }
+
     /// What the functions do that all of the program have to know of, and those of which it has been noted.
     ///
-    /// Cost: a walk over all instructions.
-    pub fn facts(&self) -> ProgramFacts {
-        let mut facts = self.noted.clone();
-        self.funcs().for_each(|(_, func)| facts.add(func));
-        facts
+    /// Cost: a walk over all instructions the first time since a function was added or changed.
+    pub fn facts(&self) -> &ProgramFacts {
+        self.facts.get_or_init(|| {
+            let mut facts = self.noted.clone();
+            self.funcs().for_each(|(_, func)| facts.add(func));
+            facts
+        })
     }
 
     /// Keeps in mind what the functions do that all of the program have to know of, for modules that have not all of them, or not with
     /// their bodies ([`Module::without_functions`]).
     pub fn note_facts(&mut self) {
-        self.noted = self.facts();
+        self.noted = self.facts().clone();
     }
 
     /// The global variables in order of definition.
@@ -341,6 +360,7 @@ impl Index<FuncId> for Module {
 /// As [`Index`], to be changed as by [`Module::func_mut`].
 impl IndexMut<FuncId> for Module {
     fn index_mut(&mut self, id: FuncId) -> &mut Func {
+        self.facts.take();
         match self.later[id].get_mut() {
             Some(later) => later,
             None => &mut self.funcs[id],
