@@ -160,7 +160,7 @@ impl<'a, 'h> Obj<'a, 'h> {
         Ok((which[0], T::from_bytes(&bytes)))
     }
 
-    /// Stores into an element that is a union of bits, as the member with this number, which has the size of `T`.
+    /// Stores into an element that is a union of bits, as the member with this number, which is no larger than `T`.
     pub fn set_union_element<T: Bits>(self, index: usize, which: u8, value: T) -> Result<(), ObjectError> {
         let (elements, selector) = self.find_union_element(index, T::SIZE)?;
         let (types, union) = (&self.desc().context().types, elements.element.ty);
@@ -168,7 +168,7 @@ impl<'a, 'h> Obj<'a, 'h> {
         let Some(&member) = members.get(usize::from(which)) else {
             return Err(ObjectError::Index { index: which.into(), length: members.len() });
         };
-        if types.layout(member).is_ok_and(|layout| layout.size as usize != T::SIZE) {
+        if types.layout(member).is_ok_and(|layout| layout.size as usize > T::SIZE) {
             return Err(ObjectError::NotBits { what: "the member of the union", size: T::SIZE });
         }
         let bytes = value.to_bytes();
