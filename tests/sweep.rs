@@ -7,7 +7,7 @@
 //! BROLGA_SWEEP=2000 BROLGA_SWEEP_ONLY='methods' …
 //! ```
 //!
-//! Times are those of the processor that the running thread has used, so other processes count for little.
+//! Times are those of the processor that the running thread has used, so other processes count for little, but for short ones.
 
 use std::time::{Duration, Instant};
 
@@ -27,25 +27,41 @@ const STAGES: [Stage; 3] = [Stage::Read, Stage::Compile(OptLevel::O0), Stage::Co
 const MOST: f64 = 5.0;
 
 /// Costs below this are noise: what is compared is what lies above.
-const LEAST: u64 = 3_000_000;
+const LEAST: u64 = 4_000_000;
 
-/// Nanoseconds that the running thread has spent on a processor; those of the clock where the system does not tell.
-fn clock(start: Instant) -> u64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let spent = text.and_then(|text| text.split_whitespace().next()?.parse().ok());
-    spent.unwrap_or_else(|| start.elapsed().as_nanos() as u64)
+/// Below this the processor's time is too coarse: Linux counts it a tick at a time.
+const COARSE: u64 = 40_000_000;
+
+/// A moment, by the clock and by what the running thread has spent on a processor, if the system tells that.
+struct Moment {
+    clock: Instant,
+    spent: Option<u64>,
+}
+
+impl Moment {
+    fn now() -> Moment {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+        let spent = text.and_then(|text| text.split_whitespace().next()?.parse().ok());
+        Moment { clock: Instant::now(), spent }
+    }
+
+    /// Nanoseconds since then.
+    fn elapsed(&self) -> u64 {
+        let clock = self.clock.elapsed().as_nanos() as u64;
+        let spent = self.spent.zip(Moment::now().spent).map(|(before, now)| now - before);
+        spent.filter(|&spent| spent > COARSE).unwrap_or(clock).min(clock)
+    }
 }
 
 /// What a stage costs for a text.
 fn cost(stage: Stage, text: &str) -> u64 {
-    let start = Instant::now();
-    let begin = clock(start);
+    let begin = Moment::now();
     let program = Program::read("sweep.jlir", text.as_bytes());
-    let Stage::Compile(level) = stage else { return clock(start) - begin };
+    let Stage::Compile(level) = stage else { return begin.elapsed() };
     let (Ok(program), Ok(engine)) = (program, Engine::new(Options::new().opt_level(level))) else { return 0 };
-    let begin = clock(start);
+    let begin = Moment::now();
     let unit = engine.compile(&program);
-    let cost = clock(start) - begin;
+    let cost = begin.elapsed();
     // Constructs that have no native form count as far as that takes to find out.
     drop(unit);
     cost

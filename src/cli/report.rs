@@ -91,6 +91,7 @@ impl Stop {
         match failure {
             Failure::NotCompiled(Error::NotNative(reasons)) => Stop::not_native(program, &[reasons]),
             Failure::NotCompiled(error) => error.into(),
+            Failure::Refused(text) => Stop::System(text),
             Failure::Thrown { .. } | Failure::Stopped(_) => Stop::No(failure.to_string()),
         }
     }

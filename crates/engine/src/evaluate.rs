@@ -44,6 +44,8 @@ pub enum Failure {
     },
     /// The interpreter or the doorway could not go on; the text says why and where.
     Stopped(String),
+    /// The system refused something that running code needs.
+    Refused(String),
     /// The call was not made: it has no native form, or was not compiled.
     NotCompiled(Error),
 }
@@ -52,7 +54,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Thrown { text, .. } => write!(f, "uncaught exception: {text}"),
-            Failure::Stopped(text) => f.write_str(text),
+            Failure::Stopped(text) | Failure::Refused(text) => f.write_str(text),
             Failure::NotCompiled(error) => error.fmt(f),
         }
     }
@@ -277,6 +279,10 @@ impl<'p> Evaluator<'p> {
         bridge::call(&func, &signature, &args, interp, engine.runtime()).map_err(|error| match error {
             BridgeError::Call(CallError::Exception(exception))
             | BridgeError::Object(brolga_runtime::CallError::Exception(exception)) => self.thrown(&exception),
+            BridgeError::Call(CallError::Attach(error))
+            | BridgeError::Object(brolga_runtime::CallError::Attach(error)) => {
+                Failure::Refused(error.to_string())
+            }
             other => Failure::Stopped(other.to_string()),
         })
     }
@@ -302,6 +308,7 @@ impl<'p> Evaluator<'p> {
                 let func = self.compiled(&engine, id, interp)?;
                 func.call(&bits).map_err(|error| match error {
                     CallError::Exception(exception) => self.thrown(&exception),
+                    CallError::Attach(error) => Failure::Refused(error.to_string()),
                     other => Failure::Stopped(other.to_string()),
                 })?
             }
