@@ -287,6 +287,7 @@ fn all_that_takes_the_number_of_a_function_is_tested() {
         "optimised",
         "passes",
         "placed",
+        "refine",
         "supersede",
         "symbol",
     ];

@@ -29,6 +29,12 @@ pub(crate) fn run(args: &Args) -> Done {
     }
     let call = program.call(args.call.as_deref().unwrap_or("main()"))?;
     let engine = args.how.engine()?;
-    let value = evaluator(&program, engine.as_ref()).call(&call).map_err(|f| Stop::failure(&program, f))?;
+    let mut evaluator = evaluator(&program, engine.as_ref(), &args.how);
+    let value = evaluator.call(&call);
+    let unwritten = evaluator.take_output_error();
+    let value = value.map_err(|failure| Stop::failure(&program, failure))?;
+    if let Some(error) = unwritten {
+        return Err(Stop::unwritten(&error));
+    }
     if args.call.is_some() { out(value) } else { Ok(()) }
 }

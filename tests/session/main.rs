@@ -21,6 +21,7 @@
 //! | `tombs` | what is removed under those who were linked to it |
 //! | `worlds` | redefinition before, during and after a call, by kind of definition, kind of call, inlining and level |
 
+mod archives;
 mod change;
 mod circles;
 mod define;

@@ -543,8 +543,9 @@ impl Code {
                 continue;
             }
             let own = code.loaded.code().addresses();
-            let first = addresses.partition_point(|&address| address < own.start);
-            if addresses.get(first).is_some_and(|address| own.contains(address)) {
+            // Frames return behind their calls, so perhaps to the end of their unit, and never to a unit's start.
+            let first = addresses.partition_point(|&address| address <= own.start);
+            if addresses.get(first).is_some_and(|&address| address <= own.end) {
                 return true;
             }
             open.extend(code.visible.iter().cloned());

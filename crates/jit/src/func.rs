@@ -29,11 +29,14 @@ use std::any::Any;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use brolga_codegen::entry::RETURNED;
+use brolga_codegen::same_type::TypeIn;
 use brolga_codegen::sig::{Abi, FunctionType, InMemory, Signature, word_offsets};
+use brolga_ir::abi::{Form, FormKind, form};
 use brolga_runtime::heap::{ObjectError, Root, Scope, TypeRef};
 use brolga_runtime::objects::MethodTable;
 use brolga_runtime::{AttachError, EnterError, Exception, Thread, with_attached};
@@ -152,6 +155,14 @@ pub enum CallError {
         expected: String,
         /// What was given.
         got: String,
+    },
+    /// Bits that are no value of the type that the function takes: a `Bool` is 0 or 1, and a selector names a member of its union.
+    #[error("the bits given for argument {index} are no value of type `{ty}`")]
+    NoValue {
+        /// Which of the arguments as the program has them, from 1.
+        index: usize,
+        /// Its type.
+        ty: String,
     },
     /// An argument could not be made in the heap.
     #[error(transparent)]
@@ -373,6 +384,8 @@ pub struct UntypedFunc {
     objects: Arc<[Option<Known>]>,
     /// What the low arguments are that are addresses.
     addresses: Arc<[Address]>,
+    /// The arguments of which not all bits are values.
+    picky: Arc<[Picky]>,
 }
 
 /// What a low argument refers to.
@@ -437,6 +450,11 @@ impl UntypedFunc {
             (Word::Memory(memory), Some(Address::Memory(bytes)))
                 if size_of_val(*memory) >= *bytes as usize =>
             {
+                if let Some(picky) = self.picky.iter().find(|picky| picky.leaves.start == index) {
+                    picky.check_bytes(
+                        &memory.iter().flat_map(|word| word.get().to_ne_bytes()).collect::<Vec<_>>(),
+                    )?;
+                }
                 Ok(memory.as_ptr().expose_provenance() as u128)
             }
             _ => Err(self.no_address(index)),
@@ -520,6 +538,7 @@ impl UntypedFunc {
         if args.len() != params.len() {
             return Err(CallError::Count { expected: params.len(), given: args.len() });
         }
+        self.picky.iter().try_for_each(|picky| picky.check(args))?;
         let mut words = Vec::with_capacity(self.signature.param_words());
         for (abi, bits) in params.iter().zip(args) {
             words.extend([*bits as u64, (bits >> 64) as u64].iter().take(abi.words()));
@@ -547,7 +566,8 @@ impl Unit {
     pub fn untyped(&self, name: &str) -> Result<UntypedFunc, LookupError> {
         let (callable, ty, signature) = Callable::new(self, name)?;
         let objects = objects(self.jit(), name, ty)?.into();
-        Ok(UntypedFunc { callable, signature, objects, addresses: addresses(ty).into() })
+        let (addresses, picky) = (addresses(ty).into(), picky(ty).into());
+        Ok(UntypedFunc { callable, signature, objects, addresses, picky })
     }
 
     /// The function of that name, to be called inside a scope with objects among its arguments and results.
@@ -590,8 +610,67 @@ impl IndirectCell {
     pub fn untyped(&self) -> Result<UntypedFunc, LookupError> {
         let (callable, signature) = Callable::to(Callee::Cell(self.clone()), self.ty())?;
         let objects = objects(self.jit(), self.name(), self.ty())?.into();
-        Ok(UntypedFunc { callable, signature, objects, addresses: addresses(self.ty()).into() })
+        let (addresses, picky) = (addresses(self.ty()).into(), picky(self.ty()).into());
+        Ok(UntypedFunc { callable, signature, objects, addresses, picky })
     }
+}
+
+/// An argument of a type that has fewer values than its bits.
+#[derive(Debug)]
+struct Picky {
+    /// Its number among those of the program, from 1.
+    index: usize,
+    ty: TypeIn,
+    form: Form,
+    /// Its low arguments.
+    leaves: Range<usize>,
+}
+
+impl Picky {
+    /// Whether the low arguments are a value. One in memory is looked at where its memory is given.
+    fn check(&self, args: &[u128]) -> Result<(), CallError> {
+        if self.form.kind == FormKind::Memory {
+            return Ok(());
+        }
+        let mut bytes = vec![0; self.form.size as usize];
+        for (leaf, bits) in self.form.leaves.iter().zip(args.get(self.leaves.clone()).unwrap_or_default()) {
+            let (start, count) = (leaf.offset as usize, (leaf.bytes as usize).min(16));
+            if let Some(place) = bytes.get_mut(start..start + count) {
+                place.copy_from_slice(&bits.to_le_bytes()[..count]);
+            }
+        }
+        self.check_bytes(&bytes)
+    }
+
+    fn check_bytes(&self, bytes: &[u8]) -> Result<(), CallError> {
+        let types = &self.ty.cx.types;
+        let size = (self.form.size as usize).min(bytes.len());
+        match types.holds(self.ty.ty, &bytes[..size]) {
+            true => Ok(()),
+            false => {
+                let ty = types.display(self.ty.ty).to_string();
+                Err(CallError::NoValue { index: self.index, ty })
+            }
+        }
+    }
+}
+
+/// The arguments of a function of which not all bits are values.
+fn picky(ty: &FunctionType) -> Vec<Picky> {
+    let leaves: usize = ty.params.iter().map(|param| param.leaves.len()).sum();
+    let Some(mut first) = ty.signature.params.len().checked_sub(leaves) else { return Vec::new() };
+    let mut found = Vec::new();
+    for (at, param) in ty.params.iter().enumerate() {
+        let leaves = first..first + param.leaves.len();
+        first = leaves.end;
+        let Some(of) = &param.ty else { continue };
+        let Ok(form) = form(&of.cx.types, of.ty) else { continue };
+        // All ones are a value of every other type.
+        if !leaves.is_empty() && !of.cx.types.holds(of.ty, &vec![0xff; form.size as usize]) {
+            found.push(Picky { index: at + 1, ty: of.clone(), form, leaves });
+        }
+    }
+    found
 }
 
 /// What the low arguments of a function are that are addresses. Those of others do not count.

@@ -24,7 +24,7 @@ use brolga_instances::Reclaimer;
 
 use crate::fence::fenced;
 use crate::instance::Runtime;
-use crate::thread::{Reporter, attached_to};
+use crate::thread::{Reporter, with_attached_to};
 
 /// Code that waits for threads to leave. Dropping it frees it. If it keeps its runtime alive, the runtime, which keeps the list that it
 /// is on, lives until the threads that it waits for have left or ended.
@@ -98,9 +98,7 @@ impl Runtime {
 
     /// The running thread lets go of what its frames do not lie in, if so much waits for it, and was held when it did so last.
     fn report_running(&self, is_due: impl FnOnce(usize, usize) -> bool) {
-        if let Some(thread) = attached_to(self) {
-            thread.report_if(is_due);
-        }
+        with_attached_to(self, |thread| thread.report_if(is_due));
     }
 
     /// Shows what keeps retired code in memory that waits for threads ([`RetiredCode::keeper`]). `show` must not retire code, enter or leave: it is called

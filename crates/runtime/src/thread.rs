@@ -32,13 +32,15 @@
 
 mod asked;
 mod attached;
+mod end;
 
 pub use asked::Interrupt;
 pub(crate) use asked::Reporter;
 pub use attached::{AttachError, with_attached};
-pub(crate) use attached::{attached_to, with_heap_scope};
+pub(crate) use attached::{with_attached_to, with_heap_scope};
+use end::FramesAtEnd;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
@@ -95,6 +97,8 @@ pub struct Thread {
     isa: IsaCache,
     dispatch: Dispatch,
     carried: Carried,
+    /// Held for calls by C that are under way: what a jump over their frames would leak.
+    held: RefCell<Vec<Arc<Runtime>>>,
     runtime: Weak<Runtime>,
 }
 
@@ -226,6 +230,7 @@ impl Thread {
             isa: IsaCache::default(),
             dispatch,
             carried: Carried::nothing(),
+            held: RefCell::default(),
             runtime: Arc::downgrade(runtime),
         })
     }
@@ -546,8 +551,8 @@ impl Thread {
     }
 
     /// As [`Thread::enter_heap`], where the runtime is known to be the thread's.
-    pub(crate) fn enter_own_heap<'t>(&'t self, runtime: &'t Arc<Runtime>) -> HeapEntry<'t> {
-        debug_assert!(std::ptr::eq(self.runtime.as_ptr(), Arc::as_ptr(runtime)));
+    pub(crate) fn enter_own_heap<'t>(&'t self, runtime: &'t Runtime) -> HeapEntry<'t> {
+        debug_assert!(std::ptr::eq(self.runtime.as_ptr(), runtime));
         let heap = runtime.heap();
         // SAFETY: a thread of the list `ATTACHED` is in an `Arc`, so it does not move. It is on that list until its runtime is gone,
         // and the heap with it, or until its operating-system thread ends, which unregisters it first.

@@ -41,6 +41,9 @@ pub enum SessionError {
         /// Why.
         reason: String,
     },
+    /// A shared library cannot be opened.
+    #[error(transparent)]
+    Library(Arc<brolga_runtime::ForeignError>),
     /// An archive cannot be read.
     #[error(transparent)]
     Archive(#[from] brolga_jit::ObjectFileError),

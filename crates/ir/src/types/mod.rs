@@ -26,6 +26,7 @@
 //! | `subtype` | `<:`, intersection tests, union normal form |
 //! | `print` | the text of a type |
 
+mod above;
 mod builtin;
 mod layout;
 mod print;

@@ -9,6 +9,7 @@
 //! in one type to [`MAX_WEIGHT`], so that every such walk ends soon: `Tuple{T, T}` over itself a hundred times is small as a
 //! graph and endless as a text. A deeper or heavier type is an error here, where it would be made, and nowhere else.
 
+use super::above::Above;
 use super::{Decl, LowType, Type, TypeKind, builtin, decl};
 use crate::append::AppendVec;
 use crate::names::{Name, Names};
@@ -61,6 +62,7 @@ impl Extent {
 struct DeclEntry {
     data: DeclData,
     body: OnceLock<DeclBody>,
+    above: OnceLock<Above>,
 }
 
 /// What is known of a declaration from its first line.
@@ -305,6 +307,11 @@ impl Types {
     /// [`define`](Types::define).
     pub fn body(&self, decl: Decl) -> Option<&DeclBody> {
         self.decls.get(decl.0)?.body.get()
+    }
+
+    /// Where the place of a declaration in the tree of supertypes is kept.
+    pub(super) fn above_cell(&self, decl: Decl) -> Option<&OnceLock<Above>> {
+        Some(&self.decls.get(decl.0)?.above)
     }
 
     /// The declaration with this (unqualified) name.
@@ -584,7 +591,7 @@ impl Types {
         }
         let decl = Decl(index.decls.len() as u32);
         let data = DeclData { name, module, params: params.into() };
-        self.decls.push(decl.0, DeclEntry { data, body: OnceLock::new() });
+        self.decls.push(decl.0, DeclEntry { data, body: OnceLock::new(), above: OnceLock::new() });
         index.decls.insert(name, decl);
         Ok(decl)
     }
@@ -625,25 +632,20 @@ impl Types {
 
     fn check_supertype(&self, decl: Decl, supertype: Type) -> Result<(), TypeError> {
         let name = self.decl(decl).name;
-        let mut at = supertype;
-        let mut direct = true;
-        while at != Type::ANY {
-            let TypeKind::Nominal { decl: above, .. } = *self.kind(at) else {
-                return Err(TypeError::SupertypeNotAbstract { name, supertype });
-            };
-            if above == decl {
-                return Err(TypeError::SupertypeCycle { name });
-            }
-            let Some(body) = self.body(above) else {
-                return Err(TypeError::SupertypeNotAbstract { name, supertype });
-            };
-            if direct && body.kind != DeclKind::Abstract {
-                return Err(TypeError::SupertypeNotAbstract { name, supertype });
-            }
-            direct = false;
-            at = body.supertype;
+        if supertype == Type::ANY {
+            return Ok(());
         }
-        Ok(())
+        let TypeKind::Nominal { decl: above, .. } = *self.kind(supertype) else {
+            return Err(TypeError::SupertypeNotAbstract { name, supertype });
+        };
+        if above == decl {
+            return Err(TypeError::SupertypeCycle { name });
+        }
+        // What is defined has defined supertypes only, all the way up; so a circle never closes.
+        match self.body(above) {
+            Some(body) if body.kind == DeclKind::Abstract => Ok(()),
+            _ => Err(TypeError::SupertypeNotAbstract { name, supertype }),
+        }
     }
 
     /// `ty` with parameter *i* replaced by `params[i]`.
@@ -750,7 +752,7 @@ impl Types {
         };
         let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
         index.decls.insert(data.name, decl);
-        self.decls.push(decl.0, DeclEntry { data, body: OnceLock::new() });
+        self.decls.push(decl.0, DeclEntry { data, body: OnceLock::new(), above: OnceLock::new() });
     }
 
     pub(super) fn install_body(&self, decl: Decl, supertype: Type, kind: DeclKind) {

@@ -257,6 +257,17 @@ impl Mutator {
         self.gc_stack.set(frame);
     }
 
+    /// The frames of the thread are gone, and with them the guards that would undo what they did here.
+    pub(crate) fn forget_frames(&self) {
+        self.gc_stack.set(std::ptr::null_mut());
+        self.crossings.forget();
+        self.left.borrow_mut().clear();
+        self.locals.borrow_mut().clear();
+        self.in_scope.set(false);
+        self.inside.set(false);
+        self.finalizing.set(false);
+    }
+
     /// Whether a handler is that of the innermost entry into compiled code.
     pub(crate) fn is_entry(&self, handler: *const HandlerRecord) -> bool {
         self.crossings.is_entry(handler)

@@ -5,7 +5,7 @@ use super::body::Body;
 use super::error::ResolveError;
 use super::handlers::At;
 use super::last_name;
-use super::near::near;
+use super::near::is_near;
 use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::diag::Span;
@@ -277,7 +277,7 @@ impl<'a> Body<'_, 'a> {
         if !self.r.is_function_name(name) {
             let known =
                 || Intrinsic::ALL.iter().map(|i| i.name()).chain(Builtin::ALL.iter().map(|b| b.name()));
-            let misspelt = label.is_none() && !near(name, known()).is_empty();
+            let misspelt = label.is_none() && is_near(name, known());
             if must_exist || !qualified || misspelt {
                 return self.r.unknown_name(name, at);
             }

@@ -132,6 +132,8 @@ struct Resolver<'a> {
     functions: FxHashSet<String>,
     /// The arguments of the function at hand, for suggestions.
     arguments: Vec<Cow<'a, str>>,
+    /// How often similar names were looked for.
+    searches: usize,
 }
 
 /// The part of a qualified name that counts.
@@ -152,6 +154,7 @@ impl<'a> Resolver<'a> {
             globals: FxHashMap::default(),
             functions: FxHashSet::default(),
             arguments: Vec::new(),
+            searches: 0,
         }
     }
 
@@ -168,6 +171,12 @@ impl<'a> Resolver<'a> {
             [one] => diagnostic.with_note(format!("there is {one}")),
             several => diagnostic.with_note(format!("there are {}", several.join(", "))),
         });
+    }
+
+    /// Whether names are looked for that are similar to one more unknown one.
+    fn looks_for_similar(&mut self) -> bool {
+        self.searches += 1;
+        self.searches <= near::SEARCHES
     }
 
     /// The text of a place, shortened.
@@ -191,6 +200,10 @@ impl<'a> Resolver<'a> {
 
     fn unknown_name<T>(&mut self, name: &str, at: Span) -> Option<T> {
         let diagnostic = Diagnostic::error(&ResolveError::UnknownName { name: name.to_owned() }, at);
+        if !self.looks_for_similar() {
+            self.diagnostics.push(diagnostic);
+            return None;
+        }
         let cx = self.cx.clone();
         let arguments = std::mem::take(&mut self.arguments);
         let consts: Vec<String> = self.consts.keys().map(|k| k.to_string()).collect();

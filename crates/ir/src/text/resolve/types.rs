@@ -193,12 +193,16 @@ impl<'a> Resolver<'a> {
     }
 
     fn unknown_type(&mut self, name: &str, at: Span) -> Option<Type> {
+        let diagnostic = Diagnostic::error(&ResolveError::UnknownType { name: name.to_owned() }, at);
+        if !self.looks_for_similar() {
+            self.diagnostics.push(diagnostic);
+            return None;
+        }
         let cx = self.cx.clone();
         let declared = cx.types.decls().map(|d| cx.names.text(cx.types.decl(d).name));
         let built_in =
             ALIASES.iter().map(|(alias, _)| *alias).chain(["Any", "Tuple", "Vector", "Matrix", "NTuple"]);
         let near = near(name, declared.chain(built_in));
-        let diagnostic = Diagnostic::error(&ResolveError::UnknownType { name: name.to_owned() }, at);
         self.push_near(diagnostic, &near);
         None
     }
