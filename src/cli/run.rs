@@ -21,8 +21,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Done {
     let program = input::program(&args.file)?;
-    let names = &program.module().cx.names;
-    if args.call.is_none() && program.module().named(names.intern("main")).next().is_none() {
+    let main = program.module().cx.types.function_of("main");
+    if args.call.is_none() && program.module().methods(main).is_empty() {
         return Err(Stop::Input(
             "the program has no function `main()`; name a call with `--call`".to_owned(),
         ));

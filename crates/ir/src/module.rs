@@ -1,8 +1,8 @@
 //! A module: functions, globals, and the tests that its text carries.
 //!
-//! A function is found by what it is called on: the type of the function object and the types of the arguments. Several
-//! functions with one name are methods of one generic function; [`Module::find_method`] picks the most specific that
-//! applies. Its *symbol*, the name that the linker knows it by, is its signature in text, such as `area(Rect)`: unique,
+//! A function is found by what it is called on: the type of the function object, which holds its module and name, and the types of
+//! the arguments. Several functions of one module and name are methods of one generic function; [`Module::find_method`] picks the most specific that
+//! applies. Its *symbol*, the name that the linker knows it by, is its signature in text, such as `area(Rect)` or `A.area(Rect)`: unique,
 //! readable, and the same in every process.
 //!
 //! **Later forms.** Threads that optimise functions of one module at once give each its later form ([`Module::supersede`]),
@@ -299,7 +299,7 @@ impl Module {
         methods.with_types(&types).iter().copied().find(is_same)
     }
 
-    /// The functions with this name, in order of definition.
+    /// The functions with this name, of all modules, in order of definition.
     pub fn named(&self, name: Name) -> impl Iterator<Item = FuncId> + '_ {
         self.funcs.iter().filter(move |(_, f)| f.name == name).map(|(id, _)| id)
     }
@@ -476,7 +476,7 @@ pub fn method_symbol(cx: &Context, function: Type, args: &[Type]) -> String {
 fn symbol(cx: &Context, function: Type, args: impl Iterator<Item = Type>, variables: &[Name]) -> String {
     let mut text = String::new();
     let written = match cx.types.kind(function) {
-        TypeKind::Function(name) => crate::ident::write_name(&mut text, cx.names.text(*name)),
+        TypeKind::Function(name) => write!(text, "{}", name.display(&cx.names)),
         _ => write!(text, "(::{})", cx.types.display(function)),
     };
     // Writing to a string cannot fail.

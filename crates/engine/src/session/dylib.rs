@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
-use brolga_ir::Module;
+use brolga_ir::{FunctionName, Module};
 use brolga_jit::CellOwner;
 use brolga_linking::{Dependants, Link, Need, OnDrop, Symbol, Until, Want};
 
@@ -85,7 +85,14 @@ impl Dylib {
     /// # Errors
     /// It is broken, or calls what is not there.
     pub fn read(&self, name: &str, bytes: &[u8]) -> Result<Definitions<'static>, SessionError> {
-        let (source, unit) = read_unit_in(name, bytes, self.session.context())?;
+        let cx = self.session.context();
+        let scopes = self.session.scopes(&self.linking.links()?);
+        let is_elsewhere = |module: &str, name: &str| {
+            let (module, name) = (cx.names.intern(module), cx.names.intern(name));
+            let function = cx.types.function_named(FunctionName { module, name });
+            scopes.iter().any(|scope| scope.has(function))
+        };
+        let (source, unit) = read_unit_in(name, bytes, cx, &is_elsewhere)?;
         let made = self.import(unit.module)?;
         check_read(&source, &made.module, made.own)?;
         Ok(made)

@@ -427,7 +427,7 @@ fn check_names(module: &Module, own: &[FuncId]) -> Result<(), SessionError> {
 fn symbols_of(module: &Module, own: &[FuncId], names: &[String]) -> Result<Vec<String>, SessionError> {
     let find = |name: &String| {
         let called = |&&id: &&FuncId| {
-            module[id].symbol(&module.cx) == *name || module.cx.names.text(module[id].name) == name
+            module[id].symbol(&module.cx) == *name || module[id].spelled_name(&module.cx) == *name
         };
         let found: BTreeSet<String> =
             own.iter().filter(called).map(|&id| module[id].symbol(&module.cx)).collect();

@@ -12,6 +12,7 @@
 use super::above::Above;
 use super::{Decl, LowType, Type, TypeKind, builtin, decl};
 use crate::append::AppendVec;
+use crate::function_name::{BASE, FunctionName, MAIN};
 use crate::names::{Name, Names};
 use rustc_hash::FxHashMap;
 use std::fmt;
@@ -31,6 +32,10 @@ pub struct Types {
     entries: AppendVec<Entry>,
     decls: AppendVec<DeclEntry>,
     index: RwLock<Index>,
+    /// The module `Main`.
+    main: Name,
+    /// The module `Base`.
+    base: Name,
 }
 
 #[derive(Debug, Default)]
@@ -263,7 +268,10 @@ impl TypeError {
 impl Types {
     /// The builtin types, and nothing else.
     pub(crate) fn new(names: Arc<Names>) -> Self {
+        let (main, base) = (names.intern(MAIN), names.intern(BASE));
         let types = Self {
+            main,
+            base,
             names,
             entries: AppendVec::default(),
             decls: AppendVec::default(),
@@ -507,8 +515,23 @@ impl Types {
         self.intern(TypeKind::TypeOf(of))
     }
 
-    /// `typeof(name)`, the type of a function.
+    /// `typeof(name)`, the type of a function of `Main`.
     pub fn function(&self, name: Name) -> Type {
+        self.function_named(FunctionName { module: self.main, name })
+    }
+
+    /// The type of the function that a text names: `f`, `A.g`, `Base.max`, as [`FunctionName::parse`] takes it apart.
+    pub fn function_of(&self, text: &str) -> Type {
+        self.function_named(FunctionName::parse(&self.names, text))
+    }
+
+    /// `typeof(Base.name)`, the type of a function of the library.
+    pub fn base_function(&self, name: &str) -> Type {
+        self.function_named(FunctionName { module: self.base, name: self.names.intern(name) })
+    }
+
+    /// The type of a function by its module and name.
+    pub fn function_named(&self, name: FunctionName) -> Type {
         self.intern_raw(TypeKind::Function(name))
     }
 
