@@ -11,8 +11,11 @@ use std::sync::Arc;
 
 use brolga_ir::diag::{Diagnostic, Diagnostics, Severity, SourceFile, Span};
 use brolga_ir::text::{self, Call, Check, NotText};
-use brolga_ir::verify::{GlobalViolation, ModuleViolations, point_into_printout, source_span, verify_module};
+use brolga_ir::verify::{
+    GlobalViolation, ModuleViolations, missing_callees, point_into_printout, source_span, verify_module,
+};
 use brolga_ir::{Context, Module};
+use brolga_opt::lower::is_julia_function;
 
 use crate::error::{Broken, Error};
 
@@ -61,6 +64,23 @@ impl Program {
     /// The `# check:` and `# throws:` lines, in order.
     pub fn checks(&self) -> &[Check] {
         &self.unit.checks
+    }
+
+    /// Checks that every method and C function that the program calls is there: without one, the call throws when it is reached.
+    /// `has_symbol` says which C functions there are beside those of Julia's run time.
+    pub fn check_complete(&self, has_symbol: impl Fn(&str) -> bool) -> Result<(), Error> {
+        let module = self.module();
+        let mut findings = Diagnostics::default();
+        let missing = missing_callees(module, |name| is_julia_function(name) || has_symbol(name));
+        for (id, violations) in &missing {
+            let func = &module[*id];
+            let span = source_span(func);
+            violations.iter().for_each(|v| findings.push(v.diagnostic(&module.cx, func, &span)));
+        }
+        if findings.has_errors() {
+            return Err(Box::new(Broken { source: self.source.clone(), findings }).into());
+        }
+        Ok(())
     }
 
     /// Reads a call of one of the program's functions, such as `fib(35)`.

@@ -248,10 +248,23 @@ impl<'a> Body<'_, 'a> {
         args: &[&Expr<'a>],
         results: &[Type],
     ) -> Option<()> {
+        if let Some(name) = self.held_operation(callee) {
+            return self.named_call(inst, None, &name, true, args, results, callee.span);
+        }
         let mut exprs = Vec::with_capacity(args.len() + 1);
         exprs.push(callee);
         exprs.extend_from_slice(args);
         self.set(inst, Op::Call, results, &exprs)
+    }
+
+    /// The name of the builtin or intrinsic that a row holds whose value is called: `%1 = Core.sizeof`, `(%1)(x)`. Its type tells.
+    fn held_operation(&mut self, callee: &Expr<'a>) -> Option<String> {
+        let ExprKind::Ssa(..) = callee.kind else { return None };
+        let value = self.operand(callee)?;
+        let TypeKind::Function(name) = *self.r.cx.types.kind(self.func.ty(value)) else { return None };
+        let name = self.r.cx.names.text(name);
+        let is_operation = Builtin::from_name(name).is_some() || Intrinsic::from_name(name).is_some();
+        (is_operation && !self.r.functions.contains(name)).then(|| name.to_owned())
     }
 
     /// Calls an intrinsic, a builtin or a function by its name.
