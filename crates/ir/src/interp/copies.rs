@@ -66,6 +66,7 @@ impl Interp<'_> {
                 let id = self.memory_object_operand(name, memory)?;
                 let length = self.count_of(name, memory, length)?;
                 let start = self.position_of(name, id, from)?;
+                self.check_part(memory, id, start, length)?;
                 let elem = self.heap.memory(id).map_or(Type::ANY, |m| m.elem);
                 Val::Object { ty: memory.ty(self.types()), id: self.copy_of(id, start, length, elem)? }
             }
@@ -74,6 +75,10 @@ impl Interp<'_> {
                 let to_start = self.position_of(name, to_memory, to_address)?;
                 let from_start = self.position_of(name, from_memory, from_address)?;
                 let count = u64::try_from(self.word(name, count)?).unwrap_or(0);
+                if count > 0 {
+                    self.check_part(to, to_memory, to_start, count)?;
+                    self.check_part(from, from_memory, from_start, count)?;
+                }
                 self.copy_elements((to_memory, to_start), (from_memory, from_start), count)?;
                 Val::NOTHING
             }
@@ -164,6 +169,15 @@ impl Interp<'_> {
         match u64::try_from(given) {
             Ok(given) if given <= length => Ok(given),
             _ => Err(self.bounds_error(memory.clone(), Val::int64(given))),
+        }
+    }
+
+    /// `BoundsError` if a memory has not so many elements behind a position.
+    fn check_part(&mut self, of: &Val, memory: ObjId, start: i64, count: u64) -> Eval<()> {
+        let length = self.heap.memory(memory).map_or(0, |m| m.length);
+        match u64::try_from(start).ok().and_then(|start| start.checked_add(count)) {
+            Some(end) if end <= length => Ok(()),
+            _ => Err(self.bounds_error(of.clone(), Val::int64(start.saturating_add(1)))),
         }
     }
 
