@@ -1,8 +1,8 @@
 //! A program: functions, globals and tests, read from text and verified.
 //!
 //! ```text
-//! bytes ── UTF-8 ──► SourceFile ── read ──► Unit ── verify ──► Program
-//!            └─────────────┴───────────────────┴─► Error::Broken, with places
+//! bytes ── UTF-8 ──► SourceFile ── read ──► Unit ── prelude ── verify ──► Program
+//!            └─────────────┴───────────────────────────────┴─► Error::Broken, with places
 //! ```
 //!
 //! Invariant: the module of a [`Program`] verifies. Everything behind this door (passes, lowering, both engines) relies on it.
@@ -18,6 +18,7 @@ use brolga_ir::{Context, Module};
 use brolga_opt::lower::is_julia_function;
 
 use crate::error::{Broken, Error};
+use crate::prelude;
 
 /// A verified module with the text it came from and the tests in it.
 #[derive(Clone, Debug)]
@@ -29,8 +30,10 @@ pub struct Program {
 impl Program {
     /// Reads a program in the text form (`.jlir`) or as a dump of Julia's typed IR. `name` is how messages call it.
     pub fn read(name: &str, bytes: &[u8]) -> Result<Program, Error> {
-        let (source, unit) = read_unit(name, bytes)?;
-        check_read(&source, &unit.module, unit.module.func_count())?;
+        let (source, mut unit) = read_unit(name, bytes)?;
+        let own = unit.module.func_count();
+        prelude::complete(&mut unit.module);
+        check_read(&source, &unit.module, own)?;
         Ok(Program { source, unit })
     }
 

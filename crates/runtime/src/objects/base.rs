@@ -39,6 +39,13 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 self.scope.blocking(|| runtime.sink().write(&bytes));
                 self.scope.nothing()
             }
+            BaseAction::Text => {
+                let heap = self.runtime.heap();
+                let objects = self.objects(args);
+                let bytes: Vec<u8> =
+                    objects.into_iter().flat_map(|object| print_object(heap, object)).collect();
+                self.scope.string(&bytes).map_err(|error| self.scope.raise(&error))
+            }
             BaseAction::Throw(_) => {
                 Err(self.base_exception(function, ExceptionKind::of_base(function), args))
             }

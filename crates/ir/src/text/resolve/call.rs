@@ -16,6 +16,20 @@ use crate::names::Name;
 use crate::op::{Level, Op};
 use crate::types::{Type, TypeKind};
 
+/// The number of dimensions that the name of a type without its element type says.
+fn array_rank(expr: &Expr<'_>) -> Option<u128> {
+    let name = match &expr.kind {
+        ExprKind::Name(name) => &**name,
+        ExprKind::Path(parts) => last_name(parts),
+        _ => return None,
+    };
+    match name {
+        "Vector" => Some(1),
+        "Matrix" => Some(2),
+        _ => None,
+    }
+}
+
 impl<'a> Body<'_, 'a> {
     /// Gives the instruction of a row its operation, operands and blocks.
     pub(super) fn statement(&mut self, inst: Inst, row: &Row<'a>, at: At, next: Option<Block>) -> Option<()> {
@@ -359,7 +373,15 @@ impl<'a> Body<'_, 'a> {
             self.func.set_op(inst, Op::Builtin(op), &values);
             return Some(());
         }
-        self.set(inst, Op::Builtin(op), results, args)
+        let mut values = self.operands(Op::Builtin(op), results, args)?;
+        if let (Builtin::ApplyType, [generic, _]) = (op, args)
+            && let Some(rank) = array_rank(generic)
+        {
+            // `Vector` is `Array` without the element type; the number of dimensions is said here.
+            values.push(self.func.constant(Const::Bits { ty: Type::INT64, bits: rank }));
+        }
+        self.func.set_op(inst, Op::Builtin(op), &values);
+        Some(())
     }
 
     /// `invoke callee(args…)`.
