@@ -33,14 +33,14 @@ impl Program {
         let (source, mut unit) = read_unit(name, bytes)?;
         let own = unit.module.func_count();
         prelude::complete(&mut unit.module);
-        check_read(&source, &unit.module, own)?;
+        check_read(&source, &unit.module, own, Callees::Late)?;
         Ok(Program { source, unit })
     }
 
     /// Takes a module that was built and not read. What is wrong with its first broken function is shown in that function's
     /// printed form.
     pub fn from_module(module: Module) -> Result<Program, Error> {
-        check_built(&module, module.func_count())?;
+        check_built(&module, module.func_count(), Callees::Late)?;
         let unit = text::Unit { module, checks: Vec::new(), types: Vec::new() };
         Ok(Program { source: SourceFile::new("<module>", "")?, unit })
     }
@@ -120,16 +120,38 @@ pub(crate) fn read_unit_in(
     Ok((source, unit))
 }
 
+/// When a method that is called and is not there is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Callees {
+    /// Where the call is reached: dumps lack the methods that are hardly ever called.
+    Late,
+    /// At once: a session links what it has.
+    AtOnce,
+}
+
 /// What the verifier finds in a module, but for functions that were imported behind the first `own`.
-fn found_in(module: &Module, own: usize) -> ModuleViolations {
+fn found_in(module: &Module, own: usize, callees: Callees) -> ModuleViolations {
     let mut found = verify_module(module).err().unwrap_or_default();
+    if callees == Callees::AtOnce {
+        for (id, missing) in missing_callees(module, |_| true) {
+            match found.funcs.binary_search_by_key(&id, |(known, _)| *known) {
+                Ok(at) => found.funcs[at].1.extend(missing),
+                Err(at) => found.funcs.insert(at, (id, missing)),
+            }
+        }
+    }
     found.funcs.retain(|(id, _)| (id.as_u32() as usize) < own);
     found
 }
 
 /// Verifies the first `own` functions of a module that was read, and its globals. Findings have places in the text.
-pub(crate) fn check_read(source: &SourceFile, module: &Module, own: usize) -> Result<(), Error> {
-    let found = found_in(module, own);
+pub(crate) fn check_read(
+    source: &SourceFile,
+    module: &Module,
+    own: usize,
+    callees: Callees,
+) -> Result<(), Error> {
+    let found = found_in(module, own, callees);
     let mut findings = Diagnostics::default();
     for (id, violations) in &found.funcs {
         let func = &module[*id];
@@ -145,8 +167,8 @@ pub(crate) fn check_read(source: &SourceFile, module: &Module, own: usize) -> Re
 
 /// Verifies the first `own` functions of a module that was built, and its globals. What is wrong with the first broken
 /// function is shown in its printed form.
-pub(crate) fn check_built(module: &Module, own: usize) -> Result<(), Error> {
-    let found = found_in(module, own);
+pub(crate) fn check_built(module: &Module, own: usize, callees: Callees) -> Result<(), Error> {
+    let found = found_in(module, own, callees);
     let (source, all) = match found.funcs.first() {
         Some((id, violations)) => point_into_printout(&module.cx, &module[*id], violations),
         None if found.globals.is_empty() => return Ok(()),

@@ -673,8 +673,10 @@ impl Resolver for Visible<'_> {
                 let found = self.runtime.foreign().resolve(name, library.as_deref());
                 match found {
                     Ok(address) => Ok(outside(address)),
-                    // The code asks for it when it calls it.
-                    Err(_) if *weak => Ok(outside(0)),
+                    // The code asks for it when it calls it. Where somebody gives C symbols, as a session does, a missing one is told.
+                    Err(_) if *weak && self.program.is_some_and(|program| program.foreign.is_none()) => {
+                        Ok(outside(0))
+                    }
                     Err(error) => Err(error.to_string()),
                 }
             }

@@ -30,7 +30,7 @@ use super::profile::Profile;
 use super::scope::{self, Seen, import};
 use super::target::Native;
 use super::unit::{Functions, Loaded, Stage};
-use crate::program::check_built;
+use crate::program::{Callees, check_built};
 
 /// Definitions that are being put together.
 pub(super) struct Batch<'a> {
@@ -174,7 +174,7 @@ impl<'a> Batch<'a> {
             })?;
             self.basis.imports.push(Imported { looked_for, seen });
             // One for which what has changed has another type now keeps what it has.
-            if check_built(&module, 1).is_err() {
+            if check_built(&module, 1, Callees::AtOnce).is_err() {
                 kept.push(session.linking().name(hit.label));
                 continue;
             }
