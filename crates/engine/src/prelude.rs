@@ -18,23 +18,42 @@ use brolga_ir::diag::SourceFile;
 use brolga_ir::func::Place;
 use brolga_ir::{Const, Module, Type, TypeKind, text};
 
-const TEXT: &str = include_str!("prelude.jlir");
+/// A text of the prelude, and the type without which it means nothing.
+struct Part {
+    text: &'static str,
+    needs: Option<&'static str>,
+}
+
+const PARTS: [Part; 2] = [
+    Part { text: include_str!("prelude.jlir"), needs: None },
+    Part { text: include_str!("prelude_io.jlir"), needs: Some("GenericIOBuffer") },
+];
 
 /// Adds the methods of the prelude that a module asks for.
 pub(crate) fn complete(module: &mut Module) {
-    let mut read: Option<Module> = None;
+    let (names, types) = (&module.cx.names, &module.cx.types);
+    let has_type = |name: &str| types.find_decl(names.intern(name)).is_some();
+    let parts: Vec<&Part> = PARTS.iter().filter(|part| part.needs.is_none_or(has_type)).collect();
+    let mut read: Vec<Option<Module>> = vec![None; parts.len()];
     let mut seen = 0;
     loop {
-        let wanted = wanted(module, seen);
+        let wanted = wanted(module, seen, &parts);
         seen = module.func_count();
         if wanted.is_empty() {
             return;
         }
-        if read.is_none() {
-            let Ok(source) = SourceFile::new("prelude", TEXT) else { return };
-            read = Some(text::read(&source, &module.cx).0.module);
+        for (part, read) in parts.iter().zip(&mut read) {
+            let is_wanted = |name: &str| part.has(name);
+            let named = |&ty: &Type| match *module.cx.types.kind(ty) {
+                TypeKind::Function(name) => is_wanted(module.cx.names.text(name)),
+                _ => false,
+            };
+            if read.is_none() && wanted.iter().any(named) {
+                let Ok(source) = SourceFile::new("prelude", part.text) else { return };
+                *read = Some(text::read(&source, &module.cx).0.module);
+            }
         }
-        for (_, func) in read.iter().flat_map(|prelude| prelude.funcs()) {
+        for (_, func) in read.iter().flatten().flat_map(|prelude| prelude.funcs()) {
             let callee = func.sig.params.first().map(|object| object.ty);
             if callee.is_some_and(|callee| wanted.contains(&callee)) {
                 let mut func = func.clone();
@@ -49,7 +68,8 @@ pub(crate) fn complete(module: &mut Module) {
 }
 
 /// The functions without methods in a module that its functions from a number on name and that the prelude has.
-fn wanted(module: &Module, from: usize) -> BTreeSet<Type> {
+fn wanted(module: &Module, from: usize, parts: &[&Part]) -> BTreeSet<Type> {
+    let has = |name: &str| parts.iter().any(|part| part.has(name));
     let mut wanted = BTreeSet::new();
     for (_, func) in module.funcs().skip(from) {
         for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
@@ -65,12 +85,14 @@ fn wanted(module: &Module, from: usize) -> BTreeSet<Type> {
     wanted
 }
 
-/// Whether the text has a function.
-fn has(name: &str) -> bool {
-    TEXT.lines().any(|line| {
-        let rest = line.strip_prefix("function ").and_then(|rest| rest.strip_prefix(name));
-        rest.is_some_and(|rest| rest.starts_with('('))
-    })
+impl Part {
+    /// Whether the text has a function.
+    fn has(&self, name: &str) -> bool {
+        self.text.lines().any(|line| {
+            let rest = line.strip_prefix("function ").and_then(|rest| rest.strip_prefix(name));
+            rest.is_some_and(|rest| rest.starts_with('('))
+        })
+    }
 }
 
 #[cfg(test)]
@@ -81,14 +103,21 @@ mod tests {
 
     #[test]
     fn the_text_is_right_and_calls_nothing_that_it_has_not() {
-        let source = SourceFile::new("prelude", TEXT).unwrap();
-        let (unit, findings) = text::read(&source, &Context::new());
-        assert!(!findings.has_errors(), "{findings:?}");
-        assert_eq!(verify_module(&unit.module), Ok(()));
-        let missing = brolga_ir::verify::missing_callees(&unit.module, |name| {
-            brolga_opt::lower::is_julia_function(name) || name == "pow"
-        });
-        assert!(missing.is_empty(), "{missing:?}");
+        let types = "mutable struct GenericIOBuffer{T}\n    data::T\n    size::Int64\nend\n";
+        for part in PARTS {
+            let cx = Context::new();
+            if part.needs.is_some() {
+                text::read(&SourceFile::new("types", types).unwrap(), &cx);
+            }
+            let source = SourceFile::new("prelude", part.text).unwrap();
+            let (unit, findings) = text::read(&source, &cx);
+            assert!(!findings.has_errors(), "{findings:?}");
+            assert_eq!(verify_module(&unit.module), Ok(()));
+            let missing = brolga_ir::verify::missing_callees(&unit.module, |name| {
+                brolga_opt::lower::is_julia_function(name) || name == "pow"
+            });
+            assert!(missing.is_empty(), "{missing:?}");
+        }
     }
 
     #[test]

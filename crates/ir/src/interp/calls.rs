@@ -237,6 +237,10 @@ impl<'m> Interp<'m> {
                 Some(exception) => Err(Stop::Throw(exception.clone())),
                 None => Err(self.message("ErrorException", "rethrow() not allowed outside a catch block")),
             },
+            BaseAction::Print { .. } if args.first().is_some_and(|io| self.is_io(io)) => {
+                let callee = Val::Singleton(self.types().function(self.name(function.name())));
+                Err(self.method_error(&callee, args))
+            }
             BaseAction::Print { newline } => {
                 for arg in &args {
                     let bytes = self.print_bytes(arg)?;
@@ -257,6 +261,11 @@ impl<'m> Interp<'m> {
             }
             BaseAction::Throw(_) => Err(self.base_exception(function, &args)?),
         }
+    }
+
+    /// Whether a value is something to print into.
+    fn is_io(&self, val: &Val) -> bool {
+        self.find_type("IO").is_some_and(|io| self.is_a(val, io))
     }
 
     /// The exception that a throwing function of the table makes of its arguments.

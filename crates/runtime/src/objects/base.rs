@@ -30,6 +30,9 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                     Err(self.message(ExceptionKind::ErrorException, text))
                 }
             },
+            BaseAction::Print { .. } if args.first().is_some_and(|&io| self.is_io(io)) => {
+                Err(self.scope.raise_method_error(all[0], args))
+            }
             BaseAction::Print { newline } => {
                 let runtime = self.runtime;
                 let ends = newline.then(|| b"\n".to_vec());
@@ -50,6 +53,14 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 Err(self.base_exception(function, ExceptionKind::of_base(function), args))
             }
         }
+    }
+
+    /// Whether an object is something to print into.
+    fn is_io(&self, root: Root<'f, 'h>) -> bool {
+        let object = self.object(root);
+        let cx = object.desc().context();
+        let io = cx.types.find_decl(cx.names.intern("IO")).and_then(|io| cx.types.nominal(io, &[]).ok());
+        io.is_some_and(|io| self.runtime.heap().is_of(object, cx, io))
     }
 
     fn printed(&self, root: Root<'f, 'h>) -> String {
