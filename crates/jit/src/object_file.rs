@@ -414,7 +414,7 @@ impl<'d> Reader<'_, 'd> {
             SymbolSection::Section(SectionIndex(section))
                 if symbol.is_weak() && self.pieces.contains_key(&section) && !name.is_empty() =>
             {
-                Ok((Symbol::Foreign { name, library: None }, 0))
+                Ok((Symbol::Foreign { name, library: None, weak: false }, 0))
             }
             SymbolSection::Section(SectionIndex(section)) => match self.pieces.get(&section) {
                 Some(piece) => Ok((piece.clone(), symbol.address() as i64)),
@@ -422,7 +422,7 @@ impl<'d> Reader<'_, 'd> {
             },
             SymbolSection::Undefined if !name.is_empty() => {
                 note_need(&mut self.undefined, name.clone(), strength(&symbol));
-                Ok((Symbol::Foreign { name, library: None }, 0))
+                Ok((Symbol::Foreign { name, library: None, weak: false }, 0))
             }
             _ => Err(unsupported(self.name, format!("the symbol `{name}`, which is in no section"))),
         }

@@ -1,7 +1,7 @@
 //! Calls: the callee exists, takes these operands, and gives what is claimed.
 //!
-//! A method is looked for in the module, then among the functions of Base that have no body. Without a module only the
-//! call itself is checked against what it says of its callee.
+//! A method is looked for in the module, then among the functions of Base that have no body. One that is missing breaks no rule: the call
+//! throws when it is reached (`complete.rs`). Without a module only the call itself is checked against what it says of its callee.
 
 use super::{Checker, TypeRule};
 use crate::base_fn::BaseFn;
@@ -23,7 +23,7 @@ pub enum CallRule {
         /// Why.
         why: &'static str,
     },
-    /// `call-unknown`: the function has no method for these types.
+    /// `call-unknown`: the function has no method for these types. A call of it throws; C gets no address of it.
     UnknownMethod {
         /// The type of the function object.
         function: Type,
@@ -31,6 +31,11 @@ pub enum CallRule {
         args: Vec<Type>,
         /// The symbols of its methods.
         candidates: Vec<String>,
+    },
+    /// `call-foreign`: there is no C function of this name. A call of it throws.
+    UnknownForeign {
+        /// The name.
+        name: Name,
     },
     /// `call-arity`: the number of operands is not that of the callee's arguments.
     OperandCount {
@@ -94,10 +99,8 @@ impl Checker<'_> {
             if !base.returns() {
                 self.never_returns(inst);
             }
-        } else {
-            let candidates = candidates(module, function);
-            self.at(inst, CallRule::UnknownMethod { function, args: params.to_vec(), candidates });
         }
+        // A method that is missing is refused where the call is reached: `complete.rs` lists it.
     }
 
     pub(super) fn c_function(&mut self, inst: Inst, function: Type, params: &[Type]) {
@@ -204,7 +207,7 @@ impl Checker<'_> {
 }
 
 /// The symbols of a function's methods; if it has none, those of functions with its name in other modules.
-fn candidates(module: &Module, function: Type) -> Vec<String> {
+pub(super) fn candidates(module: &Module, function: Type) -> Vec<String> {
     let symbol = |id: FuncId| module[id].symbol(&module.cx);
     match (module.methods(function), module.cx.types.kind(function)) {
         ([], TypeKind::Function(function)) => module.named(function.name).map(symbol).collect(),

@@ -562,6 +562,9 @@ impl<'a> Words<'a> {
                 }
                 text
             }
+            CallRule::UnknownForeign { name } => {
+                Text::new(format!("there is no C function `{}`", self.name(*name)))
+            }
             CallRule::OperandCount { given, wanted } => {
                 Text::new(format!("the callee takes {wanted} arguments, not {given}"))
             }

@@ -40,7 +40,10 @@ impl Lowering<'_> {
             return Err(self.bad_operands());
         }
         if let BaseAction::Print { newline } = base.action() {
-            return self.print(first, newline);
+            return match self.may_be_io(first) {
+                true => self.dynamic_call(),
+                false => self.print(first, newline),
+            };
         }
         match base {
             BaseFn::ThrowBoundserror => self.throw_bounds(first),
@@ -62,8 +65,17 @@ impl Lowering<'_> {
             | BaseFn::ThrowExpDomainerror
             | BaseFn::ThrowDomerrPowbysq => self.throw_numbers(base, first),
             BaseFn::ThrowArgerror => self.throw_string(RuntimeFn::ThrowArgument, first),
+            BaseFn::String => self.dynamic_call(),
             BaseFn::Print | BaseFn::Println => self.print(first, base == BaseFn::Println),
         }
+    }
+
+    /// Whether an operand may be something to print into, which is no text to print.
+    fn may_be_io(&self, n: usize) -> bool {
+        let io =
+            self.types.find_decl(self.cx.names.intern("IO")).and_then(|io| self.types.nominal(io, &[]).ok());
+        let given = self.src.args(self.at).get(n).map(|&arg| self.src.ty(arg));
+        io.zip(given).is_some_and(|(io, given)| !self.types.is_disjoint(io, given))
     }
 
     /// The only leaf of an operand of a type that has one.

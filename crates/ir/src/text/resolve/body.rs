@@ -408,6 +408,20 @@ impl<'a> Body<'_, 'a> {
             {
                 self.r.fail(ResolveError::NotAValue, expr.span)
             }
+            // As an operand of a builtin it is what `--check-bounds` settles there.
+            ExprKind::Head(head, args) if &**head == "boundscheck" => {
+                let on = match args.as_slice() {
+                    [] => true,
+                    [Expr { kind: ExprKind::Name(on), .. }] if matches!(&**on, "true" | "false") => {
+                        &**on == "true"
+                    }
+                    _ => {
+                        let (head, needs) = ("boundscheck".to_owned(), "`true` or `false`");
+                        return self.r.fail(ResolveError::HeadArguments { head, needs }, expr.span);
+                    }
+                };
+                Some(self.func.constant(Const::Bits { ty: Type::BOOL, bits: on.into() }))
+            }
             ExprKind::Infix(..)
             | ExprKind::Head(..)
             | ExprKind::Splat(_)

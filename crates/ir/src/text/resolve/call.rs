@@ -18,6 +18,20 @@ use crate::names::Name;
 use crate::op::{Level, Op};
 use crate::types::{Type, TypeKind};
 
+/// The number of dimensions that the name of a type without its element type says.
+fn array_rank(expr: &Expr<'_>) -> Option<u128> {
+    let name = match &expr.kind {
+        ExprKind::Name(name) => &**name,
+        ExprKind::Path(parts) => last_name(parts),
+        _ => return None,
+    };
+    match name {
+        "Vector" => Some(1),
+        "Matrix" => Some(2),
+        _ => None,
+    }
+}
+
 impl<'a> Body<'_, 'a> {
     /// Gives the instruction of a row its operation, operands and blocks.
     pub(super) fn statement(&mut self, inst: Inst, row: &Row<'a>, at: At, next: Option<Block>) -> Option<()> {
@@ -251,10 +265,23 @@ impl<'a> Body<'_, 'a> {
         args: &[&Expr<'a>],
         results: &[Type],
     ) -> Option<()> {
+        if let Some(name) = self.held_operation(callee) {
+            return self.named_call(inst, None, &[Cow::Owned(name)], true, args, results, callee.span);
+        }
         let mut exprs = Vec::with_capacity(args.len() + 1);
         exprs.push(callee);
         exprs.extend_from_slice(args);
         self.set(inst, Op::Call, results, &exprs)
+    }
+
+    /// The name of the builtin or intrinsic that a row holds whose value is called: `%1 = Core.sizeof`, `(%1)(x)`. Its type tells.
+    fn held_operation(&mut self, callee: &Expr<'a>) -> Option<String> {
+        let ExprKind::Ssa(..) = callee.kind else { return None };
+        let value = self.operand(callee)?;
+        let TypeKind::Function(function) = *self.r.cx.types.kind(self.func.ty(value)) else { return None };
+        let [module, name] = [function.module, function.name].map(|name| self.r.cx.names.text(name));
+        let is_operation = Builtin::from_name(name).is_some() || Intrinsic::from_name(name).is_some();
+        (is_operation && !self.r.functions.is_defined(module, name)).then(|| name.to_owned())
     }
 
     /// Calls an intrinsic, a builtin or a function by its name.
@@ -350,7 +377,15 @@ impl<'a> Body<'_, 'a> {
             self.func.set_op(inst, Op::Builtin(op), &values);
             return Some(());
         }
-        self.set(inst, Op::Builtin(op), results, args)
+        let mut values = self.operands(Op::Builtin(op), results, args)?;
+        if let (Builtin::ApplyType, [generic, _]) = (op, args)
+            && let Some(rank) = array_rank(generic)
+        {
+            // `Vector` is `Array` without the element type; the number of dimensions is said here.
+            values.push(self.func.constant(Const::Bits { ty: Type::INT64, bits: rank }));
+        }
+        self.func.set_op(inst, Op::Builtin(op), &values);
+        Some(())
     }
 
     /// `invoke callee(args…)`.

@@ -110,7 +110,7 @@ impl<'e> Functions<'e> {
     }
 
     /// Whether the source has a function of this name in this module.
-    fn is_defined(&self, module: &str, name: &str) -> bool {
+    pub(super) fn is_defined(&self, module: &str, name: &str) -> bool {
         self.defined.get(name).is_some_and(|modules| modules.contains(module))
     }
 

@@ -1,0 +1,148 @@
+//! Methods of Base for the core types, in the IR's own text.
+//!
+//! A dump has the methods that a program was seen to call, not those that a call by dispatch could reach. So a program that names a
+//! function of the prelude and has no method of it gets those of the prelude:
+//!
+//! ```text
+//! %5 = Base.length(%4)::Any        the program has no `length`      length(Array), length(Tuple), length(String)
+//! %6 = invoke Base.length(s)…      it has `length(MyList)`          nothing: its methods are all
+//! ```
+//!
+//! The methods stand behind the program's own. Programs of a session get none: what one defines the others see.
+//!
+//! Cost: a walk over the constants of the program; the text is read when something of it is needed.
+
+use std::collections::BTreeSet;
+
+use brolga_ir::diag::SourceFile;
+use brolga_ir::func::Place;
+use brolga_ir::function_name::BASE;
+use brolga_ir::{Const, Module, Type, TypeKind, text};
+
+/// A text of the prelude, and the type without which it means nothing.
+struct Part {
+    text: &'static str,
+    needs: Option<&'static str>,
+}
+
+const PARTS: [Part; 2] = [
+    Part { text: include_str!("prelude.jlir"), needs: None },
+    Part { text: include_str!("prelude_io.jlir"), needs: Some("GenericIOBuffer") },
+];
+
+/// Adds the methods of the prelude that a module asks for.
+pub(crate) fn complete(module: &mut Module) {
+    let (names, types) = (&module.cx.names, &module.cx.types);
+    let has_type = |name: &str| types.find_decl(names.intern(name)).is_some();
+    let parts: Vec<&Part> = PARTS.iter().filter(|part| part.needs.is_none_or(has_type)).collect();
+    let mut read: Vec<Option<Module>> = vec![None; parts.len()];
+    let mut seen = 0;
+    loop {
+        let wanted = wanted(module, seen, &parts);
+        seen = module.func_count();
+        if wanted.is_empty() {
+            return;
+        }
+        for (part, read) in parts.iter().zip(&mut read) {
+            let named = |&ty: &Type| base_name(module, ty).is_some_and(|name| part.has(name));
+            if read.is_none() && wanted.iter().any(named) {
+                let Ok(source) = SourceFile::new("prelude", part.text) else { return };
+                *read = Some(text::read(&source, &module.cx).0.module);
+            }
+        }
+        for (_, func) in read.iter().flatten().flat_map(|prelude| prelude.funcs()) {
+            let callee = func.sig.params.first().map(|object| object.ty);
+            if callee.is_some_and(|callee| wanted.contains(&callee)) {
+                let mut func = func.clone();
+                // There is no line of the program to show for it.
+                let insts: Vec<_> = func.blocks().flat_map(|block| func.block_insts(block)).collect();
+                insts.into_iter().for_each(|inst| func.set_place(inst, Place::default()));
+                // Two methods with one signature the text has not.
+                let _added = module.add_func(func);
+            }
+        }
+    }
+}
+
+/// The functions without methods in a module that its functions from a number on name and that the prelude has.
+fn wanted(module: &Module, from: usize, parts: &[&Part]) -> BTreeSet<Type> {
+    let has = |name: &str| parts.iter().any(|part| part.has(name));
+    let mut wanted = BTreeSet::new();
+    for (_, func) in module.funcs().skip(from) {
+        for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
+            for &value in func.args(inst) {
+                let Some(&Const::Singleton(ty)) = func.as_const(value) else { continue };
+                if module.methods(ty).is_empty() && base_name(module, ty).is_some_and(has) {
+                    wanted.insert(ty);
+                }
+            }
+        }
+    }
+    wanted
+}
+
+/// The name of a function of Base.
+fn base_name(module: &Module, ty: Type) -> Option<&str> {
+    let TypeKind::Function(function) = *module.cx.types.kind(ty) else { return None };
+    let names = &module.cx.names;
+    (names.text(function.module) == BASE).then(|| names.text(function.name))
+}
+
+impl Part {
+    /// Whether the text has a function of Base.
+    fn has(&self, name: &str) -> bool {
+        self.text.lines().any(|line| {
+            let rest = line.strip_prefix("function Base.");
+            let rest = rest.and_then(|rest| rest.strip_prefix(':').unwrap_or(rest).strip_prefix(name));
+            rest.is_some_and(|rest| rest.starts_with('('))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brolga_ir::Context;
+    use brolga_ir::verify::verify_module;
+
+    #[test]
+    fn the_text_is_right_and_calls_nothing_that_it_has_not() {
+        let types = "mutable struct GenericIOBuffer{T}\n    data::T\n    size::Int64\nend\n";
+        for part in PARTS {
+            let cx = Context::new();
+            if part.needs.is_some() {
+                text::read(&SourceFile::new("types", types).unwrap(), &cx);
+            }
+            let source = SourceFile::new("prelude", part.text).unwrap();
+            let (unit, findings) = text::read(&source, &cx);
+            assert!(!findings.has_errors(), "{findings:?}");
+            assert_eq!(verify_module(&unit.module), Ok(()));
+            let missing = brolga_ir::verify::missing_callees(&unit.module, |name| {
+                brolga_opt::lower::is_julia_function(name) || name == "pow"
+            });
+            assert!(missing.is_empty(), "{missing:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_gets_what_it_names_and_has_not() {
+        let add = |text: &str| {
+            let source = SourceFile::new("program", text).unwrap();
+            let (unit, findings) = text::read(&source, &Context::new());
+            assert!(!findings.has_errors(), "{findings:?}");
+            let mut module = unit.module;
+            let own = module.func_count();
+            complete(&mut module);
+            let added = module.funcs().skip(own);
+            added.map(|(_, func)| func.symbol(&module.cx)).collect::<Vec<_>>()
+        };
+        let call = "function f(x::Any)::Any\n1 ─ %1 = Base.isempty(x)::Any\n└──      return %1\nend\n";
+        assert_eq!(add(call), ["isempty(Array)", "isempty(Tuple)", "isempty(String)"]);
+        let own = "function isempty(x::Int64)::Bool\n1 ─      return false\nend\n";
+        assert!(add(&format!("{own}{call}")).is_empty());
+        // What a method of the prelude calls comes with it.
+        let root = "function f(x::Int64)::Any\n1 ─ %1 = Base.sqrt(x)::Any\n└──      return %1\nend\n";
+        assert_eq!(add(root), ["sqrt(Float64)", "sqrt(Float32)", "sqrt(Int64)"]);
+        assert!(add("function f()::Nothing\n1 ─      return nothing\nend\n").is_empty());
+    }
+}
