@@ -180,21 +180,23 @@ pub enum Region {
     Constant,
     /// Fields of mutable objects.
     Field,
-    /// What never changes once its object is made: fields of immutable objects, the length of a `Memory`.
+    /// What never changes once its object is made: fields of immutable objects, the address of a `Memory`'s elements.
     Immutable,
     /// Elements of `Memory`.
     Element,
-    /// What an `Array` says of itself: where its elements are, its `Memory`, its size.
+    /// What an `Array` says of itself: where its elements are, its `Memory`, its size. An integer there is a size, and never negative.
     Header,
     /// Root slots and the links between GC frames.
     Frame,
     /// The thread structure.
     Thread,
+    /// How many elements a `Memory` has and how many bytes a `String`: never changes and is never negative.
+    Length,
 }
 
 impl Region {
     /// All regions, in the order of their numbers.
-    pub const ALL: [Region; 9] = [
+    pub const ALL: [Region; 10] = [
         Region::Raw,
         Region::Slot,
         Region::Constant,
@@ -204,6 +206,7 @@ impl Region {
         Region::Header,
         Region::Frame,
         Region::Thread,
+        Region::Length,
     ];
 
     /// The name in low IR text.
@@ -218,6 +221,7 @@ impl Region {
             Region::Header => "header",
             Region::Frame => "frame",
             Region::Thread => "thread",
+            Region::Length => "length",
         }
     }
 }

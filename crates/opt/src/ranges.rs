@@ -4,6 +4,7 @@
 //! %1 = zext_int(i64, b::i8)       0 … 255
 //! %2 = and_int(x, 15)             0 … 15            signed; a sum that may wrap is anything of its type
 //! %3 = add_int(%1, %2)            0 … 270
+//! %4 = load(m; region = length)   0 … 2⁶³ - 1       so is a size of an array, in `header`
 //! ```
 //!
 //! One sweep in reverse postorder. A φ that closes a loop is anything: what bounds it is a comparison somewhere, and who asks
@@ -15,6 +16,7 @@ use crate::replace::sized;
 use brolga_ir::analysis::Rpo;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::{Intrinsic, Shape};
+use brolga_ir::op::Region;
 use brolga_ir::{Func, Inst, Op, Type, Value};
 use cranelift_entity::SecondaryMap;
 
@@ -112,6 +114,9 @@ impl Ranges {
                 if func.args(inst).iter().all(seen) { self.joined(func, func.args(inst)) } else { None }
             }
             Op::Copy => self.joined(func, func.args(inst)),
+            Op::Load(access) if matches!(access.region, Region::Length | Region::Header) => {
+                width(func.ty(first)).map(|bits| Range { lo: 0, ..Range::all(bits) })
+            }
             _ => None,
         };
         if self.of[first].is_none() {

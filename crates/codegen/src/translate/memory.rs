@@ -54,7 +54,7 @@ pub(super) fn alias_regions(func: &Func, out: &mut clif::Function) -> AliasRegio
     Region::ALL.map(|region| match region {
         Region::Raw => raw,
         Region::Field | Region::Element if mixes => raw,
-        Region::Slot | Region::Immutable if copies => raw,
+        Region::Slot | Region::Immutable | Region::Length if copies => raw,
         other => make(other),
     })
 }

@@ -441,7 +441,7 @@ impl<'a> Cx<'a> {
             Region::Immutable => Effects::PURE,
             Region::Frame | Region::Thread => Effects::PURE.reading(Regions::TASK),
             Region::Slot => Effects::PURE.reading(Regions::SLOT),
-            Region::Constant => Effects::PURE,
+            Region::Constant | Region::Length => Effects::PURE,
         };
         effects.unchecked(!self.is_inside_slot(access, bytes))
     }
@@ -450,7 +450,7 @@ impl<'a> Cx<'a> {
         let bytes = self.arg_type(1).as_low().map_or(16, |low| low.bytes());
         let regions = match access.region {
             Region::Raw => Regions::POINTABLE,
-            Region::Field | Region::Immutable => Regions::FIELDS,
+            Region::Field | Region::Immutable | Region::Length => Regions::FIELDS,
             Region::Element => Regions::ELEMENTS,
             Region::Header => Regions::HEADERS,
             Region::Frame | Region::Thread => Regions::TASK,

@@ -9,8 +9,9 @@
 //! An element's address is raw: the collector does not know it. Every access names the `Memory` that keeps it alive:
 //! `gc_loaded(memory, address)`. What is stored into an element is stored into the `Memory`, whose barrier it is.
 //!
-//! The elements of a `Memory` never move and their number never changes, so both are loads of the region `immutable`; what an
-//! array says of itself changes as it grows, and is in `header`. Elements are in `element`.
+//! The elements of a `Memory` never move and their number never changes: their address is in the region `immutable`, their number in
+//! `length`, which tells that it is not negative. What an array says of itself changes as it grows, and is in `header`. Elements are
+//! in `element`.
 //!
 //! | elements | an element that was never set |
 //! |---|---|
@@ -29,7 +30,7 @@ use brolga_ir::abi::{FormKind, LeafRole};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Address;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::op::Region;
+use brolga_ir::op::{Access, Region};
 use brolga_ir::types::FieldRepr;
 use brolga_ir::{LowType, Op, PtrClass, RuntimeFn, Type, Value};
 
@@ -94,7 +95,7 @@ impl Lowering<'_> {
     }
 
     fn memory_length(&mut self, memory: Value) -> Value {
-        let addr = Addr::inside(memory, 8, Region::Immutable);
+        let addr = Addr::inside(memory, 8, Region::Length);
         self.load_low(addr, LENGTH, LowType::I64)
     }
 
@@ -115,6 +116,9 @@ impl Lowering<'_> {
 
     /// The number of an element in its `Memory`, from 0.
     fn number(&mut self, element: &Element) -> Value {
+        if element.shape.stride != 0 && self.is_start(element) {
+            return self.word(0);
+        }
         let bits = self.bitcast(element.data, LowType::I64);
         if element.shape.stride == 0 {
             return bits;
@@ -136,6 +140,16 @@ impl Lowering<'_> {
                 self.binary(Intrinsic::SdivInt, distance, stride, LowType::I64)
             }
         }
+    }
+
+    /// Whether the element's address is the one that its `Memory` gives for the first element.
+    fn is_start(&self, element: &Element) -> bool {
+        let Some(load) = self.out.def_inst(element.data) else { return false };
+        let from_memory = |access: Access| {
+            access.region == Region::Immutable && access.offset == MEMORY_DATA as i32
+        };
+        matches!(self.out.op(load), Op::Load(access) if from_memory(access))
+            && self.out.args(load) == [element.memory]
     }
 
     /// The element so many elements further on.

@@ -215,11 +215,17 @@ impl Check {
         // Rounds have start <= i < bound: each followed one whose next value passed, the first is guarded, and a sequence by
         // one does not jump over the bound.
         let up = test.counter.const_step(func) == Some(1) && counted.is_guarded(func, cfg, loops);
-        let below_bound = up && test.relation == Relation::Less(Signed::Yes) && test.tested == Tested::Next;
+        // How far below the bound the counter of every round is at least.
+        let below_bound = match test.relation {
+            Relation::Less(Signed::Yes) => Some(1),
+            Relation::AtMost(Signed::Yes) => Some(0),
+            _ => None,
+        };
+        let Some(below) = below_bound.filter(|_| up && test.tested == Tested::Next) else { return false };
         match self.kind {
-            Kind::Below(len, _) => below_bound && len == test.bound && self.added <= 0 && starts_from(0),
-            Kind::UpTo(len) => below_bound && len == test.bound && self.added <= 1 && starts_from(0),
-            Kind::From(least) => below_bound && self.added <= 0 && starts_from(least),
+            Kind::Below(len, _) => len == test.bound && self.added < below && starts_from(0),
+            Kind::UpTo(len) => len == test.bound && self.added <= below && starts_from(0),
+            Kind::From(least) => self.added <= 0 && starts_from(least),
         }
     }
 

@@ -157,6 +157,26 @@ impl<'a> Prover<'a> {
         self.ask(func, ZERO, value, -k, block)
     }
 
+    /// Whether two values can be proved to be equal in a block where a condition has the given value.
+    pub(super) fn equal_when(
+        &mut self,
+        func: &Func,
+        a: Value,
+        b: Value,
+        (cond, truth): (Value, bool),
+        block: Block,
+    ) -> bool {
+        let mut way = Vec::new();
+        cond_tests(func, cond, truth, &mut way);
+        let at = At { block, way: &way };
+        let (a, b) = (term(func, a), term(func, b));
+        [(a, b), (b, a)].into_iter().all(|(a, b)| {
+            self.goals = MAX_GOALS;
+            self.assumed.clear();
+            self.goal(func, a.value, b.value, i128::from(b.plus) - i128::from(a.plus), at, MAX_DEPTH)
+        })
+    }
+
     fn ask(&mut self, func: &Func, a: Term, b: Term, k: i128, block: Block) -> bool {
         self.goals = MAX_GOALS;
         self.assumed.clear();
@@ -470,10 +490,14 @@ type Parts = SmallVec<[(Value, bool); 4]>;
 fn way_tests(func: &Func, from: Block, to: Block, tests: &mut Vec<Test>) {
     let Some(end) = func.terminator(from).filter(|&t| func.op(t) == Op::Branch) else { return };
     let (&[cond], &[yes, no]) = (func.args(end), func.inst_blocks(end)) else { return };
-    if yes == no {
-        return;
+    if yes != no {
+        cond_tests(func, cond, to == yes, tests);
     }
-    let mut parts: Parts = smallvec![(cond, to == yes)];
+}
+
+/// What holds where a condition has the given value.
+fn cond_tests(func: &Func, cond: Value, truth: bool, tests: &mut Vec<Test>) {
+    let mut parts: Parts = smallvec![(cond, truth)];
     let mut next = 0;
     while let Some(&(cond, truth)) = parts.get(next).filter(|_| next < MAX_PARTS) {
         next += 1;
