@@ -412,6 +412,11 @@ pub(crate) fn numbered(text: &str) -> String {
             rest = &rest[at + 1..];
             let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
             let (name, behind) = rest.split_at(end);
+            if name == "new" {
+                out.push_str(name);
+                rest = behind;
+                continue;
+            }
             let known = if is_value { &mut names } else { &mut blocks };
             let number = known.iter().position(|k| k == name).unwrap_or_else(|| {
                 known.push(name.to_owned());
@@ -424,4 +429,93 @@ pub(crate) fn numbered(text: &str) -> String {
         out.push('\n');
     }
     out
+}
+
+impl Row {
+    /// Functions that call the row and return a number made of its result, or of its exception, and of all elements afterwards:
+    /// `try_…(v, w, k)` of two vectors, `same_…(v, k)` of one for both, and `shifted_…(v, d, k)` of two that share their `Memory`, the second one
+    /// `d` elements further on.
+    pub(crate) fn drivers(self) -> String {
+        let (name, element, result) = (self.name(), self.kernel.element(), self.kernel.result());
+        let (vector, container) = (format!("Vector{{{element}}}"), self.container_type());
+        let (a, b, parts) = match self.container {
+            Container::Memory => {
+                let part = |of: &str, to: &str| {
+                    format!(
+                        "│ %r{to} = Base.getfield({of}, :ref)::MemoryRef{{{element}}}
+│ %{to} = Base.getfield(%r{to}, :mem)::{container}\n"
+                    )
+                };
+                ("%a", "%b", part("v", "a") + &part("w", "b"))
+            }
+            _ => ("v", "w", String::new()),
+        };
+        let digest = |blocks: [&str; 4], of: &str, from: (&str, &str), n: &str| {
+            let [head, body, latch, exit] = blocks;
+            format!(
+                "{head} ┄ %i{n} = φ (#{before} => 1, #{latch} => %m{n})::Int64
+│ %h{n} = φ (#{before} => {start}, #{latch} => %d{n})::Int64
+│ %l{n} = Base.arraylen({of})::Int64
+│ %c{n} = Base.sle_int(%i{n}, %l{n})::Bool
+└── goto #{exit} if not %c{n}
+{body} ─ %e{n} = Base.arrayref(true, {of}, %i{n})::{element}
+│ %f{n} = Base.bitcast(Int64, %e{n})::Int64
+│ %g{n} = Base.mul_int(%h{n}, 1000003)::Int64
+│ %d{n} = Base.xor_int(%g{n}, %f{n})::Int64
+│ %m{n} = Base.add_int(%i{n}, 1)::Int64
+└── goto #{latch}
+{latch} ─ goto #{head}\n",
+                before = from.0,
+                start = from.1,
+            )
+        };
+        let mut text = format!(
+            "function try_{name}(v::{vector}, w::{vector}, k::{element})::Int64
+1 ─ %n = Base.arraylen(v)::Int64
+{parts}└── %t = enter #3
+2 ─ %r = invoke Main.{name}({a}::{container}, {b}::{container}, %n::Int64, k::{element})::{result}
+│ %x = Base.bitcast(Int64, %r)::Int64
+│ $(Expr(:leave, :(%t)))
+└── goto #4
+3 ─ $(Expr(:pop_exception, :(%t)))::Nothing
+└── goto #4
+4 ┄ %s = φ (#2 => %x, #3 => -77)::Int64
+└── goto #5\n"
+        );
+        text += &digest(["5", "6", "7", "8"], "v", ("4", "%s"), "1");
+        text += "8 ─ goto #9\n";
+        text += &digest(["9", "10", "11", "12"], "w", ("8", "%h1"), "2");
+        text += "12 ─ return %h2\nend\n\n";
+        let mut all = numbered(&text);
+        all += &numbered(&format!(
+            "function same_{name}(v::{vector}, k::{element})::Int64
+1 ─ %r = invoke Main.try_{name}(v::{vector}, v::{vector}, k::{element})::Int64
+└── return %r
+end
+
+"
+        ));
+        if self.container != Container::Vector {
+            return all;
+        }
+        let less = if self.kernel == Kernel::Stencil { 2 } else { 0 };
+        all + &numbered(&format!(
+            "function shifted_{name}(v::{vector}, d::Int64, k::{element})::Int64
+1 ─ %n = Base.arraylen(v)::Int64
+│ %m = Base.sub_int(%n, d)::Int64
+│ %o = Base.sub_int(%m, {less})::Int64
+│ %ref = Base.getfield(v, :ref)::MemoryRef{{{element}}}
+│ %p = Base.add_int(d, 1)::Int64
+│ %far = Base.memoryrefnew(%ref, %p, true)::MemoryRef{{{element}}}
+│ %ma = Core.tuple(%o)::Tuple{{Int64}}
+│ %mb = Core.tuple(%m)::Tuple{{Int64}}
+│ %a = %new({vector}, %ref, %ma)::{vector}
+│ %b = %new({vector}, %far, %mb)::{vector}
+│ %r = invoke Main.try_{name}(%a::{vector}, %b::{vector}, k::{element})::Int64
+└── return %r
+end
+
+"
+        ))
+    }
 }

@@ -190,13 +190,16 @@ pub enum Region {
     Frame,
     /// The thread structure.
     Thread,
-    /// How many elements a `Memory` has and how many bytes a `String`: never changes and is never negative.
+    /// How many elements a `Memory` has and how many bytes a `String`: never changes, and is from 0 to [`Region::LONGEST`].
+    /// Elements without a size may be more; their number is in `Immutable`.
     Length,
+    /// The part of `Header` with the size of an array of one dimension whose elements have a size: from 0 to [`Region::LONGEST`].
+    Size,
 }
 
 impl Region {
     /// All regions, in the order of their numbers.
-    pub const ALL: [Region; 10] = [
+    pub const ALL: [Region; 11] = [
         Region::Raw,
         Region::Slot,
         Region::Constant,
@@ -207,7 +210,11 @@ impl Region {
         Region::Frame,
         Region::Thread,
         Region::Length,
+        Region::Size,
     ];
+
+    /// More bytes than this no address space has.
+    pub const LONGEST: i64 = (1 << 62) - 1;
 
     /// The name in low IR text.
     pub fn name(self) -> &'static str {
@@ -222,6 +229,7 @@ impl Region {
             Region::Frame => "frame",
             Region::Thread => "thread",
             Region::Length => "length",
+            Region::Size => "size",
         }
     }
 }

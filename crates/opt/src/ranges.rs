@@ -4,7 +4,7 @@
 //! %1 = zext_int(i64, b::i8)       0 … 255
 //! %2 = and_int(x, 15)             0 … 15            signed; a sum that may wrap is anything of its type
 //! %3 = add_int(%1, %2)            0 … 270
-//! %4 = load(m; region = length)   0 … 2⁶³ - 1       so is a size of an array, in `header`
+//! %4 = load(m; region = length)   0 … 2⁶² - 1       `size` as well; `header` is not negative
 //! ```
 //!
 //! One sweep in reverse postorder. A φ that closes a loop is anything: what bounds it is a comparison somewhere, and who asks
@@ -64,6 +64,12 @@ pub(crate) fn constant(func: &Func, value: Value) -> Option<i64> {
     Some(((func.as_bits(value)? as u64) << shift).cast_signed() >> shift)
 }
 
+/// Whether a value is a length that is far from the largest integer.
+pub(crate) fn is_bounded_length(func: &Func, value: Value) -> bool {
+    let load = func.def_inst(value).map(|def| func.op(def));
+    matches!(load, Some(Op::Load(access)) if matches!(access.region, Region::Length | Region::Size))
+}
+
 /// The ranges of the values of a low function.
 #[derive(Debug)]
 pub(crate) struct Ranges {
@@ -114,9 +120,11 @@ impl Ranges {
                 if func.args(inst).iter().all(seen) { self.joined(func, func.args(inst)) } else { None }
             }
             Op::Copy => self.joined(func, func.args(inst)),
-            Op::Load(access) if matches!(access.region, Region::Length | Region::Header) => {
-                width(func.ty(first)).map(|bits| Range { lo: 0, ..Range::all(bits) })
-            }
+            Op::Load(access) => match (access.region, width(func.ty(first))) {
+                (Region::Length | Region::Size, Some(64)) => Some(Range { lo: 0, hi: Region::LONGEST }),
+                (Region::Header, Some(64)) => Some(Range { lo: 0, hi: i64::MAX }),
+                _ => None,
+            },
             _ => None,
         };
         if self.of[first].is_none() {

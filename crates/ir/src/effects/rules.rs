@@ -435,7 +435,7 @@ impl<'a> Cx<'a> {
             Region::Raw => Effects::PURE.reading(Regions::POINTABLE),
             Region::Field => Effects::PURE.reading(Regions::FIELDS),
             Region::Element => Effects::PURE.reading(Regions::ELEMENTS),
-            Region::Header => Effects::PURE.reading(Regions::HEADERS),
+            Region::Header | Region::Size => Effects::PURE.reading(Regions::HEADERS),
             // A new object is written before anybody else can read it.
             Region::Immutable if self.is_new(0) => Effects::PURE.reading(Regions::FIELDS),
             Region::Immutable => Effects::PURE,
@@ -452,7 +452,7 @@ impl<'a> Cx<'a> {
             Region::Raw => Regions::POINTABLE,
             Region::Field | Region::Immutable | Region::Length => Regions::FIELDS,
             Region::Element => Regions::ELEMENTS,
-            Region::Header => Regions::HEADERS,
+            Region::Header | Region::Size => Regions::HEADERS,
             Region::Frame | Region::Thread => Regions::TASK,
             Region::Slot => Regions::SLOT,
             Region::Constant => Regions::ALL,

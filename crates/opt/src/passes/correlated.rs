@@ -11,6 +11,7 @@
 //! |---|---|---|
 //! | a comparison of integers | is it always true, always false | the constant |
 //! | a branch on a condition, and `ifelse` | did a branch on the way test the same condition | the constant |
+//! | a conjunction of comparisons | did a branch on the way test one of them | the other |
 //! | `ifelse(c, x, y)` of integers | is `x` equal to `y` where `c` is false, or where it is true | `x`; `y` |
 //! | a checked operation | do the operands keep it from wrapping | the unchecked one; the flag is false |
 //! | a division by 2ⁿ, its remainder | is the dividend negative | a shift; an `and` |
@@ -76,7 +77,7 @@ enum Found {
     Decided(bool),
     /// Operand 0, a condition, is this.
     Known(bool),
-    /// A choice always gives this.
+    /// A choice or a conjunction always gives this.
     Chosen(Value),
     /// A checked operation does not wrap.
     Exact(Intrinsic),
@@ -89,7 +90,7 @@ impl Found {
         match self {
             Found::Decided(_) => "decided comparisons",
             Found::Known(_) => "known conditions",
-            Found::Chosen(_) => "choices that make no difference",
+            Found::Chosen(_) => "choices and conjunctions that are one operand",
             Found::Exact(_) => "checks that never fail",
             Found::Natural(..) => "divisions of natural numbers",
         }
@@ -113,6 +114,14 @@ fn decide(func: &Func, prover: &mut Prover<'_>, inst: Inst, block: Block) -> Opt
                 .find(|&(_, truth)| prover.equal_when(func, yes, no, (cond, truth), block));
             chosen.map(|(value, _)| Found::Chosen(value))
         }
+        // Of truth values: where one part is known to be true, the condition is the other.
+        (Op::Intrinsic(Intrinsic::AndInt), &[x, y]) if is_compare(func, x) && is_compare(func, y) => {
+            let true_part = |part| prover.known(part, block) == Some(true);
+            [(x, y), (y, x)]
+                .into_iter()
+                .find(|&(part, _)| true_part(part))
+                .map(|(_, rest)| Found::Chosen(rest))
+        }
         (Op::Intrinsic(op), &[x, y]) => match op.shape() {
             Shape::IntCompare => compare(func, prover, op, x, y, block).map(Found::Decided),
             Shape::CheckedPair => {
@@ -124,6 +133,11 @@ fn decide(func: &Func, prover: &mut Prover<'_>, inst: Inst, block: Block) -> Opt
         },
         _ => None,
     }
+}
+
+fn is_compare(func: &Func, value: Value) -> bool {
+    let made = func.def_inst(value).map(|def| func.op(def));
+    matches!(made, Some(Op::Intrinsic(op)) if op.shape() == Shape::IntCompare)
 }
 
 fn compare(

@@ -178,7 +178,7 @@ impl LoopFacts {
     fn note_proof(&mut self, func: &Func, inst: Inst, block: Block) {
         let Some((object, access)) = object_load(func, inst) else { return };
         let kind = match access.region {
-            Region::Header => Kind::Array,
+            Region::Header | Region::Size => Kind::Array,
             Region::Length => Kind::Memory,
             _ => return,
         };
@@ -192,7 +192,7 @@ impl LoopFacts {
     fn is_proven(&self, func: &Func, tree: &DomTree, inst: Inst, block: Block) -> bool {
         let Some((object, access)) = object_load(func, inst) else { return false };
         let kind = match (access.region, access.offset) {
-            (Region::Header, 0 | 8 | 16) => Kind::Array,
+            (Region::Header | Region::Size, 0 | 8 | 16) => Kind::Array,
             (Region::Length, 0) | (Region::Immutable, 8) => Kind::Memory,
             _ => return false,
         };
