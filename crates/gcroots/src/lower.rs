@@ -99,7 +99,8 @@ impl Lowering<'_> {
             };
             let region = match old.region {
                 _ if self.func.args(inst).first().is_some_and(to_slot) => Region::Frame,
-                Region::Immutable => Region::Field,
+                Region::Immutable | Region::Length => Region::Field,
+                Region::Size => Region::Header,
                 other => other,
             };
             let new = Access { region, ..old };

@@ -180,21 +180,26 @@ pub enum Region {
     Constant,
     /// Fields of mutable objects.
     Field,
-    /// What never changes once its object is made: fields of immutable objects, the length of a `Memory`.
+    /// What never changes once its object is made: fields of immutable objects, the address of a `Memory`'s elements.
     Immutable,
     /// Elements of `Memory`.
     Element,
-    /// What an `Array` says of itself: where its elements are, its `Memory`, its size.
+    /// What an `Array` says of itself: where its elements are, its `Memory`, its size. An integer there is a size, and never negative.
     Header,
     /// Root slots and the links between GC frames.
     Frame,
     /// The thread structure.
     Thread,
+    /// How many elements a `Memory` has and how many bytes a `String`: never changes, and is from 0 to [`Region::LONGEST`].
+    /// Elements without a size may be more; their number is in `Immutable`.
+    Length,
+    /// The part of `Header` with the size of an array of one dimension whose elements have a size: from 0 to [`Region::LONGEST`].
+    Size,
 }
 
 impl Region {
     /// All regions, in the order of their numbers.
-    pub const ALL: [Region; 9] = [
+    pub const ALL: [Region; 11] = [
         Region::Raw,
         Region::Slot,
         Region::Constant,
@@ -204,7 +209,12 @@ impl Region {
         Region::Header,
         Region::Frame,
         Region::Thread,
+        Region::Length,
+        Region::Size,
     ];
+
+    /// More bytes than this no address space has.
+    pub const LONGEST: i64 = (1 << 62) - 1;
 
     /// The name in low IR text.
     pub fn name(self) -> &'static str {
@@ -218,6 +228,8 @@ impl Region {
             Region::Header => "header",
             Region::Frame => "frame",
             Region::Thread => "thread",
+            Region::Length => "length",
+            Region::Size => "size",
         }
     }
 }

@@ -3,9 +3,13 @@
 //! A pass that finds a φ to be one value may turn it into a copy in place. All φ of a head change together when the block is
 //! entered, and the copies between them are read after that.
 
-use brolga_ir::{Block, Func, Inst, Op};
+use brolga_ir::{Block, Func, Inst, Op, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
+use smallvec::SmallVec;
+
+/// φ of one block that are compared with each other.
+const MAX_PHIS: usize = 16;
 
 /// The φ and φᶜ of a block.
 pub(crate) fn head_phis(func: &Func, block: Block) -> impl Iterator<Item = Inst> + '_ {
@@ -26,4 +30,16 @@ pub(crate) fn rename_phi_blocks(func: &mut Func, ends: &SecondaryMap<Block, Pack
             }
         }
     }
+}
+
+/// Whether two φ of a block get the same values, or some φ gets nothing but loads.
+pub(crate) fn may_be_merged(func: &Func) -> bool {
+    let loaded = |&v: &Value| func.def_inst(v).is_some_and(|def| matches!(func.op(def), Op::Load(_)));
+    func.blocks().any(|block| {
+        let phis: SmallVec<[Inst; 8]> = head_phis(func, block).take(MAX_PHIS).collect();
+        let loads = |phi| func.args(phi).len() > 1 && func.args(phi).iter().all(loaded);
+        let alike =
+            |a: Inst, b: Inst| func.args(a) == func.args(b) && func.inst_blocks(a) == func.inst_blocks(b);
+        phis.iter().enumerate().any(|(n, &a)| loads(a) || phis[n + 1..].iter().any(|&b| alike(a, b)))
+    })
 }

@@ -27,7 +27,7 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::cursor::Cursor;
 use brolga_ir::effects::effects;
-use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::intrinsic::{self, Intrinsic};
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -395,6 +395,7 @@ pub(crate) fn split_at(
         func.set_odds(old, None);
         func.append_inst(old, after_main);
         retarget(func, old, end.block(shape.header), rest);
+        compare_in(func, old, after_main, latch);
     }
     func.append_inst(branch, latch);
 
@@ -416,6 +417,23 @@ pub(crate) fn split_at(
         add_edges(func, phi, [(rest, func.result(merged))]);
     }
     Split { rounds }
+}
+
+/// A branch that has moved compares where it now stands: the loop needs the comparison no more, and nothing of it is used behind the loop.
+fn compare_in(func: &mut Func, branch: Inst, block: Block, from: Block) {
+    let Some(compare) = func.args(branch).first().and_then(|&cond| func.def_inst(cond)) else { return };
+    let is_compare =
+        matches!(func.op(compare), Op::Intrinsic(op) if op.shape() == intrinsic::Shape::IntCompare);
+    if func.inst_block(compare) != Some(from) || !is_compare {
+        return;
+    }
+    let args = func.args(compare).to_vec();
+    let copy = func.make_inst(func.op(compare), &args, &[], &[Type::I8]);
+    func.set_place(copy, func.place(compare));
+    func.prepend_inst(copy, block);
+    if let Some(cond) = func.result(copy) {
+        func.args_mut(branch)[0] = cond;
+    }
 }
 
 fn add_edges<const N: usize>(func: &mut Func, phi: Inst, edges: [(Block, Option<Value>); N]) {

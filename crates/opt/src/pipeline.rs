@@ -9,6 +9,7 @@
 //! pass that stands twice in a stage has two labels.
 
 use crate::error::OptError;
+use crate::heads::may_be_merged;
 use crate::options::OptLevel::{self, O0, O1, O2, O3};
 use crate::pass::Pass;
 use crate::passes::{
@@ -20,6 +21,7 @@ use crate::passes::{
 };
 use crate::scope::{Step, Visit};
 use brolga_ir::{Func, Level};
+use cranelift_entity::EntitySet;
 
 /// Every pass, in the order in which lists and reports name them.
 pub static PASSES: &[&Pass] = &[
@@ -137,6 +139,15 @@ const fn asks(from: OptLevel, label: &'static str, pass: &'static Pass, asks: fn
     Row { from, step: Step { label, pass, visit: Visit::Asks(asks) } }
 }
 
+/// Whether a block leads to itself or to one in front of it, as some block of every loop does.
+fn goes_back(func: &Func) -> bool {
+    let mut seen = EntitySet::new();
+    func.blocks().any(|block| {
+        seen.insert(block);
+        func.successors(block).iter().any(|&next| seen.contains(next))
+    })
+}
+
 /// What runs on high IR, before `lower`.
 static HIGH: &[Row] = &[
     step(O1, "union-split", &UNION_SPLIT),
@@ -170,7 +181,12 @@ static LOW: &[Row] = &[
     step(O2, "early gvn", &GVN),
     step(O2, "correlated", &CORRELATED),
     step(O2, "jump-threading", &JUMP_THREADING),
+    asks(O2, "late sccp", &SCCP, sccp::may_find),
     step(O2, "late simplify-cfg", &SIMPLIFY_CFG),
+    asks(O2, "middle inst-simplify", &INST_SIMPLIFY, goes_back),
+    asks(O2, "middle gvn", &GVN, may_be_merged),
+    asks(O2, "late correlated", &CORRELATED, goes_back),
+    asks(O2, "inner simplify-cfg", &SIMPLIFY_CFG, goes_back),
     loops(O2, "loop-simplify", &LOOP_SIMPLIFY),
     loops(O2, "rotate", &ROTATE),
     step(O2, "reassociate", &REASSOCIATE),
@@ -282,6 +298,24 @@ pub static ORDER: &[Order] = &[
     order("early gvn", "correlated", "what was tested is recognised by its value"),
     order("correlated", "jump-threading", "a branch that is decided everywhere needs no second way"),
     order("jump-threading", "late simplify-cfg", "it leaves lines of blocks and blocks without a way in"),
+    order(
+        "correlated",
+        "middle inst-simplify",
+        "a condition of two parts one of which is known is the other",
+    ),
+    order("late sccp", "late correlated", "a flag between a loop's test and its body hides what was tested"),
+    order("middle inst-simplify", "late correlated", "facts are taken from comparisons"),
+    order("late correlated", "inner simplify-cfg", "checks that never fail are branches on constants"),
+    order("inner simplify-cfg", "loop-simplify", "it drops blocks that only lead on, and a latch may be one"),
+    order(
+        "middle gvn",
+        "late correlated",
+        "a range's counter and its state are one value, and what is tested of the one holds for the other",
+    ),
+    order("middle gvn", "rotate", "loads of two rounds have one address that is the same value in both"),
+    order("middle inst-simplify", "rotate", "what the test of a loop looks at shows in plain sight"),
+    order("jump-threading", "late sccp", "a flag that differed on a way that is threaded is one constant"),
+    order("late sccp", "late simplify-cfg", "branches on constants become jumps"),
     order("correlated", "late simplify-cfg", "checks that never fail are branches on constants"),
     order("late gvn", "dse", "a slot whose loads were forwarded is never read"),
     order("dse", "late dce", "what was stored may have lost its last use"),

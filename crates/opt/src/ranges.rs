@@ -4,6 +4,7 @@
 //! %1 = zext_int(i64, b::i8)       0 … 255
 //! %2 = and_int(x, 15)             0 … 15            signed; a sum that may wrap is anything of its type
 //! %3 = add_int(%1, %2)            0 … 270
+//! %4 = load(m; region = length)   0 … 2⁶² - 1       `size` as well; `header` is not negative
 //! ```
 //!
 //! One sweep in reverse postorder. A φ that closes a loop is anything: what bounds it is a comparison somewhere, and who asks
@@ -15,6 +16,7 @@ use crate::replace::sized;
 use brolga_ir::analysis::Rpo;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::{Intrinsic, Shape};
+use brolga_ir::op::Region;
 use brolga_ir::{Func, Inst, Op, Type, Value};
 use cranelift_entity::SecondaryMap;
 
@@ -60,6 +62,12 @@ pub(crate) fn width(ty: Type) -> Option<u32> {
 pub(crate) fn constant(func: &Func, value: Value) -> Option<i64> {
     let shift = 64 - width(func.ty(value))?;
     Some(((func.as_bits(value)? as u64) << shift).cast_signed() >> shift)
+}
+
+/// Whether a value is a length that is far from the largest integer.
+pub(crate) fn is_bounded_length(func: &Func, value: Value) -> bool {
+    let load = func.def_inst(value).map(|def| func.op(def));
+    matches!(load, Some(Op::Load(access)) if matches!(access.region, Region::Length | Region::Size))
 }
 
 /// The ranges of the values of a low function.
@@ -112,6 +120,11 @@ impl Ranges {
                 if func.args(inst).iter().all(seen) { self.joined(func, func.args(inst)) } else { None }
             }
             Op::Copy => self.joined(func, func.args(inst)),
+            Op::Load(access) => match (access.region, width(func.ty(first))) {
+                (Region::Length | Region::Size, Some(64)) => Some(Range { lo: 0, hi: Region::LONGEST }),
+                (Region::Header, Some(64)) => Some(Range { lo: 0, hi: i64::MAX }),
+                _ => None,
+            },
             _ => None,
         };
         if self.of[first].is_none() {

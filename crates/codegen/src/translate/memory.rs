@@ -51,10 +51,12 @@ pub(super) fn alias_regions(func: &Func, out: &mut clif::Function) -> AliasRegio
         out.dfg.alias_regions.insert(AliasRegionData { user_id: region as u32, description })
     };
     let raw = make(Region::Raw);
+    let mut header = None;
     Region::ALL.map(|region| match region {
         Region::Raw => raw,
+        Region::Header | Region::Size => *header.get_or_insert_with(|| make(Region::Header)),
         Region::Field | Region::Element if mixes => raw,
-        Region::Slot | Region::Immutable if copies => raw,
+        Region::Slot | Region::Immutable | Region::Length if copies => raw,
         other => make(other),
     })
 }

@@ -435,13 +435,13 @@ impl<'a> Cx<'a> {
             Region::Raw => Effects::PURE.reading(Regions::POINTABLE),
             Region::Field => Effects::PURE.reading(Regions::FIELDS),
             Region::Element => Effects::PURE.reading(Regions::ELEMENTS),
-            Region::Header => Effects::PURE.reading(Regions::HEADERS),
+            Region::Header | Region::Size => Effects::PURE.reading(Regions::HEADERS),
             // A new object is written before anybody else can read it.
             Region::Immutable if self.is_new(0) => Effects::PURE.reading(Regions::FIELDS),
             Region::Immutable => Effects::PURE,
             Region::Frame | Region::Thread => Effects::PURE.reading(Regions::TASK),
             Region::Slot => Effects::PURE.reading(Regions::SLOT),
-            Region::Constant => Effects::PURE,
+            Region::Constant | Region::Length => Effects::PURE,
         };
         effects.unchecked(!self.is_inside_slot(access, bytes))
     }
@@ -450,9 +450,9 @@ impl<'a> Cx<'a> {
         let bytes = self.arg_type(1).as_low().map_or(16, |low| low.bytes());
         let regions = match access.region {
             Region::Raw => Regions::POINTABLE,
-            Region::Field | Region::Immutable => Regions::FIELDS,
+            Region::Field | Region::Immutable | Region::Length => Regions::FIELDS,
             Region::Element => Regions::ELEMENTS,
-            Region::Header => Regions::HEADERS,
+            Region::Header | Region::Size => Regions::HEADERS,
             Region::Frame | Region::Thread => Regions::TASK,
             Region::Slot => Regions::SLOT,
             Region::Constant => Regions::ALL,

@@ -9,8 +9,9 @@
 //! An element's address is raw: the collector does not know it. Every access names the `Memory` that keeps it alive:
 //! `gc_loaded(memory, address)`. What is stored into an element is stored into the `Memory`, whose barrier it is.
 //!
-//! The elements of a `Memory` never move and their number never changes, so both are loads of the region `immutable`; what an
-//! array says of itself changes as it grows, and is in `header`. Elements are in `element`.
+//! The elements of a `Memory` never move and their number never changes: their address is in the region `immutable`, their number in
+//! `length`. What an array says of itself changes as it grows, and is in `header`; the part of it that is its length is in `size`. `length`
+//! and `size` say how large a number is at most, which is not known of elements without a size. Elements are in `element`.
 //!
 //! | elements | an element that was never set |
 //! |---|---|
@@ -29,7 +30,7 @@ use brolga_ir::abi::{FormKind, LeafRole};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Address;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::op::Region;
+use brolga_ir::op::{Access, Region};
 use brolga_ir::types::FieldRepr;
 use brolga_ir::{LowType, Op, PtrClass, RuntimeFn, Type, Value};
 
@@ -93,8 +94,10 @@ impl Lowering<'_> {
         }
     }
 
-    fn memory_length(&mut self, memory: Value) -> Value {
-        let addr = Addr::inside(memory, 8, Region::Immutable);
+    /// The length of a `Memory` whose elements are so far from each other.
+    fn memory_length(&mut self, memory: Value, stride: u32) -> Value {
+        let region = if stride == 0 { Region::Immutable } else { Region::Length };
+        let addr = Addr::inside(memory, 8, region);
         self.load_low(addr, LENGTH, LowType::I64)
     }
 
@@ -115,6 +118,9 @@ impl Lowering<'_> {
 
     /// The number of an element in its `Memory`, from 0.
     fn number(&mut self, element: &Element) -> Value {
+        if element.shape.stride != 0 && self.is_start(element) {
+            return self.word(0);
+        }
         let bits = self.bitcast(element.data, LowType::I64);
         if element.shape.stride == 0 {
             return bits;
@@ -136,6 +142,15 @@ impl Lowering<'_> {
                 self.binary(Intrinsic::SdivInt, distance, stride, LowType::I64)
             }
         }
+    }
+
+    /// Whether the element's address is the one that its `Memory` gives for the first element.
+    fn is_start(&self, element: &Element) -> bool {
+        let Some(load) = self.out.def_inst(element.data) else { return false };
+        let from_memory =
+            |access: Access| access.region == Region::Immutable && access.offset == MEMORY_DATA as i32;
+        matches!(self.out.op(load), Op::Load(access) if from_memory(access))
+            && self.out.args(load) == [element.memory]
     }
 
     /// The element so many elements further on.
@@ -173,7 +188,7 @@ impl Lowering<'_> {
     /// The selector byte of an element of a union type.
     fn selector_addr(&mut self, element: &Element) -> Addr {
         let number = self.number(element);
-        let length = self.memory_length(element.memory);
+        let length = self.memory_length(element.memory, element.shape.stride);
         let stride = self.word(i64::from(element.shape.stride));
         let bytes = self.binary(Intrinsic::MulInt, length, stride, LowType::I64);
         let offset = self.binary(Intrinsic::AddInt, bytes, number, LowType::I64);
@@ -286,8 +301,8 @@ impl Lowering<'_> {
             Builtin::Arrayref | Builtin::Arrayset => self.array_access(op),
             Builtin::Arraylen => {
                 let array = self.operand(0)?;
-                let Some((_, dims)) = self.array_operand(&array) else { return self.call_builtin(op) };
-                let dims = self.array_dims(&array, dims);
+                let Some((elem, dims)) = self.array_operand(&array) else { return self.call_builtin(op) };
+                let dims = self.array_dims(&array, elem, dims)?;
                 let length = self.product(&dims);
                 self.define(Val::scalar(Type::INT64, length))
             }
@@ -331,7 +346,7 @@ impl Lowering<'_> {
             if self.bounds_checked(2) {
                 let number = self.number(&start);
                 let number = self.binary(Intrinsic::AddInt, number, count, LowType::I64);
-                self.check_bounds(&of, index, number, start.memory)?;
+                self.check_bounds(&of, index, number, &start)?;
             }
             self.moved_element(&start, count)
         } else {
@@ -347,8 +362,8 @@ impl Lowering<'_> {
     }
 
     /// Throws `BoundsError(of, index)` unless `number`, from 0, is that of an element.
-    fn check_bounds(&mut self, of: &Val, index: Value, number: Value, memory: Value) -> Step<()> {
-        let length = self.memory_length(memory);
+    fn check_bounds(&mut self, of: &Val, index: Value, number: Value, element: &Element) -> Step<()> {
+        let length = self.memory_length(element.memory, element.shape.stride);
         let bad = self.binary(Intrinsic::UleInt, length, number, LowType::I8);
         self.throw_out_of_bounds(bad, of, index)
     }
@@ -367,7 +382,7 @@ impl Lowering<'_> {
         if self.bounds_checked(check) {
             let number = self.number(&element);
             let one = self.word(1);
-            self.check_bounds(reference, one, number, element.memory)?;
+            self.check_bounds(reference, one, number, &element)?;
         }
         Ok(element)
     }
@@ -390,7 +405,7 @@ impl Lowering<'_> {
         let element = self.element_of(&reference)?;
         let inside = if self.bounds_checked(2) {
             let number = self.number(&element);
-            let length = self.memory_length(element.memory);
+            let length = self.memory_length(element.memory, element.shape.stride);
             self.binary(Intrinsic::UltInt, number, length, LowType::I8)
         } else {
             self.truth(true)
@@ -425,9 +440,18 @@ impl Lowering<'_> {
         Ok(Element { shape, data, memory })
     }
 
-    fn array_dims(&mut self, array: &Val, dims: u32) -> Leaves {
-        let Some(&array) = array.leaves.first() else { return Leaves::new() };
-        (0..dims).map(|n| self.header(array, ARRAY_DIMS + 8 * n, LowType::I64)).collect()
+    fn array_dims(&mut self, array: &Val, elem: Type, dims: u32) -> Step<Leaves> {
+        let Some(&array) = array.leaves.first() else { return Ok(Leaves::new()) };
+        let region = self.dims_region(elem, dims)?;
+        let dim = |n| self.load_low(Addr::inside(array, 8, region), ARRAY_DIMS + 8 * n, LowType::I64);
+        Ok((0..dims).map(dim).collect())
+    }
+
+    /// The region of an array's dimensions. Only of one dimension with elements that have a size it is known how large it is at most:
+    /// others may be of any size beside one of 0.
+    fn dims_region(&mut self, elem: Type, dims: u32) -> Step<Region> {
+        let bounded = dims == 1 && self.shape(elem)?.stride != 0;
+        Ok(if bounded { Region::Size } else { Region::Header })
     }
 
     fn product(&mut self, dims: &[Value]) -> Value {
@@ -449,7 +473,7 @@ impl Lowering<'_> {
         let size = self.checked(&size, size_type)?;
         let element = self.element_of(&reference)?;
         let sizes = self.size_leaves(&size, dims)?;
-        let array = self.make_array(ty, &element, &sizes);
+        let array = self.make_array(ty, &element, &sizes)?;
         self.define(Val::scalar(ty, array))
     }
 
@@ -471,15 +495,16 @@ impl Lowering<'_> {
     }
 
     /// A new array over a `Memory`.
-    fn make_array(&mut self, ty: Type, start: &Element, sizes: &[Value]) -> Value {
+    fn make_array(&mut self, ty: Type, start: &Element, sizes: &[Value]) -> Step<Value> {
+        let region = self.dims_region(start.shape.ty, sizes.len() as u32)?;
         let array = self.value(Op::Alloc(ty), &[], Type::TRACKED);
         let addr = Addr::inside(array, 8, Region::Header);
         self.store_low(addr, ARRAY_DATA, start.data);
         self.store_low(addr, ARRAY_MEMORY, start.memory);
         for (n, &size) in (0..).zip(sizes) {
-            self.store_low(addr, ARRAY_DIMS + 8 * n, size);
+            self.store_low(Addr::inside(array, 8, region), ARRAY_DIMS + 8 * n, size);
         }
-        array
+        Ok(array)
     }
 
     /// A new vector of so many elements.
@@ -487,7 +512,7 @@ impl Lowering<'_> {
         let memory_type = self.types.memory(elem).map_err(|_| self.bad_operands())?;
         let memory = self.new_memory(memory_type, length);
         let start = self.first_element(memory, elem)?;
-        Ok(self.make_array(ty, &start, &[length]))
+        self.make_array(ty, &start, &[length])
     }
 
     /// The address of an array's first element.
@@ -505,13 +530,19 @@ impl Lowering<'_> {
                 return self.memory_ref(&start).map(Some);
             }
             let (_, ty) = self.array_field_types(elem, dims)?;
-            let sizes = self.array_dims(val, dims);
+            let sizes = self.array_dims(val, elem, dims)?;
             let sizes: Vec<Val> = sizes.iter().map(|&size| Val::scalar(Type::INT64, size)).collect();
             return self.aggregate(ty, &sizes).map(Some);
         }
         let address = self.types.ptr(Type::NOTHING).map_err(|_| self.bad_operands())?;
         Ok(match (&val.leaves[..], n) {
-            (&[memory], 0) => Some(Val::scalar(Type::INT64, self.memory_length(memory))),
+            (&[memory], 0) => {
+                let stride = match self.types.memory_element(val.ty) {
+                    Some(elem) => self.shape(elem)?.stride,
+                    None => 0,
+                };
+                Some(Val::scalar(Type::INT64, self.memory_length(memory, stride)))
+            }
             (&[memory], _) => Some(Val::scalar(address, self.memory_data(memory))),
             (&[data, _], 0) => Some(Val::scalar(address, data)),
             (&[_, memory], _) => match self.types.memory_ref_element(val.ty) {
@@ -555,6 +586,7 @@ impl Lowering<'_> {
             self.barrier(array, &[element.memory]);
         } else {
             let size = self.checked(&given, size)?;
+            let addr = Addr::inside(array, 8, self.dims_region(elem, dims)?);
             for (n, leaf) in (0..).zip(self.size_leaves(&size, dims)?) {
                 self.store_low(addr, ARRAY_DIMS + 8 * n, leaf);
             }
@@ -580,7 +612,7 @@ impl Lowering<'_> {
         }
         let check = self.arg(0)?;
         let checked = !self.is_false(check);
-        let extents = self.array_dims(&array, dims);
+        let extents = self.array_dims(&array, elem, dims)?;
         let (number, inside) = self.linear_index(&indices, &extents);
         if checked {
             let bad = self.not(inside);
@@ -651,12 +683,12 @@ impl Lowering<'_> {
     fn array_size(&mut self) -> Step<()> {
         let array = self.operand(0)?;
         let which = self.arg(1)?;
-        let (Some((_, dims)), Some(dim @ 1..)) =
+        let (Some((elem, dims)), Some(dim @ 1..)) =
             (self.array_operand(&array), self.src.as_bits(which).map(|bits| bits as i64))
         else {
             return self.call_builtin(Builtin::Arraysize);
         };
-        let sizes = self.array_dims(&array, dims);
+        let sizes = self.array_dims(&array, elem, dims)?;
         let size = usize::try_from(dim - 1).ok().and_then(|n| sizes.get(n).copied());
         let size = size.unwrap_or_else(|| self.word(1));
         self.define(Val::scalar(Type::INT64, size))

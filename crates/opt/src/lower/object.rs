@@ -356,7 +356,7 @@ impl Lowering<'_> {
     pub(super) fn sizeof(&mut self) -> Step<()> {
         let val = self.operand(0)?;
         if let (Type::STRING | Type::SYMBOL, &[object]) = (val.ty, &val.leaves[..]) {
-            let addr = Addr::inside(object, 8, Region::Immutable);
+            let addr = Addr::inside(object, 8, Region::Length);
             let length = self.load_low(addr, super::array::LENGTH, LowType::I64);
             return self.define(Val::scalar(Type::INT64, length));
         }

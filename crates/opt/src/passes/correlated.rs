@@ -11,6 +11,8 @@
 //! |---|---|---|
 //! | a comparison of integers | is it always true, always false | the constant |
 //! | a branch on a condition, and `ifelse` | did a branch on the way test the same condition | the constant |
+//! | a conjunction of comparisons | did a branch on the way test one of them | the other |
+//! | `ifelse(c, x, y)` of integers | is `x` equal to `y` where `c` is false, or where it is true | `x`; `y` |
 //! | a checked operation | do the operands keep it from wrapping | the unchecked one; the flag is false |
 //! | a division by 2ⁿ, its remainder | is the dividend negative | a shift; an `and` |
 //!
@@ -75,6 +77,8 @@ enum Found {
     Decided(bool),
     /// Operand 0, a condition, is this.
     Known(bool),
+    /// A choice or a conjunction always gives this.
+    Chosen(Value),
     /// A checked operation does not wrap.
     Exact(Intrinsic),
     /// A signed division of what is not negative is this with that operand.
@@ -86,6 +90,7 @@ impl Found {
         match self {
             Found::Decided(_) => "decided comparisons",
             Found::Known(_) => "known conditions",
+            Found::Chosen(_) => "choices and conjunctions that are one operand",
             Found::Exact(_) => "checks that never fail",
             Found::Natural(..) => "divisions of natural numbers",
         }
@@ -94,9 +99,28 @@ impl Found {
 
 fn decide(func: &Func, prover: &mut Prover<'_>, inst: Inst, block: Block) -> Option<Found> {
     match (func.op(inst), func.args(inst)) {
-        (Op::Branch | Op::Builtin(Builtin::Ifelse), &[cond, ..]) => {
-            let open = func.as_const(cond).is_none();
-            open.then(|| prover.known(cond, block))?.map(Found::Known)
+        (Op::Branch | Op::Builtin(Builtin::Ifelse), &[cond, ref choices @ ..]) => {
+            if func.as_const(cond).is_some() {
+                return None;
+            }
+            if let Some(truth) = prover.known(cond, block) {
+                return Some(Found::Known(truth));
+            }
+            let &[yes, no] = choices else { return None };
+            width(func.ty(yes))?;
+            // One of them is right both ways if they are equal where the other would be taken.
+            let chosen = [(yes, false), (no, true)]
+                .into_iter()
+                .find(|&(_, truth)| prover.equal_when(func, yes, no, (cond, truth), block));
+            chosen.map(|(value, _)| Found::Chosen(value))
+        }
+        // Of truth values: where one part is known to be true, the condition is the other.
+        (Op::Intrinsic(Intrinsic::AndInt), &[x, y]) if is_compare(func, x) && is_compare(func, y) => {
+            let true_part = |part| prover.known(part, block) == Some(true);
+            [(x, y), (y, x)]
+                .into_iter()
+                .find(|&(part, _)| true_part(part))
+                .map(|(_, rest)| Found::Chosen(rest))
         }
         (Op::Intrinsic(op), &[x, y]) => match op.shape() {
             Shape::IntCompare => compare(func, prover, op, x, y, block).map(Found::Decided),
@@ -109,6 +133,11 @@ fn decide(func: &Func, prover: &mut Prover<'_>, inst: Inst, block: Block) -> Opt
         },
         _ => None,
     }
+}
+
+fn is_compare(func: &Func, value: Value) -> bool {
+    let made = func.def_inst(value).map(|def| func.op(def));
+    matches!(made, Some(Op::Intrinsic(op)) if op.shape() == Shape::IntCompare)
 }
 
 fn compare(
@@ -221,6 +250,13 @@ fn apply(func: &mut Func, cx: &PassCx<'_>, values: &mut Replacements, inst: Inst
                 values.set(result, truth);
             }
             func.remove_inst(inst);
+        }
+        Found::Chosen(value) => {
+            // What follows looks through the copy at once.
+            func.set_op(inst, Op::Copy, &[value]);
+            if let Some(result) = func.result(inst) {
+                values.set(result, value);
+            }
         }
         Found::Known(truth) => {
             func.args_mut(inst)[0] = func.bits(types, Type::I8, u128::from(truth));

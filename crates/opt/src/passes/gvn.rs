@@ -98,6 +98,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         }
     }
     if let Some(memory) = memory {
+        memory.fold_phis(func, &mut values);
         memory.place_loads(func);
     }
     values.apply(func, cx.context());

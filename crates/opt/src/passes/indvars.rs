@@ -14,6 +14,8 @@
 //! |---|---|
 //! | a latch that only computes joins the block with the test in front of it | what it computes may be computed in vain |
 //! | a test of the counter for equality, made before the step, looks at the value after it | the step is made in front of the test |
+//! | counters that differ by a constant in every round are one counter and sums | `indvars/shift.rs` |
+//! | a test for order, made before the step, gets a counter that is one step behind; a test of unsigned numbers that are all from 0 to a length becomes signed | `indvars/shift.rs` |
 //! | a use behind the loop gets the counter's last value from what is known before it | the test is the only way out |
 //!
 //! With the first two, the counter needs one register instead of two, and the loop one jump. The last value is known if the
@@ -24,7 +26,9 @@
 //! Cost: the φ of heads, the blocks of loops of at most [`MAX_BLOCKS`] blocks. Breaks the graph. Not done: making counters
 //! wider; taking the place of a counter that only serves the test.
 
-use crate::counted::{Counted, Relation, Shape, Test, Tested, recurrences};
+mod shift;
+
+use crate::counted::{Counted, Relation, Shape, Signed, Test, Tested, recurrences, signed};
 use crate::facts::Fact;
 use crate::loop_copy::{rename_pred, retarget};
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
@@ -33,7 +37,8 @@ use brolga_ir::analysis::{Cfg, Loops, Use, Uses};
 use brolga_ir::cursor::Cursor;
 use brolga_ir::effects::effects;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::{Block, Func, Op, Type, Types, Value};
+use brolga_ir::op::Region;
+use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 
 pub(crate) const PASS: Pass = Pass {
     name: "indvars",
@@ -55,6 +60,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         return Changed::No;
     }
     let undefined = MaybeUndefined::of(func, cfg, cx.facts.rpo());
+    let (mut shapes, mut counted_anew) = (Vec::new(), false);
     for l in loops.iter() {
         let Some(mut shape) = Shape::of(cfg, loops, l) else { continue };
         if let Some(before) = joined_to(func, cx.types(), cfg, loops, &undefined, &shape) {
@@ -63,8 +69,36 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             }
             join(func, before, &mut shape);
         }
+        for other in shift::equal_steps(func, loops, &shape, &undefined) {
+            if !cx.spend("merged counters") {
+                return cx.changed();
+            }
+            shift::merge(func, cx.types(), cx.context(), &shape, &other);
+            counted_anew = true;
+        }
+        if let Some(found) = shift::find(func, loops, &shape, &undefined) {
+            if !cx.spend("shifted counters") {
+                return cx.changed();
+            }
+            shift::apply(func, cx.types(), cx.context(), &shape, &found);
+            counted_anew = true;
+        }
+        shapes.push(shape);
+    }
+    let own = counted_anew.then(|| Uses::compute(func));
+    let uses = own.as_ref().unwrap_or(uses);
+    for shape in shapes {
+        let l = shape.l;
         let Some(test) = Test::at(func, loops, &shape, shape.latch) else { continue };
         let counted = Counted { shape, test };
+        if is_signed_anyway(func, &counted) {
+            if !cx.spend("signed tests") {
+                break;
+            }
+            let swapped =
+                func.def_inst(func.args(test.branch)[0]).is_some_and(|c| func.args(c)[0] == test.bound);
+            retest(func, test.branch, test.counter.next, test.bound, swapped, true);
+        }
         if tests_before_step(func, &counted) && !undefined.has(func, test.bound) {
             if !cx.spend("tests") {
                 break;
@@ -121,14 +155,11 @@ fn join(func: &mut Func, before: Block, shape: &mut Shape) {
     shape.latch = before;
 }
 
-/// Whether the test is one for equality and looks at the counter before the step, and the step is made in the block of the test.
+/// Whether the test is one for equality and looks at the counter before the step. The step goes into the φ from the latch, so it is made
+/// in front of the latch's end.
 fn tests_before_step(func: &Func, counted: &Counted) -> bool {
     let Test { counter, tested, relation, .. } = counted.test;
-    let stepped_in = func.def_inst(counter.next).and_then(|step| func.inst_block(step));
-    tested == Tested::This
-        && relation == Relation::Differs
-        && stepped_in == Some(counted.shape.latch)
-        && func.ty(counter.value) != Type::PTR
+    tested == Tested::This && relation == Relation::Differs && func.ty(counter.value) != Type::PTR
 }
 
 fn test_after_step(func: &mut Func, counted: &Counted) {
@@ -148,6 +179,38 @@ fn test_after_step(func: &mut Func, counted: &Counted) {
     }
     func.set_op(test.branch, Op::Branch, &[goes_on]);
     func.set_inst_blocks(test.branch, &[shape.header, test.exit]);
+}
+
+/// Whether an unsigned "less" tests numbers from 0 to a length only, so that the signed one says the same.
+fn is_signed_anyway(func: &Func, counted: &Counted) -> bool {
+    let Test { counter, tested, relation, bound, .. } = counted.test;
+    let starts_natural =
+        signed(func, counter.start).is_some_and(|start| (0..i128::from(i64::MAX)).contains(&start));
+    relation == Relation::Less(Signed::No)
+        && tested == Tested::Next
+        && counter.const_step(func) == Some(1)
+        && func.ty(counter.value) == Type::I64
+        && starts_natural
+        && signed_bound(func, bound)
+}
+
+/// Whether a 64-bit bound is a length, or a constant that is not negative.
+fn signed_bound(func: &Func, bound: Value) -> bool {
+    let is_length = |inst| matches!(func.op(inst), Op::Load(a) if matches!(a.region, Region::Length | Region::Size | Region::Header));
+    signed(func, bound).map_or_else(|| func.def_inst(bound).is_some_and(is_length), |n| n >= 0)
+}
+
+/// A branch tests another value, and as signed integers if that is wanted.
+fn retest(func: &mut Func, branch: Inst, tested: Value, bound: Value, swapped: bool, as_signed: bool) {
+    let Some(compare) = func.args(branch).first().and_then(|&cond| func.def_inst(cond)) else { return };
+    let op = match func.op(compare) {
+        Op::Intrinsic(Intrinsic::UltInt) if as_signed => Op::Intrinsic(Intrinsic::SltInt),
+        Op::Intrinsic(Intrinsic::UleInt) if as_signed => Op::Intrinsic(Intrinsic::SleInt),
+        op => op,
+    };
+    let args = if swapped { [bound, tested] } else { [tested, bound] };
+    let cond = Cursor::new(func).before(branch).ins_value(op, &args, Type::I8);
+    func.args_mut(branch)[0] = cond;
 }
 
 /// What the recurrences of a loop are when it has been left by its only way out.

@@ -32,6 +32,7 @@ use crate::loop_copy::{
     Enter, Escapes, drop_pred, end_in_range, ins, is_copyable, make_jump, smaller, split_at, splittable_step,
 };
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use crate::ranges::is_bounded_length;
 use crate::ssa_repair::Repair;
 use crate::undefined::{MaybeUndefined, WhenAsked};
 use brolga_ir::analysis::{Cfg, Loop, Loops, Rpo};
@@ -215,11 +216,18 @@ impl Check {
         // Rounds have start <= i < bound: each followed one whose next value passed, the first is guarded, and a sequence by
         // one does not jump over the bound.
         let up = test.counter.const_step(func) == Some(1) && counted.is_guarded(func, cfg, loops);
-        let below_bound = up && test.relation == Relation::Less(Signed::Yes) && test.tested == Tested::Next;
+        // How far below the bound the counter of every round is at least. Up to the largest integer every number is, also after
+        // the counter has gone round.
+        let below_bound = match test.relation {
+            Relation::Less(Signed::Yes) => Some(1),
+            Relation::AtMost(Signed::Yes) if is_bounded_length(func, test.bound) => Some(0),
+            _ => None,
+        };
+        let Some(below) = below_bound.filter(|_| up && test.tested == Tested::Next) else { return false };
         match self.kind {
-            Kind::Below(len, _) => below_bound && len == test.bound && self.added <= 0 && starts_from(0),
-            Kind::UpTo(len) => below_bound && len == test.bound && self.added <= 1 && starts_from(0),
-            Kind::From(least) => below_bound && self.added <= 0 && starts_from(least),
+            Kind::Below(len, _) => len == test.bound && self.added < below && starts_from(0),
+            Kind::UpTo(len) => len == test.bound && self.added <= below && starts_from(0),
+            Kind::From(least) => self.added <= 0 && starts_from(least),
         }
     }
 

@@ -14,11 +14,15 @@
 //! | its operands are made outside of the loop | |
 //! | nothing in the loop writes memory that it reads, and nothing is a fence | it would read something else |
 //! | it is no atomic load | a loop may wait for another thread to write there |
-//! | it may be executed where it was not (`effects(inst).may_be_hoisted()`), or its block is *certain* | a loop may run no round, and a branch may guard an address |
+//! | it may be executed where it was not (`effects(inst).may_be_hoisted()`), it reads the header of a *proven* object, or its block is *certain* | a loop may run no round, and a branch may guard an address |
 //! | no operand may be undefined, or its block is certain | an undefined value may be passed on, but not computed with |
 //!
 //! A block is certain if the first round always gets there: it lies on the straight line that starts at the head, with nothing
 //! in front of it that may throw or not end. After `rotate` that is the body of a loop up to its first branch.
+//!
+//! A tracked value is a proven `Array` where something that is executed before the preheader's end loads from its header, and a proven `Memory` where
+//! something loads its length. Then the words that every such object has are there: the address, the `Memory` and the first
+//! dimension of the one, the length and the address of the other. So these leave a loop even if they stand behind a check.
 //!
 //! Blocks are visited in reverse postorder, so an instruction finds its operands where they went, and chains move at once.
 //!
@@ -31,16 +35,19 @@
 use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::undefined::MaybeUndefined;
-use brolga_ir::analysis::{Cfg, Loop, Loops, Rpo};
+use brolga_ir::analysis::{Cfg, DomTree, Loop, Loops, Rpo};
 use brolga_ir::effects::{Effects, Regions, effects};
-use brolga_ir::{Block, Func, Inst, Op, Types, Value};
+use brolga_ir::op::{Access, Region};
+use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 use cranelift_entity::{EntitySet, PrimaryMap, SecondaryMap};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 pub(crate) const PASS: Pass = Pass {
     name: "licm",
     level: PassLevel::Low,
     required: false,
-    needs: &[Fact::Cfg, Fact::Loops],
+    needs: &[Fact::Cfg, Fact::DomTree, Fact::Loops],
     breaks: &[Fact::Uses],
     run,
 };
@@ -53,7 +60,8 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     if loops.is_empty() {
         return Changed::No;
     }
-    let facts = LoopFacts::of(func, cx.types(), cfg, rpo, loops);
+    let tree = cx.facts.domtree();
+    let mut facts = LoopFacts::of(func, cx.types(), cfg, rpo, loops);
     let mut hoisted: PrimaryMap<Loop, u32> = loops.iter().map(|_| 0).collect();
     'blocks: for &block in rpo.blocks() {
         let Some(innermost) = loops.loop_of(block) else { continue };
@@ -63,7 +71,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         while let Some(inst) = next {
             next = func.next_inst(inst);
             let site = Site { inst, effects: effects(func, cx.types(), inst), innermost, certain };
-            match facts.target(func, cfg, loops, &site) {
+            match facts.target(func, cfg, tree, loops, &site) {
                 Some((l, preheader)) if hoisted[l] < MAX_HOISTED => {
                     if !cx.spend(if site.effects.reads.is_empty() { "hoisted" } else { "hoisted loads" }) {
                         break 'blocks;
@@ -72,6 +80,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
                         hoisted[l] += 1;
                         func.remove_inst(inst);
                         func.insert_before(inst, end);
+                        facts.note_proof(func, inst, preheader);
                     }
                 }
                 _ if returns(&site.effects) => {}
@@ -101,6 +110,15 @@ struct LoopFacts {
     /// By block: the outermost loop whose first round always gets to its start.
     certain: SecondaryMap<Block, Option<Loop>>,
     undefined: MaybeUndefined,
+    /// By object and kind: the blocks that load from its header.
+    proofs: FxHashMap<(Value, Kind), SmallVec<[Block; 4]>>,
+}
+
+/// What an object is known to be by a load from its header.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Kind {
+    Array,
+    Memory,
 }
 
 /// What a loop does to memory.
@@ -146,11 +164,51 @@ impl LoopFacts {
                 }
             }
         }
-        LoopFacts { memory, certain, undefined: MaybeUndefined::of(func, cfg, rpo) }
+        let undefined = MaybeUndefined::of(func, cfg, rpo);
+        let mut facts = LoopFacts { memory, certain, undefined, proofs: FxHashMap::default() };
+        for &block in rpo.blocks() {
+            for inst in func.block_insts(block) {
+                facts.note_proof(func, inst, block);
+            }
+        }
+        facts
+    }
+
+    /// Notes what a load that now stands in a block says about its object.
+    fn note_proof(&mut self, func: &Func, inst: Inst, block: Block) {
+        let Some((object, access)) = object_load(func, inst) else { return };
+        let kind = match access.region {
+            Region::Header | Region::Size => Kind::Array,
+            Region::Length => Kind::Memory,
+            _ => return,
+        };
+        let blocks = self.proofs.entry((object, kind)).or_default();
+        if !blocks.contains(&block) {
+            blocks.push(block);
+        }
+    }
+
+    /// Whether a load reads a word that its object is known to have at the end of a block.
+    fn is_proven(&self, func: &Func, tree: &DomTree, inst: Inst, block: Block) -> bool {
+        let Some((object, access)) = object_load(func, inst) else { return false };
+        let kind = match (access.region, access.offset) {
+            (Region::Header | Region::Size, 0 | 8 | 16) => Kind::Array,
+            (Region::Length, 0) | (Region::Immutable, 8) => Kind::Memory,
+            _ => return false,
+        };
+        let proofs = self.proofs.get(&(object, kind));
+        proofs.is_some_and(|blocks| blocks.iter().any(|&proof| tree.dominates(proof, block)))
     }
 
     /// The outermost loop that the instruction can leave, with its preheader.
-    fn target(&self, func: &Func, cfg: &Cfg, loops: &Loops, site: &Site) -> Option<(Loop, Block)> {
+    fn target(
+        &self,
+        func: &Func,
+        cfg: &Cfg,
+        tree: &DomTree,
+        loops: &Loops,
+        site: &Site,
+    ) -> Option<(Loop, Block)> {
         let &Site { inst, ref effects, innermost, certain } = site;
         // An allocation gives another object in each round.
         let movable = effects.is_removable() && !effects.pinned && !effects.fence && !effects.may_safepoint;
@@ -166,15 +224,23 @@ impl LoopFacts {
                 func.def_inst(v).and_then(|def| func.inst_block(def)).is_some_and(|b| loops.contains(l, b))
             };
             let memory = &self.memory[l];
+            let preheader = loops.preheader(cfg, l);
+            let proven = || preheader.is_some_and(|block| self.is_proven(func, tree, inst, block));
             let stays = func.args(inst).iter().any(varies)
                 || (!effects.reads.is_empty() && (memory.fence || memory.writes.overlaps(effects.reads)))
-                || !(anywhere || certain.is_some_and(|outer| loops.contains_loop(outer, l)));
+                || !(anywhere || certain.is_some_and(|outer| loops.contains_loop(outer, l)) || proven());
             if stays {
                 break;
             }
-            found = loops.preheader(cfg, l).map(|preheader| (l, preheader)).or(found);
+            found = preheader.map(|preheader| (l, preheader)).or(found);
             at = loops.parent(l);
         }
         found
     }
+}
+
+/// The tracked object that a load reads from, and how.
+fn object_load(func: &Func, inst: Inst) -> Option<(Value, Access)> {
+    let (Op::Load(access), &[object]) = (func.op(inst), func.args(inst)) else { return None };
+    (func.ty(object) == Type::TRACKED).then_some((object, access))
 }

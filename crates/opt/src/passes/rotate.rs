@@ -23,11 +23,16 @@
 //! copied; it moves to the new head, through which every further round comes: between a body and its test it would keep
 //! Cranelift from joining what is computed in the one with its use in the other.
 //!
+//! Before that, loads that a round makes for the next one go to the round that uses them (`rotate/carried_loads.rs`). The latch of such a
+//! loop is left with the step of a counter as a rule; then the loop stays as it is, and `indvars` puts the step in front of the test.
+//!
 //! All loops are rotated on one look at the graph. That is possible because nothing is copied twice: a block that ends in
 //! a jump to a head is no head that is rotated itself.
 //!
 //! Cost: the copied instructions, and the repair. Breaks the graph. Not done: heads without an exit; taking the better of
 //! several exits.
+
+mod carried_loads;
 
 use crate::facts::Fact;
 use crate::heads::head_phis;
@@ -55,6 +60,9 @@ pub(crate) const PASS: Pass = Pass {
 /// more than the jump that would be saved.
 const MAX_COPIED: usize = 16;
 
+/// A latch with more instructions does not join the test in front of it.
+const MAX_STEPS: usize = 8;
+
 /// A loop with more levels of loops inside stays: what its head computes is used all over the body, and every block between has to be
 /// looked at for every such value. The jump that would be saved is nothing beside the rounds inside.
 const MAX_HEIGHT: u32 = 8;
@@ -70,13 +78,17 @@ struct Rotation {
 }
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
-    let (cfg, loops) = (cx.facts.cfg(), cx.facts.loops());
+    let (cfg, rpo, loops) = (cx.facts.cfg(), cx.facts.rpo(), cx.facts.loops());
+    let reading = carried_loads::run(func, cx, cfg, rpo, loops);
     let mut repair = Repair::default();
     let mut rotated = Vec::new();
     let mut starts = Vec::new();
     let heights = heights(loops);
     for l in loops.iter().filter(|l| heights[l.index()] <= MAX_HEIGHT) {
         let Some(rotation) = candidate(func, cx.types(), cfg, loops, l) else { continue };
+        if reading.contains(&rotation.header) && only_steps(func, cx.types(), rotation.inside) {
+            continue;
+        }
         if !cx.spend("rotated loops") {
             break;
         }
@@ -84,7 +96,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         rotated.push(rotation.header);
     }
     if rotated.is_empty() {
-        return Changed::No;
+        return cx.changed();
     }
     let cfg = Cfg::compute(func);
     let rpo = Rpo::compute(&cfg);
@@ -122,6 +134,12 @@ fn candidate(func: &Func, types: &Types, cfg: &Cfg, loops: &Loops, l: Loop) -> O
     let copied = || func.block_insts(header).filter(|&i| is_copied(func, i)).take(MAX_COPIED + 1);
     let fixed = copied().any(|inst| effects(func, types, inst).pinned);
     (!fixed && copied().count() <= MAX_COPIED).then_some(Rotation { preheader, header, inside, exit })
+}
+
+/// Whether a block only computes a little and jumps.
+fn only_steps(func: &Func, types: &Types, block: Block) -> bool {
+    let steps = |inst| func.op(inst) == Op::Goto || effects(func, types, inst).may_be_hoisted();
+    func.block_insts(block).take(MAX_STEPS + 1).count() <= MAX_STEPS && func.block_insts(block).all(steps)
 }
 
 /// Whether the first round needs its own copy of an instruction of the head.

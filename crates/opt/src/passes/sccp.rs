@@ -21,6 +21,7 @@
 //! breaks them. Not done: ranges (`correlated`); memory; tuples that are made of constants.
 
 use crate::facts::Fact;
+use crate::heads::head_phis;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::replace::{Replacements, sized};
 use crate::rules::evaluate;
@@ -48,6 +49,15 @@ enum State {
     /// It is this constant.
     Const(Value),
     Varies,
+}
+
+/// Whether some φ gets the same constant over all of its edges.
+pub(crate) fn may_find(func: &Func) -> bool {
+    let settled = |inst: Inst| match *func.args(inst) {
+        [first, ..] => func.as_const(first).is_some() && func.args(inst).iter().all(|&v| v == first),
+        _ => false,
+    };
+    func.blocks().any(|block| head_phis(func, block).any(settled))
 }
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {

@@ -95,7 +95,7 @@ fn at_the_limits(site: &mut Site<'_>, op: Intrinsic, x: Value, y: Value) -> Opti
 }
 
 /// Whether a value is known to be 0 or 1 and to mean true or false.
-fn is_truth(site: &Site<'_>, value: Value) -> bool {
+pub(super) fn is_truth(site: &Site<'_>, value: Value) -> bool {
     site.func.ty(value) == Type::BOOL
         || site
             .made_by(value)

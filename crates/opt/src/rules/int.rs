@@ -77,6 +77,8 @@ fn binary(site: &mut Site<'_>, op: Intrinsic, x: Value, y: Value) -> Option<Rewr
         // x + 0, x - 0, x | 0, x ⊻ 0, x * 1, x & ~0  →  x
         (AddInt | SubInt | OrInt | XorInt, Some(0)) | (MulInt, Some(1)) => return Some(Rewrite::Value(x)),
         (AndInt, Some(c)) if c == all => return Some(Rewrite::Value(x)),
+        // b & 1  →  b, of a truth value
+        (AndInt, Some(1)) if super::compare::is_truth(site, x) => return Some(Rewrite::Value(x)),
         // x * 0, x & 0  →  0      x | ~0  →  ~0
         (MulInt | AndInt, Some(0)) => return Some(Rewrite::Value(y)),
         (OrInt, Some(c)) if c == all => return Some(Rewrite::Value(y)),

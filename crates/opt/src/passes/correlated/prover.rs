@@ -30,7 +30,7 @@ use cranelift_entity::SecondaryMap;
 use smallvec::{SmallVec, smallvec};
 
 /// Goals for one question. Checks in loops take 5 to 20.
-const MAX_GOALS: u32 = 64;
+const MAX_GOALS: u32 = 96;
 
 /// Goals on top of each other.
 const MAX_DEPTH: u32 = 12;
@@ -157,6 +157,26 @@ impl<'a> Prover<'a> {
         self.ask(func, ZERO, value, -k, block)
     }
 
+    /// Whether two values can be proved to be equal in a block where a condition has the given value.
+    pub(super) fn equal_when(
+        &mut self,
+        func: &Func,
+        a: Value,
+        b: Value,
+        (cond, truth): (Value, bool),
+        block: Block,
+    ) -> bool {
+        let mut way = Vec::new();
+        cond_tests(func, cond, truth, &mut way);
+        let at = At { block, way: &way };
+        let (a, b) = (term(func, a), term(func, b));
+        [(a, b), (b, a)].into_iter().all(|(a, b)| {
+            self.goals = MAX_GOALS;
+            self.assumed.clear();
+            self.goal(func, a.value, b.value, i128::from(b.plus) - i128::from(a.plus), at, MAX_DEPTH)
+        })
+    }
+
     fn ask(&mut self, func: &Func, a: Term, b: Term, k: i128, block: Block) -> bool {
         self.goals = MAX_GOALS;
         self.assumed.clear();
@@ -201,7 +221,7 @@ impl<'a> Prover<'a> {
         // Arithmetic leaves one goal, facts leave several, and φ one for each way in.
         a.is_some_and(|a| self.by_smaller_side(func, a, b, k, at, depth))
             || b.is_some_and(|b| self.by_larger_side(func, a, b, k, at, depth))
-            || self.by_facts(func, a, b, k, at, depth)
+            || self.by_facts_cheaply(func, a, b, k, at, depth)
             || self.by_phi(func, a, b, k, depth)
     }
 
@@ -220,6 +240,24 @@ impl<'a> Prover<'a> {
                 s.goal(func, a, x.value, k + i128::from(x.plus), at, depth)
             })
         })
+    }
+
+    /// As [`Self::by_facts`], with half of the goals: facts about a counter lead to each other many times before they lead nowhere, and the
+    /// proof may be in the φ.
+    fn by_facts_cheaply(
+        &mut self,
+        func: &Func,
+        a: Option<Value>,
+        b: Option<Value>,
+        k: i128,
+        at: At<'_>,
+        depth: u32,
+    ) -> bool {
+        let kept = self.goals / 2;
+        self.goals -= kept;
+        let found = self.by_facts(func, a, b, k, at, depth);
+        self.goals += kept;
+        found
     }
 
     /// From a test that one of the sides was in.
@@ -470,10 +508,14 @@ type Parts = SmallVec<[(Value, bool); 4]>;
 fn way_tests(func: &Func, from: Block, to: Block, tests: &mut Vec<Test>) {
     let Some(end) = func.terminator(from).filter(|&t| func.op(t) == Op::Branch) else { return };
     let (&[cond], &[yes, no]) = (func.args(end), func.inst_blocks(end)) else { return };
-    if yes == no {
-        return;
+    if yes != no {
+        cond_tests(func, cond, to == yes, tests);
     }
-    let mut parts: Parts = smallvec![(cond, to == yes)];
+}
+
+/// What holds where a condition has the given value.
+fn cond_tests(func: &Func, cond: Value, truth: bool, tests: &mut Vec<Test>) {
+    let mut parts: Parts = smallvec![(cond, truth)];
     let mut next = 0;
     while let Some(&(cond, truth)) = parts.get(next).filter(|_| next < MAX_PARTS) {
         next += 1;

@@ -36,6 +36,8 @@ pub(super) struct Memory<'a> {
     open: Vec<Block>,
     /// Loads that were put on a way from one block to another.
     added: Vec<(Block, Block, Inst)>,
+    /// The φ that were made.
+    merged: Vec<Inst>,
 }
 
 /// An instruction that touches memory.
@@ -135,7 +137,7 @@ impl<'a> Memory<'a> {
             }
         }
         let (seen, open, added) = (SecondaryMap::new(), Vec::new(), Vec::new());
-        Memory { types, cfg, rpo, aliases, blocks, loads, seen, stamp: 0, open, added }
+        Memory { types, cfg, rpo, aliases, blocks, loads, seen, stamp: 0, open, added, merged: Vec::new() }
     }
 
     /// Whether the instruction loads from memory that may change.
@@ -413,6 +415,7 @@ impl<'a> Memory<'a> {
                     func.set_place(phi, func.place(first));
                 }
                 func.prepend_inst(phi, block);
+                self.merged.push(phi);
                 self.seen[block].phi = func.result(phi).into();
             }
         }
@@ -450,6 +453,29 @@ impl<'a> Memory<'a> {
         let known = Known { at, value, ty: func.ty(value), stored: false };
         let effects = effects(func, self.types, load);
         self.blocks[from].push(Access { inst: load, effects, known: Some(known) });
+    }
+
+    /// Removes the φ that turned out to merge one value with themselves: what a round brings was a load of its own when they
+    /// were made, and has been forwarded since.
+    pub(super) fn fold_phis(&self, func: &mut Func, values: &mut Replacements) {
+        let mut open = self.merged.clone();
+        loop {
+            let before = open.len();
+            open.retain(|&phi| {
+                let Some(own) = func.result(phi) else { return false };
+                let mut others = func.args(phi).iter().map(|&v| values.resolve(v)).filter(|&v| v != own);
+                let Some(first) = others.next() else { return true };
+                if others.any(|v| v != first) {
+                    return true;
+                }
+                values.set(own, first);
+                func.remove_inst(phi);
+                false
+            });
+            if open.len() == before {
+                return;
+            }
+        }
     }
 
     /// Makes a block for every way that leaves a branch and got loads.

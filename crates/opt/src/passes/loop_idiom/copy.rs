@@ -73,7 +73,7 @@ impl<'a> Copies<'a> {
         let inside = func.inst_block(load).is_some_and(|block| loops.contains(shape.l, block));
         let is_bits = !matches!(func.ty(value).as_low()?, LowType::Ptr(class) if class != PtrClass::Raw);
         let copied = |region| is_open(region) || region == Region::Slot || region == Region::Field;
-        let stays = matches!(read.region, Region::Constant | Region::Immutable);
+        let stays = matches!(read.region, Region::Constant | Region::Immutable | Region::Length);
         if !inside || !is_bits || !copied(written.region) || !(copied(read.region) || stays) {
             return None;
         }

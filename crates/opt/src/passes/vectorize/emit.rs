@@ -7,16 +7,18 @@
 //! ```
 
 use super::overlap::{Walk, ask_apart};
-use super::plan::{Plan, Vector};
+use super::plan::{Combine, Plan, Reduction, Vector};
 use crate::loop_copy::{Copied, Enter, Escapes, end_of, ins, split_at};
 use crate::passes::unroll::trip_limit;
 use crate::ssa_repair::Repair;
 use brolga_ir::analysis::{Loops, Uses};
+use brolga_ir::builtin::Builtin;
 use brolga_ir::cursor::Cursor;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::lanes::Lanes;
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
 
 pub(super) fn emit(
     func: &mut Func,
@@ -159,13 +161,16 @@ impl InLanes<'_> {
             };
             let start = self.func.phi_edges(phi).find(|&(b, _)| b == self.before).map(|(_, v)| v);
             let Some(start) = start else { continue };
-            let identity = self.constant(reduction.lanes, reduction.identity());
-            let insert = Op::InsertLane(reduction.lanes, 0);
-            let init = Cursor::new(self.func).before_terminator(self.before).ins_value(
-                insert,
-                &[identity, start],
-                Type::V128,
-            );
+            let (op, args) = match reduction.identity() {
+                Some(identity) => (
+                    Op::InsertLane(reduction.lanes, 0),
+                    vec![self.constant(reduction.lanes, identity), start],
+                ),
+                // The smaller or larger of a value and itself is that value.
+                None => (Op::Splat(reduction.lanes), vec![start]),
+            };
+            let mut at = Cursor::new(self.func);
+            let init = at.before_terminator(self.before).ins_value(op, &args, Type::V128);
             let vector = self.func.make_inst(Op::Phi, &[init], &[self.before], &[Type::V128]);
             self.func.set_place(vector, self.func.place(phi));
             self.func.prepend_inst(vector, self.main);
@@ -326,13 +331,37 @@ impl InLanes<'_> {
             };
             let mut sum = lane(&mut at, 0);
             let last = reduction.lanes.count() - 1;
-            for n in 1..last {
+            for n in 1..=last {
                 let other = lane(&mut at, n);
-                sum = at.ins_value(Op::Intrinsic(reduction.op), &[sum, other], ty);
+                let (op, args) = put_together(&mut at, reduction, sum, other);
+                if n == last {
+                    at.place_inst(next);
+                    self.func.set_op(next, op, &args);
+                    break;
+                }
+                sum = at.ins_value(op, &args, ty);
             }
-            let other = lane(&mut at, last);
-            at.place_inst(next);
-            self.func.set_op(next, Op::Intrinsic(reduction.op), &[sum, other]);
+        }
+    }
+}
+
+/// The operation that puts what a reduction came to together with another value, as a round does.
+fn put_together(
+    at: &mut Cursor<'_>,
+    reduction: &Reduction,
+    sofar: Value,
+    value: Value,
+) -> (Op, SmallVec<[Value; 3]>) {
+    match reduction.how {
+        Combine::Op(op) => (Op::Intrinsic(op), smallvec![sofar, value]),
+        Combine::Choice { compare, other } => {
+            let as_now = |&v: &Value| if v == other { value } else { sofar };
+            let sides: SmallVec<[Value; 2]> = at.func.args(compare).iter().map(as_now).collect();
+            let cond = at.ins_value(at.func.op(compare), &sides, Type::I8);
+            // In the loop's own instruction the operands stand in the order that the comparison is meant for.
+            let chosen = at.func.args(reduction.next)[1..].iter().map(as_now);
+            let args = std::iter::once(cond).chain(chosen).collect();
+            (Op::Builtin(Builtin::Ifelse), args)
         }
     }
 }

@@ -111,8 +111,14 @@ fn walk(func: &Func, plan: &Plan, inst: Inst, at: &Location) -> Option<Walk> {
     let mut disp = i64::from(access.offset).cast_unsigned();
     while inside(root) && counter(root).is_none() {
         let add = func.def_inst(root)?;
-        let (Op::Intrinsic(Intrinsic::AddPtr), &[base, offset]) = (func.op(add), func.args(add)) else {
-            return None;
+        let (base, offset) = match (func.op(add), func.args(add)) {
+            (Op::Intrinsic(Intrinsic::AddPtr), &[base, offset]) => (base, offset),
+            // The same address; the object that keeps the memory alive takes no part in it.
+            (Op::GcLoaded, &[_, address]) => {
+                root = address;
+                continue;
+            }
+            _ => return None,
         };
         let (varies, fixed) = linear(func, offset);
         if varies.is_some() && index.is_some() {

@@ -30,16 +30,25 @@ pub(super) struct Reduction {
     pub(super) phi: Inst,
     /// What a round adds to it.
     pub(super) next: Inst,
-    /// The operation.
-    pub(super) op: Intrinsic,
+    pub(super) how: Combine,
     pub(super) lanes: Lanes,
 }
 
+/// How two values become one.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Combine {
+    /// By an operation.
+    Op(Intrinsic),
+    /// The one that a comparison of the two says: the smaller or the larger. Neither of two equal ones matters.
+    Choice { compare: Inst, other: Value },
+}
+
 impl Reduction {
-    /// What the operation leaves everything as it is with, in a lane.
-    pub(super) fn identity(&self) -> u128 {
+    /// What the operation leaves everything as it is with, in a lane; `None` if that is what it starts with.
+    pub(super) fn identity(&self) -> Option<u128> {
+        let Combine::Op(op) = self.how else { return None };
         let ones = u128::MAX >> (128 - self.lanes.element().bits());
-        match self.op {
+        Some(match op {
             Intrinsic::MulInt => 1,
             Intrinsic::AndInt => ones,
             // -0.0 plus x is x, also if x is -0.0.
@@ -47,6 +56,14 @@ impl Reduction {
             Intrinsic::MulFloatFast if self.lanes == Lanes::F64x2 => u128::from(1.0f64.to_bits()),
             Intrinsic::MulFloatFast => u128::from(1.0f32.to_bits()),
             _ => 0,
+        })
+    }
+
+    /// What the instruction that puts two together becomes.
+    fn vector(&self) -> Vector {
+        match self.how {
+            Combine::Op(op) => Vector::Lanes(op, self.lanes),
+            Combine::Choice { .. } => Vector::Select(self.lanes),
         }
     }
 }
@@ -115,7 +132,7 @@ impl Plan {
         let (narrow, wide) = search.widths?;
         let accesses = search.accesses;
         // A reduction that nothing was added to, or that something else reads, is no reduction.
-        let settled = |r: &Reduction| found.contains(&(r.next, Vector::Lanes(r.op, r.lanes)));
+        let settled = |r: &Reduction| found.contains(&(r.next, r.vector()));
         // Lanes without a round would come into the result.
         let whole = |r: &Reduction| r.lanes.element().bytes() == wide;
         let reduced = reductions.iter().all(|r| settled(r) && whole(r));
@@ -166,30 +183,24 @@ impl Search<'_> {
             let lanes = Lanes::of(func.ty(value).as_low()?)?;
             let (_, next) = shape.edges(func, phi)?;
             let next = func.def_inst(next).filter(|&i| func.inst_block(i) == Some(shape.header))?;
-            let Op::Intrinsic(op) = func.op(next) else { return None };
-            let any_order = matches!(
-                op,
-                Intrinsic::AddInt
-                    | Intrinsic::MulInt
-                    | Intrinsic::AndInt
-                    | Intrinsic::OrInt
-                    | Intrinsic::XorInt
-                    | Intrinsic::AddFloatFast
-                    | Intrinsic::MulFloatFast
-            );
+            let how = combine(func, uses, value, next)?;
+            let compare = match how {
+                Combine::Choice { compare, .. } => Some(compare),
+                Combine::Op(_) => None,
+            };
             let once = func.args(next).iter().filter(|&&v| v == value).count() == 1;
-            let only = uses.of(value).iter().all(|one| one.inst == next);
+            let only = uses.of(value).iter().all(|one| one.inst == next || Some(one.inst) == compare);
             let result = func.result(next)?;
             let outside = uses
                 .of(result)
                 .iter()
                 .all(|one| one.inst == phi || func.inst_block(one.inst) != Some(shape.header));
-            if !any_order || !once || !only || !outside {
+            if !once || !only || !outside {
                 return None;
             }
             self.note(lanes);
             self.vectors.insert(value, lanes);
-            found.push(Reduction { phi, next, op, lanes });
+            found.push(Reduction { phi, next, how, lanes });
         }
         Some(found)
     }
@@ -297,6 +308,37 @@ impl Search<'_> {
             }
             _ => None,
         }
+    }
+}
+
+/// How an instruction puts a value together with another, if the order of many does not matter.
+fn combine(func: &Func, uses: &Uses, value: Value, next: Inst) -> Option<Combine> {
+    match (func.op(next), func.args(next)) {
+        (
+            Op::Intrinsic(
+                op @ (Intrinsic::AddInt
+                | Intrinsic::MulInt
+                | Intrinsic::AndInt
+                | Intrinsic::OrInt
+                | Intrinsic::XorInt
+                | Intrinsic::AddFloatFast
+                | Intrinsic::MulFloatFast),
+            ),
+            _,
+        ) => Some(Combine::Op(op)),
+        (Op::Builtin(Builtin::Ifelse), &[cond, yes, no]) => {
+            let other = [(yes, no), (no, yes)].into_iter().find(|pair| pair.0 == value)?.1;
+            let compare = func.def_inst(cond)?;
+            let Op::Intrinsic(op) = func.op(compare) else { return None };
+            // Of floats it does matter: there are two zeros, and NaN is neither smaller nor larger.
+            let orders =
+                matches!(op, Intrinsic::SltInt | Intrinsic::SleInt | Intrinsic::UltInt | Intrinsic::UleInt);
+            let both =
+                matches!(*func.args(compare), [a, b] if (a, b) == (value, other) || (a, b) == (other, value));
+            let only = uses.of(cond).iter().all(|one| one.inst == next);
+            (orders && both && only && value != other).then_some(Combine::Choice { compare, other })
+        }
+        _ => None,
     }
 }
 
