@@ -77,3 +77,25 @@ fn the_heap_has_the_limit_that_is_given() {
         assert_eq!(status, Some(2), "{wrong}: {said}");
     }
 }
+
+/// Runs the command with limits that `sh` sets.
+fn limited(limits: &str) -> (Option<i32>, String) {
+    let example = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/fib.jlir");
+    let script = format!("ulimit {limits} && exec \"$0\" run --call 'fib(10)' \"$1\"");
+    let mut command = Command::new("sh");
+    let output = command.args(["-c", &script, env!("CARGO_BIN_EXE_brolga")]).arg(example).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn code_takes_less_where_addresses_are_limited() {
+    for kilobytes in [1_500_000, 600_000, 200_000] {
+        assert_eq!(limited(&format!("-v {kilobytes}")), (Some(0), "55\n".to_owned()), "{kilobytes}");
+    }
+}
+
+#[test]
+fn what_the_system_refuses_has_a_status_of_its_own() {
+    // Without a file descriptor the system does not tell where the stack ends.
+    assert_eq!(limited("-n 4").0, Some(4));
+}

@@ -79,7 +79,7 @@ fn methods_are_found_by_their_symbols_and_bare_names_when_there_is_one() {
         assert_eq!(unit.func::<(f64,), f64>("twice(Float64)").unwrap().call((0.75,)), Ok(1.5));
         assert_eq!(unit.func::<(i64,), i64>("inverse").unwrap().call((8,)), Ok(125));
         let error = unit.func::<(i64,), i64>("twice").unwrap_err();
-        assert!(matches!(error, LookupError::NoFunction { .. }), "{error}");
+        assert!(matches!(error, LookupError::Ambiguous { .. }), "{error}");
         assert!(error.to_string().contains("`twice(Float64)`, `twice(Int64)`"), "{error}");
     }
 }

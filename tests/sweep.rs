@@ -27,10 +27,10 @@ const STAGES: [Stage; 3] = [Stage::Read, Stage::Compile(OptLevel::O0), Stage::Co
 const MOST: f64 = 5.0;
 
 /// Costs below this are noise: what is compared is what lies above.
-const LEAST: u64 = 4_000_000;
+const LEAST: u64 = 12_000_000;
 
-/// Below this the processor's time is too coarse: Linux counts it a tick at a time.
-const COARSE: u64 = 40_000_000;
+/// Linux counts the processor's time a tick at a time: it may be so much more.
+const TICKS: u64 = 8_000_000;
 
 /// A moment, by the clock and by what the running thread has spent on a processor, if the system tells that.
 struct Moment {
@@ -49,7 +49,7 @@ impl Moment {
     fn elapsed(&self) -> u64 {
         let clock = self.clock.elapsed().as_nanos() as u64;
         let spent = self.spent.zip(Moment::now().spent).map(|(before, now)| now - before);
-        spent.filter(|&spent| spent > COARSE).unwrap_or(clock).min(clock)
+        spent.map_or(clock, |spent| clock.min(spent + TICKS))
     }
 }
 

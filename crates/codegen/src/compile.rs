@@ -19,8 +19,8 @@
 //! **Limits.** Cranelift cannot be interrupted, so time is bounded by size: a function over a limit is refused before
 //! work starts. Frames are limited because stack checks reserve room for one unchecked frame (see `thread.rs`).
 //!
-//! **Budget.** Backtracking register allocation is quadratic in three ways: in the values live at once, in loops, and in
-//! blocks. One walk in layout order counts them; above the budget the function gets single-pass allocation, which costs
+//! **Budget.** Backtracking register allocation is more than linear in four ways: in the values live at once, in loops, in how deep they are
+//! nested, and in blocks. One walk in layout order counts them; above the budget the function gets single-pass allocation, which costs
 //! about the same for every instruction. Measured, in µs for each instruction:
 //!
 //! | shape                                | backtracking | single pass | budget used |
@@ -63,6 +63,11 @@ const ALLOCATION_BUDGET: u64 = 8_000;
 const LIVE_VALUE_COST: u64 = 16;
 /// What a loop costs of it.
 const LOOP_COST: u64 = 8;
+/// What a loop around an average instruction costs of it: live ranges are split at each level.
+const NESTING_COST: u64 = 32;
+/// With more loops around an average instruction Cranelift's mid-end does not run, whose cost is in proportion to them. It is above
+/// `ALLOCATION_BUDGET / NESTING_COST`, so these functions are oversized as well.
+const MAX_NESTING: u64 = 256;
 
 /// Something outside a function that its code refers to. Which table answers is part of the name, so that a compiled
 /// function `sin` and the C library's `sin` are two symbols.
@@ -412,8 +417,14 @@ impl Compiler {
         {
             return Ok(compiled);
         }
-        let oversized = options.tier == Tier::Optimised && allocation_cost(func) > ALLOCATION_BUDGET;
-        let target = if oversized { isa.for_oversized() } else { isa.for_tier(options.tier) };
+        let cost = (options.tier == Tier::Optimised).then(|| allocation_cost(func));
+        let oversized = cost.is_some_and(|cost| cost.total > ALLOCATION_BUDGET);
+        let target = match cost {
+            // The mid-end walks the loops around each value that it places.
+            Some(cost) if cost.nesting > MAX_NESTING => isa.for_tier(Tier::Baseline),
+            _ if oversized => isa.for_oversized(),
+            _ => isa.for_tier(options.tier),
+        };
 
         std::mem::swap(&mut self.context.func, func);
         self.context.set_disasm(options.listing);
@@ -620,18 +631,28 @@ fn slot_bytes(func: &Function) -> usize {
     func.sized_stack_slots.values().fold(0usize, |sum, slot| sum.saturating_add(slot.size as usize))
 }
 
-/// The estimate of the module's header. The number of values live at an average instruction is the distance from each
+/// What backtracking register allocation of a function may cost.
+#[derive(Clone, Copy)]
+struct AllocationCost {
+    /// In the unit of [`ALLOCATION_BUDGET`].
+    total: u64,
+    /// How many loops there are around an average instruction.
+    nesting: u64,
+}
+
+/// The estimate of the module's header. The loops around an average instruction are counted in the same way, from heads to back edges. The number of values live at an average instruction is the distance from each
 /// definition to the last use, summed up and divided by the length. Back edges are counted as loops but not followed: a
 /// value that lives around a loop counts up to its last use, which is enough to tell thousands from dozens.
-fn allocation_cost(func: &Function) -> u64 {
+fn allocation_cost(func: &Function) -> AllocationCost {
     const UNDEFINED: u32 = u32::MAX;
     let mut defined = vec![UNDEFINED; func.dfg.num_values()];
     let mut last_use = vec![0u32; func.dfg.num_values()];
-    let mut passed = vec![false; func.dfg.num_blocks()];
-    let (mut position, mut blocks, mut loops) = (0u32, 0u64, 0u64);
+    // Where blocks that were passed begin.
+    let mut starts = vec![None; func.dfg.num_blocks()];
+    let (mut position, mut blocks, mut loops, mut looping) = (0u32, 0u64, 0u64, 0u64);
     for block in func.layout.blocks() {
         blocks += 1;
-        passed[block.as_u32() as usize] = true;
+        starts[block.as_u32() as usize] = Some(position);
         for &param in func.dfg.block_params(block) {
             defined[param.as_u32() as usize] = position;
         }
@@ -645,7 +666,10 @@ fn allocation_cost(func: &Function) -> u64 {
                 defined[result.as_u32() as usize] = position;
             }
         }
-        loops += func.block_successors(block).filter(|next| passed[next.as_u32() as usize]).count() as u64;
+        for start in func.block_successors(block).filter_map(|next| starts[next.as_u32() as usize]) {
+            loops += 1;
+            looping += u64::from(position - start);
+        }
     }
     let distances: u64 = defined
         .iter()
@@ -654,7 +678,9 @@ fn allocation_cost(func: &Function) -> u64 {
         .map(|(&defined, &used)| u64::from(used.saturating_sub(defined)))
         .sum();
     let live = distances / u64::from(position.max(1));
-    live * LIVE_VALUE_COST + blocks + loops * LOOP_COST
+    let nesting = looping / u64::from(position.max(1));
+    let total = live * LIVE_VALUE_COST + blocks + loops * LOOP_COST + nesting * NESTING_COST;
+    AllocationCost { total, nesting }
 }
 
 /// Words that the parameters take in the widest signature of a function or of its calls.
@@ -831,6 +857,27 @@ mod tests {
         })
     }
 
+    /// `count` empty loops in each other.
+    fn nest(count: usize) -> Function {
+        build(&Signature::new([Abi::I64], []), |b| {
+            let stop = b.block_params(b.current_block().unwrap())[0];
+            let heads: Vec<_> = (0..count)
+                .map(|_| {
+                    let head = b.create_block();
+                    b.ins().jump(head, &[]);
+                    b.switch_to_block(head);
+                    head
+                })
+                .collect();
+            for &head in heads.iter().rev() {
+                let behind = b.create_block();
+                b.ins().brif(stop, behind, &[], head, &[]);
+                b.switch_to_block(behind);
+            }
+            b.ins().return_(&[]);
+        })
+    }
+
     #[test]
     fn what_backtracking_is_slow_on_gets_single_pass_allocation() {
         let oversized = |mut func: Function, tier| {
@@ -842,6 +889,8 @@ mod tests {
         assert!(oversized(loops(2_000), Tier::Optimised));
         assert!(!oversized(live_values(100), Tier::Optimised));
         assert!(!oversized(loops(100), Tier::Optimised));
+        assert!(oversized(nest(600), Tier::Optimised));
+        assert!(!oversized(nest(20), Tier::Optimised));
         // The baseline tier allocates in a single pass anyway.
         assert!(!oversized(loops(2_000), Tier::Baseline));
     }

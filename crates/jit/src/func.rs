@@ -58,6 +58,14 @@ pub enum LookupError {
         /// What there is.
         available: Vec<String>,
     },
+    /// Several functions have this bare name; each is found by its symbol.
+    #[error("`{name}` may be any of {}", list(.methods))]
+    Ambiguous {
+        /// What was asked for.
+        name: String,
+        /// The symbols of the functions.
+        methods: Vec<String>,
+    },
     /// The number of parameters differs.
     #[error("`{name}` takes {expected} arguments, not {given}")]
     Count {
@@ -285,8 +293,14 @@ impl Callable {
     fn new<'a>(unit: &'a Unit, name: &str) -> Result<(Callable, &'a FunctionType, Signature), LookupError> {
         let found = unit.ty(name).and_then(|ty| Some((ty, unit.loaded().function(&ty.symbol)?)));
         let Some((ty, code)) = found else {
-            let available = unit.types().map(|ty| ty.name.clone()).collect();
-            return Err(LookupError::NoFunction { name: name.into(), available });
+            let available: Vec<String> = unit.types().map(|ty| ty.name.clone()).collect();
+            let is_method =
+                |symbol: &&String| symbol.strip_prefix(name).is_some_and(|rest| rest.starts_with('('));
+            let methods: Vec<String> = available.iter().filter(is_method).cloned().collect();
+            return Err(match methods.len() {
+                0 => LookupError::NoFunction { name: name.into(), available },
+                _ => LookupError::Ambiguous { name: name.into(), methods },
+            });
         };
         let (callable, signature) = Callable::to(Callee::Code(unit.clone(), code), ty)?;
         Ok((callable, ty, signature))
