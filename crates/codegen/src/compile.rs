@@ -134,7 +134,9 @@ impl std::fmt::Display for Symbol {
             Symbol::Data(name) => write!(f, "data object `{name}`"),
             Symbol::Routine(name) => write!(f, "run-time routine `{name}`"),
             Symbol::Foreign { name, library: None, .. } => write!(f, "C symbol `{name}`"),
-            Symbol::Foreign { name, library: Some(library), .. } => write!(f, "C symbol `{name}` of `{library}`"),
+            Symbol::Foreign { name, library: Some(library), .. } => {
+                write!(f, "C symbol `{name}` of `{library}`")
+            }
             Symbol::Interned(name) => write!(f, "symbol constant `:{name}`"),
             Symbol::Module(name) => write!(f, "module `{name}`"),
             Symbol::Text(bytes) => {

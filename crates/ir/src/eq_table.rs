@@ -133,7 +133,8 @@ mod tests {
                         table.resize(larger(2 * count).unwrap() / 2, None);
                         for key in keys {
                             let count = table.len();
-                            let Room::New(pair) = room(&mut Table(table, key), count, hash(key)).unwrap() else {
+                            let Room::New(pair) = room(&mut Table(table, key), count, hash(key)).unwrap()
+                            else {
                                 panic!("a larger table has room")
                             };
                             table[pair] = Some(Some(key));
@@ -152,7 +153,11 @@ mod tests {
             let count = table.len();
             for key in 0..700 {
                 let found = find(&mut Table(&table, key), count, hash(key)).unwrap();
-                assert_eq!(found.is_some(), (key < 500 && key % 2 == 1) || (500..600).contains(&key), "{key}");
+                assert_eq!(
+                    found.is_some(),
+                    (key < 500 && key % 2 == 1) || (500..600).contains(&key),
+                    "{key}"
+                );
             }
         }
     }

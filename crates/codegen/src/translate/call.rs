@@ -27,8 +27,8 @@
 //! Cranelift does not name: such a call goes by a routine that sets it, which finds the function's address in the word of the
 //! thread that stubs use. Not passed: 16-bit floats.
 
-use brolga_ir::func::CalleeData;
 use brolga_ir::constant::Address;
+use brolga_ir::func::CalleeData;
 use brolga_ir::{Callee, Foreign, Inst, LowType, Name, PtrClass, RuntimeFn, Type};
 use cranelift_codegen::ir::{
     self as clif, AbiParam, ArgumentPurpose, DebugTag, ExtFuncData, ExternalName, FuncRef, InstBuilder,
@@ -245,7 +245,11 @@ impl Translation<'_> {
 
     /// A C function by its name. Code for files leaves it to the system's linker; in the process one that was not there when the code was
     /// linked is looked for at each call, which throws if it is still missing.
-    fn c_function_named(&mut self, name: Name, signature: &ClifSignature) -> Result<Compiled, TranslateError> {
+    fn c_function_named(
+        &mut self,
+        name: Name,
+        signature: &ClifSignature,
+    ) -> Result<Compiled, TranslateError> {
         let weak = !self.isa.is_position_independent();
         let symbol = Symbol::Foreign { name: self.cx.names.text(name).to_owned(), library: None, weak };
         let callee = self.import(symbol, signature.clone(), false);

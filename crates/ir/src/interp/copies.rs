@@ -55,7 +55,10 @@ impl Interp<'_> {
                 let (_, data) = self.array_operand(name, array)?;
                 let elem = self.heap.memory(data.memory).map_or(Type::ANY, |m| m.elem);
                 let memory = self.copy_of(data.memory, data.offset, data.length(), elem)?;
-                self.make(array.ty(self.types()), Object::Array(Array { memory, offset: 0, dims: data.dims }))?
+                self.make(
+                    array.ty(self.types()),
+                    Object::Array(Array { memory, offset: 0, dims: data.dims }),
+                )?
             }
             ("jl_genericmemory_copy", [memory]) => {
                 let id = self.memory_object_operand(name, memory)?;
@@ -70,8 +73,12 @@ impl Interp<'_> {
                 let elem = self.heap.memory(id).map_or(Type::ANY, |m| m.elem);
                 Val::Object { ty: memory.ty(self.types()), id: self.copy_of(id, start, length, elem)? }
             }
-            ("jl_array_ptr_copy" | "jl_genericmemory_copyto", [to, to_address, from, from_address, count]) => {
-                let (to_memory, from_memory) = (self.elements_operand(name, to)?, self.elements_operand(name, from)?);
+            (
+                "jl_array_ptr_copy" | "jl_genericmemory_copyto",
+                [to, to_address, from, from_address, count],
+            ) => {
+                let (to_memory, from_memory) =
+                    (self.elements_operand(name, to)?, self.elements_operand(name, from)?);
                 let to_start = self.position_of(name, to_memory, to_address)?;
                 let from_start = self.position_of(name, from_memory, from_address)?;
                 let count = u64::try_from(self.word(name, count)?).unwrap_or(0);
@@ -86,7 +93,8 @@ impl Interp<'_> {
                 let (_, data) = self.array_operand(name, array)?;
                 let index = self.word(name, index)?;
                 let is_inside = u64::try_from(index).is_ok_and(|n| n < data.length());
-                let assigned = is_inside && self.element(data.memory, data.offset.wrapping_add(index))?.is_some();
+                let assigned =
+                    is_inside && self.element(data.memory, data.offset.wrapping_add(index))?.is_some();
                 Val::Bits { ty: Type::INT32, bits: assigned.into() }
             }
             ("jl_reshape_array", [ty, array, dims]) => {
@@ -95,9 +103,16 @@ impl Interp<'_> {
                 let elem = self.heap.memory(data.memory).map(|m| m.elem);
                 let dims = self.dims(dims).unwrap_or_default();
                 let length = dims.iter().try_fold(1u64, |n, &d| n.checked_mul(u64::try_from(d).ok()?));
-                let fits = self.types().array_parts(ty).is_some_and(|(of, rank)| Some(of) == elem && rank as usize == dims.len());
+                let fits = self
+                    .types()
+                    .array_parts(ty)
+                    .is_some_and(|(of, rank)| Some(of) == elem && rank as usize == dims.len());
                 if !fits {
-                    return Err(self.wrong_operand(name, "an array type with the elements of an array", array));
+                    return Err(self.wrong_operand(
+                        name,
+                        "an array type with the elements of an array",
+                        array,
+                    ));
                 }
                 if length != Some(data.length()) {
                     return Err(self.message("DimensionMismatch", RESHAPE));
@@ -239,7 +254,8 @@ impl Interp<'_> {
     fn copy_elements(&mut self, to: (ObjId, i64), from: (ObjId, i64), count: u64) -> Eval<()> {
         self.reserve(count)?;
         let count = count as i64;
-        let held = (0..count).map(|n| self.element(from.0, from.1.wrapping_add(n))).collect::<Eval<Vec<_>>>()?;
+        let held =
+            (0..count).map(|n| self.element(from.0, from.1.wrapping_add(n))).collect::<Eval<Vec<_>>>()?;
         for (n, val) in (0..count).zip(held) {
             let at = to.1.wrapping_add(n);
             match val {

@@ -57,7 +57,9 @@ impl Interp<'_> {
                 Val::Bits { ty: Type::UINT64, bits: id.into() }
             }
             ("jl_eqtable_get", [table, key, default]) => match self.find_pair(name, table, key)? {
-                Some((memory, at)) => self.element(memory, at.wrapping_add(1))?.unwrap_or_else(|| default.clone()),
+                Some((memory, at)) => {
+                    self.element(memory, at.wrapping_add(1))?.unwrap_or_else(|| default.clone())
+                }
                 None => default.clone(),
             },
             ("jl_eqtable_put", [table, key, val, inserted]) => {
@@ -255,7 +257,9 @@ impl Interp<'_> {
                 Room::At(pair) => (pair, false),
                 Room::New(pair) => (pair, true),
                 Room::Full => {
-                    let Some(larger) = eq_table::larger(length as usize) else { return Err(self.out_of_memory()) };
+                    let Some(larger) = eq_table::larger(length as usize) else {
+                        return Err(self.out_of_memory());
+                    };
                     table = self.rehashed(op, &table, larger as u64)?;
                     continue;
                 }
@@ -279,7 +283,9 @@ impl Interp<'_> {
             ref memory => Val::Object { ty: memory.ty(self.types()), id: fresh },
         };
         for at in (0..old as i64 / 2).map(|pair| start.wrapping_add(2 * pair)) {
-            if let (Some(key), Some(val)) = (self.element(memory, at)?, self.element(memory, at.wrapping_add(1))?) {
+            if let (Some(key), Some(val)) =
+                (self.element(memory, at)?, self.element(memory, at.wrapping_add(1))?)
+            {
                 new = self.put_pair(op, &new, &key, &val)?.0;
             }
         }

@@ -261,14 +261,18 @@ impl Interp<'_> {
             Some(&Memory { data: Data::Raw { address, elem_size }, .. }) => (address, elem_size),
             Some(&Memory { address: Some(address), .. }) => (address, REFERENCE_BYTES),
             Some(&Memory { length, .. }) => {
-                let Some(size) = length.checked_mul(REFERENCE_BYTES) else { return Err(self.out_of_memory()) };
+                let Some(size) = length.checked_mul(REFERENCE_BYTES) else {
+                    return Err(self.out_of_memory());
+                };
                 let address = self.raw_room(size)?;
                 if let Some(Object::Memory(memory)) = self.heap.get_mut(id) {
                     memory.address = Some(address);
                 }
                 (address, REFERENCE_BYTES)
             }
-            None => return Err(Fault::Type("the address of something that has no elements".to_owned()).into()),
+            None => {
+                return Err(Fault::Type("the address of something that has no elements".to_owned()).into());
+            }
         };
         Ok(address.wrapping_add(size.wrapping_mul(index as u64)))
     }

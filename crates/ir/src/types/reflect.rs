@@ -21,6 +21,13 @@ pub enum TypeField {
 }
 
 impl Types {
+    /// Whether the values of a type are of a struct that a program declares. Methods say how these are shown, and a program need not have
+    /// all of them.
+    pub fn has_own_text(&self, ty: Type) -> bool {
+        let declared = self.nominal_parts(ty).is_some_and(|(decl, _)| !decl.is_builtin());
+        declared && self.field_count(ty).is_some()
+    }
+
     /// A field of a type as an object; `None` if it has none of this name.
     pub fn type_field(&self, ty: Type, name: &str) -> Option<TypeField> {
         if matches!(self.kind(ty), TypeKind::Union(_) | TypeKind::Generic(_)) {
@@ -31,7 +38,8 @@ impl Types {
             inline && self.layout(ty).is_ok_and(|layout| layout.is_bits())
         };
         let is_dispatch_tuple = || {
-            self.tuple_elements(ty).is_some_and(|elements| elements.iter().all(|&element| self.is_concrete(element)))
+            self.tuple_elements(ty)
+                .is_some_and(|elements| elements.iter().all(|&element| self.is_concrete(element)))
         };
         let truth = |value: bool| TypeField::Number(Type::BOOL, value.into());
         Some(match name {
@@ -81,10 +89,15 @@ mod tests {
             assert_eq!(truth(ty, "isconcretetype"), concrete, "{shown}");
             assert_eq!(truth(ty, "mutable"), mutable, "{shown}");
         }
-        assert!(truth(pair, "isdispatchtuple") && !truth(wide, "isdispatchtuple") && truth(Type::ANY, "abstract"));
+        assert!(
+            truth(pair, "isdispatchtuple") && !truth(wide, "isdispatchtuple") && truth(Type::ANY, "abstract")
+        );
         assert_eq!(types.type_field(pair, "flags"), Some(TypeField::Number(Type::UINT16, 14)));
         assert_eq!(types.type_field(pair, "size"), Some(TypeField::Number(Type::INT32, 16)));
-        assert_eq!(types.type_field(Type::INT64, "super"), Some(TypeField::Type(types.supertype(Type::INT64))));
+        assert_eq!(
+            types.type_field(Type::INT64, "super"),
+            Some(TypeField::Type(types.supertype(Type::INT64)))
+        );
         assert_eq!(types.type_field(Type::INT64, "parameters"), None);
     }
 }

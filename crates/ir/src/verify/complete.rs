@@ -37,7 +37,8 @@ pub fn missing_callees(module: &Module, has_symbol: impl Fn(&str) -> bool) -> Ve
                 },
                 Op::ForeignCall(foreign) => {
                     let name = func.foreign(foreign).name;
-                    name.filter(|&name| !has_symbol(cx.names.text(name))).map(|name| CallRule::UnknownForeign { name })
+                    name.filter(|&name| !has_symbol(cx.names.text(name)))
+                        .map(|name| CallRule::UnknownForeign { name })
                 }
                 _ => None,
             };

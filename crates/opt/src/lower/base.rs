@@ -72,7 +72,8 @@ impl Lowering<'_> {
 
     /// Whether an operand may be something to print into, which is no text to print.
     fn may_be_io(&self, n: usize) -> bool {
-        let io = self.types.find_decl(self.cx.names.intern("IO")).and_then(|io| self.types.nominal(io, &[]).ok());
+        let io =
+            self.types.find_decl(self.cx.names.intern("IO")).and_then(|io| self.types.nominal(io, &[]).ok());
         let given = self.src.args(self.at).get(n).map(|&arg| self.src.ty(arg));
         io.zip(given).is_some_and(|(io, given)| !self.types.is_disjoint(io, given))
     }

@@ -18,8 +18,8 @@
 use brolga_ir::types::FieldRepr;
 
 use super::desc::{
-    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, Element, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, ObjectKind, STRING_BYTES,
-    TypeRef,
+    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, Element, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, ObjectKind,
+    STRING_BYTES, TypeRef,
 };
 use super::heap::OutOfMemory;
 use super::object::Object;
@@ -70,7 +70,9 @@ impl Elements<'_> {
     /// Some of them.
     fn part(self, start: usize, count: usize) -> Result<Self, ObjectError> {
         match start.checked_add(count) {
-            Some(end) if end <= self.length => Ok(Elements { start: self.start + start, length: count, ..self }),
+            Some(end) if end <= self.length => {
+                Ok(Elements { start: self.start + start, length: count, ..self })
+            }
             _ => Err(ObjectError::Index { index: start, length: self.length }),
         }
     }

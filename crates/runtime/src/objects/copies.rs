@@ -193,7 +193,9 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
 
     /// A `Memory` with some elements of an array or `Memory`.
     fn copy_of(&mut self, of: Root<'f, 'h>, start: usize, count: usize) -> Done<'f, 'h> {
-        let Some(row) = Row::of(self.object(of)) else { return Err(self.bad_operand("copy", "an Array", of)) };
+        let Some(row) = Row::of(self.object(of)) else {
+            return Err(self.bad_operand("copy", "an Array", of));
+        };
         if start.checked_add(count).is_none_or(|end| end > row.length) {
             return Err(self.out_of_bounds(of, start as i64));
         }
@@ -212,7 +214,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         count: usize,
     ) -> Result<(), Raised> {
         // Addresses lie in the whole `Memory`, whatever part of it an array has.
-        let whole = |ops: &Self, of: Root<'f, 'h>| Row::of(ops.object(of)).and_then(|row| Row::of(row.memory));
+        let whole =
+            |ops: &Self, of: Root<'f, 'h>| Row::of(ops.object(of)).and_then(|row| Row::of(row.memory));
         let Some(to_row) = whole(self, to) else { return Err(self.bad_operand(op, "an Array", to)) };
         let Some(from_row) = whole(self, from) else { return Err(self.bad_operand(op, "an Array", from)) };
         if count == 0 {
@@ -229,10 +232,12 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         };
         let forward = to_start <= from_start || to_row.memory != from_row.memory;
         let same = to_row.memory.desc().tag() == from_row.memory.desc().tag();
-        let (to_memory, from_memory) = (self.scope.add_root(to_row.memory), self.scope.add_root(from_row.memory));
+        let (to_memory, from_memory) =
+            (self.scope.add_root(to_row.memory), self.scope.add_root(from_row.memory));
         for n in 0..count {
             let n = if forward { n } else { count - 1 - n };
-            let place = |ops: &Self, memory, at: usize| Row::of(ops.object(memory)).and_then(|row| row.place(at + n));
+            let place =
+                |ops: &Self, memory, at: usize| Row::of(ops.object(memory)).and_then(|row| row.place(at + n));
             let places = (place(self, to_memory, to_start), place(self, from_memory, from_start));
             let (Some(to), Some(from)) = places else { return Ok(()) };
             if same {

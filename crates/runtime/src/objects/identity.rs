@@ -105,7 +105,11 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 Err(_) => Err(self.scope.raise_kind(ExceptionKind::OutOfMemoryError)),
             },
             ("jl_gf_invoke_lookup", &[signature, _]) => {
-                if self.has_method(name, signature)? { Ok(signature) } else { self.scope.nothing() }
+                if self.has_method(name, signature)? {
+                    Ok(signature)
+                } else {
+                    self.scope.nothing()
+                }
             }
             ("jl_types_equal", &[a, b]) => {
                 let same = self.type_operand(name, a)?.tag() == self.type_operand(name, b)?.tag();
@@ -115,7 +119,9 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 let (world, base) = (self.thread.dispatch().world(), self.base());
                 self.scope.box_bits(&base, Type::UINT64, world.into())
             }
-            _ => Err(self.unsupported(&format!("`{name}` is no function of the run time for these operands"))),
+            _ => {
+                Err(self.unsupported(&format!("`{name}` is no function of the run time for these operands")))
+            }
         }
     }
 
@@ -128,7 +134,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         let Some(callee) = self.scope.instance(&callee) else { return Ok(false) };
         let args = args.iter().map(|&ty| self.scope.desc_of(&cx, ty)).collect::<Result<Vec<_>, _>>()?;
         let dispatch = self.thread.dispatch();
-        let found = dispatch.table().find_declared(self.runtime.heap(), dispatch.world(), self.object(callee), &args);
+        let found =
+            dispatch.table().find_declared(self.runtime.heap(), dispatch.world(), self.object(callee), &args);
         Ok(found.is_some())
     }
 
@@ -177,7 +184,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                         hash.shape(&format!("Type{{{}}}", of.name()));
                         continue;
                     }
-                    let is_value = matches!(object.desc().kind(), ObjectKind::Struct(_)) && !object.desc().is_mutable();
+                    let is_value =
+                        matches!(object.desc().kind(), ObjectKind::Struct(_)) && !object.desc().is_mutable();
                     match At::boxed(object).filter(|_| is_value) {
                         Some(at) => work.push(Held::Inline(at)),
                         None => hash.word(self.object_id(object)),
@@ -193,7 +201,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     /// The elements of a table: a vector or memory of any objects.
     fn table_operand(&mut self, op: &str, table: Root<'f, 'h>) -> Result<Row, Raised> {
         let row = Row::of(self.object(table));
-        let is_table = |row: &Row| matches!(row.memory.desc().kind(), ObjectKind::Memory(of) if of.ty == Type::ANY);
+        let is_table =
+            |row: &Row| matches!(row.memory.desc().kind(), ObjectKind::Memory(of) if of.ty == Type::ANY);
         match row.filter(is_table) {
             Some(row) => Ok(row),
             None => Err(self.bad_operand(op, "a vector of any objects", table)),

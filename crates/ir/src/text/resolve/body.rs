@@ -411,7 +411,9 @@ impl<'a> Body<'_, 'a> {
             ExprKind::Head(head, args) if &**head == "boundscheck" => {
                 let on = match args.as_slice() {
                     [] => true,
-                    [Expr { kind: ExprKind::Name(on), .. }] if matches!(&**on, "true" | "false") => &**on == "true",
+                    [Expr { kind: ExprKind::Name(on), .. }] if matches!(&**on, "true" | "false") => {
+                        &**on == "true"
+                    }
                     _ => {
                         let (head, needs) = ("boundscheck".to_owned(), "`true` or `false`");
                         return self.r.fail(ResolveError::HeadArguments { head, needs }, expr.span);
