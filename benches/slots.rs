@@ -89,9 +89,9 @@ fn main() {
     println!("{:40} {again:8.2}", "call from Rust through a slot");
     let mut first = f64::INFINITY;
     for _ in 0..ROUNDS {
-        let owner = |_| jit.slot(program.ty("step"), Arc::new(Made(target.clone()))).unwrap();
+        let owner = |_| jit.cell(program.ty("step"), Arc::new(Made(target.clone()))).unwrap();
         let owners: Vec<_> = (0..SLOTS).map(owner).collect();
-        let calls: Vec<_> = owners.iter().map(|owner| owner.slot().func::<(i64,), i64>().unwrap()).collect();
+        let calls: Vec<_> = owners.iter().map(|owner| owner.cell().func::<(i64,), i64>().unwrap()).collect();
         let start = Instant::now();
         calls.iter().for_each(|call| assert!(call.call((1,)).is_ok()));
         first = first.min(start.elapsed().as_nanos() as f64 / SLOTS as f64);
@@ -103,7 +103,7 @@ fn main() {
         (0..UPGRADES).for_each(|n| owner.set(both[n % 2].clone()).unwrap());
     });
     println!("{:40} {upgrade:8.2}", "replace what is behind a slot");
-    let mut redirected = jit.slot(program.ty("step"), Arc::new(Made(both[0].clone()))).unwrap();
+    let mut redirected = jit.cell(program.ty("step"), Arc::new(Made(both[0].clone()))).unwrap();
     let mut switch = redirected.switch(both.to_vec()).unwrap().expect("there are two");
     let redirect = best(UPGRADES, || {
         (0..UPGRADES).for_each(|n| assert!(std::hint::black_box(&mut switch).set(n % 2)));
@@ -111,7 +111,7 @@ fn main() {
     println!("{:40} {redirect:8.2}", "redirect to prepared code");
     drop(switch);
     let (before, made) = (jit.stats().in_use, SLOTS);
-    let slot = |_| jit.slot(program.ty("step"), Arc::new(Made(both[0].clone()))).unwrap();
+    let slot = |_| jit.cell(program.ty("step"), Arc::new(Made(both[0].clone()))).unwrap();
     let owners: Vec<_> = (0..made).map(slot).collect();
     let bytes = (jit.stats().in_use - before) as f64 / made as f64;
     drop(owners);

@@ -472,3 +472,95 @@ fn what_c_calls_back_throws_behind_the_call_of_c_however_the_program_is_compiled
         }
     }
 }
+
+/// `keeper` gives C a function; `part` is inlined into it, and redefined.
+const KEEPER: &str = "\
+function called(x::Int64)::Int64
+1 ─ %1 = invoke Main.part(x::Int64)::Int64
+│   %2 = Base.add_int(%1, 1)::Int64
+└──      return %2
+end
+function part(x::Int64)::Int64
+1 ─ %1 = Base.mul_int(x, 2)::Int64
+└──      return %1
+end
+function keeper(x::Int64)::UInt64
+1 ─ %1 = $(Expr(:cfunction, Ptr{Nothing}, :(:called), Int64, svec(Int64), :(:ccall)))::Ptr{Nothing}
+│   %2 = invoke Main.part(x::Int64)::Int64
+│   %3 = Base.bitcast(UInt64, %1)::UInt64
+└──      return %3
+end
+function own(x::Int64)::UInt64
+1 ─ %1 = $(Expr(:cfunction, Ptr{Nothing}, :(:called), Int64, svec(Int64), :(:ccall)))::Ptr{Nothing}
+│   %3 = Base.bitcast(UInt64, %1)::UInt64
+└──      return %3
+end
+";
+
+/// A C entry belongs to the function: whoever asks gets the same one, and it outlives the code that asked.
+#[test]
+fn a_pointer_that_c_has_is_that_of_the_function_and_outlives_who_took_it() {
+    for kind in 0..4 {
+        let session = Session::new(Options::new(), Workers::Caller).expect("a session");
+        let main = session.create_dylib("main").expect("a dylib");
+        let of_kind = |text: &str| {
+            let program = main.read("t.jlir", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+            match kind {
+                0 => program,
+                1 => program.lazy(),
+                2 => program.replaceable(),
+                _ => program.tiered(2),
+            }
+        };
+        main.define(of_kind(KEEPER)).unwrap_or_else(|error| panic!("{error}"));
+        let [keeper, own] = ["keeper", "own"].map(|name| main.func::<(i64,), u64>(name).expect("a function"));
+        let address = keeper.call((1,)).expect("no exception");
+        assert_eq!(own.call((1,)), Ok(address), "kind {kind}: one address");
+        let called = main.function("called").expect("a function");
+        assert_eq!(
+            called.c_address().expect("an address").expose_provenance() as u64,
+            address,
+            "kind {kind}"
+        );
+        // SAFETY: the address is that of a function of C with this signature, which the session defines.
+        let in_c: extern "C" fn(i64) -> i64 =
+            unsafe { std::mem::transmute(std::ptr::with_exposed_provenance::<()>(address as usize)) };
+        assert_eq!(in_c(20), 41, "kind {kind}");
+        drop((keeper, own));
+        for n in 3..30 {
+            let part = format!(
+                "function part(x::Int64)::Int64\n1 ─ %1 = Base.mul_int(x, {n})::Int64\n└──      return %1\nend\n"
+            );
+            main.redefine(of_kind(&part)).unwrap_or_else(|error| panic!("{error}"));
+            let again = main.func::<(i64,), u64>("keeper").expect("a function").call((1,));
+            assert_eq!(again, Ok(address), "kind {kind}");
+            session.optimize_hot();
+            // Eager code that was linked to the old `part` keeps it.
+            let expected = if kind == 0 { 41 } else { 20 * n + 1 };
+            assert_eq!(in_c(20), expected, "kind {kind}");
+        }
+        main.remove(&["keeper"]).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(main.func::<(i64,), i64>("called").expect("a function").call((20,)).is_ok(), in_c(20) > 0);
+        let refused = main.function("part").expect("a function");
+        assert!(refused.c_address().is_ok());
+    }
+}
+
+#[test]
+fn what_c_cannot_call_has_no_address() {
+    let session = Session::new(Options::new(), Workers::Caller).expect("a session");
+    let main = session.create_dylib("main").expect("a dylib");
+    let text = "function f(x::String)::Int64\n1 ─      return 1\nend\n";
+    for kind in 0..2 {
+        let program = main.read(
+            "t.jlir",
+            text.replace('f', &format!("f{kind}")).replace(&format!("f{kind}unction"), "function").as_bytes(),
+        );
+        let program = program.unwrap_or_else(|error| panic!("{error}"));
+        main.define(if kind == 0 { program } else { program.lazy() })
+            .unwrap_or_else(|error| panic!("{error}"));
+        let error =
+            main.function(&format!("f{kind}")).expect("a function").c_address().unwrap_err().to_string();
+        assert!(error.contains("which C cannot call"), "{error}");
+    }
+}

@@ -57,6 +57,8 @@ board=crates/linking/src/board.rs
 queue=crates/linking/src/dispatch/queue.rs
 relax B1 $session $board publish_and_read
 relax B2 $session $board publish_and_read
+relax N1 $session crates/linking/src/uses.rs the_last_holder_frees_a_name
+relax N2 $session crates/linking/src/uses.rs the_last_holder_frees_a_name
 fence Q1 $session $queue a_push_wakes_a_sleeper
 fence Q2 $session $queue a_push_wakes_a_sleeper
 relax Q5 $session $queue draining_sees_what_tasks_did

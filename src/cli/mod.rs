@@ -25,6 +25,7 @@ mod run;
 mod test;
 mod verify;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use brolga::OptLevel;
@@ -71,6 +72,8 @@ pub(crate) fn main() -> ExitCode {
         Command::Reduce(args) => reduce::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
+    // The library writes what is left when the process ends, and tells nobody how that went.
+    let done = done.and_then(|()| std::io::stdout().flush().map_err(|error| Stop::unwritten(&error)));
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(stop) => stop.report(),
@@ -107,6 +110,24 @@ struct How {
     /// How the collector finds the objects that compiled code uses: `linked` frames, or `maps` of the stack
     #[arg(long, value_name = "HOW", value_parser = roots, conflicts_with = "interp")]
     roots: Option<brolga::Roots>,
+    /// How much memory objects may take: bytes, or with `K`, `M`, `G` or `T` behind [default: three quarters of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    heap_limit: Option<usize>,
+}
+
+/// Bytes: `65536`, `64K`, `8M`, `2G`.
+fn size(text: &str) -> Result<usize, String> {
+    let (digits, shift) = match text.strip_suffix(['K', 'M', 'G', 'T']) {
+        Some(digits) if text.ends_with('K') => (digits, 10),
+        Some(digits) if text.ends_with('M') => (digits, 20),
+        Some(digits) if text.ends_with('G') => (digits, 30),
+        Some(digits) => (digits, 40),
+        None => (text, 0),
+    };
+    let bytes = digits.parse().ok().and_then(|number: usize| number.checked_mul(1 << shift));
+    bytes
+        .filter(|&bytes| bytes > 0)
+        .ok_or_else(|| "a size is a number of bytes, or one with K, M, G or T behind".to_owned())
 }
 
 fn roots(text: &str) -> Result<brolga::Roots, String> {
@@ -124,15 +145,23 @@ impl How {
             return Ok(None);
         }
         let options = brolga::Options::new().opt_level(self.level.level).gc_stress(self.gc_stress);
-        let options = options.roots(self.roots.unwrap_or_default());
+        let options = options.heap_limit(self.heap_limit).roots(self.roots.unwrap_or_default());
         Ok(Some(brolga::Engine::new(options)?))
     }
 }
 
 /// An evaluator of a program by the engine, if there is one, else by the interpreter.
-fn evaluator<'p>(program: &'p brolga::Program, engine: Option<&brolga::Engine>) -> brolga::Evaluator<'p> {
-    match engine {
+fn evaluator<'p>(
+    program: &'p brolga::Program,
+    engine: Option<&brolga::Engine>,
+    how: &How,
+) -> brolga::Evaluator<'p> {
+    let evaluator = match engine {
         Some(engine) => brolga::Evaluator::native(program, engine),
         None => brolga::Evaluator::interpreted(program),
+    };
+    match how.heap_limit {
+        Some(bytes) => evaluator.with_heap_limit(bytes as u64),
+        None => evaluator,
     }
 }

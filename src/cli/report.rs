@@ -59,6 +59,14 @@ impl Stop {
         ExitCode::from(status)
     }
 
+    /// The output could not be written.
+    pub(crate) fn unwritten(error: &io::Error) -> Stop {
+        match error.kind() {
+            ErrorKind::BrokenPipe => Stop::NoReader,
+            _ => Stop::System(format!("the output cannot be written: {error}")),
+        }
+    }
+
     /// The reasons why functions have no native form, with the lines that they speak of.
     pub(crate) fn not_native(program: &Program, reasons: &[LowerErrors]) -> Stop {
         let mut findings = Diagnostics::default();
@@ -83,6 +91,7 @@ impl Stop {
         match failure {
             Failure::NotCompiled(Error::NotNative(reasons)) => Stop::not_native(program, &[reasons]),
             Failure::NotCompiled(error) => error.into(),
+            Failure::Refused(text) => Stop::System(text),
             Failure::Thrown { .. } | Failure::Stopped(_) => Stop::No(failure.to_string()),
         }
     }

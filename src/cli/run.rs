@@ -21,14 +21,20 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Done {
     let program = input::program(&args.file)?;
-    let names = &program.module().cx.names;
-    if args.call.is_none() && program.module().named(names.intern("main")).next().is_none() {
+    let main = program.module().cx.types.function_of("main");
+    if args.call.is_none() && program.module().methods(main).is_empty() {
         return Err(Stop::Input(
             "the program has no function `main()`; name a call with `--call`".to_owned(),
         ));
     }
     let call = program.call(args.call.as_deref().unwrap_or("main()"))?;
     let engine = args.how.engine()?;
-    let value = evaluator(&program, engine.as_ref()).call(&call).map_err(|f| Stop::failure(&program, f))?;
+    let mut evaluator = evaluator(&program, engine.as_ref(), &args.how);
+    let value = evaluator.call(&call);
+    let unwritten = evaluator.take_output_error();
+    let value = value.map_err(|failure| Stop::failure(&program, failure))?;
+    if let Some(error) = unwritten {
+        return Err(Stop::unwritten(&error));
+    }
     if args.call.is_some() { out(value) } else { Ok(()) }
 }

@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args) -> Done {
     let mut count = Count::default();
     for file in &args.files {
         match input::program(file) {
-            Ok(program) => tests(&program, engine.as_ref(), args.all, &mut count)?,
+            Ok(program) => tests(&program, engine.as_ref(), args, &mut count)?,
             Err(Stop::NoReader) => return Err(Stop::NoReader),
             // The other files can still be tested.
             Err(stop) => {
@@ -55,8 +55,9 @@ pub(crate) fn run(args: &Args) -> Done {
     if count.failed > 0 || count.passed == 0 { Err(Stop::Failed) } else { Ok(()) }
 }
 
-fn tests(program: &Program, engine: Option<&Engine>, all: bool, count: &mut Count) -> Done {
-    let mut evaluator = evaluator(program, engine);
+fn tests(program: &Program, engine: Option<&Engine>, args: &Args, count: &mut Count) -> Done {
+    let all = args.all;
+    let mut evaluator = evaluator(program, engine, &args.how);
     let source = program.source();
     // Many tests share a reason; it is said once.
     let mut said: Option<String> = None;
@@ -83,5 +84,5 @@ fn tests(program: &Program, engine: Option<&Engine>, all: bool, count: &mut Coun
             }
         }
     }
-    Ok(())
+    evaluator.take_output_error().map_or(Ok(()), |error| Err(Stop::unwritten(&error)))
 }

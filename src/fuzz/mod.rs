@@ -12,6 +12,7 @@
 //! | `values` | arguments at the edges of their types |
 //! | `generate` | well-formed high-IR modules |
 //! | `shapes` | functions of one extreme shape and any size |
+//! | `constructs` | programs that repeat one construct, sound and broken |
 //! | `mutate` | damaged texts and bytes |
 //!
 //! Nothing here reads a clock or keeps state: the same seed gives the same program in every process. What is generated
@@ -19,6 +20,7 @@
 //! NaN that arithmetic made, the value of an address), the generator keeps the program from looking at it.
 
 pub mod check;
+pub mod constructs;
 pub mod generate;
 pub mod mutate;
 pub mod rng;

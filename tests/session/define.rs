@@ -10,8 +10,8 @@ use brolga::ir::Type;
 use brolga::ir::build::{BuildError, Builder};
 use brolga::ir::intrinsic::Intrinsic;
 use brolga::session::linking::{self, Dependants, Priority};
-use brolga::session::{Dylib, Signature};
-use brolga::{SessionError, Workers};
+use brolga::session::{Definitions, Dylib, Signature};
+use brolga::{SessionError, TypedFunc, Workers};
 
 use super::{adds, calls, define, dylib, session};
 
@@ -458,4 +458,89 @@ fn background_work_is_done_without_anybody_who_waits() {
     session.linking().dispatcher().drain();
     assert_eq!(session.stats().compiled_functions, 1);
     assert!(main.request("a").is_done());
+}
+
+/// A function of a module that adds a number.
+fn adds_in(module: &str, n: i64) -> String {
+    adds(&format!("{module}.g"), n)
+}
+
+#[test]
+fn programs_see_functions_of_others_under_their_modules() {
+    for kind in [Definitions::lazy, |program: Definitions<'static>| program, Definitions::inlinable] {
+        let session = session(Workers::Pool(1));
+        let main = session.create_dylib("main").unwrap();
+        let put = |source: &str| {
+            let program = main.read("p.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+            main.define(kind(program)).unwrap_or_else(|error| panic!("{error}"));
+        };
+        put(&adds_in("A", 10));
+        put(&adds_in("B", 20));
+        put(&adds("max", 100));
+        put("
+function all(x::Int64)::Int64
+1 ─ %1 = invoke A.g(x::Int64)::Int64
+│   %2 = invoke Main.B.g(%1::Int64)::Int64
+│   %3 = invoke Main.max(%2::Int64)::Int64
+│   %4 = dynamic A.g(%3)::Any
+│   %5 = dynamic B.g(%4)::Any
+│   %6 = dynamic Base.max(%5, 7)::Any
+│   %7 = dynamic Main.max(%6)::Any
+│   %8 = Core.typeassert(%7, Int64)::Int64
+└──      return %8
+end
+");
+        let all: TypedFunc<(i64,), i64> = main.func("all").unwrap();
+        assert_eq!(all.call((1,)), Ok(1 + 10 + 20 + 100 + 10 + 20 + 100));
+        for (name, result) in [("A.g", 11), ("A.g(Int64)", 11), ("B.g", 21), ("max", 101)] {
+            assert_eq!(main.func::<(i64,), i64>(name).unwrap().call((1,)), Ok(result), "{name}");
+        }
+        assert!(main.function("g").is_err());
+        // Another body of one says nothing of the other.
+        let again = main.read("p.jlir", adds_in("B", 1000).as_bytes()).unwrap();
+        main.redefine(kind(again)).unwrap();
+        assert_eq!(main.func::<(i64,), i64>("A.g").unwrap().call((1,)), Ok(11));
+        assert_eq!(main.func::<(i64,), i64>("B.g").unwrap().call((1,)), Ok(1001));
+    }
+}
+
+#[test]
+fn what_nobody_defines_in_a_module_is_missed_under_its_name() {
+    let session = session(Workers::Caller);
+    let main = dylib(&session, "main", &adds_in("A", 10));
+    let source = "
+function f(x::Int64)::Int64
+1 ─ %1 = invoke C.g(x::Int64)::Int64
+└──      return %1
+end
+";
+    let error = main.read("p.jlir", source.as_bytes()).err().expect("nobody has `C.g`").to_string();
+    assert!(error.contains("`C.g`"), "{error}");
+}
+
+#[test]
+fn promises_and_functions_of_the_host_have_modules() {
+    let session = session(Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    for (name, n) in [("A.host", 10), ("B.host", 20)] {
+        main.define_host(&signature(name), move |scope, args| {
+            let x: i64 = args[1].get(scope).unboxed().map_err(|_| scope.throw_error("no integer"))?;
+            scope.int(x + n).map_err(|error| scope.throw_error(&error.to_string()))
+        })
+        .unwrap();
+    }
+    main.promise(&[signature("A.twice")], None, |dylib| Ok(doubles(dylib, "A.twice")?)).unwrap();
+    define(&main, &adds_in("A.twice", 7));
+    let source = "
+function f(x::Int64)::Int64
+1 ─ %1 = invoke A.host(x::Int64)::Int64
+│   %2 = invoke B.host(%1::Int64)::Int64
+│   %3 = invoke A.twice(%2::Int64)::Int64
+│   %4 = invoke A.twice.g(%3::Int64)::Int64
+└──      return %4
+end
+";
+    define(&main, source);
+    assert_eq!(main.func::<(i64,), i64>("f").unwrap().call((1,)), Ok(69));
+    assert_eq!(main.func::<(i64,), i64>("A.twice(Int64)").unwrap().call((1,)), Ok(2));
 }

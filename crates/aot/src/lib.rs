@@ -7,4 +7,4 @@
 
 mod object;
 
-pub use object::{ObjectError, ObjectUnit, emit_object};
+pub use object::{ObjectError, ObjectUnit, STRING_TYPE, emit_object};

@@ -15,9 +15,16 @@
 //! | compiled function | its deterministic name: `fib(Int64)` |
 //! | routine of the run time, C function | as it is |
 //! | record of a symbol constant | `brolga.symbol.` and the text: records are unique in a process, so the run time has them |
+//! | description of the type `String` | [`STRING_TYPE`] |
 //!
-//! String constants have no identity, so their records are written into the file as local data: the length in eight
-//! bytes, the text, and a NUL.
+//! String constants have no identity, so their records are written into the file as local data, in the layout of the heap's objects
+//! (`runtime/src/records.rs`), because a record is a root wherever code holds it over a safepoint:
+//!
+//! ```text
+//!                -8  tag: address of the type's description + TAG_PERMANENT, which the loader fills in
+//!   reference ─► +0  length in bytes
+//!                +8  the text, then a NUL
+//! ```
 //!
 //! Names are the same in every process and the order of everything is that of the input, so equal input gives equal
 //! bytes. Cost: linear in the code.
@@ -81,6 +88,15 @@ pub struct ObjectUnit<'a> {
     pub data: &'a [(Symbol, Box<[u8]>)],
 }
 
+/// The symbol of the description of the type `String` in a run time: what the tags of string constants refer to.
+pub const STRING_TYPE: &str = "brolga.type.String";
+
+/// The bit of a tag that says that the collector leaves the object alone; `brolga_runtime::heap::TAG_PERMANENT`.
+const TAG_PERMANENT: i64 = 2;
+
+/// Bytes of the tag, in front of the object.
+const TAG_BYTES: u64 = 8;
+
 /// The alignment of constant bytes: that of the largest scalar.
 const DATA_ALIGN: u64 = 16;
 
@@ -88,7 +104,8 @@ const DATA_ALIGN: u64 = 16;
 pub fn emit_object(unit: &ObjectUnit<'_>, isa: &HostIsa) -> Result<Vec<u8>, ObjectError> {
     let target = isa.for_tier(Tier::Optimised).clone();
     let builder = ObjectBuilder::new(target, unit.name.as_bytes().to_vec(), default_libcall_names());
-    let mut writer = Writer { module: ObjectModule::new(builder.map_err(format)?), known: BTreeMap::new() };
+    let module = ObjectModule::new(builder.map_err(format)?);
+    let mut writer = Writer { module, known: BTreeMap::new(), records: Vec::new() };
     let mut functions = Vec::with_capacity(unit.functions.len());
     for function in unit.functions {
         functions.push(writer.declare_function(&function.name, Linkage::Export)?);
@@ -99,12 +116,23 @@ pub fn emit_object(unit: &ObjectUnit<'_>, isa: &HostIsa) -> Result<Vec<u8>, Obje
     for (function, &id) in unit.functions.iter().zip(&functions) {
         writer.define_function(function, id)?;
     }
-    writer.module.finish().emit().map_err(|e| ObjectError::Format { reason: e.to_string() })
+    let Writer { module, records, .. } = writer;
+    let mut product = module.finish();
+    for record in records {
+        // A reference may go through a table of addresses, where a distance cannot be added: the symbol itself lies behind the tag.
+        let symbol = product.data_symbol(record);
+        let symbol = product.object.symbol_mut(symbol);
+        symbol.value += TAG_BYTES;
+        symbol.size -= TAG_BYTES;
+    }
+    product.emit().map_err(|e| ObjectError::Format { reason: e.to_string() })
 }
 
 struct Writer {
     module: ObjectModule,
     known: BTreeMap<Symbol, Known>,
+    /// The data objects that begin with a tag.
+    records: Vec<DataId>,
 }
 
 /// What a symbol became in the module.
@@ -143,6 +171,24 @@ impl Writer {
         self.module.define_data(id, &data).map_err(format)?;
         self.known.insert(symbol.clone(), Known::Data(id));
         Ok(())
+    }
+
+    /// The record of a string constant, with its tag.
+    fn define_record(&mut self, text: &[u8]) -> Result<Known, ObjectError> {
+        let string = self.import_data(STRING_TYPE)?;
+        let id = self.module.declare_anonymous_data(false, false).map_err(format)?;
+        let mut bytes = vec![0; TAG_BYTES as usize];
+        bytes.extend((text.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(text);
+        bytes.push(0);
+        let mut data = DataDescription::new();
+        data.define(bytes.into());
+        data.set_align(DATA_ALIGN);
+        let string = self.module.declare_data_in_data(string, &mut data);
+        data.write_data_addr(0, string, TAG_PERMANENT);
+        self.module.define_data(id, &data).map_err(format)?;
+        self.records.push(id);
+        Ok(Known::Data(id))
     }
 
     fn define_function(&mut self, function: &CompiledFunction, id: FuncId) -> Result<(), ObjectError> {
@@ -190,13 +236,7 @@ impl Writer {
                 return Err(ObjectError::NeedsRuntime { symbol: symbol.to_string() });
             }
             Symbol::Interned(text) => Known::Data(self.import_data(&format!("brolga.symbol.{text}"))?),
-            Symbol::Text(text) => {
-                let mut record = (text.len() as u64).to_le_bytes().to_vec();
-                record.extend_from_slice(text);
-                record.push(0);
-                self.define_data(symbol, &record)?;
-                return self.find(symbol);
-            }
+            Symbol::Text(text) => self.define_record(text)?,
         };
         self.known.insert(symbol.clone(), known);
         Ok(known)

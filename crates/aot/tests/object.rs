@@ -1,6 +1,6 @@
 //! Object files: what they define, what they leave to the linker, and that a linker takes them.
 
-use brolga_aot::{ObjectError, ObjectUnit, emit_object};
+use brolga_aot::{ObjectError, ObjectUnit, STRING_TYPE, emit_object};
 use brolga_codegen::compile::{CompileOptions, CompiledFunction, Compiler, Symbol};
 use brolga_codegen::isa::{HostIsa, IsaOptions, Tier};
 use brolga_codegen::translate::{TranslateOptions, Translator};
@@ -10,7 +10,7 @@ use brolga_ir::func::{CalleeData, ForeignData};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Context, Func, Level, Op, RuntimeFn, Signature, Type};
 use cranelift_codegen::ir::Function;
-use object::{Object, ObjectSymbol};
+use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget};
 use std::process::Command;
 
 type Constants = Vec<(Symbol, Box<[u8]>)>;
@@ -85,8 +85,19 @@ fn definitions_and_open_names() {
     for wanted in ["other()", "malloc", "brolga.symbol.sym", "brolga_print_string", "brolga_unwind"] {
         assert!(open.iter().any(|n| n == wanted), "{wanted} is missing in {open:?}");
     }
-    // The string's record lies in the file.
-    assert!(bytes.windows(9).any(|w| w == b"a string\0"));
+    // The string's record lies in the file, behind its tag.
+    let at = bytes.windows(9).position(|w| w == b"a string\0").unwrap();
+    assert_eq!(bytes[at - 16..at], [0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0]);
+    let string = file.symbols().find(|symbol| symbol.name() == Ok(STRING_TYPE)).unwrap();
+    let tags: Vec<_> = file
+        .sections()
+        .flat_map(|section| {
+            section.relocations().map(move |(offset, found)| (section.file_range(), offset, found))
+        })
+        .filter(|(.., found)| found.target() == RelocationTarget::Symbol(string.index()))
+        .map(|(range, offset, found)| (range.unwrap().0 + offset, found.addend(), found.size()))
+        .collect();
+    assert_eq!(tags, [(at as u64 - 16, 2, 64)], "the permanent bit of the tag");
 }
 
 #[test]

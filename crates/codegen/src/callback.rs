@@ -11,7 +11,8 @@
 //! The routine finds the thread, since C has none to give, and keeps what Rust code keeps that calls a compiled function. So all
 //! that is special about calls from C is in one place, which is not machine code. A call costs what one from Rust does, and the search.
 //!
-//! Both lie in each unit that takes the address, which is good for as long as the unit is.
+//! A function that is called through a word has one such entry, which belongs to it (`jit/src/c_entry.rs`). Functions without words have theirs in
+//! each unit that takes the address, which is valid for as long as the unit.
 //!
 //! Not done: structs by value, code for files.
 
@@ -48,8 +49,29 @@ pub fn compile_callback(
     route: Route,
     isa: &HostIsa,
 ) -> Result<[CompiledFunction; 2], CompileError> {
-    let entry_name = format!("{name}#c-entry");
-    let entry = compile_entry(&entry_name, entry_function(signature, isa), isa)?;
+    let entry = compile_entry(&entry_name(name), entry_function(signature, isa), isa)?;
+    Ok([compile_for_c(name, signature, route, isa)?, entry])
+}
+
+/// The code by which C calls a function through its word. It refers to an entry trampoline of the signature by a function's name.
+pub fn compile_c_entry(
+    name: &str,
+    signature: &Signature,
+    isa: &HostIsa,
+) -> Result<CompiledFunction, CompileError> {
+    compile_for_c(name, signature, Route::Slot, isa)
+}
+
+fn entry_name(name: &str) -> String {
+    format!("{name}#c-entry")
+}
+
+fn compile_for_c(
+    name: &str,
+    signature: &Signature,
+    route: Route,
+    isa: &HostIsa,
+) -> Result<CompiledFunction, CompileError> {
     let callee = match route {
         Route::Slot => Symbol::Slot(name.to_owned()),
         Route::Near | Route::Far | Route::Question => Symbol::Function(name.to_owned()),
@@ -58,13 +80,12 @@ pub fn compile_callback(
         Symbol::Routine(CALLBACK.to_owned()),
         Symbol::Routine(RUNTIME.to_owned()),
         Symbol::Methods,
-        Symbol::Function(entry_name),
+        Symbol::Function(entry_name(name)),
         callee,
     ];
     let mut func = callback_function(signature, route, isa);
     let options = CompileOptions { tier: Tier::Optimised, listing: false };
-    let callback = Compiler::default().compile(&callback_name(name), &mut func, symbols, isa, options)?;
-    Ok([callback, entry])
+    Compiler::default().compile(&callback_name(name), &mut func, symbols, isa, options)
 }
 
 fn callback_function(signature: &Signature, route: Route, isa: &HostIsa) -> Function {

@@ -124,8 +124,7 @@ impl Engine {
         let linked = stages.linked(roots)?;
         let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for &id in linked.funcs.keys() {
-            let bare = module.cx.names.text(module[id].name).to_owned();
-            names.entry(bare).or_default().push(module[id].symbol(&module.cx));
+            names.entry(module[id].spelled_name(&module.cx)).or_default().push(module[id].symbol(&module.cx));
         }
         for global in module.globals() {
             globals.declare_type(&module.cx, module.cx.names.text(global.name), global.ty);

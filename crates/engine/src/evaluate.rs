@@ -15,6 +15,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{self, Write as _};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use brolga_ir::abi::NativeSignature;
 use brolga_ir::func::Signature;
@@ -43,6 +44,8 @@ pub enum Failure {
     },
     /// The interpreter or the doorway could not go on; the text says why and where.
     Stopped(String),
+    /// The system refused something that running code needs.
+    Refused(String),
     /// The call was not made: it has no native form, or was not compiled.
     NotCompiled(Error),
 }
@@ -51,7 +54,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Thrown { text, .. } => write!(f, "uncaught exception: {text}"),
-            Failure::Stopped(text) => f.write_str(text),
+            Failure::Stopped(text) | Failure::Refused(text) => f.write_str(text),
             Failure::NotCompiled(error) => error.fmt(f),
         }
     }
@@ -88,23 +91,51 @@ pub struct Evaluator<'p> {
     tests_are_compiled: bool,
     /// The program's global variables in compiled code.
     globals: Option<Globals>,
+    /// The first error that interpreted code's output has met.
+    unwritten: Arc<Mutex<Option<io::Error>>>,
+    /// Bytes that the interpreter's heap may take.
+    heap_limit: u64,
 }
 
 impl<'p> Evaluator<'p> {
     /// Evaluates by the reference interpreter.
     pub fn interpreted(program: &'p Program) -> Self {
-        Evaluator { program, engine: None, units: BTreeMap::new(), tests_are_compiled: false, globals: None }
+        Evaluator {
+            program,
+            engine: None,
+            units: BTreeMap::new(),
+            tests_are_compiled: false,
+            globals: None,
+            unwritten: Arc::default(),
+            heap_limit: interp::Options::default().max_heap_bytes,
+        }
     }
 
     /// Compiles and runs native code.
     pub fn native(program: &'p Program, engine: &Engine) -> Self {
         let globals = Some(Globals::new(engine.runtime()));
-        Evaluator {
-            program,
-            engine: Some(engine.clone()),
-            units: BTreeMap::new(),
-            tests_are_compiled: false,
-            globals,
+        Evaluator { program, engine: Some(engine.clone()), globals, ..Evaluator::interpreted(program) }
+    }
+
+    /// The same with a limit of the interpreter's heap, in bytes. That of native code is the engine's
+    /// ([`HeapOptions`](crate::heap::HeapOptions)).
+    #[must_use]
+    pub fn with_heap_limit(self, bytes: u64) -> Self {
+        Evaluator { heap_limit: bytes, ..self }
+    }
+
+    /// Makes sure that the program's output has left the process, and gives the first error that it met since the last time. What is
+    /// printed behind an error is dropped until then.
+    pub fn take_output_error(&mut self) -> Option<io::Error> {
+        match &self.engine {
+            Some(engine) => {
+                engine.runtime().sink().flush();
+                engine.runtime().sink().take_error()
+            }
+            None => {
+                let mut error = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
+                error.take().or_else(|| io::stdout().flush().err())
+            }
         }
     }
 
@@ -185,8 +216,9 @@ impl<'p> Evaluator<'p> {
 
     fn interpreter(&self) -> Interp<'p> {
         let memory = Box::new(SimMemory::default());
-        let mut interp = Interp::new(self.program.module(), interp::Options::default(), memory);
-        interp.set_output(Box::new(Stdout));
+        let options = interp::Options { max_heap_bytes: self.heap_limit, ..interp::Options::default() };
+        let mut interp = Interp::new(self.program.module(), options, memory);
+        interp.set_output(Box::new(Stdout { error: self.unwritten.clone() }));
         interp
     }
 
@@ -247,6 +279,10 @@ impl<'p> Evaluator<'p> {
         bridge::call(&func, &signature, &args, interp, engine.runtime()).map_err(|error| match error {
             BridgeError::Call(CallError::Exception(exception))
             | BridgeError::Object(brolga_runtime::CallError::Exception(exception)) => self.thrown(&exception),
+            BridgeError::Call(CallError::Attach(error))
+            | BridgeError::Object(brolga_runtime::CallError::Attach(error)) => {
+                Failure::Refused(error.to_string())
+            }
             other => Failure::Stopped(other.to_string()),
         })
     }
@@ -272,6 +308,7 @@ impl<'p> Evaluator<'p> {
                 let func = self.compiled(&engine, id, interp)?;
                 func.call(&bits).map_err(|error| match error {
                     CallError::Exception(exception) => self.thrown(&exception),
+                    CallError::Attach(error) => Failure::Refused(error.to_string()),
                     other => Failure::Stopped(other.to_string()),
                 })?
             }
@@ -332,11 +369,16 @@ fn stopped(interp: &mut Interp<'_>, outcome: interp::Outcome) -> Failure {
     }
 }
 
-/// Where the interpreted program prints. A reader that went away is no error of the program's.
-struct Stdout;
+/// Where the interpreted program prints. An error is none of the program's: it is kept for whoever runs it, and what follows is dropped.
+struct Stdout {
+    error: Arc<Mutex<Option<io::Error>>>,
+}
 
 impl interp::Output for Stdout {
     fn write(&mut self, bytes: &[u8]) {
-        let _ = io::stdout().write_all(bytes);
+        let mut error = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        if error.is_none() {
+            *error = io::stdout().write_all(bytes).err();
+        }
     }
 }

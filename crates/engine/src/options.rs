@@ -81,6 +81,14 @@ impl Options {
         self
     }
 
+    /// How many bytes objects may take; `None`: three quarters of the memory that the machine or the container has
+    /// ([`HeapOptions::limit`]).
+    #[must_use]
+    pub fn heap_limit(mut self, bytes: Option<usize>) -> Options {
+        self.runtime.heap.limit = bytes;
+        self
+    }
+
     /// Whether every safepoint collects, freed memory is overwritten and the heap is checked: very slow, for finding
     /// objects that are used and not kept. Where more than some hundred objects and frames are alive, not every one does
     /// ([`Stress::Paced`]).

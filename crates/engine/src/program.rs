@@ -96,14 +96,15 @@ impl Program {
 
 /// Reads a source without verifying what it says.
 pub fn read_unit(name: &str, bytes: &[u8]) -> Result<(SourceFile, text::Unit), Error> {
-    read_unit_in(name, bytes, &Context::new())
+    read_unit_in(name, bytes, &Context::new(), &|_, _| false)
 }
 
-/// As [`read_unit`], with the names and types of a context.
+/// As [`read_unit`], with the names and types of a context, and functions by module and name that others define.
 pub(crate) fn read_unit_in(
     name: &str,
     bytes: &[u8],
     cx: &Arc<Context>,
+    elsewhere: &dyn Fn(&str, &str) -> bool,
 ) -> Result<(SourceFile, text::Unit), Error> {
     let source = text::from_bytes(name, bytes).map_err(|error| match *error {
         NotText::TooLarge(error) => Error::TooLarge(error),
@@ -113,7 +114,7 @@ pub(crate) fn read_unit_in(
             Box::new(Broken { source, findings }).into()
         }
     })?;
-    let (unit, findings) = text::read(&source, cx);
+    let (unit, findings) = text::read_among(&source, cx, elsewhere);
     if findings.has_errors() {
         return Err(Box::new(Broken { source, findings }).into());
     }

@@ -62,6 +62,8 @@ impl<'o, 'c> Stages<'o, 'c> {
         if level > OptLevel::O0 {
             summarise_module(&mut module);
         }
+        // Of the program as it is now, whatever passes remove: what becomes of a function does not depend on what was optimised before.
+        module.note_facts();
         let roots = Roots::Linked;
         Stages { module, done, rank, level, roots, options, heap: DEFAULT_ABI, cx, report }
     }
@@ -183,7 +185,7 @@ impl<'o, 'c> Stages<'o, 'c> {
         order.sort_by_key(|id| self.rank.get(id));
         for id in order {
             let func = self.pipeline(self.module[id].clone())?;
-            self.module[id] = func;
+            self.module.refine(id, func);
             self.done.insert(id);
         }
         Ok(())

@@ -329,6 +329,17 @@ impl<T> Participant<T> {
         std::mem::replace(&mut own.stays, standing)
     }
 
+    /// The frames that its entries and stays belong to are gone without having been left, because the thread ends: it is outside, and no guard is
+    /// dropped any more. For the thread itself.
+    pub fn leave_all(&self) {
+        drop(self.go_on());
+        self.staying.borrow_mut().clear();
+        if self.depth.replace(0) > 0 {
+            let serial = self.own.serial.load(Ordering::Relaxed); // R6
+            self.own.serial.store(serial.wrapping_add(1), Ordering::Release); // R3
+        }
+    }
+
     /// Whether the thread is inside. For the thread itself.
     #[must_use]
     pub fn is_inside(&self) -> bool {
@@ -442,6 +453,26 @@ mod tests {
         drop(later);
         assert_eq!(reclaimer.collect(), [2]);
         assert_eq!(reclaimer.waiting(), 0);
+    }
+
+    #[test]
+    fn a_thread_whose_frames_are_gone_is_outside() {
+        let reclaimer = Reclaimer::new();
+        let thread = reclaimer.participant();
+        std::mem::forget(thread.pin());
+        std::mem::forget(thread.stay(|_: &i32| true));
+        std::mem::forget(thread.pin());
+        reclaimer.retire(1);
+        assert_eq!(reclaimer.collect(), []);
+        thread.leave_all();
+        assert!(!thread.is_inside());
+        assert_eq!(reclaimer.collect(), [1]);
+        thread.leave_all();
+        let pin = thread.pin();
+        reclaimer.retire(2);
+        assert_eq!(reclaimer.collect(), [], "it enters as before");
+        drop(pin);
+        assert_eq!(reclaimer.collect(), [2]);
     }
 
     #[test]

@@ -8,9 +8,9 @@
 //!          variant           module and name         arity            what it does
 //! ```
 //!
-//! **Names.** A function is found by its last name alone ([`BaseFn::from_name`]), because its type `typeof(error)` holds no
-//! module. A method that the module defines itself comes first: callers ask here only after
-//! [`Module::find_method`](crate::Module::find_method) found none.
+//! **Names.** A function is found by its last name ([`BaseFn::from_name`]), whatever its module: a module sees what Base exports unless
+//! it has a method of its own. So callers ask here only after [`Module::find_method`](crate::Module::find_method) found none. A
+//! call of `Base.error` does not find a method of `Main.error`: they are two functions.
 //!
 //! Not done: functions with a body worth compiling. They belong into IR text.
 

@@ -70,6 +70,7 @@ use crate::constant::Const;
 use crate::context::Context;
 use crate::entity::{Block, Inst, Slot, Value};
 use crate::func::{CalleeData, ForeignData, Func, Param, Place, Signature, SlotData};
+use crate::function_name::FunctionName;
 use crate::intrinsic::{Intrinsic, Shape};
 use crate::module::{Module, method_symbol};
 use crate::op::{Access, Level, Op};
@@ -91,10 +92,11 @@ pub struct Builder<'c> {
 }
 
 impl<'c> Builder<'c> {
-    /// A function of high IR; argument 0, the function object, is added.
+    /// A function of high IR; argument 0, the function object, is added. The name may have a module in front, as in `A.g`
+    /// ([`FunctionName::parse`]); without one it is a function of `Main`. So it is wherever a builder takes the name of a function.
     pub fn high(cx: &'c Context, name: &str, params: &[(&str, Type)], result: Type) -> Self {
-        let name = cx.names.intern(name);
-        let object = Param { name: None, ty: cx.types.function(name) };
+        let function = FunctionName::parse(&cx.names, name);
+        let object = Param { name: None, ty: cx.types.function_named(function) };
         let named = params.iter().map(|&(text, ty)| Param { name: Some(cx.names.intern(text)), ty });
         let sig = Signature {
             params: [object].into_iter().chain(named).collect(),
@@ -102,7 +104,7 @@ impl<'c> Builder<'c> {
             vararg: false,
             ..Signature::default()
         };
-        Self::new(cx, Func::new(name, Level::High, sig))
+        Self::new(cx, Func::new(function.name, Level::High, sig))
     }
 
     /// A function of low IR.
@@ -405,7 +407,7 @@ impl<'c> Builder<'c> {
     /// Calls the method of a function of the module that takes these operands.
     pub fn call_method(&mut self, module: &Module, name: &str, args: &[Value]) -> Result<Value, BuildError> {
         let types: Vec<Type> = args.iter().map(|&v| self.type_of(v)).collect::<Result<_, _>>()?;
-        let function = self.cx.types.function(self.cx.names.intern(name));
+        let function = self.cx.types.function_of(name);
         let Some(id) = module.find_method(function, &types) else {
             let call = method_symbol(self.cx, function, &types);
             let candidates =
@@ -420,7 +422,7 @@ impl<'c> Builder<'c> {
     /// there is one is found out when the function becomes part of a module.
     pub fn invoke(&mut self, name: &str, args: &[Value], result: Type) -> Result<Value, BuildError> {
         let types = args.iter().map(|&v| self.type_of(v)).collect::<Result<_, _>>()?;
-        let function = self.cx.types.function(self.cx.names.intern(name));
+        let function = self.cx.types.function_of(name);
         let callee = self.func.add_callee(CalleeData::Method { function, args: types, result });
         let object = self.func.constant(Const::Singleton(function));
         let all: Vec<Value> = [object].iter().chain(args).copied().collect();
@@ -435,7 +437,7 @@ impl<'c> Builder<'c> {
 
     /// The singleton object of a named function.
     pub fn function_object(&mut self, name: &str) -> Value {
-        let function = self.cx.types.function(self.cx.names.intern(name));
+        let function = self.cx.types.function_of(name);
         self.func.constant(Const::Singleton(function))
     }
 

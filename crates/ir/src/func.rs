@@ -28,6 +28,7 @@ use crate::constant::Const;
 use crate::context::Context;
 use crate::effects::{Effects, Summary};
 use crate::entity::{Block, Callee, ConstId, Foreign, Inst, Meta, Slot, Value};
+use crate::function_name::FunctionName;
 use crate::module::func_symbol;
 use crate::names::Name;
 use crate::odds::{Hint, Inlining};
@@ -298,6 +299,22 @@ impl Func {
         func.places = SecondaryMap::with_capacity(more(other.insts.len()));
         func.order = Order::with_capacity(more(other.blocks.len()), more(other.insts.len()));
         func
+    }
+
+    /// The name of the function that it is a method of; `None` for low functions, and methods of other objects.
+    pub fn function_name(&self, cx: &Context) -> Option<FunctionName> {
+        match (self.level, cx.types.kind(self.sig.params.first()?.ty)) {
+            (Level::High, TypeKind::Function(name)) => Some(*name),
+            _ => None,
+        }
+    }
+
+    /// How people name it: `f`, or `A.g` if its module is not `Main`.
+    pub fn spelled_name(&self, cx: &Context) -> String {
+        match self.function_name(cx) {
+            Some(function) => function.spelled(&cx.names),
+            None => cx.names.text(self.name).to_owned(),
+        }
     }
 
     /// The name that the linker knows it by.

@@ -1,8 +1,8 @@
 //! A module: functions, globals, and the tests that its text carries.
 //!
-//! A function is found by what it is called on: the type of the function object and the types of the arguments. Several
-//! functions with one name are methods of one generic function; [`Module::find_method`] picks the most specific that
-//! applies. Its *symbol*, the name that the linker knows it by, is its signature in text, such as `area(Rect)`: unique,
+//! A function is found by what it is called on: the type of the function object, which holds its module and name, and the types of
+//! the arguments. Several functions of one module and name are methods of one generic function; [`Module::find_method`] picks the most specific that
+//! applies. Its *symbol*, the name that the linker knows it by, is its signature in text, such as `area(Rect)` or `A.area(Rect)`: unique,
 //! readable, and the same in every process.
 //!
 //! **Later forms.** Threads that optimise functions of one module at once give each its later form ([`Module::supersede`]),
@@ -22,6 +22,7 @@ use crate::op::{Level, Op};
 use crate::types::{Pattern, StaticBound, Statics, Type, TypeKind};
 use cranelift_entity::PrimaryMap;
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 use std::collections::hash_map::Entry;
 use std::fmt::Write;
 use std::ops::{Index, IndexMut};
@@ -92,6 +93,23 @@ pub enum Literal {
     },
 }
 
+/// The methods of a function object's type.
+#[derive(Clone, Debug, Default)]
+struct Methods {
+    /// In order of definition.
+    all: Vec<FuncId>,
+    /// By the types of their parameters. Those of which only variables differ are together.
+    by_types: FxHashMap<Box<[Type]>, SmallVec<[FuncId; 1]>>,
+    /// Whether one has open variables: then parameters do not say which method is the most specific.
+    has_open: bool,
+}
+
+impl Methods {
+    fn with_types(&self, params: &[Type]) -> &[FuncId] {
+        self.by_types.get(params).map_or(&[], |found| found)
+    }
+}
+
 /// Functions and globals that are compiled together.
 #[derive(Clone, Debug)]
 pub struct Module {
@@ -100,12 +118,14 @@ pub struct Module {
     funcs: PrimaryMap<FuncId, Func>,
     /// The later form of each function that has one.
     later: PrimaryMap<FuncId, OnceLock<Box<Func>>>,
-    methods: FxHashMap<Type, Vec<FuncId>>,
+    methods: FxHashMap<Type, Methods>,
     globals: Vec<Global>,
     /// Where each global is in the list.
     global_indices: FxHashMap<Name, usize>,
     /// What is known of functions of the program that need not be here.
     noted: ProgramFacts,
+    /// What [`Module::facts`] has found since a function was last added or changed.
+    facts: OnceLock<ProgramFacts>,
 }
 
 /// Why a function or global cannot be added to a module.
@@ -130,6 +150,7 @@ impl Module {
             globals: Vec::new(),
             global_indices: FxHashMap::default(),
             noted: ProgramFacts::default(),
+            facts: OnceLock::new(),
         }
     }
 
@@ -150,15 +171,17 @@ impl Module {
             Level::High => func.sig.params.first().ok_or(ModuleError::NoFunctionObject)?.ty,
             Level::Low => self.cx.types.function(func.name),
         };
-        let types = |f: &Func| f.sig.params.iter().map(|p| p.ty).collect::<Vec<_>>();
         let methods = self.methods.entry(key).or_default();
-        let new = types(&func);
-        let clash = methods.iter().find(|&&id| {
+        // Of low functions there is one for each name.
+        let types: Box<[Type]> = match func.level {
+            Level::High => func.sig.params.iter().map(|param| param.ty).collect(),
+            Level::Low => Box::default(),
+        };
+        let clash = methods.with_types(&types).iter().find(|&&id| {
             let old = &self.funcs[id];
             old.level == func.level
                 && (func.level == Level::Low
-                    || (types(old) == new
-                        && old.sig.vararg == func.sig.vararg
+                    || (old.sig.vararg == func.sig.vararg
                         && old.sig.statics.patterns == func.sig.statics.patterns
                         && (!func.sig.statics.is_open()
                             || old.sig.statics.params == func.sig.statics.params)))
@@ -166,9 +189,12 @@ impl Module {
         if let Some(&old) = clash {
             return Err(ModuleError::DuplicateMethod(old));
         }
+        self.facts.take();
+        methods.has_open |= func.sig.statics.is_open();
         let id = self.funcs.push(func);
         self.later.push(OnceLock::new());
-        methods.push(id);
+        methods.all.push(id);
+        methods.by_types.entry(types).or_default().push(id);
         Ok(id)
     }
 
@@ -209,25 +235,40 @@ impl Module {
     /// A function, to be changed; `None` if the number is another module's. Its argument types must stay as they are, because it
     /// is found by them.
     pub fn func_mut(&mut self, id: FuncId) -> Option<&mut Func> {
+        self.facts.take();
         match self.later.get_mut(id)?.get_mut() {
             Some(later) => Some(later),
             None => self.funcs.get_mut(id),
         }
     }
 
+    /// Replaces a function by an equivalent one that does nothing which no function of the module did before: what passes make of it. What
+    /// [`Module::facts`] has found stays. Nothing happens if there is no such function.
+    pub fn refine(&mut self, id: FuncId, func: Func) {
+        let place = match self.later.get_mut(id).and_then(OnceLock::get_mut) {
+            Some(later) => Some(&mut **later),
+            None => self.funcs.get_mut(id),
+        };
+        if let Some(place) = place {
+            *place = func;
+        }
+    }
+
     /// What the functions do that all of the program have to know of, and those of which it has been noted.
     ///
-    /// Cost: a walk over all instructions.
-    pub fn facts(&self) -> ProgramFacts {
-        let mut facts = self.noted.clone();
-        self.funcs().for_each(|(_, func)| facts.add(func));
-        facts
+    /// Cost: a walk over all instructions the first time since a function was added or changed.
+    pub fn facts(&self) -> &ProgramFacts {
+        self.facts.get_or_init(|| {
+            let mut facts = self.noted.clone();
+            self.funcs().for_each(|(_, func)| facts.add(func));
+            facts
+        })
     }
 
     /// Keeps in mind what the functions do that all of the program have to know of, for modules that have not all of them, or not with
     /// their bodies ([`Module::without_functions`]).
     pub fn note_facts(&mut self) {
-        self.noted = self.facts();
+        self.noted = self.facts().clone();
     }
 
     /// The global variables in order of definition.
@@ -242,24 +283,58 @@ impl Module {
 
     /// All methods of a function object's type, in order of definition.
     pub fn methods(&self, function: Type) -> &[FuncId] {
-        self.methods.get(&function).map_or(&[], |m| m)
+        self.methods.get(&function).map_or(&[], |methods| &methods.all)
     }
 
-    /// The functions with this name, in order of definition.
+    /// The function of the module with the same level and the same types of parameters, variables among them.
+    pub fn find_same(&self, func: &Func) -> Option<FuncId> {
+        let methods = self.methods.get(&func.sig.params.first()?.ty)?;
+        let types: SmallVec<[Type; 8]> = func.sig.params.iter().map(|param| param.ty).collect();
+        let is_same = |id: &FuncId| {
+            let other = &self[*id];
+            other.level == func.level
+                && other.sig.vararg == func.sig.vararg
+                && other.sig.statics == func.sig.statics
+        };
+        methods.with_types(&types).iter().copied().find(is_same)
+    }
+
+    /// The functions with this name, of all modules, in order of definition.
     pub fn named(&self, name: Name) -> impl Iterator<Item = FuncId> + '_ {
         self.funcs.iter().filter(move |(_, f)| f.name == name).map(|(id, _)| id)
     }
 
     /// The most specific method of `function` that accepts arguments of these types (without the function object).
     /// `None` if there is none, or if several apply and none of them is the most specific.
+    ///
+    /// Cost: a look-up for a method of exactly these types, else linear in the methods.
     pub fn find_method(&self, function: Type, args: &[Type]) -> Option<FuncId> {
+        if let Some(exact) = self.find_exact(function, args) {
+            return Some(exact);
+        }
         let fits: Vec<FuncId> = self
             .methods(function)
             .iter()
             .copied()
             .filter(|&id| self.funcs[id].level == Level::High && self.accepts(id, args))
             .collect();
-        fits.iter().copied().find(|&a| fits.iter().all(|&b| a == b || self.is_more_specific(a, b)))
+        if self.methods.get(&function).is_some_and(|methods| methods.has_open) {
+            let is_lowest = |a: &FuncId| fits.iter().all(|&b| *a == b || self.is_more_specific(*a, b));
+            return fits.iter().copied().find(is_lowest);
+        }
+        // One that is below all others is below whatever was found on the way to it, so it is the last one found.
+        let lower = |a, b| if self.is_more_specific(a, b) { a } else { b };
+        let lowest = fits.iter().copied().reduce(lower)?;
+        fits.iter().all(|&b| lowest == b || self.is_more_specific(lowest, b)).then_some(lowest)
+    }
+
+    /// The method of `function` for exactly these types (without the function object), which is the most specific one for them: whatever
+    /// else takes them takes at least all that this one does. `None` also if a method has variables, by which others may be more specific.
+    pub fn find_exact(&self, function: Type, args: &[Type]) -> Option<FuncId> {
+        let methods = self.methods.get(&function).filter(|methods| !methods.has_open)?;
+        let types: SmallVec<[Type; 8]> = std::iter::once(function).chain(args.iter().copied()).collect();
+        let is_exact = |id: &FuncId| self.funcs[*id].level == Level::High && !self.funcs[*id].sig.vararg;
+        methods.with_types(&types).iter().copied().find(is_exact)
     }
 
     /// Whether a call with these argument types (without the function object) may go to the method.
@@ -341,6 +416,7 @@ impl Index<FuncId> for Module {
 /// As [`Index`], to be changed as by [`Module::func_mut`].
 impl IndexMut<FuncId> for Module {
     fn index_mut(&mut self, id: FuncId) -> &mut Func {
+        self.facts.take();
         match self.later[id].get_mut() {
             Some(later) => later,
             None => &mut self.funcs[id],
@@ -400,7 +476,7 @@ pub fn method_symbol(cx: &Context, function: Type, args: &[Type]) -> String {
 fn symbol(cx: &Context, function: Type, args: impl Iterator<Item = Type>, variables: &[Name]) -> String {
     let mut text = String::new();
     let written = match cx.types.kind(function) {
-        TypeKind::Function(name) => crate::ident::write_name(&mut text, cx.names.text(*name)),
+        TypeKind::Function(name) => write!(text, "{}", name.display(&cx.names)),
         _ => write!(text, "(::{})", cx.types.display(function)),
     };
     // Writing to a string cannot fail.

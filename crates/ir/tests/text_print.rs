@@ -254,8 +254,11 @@ fn high_constants_are_read_back_by_bits() {
         constants.push(b.func.constant(Const::Type(ty)));
         constants.push(b.func.constant(Const::Undef(ty)));
     }
-    for function in ["tuple", "add_int", "error", "throw_boundserror", "f"] {
-        constants.push(b.func.constant(Const::Singleton(types.function(name(function)))));
+    for function in ["tuple", "add_int", "error", "throw_boundserror", "max", "+"] {
+        constants.push(b.func.constant(Const::Singleton(types.base_function(function))));
+    }
+    for function in ["tuple", "error", "f", "A.f", "A.Inner.+", "A.tuple"] {
+        constants.push(b.func.constant(Const::Singleton(types.function_of(function))));
     }
     constants.push(b.func.constant(Const::Singleton(Type::NOTHING)));
     constants.push(b.func.constant(Const::Singleton(types.tuple(&[]).unwrap())));
@@ -358,7 +361,7 @@ fn high_operations_are_read_back() {
     for object in [
         any,
         b.func.constant(Const::Type(Type::INT8)),
-        b.func.constant(Const::Singleton(cx.types.function(name("tuple")))),
+        b.func.constant(Const::Singleton(cx.types.base_function("tuple"))),
     ] {
         b.inst(Op::Call, &[object, x], &[Type::ANY]);
     }

@@ -67,7 +67,7 @@ pub enum Mapping {
 /// What can be chosen about code memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CodeMemoryOptions {
-    /// Bytes of address space to reserve.
+    /// Bytes of address space to reserve: less where the system has set a limit to the process (`ulimit -v`) or refuses so much.
     pub reserve: usize,
     /// The most bytes of units that may be loaded at one time, beside what the reservation allows.
     pub limit: Option<usize>,
@@ -84,6 +84,12 @@ impl Default for CodeMemoryOptions {
 
 /// Above this the two ends of the reservation could be out of each other's reach.
 const MAX_RESERVE: usize = 1 << 30;
+
+/// Where the address space of the process is limited, a reservation takes one part in so many, twice with the second mapping.
+const ADDRESS_SHARE: usize = 16;
+
+/// Less is not worth having: where not even this is to be had, there is no code memory.
+const SMALLEST_RESERVE: usize = 1 << 20;
 
 /// Why there is no code memory.
 #[derive(thiserror::Error, Debug)]
@@ -172,8 +178,22 @@ impl CodeMemory {
     /// Reserves address space.
     pub fn new(options: CodeMemoryOptions) -> Result<CodeMemory, CodeMemoryError> {
         let page = pages::page_size();
-        let bytes = options.reserve.clamp(page, MAX_RESERVE) / page * page;
-        let base = pages::reserve(bytes).map_err(|source| CodeMemoryError::Reserve { bytes, source })?;
+        let wanted = options.reserve.clamp(page, MAX_RESERVE);
+        // Both mappings take addresses, and where these are limited everything else needs some as well.
+        let share = pages::address_limit().map_or(wanted, |limit| wanted.min(limit / ADDRESS_SHARE));
+        let mut bytes = (share / page * page).max(page);
+        // The limit does not say what is left of it.
+        let base = loop {
+            let refused = match pages::reserve(bytes) {
+                Ok(base) => break base,
+                Err(source) => CodeMemoryError::Reserve { bytes, source },
+            };
+            let smaller = bytes / 2 / page * page;
+            if smaller < SMALLEST_RESERVE {
+                return Err(refused);
+            }
+            bytes = smaller;
+        };
         let free = Free {
             ranges: BTreeMap::from([(0, bytes)]),
             stats: CodeMemoryStats { reserved: bytes, ..CodeMemoryStats::default() },

@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use brolga_codegen::callback::callback_name;
 use brolga_codegen::compile::{Compiler, Limits, NamedType, Symbol};
 use brolga_codegen::isa::{HostIsa, IsaError, IsaOptions};
 use brolga_codegen::sig::{FunctionType, Signature};
@@ -30,6 +31,7 @@ use brolga_runtime::objects::{
 use brolga_runtime::{FrameMapsInForce, Runtime};
 
 use crate::cache::Evictor;
+use crate::cell::{CellOwner, IndirectCell, Place, Places, Selector, Selectors};
 use crate::code_map::{CodeListener, CodeMap, Symbolized};
 use crate::code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats};
 use crate::cranelift::CraneliftLinker;
@@ -37,14 +39,12 @@ use crate::entry::{Entries, Entry, EntryError, Routines};
 use crate::gates::Gate;
 use crate::generators::Generators;
 use crate::globals::Globals;
-use crate::lazy::{Slot, SlotOwner};
 use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver, release};
 use crate::loader::Loader;
 use crate::maps;
 use crate::object_file::Foreign;
 use crate::profile::Cells;
 use crate::program::Method;
-use crate::slots::{Place, Slots};
 use crate::tiers::HotQueue;
 
 /// How often an evictor is asked before a unit is refused. Each time it is asked for twice as much.
@@ -106,7 +106,8 @@ struct Shared {
     /// What is about to be evictable, or free.
     room: Room,
     entries: Entries,
-    slots: Arc<Slots>,
+    places: Arc<Places>,
+    selectors: Arc<Selectors>,
     hot: HotQueue,
 }
 
@@ -118,7 +119,8 @@ impl Jit {
         let symbolizer: Weak<CodeMap> = Arc::downgrade(&map);
         runtime.add_symbolizer(symbolizer);
         let memory = CodeMemory::new(options.memory)?;
-        let slots = Arc::new(Slots::new(memory.clone()));
+        let places = Arc::new(Places::new(memory.clone()));
+        let selectors = Arc::new(Selectors::new(memory.clone()));
         let linker: Box<dyn Linker> = match options.linker {
             LinkerKind::Loader => Box::new(Loader::new(memory, map.clone())),
             LinkerKind::Cranelift => Box::new(CraneliftLinker::new(&isa, memory, map.clone())),
@@ -127,8 +129,20 @@ impl Jit {
         let (evictor, limits) = (Mutex::default(), options.limits);
         let generators = Generators::new(limits);
         let room = Room::new();
-        let shared =
-            Shared { runtime, isa, limits, generators, linker, map, evictor, room, entries, slots, hot };
+        let shared = Shared {
+            runtime,
+            isa,
+            limits,
+            generators,
+            linker,
+            map,
+            evictor,
+            room,
+            entries,
+            places,
+            selectors,
+            hot,
+        };
         Ok(Jit { shared: Arc::new(shared) })
     }
 
@@ -215,7 +229,7 @@ impl Jit {
         types: impl IntoIterator<Item = Arc<FunctionType>>,
         visible: &[Unit],
         program: Option<Program<'_>>,
-        loops: Vec<SlotOwner>,
+        loops: Vec<CellOwner>,
     ) -> Result<Unit, LinkError> {
         if program.is_some_and(|program| !self.shared.runtime.owns(program.table)) {
             let reason = "the table of methods belongs to another runtime".into();
@@ -242,7 +256,17 @@ impl Jit {
         // SAFETY: by the contract; `Code` drops the maps in front of what they describe.
         let maps = unsafe { maps::put_in_force(&self.shared.runtime, unit, &loaded) };
         let cells = program.and_then(|program| program.cells).cloned();
-        let code = Arc::new(Code { maps, loaded, globals, table, loops, slots, cells, visible, gates });
+        let code = Arc::new(Code {
+            maps,
+            loaded,
+            globals,
+            table,
+            loops,
+            cells_called: slots,
+            cells,
+            visible,
+            gates,
+        });
         let methods = program.zip(boxed);
         let methods = methods.map(|(program, boxed)| self.add_methods(&code, program, boxed)).transpose()?;
         let inner = Inner { methods, code, types, needs_heap, jit: self.clone() };
@@ -272,7 +296,7 @@ impl Jit {
         is_shortage: impl Fn(&E) -> bool,
         mut make: impl FnMut() -> Result<T, E>,
     ) -> Result<T, E> {
-        if !self.gives_up() {
+        if !self.evicts() {
             return make();
         }
         let (mut wanted, mut tries, mut patience) = (wanted.max(1), EVICTIONS, PATIENCE);
@@ -332,7 +356,7 @@ impl Jit {
     }
 
     /// Whether code may be given up while threads wait for other code.
-    pub(crate) fn gives_up(&self) -> bool {
+    pub(crate) fn evicts(&self) -> bool {
         self.shared.evictor.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
@@ -395,9 +419,16 @@ impl Jit {
         self.making_room(ENTRY_BYTES, None, EntryError::is_shortage, make)
     }
 
-    /// A place for a slot.
-    pub(crate) fn take_slot(&self) -> Result<Place, CodeMemoryError> {
-        self.making_room(ENTRY_BYTES, None, CodeMemoryError::is_shortage, || self.shared.slots.take())
+    /// A place for a cell.
+    pub(crate) fn take_place(&self) -> Result<Place, CodeMemoryError> {
+        let take = || Place::take(&self.shared.places);
+        self.making_room(ENTRY_BYTES, None, CodeMemoryError::is_shortage, take)
+    }
+
+    /// A world selector.
+    pub(crate) fn take_selector(&self) -> Result<Selector, CodeMemoryError> {
+        let take = || Selector::take(&self.shared.selectors);
+        self.making_room(ENTRY_BYTES, None, CodeMemoryError::is_shortage, take)
     }
 
     pub(crate) fn hot(&self) -> &HotQueue {
@@ -432,9 +463,11 @@ pub(crate) struct Program<'a> {
     /// C symbols that come before those that the runtime finds.
     pub(crate) foreign: Option<&'a BTreeMap<String, Foreign>>,
     /// The slots that its code names.
-    pub(crate) slots: &'a BTreeMap<&'a str, Result<Slot, String>>,
+    pub(crate) slots: &'a BTreeMap<&'a str, Result<IndirectCell, String>>,
     /// What of these are gates.
     pub(crate) gates: Option<&'a BTreeMap<String, Arc<Gate>>>,
+    /// The words of the functions whose C entries it names.
+    pub(crate) c_callees: &'a BTreeSet<Symbol>,
     /// The cells that it counts in.
     pub(crate) cells: Option<&'a Cells>,
     /// What counts it until it can be given up.
@@ -468,10 +501,10 @@ pub(crate) struct Code {
     table: Arc<MethodTable>,
     /// The slots that the code names by address.
     #[expect(dead_code, reason = "held so that calls find code behind them")]
-    slots: Vec<Slot>,
+    cells_called: Vec<IndirectCell>,
     /// What its loops may go on in: theirs alone, and so as long as they are there.
     #[expect(dead_code, reason = "held so that loops find code behind their questions")]
-    loops: Vec<SlotOwner>,
+    loops: Vec<CellOwner>,
     /// The cells of a profile, which the code names by address.
     #[expect(dead_code, reason = "held so that the code can count in them")]
     cells: Option<Cells>,
@@ -510,8 +543,9 @@ impl Code {
                 continue;
             }
             let own = code.loaded.code().addresses();
-            let first = addresses.partition_point(|&address| address < own.start);
-            if addresses.get(first).is_some_and(|address| own.contains(address)) {
+            // Frames return behind their calls, so perhaps to the end of their unit, and never to a unit's start.
+            let first = addresses.partition_point(|&address| address <= own.start);
+            if addresses.get(first).is_some_and(|&address| address <= own.end) {
                 return true;
             }
             open.extend(code.visible.iter().cloned());
@@ -595,7 +629,7 @@ struct Visible<'a> {
     /// Where calls look that begin in the unit, which keeps it.
     table: &'a Arc<MethodTable>,
     /// The slots that were found.
-    slots: RefCell<Vec<Slot>>,
+    slots: RefCell<Vec<IndirectCell>>,
     /// The gates.
     gates: RefCell<Vec<Arc<Gate>>>,
 }
@@ -612,7 +646,26 @@ impl Visible<'_> {
         Ok(gate.word())
     }
 
-    fn slot(&self, name: &str) -> Result<Slot, String> {
+    /// The C entry of this name, if it is that of a function with a word, which the unit keeps.
+    fn c_entry(&self, name: &str) -> Option<Result<usize, String>> {
+        let program = self.program?;
+        let of =
+            |callee: &&Symbol| matches!(callee, Symbol::Slot(function) if callback_name(function) == name);
+        let Symbol::Slot(function) = program.c_callees.iter().find(of)? else { return None };
+        let address = match program.gates.and_then(|gates| gates.get(function)) {
+            Some(gate) => {
+                self.gates.borrow_mut().push(gate.clone());
+                gate.c_address()
+            }
+            None => match self.slot(function) {
+                Ok(cell) => cell.c_address(),
+                Err(error) => return Some(Err(error)),
+            },
+        };
+        Some(address.map_err(|error| error.to_string()))
+    }
+
+    fn slot(&self, name: &str) -> Result<IndirectCell, String> {
         let found = self.program.and_then(|program| program.slots.get(name));
         let slot = found.ok_or("nobody was asked for its slot")?.clone()?;
         if !slot.jit().is(self.jit) {
@@ -655,7 +708,10 @@ impl Resolver for Visible<'_> {
     fn resolve(&self, symbol: &Symbol) -> Result<Import, String> {
         let outside = |address| Import { address, owner: None };
         match symbol {
-            Symbol::Function(name) => self.in_units(|unit| unit.function(name)),
+            Symbol::Function(name) => match self.c_entry(name) {
+                Some(found) => found.map(outside),
+                None => self.in_units(|unit| unit.function(name)),
+            },
             Symbol::Data(name) => self.in_units(|unit| unit.data(name)),
             Symbol::Slot(name) => self.word(name).map(outside),
             Symbol::Counter(name) => self.slot(name).map(|slot| outside(slot.counter_address())),

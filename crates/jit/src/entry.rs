@@ -14,9 +14,9 @@ use brolga_codegen::lazy::{compile_lazy, compile_removed};
 use brolga_codegen::sig::Signature;
 use brolga_runtime::Runtime;
 
-use crate::cold;
+use crate::cell;
 use crate::gates;
-use crate::lazy;
+use crate::interpret;
 use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
 use crate::profile;
 use crate::tiers;
@@ -164,9 +164,10 @@ impl Resolver for Routines<'_> {
     fn resolve(&self, symbol: &Symbol) -> Result<Import, String> {
         let address = match symbol {
             Symbol::Routine(name) => {
-                let own = [lazy::routine, gates::routine, cold::routine, tiers::routine, profile::routine]
-                    .into_iter()
-                    .find_map(|find| find(name));
+                let own =
+                    [cell::routine, gates::routine, interpret::routine, tiers::routine, profile::routine]
+                        .into_iter()
+                        .find_map(|find| find(name));
                 own.or_else(|| self.runtime.routine(name))
             }
             _ => None,

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A handle holds its unit, so the code stays while it can be called; a handle to a function behind a slot finds the code at each
-//! call (`lazy.rs`), which may compile it. A call attaches the running thread (once), puts the
+//! call (`cell/`), which may compile it. A call attaches the running thread (once), puts the
 //! arguments into words on the stack, and goes through the entry trampoline of the signature (`codegen/src/entry.rs`), which
 //! comes back also when an exception leaves the function. Calls nest: a C function that compiled code calls may call
 //! through a handle again.
@@ -29,18 +29,21 @@ use std::any::Any;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use brolga_codegen::entry::RETURNED;
+use brolga_codegen::same_type::TypeIn;
 use brolga_codegen::sig::{Abi, FunctionType, InMemory, Signature, word_offsets};
+use brolga_ir::abi::{Form, FormKind, form};
 use brolga_runtime::heap::{ObjectError, Root, Scope, TypeRef};
 use brolga_runtime::objects::MethodTable;
 use brolga_runtime::{AttachError, EnterError, Exception, Thread, with_attached};
 
+use crate::cell::IndirectCell;
 use crate::engine::{Jit, Unit};
 use crate::entry::{Entry, EntryError};
-use crate::lazy::Slot;
 use crate::scoped::{Handle, Scoped, ScopedFunc, ScopedParams};
 use crate::value::{Params, Value, ValueError};
 
@@ -153,6 +156,14 @@ pub enum CallError {
         /// What was given.
         got: String,
     },
+    /// Bits that are no value of the type that the function takes: a `Bool` is 0 or 1, and a selector names a member of its union.
+    #[error("the bits given for argument {index} are no value of type `{ty}`")]
+    NoValue {
+        /// Which of the arguments as the program has them, from 1.
+        index: usize,
+        /// Its type.
+        ty: String,
+    },
     /// An argument could not be made in the heap.
     #[error(transparent)]
     Object(#[from] ObjectError),
@@ -232,14 +243,14 @@ enum Callee {
     /// Code at an address in a unit.
     Code(Unit, usize),
     /// Whatever is behind a slot.
-    Slot(Slot),
+    Cell(IndirectCell),
 }
 
 impl Callee {
     fn jit(&self) -> &Jit {
         match self {
             Callee::Code(unit, _) => unit.jit(),
-            Callee::Slot(slot) => slot.jit(),
+            Callee::Cell(cell) => cell.jit(),
         }
     }
 
@@ -247,7 +258,7 @@ impl Callee {
     fn needs_heap(&self) -> bool {
         match self {
             Callee::Code(unit, _) => unit.needs_heap(),
-            Callee::Slot(_) => true,
+            Callee::Cell(_) => true,
         }
     }
 
@@ -255,14 +266,14 @@ impl Callee {
     fn methods(&self) -> &MethodTable {
         match self {
             Callee::Code(unit, _) => unit.methods(),
-            Callee::Slot(slot) => slot.jit().runtime().methods(),
+            Callee::Cell(cell) => cell.jit().runtime().methods(),
         }
     }
 
     fn code(&self) -> usize {
         match self {
             Callee::Code(_, address) => *address,
-            Callee::Slot(slot) => slot.code(),
+            Callee::Cell(cell) => cell.code(),
         }
     }
 }
@@ -306,7 +317,7 @@ impl Callable {
             let _world = self.to.needs_heap().then(|| thread.enter_world(self.to.methods()));
             // SAFETY: the address is that of a trampoline (`Entry`), whose code `self.entry` holds, and that has this type
             // by `codegen::entry`. The callee is code that `self.to` holds, and has the trampoline's signature by L2
-            // (`Jit::load`), or by W1 (`slots.rs`). The thread is the running one, and stays while `with_attached` runs. The
+            // (`Jit::load`), or by W1 (`cell/place.rs`). The thread is the running one, and stays while `with_attached` runs. The
             // buffers are as F1 says. The trampoline comes back on either way out.
             let status = unsafe {
                 let entry: EntryFn =
@@ -373,6 +384,8 @@ pub struct UntypedFunc {
     objects: Arc<[Option<Known>]>,
     /// What the low arguments are that are addresses.
     addresses: Arc<[Address]>,
+    /// The arguments of which not all bits are values.
+    picky: Arc<[Picky]>,
 }
 
 /// What a low argument refers to.
@@ -437,6 +450,11 @@ impl UntypedFunc {
             (Word::Memory(memory), Some(Address::Memory(bytes)))
                 if size_of_val(*memory) >= *bytes as usize =>
             {
+                if let Some(picky) = self.picky.iter().find(|picky| picky.leaves.start == index) {
+                    picky.check_bytes(
+                        &memory.iter().flat_map(|word| word.get().to_ne_bytes()).collect::<Vec<_>>(),
+                    )?;
+                }
                 Ok(memory.as_ptr().expose_provenance() as u128)
             }
             _ => Err(self.no_address(index)),
@@ -520,6 +538,7 @@ impl UntypedFunc {
         if args.len() != params.len() {
             return Err(CallError::Count { expected: params.len(), given: args.len() });
         }
+        self.picky.iter().try_for_each(|picky| picky.check(args))?;
         let mut words = Vec::with_capacity(self.signature.param_words());
         for (abi, bits) in params.iter().zip(args) {
             words.extend([*bits as u64, (bits >> 64) as u64].iter().take(abi.words()));
@@ -547,7 +566,8 @@ impl Unit {
     pub fn untyped(&self, name: &str) -> Result<UntypedFunc, LookupError> {
         let (callable, ty, signature) = Callable::new(self, name)?;
         let objects = objects(self.jit(), name, ty)?.into();
-        Ok(UntypedFunc { callable, signature, objects, addresses: addresses(ty).into() })
+        let (addresses, picky) = (addresses(ty).into(), picky(ty).into());
+        Ok(UntypedFunc { callable, signature, objects, addresses, picky })
     }
 
     /// The function of that name, to be called inside a scope with objects among its arguments and results.
@@ -579,19 +599,78 @@ impl Unit {
     }
 }
 
-impl Slot {
+impl IndirectCell {
     /// The function, to be called with Rust values of the given types.
     pub fn func<A: Params, R: Value>(&self) -> Result<TypedFunc<A, R>, LookupError> {
-        let (callable, signature) = Callable::to(Callee::Slot(self.clone()), self.ty())?;
+        let (callable, signature) = Callable::to(Callee::Cell(self.clone()), self.ty())?;
         typed(callable, self.ty(), &signature)
     }
 
     /// The function, to be called with bits.
     pub fn untyped(&self) -> Result<UntypedFunc, LookupError> {
-        let (callable, signature) = Callable::to(Callee::Slot(self.clone()), self.ty())?;
+        let (callable, signature) = Callable::to(Callee::Cell(self.clone()), self.ty())?;
         let objects = objects(self.jit(), self.name(), self.ty())?.into();
-        Ok(UntypedFunc { callable, signature, objects, addresses: addresses(self.ty()).into() })
+        let (addresses, picky) = (addresses(self.ty()).into(), picky(self.ty()).into());
+        Ok(UntypedFunc { callable, signature, objects, addresses, picky })
     }
+}
+
+/// An argument of a type that has fewer values than its bits.
+#[derive(Debug)]
+struct Picky {
+    /// Its number among those of the program, from 1.
+    index: usize,
+    ty: TypeIn,
+    form: Form,
+    /// Its low arguments.
+    leaves: Range<usize>,
+}
+
+impl Picky {
+    /// Whether the low arguments are a value. One in memory is looked at where its memory is given.
+    fn check(&self, args: &[u128]) -> Result<(), CallError> {
+        if self.form.kind == FormKind::Memory {
+            return Ok(());
+        }
+        let mut bytes = vec![0; self.form.size as usize];
+        for (leaf, bits) in self.form.leaves.iter().zip(args.get(self.leaves.clone()).unwrap_or_default()) {
+            let (start, count) = (leaf.offset as usize, (leaf.bytes as usize).min(16));
+            if let Some(place) = bytes.get_mut(start..start + count) {
+                place.copy_from_slice(&bits.to_le_bytes()[..count]);
+            }
+        }
+        self.check_bytes(&bytes)
+    }
+
+    fn check_bytes(&self, bytes: &[u8]) -> Result<(), CallError> {
+        let types = &self.ty.cx.types;
+        let size = (self.form.size as usize).min(bytes.len());
+        match types.holds(self.ty.ty, &bytes[..size]) {
+            true => Ok(()),
+            false => {
+                let ty = types.display(self.ty.ty).to_string();
+                Err(CallError::NoValue { index: self.index, ty })
+            }
+        }
+    }
+}
+
+/// The arguments of a function of which not all bits are values.
+fn picky(ty: &FunctionType) -> Vec<Picky> {
+    let leaves: usize = ty.params.iter().map(|param| param.leaves.len()).sum();
+    let Some(mut first) = ty.signature.params.len().checked_sub(leaves) else { return Vec::new() };
+    let mut found = Vec::new();
+    for (at, param) in ty.params.iter().enumerate() {
+        let leaves = first..first + param.leaves.len();
+        first = leaves.end;
+        let Some(of) = &param.ty else { continue };
+        let Ok(form) = form(&of.cx.types, of.ty) else { continue };
+        // All ones are a value of every other type.
+        if !leaves.is_empty() && !of.cx.types.holds(of.ty, &vec![0xff; form.size as usize]) {
+            found.push(Picky { index: at + 1, ty: of.clone(), form, leaves });
+        }
+    }
+    found
 }
 
 /// What the low arguments of a function are that are addresses. Those of others do not count.

@@ -6,7 +6,7 @@
 //!                     word = code                        word = stub
 //! ```
 //!
-//! A gate is a place of `slots.rs` that leads to one function from the beginning, and once in its life elsewhere: to its own stub. Callers
+//! A gate is a place of `cell/place.rs` that leads to one function from the beginning, and once in its life elsewhere: to its own stub. Callers
 //! name its word as they name that of a slot, so their code never changes, whatever maps its pages and whatever linked it. The trampoline is
 //! one for all signatures, since it never returns; what the stub leaves in the thread says whose function is gone.
 //!
@@ -27,9 +27,9 @@ use brolga_codegen::sig::FunctionType;
 use brolga_instances::Moving;
 use brolga_runtime::{ExceptionKind, RetiredCode, Thread};
 
+use crate::c_entry::{CEntry, CEntryError};
+use crate::cell::{CellError, NoCell, Place, Target, record_of_data};
 use crate::engine::{Code, Jit};
-use crate::lazy::{NoSlot, SlotError, Target};
-use crate::slots::{Place, record_of_cell};
 
 /// A function that units call through a word, until it is closed. See the file's header.
 pub struct Gate {
@@ -39,6 +39,7 @@ pub struct Gate {
     /// The code that it leads to; none if it is closed.
     code: Mutex<Option<Arc<Code>>>,
     place: Place,
+    c_entry: CEntry,
     jit: Jit,
 }
 
@@ -47,17 +48,18 @@ impl Target {
     ///
     /// # Errors
     /// There is no memory for it.
-    pub fn gate(&self) -> Result<Arc<Gate>, NoSlot> {
+    pub fn gate(&self) -> Result<Arc<Gate>, NoCell> {
         let (unit, jit) = (self.unit(), self.unit().jit());
         let trampoline = jit.removed_entry()?.address;
-        let place = jit.take_slot()?;
+        let place = jit.take_place()?;
         place.set(self.address());
         let (ty, needs_heap, code) =
             (self.ty().clone(), unit.needs_heap(), Mutex::new(Some(unit.code().clone())));
-        let mut gate = Arc::new(Gate { ty, needs_heap, code, place, jit: jit.clone() });
+        let mut gate =
+            Arc::new(Gate { ty, needs_heap, code, place, c_entry: CEntry::default(), jit: jit.clone() });
         let record = Arc::as_ptr(&gate).expose_provenance();
         if let Some(gate) = Arc::get_mut(&mut gate) {
-            gate.place.set_cell(record, trampoline);
+            gate.place.set_data(record, trampoline);
         }
         Ok(gate)
     }
@@ -72,6 +74,14 @@ impl Gate {
     /// The function's type.
     pub fn ty(&self) -> &FunctionType {
         &self.ty
+    }
+
+    /// The address by which C calls the function: the same for all who ask, valid as long as somebody has the gate.
+    ///
+    /// # Errors
+    /// The function takes or gives what C cannot, or there is no memory.
+    pub fn c_address(&self) -> Result<usize, CEntryError> {
+        self.c_entry.address(&self.jit, &self.ty, self.word())
     }
 
     /// Whether calls reach the function.
@@ -147,7 +157,7 @@ pub(crate) fn routine(name: &str) -> Option<usize> {
 extern "C" fn brolga_removed(thread: &Thread) {
     // SAFETY: the trampoline is only reached through the stub of a gate, which has left the address of its cell. The code that called the
     // stub keeps the gate, and with it the place, and is below this frame.
-    let gate = unsafe { &*std::ptr::with_exposed_provenance::<Gate>(record_of_cell(thread.lazy())) };
-    let removed = SlotError::Removed { name: gate.ty.symbol.as_str().into() };
+    let gate = unsafe { &*std::ptr::with_exposed_provenance::<Gate>(record_of_data(thread.lazy())) };
+    let removed = CellError::Removed { name: gate.ty.symbol.as_str().into() };
     thread.throw_constant(ExceptionKind::CompileError, &removed.to_string());
 }

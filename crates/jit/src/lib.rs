@@ -29,8 +29,9 @@
 //! | `engine.rs`      | [`Jit`] and [`Unit`]: what the layer above holds                                 |
 //! | `generators.rs`  | scratch memory of compiling, used by one thread after the other                  |
 //! | `program.rs`     | [`Jit::build`]: from low IR to a unit                                            |
-//! | `slots.rs`       | memory of slots: words that lead to code, stubs                                  |
-//! | `lazy.rs`        | functions behind slots: compiled when called first, replaced while called        |
+//! | `c_entry.rs`     | addresses by which C calls functions                                             |
+//! | `cell/`          | indirect cells: functions compiled when called first, replaced while called      |
+//! | `interpret.rs`   | functions that are interpreted until their code is there                         |
 //! | `gates.rs`       | functions of other units that may be removed under their callers                 |
 //! | `tiers.rs`       | functions that are compiled again when they are called often                     |
 //! | `object_file.rs` | object files and static archives of other compilers                                |
@@ -42,10 +43,11 @@
 //! or to a unit that was linked against it is dropped.
 
 mod arena;
+mod c_entry;
 mod cache;
+mod cell;
 mod code_map;
 mod code_memory;
-mod cold;
 mod cranelift;
 mod elf;
 mod engine;
@@ -57,8 +59,8 @@ mod gates;
 mod gdb;
 mod generators;
 mod globals;
+mod interpret;
 mod jitdump;
-mod lazy;
 mod linker;
 mod loader;
 mod maps;
@@ -70,17 +72,20 @@ mod program;
 mod relocate;
 mod reservation;
 mod scoped;
-mod slots;
 mod space;
 mod tiers;
 mod unwind_tables;
 mod value;
 
 pub use brolga_instances::{Evicted, Moving};
+pub use c_entry::CEntryError;
 pub use cache::{Evictor, UnitCache};
+pub use cell::{
+    Body, CellError, CellOwner, Elsewhere, FindCell, Held, IndirectCell, Materialize, NoCell, Reserved,
+    Superseded, Switch, Target,
+};
 pub use code_map::{CodeFunction, CodeListener, CodeMap, CodeUnit, Symbolized, UnitId};
 pub use code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats, Mapping};
-pub use cold::{Cold, Interpret};
 pub use cranelift::CraneliftLinker;
 pub use engine::{Jit, JitError, JitOptions, LinkerKind, Unit};
 pub use entry::EntryError;
@@ -89,8 +94,8 @@ pub use gates::Gate;
 #[cfg(feature = "gdb")]
 pub use gdb::GdbInterface;
 pub use globals::{GlobalError, Globals};
+pub use interpret::{Interpret, Interpreter};
 pub use jitdump::JitDump;
-pub use lazy::{Elsewhere, FindSlot, Held, Materialize, NoSlot, Slot, SlotError, SlotOwner, Switch, Target};
 pub use linker::{DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
 pub use loader::Loader;
 pub use object_file::{Archive, Foreign, LoadedObject, ObjectFile, ObjectFileError};

@@ -29,11 +29,11 @@ use brolga_ir::types::Statics;
 use brolga_ir::{Callee, Context, Func, LowType, Op, PtrClass, RuntimeKind, Type, Value};
 use brolga_runtime::objects::MethodTable;
 
+use crate::cell::{CellOwner, FindCell, IndirectCell, NoCell};
 use crate::engine::{Jit, Program, Unit};
 use crate::entry::EntryError;
 use crate::gates::Gate;
 use crate::globals::Globals;
-use crate::lazy::{FindSlot, NoSlot, Slot, SlotOwner};
 use crate::linker::{DataObject, LinkError, LinkUnit};
 use crate::object_file::Foreign;
 use crate::profile::Cells;
@@ -86,7 +86,7 @@ pub struct Linkage<'a> {
     /// C symbols that are asked for without a library: they come before those that the runtime finds.
     pub foreign: Option<&'a BTreeMap<String, Foreign>>,
     /// Where the slots are found that its code names.
-    pub slots: Option<&'a dyn FindSlot>,
+    pub slots: Option<&'a dyn FindCell>,
     /// Gates, by the names of functions: what its code calls through slots goes through them instead, where there are any.
     pub gates: Option<&'a BTreeMap<String, Arc<Gate>>>,
     /// The functions that its loops may go on in. The unit keeps them.
@@ -110,13 +110,22 @@ pub struct Style<'a> {
     /// Which functions are reached as those of other units by functions that cannot be looked up, such as boxed entries: so that whoever comes
     /// by these finds what takes the function's place.
     pub apart: &'a dyn Fn(&str) -> bool,
+    /// Whether functions that are called through words have C entries of their own; those of all others lie in the unit that takes the address.
+    pub has_c_entries: bool,
     /// Whether they count what their branches and dynamic calls do, where these have sites, in the cells that they are linked to.
     pub is_profiled: bool,
 }
 
 impl From<Tier> for Style<'static> {
     fn from(tier: Tier) -> Self {
-        Style { tier, others: &|_| Route::Far, counted: &|_| false, apart: &|_| false, is_profiled: false }
+        Style {
+            tier,
+            others: &|_| Route::Far,
+            counted: &|_| false,
+            apart: &|_| false,
+            has_c_entries: false,
+            is_profiled: false,
+        }
     }
 }
 
@@ -155,12 +164,12 @@ pub enum BuildError {
     },
 }
 
-impl From<NoSlot> for BuildError {
-    fn from(error: NoSlot) -> BuildError {
+impl From<NoCell> for BuildError {
+    fn from(error: NoCell) -> BuildError {
         match error {
-            NoSlot::Memory(error) => BuildError::Link(error.into()),
-            NoSlot::Entry(EntryError::Link(error)) => BuildError::Link(error),
-            NoSlot::Entry(EntryError::Compile(error)) => GenerateError::from(error).into(),
+            NoCell::Memory(error) => BuildError::Link(error.into()),
+            NoCell::Entry(EntryError::Link(error)) => BuildError::Link(error),
+            NoCell::Entry(EntryError::Compile(error)) => GenerateError::from(error).into(),
         }
     }
 }
@@ -177,6 +186,8 @@ pub struct Compiled {
     signatures: BTreeMap<String, Option<Signature>>,
     /// What its calls of functions that it does not define take for the callee's signature.
     calls: BTreeSet<(String, Signature)>,
+    /// The words of the functions whose C entries it takes the addresses of.
+    c_callees: BTreeSet<Symbol>,
 }
 
 impl Compiled {
@@ -191,7 +202,13 @@ impl Compiled {
                 Symbol::Data(name) => !data.contains(name.as_str()),
                 _ => true,
             })
+            .chain(&self.c_callees)
             .collect()
+    }
+
+    /// Whether it takes the address of a function's C entry.
+    pub fn takes_c_entry(&self, name: &str) -> bool {
+        self.c_callees.iter().any(|callee| matches!(callee, Symbol::Slot(known) if known == name))
     }
 
     /// The bytes of machine code in it.
@@ -238,7 +255,7 @@ impl Jit {
         sources: &[Source<'_>],
         style: impl Into<Style<'a>>,
     ) -> Result<Compiled, BuildError> {
-        let Style { tier, others, counted, apart, is_profiled } = style.into();
+        let Style { tier, others, counted, apart, has_c_entries, is_profiled } = style.into();
         let mut types = Vec::new();
         for source in sources {
             types.extend(recorded_type(cx, source)?);
@@ -269,7 +286,12 @@ impl Jit {
             .iter()
             .flat_map(|source| outward_calls(cx, source.func, &|name| route_from(source, name)));
         let calls = calls.collect();
+        let mut c_callees = BTreeSet::new();
         for (name, signature) in called_back(cx, sources) {
+            if has_c_entries && (!is_near(&name) || apart(&name)) {
+                c_callees.insert(Symbol::Slot(name));
+                continue;
+            }
             // One that counts its entries is called through its slot, so that what takes its place is found.
             let made = compile_callback(&name, &signature, route(&name), self.isa());
             unit.functions.extend(made.map_err(GenerateError::Compile)?);
@@ -280,13 +302,13 @@ impl Jit {
         let signature =
             |source: &Source<'_>| (cx.names.text(source.func.name).to_owned(), signature_of(source.func));
         let signatures = sources.iter().map(signature).collect();
-        Ok(Compiled { unit, types, cx: cx.clone(), needs_heap, cells, signatures, calls })
+        Ok(Compiled { unit, types, cx: cx.clone(), needs_heap, cells, signatures, calls, c_callees })
     }
 
     /// The second half of a build: what was compiled becomes memory that can run. A unit may be linked more than once.
     pub fn link(&self, compiled: &Compiled, linkage: &Linkage<'_>) -> Result<Unit, BuildError> {
         check_methods(compiled, linkage.methods)?;
-        let loops = linkage.loops.iter().map(|entry| Ok((entry, SlotOwner::of_loop(self, entry.clone())?)));
+        let loops = linkage.loops.iter().map(|entry| Ok((entry, CellOwner::of_loop(self, entry.clone())?)));
         let loops = loops.collect::<Result<Vec<_>, LinkError>>()?;
         let slots = find_slots(compiled, linkage, &loops);
         check_calls(compiled, linkage, &slots)?;
@@ -305,6 +327,7 @@ impl Jit {
             foreign: linkage.foreign,
             slots: &slots,
             gates: linkage.gates,
+            c_callees: &compiled.c_callees,
             cells: linkage.cells,
             new: linkage.new,
         };
@@ -356,19 +379,20 @@ fn outward_calls(cx: &Context, func: &Func, route: &dyn Fn(&str) -> Route) -> Ve
 fn find_slots<'a>(
     compiled: &'a Compiled,
     linkage: &Linkage<'_>,
-    loops: &[(&'a LoopEntry, SlotOwner)],
-) -> BTreeMap<&'a str, Result<Slot, String>> {
+    loops: &[(&'a LoopEntry, CellOwner)],
+) -> BTreeMap<&'a str, Result<IndirectCell, String>> {
     let is_gate = |name: &String| linkage.gates.is_some_and(|gates| gates.contains_key(name));
     let find = |name: &str| match linkage.slots {
-        Some(slots) => slots.slot(name),
+        Some(cells) => cells.cell(name),
         None => Err("there are no slots".to_owned()),
     };
     let mut found = BTreeMap::new();
     for (entry, owner) in loops {
         let names = [entry.ty.symbol.as_str(), &*entry.question];
-        found.extend(names.map(|name| (name, Ok(owner.slot()))));
+        found.extend(names.map(|name| (name, Ok(owner.cell()))));
     }
-    for symbol in compiled.unit.functions.iter().flat_map(|function| &function.symbols) {
+    let named = compiled.unit.functions.iter().flat_map(|function| &function.symbols);
+    for symbol in named.chain(&compiled.c_callees) {
         if let Symbol::Slot(name) | Symbol::Counter(name) = symbol
             && !found.contains_key(name.as_str())
             && !is_gate(name)
@@ -383,7 +407,7 @@ fn find_slots<'a>(
 fn check_calls(
     compiled: &Compiled,
     linkage: &Linkage<'_>,
-    slots: &BTreeMap<&str, Result<Slot, String>>,
+    slots: &BTreeMap<&str, Result<IndirectCell, String>>,
 ) -> Result<(), BuildError> {
     let gate = |name: &String| linkage.gates.and_then(|gates| gates.get(name));
     for (name, actual) in &compiled.calls {

@@ -1,24 +1,24 @@
 //! Functions that are compiled twice: fast when they are called first, well when they have turned out to be called often.
 //!
 //! ```text
-//!   tier 1:  count -= 1; below zero? ── brolga_hot ──► queue ──► who upgrades: tiers.optimise() ──► slot leads to tier 2
+//!   tier 1:  count -= 1; below zero? ── brolga_hot ──► queue ──► who upgrades: tiers.optimise() ──► cell leads to tier 2
 //!            └─ goes on, whatever happens                        a thread of an `Upgrader`, or a call of `Jit::upgrade_hot`
 //! ```
 //!
-//! Code of tier 1 counts the entries of its functions ([`Style::counted`](crate::Style)) in the counter of their slots. Code of tier 2
-//! does not count. The store that makes a slot lead to it is all that happens to running threads: the next call finds it, and a
-//! function of tier 1 calls itself through its slot.
+//! Code of tier 1 counts the entries of its functions ([`Style::counted`](crate::Style)) in the counter of their cells. Code of tier 2
+//! does not count. The store that makes a cell lead to it is all that happens to running threads: the next call finds it, and a
+//! function of tier 1 calls itself through its cell.
 //!
 //! **Loops** that go on for long would stay in tier 1 until they return. So a loop may have a function that goes on at its head
 //! ([`LoopEntry`]; `opt::osr` makes both), and at its head the question whether to leave for it:
 //!
 //! ```text
-//!   head:  count -= 1; below zero? ── brolga_loop ── code of the entry is there ──► leave: call [its slot], return what it gives
+//!   head:  count -= 1; below zero? ── brolga_loop ── code of the entry is there ──► leave: call [its cell], return what it gives
 //!          └─ goes on                      └──────── not yet: queue it once, count on
 //! ```
 //!
-//! The entry has a slot and a counter like other functions, but no stub: its word is read only after a question was
-//! answered by yes, and from then on it leads to the same code until the slot goes. The unit of the loop owns the slot, so
+//! The entry has a cell and a counter like other functions, but no stub: its word is read only after a question was
+//! answered by yes, and from then on it leads to the same code until the cell goes. The unit of the loop owns the cell, so
 //! it is there for as long as a thread can be at the head.
 //!
 //! `brolga_hot` and `brolga_loop` are called where objects live that nobody keeps. So they do nothing but put a function into the
@@ -29,7 +29,7 @@
 //! word held for code that has been replaced. So no word ever holds more than [`STRIDE`]: longer counts are counted in
 //! strides, and what comes late costs one at most.
 //!
-//! **Locks**: the queue's and that of a slot, in which nothing is called.
+//! **Locks**: the queue's and that of a cell, in which nothing is called.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
@@ -46,9 +46,9 @@ use std::thread::JoinHandle;
 use brolga_codegen::sig::FunctionType;
 use brolga_codegen::ways::{HOT, LOOP};
 
-use crate::cold::Cold;
+use crate::cell::{CellOwner, Materialize, NoCell, Target, WeakCell, cell_of_counter};
 use crate::engine::Jit;
-use crate::lazy::{Materialize, NoSlot, SlotOwner, Target, WeakSlot, slot_of_counter};
+use crate::interpret::Interpreter;
 
 /// The most that a counter holds.
 pub(crate) const STRIDE: i32 = 1 << 12;
@@ -78,17 +78,17 @@ impl std::fmt::Debug for LoopEntry {
     }
 }
 
-/// What a slot's counter leads to.
+/// What a cell's counter leads to.
 pub(crate) enum Then {
     /// Nothing: nobody counts, or it has been done.
     Nothing,
     /// The second tier of the function.
     Optimise(Arc<dyn Tiers>),
-    /// The code behind the slot, which is that of a loop's entry.
+    /// The code behind the cell, which is that of a loop's entry.
     Enter,
 }
 
-/// How far a slot's counter is.
+/// How far a cell's counter is.
 pub(crate) struct Counting {
     pub(crate) then: Then,
     /// After how many.
@@ -100,6 +100,11 @@ pub(crate) struct Counting {
 }
 
 impl Counting {
+    /// Nothing is counted.
+    pub(crate) fn nothing() -> Counting {
+        Counting::new(Then::Nothing, 0)
+    }
+
     pub(crate) fn new(then: Then, count: i32) -> Counting {
         Counting { then, count, left: count.max(0), queued: false }
     }
@@ -143,7 +148,7 @@ pub(crate) struct HotQueue {
 
 #[derive(Default)]
 struct State {
-    functions: VecDeque<(WeakSlot, Job)>,
+    functions: VecDeque<(WeakCell, Job)>,
     /// Upgraders that are to stop.
     stopping: usize,
 }
@@ -159,13 +164,13 @@ impl HotQueue {
         self.clock.fetch_add(1, Ordering::Relaxed) // T1
     }
 
-    pub(crate) fn push(&self, function: WeakSlot, job: Job) {
+    pub(crate) fn push(&self, function: WeakCell, job: Job) {
         self.lock().functions.push_back((function, job));
         self.changed.notify_one();
     }
 
     /// The next function; waits for one until an upgrader is to stop.
-    fn wait(&self) -> Option<(WeakSlot, Job)> {
+    fn wait(&self) -> Option<(WeakCell, Job)> {
         let mut state = self.lock();
         loop {
             if state.stopping > 0 {
@@ -181,17 +186,17 @@ impl HotQueue {
 }
 
 impl Jit {
-    /// A slot for a function that is compiled in two tiers: the second after `threshold` entries. It is interpreted before, if `cold` says
+    /// A cell for a function that is compiled in two tiers: the second after `threshold` entries. It is interpreted before, if `interpreter` says
     /// how and [numbers](brolga_codegen::lazy::can_be_interpreted) are all that it takes and gives.
     pub fn tiered(
         &self,
         ty: impl Into<Arc<FunctionType>>,
         tiers: Arc<dyn Tiers>,
         threshold: i32,
-        cold: Option<Cold>,
-    ) -> Result<SlotOwner, NoSlot> {
+        interpreter: Option<Interpreter>,
+    ) -> Result<CellOwner, NoCell> {
         let counting = Counting::new(Then::Optimise(tiers.clone()), threshold);
-        SlotOwner::new(self, ty.into(), tiers, counting, cold)
+        CellOwner::new(self, ty.into(), tiers, counting, interpreter)
     }
 
     /// How often a thread has gone on in a [`LoopEntry`].
@@ -224,11 +229,11 @@ impl Jit {
 }
 
 /// Whether the function has other code now. It may be gone, or have been replaced; what failed is kept with it.
-fn upgrade(function: &WeakSlot, job: Job) -> bool {
-    let Some(slot) = function.upgrade() else { return false };
+fn upgrade(function: &WeakCell, job: Job) -> bool {
+    let Some(cell) = function.upgrade() else { return false };
     match job {
-        Job::Compile => slot.compile_asked(),
-        Job::Optimise => matches!(slot.optimise(), Ok(true)),
+        Job::Compile => cell.compile_asked(),
+        Job::Optimise => matches!(cell.optimise(), Ok(true)),
     }
 }
 
@@ -278,23 +283,23 @@ pub(crate) fn routine(name: &str) -> Option<usize> {
 
 /// What code of tier 1 calls when the counter of a function has gone below zero. Not a safepoint.
 extern "C" fn brolga_hot(counter: usize) {
-    // SAFETY: compiled code passes the address of the counter that it was linked with, whose slot its unit keeps.
-    let slot = unsafe { slot_of_counter(counter) };
-    if slot.became_hot() {
-        slot.jit().hot().push(slot.downgrade(), Job::Optimise);
+    // SAFETY: compiled code passes the address of the counter that it was linked with, whose cell its unit keeps.
+    let cell = unsafe { cell_of_counter(counter) };
+    if cell.became_hot() {
+        cell.jit().hot().push(cell.downgrade(), Job::Optimise);
     }
 }
 
 /// What code of tier 1 calls when the counter of a loop has gone below zero: 1 if the loop is to be left. Not a safepoint.
 extern "C" fn brolga_loop(counter: usize) -> u32 {
     // SAFETY: as in `brolga_hot`.
-    let slot = unsafe { slot_of_counter(counter) };
-    if slot.became_hot() {
-        slot.jit().hot().push(slot.downgrade(), Job::Compile);
+    let cell = unsafe { cell_of_counter(counter) };
+    if cell.became_hot() {
+        cell.jit().hot().push(cell.downgrade(), Job::Compile);
     }
-    let leaves = slot.leads_on();
+    let leaves = cell.leads_on();
     if leaves {
-        slot.jit().hot().left_loops.fetch_add(1, Ordering::Relaxed); // T1
+        cell.jit().hot().left_loops.fetch_add(1, Ordering::Relaxed); // T1
     }
     leaves.into()
 }

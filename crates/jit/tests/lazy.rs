@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, RwLock, mpsc};
 
 use brolga_codegen::isa::Tier;
-use brolga_jit::{CallError, Jit, JitOptions, Materialize, Target, Word};
+use brolga_jit::{Body, CallError, Jit, JitOptions, Word};
 use brolga_runtime::heap::{HeapOptions, Stress};
 use brolga_runtime::{ExceptionKind, Runtime, RuntimeOptions};
 use support::lazy::{Program, thrown};
@@ -179,39 +179,19 @@ fn what_cannot_be_compiled_throws_its_cause_each_time_until_it_is_reset() {
 
         program.owner("leaf").set(program.target("leaf")).unwrap();
         assert_eq!(program.call("top", 1), Ok(4));
-        program.owner("leaf").reset(program.source("leaf"));
+        program.owner("leaf").reset(Body::Once(program.source("leaf")));
         assert!(thrown(program.call("top", 1)).contains("fire"));
         assert_eq!(tries.load(Ordering::Relaxed), 5);
     }
 }
 
 #[test]
-fn a_change_that_comes_late_is_left_out() {
-    let asked: Arc<[AtomicUsize; 2]> = Arc::default();
-    struct Source(Arc<[AtomicUsize; 2]>, usize);
-    impl Materialize for Source {
-        fn materialize(&self) -> Result<Target, Box<dyn std::error::Error + Send + Sync>> {
-            self.0[self.1].fetch_add(1, Ordering::Relaxed);
-            Err("nothing".into())
-        }
-    }
-    let program = Program::new(&stressed(), TIERS[0], PROGRAM);
-    let owner = program.owner("leaf");
-    owner.reset_in_turn(7, Arc::new(Source(asked.clone(), 1)));
-    owner.reset_in_turn(5, Arc::new(Source(asked.clone(), 0)));
-    thrown(program.call("top", 1));
-    assert_eq!([0, 1].map(|n| asked[n].load(Ordering::Relaxed)), [0, 1]);
-    owner.reset(program.source("leaf"));
-    assert_eq!(program.call("top", 1), Ok(4), "without a number it is the last one that counts");
-}
-
-#[test]
 fn nothing_has_the_identity_of_a_slot_that_somebody_has() {
     let program = Program::new(&stressed(), TIERS[0], PROGRAM);
     let (jit, ty) = (program.slot("leaf").jit().clone(), program.slot("leaf").ty().clone());
-    let make = || jit.slot(ty.clone(), program.source("leaf")).unwrap();
+    let make = || jit.cell(ty.clone(), program.source("leaf")).unwrap();
     let owner = make();
-    let (held, identity) = (owner.slot(), owner.identity());
+    let (held, identity) = (owner.cell(), owner.identity());
     drop(owner);
     assert!((0..64).map(|_| make()).all(|other| other.identity() != identity));
     drop(held);
@@ -305,8 +285,8 @@ fn a_function_that_is_removed_says_so() {
         }
     }
     let program = Program::new(&engine(), Tier::Baseline, PROGRAM);
-    let owner = program.jit.slot(program.ty("leaf"), Arc::new(Leaf(program.clone()))).unwrap();
-    let slot = owner.slot();
+    let owner = program.jit.cell(program.ty("leaf"), Arc::new(Leaf(program.clone()))).unwrap();
+    let slot = owner.cell();
     let leaf = slot.func::<(i64,), i64>().unwrap();
     assert_eq!(leaf.call((1,)), Ok(2));
     drop(owner);

@@ -4,7 +4,7 @@ mod support;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use brolga_jit::{BuildError, LinkError, SlotError, Source};
+use brolga_jit::{BuildError, CellError, LinkError, Source};
 use support::lazy::{Program, STEPS};
 use support::{TIERS, engine, int_function};
 
@@ -57,11 +57,11 @@ fn code_that_takes_something_else_does_not_get_behind_a_slot() {
     let jit = engine();
     let program = Program::new(&jit, TIERS[0], STEPS);
     let refused = program.owner("step").set(program.target("split"));
-    assert!(matches!(refused, Err(SlotError::Type { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(CellError::Type { .. })), "{refused:?}");
     let other = engine();
     let strange = Program::new(&other, TIERS[0], STEPS);
     let refused = program.owner("step").set(strange.target("step"));
-    assert!(matches!(refused, Err(SlotError::OtherEngine { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(CellError::OtherEngine { .. })), "{refused:?}");
     assert_eq!(program.call("step", 1), Ok(2));
 }
 
@@ -163,8 +163,8 @@ fn calls_are_switched_between_bodies_and_what_was_chosen_last_stays() {
     let program = Program::new(&jit, TIERS[0], RING);
     let even = program.slot("even").func::<(i64,), i64>().unwrap();
     assert_eq!(even.call((4,)), Ok(1));
-    let mut owner = jit.slot(program.ty("even"), program.source("even")).unwrap();
-    let function = owner.slot().func::<(i64,), i64>().unwrap();
+    let mut owner = jit.cell(program.ty("even"), program.source("even")).unwrap();
+    let function = owner.cell().func::<(i64,), i64>().unwrap();
     let in_use = jit.stats().in_use;
     let mut switch = owner.switch(vec![program.target("even"), program.target("odd")]).unwrap().unwrap();
     for n in 0..10 {
@@ -174,23 +174,23 @@ fn calls_are_switched_between_bodies_and_what_was_chosen_last_stays() {
     }
     assert!(!switch.set(2) && switch.set(1));
     drop(switch);
-    assert_eq!((function.call((3,)), owner.slot().is_ready()), (Ok(1), true));
+    assert_eq!((function.call((3,)), owner.cell().is_ready()), (Ok(1), true));
     drop((owner, function));
     assert_eq!((jit.runtime().retired(), jit.stats().in_use <= in_use), (0, true));
-    assert!(jit.slot(program.ty("even"), program.source("even")).unwrap().switch(vec![]).unwrap().is_none());
+    assert!(jit.cell(program.ty("even"), program.source("even")).unwrap().switch(vec![]).unwrap().is_none());
 }
 
 #[test]
 fn a_call_goes_where_the_end_of_the_source_has_led_its_slot() {
     use std::sync::{Arc, Mutex, OnceLock};
 
-    use brolga_jit::{Materialize, SlotOwner, Target};
+    use brolga_jit::{CellOwner, Materialize, Target};
 
     /// Gives one function, and puts another one into its place when it goes.
     struct Replaces {
         first: Mutex<Option<Target>>,
         second: Mutex<Option<Target>>,
-        owner: Arc<OnceLock<SlotOwner>>,
+        owner: Arc<OnceLock<CellOwner>>,
     }
 
     impl Materialize for Replaces {
@@ -213,8 +213,8 @@ fn a_call_goes_where_the_end_of_the_source_has_led_its_slot() {
         let target = |name| Mutex::new(Some(program.target(name)));
         let held = Arc::new(OnceLock::new());
         let source = Replaces { first: target("step"), second: target("stride"), owner: held.clone() };
-        let owner = jit.slot(program.ty("step"), Arc::new(source)).unwrap();
-        let slot = owner.slot();
+        let owner = jit.cell(program.ty("step"), Arc::new(source)).unwrap();
+        let slot = owner.cell();
         held.set(owner).unwrap();
         // What was made first may be gone when the call goes on.
         assert_eq!(slot.func::<(i64,), i64>().unwrap().call((1,)), Ok(3));

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use brolga_codegen::isa::Tier;
 use brolga_codegen::ways::Route;
-use brolga_jit::{FindSlot, Jit, Materialize, Slot, SlotOwner, Style, Target, Tiers};
+use brolga_jit::{CellOwner, FindCell, IndirectCell, Jit, Materialize, Style, Target, Tiers};
 use support::engine;
 use support::lazy::{Program, STEPS};
 
@@ -17,7 +17,7 @@ type Optimise = dyn Fn(&Two) -> Result<Target, Box<dyn Error + Send + Sync>> + S
 /// `step` in two tiers, of which the second is `stride`, and `count`, which calls it.
 struct Two {
     program: Arc<Program>,
-    owners: OnceLock<[SlotOwner; 2]>,
+    owners: OnceLock<[CellOwner; 2]>,
     optimise: Box<Optimise>,
     optimised: AtomicUsize,
 }
@@ -35,13 +35,13 @@ impl Two {
         let step = Arc::new(Step(Arc::downgrade(&two)));
         let step = jit.tiered(two.program.ty("step"), step, THRESHOLD, None).unwrap();
         let count = Arc::new(Count(Arc::downgrade(&two)));
-        let count = jit.slot(two.program.ty("count"), count).unwrap();
+        let count = jit.cell(two.program.ty("count"), count).unwrap();
         assert!(two.owners.set([step, count]).is_ok());
         two
     }
 
-    fn slots(&self) -> [Slot; 2] {
-        self.owners.get().unwrap().each_ref().map(SlotOwner::slot)
+    fn slots(&self) -> [IndirectCell; 2] {
+        self.owners.get().unwrap().each_ref().map(CellOwner::cell)
     }
 
     fn call(&self, n: i64) -> i64 {
@@ -49,8 +49,8 @@ impl Two {
     }
 }
 
-impl FindSlot for Two {
-    fn slot(&self, name: &str) -> Result<Slot, String> {
+impl FindCell for Two {
+    fn cell(&self, name: &str) -> Result<IndirectCell, String> {
         let [step, count] = self.slots();
         Ok(if name == "step" { step } else { count })
     }

@@ -1,24 +1,36 @@
 //! Ready symbols of a dylib, read without a lock.
 //!
-//! A cell holds the address of the ready, exported symbol of that name, or nothing. Cells are made on first publication and
-//! stay (`trie.rs`); their words change. They are written inside the session's lock, in the same hold in which the tables
+//! ```text
+//!   index of the symbol, six bits at a time ──► inner node ──► … ──► page of 64 cells (generation, word)
+//! ```
+//!
+//! A cell holds the address of the ready, exported symbol with that index, or nothing. Nodes and pages are made when something is first published there and stay
+//! until the dylib is closed; cells change. They are written inside the session's lock, in the same hold in which the tables
 //! change, so the board never shows what a later step has taken back; they are read at any time.
+//!
+//! An index is let to another name when the old name is gone (`names.rs`), which is after its word was taken back. So a word is nothing when
+//! its cell gets another generation, and a reader that has read an address reads the generation of that address, or a later one.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | B1 | set: store | Release | B2 | a caller jumps to code whose bytes it cannot see yet |
-//! | B2 | get: load | Acquire | B1 | the same, from the other side |
+//! | B1 | set: store of the word | Release | B2 | a caller jumps to code whose bytes it cannot see yet; a symbol that outlived its name finds another's code |
+//! | B2 | get: load of the word | Acquire | B1 | the same, from the other side |
+//! | B3 | set: store of the generation | Relaxed | | nothing: B1 comes behind it |
+//! | B4 | get: load of the generation | Relaxed | | nothing: B2 comes before it |
 //!
 //! Nothing else is ordered: an address that is read may be taken back in the next moment. Whoever calls it holds what keeps
 //! code alive (an epoch pin, a handle) from before the read.
 //!
+//! Cost: one step for each six bits of the index; 16 bytes for a symbol where all of a page are used, 1 KiB for the first of a page. Memory follows the
+//! most names that the session had at a time, not those that it ever had.
+//!
 //! Not covered: instruction fetch. Whoever emitted the symbol made its bytes fetchable first.
 
 use std::fmt::Debug;
+use std::sync::OnceLock;
 
 use crate::ids::Symbol;
 use crate::sync::{AtomicU64, Ordering};
-use crate::trie::{Trie, spread};
 
 /// An address, as one word.
 pub trait Address: Copy + Debug + Send + Sync + 'static {
@@ -48,37 +60,100 @@ impl Address for usize {
     }
 }
 
+/// A node has this many places, as a power of two.
+const BITS: u32 = 6;
+const WIDTH: usize = 1 << BITS;
+
+struct Cell {
+    generation: AtomicU64,
+    word: AtomicU64,
+}
+
+type Below = OnceLock<Box<Node>>;
+
+enum Node {
+    Inner([Below; WIDTH]),
+    Page([Cell; WIDTH]),
+}
+
+impl Node {
+    /// A node with `height` nodes below it on the way to a cell.
+    fn new(height: u32) -> Box<Node> {
+        Box::new(match height {
+            0 => Node::Page(std::array::from_fn(|_| Cell {
+                generation: AtomicU64::new(0),
+                word: AtomicU64::new(NOTHING),
+            })),
+            _ => Node::Inner([const { OnceLock::new() }; WIDTH]),
+        })
+    }
+}
+
 /// See the file's header.
 pub(crate) struct Board {
-    cells: Trie<Symbol, AtomicU64>,
+    /// By the height of the tree: small indices have short ways.
+    roots: [Below; 6],
 }
 
 /// A cell without an address. The address whose word would be this is not published, and found the long way.
 const NOTHING: u64 = 0;
 
+fn height(index: u32) -> u32 {
+    (index | 1).ilog2() / BITS
+}
+
+fn digit(index: u32, level: u32) -> usize {
+    (index >> (BITS * level)) as usize % WIDTH
+}
+
 impl Board {
     pub(crate) fn new() -> Board {
-        Board { cells: Trie::default() }
+        Board { roots: [const { OnceLock::new() }; 6] }
+    }
+
+    /// The cell of an index, through nodes that `below` finds or makes: it is handed a place and the height of what belongs there.
+    fn cell<'a>(
+        &'a self,
+        index: u32,
+        below: impl Fn(&'a Below, u32) -> Option<&'a Node>,
+    ) -> Option<&'a Cell> {
+        let mut level = height(index);
+        let mut node = below(&self.roots[level as usize], level)?;
+        loop {
+            match node {
+                Node::Page(cells) => return cells.get(digit(index, 0)),
+                Node::Inner(places) => {
+                    let place = places.get(digit(index, level))?;
+                    level -= 1;
+                    node = below(place, level)?;
+                }
+            }
+        }
     }
 
     /// The word of the ready symbol.
     pub(crate) fn get(&self, symbol: Symbol) -> Option<u64> {
-        let cell = self.cells.get(hash(symbol), |known| *known == symbol)?;
-        let stored = cell.load(Ordering::Acquire); // B2
-        (stored != NOTHING).then(|| stored.wrapping_sub(1))
+        let cell = self.cell(symbol.index, |place, _| place.get().map(|node| &**node))?;
+        let stored = cell.word.load(Ordering::Acquire); // B2
+        let generation = cell.generation.load(Ordering::Relaxed); // B4
+        let is_there = stored != NOTHING && generation == u64::from(symbol.generation);
+        is_there.then(|| stored.wrapping_sub(1))
     }
 
-    /// Shows the word, or nothing.
+    /// Shows the word, or nothing. Before an index is used under another generation, nothing is shown there.
     pub(crate) fn set(&self, symbol: Symbol, word: Option<u64>) {
+        let found = match word {
+            // What was never shown needs no room.
+            None => self.cell(symbol.index, |place, _| place.get().map(|node| &**node)),
+            Some(_) => self.cell(symbol.index, |place, height| Some(place.get_or_init(|| Node::new(height)))),
+        };
+        let Some(cell) = found else { return };
+        if word.is_some() {
+            cell.generation.store(u64::from(symbol.generation), Ordering::Relaxed); // B3
+        }
         let stored = word.map_or(NOTHING, |word| word.wrapping_add(1));
-        let make = || (symbol, AtomicU64::new(NOTHING));
-        let cell = self.cells.get_or_insert(hash(symbol), |known| *known == symbol, make);
-        cell.store(stored, Ordering::Release); // B1
+        cell.word.store(stored, Ordering::Release); // B1
     }
-}
-
-fn hash(symbol: Symbol) -> u64 {
-    spread(u64::from(symbol.0))
 }
 
 #[cfg(all(test, not(loom)))]
@@ -89,13 +164,28 @@ mod tests {
     #[test]
     fn any_word_is_shown_or_found_the_long_way() {
         let board = Board::new();
+        let [third, fourth] = [3, 4].map(|index| Symbol { index, generation: 1 });
         for word in [0, 1, u64::MAX - 1] {
-            board.set(Symbol(3), Some(word));
-            assert_eq!(board.get(Symbol(3)), Some(word));
+            board.set(third, Some(word));
+            assert_eq!(board.get(third), Some(word));
         }
-        board.set(Symbol(3), Some(u64::MAX));
-        assert_eq!(board.get(Symbol(3)), None);
-        board.set(Symbol(3), None);
-        assert_eq!((board.get(Symbol(3)), board.get(Symbol(4))), (None, None));
+        board.set(third, Some(u64::MAX));
+        assert_eq!(board.get(third), None);
+        board.set(third, None);
+        assert_eq!((board.get(third), board.get(fourth)), (None, None));
+    }
+
+    #[test]
+    fn indices_of_all_sizes_have_cells_of_their_own() {
+        let board = Board::new();
+        let indices = (0..32).flat_map(|bit| [(1u32 << bit) - 1, 1 << bit, (1 << bit) + 1]).chain([u32::MAX]);
+        let indices: std::collections::BTreeSet<u32> = indices.collect();
+        for &index in &indices {
+            board.set(Symbol { index, generation: 2 }, Some(u64::from(index)));
+        }
+        for &index in &indices {
+            assert_eq!(board.get(Symbol { index, generation: 2 }), Some(u64::from(index)));
+            assert_eq!(board.get(Symbol { index, generation: 1 }), None, "its name is gone");
+        }
     }
 }

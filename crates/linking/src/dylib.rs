@@ -161,11 +161,12 @@ impl<T: Target> Dylib<T> {
     /// # Errors
     /// As [`Lookup::wait`].
     pub fn address(&self, name: &str) -> Result<T::Address, Error> {
-        let symbol = self.session.intern(name);
-        if let Some(address) = self.ready(symbol) {
+        let known = self.session.names().find(name);
+        if let Some(address) = known.and_then(|symbol| self.ready(symbol)) {
             return Ok(address);
         }
-        let found = self.lookup([symbol]).wait_one()?;
+        let held = self.session.symbol(name);
+        let found = self.lookup([held.symbol()]).wait_one()?;
         found.address.ok_or_else(|| Error::NotFound { symbols: vec![self.session.name(found.label)] })
     }
 

@@ -11,6 +11,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::ids::SessionId;
+
 /// A symbol by its text: what errors carry.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Name {
@@ -52,8 +54,8 @@ pub enum Cause {
     Reported(Foreign),
     /// Whoever materialized them dropped the responsibility, or its task, without a word.
     Abandoned,
-    /// The code that materialized them panicked.
-    Panicked,
+    /// The code that materialized them panicked. Here is its message, if it was a text and the panic ended the task.
+    Panicked(Option<Arc<str>>),
     /// Their tracker was removed.
     Removed,
     /// Their dylib was closed, or the session ended.
@@ -109,7 +111,8 @@ impl fmt::Display for Cause {
         match self {
             Cause::Reported(error) => write!(f, "{error}"),
             Cause::Abandoned => f.write_str("the responsibility for them was dropped"),
-            Cause::Panicked => f.write_str("their materialization panicked"),
+            Cause::Panicked(None) => f.write_str("their materialization panicked"),
+            Cause::Panicked(Some(message)) => write!(f, "their materialization panicked: {message}"),
             Cause::Removed => f.write_str("they were removed"),
             Cause::Closed => f.write_str("their dylib was closed"),
             Cause::Needs(failure) => write!(f, "they need {}", List(&failure.symbols)),
@@ -202,7 +205,7 @@ impl std::error::Error for Failure {
             Cause::Reported(error) => Some(&**error),
             Cause::Needs(failure) => Some(&**failure),
             Cause::Refused(error) => Some(&**error),
-            Cause::Abandoned | Cause::Panicked | Cause::Removed | Cause::Closed => None,
+            Cause::Abandoned | Cause::Panicked(_) | Cause::Removed | Cause::Closed => None,
         }
     }
 }
@@ -247,7 +250,17 @@ pub enum Error {
         /// The name.
         dylib: Arc<str>,
     },
-    /// An identifier of another session, or of something that is gone.
+    /// An identifier was handed to another session than its own; nothing was done.
+    #[error("a {what} of {of} was handed to {here}")]
+    OtherSession {
+        /// What it names.
+        what: &'static str,
+        /// The session that it belongs to.
+        of: SessionId,
+        /// The session that it was handed to.
+        here: SessionId,
+    },
+    /// An identifier of something that is gone.
     #[error("no such {what} in this session")]
     Unknown {
         /// What it should have named.
@@ -296,6 +309,12 @@ pub enum Error {
     /// A definition generator dropped its request, or was removed, before it answered.
     #[error("a definition generator gave no answer")]
     GeneratorAbandoned,
+    /// A definition generator panicked.
+    #[error("a definition generator panicked{}{}", if message.is_some() { ": " } else { "" }, message.as_deref().unwrap_or(""))]
+    GeneratorPanicked {
+        /// The panic's message, if it was a text and the panic ended the task.
+        message: Option<Arc<str>>,
+    },
     /// Trackers of different dylibs.
     #[error("the trackers belong to different dylibs")]
     DifferentDylibs,

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use crate::dispatch::when_caught;
 use crate::error::{Error, Foreign};
 use crate::flags::{Link, LookupKind, Need, Priority, SymbolFlags, Until, Want};
 use crate::ids::{DylibId, Symbol};
@@ -114,7 +115,15 @@ impl<T: Target> Request<T> {
 
 impl<T: Target> Drop for Request<T> {
     fn drop(&mut self) {
-        self.finish(Err(Error::GeneratorAbandoned));
+        if !std::thread::panicking() {
+            return self.finish(Err(Error::GeneratorAbandoned));
+        }
+        if std::mem::replace(&mut self.open, false) {
+            let (session, request) = (self.session.clone(), self.id);
+            when_caught(move |message| {
+                session.step(Generated { request, result: Err(Error::GeneratorPanicked { message }) });
+            });
+        }
     }
 }
 

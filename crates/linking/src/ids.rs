@@ -1,26 +1,73 @@
 //! Names for things of a session, and the tables that give them out.
 //!
 //! ```text
-//!   Symbol    a name of code or data; dense, given out by `Names`, never reused
+//!   Symbol    a name of code or data: an index, and the generation of the name that has it (`names.rs`)
+//!   DylibId   a dylib: a place, the generation of its tenant, and its session
 //!   Label     a symbol in a dylib
-//!   Key<T>    a place in a `Slab<T>` and the generation of its tenant: a key that outlived its thing finds nothing
+//!   Key<T>    a place in a `Slab<T>`, the generation of its tenant, and its session: a key that outlived its thing finds nothing
 //! ```
 //!
-//! A place whose generation is used up is not let again, so a stale key can never name a later tenant. Cost: one indexed
-//! load and one comparison.
+//! A place whose generation is used up is not let again, so a stale key can never name a later tenant. An identifier of another session finds nothing, and
+//! events that are handed one say so ([`Error::OtherSession`](crate::Error::OtherSession)). Cost: one indexed load and two comparisons.
+//!
+//! [`SessionId`]s come from a counter of the process, the only thing here that sessions share: an identifier is a copy, which may outlive its session,
+//! so nothing that belongs to the session could tell it from those of a later one. Nothing depends on their values.
+//!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | I1 | count a session | Relaxed | | nothing: only that each number is another matters |
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A name of code or data, interned by the session's [`crate::Names`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Symbol(pub(crate) u32);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Symbol {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
 
-/// A dylib of a session. Never reused.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct DylibId(pub(crate) u32);
+impl fmt::Debug for Symbol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.index, self.generation)
+    }
+}
+
+/// Which session an identifier belongs to. They are equal again after four billion sessions.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct SessionId(u32);
+
+impl SessionId {
+    /// That of a new session.
+    pub(crate) fn fresh() -> SessionId {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed); // I1
+        SessionId(number)
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "session {}", self.0)
+    }
+}
+
+/// A dylib of a session.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DylibId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+    pub(crate) session: SessionId,
+}
+
+impl fmt::Debug for DylibId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.index, self.generation)
+    }
+}
 
 /// A symbol in a dylib.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -36,20 +83,24 @@ pub struct Key<T> {
     index: u32,
     /// Never zero, so that no key at all takes no room beside it.
     generation: NonZeroU32,
+    session: SessionId,
     of: PhantomData<fn() -> T>,
 }
 
+/// A key without its type.
+pub(crate) type Parts = (u32, NonZeroU32, SessionId);
+
 impl<T> Key<T> {
-    fn new(index: u32, generation: NonZeroU32) -> Self {
-        Key { index, generation, of: PhantomData }
+    pub(crate) fn parts(self) -> Parts {
+        (self.index, self.generation, self.session)
     }
 
-    pub(crate) fn parts(self) -> (u32, NonZeroU32) {
-        (self.index, self.generation)
+    pub(crate) fn from_parts((index, generation, session): Parts) -> Self {
+        Key { index, generation, session, of: PhantomData }
     }
 
-    pub(crate) fn from_parts((index, generation): (u32, NonZeroU32)) -> Self {
-        Key::new(index, generation)
+    pub(crate) fn session(self) -> SessionId {
+        self.session
     }
 
     pub(crate) fn index(self) -> usize {
@@ -67,7 +118,7 @@ impl<T> Copy for Key<T> {}
 
 impl<T> PartialEq for Key<T> {
     fn eq(&self, other: &Self) -> bool {
-        (self.index, self.generation) == (other.index, other.generation)
+        self.parts() == other.parts()
     }
 }
 
@@ -81,7 +132,7 @@ impl<T> PartialOrd for Key<T> {
 
 impl<T> Ord for Key<T> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.index, self.generation).cmp(&(other.index, other.generation))
+        self.parts().cmp(&other.parts())
     }
 }
 
@@ -104,34 +155,41 @@ struct Place<T> {
 
 /// A table that gives out keys and takes back places.
 pub(crate) struct Slab<T> {
+    session: SessionId,
     places: Vec<Place<T>>,
     free: Vec<u32>,
 }
 
-impl<T> Default for Slab<T> {
-    fn default() -> Self {
-        Slab { places: Vec::new(), free: Vec::new() }
-    }
-}
-
 impl<T> Slab<T> {
+    /// An empty table of a session.
+    pub(crate) fn new(session: SessionId) -> Self {
+        Slab { session, places: Vec::new(), free: Vec::new() }
+    }
+
+    fn key(&self, index: u32, generation: NonZeroU32) -> Key<T> {
+        Key::from_parts((index, generation, self.session))
+    }
+
+    fn is_of(&self, place: &Place<T>, key: Key<T>) -> bool {
+        place.generation == key.generation && self.session == key.session
+    }
+
     pub(crate) fn insert(&mut self, value: T) -> Key<T> {
         if let Some(index) = self.free.pop()
             && let Some(place) = self.places.get_mut(index as usize)
         {
             place.tenant = Some(value);
-            return Key::new(index, place.generation);
+            let generation = place.generation;
+            return self.key(index, generation);
         }
         let index = u32::try_from(self.places.len()).expect("fewer than four billion things in a session");
         self.places.push(Place { generation: NonZeroU32::MIN, tenant: Some(value) });
-        Key::new(index, NonZeroU32::MIN)
+        self.key(index, NonZeroU32::MIN)
     }
 
     pub(crate) fn remove(&mut self, key: Key<T>) -> Option<T> {
+        self.get(key)?;
         let place = self.places.get_mut(key.index())?;
-        if place.generation != key.generation {
-            return None;
-        }
         let value = place.tenant.take()?;
         if let Some(next) = place.generation.checked_add(1) {
             place.generation = next;
@@ -143,14 +201,15 @@ impl<T> Slab<T> {
     pub(crate) fn get(&self, key: Key<T>) -> Option<&T> {
         self.places
             .get(key.index())
-            .filter(|place| place.generation == key.generation)
+            .filter(|place| self.is_of(place, key))
             .and_then(|place| place.tenant.as_ref())
     }
 
     pub(crate) fn get_mut(&mut self, key: Key<T>) -> Option<&mut T> {
+        let session = self.session;
         self.places
             .get_mut(key.index())
-            .filter(|place| place.generation == key.generation)
+            .filter(|place| place.generation == key.generation && session == key.session)
             .and_then(|place| place.tenant.as_mut())
     }
 
@@ -166,7 +225,7 @@ impl<T> Slab<T> {
     /// All tenants, by place.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key<T>, &T)> {
         self.places.iter().enumerate().filter_map(|(index, place)| {
-            let key = Key::new(u32::try_from(index).ok()?, place.generation);
+            let key = self.key(u32::try_from(index).ok()?, place.generation);
             place.tenant.as_ref().map(|value| (key, value))
         })
     }
@@ -178,11 +237,11 @@ impl<T> Slab<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::Slab;
+    use super::{SessionId, Slab};
 
     #[test]
     fn a_key_that_outlived_its_tenant_finds_nothing() {
-        let mut slab = Slab::default();
+        let mut slab = Slab::new(SessionId::fresh());
         let first = slab.insert("a");
         assert_eq!(slab.remove(first), Some("a"));
         let second = slab.insert("b");
@@ -190,5 +249,11 @@ mod tests {
         assert_eq!(slab.get(first), None);
         assert_eq!(slab.remove(first), None);
         assert_eq!(slab.get(second), Some(&"b"));
+        let mut other = Slab::new(SessionId::fresh());
+        let third = other.insert("c");
+        assert_eq!(slab.get(third), None, "it is of another session");
+        assert_eq!(slab.remove(third), None);
+        assert_eq!(slab.get_mut(third), None);
+        assert_eq!(other.get(third), Some(&"c"));
     }
 }

@@ -25,6 +25,7 @@
 //! | an error has the whole chain of causes | [`Failure`]: made once for each step of the chain, shared by all who are told |
 //! | removing code under its users is a decision | [`machine::Dependants`]: deny, cascade, tombstone, keep |
 //! | a version is not mistaken for another of the same name | [`machine::Version`]s in dependences and redirects |
+//! | an identifier that outlived what it names, or is of another session, is refused | generations and sessions in `ids.rs`, counts in `names.rs` |
 //! | user code, and destructors, never run under the lock | [`machine::Effects`] own all of it until the lock is released |
 //!
 //! Words. A *unit* is what is materialized, and removed, as one; whoever materializes it has the *responsibility*. A symbol is
@@ -32,7 +33,7 @@
 //!
 //! | files, in reading order | what they hold |
 //! |---|---|
-//! | `flags`, `ids`, `error`, `names` (on `trie`) | the words |
+//! | `flags`, `ids`, `error`, `names` (on `uses`) | the words |
 //! | `machine` | the pure machine |
 //! | `session` | the lock, the effects, what an embedder gives and is asked |
 //! | `dylib`, `lookup`, `responsibility`, `generator`, `slot` | handles, and what users of the session implement |
@@ -40,8 +41,7 @@
 //! | `opening` | initialisers: which thread runs them, who waits for it |
 //! | `board` | ready symbols, read without a lock |
 //!
-//! Not done: what a generator did not have is not remembered; names are kept as long as the session; a session's events are
-//! not recorded.
+//! Not done: what a generator did not have is not remembered; a session's events are not recorded.
 
 #![forbid(unsafe_code)]
 
@@ -63,7 +63,7 @@ mod responsibility;
 mod session;
 mod slot;
 mod sync;
-mod trie;
+mod uses;
 
 pub use board::Address;
 pub use dispatch::{
@@ -74,10 +74,10 @@ pub use dylib::{Change, Dylib, OnDrop, Tracker, WeakDylib};
 pub use error::{Cause, Error, Failure, Foreign, Name};
 pub use flags::{Link, LookupKind, Need, Priority, Sees, SymbolFlags, Until, Want};
 pub use generator::{Addresses, Generator, Reexports, Request};
-pub use ids::{DylibId, Key, Label, Symbol};
+pub use ids::{DylibId, Key, Label, SessionId, Symbol};
 pub use lookup::Lookup;
 pub use machine::{Alias, Dependants};
-pub use names::Names;
+pub use names::{Names, Released, SymbolRef, SymbolScope};
 pub use promise::Latch;
 pub use responsibility::{MaterializationUnit, Resolved, Responsibility, absolute, unit};
 pub use session::{

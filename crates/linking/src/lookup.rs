@@ -52,6 +52,15 @@ impl<T: Target> Ticket<T> {
         Ticket(Receiver::Then(priority, doer, Box::new(then)))
     }
 
+    /// As [`Ticket::deliver`], when there is no session any more.
+    #[must_use]
+    pub(crate) fn deliver_alone(self, answer: Answer<T>) -> Delivered {
+        match self.0 {
+            Receiver::Promise(promise) => promise.complete(answer).map_or(Delivered::Heard, Delivered::Wake),
+            Receiver::Then(priority, _, then) => Delivered::Task(Task::new(priority, move || then(answer))),
+        }
+    }
+
     /// Gives the answer to whoever waits: whom to wake, or the task that goes on with it.
     #[must_use]
     pub(crate) fn deliver(self, session: &Session<T>, answer: Answer<T>) -> Delivered {
@@ -101,6 +110,8 @@ impl<T: Target> Lookup<T> {
     /// The lookup's own; [`Error::Cycle`] when the thread would wait for itself, [`Error::Stalled`] when the dispatcher knows that
     /// there will be none.
     pub fn wait(mut self) -> Result<Vec<Definition<T>>, Error> {
+        // It may wait for a responsibility that this thread has dropped while it unwound.
+        dispatch::tell_caught();
         let mut doers = SmallVec::new();
         if !self.is_done() {
             doers = dispatch::doers(self.session.address());

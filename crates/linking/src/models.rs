@@ -7,6 +7,8 @@
 //! | model | protocol | what would go wrong |
 //! |---|---|---|
 //! | `publish_and_read` | `board.rs` B1, B2 | an address is seen before its code |
+//! | `a_cell_is_let_again_under_its_readers` | `board.rs` B1, B2; `uses.rs` | a symbol that outlived its name finds another's code |
+//! | `the_last_holder_frees_a_name` | `uses.rs` N1, N2 | an index is let again while its last holder reads there |
 //! | `emission_against_removal` | the session's lock, boards inside it | a removed symbol stays on the board |
 //! | `lookup_against_removal` | the same | a lookup without answer; an address after removal was seen |
 //! | `lookup_against_renewal` | the same | a lookup finds nothing while a symbol is given back to its source |
@@ -33,6 +35,7 @@ use loom::thread;
 use crate::dispatch::queue::Queue;
 use crate::session::{PlainHost, required};
 use crate::sync::{AtomicU64, Ordering};
+use crate::uses::{Freed, Uses};
 use crate::{
     Dependants, Dispatcher, Dylib, Error, Latch, OnDrop, Priority, Responsibility, Session, Slot,
     SymbolFlags, Target, Task, Until, unit,
@@ -112,19 +115,71 @@ fn publish_and_read() {
     model(|| {
         let board = Arc::new(Board::new());
         let code = Arc::new(AtomicU64::new(0));
-        board.set(Symbol(1), None);
+        let symbol = Symbol { index: 1, generation: 1 };
+        board.set(symbol, Some(41));
+        board.set(symbol, None);
         let writer = {
             let (board, code) = (Arc::clone(&board), Arc::clone(&code));
             thread::spawn(move || {
                 code.store(7, Ordering::Relaxed); // M1
-                board.set(Symbol(1), Some(42));
+                board.set(symbol, Some(42));
             })
         };
-        if board.get(Symbol(1)) == Some(42) {
+        if board.get(symbol) == Some(42) {
             assert_eq!(code.load(Ordering::Relaxed), 7); // M1
         }
         writer.join().expect("no panic");
-        assert_eq!(board.get(Symbol(1)), Some(42));
+        assert_eq!(board.get(symbol), Some(42));
+    });
+}
+
+/// A name goes while its symbol is read, and its index is let to another name, which is published.
+#[test]
+fn a_cell_is_let_again_under_its_readers() {
+    model(|| {
+        let board = Arc::new(Board::new());
+        let uses = Arc::new(Uses::default());
+        let old = Symbol { index: 1, generation: uses.revive() };
+        board.set(old, Some(41));
+        let writer = {
+            let (board, uses) = (Arc::clone(&board), Arc::clone(&uses));
+            thread::spawn(move || {
+                board.set(old, None);
+                assert!(uses.let_go());
+                assert_eq!(uses.free(old.generation), Freed::Yes);
+                let new = Symbol { index: 1, generation: uses.revive() };
+                board.set(new, Some(42));
+                new
+            })
+        };
+        assert!(matches!(board.get(old), Some(41) | None), "another's code");
+        let new = writer.join().expect("no panic");
+        assert_eq!((board.get(old), board.get(new)), (None, Some(42)));
+        assert!(!uses.hold(old.generation));
+    });
+}
+
+/// Two holders let go of a name; whoever is last frees its place, and sees what the other has read there.
+#[test]
+fn the_last_holder_frees_a_name() {
+    model(|| {
+        let uses = Arc::new(Uses::default());
+        let read = Arc::new(AtomicU64::new(0));
+        let generation = uses.revive();
+        assert!(uses.hold(generation));
+        let lets_go = move |uses: &Uses, read: &AtomicU64| {
+            read.fetch_add(1, Ordering::Relaxed); // M1
+            let is_freed = uses.let_go() && uses.free(generation) == Freed::Yes;
+            assert!(!is_freed || read.load(Ordering::Relaxed) == 2); // M1
+            is_freed
+        };
+        let other = {
+            let (uses, read) = (Arc::clone(&uses), Arc::clone(&read));
+            thread::spawn(move || lets_go(&uses, &read))
+        };
+        let here = lets_go(&uses, &read);
+        assert!(here != other.join().expect("no panic"), "it is freed once");
+        assert!(!uses.hold(generation));
     });
 }
 

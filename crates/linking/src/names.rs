@@ -1,92 +1,320 @@
-//! The texts of symbols: each text is one [`Symbol`] for the life of the session.
+//! The texts of symbols: each text that is held is one [`Symbol`].
 //!
-//! Reading never locks: texts are found in an append-only trie, and symbols index an array that grows by doubling its
-//! last part, so that nothing ever moves. Writing takes a lock, because symbols are dense. Names are never given back;
-//! a session that runs for months with ever new names keeps them (about 150 bytes each).
+//! ```text
+//!   text ── shard of its hash, under a read lock ──► index ──► Place { uses: generation and holders, text }
+//!   symbol = (index, generation) ─────────────────────────────►┘
+//! ```
+//!
+//! A name is held by whoever interned it, by each symbol in the session's tables, by lookups that want it and by questions to generators. With its last
+//! holder it goes, and its index is let again under another generation: a symbol that outlived its name names nothing.
+//!
+//! | who | holds |
+//! |---|---|
+//! | [`Names::intern`] | for ever. For names that a program is written with |
+//! | [`SymbolRef`] ([`Names::hold`]) | until it is dropped. For structures that keep a symbol |
+//! | [`SymbolScope`] | all that it has interned, until it is dropped. For operations that end with the symbols in a table |
+//!
+//! Looking a text up takes a read lock of one of sixteen tables, the first use of a text its write lock; both for a look into a hash table. Holding and
+//! letting go take none (`uses.rs`). Places never move: they lie in parts of an array that doubles.
+//!
+//! Cost: 40 bytes for a place, 36 for an entry of the hash table with room to grow, the text and its header. Tables keep their size.
 
+use std::fmt;
 use std::hash::Hasher;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use rustc_hash::FxHasher;
+use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::ids::Symbol;
-use crate::trie::{Trie, spread};
+use crate::uses::{Freed, Uses};
 
-/// A part of the array of texts.
-type Part = OnceLock<Box<[OnceLock<Arc<str>>]>>;
+type Table = FxHashMap<Arc<str>, u32>;
+
+#[derive(Default)]
+struct Place {
+    uses: Uses,
+    text: RwLock<Option<Arc<str>>>,
+}
+
+/// Indices that have no name.
+#[derive(Default)]
+struct Free {
+    /// The first that never had one.
+    next: u32,
+    /// Those that had. The last one that was freed is let first.
+    again: Vec<u32>,
+}
 
 /// Interned names. One for each session.
 pub struct Names {
-    by_text: Trie<Arc<str>, Symbol>,
-    by_symbol: [Part; 27],
-    count: Mutex<u32>,
+    tables: [RwLock<Table>; TABLES],
+    places: [OnceLock<Box<[Place]>>; 27],
+    free: Mutex<Free>,
 }
+
+/// As many tables of texts, so that threads seldom meet.
+const TABLES: usize = 16;
 
 /// The first part of the array has this many places, as a power of two.
 const FIRST: u32 = 6;
 
 impl Default for Names {
     fn default() -> Self {
-        Names { by_text: Trie::default(), by_symbol: [const { OnceLock::new() }; 27], count: Mutex::new(0) }
+        Names { tables: Default::default(), places: [const { OnceLock::new() }; 27], free: Mutex::default() }
     }
 }
 
-fn hash(text: &str) -> u64 {
-    let mut hasher = FxHasher::default();
-    hasher.write(text.as_bytes());
-    spread(hasher.finish())
-}
-
 /// The part of the array and the place in it.
-fn place(symbol: u32) -> (usize, usize) {
-    let shifted = u64::from(symbol) + (1 << FIRST);
+fn split(index: u32) -> (usize, usize) {
+    let shifted = u64::from(index) + (1 << FIRST);
     let part = shifted.ilog2() - FIRST;
     (part as usize, (shifted - (1u64 << (part + FIRST))) as usize)
 }
 
+// No user code runs under these locks, so what a panic left behind is whole.
+fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Names {
-    /// The symbol of `text`, when it has one.
+    fn table(&self, text: &str) -> &RwLock<Table> {
+        let mut hasher = FxHasher::default();
+        hasher.write(text.as_bytes());
+        // Hash tables use the other bits.
+        &self.tables[(hasher.finish() >> 32) as usize % TABLES]
+    }
+
+    fn place(&self, index: u32) -> Option<&Place> {
+        let (part, at) = split(index);
+        self.places.get(part)?.get()?.get(at)
+    }
+
+    /// The symbol of `text`, when it has one. It is good for as long as somebody holds it.
     #[must_use]
     pub fn find(&self, text: &str) -> Option<Symbol> {
-        self.by_text.get(hash(text), |known| &**known == text).copied()
+        let table = read(self.table(text));
+        let &index = table.get(text)?;
+        self.place(index).map(|place| Symbol { index, generation: place.uses.generation() })
     }
 
-    /// The symbol of `text`.
+    /// The symbol of `text`, for the life of the session.
     pub fn intern(&self, text: &str) -> Symbol {
-        let hash = hash(text);
-        if let Some(symbol) = self.by_text.get(hash, |known| &**known == text) {
-            return *symbol;
-        }
-        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
-        *self.by_text.get_or_insert(
-            hash,
-            |known| &**known == text,
-            || {
-                let symbol = *count;
-                *count = count.checked_add(1).expect("fewer than four billion names in a session");
-                let text: Arc<str> = text.into();
-                let (part, index) = place(symbol);
-                let part = self.by_symbol[part]
-                    .get_or_init(|| (0..1u64 << (part as u32 + FIRST)).map(|_| OnceLock::new()).collect());
-                // The place is empty: symbols are given out once, under the lock.
-                let _ = part[index].set(Arc::clone(&text));
-                (text, Symbol(symbol))
-            },
-        )
+        self.used(text, Uses::keep)
     }
 
-    /// The text of `symbol`; a question mark for a symbol of another session.
+    /// The symbol of `text`, for as long as it is held.
+    #[must_use]
+    pub fn hold(self: &Arc<Self>, text: &str) -> SymbolRef {
+        let symbol = self.used(text, Uses::revive);
+        SymbolRef { names: Arc::clone(self), symbol }
+    }
+
+    /// Holds a symbol; none if its name is gone.
+    #[must_use]
+    pub fn hold_symbol(self: &Arc<Self>, symbol: Symbol) -> Option<SymbolRef> {
+        self.retain(symbol).then(|| SymbolRef { names: Arc::clone(self), symbol })
+    }
+
+    /// The text of `symbol`; a question mark for a symbol whose name is gone.
     #[must_use]
     pub fn text(&self, symbol: Symbol) -> Arc<str> {
-        let (part, index) = place(symbol.0);
-        let text = self.by_symbol.get(part).and_then(OnceLock::get).and_then(|part| part.get(index)?.get());
-        text.map_or_else(|| "?".into(), Arc::clone)
+        let known = self.place(symbol.index).and_then(|place| {
+            let text = read(&place.text);
+            // While the text is locked, its name is not replaced.
+            text.as_ref().filter(|_| place.uses.generation() == symbol.generation).map(Arc::clone)
+        });
+        known.unwrap_or_else(|| "?".into())
+    }
+
+    /// How many names there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tables.iter().map(|table| read(table).len()).sum()
+    }
+
+    /// Whether there is no name.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many indices there are, with a name or without: the most names that there were at a time.
+    #[must_use]
+    pub fn places(&self) -> usize {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).next as usize
+    }
+
+    /// Adds a holder of a symbol that somebody holds; `false` if its name is gone.
+    pub(crate) fn retain(&self, symbol: Symbol) -> bool {
+        self.place(symbol.index).is_some_and(|place| place.uses.hold(symbol.generation))
+    }
+
+    /// Whether its holders are counted.
+    pub(crate) fn is_counted(&self, symbol: Symbol) -> bool {
+        self.place(symbol.index).is_some_and(|place| place.uses.is_counted(symbol.generation))
+    }
+
+    /// Takes a holder away.
+    pub(crate) fn release(&self, symbol: Symbol) {
+        let Some(place) = self.place(symbol.index) else { return };
+        if !place.uses.let_go() {
+            return;
+        }
+        let Some(text) = read(&place.text).clone() else { return };
+        let mut table = write(self.table(&text));
+        // Somebody else may have freed it, and let it again with another text, which lies in another table: that has another generation.
+        let freed = place.uses.free(symbol.generation);
+        if freed == Freed::No {
+            return;
+        }
+        table.remove(&text);
+        let old = write(&place.text).take();
+        drop(table);
+        drop((old, text));
+        if freed == Freed::Yes {
+            self.free.lock().unwrap_or_else(PoisonError::into_inner).again.push(symbol.index);
+        }
+    }
+
+    /// The symbol of `text`, used so.
+    fn used(&self, text: &str, hold: impl Fn(&Uses) -> u32) -> Symbol {
+        let table = self.table(text);
+        let there = |table: &Table| {
+            let &index = table.get(text)?;
+            Some(Symbol { index, generation: hold(&self.place(index)?.uses) })
+        };
+        if let Some(symbol) = there(&read(table)) {
+            return symbol;
+        }
+        let mut table = write(table);
+        if let Some(symbol) = there(&table) {
+            return symbol;
+        }
+        let index = self.vacant();
+        let (part, at) = split(index);
+        let place = &self.places[part]
+            .get_or_init(|| (0..1u64 << (part as u32 + FIRST)).map(|_| Place::default()).collect())[at];
+        let text: Arc<str> = text.into();
+        *write(&place.text) = Some(Arc::clone(&text));
+        let generation = hold(&place.uses);
+        table.insert(text, index);
+        Symbol { index, generation }
+    }
+
+    fn vacant(&self) -> u32 {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = free.again.pop() {
+            return index;
+        }
+        let index = free.next;
+        free.next = index.checked_add(1).expect("fewer than four billion names in a session at a time");
+        index
     }
 }
 
-#[cfg(test)]
+/// A symbol whose name is kept for as long as this is there.
+pub struct SymbolRef {
+    names: Arc<Names>,
+    symbol: Symbol,
+}
+
+impl SymbolRef {
+    /// The symbol.
+    #[must_use]
+    pub fn symbol(&self) -> Symbol {
+        self.symbol
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn text(&self) -> Arc<str> {
+        self.names.text(self.symbol)
+    }
+}
+
+impl Clone for SymbolRef {
+    fn clone(&self) -> Self {
+        // It is held by `self`.
+        self.names.retain(self.symbol);
+        SymbolRef { names: Arc::clone(&self.names), symbol: self.symbol }
+    }
+}
+
+impl Drop for SymbolRef {
+    fn drop(&mut self) {
+        self.names.release(self.symbol);
+    }
+}
+
+impl fmt::Debug for SymbolRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} `{}`", self.symbol, self.text())
+    }
+}
+
+/// Symbols whose names are kept for as long as this is there. What is in the session's tables by then keeps its name.
+pub struct SymbolScope {
+    names: Arc<Names>,
+    held: Mutex<Vec<Symbol>>,
+}
+
+impl SymbolScope {
+    /// A scope without symbols.
+    #[must_use]
+    pub fn new(names: &Arc<Names>) -> SymbolScope {
+        SymbolScope { names: Arc::clone(names), held: Mutex::default() }
+    }
+
+    /// The symbol of `text`, until the end of the scope.
+    pub fn intern(&self, text: &str) -> Symbol {
+        let symbol = self.names.used(text, Uses::revive);
+        if self.names.is_counted(symbol) {
+            self.held.lock().unwrap_or_else(PoisonError::into_inner).push(symbol);
+        }
+        symbol
+    }
+}
+
+impl Drop for SymbolScope {
+    fn drop(&mut self) {
+        let held = std::mem::take(self.held.get_mut().unwrap_or_else(PoisonError::into_inner));
+        held.into_iter().for_each(|symbol| self.names.release(symbol));
+    }
+}
+
+/// Symbols that the tables have let go of: released when this is dropped.
+#[derive(Default)]
+pub struct Released {
+    names: Option<Arc<Names>>,
+    symbols: Vec<Symbol>,
+}
+
+impl Released {
+    pub(crate) fn add(&mut self, names: &Arc<Names>, symbol: Symbol) {
+        if names.is_counted(symbol) {
+            self.names.get_or_insert_with(|| Arc::clone(names));
+            self.symbols.push(symbol);
+        }
+    }
+}
+
+impl Drop for Released {
+    fn drop(&mut self) {
+        if let Some(names) = &self.names {
+            self.symbols.drain(..).for_each(|symbol| names.release(symbol));
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
 mod tests {
-    use super::Names;
+    use std::sync::Arc;
+
+    use super::{Names, SymbolScope};
 
     #[test]
     fn equal_texts_are_one_symbol() {
@@ -97,8 +325,9 @@ mod tests {
             assert_eq!(names.intern(&format!("f{i}")), *symbol);
         }
         assert_eq!(names.find("f3000"), None);
-        assert_eq!(&*names.text(crate::Symbol(3000)), "?");
-        assert_eq!(&*names.text(crate::Symbol(u32::MAX)), "?");
+        let foreign = |index| crate::Symbol { index, generation: 1 };
+        assert_eq!(&*names.text(foreign(3000)), "?");
+        assert_eq!(&*names.text(foreign(u32::MAX)), "?");
     }
 
     #[test]
@@ -111,5 +340,49 @@ mod tests {
             (a.join(), b.join())
         });
         assert_eq!(a.ok(), b.ok());
+    }
+
+    #[test]
+    fn a_name_goes_with_its_last_holder_and_its_symbol_names_nothing() {
+        let names = Arc::new(Names::default());
+        let held = names.hold("f");
+        let (old, copy) = (held.symbol(), held.clone());
+        drop(held);
+        assert_eq!(&*names.text(old), "f");
+        drop(copy);
+        assert_eq!((names.len(), names.find("f")), (0, None));
+        assert!(names.hold_symbol(old).is_none());
+        let next = names.hold("g");
+        assert_eq!(next.symbol().index, old.index, "the place is let again");
+        assert_ne!(next.symbol(), old);
+        assert_eq!((&*names.text(old), &*next.text()), ("?", "g"));
+        // A name that is kept for ever stays, whoever else has held it.
+        let scope = SymbolScope::new(&names);
+        let kept = scope.intern("k");
+        assert_eq!(names.intern("k"), kept);
+        drop(scope);
+        assert_eq!(&*names.text(kept), "k");
+    }
+
+    /// Threads hold and let go of the same few names: each reads the text that it holds.
+    #[test]
+    fn a_held_name_is_never_another() {
+        let names = Arc::new(Names::default());
+        std::thread::scope(|scope| {
+            for thread in 0..4u32 {
+                let names = &names;
+                scope.spawn(move || {
+                    for round in 0..20_000u32 {
+                        let text = format!("n{}", (round.wrapping_mul(7) ^ thread) % 13);
+                        let held = names.hold(&text);
+                        assert_eq!(*held.text(), text);
+                        assert_eq!(names.find(&text), Some(held.symbol()));
+                    }
+                });
+            }
+        });
+        assert!(names.is_empty());
+        let free = names.free.lock().expect("free");
+        assert!(free.next <= 13 && free.again.len() == free.next as usize, "each index is free once");
     }
 }

@@ -12,7 +12,7 @@
 //! not compile or are failures; nothing strands a lookup. When the unit was removed meanwhile, every operation says so, and
 //! giving up does nothing.
 
-use crate::dispatch::priority;
+use crate::dispatch::{priority, when_caught};
 use crate::error::{Cause, Error};
 use crate::flags::{Need, Priority, SymbolFlags, Until, Want};
 use crate::ids::{DylibId, Symbol};
@@ -104,7 +104,13 @@ impl<T: Target> Duty<T> {
 
 impl<T: Target> Drop for Duty<T> {
     fn drop(&mut self) {
-        self.fail(if std::thread::panicking() { Cause::Panicked } else { Cause::Abandoned });
+        if !std::thread::panicking() {
+            return self.fail(Cause::Abandoned);
+        }
+        if std::mem::replace(&mut self.open, false) {
+            let (session, unit) = (self.session.clone(), self.unit);
+            when_caught(move |message| session.step(Fail { unit, cause: Cause::Panicked(message) }));
+        }
     }
 }
 
@@ -317,7 +323,8 @@ impl<T: Target> Responsibility<T> {
     /// Hands over code, gives all symbols their addresses, and says that the memory is final and all of it needs `needs`; in one step.
     /// When it is refused, the unit has failed or was removed, unless a version that it needs has lost its name meanwhile: then
     /// nothing has changed, nobody has seen an address, and here is the responsibility, to be kept with what there is now.
-    /// If something that it needs fails before it is ready, for a reason that may pass, later lookups find `again`.
+    /// If something that it needs fails before it is ready, for a reason that may pass, later lookups find `again`; if for another reason, they do when what
+    /// failed has been removed or replaced.
     pub fn complete(
         mut self,
         code: T::Code,
@@ -344,7 +351,19 @@ impl<T: Target> Responsibility<T> {
     ) {
         self.duty.open = false;
         let (unit, cause, again) = (self.duty.unit, Cause::of(cause), again.into().source);
-        self.duty.session.step(FailForNow { unit, cause, again });
+        self.duty.session.step(FailForNow { unit, cause, again, passes: true });
+    }
+
+    /// Gives up because of `cause`. If that is the failure of other symbols, it stands until one of them is removed or replaced: lookups behind that find
+    /// `again`, which makes the symbols that it is responsible for. If it may pass, they do at once.
+    pub fn fail_until_changed(
+        mut self,
+        cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+        again: impl Into<Unit<T>>,
+    ) {
+        self.duty.open = false;
+        let (unit, cause, again) = (self.duty.unit, Cause::of(cause), again.into().source);
+        self.duty.session.step(FailForNow { unit, cause, again, passes: false });
     }
 
     /// Gives up. The cause reaches every lookup that waits for it, now or later.

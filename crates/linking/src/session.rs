@@ -30,13 +30,13 @@ use crate::dylib::Dylib;
 use crate::error::{Error, Failure, Name};
 use crate::flags::{Link, LookupKind, Need, Priority, Until, Want};
 use crate::generator::{Generator, Request};
-use crate::ids::{DylibId, Label, Symbol};
+use crate::ids::{DylibId, Label, SessionId, Symbol};
 use crate::lookup::{Delivered, Lookup, Ticket};
 use crate::machine::{
     self, Begin, Close, CreateDylib, Dependants, Doer, Effects, Event, Finish, Found, IsUnderWay, Leads,
     LinkOrder, Machine, NewUnit, Owner, Parts, Remaining, Renew, Stop, Undertake,
 };
-use crate::names::Names;
+use crate::names::{Names, SymbolRef, SymbolScope};
 use crate::opening::Openings;
 use crate::promise::Promise;
 use crate::responsibility::{MaterializationUnit, Responsibility};
@@ -132,7 +132,51 @@ pub(crate) struct Inner<T: Target> {
     openings: Openings,
 }
 
+impl<T: Target> Drop for Inner<T> {
+    /// The last handle is gone: whatever is there is removed, as at the end, but nothing is deinitialised.
+    fn drop(&mut self) {
+        let mut machine = lock(&self.machine);
+        machine.step(Stop { entirely: true });
+        let dylibs = machine.step(Remaining).0.into_iter().map(|(dylib, _)| dylib).collect();
+        let (_, mut effects) = machine.step(Close { dylibs, dependants: Dependants::Keep, stay_open: false });
+        drop(machine);
+        for store in effects.slots.drain(..) {
+            store.slot.store(store.serial, store.target);
+        }
+        for (ticket, answer) in effects.answers.drain(..) {
+            match fenced(|| ticket.deliver_alone(answer)) {
+                Some(Delivered::Task(task)) => drop(fenced(|| self.dispatcher.dispatch(task))),
+                Some(Delivered::Wake(waker)) => drop(fenced(|| waker.wake())),
+                Some(Delivered::Heard) | None => {}
+            }
+        }
+        let_go(&*self.host, effects.dropped, effects.retired, effects.garbage);
+    }
+}
+
+/// Drops what the tables had, and hands code to the host. Where the embedder's code panics, the rest is done nevertheless.
+fn let_go<T: Target>(
+    host: &dyn Host<T>,
+    dropped: Vec<(Box<dyn MaterializationUnit<T>>, Vec<Symbol>)>,
+    retired: Vec<T::Code>,
+    garbage: Vec<machine::Garbage<Live<T>>>,
+) {
+    for (mut source, lost) in dropped {
+        fenced(move || lost.into_iter().for_each(|symbol| source.discard(symbol)));
+    }
+    if !retired.is_empty() {
+        fenced(|| host.retire(retired));
+    }
+    fenced(move || drop(garbage));
+}
+
 /// A handle to a session. See the file's header.
+///
+/// **Dropping.** A session ends by [`Session::end`]. One whose last handle is dropped without that is taken down in the same way, but for what needs a caller:
+/// its opened dylibs are not deinitialised. Dylibs, trackers, lookups, responsibilities, requests and tasks that are queued or run are handles: a thread that
+/// waits for a lookup is answered first, and a task in flight is finished. What stores a handle inside of the session (a generator, a unit, a continuation)
+/// keeps it; [`Session::downgrade`] and [`Dylib::downgrade`] are for these. The last handle may be dropped by any thread, a task's too: code goes to the host
+/// on that thread.
 pub struct Session<T: Target>(Arc<Inner<T>>);
 
 impl<T: Target> Clone for Session<T> {
@@ -171,13 +215,31 @@ impl<T: Target> Session<T> {
         Session(Arc::new(Inner { names, machine, dispatcher, host, openings: Openings::default() }))
     }
 
+    /// What tells its identifiers from those of other sessions.
+    #[must_use]
+    pub fn id(&self) -> SessionId {
+        lock(&self.0.machine).id()
+    }
+
     /// A handle that does not keep the session: for what the session itself keeps.
     #[must_use]
     pub fn downgrade(&self) -> WeakSession<T> {
         WeakSession(Arc::downgrade(&self.0))
     }
 
-    /// The symbol of `text`.
+    /// The symbol of `text`, for as long as the result is there or the symbol is in a table.
+    #[must_use]
+    pub fn symbol(&self, text: &str) -> SymbolRef {
+        self.0.names.hold(text)
+    }
+
+    /// What keeps the symbols that it interns until it is dropped.
+    #[must_use]
+    pub fn scope(&self) -> SymbolScope {
+        SymbolScope::new(&self.0.names)
+    }
+
+    /// The symbol of `text`, for the life of the session. Names that come and go are better had by [`Session::symbol`] or [`Session::scope`].
     #[must_use]
     pub fn intern(&self, text: &str) -> Symbol {
         self.0.names.intern(text)
@@ -185,7 +247,7 @@ impl<T: Target> Session<T> {
 
     /// All names.
     #[must_use]
-    pub fn names(&self) -> &Names {
+    pub fn names(&self) -> &Arc<Names> {
         &self.0.names
     }
 
@@ -392,6 +454,7 @@ impl<T: Target> Session<T> {
 
     /// Runs one event, and what it entails.
     pub(crate) fn step<E: Event<Live<T>>>(&self, event: E) -> E::Reply {
+        dispatch::tell_if_caught();
         let (reply, effects) = {
             let mut machine = lock(&self.0.machine);
             Self::publish(machine.step(event))
@@ -481,19 +544,13 @@ impl<T: Target> Session<T> {
         for waker in wakers {
             fenced(|| waker.wake());
         }
-        for (mut source, lost) in effects.dropped {
-            fenced(move || lost.into_iter().for_each(|symbol| source.discard(symbol)));
-        }
         for code in effects.retired.iter().filter(|_| effects.entombs) {
             fenced(|| self.0.host.entomb(code));
         }
         for (user, removed) in effects.orphaned {
             fenced(|| self.0.host.orphaned(self.name(user), self.name(removed)));
         }
-        if !effects.retired.is_empty() {
-            fenced(|| self.0.host.retire(effects.retired));
-        }
-        fenced(move || drop(effects.garbage));
+        let_go(&*self.0.host, effects.dropped, effects.retired, effects.garbage);
     }
 
     /// A task of `work`, which is done for `doer`, if anybody is known to wait for it.

@@ -319,3 +319,80 @@ fn opens_in_a_circle(is_made: bool, comes_late: bool) -> (Result<(), Error>, Res
     session.check().expect("invariants");
     (by_task, by_thread)
 }
+
+/// Keeps what is retired, as a host does whose threads may run it yet.
+struct Retires(Arc<Mutex<Vec<support::Owned>>>);
+
+impl brolga_linking::Host<Words> for Retires {
+    fn retire(&self, code: Vec<support::Owned>) {
+        self.0.lock().expect("retired").extend(code);
+    }
+}
+
+/// Without an end, code goes to the host all the same, what was never made is dropped, and nothing is deinitialised.
+#[test]
+fn a_session_that_is_dropped_without_an_end_gives_everything_back() {
+    let retired = Arc::default();
+    let session: Session<Words> =
+        Session::new(Arc::new(brolga_linking::InPlace::new()), Box::new(Retires(Arc::clone(&retired))));
+    let main = session.create_dylib("main").expect("a dylib");
+    let [init, f, lazy] = ["init", "f", "lazy"].map(|name| session.intern(name));
+    main.define(initialiser(init, is_ready)).expect("defined");
+    let (freed, never) = (Arc::default(), support::Never::new(&[(lazy, E)]));
+    let (owned, dropped) = (support::Owned(Arc::clone(&freed)), Arc::clone(&never.dropped));
+    main.define(never.unit()).expect("defined");
+    main.define(unit([(f, E)], move |duty: Responsibility<Words>| {
+        assert!(duty.attach(owned).is_ok());
+        duty.resolve([(f, 1)]).expect("resolved").emit([]).expect("emitted");
+    }))
+    .expect("defined");
+    main.lookup([f]).wait().expect("ready");
+    main.open(|_| Ok(()), |_| panic!("nobody ends it")).expect("opened");
+    let gone = session.downgrade();
+    drop((session, main));
+    assert!(gone.upgrade().is_none());
+    assert_eq!((support::count(&freed), support::count(&dropped)), (0, 1), "its host has the code");
+    assert_eq!(retired.lock().expect("retired").len(), 1);
+}
+
+/// Tasks in flight and lookups that wait are handles: they are finished, and the last one takes the session down, on whatever thread.
+#[test]
+fn what_is_under_way_outlives_the_handles_of_a_session() {
+    let pool = Arc::new(brolga_linking::Pool::new(2));
+    let (session, main) = support::with(pool);
+    let [slow, needs] = ["slow", "needs"].map(|name| session.intern(name));
+    let (freed, gone) = (Arc::default(), session.downgrade());
+    let (stop, has_come, go_on) = stop();
+    let owned = support::Owned(Arc::clone(&freed));
+    main.define(unit([(slow, E)], move |duty: Responsibility<Words>| {
+        stop();
+        assert!(duty.attach(owned).is_ok());
+        duty.resolve([(slow, 7)]).expect("resolved").emit([]).expect("emitted");
+    }))
+    .expect("defined");
+    main.define(unit([(needs, E)], move |duty: Responsibility<Words>| {
+        duty.lookup_then(required([slow]), Until::Ready, move |duty, found| {
+            let need = found[0].into();
+            duty.resolve([(needs, 8)]).expect("resolved").emit([need]).expect("emitted");
+        });
+    }))
+    .expect("defined");
+    main.open(|_| Ok(()), |_| {}).expect("opened");
+    let (lookup, (told, tells)) = (main.lookup([needs]), channel());
+    session.lookup_then(vec![main.all()], required([needs]), Until::Ready, Priority::Normal, move |answer| {
+        told.send(answer.map(|found| found[0].address)).expect("awaited");
+    });
+    let waits = thread::spawn(move || lookup.wait_one().map(|found| found.address));
+    has_come.recv_timeout(NEVER).expect("it is being made");
+    drop((session, main));
+    assert!(gone.upgrade().is_some(), "somebody waits");
+    go_on.send(()).expect("it waits");
+    assert_eq!(waits.join().expect("no panic").expect("ready"), Some(8));
+    assert_eq!(tells.recv_timeout(NEVER).expect("told").expect("ready"), Some(8));
+    let deadline = std::time::Instant::now() + NEVER;
+    while support::count(&freed) == 0 && std::time::Instant::now() < deadline {
+        thread::yield_now();
+    }
+    assert_eq!(support::count(&freed), 1);
+    assert!(gone.upgrade().is_none());
+}

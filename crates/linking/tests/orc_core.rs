@@ -736,7 +736,52 @@ fn a_dropped_responsibility_fails_and_a_panic_says_so() {
     main.define(unit([(bar, E)], |_: Responsibility<Words>| panic!("a bug of a front end")))
         .expect("defined");
     assert!(matches!(failure(main.lookup([foo]).wait()).cause(), Cause::Abandoned));
-    assert!(matches!(failure(main.lookup([bar]).wait()).cause(), Cause::Panicked));
+    let told = failure(main.lookup([bar]).wait());
+    assert!(matches!(told.cause(), Cause::Panicked(Some(text)) if **text == *"a bug of a front end"));
+    assert_eq!(
+        told.to_string(),
+        "`bar` of `main` failed: their materialization panicked: a bug of a front end"
+    );
+}
+
+/// Wherever the responsibility or the request is when its task panics, and whatever the message is made of.
+#[test]
+fn a_panic_keeps_its_message() {
+    struct Broken;
+    impl brolga_linking::Generator<Words> for Broken {
+        fn generate(&self, request: brolga_linking::Request<Words>) {
+            panic!("no {}", request.symbols().len());
+        }
+    }
+    let (session, main) = in_place();
+    let [base, later, odd, caught, none] =
+        ["base", "later", "odd", "caught", "none"].map(|name| session.intern(name));
+    main.define(made(&[(base, E, 1)])).expect("defined");
+    main.define(unit([(later, E)], move |duty: Responsibility<Words>| {
+        duty.lookup_then(required([base]), Until::Ready, |_duty, found| panic!("{} found", found.len()));
+    }))
+    .expect("defined");
+    main.define(unit([(odd, E)], |_: Responsibility<Words>| std::panic::panic_any(7))).expect("defined");
+    let home = main.clone();
+    main.define(unit([(caught, E)], move |duty: Responsibility<Words>| {
+        let work = std::panic::AssertUnwindSafe(|| {
+            let _duty = duty;
+            panic!("nobody's");
+        });
+        assert!(std::panic::catch_unwind(work).is_err());
+        // Its symbols have failed by the time that the thread does something else.
+        let told = failure(home.lookup([caught]).wait());
+        assert!(matches!(told.cause(), Cause::Panicked(None)));
+    }))
+    .expect("defined");
+    let cause = |symbol| failure(main.lookup([symbol]).wait()).cause().to_string();
+    assert_eq!(cause(later), "their materialization panicked: 1 found");
+    assert_eq!(cause(odd), "their materialization panicked");
+    assert_eq!(cause(caught), "their materialization panicked");
+    main.add_generator(Broken).expect("open");
+    let told = main.lookup([none]).wait().expect_err("it panicked");
+    assert_eq!(told.to_string(), "a definition generator panicked: no 1");
+    session.check().expect("invariants");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use brolga_linking::{
-    Addresses, Alias, Cause, Change, Dependants, Dependence, Dylib, Error, Host, Link, OnDrop,
+    Addresses, Alias, Cause, Change, Dependants, Dependence, Dylib, Error, Host, Label, Link, OnDrop,
     Responsibility, Seeded, Sees, Session, Symbol, SymbolFlags, Target, Unit, Until, required, unit,
 };
 use support::{E, Kept, Never, Owned, Words, count, failure, in_place, keep, made, take, texts, with};
@@ -746,4 +746,106 @@ fn a_failure_for_ever_stays_with_what_needs_it() {
     assert!(main.lookup([app]).wait().is_err());
     assert_eq!(count(&freed), 1);
     session.check().expect("invariants");
+}
+
+/// What is left of a version that was replaced goes with its last user, whatever removes that.
+#[test]
+fn a_replaced_version_goes_with_its_last_user() {
+    let policies = [Dependants::Deny, Dependants::Cascade, Dependants::Tombstone, Dependants::Keep];
+    for policy in policies.map(Some).into_iter().chain([None]) {
+        let (session, main) = in_place();
+        let [f, g] = ["f", "g"].map(|name| session.intern(name));
+        let mut flat = None;
+        for _ in 0..3 {
+            main.redefine(vec![made(&[(f, E, 1)])], None).expect("replaced");
+            let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
+            let user = unit([(g, E)], move |duty: Responsibility<Words>| {
+                let needs = Label { dylib: duty.dylib().expect("there"), symbol: f };
+                duty.resolve([(g, 2)]).expect("resolved").emit([needs.into()]).expect("emitted");
+            });
+            main.define_all(vec![user], Some(&tracker)).expect("defined");
+            main.lookup([f, g]).wait().expect("ready");
+            main.redefine(vec![made(&[(f, E, 3)])], None).expect("replaced");
+            match policy {
+                Some(policy) => tracker.remove(policy).expect("removed"),
+                None => main.remove([g]).expect("removed"),
+            }
+            session.check().expect("invariants");
+            assert_eq!(*flat.get_or_insert(session.counts()), session.counts(), "{policy:?}");
+        }
+        assert_eq!(flat.map(|counts| counts.1), Some(1), "{policy:?}");
+    }
+}
+
+/// What failed because of another symbol is made again when that is replaced, or removed and defined.
+#[test]
+fn dependants_of_a_failed_root_work_again_when_it_is_redefined() {
+    for removes in [false, true] {
+        let (session, main) = in_place();
+        let [root, near, far, asks, short, apart] =
+            ["root", "near", "far", "asks", "short", "apart"].map(|name| session.intern(name));
+        let (kept, made_again, freed) = (Kept::default(), Arc::new(AtomicUsize::new(0)), Arc::default());
+        // Linked to what it needs; made by itself as often as it is wanted.
+        fn links(
+            symbol: Symbol,
+            to: Symbol,
+            times: Arc<AtomicUsize>,
+            freed: Arc<AtomicUsize>,
+        ) -> Unit<Words> {
+            unit([(symbol, E)], move |duty: Responsibility<Words>| {
+                times.fetch_add(1, Ordering::SeqCst);
+                let again = links(symbol, to, Arc::clone(&times), Arc::clone(&freed));
+                let dylib = duty.dylib().expect("in force");
+                let need = Dependence::from(Label { dylib, symbol: to });
+                assert!(duty.complete(Owned(freed), [(symbol, 5)], [need], Some(again)).is_none());
+            })
+        }
+        // Waits for what it needs, and is told of the failure.
+        fn waits(symbol: Symbol, to: Symbol) -> Unit<Words> {
+            unit([(symbol, E)], move |duty: Responsibility<Words>| {
+                duty.lookup_answer(required([to]), Until::Ready, move |duty, answer| match answer {
+                    Err(error) => duty.fail_until_changed(error, waits(symbol, to)),
+                    Ok(found) => {
+                        let resolved = duty.resolve([(symbol, 6)]).expect("resolved");
+                        resolved.emit([found[0].into()]).expect("emitted");
+                    }
+                });
+            })
+        }
+        let units = vec![
+            keep(&[(root, E)], &kept),
+            links(near, root, Arc::clone(&made_again), Arc::clone(&freed)),
+            links(far, near, Arc::clone(&made_again), Arc::clone(&freed)),
+            waits(asks, far),
+            unit([(apart, E)], |duty: Responsibility<Words>| duty.fail("its own")),
+            Alias { symbol: short, flags: E, from: main.all(), aliasee: asks }.into(),
+        ];
+        main.define_all(units, None).expect("defined");
+        let all = [near, far, asks, short];
+        let lookups = all.map(|symbol| main.lookup([symbol]));
+        take(&kept).fail("wrong");
+        for lookup in lookups {
+            assert_eq!(failure(lookup.wait()).root().to_string(), "wrong");
+        }
+        let before = session.counts();
+        for symbol in all.into_iter().chain([apart]) {
+            assert!(main.lookup([symbol]).wait().is_err(), "the reason stands");
+        }
+        assert_eq!((count(&made_again), session.counts()), (2, before));
+        session.check().expect("invariants");
+        if removes {
+            main.remove([root]).expect("removed");
+            session.check().expect("invariants");
+            main.define(made(&[(root, E, 1)])).expect("defined");
+        } else {
+            main.redefine(vec![made(&[(root, E, 1)])], None).expect("replaced");
+        }
+        assert_eq!(count(&made_again), 2, "nobody has looked");
+        let addresses = all.map(|symbol| main.lookup([symbol]).wait_one().expect("ready").address);
+        assert_eq!(addresses, [Some(5), Some(5), Some(6), Some(6)]);
+        assert!(main.lookup([apart]).wait().is_err(), "it failed by itself");
+        session.check().expect("invariants");
+        main.clear(Dependants::Deny).expect("removed");
+        assert_eq!((session.counts().1, count(&freed)), (0, 4));
+    }
 }

@@ -31,16 +31,7 @@ pub fn callees(module: &Module, func: &Func) -> Vec<FuncId> {
 
 /// The function of the module that a high function is a form of.
 pub(crate) fn own_id(module: &Module, func: &Func) -> Option<FuncId> {
-    let object = func.sig.params.first()?.ty;
-    let types = |f: &Func| f.sig.params.iter().map(|p| p.ty).collect::<Vec<_>>();
-    let own = types(func);
-    let is_own = |other: &Func| {
-        other.level == func.level
-            && other.sig.vararg == func.sig.vararg
-            && types(other) == own
-            && other.sig.statics == func.sig.statics
-    };
-    module.methods(object).iter().copied().find(|&id| is_own(&module[id]))
+    module.find_same(func)
 }
 
 /// The callees by which a function calls itself.

@@ -15,16 +15,18 @@
 //! without being run. Where C comes back to compiled code, that asks (`brolga_carried_exception`), and the exception goes on from there. Code
 //! that does not ask, because its program gives no function to C, loses it to whoever called it.
 //!
+//! **No return.** C may end the thread or the process in the middle of the call (`thread/end.rs`). The frames here own nothing that would
+//! have to be dropped.
+//!
 //! **Aborted**, with a message, is what has no answer: a thread that was never attached, a thread that is inside a scope of Rust, and an
 //! exception on a thread that runs no compiled code further out.
 
 use std::io::Write;
-use std::sync::Arc;
 
 use crate::heap::Persistent;
 use crate::instance::Runtime;
 use crate::objects::MethodTable;
-use crate::thread::{Thread, attached_to};
+use crate::thread::{Thread, with_attached_to};
 
 /// The trampoline: thread, callee, arguments, results; not 0 if it threw.
 type EntryFn = unsafe extern "C" fn(*const Thread, usize, *const u64, *mut u64) -> i32;
@@ -43,27 +45,29 @@ pub(crate) unsafe extern "C" fn brolga_callback(
     args: *const u64,
     results: *mut u64,
 ) -> i32 {
-    let Some(thread) = attached_to(runtime) else {
-        give_up("C called a function of a program on a thread that is not attached to its runtime");
-    };
-    let Some(runtime) = thread.runtime() else {
-        give_up("C called a function of a program whose runtime is gone");
-    };
-    if thread.in_scope() {
-        give_up("C called a function of a program on a thread that is inside a scope of its runtime");
-    }
-    if thread.is_carrying() {
-        return 1;
-    }
-    // SAFETY: by the contract.
-    let threw = unsafe { activate(&thread, &runtime, methods, entry, callee, args, results) };
-    match threw {
-        Some(threw) => {
-            thread.carry(threw.kept);
-            1
+    let called = with_attached_to(runtime, |thread| {
+        let Some(runtime) = thread.hold_runtime() else {
+            give_up("C called a function of a program whose runtime is gone");
+        };
+        if thread.in_scope() {
+            give_up("C called a function of a program on a thread that is inside a scope of its runtime");
         }
-        None => 0,
-    }
+        if thread.is_carrying() {
+            return 1;
+        }
+        // SAFETY: by the contract.
+        let threw = unsafe { activate(thread, &runtime, methods, entry, callee, args, results) };
+        match threw {
+            Some(threw) => {
+                thread.carry(threw.kept);
+                1
+            }
+            None => 0,
+        }
+    });
+    called.unwrap_or_else(|| {
+        give_up("C called a function of a program on a thread that is not attached to its runtime")
+    })
 }
 
 /// An exception has come out of a call, the last one of the thread.
@@ -79,7 +83,7 @@ struct Threw {
 /// As for [`brolga_callback`]. The thread is the running one.
 unsafe fn activate(
     thread: &Thread,
-    runtime: &Arc<Runtime>,
+    runtime: &Runtime,
     methods: &MethodTable,
     entry: EntryFn,
     callee: usize,

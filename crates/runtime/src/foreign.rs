@@ -6,6 +6,7 @@
 //! that were opened stay open as long as the runtime, because compiled code holds addresses in them.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::{Mutex, PoisonError};
 
 use libloading::Library;
@@ -81,18 +82,30 @@ impl Foreign {
         mathematics.or_else(own).ok_or_else(|| ForeignError::NoSymbol { name: name.into() })
     }
 
+    /// Opens a library, which stays open as long as the runtime.
+    pub fn open(&self, library: &str) -> Result<(), ForeignError> {
+        self.with_library(library, |_| ())
+    }
+
     fn in_library(&self, library: &str, name: &str) -> Result<Option<usize>, ForeignError> {
+        self.with_library(library, |library| address_in(library, name))
+    }
+
+    fn with_library<R>(&self, library: &str, look: impl FnOnce(&Library) -> R) -> Result<R, ForeignError> {
         let mut libraries = self.libraries.lock().unwrap_or_else(PoisonError::into_inner);
-        if !libraries.contains_key(library) {
+        let opened = match libraries.entry(library.to_owned()) {
+            Entry::Occupied(opened) => opened.into_mut(),
             // SAFETY: opening a library runs its initialisers. That is what a program that names one asks for; this is one of
             // the named doors out of checked code.
-            let opened = unsafe { Library::new(library) }.map_err(|error| ForeignError::NoLibrary {
-                library: library.into(),
-                reason: error.to_string(),
-            })?;
-            libraries.insert(library.into(), opened);
-        }
-        Ok(libraries.get(library).and_then(|library| address_in(library, name)))
+            Entry::Vacant(free) => match unsafe { Library::new(library) } {
+                Ok(opened) => free.insert(opened),
+                Err(error) => {
+                    let reason = error.to_string();
+                    return Err(ForeignError::NoLibrary { library: library.into(), reason });
+                }
+            },
+        };
+        Ok(look(opened))
     }
 }
 

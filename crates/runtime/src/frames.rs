@@ -88,6 +88,13 @@ impl Crossings {
         std::ptr::eq(self.entry.get().cast(), handler)
     }
 
+    /// There are no frames any more.
+    pub(crate) fn forget(&self) {
+        self.exit_fp.set(0);
+        self.exit_pc.set(0);
+        self.entry.set(std::ptr::null());
+    }
+
     /// What others need to find the frames that are there now. On the thread itself, outside of compiled code.
     pub(crate) fn park(&self) -> Parked {
         Parked {
@@ -274,7 +281,8 @@ impl FrameIndex {
         }
         let mut count = 0;
         let find = |address: usize| -> &[i32] {
-            match units.range(..=address).next_back() {
+            // A return address may be the first one behind its unit, where the next unit begins: the call lies in front of it.
+            match units.range(..address).next_back() {
                 Some((&start, (end, maps))) if address <= *end => maps.words((address - start) as u32),
                 _ => &[],
             }
@@ -415,6 +423,10 @@ mod tests {
         assert!(!maps.is_empty());
         // SAFETY: the words hold permanent objects or null.
         let in_force = unsafe { index.add(0x1000..0x1008, maps) };
+        assert_eq!(roots(), [z, x, y]);
+        // A unit right behind one in which the last instruction is a call has nothing to do with what that returns to.
+        // SAFETY: as above.
+        let _behind = unsafe { index.add(0x1008..0x1010, FrameMaps::new([(0, &[-8][..])])) };
         assert_eq!(roots(), [z, x, y]);
         drop(in_force);
         assert!(roots().is_empty());

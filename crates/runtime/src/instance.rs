@@ -244,6 +244,12 @@ impl Runtime {
         MethodTable { shared: Table::new(&self.worlds, Some(&self.methods.shared)) }
     }
 
+    /// Makes the next world: threads that enter compiled code from now on are in it. `prepare` is told its number first, and makes visible what
+    /// is visible from that world on. It runs under the lock of all changes of methods, so it must not add or drop methods, nor run foreign code.
+    pub fn next_world(&self, prepare: impl FnOnce(u64)) -> u64 {
+        self.worlds.next(prepare)
+    }
+
     /// The newest world.
     pub fn world(&self) -> u64 {
         self.worlds.newest()

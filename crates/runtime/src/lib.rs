@@ -42,6 +42,7 @@ mod poll;
 mod records;
 mod retired;
 mod routines;
+mod span;
 mod stack;
 mod thread;
 mod trace;

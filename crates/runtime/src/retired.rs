@@ -1,4 +1,4 @@
-//! Code that nothing leads to any more, kept until no thread can be running it.
+//! Code that nothing leads to any more, kept until no thread can be running it or reach it.
 //!
 //! Every entry into compiled code pins its thread ([`Thread::enter`](crate::Thread::enter)); what is retired meanwhile waits for
 //! it (`brolga_instances::Reclaimer`). So a word that calls go through may be changed at any time, and what it led to is retired
@@ -24,7 +24,7 @@ use brolga_instances::Reclaimer;
 
 use crate::fence::fenced;
 use crate::instance::Runtime;
-use crate::thread::{Reporter, attached_to};
+use crate::thread::{Reporter, with_attached_to};
 
 /// Code that waits for threads to leave. Dropping it frees it. If it keeps its runtime alive, the runtime, which keeps the list that it
 /// is on, lives until the threads that it waits for have left or ended.
@@ -32,15 +32,25 @@ pub trait RetiredCode: Send {
     /// Whether one of these addresses, which are ascending, lies in it. Code that panics instead is not freed under the thread that asks.
     fn contains_any(&self, addresses: &[usize]) -> bool;
 
+    /// The first and the last world in which calls reach it, if threads in these worlds may still make such calls.
+    fn worlds(&self) -> Option<(u64, u64)> {
+        None
+    }
+
     /// What keeps the code in memory, for [`Runtime::look_at_retired`]. It is asked under a lock.
     fn keeper(&self) -> Option<&dyn Any> {
         None
     }
 }
 
-/// Whether frames with these return addresses, ascending, may lie in the code. It is asked below compiled code, through which no panic may go.
-/// Code from an image that has called a C function does not say where it is.
-pub(crate) fn may_hold(code: &Retired, returns: &[usize]) -> bool {
+/// Whether a thread may run the code or call it: its frames have these return addresses, ascending, and its calls are made in worlds from the
+/// first to the second of `worlds`. It is asked below compiled code, through which no panic may go. Code from an image that has called a C
+/// function does not say where it is.
+pub(crate) fn may_hold(code: &Retired, returns: &[usize], worlds: Option<(u64, u64)>) -> bool {
+    let overlap = |a: (u64, u64), b: (u64, u64)| a.0 <= b.1 && b.0 <= a.1;
+    if worlds.zip(code.worlds()).is_some_and(|(of_thread, of_code)| overlap(of_thread, of_code)) {
+        return true;
+    }
     match returns.first() {
         None => false,
         Some(0) => true,
@@ -88,9 +98,7 @@ impl Runtime {
 
     /// The running thread lets go of what its frames do not lie in, if so much waits for it, and was held when it did so last.
     fn report_running(&self, is_due: impl FnOnce(usize, usize) -> bool) {
-        if let Some(thread) = attached_to(self) {
-            thread.report_if(is_due);
-        }
+        with_attached_to(self, |thread| thread.report_if(is_due));
     }
 
     /// Shows what keeps retired code in memory that waits for threads ([`RetiredCode::keeper`]). `show` must not retire code, enter or leave: it is called
@@ -184,8 +192,27 @@ mod tests {
             }
         }
         let code: Retired = Box::new(Unknown);
-        assert!(may_hold(&code, &[1, 2]) && may_hold(&code, &[0, 2]));
-        assert!(!may_hold(&code, &[2, 3]) && !may_hold(&code, &[]));
+        assert!(may_hold(&code, &[1, 2], None) && may_hold(&code, &[0, 2], None));
+        assert!(!may_hold(&code, &[2, 3], None) && !may_hold(&code, &[], None));
+    }
+
+    #[test]
+    fn code_that_is_visible_in_a_world_of_the_thread_may_be_called() {
+        struct Visible;
+        impl RetiredCode for Visible {
+            fn contains_any(&self, _: &[usize]) -> bool {
+                false
+            }
+
+            fn worlds(&self) -> Option<(u64, u64)> {
+                Some((5, 7))
+            }
+        }
+        let code: Retired = Box::new(Visible);
+        let held = |worlds| may_hold(&code, &[8], Some(worlds));
+        assert!(held((5, 5)) && held((7, 9)) && held((1, 6)) && held((4, 8)));
+        assert!(!held((1, 4)) && !held((8, 9)));
+        assert!(!may_hold(&code, &[8], None), "a thread outside of all worlds");
     }
 
     #[test]

@@ -362,7 +362,7 @@ mod tests {
                 })
                 .unwrap();
                 let cx = Context::new();
-                let print = cx.types.function(cx.names.intern("Base.println"));
+                let print = cx.types.base_function("println");
                 let print = runtime.heap().type_object(&cx, print).unwrap();
                 runtime
                     .enter(|scope| {

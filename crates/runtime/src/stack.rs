@@ -50,6 +50,26 @@ pub(crate) fn current_bounds() -> Option<(usize, usize)> {
     Some((0, usize::MAX >> 1))
 }
 
+/// Whether the running thread is the one that the process began with.
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(miri)))]
+pub(crate) fn is_main_thread() -> bool {
+    // SAFETY: both calls only read what the system knows of the running thread.
+    unsafe { libc::getpid() == libc::gettid() }
+}
+
+/// Whether the running thread is the one that the process began with.
+#[cfg(all(target_os = "macos", not(miri)))]
+pub(crate) fn is_main_thread() -> bool {
+    // SAFETY: the call only reads what the system knows of the running thread.
+    unsafe { libc::pthread_main_np() == 1 }
+}
+
+/// Whether the running thread is the one that the process began with, where the system tells.
+#[cfg(any(not(any(target_os = "linux", target_os = "android", target_os = "macos")), miri))]
+pub(crate) fn is_main_thread() -> bool {
+    false
+}
+
 #[cfg(all(test, not(miri)))]
 mod tests {
     #[test]

@@ -32,13 +32,15 @@
 
 mod asked;
 mod attached;
+mod end;
 
 pub use asked::Interrupt;
 pub(crate) use asked::Reporter;
 pub use attached::{AttachError, with_attached};
-pub(crate) use attached::{attached_to, with_heap_scope};
+pub(crate) use attached::{with_attached_to, with_heap_scope};
+use end::FramesAtEnd;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
@@ -55,6 +57,7 @@ use crate::heap::{
 use crate::instance::Runtime;
 use crate::objects::{Dispatch, InWorld, IsaCache, Lines, MethodTable};
 use crate::retired::{Retired, free, may_hold};
+use crate::span::Span;
 use crate::stack;
 use crate::trace::{TraceStack, Traces};
 
@@ -94,6 +97,8 @@ pub struct Thread {
     isa: IsaCache,
     dispatch: Dispatch,
     carried: Carried,
+    /// Held for calls by C that are under way: what a jump over their frames would leak.
+    held: RefCell<Vec<Arc<Runtime>>>,
     runtime: Weak<Runtime>,
 }
 
@@ -109,6 +114,8 @@ impl ThreadLayout {
     pub const POLL: usize = offset_of!(Thread, poll);
     /// The word in which a stub says what it stands for.
     pub const LAZY: usize = offset_of!(Thread, lazy);
+    /// The world that calls are made in, 64 bits.
+    pub const WORLD: usize = offset_of!(Thread, dispatch) + Dispatch::WORLD;
     /// The address of what dynamic calls look into, by [`LinesLayout`](crate::objects::LinesLayout).
     pub const LINES: usize = offset_of!(Thread, lines);
     /// The heap's words, at the offsets of [`MutatorLayout`](crate::heap::MutatorLayout) from here.
@@ -209,19 +216,21 @@ impl Thread {
         if size < SMALLEST_STACK {
             return Err(AttachError::StackTooSmall { size, needed: SMALLEST_STACK });
         }
-        let dispatch = Dispatch::new(runtime.methods().shared.clone());
+        let span = Arc::<Span>::default();
+        let dispatch = Dispatch::new(runtime.methods().shared.clone(), span.clone());
         Ok(Thread {
             handler: Cell::new(std::ptr::null_mut()),
             stack_limit: Cell::new(lowest + STACK_RESERVE),
             poll: AtomicU32::new(0),
             lazy: Cell::new(0),
             lines: dispatch.lines(),
-            mutator: Mutator::new(runtime.graveyard().participant()),
+            mutator: Mutator::new(runtime.graveyard().participant(), span),
             recorded: runtime.traces(),
             traces: TraceStack::default(),
             isa: IsaCache::default(),
             dispatch,
             carried: Carried::nothing(),
+            held: RefCell::default(),
             runtime: Arc::downgrade(runtime),
         })
     }
@@ -446,6 +455,11 @@ impl Thread {
         (&raw const here).addr() >= self.stack_limit.get()
     }
 
+    /// The world that calls are made in; the newest one outside of all worlds.
+    pub fn world(&self) -> u64 {
+        self.dispatch.world()
+    }
+
     /// Enters the newest world of a program's methods, for the call that follows. A thread that runs code of the same program stays
     /// in the world that it is in.
     pub fn enter_world(&self, methods: &MethodTable) -> InWorld<'_> {
@@ -498,7 +512,8 @@ impl Thread {
 
     fn report(&self) {
         let returns = self.frames().returns();
-        self.mutator.participant.report(|code| may_hold(code, &returns));
+        let worlds = self.dispatch.worlds();
+        self.mutator.participant.report(|code| may_hold(code, &returns, worlds));
     }
 
     /// Lets go of retired code that no frame of this thread lies in, if so much waits for it, and was held when it did so last.
@@ -536,8 +551,8 @@ impl Thread {
     }
 
     /// As [`Thread::enter_heap`], where the runtime is known to be the thread's.
-    pub(crate) fn enter_own_heap<'t>(&'t self, runtime: &'t Arc<Runtime>) -> HeapEntry<'t> {
-        debug_assert!(std::ptr::eq(self.runtime.as_ptr(), Arc::as_ptr(runtime)));
+    pub(crate) fn enter_own_heap<'t>(&'t self, runtime: &'t Runtime) -> HeapEntry<'t> {
+        debug_assert!(std::ptr::eq(self.runtime.as_ptr(), runtime));
         let heap = runtime.heap();
         // SAFETY: a thread of the list `ATTACHED` is in an `Arc`, so it does not move. It is on that list until its runtime is gone,
         // and the heap with it, or until its operating-system thread ends, which unregisters it first.

@@ -92,7 +92,7 @@ fn types_are_of_their_own_type() {
 
 fn point<'f, 'h>(scope: &mut Scope<'f, 'h>, ty: &TypeRef, bits: f64, of: Root<'_, 'h>) -> Root<'f, 'h> {
     let point = scope.object(ty).unwrap();
-    point.get(scope).set_bits(0, bits).unwrap();
+    point.get(scope).init_bits(0, bits).unwrap();
     scope.set_field(point.get(scope), 1, Some(of.get(scope))).unwrap();
     point
 }

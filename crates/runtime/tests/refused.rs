@@ -187,3 +187,74 @@ fn a_payload_of_a_function_of_the_host_does_no_harm() {
     let thrown = called.unwrap().unwrap_err().to_string();
     assert!(thrown.contains("a function of the host panicked"), "{thrown}");
 }
+
+#[test]
+fn bits_that_are_no_value_are_refused() {
+    let runtime = Runtime::new(RuntimeOptions::default());
+    let cx = Context::new();
+    let name = |text: &str| cx.names.intern(text);
+    let declare = |text: &str, mutable: bool, fields: &[(&str, Type, bool)]| {
+        let decl = cx.types.declare(name(text), &[]).unwrap();
+        let fields = fields
+            .iter()
+            .map(|&(field, ty, is_const)| FieldDecl { is_const, ..FieldDecl::new(name(field), ty) });
+        let fields = fields.collect();
+        cx.types.define(decl, Type::ANY, DeclKind::Struct { mutable, fields }).unwrap();
+        cx.types.nominal(decl, &[]).unwrap()
+    };
+    let flags = declare("Flags", false, &[("a", Type::BOOL, false), ("b", Type::UINT8, false)]);
+    let some = declare(
+        "Some2",
+        true,
+        &[("x", Type::BOOL, false), ("flags", flags, false), ("n", Type::INT64, true)],
+    );
+    let desc = |ty| runtime.heap().describe(&cx, ty).unwrap();
+    let memory = |of| {
+        let decl = cx.types.find_decl(name("Memory")).unwrap();
+        desc(cx.types.nominal(decl, &[of]).unwrap())
+    };
+    let (flags, some, bool) = (desc(flags), desc(some), desc(Type::BOOL));
+    let (bools, union) = (memory(Type::BOOL), memory(cx.types.union(&[Type::BOOL, Type::INT64]).unwrap()));
+    runtime
+        .enter(|scope| {
+            let refused = |done: Result<(), ObjectError>| matches!(done, Err(ObjectError::NoValue { .. }));
+            let object = scope.object(&some).unwrap();
+            let object = object.get(scope);
+            assert!(refused(object.set_bits(0, 255u8)));
+            object.set_bits(0, 1u8).unwrap();
+            assert!(refused(object.set_bits(1, 0x01ffu16)) || refused(object.set_bits(1, 0xff01u16)));
+            object.set_bits(1, 0x0101u16).unwrap();
+            assert!(
+                matches!(object.set_bits(2, 7i64), Err(ObjectError::WrongKind { .. })),
+                "a `const` field"
+            );
+            object.init_bits(2, 7i64).unwrap();
+            assert_eq!(object.bits(2), Ok(7i64));
+            let immutable = scope.object(&flags).unwrap();
+            let immutable = immutable.get(scope);
+            assert!(matches!(immutable.set_bits(1, 7u8), Err(ObjectError::WrongKind { .. })));
+            immutable.init_bits(1, 7u8).unwrap();
+            assert!(refused(immutable.init_bits(0, 2u8)));
+            assert!(refused(scope.boxed(&bool, 3u8).map(drop)));
+            let bools = scope.memory(&bools, 2).unwrap();
+            assert!(refused(bools.get(scope).set_element_bits(1, 9u8)));
+            bools.get(scope).set_element_bits(1, 1u8).unwrap();
+            let union = scope.memory(&union, 2).unwrap();
+            let union = union.get(scope);
+            let takes_byte = |which: &u8| union.set_union_element(0, *which, 1u8).is_ok();
+            let taking: Vec<u8> = (0..2).filter(takes_byte).collect();
+            let [of_bool] = taking[..] else { panic!("an `Int64` is larger: {taking:?}") };
+            union.set_union_element(0, 1 - of_bool, 1i64).unwrap();
+            assert!(refused(union.set_union_element(0, of_bool, 255u8)));
+            assert_eq!(union.union_element::<u8>(0), Ok((1 - of_bool, 1)), "nothing has changed");
+            assert!(matches!(
+                union.set_union_element(0, 2, 1u8),
+                Err(ObjectError::Index { index: 2, length: 2 })
+            ));
+            assert!(matches!(
+                union.set_union_element(2, of_bool, 1u8),
+                Err(ObjectError::Index { index: 2, length: 2 })
+            ));
+        })
+        .unwrap();
+}

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
-use brolga_ir::Module;
-use brolga_jit::SlotOwner;
+use brolga_ir::{FunctionName, Module};
+use brolga_jit::CellOwner;
 use brolga_linking::{Dependants, Link, Need, OnDrop, Symbol, Until, Want};
 
 use super::definitions::Definitions;
@@ -85,7 +85,14 @@ impl Dylib {
     /// # Errors
     /// It is broken, or calls what is not there.
     pub fn read(&self, name: &str, bytes: &[u8]) -> Result<Definitions<'static>, SessionError> {
-        let (source, unit) = read_unit_in(name, bytes, self.session.context())?;
+        let cx = self.session.context();
+        let scopes = self.session.scopes(&self.linking.links()?);
+        let is_elsewhere = |module: &str, name: &str| {
+            let (module, name) = (cx.names.intern(module), cx.names.intern(name));
+            let function = cx.types.function_named(FunctionName { module, name });
+            scopes.iter().any(|scope| scope.has(function))
+        };
+        let (source, unit) = read_unit_in(name, bytes, cx, &is_elsewhere)?;
         let made = self.import(unit.module)?;
         check_read(&source, &made.module, made.own, Callees::AtOnce)?;
         Ok(made)
@@ -219,7 +226,7 @@ impl Dylib {
 
     /// The owner of the slot that a symbol leads to. One that the name does not lead to any more is that of another function, whose callers
     /// keep it.
-    pub(super) fn slot(&self, symbol: Symbol) -> Option<Arc<SlotOwner>> {
+    pub(super) fn slot(&self, symbol: Symbol) -> Option<Arc<CellOwner>> {
         let identity = self.linking.ready(symbol)?;
         self.session.inner.shared.slots.owner(self.linking.label(symbol), identity)
     }

@@ -16,7 +16,10 @@ pub enum SessionError {
     Program(#[source] Arc<crate::Error>),
     /// A function could not be compiled when it was called first.
     #[error(transparent)]
-    Slot(#[from] brolga_jit::SlotError),
+    Slot(#[from] brolga_jit::CellError),
+    /// C cannot call the function.
+    #[error("{0}")]
+    CEntry(#[source] Arc<brolga_jit::CEntryError>),
     /// Of functions that are to be replaced together, some lie behind slots and some do not.
     #[error("some of `{}` are lazy and some are not", .functions.join("`, `"))]
     Mixed {
@@ -38,6 +41,9 @@ pub enum SessionError {
         /// Why.
         reason: String,
     },
+    /// A shared library cannot be opened.
+    #[error(transparent)]
+    Library(Arc<brolga_runtime::ForeignError>),
     /// An archive cannot be read.
     #[error(transparent)]
     Archive(#[from] brolga_jit::ObjectFileError),
@@ -118,6 +124,12 @@ impl From<crate::Error> for SessionError {
     }
 }
 
+impl From<brolga_jit::NoCell> for SessionError {
+    fn from(error: brolga_jit::NoCell) -> SessionError {
+        crate::Error::from(brolga_jit::BuildError::from(error)).into()
+    }
+}
+
 impl From<brolga_jit::LookupError> for SessionError {
     fn from(error: brolga_jit::LookupError) -> SessionError {
         SessionError::Type(Arc::new(error))
@@ -130,7 +142,7 @@ impl SessionError {
         let link = match self {
             SessionError::Link(error) => Some(error),
             SessionError::TakenBack { why: Some(error), .. } => return error.causes(),
-            SessionError::Slot(brolga_jit::SlotError::Failed { cause, .. }) => cause.downcast_ref(),
+            SessionError::Slot(brolga_jit::CellError::Failed { cause, .. }) => cause.downcast_ref(),
             _ => None,
         };
         match link {

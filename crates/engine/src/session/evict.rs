@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   linking ── no room ──► Demoter::evict ── longest not called first ──► f(Int64)#body, #hot: promises again     (linking model)
-//!                                                                         slot of f(Int64): leads to its stub     (jit/src/lazy/demote.rs)
+//!                                                                         slot of f(Int64): leads to its stub     (jit/src/cell/evict.rs)
 //!   next call of f ──► stub ──► #body looked up ──► compiled from the form that its program had when it was compiled first
 //! ```
 //!
@@ -33,7 +33,7 @@
 use std::sync::{Arc, Weak};
 
 use brolga_ir::FuncId;
-use brolga_jit::{Evicted, Evictor, Held, SlotOwner};
+use brolga_jit::{CellOwner, Evicted, Evictor, Held};
 use brolga_linking::{Label, Symbol, SymbolFlags, WeakSession};
 
 use super::lazy::{BODY, HOT};
@@ -75,11 +75,11 @@ impl Evictor for Demoter {
         let Some((shared, session)) = self.shared.upgrade().zip(self.session.upgrade()) else {
             return Evicted::Nothing;
         };
-        let held = |(label, owner): (Label, Arc<SlotOwner>)| (owner.held(), label, owner);
+        let held = |(label, owner): (Label, Arc<CellOwner>)| (owner.held(), label, owner);
         // What is being compiled for somebody is on its way to its slot, and can be given up when it is there.
         let (awaited, all): (Vec<_>, Vec<_>) =
             shared.slots.all().into_iter().partition(|(_, owner)| owner.is_awaited());
-        let mut held: Vec<(Option<Held>, Label, Arc<SlotOwner>)> = all.into_iter().map(held).collect();
+        let mut held: Vec<(Option<Held>, Label, Arc<CellOwner>)> = all.into_iter().map(held).collect();
         // First those whose slot leads to no code: what was compiled came too late.
         held.sort_by_key(|(held, label, _)| (held.map(|held| (!held.rests, held.last)), *label));
         let (mut freed, mut given_up) = (0, 0);
@@ -102,7 +102,7 @@ impl Evictor for Demoter {
         }
         lock(&shared.compiled).evicted += given_up;
         shared.jit.runtime().free_retired();
-        let is_made = |(label, _): &(Label, Arc<SlotOwner>)| {
+        let is_made = |(label, _): &(Label, Arc<CellOwner>)| {
             bodies(&session, *label).any(|label| session.leads_to(label).is_some())
         };
         match given_up {
@@ -129,7 +129,7 @@ impl Demoter {
         shared: &Arc<Shared>,
         session: &linking::Session<Native>,
         label: Label,
-        owner: &SlotOwner,
+        owner: &CellOwner,
         held: Option<Held>,
     ) -> usize {
         let (mut is_kept, mut is_known, mut freed) = (false, false, 0);
@@ -149,7 +149,7 @@ impl Demoter {
         }
         // What the session does not know any more is there for the slot alone.
         if let Some(held) = held.filter(|_| !is_kept)
-            && owner.demote(held.address)
+            && owner.discard(held.address)
             && !is_known
         {
             freed += held.bytes;

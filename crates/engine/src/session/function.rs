@@ -58,6 +58,29 @@ impl Function {
         }
     }
 
+    /// The address by which C calls the function. All who ask, and all `cfunction`s of programs, get the same one. It is valid as long as the
+    /// session defines the function or somebody has this handle; after a removal by tombstone a call throws, as any other does. The thread that calls
+    /// has to be attached to the session's run time, as one is that has called compiled code before.
+    ///
+    /// # Errors
+    /// The function takes or gives what C cannot, was removed, or there is no memory.
+    pub fn c_address(&self) -> Result<*const (), SessionError> {
+        let address = match &self.function {
+            target::Function::Slot(cell) => cell.c_address(),
+            target::Function::Code { unit, symbol, access, .. } => {
+                let missing = || SessionError::NotFunction { name: symbol.to_string() };
+                let gate =
+                    access.gate(&unit.target(symbol).ok_or_else(missing)?)?.map_err(|Moved| missing())?;
+                access.keep(&gate);
+                gate.c_address()
+            }
+        };
+        match address {
+            Ok(address) => Ok(std::ptr::with_exposed_provenance(address)),
+            Err(error) => Err(SessionError::CEntry(Arc::new(error))),
+        }
+    }
+
     /// Compiles the function, if it is one that is compiled when it is called first, and that was not called.
     ///
     /// # Errors

@@ -16,7 +16,7 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
-use brolga_jit::{Gate, NoSlot, Target};
+use brolga_jit::{Gate, NoCell, Target};
 use brolga_linking::Host;
 
 use super::bends::Bend;
@@ -32,6 +32,8 @@ pub(crate) struct Access {
 #[derive(Default)]
 struct Known {
     gate: Weak<Gate>,
+    /// The gate, once C may have its entry.
+    for_c: Option<Arc<Gate>>,
     bends: Vec<Weak<Bend>>,
     /// Whether the function was removed by a tombstone.
     is_closed: bool,
@@ -42,7 +44,7 @@ impl Access {
     ///
     /// # Errors
     /// There is no memory for it. The inner one: the function has been removed.
-    pub(crate) fn gate(&self, target: &Target) -> Result<Result<Arc<Gate>, Moved>, NoSlot> {
+    pub(crate) fn gate(&self, target: &Target) -> Result<Result<Arc<Gate>, Moved>, NoCell> {
         let there = || {
             let known = lock(&self.known);
             if known.is_closed { Err(Moved) } else { Ok(known.gate.upgrade()) }
@@ -64,6 +66,14 @@ impl Access {
         // One that is not taken goes without the lock.
         drop(made);
         Ok(Ok(gate))
+    }
+
+    /// Keeps the gate for as long as the function, since C may call through it.
+    pub(crate) fn keep(&self, gate: &Arc<Gate>) {
+        let mut known = lock(&self.known);
+        if !known.is_closed {
+            known.for_c = Some(gate.clone());
+        }
     }
 
     /// Lets a bend lead to the function, which is this.

@@ -33,7 +33,7 @@ pub(crate) fn add_method(
     signature: &Signature,
     entry: MethodEntry,
 ) -> Result<Methods, LayoutError> {
-    let function = cx.types.function(cx.names.intern(&format!("{}{HOST}", signature.name)));
+    let function = cx.types.function_of(&format!("{}{HOST}", signature.name));
     let (args, name) = (signature.params.clone(), signature.name.clone());
     runtime.add_methods(cx, [MethodRow::new(function, args, name, entry)])
 }

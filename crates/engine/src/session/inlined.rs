@@ -369,7 +369,7 @@ impl Notes {
         let names = module.funcs().flat_map(|(id, func)| {
             let mentioned = mentioned(module, id).into_iter();
             let mentioned = mentioned.filter_map(|ty| match *module.cx.types.kind(ty) {
-                TypeKind::Function(name) => Some(name),
+                TypeKind::Function(function) => Some(function.name),
                 _ => None,
             });
             mentioned.chain([func.name])

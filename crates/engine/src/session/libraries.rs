@@ -48,11 +48,13 @@ impl Dylib {
         self.add_generator(Library { runtime: self.session.runtime().clone(), library: None, filter })
     }
 
-    /// Finds C symbols of a shared library, by its path or name.
+    /// Finds C symbols of a shared library, by its path or name. It is opened at once.
     ///
     /// # Errors
-    /// The dylib is closed.
+    /// The library cannot be opened; the dylib is closed.
     pub fn add_library(&self, library: &str) -> Result<(), SessionError> {
+        let opened = self.session.runtime().foreign().open(library);
+        opened.map_err(|error| SessionError::Library(Arc::new(error)))?;
         let (runtime, library) = (self.session.runtime().clone(), Some(library.to_owned()));
         self.add_generator(Library { runtime, library, filter: |_: &str| true })
     }
@@ -141,7 +143,9 @@ impl Members {
             }
             let (object, circle) = self.archive.circle(number)?;
             taken.extend(circle);
-            let symbols = object.defined().map(|name| (request.session().intern(name), FLAGS)).collect();
+            let flags = |is_weak| if is_weak { FLAGS | SymbolFlags::WEAK } else { FLAGS };
+            let symbols = object.defined().map(|(name, weak)| (request.session().intern(name), flags(weak)));
+            let symbols = symbols.collect();
             let member = Member { shared: self.shared.clone(), object: Arc::new(object), symbols };
             units.push((Box::new(member) as Box<dyn MaterializationUnit<Native>>).into());
         }

@@ -29,10 +29,10 @@ use std::sync::Arc;
 use brolga_codegen::compile::Symbol as Import;
 use brolga_codegen::isa::Tier;
 use brolga_codegen::ways::Route;
-use brolga_ir::{Func, FuncId, Level, Op};
+use brolga_ir::{Func, FuncId, Level};
 use brolga_jit::{
-    BuildError, Compiled, FindSlot, Foreign, Linkage, LoopEntry, Method, Moving, NoSlot, Slot, Source, Style,
-    Unit,
+    BuildError, Compiled, FindCell, Foreign, IndirectCell, Linkage, LoopEntry, Method, Moving, NoCell,
+    Source, Style, Unit,
 };
 use brolga_linking::{Definition, Dependence, Label, Need, Responsibility, Symbol, SymbolFlags, Want};
 
@@ -63,8 +63,6 @@ pub(crate) struct Output {
     ids: Vec<FuncId>,
     /// How many statements it was made from.
     weight: u32,
-    /// Whether C may have addresses in it.
-    has_callbacks: bool,
 }
 
 impl Output {
@@ -209,11 +207,6 @@ fn generate(shared: &Shared, loaded: &Loaded, low: Lowered) -> Result<Output, Ar
     sources.extend(entries.iter().map(|(_, low)| Source { func: low, ty: None }));
     let methods = entries.iter().filter_map(|(id, _)| method(module, *id)).collect();
     let dispatches = funcs.iter().any(dispatches);
-    let has_callbacks = funcs.iter().any(|low| {
-        low.blocks()
-            .flat_map(|block| low.block_insts(block))
-            .any(|inst| matches!(low.op(inst), Op::CFunction(_)))
-    });
 
     let route = |name: &str| match loops.iter().any(|found| *found.question == *name) {
         true => Route::Question,
@@ -224,13 +217,14 @@ fn generate(shared: &Shared, loaded: &Loaded, low: Lowered) -> Result<Output, Ar
     let is_profiled = is_first && loaded.profile.is_some();
     // Who finds a function by its boxed entry calls what is behind its slot, as everybody does.
     let apart = |name: &str| loaded.whole.behind_slots.contains(name);
-    let style = Style { tier, others: &route, counted: &counts, apart: &apart, is_profiled };
+    let (others, counted, apart) = (&route, &counts, &apart);
+    let style = Style { tier, others, counted, apart, has_c_entries: true, is_profiled };
     let compiled = shared.jit.compile(&module.cx, &sources, style).map_err(Error::from)?;
     let mut totals = lock(&shared.compiled);
     totals.functions += ids.len() as u64;
     totals.bytes += compiled.code_bytes() as u64;
     drop(totals);
-    Ok(Output { compiled, methods, dispatches, loops, ids, weight, has_callbacks })
+    Ok(Output { compiled, methods, dispatches, loops, ids, weight })
 }
 
 /// The slots of a unit's own.
@@ -272,7 +266,12 @@ pub(crate) fn link_unit(
                 // What calls go to that are decided at run time is found by the run time.
                 let Some(target) = unit.target(&symbol).filter(|_| called.contains(&*name)) else { continue };
                 match access.gate(&target).map_err(BuildError::from)? {
-                    Ok(gate) => drop(gates.insert(name.to_string(), gate)),
+                    Ok(gate) => {
+                        if output.compiled.takes_c_entry(&name) {
+                            access.keep(&gate);
+                        }
+                        gates.insert(name.to_string(), gate);
+                    }
                     Err(Moved) => return Ok(None),
                 }
             }
@@ -289,7 +288,7 @@ pub(crate) fn link_unit(
         methods: &output.methods,
         // Programs of one session call each other's functions, whose dynamic calls find the same methods whoever calls.
         table: None,
-        since: Some(loaded.whole.world),
+        since: Some(loaded.whole.since()),
         foreign: Some(&foreign),
         slots: Some(&slots),
         gates: Some(&gates),
@@ -321,7 +320,7 @@ fn link(
     };
     let loops = output.loops.iter().map(|found| found.link(&shared, &session, dylib, &loaded, rounds));
     let source = match (symbols.as_slice(), output.ids.as_slice()) {
-        (&[(symbol, flags)], &[id]) if loaded.whole.is_lazy && !output.has_callbacks => {
+        (&[(symbol, flags)], &[id]) if loaded.whole.is_lazy => {
             let source = evict::Source { loaded: loaded.clone(), id, symbol, flags };
             shared.gives_up().then_some(source)
         }
@@ -389,12 +388,12 @@ fn link(
 
 /// The slots of the functions that a unit calls so, or may call so at run time, because they wait for it.
 fn bends_of(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     session: &linking::Session<Native>,
     loaded: &Loaded,
     output: &Output,
     found: &[Definition<Native>],
-) -> Result<BTreeMap<String, Arc<Bend>>, NoSlot> {
+) -> Result<BTreeMap<String, Arc<Bend>>, NoCell> {
     let (mut bends, called) = (BTreeMap::new(), output.called());
     for definition in found {
         let name = session.names().text(definition.label.symbol);
@@ -413,10 +412,10 @@ fn bends_of(
 
 /// The slots that a unit's code names.
 #[derive(Default)]
-pub(super) struct Found(pub(super) BTreeMap<Arc<str>, Slot>);
+pub(super) struct Found(pub(super) BTreeMap<Arc<str>, IndirectCell>);
 
-impl FindSlot for Found {
-    fn slot(&self, name: &str) -> Result<Slot, String> {
+impl FindCell for Found {
+    fn cell(&self, name: &str) -> Result<IndirectCell, String> {
         self.0.get(name).cloned().ok_or_else(|| "it is no function of a program any more".to_owned())
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use brolga_ir::func::{self, Param};
-use brolga_ir::{Context, Func, FuncId, Level, Type};
+use brolga_ir::{Context, Func, FuncId, FunctionName, Level, Type};
 use brolga_linking::{MaterializationUnit, Responsibility, Symbol, SymbolFlags};
 
 use super::SessionError;
@@ -22,7 +22,7 @@ use crate::error::Error;
 /// A function that is promised: its name and types.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signature {
-    /// The bare name.
+    /// The name, with its module in front if that is not `Main` (`f`, `A.g`).
     pub name: String,
     /// The types of the arguments.
     pub params: Vec<Type>,
@@ -38,8 +38,10 @@ impl Signature {
 
     /// The declaration: a function without a body.
     pub(crate) fn declare(&self, cx: &Context) -> Func {
-        let name = cx.names.intern(&self.name);
-        let types = [cx.types.function(name)].into_iter().chain(self.params.iter().copied());
+        let FunctionName { module, name } = FunctionName::parse(&cx.names, &self.name);
+        let types = [cx.types.function_named(FunctionName { module, name })]
+            .into_iter()
+            .chain(self.params.iter().copied());
         let params = types.map(|ty| Param { name: None, ty }).collect();
         Func::new(
             name,

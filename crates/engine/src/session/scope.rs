@@ -15,9 +15,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use brolga_ir::base_fn::BaseFn;
 use brolga_ir::func::CalleeData;
-use brolga_ir::{Context, Func, FuncId, Level, Module, Type, TypeKind, Value};
+use brolga_ir::{Context, Func, FuncId, FunctionName, Level, Module, Type, TypeKind, Value};
 
 use super::error::SessionError;
 use super::plan::lock;
@@ -31,7 +30,7 @@ pub(crate) struct Scope {
 
 #[derive(Default)]
 struct Offers {
-    /// The symbols of the functions with a bare name.
+    /// The symbols of the functions with a name without types (`f`, `A.g`).
     symbols: BTreeMap<String, BTreeSet<Arc<str>>>,
     /// All of these.
     known: BTreeSet<Arc<str>>,
@@ -67,8 +66,7 @@ impl Scope {
             if let Some(object) = object(module, id, cx).filter(|_| !Arc::ptr_eq(&module.cx, cx)) {
                 offers.foreign.insert((object, symbol.clone()));
             }
-            let bare = module.cx.names.text(func.name).to_owned();
-            offers.symbols.entry(bare).or_default().insert(symbol.clone());
+            offers.symbols.entry(func.spelled_name(&module.cx)).or_default().insert(symbol.clone());
             offers.known.insert(symbol);
         }
     }
@@ -111,6 +109,11 @@ impl Scope {
     /// The symbols of functions with this bare name.
     pub(crate) fn symbols(&self, bare: &str) -> Vec<Arc<str>> {
         lock(&self.offers).symbols.get(bare).into_iter().flatten().cloned().collect()
+    }
+
+    /// Whether a function object has methods here.
+    pub(crate) fn has(&self, function: Type) -> bool {
+        lock(&self.offers).declared.contains_key(&function)
     }
 
     /// The methods of a function object, each with its symbol and whether it is called through its slot.
@@ -173,7 +176,7 @@ pub(crate) fn import(
     while let Some(id) = pending.pop() {
         let called = called(module, id);
         for function in called.union(&mentioned(module, id)).copied() {
-            if is_base(module, function) || !looked_up.insert(function) {
+            if !looked_up.insert(function) {
                 continue;
             }
             let mut found = scopes.iter().map(|scope| scope.declarations(function));
@@ -225,7 +228,11 @@ pub(crate) fn object(module: &Module, id: FuncId, cx: &Arc<Context>) -> Option<T
         return Some(object);
     }
     match *module.cx.types.kind(object) {
-        TypeKind::Function(name) => Some(cx.types.function(cx.names.intern(module.cx.names.text(name)))),
+        TypeKind::Function(function) => {
+            let here = |name| cx.names.intern(module.cx.names.text(name));
+            let function = FunctionName { module: here(function.module), name: here(function.name) };
+            Some(cx.types.function_named(function))
+        }
         _ => None,
     }
 }
@@ -285,11 +292,4 @@ pub(crate) fn mentioned(module: &Module, id: FuncId) -> BTreeSet<Type> {
     let own = func.sig.params.first().map(|object| object.ty).filter(|_| !ops.any(decides_later));
     let types = (0..func.value_count() as u32).map(|value| func.ty(Value::from_u32(value)));
     types.filter(|&ty| Some(ty) != own && matches!(module.cx.types.kind(ty), TypeKind::Function(_))).collect()
-}
-
-fn is_base(module: &Module, function: Type) -> bool {
-    match module.cx.types.kind(function) {
-        TypeKind::Function(name) => BaseFn::from_name(module.cx.names.text(*name)).is_some(),
-        _ => false,
-    }
 }

@@ -55,7 +55,7 @@ use tables::{Names, Tables};
 
 const MAGIC: [u8; 4] = *b"BRLG";
 /// The version of the form; a reader takes its own only.
-const VERSION: u16 = 4;
+const VERSION: u16 = 5;
 /// Magic, version, flags, checksum.
 const HEADER: usize = 16;
 /// How deep literals may nest, like types.

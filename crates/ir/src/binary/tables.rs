@@ -8,6 +8,7 @@
 use super::bytes::{Sink, Source};
 use super::{BinaryError, Refusal};
 use crate::context::Context;
+use crate::function_name::{FunctionName, is_module_path};
 use crate::names::Name;
 use crate::types::{
     Decl, DeclBody, DeclKind, FieldDecl, LowType, PrimitiveRepr, Type, TypeError, TypeKind, Types,
@@ -201,7 +202,8 @@ impl<'a> Names<'a> {
             }
             TypeKind::Function(name) => {
                 entry.byte(FUNCTION);
-                self.name(&mut entry, *name);
+                self.name(&mut entry, name.module);
+                self.name(&mut entry, name.name);
             }
             TypeKind::Param(index) => {
                 entry.byte(PARAM);
@@ -457,7 +459,14 @@ impl Tables {
             }
             UNION => types.union(&self.parts(source)?).map_err(wrong)?,
             TYPE_OF => types.type_of(self.part(source)?).map_err(wrong)?,
-            FUNCTION => types.function(self.written(source)?),
+            FUNCTION => {
+                let (module, text) = self.named(source)?;
+                if !is_module_path(text) {
+                    let name = text.escape_debug().to_string();
+                    return source.refuse(Refusal::Name { what: "module", name });
+                }
+                types.function_named(FunctionName { module, name: self.written(source)? })
+            }
             PARAM => types.param(source.small()?),
             INT => types.int(source.signed()?),
             SYM => types.sym(self.name(source)?),

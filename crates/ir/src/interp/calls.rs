@@ -67,7 +67,7 @@ impl<'m> Interp<'m> {
         let key = callee.ty(types);
         match *types.kind(key) {
             TypeKind::Function(name) => {
-                let text = self.module.cx.names.text(name);
+                let text = self.module.cx.names.text(name.name);
                 let bare =
                     text.rsplit_once('.').map_or(text, |(_, bare)| if bare.is_empty() { text } else { bare });
                 if let Some(builtin) = Builtin::from_name(bare) {
@@ -229,7 +229,7 @@ impl<'m> Interp<'m> {
 
     fn base_fn(&mut self, function: BaseFn, args: Vec<Val>, then: Then) -> Eval<Flow> {
         if !function.arity().allows(args.len()) {
-            let callee = Val::Singleton(self.types().function(self.name(function.name())));
+            let callee = Val::Singleton(self.types().base_function(function.name()));
             return Err(self.method_error(&callee, args));
         }
         match function.action() {

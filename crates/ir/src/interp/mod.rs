@@ -214,7 +214,7 @@ impl<'m> Interp<'m> {
 
     /// Calls the function with this name, choosing its method by the types of the arguments.
     pub fn call_named(&mut self, name: &str, args: &[Val]) -> Result<Val, Outcome> {
-        let ty = self.types().function(self.module.cx.names.intern(name));
+        let ty = self.types().function_of(name);
         self.call_value(Val::Singleton(ty), args)
     }
 

@@ -96,6 +96,12 @@ impl Numbers<'_> {
         vals.iter().all(|val| val.is_some_and(|val| self.number(val).is_some()))
     }
 
+    /// The functions of Base that [`Numbers::operator`] knows.
+    pub const OPERATORS: [&'static str; 23] = [
+        "!", "!=", "%", "&", "*", "+", "-", "/", "<", "<=", "==", ">", ">=", "abs", "div", "max", "min",
+        "rem", "xor", "|", "~", "÷", "⊻",
+    ];
+
     /// The value of an operator on numbers; `None` if there is no such method.
     pub fn operator(&self, name: &str, args: &[Number]) -> Result<Option<Number>, ScalarError> {
         if args.is_empty() || args.iter().any(|&a| self.number(a).is_none()) {
@@ -328,6 +334,21 @@ fn compare_float(float: f64, int: Whole) -> Option<Ordering> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Context;
+
+    #[test]
+    fn every_operator_takes_numbers() {
+        let cx = Context::new();
+        let numbers = Numbers(&cx.types);
+        let operands = [Number { ty: Type::INT64, bits: 6 }, Number { ty: Type::INT64, bits: 3 }];
+        let truth = [Number { ty: Type::BOOL, bits: 1 }];
+        for name in Numbers::OPERATORS {
+            let all: [&[Number]; 3] = [&operands, &operands[..1], &truth];
+            let is_known = |args: &&[Number]| matches!(numbers.operator(name, args), Ok(Some(_)));
+            assert!(all.iter().any(is_known), "{name}");
+        }
+        assert!(matches!(numbers.operator("gcd", &operands), Ok(None)));
+    }
 
     #[test]
     fn floats_and_integers_compare_exactly() {

@@ -260,7 +260,7 @@ fn write_bits(out: &mut String, ty: TypeIn<'_>, bits: u128) -> std::fmt::Result 
 pub(super) fn singleton(ty: TypeIn<'_>) -> String {
     let types = ty.types;
     match types.kind(ty.ty) {
-        TypeKind::Function(name) => types.names().text(*name).to_owned(),
+        TypeKind::Function(name) => types.names().text(name.name).to_owned(),
         TypeKind::TypeOf(of) => types.display(*of).to_string(),
         TypeKind::Tuple { .. } => "()".to_owned(),
         TypeKind::NamedTuple { .. } => "NamedTuple()".to_owned(),

@@ -126,6 +126,8 @@ pub enum Expected<'a> {
 pub struct Function<'a> {
     /// The body with its container.
     pub span: Span,
+    /// Whether it is a dump, with its signature in a header.
+    pub is_dump: bool,
     /// The level.
     pub level: Level,
     /// The signature; a dump without a `# signature:` line has none.

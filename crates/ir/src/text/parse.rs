@@ -375,8 +375,9 @@ impl<'a> Reader<'a> {
         signature: Option<Signature<'a>>,
         opened: Span,
     ) -> Function<'a> {
+        let is_dump = container != Container::Function;
         let mut function =
-            Function { span: opened, level, signature, blocks: Vec::new(), shown_result: None };
+            Function { span: opened, is_dump, level, signature, blocks: Vec::new(), shown_result: None };
         let faults = self.diagnostics.total();
         let mut closed = false;
         while !closed && self.pos < self.src.len() {

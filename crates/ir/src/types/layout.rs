@@ -145,6 +145,38 @@ impl LayoutError {
 }
 
 impl Types {
+    /// Whether bytes that lie in memory as those of a value of a type are one: each `Bool` is 0 or 1, and each selector of a union names a member.
+    /// References are not looked at, and of a type without a layout everything is a value.
+    ///
+    /// Cost: linear in the fields. Recursion follows the nesting of types, which the type table bounds.
+    pub fn holds(&self, ty: Type, bytes: &[u8]) -> bool {
+        if ty == Type::BOOL {
+            return bytes.first().is_none_or(|&byte| byte <= 1);
+        }
+        if let TypeKind::Union(_) = self.kind(ty) {
+            // As a field: the payload, then the selector.
+            return bytes.last().is_none_or(|&which| self.member_holds(ty, which, bytes));
+        }
+        let Ok(layout) = self.layout(ty) else { return true };
+        layout.fields.iter().all(|field| {
+            let end = field.offset.saturating_add(field.size);
+            let Some(bytes) = bytes.get(field.offset as usize..end as usize) else { return true };
+            match field.repr {
+                FieldRepr::Inline => self.holds(field.ty, bytes),
+                FieldRepr::BitsUnion { selector } => {
+                    let which = bytes.get(selector as usize);
+                    which.is_none_or(|&which| self.member_holds(field.ty, which, bytes))
+                }
+                FieldRepr::Pointer => true,
+            }
+        })
+    }
+
+    /// Whether bytes are a value of the member of a union that a selector names.
+    pub fn member_holds(&self, union: Type, which: u8, bytes: &[u8]) -> bool {
+        self.members(&union).get(usize::from(which)).is_some_and(|&member| self.holds(member, bytes))
+    }
+
     /// The layout of a concrete type: of its value if it is immutable, of its object's fields if it is mutable.
     pub fn layout(&self, ty: Type) -> Result<&Layout, LayoutError> {
         let Some(cell) = self.layout_cell(ty) else { return Err(LayoutError::NotConcrete(ty)) };

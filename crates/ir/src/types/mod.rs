@@ -27,6 +27,7 @@
 //! | `print` | the text of a type |
 //! | `reflect` | what the fields of a `DataType` say |
 
+mod above;
 mod builtin;
 mod layout;
 mod print;
@@ -45,6 +46,7 @@ pub use table::{
     Types,
 };
 
+use crate::function_name::FunctionName;
 use crate::names::Name;
 
 /// A type. Equal types of one context have equal ids.
@@ -89,8 +91,8 @@ pub enum TypeKind {
     Union(Box<[Type]>),
     /// `Type{T}`: the type whose only value is `T`.
     TypeOf(Type),
-    /// `typeof(f)`: the type of the function named `f`, whose only value is `f`.
-    Function(Name),
+    /// `typeof(f)`, `typeof(A.g)`: the type of the function with this name, whose only value is the function.
+    Function(FunctionName),
     /// A parameter of the declaration in which it stands, or a variable of the `where` of a method, counted from 0.
     Param(u32),
     /// An integer in a parameter position: the `2` of `Array{Float64, 2}`.

@@ -115,9 +115,7 @@ impl Display for TypeDisplay<'_> {
             }
             TypeKind::TypeOf(of) => write!(f, "Type{{{}}}", self.of(*of)),
             TypeKind::Function(name) => {
-                f.write_str("typeof(")?;
-                write_name(f, names.text(*name))?;
-                f.write_str(")")
+                write!(f, "typeof({})", name.display(names))
             }
             TypeKind::Param(index) => match self.params.get(*index as usize) {
                 Some(&name) => write_name(f, names.text(name)),

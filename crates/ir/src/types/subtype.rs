@@ -7,7 +7,7 @@
 //! Cost: one walk over both types, which interning keeps shallow; unions multiply their member counts.
 
 use super::table::MAX_WIDTH;
-use super::{Type, TypeError, TypeKind, Types, decl};
+use super::{Decl, Type, TypeError, TypeKind, Types, decl};
 
 impl Types {
     /// Whether every value of `a` is a value of `b`.
@@ -32,6 +32,11 @@ impl Types {
                 b == Type::DATATYPE || b == self.supertype(Type::DATATYPE)
             }
             (TypeKind::TypeOf(x), TypeKind::TypeOf(y)) => self.equivalent(*x, *y),
+            (TypeKind::Nominal { .. } | TypeKind::Generic(_), TypeKind::Generic(wanted))
+                if self.is_surely_not_below(a, *wanted) =>
+            {
+                false
+            }
             (
                 TypeKind::Nominal { .. } | TypeKind::Function(_) | TypeKind::Generic(_),
                 TypeKind::Generic(wanted),
@@ -39,6 +44,15 @@ impl Types {
                 TypeKind::Nominal { decl, .. } | TypeKind::Generic(decl) => decl == wanted,
                 _ => false,
             }),
+            (
+                TypeKind::Nominal { .. } | TypeKind::Function(_),
+                TypeKind::Nominal { decl: wanted, params: q },
+            ) if self.is_surely_not_below(a, *wanted) => false,
+            (TypeKind::Nominal { decl, .. }, TypeKind::Nominal { decl: wanted, params: q })
+                if q.is_empty() && self.is_declared_below(*decl, *wanted) == Some(true) =>
+            {
+                true
+            }
             (
                 TypeKind::Nominal { .. } | TypeKind::Function(_),
                 TypeKind::Nominal { decl: wanted, params: q },
@@ -81,6 +95,16 @@ impl Types {
     pub fn difference(&self, a: Type, b: Type) -> Result<Type, TypeError> {
         let rest: Vec<Type> = self.members(&a).iter().copied().filter(|&m| !self.is_subtype(m, b)).collect();
         self.union(&rest)
+    }
+
+    /// Whether a type's declaration is not below another one, as far as there is a declaration.
+    fn is_surely_not_below(&self, ty: Type, wanted: Decl) -> bool {
+        match self.kind(ty) {
+            TypeKind::Nominal { decl, .. } | TypeKind::Generic(decl) => {
+                self.is_declared_below(*decl, wanted) == Some(false)
+            }
+            _ => false,
+        }
     }
 
     /// `ty` and its supertypes, below `Any`.
@@ -138,7 +162,10 @@ impl Types {
 
     /// Whether the type is below `Exception`.
     pub fn is_exception(&self, ty: Type) -> bool {
-        self.chain(ty).any(|t| matches!(self.nominal_parts(t), Some((decl::EXCEPTION, _))))
+        let below = self.nominal_parts(ty).and_then(|(own, _)| self.is_declared_below(own, decl::EXCEPTION));
+        below.unwrap_or_else(|| {
+            self.chain(ty).any(|t| matches!(self.nominal_parts(t), Some((decl::EXCEPTION, _))))
+        })
     }
 }
 

@@ -9,8 +9,10 @@
 //! in one type to [`MAX_WEIGHT`], so that every such walk ends soon: `Tuple{T, T}` over itself a hundred times is small as a
 //! graph and endless as a text. A deeper or heavier type is an error here, where it would be made, and nowhere else.
 
+use super::above::Above;
 use super::{Decl, LowType, Type, TypeKind, builtin, decl};
 use crate::append::AppendVec;
+use crate::function_name::{BASE, FunctionName, MAIN};
 use crate::names::{Name, Names};
 use rustc_hash::FxHashMap;
 use std::fmt;
@@ -30,6 +32,10 @@ pub struct Types {
     entries: AppendVec<Entry>,
     decls: AppendVec<DeclEntry>,
     index: RwLock<Index>,
+    /// The module `Main`.
+    main: Name,
+    /// The module `Base`.
+    base: Name,
 }
 
 #[derive(Debug, Default)]
@@ -61,6 +67,7 @@ impl Extent {
 struct DeclEntry {
     data: DeclData,
     body: OnceLock<DeclBody>,
+    above: OnceLock<Above>,
 }
 
 /// What is known of a declaration from its first line.
@@ -261,7 +268,10 @@ impl TypeError {
 impl Types {
     /// The builtin types, and nothing else.
     pub(crate) fn new(names: Arc<Names>) -> Self {
+        let (main, base) = (names.intern(MAIN), names.intern(BASE));
         let types = Self {
+            main,
+            base,
             names,
             entries: AppendVec::default(),
             decls: AppendVec::default(),
@@ -305,6 +315,11 @@ impl Types {
     /// [`define`](Types::define).
     pub fn body(&self, decl: Decl) -> Option<&DeclBody> {
         self.decls.get(decl.0)?.body.get()
+    }
+
+    /// Where the place of a declaration in the tree of supertypes is kept.
+    pub(super) fn above_cell(&self, decl: Decl) -> Option<&OnceLock<Above>> {
+        Some(&self.decls.get(decl.0)?.above)
     }
 
     /// The declaration with this (unqualified) name.
@@ -500,8 +515,23 @@ impl Types {
         self.intern(TypeKind::TypeOf(of))
     }
 
-    /// `typeof(name)`, the type of a function.
+    /// `typeof(name)`, the type of a function of `Main`.
     pub fn function(&self, name: Name) -> Type {
+        self.function_named(FunctionName { module: self.main, name })
+    }
+
+    /// The type of the function that a text names: `f`, `A.g`, `Base.max`, as [`FunctionName::parse`] takes it apart.
+    pub fn function_of(&self, text: &str) -> Type {
+        self.function_named(FunctionName::parse(&self.names, text))
+    }
+
+    /// `typeof(Base.name)`, the type of a function of the library.
+    pub fn base_function(&self, name: &str) -> Type {
+        self.function_named(FunctionName { module: self.base, name: self.names.intern(name) })
+    }
+
+    /// The type of a function by its module and name.
+    pub fn function_named(&self, name: FunctionName) -> Type {
         self.intern_raw(TypeKind::Function(name))
     }
 
@@ -584,7 +614,7 @@ impl Types {
         }
         let decl = Decl(index.decls.len() as u32);
         let data = DeclData { name, module, params: params.into() };
-        self.decls.push(decl.0, DeclEntry { data, body: OnceLock::new() });
+        self.decls.push(decl.0, DeclEntry { data, body: OnceLock::new(), above: OnceLock::new() });
         index.decls.insert(name, decl);
         Ok(decl)
     }
@@ -625,25 +655,20 @@ impl Types {
 
     fn check_supertype(&self, decl: Decl, supertype: Type) -> Result<(), TypeError> {
         let name = self.decl(decl).name;
-        let mut at = supertype;
-        let mut direct = true;
-        while at != Type::ANY {
-            let TypeKind::Nominal { decl: above, .. } = *self.kind(at) else {
-                return Err(TypeError::SupertypeNotAbstract { name, supertype });
-            };
-            if above == decl {
-                return Err(TypeError::SupertypeCycle { name });
-            }
-            let Some(body) = self.body(above) else {
-                return Err(TypeError::SupertypeNotAbstract { name, supertype });
-            };
-            if direct && body.kind != DeclKind::Abstract {
-                return Err(TypeError::SupertypeNotAbstract { name, supertype });
-            }
-            direct = false;
-            at = body.supertype;
+        if supertype == Type::ANY {
+            return Ok(());
         }
-        Ok(())
+        let TypeKind::Nominal { decl: above, .. } = *self.kind(supertype) else {
+            return Err(TypeError::SupertypeNotAbstract { name, supertype });
+        };
+        if above == decl {
+            return Err(TypeError::SupertypeCycle { name });
+        }
+        // What is defined has defined supertypes only, all the way up; so a circle never closes.
+        match self.body(above) {
+            Some(body) if body.kind == DeclKind::Abstract => Ok(()),
+            _ => Err(TypeError::SupertypeNotAbstract { name, supertype }),
+        }
     }
 
     /// `ty` with parameter *i* replaced by `params[i]`.
@@ -750,7 +775,7 @@ impl Types {
         };
         let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
         index.decls.insert(data.name, decl);
-        self.decls.push(decl.0, DeclEntry { data, body: OnceLock::new() });
+        self.decls.push(decl.0, DeclEntry { data, body: OnceLock::new(), above: OnceLock::new() });
     }
 
     pub(super) fn install_body(&self, decl: Decl, supertype: Type, kind: DeclKind) {

@@ -118,7 +118,7 @@ impl Checker<'_> {
 
     fn base_function(&self, function: Type) -> Option<BaseFn> {
         match self.types.kind(function) {
-            TypeKind::Function(name) => BaseFn::from_name(self.cx.names.text(*name)),
+            TypeKind::Function(name) => BaseFn::from_name(self.cx.names.text(name.name)),
             _ => None,
         }
     }
@@ -206,8 +206,11 @@ impl Checker<'_> {
     }
 }
 
-/// The symbols of a function's methods.
+/// The symbols of a function's methods; if it has none, those of functions with its name in other modules.
 pub(super) fn candidates(module: &Module, function: Type) -> Vec<String> {
-    let ids: &[FuncId] = module.methods(function);
-    ids.iter().map(|&id| module[id].symbol(&module.cx)).collect()
+    let symbol = |id: FuncId| module[id].symbol(&module.cx);
+    match (module.methods(function), module.cx.types.kind(function)) {
+        ([], TypeKind::Function(function)) => module.named(function.name).map(symbol).collect(),
+        (methods, _) => methods.iter().map(|&id| symbol(id)).collect(),
+    }
 }

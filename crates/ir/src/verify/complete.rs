@@ -23,7 +23,7 @@ pub fn missing_callees(module: &Module, has_symbol: impl Fn(&str) -> bool) -> Ve
                 Op::Invoke(callee) => match func.callee(callee) {
                     CalleeData::Method { function, args, .. } => {
                         let is_base = match cx.types.kind(*function) {
-                            TypeKind::Function(name) => BaseFn::from_name(cx.names.text(*name)).is_some(),
+                            TypeKind::Function(name) => BaseFn::from_name(cx.names.text(name.name)).is_some(),
                             _ => false,
                         };
                         let is_known = is_base || module.find_method(*function, args).is_some();

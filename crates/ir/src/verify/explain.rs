@@ -199,7 +199,7 @@ impl<'a> Words<'a> {
 
     fn function(&self, function: Type) -> String {
         match self.cx.types.kind(function) {
-            TypeKind::Function(name) => format!("`{}`", self.name(*name)),
+            TypeKind::Function(name) => format!("`{}`", name.display(&self.cx.names)),
             _ => format!("an object of type {}", self.ty(function)),
         }
     }

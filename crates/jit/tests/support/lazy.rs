@@ -14,7 +14,8 @@ use brolga_ir::diag::SourceFile;
 use brolga_ir::verify::verify_module;
 use brolga_ir::{Context, Func, text};
 use brolga_jit::{
-    CallError, Compiled, FindSlot, Jit, Linkage, Materialize, Slot, SlotOwner, Source, Style, Target, Unit,
+    CallError, CellOwner, Compiled, FindCell, IndirectCell, Jit, Linkage, Materialize, Source, Style, Target,
+    Unit,
 };
 use brolga_runtime::ExceptionKind;
 
@@ -67,7 +68,7 @@ pub(crate) struct Program {
     cx: Arc<Context>,
     funcs: BTreeMap<String, Func>,
     tier: Tier,
-    owners: OnceLock<BTreeMap<String, SlotOwner>>,
+    owners: OnceLock<BTreeMap<String, CellOwner>>,
     hook: Box<Hook>,
     /// What has been compiled, in order.
     pub(crate) compiled: Mutex<Vec<String>>,
@@ -102,7 +103,7 @@ impl Program {
         let (jit, owners, compiled) = (jit.clone(), OnceLock::new(), Mutex::default());
         let program = Arc::new(Program { jit, cx, funcs, tier, owners, hook, compiled });
         let owner = |name: &String| {
-            (name.clone(), program.jit.slot(program.ty(name), One::new(&program, name)).unwrap())
+            (name.clone(), program.jit.cell(program.ty(name), One::new(&program, name)).unwrap())
         };
         let owners = program.funcs.keys().map(owner).collect();
         assert!(program.owners.set(owners).is_ok());
@@ -124,12 +125,12 @@ impl Program {
         FunctionType { symbol: name.into(), name: name.into(), params, result, signature }
     }
 
-    pub(crate) fn owner(&self, name: &str) -> &SlotOwner {
+    pub(crate) fn owner(&self, name: &str) -> &CellOwner {
         &self.owners.get().unwrap()[name]
     }
 
-    pub(crate) fn slot(&self, name: &str) -> Slot {
-        self.owner(name).slot()
+    pub(crate) fn slot(&self, name: &str) -> IndirectCell {
+        self.owner(name).cell()
     }
 
     /// The source of a function.
@@ -147,7 +148,7 @@ impl Program {
     }
 
     /// The same with slots that are found elsewhere.
-    pub(crate) fn target_with(&self, name: &str, style: Style<'_>, slots: &dyn FindSlot) -> Target {
+    pub(crate) fn target_with(&self, name: &str, style: Style<'_>, slots: &dyn FindCell) -> Target {
         let linkage = Linkage { slots: Some(slots), ..Linkage::default() };
         self.unit(&[name], style, &linkage).target(name).unwrap()
     }
@@ -174,10 +175,10 @@ impl Program {
     }
 }
 
-impl FindSlot for Program {
-    fn slot(&self, name: &str) -> Result<Slot, String> {
+impl FindCell for Program {
+    fn cell(&self, name: &str) -> Result<IndirectCell, String> {
         let owners = self.owners.get().ok_or("too early")?;
-        owners.get(name).map(SlotOwner::slot).ok_or_else(|| "no such function".to_owned())
+        owners.get(name).map(CellOwner::cell).ok_or_else(|| "no such function".to_owned())
     }
 }
 

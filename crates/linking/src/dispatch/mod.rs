@@ -25,9 +25,11 @@ pub(crate) mod queue;
 mod rest;
 mod single;
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 pub use executor::OnExecutor;
 pub use pool::{Leave, MAX_THREADS, Pool, PoolOptions, Token, Tokens};
@@ -199,26 +201,106 @@ impl Task {
         self.priority as usize
     }
 
-    /// Does it. A panic ends the task and nothing else: what it was responsible for fails.
+    /// Does it. A panic ends the task and nothing else: the symbols that it was responsible for fail with the panic's message.
     pub fn run(self) {
         let mut doing = Doing::here();
         doing.tasks += 1;
         doing.priority = Some(self.priority);
         doing.doers.extend(self.doer);
-        doing.go_on(|| fenced(self.work));
+        doing.go_on(|| run_fenced(self.work));
     }
 }
 
-/// Runs what the embedder has written; nothing if it panics, which the panic hook shows.
-pub(crate) fn fenced<R>(work: impl FnOnce() -> R) -> Option<R> {
+/// The message of a panic, if it has one.
+pub(crate) type Message = Option<Arc<str>>;
+
+/// The tasks that this thread runs, one inside the other, and who is to be told the message of a panic that ends one.
+#[derive(Default)]
+struct Fences {
+    depth: usize,
+    told: Vec<Box<dyn FnOnce(Message)>>,
+}
+
+crate::sync::thread_local! {
+    static FENCES: RefCell<Fences> = RefCell::default();
+}
+
+/// Calls `tell` with the message of the panic that unwinds this thread, when the task that panicked has been left: a destructor cannot see the
+/// message. Calls it at once if no task of this thread would catch the panic.
+pub(crate) fn when_caught(tell: impl FnOnce(Message) + 'static) {
+    let mut tell = Some(tell);
+    // A thread that is about to be gone runs no task.
+    let _ = FENCES.try_with(|fences| {
+        let mut fences = fences.borrow_mut();
+        if fences.depth > 0
+            && let Some(tell) = tell.take()
+        {
+            fences.told.push(Box::new(tell));
+        }
+    });
+    if let Some(tell) = tell {
+        tell(None);
+    }
+}
+
+/// Calls what [`when_caught`] keeps, without a message: this thread goes on before the task is left, so the embedder has caught the panic, or waits in
+/// a destructor.
+pub(crate) fn tell_caught() {
+    let told = FENCES.try_with(|fences| std::mem::take(&mut fences.borrow_mut().told));
+    for tell in told.unwrap_or_default() {
+        tell(None);
+    }
+}
+
+/// As [`tell_caught`], unless this thread unwinds.
+pub(crate) fn tell_if_caught() {
+    let waits = FENCES.try_with(|fences| !fences.borrow().told.is_empty());
+    if waits.unwrap_or(false) && !std::thread::panicking() {
+        tell_caught();
+    }
+}
+
+/// Runs the work of a task, and tells who waits for it the message of its panic.
+fn run_fenced(work: impl FnOnce()) {
+    let before = FENCES.with(|fences| {
+        let mut fences = fences.borrow_mut();
+        fences.depth += 1;
+        fences.told.len()
+    });
+    let message = caught(work).err().flatten();
+    let told = FENCES.with(|fences| {
+        let mut fences = fences.borrow_mut();
+        fences.depth -= 1;
+        // Those of an outer task, which unwinds meanwhile, stay.
+        let kept = before.min(fences.told.len());
+        fences.told.split_off(kept)
+    });
+    for tell in told {
+        fenced(|| tell(message.clone()));
+    }
+}
+
+/// Runs code of the embedder. Its panic ends here; the error is the message. The panic hook shows it.
+fn caught<R>(work: impl FnOnce() -> R) -> Result<R, Message> {
     let payload = match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(done) => return Some(done),
+        Ok(done) => return Ok(done),
         Err(payload) => payload,
     };
-    // What it panicked with may panic when it is dropped; what comes of that is leaked.
+    let message = message_of(&*payload);
+    // The payload may panic when it is dropped; the second payload is leaked.
     let dropped = catch_unwind(AssertUnwindSafe(|| drop(payload)));
     let _leaked = dropped.map_err(ManuallyDrop::new);
-    None
+    Err(message)
+}
+
+fn message_of(payload: &(dyn Any + Send)) -> Message {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).map(Arc::from)
+}
+
+/// Runs code of the embedder; nothing if it panics, which the panic hook shows.
+pub(crate) fn fenced<R>(work: impl FnOnce() -> R) -> Option<R> {
+    caught(work).ok()
 }
 
 /// Runs tasks.

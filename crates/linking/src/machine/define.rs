@@ -44,6 +44,13 @@ pub struct Alias {
     pub aliasee: Symbol,
 }
 
+impl<P: Parts> NewUnit<P> {
+    /// The symbols that it brings into the tables.
+    fn names(&self) -> impl Iterator<Item = Symbol> {
+        self.symbols.iter().map(|(symbol, _)| *symbol).chain(self.source.aliasee())
+    }
+}
+
 impl<P: Parts> From<Alias> for NewUnit<P> {
     fn from(alias: Alias) -> Self {
         NewUnit {
@@ -76,9 +83,14 @@ impl<P: Parts> Event<P> for Define<P> {
             Ok(tracker) => tracker,
             Err(error) => return Err((error, self.units)),
         };
+        let held = match machine.hold(self.units.iter().flat_map(NewUnit::names)) {
+            Ok(held) => held,
+            Err(error) => return Err((error, self.units)),
+        };
         for unit in self.units {
             machine.define(self.dylib, tracker, unit, self.replace);
         }
+        machine.release(held);
         Ok(())
     }
 }
@@ -110,7 +122,9 @@ where
             machine.find(self.label).and_then(|there| machine.tracker_if_unused(there, leads_there));
         match tracker {
             Some(tracker) if machine.accepting(dylib, true).is_ok() => {
+                let Ok(held) = machine.hold(self.unit.names()) else { return Err(self.unit) };
                 machine.define(dylib, tracker, self.unit, true);
+                machine.release(held);
                 Ok(())
             }
             _ => Err(self.unit),
@@ -129,18 +143,23 @@ pub struct FailForNow<P: Parts> {
     pub cause: Cause,
     /// What defines its symbols from then on, tracked by what has tracked them.
     pub again: Source<P>,
+    /// Whether the cause passes, whatever it says. If not, and it is the failure of other symbols, `again` waits until one of these is removed or
+    /// replaced.
+    pub passes: bool,
 }
 
 impl<P: Parts> Event<P> for FailForNow<P> {
     type Reply = ();
 
     fn apply(self, machine: &mut Machine<P>) {
+        let again = machine.hold_source(Some(self.again));
         let unused = match machine.units.get_mut(self.unit) {
-            Some(unit) => unit.again.replace(self.again),
-            None => Some(self.again),
+            Some(unit) => std::mem::replace(&mut unit.again, again),
+            None => again,
         };
         machine.drop_unused(unused);
-        machine.fail_perhaps_for_now(self.unit, self.cause, true);
+        let passes = self.passes || self.cause.passes();
+        machine.fail_perhaps_for_now(self.unit, self.cause, passes);
     }
 }
 
@@ -161,6 +180,8 @@ impl<P: Parts> Machine<P> {
     pub(super) fn may_define(&mut self, define: &Define<P>) -> Result<TrackerId<P>, Error> {
         let default = self.accepting(define.dylib, define.begun)?.default_tracker;
         let tracker = define.tracker.unwrap_or(default);
+        self.check_session("tracker", tracker.session())?;
+        self.check_links(define.units.iter().filter_map(|unit| unit.source.home()))?;
         match self.trackers.get(tracker) {
             None => return Err(Error::Removed),
             Some(known) if known.dylib != define.dylib => return Err(Error::DifferentDylibs),
@@ -207,7 +228,9 @@ impl<P: Parts> Machine<P> {
         Ok(tracker)
     }
 
+    /// Somebody holds the names of `new`.
     pub(super) fn define(&mut self, dylib: DylibId, tracker: TrackerId<P>, new: NewUnit<P>, replace: bool) {
+        new.source.aliasee().map(|symbol| self.names.retain(symbol));
         let unit = self.new_unit(dylib, tracker, Phase::Lazy { source: new.source, lost: Vec::new() });
         for (symbol, flags) in new.symbols {
             let label = Label { dylib, symbol };
@@ -275,6 +298,8 @@ impl<P: Parts> Machine<P> {
         unit: UnitId<P>,
         state: State<P>,
     ) -> Version<P> {
+        // Whoever brings it holds it, so this does not fail.
+        self.names.retain(label.symbol);
         let version =
             self.entries.insert(Entry { label, flags, unit, state, named: true, users: SmallVec::new() });
         if let Some(unit) = self.units.get_mut(unit) {
@@ -289,6 +314,7 @@ impl<P: Parts> Machine<P> {
     /// Takes a symbol that was never searched away from its unit.
     pub(super) fn give_way(&mut self, version: Version<P>) {
         let Some(entry) = self.entries.remove(version) else { return };
+        self.release([entry.label.symbol]);
         if let Ok(dylib) = self.dylibs.get_mut(entry.label.dylib) {
             dylib.symbols.remove(&entry.label.symbol);
             dylib.initializers.retain(|known| known.version != version);
@@ -320,6 +346,7 @@ impl<P: Parts> Machine<P> {
         }
         self.drop_unused(gone.again.take());
         if let Some(record) = gone.slot.take() {
+            self.release(record.aliasee.map(|(_, symbol)| symbol));
             self.effects.garbage.push(Garbage::Slot(record.slot));
         }
         self.effects.retired.extend(gone.codes.drain(..).rev());
@@ -335,6 +362,12 @@ impl<P: Parts> Machine<P> {
 
     /// Drops a source that will not be run, behind the step, and tells it what gave way to others.
     pub(super) fn drop_source(&mut self, source: Source<P>, lost: Vec<Symbol>) {
+        self.release(source.aliasee());
+        self.drop_unheld(source, lost);
+    }
+
+    /// As [`Machine::drop_source`], for one that was never in the tables.
+    pub(super) fn drop_unheld(&mut self, source: Source<P>, lost: Vec<Symbol>) {
         match source {
             Source::Work(source) => self.effects.dropped.push((source, lost)),
             Source::Slot { slot, .. } => self.effects.garbage.push(Garbage::Slot(slot)),

@@ -6,17 +6,13 @@
 //!                              └────────────────── complete ───────────────► done, or told that what it was made from has moved
 //! ```
 //!
-//! A unit that was removed meanwhile is gone: every event about it is answered with [`Error::Removed`]. An emission that is
-//! refused is a failure of the unit, in the same step: no state is left in which lookups wait for nobody.
-//!
-//! Dependences name symbols, and may name the version that was linked against: when another version has taken its name
-//! since, the code refers to memory that may go away, and the emission is refused.
+//! A unit that was removed meanwhile is gone: every event about it is answered with [`Error::Removed`]. Emission is in `emit.rs`.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::graph::Node;
-use super::{Event, Found, Machine, Parts, Phase, Source, State, Unit, UnitId, Version, push_swept};
+use super::{Event, Found, Machine, Parts, Phase, Source, State, Unit, UnitId, Version};
 use crate::error::{Cause, Error};
 use crate::flags::{Link, Priority, SymbolFlags};
 use crate::ids::{DylibId, Label, Symbol};
@@ -47,14 +43,6 @@ impl<P: Parts> From<super::Found<P>> for Dependence<P> {
     fn from(found: super::Found<P>) -> Self {
         Dependence { label: found.label, version: Some(found.version) }
     }
-}
-
-/// Symbols of a unit that need the same things.
-pub struct Group<P: Parts> {
-    /// The symbols.
-    pub symbols: Vec<Symbol>,
-    /// What they need.
-    pub needs: Vec<Dependence<P>>,
 }
 
 /// Gives symbols of a unit their addresses.
@@ -94,111 +82,6 @@ impl<P: Parts> Event<P> for Resolve<P> {
             machine.resolve_entry(version, address);
         }
         Ok(())
-    }
-}
-
-/// Says that the memory of a unit is final. All its symbols at once; those in no group need nothing.
-pub struct Emit<P: Parts> {
-    /// The unit.
-    pub unit: UnitId<P>,
-    /// Disjoint groups of its symbols.
-    pub groups: Vec<Group<P>>,
-    /// What makes them again, if something that they need fails, or has failed, for a reason that passes; if one of them stands for
-    /// initialisers, whatever the reason, at the next opening.
-    pub again: Option<Source<P>>,
-}
-
-impl<P: Parts> Event<P> for Emit<P> {
-    type Reply = Result<(), Error>;
-
-    fn apply(mut self, machine: &mut Machine<P>) -> Self::Reply {
-        let (unit, again) = (self.unit, self.again.take());
-        let unused = match machine.units.get_mut(unit) {
-            Some(unit) if matches!(unit.phase, Phase::Materializing(_)) => {
-                std::mem::replace(&mut unit.again, again)
-            }
-            _ => again,
-        };
-        machine.drop_unused(unused);
-        match machine.may_emit(&self) {
-            Ok(groups) => {
-                machine.emit(unit, groups);
-                Ok(())
-            }
-            Err((error, cause)) => {
-                machine.fail_unit(unit, cause);
-                Err(error)
-            }
-        }
-    }
-}
-
-/// Hands a unit its code, gives all its symbols their addresses, and says that the memory is final; all of it in one step, or nothing
-/// if what the code was linked to is not there any more. So nobody has seen an address of a unit that has to be linked again.
-pub struct Complete<P: Parts> {
-    /// The unit.
-    pub unit: UnitId<P>,
-    /// The code.
-    pub code: P::Code,
-    /// Its symbols, each once.
-    pub addresses: Vec<(Symbol, P::Address)>,
-    /// What each of them needs.
-    pub needs: Vec<Dependence<P>>,
-    /// What makes them again, if something that they need fails for a reason that passes.
-    pub again: Option<Source<P>>,
-}
-
-/// Why a unit was not completed. Here is the code, if the unit did not take it.
-pub enum Incomplete<P: Parts> {
-    /// A version that the code was linked to has lost its name. Nothing has changed.
-    Moved(P::Code),
-    /// The unit has failed.
-    Failed(Error),
-    /// The unit was removed.
-    Removed(P::Code),
-}
-
-impl<P: Parts> Event<P> for Complete<P> {
-    type Reply = Result<(), Incomplete<P>>;
-
-    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
-        let mut again = self.again;
-        let completed = machine.complete(self.unit, self.code, self.addresses, self.needs, &mut again);
-        machine.drop_unused(again);
-        completed
-    }
-}
-
-impl<P: Parts> Machine<P> {
-    /// See [`Complete`]. Takes `again` if the unit is emitted with it.
-    fn complete(
-        &mut self,
-        unit: UnitId<P>,
-        code: P::Code,
-        addresses: Vec<(Symbol, P::Address)>,
-        needs: Vec<Dependence<P>>,
-        again: &mut Option<Source<P>>,
-    ) -> Result<(), Incomplete<P>> {
-        if self.materializing(unit).is_err() {
-            return Err(Incomplete::Removed(code));
-        }
-        let has_moved =
-            |need: &Dependence<P>| need.version.is_some_and(|version| self.find(need.label) != Some(version));
-        if needs.iter().any(has_moved) {
-            return Err(Incomplete::Moved(code));
-        }
-        let mut symbols = Vec::new();
-        if let Some(unit) = self.units.get_mut(unit) {
-            unit.codes.push(code);
-            let labels = unit.entries.iter().filter_map(|version| Some(self.entries.get(*version)?.label));
-            symbols.extend(labels.map(|label| label.symbol));
-        }
-        if let Err(error) = (Resolve { unit, addresses }).apply(self) {
-            self.fail_unit(unit, error.clone().into());
-            return Err(Incomplete::Failed(error));
-        }
-        let groups = vec![Group { symbols, needs }];
-        (Emit { unit, groups, again: again.take() }).apply(self).map_err(Incomplete::Failed)
     }
 }
 
@@ -271,6 +154,7 @@ impl<P: Parts> Event<P> for Claim<P> {
         if !twice.is_empty() {
             return Err(Error::Duplicate { symbols: machine.names_of(twice) });
         }
+        let held = machine.hold(self.symbols.iter().map(|(symbol, _)| *symbol))?;
         let mut claimed = Vec::new();
         for (symbol, flags) in self.symbols {
             let label = Label { dylib, symbol };
@@ -287,6 +171,7 @@ impl<P: Parts> Event<P> for Claim<P> {
             }
             claimed.push(symbol);
         }
+        machine.release(held);
         Ok(claimed)
     }
 }
@@ -405,13 +290,11 @@ impl<P: Parts> Event<P> for UnitHome<P> {
     }
 }
 
-type Emission<P> = Vec<(Vec<Version<P>>, Vec<Version<P>>)>;
-
 impl<P: Parts> Machine<P> {
-    fn materializing(&self, unit: UnitId<P>) -> Result<(Node<Version<P>>, DylibId), Error> {
+    pub(super) fn materializing(&self, unit: UnitId<P>) -> Result<(Node<Version<P>>, DylibId), Error> {
         match self.units.get(unit) {
             Some(Unit { phase: Phase::Materializing(node), dylib, .. }) => Ok((*node, *dylib)),
-            _ => Err(Error::Removed),
+            _ => Err(self.check_session("unit", unit.session()).err().unwrap_or(Error::Removed)),
         }
     }
 
@@ -498,144 +381,5 @@ impl<P: Parts> Machine<P> {
             new.entries = versions.iter().copied().collect();
         }
         Ok((new, versions))
-    }
-
-    /// The groups by versions, every symbol of the unit in exactly one; or the error, and the cause that the unit fails of.
-    fn may_emit(&self, emit: &Emit<P>) -> Result<Emission<P>, (Error, Cause)> {
-        let refused = |error: Error| (error.clone(), Cause::from(error));
-        let (_, dylib) = self.materializing(emit.unit).map_err(refused)?;
-        let versions = self.units.get(emit.unit).map(|unit| unit.entries.as_slice()).unwrap_or_default();
-        let mut left: FxHashMap<Symbol, Version<P>> = FxHashMap::default();
-        let mut unresolved = Vec::new();
-        for &version in versions {
-            let Some(entry) = self.entries.get(version) else { continue };
-            let without_address = entry.flags.has(SymbolFlags::SIDE_EFFECTS_ONLY);
-            if !without_address && !matches!(entry.state, State::Resolved(..)) {
-                unresolved.push(entry.label);
-            }
-            left.insert(entry.label.symbol, version);
-        }
-        if !unresolved.is_empty() {
-            return Err(refused(Error::Unresolved { symbols: self.names_of(unresolved) }));
-        }
-        let mut groups = Vec::with_capacity(emit.groups.len() + 1);
-        for group in &emit.groups {
-            let mut members = Vec::with_capacity(group.symbols.len());
-            let mut wrong = Vec::new();
-            for &symbol in &group.symbols {
-                match left.remove(&symbol) {
-                    Some(version) => members.push(version),
-                    None => wrong.push(Label { dylib, symbol }),
-                }
-            }
-            if !wrong.is_empty() {
-                return Err(refused(Error::NotResponsible { symbols: self.names_of(wrong) }));
-            }
-            if members.is_empty() {
-                continue;
-            }
-            let mut needs = Vec::with_capacity(group.needs.len());
-            let (mut unmet, mut failure) = (Vec::new(), None);
-            for need in &group.needs {
-                let there = self.find(need.label).filter(|there| need.version.is_none_or(|v| v == *there));
-                match there.and_then(|version| Some((version, self.entries.get(version)?))) {
-                    Some((version, entry)) => {
-                        if let State::Failed(why) = &entry.state {
-                            failure.get_or_insert_with(|| why.clone());
-                            unmet.push(need.label);
-                        }
-                        needs.push(version);
-                    }
-                    None => unmet.push(need.label),
-                }
-            }
-            if !unmet.is_empty() {
-                let symbols = self.names_of_versions(&members);
-                let error = Error::Unsatisfied { symbols, on: self.names_of(unmet) };
-                let cause = failure.map_or_else(|| error.clone().into(), Cause::Needs);
-                return Err((error, cause));
-            }
-            needs.sort();
-            needs.dedup();
-            groups.push((members, needs));
-        }
-        // The symbols in no group, in the order of the unit.
-        let rest: Vec<Version<P>> = versions
-            .iter()
-            .copied()
-            .filter(|version| {
-                self.entries.get(*version).is_some_and(|entry| left.contains_key(&entry.label.symbol))
-            })
-            .collect();
-        groups.push((rest, Vec::new()));
-        Ok(groups)
-    }
-
-    pub(super) fn emit_alias(&mut self, unit: UnitId<P>, version: Version<P>, needs: Vec<Version<P>>) {
-        self.emit(unit, vec![(vec![version], needs), (Vec::new(), Vec::new())]);
-    }
-
-    /// `groups` covers the unit; the last group keeps the unit's own node.
-    fn emit(&mut self, unit: UnitId<P>, groups: Emission<P>) {
-        let Some(data) = self.units.get_mut(unit) else { return };
-        let Phase::Materializing(own) = std::mem::replace(&mut data.phase, Phase::Done) else { return };
-        for version in &data.entries {
-            let Some(entry) = self.entries.get_mut(*version) else { continue };
-            entry.state = match std::mem::replace(&mut entry.state, State::NeverSearched) {
-                State::Materializing(pending) => State::Emitted(None, pending),
-                State::Resolved(address, pending) => State::Emitted(Some(address), pending),
-                other => other,
-            };
-        }
-        let mut uses: SmallVec<[Version<P>; 1]> =
-            groups.iter().flat_map(|(_, needs)| needs).copied().collect();
-        uses.sort();
-        uses.dedup();
-        uses.retain(|version| self.entries.get(*version).is_some_and(|entry| entry.unit != unit));
-        for &version in &uses {
-            self.start(version, Priority::Normal);
-            if let Some(entry) = self.entries.get_mut(version) {
-                push_swept(&mut entry.users, unit, |user| self.units.contains(user));
-            }
-        }
-        if let Some(data) = self.units.get_mut(unit) {
-            data.uses = uses;
-            self.has_new_waits = true;
-        }
-        let single = groups.iter().filter(|(members, _)| !members.is_empty()).count() == 1;
-        let mut nodes = Vec::with_capacity(groups.len());
-        for (members, needs) in groups {
-            if members.is_empty() {
-                continue;
-            }
-            let node = if single || needs.is_empty() { own } else { self.graph.node() };
-            if node != own {
-                let ports: Vec<_> =
-                    members.iter().filter_map(|version| self.entries.get(*version)?.state.port()).collect();
-                self.graph.hand_over(&ports, own, node);
-            }
-            nodes.push((node, needs));
-        }
-        if nodes.iter().all(|(node, _)| *node != own) {
-            nodes.push((own, Vec::new()));
-        }
-        // All nodes exist before the first is emitted: groups may need each other.
-        let nodes: Vec<_> = nodes
-            .into_iter()
-            .map(|(node, needs)| {
-                let ports = needs.iter().filter_map(|version| self.entries.get(*version)?.state.port());
-                (node, ports.collect::<SmallVec<[_; 1]>>())
-            })
-            .collect();
-        let mut ready = Vec::new();
-        let mut own_is_emitted = false;
-        for (node, needs) in nodes {
-            if node == own && std::mem::replace(&mut own_is_emitted, true) {
-                continue;
-            }
-            self.graph.emit(node, needs, &mut ready);
-        }
-        self.make_ready(ready);
-        self.drop_if_empty(unit);
     }
 }

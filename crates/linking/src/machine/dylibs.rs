@@ -1,7 +1,7 @@
 //! Dylibs: links, generators, trackers, initialisers.
 //!
-//! **Closed dylibs.** Ids are not used again, so one that was closed leaves its name, for messages, and nothing else. Link orders that
-//! have it are as if they had not; it is swept out when something is appended to them. Nothing walks over what was closed.
+//! **Closed dylibs.** A dylib that was closed leaves its name, for messages (`places.rs`). Link orders that
+//! have its id are as if they had not; it is swept out when something is appended to them. Nothing walks over what was closed.
 //!
 //! **Links.** A new dylib's link order is itself, all symbols. Walks over link orders visit each dylib once, so circles end.
 //!
@@ -55,79 +55,12 @@ impl<P: Parts> Initializer<P> {
         Initializer { version, state: Init::Due }
     }
 
-    fn is_busy(&self, by: ThreadId) -> bool {
+    pub(super) fn is_busy(&self, by: ThreadId) -> bool {
         self.state == Init::Busy(by)
     }
 
     pub(super) fn has_run(&self) -> bool {
         self.state == Init::Done
-    }
-}
-
-enum Place<P: Parts> {
-    Open(Box<Dylib<P>>),
-    Closed(Arc<str>),
-}
-
-/// All dylibs that ever were, by id.
-pub(super) struct Dylibs<P: Parts>(Vec<Place<P>>);
-
-impl<P: Parts> Default for Dylibs<P> {
-    fn default() -> Self {
-        Dylibs(Vec::new())
-    }
-}
-
-impl<P: Parts> Dylibs<P> {
-    fn next(&self) -> Result<DylibId, Error> {
-        u32::try_from(self.0.len()).map(DylibId).map_err(|_| Error::Unknown { what: "dylib" })
-    }
-
-    /// The dylib, when it is open.
-    pub(super) fn get(&self, id: DylibId) -> Result<&Dylib<P>, Error> {
-        match self.0.get(id.0 as usize) {
-            Some(Place::Open(dylib)) => Ok(dylib),
-            Some(Place::Closed(name)) => Err(Error::DylibClosed { dylib: Arc::clone(name) }),
-            None => Err(Error::Unknown { what: "dylib" }),
-        }
-    }
-
-    /// The dylib, when it is open.
-    pub(super) fn get_mut(&mut self, id: DylibId) -> Result<&mut Dylib<P>, Error> {
-        match self.0.get_mut(id.0 as usize) {
-            Some(Place::Open(dylib)) => Ok(dylib),
-            Some(Place::Closed(name)) => Err(Error::DylibClosed { dylib: Arc::clone(name) }),
-            None => Err(Error::Unknown { what: "dylib" }),
-        }
-    }
-
-    /// The name of a dylib, open or not.
-    pub(super) fn name(&self, id: DylibId) -> Option<&Arc<str>> {
-        self.0.get(id.0 as usize).map(|place| match place {
-            Place::Open(dylib) => &dylib.name,
-            Place::Closed(name) => name,
-        })
-    }
-
-    /// The initialisers that a thread is busy with.
-    pub(super) fn busy(&self, by: ThreadId) -> impl Iterator<Item = Version<P>> {
-        let open = self.0.iter().filter_map(|place| match place {
-            Place::Open(dylib) => Some(dylib),
-            Place::Closed(_) => None,
-        });
-        let known = open.flat_map(|dylib| &dylib.initializers);
-        known.filter(move |known| known.is_busy(by)).map(|known| known.version)
-    }
-
-    /// Closes the dylib, if it is open, and gives it away.
-    pub(super) fn close(&mut self, id: DylibId) -> Option<Box<Dylib<P>>> {
-        let place = self.0.get_mut(id.0 as usize)?;
-        let Place::Open(dylib) = place else { return None };
-        let closed = Place::Closed(Arc::clone(&dylib.name));
-        match std::mem::replace(place, closed) {
-            Place::Open(dylib) => Some(dylib),
-            Place::Closed(_) => None,
-        }
     }
 }
 
@@ -152,21 +85,24 @@ impl<P: Parts> Event<P> for CreateDylib<P> {
         if machine.by_name.contains_key(&self.name) {
             return Err(Error::DuplicateDylib { dylib: self.name });
         }
-        let id = machine.dylibs.next()?;
-        let default_tracker = machine.trackers.insert(Tracker { dylib: id, units: Default::default() });
-        machine.by_name.insert(Arc::clone(&self.name), id);
-        machine.dylibs.0.push(Place::Open(Box::new(Dylib {
-            name: self.name,
-            board: self.board,
-            symbols: FxHashMap::default(),
-            links: vec![Link { dylib: id, sees: Sees::All }],
-            generators: Vec::new(),
-            default_tracker,
-            initializers: Vec::new(),
-            opens: 0,
-            was_opened: false,
-            closing: Vec::new(),
-        })));
+        let (trackers, by_name) = (&mut machine.trackers, Arc::clone(&self.name));
+        let id = machine.dylibs.insert(|id, serial| {
+            Box::new(Dylib {
+                name: self.name,
+                board: self.board,
+                serial,
+                symbols: FxHashMap::default(),
+                links: vec![Link { dylib: id, sees: Sees::All }],
+                generators: Vec::new(),
+                default_tracker: trackers.insert(Tracker { dylib: id, units: Default::default() }),
+                initializers: Vec::new(),
+                opens: 0,
+                was_opened: false,
+                closing: Vec::new(),
+            })
+        })?;
+        machine.by_name.insert(by_name, id);
+        let default_tracker = machine.open(id)?.default_tracker;
         Ok((id, default_tracker))
     }
 }
@@ -200,6 +136,7 @@ impl<P: Parts> Event<P> for SetLinks {
     type Reply = Result<(), Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        machine.check_links(&self.links)?;
         machine.open(self.dylib)?.links = self.links;
         Ok(())
     }
@@ -217,6 +154,7 @@ impl<P: Parts> Event<P> for AddLinks {
     type Reply = Result<(), Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        machine.check_links(&self.links)?;
         let mut known = std::mem::take(&mut machine.open(self.dylib)?.links);
         machine.sweep(&mut known);
         for link in self.links {
@@ -241,6 +179,7 @@ impl<P: Parts> Event<P> for RemoveLink {
     type Reply = Result<(), Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        machine.check_session("dylib", self.linked.session)?;
         machine.open(self.dylib)?.links.retain(|link| link.dylib != self.linked);
         Ok(())
     }

@@ -34,7 +34,7 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::forest::Forest;
-use crate::ids::{Key, Slab};
+use crate::ids::{Key, SessionId, Slab};
 
 /// A node: what is emitted at once.
 pub(crate) type Node<E> = Key<NodeData<E>>;
@@ -84,9 +84,10 @@ pub(crate) struct Graph<E> {
     forest: Forest,
 }
 
-impl<E> Default for Graph<E> {
-    fn default() -> Self {
-        Graph { nodes: Slab::default(), ports: Slab::default(), forest: Forest::default() }
+impl<E> Graph<E> {
+    /// An empty graph of a session.
+    pub(crate) fn new(session: SessionId) -> Self {
+        Graph { nodes: Slab::new(session), ports: Slab::new(session), forest: Forest::default() }
     }
 }
 

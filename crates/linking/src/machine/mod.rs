@@ -18,7 +18,7 @@
 //! | resolved | address, who waits | emit, fail, removal |
 //! | emitted | address, who waits | the last thing that it transitively needs is emitted; or fails; removal |
 //! | ready | address | removal, replacement |
-//! | failed | the failure with its causes | removal, replacement |
+//! | failed | the failure with its causes | removal, replacement; being promised again, if it failed because of another symbol that was removed or replaced |
 //!
 //! A symbol's *version* is its entry's key: a name that was removed and defined again is another version, and a
 //! dependence on the old one is refused. An entry outlives its name while ready units use it.
@@ -27,7 +27,7 @@
 //! the end. Whoever makes the event says so in it.
 //!
 //! Files: `define` (into the tables), `change` (with what goes with it), `search` (lookups), `duty` (what responsibilities do), `settle` (starting, readiness,
-//! failure), `remove` (out of the tables), `redirect` (slots), `dylibs` (links, generators, initialisers), `undertaking` (what the end waits for), `graph` and
+//! failure), `remove` (out of the tables), `redirect` (slots), `dylibs` (links, generators, initialisers), `places` (the table of dylibs), `intake` (names and identifiers from outside), `emit` (emission), `undertaking` (what the end waits for), `graph` and
 //! `forest` (waiting), `waits` (circles of threads that wait), `circles` (circles of units that do), `check` (invariants).
 
 mod change;
@@ -36,8 +36,11 @@ mod circles;
 mod define;
 mod duty;
 mod dylibs;
+mod emit;
 mod forest;
 mod graph;
+mod intake;
+mod places;
 mod redirect;
 mod remove;
 mod search;
@@ -55,13 +58,13 @@ use smallvec::SmallVec;
 pub use change::{Change, RemoveOrphans};
 pub use define::{Alias, Define, FailForNow, NewUnit, Renew};
 pub use duty::{
-    Attach, Begin, Claim, Complete, Delegate, Dependence, Duty, Emit, Fail, Group, HandBack, Incomplete,
-    Requested, Resolve, UnitHome,
+    Attach, Begin, Claim, Delegate, Dependence, Duty, Fail, HandBack, Requested, Resolve, UnitHome,
 };
 pub use dylibs::{
     AddGenerator, AddLinks, Closing, CreateDylib, CreateTracker, Initialized, Initializers, LinkOrder,
     Opened, Plan, Release, RemoveGenerator, RemoveLink, SetLinks,
 };
+pub use emit::{Complete, Emit, Group, Incomplete};
 pub use redirect::{Aliasee, Leads, Redirect};
 pub use remove::{Close, Dependants, Remaining, RemoveSymbols, RemoveTracker, Stop, Transfer};
 pub use search::{Cancel, Generated, Lookup, Owner, WaitsFor};
@@ -70,8 +73,8 @@ pub use waits::{Await, Block, Doer, NeededBy, Unblock};
 
 use crate::error::{Cause, Error, Failure, Name};
 use crate::flags::{Link, LookupKind, Priority, SymbolFlags, Until, Want};
-use crate::ids::{DylibId, Key, Label, Slab, Symbol};
-use crate::names::Names;
+use crate::ids::{DylibId, Key, Label, SessionId, Slab, Symbol};
+use crate::names::{Names, Released};
 use graph::{Graph, Node, Port};
 
 /// The types that the machine carries and never looks into.
@@ -219,6 +222,8 @@ pub struct Effects<P: Parts> {
     pub garbage: Vec<Garbage<P>>,
     /// Threads wait in the middle of tasks, and what is needed for that may be more than it was.
     pub waits_changed: bool,
+    /// Names that the tables do not hold any more: dropped last, when nothing above needs their texts.
+    pub released: Released,
 }
 
 /// A value of a user whose destructor must not run inside a step.
@@ -250,6 +255,7 @@ impl<P: Parts> Default for Effects<P> {
             unheard: Vec::new(),
             garbage: Vec::new(),
             waits_changed: false,
+            released: Released::default(),
         }
     }
 }
@@ -335,7 +341,8 @@ pub struct Unit<P: Parts> {
     entries: SmallVec<[Version<P>; 1]>,
     phase: Phase<P>,
     codes: Vec<P::Code>,
-    /// What makes it again, if it fails for a reason that passes before it is ready, or if it has failed and stands for initialisers.
+    /// What makes it again, if it fails for a reason that passes before it is ready; or if it has failed and stands for initialisers, or has failed because
+    /// of another unit.
     again: Option<Source<P>>,
     /// What it was emitted with a dependence on.
     uses: SmallVec<[Version<P>; 1]>,
@@ -359,6 +366,8 @@ pub struct Tracker<P: Parts> {
 struct Dylib<P: Parts> {
     name: Arc<str>,
     board: P::Board,
+    /// Its place in the order in which dylibs were made.
+    serial: u64,
     symbols: FxHashMap<Symbol, Version<P>>,
     links: Vec<Link>,
     generators: Vec<(GeneratorId, P::Generator)>,
@@ -380,6 +389,8 @@ enum Purpose<P: Parts> {
 pub struct Query<P: Parts> {
     order: Vec<Link>,
     wants: Vec<Want>,
+    /// Whether a name that was wanted is gone.
+    is_stale: bool,
     kind: LookupKind,
     until: Until,
     priority: Priority,
@@ -422,12 +433,17 @@ enum Intake {
 enum Todo<P: Parts> {
     Search(QueryId<P>),
     Aliased(UnitId<P>, Answer<P>),
+    /// A user of this unit, which has no name, is gone.
+    Collect(UnitId<P>),
+    /// What this unit failed for has lost its name.
+    Revive(UnitId<P>),
 }
 
 /// See the file's header.
 pub struct Machine<P: Parts> {
+    session: SessionId,
     names: Arc<Names>,
-    dylibs: dylibs::Dylibs<P>,
+    dylibs: places::Dylibs<P>,
     /// Those that are not closed.
     by_name: FxHashMap<Arc<str>, DylibId>,
     /// Those with openings that were not taken back.
@@ -441,6 +457,8 @@ pub struct Machine<P: Parts> {
     next_generator: u64,
     /// Redirectable symbols whose slots lead to a version; some may be gone, or lead elsewhere.
     slots: FxHashMap<Version<P>, SmallVec<[Version<P>; 1]>>,
+    /// By failed units: units that failed because of them and can be made again; some may be gone.
+    stranded: FxHashMap<UnitId<P>, SmallVec<[UnitId<P>; 1]>>,
     graph: Graph<Version<P>>,
     /// Threads that wait in the middle of tasks.
     blocked: Vec<waits::Blocked<P>>,
@@ -460,20 +478,23 @@ impl<P: Parts> Machine<P> {
     /// An empty session whose names are `names`.
     #[must_use]
     pub fn new(names: Arc<Names>) -> Self {
+        let session = SessionId::fresh();
         Machine {
+            session,
             names,
-            dylibs: dylibs::Dylibs::default(),
+            dylibs: places::Dylibs::new(session),
             by_name: FxHashMap::default(),
             opened: BTreeSet::new(),
-            entries: Slab::default(),
-            units: Slab::default(),
-            trackers: Slab::default(),
-            queries: Slab::default(),
-            requests: Slab::default(),
+            entries: Slab::new(session),
+            units: Slab::new(session),
+            trackers: Slab::new(session),
+            queries: Slab::new(session),
+            requests: Slab::new(session),
             asking: FxHashMap::default(),
             next_generator: 0,
             slots: FxHashMap::default(),
-            graph: Graph::default(),
+            stranded: FxHashMap::default(),
+            graph: Graph::new(session),
             blocked: Vec::new(),
             has_new_waits: false,
             lodged: Vec::new(),
@@ -492,6 +513,8 @@ impl<P: Parts> Machine<P> {
                 match todo {
                     Todo::Search(query) => self.search(query),
                     Todo::Aliased(unit, answer) => self.aliased(unit, answer),
+                    Todo::Collect(unit) => self.collect(unit),
+                    Todo::Revive(unit) => self.revive(unit),
                 }
             }
             // What is answered there may be what an alias waits for.
@@ -502,6 +525,12 @@ impl<P: Parts> Machine<P> {
         }
         self.break_cycles();
         (reply, std::mem::take(&mut self.effects))
+    }
+
+    /// What tells its identifiers from those of other sessions.
+    #[must_use]
+    pub fn id(&self) -> SessionId {
+        self.session
     }
 
     /// Whether something new is refused; what is `begun` belongs to what was begun before the session was stopped, or to its end.
@@ -569,11 +598,11 @@ mod tests {
     use smallvec::SmallVec;
 
     use super::push_swept;
-    use crate::ids::Slab;
+    use crate::ids::{SessionId, Slab};
 
     #[test]
     fn a_key_that_comes_many_times_is_kept_a_few_times() {
-        let mut slab = Slab::default();
+        let mut slab = Slab::new(SessionId::fresh());
         let (first, second) = (slab.insert(1), slab.insert(2));
         let mut list = SmallVec::new();
         for _ in 0..1000 {

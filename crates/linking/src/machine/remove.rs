@@ -21,7 +21,9 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::dylibs::Initializer;
-use super::{Dylib, Entry, Event, Garbage, Intake, Machine, Parts, Phase, State, TrackerId, UnitId, Version};
+use super::{
+    Dylib, Entry, Event, Garbage, Intake, Machine, Parts, Phase, State, Todo, TrackerId, UnitId, Version,
+};
 use crate::error::{Cause, Error};
 use crate::ids::{DylibId, Label, Symbol};
 
@@ -52,6 +54,7 @@ impl<P: Parts> Event<P> for RemoveTracker<P> {
     type Reply = Result<(), Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        machine.check_session("tracker", self.tracker.session())?;
         let Some(tracker) = machine.trackers.get(self.tracker) else { return Err(Error::Removed) };
         let (units, dylib) = (tracker.units.clone(), tracker.dylib);
         machine.remove_units(units, self.dependants, &Cause::Removed)?;
@@ -72,6 +75,9 @@ impl<P: Parts> Event<P> for Transfer<P> {
     type Reply = Result<(), Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        for tracker in self.to.into_iter().chain([self.from]) {
+            machine.check_session("tracker", tracker.session())?;
+        }
         let from = machine.trackers.get(self.from).ok_or(Error::Removed)?;
         let dylib = from.dylib;
         let default = machine.open(dylib)?.default_tracker;
@@ -204,10 +210,10 @@ impl<P: Parts> Event<P> for Remaining {
             let has_run = |dylib: &Dylib<P>| dylib.initializers.iter().any(Initializer::has_run);
             machine.dylibs.get(id).is_ok_and(|dylib| dylib.was_opened || has_run(dylib))
         };
-        let mut open: Vec<(DylibId, bool)> =
-            machine.by_name.values().map(|&id| (id, initialized(id))).collect();
-        open.sort_unstable_by(|one, other| other.cmp(one));
-        open
+        let mut open: Vec<DylibId> = machine.by_name.values().copied().collect();
+        let serial = |id: &DylibId| machine.dylibs.get(*id).map_or(0, |dylib| dylib.serial);
+        open.sort_unstable_by_key(|id| std::cmp::Reverse(serial(id)));
+        open.into_iter().map(|id| (id, initialized(id))).collect()
     }
 }
 
@@ -317,10 +323,18 @@ impl<P: Parts> Machine<P> {
             if dependants == Dependants::Keep {
                 self.collect(unit);
             } else {
-                self.dismiss(unit);
+                let uses = self.dismiss(unit);
+                self.collect_nameless(uses);
             }
         }
         Ok(())
+    }
+
+    /// Collects the units of those of `uses` that have lost their names, when this event has been applied: their last user may be gone.
+    pub(super) fn collect_nameless(&mut self, uses: impl IntoIterator<Item = Version<P>>) {
+        let entries = uses.into_iter().filter_map(|version| self.entries.get(version));
+        let units = entries.filter(|entry| !entry.named).map(|entry| Todo::Collect(entry.unit));
+        self.todo.extend(units);
     }
 
     fn fail_what_is_pending(&mut self, units: &BTreeSet<UnitId<P>>, cause: &Cause) {
@@ -362,6 +376,10 @@ impl<P: Parts> Machine<P> {
         }
         let was_ready = matches!(entry.state, State::Ready(_));
         let Label { dylib, symbol } = entry.label;
+        if let State::Failed(_) = entry.state {
+            let stranded = self.stranded.remove(&entry.unit);
+            self.todo.extend(stranded.into_iter().flatten().map(Todo::Revive));
+        }
         let slots = self.slots.remove(&version).unwrap_or_default();
         if let Ok(dylib) = self.dylibs.get_mut(dylib) {
             dylib.symbols.remove(&symbol);
@@ -376,7 +394,7 @@ impl<P: Parts> Machine<P> {
     }
 
     /// Dismisses `unit`, and what only it kept alive, unless something with a name still reaches it.
-    fn collect(&mut self, unit: UnitId<P>) {
+    pub(super) fn collect(&mut self, unit: UnitId<P>) {
         let mut asked = vec![unit];
         while let Some(unit) = asked.pop() {
             let mut group = BTreeSet::from([unit]);
@@ -409,7 +427,9 @@ impl<P: Parts> Machine<P> {
         let Some(gone) = self.forget_unit(unit) else { return SmallVec::new() };
         for version in gone.entries {
             self.unname(version);
-            if let Some(Entry { state: State::Failed(failure), .. }) = self.entries.remove(version) {
+            let Some(Entry { label, state, .. }) = self.entries.remove(version) else { continue };
+            self.release([label.symbol]);
+            if let State::Failed(failure) = state {
                 self.effects.garbage.push(Garbage::Failure(failure));
             }
         }

@@ -77,7 +77,9 @@ impl<P: Parts> Event<P> for Lookup<P> {
         for doer in self.perhaps {
             machine.note(doer, query, Certainty::Perhaps);
         }
-        if machine.refuses(begun) {
+        if machine.queries.get(query).is_some_and(|query| query.is_stale) {
+            machine.answer(query, Err(Error::Unknown { what: "symbol" }));
+        } else if machine.refuses(begun) {
             machine.answer(query, Err(Error::SessionEnded));
         }
         query
@@ -91,7 +93,9 @@ impl<P: Parts> Event<P> for Cancel<P> {
     type Reply = Option<P::Ticket>;
 
     fn apply(self, machine: &mut Machine<P>) -> Option<P::Ticket> {
-        match machine.queries.remove(self.0)?.purpose {
+        let query = machine.queries.remove(self.0)?;
+        machine.release(query.wants.iter().map(|want| want.symbol));
+        match query.purpose {
             Purpose::Ticket(ticket) => Some(ticket),
             Purpose::Alias(_) => None,
         }
@@ -149,7 +153,12 @@ impl<P: Parts> Machine<P> {
         (kind, until, priority): (LookupKind, Until, Priority),
         purpose: Purpose<P>,
     ) -> QueryId<P> {
-        let wants = merged(wants);
+        let mut wants = merged(wants);
+        // Counted or not: each is let go of when the lookup is over.
+        let is_stale = self.hold(wants.iter().map(|want| want.symbol)).is_err();
+        if is_stale {
+            wants.clear();
+        }
         let query = self.queries.insert(Query {
             order,
             kind,
@@ -162,6 +171,7 @@ impl<P: Parts> Machine<P> {
             versions: SmallVec::new(),
             found: vec![None; wants.len()],
             wants,
+            is_stale,
             owner: None,
             bends: false,
         });
@@ -173,6 +183,7 @@ impl<P: Parts> Machine<P> {
     /// Answers `query`, which is then gone.
     pub(super) fn answer(&mut self, query: QueryId<P>, result: Result<(), Error>) {
         let Some(query) = self.queries.remove(query) else { return };
+        self.release(query.wants.iter().map(|want| want.symbol));
         let answer = result.map(|()| query.found.into_iter().flatten().collect());
         match query.purpose {
             Purpose::Ticket(ticket) => self.effects.answers.push((ticket, answer)),
@@ -279,6 +290,11 @@ impl<P: Parts> Machine<P> {
             self.lodged.extend(query.owner.map(|_| id));
             return;
         }
+        // Lookups that want them may be cancelled before the answer comes.
+        for &symbol in &fresh {
+            self.names.retain(symbol);
+        }
+        let Some(query) = self.queries.get_mut(id) else { return };
         let request = self.requests.insert(Request {
             generator,
             symbols: fresh.clone(),
@@ -303,6 +319,7 @@ impl<P: Parts> Machine<P> {
         for symbol in &request.symbols {
             self.asking.remove(&(request.generator, *symbol));
         }
+        self.release(request.symbols.iter().copied());
         for waiting in request.queries {
             let Some(query) = self.queries.get_mut(waiting) else { continue };
             query.asking.remove(&id);

@@ -12,11 +12,11 @@ use super::define::NewUnit;
 use super::graph::Failed;
 use super::{
     Entry, Found, Garbage, Machine, Parts, Pending, Phase, Purpose, SlotRecord, Source, State, UnitId,
-    Version, Work,
+    Version, Work, push_swept,
 };
 use crate::error::{Cause, Error, Failure};
 use crate::flags::{LookupKind, Need, Priority, SymbolFlags, Until, Want};
-use crate::ids::Symbol;
+use crate::ids::{Label, Symbol};
 
 impl<P: Parts> Machine<P> {
     /// Starts the unit of `version`, when nobody has.
@@ -182,8 +182,14 @@ impl<P: Parts> Machine<P> {
     /// What the graph says has failed; the first ones by `cause`, the others because of one before them.
     pub(super) fn fail_entries(&mut self, failed: Vec<Failed<Version<P>>>, cause: &Cause, passes: bool) {
         let mut failures: Vec<Arc<Failure>> = Vec::with_capacity(failed.len());
-        let mut units = Vec::new();
+        // With each unit, the one because of which it failed.
+        let mut units: Vec<(UnitId<P>, Option<UnitId<P>>)> = Vec::new();
+        let root = self.failed_unit(cause);
+        let mut failed_units: Vec<Option<UnitId<P>>> = Vec::with_capacity(failed.len());
         for Failed { entries, because } in failed {
+            let reason = because.map_or(root, |index| failed_units.get(index).copied().flatten());
+            let first = entries.first().and_then(|version| self.entries.get(*version));
+            failed_units.push(first.map(|entry| entry.unit));
             let cause = match because.and_then(|index| failures.get(index)) {
                 Some(failure) => Cause::Needs(Arc::clone(failure)),
                 None => cause.clone(),
@@ -192,8 +198,8 @@ impl<P: Parts> Machine<P> {
             failures.push(Arc::clone(&failure));
             for version in entries {
                 let Some(entry) = self.entries.get_mut(version) else { continue };
-                if units.last() != Some(&entry.unit) {
-                    units.push(entry.unit);
+                if units.last().map(|(unit, _)| *unit) != Some(entry.unit) {
+                    units.push((entry.unit, reason));
                 }
                 let waiters = entry.state.pending().map(|pending| std::mem::take(&mut pending.waiters));
                 entry.state = State::Failed(Arc::clone(&failure));
@@ -207,16 +213,46 @@ impl<P: Parts> Machine<P> {
             self.effects.unheard.extend(failures.into_iter().next());
         }
         let mut all_again = Vec::new();
-        for unit in units {
+        for (unit, reason) in units {
             let again = self.units.get_mut(unit).and_then(|data| data.again.take());
             if let Some(again) = again {
-                all_again.push((unit, again));
+                all_again.push((unit, again, reason.filter(|reason| *reason != unit)));
             }
             self.after_failure(unit);
         }
         // Behind that: none of them uses another any more.
-        for (unit, again) in all_again {
-            self.promise_again(unit, again, passes);
+        for (unit, again, reason) in all_again {
+            match reason {
+                Some(reason) if !passes => self.strand(unit, again, reason),
+                _ => self.promise_again(unit, again, passes),
+            }
+        }
+    }
+
+    /// The unit whose failure `cause` is, if it is there and has failed of that still.
+    fn failed_unit(&self, cause: &Cause) -> Option<UnitId<P>> {
+        let Cause::Needs(failure) = cause else { return None };
+        let found = failure.symbols().iter().find_map(|name| {
+            let (dylib, symbol) = (*self.by_name.get(&name.dylib)?, self.names.find(&name.symbol)?);
+            let entry = self.entries.get(self.find(Label { dylib, symbol })?)?;
+            matches!(&entry.state, State::Failed(known) if Arc::ptr_eq(known, failure)).then_some(entry.unit)
+        });
+        found.filter(|unit| self.units.contains(*unit))
+    }
+
+    /// `unit` has failed because of `reason`: when that loses a name, `unit` is promised again.
+    fn strand(&mut self, unit: UnitId<P>, again: Source<P>, reason: UnitId<P>) {
+        let Some(data) = self.units.get_mut(unit) else { return self.drop_source(again, Vec::new()) };
+        let unused = data.again.replace(again);
+        self.drop_unused(unused);
+        let units = &self.units;
+        push_swept(self.stranded.entry(reason).or_default(), unit, |known| units.contains(known));
+    }
+
+    /// What `unit` failed for has been removed or replaced.
+    pub(super) fn revive(&mut self, unit: UnitId<P>) {
+        if let Some(again) = self.units.get_mut(unit).and_then(|unit| unit.again.take()) {
+            self.promise_again(unit, again, true);
         }
     }
 
@@ -244,8 +280,10 @@ impl<P: Parts> Machine<P> {
         });
         match there {
             Some((dylib, tracker, symbols)) if passes && self.accepting(dylib, true).is_ok() => {
+                let held = again.aliasee();
                 let new = NewUnit { symbols, initializer, source: again };
                 self.define(dylib, tracker, new, true);
+                self.release(held);
             }
             _ => {
                 let kept = self.units.get_mut(unit).filter(|_| initializer.is_some());
@@ -270,6 +308,7 @@ impl<P: Parts> Machine<P> {
             return;
         }
         self.effects.retired.extend(data.codes.drain(..).rev());
-        data.uses.clear();
+        let uses = std::mem::take(&mut data.uses);
+        self.collect_nameless(uses);
     }
 }

@@ -26,7 +26,6 @@
 //! split off, counts as the task's for as long as it runs, or not at all. Where all threads
 //! that could end such a wait are known to wait themselves, dispatchers run whatever there is.
 
-use std::num::NonZeroU32;
 use std::thread::ThreadId;
 
 use rustc_hash::FxHashSet;
@@ -35,7 +34,7 @@ use smallvec::SmallVec;
 use super::{Event, Machine, Parts, Purpose, QueryId, RequestId, State, UnitId, Version};
 use crate::error::Error;
 use crate::flags::Until;
-use crate::ids::Key;
+use crate::ids::{self, Key};
 
 /// A unit, a question to a generator, or what a thread has undertaken, as what is being done. See the file's header.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -43,8 +42,8 @@ pub struct Doer(Work);
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Work {
-    Unit((u32, NonZeroU32)),
-    Request((u32, NonZeroU32)),
+    Unit(ids::Parts),
+    Request(ids::Parts),
     Thread(ThreadId),
 }
 

@@ -292,7 +292,7 @@ impl Lowering<'_> {
         if ty != operand || self.unit.module.find_method(function, &[ty, operand]).is_some() {
             return None;
         }
-        let name = self.cx.names.text(*name);
+        let name = self.cx.names.text(name.name);
         match (self.types.primitive(ty)?.1, name) {
             (PrimitiveRepr::Float, "+") => Some(Modify::Loop(Intrinsic::AddFloat)),
             (PrimitiveRepr::Float, "-") => Some(Modify::Loop(Intrinsic::SubFloat)),

@@ -307,7 +307,7 @@ impl Lowering<'_> {
             }
             [] if matches!(self.types.kind(val.ty), TypeKind::TypeOf(_) | TypeKind::Function(_)) => {
                 let text = match self.types.kind(val.ty) {
-                    TypeKind::Function(name) => *name,
+                    TypeKind::Function(function) => function.name,
                     _ => {
                         let ty = self.static_type(&val).unwrap_or(val.ty);
                         self.cx.names.intern(&self.types.display(ty).to_string())

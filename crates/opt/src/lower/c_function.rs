@@ -63,7 +63,7 @@ impl Lowering<'_> {
 
     /// An exception that C was called back with goes on here, behind the call of C.
     pub(super) fn carried_exception(&mut self) {
-        if self.unit.facts().gives_to_c() {
+        if self.unit.module.facts().gives_to_c() {
             self.value(Op::CallRuntime(RuntimeFn::CarriedException), &[], Type::TRACKED);
             self.calls = true;
         }

@@ -144,7 +144,7 @@ impl Lowering<'_> {
             return self.define(result);
         }
         let base = match self.types.kind(function) {
-            TypeKind::Function(name) => BaseFn::from_name(self.cx.names.text(*name)),
+            TypeKind::Function(name) => BaseFn::from_name(self.cx.names.text(name.name)),
             _ => None,
         };
         match base {

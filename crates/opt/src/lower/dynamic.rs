@@ -136,7 +136,7 @@ impl Lowering<'_> {
         if let Some(why) = op.refusal() {
             return Err(self.report(Refusal::Refused { why }));
         }
-        let mut all = vec![Val::ghost(self.types.function(self.cx.names.intern(op.name())))];
+        let mut all = vec![Val::ghost(self.types.base_function(op.name()))];
         all.extend(self.operands_from(0)?);
         let result = self.call_args(RuntimeFn::ApplyBuiltin, &all)?;
         self.define(result)

@@ -83,7 +83,7 @@ use crate::replace::sized;
 use brolga_ir::abi::{Form, NativeSignature, NotNative, Position};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::func::{Place, Signature};
-use brolga_ir::module::{ProgramFacts, func_symbol};
+use brolga_ir::module::func_symbol;
 use brolga_ir::types::Layout;
 use brolga_ir::{Block, Context, Func, FuncId, Inst, Level, Module, Name, Op, Type, Types, Value};
 use call::Target;
@@ -91,7 +91,6 @@ use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use handler::CatchSlots;
 use rustc_hash::FxHashMap;
-use std::cell::OnceCell;
 use std::rc::Rc;
 use value::Val;
 use walk::PendingPhi;
@@ -144,17 +143,11 @@ struct Unit<'a> {
     module: &'a Module,
     /// Functions that may be called and are not of the module.
     beside: &'a [Beside<'a>],
-    /// What functions of the program do, once somebody has asked.
-    facts: OnceCell<ProgramFacts>,
 }
 
 impl<'a> Unit<'a> {
     fn new(module: &'a Module, beside: &'a [Beside<'a>]) -> Self {
-        Self { module, beside, facts: OnceCell::new() }
-    }
-
-    fn facts(&self) -> &ProgramFacts {
-        self.facts.get_or_init(|| self.module.facts())
+        Self { module, beside }
     }
 
     fn lower(&self, func: &Func, options: &Options) -> Result<Func, LowerErrors> {

@@ -84,7 +84,7 @@ impl Lowering<'_> {
         let Some(count) = self.types.field_count(ty).filter(|_| self.types.is_concrete(ty)) else {
             return Err(self.bad_operands());
         };
-        let function = |l: &Self, name: &str| Val::ghost(l.types.function(l.cx.names.intern(name)));
+        let function = |l: &Self, name: &str| Val::ghost(l.types.base_function(name));
         let (nfields, getfield) = (function(self, "nfields"), function(self, "getfield"));
         let given = self.apply(&[nfields, tuple.clone()])?;
         let &[given] = &given.leaves[..] else { return Err(self.bad_operands()) };

@@ -274,7 +274,7 @@ impl Lowering<'_> {
     pub(super) fn global(&mut self, name: Name) -> Step<()> {
         let module = self.unit.module;
         if let Some(global) = module.global(name)
-            && !self.unit.facts().is_assigned(name)
+            && !self.unit.module.facts().is_assigned(name)
         {
             let val = self.literal(&global.init)?;
             return self.define(val);

@@ -133,7 +133,13 @@ struct Choice {
 fn choices(func: &Func, cx: &PassCx<'_>, operands: &[Value]) -> Option<Vec<Choice>> {
     let (module, types) = (cx.module, cx.types());
     let given: Vec<Type> = operands.iter().map(|&v| func.ty(v)).collect();
-    let &function = given.first()?;
+    let (&function, args) = given.split_first()?;
+    // Nothing to test and nothing to look through.
+    if given.iter().all(|&ty| types.is_concrete(ty))
+        && let Some(method) = module.find_exact(function, args)
+    {
+        return Some(vec![Choice { method, tests: Vec::new(), args: given }]);
+    }
     let params = |id: FuncId| module[id].sig.params.iter().map(|p| p.ty);
     let candidates: Vec<FuncId> = match types.is_concrete(function) {
         true => module.methods(function).to_vec(),

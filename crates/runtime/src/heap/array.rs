@@ -23,7 +23,7 @@ use super::desc::{
 };
 use super::heap::OutOfMemory;
 use super::object::Object;
-use super::scope::{Bits, Obj, ObjectError, Root, Scope, wrong_kind};
+use super::scope::{Bits, Obj, ObjectError, Root, Scope, check_bits, wrong_kind};
 
 /// The smallest number of elements that a vector grows to.
 const SMALLEST_GROWTH: usize = 4;
@@ -147,7 +147,9 @@ impl<'a, 'h> Obj<'a, 'h> {
     /// Stores into an element without pointers.
     pub fn set_element_bits<T: Bits>(self, index: usize, value: T) -> Result<(), ObjectError> {
         let (memory, offset) = self.find_bits_element(index, T::SIZE)?;
-        memory.write_bits(offset, &value.to_bytes()[..T::SIZE]);
+        let bytes = value.to_bytes();
+        check_bits(self.desc(), self.elements()?.element.ty, &bytes[..T::SIZE])?;
+        memory.write_bits(offset, &bytes[..T::SIZE]);
         Ok(())
     }
 
@@ -169,10 +171,20 @@ impl<'a, 'h> Obj<'a, 'h> {
         Ok((which[0], T::from_bytes(&bytes)))
     }
 
-    /// Stores into an element that is a union of bits.
+    /// Stores into an element that is a union of bits, as the member with this number, which is no larger than `T`.
     pub fn set_union_element<T: Bits>(self, index: usize, which: u8, value: T) -> Result<(), ObjectError> {
         let (elements, selector) = self.find_union_element(index, T::SIZE)?;
-        elements.memory.write_bits(elements.offset(index)?, &value.to_bytes()[..T::SIZE]);
+        let (types, union) = (&self.desc().context().types, elements.element.ty);
+        let members = types.members(&union);
+        let Some(&member) = members.get(usize::from(which)) else {
+            return Err(ObjectError::Index { index: which.into(), length: members.len() });
+        };
+        if types.layout(member).is_ok_and(|layout| layout.size as usize > T::SIZE) {
+            return Err(ObjectError::NotBits { what: "the member of the union", size: T::SIZE });
+        }
+        let bytes = value.to_bytes();
+        check_bits(self.desc(), member, &bytes[..T::SIZE])?;
+        elements.memory.write_bits(elements.offset(index)?, &bytes[..T::SIZE]);
         elements.memory.write_bits(selector, &[which]);
         Ok(())
     }

@@ -24,6 +24,7 @@ use super::cells::Cells;
 use super::class::SizeClass;
 use super::desc::{TypeDesc, TypeRef};
 use super::handles::{Handles, Persistent, RootCell, release};
+use super::machine;
 #[cfg(feature = "heap-mmtk")]
 use super::mmtk::{Mmtk, MmtkError, MmtkOptions};
 use super::mutator::{Member, Mutator};
@@ -71,14 +72,15 @@ pub struct Heap {
 }
 
 impl Heap {
-    pub(crate) fn new(options: HeapOptions) -> Heap {
+    pub(crate) fn new(mut options: HeapOptions) -> Heap {
+        options.limit = options.limit.or_else(machine::default_limit);
         let cells = Box::new(Cells::new(&options));
         Heap::with(options, cells)
     }
 
     /// A heap whose memory mmtk manages.
     #[cfg(feature = "heap-mmtk")]
-    pub(crate) fn with_mmtk(options: HeapOptions, mmtk: &MmtkOptions) -> Result<Heap, MmtkError> {
+    pub(crate) fn with_mmtk(mut options: HeapOptions, mmtk: &MmtkOptions) -> Result<Heap, MmtkError> {
         Ok(Heap::with(options, Box::new(Mmtk::start(mmtk)?)))
     }
 
@@ -252,6 +254,20 @@ impl Heap {
             self.world.enter(mutator);
         }
         mutator.depth.set(paused.depth);
+    }
+
+    /// The frames of a mutator's thread are gone: it has no roots of its own, and is outside.
+    pub(crate) fn forget_frames(&self, mutator: &Mutator) {
+        if !mutator.registered.get() {
+            // No collection knows of it.
+            return mutator.forget_frames();
+        }
+        // The words change inside, where no collection reads them.
+        if mutator.depth.replace(0) == 0 {
+            self.world.enter(mutator);
+        }
+        mutator.forget_frames();
+        self.world.leave(mutator);
     }
 
     /// Takes a mutator that does not run off the list, for good. Its thread does not touch it any more.

@@ -46,6 +46,7 @@ mod handles;
 mod handshake;
 #[expect(clippy::module_inception, reason = "the heap itself, beside its parts")]
 mod heap;
+mod machine;
 mod mark;
 #[cfg(feature = "heap-mmtk")]
 mod mmtk;

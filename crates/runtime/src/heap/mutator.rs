@@ -28,8 +28,8 @@
 use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
 use std::ptr::NonNull;
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, OnceLock};
 
 use brolga_instances::{Participant, Stay};
 
@@ -41,6 +41,7 @@ use super::object::Object;
 use crate::exception::Exceptions;
 use crate::frames::{Crossings, FrameIndex, Frames};
 use crate::retired::{Retired, may_hold};
+use crate::span::Span;
 use crate::thread::HandlerRecord;
 
 /// Free cells in a row.
@@ -101,6 +102,8 @@ pub struct Mutator {
     pub(crate) remembered: RefCell<Vec<Object>>,
     /// What the thread is to those who retire code.
     pub(crate) participant: Participant<Retired>,
+    /// The worlds that entries on the stack are in.
+    span: Arc<Span>,
 }
 
 /// Offsets in [`Mutator`] that machine code contains.
@@ -128,12 +131,13 @@ impl MutatorLayout {
 }
 
 impl Mutator {
-    pub(crate) fn new(participant: Participant<Retired>) -> Mutator {
+    pub(crate) fn new(participant: Participant<Retired>, span: Arc<Span>) -> Mutator {
         let empty =
             || Run { cursor: Cell::new(std::ptr::null_mut()), limit: Cell::new(std::ptr::null_mut()) };
         Mutator {
             gc_stack: Cell::new(std::ptr::null_mut()),
             crossings: Crossings::default(),
+            span,
             exceptions: Exceptions::default(),
             runs: std::array::from_fn(|_| empty()),
             current: std::array::from_fn(|_| Cell::new(None)),
@@ -159,12 +163,13 @@ impl Mutator {
         // Outside, nothing waits for it.
         self.participant.is_inside().then(|| {
             let (parked, returns) = (self.crossings.park(), OnceLock::new());
+            let worlds = self.span.worlds();
             self.participant.stay(move |code| {
                 // SAFETY: the reclaimer asks under its lock while the stay stands. The thread took the lock to let it stand, so what it did before
                 // has happened. It ends the stay, or suspends it for what it enters, under the lock as well, and the stay stands again when
                 // all of that has been left; so the thread is in what it called when it made the stay, which has returned to none of
                 // the frames above. The words that lead from frame to frame were written when these were made.
-                may_hold(code, returns.get_or_init(|| unsafe { parked.returns() }))
+                may_hold(code, returns.get_or_init(|| unsafe { parked.returns() }), worlds)
             })
         })
     }
@@ -250,6 +255,17 @@ impl Mutator {
     /// addresses of live objects of this heap, or null.
     pub unsafe fn set_gc_stack(&self, frame: *mut GcFrame) {
         self.gc_stack.set(frame);
+    }
+
+    /// The frames of the thread are gone, and with them the guards that would undo what they did here.
+    pub(crate) fn forget_frames(&self) {
+        self.gc_stack.set(std::ptr::null_mut());
+        self.crossings.forget();
+        self.left.borrow_mut().clear();
+        self.locals.borrow_mut().clear();
+        self.in_scope.set(false);
+        self.inside.set(false);
+        self.finalizing.set(false);
     }
 
     /// Whether a handler is that of the innermost entry into compiled code.

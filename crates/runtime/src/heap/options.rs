@@ -34,7 +34,8 @@ pub enum Stress {
 /// What can be chosen about a heap.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HeapOptions {
-    /// Bytes beyond which allocation fails; `None`: what the system gives. Counted in blocks of 32 KiB, which hold objects of one size,
+    /// Bytes beyond which allocation fails; `None`: three quarters of the memory that the machine or the container has, where the system
+    /// tells that, and `usize::MAX` what the system gives. Counted in blocks of 32 KiB, which hold objects of one size,
     /// and units of 2 KiB for objects of more than 16 KiB.
     pub limit: Option<usize>,
     /// Bytes to which the heap grows before the first collection, and in spite of having less live.

@@ -144,6 +144,12 @@ pub enum ObjectError {
         /// The type of the value.
         got: String,
     },
+    /// The bits are no value of the type of their place: a `Bool` is 0 or 1, and a selector names a member of its union.
+    #[error("these bits are no value of type `{expected}`")]
+    NoValue {
+        /// The type of the place.
+        expected: String,
+    },
     /// The Rust type and the field's differ in size or in what they are.
     #[error("{what} does not hold {size} bytes of bits")]
     NotBits {
@@ -152,6 +158,15 @@ pub enum ObjectError {
         /// The size of the Rust type.
         size: usize,
     },
+}
+
+/// Refuses bits that are no value of a type, which is one of the program that described another one.
+pub(super) fn check_bits(by: &TypeDesc, ty: Type, bytes: &[u8]) -> Result<(), ObjectError> {
+    let types = &by.context().types;
+    match types.holds(ty, bytes) {
+        true => Ok(()),
+        false => Err(ObjectError::NoValue { expected: types.display(ty).to_string() }),
+    }
 }
 
 /// A plain number that a field of bits can hold.
@@ -359,8 +374,10 @@ impl<'f, 'h> Scope<'f, 'h> {
         if !fits {
             return Err(ObjectError::NotBits { what: "the type", size: T::SIZE });
         }
+        let bytes = value.to_bytes();
+        check_bits(ty, ty.ty().unwrap_or(Type::ANY), &bytes[..T::SIZE])?;
         let root = self.zeroed_object(ty)?;
-        root.get(self).object.write_bits(0, &value.to_bytes()[..T::SIZE]);
+        root.get(self).object.write_bits(0, &bytes[..T::SIZE]);
         Ok(root)
     }
 
@@ -484,10 +501,24 @@ impl<'a, 'h> Obj<'a, 'h> {
         Ok(T::from_bytes(&bytes))
     }
 
-    /// Stores into a field without pointers.
+    /// Stores into a field without pointers, which may change: of a mutable struct, and not `const`.
     pub fn set_bits<T: Bits>(self, index: usize, value: T) -> Result<(), ObjectError> {
+        let desc = self.desc();
+        let decl = desc.ty().and_then(|ty| desc.context().types.fields(ty)?.get(index));
+        if !desc.is_mutable() || decl.is_some_and(|decl| decl.is_const) {
+            self.find_bits(index, T::SIZE)?;
+            return Err(wrong_kind(desc, "field at this index that may change"));
+        }
+        self.init_bits(index, value)
+    }
+
+    /// Stores into a field without pointers of an object that is being made: nobody else has seen it, so a field may get its value that never
+    /// changes afterwards.
+    pub fn init_bits<T: Bits>(self, index: usize, value: T) -> Result<(), ObjectError> {
         let field = self.find_bits(index, T::SIZE)?;
-        self.object.write_bits(field.offset as usize, &value.to_bytes()[..T::SIZE]);
+        let bytes = value.to_bytes();
+        check_bits(self.desc(), field.ty, &bytes[..T::SIZE])?;
+        self.object.write_bits(field.offset as usize, &bytes[..T::SIZE]);
         Ok(())
     }
 

@@ -436,7 +436,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
 fn function_name(desc: &TypeDesc) -> Option<String> {
     let cx = desc.context();
     match cx.types.kind(desc.ty()?) {
-        TypeKind::Function(name) => Some(cx.names.text(*name).to_owned()),
+        TypeKind::Function(name) => Some(cx.names.text(name.name).to_owned()),
         _ => None,
     }
 }

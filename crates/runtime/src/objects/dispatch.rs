@@ -32,6 +32,7 @@ use std::sync::{Arc, Weak};
 use rustc_hash::FxHashMap;
 
 use crate::heap::{Heap, Object, TypeRef};
+use crate::span::Span;
 
 use super::methods::{Ambiguous, Method, MethodEntry, MethodTable, Table, key};
 use super::relations::IsaCache;
@@ -115,6 +116,8 @@ pub(crate) struct Dispatch {
     lines: Box<Lines>,
     /// 0 outside of all worlds.
     world: Cell<u64>,
+    /// The worlds that entries on the stack are in. The thread's part of the heap shows them to those who retire code.
+    span: Arc<Span>,
     /// That of the last outermost entry, or of the innermost.
     table: RefCell<Arc<Table>>,
     /// The table and the world that have the last stamp, and that stamp.
@@ -128,6 +131,7 @@ pub struct InWorld<'t> {
     dispatch: &'t Dispatch,
     stamp: u64,
     world: u64,
+    span: (u64, u64),
     /// If it was another one.
     table: Option<Arc<Table>>,
 }
@@ -136,6 +140,7 @@ impl Drop for InWorld<'_> {
     fn drop(&mut self) {
         self.dispatch.lines.stamp.set(self.stamp);
         self.dispatch.world.set(self.world);
+        self.dispatch.span.set(self.span);
         if let Some(table) = self.table.take() {
             self.dispatch.table.replace(table);
         }
@@ -143,11 +148,15 @@ impl Drop for InWorld<'_> {
 }
 
 impl Dispatch {
+    /// Where the world is.
+    pub(crate) const WORLD: usize = offset_of!(Dispatch, world);
+
     /// Of a thread that will call methods of this table first.
-    pub(crate) fn new(table: Arc<Table>) -> Dispatch {
+    pub(crate) fn new(table: Arc<Table>, span: Arc<Span>) -> Dispatch {
         Dispatch {
             lines: Box::new(Lines { stamp: Cell::new(0), lines: [const { Cell::new(Line::EMPTY) }; LINES] }),
             world: Cell::new(0),
+            span,
             table: RefCell::new(table),
             last: Cell::new((0, 0, 0)),
             others: RefCell::default(),
@@ -208,13 +217,30 @@ impl Dispatch {
             self.set(newest);
         } else {
             self.lines.stamp.set(0);
-            self.world.set(world.max(1));
+            self.be_in(world.max(1));
         }
         before
     }
 
     fn before(&self) -> InWorld<'_> {
-        InWorld { dispatch: self, stamp: self.lines.stamp.get(), world: self.world.get(), table: None }
+        InWorld {
+            dispatch: self,
+            stamp: self.lines.stamp.get(),
+            world: self.world.get(),
+            span: self.span.get(),
+            table: None,
+        }
+    }
+
+    /// Calls are made in this world until the entry is left.
+    fn be_in(&self, world: u64) {
+        self.world.set(world);
+        self.span.include(world);
+    }
+
+    /// The oldest and the newest world that entries on the stack are in; none outside of all worlds.
+    pub(crate) fn worlds(&self) -> Option<(u64, u64)> {
+        self.span.worlds()
     }
 
     fn set(&self, world: u64) {
@@ -224,7 +250,7 @@ impl Dispatch {
             stamp += STAMP_STEP;
             self.last.set((id, world, stamp));
         }
-        self.world.set(world);
+        self.be_in(world);
         self.lines.stamp.set(stamp);
     }
 

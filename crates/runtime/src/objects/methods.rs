@@ -196,6 +196,16 @@ impl Worlds {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Makes the next world, of which `prepare` is told the number before any thread enters it.
+    pub(crate) fn next(&self, prepare: impl FnOnce(u64)) -> u64 {
+        let changes = self.change();
+        let world = self.newest() + 1;
+        prepare(world);
+        self.advance(world);
+        drop(changes);
+        world
+    }
+
     /// Makes the next world.
     fn advance(&self, world: u64) {
         self.newest.store(world, Ordering::SeqCst); // D1
@@ -284,9 +294,14 @@ struct Buried {
 }
 
 impl RetiredCode for Buried {
-    /// Whose code it is that a method keeps, it does not say.
+    /// A frame in its code belongs to a thread that is in one of its worlds.
     fn contains_any(&self, _: &[usize]) -> bool {
-        true
+        false
+    }
+
+    fn worlds(&self) -> Option<(u64, u64)> {
+        let method = self.method.as_ref()?;
+        Some((method.first_world, method.last_world.load(Ordering::Relaxed))) // D3
     }
 
     fn keeper(&self) -> Option<&dyn Any> {

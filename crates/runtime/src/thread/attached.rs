@@ -3,19 +3,38 @@
 //! ```text
 //!   LAST      (runtime, thread)                 the last call's: one comparison
 //!   ATTACHED  thread │ thread │ …               one for each runtime that it has run code of
+//!   STANDING  thread │ thread │ …               the list after `ATTACHED` is destroyed: threads that `exit` may still run
 //! ```
 //!
 //! The first call on an operating-system thread makes its [`Thread`], which is on the thread-local list until the operating-system
 //! thread ends or the runtime is gone. What a thread is to a heap ends on the thread itself.
 //!
+//! **The end of a thread.** The system destroys `ATTACHED` in three situations, and each thread on the list is in one of three states:
+//!
+//! | state | how it comes about | what happens |
+//! |---|---|---|
+//! | outside of compiled code and scopes | the thread returns from its start routine | it leaves the heap's list |
+//! | its frames still stand | compiled code calls `exit`, or C that does; or Rust does inside a scope | it stays for good, outside of the heap, with its roots |
+//! | its frames are abandoned | `pthread_exit` jumps over them | they are forgotten, and it leaves the heap's list |
+//!
+//! Handlers of `atexit` run after thread-local values are destroyed, on the same thread, above frames that stand. They may be functions
+//! of a program, so a thread whose frames stand is found through `STANDING`, which has no destructor; and so are all threads of the
+//! main thread, whose end is the end of the process or comes once.
+//!
 //! Cost: one comparison; a walk over the list where runtimes take turns. Runtimes that are gone leave the list when the next one comes.
+//! A thread that stays is leaked, at most one list for each operating-system thread that calls `exit`.
+//!
+//! Not done: `pthread_exit` jumps over frames of Rust without running destructors, so what a host function between C and compiled code owns
+//! is leaked; a `pthread_exit` in a region that is outside of the heap (`brolga_gc_leave`) leaves frames that a collection may read until
+//! the thread-local values are destroyed.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use super::{EnterError, Reporter, Thread};
+use super::{EnterError, FramesAtEnd, Reporter, Thread};
 use crate::heap::{Scope, with_scope};
 use crate::instance::Runtime;
+use crate::stack;
 
 /// Why a thread cannot run compiled code. The embedder's or the system's fault.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +64,8 @@ thread_local! {
     static ATTACHED: Attached = const { Attached { threads: RefCell::new(Vec::new()) } };
     /// The runtime of the last call and its thread, which is in `ATTACHED`.
     static LAST: Cell<(*const Runtime, *const Thread)> = const { Cell::new((std::ptr::null(), std::ptr::null())) };
+    /// Threads that outlive `ATTACHED`. It has no destructor, so it can be read to the end.
+    static STANDING: Cell<Option<&'static [Arc<Thread>]>> = const { Cell::new(None) };
 }
 
 impl Attached {
@@ -67,34 +88,48 @@ impl Attached {
     }
 }
 
-/// The operating-system thread ends. What it is to its runtimes ends here, on the thread itself, which is outside of their heaps and
-/// may wait for a collection; handles of others (`Interrupt`, `Reporter`) may outlive it, and be dropped anywhere.
+/// The operating-system thread ends, or the process does, on this thread: see the file's header. What the thread is to its runtimes ends on the
+/// thread itself, which may wait for a collection; handles of others (`Interrupt`, `Reporter`) may outlive it, and be dropped anywhere.
 impl Drop for Attached {
     fn drop(&mut self) {
         LAST.set((std::ptr::null(), std::ptr::null()));
-        for thread in self.threads.get_mut() {
+        let is_main = stack::is_main_thread();
+        let mut standing = Vec::new();
+        for thread in std::mem::take(self.threads.get_mut()) {
             // When a runtime is gone, so is its heap's list.
-            if let Some(runtime) = thread.runtime() {
+            let Some(runtime) = thread.runtime() else { continue };
+            let frames = thread.frames_at_end();
+            match frames {
+                FramesAtEnd::Standing => thread.stand(&runtime),
+                FramesAtEnd::Abandoned => thread.forget_frames(&runtime),
+                FramesAtEnd::None => {}
+            }
+            if frames != FramesAtEnd::Standing {
                 runtime.heap().unregister(&thread.mutator);
                 runtime.free_retired();
             }
+            if is_main || frames == FramesAtEnd::Standing {
+                standing.push(thread);
+            }
+        }
+        if !standing.is_empty() {
+            STANDING.set(Some(Box::leak(standing.into_boxed_slice())));
         }
     }
 }
 
 /// Calls `body` with the `Thread` of the running operating-system thread, which is made at the first call.
 pub fn with_attached<R>(runtime: &Arc<Runtime>, body: impl FnOnce(&Thread) -> R) -> Result<R, AttachError> {
-    let (last, thread) = LAST.get();
-    if last == Arc::as_ptr(runtime) {
-        // SAFETY: `LAST` holds a thread that is in the list `ATTACHED`. It leaves that list in two ways only, and both clear
-        // `LAST` first: when its runtime is gone (not now: the caller holds it, and until `body` returns), and when
-        // the list itself is dropped as the operating-system thread ends (not inside `body`, which runs on it). The
-        // runtime's address names this runtime: the thread's weak handle keeps the address from being used again.
-        return Ok(body(unsafe { &*thread }));
+    if LAST.get().0 != Arc::as_ptr(runtime) {
+        let thread = current(runtime)?;
+        LAST.set((Arc::as_ptr(runtime), Arc::as_ptr(&thread)));
     }
-    let thread = current(runtime)?;
-    LAST.set((Arc::as_ptr(runtime), Arc::as_ptr(&thread)));
-    Ok(body(&thread))
+    // SAFETY: `LAST` holds a thread that is in the list `ATTACHED`. It leaves that list in two ways only, and both clear
+    // `LAST` first: when its runtime is gone (not now: the caller holds it, and until `body` returns), and when
+    // the list itself is dropped as the operating-system thread ends (not inside `body`, which runs on it, unless `body` calls
+    // `exit`; then frames of compiled code keep it, and nobody returns here). The
+    // runtime's address names this runtime: the thread's weak handle keeps the address from being used again.
+    Ok(body(unsafe { &*LAST.get().1 }))
 }
 
 /// The `Thread` of the running operating-system thread, which is made if there is none.
@@ -102,14 +137,20 @@ pub(super) fn current(runtime: &Arc<Runtime>) -> Result<Arc<Thread>, AttachError
     ATTACHED.try_with(|attached| attached.get_or_attach(runtime)).map_err(|_| AttachError::Ending)?
 }
 
-/// The `Thread` of the running operating-system thread for the runtime at an address, if it was attached.
-pub(crate) fn attached_to(runtime: *const Runtime) -> Option<Arc<Thread>> {
-    let find = |attached: &Attached| {
-        // Those that are attached just now, and drop what is left of others, have run nothing.
-        let threads = attached.threads.try_borrow().ok()?;
-        threads.iter().find(|thread| thread.runtime.as_ptr() == runtime).cloned()
+/// Calls `body` with the `Thread` of the running operating-system thread for the runtime at an address, if it was attached.
+///
+/// `body` may never return, because C that it calls ends the thread; so it is given nothing that it would have to drop.
+pub(crate) fn with_attached_to<R>(runtime: *const Runtime, body: impl FnOnce(&Thread) -> R) -> Option<R> {
+    let find = |threads: &[Arc<Thread>]| {
+        threads.iter().find(|thread| thread.runtime.as_ptr() == runtime).map(Arc::as_ptr)
     };
-    ATTACHED.try_with(find).ok().flatten()
+    // Those that are attached just now, and drop what is left of others, have run nothing.
+    let attached = ATTACHED.try_with(|attached| find(&attached.threads.try_borrow().ok()?));
+    let thread = attached.unwrap_or_else(|_| find(STANDING.get()?))?;
+    // SAFETY: the thread is on one of the two lists. It leaves `ATTACHED` when its runtime is gone, which cannot be while code of the
+    // runtime runs, or when the list is destroyed, on this thread and not before `body` returns, unless `body` is in a call of
+    // `exit`, which leaves what stands in `STANDING`; and `STANDING` keeps its threads for ever.
+    Some(body(unsafe { &*thread }))
 }
 
 /// Calls `body` with a scope of the runtime's heap; see [`Runtime::enter`].

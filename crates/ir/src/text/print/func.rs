@@ -17,7 +17,7 @@ use std::fmt::{self, Display, Write};
 
 use cranelift_entity::SecondaryMap;
 
-use super::value::{ValueText, name_text};
+use super::value::{ValueText, function_name, name_text};
 use crate::context::Context;
 use crate::entity::{Block, Inst};
 use crate::func::Func;
@@ -118,7 +118,7 @@ impl<'a> FuncText<'a> {
                 w.write_str("function ")?;
                 let object = func.sig.params.first();
                 match object.map(|object| (types.kind(object.ty), object)) {
-                    Some((TypeKind::Function(name), _)) => name_text(w, self.cx.names.text(*name))?,
+                    Some((TypeKind::Function(name), _)) => function_name(w, self.cx, *name)?,
                     Some((_, object)) => {
                         w.write_str("(")?;
                         if let Some(name) = self.names[0] {

@@ -18,7 +18,7 @@ use std::fmt::{self, Display, Write};
 
 pub use func::{FuncText, show_func};
 
-use self::value::{ValueText, name_text};
+use self::value::{ValueText, function_name, name_text};
 use super::resolve::{Call, Check, Outcome, Term, Unit};
 use crate::constant::Const;
 use crate::context::Context;
@@ -155,7 +155,7 @@ fn check_line(w: &mut dyn Write, values: ValueText<'_>, check: &Check) -> fmt::R
 fn call(w: &mut dyn Write, values: ValueText<'_>, call: &Call) -> fmt::Result {
     match &call.callee {
         Term::Const(Const::Singleton(ty)) => match values.cx.types.kind(*ty) {
-            TypeKind::Function(name) => name_text(w, values.cx.names.text(*name))?,
+            TypeKind::Function(name) => function_name(w, values.cx, *name)?,
             _ => values.term(w, &call.callee)?,
         },
         callee => values.term(w, callee)?,

@@ -381,7 +381,7 @@ impl FuncText<'_> {
             Builtin::ApplyIterate => {
                 let types = &self.cx.types;
                 let builtin = args.get(1).is_some_and(|&f| match types.kind(self.func.ty(f)) {
-                    TypeKind::Function(name) => Builtin::from_name(self.cx.names.text(*name)).is_some(),
+                    TypeKind::Function(name) => Builtin::from_name(self.cx.names.text(name.name)).is_some(),
                     _ => false,
                 });
                 let inlined = |ty: Type| {
@@ -401,7 +401,7 @@ impl FuncText<'_> {
         match callee.and_then(|v| self.func.as_const(v)) {
             Some(Const::Singleton(ty)) => match self.cx.types.kind(*ty) {
                 TypeKind::Function(name) => {
-                    let text = self.cx.names.text(*name);
+                    let text = self.cx.names.text(name.name);
                     let own = Intrinsic::from_name(text).is_none() && Builtin::from_name(text).is_none();
                     if own {
                         self.values.function(w, *name)?;

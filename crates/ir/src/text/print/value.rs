@@ -15,6 +15,7 @@ use crate::constant::{Address, Const};
 use crate::context::Context;
 use crate::entity::Value;
 use crate::func::Func;
+use crate::function_name::{BASE, FunctionName};
 use crate::ident::{is_identifier, write_name};
 use crate::intrinsic::Intrinsic;
 use crate::names::Name;
@@ -46,14 +47,16 @@ impl ValueText<'_> {
     }
 
     /// A function as a value or callee.
-    pub(super) fn function(self, w: &mut dyn Write, name: Name) -> fmt::Result {
-        let name = self.cx.names.text(name);
-        let module = if Intrinsic::from_name(name).is_some() {
+    pub(super) fn function(self, w: &mut dyn Write, function: FunctionName) -> fmt::Result {
+        let (module, name) = (self.cx.names.text(function.module), self.cx.names.text(function.name));
+        let module = if module != BASE {
+            module
+        } else if Intrinsic::from_name(name).is_some() {
             "Core.Intrinsics"
         } else if Builtin::from_name(name).is_some() {
             "Core"
         } else {
-            BaseFn::from_name(name).map_or("Main", |f| f.module())
+            BaseFn::from_name(name).map_or(BASE, |f| f.module())
         };
         self.qualified(w, module, name)
     }
@@ -260,6 +263,15 @@ fn is_canonical(width: u16, bits: u128) -> bool {
 fn signed(bits: u128, width: u32) -> i128 {
     let unused = 128 - width.clamp(1, 128);
     ((bits << unused) as i128) >> unused
+}
+
+/// The name of a function where it is defined or tested: its module is left out if it is `Main`.
+pub(super) fn function_name(w: &mut dyn Write, cx: &Context, function: FunctionName) -> fmt::Result {
+    if function.is_main(&cx.names) {
+        return name_text(w, cx.names.text(function.name));
+    }
+    let values = ValueText { cx, level: Level::High };
+    values.qualified(w, cx.names.text(function.module), cx.names.text(function.name))
 }
 
 /// A name, quoted if need be.

@@ -131,7 +131,8 @@ impl<'a> Resolver<'a> {
             (Callee::Named(parts, _), level) => {
                 name.push_str(super::last_name(parts));
                 if level == Level::High {
-                    sig.params.push(Param { name: None, ty: self.named_object(&name) });
+                    let ty = self.named_object(parts, function.is_dump);
+                    sig.params.push(Param { name: None, ty });
                 }
             }
             (Callee::Object(object), Level::High) => {

@@ -1,16 +1,19 @@
 //! Statements to operations: callees, and the statements with a form of their own.
 
+use std::borrow::Cow;
+
 use super::super::ast::{CallLabel, Expr, ExprKind, Row, Stmt};
 use super::body::Body;
 use super::error::ResolveError;
 use super::handlers::At;
 use super::last_name;
-use super::near::near;
+use super::near::is_near;
 use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::diag::Span;
 use crate::entity::{Block, Inst, Value};
 use crate::func::CalleeData;
+use crate::function_name::BASE;
 use crate::intrinsic::Intrinsic;
 use crate::names::Name;
 use crate::op::{Level, Op};
@@ -157,10 +160,10 @@ impl<'a> Body<'_, 'a> {
             ExprKind::Infix(op, args) if op == "=" => self.assign_global(inst, args, results, expr.span),
             ExprKind::Infix(op, args) => {
                 let args: Vec<&Expr<'a>> = args.iter().collect();
-                self.named_call(inst, row.label, op, true, &args, results, expr.span)
+                self.named_call(inst, row.label, std::slice::from_ref(op), true, &args, results, expr.span)
             }
             ExprKind::Prefix(op, arg) if row.label.is_some() || !matches!(arg.kind, ExprKind::Name(_)) => {
-                self.named_call(inst, row.label, op, true, &[arg], results, expr.span)
+                self.named_call(inst, row.label, std::slice::from_ref(op), true, &[arg], results, expr.span)
             }
             ExprKind::Head(head, args) => self.head(inst, head, args, results, expr.span, at, next),
             ExprKind::Name(name) => match self.argument(name, expr.span)? {
@@ -237,21 +240,22 @@ impl<'a> Body<'_, 'a> {
         results: &[Type],
         at: Span,
     ) -> Option<()> {
-        let (name, qualified) = match &callee.kind {
+        let (parts, qualified) = match &callee.kind {
             ExprKind::Name(name) => match self.argument(name, callee.span)? {
                 Some(_) => return self.dynamic_call(inst, callee, args, results),
-                None => (&**name, false),
+                None => (std::slice::from_ref(name), false),
             },
-            ExprKind::Path(parts) => (last_name(parts), true),
+            ExprKind::Path(parts) => (&parts[..], true),
             _ => return self.dynamic_call(inst, callee, args, results),
         };
+        let name = last_name(parts);
         if Intrinsic::from_name(name).is_none()
             && Builtin::from_name(name).is_none()
             && self.r.looks_like_type(callee)
         {
             return self.dynamic_call(inst, callee, args, results);
         }
-        self.named_call(inst, label, name, qualified, args, results, at)
+        self.named_call(inst, label, parts, qualified, args, results, at)
     }
 
     /// Calls whatever value the callee is.
@@ -263,7 +267,8 @@ impl<'a> Body<'_, 'a> {
         results: &[Type],
     ) -> Option<()> {
         if let Some(name) = self.held_operation(callee) {
-            return self.named_call(inst, None, &name, true, args, results, callee.span);
+            let parts = [Cow::from(BASE), Cow::from(name)];
+            return self.named_call(inst, None, &parts, true, args, results, callee.span);
         }
         let mut exprs = Vec::with_capacity(args.len() + 1);
         exprs.push(callee);
@@ -275,10 +280,12 @@ impl<'a> Body<'_, 'a> {
     fn held_operation(&mut self, callee: &Expr<'a>) -> Option<String> {
         let ExprKind::Ssa(..) = callee.kind else { return None };
         let value = self.operand(callee)?;
-        let TypeKind::Function(name) = *self.r.cx.types.kind(self.func.ty(value)) else { return None };
-        let name = self.r.cx.names.text(name);
+        let TypeKind::Function(function) = *self.r.cx.types.kind(self.func.ty(value)) else { return None };
+        let names = &self.r.cx.names;
+        let (module, name) = (names.text(function.module), names.text(function.name));
         let is_operation = Builtin::from_name(name).is_some() || Intrinsic::from_name(name).is_some();
-        (is_operation && !self.r.functions.contains(name)).then(|| name.to_owned())
+        let is_own = self.r.functions.defines(&[Cow::from(module), Cow::from(name)]);
+        (is_operation && !is_own).then(|| name.to_owned())
     }
 
     /// Calls an intrinsic, a builtin or a function by its name.
@@ -286,14 +293,15 @@ impl<'a> Body<'_, 'a> {
         &mut self,
         inst: Inst,
         label: Option<CallLabel>,
-        name: &str,
+        parts: &[Cow<'a, str>],
         qualified: bool,
         args: &[&Expr<'a>],
         results: &[Type],
         at: Span,
     ) -> Option<()> {
+        let name = last_name(parts);
         // A function of the program may have the name of a builtin; then only the label tells.
-        let own = label == Some(CallLabel::Dynamic) && self.r.functions.contains(name);
+        let own = label == Some(CallLabel::Dynamic) && self.r.functions.defines(parts);
         if let Some(op) = Intrinsic::from_name(name).filter(|_| !own) {
             return self.intrinsic(inst, op, args, results, at);
         }
@@ -304,12 +312,12 @@ impl<'a> Body<'_, 'a> {
         if !self.r.is_function_name(name) {
             let known =
                 || Intrinsic::ALL.iter().map(|i| i.name()).chain(Builtin::ALL.iter().map(|b| b.name()));
-            let misspelt = label.is_none() && !near(name, known()).is_empty();
+            let misspelt = label.is_none() && is_near(name, known());
             if must_exist || !qualified || misspelt {
                 return self.r.unknown_name(name, at);
             }
         }
-        let function = self.func.constant(Const::Singleton(self.r.function_type(name)));
+        let function = self.func.constant(Const::Singleton(self.r.function_type(parts)));
         let mut values = vec![function];
         values.extend(self.operands(Op::Call, results, args)?);
         self.func.set_op(inst, Op::Call, &values);
@@ -434,16 +442,16 @@ impl<'a> Body<'_, 'a> {
 
     /// The function object of an `invoke` and its type.
     fn invoked(&mut self, callee: &Expr<'a>) -> Option<(Value, Type)> {
-        let name = match &callee.kind {
+        let parts = match &callee.kind {
             ExprKind::Annotated(Some(object), ty) => {
                 let ty = self.r.ty(ty)?;
                 return Some((self.invoked(object)?.0, ty));
             }
             ExprKind::Name(name) => match self.argument(name, callee.span)? {
                 Some(value) => return Some((value, self.func.ty(value))),
-                None => &**name,
+                None => std::slice::from_ref(name),
             },
-            ExprKind::Path(parts) => last_name(parts),
+            ExprKind::Path(parts) => &parts[..],
             _ => {
                 let value = self.operand(callee)?;
                 let ty = match self.func.as_const(value) {
@@ -458,7 +466,7 @@ impl<'a> Body<'_, 'a> {
             let value = self.func.constant(Const::Type(of));
             return Some((value, self.r.cx.types.type_of(of).unwrap_or(Type::DATATYPE)));
         }
-        let ty = self.r.function_type(name);
+        let ty = self.r.function_type(parts);
         Some((self.func.constant(Const::Singleton(ty)), ty))
     }
 }

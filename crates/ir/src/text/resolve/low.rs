@@ -213,7 +213,8 @@ impl<'a> Body<'_, 'a> {
                 let diagnostic = Diagnostic::error(&unknown, at);
                 let known =
                     Intrinsic::ALL.iter().map(|i| i.name()).chain(RuntimeFn::ALL.iter().map(|f| f.symbol()));
-                let near = near(name, known.chain(NAMES));
+                let near =
+                    if self.r.looks_for_similar() { near(name, known.chain(NAMES)) } else { Vec::new() };
                 self.r.push_near(diagnostic, &near);
                 None
             }

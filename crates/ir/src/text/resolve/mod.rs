@@ -7,14 +7,15 @@
 //! | `body` | rows into instructions |
 //! | `call` | callees and statements into operations |
 //! | `head` | `$(Expr(…))` into operations |
+//! | `functions` | names of functions into their modules |
 //! | `statics` | the `where` of a signature into static parameters |
 //! | `low` | rows of low IR into operations |
 //! | `handlers` | the `leave` of Julia up to 1.10 into that of later ones |
 //! | `hints` | what functions and calls ask about inlining |
 //! | `near` | unknown names into known ones that may be meant |
 //!
-//! **Modules.** Names have no module here: `Base.add_int`, `Core.Intrinsics.add_int` and `add_int` are one thing, as are
-//! `Main.throw` and `throw`. A name in front of a call is, in this order: an argument, an intrinsic, a builtin, a type,
+//! **Modules.** A function has a module (`functions`); nothing else has: `Base.add_int`, `Core.Intrinsics.add_int` and `add_int` are one
+//! thing, as are `Main.throw` and `throw`. A name in front of a call is, in this order: an argument, an intrinsic, a builtin, a type,
 //! a function. A name that is an operand is an argument, a literal (`nothing`, `NaN`), a `const`, a type, a module or a
 //! function; a statement that is a declared global reads it.
 //!
@@ -23,6 +24,7 @@
 mod body;
 mod call;
 mod error;
+mod functions;
 mod handlers;
 mod head;
 mod hints;
@@ -35,7 +37,7 @@ mod types;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::ast::{self, Expected, Expr, ExprKind};
 use crate::base_fn::BaseFn;
@@ -43,6 +45,7 @@ use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::context::Context;
 use crate::diag::{Diagnostic, Diagnostics, Finding, SourceFile, Span};
+use crate::function_name::MAIN;
 use crate::intrinsic::Intrinsic;
 use crate::module::{Global, Module, ModuleError};
 use crate::names::Name;
@@ -50,6 +53,7 @@ use crate::op::Level;
 use crate::types::{Decl, Type};
 
 pub use error::ResolveError;
+use functions::Functions;
 pub use term::Term;
 use types::TypeVar;
 
@@ -97,8 +101,17 @@ pub struct Unit {
 
 /// Reads a source. With errors in the findings the unit lacks what they are about.
 pub fn read(source: &SourceFile, cx: &Arc<Context>) -> (Unit, Diagnostics) {
+    read_among(source, cx, &|_, _| false)
+}
+
+/// As [`read`], where other programs define the functions, by module and name, for which `elsewhere` says so.
+pub fn read_among(
+    source: &SourceFile,
+    cx: &Arc<Context>,
+    elsewhere: &dyn Fn(&str, &str) -> bool,
+) -> (Unit, Diagnostics) {
     let (file, diagnostics) = super::parse(source);
-    let mut resolver = Resolver::new(source.text(), cx, diagnostics);
+    let mut resolver = Resolver::new(source.text(), cx, diagnostics, Functions::new(elsewhere));
     let unit = resolver.file(&file);
     (unit, resolver.diagnostics)
 }
@@ -106,10 +119,14 @@ pub fn read(source: &SourceFile, cx: &Arc<Context>) -> (Unit, Diagnostics) {
 /// Reads a call such as `fib(35)`; its functions may be those of `module`.
 pub fn read_call(source: &SourceFile, module: &Module) -> Result<Call, Diagnostics> {
     let (expr, diagnostics) = super::parse::parse_expr(source);
-    let mut resolver = Resolver::new(source.text(), &module.cx, diagnostics);
+    let names = &module.cx.names;
+    let mut functions = Functions::new(&|_, _| false);
     for (_, func) in module.funcs() {
-        resolver.functions.insert(module.cx.names.text(func.name).to_owned());
+        let function = func.function_name(&module.cx);
+        let path = function.map_or(MAIN, |function| names.text(function.module));
+        functions.define(path, names.text(func.name));
     }
+    let mut resolver = Resolver::new(source.text(), &module.cx, diagnostics, functions);
     let call = expr.and_then(|expr| resolver.call(&expr));
     match call {
         Some(call) if !resolver.diagnostics.has_errors() => Ok(call),
@@ -129,9 +146,11 @@ struct Resolver<'a> {
     consts: FxHashMap<Cow<'a, str>, Term>,
     globals: FxHashMap<Name, Type>,
     /// The functions of the source.
-    functions: FxHashSet<String>,
+    functions: Functions<'a>,
     /// The arguments of the function at hand, for suggestions.
     arguments: Vec<Cow<'a, str>>,
+    /// How often similar names were looked for.
+    searches: usize,
 }
 
 /// The part of a qualified name that counts.
@@ -140,7 +159,12 @@ fn last_name<'n>(parts: &'n [Cow<'_, str>]) -> &'n str {
 }
 
 impl<'a> Resolver<'a> {
-    fn new(source: &'a str, cx: &Arc<Context>, diagnostics: Diagnostics) -> Resolver<'a> {
+    fn new(
+        source: &'a str,
+        cx: &Arc<Context>,
+        diagnostics: Diagnostics,
+        functions: Functions<'a>,
+    ) -> Resolver<'a> {
         Resolver {
             cx: cx.clone(),
             source,
@@ -150,8 +174,9 @@ impl<'a> Resolver<'a> {
             lowest_free: usize::MAX,
             consts: FxHashMap::default(),
             globals: FxHashMap::default(),
-            functions: FxHashSet::default(),
+            functions,
             arguments: Vec::new(),
+            searches: 0,
         }
     }
 
@@ -170,6 +195,12 @@ impl<'a> Resolver<'a> {
         });
     }
 
+    /// Whether names are looked for that are similar to one more unknown one.
+    fn looks_for_similar(&mut self) -> bool {
+        self.searches += 1;
+        self.searches <= near::SEARCHES
+    }
+
     /// The text of a place, shortened.
     fn source_text(&self, at: Span) -> String {
         self.source.get(at.range()).unwrap_or("").chars().take(60).collect()
@@ -177,24 +208,26 @@ impl<'a> Resolver<'a> {
 
     /// Whether a name without module is a function that exists.
     fn is_function_name(&self, name: &str) -> bool {
-        self.functions.contains(name)
-            || BaseFn::from_name(name).is_some()
-            || Builtin::from_name(name).is_some()
-            || Intrinsic::from_name(name).is_some()
+        self.functions.defines(&[Cow::Borrowed(name)])
+            || functions::is_known(name)
             || !name.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '#')) && !name.is_empty()
     }
 
-    /// Whether the source defines a function of this name that is no constructor.
-    fn is_own_function(&self, name: &str) -> bool {
-        self.functions.contains(name) && !self.is_type_name(name)
+    /// Whether the source defines a function of this name, modules in front of it or not, that is no constructor.
+    fn is_own_function(&self, parts: &[Cow<'_, str>]) -> bool {
+        self.functions.defines(parts) && !self.is_type_name(last_name(parts))
     }
 
     fn unknown_name<T>(&mut self, name: &str, at: Span) -> Option<T> {
         let diagnostic = Diagnostic::error(&ResolveError::UnknownName { name: name.to_owned() }, at);
+        if !self.looks_for_similar() {
+            self.diagnostics.push(diagnostic);
+            return None;
+        }
         let cx = self.cx.clone();
         let arguments = std::mem::take(&mut self.arguments);
         let consts: Vec<String> = self.consts.keys().map(|k| k.to_string()).collect();
-        let functions: Vec<String> = self.functions.iter().cloned().collect();
+        let functions = self.functions.spelled();
         let globals = self.globals.keys().map(|&name| cx.names.text(name));
         let known = arguments
             .iter()
@@ -205,7 +238,10 @@ impl<'a> Resolver<'a> {
             .chain(Intrinsic::ALL.iter().map(|i| i.name()))
             .chain(Builtin::ALL.iter().map(|b| b.name()))
             .chain(BaseFn::ALL.iter().map(|f| f.name()));
-        let near = near::near(name, known);
+        // Functions of this name in modules are meant before those of names that are like it.
+        let is_same = |function: &&str| function.rsplit_once('.').is_some_and(|(_, last)| last == name);
+        let same: Vec<&str> = functions.iter().map(String::as_str).filter(is_same).collect();
+        let near = if same.is_empty() { near::near(name, known) } else { same };
         self.push_near(diagnostic, &near);
         self.arguments = arguments;
         None
@@ -214,18 +250,14 @@ impl<'a> Resolver<'a> {
     fn file(&mut self, file: &ast::File<'a>) -> Unit {
         let mut module = Module::new(self.cx.clone());
         let types = self.declare_types(&file.types);
-        for function in &file.functions {
-            if let Some(ast::Signature { callee: ast::Callee::Named(parts, _), .. }) = &function.signature {
-                self.functions.insert(last_name(parts).to_owned());
-            }
-        }
+        self.functions.file(file);
         for global in &file.globals {
             self.global(&mut module, global);
         }
         for function in &file.functions {
             let Some(func) = self.function(function) else { continue };
             let at = function.signature.as_ref().map_or(function.span, |s| s.span);
-            let name = self.cx.names.text(func.name).to_owned();
+            let name = func.spelled_name(&self.cx);
             match module.add_func(func) {
                 Ok(_) => {}
                 Err(ModuleError::NoFunctionObject) => {
@@ -282,11 +314,11 @@ impl<'a> Resolver<'a> {
             return self.fail(ResolveError::NotAConstant, expr.span);
         };
         let callee = match &callee.kind {
-            ExprKind::Name(name) if self.is_own_function(name) => {
-                Term::Const(Const::Singleton(self.function_type(name)))
+            ExprKind::Name(name) if self.is_own_function(std::slice::from_ref(name)) => {
+                Term::Const(Const::Singleton(self.function_type(std::slice::from_ref(name))))
             }
-            ExprKind::Path(parts) if self.is_own_function(last_name(parts)) => {
-                Term::Const(Const::Singleton(self.function_type(last_name(parts))))
+            ExprKind::Path(parts) if self.is_own_function(parts) => {
+                Term::Const(Const::Singleton(self.function_type(parts)))
             }
             _ => self.term(callee, None)?,
         };

@@ -1,27 +1,24 @@
 //! Names that a misspelt one may mean.
 //!
 //! A candidate is near if few letters have to be inserted, removed, replaced or exchanged with their neighbour: at most
-//! one in three, and at most three. Only the nearest are given. Cost: candidates times the product of the lengths; names beyond
-//! [`MAX_LENGTH`] are not compared.
+//! one in three, and at most three. Only the nearest are given. Cost: candidates times the product of the lengths, less where a few letters tell
+//! that one is far; names beyond [`MAX_LENGTH`] are not compared.
+//!
+//! Each search walks all candidates, so a source with many unknown names would take time in proportion to the square of its size: the
+//! caller asks for the first [`SEARCHES`] unknown names only.
 
 /// Longer names are not misspelt but different.
 const MAX_LENGTH: usize = 40;
 /// More candidates than these explain nothing.
 const MAX_SHOWN: usize = 4;
+/// For so many unknown names of a source similar ones are looked for. Who reads more of them has another problem than a misspelt name.
+pub(super) const SEARCHES: usize = 32;
 
 /// The candidates nearest to `name`, in the order of the alphabet.
 pub(super) fn near<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let length = name.chars().count();
-    if length > MAX_LENGTH {
-        return Vec::new();
-    }
-    let limit = (length / 3).clamp(1, 3);
-    let mut found: Vec<(usize, &str)> = candidates
-        .into_iter()
-        .filter(|c| *c != name && c.chars().count().abs_diff(length) <= limit)
-        .map(|c| (distance(name, c), c))
-        .filter(|&(d, _)| d <= limit)
-        .collect();
+    let Some((name, limit)) = Letters::of(name) else { return Vec::new() };
+    let mut found: Vec<(usize, &str)> =
+        candidates.into_iter().filter_map(|c| Some((name.distance(c, limit)?, c))).collect();
     found.sort_unstable();
     found.dedup();
     let nearest = found.first().map_or(0, |&(d, _)| d);
@@ -30,23 +27,64 @@ pub(super) fn near<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>
     found.into_iter().map(|(_, c)| c).collect()
 }
 
-/// Edits between two names, where an exchange of neighbours counts as one.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut before = vec![0; b.len() + 1];
-    let mut above: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i; b.len() + 1];
-        for j in 1..=b.len() {
-            let replaced = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            row[j] = replaced.min(above[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                row[j] = row[j].min(before[j - 2] + 1);
-            }
+/// Whether a candidate is near to `name`.
+pub(super) fn is_near<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> bool {
+    Letters::of(name)
+        .is_some_and(|(name, limit)| candidates.into_iter().any(|c| name.distance(c, limit).is_some()))
+}
+
+/// The letters of a name that is not too long.
+struct Letters {
+    letters: [char; MAX_LENGTH],
+    length: usize,
+}
+
+impl Letters {
+    /// The letters, and how far a name may be from it that is near.
+    fn of(name: &str) -> Option<(Letters, usize)> {
+        let mut of = Letters { letters: ['\0'; MAX_LENGTH], length: 0 };
+        for letter in name.chars() {
+            *of.letters.get_mut(of.length)? = letter;
+            of.length += 1;
         }
-        before = std::mem::replace(&mut above, row);
+        let limit = (of.length / 3).clamp(1, 3);
+        Some((of, limit))
     }
-    above[b.len()]
+
+    fn letters(&self) -> &[char] {
+        &self.letters[..self.length]
+    }
+
+    /// Edits to another name, where an exchange of neighbours counts as one; `None` for the name itself and beyond the limit.
+    fn distance(&self, other: &str, limit: usize) -> Option<usize> {
+        // Most names are ASCII, and longer in bytes than in letters otherwise.
+        if other.len() + limit < self.length || other.is_ascii() && other.len() > self.length + limit {
+            return None;
+        }
+        let (other, _) = Letters::of(other)?;
+        let (a, b) = (self.letters(), other.letters());
+        if a == b || a.len().abs_diff(b.len()) > limit {
+            return None;
+        }
+        let mut before = [0usize; MAX_LENGTH + 1];
+        let mut above: [usize; MAX_LENGTH + 1] = std::array::from_fn(|at| at);
+        for i in 1..=a.len() {
+            let mut row = [i; MAX_LENGTH + 1];
+            for j in 1..=b.len() {
+                let replaced = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                row[j] = replaced.min(above[j] + 1).min(row[j - 1] + 1);
+                if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                    row[j] = row[j].min(before[j - 2] + 1);
+                }
+            }
+            // An exchange looks back two rows; both are too far.
+            if row[..=b.len()].iter().chain(&above[..=b.len()]).all(|&edits| edits > limit) {
+                return None;
+            }
+            (before, above) = (above, row);
+        }
+        Some(above[b.len()]).filter(|&edits| edits <= limit)
+    }
 }
 
 #[cfg(test)]
@@ -59,7 +97,13 @@ mod tests {
         assert_eq!(near("ad_int", names), ["add_int", "and_int"]);
         assert_eq!(near("add_itn", names), ["add_int"]);
         assert!(near("zzzz", names).is_empty());
-        assert_eq!(distance("abcd", "acbd"), 1);
-        assert_eq!(distance("", "abc"), 3);
+        let distance = |a, b| Letters::of(a).unwrap().0.distance(b, 3);
+        assert_eq!(distance("abcd", "acbd"), Some(1));
+        assert_eq!(distance("", "abc"), Some(3));
+        assert_eq!(distance("", "abcd"), None);
+        assert_eq!(distance("abc", "abc"), None, "the name itself is not near");
+        assert_eq!(distance("äöü", "äoü"), Some(1));
+        assert!(is_near("ad_int", names) && !is_near("zzzz", names));
+        assert!(!is_near(&"a".repeat(MAX_LENGTH + 1), [&*"a".repeat(MAX_LENGTH)]));
     }
 }

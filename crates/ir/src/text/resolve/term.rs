@@ -8,6 +8,8 @@
 //! where it stands: a *wanted* type that is a signed integer (or a union with exactly one) is taken, anything else
 //! gives `Int64`. In a constructor or a typed array, where Julia converts, it takes any numeric type.
 
+use std::borrow::Cow;
+
 use super::super::ast::{ArrayItems, Expr, ExprKind, Literal};
 use super::super::wanted::integer_type;
 use super::error::ResolveError;
@@ -68,8 +70,8 @@ impl<'a> Resolver<'a> {
                 _ => self.term(inner, wanted),
             },
             ExprKind::QuoteNode(inner) | ExprKind::Interpolation(inner) => self.term(inner, wanted),
-            ExprKind::Name(name) => self.named_constant(name, expr),
-            ExprKind::Path(parts) => self.named_constant(last_name(parts), expr),
+            ExprKind::Name(name) => self.named_constant(std::slice::from_ref(name), expr),
+            ExprKind::Path(parts) => self.named_constant(parts, expr),
             ExprKind::Prefix(op, inner) if op == "-" => self.negative(inner, wanted, expr.span),
             ExprKind::Annotated(Some(value), ty) => {
                 let ty = self.ty(ty)?;
@@ -276,7 +278,8 @@ impl<'a> Resolver<'a> {
     }
 
     /// A name that stands for a constant: `nothing`, `NaN32`, a type, a `const`, a module, a function.
-    fn named_constant(&mut self, name: &str, expr: &Expr<'a>) -> Option<Term> {
+    fn named_constant(&mut self, parts: &[Cow<'a, str>], expr: &Expr<'a>) -> Option<Term> {
+        let name = last_name(parts);
         let qualified = matches!(expr.kind, ExprKind::Path(_));
         let (f64_ty, f32_ty, f16_ty) = match self.level {
             Level::High => (Type::FLOAT64, Type::FLOAT32, Type::FLOAT16),
@@ -317,7 +320,7 @@ impl<'a> Resolver<'a> {
             return Some(Term::Const(Const::Module(self.cx.names.intern(name))));
         }
         if qualified || self.is_function_name(name) {
-            return Some(Term::Const(Const::Singleton(self.function_type(name))));
+            return Some(Term::Const(Const::Singleton(self.function_type(parts))));
         }
         self.unknown_name(name, expr.span)
     }

@@ -14,6 +14,7 @@ use super::error::ResolveError;
 use super::near::near;
 use super::{Resolver, last_name};
 use crate::diag::{Diagnostic, Span};
+use crate::function_name::FunctionName;
 use crate::op::Level;
 use crate::types::{Decl, DeclKind, FieldDecl, LowType, MAX_WIDTH, PrimitiveRepr, Type, TypeError, decl};
 
@@ -193,12 +194,16 @@ impl<'a> Resolver<'a> {
     }
 
     fn unknown_type(&mut self, name: &str, at: Span) -> Option<Type> {
+        let diagnostic = Diagnostic::error(&ResolveError::UnknownType { name: name.to_owned() }, at);
+        if !self.looks_for_similar() {
+            self.diagnostics.push(diagnostic);
+            return None;
+        }
         let cx = self.cx.clone();
         let declared = cx.types.decls().map(|d| cx.names.text(cx.types.decl(d).name));
         let built_in =
             ALIASES.iter().map(|(alias, _)| *alias).chain(["Any", "Tuple", "Vector", "Matrix", "NTuple"]);
         let near = near(name, declared.chain(built_in));
-        let diagnostic = Diagnostic::error(&ResolveError::UnknownType { name: name.to_owned() }, at);
         self.push_near(diagnostic, &near);
         None
     }
@@ -398,8 +403,10 @@ impl<'a> Resolver<'a> {
                     let ty = self.cx.types.type_of(of);
                     self.made(ty, at)
                 }
-                ExprKind::Name(name) | ExprKind::Symbol(name) => Some(self.function_type(name)),
-                ExprKind::Path(parts) => Some(self.function_type(last_name(parts))),
+                ExprKind::Name(name) | ExprKind::Symbol(name) => {
+                    Some(self.function_type(std::slice::from_ref(name)))
+                }
+                ExprKind::Path(parts) => Some(self.function_type(parts)),
                 _ => self.fail(ResolveError::NotAType, of.span),
             },
             ("Const", [value, ..]) => {
@@ -412,13 +419,24 @@ impl<'a> Resolver<'a> {
     }
 
     /// The type of what a signature names: `Type{T}` for a constructor, else that of a function.
-    pub(super) fn named_object(&self, name: &str) -> Type {
-        let constructed = self.find_decl(name).and_then(|decl| self.cx.types.nominal(decl, &[]).ok());
-        constructed.and_then(|ty| self.cx.types.type_of(ty).ok()).unwrap_or_else(|| self.function_type(name))
+    pub(super) fn named_object(&self, parts: &[Cow<'_, str>], is_dump: bool) -> Type {
+        let decl = self.find_decl(last_name(parts));
+        let constructed = decl.and_then(|decl| self.cx.types.nominal(decl, &[]).ok());
+        constructed.and_then(|ty| self.cx.types.type_of(ty).ok()).unwrap_or_else(|| {
+            let (module, name) = self.functions.module_defined(parts, is_dump);
+            self.function_in(&module, name)
+        })
     }
 
-    pub(super) fn function_type(&self, name: &str) -> Type {
-        self.cx.types.function(self.cx.names.intern(name))
+    /// The type of the function that a name means, modules in front of it or not.
+    pub(super) fn function_type(&self, parts: &[Cow<'_, str>]) -> Type {
+        let (module, name) = self.functions.module_of(parts);
+        self.function_in(&module, name)
+    }
+
+    fn function_in(&self, module: &str, name: &str) -> Type {
+        let names = &self.cx.names;
+        self.cx.types.function_named(FunctionName { module: names.intern(module), name: names.intern(name) })
     }
 
     /// The value of a static parameter: a type, an integer or a symbol.

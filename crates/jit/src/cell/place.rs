@@ -1,16 +1,16 @@
-//! Memory of slots: for each function a word that leads to its code, a stub, and what the stub needs.
+//! Memory of indirect cells: for each function a word that leads to its code, a stub, and what the stub needs.
 //!
 //! ```text
 //!   group     ┌───────────────────────┐  one page, executable, the same bytes for ever
-//!   of slots  │ stub 0, stub 1, …     │      stub:  r = cell;  thread.lazy = r;  jump to cell.trampoline
+//!   of cells  │ stub 0, stub 1, …     │      stub:  r = data;  thread.lazy = r;  jump to data.trampoline
 //!             ├───────────────────────┤  pages that are written
 //!             │ word 0, word 1, …     │      address of code with the function's signature; at first the stub's
-//!             │ cell 0, cell 1, …     │      record, trampoline, counter
+//!             │ data 0, data 1, …     │      record, trampoline, counter
 //!             └───────────────────────┘
 //! ```
 //!
 //! Groups lie in the reservation of code, so that code names a word by its distance. Words are next to each other, because they
-//! are what calls read; a cell is read by the first calls only.
+//! are what calls read; the data of a stub is read by the first calls only. World selectors lie in groups of their own (`select.rs`).
 //!
 //! **Orderings.** A word is written by one thread at a time (its record's lock) and read by compiled code at any time.
 //!
@@ -26,14 +26,14 @@
 //! fetched ahead from the predicted address. Before S1, sealing the code has made every running thread pass a context
 //! synchronisation (`fetch.rs`, a barrier in all threads). A caller whose load comes before that barrier reads an old word; one
 //! whose load comes behind it has dropped whatever it fetched ahead, and sees the bytes. So S1 need only come behind sealing, which
-//! Release says, and S2 needs nothing. A stub reads its cell, which was written before its address was given to anyone.
+//! Release says, and S2 needs nothing. A stub reads its data, which was written before its address was given to anyone.
 //!
-//! Invariants: W1, a word holds the address of callable code of the function's signature from before its place is given out until
-//! the place is given up; W2, a place is given up when no code names it; W3, a cell's record and trampoline do not change while the
+//! Invariants: W1, a word holds the address of callable code of the function's signature from before its place is handed out until
+//! the place is returned; W2, a place is returned when no code names it; W3, the record and the trampoline of a stub do not change while the
 //! place is taken; W4, a page of stubs is written before it becomes executable, and never again.
 //!
 //! Cost: 48 bytes for a function; a group is made with six system calls for 256 functions. A group without a taken place
-//! is given back if another one has free places.
+//! is returned if another one has free places.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -46,54 +46,59 @@ use crate::code_memory::{CodeMemory, CodeMemoryError};
 use crate::reservation::Parts;
 use crate::space::Run;
 
-const STUB_BYTES: usize = 16;
-const WORD_BYTES: usize = 8;
-const CELL_BYTES: usize = 24;
+/// Bytes of stubs in a group: a small page.
+const PAGE: usize = 4096;
 
-/// Offsets in a cell. The trampoline's is in the stubs, too.
-const CELL_RECORD: usize = 0;
-const CELL_TRAMPOLINE: usize = 8;
-const CELL_COUNTER: usize = 16;
+/// How the places of a group look: constant code, and data that the code reads.
+pub(crate) trait Layout {
+    /// Bytes of code of each place.
+    const CODE: usize;
+    /// Bytes of a word in front of all data, which callers name; 0 if there is none.
+    const WORD: usize;
+    /// Bytes of data of each place.
+    const DATA: usize;
 
-/// Slots of a group: as many as a small page has stubs.
-const GROUP: usize = 4096 / STUB_BYTES;
+    /// The code of a place that is so many bytes in front of its data.
+    fn code(distance: usize) -> Vec<u8>;
+}
 
-/// All groups of an engine.
-pub(crate) struct Slots {
+/// All groups of one layout in an engine.
+pub(crate) struct Groups<L> {
     memory: CodeMemory,
-    free: Mutex<Free>,
+    free: Mutex<Free<L>>,
 }
 
 /// Groups that have free places, by address, and which these are.
-type Free = BTreeMap<usize, (Arc<Group>, Vec<u32>)>;
+type Free<L> = BTreeMap<usize, (Arc<Group<L>>, Vec<u32>)>;
 
-struct Group {
+struct Group<L> {
     run: Run,
+    layout: std::marker::PhantomData<fn() -> L>,
 }
 
-/// The memory of one function's slot, until it is dropped.
-pub(crate) struct Place {
-    slots: Arc<Slots>,
-    group: Arc<Group>,
+/// The memory of one place, until it is dropped.
+pub(super) struct Taken<L: Layout> {
+    groups: Arc<Groups<L>>,
+    group: Arc<Group<L>>,
     index: usize,
 }
 
-impl Slots {
-    pub(crate) fn new(memory: CodeMemory) -> Slots {
-        Slots { memory, free: Mutex::default() }
+impl<L: Layout> Groups<L> {
+    pub(crate) fn new(memory: CodeMemory) -> Groups<L> {
+        Groups { memory, free: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Free> {
+    fn lock(&self) -> MutexGuard<'_, Free<L>> {
         // Nothing panics between the steps of a change.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place whose word holds the address of its stub. Who drops it says that no code names it any more (W2).
-    pub(crate) fn take(self: &Arc<Slots>) -> Result<Place, CodeMemoryError> {
+    /// A place that nobody else has. Dropping it says that no code reaches it any more (W2).
+    pub(super) fn take(self: &Arc<Groups<L>>) -> Result<Taken<L>, CodeMemoryError> {
         let mut free = self.lock();
         if free.is_empty() {
             let group = Arc::new(Group::new(&self.memory)?);
-            free.insert(group.base(), (group, (0..GROUP as u32).rev().collect()));
+            free.insert(group.base(), (group, (0..Group::<L>::COUNT as u32).rev().collect()));
         }
         // The first groups fill up, so that the last ones may become empty.
         let mut taken = None;
@@ -106,24 +111,27 @@ impl Slots {
         }
         drop(free);
         let Some((group, index)) = taken else {
-            return Err(CodeMemoryError::Full { bytes: STUB_BYTES, free: 0, reserved: 0 });
+            return Err(CodeMemoryError::Full { bytes: L::CODE, free: 0, reserved: 0 });
         };
-        let place = Place { slots: self.clone(), group, index: index as usize };
-        place.set_counter(i32::MAX);
-        place.set(place.stub());
-        Ok(place)
+        Ok(Taken { groups: self.clone(), group, index: index as usize })
     }
 }
 
-impl Group {
-    fn new(memory: &CodeMemory) -> Result<Group, CodeMemoryError> {
-        let writable = GROUP * (WORD_BYTES + CELL_BYTES);
-        let run = memory.allocate(Parts { code: GROUP * STUB_BYTES, writable, ..Parts::default() })?;
-        let group = Group { run };
-        for index in 0..GROUP {
-            let bytes = stub(group.cell(index).wrapping_sub(group.stub(index)));
-            // SAFETY: the stub lies in the code part of a run that nobody else knows and that is not sealed.
-            unsafe { group.pointer(group.stub(index)).copy_from_nonoverlapping(bytes.as_ptr(), STUB_BYTES) };
+impl<L: Layout> Group<L> {
+    /// As many places as a small page has room for their code.
+    const COUNT: usize = PAGE / L::CODE;
+
+    fn new(memory: &CodeMemory) -> Result<Group<L>, CodeMemoryError> {
+        let writable = Self::COUNT * (L::WORD + L::DATA);
+        let run = memory.allocate(Parts { code: Self::COUNT * L::CODE, writable, ..Parts::default() })?;
+        let group = Group { run, layout: std::marker::PhantomData };
+        for index in 0..Self::COUNT {
+            let code = group.code(index);
+            let bytes = L::code(group.data(index).wrapping_sub(code));
+            let length = bytes.len().min(L::CODE);
+            // SAFETY: the place's code lies in the code part of a run that nobody else knows and that is not sealed, and is no longer than
+            // the bytes that it has there.
+            unsafe { group.pointer(code).copy_from_nonoverlapping(bytes.as_ptr(), length) };
         }
         group.run.seal()?;
         Ok(group)
@@ -133,8 +141,8 @@ impl Group {
         self.run.addresses().start
     }
 
-    fn stub(&self, index: usize) -> usize {
-        self.base() + index * STUB_BYTES
+    fn code(&self, index: usize) -> usize {
+        self.base() + index * L::CODE
     }
 
     fn writable(&self) -> usize {
@@ -142,11 +150,11 @@ impl Group {
     }
 
     fn word(&self, index: usize) -> usize {
-        self.writable() + index * WORD_BYTES
+        self.writable() + index * L::WORD
     }
 
-    fn cell(&self, index: usize) -> usize {
-        self.writable() + GROUP * WORD_BYTES + index * CELL_BYTES
+    fn data(&self, index: usize) -> usize {
+        self.writable() + Self::COUNT * L::WORD + index * L::DATA
     }
 
     /// A pointer to an address of this group.
@@ -155,26 +163,91 @@ impl Group {
     }
 }
 
+impl<L: Layout> Taken<L> {
+    /// The address of the code.
+    pub(super) fn code(&self) -> usize {
+        self.group.code(self.index)
+    }
+
+    /// The address of the data.
+    pub(super) fn data(&self) -> usize {
+        self.group.data(self.index)
+    }
+
+    /// A pointer to an address of the place's word or data.
+    pub(super) fn pointer(&self, address: usize) -> *mut u8 {
+        self.group.pointer(address)
+    }
+
+    fn word(&self) -> usize {
+        self.group.word(self.index)
+    }
+}
+
+impl<L: Layout> Drop for Taken<L> {
+    fn drop(&mut self) {
+        let mut free = self.groups.lock();
+        let base = self.group.base();
+        let (_, indices) = free.entry(base).or_insert_with(|| (self.group.clone(), Vec::new()));
+        indices.push(self.index as u32);
+        if indices.len() == Group::<L>::COUNT && free.len() > 1 {
+            free.remove(&base);
+        }
+    }
+}
+
+/// The layout of cells: a stub, a word, and the stub's data.
+pub(crate) enum StubLayout {}
+
+/// Memory of all cells of an engine.
+pub(crate) type Places = Groups<StubLayout>;
+
+/// Offsets in the data of a stub. The trampoline's is in the stubs, too.
+const DATA_RECORD: usize = 0;
+const DATA_TRAMPOLINE: usize = 8;
+const DATA_COUNTER: usize = 16;
+
+impl Layout for StubLayout {
+    const CODE: usize = 16;
+    const WORD: usize = 8;
+    const DATA: usize = 24;
+
+    fn code(distance: usize) -> Vec<u8> {
+        stub(distance).to_vec()
+    }
+}
+
+/// The memory of one function's cell, until it is dropped.
+pub(crate) struct Place(Taken<StubLayout>);
+
 impl Place {
+    /// A place whose word holds the address of its stub. Who drops it says that no code names it any more (W2).
+    pub(crate) fn take(places: &Arc<Places>) -> Result<Place, CodeMemoryError> {
+        let place = Place(places.take()?);
+        place.set_counter(i32::MAX);
+        place.set(place.stub());
+        Ok(place)
+    }
+
     /// The address of the word.
     pub(crate) fn word(&self) -> usize {
-        self.group.word(self.index)
+        self.0.word()
     }
 
     /// The address of the stub.
     pub(crate) fn stub(&self) -> usize {
-        self.group.stub(self.index)
+        self.0.code()
     }
 
     /// The address of the counter.
     pub(crate) fn counter_address(&self) -> usize {
-        self.group.cell(self.index) + CELL_COUNTER
+        self.0.data() + DATA_COUNTER
     }
 
     fn code_word(&self) -> &CodeWord {
         // SAFETY: the word is aligned, in memory that the group keeps, and only ever accessed as what it is, which is laid out
         // as an atomic word, or by compiled code in one move.
-        unsafe { &*self.group.pointer(self.word()).cast::<CodeWord>() }
+        unsafe { &*self.0.pointer(self.word()).cast::<CodeWord>() }
     }
 
     /// The address that calls go to.
@@ -194,63 +267,53 @@ impl Place {
 
     fn counter(&self) -> &AtomicI32 {
         // SAFETY: as `code_word`, with an atomic counter.
-        unsafe { AtomicI32::from_ptr(self.group.pointer(self.counter_address()).cast()) }
+        unsafe { AtomicI32::from_ptr(self.0.pointer(self.counter_address()).cast()) }
     }
 
     /// Says what the stub stands for. Before anyone knows the place (W3).
-    pub(crate) fn set_cell(&mut self, record: usize, trampoline: usize) {
-        let cell = self.group.cell(self.index);
-        for (offset, value) in [(CELL_RECORD, record), (CELL_TRAMPOLINE, trampoline)] {
-            // SAFETY: the cell is this place's, which nobody else knows.
-            unsafe { self.group.pointer(cell + offset).cast::<usize>().write(value) };
+    pub(crate) fn set_data(&mut self, record: usize, trampoline: usize) {
+        let data = self.0.data();
+        for (offset, value) in [(DATA_RECORD, record), (DATA_TRAMPOLINE, trampoline)] {
+            // SAFETY: the data is this place's, which nobody else knows.
+            unsafe { self.0.pointer(data + offset).cast::<usize>().write(value) };
         }
     }
 }
 
-/// The record that a cell belongs to.
+/// The record that the data of a stub belongs to.
 ///
 /// # Safety
 ///
-/// The address is that of a cell whose place is taken, as stubs leave it in the thread.
-pub(crate) unsafe fn record_of_cell(cell: usize) -> usize {
+/// The address is that of the data of a stub whose place is taken, as stubs leave it in the thread.
+pub(crate) unsafe fn record_of_data(data: usize) -> usize {
     // SAFETY: by the contract; W3.
-    unsafe { std::ptr::with_exposed_provenance::<usize>(cell + CELL_RECORD).read() }
+    unsafe { std::ptr::with_exposed_provenance::<usize>(data + DATA_RECORD).read() }
 }
 
 /// The record whose counter is at an address.
 ///
 /// # Safety
 ///
-/// The address is that of the counter in a cell whose place is taken, as compiled code passes it.
+/// The address is that of the counter of a cell whose place is taken, as compiled code passes it.
 pub(crate) unsafe fn record_of_counter(counter: usize) -> usize {
     // SAFETY: by the contract.
-    unsafe { record_of_cell(counter - CELL_COUNTER) }
+    unsafe { record_of_data(counter - DATA_COUNTER) }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut free = self.slots.lock();
-        let base = self.group.base();
-        let (_, indices) = free.entry(base).or_insert_with(|| (self.group.clone(), Vec::new()));
-        indices.push(self.index as u32);
-        if indices.len() == GROUP && free.len() > 1 {
-            free.remove(&base);
-        }
-    }
-}
+const STUB_BYTES: usize = StubLayout::CODE;
 
 #[cfg(target_arch = "aarch64")]
 use stub_aarch64 as stub;
 #[cfg(target_arch = "x86_64")]
 use stub_x86_64 as stub;
 
-/// The code of a stub that is `distance` bytes in front of its cell.
+/// The code of a stub that is `distance` bytes in front of its data.
 #[cfg(any(test, target_arch = "x86_64"))]
 fn stub_x86_64(distance: usize) -> [u8; STUB_BYTES] {
     const LEA_BYTES: usize = 7;
-    const { assert!(ThreadLayout::LAZY < 128 && CELL_TRAMPOLINE < 128) };
+    const { assert!(ThreadLayout::LAZY < 128 && DATA_TRAMPOLINE < 128) };
     let [d0, d1, d2, d3] = ((distance - LEA_BYTES) as u32).to_le_bytes();
-    let (lazy, trampoline) = (ThreadLayout::LAZY as u8, CELL_TRAMPOLINE as u8);
+    let (lazy, trampoline) = (ThreadLayout::LAZY as u8, DATA_TRAMPOLINE as u8);
     [
         // lea r11, [rip + distance]: r11 carries no argument and belongs to nobody.
         0x4c, 0x8d, 0x1d, d0, d1, d2, d3, //
@@ -263,14 +326,14 @@ fn stub_x86_64(distance: usize) -> [u8; STUB_BYTES] {
     ]
 }
 
-/// The code of a stub that is `distance` bytes in front of its cell.
+/// The code of a stub that is `distance` bytes in front of its data.
 #[cfg(any(test, target_arch = "aarch64"))]
 fn stub_aarch64(distance: usize) -> [u8; STUB_BYTES] {
-    const { assert!(ThreadLayout::LAZY < 1 << 15 && CELL_TRAMPOLINE.is_multiple_of(8)) };
+    const { assert!(ThreadLayout::LAZY < 1 << 15 && DATA_TRAMPOLINE.is_multiple_of(8)) };
     let distance = distance as u32;
-    let (lazy, trampoline) = (ThreadLayout::LAZY as u32 / 8, CELL_TRAMPOLINE as u32 / 8);
+    let (lazy, trampoline) = (ThreadLayout::LAZY as u32 / 8, DATA_TRAMPOLINE as u32 / 8);
     let words: [u32; 4] = [
-        // adr x16, cell: x16 and x17 carry no argument and belong to nobody.
+        // adr x16, data: x16 and x17 carry no argument and belong to nobody.
         0x1000_0010 | (distance & 3) << 29 | (distance >> 2 & 0x7_ffff) << 5,
         // str x16, [x21, lazy]
         0xf900_02b0 | lazy << 10,
@@ -291,47 +354,50 @@ mod tests {
     use super::*;
     use crate::code_memory::CodeMemoryOptions;
 
-    fn slots() -> Arc<Slots> {
-        Arc::new(Slots::new(
+    fn places() -> Arc<Places> {
+        Arc::new(Places::new(
             CodeMemory::new(CodeMemoryOptions { reserve: 1 << 20, ..CodeMemoryOptions::default() }).unwrap(),
         ))
     }
 
     #[test]
     fn places_do_not_overlap_and_their_memory_is_used_again() {
-        let slots = slots();
-        let places: Vec<Place> = (0..3 * GROUP).map(|_| slots.take().unwrap()).collect();
-        let in_use = slots.memory.stats().in_use;
+        let all = places();
+        let places: Vec<Place> = (0..3 * PAGE / STUB_BYTES).map(|_| Place::take(&all).unwrap()).collect();
+        let in_use = all.memory.stats().in_use;
         let mut spans: Vec<(usize, usize)> = places
             .iter()
             .flat_map(|place| {
-                let cell = place.group.cell(place.index);
-                [(place.stub(), STUB_BYTES), (place.word(), WORD_BYTES), (cell, CELL_BYTES)]
+                [
+                    (place.stub(), STUB_BYTES),
+                    (place.word(), StubLayout::WORD),
+                    (place.0.data(), StubLayout::DATA),
+                ]
             })
             .collect();
         spans.sort_unstable();
         assert!(spans.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0));
         assert!(places.iter().all(|place| place.get() == place.stub()), "W1");
         drop(places);
-        assert!(slots.memory.stats().in_use < in_use / 2, "empty groups go");
-        let again: Vec<Place> = (0..3 * GROUP).map(|_| slots.take().unwrap()).collect();
-        assert_eq!(slots.memory.stats().in_use, in_use);
+        assert!(all.memory.stats().in_use < in_use / 2, "empty groups go");
+        let again: Vec<Place> = (0..3 * PAGE / STUB_BYTES).map(|_| Place::take(&all).unwrap()).collect();
+        assert_eq!(all.memory.stats().in_use, in_use);
         drop(again);
     }
 
     #[test]
     fn memory_that_is_not_there_is_an_error() {
-        let slots = slots();
+        let all = places();
         let mut taken = Vec::new();
         let error = loop {
-            match slots.take() {
+            match Place::take(&all) {
                 Ok(place) => taken.push(place),
                 Err(error) => break error,
             }
         };
         assert!(matches!(error, CodeMemoryError::Full { .. }), "{error}");
         taken.pop();
-        assert!(slots.take().is_ok(), "a place that was given up is there");
+        assert!(Place::take(&all).is_ok(), "a place that was returned is there");
     }
 
     #[test]

@@ -14,7 +14,7 @@
 //! calls are used up that may be interpreted, or they have taken as much as is said, code is asked for, once; calls go on being interpreted until it is
 //! there. So what is called a few times, for little, never becomes code.
 //!
-//! **When what interprets goes.** It is dropped when code is behind the slot, unless that may be given up (`lazy/demote.rs`): then it serves the calls
+//! **When what interprets goes.** It is dropped when code is behind the cell, unless that may be given up (`cell/evict.rs`): then it serves the calls
 //! before the code that is made again.
 //!
 //! The thread is in a safe region meanwhile, as when it compiles: collections go on.
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use brolga_codegen::lazy::INTERPRET;
 use brolga_runtime::{Thread, fenced};
 
-use crate::lazy::slot_of_cell;
+use crate::cell::cell_of_data;
 use crate::tiers::Job;
 
 /// Computes what a function gives, without its code.
@@ -38,7 +38,7 @@ pub trait Interpret: Send + Sync {
 
 /// How a function is called before it is compiled.
 #[derive(Clone)]
-pub struct Cold {
+pub struct Interpreter {
     /// What computes.
     pub source: Arc<dyn Interpret>,
     /// How many calls it serves at most; the next one compiles, if nobody has done that meanwhile. Behind half of them code is asked for,
@@ -49,7 +49,7 @@ pub struct Cold {
 
 /// A function that is interpreted, and how much it has been.
 pub(crate) struct Interpreted {
-    pub(crate) cold: Cold,
+    pub(crate) interpreter: Interpreter,
     /// How many calls may be.
     left: u32,
     /// How many statements have been.
@@ -59,27 +59,30 @@ pub(crate) struct Interpreted {
 }
 
 impl Interpreted {
-    pub(crate) fn new(cold: Cold) -> Interpreted {
-        Interpreted { left: cold.calls, work: 0, is_asked: false, cold }
+    pub(crate) fn new(interpreter: Interpreter) -> Interpreted {
+        Interpreted { left: interpreter.calls, work: 0, is_asked: false, interpreter }
     }
 
     /// What serves one call more.
     pub(crate) fn begin(&mut self) -> Option<Arc<dyn Interpret>> {
         self.left = self.left.checked_sub(1)?;
-        Some(self.cold.source.clone())
+        Some(self.interpreter.source.clone())
     }
 
     /// A call has been served, which took so many statements: whether code is to be asked for now.
     pub(crate) fn served(&mut self, work: u64) -> bool {
         self.work = self.work.saturating_add(work);
-        let is_enough = self.left <= self.cold.calls / 2 || self.work >= self.cold.work;
+        let is_enough = self.left <= self.interpreter.calls / 2 || self.work >= self.interpreter.work;
         is_enough && !std::mem::replace(&mut self.is_asked, true)
     }
 }
 
-impl std::fmt::Debug for Cold {
+impl std::fmt::Debug for Interpreter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cold").field("calls", &self.calls).field("work", &self.work).finish_non_exhaustive()
+        f.debug_struct("Interpreter")
+            .field("calls", &self.calls)
+            .field("work", &self.work)
+            .finish_non_exhaustive()
     }
 }
 
@@ -88,12 +91,12 @@ pub(crate) fn routine(name: &str) -> Option<usize> {
     (name == INTERPRET).then_some(brolga_interpret as *const () as usize)
 }
 
-/// What the trampoline of cold functions calls: 1 if the results are in the words.
+/// What the trampoline of interpreted functions calls: 1 if the results are in the words.
 extern "C" fn brolga_interpret(thread: &Thread, words: *mut u128) -> u32 {
-    // SAFETY: the trampoline is only reached through a stub, which has left the address of its cell.
-    let slot = unsafe { slot_of_cell(thread.lazy()) };
-    let Some(source) = slot.interprets() else { return 0 };
-    let signature = &slot.ty().signature;
+    // SAFETY: the trampoline is only reached through a stub, which has left the address of its data.
+    let (cell, world) = (unsafe { cell_of_data(thread.lazy()) }, thread.world());
+    let Some(source) = cell.interprets(world) else { return 0 };
+    let signature = &cell.ty().signature;
     let count = signature.params.len().max(signature.results.len());
     // SAFETY: the trampoline has made as many words on its frame, aligned for the widest of them, for nobody else. It has written the
     // bytes that arguments have; whatever the others are, they are bits.
@@ -101,8 +104,8 @@ extern "C" fn brolga_interpret(thread: &Thread, words: *mut u128) -> u32 {
     let interpret = || fenced(|| source.interpret(words)).ok().flatten();
     // What interprets may call other stubs; the trampoline goes on with this one if it gives up.
     let Ok(Some(work)) = thread.keeping_lazy(|| thread.blocking(interpret)) else { return 0 };
-    if slot.was_interpreted(work) {
-        slot.jit().hot().push(slot.downgrade(), Job::Compile);
+    if cell.was_interpreted(world, work) {
+        cell.jit().hot().push(cell.downgrade(), Job::Compile);
     }
     1
 }

@@ -1,0 +1,191 @@
+//! The names of functions: a module and a name in it.
+//!
+//! ```text
+//! f, Main.f          module Main       f
+//! A.g, Main.A.g      module A          A.g        modules inside `Main` are named without it
+//! Base.max           module Base       Base.max
+//! Core.throw_…       module Base       Base.throw_…
+//! ```
+//!
+//! `Base`, `Core` and the modules inside them are the *library*. They bind most of each other's names, and a text names a
+//! function by the module through which its caller sees it, so the library is one module, `Base`, unless a program defines a function by
+//! its full path (`Base.Iterators.filter`).
+//!
+//! The path of a module is one [`Name`], as it is written: its parts with dots between them, `var"…"` around those that are
+//! no identifiers. So equal paths are equal names. A function of `Main` is spelled by its name alone.
+
+use std::fmt;
+
+use crate::ident::{is_identifier, write_name};
+use crate::names::{Name, Names};
+
+/// The module of the programs.
+pub const MAIN: &str = "Main";
+/// The module that stands for the library.
+pub const BASE: &str = "Base";
+
+/// What a function is known by.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct FunctionName {
+    /// The path of its module as it is written, without a leading `Main.`.
+    pub module: Name,
+    /// Its name in the module.
+    pub name: Name,
+}
+
+impl FunctionName {
+    /// The function that a text names: `f`, `A.g`, `Base.max`. A text whose part before the last dot is no path of a module is the
+    /// name of a function of `Main`.
+    pub fn parse(names: &Names, text: &str) -> FunctionName {
+        let path = text.rsplit_once('.').filter(|(path, name)| {
+            !name.is_empty() && path.split('.').all(is_identifier) && !name.starts_with('"')
+        });
+        match path {
+            Some((path, name)) => {
+                let exact = module_path(path.split('.'));
+                let module = if is_library(&exact) { BASE } else { &exact };
+                FunctionName { module: names.intern(module), name: names.intern(name) }
+            }
+            None => FunctionName { module: names.intern(MAIN), name: names.intern(text) },
+        }
+    }
+
+    /// Whether it is a function of `Main`.
+    pub fn is_main(self, names: &Names) -> bool {
+        names.text(self.module) == MAIN
+    }
+
+    /// How people name it: `f`, `A.g`. Unlike [`FunctionName::display`] without quotes around odd names.
+    pub fn spelled(self, names: &Names) -> String {
+        match names.text(self.module) {
+            MAIN => names.text(self.name).to_owned(),
+            module => format!("{module}.{}", names.text(self.name)),
+        }
+    }
+
+    /// The name as a text spells it, unique among all names: `f`, `A.g`, `Base.var"+"`.
+    pub fn display(self, names: &Names) -> FunctionNameDisplay<'_> {
+        FunctionNameDisplay { name: self, names }
+    }
+}
+
+/// A function's name with the table that has its texts; made by [`FunctionName::display`].
+#[derive(Clone, Copy, Debug)]
+pub struct FunctionNameDisplay<'a> {
+    name: FunctionName,
+    names: &'a Names,
+}
+
+impl fmt::Display for FunctionNameDisplay<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.name.is_main(self.names) {
+            write!(f, "{}.", self.names.text(self.name.module))?;
+        }
+        write_name(f, self.names.text(self.name.name))
+    }
+}
+
+/// The path of a module from its parts, as [`FunctionName::module`] has it.
+pub fn module_path<'p>(parts: impl IntoIterator<Item = &'p str>) -> String {
+    let mut path = String::new();
+    for part in parts {
+        // `Main.A` is `A`.
+        if path == MAIN {
+            path.clear();
+        }
+        path.push_str(if path.is_empty() { "" } else { "." });
+        // Writing to a string cannot fail.
+        let _ = write_name(&mut path, part);
+    }
+    path
+}
+
+/// Whether a module belongs to the library.
+pub fn is_library(path: &str) -> bool {
+    matches!(path.split_once('.').map_or(path, |(first, _)| first), "Base" | "Core")
+}
+
+/// Whether a text is the path of a module as it is written.
+pub fn is_module_path(path: &str) -> bool {
+    let mut rest = path;
+    loop {
+        let len = match rest.strip_prefix("var\"") {
+            Some(quoted) => match end_of_quoted(quoted) {
+                Some(len) => "var\"".len() + len,
+                None => return false,
+            },
+            None => rest.find('.').unwrap_or(rest.len()),
+        };
+        let (part, behind) = rest.split_at(len);
+        // An identifier in quotes would be a second spelling.
+        let inner = part.strip_prefix("var\"").and_then(|inner| inner.strip_suffix('"'));
+        if is_identifier(inner.unwrap_or(part)) == inner.is_some() {
+            return false;
+        }
+        match behind.strip_prefix('.') {
+            Some(next) => rest = next,
+            // Those are second spellings of other modules.
+            None => return behind.is_empty() && !path.starts_with("Main.") && path != "Core",
+        }
+    }
+}
+
+/// Where the text behind `var"` ends, its closing quote included.
+fn end_of_quoted(text: &str) -> Option<usize> {
+    let mut backslashes = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '"' if backslashes % 2 == 0 => return Some(at + 1),
+            _ if c.is_control() => return None,
+            _ => {}
+        }
+        backslashes = if c == '\\' { backslashes + 1 } else { 0 };
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_one_spelling() {
+        let names = Names::default();
+        let shown = |text: &str| {
+            let name = FunctionName::parse(&names, text);
+            (name.display(&names).to_string(), name.spelled(&names))
+        };
+        for (text, display, spelled) in [
+            ("f", "f", "f"),
+            ("Main.f", "f", "f"),
+            ("A.g", "A.g", "A.g"),
+            ("Main.A.B.g", "A.B.g", "A.B.g"),
+            ("Base.max", "Base.max", "Base.max"),
+            ("Core.max", "Base.max", "Base.max"),
+            ("Base.Math.max", "Base.max", "Base.max"),
+            ("Base.+", "Base.var\"+\"", "Base.+"),
+            ("#f#1", "var\"#f#1\"", "#f#1"),
+            ("..", "var\"..\"", ".."),
+            ("a b.c", "var\"a b.c\"", "a b.c"),
+        ] {
+            assert_eq!(shown(text), (display.to_owned(), spelled.to_owned()), "{text}");
+        }
+        assert_ne!(
+            FunctionName::parse(&names, "A.g"),
+            FunctionName { module: names.intern(MAIN), name: names.intern("A.g") }
+        );
+    }
+
+    #[test]
+    fn paths_are_told_from_other_texts() {
+        for good in ["Main", "A", "A.B", "Base.Math", &module_path(["a.b", "C"]), &module_path(["\\\"", "x"])]
+        {
+            assert!(is_module_path(good), "{good}");
+        }
+        for bad in
+            ["", ".", "A.", ".A", "A..B", "a b", "Main.A", "Core", "var\"A\"", "var\"x", "var\"x\"y", "1"]
+        {
+            assert!(!is_module_path(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Which function a name means: the module of what a source defines, calls and passes around.
+//!
+//! ```text
+//! function f(…)            Main.f            invoke f(…), Main.f(…)     Main.f
+//! function A.g(…)          A.g               invoke A.g(…), Main.A.g(…) A.g
+//! function Base.max(…)     Base.max          Base.max(a, b)             Base.max, whatever Main.max is
+//! # signature: gcd(…)      see below
+//! ```
+//!
+//! **References.** A name means the function of its own module if the source, or a program that it sees, defines one. Otherwise it
+//! means Base's, as modules see what Base exports, if the source defines such a function of the library; for bare names, and
+//! where there are dumps, also if it names one. What is left stays a function of its module, which another program may have.
+//!
+//! **Dumps.** The header of a dump has no module, as Julia prints none. If the calls of the source reach the function through the
+//! library (`invoke Base.gcd(…)`), the body is the library's; else it is `Main`'s. Of a function that Base has without a body
+//! (`max`, `error`) a dump is the library's only if nothing else names it through a module of programs. A header with a module
+//! (`# signature: Main.gcd(…)`) leaves nothing to guess. Where calls of a dump name one module inside `Main` (`Main.Programs.f`) and the source
+//! defines no function there, they mean the body that it has.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::super::ast::{self, ArrayItems, Expected, Expr, ExprKind, Stmt};
+use crate::base_fn::BaseFn;
+use crate::builtin::Builtin;
+use crate::function_name::{BASE, MAIN, is_library, module_path};
+use crate::intrinsic::Intrinsic;
+use crate::op::Level;
+use crate::scalar::Numbers;
+
+/// Whether another program defines a function of this module and name.
+pub(super) type Elsewhere<'e> = &'e dyn Fn(&str, &str) -> bool;
+
+/// What is known of the functions of a source.
+pub(super) struct Functions<'e> {
+    /// The modules with a function of a name.
+    defined: FxHashMap<String, BTreeSet<String>>,
+    /// The names that the source uses behind modules of the library.
+    library: FxHashSet<String>,
+    /// The modules of programs behind which it uses a name.
+    programs: FxHashMap<String, BTreeSet<String>>,
+    /// For functions of `Main` the module behind which the source uses them.
+    aliases: FxHashMap<String, String>,
+    /// The names of the dumps without a module that are bodies of the library.
+    bodies: FxHashSet<String>,
+    /// Whether there are dumps in the source.
+    has_dumps: bool,
+    elsewhere: Elsewhere<'e>,
+}
+
+impl<'e> Functions<'e> {
+    pub(super) fn new(elsewhere: Elsewhere<'e>) -> Functions<'e> {
+        Functions {
+            defined: FxHashMap::default(),
+            library: FxHashSet::default(),
+            programs: FxHashMap::default(),
+            aliases: FxHashMap::default(),
+            bodies: FxHashSet::default(),
+            has_dumps: false,
+            elsewhere,
+        }
+    }
+
+    pub(super) fn define(&mut self, module: &str, name: &str) {
+        self.defined.entry(name.to_owned()).or_default().insert(module.to_owned());
+    }
+
+    /// Notes all functions that a source defines, and the modules behind which it uses names.
+    pub(super) fn file(&mut self, file: &ast::File<'_>) {
+        let mut called = FxHashSet::default();
+        Uses { of: self, called: &mut called }.file(file);
+        self.has_dumps = file.functions.iter().any(|function| function.is_dump);
+        let mut unstated = BTreeSet::new();
+        for function in &file.functions {
+            let Some(ast::Signature { callee: ast::Callee::Named(parts, _), .. }) = &function.signature
+            else {
+                continue;
+            };
+            match &parts[..] {
+                [name] if function.is_dump => {
+                    unstated.insert(name.to_string());
+                }
+                _ if function.level == Level::Low => self.define(MAIN, super::last_name(parts)),
+                _ => {
+                    let (module, name) = self.module_defined(parts, false);
+                    self.define(&module, name);
+                }
+            }
+        }
+        for name in unstated {
+            let stated = self.defined.get(&name);
+            let mut programs = self.programs.get(&name).cloned().unwrap_or_default();
+            programs.retain(|module| !stated.is_some_and(|stated| stated.contains(module)));
+            let in_library = self.library.contains(&name)
+                && !stated.is_some_and(|stated| stated.iter().any(|module| is_library(module)));
+            let is_used = !programs.is_empty() || called.contains(&name);
+            if in_library && !(is_used && is_known(&name)) {
+                self.define(BASE, &name);
+                self.bodies.insert(name);
+                continue;
+            }
+            self.define(MAIN, &name);
+            let only = programs.pop_first().filter(|module| module != MAIN && programs.is_empty());
+            if let Some(module) = only {
+                self.aliases.insert(name, module);
+            }
+        }
+    }
+
+    /// Whether the source has a function of this name in this module.
+    fn is_defined(&self, module: &str, name: &str) -> bool {
+        self.defined.get(name).is_some_and(|modules| modules.contains(module))
+    }
+
+    /// The module of the library in which the source defines a function, if it is the only one or `Base`.
+    fn in_library(&self, name: &str) -> Option<&str> {
+        let mut found = self.defined.get(name)?.iter().filter(|module| is_library(module));
+        let first = found.next()?;
+        match found.next() {
+            None => Some(first),
+            Some(_) => self.is_defined(BASE, name).then_some(BASE),
+        }
+    }
+
+    /// The module of a function that the source defines under this name.
+    pub(super) fn module_defined<'n>(&self, parts: &'n [Cow<'_, str>], is_dump: bool) -> (String, &'n str) {
+        let (path, name) = split(parts);
+        let bare = if is_dump && self.bodies.contains(name) { BASE } else { MAIN };
+        let module = match path.as_deref() {
+            None => bare,
+            Some("Core") => BASE,
+            Some(path) => path,
+        };
+        (module.to_owned(), name)
+    }
+
+    /// The module of the function that a name means, modules in front of it or not.
+    pub(super) fn module_of<'n>(&self, parts: &'n [Cow<'_, str>]) -> (String, &'n str) {
+        let (path, name) = split(parts);
+        let module = match path {
+            Some(path) if is_library(&path) => {
+                if self.is_defined(&path, name) || path != BASE && (self.elsewhere)(&path, name) {
+                    path
+                } else {
+                    self.in_library(name).unwrap_or(BASE).to_owned()
+                }
+            }
+            path => {
+                let is_bare = path.is_none();
+                let path = path.filter(|path| self.aliases.get(name) != Some(path));
+                self.of_program(path.unwrap_or_else(|| MAIN.to_owned()), is_bare, name)
+            }
+        };
+        (module, name)
+    }
+
+    fn of_program(&self, path: String, is_bare: bool, name: &str) -> String {
+        if self.is_defined(&path, name) || (self.elsewhere)(&path, name) {
+            return path;
+        }
+        if let Some(module) = self.in_library(name) {
+            return module.to_owned();
+        }
+        let programs = self.programs.get(name);
+        let is_stated = !is_bare || programs.is_some_and(|programs| programs.contains(MAIN));
+        if (is_known(name) || self.library.contains(name)) && (self.has_dumps || !is_stated) {
+            return BASE.to_owned();
+        }
+        // A bare name, as in `typeof(f)`, is that of the function which the others name with its module.
+        let others = programs.filter(|others| is_bare && others.len() == 1);
+        let other = others.and_then(|others| others.first()).filter(|other| !self.is_defined(other, name));
+        other.cloned().unwrap_or(path)
+    }
+
+    /// Whether the source defines the function that a name means.
+    pub(super) fn defines(&self, parts: &[Cow<'_, str>]) -> bool {
+        let (module, name) = self.module_of(parts);
+        self.is_defined(&module, name)
+    }
+
+    /// All functions of the source as people name them, in order.
+    pub(super) fn spelled(&self) -> BTreeSet<String> {
+        let spell = |name: &String, module: &String| match &**module {
+            MAIN => name.clone(),
+            module => format!("{module}.{name}"),
+        };
+        self.defined
+            .iter()
+            .flat_map(|(name, all)| all.iter().map(move |module| spell(name, module)))
+            .collect()
+    }
+}
+
+/// The modules in front of a name, and the name.
+fn split<'n>(parts: &'n [Cow<'_, str>]) -> (Option<String>, &'n str) {
+    match parts {
+        [] => (None, ""),
+        [name] => (None, name),
+        [path @ .., name] => (Some(module_path(path.iter().map(|part| &**part))), name),
+    }
+}
+
+/// Whether the library has a function of this name, which needs no body.
+pub(super) fn is_known(name: &str) -> bool {
+    BaseFn::from_name(name).is_some()
+        || Builtin::from_name(name).is_some()
+        || Intrinsic::from_name(name).is_some()
+        || Numbers::OPERATORS.contains(&name)
+}
+
+/// Finds the names with modules in a source, and what its tests call.
+struct Uses<'f, 'e> {
+    of: &'f mut Functions<'e>,
+    called: &'f mut FxHashSet<String>,
+}
+
+impl Uses<'_, '_> {
+    fn file(&mut self, file: &ast::File<'_>) {
+        for function in &file.functions {
+            if let Some(signature) = &function.signature {
+                signature.params.iter().filter_map(|param| param.ty.as_ref()).for_each(|ty| self.expr(ty));
+                signature.result.iter().chain(&signature.vars).for_each(|ty| self.expr(ty));
+                if let ast::Callee::Object(ast::Param { ty: Some(ty), .. }) = &signature.callee {
+                    self.expr(ty);
+                }
+            }
+            for row in function.blocks.iter().flat_map(|block| &block.rows) {
+                row.ty.iter().for_each(|ty| self.expr(ty));
+                self.stmt(&row.stmt);
+            }
+        }
+        file.globals.iter().filter_map(|global| global.value.as_ref()).for_each(|value| self.expr(value));
+        for check in &file.checks {
+            self.expr(&check.call);
+            if let ExprKind::Call(callee, _) = &check.call.kind
+                && let ExprKind::Name(name) = &callee.kind
+            {
+                self.called.insert(name.to_string());
+            }
+            match &check.expected {
+                Expected::Value(expr) | Expected::Throws(expr) => self.expr(expr),
+            }
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt<'_>) {
+        match stmt {
+            Stmt::Expr(expr) => self.expr(expr),
+            Stmt::Invoke { callee, args, .. } => {
+                self.expr(callee);
+                self.exprs(args);
+            }
+            Stmt::Phi(edges) => {
+                edges.iter().filter_map(|edge| edge.value.as_ref()).for_each(|value| self.expr(value));
+            }
+            Stmt::Pi { value, ty } => {
+                self.expr(value);
+                self.expr(ty);
+            }
+            Stmt::PhiC(list) | Stmt::New(list) | Stmt::SplatNew(list) => self.exprs(list),
+            Stmt::Upsilon(value) | Stmt::Return(value) => value.iter().for_each(|value| self.expr(value)),
+            Stmt::GotoIfNot { cond, .. } => self.expr(cond),
+            Stmt::Enter { scope, .. } => scope.iter().for_each(|scope| self.expr(scope)),
+            Stmt::Goto(_) | Stmt::Unreachable => {}
+        }
+    }
+
+    fn exprs(&mut self, list: &[Expr<'_>]) {
+        list.iter().for_each(|expr| self.expr(expr));
+    }
+
+    // The reader limits the depth of trees.
+    fn expr(&mut self, expr: &Expr<'_>) {
+        match &expr.kind {
+            ExprKind::Path(parts) => self.path(parts),
+            ExprKind::Quote(e)
+            | ExprKind::QuoteNode(e)
+            | ExprKind::Interpolation(e)
+            | ExprKind::Property(e, _)
+            | ExprKind::Prefix(_, e)
+            | ExprKind::Splat(e)
+            | ExprKind::Pointer(e, _) => self.expr(e),
+            ExprKind::Call(e, list) | ExprKind::Curly(e, list) | ExprKind::Where(e, list) => {
+                self.expr(e);
+                self.exprs(list);
+            }
+            ExprKind::TypedArray(e, ArrayItems { items, .. }) => {
+                self.expr(e);
+                self.exprs(items);
+            }
+            ExprKind::Array(ArrayItems { items: list, .. })
+            | ExprKind::Head(_, list)
+            | ExprKind::Tuple(list)
+            | ExprKind::Infix(_, list)
+            | ExprKind::Macro(_, list) => self.exprs(list),
+            ExprKind::NamedTuple(list) => list.iter().for_each(|(_, e)| self.expr(e)),
+            ExprKind::Annotated(value, ty) => {
+                value.iter().for_each(|value| self.expr(value));
+                self.expr(ty);
+            }
+            _ => {}
+        }
+    }
+
+    fn path(&mut self, parts: &[Cow<'_, str>]) {
+        let (Some(module), name) = split(parts) else { return };
+        if is_library(&module) {
+            self.of.library.insert(name.to_owned());
+        } else {
+            self.of.programs.entry(name.to_owned()).or_default().insert(module);
+        }
+    }
+}

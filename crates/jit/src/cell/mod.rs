@@ -1,0 +1,434 @@
+//! Indirect cells: the word through which compiled code and Rust call a function, and what the function is behind it.
+//!
+//! ```text
+//!   CellOwner ────── one for each function: decides what is behind the cell; dropping it closes the cell
+//!       │ cell()
+//!       ▼
+//!   IndirectCell ─── for callers: units that call the function keep it, and Rust calls through it
+//!
+//!          first call, or `IndirectCell::materialize`: source.materialize() gives code
+//!        Lazy, word = stub ──────────────────────────────────────────────────► Ready, word = code
+//!         ▲      │                                                              │      │
+//!         │      ▼ close                                    set(code) ──────────┘      │
+//!         │     Closed, word = stub                                                    │
+//!         └────────────── reset(source); discard, with the source that it had ─────────┘
+//! ```
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `place.rs` | the memory of words and stubs |
+//! | `version.rs` | the versions of the function, each for its worlds |
+//! | `select.rs` | code that tells worlds apart while there are several versions |
+//! | `record.rs` | publishing, replacing and compiling, under the cell's lock |
+//! | `routine.rs` | what stubs call |
+//! | `switch.rs` | a cell whose code is switched often |
+//! | `evict.rs` | discarding code that can be made again |
+//!
+//! **Worlds.** [`CellOwner::supersede`] adds a version for the worlds from the next one on; calls in older worlds reach what they reached before.
+//! [`CellOwner::reset`], [`CellOwner::set`] and [`CellOwner::close`] replace what there is for all worlds: running code reaches the new
+//! version at its next call.
+//!
+//! A stub's trampoline (`codegen/src/lazy.rs`) calls `brolga_materialize`, which finds the record and does what the state of the version says
+//! that the thread's world sees; in a region in which collections go on without the thread, with no lock held while the source works.
+//!
+//! **Nobody waits here.** Threads that call first at the same time all ask the source; what the first of them is given is
+//! published, and the others go there. To compile once is the source's affair, and so is waiting for whoever compiles, because
+//! the source alone knows who runs what it waits for: with one worker, or with compilations that call what is not compiled, a
+//! lock here would hang. A source whose answer needs itself has to say so by an error. What it refuses is thrown as
+//! `CompileError` with the cause; the next call asks again.
+//!
+//! A thread that is low on stack has the compiling done on a new thread and waits for it. A panic of the source is caught.
+//!
+//! **Who keeps what alive.** A unit keeps the cells that its code names. A cell keeps the code that it leads to; when it leads
+//! elsewhere, or the function is removed, the code is retired (`retired.rs` of the run time). So functions that call each other through cells
+//! go when their owners go.
+//!
+//! **Locks**: a record's versions, which are held while nothing foreign runs.
+//!
+//! Cost: beside compiling, a first call takes about 1 µs; a later call is a load more than a direct one.
+
+mod evict;
+mod place;
+mod record;
+mod routine;
+mod select;
+mod switch;
+mod version;
+
+use std::error::Error;
+use std::sync::{Arc, Weak};
+
+use brolga_codegen::lazy::can_be_interpreted;
+use brolga_codegen::sig::FunctionType;
+
+use crate::c_entry::CEntryError;
+use crate::code_memory::CodeMemoryError;
+use crate::engine::{Jit, Unit};
+use crate::entry::{Entry, EntryError};
+use crate::interpret::Interpreter;
+use crate::tiers::{Counting, LoopEntry, Then, Tiers};
+pub use evict::Held;
+pub(crate) use place::{Place, Places, record_of_data};
+pub(crate) use record::Record;
+pub(crate) use routine::{cell_of_counter, cell_of_data, routine};
+pub(crate) use select::{Selector, Selectors};
+pub use switch::Switch;
+pub use version::Superseded;
+use version::{Beginning, State};
+
+/// Runs work that another thread waits for.
+pub type Elsewhere = Box<dyn FnOnce(&mut dyn FnMut()) + Send>;
+
+/// Makes the code of a function when it is called first.
+pub trait Materialize: Send + Sync {
+    /// The code. Called on a thread that wants to call the function, or one that compiles ahead; on several at a time when they
+    /// come together, and again after an error, or when the code was evicted ([`CellOwner::discard`]).
+    fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>>;
+
+    /// Whether what it has refused by this error may be had later. A call asks again in any case; a function that was hot, or a loop, asks
+    /// again after twice as many calls, or iterations, if it may.
+    fn may_pass(&self, error: &(dyn Error + Send + Sync + 'static)) -> bool {
+        let _ = error;
+        false
+    }
+
+    /// What is to be around a call of [`Materialize::materialize`] on another thread, for which this one waits: it runs what it is
+    /// given, once.
+    fn elsewhere(&self) -> Elsewhere {
+        Box::new(|work| work())
+    }
+}
+
+/// Code that a cell can lead to. It keeps its unit.
+#[derive(Clone, Debug)]
+pub struct Target {
+    address: usize,
+    ty: Arc<FunctionType>,
+    unit: Unit,
+}
+
+impl Target {
+    /// The unit that the code is in.
+    pub fn unit(&self) -> &Unit {
+        &self.unit
+    }
+
+    pub(crate) fn address(&self) -> usize {
+        self.address
+    }
+
+    pub(crate) fn ty(&self) -> &Arc<FunctionType> {
+        &self.ty
+    }
+}
+
+impl Unit {
+    /// The function of that name, for a cell to lead to.
+    pub fn target(&self, name: &str) -> Option<Target> {
+        let ty = self.shared_ty(name)?;
+        let address = self.loaded().function(&ty.symbol)?;
+        Some(Target { address, ty: ty.clone(), unit: self.clone() })
+    }
+}
+
+/// Why a function behind a cell cannot be called.
+#[derive(thiserror::Error, Clone, Debug)]
+pub enum CellError {
+    /// Its source gave an error.
+    #[error("cannot compile `{name}`: {cause}")]
+    Failed {
+        /// The function.
+        name: Arc<str>,
+        /// The source's error.
+        cause: Arc<dyn Error + Send + Sync>,
+    },
+    /// Its source panicked. A defect of the source.
+    #[error("cannot compile `{name}`: the compiler panicked: {message}")]
+    Panicked {
+        /// The function.
+        name: Arc<str>,
+        /// What the panic said.
+        message: Arc<str>,
+    },
+    /// What is to be behind the cell has another type.
+    #[error("`{name}` is {expected}, and the code is {actual}")]
+    Type {
+        /// The function.
+        name: Arc<str>,
+        /// The cell's type.
+        expected: Arc<str>,
+        /// The code's.
+        actual: Arc<str>,
+    },
+    /// What is to be behind the cell belongs to another engine.
+    #[error("the code for `{name}` belongs to another engine")]
+    OtherEngine {
+        /// The function.
+        name: Arc<str>,
+    },
+    /// The function is no longer there.
+    #[error("`{name}` has been removed")]
+    Removed {
+        /// The function.
+        name: Arc<str>,
+    },
+}
+
+impl CellError {
+    /// Whether what the source has refused may be had later.
+    fn may_pass(&self, source: &(impl Materialize + ?Sized)) -> bool {
+        matches!(self, CellError::Failed { cause, .. } if source.may_pass(&**cause))
+    }
+}
+
+/// Why there is no cell.
+#[derive(thiserror::Error, Debug)]
+pub enum NoCell {
+    /// There is no memory for it.
+    #[error(transparent)]
+    Memory(#[from] CodeMemoryError),
+    /// There is no trampoline for the signature.
+    #[error(transparent)]
+    Entry(#[from] EntryError),
+}
+
+impl NoCell {
+    /// Whether freeing units can help.
+    pub fn is_shortage(&self) -> bool {
+        match self {
+            NoCell::Memory(error) => error.is_shortage(),
+            NoCell::Entry(error) => error.is_shortage(),
+        }
+    }
+}
+
+/// The right to decide what is behind a cell. Dropping it closes the cell: calls throw `CompileError`.
+pub struct CellOwner {
+    record: Arc<Record>,
+}
+
+/// A function that is called through its cell. Clones share it.
+#[derive(Clone)]
+pub struct IndirectCell {
+    pub(crate) record: Arc<Record>,
+}
+
+/// A cell that may be gone.
+pub(crate) struct WeakCell(Weak<Record>);
+
+impl WeakCell {
+    pub(crate) fn upgrade(&self) -> Option<IndirectCell> {
+        self.0.upgrade().map(|record| IndirectCell { record })
+    }
+}
+
+/// Finds the cells that a unit's code names.
+pub trait FindCell {
+    /// The cell of a function, or why there is none.
+    fn cell(&self, name: &str) -> Result<IndirectCell, String>;
+}
+
+impl Jit {
+    /// A cell for a function of this type, which `source` compiles when it is called first. The type's symbol is the name under
+    /// which callers know it.
+    pub fn cell(
+        &self,
+        ty: impl Into<Arc<FunctionType>>,
+        source: Arc<dyn Materialize>,
+    ) -> Result<CellOwner, NoCell> {
+        CellOwner::new(self, ty.into(), source, Counting::nothing(), None)
+    }
+}
+
+/// Memory for what [`CellOwner::supersede`] adds, so that it cannot fail.
+pub struct Reserved(Selector);
+
+impl std::fmt::Debug for Reserved {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Reserved")
+    }
+}
+
+/// How a version of a function comes to be.
+pub enum Body {
+    /// It is compiled once.
+    Once(Arc<dyn Materialize>),
+    /// It is compiled in two tiers, the second after so many entries; interpreted before, if that is said and the cell was made for a function
+    /// in tiers.
+    Tiered {
+        /// Makes the code of both.
+        tiers: Arc<dyn Tiers>,
+        /// After how many entries the second tier is wanted.
+        threshold: i32,
+        /// What serves calls while there is no code.
+        interpreter: Option<Interpreter>,
+    },
+    /// It is not there: calls throw `CompileError`.
+    Removed,
+}
+
+impl From<Body> for Beginning {
+    fn from(body: Body) -> Beginning {
+        match body {
+            Body::Once(source) => Beginning::plain(State::Lazy(source)),
+            Body::Tiered { tiers, threshold, interpreter } => {
+                let counting = Counting::new(Then::Optimise(tiers.clone()), threshold);
+                Beginning { state: State::Lazy(tiers), counting, interpreter }
+            }
+            Body::Removed => Beginning::plain(State::Closed),
+        }
+    }
+}
+
+impl CellOwner {
+    pub(crate) fn new(
+        jit: &Jit,
+        ty: Arc<FunctionType>,
+        source: Arc<dyn Materialize>,
+        counting: Counting,
+        interpreter: Option<Interpreter>,
+    ) -> Result<CellOwner, NoCell> {
+        // What replaces the function may be interpreted, whether this one is or not.
+        let may_be_interpreted = !matches!(counting.then, Then::Nothing) && can_be_interpreted(&ty.signature);
+        let trampoline = jit.lazy_entry(&ty.signature, may_be_interpreted)?;
+        let beginning = Beginning { state: State::Lazy(source), counting, interpreter };
+        Ok(CellOwner::at(jit, ty, beginning, Some(trampoline))?)
+    }
+
+    /// The cell of a loop's entry. Its stub leads nowhere: nobody may call through it but the loop, when the code is there.
+    pub(crate) fn of_loop(jit: &Jit, entry: LoopEntry) -> Result<CellOwner, CodeMemoryError> {
+        let LoopEntry { ty, source, rounds, .. } = entry;
+        let rounds = i32::try_from(rounds).unwrap_or(i32::MAX);
+        let counting = Counting::new(Then::Enter, rounds);
+        let beginning = Beginning { state: State::Lazy(source), counting, interpreter: None };
+        CellOwner::at(jit, ty, beginning, None)
+    }
+
+    fn at(
+        jit: &Jit,
+        ty: Arc<FunctionType>,
+        beginning: Beginning,
+        trampoline: Option<Arc<Entry>>,
+    ) -> Result<CellOwner, CodeMemoryError> {
+        Ok(CellOwner { record: Record::new(jit, ty, jit.take_place()?, beginning, trampoline) })
+    }
+
+    /// The cell, for those who call.
+    pub fn cell(&self) -> IndirectCell {
+        IndirectCell { record: self.record.clone() }
+    }
+
+    /// A word that no other cell has as long as somebody has this one; no code lies there.
+    pub fn identity(&self) -> usize {
+        Arc::as_ptr(&self.record).addr()
+    }
+
+    /// Lets every call from now on go to this code, whatever world it is made in. What is being compiled for the cell is not wanted any more.
+    ///
+    /// # Errors
+    /// The code has another type, or belongs to another engine.
+    pub fn set(&self, target: Target) -> Result<(), CellError> {
+        self.record.check(&target)?;
+        self.record.replace_all(Beginning::plain(State::Ready(target)));
+        Ok(())
+    }
+
+    /// Removes the function in all worlds, as dropping the owner does, until something is put behind the cell again.
+    pub fn close(&self) {
+        self.record.replace_all(Body::Removed.into());
+    }
+
+    /// Lets the next call compile another body, whatever world it is made in. Calls that have begun go on in the old code.
+    pub fn reset(&self, body: Body) {
+        self.record.replace_all(body.into());
+    }
+
+    /// Makes sure of the memory for one more version.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn reserve(&self) -> Result<Reserved, NoCell> {
+        Ok(Reserved(self.record.jit.take_selector()?))
+    }
+
+    /// Adds a version that calls reach which are made in worlds from `world` on; calls in older worlds reach what they reached before. To be called
+    /// before threads can be in that world ([`Runtime::next_world`](brolga_runtime::Runtime::next_world)). Runs no foreign code.
+    pub fn supersede(&self, reserved: Reserved, world: u64, body: Body) -> Superseded {
+        Record::supersede(&self.record, reserved.0, world, body.into())
+    }
+}
+
+impl Drop for CellOwner {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl IndirectCell {
+    /// The name under which callers know the function.
+    pub fn name(&self) -> &str {
+        &self.record.name
+    }
+
+    /// The function's type.
+    pub fn ty(&self) -> &FunctionType {
+        &self.record.ty
+    }
+
+    /// The engine that it belongs to.
+    pub fn jit(&self) -> &Jit {
+        &self.record.jit
+    }
+
+    /// Compiles the newest version of the function unless it is compiled, as its first call would.
+    ///
+    /// # Errors
+    /// It cannot be compiled, or was removed.
+    pub fn materialize(&self) -> Result<(), CellError> {
+        self.record.materialize(u64::MAX).map(|_| ())
+    }
+
+    /// Whether a call in the newest world would find code.
+    pub fn is_ready(&self) -> bool {
+        matches!(self.record.lock().newest().state, State::Ready(_))
+    }
+
+    /// The address by which C calls the function: the same for all who ask, valid as long as somebody has the cell.
+    ///
+    /// # Errors
+    /// The function takes or gives what C cannot, or there is no memory.
+    pub fn c_address(&self) -> Result<usize, CEntryError> {
+        self.record.c_entry.address(&self.record.jit, &self.record.ty, self.word())
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakCell {
+        WeakCell(Arc::downgrade(&self.record))
+    }
+
+    /// The address of the word.
+    pub(crate) fn word(&self) -> usize {
+        self.record.place.word()
+    }
+
+    /// The address of the counter.
+    pub(crate) fn counter_address(&self) -> usize {
+        self.record.place.counter_address()
+    }
+
+    /// Where a call goes now.
+    pub(crate) fn code(&self) -> usize {
+        self.record.place.get()
+    }
+}
+
+impl std::fmt::Debug for IndirectCell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("IndirectCell").field(&self.record.name).finish()
+    }
+}
+
+impl std::fmt::Debug for CellOwner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("CellOwner").field(&self.record.name).finish()
+    }
+}

@@ -1,0 +1,129 @@
+//! What stubs call: `brolga_materialize` compiles, or finds, the version of the function that the thread's world sees.
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+
+use brolga_codegen::lazy::MATERIALIZE;
+use brolga_runtime::{ExceptionKind, Thread, fenced};
+
+use super::place::{record_of_counter, record_of_data};
+use super::record::{Found, Record};
+use super::{CellError, IndirectCell};
+
+/// A source works on a thread with less stack than this only if it cannot have another.
+const STACK_TO_COMPILE: usize = 1 << 20;
+/// How many causes of an error are said when it is thrown, beside the root.
+const CAUSES_SAID: u32 = 8;
+/// The stack of a thread that compiles for another.
+const HELPER_STACK: usize = 8 << 20;
+
+/// The cell that a counter belongs to.
+///
+/// # Safety
+///
+/// The address is that of a counter, as code is linked with it, and somebody keeps its cell.
+pub(crate) unsafe fn cell_of_counter(counter: usize) -> IndirectCell {
+    // SAFETY: by the contract.
+    IndirectCell { record: unsafe { record_at(record_of_counter(counter)) } }
+}
+
+/// The cell that the data of a stub belongs to.
+///
+/// # Safety
+///
+/// The address is that of the data, as stubs leave it in the thread, and somebody keeps the cell.
+pub(crate) unsafe fn cell_of_data(data: usize) -> IndirectCell {
+    // SAFETY: by the contract.
+    IndirectCell { record: unsafe { record_at(record_of_data(data)) } }
+}
+
+/// The record at an address.
+///
+/// # Safety
+///
+/// The data of a stub has it, and somebody keeps the cell.
+unsafe fn record_at(address: usize) -> Arc<Record> {
+    let record = std::ptr::with_exposed_provenance::<Record>(address);
+    // SAFETY: the address is that of the contents of an `Arc`, which is held elsewhere.
+    unsafe {
+        Arc::increment_strong_count(record);
+        Arc::from_raw(record)
+    }
+}
+
+/// The routines that this crate adds to those of the run time.
+pub(crate) fn routine(name: &str) -> Option<usize> {
+    (name == MATERIALIZE).then_some(brolga_materialize as *const () as usize)
+}
+
+/// What is said of an error that is thrown: all its causes down to the root, of many the first ones and the root.
+fn in_words(error: &CellError) -> String {
+    let mut text = error.to_string();
+    let CellError::Failed { cause, .. } = error else { return text };
+    let mut left = CAUSES_SAID;
+    let mut last = None;
+    let mut next = cause.source();
+    while let Some(cause) = next {
+        next = cause.source();
+        last = (left == 0).then_some(cause);
+        if left > 0 {
+            let words = cause.to_string();
+            // An error that is nothing but its cause says the same.
+            if !text.ends_with(&words) {
+                left -= 1;
+                text.push_str("; ");
+                text.push_str(&words);
+            }
+        }
+    }
+    if let Some(root) = last {
+        text.push_str("; …; ");
+        text.push_str(&root.to_string());
+    }
+    text
+}
+
+/// What a lazy trampoline calls: the address of the code that the stub stands for, or 0 when an exception is pending.
+extern "C" fn brolga_materialize(thread: &Thread) -> usize {
+    // SAFETY: the trampoline is only reached through a stub, which has left the address of its cell. The code that called the
+    // stub keeps the cell, and with it place and record.
+    let record = unsafe { record_at(record_of_data(thread.lazy())) };
+    let (stack, world) = (thread.stack_left(), thread.world());
+    let make =
+        || if stack >= STACK_TO_COMPILE { record.materialize(world) } else { on_new_thread(&record, world) };
+    // What it throws is put into words by the source's own code as well. The word is read behind that.
+    let made = thread.blocking(|| fenced(|| make().map_err(|error| in_words(&error))));
+    let refused = match made {
+        // Destructors of the source have run meanwhile, which may have replaced and freed what was made. So the word is read last:
+        // what it leads to stays until this thread's next safepoint, or blocking call.
+        Ok(Ok(Ok(_))) => return record.place.get(),
+        Ok(Ok(Err(text)) | Err(text)) => text,
+        Err(error) => error.to_string(),
+    };
+    thread.throw_text(ExceptionKind::CompileError, &refused);
+    0
+}
+
+/// Compiles on a thread that has enough stack. If the system gives none, on this one.
+fn on_new_thread(record: &Record, world: u64) -> Result<usize, CellError> {
+    let Found::Source(source, _) = record.find(world) else { return record.materialize(world) };
+    let around = source.elsewhere();
+    drop(source);
+    std::thread::scope(|scope| {
+        let work = || {
+            let mut made = None;
+            around(&mut || made = Some(record.materialize(world)));
+            made.unwrap_or_else(|| record.materialize(world))
+        };
+        match std::thread::Builder::new().stack_size(HELPER_STACK).spawn_scoped(scope, || fenced(work)) {
+            Ok(thread) => match thread.join() {
+                Ok(Ok(made)) => made,
+                Ok(Err(message)) => {
+                    Err(CellError::Panicked { name: record.name.clone(), message: message.into() })
+                }
+                Err(payload) => resume_unwind(payload),
+            },
+            Err(_) => record.materialize(world),
+        }
+    })
+}

@@ -1,0 +1,76 @@
+//! What events bring from outside: names, which the tables hold from then on, and identifiers, which may be of another session.
+//!
+//! Held are the symbols of entries, of lookups under way, of questions to generators, and the aliasees of sources. Each event that brings some holds all of them
+//! first, or is refused, so no table is left with a name that is gone. The tables let go in the effects of a step ([`Effects::released`](super::Effects::released)):
+//! behind what the step publishes, so a name goes after its address was taken back.
+
+use super::{Machine, Parts, Source};
+use crate::error::Error;
+use crate::flags::Link;
+use crate::ids::{SessionId, Symbol};
+
+impl<P: Parts> Source<P> {
+    /// The symbol that it names, which is held for as long as it is in the tables.
+    pub(super) fn aliasee(&self) -> Option<Symbol> {
+        match self {
+            Source::Alias(_, symbol) | Source::Slot { aliasee: Some((_, symbol)), .. } => Some(*symbol),
+            Source::Work(_) | Source::Absolute(_) | Source::Slot { aliasee: None, .. } => None,
+        }
+    }
+
+    /// Where that is searched.
+    pub(super) fn home(&self) -> Option<&Link> {
+        match self {
+            Source::Alias(from, _) | Source::Slot { aliasee: Some((from, _)), .. } => Some(from),
+            Source::Work(_) | Source::Absolute(_) | Source::Slot { aliasee: None, .. } => None,
+        }
+    }
+}
+
+impl<P: Parts> Machine<P> {
+    /// Refuses an identifier of another session.
+    pub(super) fn check_session(&self, what: &'static str, of: SessionId) -> Result<(), Error> {
+        if of == self.session { Ok(()) } else { Err(Error::OtherSession { what, of, here: self.session }) }
+    }
+
+    /// Refuses links that lead to another session.
+    pub(super) fn check_links<'a>(&self, links: impl IntoIterator<Item = &'a Link>) -> Result<(), Error> {
+        links.into_iter().try_for_each(|link| self.check_session("dylib", link.dylib.session))
+    }
+
+    /// Holds the names of all of these; says which are to be let go of with [`Machine::release`].
+    ///
+    /// # Errors
+    /// The name of one is gone; then none is held.
+    pub(super) fn hold(&mut self, symbols: impl Iterator<Item = Symbol>) -> Result<Vec<Symbol>, Error> {
+        let mut held = Vec::new();
+        for symbol in symbols {
+            if !self.names.retain(symbol) {
+                self.release(held);
+                return Err(Error::Unknown { what: "symbol" });
+            }
+            if self.names.is_counted(symbol) {
+                held.push(symbol);
+            }
+        }
+        Ok(held)
+    }
+
+    /// Lets go of names when the effects of this step are over.
+    pub(super) fn release(&mut self, symbols: impl IntoIterator<Item = Symbol>) {
+        for symbol in symbols {
+            self.effects.released.add(&self.names, symbol);
+        }
+    }
+
+    /// Holds what `source` names; nothing is left of one whose name is gone, or that leads to another session.
+    pub(super) fn hold_source(&mut self, source: Option<Source<P>>) -> Option<Source<P>> {
+        let names = source.as_ref().and_then(Source::aliasee);
+        let is_own = self.check_links(source.as_ref().and_then(Source::home)).is_ok();
+        if is_own && names.is_none_or(|symbol| self.names.retain(symbol)) {
+            return source;
+        }
+        source.into_iter().for_each(|source| self.drop_unheld(source, Vec::new()));
+        None
+    }
+}

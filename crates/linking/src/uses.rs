@@ -1,0 +1,123 @@
+//! How many hold a name, and which name a place has: one word.
+//!
+//! ```text
+//!   63            32 31        30             0
+//!   ┌───────────────┬─────────┬───────────────┐
+//!   │ generation    │ forever │ holders       │
+//!   └───────────────┴─────────┴───────────────┘
+//!
+//!   (g, 0) ── revive ──► (g, 1) ◄── hold, let_go ──► (g, n)          (g, 0) ── free ──► (g + 1, 0)
+//! ```
+//!
+//! Both halves change together, so a symbol whose name is gone holds nothing, whoever has the place now. `free` and `revive` exclude each other by a lock
+//! of the caller (`names.rs`); `hold` and `let_go` take none. A name that is held for ever is not counted: holding it is one load.
+//!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | N1 | let go: fetch and subtract | Release | N2 | the place is let again before its last holder has read what lies there |
+//! | N2 | free: compare and exchange | Acquire | N1 | the same, from the other side |
+//! | N3 | everything else | Relaxed | | nothing: whoever holds, or revives under the lock, has seen the place before |
+//!
+//! A generation that is used up is not followed by another: the place stays empty.
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// See the file's header.
+pub(crate) struct Uses(AtomicU64);
+
+const FOREVER: u64 = 1 << 31;
+const HOLDERS: u64 = FOREVER - 1;
+
+fn generation(word: u64) -> u32 {
+    (word >> 32) as u32
+}
+
+/// What became of a place that was to be freed.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Freed {
+    /// It is held again, or has another name by now.
+    No,
+    /// It may be let again.
+    Yes,
+    /// Its generations are used up.
+    ForGood,
+}
+
+impl Default for Uses {
+    fn default() -> Self {
+        Uses(AtomicU64::new(1 << 32))
+    }
+}
+
+impl Uses {
+    /// The generation of the name that the place has, or will have.
+    pub(crate) fn generation(&self) -> u32 {
+        generation(self.0.load(Ordering::Relaxed)) // N3
+    }
+
+    /// Whether holders of the name of this generation are counted.
+    pub(crate) fn is_counted(&self, of: u32) -> bool {
+        let word = self.0.load(Ordering::Relaxed); // N3
+        generation(word) == of && word & FOREVER == 0
+    }
+
+    /// Adds a holder of a name that somebody holds. `false` if the name of this generation is gone.
+    pub(crate) fn hold(&self, of: u32) -> bool {
+        let word = self.0.load(Ordering::Relaxed); // N3
+        self.add(word, |word| generation(word) == of && word & (FOREVER | HOLDERS) != 0)
+    }
+
+    /// Adds a holder, also the first. Under the lock.
+    pub(crate) fn revive(&self) -> u32 {
+        let word = self.0.load(Ordering::Relaxed); // N3
+        self.add(word, |_| true);
+        generation(word)
+    }
+
+    /// Holds the name for ever. Under the lock.
+    pub(crate) fn keep(&self) -> u32 {
+        let word = self.0.load(Ordering::Relaxed); // N3
+        if word & FOREVER == 0 {
+            self.0.fetch_or(FOREVER, Ordering::Relaxed); // N3
+        }
+        generation(word)
+    }
+
+    fn add(&self, mut word: u64, may: impl Fn(u64) -> bool) -> bool {
+        loop {
+            if !may(word) || word & FOREVER != 0 {
+                return may(word);
+            }
+            // More holders than can be counted hold for ever.
+            let next = if word & HOLDERS == HOLDERS { word | FOREVER } else { word + 1 };
+            let added = self.0.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed); // N3
+            match added {
+                Ok(_) => return true,
+                Err(there) => word = there,
+            }
+        }
+    }
+
+    /// Takes a holder away; whether it was the last.
+    pub(crate) fn let_go(&self) -> bool {
+        let word = self.0.load(Ordering::Relaxed); // N3
+        if word & FOREVER != 0 {
+            return false;
+        }
+        let before = self.0.fetch_sub(1, Ordering::Release); // N1
+        debug_assert_ne!(before & HOLDERS, 0, "a holder lets go once");
+        before & (FOREVER | HOLDERS) == 1
+    }
+
+    /// Ends the name of this generation, if nobody holds it. Under the lock.
+    pub(crate) fn free(&self, of: u32) -> Freed {
+        let unheld = u64::from(of) << 32;
+        let next = u64::from(of.wrapping_add(1)) << 32;
+        let freed = self.0.compare_exchange(unheld, next, Ordering::Acquire, Ordering::Relaxed); // N2
+        match freed {
+            Ok(_) if of == u32::MAX => Freed::ForGood,
+            Ok(_) => Freed::Yes,
+            Err(_) => Freed::No,
+        }
+    }
+}

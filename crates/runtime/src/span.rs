@@ -1,0 +1,41 @@
+//! The worlds that a thread's calls are made in.
+//!
+//! Entries into compiled code nest, and each may be in a world of its own: the outermost in the newest one of its moment, `invokelatest` in a
+//! newer one, `invoke_in_world` in an older one. Code that is visible between the oldest and the newest of them may still be called by the
+//! thread, so it is not freed (`retired.rs`). `objects/dispatch.rs` writes the span; the heap's part of the thread reads it when the thread
+//! blocks, for those who retire code meanwhile.
+//!
+//! | row | operation | order | pairs with | without it |
+//! |-----|-----------|-------|------------|------------|
+//! | W1  | read or write an end of the span | Relaxed | – | nothing: only the thread itself does |
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The oldest and the newest world that entries on the stack of a thread are in; zeros outside of all worlds.
+#[derive(Default, Debug)]
+pub(crate) struct Span {
+    oldest: AtomicU64,
+    newest: AtomicU64,
+}
+
+impl Span {
+    pub(crate) fn get(&self) -> (u64, u64) {
+        (self.oldest.load(Ordering::Relaxed), self.newest.load(Ordering::Relaxed)) // W1
+    }
+
+    pub(crate) fn set(&self, (oldest, newest): (u64, u64)) {
+        self.oldest.store(oldest, Ordering::Relaxed); // W1
+        self.newest.store(newest, Ordering::Relaxed); // W1
+    }
+
+    /// Extends the span by a world.
+    pub(crate) fn include(&self, world: u64) {
+        let (oldest, newest) = self.get();
+        self.set((if oldest == 0 { world } else { oldest.min(world) }, newest.max(world)));
+    }
+
+    /// The oldest and the newest world; none outside of all worlds.
+    pub(crate) fn worlds(&self) -> Option<(u64, u64)> {
+        Some(self.get()).filter(|(oldest, _)| *oldest != 0)
+    }
+}

@@ -1,0 +1,79 @@
+//! The command and the system: output that cannot be written, and limits of memory. By both engines.
+#![cfg(target_os = "linux")]
+
+use std::fs::OpenOptions;
+use std::process::{Command, Stdio};
+
+/// Runs the command on a program, with this standard output: its status, and what it says.
+fn run(args: &[&str], program: &str, stdout: Stdio) -> (Option<i32>, String) {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let name = format!("command-{}-{:?}.jlir", std::process::id(), std::thread::current().id());
+    let file = folder.join(name.replace(['(', ')'], ""));
+    std::fs::write(&file, program).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_brolga"));
+    let output = command.args(args).arg(&file).stdout(stdout).stderr(Stdio::piped()).output().unwrap();
+    std::fs::remove_file(&file).unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+fn full() -> Stdio {
+    OpenOptions::new().write(true).open("/dev/full").unwrap().into()
+}
+
+const ENGINES: [&str; 2] = ["--jit", "--interp"];
+
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let line = "function main()::Nothing\n1 ─      invoke Main.println(\"text\"::String)::Nothing\n└──      return nothing\nend\n";
+    // Without a line's end it is written when the process ends.
+    let part = line.replace("println", "print");
+    let value = "function main()::Int64\n1 ─      return 1\nend\n";
+    let test = format!("# check: main() == 1\n{value}");
+    for engine in ENGINES {
+        for (args, program) in [
+            (&["run", engine][..], line),
+            (&["run", engine], &part),
+            (&["run", engine, "--call", "main()"], value),
+            (&["test", engine], &test),
+        ] {
+            let (status, said) = run(args, program, full());
+            assert_eq!(status, Some(4), "{args:?}: {said}");
+            assert!(said.contains("No space left"), "{args:?}: {said}");
+            assert_eq!(run(args, program, Stdio::null()).0, Some(0), "{args:?}");
+        }
+    }
+}
+
+#[test]
+fn an_exception_goes_before_output_that_cannot_be_written() {
+    let program = "function main()::Int64\n\
+        1 ─      invoke Main.print(\"text\"::String)::Nothing\n\
+        │   %2 = Base.checked_sdiv_int(1, 0)::Int64\n\
+        └──      return %2\nend\n";
+    for engine in ENGINES {
+        let (status, said) = run(&["run", engine], program, full());
+        assert_eq!(status, Some(1), "{said}");
+        assert!(said.contains("DivideError"), "{said}");
+    }
+}
+
+#[test]
+fn the_heap_has_the_limit_that_is_given() {
+    // A list that grows for ever.
+    let program = "global LAST::Any = nothing\nmutable struct Item\n    next::Any\n    a::Int64\n    b::Int64\nend\n\
+        function main()::Int64\n\
+        1 ─      goto #2\n\
+        2 ┄ %2 = φ (#1 => nothing, #2 => %3)::Any\n\
+        │   %3 = %new(Main.Item, %2, 1, 2)::Main.Item\n\
+        │        Base.setglobal!(Main, :LAST, %3)::Any\n\
+        └──      goto #2\nend\n";
+    for engine in ENGINES {
+        let (status, said) = run(&["run", engine, "--heap-limit", "8M"], program, Stdio::null());
+        assert_eq!(status, Some(1), "{engine}: {said}");
+        assert!(said.contains("OutOfMemoryError"), "{engine}: {said}");
+    }
+    for wrong in ["0", "many", "8X", "99999999T"] {
+        let (status, said) = run(&["run", "--heap-limit", wrong], program, Stdio::null());
+        assert_eq!(status, Some(2), "{wrong}: {said}");
+    }
+}
