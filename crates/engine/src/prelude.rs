@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! %5 = Base.length(%4)::Any        the program has no `length`      length(Array), length(Tuple), length(String)
-//! %6 = invoke Base.length(s)…      it has `length(MyList)`          nothing: its methods are all
+//! %6 = invoke Base.length(s)…      it has `Base.length(MyList)`     nothing: its methods are all
 //! ```
 //!
 //! The methods stand behind the program's own. Programs of a session get none: what one defines the others see.
@@ -44,7 +44,11 @@ pub(crate) fn complete(module: &mut Module) {
             return;
         }
         for (part, read) in parts.iter().zip(&mut read) {
-            let named = |&ty: &Type| base_name(module, ty).is_some_and(|name| part.has(name));
+            let is_wanted = |name: &str| part.has(name);
+            let named = |&ty: &Type| match *module.cx.types.kind(ty) {
+                TypeKind::Function(function) => is_wanted(module.cx.names.text(function.name)),
+                _ => false,
+            };
             if read.is_none() && wanted.iter().any(named) {
                 let Ok(source) = SourceFile::new("prelude", part.text) else { return };
                 *read = Some(text::read(&source, &module.cx).0.module);
@@ -72,7 +76,10 @@ fn wanted(module: &Module, from: usize, parts: &[&Part]) -> BTreeSet<Type> {
         for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
             for &value in func.args(inst) {
                 let Some(&Const::Singleton(ty)) = func.as_const(value) else { continue };
-                if module.methods(ty).is_empty() && base_name(module, ty).is_some_and(has) {
+                let TypeKind::Function(function) = *module.cx.types.kind(ty) else { continue };
+                let (home, name) =
+                    (module.cx.names.text(function.module), module.cx.names.text(function.name));
+                if home == BASE && module.methods(ty).is_empty() && has(name) {
                     wanted.insert(ty);
                 }
             }
@@ -81,15 +88,8 @@ fn wanted(module: &Module, from: usize, parts: &[&Part]) -> BTreeSet<Type> {
     wanted
 }
 
-/// The name of a function of Base.
-fn base_name(module: &Module, ty: Type) -> Option<&str> {
-    let TypeKind::Function(function) = *module.cx.types.kind(ty) else { return None };
-    let names = &module.cx.names;
-    (names.text(function.module) == BASE).then(|| names.text(function.name))
-}
-
 impl Part {
-    /// Whether the text has a function of Base.
+    /// Whether the text has a function.
     fn has(&self, name: &str) -> bool {
         self.text.lines().any(|line| {
             let rest = line.strip_prefix("function Base.");
@@ -137,12 +137,12 @@ mod tests {
             added.map(|(_, func)| func.symbol(&module.cx)).collect::<Vec<_>>()
         };
         let call = "function f(x::Any)::Any\n1 ─ %1 = Base.isempty(x)::Any\n└──      return %1\nend\n";
-        assert_eq!(add(call), ["isempty(Array)", "isempty(Tuple)", "isempty(String)"]);
-        let own = "function isempty(x::Int64)::Bool\n1 ─      return false\nend\n";
+        assert_eq!(add(call), ["Base.isempty(Array)", "Base.isempty(Tuple)", "Base.isempty(String)"]);
+        let own = "function Base.isempty(x::Int64)::Bool\n1 ─      return false\nend\n";
         assert!(add(&format!("{own}{call}")).is_empty());
         // What a method of the prelude calls comes with it.
         let root = "function f(x::Int64)::Any\n1 ─ %1 = Base.sqrt(x)::Any\n└──      return %1\nend\n";
-        assert_eq!(add(root), ["sqrt(Float64)", "sqrt(Float32)", "sqrt(Int64)"]);
+        assert_eq!(add(root), ["Base.sqrt(Float64)", "Base.sqrt(Float32)", "Base.sqrt(Int64)"]);
         assert!(add("function f()::Nothing\n1 ─      return nothing\nend\n").is_empty());
     }
 }

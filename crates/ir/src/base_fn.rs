@@ -25,7 +25,8 @@ pub enum BaseAction {
     Throw(&'static str),
     /// Throws the current exception again, or its operand in its place.
     Rethrow,
-    /// Gives the text of the operands, one after the other, as a string.
+    /// Gives the text of the operands, one after the other, as a string. Structs that a program declares have no text here: they may have methods
+    /// that the program lacks.
     Text,
     /// Writes the operands as text, one after the other, and returns `nothing`.
     Print {

@@ -251,6 +251,10 @@ impl<'m> Interp<'m> {
                 }
                 self.returned(Val::NOTHING, then)
             }
+            BaseAction::Text if args.iter().any(|arg| self.types().has_own_text(arg.ty(self.types()))) => {
+                let callee = Val::Singleton(self.types().function(self.name(function.name())));
+                Err(self.method_error(&callee, args))
+            }
             BaseAction::Text => {
                 let mut bytes = Vec::new();
                 for arg in &args {

@@ -21,6 +21,13 @@ pub enum TypeField {
 }
 
 impl Types {
+    /// Whether the values of a type are of a struct that a program declares. Methods say how these are shown, and a program need not have
+    /// all of them.
+    pub fn has_own_text(&self, ty: Type) -> bool {
+        let declared = self.nominal_parts(ty).is_some_and(|(decl, _)| !decl.is_builtin());
+        declared && self.field_count(ty).is_some()
+    }
+
     /// A field of a type as an object; `None` if it has none of this name.
     pub fn type_field(&self, ty: Type, name: &str) -> Option<TypeField> {
         if matches!(self.kind(ty), TypeKind::Union(_) | TypeKind::Generic(_)) {

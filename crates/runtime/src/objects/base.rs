@@ -42,6 +42,9 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 self.scope.blocking(|| runtime.sink().write(&bytes));
                 self.scope.nothing()
             }
+            BaseAction::Text if args.iter().any(|&arg| self.has_own_text(arg)) => {
+                Err(self.scope.raise_method_error(all[0], args))
+            }
             BaseAction::Text => {
                 let heap = self.runtime.heap();
                 let objects = self.objects(args);
@@ -61,6 +64,12 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         let cx = object.desc().context();
         let io = cx.types.find_decl(cx.names.intern("IO")).and_then(|io| cx.types.nominal(io, &[]).ok());
         io.is_some_and(|io| self.runtime.heap().is_of(object, cx, io))
+    }
+
+    /// Whether the text of an object is the program's affair.
+    fn has_own_text(&self, root: Root<'f, 'h>) -> bool {
+        let desc = self.object(root).desc();
+        desc.ty().is_some_and(|ty| desc.context().types.has_own_text(ty))
     }
 
     fn printed(&self, root: Root<'f, 'h>) -> String {

@@ -13,6 +13,7 @@ use crate::constant::Const;
 use crate::diag::Span;
 use crate::entity::{Block, Inst, Value};
 use crate::func::CalleeData;
+use crate::function_name::BASE;
 use crate::intrinsic::Intrinsic;
 use crate::names::Name;
 use crate::op::{Level, Op};
@@ -266,7 +267,8 @@ impl<'a> Body<'_, 'a> {
         results: &[Type],
     ) -> Option<()> {
         if let Some(name) = self.held_operation(callee) {
-            return self.named_call(inst, None, &[Cow::Owned(name)], true, args, results, callee.span);
+            let parts = [Cow::from(BASE), Cow::from(name)];
+            return self.named_call(inst, None, &parts, true, args, results, callee.span);
         }
         let mut exprs = Vec::with_capacity(args.len() + 1);
         exprs.push(callee);
@@ -279,9 +281,11 @@ impl<'a> Body<'_, 'a> {
         let ExprKind::Ssa(..) = callee.kind else { return None };
         let value = self.operand(callee)?;
         let TypeKind::Function(function) = *self.r.cx.types.kind(self.func.ty(value)) else { return None };
-        let [module, name] = [function.module, function.name].map(|name| self.r.cx.names.text(name));
+        let names = &self.r.cx.names;
+        let (module, name) = (names.text(function.module), names.text(function.name));
         let is_operation = Builtin::from_name(name).is_some() || Intrinsic::from_name(name).is_some();
-        (is_operation && !self.r.functions.is_defined(module, name)).then(|| name.to_owned())
+        let is_own = self.r.functions.defines(&[Cow::from(module), Cow::from(name)]);
+        (is_operation && !is_own).then(|| name.to_owned())
     }
 
     /// Calls an intrinsic, a builtin or a function by its name.
