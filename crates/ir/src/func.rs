@@ -33,7 +33,7 @@ use crate::names::Name;
 use crate::odds::{Hint, Inlining};
 use crate::op::{Level, Op};
 use crate::order::Order;
-use crate::types::{Pattern, Statics, Type, TypeKind, Types};
+use crate::types::{Pattern, Statics, Type, Types};
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{EntityList, EntityRef, EntitySet, ListPool, PrimaryMap, SecondaryMap};
 use rustc_hash::FxHashMap;
@@ -820,11 +820,7 @@ impl Func {
 
     /// The value of a static parameter as a constant.
     pub fn static_value(&mut self, types: &Types, value: Type) -> Value {
-        match *types.kind(value) {
-            TypeKind::Int(number) => self.bits(types, Type::INT64, u128::from(number.cast_unsigned())),
-            TypeKind::Sym(name) => self.constant(Const::Symbol(name)),
-            _ => self.constant(Const::Type(value)),
-        }
+        self.constant(types.param_constant(value))
     }
 
     /// Adds constant bytes; equal bytes are stored once. The number is what
