@@ -216,6 +216,7 @@ fn who_cannot_be_made_anew_at_once_is_at_the_next_call() {
     });
     eager.unwrap();
     let top: Int = main.func("top").unwrap();
+    assert_eq!(top.call((1,)), Ok(4), "the call began before");
     assert_eq!(top.call((1,)), Ok(22));
     let redefined = heard.recv().unwrap();
     let later: Vec<String> = redefined.later.iter().map(ToString::to_string).collect();

@@ -19,6 +19,7 @@
 //! | `threads` | the same results whoever compiles; many threads |
 //! | `tiers` | functions that are compiled twice |
 //! | `tombs` | what is removed under those who were linked to it |
+//! | `worlds` | redefinition before, during and after a call, by kind of definition, kind of call, inlining and level |
 
 mod change;
 mod circles;
@@ -37,6 +38,7 @@ mod stress;
 mod threads;
 mod tiers;
 mod tombs;
+mod worlds;
 
 use brolga::session::Dylib;
 use brolga::{OptLevel, Options, Output, Session, Workers};

@@ -276,6 +276,7 @@ fn who_is_to_be_made_anew_and_does_not_fit_any_more_throws() {
     });
     eager.unwrap();
     let top: Int = main.func("top").unwrap();
+    assert_eq!(top.call((1,)), Ok(4), "the call began before");
     let result = top.call((1,));
     let names: Vec<[Vec<String>; 2]> = heard
         .try_iter()

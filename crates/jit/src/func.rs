@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A handle holds its unit, so the code stays while it can be called; a handle to a function behind a slot finds the code at each
-//! call (`lazy.rs`), which may compile it. A call attaches the running thread (once), puts the
+//! call (`cell/`), which may compile it. A call attaches the running thread (once), puts the
 //! arguments into words on the stack, and goes through the entry trampoline of the signature (`codegen/src/entry.rs`), which
 //! comes back also when an exception leaves the function. Calls nest: a C function that compiled code calls may call
 //! through a handle again.
@@ -306,7 +306,7 @@ impl Callable {
             let _world = self.to.needs_heap().then(|| thread.enter_world(self.to.methods()));
             // SAFETY: the address is that of a trampoline (`Entry`), whose code `self.entry` holds, and that has this type
             // by `codegen::entry`. The callee is code that `self.to` holds, and has the trampoline's signature by L2
-            // (`Jit::load`), or by W1 (`slots.rs`). The thread is the running one, and stays while `with_attached` runs. The
+            // (`Jit::load`), or by W1 (`cell/place.rs`). The thread is the running one, and stays while `with_attached` runs. The
             // buffers are as F1 says. The trampoline comes back on either way out.
             let status = unsafe {
                 let entry: EntryFn =

@@ -6,7 +6,7 @@
 //!                     word = code                        word = stub
 //! ```
 //!
-//! A gate is a place of `slots.rs` that leads to one function from the beginning, and once in its life elsewhere: to its own stub. Callers
+//! A gate is a place of `cell/place.rs` that leads to one function from the beginning, and once in its life elsewhere: to its own stub. Callers
 //! name its word as they name that of a slot, so their code never changes, whatever maps its pages and whatever linked it. The trampoline is
 //! one for all signatures, since it never returns; what the stub leaves in the thread says whose function is gone.
 //!

@@ -2,8 +2,8 @@
 
 mod support;
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use brolga_jit::{Body, CellOwner, Jit, Materialize};
 use brolga_runtime::{RetiredCode, with_attached};

@@ -6,7 +6,7 @@
 //! | slots that are there | keep their places; they get other bodies, and their symbols the tracker of the definitions |
 //! | functions that have taken in what changes (`inlined.rs`) | get bodies made from what they have now, in the same step, beside their slots |
 //! | names and types, finalisers, notes of what is taken in | offered to programs that are read from now on, and known, in the same step |
-//! | bodies | given to the slots that are there, behind the step |
+//! | bodies | become versions of the cells that are there, for the worlds from the next one on, in the same step; where running frames are to reach them, behind the step |
 //!
 //! Nothing is refused once it is in force. What was prepared from something that is not so any more does not come into force, and is
 //! prepared again by whoever defines (`inlined.rs` says what that is).
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Module};
-use brolga_jit::CellOwner;
+use brolga_jit::{Body as CellBody, CellOwner, NoCell};
 use brolga_linking::{Label, MaterializationUnit, Name, Symbol, SymbolFlags, Unit};
 
 use super::dylib::Dylib;
@@ -24,13 +24,21 @@ use super::error::SessionError;
 use super::function::answer;
 use super::inlined::{Basis, Because, Caller, Change, Hit, Imported, Notes};
 use super::lazy::{BODY, Body, HOT, Hot, Stub};
-use super::linking;
 use super::plan::lock;
 use super::profile::Profile;
 use super::scope::{self, Seen, import};
 use super::target::Native;
-use super::unit::{Functions, Loaded, Stage};
+use super::unit::{Functions, Loaded, Pin, Stage, Whole};
+use super::{later, linking};
 use crate::program::check_built;
+
+/// A cell that stays and gets another body.
+struct Again {
+    owner: Arc<CellOwner>,
+    body: CellBody,
+    /// Whether running frames reach the new body at their next call; if not, it is visible from the next world on.
+    is_replaced: bool,
+}
 
 /// Definitions that are being put together.
 pub(super) struct Batch<'a> {
@@ -51,8 +59,12 @@ pub(super) struct Batch<'a> {
     beside: Vec<(Symbol, Symbol)>,
     /// Where the symbols of slots have led.
     led: Vec<(Symbol, Option<usize>)>,
-    /// Slots that stay and get other bodies.
-    again: Vec<(Arc<CellOwner>, Arc<Body>, Option<Hot>)>,
+    /// Whether calls of running frames reach the new bodies as well.
+    pub(super) is_replaceable: bool,
+    /// Cells that stay and get other bodies.
+    again: Vec<Again>,
+    /// The programs whose methods become visible.
+    pub(super) programs: Vec<Arc<Whole>>,
     /// The symbols of those.
     stay: Vec<Symbol>,
     /// Second tiers that the functions had before, if they had any, and do not have now.
@@ -81,7 +93,9 @@ impl<'a> Batch<'a> {
             log: Vec::new(),
             beside: Vec::new(),
             led: Vec::new(),
+            is_replaceable: false,
             again: Vec::new(),
+            programs: Vec::new(),
             stay: Vec::new(),
             stale: Vec::new(),
             hidden: Vec::new(),
@@ -117,6 +131,7 @@ impl<'a> Batch<'a> {
         flags: SymbolFlags,
         ty: Arc<FunctionType>,
         hot: Option<Hot>,
+        pin: &Pin,
     ) -> (Symbol, SymbolFlags) {
         let session = &self.dylib.session;
         let (linking, shared) = (session.linking(), &session.inner.shared);
@@ -131,13 +146,18 @@ impl<'a> Batch<'a> {
         } else {
             self.hidden.extend([(body, symbol), (second, symbol)]);
         }
-        match there.filter(|owner| *owner.slot().ty() == *ty) {
+        match there.filter(|owner| *owner.cell().ty() == *ty) {
             Some(owner) => {
                 self.stay.push(symbol);
                 let dylib = self.dylib.linking.id();
-                self.again.push((owner, Body::new(shared, linking, dylib, body, hot.as_ref()), hot));
+                let source = Body::new(shared, linking, dylib, body, hot.as_ref(), pin.clone());
+                let is_replaced = self.is_replaceable;
+                self.again.push(Again { owner, body: source.for_cell(hot), is_replaced });
             }
-            None => self.add(Box::new(Stub { shared: shared.clone(), symbol, flags, body, hot, ty })),
+            None => {
+                let pin = pin.clone();
+                self.add(Box::new(Stub { shared: shared.clone(), symbol, flags, body, hot, ty, pin }));
+            }
         }
         (body, flags.without(SymbolFlags::EXPORTED))
     }
@@ -183,6 +203,7 @@ impl<'a> Batch<'a> {
             let body = linking.intern(&format!("{name}{BODY}"));
             // What is interpreted instead shows what was there before.
             let hot = tiers.map(|(calls, _)| dylib.hot(name, calls, None));
+            let pin = Pin::default();
             let rounds = tiers.map_or(0, |(_, rounds)| rounds);
             let stages = match &hot {
                 None => vec![(Stage::Only, body)],
@@ -199,6 +220,8 @@ impl<'a> Batch<'a> {
                     profile.clone(),
                 ));
                 let symbols = vec![(symbol, SymbolFlags::CALLABLE)];
+                // The first of its stages counts: that is its body.
+                pin.put(&loaded, id);
                 self.add(Box::new(Functions { shared: shared.clone(), loaded, ids: vec![id], symbols }));
                 self.beside.push((symbol, hit.label.symbol));
             }
@@ -208,9 +231,10 @@ impl<'a> Batch<'a> {
             }
             self.led.push((hit.label.symbol, dylib.linking.ready(hit.label.symbol)));
             if let Some(owner) = dylib.slot(hit.label.symbol) {
-                let body = Body::new(shared, linking, hit.label.dylib, body, hot.as_ref());
-                self.again.push((owner, body, hot));
+                let source = Body::new(shared, linking, hit.label.dylib, body, hot.as_ref(), pin.clone());
+                self.again.push(Again { owner, body: source.for_cell(hot), is_replaced: false });
             }
+            self.programs.push(whole.clone());
             self.notes.add(hit.label, (&module, id), &whole, *tiers, &mut None);
             self.log.push((linking.name(hit.label), hit.because));
         }
@@ -248,6 +272,13 @@ impl<'a> Batch<'a> {
                 home.finalizers.extend(finalizers);
             }
         };
+        let runtime = dylib.session.runtime();
+        // What takes memory is had before the step, in which nothing may fail.
+        let (replaced, superseded): (Vec<Again>, Vec<Again>) =
+            std::mem::take(&mut self.again).into_iter().partition(|again| again.is_replaced);
+        let reserve = |again: Again| Ok((again.owner.reserve()?, again));
+        let mut superseded = superseded.into_iter().map(reserve).collect::<Result<Vec<_>, NoCell>>()?;
+        let mut retired = Vec::new();
         let (mut number, mut busy) = (None, Vec::new());
         let agree = |is_defined: &dyn Fn(Label) -> bool| {
             let is_there = |symbol: &Symbol| is_defined(dylib.linking.label(*symbol));
@@ -262,6 +293,19 @@ impl<'a> Batch<'a> {
             if is_same && self.led.iter().all(leads_there) {
                 let log = std::mem::take(&mut self.log);
                 number = inner.inlined.agree(&self.basis, &mut self.notes, log, is_defined, offer);
+            }
+            if number.is_some() {
+                runtime.next_world(|world| {
+                    // Each program comes into force once.
+                    for whole in &self.programs {
+                        let _ = whole.world.set(world);
+                    }
+                    retired.extend(
+                        superseded
+                            .drain(..)
+                            .map(|(reserved, again)| again.owner.supersede(reserved, world, again.body)),
+                    );
+                });
             }
             number.is_some()
         };
@@ -286,8 +330,9 @@ impl<'a> Batch<'a> {
         let busy: Vec<Name> =
             busy.into_iter().map(|symbol| linking.name(dylib.linking.label(symbol))).collect();
         dylib.outlast(&busy)?;
-        if let Some(number) = number {
-            self.again.drain(..).for_each(|(owner, body, hot)| body.take_over(&owner, number, hot));
+        if number.is_some() {
+            later::retire(&inner.shared, retired);
+            replaced.into_iter().for_each(|again| again.owner.reset(again.body));
         }
         Ok(number)
     }

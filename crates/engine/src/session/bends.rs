@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
 use brolga_codegen::sig::FunctionType;
-use brolga_jit::{CellOwner, NoCell, Slot, Target, Unit};
+use brolga_jit::{CellOwner, IndirectCell, NoCell, Target, Unit};
 use brolga_linking::{Definition, Label, Version};
 
 use super::lazy::Body;
@@ -45,8 +45,8 @@ pub(crate) struct Bend {
 }
 
 impl Bend {
-    pub(crate) fn slot(&self) -> Slot {
-        self.owner.slot()
+    pub(crate) fn slot(&self) -> IndirectCell {
+        self.owner.cell()
     }
 
     /// Lets it lead to its function.
@@ -57,7 +57,7 @@ impl Bend {
 
     /// From now on calls through it throw `CompileError`.
     pub(crate) fn close(&self) {
-        self.owner.remove();
+        self.owner.close();
         // Its end takes methods out of tables, without the lock.
         let entry = lock(&self.entry).take();
         drop(entry);
@@ -136,13 +136,13 @@ pub(crate) fn all(
 
 /// A slot for a function of this type, which leads to what was found as soon as that has an address.
 pub(crate) fn bend(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     session: &linking::Session<Native>,
     to: Definition<Native>,
     ty: FunctionType,
 ) -> Result<Arc<Bend>, NoCell> {
-    let source = Body::new(shared, session, to.label.dylib, to.label.symbol, None);
-    let owner = shared.jit.slot(ty, source)?;
+    let source = Body::of_symbol(shared, session, to.label);
+    let owner = shared.jit.cell(ty, source)?;
     let bend = Arc::new(Bend { entry: Mutex::default(), owner, to, awaited: shared.awaited.clone() });
     shared.awaited.put_back(std::slice::from_ref(&bend));
     // It may have come before anybody knew that it is waited for.

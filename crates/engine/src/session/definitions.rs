@@ -120,8 +120,8 @@ impl<'t> Definitions<'t> {
         self
     }
 
-    /// Lazy, and whoever redefines a function replaces it for everybody who calls it, compiled or not: functions of the
-    /// program know nothing of each other but their types.
+    /// Lazy, and a redefinition replaces a function for all its callers at their next call, running frames included. Functions of the program
+    /// know nothing of each other but their types, and nothing is inlined. For hot reload; all other kinds keep a running frame in its world.
     pub fn replaceable(mut self) -> Self {
         (self.is_lazy, self.is_replaceable) = (true, true);
         self

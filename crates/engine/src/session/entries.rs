@@ -95,7 +95,7 @@ pub(super) fn make(
         let function = match (definition.address, bend) {
             (None, None) => continue,
             (None, Some(bend)) => Function::Slot(bend.slot()),
-            (Some(address), _) if shared.placed.entries.has(address, whole.world) => continue,
+            (Some(address), _) if shared.placed.entries.has(address, whole.since()) => continue,
             // If it is not there any more, the unit is linked again.
             (Some(address), _) => match shared.placed.find(address, || session.leads_to(definition.label)) {
                 Ok(Some(function)) => function,
@@ -127,13 +127,13 @@ pub(super) fn make(
             visible: &visible,
             globals: Some(&whole.globals),
             methods: &methods,
-            since: Some(whole.world),
+            since: Some(whole.since()),
             slots: Some(&slots),
             ..Linkage::default()
         };
         let unit = shared.jit.link(&compiled, &linkage).map_err(Error::from)?;
         match (definition.address, bend) {
-            (Some(address), _) => Entries::add(&shared.placed, address, Entry { since: whole.world, unit }),
+            (Some(address), _) => Entries::add(&shared.placed, address, Entry { since: whole.since(), unit }),
             (None, Some(bend)) => bend.keep(unit),
             (None, None) => {}
         }

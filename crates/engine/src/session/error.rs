@@ -118,6 +118,12 @@ impl From<crate::Error> for SessionError {
     }
 }
 
+impl From<brolga_jit::NoCell> for SessionError {
+    fn from(error: brolga_jit::NoCell) -> SessionError {
+        crate::Error::from(brolga_jit::BuildError::from(error)).into()
+    }
+}
+
 impl From<brolga_jit::LookupError> for SessionError {
     fn from(error: brolga_jit::LookupError) -> SessionError {
         SessionError::Type(Arc::new(error))

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   linking ── no room ──► Demoter::evict ── longest not called first ──► f(Int64)#body, #hot: promises again     (linking model)
-//!                                                                         slot of f(Int64): leads to its stub     (jit/src/lazy/demote.rs)
+//!                                                                         slot of f(Int64): leads to its stub     (jit/src/cell/evict.rs)
 //!   next call of f ──► stub ──► #body looked up ──► compiled from the form that its program had when it was compiled first
 //! ```
 //!
@@ -149,7 +149,7 @@ impl Demoter {
         }
         // What the session does not know any more is there for the slot alone.
         if let Some(held) = held.filter(|_| !is_kept)
-            && owner.demote(held.address)
+            && owner.discard(held.address)
             && !is_known
         {
             freed += held.bytes;

@@ -16,13 +16,15 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use brolga_jit::{Elsewhere, Materialize, Target};
-use brolga_linking::Name;
+use brolga_jit::{Body as CellBody, Elsewhere, Materialize, Superseded, Target};
+use brolga_linking::{Label, Name};
+use brolga_runtime::RetiredCode;
 
 use super::dylib::{Dylib, WeakDylib};
 use super::error::SessionError;
 use super::inlined::Hit;
 use super::lazy::{BODY, Body, elsewhere};
+use super::unit::Shared;
 
 /// What became of lazy functions that have taken in what was redefined. All others have been given up, and the next call of each compiles
 /// what is true then ([`Session::take_invalidations`](super::Session::take_invalidations)).
@@ -61,9 +63,9 @@ impl Materialize for Later {
     }
 }
 
-/// Lets the next call of each function make it anew, after the change of this number. Says which they are, and which have no slot: to make
+/// Lets the next call of each function, from the next world on, recompile it. Says which they are, and which have no slot: to make
 /// one would be to wait.
-pub(super) fn put_off(dylib: &Dylib, hits: Vec<Hit>, number: u64, redefined: &mut Redefined) {
+pub(super) fn put_off(dylib: &Dylib, hits: Vec<Hit>, redefined: &mut Redefined) {
     let session = &dylib.session;
     let (linking, shared) = (session.linking(), &session.inner.shared);
     let (hits, _) = session.inner.inlined.still(&hits);
@@ -74,8 +76,26 @@ pub(super) fn put_off(dylib: &Dylib, hits: Vec<Hit>, number: u64, redefined: &mu
             continue;
         };
         let body = linking.intern(&format!("{}{BODY}", hit.caller.symbol));
-        let body = Body::new(shared, linking, label.dylib, body, None);
+        let body = Body::of_symbol(shared, linking, Label { symbol: body, ..label });
         redefined.later.push(name);
-        owner.reset_in_turn(number, Arc::new(Later { dylib: dylib.downgrade(), hit, body }));
+        let source = Arc::new(Later { dylib: dylib.downgrade(), hit, body });
+        match owner.reserve() {
+            Ok(reserved) => {
+                let mut given = Some((reserved, CellBody::Once(source)));
+                let mut superseded = None;
+                shared.jit.runtime().next_world(|world| {
+                    superseded = given.take().map(|(reserved, body)| owner.supersede(reserved, world, body));
+                });
+                retire(shared, superseded);
+            }
+            // Without memory for another version, calls in all worlds compile it again.
+            Err(_) => owner.reset(CellBody::Once(source)),
+        }
     }
+}
+
+/// Lets superseded versions go when no thread is in one of their worlds.
+pub(super) fn retire(shared: &Shared, superseded: impl IntoIterator<Item = Superseded>) {
+    let retired = superseded.into_iter().map(|old| Box::new(old) as Box<dyn RetiredCode>);
+    shared.jit.runtime().retire(retired.collect::<Vec<_>>());
 }

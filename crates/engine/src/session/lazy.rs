@@ -24,18 +24,19 @@ use std::sync::{Arc, Mutex, Weak};
 
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Level, Module};
-use brolga_jit::{CellOwner, Cold, Elsewhere, Materialize, Target, Tiers};
+use brolga_jit::Body as CellBody;
+use brolga_jit::{CellOwner, Elsewhere, Interpreter, Materialize, Target, Tiers};
 use brolga_linking::{
     Doing, DylibId, Label, Link, LookupKind, MaterializationUnit, Priority, Responsibility, Sees, Symbol,
     SymbolFlags, Until, WeakSession, required,
 };
 
-use super::cold::ColdBody;
 use super::error::SessionError;
-use super::linking;
+use super::interpreted::InterpretedBody;
 use super::plan::lock;
-use super::target::{Code, Function, Moved, Native, Placed, give_up};
-use super::unit::Shared;
+use super::target::{Code, Function, Moved, Native, Origin, Placed, give_up};
+use super::unit::{Loaded, Pin, Shared};
+use super::{apart, linking};
 use crate::engine::{declared_type, function_type};
 
 /// What stands behind the symbol of a function in that of its body.
@@ -52,12 +53,12 @@ pub(crate) struct Hot {
     /// After how many calls of the first it is wanted.
     pub(crate) calls: i32,
     /// How it is called before it is compiled, if it can be.
-    pub(crate) cold: Option<ColdBody>,
+    pub(crate) interpreted: Option<InterpretedBody>,
 }
 
 impl Hot {
-    fn cold(&self) -> Option<Cold> {
-        self.cold.as_ref().map(ColdBody::cold)
+    fn interpreter(&self) -> Option<Interpreter> {
+        self.interpreted.as_ref().map(InterpretedBody::interpreter)
     }
 }
 
@@ -128,6 +129,8 @@ pub(crate) struct Stub {
     pub(crate) body: Symbol,
     pub(crate) hot: Option<Hot>,
     pub(crate) ty: Arc<FunctionType>,
+    /// What the body was defined from.
+    pub(crate) pin: Pin,
 }
 
 impl MaterializationUnit<Native> for Stub {
@@ -138,10 +141,11 @@ impl MaterializationUnit<Native> for Stub {
     fn materialize(self: Box<Self>, responsibility: Responsibility<Native>) {
         let Ok(dylib) = responsibility.dylib() else { return };
         let hot = self.hot.as_ref();
-        let source = Body::new(&self.shared, responsibility.session(), dylib, self.body, hot);
+        let source =
+            Body::new(&self.shared, responsibility.session(), dylib, self.body, hot, self.pin.clone());
         let slot = match hot {
-            Some(hot) => self.shared.jit.tiered(self.ty.clone(), source, hot.calls, hot.cold()),
-            None => self.shared.jit.slot(self.ty.clone(), source),
+            Some(hot) => self.shared.jit.tiered(self.ty.clone(), source, hot.calls, hot.interpreter()),
+            None => self.shared.jit.cell(self.ty.clone(), source),
         };
         let owner = match slot {
             Ok(owner) => Arc::new(owner),
@@ -163,40 +167,63 @@ impl MaterializationUnit<Native> for Stub {
     }
 }
 
-/// What compiles the body behind a slot. It stays while there is code, so it does not hold what is interpreted before.
+/// Compiles the body of one version of a function. It does not hold the interpreter that serves calls before.
+///
+/// The body is looked up by its symbol, which leads to the newest one. If that was defined from another program, this version has been
+/// superseded: then it is compiled apart from the session's tables, for the threads that are in its worlds still.
 pub(crate) struct Body {
     session: WeakSession<Native>,
+    shared: Weak<Shared>,
     home: Link,
     body: Symbol,
     /// The body of the second tier.
     hot: Option<Symbol>,
     placed: Arc<Placed>,
+    /// What it was defined from; empty for those that are whatever the symbol leads to.
+    pin: Pin,
 }
 
 impl Body {
     pub(crate) fn new(
-        shared: &Shared,
+        shared: &Arc<Shared>,
         session: &linking::Session<Native>,
         dylib: DylibId,
         body: Symbol,
         hot: Option<&Hot>,
+        pin: Pin,
     ) -> Arc<Body> {
         let (home, hot) = (Link { dylib, sees: Sees::All }, hot.map(|hot| hot.body));
-        Arc::new(Body { session: session.downgrade(), home, body, hot, placed: shared.placed.clone() })
+        let (session, placed, shared) = (session.downgrade(), shared.placed.clone(), Arc::downgrade(shared));
+        Arc::new(Body { session, shared, home, body, hot, placed, pin })
     }
-}
 
-impl Body {
-    /// Gives a slot that is there this body, which has come into force under this number, with its tiers.
-    pub(crate) fn take_over(self: Arc<Body>, owner: &CellOwner, number: u64, hot: Option<Hot>) {
+    /// Whatever a symbol leads to.
+    pub(crate) fn of_symbol(
+        shared: &Arc<Shared>,
+        session: &linking::Session<Native>,
+        label: Label,
+    ) -> Arc<Body> {
+        Body::new(shared, session, label.dylib, label.symbol, None, Pin::default())
+    }
+
+    /// What a cell that is there gets.
+    pub(crate) fn for_cell(self: Arc<Body>, hot: Option<Hot>) -> CellBody {
         match hot {
-            Some(hot) => owner.reset_tiered_in_turn(number, self, hot.calls, hot.cold()),
-            None => owner.reset_in_turn(number, self),
+            Some(hot) => {
+                let interpreter = hot.interpreter();
+                CellBody::Tiered { tiers: self, threshold: hot.calls, interpreter }
+            }
+            None => CellBody::Once(self),
         }
     }
 
-    /// The code of a body.
-    fn look_up(&self, body: Symbol, priority: Priority) -> Result<Target, Box<dyn Error + Send + Sync>> {
+    /// Whether code was compiled from the program that this version was defined from.
+    fn is_own(&self, program: &Origin) -> bool {
+        self.pin.get().is_none_or(|(loaded, _)| loaded.origin() == program)
+    }
+
+    /// The code of a body; nothing if the symbol leads to another version's.
+    fn look_up(&self, body: Symbol, priority: Priority) -> Result<Option<Target>, Failed> {
         let session = self.session.upgrade().ok_or(linking::Error::SessionEnded)?;
         let (kind, wants) = (LookupKind::Static, required([body]));
         loop {
@@ -207,22 +234,45 @@ impl Body {
                 None => Ok(None),
             };
             let target = match placed {
+                Ok(Some(Function::Code { program, .. })) if !self.is_own(&program) => return Ok(None),
                 Ok(Some(Function::Code { unit, symbol, .. })) => unit.target(&symbol),
                 Ok(Some(Function::Slot(_)) | None) => None,
                 // Somebody has defined it anew meanwhile.
                 Err(Moved) => continue,
             };
-            return target.ok_or_else(|| {
+            return target.map(Some).ok_or_else(|| {
                 let name = session.name(found.label).to_string();
-                Box::new(SessionError::NotFunction { name }) as Box<dyn Error + Send + Sync>
+                Box::new(SessionError::NotFunction { name }) as Failed
             });
         }
     }
+
+    /// Compiles a version that was superseded.
+    fn compile_apart(&self, loaded: &Arc<Loaded>, id: FuncId) -> Result<Target, Failed> {
+        let session = self.session.upgrade().ok_or(linking::Error::SessionEnded)?;
+        let shared = self.shared.upgrade().ok_or(linking::Error::SessionEnded)?;
+        let seen = loaded.module();
+        let mut module = seen.without_functions();
+        let mut only = None;
+        for (other, _) in seen.funcs() {
+            let copy = module.add_func(seen[other].clone()).map_err(|error| format!("{error:?}"))?;
+            only = if other == id { Some(copy) } else { only };
+        }
+        let only = only.ok_or("its program has no such function")?;
+        apart::compile(&shared, &session, self.home.dylib, loaded, module, only)
+    }
 }
+
+type Failed = Box<dyn Error + Send + Sync>;
 
 impl Materialize for Body {
     fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
-        self.look_up(self.body, Priority::Blocking)
+        match (self.look_up(self.body, Priority::Blocking), self.pin.get()) {
+            (Ok(Some(target)), _) => Ok(target),
+            (Ok(None), Some((loaded, id))) => self.compile_apart(loaded, *id),
+            (Ok(None), None) => Err("its symbol leads to another function".into()),
+            (Err(error), _) => Err(error),
+        }
     }
 
     fn may_pass(&self, error: &(dyn Error + Send + Sync + 'static)) -> bool {
@@ -242,6 +292,7 @@ pub(crate) fn elsewhere() -> Elsewhere {
 
 impl Tiers for Body {
     fn optimise(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
-        self.look_up(self.hot.unwrap_or(self.body), Priority::Idle)
+        let target = self.look_up(self.hot.unwrap_or(self.body), Priority::Idle)?;
+        target.ok_or_else(|| "it has been superseded".into())
     }
 }

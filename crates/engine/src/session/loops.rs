@@ -21,13 +21,12 @@ use std::sync::{Arc, Weak};
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Module};
 use brolga_jit::{LoopEntry, Materialize, Target};
-use brolga_linking::{DylibId, LookupKind, Priority, Until, WeakSession};
+use brolga_linking::{DylibId, WeakSession};
 use brolga_opt::osr::Exit;
 
-use super::linking;
-use super::make::{Ways, compile, link_unit, wants};
 use super::target::Native;
-use super::unit::{Loaded, Shared, Stage};
+use super::unit::{Loaded, Shared};
+use super::{apart, linking};
 use crate::engine::declared_type;
 use crate::error::Error;
 
@@ -97,25 +96,7 @@ impl Materialize for LoopBody {
         }
         let body = self.exit.body(&seen.cx, &seen[self.func]);
         let entry = module.add_func(body).map_err(|error| format!("{error:?}"))?;
-        let profile = self.loaded.profile();
-        let loaded = Loaded::new(&shared, module, &[entry], self.loaded.whole(), Stage::Second, profile);
-        let output = compile(&shared, &loaded, &[entry])?;
-        let wants = wants(&session, &output);
-        let unit = loop {
-            let mut found = Vec::new();
-            if !wants.is_empty() {
-                let (order, kind) = (session.links(self.dylib)?, LookupKind::Static);
-                found =
-                    session.lookup_with(order, wants.clone(), Until::Ready, kind, Priority::Idle).wait()?;
-            }
-            // If not, somebody has defined anew meanwhile what was found.
-            if let Some(unit) =
-                link_unit(&shared, &session, &loaded, &output, &found, &Ways::default(), None)?
-            {
-                break unit;
-            }
-        };
-        unit.target(self.exit.entry_symbol(&seen.cx)).ok_or_else(|| "its code has no such function".into())
+        apart::compile(&shared, &session, self.dylib, &self.loaded, module, entry)
     }
 
     fn may_pass(&self, error: &(dyn AnyError + Send + Sync + 'static)) -> bool {

@@ -31,8 +31,8 @@ use brolga_codegen::isa::Tier;
 use brolga_codegen::ways::Route;
 use brolga_ir::{Func, FuncId, Level, Op};
 use brolga_jit::{
-    BuildError, Compiled, FindCell, Foreign, Linkage, LoopEntry, Method, Moving, NoCell, Slot, Source, Style,
-    Unit,
+    BuildError, Compiled, FindCell, Foreign, IndirectCell, Linkage, LoopEntry, Method, Moving, NoCell,
+    Source, Style, Unit,
 };
 use brolga_linking::{Definition, Dependence, Label, Need, Responsibility, Symbol, SymbolFlags, Want};
 
@@ -289,7 +289,7 @@ pub(crate) fn link_unit(
         methods: &output.methods,
         // Programs of one session call each other's functions, whose dynamic calls find the same methods whoever calls.
         table: None,
-        since: Some(loaded.whole.world),
+        since: Some(loaded.whole.since()),
         foreign: Some(&foreign),
         slots: Some(&slots),
         gates: Some(&gates),
@@ -389,7 +389,7 @@ fn link(
 
 /// The slots of the functions that a unit calls so, or may call so at run time, because they wait for it.
 fn bends_of(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     session: &linking::Session<Native>,
     loaded: &Loaded,
     output: &Output,
@@ -413,10 +413,10 @@ fn bends_of(
 
 /// The slots that a unit's code names.
 #[derive(Default)]
-pub(super) struct Found(pub(super) BTreeMap<Arc<str>, Slot>);
+pub(super) struct Found(pub(super) BTreeMap<Arc<str>, IndirectCell>);
 
 impl FindCell for Found {
-    fn slot(&self, name: &str) -> Result<Slot, String> {
+    fn cell(&self, name: &str) -> Result<IndirectCell, String> {
         self.0.get(name).cloned().ok_or_else(|| "it is no function of a program any more".to_owned())
     }
 }

@@ -21,7 +21,7 @@
 //! | compile when called | [`Definitions::lazy`]: looking compiles nothing, the first call does |
 //! | compile twice | [`Definitions::tiered`]: fast at first, well when it has been called often, or goes round for long |
 //! | interpret at first | [`Definitions::interpreted`]: the first calls wait for no code |
-//! | replace | [`Dylib::redefine`]: whoever looks from now on gets the new one, and [`Redefined`] says who does not; [`Definitions::replaceable`]: whoever calls, too |
+//! | replace | [`Dylib::redefine`]: calls from the next world on get the new one, and [`Redefined`] says who does not; [`Definitions::replaceable`]: running frames, too |
 //! | remove | [`Tracker::remove`](linking::Tracker::remove), [`Dylib::remove`], [`Dylib::clear`], with a policy for what uses it |
 //! | find elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_archive`], [`Dylib::add_generator`] |
 //! | run at opening and closing | [`Definitions::initializer`], [`Dylib::open`], [`Dylib::update`], [`Dylib::close`] |
@@ -37,6 +37,12 @@
 //! it. Handles are counted, so nothing is freed under a thread that runs it. What lay behind a slot is freed when no thread runs it.
 //! With a limit ([`Options::code_limit`]), code of lazy functions that were not called for long is given up when there is no room, and compiled
 //! again when it is called.
+//!
+//! **Worlds.** Each definition and redefinition makes the next world. A call from Rust is in the newest one, and all that runs below it stays
+//! there: static calls, calls that are decided at run time, inlined copies, loops that move to a better tier. So a frame that runs while a lazy, tiered
+//! or interpreted function is redefined calls the old body to its end, and the next call from Rust reaches the new one. `invokelatest` enters the newest world.
+//! [`Definitions::replaceable`] is the exception, for hot reload: running frames reach the new body at their next call. Eager functions have one
+//! version for each linked caller: code and handles that were linked to the old one keep it.
 //!
 //! **Removing.** [`Dependants`](linking::Dependants) says what becomes of code that uses what is removed. By a tombstone it stays, and every call of a removed function from another
 //! unit throws `CompileError`, which names the function:
@@ -56,14 +62,14 @@
 //! Its bytes are free when no handle holds it and no thread runs it ([`Session::stats`]).
 //!
 //! Files, in reading order: `target` (what is linked), `plan` (optimising concurrently), `unit` (compiling and linking one
-//! unit), `entries` (for calls that are decided at run time), `lazy` (what lies behind slots), `gates` and `bends` (how units reach each other), `loops` (loops that are left while they run), `cold` (functions that are interpreted),
+//! unit), `entries` (for calls that are decided at run time), `lazy` (what lies behind slots), `gates` and `bends` (how units reach each other), `loops` (loops that are left while they run), `interpreted` (functions that are interpreted), `apart` (what no symbol leads to),
 //! `evict` (what is given up when memory is short),
 //! `inlined` (who has taken in what), `later` (who is compiled anew at the next call), `scope` (what programs see of each other), `definitions`, `put` and `batch` (how they go into the tables),
 //! `promise`, `host`, `libraries`, `opening`, `workers`, `dylib`, `function`, `error`.
 
+mod apart;
 mod batch;
 mod bends;
-mod cold;
 mod definitions;
 mod dylib;
 mod entries;
@@ -73,6 +79,7 @@ mod function;
 mod gates;
 mod host;
 mod inlined;
+mod interpreted;
 mod later;
 mod lazy;
 mod libraries;

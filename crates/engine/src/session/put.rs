@@ -23,11 +23,11 @@ use brolga_runtime::heap::{Root, Scope};
 use brolga_runtime::objects::{MethodEntry, Raised};
 
 use super::batch::Batch;
-use super::cold::ColdBody;
 use super::definitions::Definitions;
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::inlined::Hit;
+use super::interpreted::InterpretedBody;
 use super::later::{self, Redefined};
 use super::lazy::{self, BODY, HOT, Hot};
 use super::opening::{INITIALIZER, Marker};
@@ -36,7 +36,7 @@ use super::profile::Profile;
 use super::promise::{Make, Promise, Signature};
 use super::scope::{part, without_bodies};
 use super::target::Native;
-use super::unit::{Functions, Loaded, Stage, Whole};
+use super::unit::{Functions, Loaded, Pin, Stage, Whole};
 use super::{host, linking};
 
 /// How many rounds of a loop count as much as a call, if nobody says.
@@ -124,17 +124,20 @@ impl Dylib {
         let tiers = definitions.tiers.filter(|_| is_lazy);
         let mut symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
         let mut hot_symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
-        let mut cold: BTreeMap<FuncId, ColdBody> = BTreeMap::new();
+        let pins: BTreeMap<FuncId, Pin> = own.iter().map(|&id| (id, Pin::default())).collect();
+        new.is_replaceable = definitions.is_replaceable;
+        new.programs.push(whole.clone());
         for &id in &own {
             let name: Arc<str> = module[id].symbol(&module.cx).into();
             let defined = match types.get(&id) {
                 Some(ty) => {
                     let alone = definitions.is_replaceable;
-                    let found = || ColdBody::new(module, &own, id, alone, definitions.interpreted);
+                    let pin = &pins[&id];
+                    let calls = definitions.interpreted;
+                    let found = || InterpretedBody::new(module, &own, id, alone, calls, pin);
                     let hot = tiers.map(|calls| self.hot(&name, calls, found()));
                     let hot_body = hot.as_ref().map(|hot| hot.body);
-                    cold.extend(hot.as_ref().and_then(|hot| Some((id, hot.cold.clone()?))));
-                    let (body, flags) = new.stub(&name, flags, ty.clone(), hot);
+                    let (body, flags) = new.stub(&name, flags, ty.clone(), hot, pin);
                     hot_symbols.extend(hot_body.map(|body| (id, (body, flags))));
                     (body, flags)
                 }
@@ -154,11 +157,8 @@ impl Dylib {
         }
         for (stage, symbols) in stages {
             let mut add = |loaded: &Arc<Loaded>, ids: Vec<FuncId>, sources: &[FuncId]| {
-                if let Stage::First { .. } = stage {
-                    let bodies = ids.iter().zip(sources);
-                    bodies.for_each(|(&id, source)| {
-                        cold.get(source).into_iter().for_each(|c| c.put(loaded, id))
-                    });
+                if stage != Stage::Second {
+                    ids.iter().zip(sources).for_each(|(&id, source)| pins[source].put(loaded, id));
                 }
                 let symbols: Vec<_> = sources.iter().filter_map(|id| symbols.get(id).copied()).collect();
                 if !symbols.is_empty() {
@@ -223,17 +223,19 @@ impl Dylib {
             let seen = new.basis.seen;
             new.make_anew(here, seen, &mut redefined.kept)?;
         }
-        let Some(number) = new.define(beaten)? else { return Ok(None) };
+        if new.define(beaten)?.is_none() {
+            return Ok(None);
+        }
         if let Some((priority, symbols)) = starts {
             let (linking, order) = (self.session.linking(), vec![self.linking.all()]);
             linking.lookup_then(order, linking::weak(symbols), Until::Ready, priority, |_| {});
         }
-        self.make_anew_elsewhere(elsewhere, number, &mut redefined);
+        self.make_anew_elsewhere(elsewhere, &mut redefined);
         Ok(Some(redefined))
     }
 
-    /// Makes functions anew that have taken in what this dylib has defined under this number.
-    fn make_anew_elsewhere(&self, hits: Vec<Hit>, number: u64, redefined: &mut Redefined) {
+    /// Recompiles functions of other dylibs that have inlined what this one has defined.
+    fn make_anew_elsewhere(&self, hits: Vec<Hit>, redefined: &mut Redefined) {
         let mut by_dylib: BTreeMap<linking::DylibId, Vec<Hit>> = BTreeMap::new();
         for hit in hits {
             by_dylib.entry(hit.label.dylib).or_default().push(hit);
@@ -254,7 +256,7 @@ impl Dylib {
                 // What was defined is in force. Those who have taken in what was there before are not called again as they are.
                 Err(_) => {
                     hits.retain(|hit| !kept.contains(&self.session.linking().name(hit.label)));
-                    later::put_off(&dylib, hits, number, redefined);
+                    later::put_off(&dylib, hits, redefined);
                 }
             }
             redefined.kept.extend(kept);
@@ -279,8 +281,8 @@ impl Dylib {
     }
 
     /// The tiers of a function beside the first.
-    pub(super) fn hot(&self, name: &str, calls: i32, cold: Option<ColdBody>) -> Hot {
-        Hot { body: self.session.linking().intern(&format!("{name}{HOT}")), calls, cold }
+    pub(super) fn hot(&self, name: &str, calls: i32, interpreted: Option<InterpretedBody>) -> Hot {
+        Hot { body: self.session.linking().intern(&format!("{name}{HOT}")), calls, interpreted }
     }
 
     /// Those of these functions of this dylib that are called through slots.
@@ -373,7 +375,7 @@ impl Dylib {
                 let name: Arc<str> = declared[id].symbol(&declared.cx).into();
                 new.notes.add_nothing(self.linking.label(self.session.linking().intern(&name)));
                 symbols.push(match lazy::type_of(&declared, id).filter(|_| is_lazy) {
-                    Some(ty) => new.stub(&name, flags, ty.into(), None),
+                    Some(ty) => new.stub(&name, flags, ty.into(), None, &Pin::default()),
                     None => (self.session.linking().intern(&name), flags),
                 });
             }

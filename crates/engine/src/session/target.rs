@@ -17,7 +17,7 @@ use std::error::Error;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use brolga_codegen::sig::FunctionType;
-use brolga_jit::{LoadedObject, Slot, Unit};
+use brolga_jit::{IndirectCell, LoadedObject, Unit};
 use brolga_linking::{Responsibility, Symbol, Target};
 
 use super::bends::Bend;
@@ -69,7 +69,7 @@ pub(crate) enum Function {
         access: Arc<Access>,
     },
     /// Whatever is behind a slot.
-    Slot(Slot),
+    Slot(IndirectCell),
 }
 
 impl Function {
@@ -230,7 +230,7 @@ impl Code {
 
     /// Enters a slot, by the word that tells it from others as long as somebody has it. No code can be there.
     pub(crate) fn enter_slot(placed: &Arc<Placed>, entered: Entered) -> (Code, usize) {
-        let (address, slot) = (entered.owner().identity(), entered.owner().slot());
+        let (address, slot) = (entered.owner().identity(), entered.owner().cell());
         placed.write().insert(address, Place::Function(Function::Slot(slot)));
         let kept: Kept = Arc::new(entered);
         (Code { placed: placed.clone(), addresses: vec![address], kept: Some(kept) }, address)

@@ -143,8 +143,10 @@ pub(crate) struct Whole {
     pub(super) is_open: bool,
     /// The symbols of its functions that such calls may go to.
     pub(super) methods: Arc<[Arc<str>]>,
-    /// The world in which it was loaded: its methods are visible since then, whenever they are compiled.
-    pub(super) world: u64,
+    /// The world in which it came into force: its methods are visible since then, whenever they are compiled.
+    pub(super) world: Arc<OnceLock<u64>>,
+    /// The newest world when it was read, for what is compiled without ever coming into force, as promised programs are.
+    read_in: u64,
     pub(super) kept: Option<Kept>,
     /// What those who rely on its functions know them by.
     pub(super) origin: Origin,
@@ -187,13 +189,14 @@ impl Whole {
         if is_lazy {
             behind_slots.extend(own.iter().map(|&id| module[id].symbol(&module.cx)));
         }
-        let world = shared.jit.runtime().world();
+        let (world, read_in) = (Arc::default(), shared.jit.runtime().world());
         let others = others(module, own);
         Ok(Whole {
             globals,
             is_open,
             methods,
             world,
+            read_in,
             kept,
             origin: Origin::default(),
             is_lazy,
@@ -210,13 +213,19 @@ impl Whole {
             globals: self.globals.clone(),
             is_open: self.is_open,
             methods: self.methods.clone(),
-            world: self.world,
+            world: Arc::default(),
+            read_in: self.since(),
             kept: self.kept.clone(),
             origin: Origin::default(),
             is_lazy: self.is_lazy,
             behind_slots,
             others: others(module, &[id]),
         }
+    }
+
+    /// The world since which its methods are visible.
+    pub(crate) fn since(&self) -> u64 {
+        self.world.get().copied().unwrap_or(self.read_in)
     }
 
     /// Whether functions that do not call each other for all that can be seen may do so when they are optimised. Directly, that
@@ -236,6 +245,22 @@ fn others(module: &Module, own: &[FuncId]) -> BTreeSet<String> {
             && func.sig.params.first().is_some_and(|object| mentioned.contains(&object.ty))
     });
     imported.map(|(_, func)| func.symbol(&module.cx)).collect()
+}
+
+/// A function of a program, for what is made before the program is put together.
+#[derive(Clone, Default)]
+pub(crate) struct Pin(Arc<OnceLock<(Arc<Loaded>, FuncId)>>);
+
+impl Pin {
+    /// Says which function it is, once.
+    pub(crate) fn put(&self, loaded: &Arc<Loaded>, id: FuncId) {
+        // It is put together once.
+        let _ = self.0.set((loaded.clone(), id));
+    }
+
+    pub(crate) fn get(&self) -> Option<&(Arc<Loaded>, FuncId)> {
+        self.0.get()
+    }
 }
 
 /// How often a function is compiled, and which time this is.
@@ -360,6 +385,11 @@ impl Loaded {
     /// The program that they are of.
     pub(crate) fn whole(&self) -> Arc<Whole> {
         self.whole.clone()
+    }
+
+    /// What those who rely on its functions know them by.
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.whole.origin
     }
 
     /// What is counted of them, if something is.

@@ -179,7 +179,8 @@ impl Record {
             Added::Replaced(version, selector) => (None, world, Some((version, selector))),
         };
         let (record, worlds) = (record.clone(), (first, world.saturating_sub(1).max(first)));
-        Superseded { record, number, worlds, unused }
+        let moving = record.jit.moving();
+        Superseded { record, number, worlds, unused, moving }
     }
 
     /// A superseded version that no thread can call any more leaves the cell.

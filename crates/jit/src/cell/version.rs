@@ -15,15 +15,17 @@
 //! Invariants: V1, the list is never empty, and `since` ascends; V2, there is one selector between each version and the next, older ones
 //! first; V3, the words agree with the list whenever the record's lock is free.
 
+use std::any::Any;
 use std::sync::Arc;
 
+use brolga_instances::Moving;
 use brolga_runtime::RetiredCode;
 
 use super::evict::Recipe;
 use super::place::Place;
 use super::select::Selector;
 use super::{Materialize, Record, Target};
-use crate::engine::Jit;
+use crate::engine::{Jit, Unit};
 use crate::interpret::{Interpreted, Interpreter};
 use crate::tiers::Counting;
 
@@ -204,6 +206,19 @@ pub struct Superseded {
     /// What was replaced so, and the selector that was not needed.
     #[expect(dead_code, reason = "dropped without the locks under which versions are added")]
     pub(super) unused: Option<(Box<Version>, Selector)>,
+    #[expect(dead_code, reason = "held so that whoever is short of room waits for the code")]
+    pub(super) moving: Moving,
+}
+
+impl Superseded {
+    /// Shows the unit of its code, if it was compiled.
+    pub(crate) fn show_unit(&self, show: impl FnOnce(&Unit)) {
+        let mut versions = self.record.lock();
+        let version = self.number.and_then(|number| versions.find(number));
+        if let Some(State::Ready(target)) = version.map(|version| &version.state) {
+            show(target.unit());
+        }
+    }
 }
 
 impl std::fmt::Debug for Superseded {
@@ -220,6 +235,10 @@ impl RetiredCode for Superseded {
 
     fn worlds(&self) -> Option<(u64, u64)> {
         Some(self.worlds)
+    }
+
+    fn keeper(&self) -> Option<&dyn Any> {
+        Some(self)
     }
 }
 

@@ -1,7 +1,8 @@
 //! How much of the code in memory is retired: nothing leads to it, and it is freed when the threads have left it that may run it.
 //!
 //! ```text
-//!   slot ──► unit (functions, methods, code)        another target, or the end: the slot's handle waits for threads     `lazy.rs`
+//!   cell ──► unit (functions, methods, code)        another target, or the end: the cell's handle waits for threads     `cell/record.rs`
+//!                      │                             superseded: the version waits for threads in its worlds             `cell/version.rs`
 //!                      └ no handle is left ───────► its methods wait for threads, and keep its code                       the run time's `methods.rs`
 //! ```
 //!
@@ -13,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Code, Jit, MethodKeeper, Unit};
+use crate::cell::Superseded;
 
 impl Jit {
     /// The bytes of units that nobody but retired code holds.
@@ -22,13 +24,21 @@ impl Jit {
         let mut bytes = 0;
         let mut seen = BTreeSet::new();
         self.runtime().look_at_retired(|keeper| {
-            if let Some(unit) = keeper.downcast_ref::<Unit>().filter(|unit| unit.jit().is(self)) {
+            let mut unit_waits = |unit: &Unit| {
+                if !unit.jit().is(self) {
+                    return;
+                }
                 let times = held.entry(Arc::as_ptr(&unit.inner).addr()).or_default();
                 *times += 1;
                 let methods = usize::from(unit.inner.methods.is_some());
                 if *times == Arc::strong_count(&unit.inner) && unit.inner.code.is_held_by(1 + methods) {
                     bytes += unit.inner.code.bytes();
                 }
+            };
+            if let Some(unit) = keeper.downcast_ref::<Unit>() {
+                unit_waits(unit);
+            } else if let Some(version) = keeper.downcast_ref::<Superseded>() {
+                version.show_unit(unit_waits);
             } else if let Some((code, _)) = keeper.downcast_ref::<MethodKeeper>()
                 && code.is_held_by(1)
                 && seen.insert(Arc::as_ptr(code).addr())

@@ -12,14 +12,14 @@
 //! | handlers, `muladd` and other operations whose result is a matter of the machine | code does them as it does |
 //!
 //! Code is asked for behind half of the calls that may be interpreted, or behind [`WORK`] statements, which a function with a loop comes to sooner
-//! (`crates/jit/src/cold.rs`).
+//! (`crates/jit/src/interpret.rs`).
 //!
 //! What throws, or does not end within [`MAX_STEPS`] statements, is begun again as code: nothing has happened yet.
 //!
 //! Cost: looking at each function once when it is defined; an interpreter for each call.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use brolga_codegen::sig::Abi;
 use brolga_codegen::translate::abi_of;
@@ -29,9 +29,9 @@ use brolga_ir::func::CalleeData;
 use brolga_ir::interp::{Interp, Options, SimMemory};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Func, FuncId, Inst, Level, Module, Op, Value};
-use brolga_jit::{Cold, Interpret};
+use brolga_jit::{Interpret, Interpreter};
 
-use super::unit::Loaded;
+use super::unit::Pin;
 use crate::bridge;
 
 /// How many statements a call may take: some tens of microseconds, about as long as compiling the smallest function.
@@ -45,14 +45,14 @@ const MAX_BYTES: u64 = 1 << 16;
 
 /// A function that can be interpreted.
 #[derive(Clone)]
-pub(crate) struct ColdBody {
+pub(crate) struct InterpretedBody {
     signature: Arc<NativeSignature>,
-    /// Where its body is, once its program is being put together.
-    body: Arc<OnceLock<(Arc<Loaded>, FuncId)>>,
+    /// Where its body is.
+    pin: Pin,
     calls: u32,
 }
 
-impl ColdBody {
+impl InterpretedBody {
     /// A function of a module, whose first `own` functions are its own, if it can be interpreted. `alone` says that it does not
     /// see the bodies of the others.
     pub(crate) fn new(
@@ -61,29 +61,24 @@ impl ColdBody {
         id: FuncId,
         alone: bool,
         calls: u32,
-    ) -> Option<ColdBody> {
+        pin: &Pin,
+    ) -> Option<InterpretedBody> {
         let signature = NativeSignature::new(&module.cx.types, &module[id].sig).ok()?;
         let has_body = |callee: FuncId| callee == id || !alone || !own.contains(&callee);
         if calls == 0 || !computes_only(module, id, &has_body) {
             return None;
         }
-        Some(ColdBody { signature: Arc::new(signature), body: Arc::default(), calls })
+        Some(InterpretedBody { signature: Arc::new(signature), pin: pin.clone(), calls })
     }
 
-    /// Says where the body is.
-    pub(crate) fn put(&self, loaded: &Arc<Loaded>, id: FuncId) {
-        // It is put together once.
-        let _ = self.body.set((loaded.clone(), id));
-    }
-
-    pub(crate) fn cold(&self) -> Cold {
-        Cold { source: Arc::new(self.clone()), calls: self.calls, work: WORK }
+    pub(crate) fn interpreter(&self) -> Interpreter {
+        Interpreter { source: Arc::new(self.clone()), calls: self.calls, work: WORK }
     }
 }
 
-impl Interpret for ColdBody {
+impl Interpret for InterpretedBody {
     fn interpret(&self, words: &mut [u128]) -> Option<u64> {
-        let (loaded, id) = self.body.get()?;
+        let (loaded, id) = self.pin.get()?;
         let options = Options {
             max_steps: MAX_STEPS,
             max_depth: MAX_DEPTH,

@@ -1,0 +1,50 @@
+//! Functions that are compiled apart from the session's tables, because no symbol leads to them.
+//!
+//! | function | who holds its code |
+//! |---|---|
+//! | the continuation of a loop (`loops.rs`) | the cell of the loop's entry |
+//! | a version that was superseded before it was compiled (`lazy.rs`) | the version in the function's cell |
+//!
+//! What such a function calls is looked up when it is compiled, in the link order of its dylib, and waited for: cells, through which the thread
+//! reaches what its world sees. It is optimised with the program in sight that it was defined in.
+//!
+//! Cost: a copy of its program's functions and one compile.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use brolga_ir::{FuncId, Module};
+use brolga_jit::Target;
+use brolga_linking::{DylibId, LookupKind, Priority, Until};
+
+use super::linking;
+use super::make::{Ways, compile as compile_low, link_unit, wants};
+use super::target::Native;
+use super::unit::{Loaded, Shared, Stage};
+
+/// Compiles one function of `module`, which is a copy of the program of `loaded`, and links it.
+pub(super) fn compile(
+    shared: &Arc<Shared>,
+    session: &linking::Session<Native>,
+    dylib: DylibId,
+    loaded: &Arc<Loaded>,
+    module: Module,
+    only: FuncId,
+) -> Result<Target, Box<dyn Error + Send + Sync>> {
+    let symbol = module[only].symbol(&module.cx);
+    let loaded = Loaded::new(shared, module, &[only], loaded.whole(), Stage::Second, loaded.profile());
+    let output = compile_low(shared, &loaded, &[only])?;
+    let wants = wants(session, &output);
+    let unit = loop {
+        let mut found = Vec::new();
+        if !wants.is_empty() {
+            let (order, kind) = (session.links(dylib)?, LookupKind::Static);
+            found = session.lookup_with(order, wants.clone(), Until::Ready, kind, Priority::Idle).wait()?;
+        }
+        // If not, somebody has redefined meanwhile what was found.
+        if let Some(unit) = link_unit(shared, session, &loaded, &output, &found, &Ways::default(), None)? {
+            break unit;
+        }
+    };
+    unit.target(&symbol).ok_or_else(|| "its code has no such function".into())
+}

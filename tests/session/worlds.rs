@@ -1,0 +1,174 @@
+//! The matrix of worlds: what a running frame and the calls after it see of a redefinition.
+//!
+//! ```text
+//!   spin(9) calls look nine times; the host redefines look from 1 to 100 in the fifth iteration
+//! ```
+//!
+//! | kind of definition | the running frame | the next call |
+//! |---|---|---|
+//! | lazy, tiered, interpreted | 9: it stays in its world | 900 |
+//! | replaceable | 405: its next call reaches the new body | 900 |
+//!
+//! The answers do not depend on how `look` is called, on whether it is inlined, on the level, or on whether the frame has moved to a better
+//! tier. Eager definitions are not in the table: code that was linked to them keeps them (`change.rs`).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use brolga::ir::Type;
+use brolga::session::{Definitions, Dylib, Signature};
+use brolga::{OptLevel, Options, Output, Session, TypedFunc, Workers};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Lazy,
+    Tiered,
+    Interpreted,
+    Replaceable,
+}
+
+const KINDS: [Kind; 4] = [Kind::Lazy, Kind::Tiered, Kind::Interpreted, Kind::Replaceable];
+
+/// How `spin` calls `look`.
+#[derive(Clone, Copy, Debug)]
+enum Call {
+    Static,
+    /// Through a function that calls it, and may be inlined as well.
+    Through,
+    /// By the type of an object, at run time.
+    Dynamic,
+    /// By the function as an object, which is given to another one.
+    Object,
+}
+
+const CALLS: [Call; 4] = [Call::Static, Call::Through, Call::Dynamic, Call::Object];
+
+const TYPES: &str = "mutable struct Loose\n    held::Any\nend\n";
+
+fn look(value: i64) -> String {
+    format!(
+        "function look(x::Int64)::Int64\n1 ─ %1 = Base.and_int(x, 0)::Int64\n│   %2 = Base.add_int(%1, {value})::Int64\n└──      return %2\nend\n"
+    )
+}
+
+/// A loop whose body calls `look`, and then the host.
+fn spin(call: Call) -> String {
+    let call = match call {
+        Call::Static => "invoke Main.look(%5::Int64)::Int64",
+        Call::Through => "invoke Main.middle(%5::Int64)::Int64",
+        Call::Dynamic => "invoke Main.late(%1::Main.Loose)::Int64",
+        Call::Object => "invoke Main.apply(Main.look::typeof(Main.look), %1::Main.Loose)::Int64",
+    };
+    format!(
+        "function spin(n::Int64)::Int64
+1 ─ %1 = %new(Main.Loose, n)::Main.Loose
+└──      goto #2
+2 ┄ %5 = φ (#1 => 0, #3 => %11)::Int64
+│   %6 = φ (#1 => 0, #3 => %9)::Int64
+│   %7 = Base.slt_int(%5, n)::Bool
+└──      goto #4 if not %7
+3 ─ %8 = {call}
+│   %9 = Base.add_int(%6, %8)::Int64
+│         invoke Main.tick(%5::Int64)::Int64
+│   %11 = Base.add_int(%5, 1)::Int64
+└──       goto #2
+4 ─       return %6
+end
+function middle(x::Int64)::Int64
+1 ─ %1 = invoke Main.look(x::Int64)::Int64
+└──      return %1
+end
+function late(b::Main.Loose)::Int64
+1 ─ %1 = Base.getfield(b, :held)::Any
+│   %2 = dynamic Main.look(%1)::Any
+│   %3 = Core.typeassert(%2, Int64)::Int64
+└──      return %3
+end
+function apply(f::typeof(Main.look), b::Main.Loose)::Int64
+1 ─ %1 = Base.getfield(b, :held)::Any
+│   %2 = dynamic (f)(%1)::Any
+│   %3 = Core.typeassert(%2, Int64)::Int64
+└──      return %3
+end
+"
+    )
+}
+
+fn put(dylib: &Dylib, source: &str, kind: Kind, again: bool) {
+    let program = dylib.read("worlds.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    let program: Definitions = match kind {
+        Kind::Lazy => program.lazy(),
+        Kind::Tiered => program.tiered(2).rounds(3),
+        Kind::Interpreted => program.tiered(40).interpreted(20),
+        Kind::Replaceable => program.replaceable(),
+    };
+    let done = if again { dylib.redefine(program).map(drop) } else { dylib.define(program) };
+    done.unwrap_or_else(|error| panic!("{error}"));
+}
+
+fn session(level: OptLevel, inlines: bool, workers: Workers) -> Session {
+    let options = Options::new().opt_level(level).output(Output::Capture);
+    let options = if inlines { options } else { options.without_passes(&["inline"]).unwrap() };
+    Session::new(options, workers).unwrap_or_else(|error| panic!("{error}"))
+}
+
+const ROUNDS: i64 = 9;
+const WHEN: i64 = 4;
+
+/// What `spin` gives in the call during which `look` is redefined, and in the two after it.
+fn answers(kind: Kind, call: Call, level: OptLevel, inlines: bool, workers: Workers) -> [i64; 3] {
+    let session = session(level, inlines, workers);
+    let main = session.create_dylib("main").unwrap();
+    let (dylib, host, armed) = (main.downgrade(), session.clone(), Arc::new(AtomicBool::new(false)));
+    let arm = armed.clone();
+    main.define_host(&Signature::new("tick", &[Type::INT64], Type::INT64), move |scope, args| {
+        let round: i64 = args[1].get(scope).unboxed().map_err(|_| scope.throw_error("no integer"))?;
+        scope.blocking(|| {
+            if round == WHEN && armed.swap(false, Ordering::Relaxed) {
+                put(&dylib.upgrade().expect("the session is there"), &look(100), kind, true);
+            }
+            host.optimize_hot()
+        });
+        scope.int(0).map_err(|error| scope.throw_error(&error.to_string()))
+    })
+    .unwrap();
+    put(&main, &(TYPES.to_owned() + &look(1) + &spin(call)), kind, false);
+    let spin: TypedFunc<(i64,), i64> = main.func("spin").unwrap();
+    let run = || spin.call((ROUNDS,)).unwrap_or_else(|error| panic!("{kind:?} {call:?}: {error}"));
+    assert_eq!(run(), ROUNDS, "before anything is redefined");
+    arm.store(true, Ordering::Relaxed);
+    [(); 3].map(|()| run())
+}
+
+#[test]
+fn what_a_frame_sees_of_a_redefinition_depends_on_the_kind_of_definition_alone() {
+    for level in [OptLevel::O0, OptLevel::O1, OptLevel::O2] {
+        for inlines in [true, false] {
+            for kind in KINDS {
+                for call in CALLS {
+                    let during = match kind {
+                        Kind::Replaceable => WHEN + 1 + (ROUNDS - WHEN - 1) * 100,
+                        Kind::Lazy | Kind::Tiered | Kind::Interpreted => ROUNDS,
+                    };
+                    let expected = [during, 100 * ROUNDS, 100 * ROUNDS];
+                    let found = answers(kind, call, level, inlines, Workers::Caller);
+                    assert_eq!(found, expected, "{kind:?}, {call:?}, {level:?}, inlining {inlines}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_pool_gives_the_same_answers() {
+    for kind in KINDS {
+        for call in CALLS {
+            let during = match kind {
+                Kind::Replaceable => WHEN + 1 + (ROUNDS - WHEN - 1) * 100,
+                Kind::Lazy | Kind::Tiered | Kind::Interpreted => ROUNDS,
+            };
+            let found = answers(kind, call, OptLevel::O2, true, Workers::Pool(2));
+            assert_eq!(found, [during, 100 * ROUNDS, 100 * ROUNDS], "{kind:?}, {call:?}");
+        }
+    }
+}
