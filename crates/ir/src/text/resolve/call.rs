@@ -11,7 +11,7 @@ use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::diag::Span;
 use crate::entity::{Block, Inst, Value};
-use crate::func::{CalleeData, ForeignData};
+use crate::func::CalleeData;
 use crate::intrinsic::{Intrinsic, Shape};
 use crate::names::Name;
 use crate::op::{Level, Op};
@@ -310,9 +310,6 @@ impl<'a> Body<'_, 'a> {
         if let Some(op) = Builtin::from_name(name).filter(|_| !own) {
             return self.builtin(inst, op, args, results, at);
         }
-        if matches!(name, "rem_float" | "rem_float_fast") && !own {
-            return self.float_remainder(inst, args, results, at);
-        }
         let must_exist = matches!(label, Some(CallLabel::Intrinsic | CallLabel::Builtin));
         if !self.r.is_function_name(name) {
             let known =
@@ -327,22 +324,6 @@ impl<'a> Body<'_, 'a> {
         values.extend(self.operands(Op::Call, results, args)?);
         self.func.set_op(inst, Op::Call, &values);
         Some(())
-    }
-
-    /// `rem_float`, an intrinsic up to 1.12, is what C calls `fmod`.
-    fn float_remainder(&mut self, inst: Inst, args: &[&Expr<'a>], results: &[Type], at: Span) -> Option<()> {
-        let (symbol, ty) = match results.first() {
-            Some(&Type::FLOAT64) => ("fmod", Type::FLOAT64),
-            Some(&Type::FLOAT32) => ("fmodf", Type::FLOAT32),
-            _ => {
-                let what = "`rem_float` of this type".to_owned();
-                return self.refuse_late(inst, what, "it exists for `Float32` and `Float64`", at);
-            }
-        };
-        let name = Some(self.r.cx.names.intern(symbol));
-        let data = ForeignData { name, result: ty, params: [ty, ty].into(), variadic_after: None };
-        let foreign = self.func.add_foreign(data);
-        self.set(inst, Op::ForeignCall(foreign), results, args)
     }
 
     pub(super) fn intrinsic(
