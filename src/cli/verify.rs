@@ -1,5 +1,7 @@
 //! `brolga verify FILES…`: reads programs and checks every rule of the IR.
 
+use brolga_runtime::Foreign;
+
 use super::report::Stop;
 use super::{Done, input};
 
@@ -9,12 +11,21 @@ pub(crate) struct Args {
     /// The programs; `-` reads the standard input
     #[arg(required = true)]
     files: Vec<String>,
+
+    /// Also list what is called and not there: methods, C functions
+    #[arg(long)]
+    complete: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Done {
+    let foreign = Foreign::default();
     let mut worst = None;
     for file in &args.files {
-        if let Err(stop) = input::program(file) {
+        let checked = input::program(file).and_then(|program| match args.complete {
+            true => Ok(program.check_complete(|name| foreign.resolve(name, None).is_ok())?),
+            false => Ok(()),
+        });
+        if let Err(stop) = checked {
             // Each is reported where it stands; the last one gives the status.
             worst.replace(stop).map(Stop::report);
         }

@@ -88,6 +88,8 @@ pub enum Symbol {
         name: String,
         /// The library that has it; `None` for the process itself.
         library: Option<String>,
+        /// Whether the code takes 0 for an answer where there is no such symbol.
+        weak: bool,
     },
     /// The permanent record of a `Symbol` constant with this name.
     Interned(String),
@@ -131,8 +133,8 @@ impl std::fmt::Display for Symbol {
             Symbol::Methods => f.write_str("the table of methods"),
             Symbol::Data(name) => write!(f, "data object `{name}`"),
             Symbol::Routine(name) => write!(f, "run-time routine `{name}`"),
-            Symbol::Foreign { name, library: None } => write!(f, "C symbol `{name}`"),
-            Symbol::Foreign { name, library: Some(library) } => write!(f, "C symbol `{name}` of `{library}`"),
+            Symbol::Foreign { name, library: None, .. } => write!(f, "C symbol `{name}`"),
+            Symbol::Foreign { name, library: Some(library), .. } => write!(f, "C symbol `{name}` of `{library}`"),
             Symbol::Interned(name) => write!(f, "symbol constant `:{name}`"),
             Symbol::Module(name) => write!(f, "module `{name}`"),
             Symbol::Text(bytes) => {

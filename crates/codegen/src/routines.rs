@@ -90,6 +90,9 @@ routines! {
     // The same by the C convention, for a thread that has a handler in the running function: not 0 if an exception is pending.
     "brolga_safepoint_status" (Thread) -> I32;
 
+    // (thread, symbol): the address of the C function with this name, if there was none when the code was linked; 0 if an exception is pending.
+    "brolga_foreign_symbol" (Thread, Ptr) -> Ptr;
+
     // 128-bit integers. Division by zero gives 0; the code checks before.
 
     "brolga_i128_div" (Ptr, I64, I64, I64, I64);

@@ -20,6 +20,7 @@ mod engine;
 mod error;
 mod evaluate;
 mod options;
+mod prelude;
 mod program;
 pub mod session;
 mod stages;

@@ -1,8 +1,8 @@
 //! A program: functions, globals and tests, read from text and verified.
 //!
 //! ```text
-//! bytes ── UTF-8 ──► SourceFile ── read ──► Unit ── verify ──► Program
-//!            └─────────────┴───────────────────┴─► Error::Broken, with places
+//! bytes ── UTF-8 ──► SourceFile ── read ──► Unit ── prelude ── verify ──► Program
+//!            └─────────────┴───────────────────────────────┴─► Error::Broken, with places
 //! ```
 //!
 //! Invariant: the module of a [`Program`] verifies. Everything behind this door (passes, lowering, both engines) relies on it.
@@ -11,10 +11,14 @@ use std::sync::Arc;
 
 use brolga_ir::diag::{Diagnostic, Diagnostics, Severity, SourceFile, Span};
 use brolga_ir::text::{self, Call, Check, NotText};
-use brolga_ir::verify::{GlobalViolation, ModuleViolations, point_into_printout, source_span, verify_module};
+use brolga_ir::verify::{
+    GlobalViolation, ModuleViolations, missing_callees, point_into_printout, source_span, verify_module,
+};
 use brolga_ir::{Context, Module};
+use brolga_opt::lower::is_julia_function;
 
 use crate::error::{Broken, Error};
+use crate::prelude;
 
 /// A verified module with the text it came from and the tests in it.
 #[derive(Clone, Debug)]
@@ -26,15 +30,17 @@ pub struct Program {
 impl Program {
     /// Reads a program in the text form (`.jlir`) or as a dump of Julia's typed IR. `name` is how messages call it.
     pub fn read(name: &str, bytes: &[u8]) -> Result<Program, Error> {
-        let (source, unit) = read_unit(name, bytes)?;
-        check_read(&source, &unit.module, unit.module.func_count())?;
+        let (source, mut unit) = read_unit(name, bytes)?;
+        let own = unit.module.func_count();
+        prelude::complete(&mut unit.module);
+        check_read(&source, &unit.module, own, Callees::Late)?;
         Ok(Program { source, unit })
     }
 
     /// Takes a module that was built and not read. What is wrong with its first broken function is shown in that function's
     /// printed form.
     pub fn from_module(module: Module) -> Result<Program, Error> {
-        check_built(&module, module.func_count())?;
+        check_built(&module, module.func_count(), Callees::Late)?;
         let unit = text::Unit { module, checks: Vec::new(), types: Vec::new() };
         Ok(Program { source: SourceFile::new("<module>", "")?, unit })
     }
@@ -61,6 +67,23 @@ impl Program {
     /// The `# check:` and `# throws:` lines, in order.
     pub fn checks(&self) -> &[Check] {
         &self.unit.checks
+    }
+
+    /// Checks that every method and C function that the program calls is there: without one, the call throws when it is reached.
+    /// `has_symbol` says which C functions there are beside those of Julia's run time.
+    pub fn check_complete(&self, has_symbol: impl Fn(&str) -> bool) -> Result<(), Error> {
+        let module = self.module();
+        let mut findings = Diagnostics::default();
+        let missing = missing_callees(module, |name| is_julia_function(name) || has_symbol(name));
+        for (id, violations) in &missing {
+            let func = &module[*id];
+            let span = source_span(func);
+            violations.iter().for_each(|v| findings.push(v.diagnostic(&module.cx, func, &span)));
+        }
+        if findings.has_errors() {
+            return Err(Box::new(Broken { source: self.source.clone(), findings }).into());
+        }
+        Ok(())
     }
 
     /// Reads a call of one of the program's functions, such as `fib(35)`.
@@ -97,16 +120,38 @@ pub(crate) fn read_unit_in(
     Ok((source, unit))
 }
 
+/// When a method that is called and is not there is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Callees {
+    /// Where the call is reached: dumps lack the methods that are hardly ever called.
+    Late,
+    /// At once: a session links what it has.
+    AtOnce,
+}
+
 /// What the verifier finds in a module, but for functions that were imported behind the first `own`.
-fn found_in(module: &Module, own: usize) -> ModuleViolations {
+fn found_in(module: &Module, own: usize, callees: Callees) -> ModuleViolations {
     let mut found = verify_module(module).err().unwrap_or_default();
+    if callees == Callees::AtOnce {
+        for (id, missing) in missing_callees(module, |_| true) {
+            match found.funcs.binary_search_by_key(&id, |(known, _)| *known) {
+                Ok(at) => found.funcs[at].1.extend(missing),
+                Err(at) => found.funcs.insert(at, (id, missing)),
+            }
+        }
+    }
     found.funcs.retain(|(id, _)| (id.as_u32() as usize) < own);
     found
 }
 
 /// Verifies the first `own` functions of a module that was read, and its globals. Findings have places in the text.
-pub(crate) fn check_read(source: &SourceFile, module: &Module, own: usize) -> Result<(), Error> {
-    let found = found_in(module, own);
+pub(crate) fn check_read(
+    source: &SourceFile,
+    module: &Module,
+    own: usize,
+    callees: Callees,
+) -> Result<(), Error> {
+    let found = found_in(module, own, callees);
     let mut findings = Diagnostics::default();
     for (id, violations) in &found.funcs {
         let func = &module[*id];
@@ -122,8 +167,8 @@ pub(crate) fn check_read(source: &SourceFile, module: &Module, own: usize) -> Re
 
 /// Verifies the first `own` functions of a module that was built, and its globals. What is wrong with the first broken
 /// function is shown in its printed form.
-pub(crate) fn check_built(module: &Module, own: usize) -> Result<(), Error> {
-    let found = found_in(module, own);
+pub(crate) fn check_built(module: &Module, own: usize, callees: Callees) -> Result<(), Error> {
+    let found = found_in(module, own, callees);
     let (source, all) = match found.funcs.first() {
         Some((id, violations)) => point_into_printout(&module.cx, &module[*id], violations),
         None if found.globals.is_empty() => return Ok(()),

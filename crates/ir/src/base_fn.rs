@@ -25,6 +25,8 @@ pub enum BaseAction {
     Throw(&'static str),
     /// Throws the current exception again, or its operand in its place.
     Rethrow,
+    /// Gives the text of the operands, one after the other, as a string.
+    Text,
     /// Writes the operands as text, one after the other, and returns `nothing`.
     Print {
         /// Whether a line end follows.
@@ -56,7 +58,7 @@ macro_rules! base_fns {
     };
 }
 
-use BaseAction::{Print, Rethrow, Throw};
+use BaseAction::{Print, Rethrow, Text, Throw};
 
 base_fns! {
     /// `(array, index)`, the index being an integer or a tuple of them.
@@ -81,6 +83,8 @@ base_fns! {
     ThrowDomerrPowbysq "Base" "throw_domerr_powbysq" Arity::exactly(2), Throw("DomainError");
     /// The operand is the message.
     ThrowArgerror "Base" "_throw_argerror" Arity::exactly(1), Throw("ArgumentError");
+    /// The text of the operands as a string.
+    String "Base" "string" Arity::at_least(0), Text;
     /// The text of the operands.
     Print "Base" "print" Arity::at_least(0), Print { newline: false };
     /// The text of the operands and a line end.
@@ -162,7 +166,7 @@ impl BaseFn {
 
     /// Whether the call comes back. The others throw.
     pub fn returns(self) -> bool {
-        matches!(self.action(), BaseAction::Print { .. })
+        matches!(self.action(), BaseAction::Print { .. } | BaseAction::Text)
     }
 }
 

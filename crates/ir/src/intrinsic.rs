@@ -293,6 +293,7 @@ intrinsics! {
     SubFloat "sub_float" Shape::FloatBinary, 0;
     MulFloat "mul_float" Shape::FloatBinary, COMMUTES;
     DivFloat "div_float" Shape::FloatBinary, 0;
+    RemFloat "rem_float" Shape::FloatBinary, 0;
     MinFloat "min_float" Shape::FloatBinary, COMMUTES;
     MaxFloat "max_float" Shape::FloatBinary, COMMUTES;
     FmaFloat "fma_float" Shape::FloatTernary, 0;
@@ -310,6 +311,7 @@ intrinsics! {
     SubFloatFast "sub_float_fast" Shape::FloatBinary, FAST;
     MulFloatFast "mul_float_fast" Shape::FloatBinary, FAST | COMMUTES;
     DivFloatFast "div_float_fast" Shape::FloatBinary, FAST;
+    RemFloatFast "rem_float_fast" Shape::FloatBinary, FAST;
     MinFloatFast "min_float_fast" Shape::FloatBinary, FAST | COMMUTES;
     MaxFloatFast "max_float_fast" Shape::FloatBinary, FAST | COMMUTES;
     SqrtLlvmFast "sqrt_llvm_fast" Shape::FloatUnary, FAST;
@@ -411,6 +413,7 @@ impl Intrinsic {
             Intrinsic::SubFloatFast => Intrinsic::SubFloat,
             Intrinsic::MulFloatFast => Intrinsic::MulFloat,
             Intrinsic::DivFloatFast => Intrinsic::DivFloat,
+            Intrinsic::RemFloatFast => Intrinsic::RemFloat,
             Intrinsic::MinFloatFast => Intrinsic::MinFloat,
             Intrinsic::MaxFloatFast => Intrinsic::MaxFloat,
             Intrinsic::SqrtLlvmFast => Intrinsic::SqrtLlvm,

@@ -14,7 +14,9 @@ pub mod cursor;
 pub mod diag;
 pub mod effects;
 pub mod entity;
+pub mod eq_table;
 pub mod func;
+pub mod hashing;
 pub mod heap_abi;
 pub mod ident;
 pub mod interp;
@@ -30,6 +32,7 @@ pub mod scalar;
 pub mod show;
 pub mod text;
 pub mod types;
+pub mod unicode;
 pub mod verify;
 
 pub use constant::Const;

@@ -695,13 +695,20 @@ impl Resolver for Visible<'_> {
             }
             Symbol::Methods => Ok(outside(Arc::as_ptr(self.table).expose_provenance())),
             Symbol::Routine(_) => Routines { runtime: self.runtime }.resolve(symbol),
-            Symbol::Foreign { name, library } => {
+            Symbol::Foreign { name, library, weak } => {
                 let given = self.program.and_then(|program| program.foreign?.get(name));
                 if let (None, Some(given)) = (library, given) {
                     return Ok(given.import());
                 }
                 let found = self.runtime.foreign().resolve(name, library.as_deref());
-                found.map(outside).map_err(|error| error.to_string())
+                match found {
+                    Ok(address) => Ok(outside(address)),
+                    // The code asks for it when it calls it. Where somebody gives C symbols, as a session does, a missing one is told.
+                    Err(_) if *weak && self.program.is_some_and(|program| program.foreign.is_none()) => {
+                        Ok(outside(0))
+                    }
+                    Err(error) => Err(error.to_string()),
+                }
             }
             Symbol::Interned(name) => Ok(outside(self.runtime.symbol(name).address())),
             Symbol::Module(name) => Ok(outside(self.runtime.module(name).address())),

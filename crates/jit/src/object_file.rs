@@ -297,7 +297,7 @@ impl<'d> Reader<'_, 'd> {
             },
             SymbolSection::Undefined if !name.is_empty() => {
                 self.undefined.insert(name.clone());
-                Ok((Symbol::Foreign { name, library: None }, 0))
+                Ok((Symbol::Foreign { name, library: None, weak: false }, 0))
             }
             _ => Err(unsupported(self.name, format!("the symbol `{name}`, which is in no section"))),
         }

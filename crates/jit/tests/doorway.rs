@@ -221,7 +221,7 @@ fn nested_entries_unwind_one_level_each() {
         c.b.switch_to_block(bottom);
         c.throw("brolga_throw_divide", &[]);
         c.b.switch_to_block(deeper);
-        let foreign = Symbol::Foreign { name: "nesting_callback".into(), library: None };
+        let foreign = Symbol::Foreign { name: "nesting_callback".into(), library: None, weak: false };
         let given = c.call_c(foreign, &[Abi::I64], Some(Abi::I64), &[level])[0];
         let odd = c.b.ins().band_imm_s(level, 1);
         let (even, back) = (c.b.create_block(), c.b.create_block());

@@ -36,7 +36,7 @@ fn function(name: &str) -> Symbol {
 }
 
 fn foreign(name: &str) -> Symbol {
-    Symbol::Foreign { name: name.into(), library: None }
+    Symbol::Foreign { name: name.into(), library: None, weak: false }
 }
 
 fn refusal(jit: &Jit, functions: Vec<CompiledFunction>, data: Vec<DataObject>) -> LinkError {

@@ -152,7 +152,7 @@ fn backtraces_go_through_compiled_code() {
         let unit = load(
             &jit,
             vec![compile(&jit, Tier::Optimised, "f", &ints(0, 1), |c| {
-                let symbol = Symbol::Foreign { name: "look_back".into(), library: None };
+                let symbol = Symbol::Foreign { name: "look_back".into(), library: None, weak: false };
                 let value = c.call_c(symbol, &[], Some(Abi::I64), &[])[0];
                 c.b.ins().return_(&[value]);
             })],

@@ -1,7 +1,8 @@
 //! C symbols: what a `foreigncall` names.
 //!
 //! A name is looked up in this order: the table that the embedder filled; the library that the call names; the process
-//! with everything it has loaded; the C mathematics library, which a Rust program need not have loaded. Libraries
+//! with everything it has loaded; the C mathematics library, which a Rust program need not have loaded; the functions of Julia's
+//! run time that are here (`c_functions.rs`). Libraries
 //! that were opened stay open as long as the runtime, because compiled code holds addresses in them.
 
 use std::collections::BTreeMap;
@@ -76,7 +77,8 @@ impl Foreign {
             return Ok(address);
         }
         let mathematics = MATHEMATICS.and_then(|library| self.in_library(library, name).ok().flatten());
-        mathematics.ok_or_else(|| ForeignError::NoSymbol { name: name.into() })
+        let own = || crate::c_functions::find(name).map(<*const ()>::expose_provenance);
+        mathematics.or_else(own).ok_or_else(|| ForeignError::NoSymbol { name: name.into() })
     }
 
     fn in_library(&self, library: &str, name: &str) -> Result<Option<usize>, ForeignError> {
@@ -119,7 +121,7 @@ mod tests {
     #[test]
     fn c_and_mathematics_are_found_and_nonsense_is_an_error() {
         let foreign = Foreign::default();
-        for name in ["memmove", "toupper", "strlen", "lgamma", "cbrt"] {
+        for name in ["memmove", "toupper", "strlen", "lgamma", "cbrt", "memhash_seed", "utf8proc_category"] {
             assert!(foreign.resolve(name, None).is_ok(), "{name}");
         }
         for name in ["brolga_no_such_symbol", "", "mem\0move"] {

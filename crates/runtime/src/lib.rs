@@ -16,6 +16,7 @@
 //! | `unwind.rs`    | the jump from a throw to its handler, one per processor                               |
 //! | `poll.rs`      | the slow side of a safepoint, which keeps all registers, one per processor             |
 //! | `foreign.rs`   | C symbols                                                                             |
+//! | `c_functions.rs` | C functions of Julia's run time and of `utf8proc`                                   |
 //! | `output.rs`    | where `print` writes                                                                  |
 //! | `routines.rs`  | the routines that compiled code calls, by name                                        |
 //! | `libcalls.rs`  | arithmetic routines                                                                   |
@@ -25,6 +26,7 @@
 //! Nothing here compiles or links. The only state outside a [`Runtime`] is, for each operating-system thread, the list of
 //! runtimes it is attached to.
 
+mod c_functions;
 mod callback;
 mod carried;
 mod exception;

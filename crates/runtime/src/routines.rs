@@ -63,6 +63,16 @@ extern "C" fn brolga_throw_undef_var(thread: &Thread, variable: SymbolRef) {
     thread.throw(ExceptionKind::UndefVarError, Detail::Name(variable));
 }
 
+extern "C" fn brolga_foreign_symbol(thread: &Thread, symbol: SymbolRef) -> usize {
+    let found = thread.runtime().map(|runtime| runtime.foreign().resolve(&symbol.name(), None));
+    match found {
+        Some(Ok(address)) => return address,
+        Some(Err(error)) => thread.throw_constant(ExceptionKind::CompileError, &error.to_string()),
+        None => thread.throw(ExceptionKind::CompileError, Detail::None),
+    }
+    0
+}
+
 extern "C" fn brolga_throw_undef_ref(thread: &Thread) {
     thread.throw(ExceptionKind::UndefRefError, Detail::None);
 }
@@ -219,6 +229,7 @@ named! {
         brolga_throw_undef_ref,
         brolga_rethrow,
         brolga_safepoint_status,
+        brolga_foreign_symbol,
         brolga_print_int,
         brolga_print_uint,
         brolga_print_int128,

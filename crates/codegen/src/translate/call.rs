@@ -28,7 +28,8 @@
 //! thread that stubs use. Not passed: 16-bit floats.
 
 use brolga_ir::func::CalleeData;
-use brolga_ir::{Callee, Foreign, Inst, LowType, PtrClass, RuntimeFn, Type};
+use brolga_ir::constant::Address;
+use brolga_ir::{Callee, Foreign, Inst, LowType, Name, PtrClass, RuntimeFn, Type};
 use cranelift_codegen::ir::{
     self as clif, AbiParam, ArgumentPurpose, DebugTag, ExtFuncData, ExternalName, FuncRef, InstBuilder,
     MemFlagsData, Signature as ClifSignature, StackSlotData, StackSlotKind, TrapCode, UserStackMapEntry,
@@ -216,16 +217,16 @@ impl Translation<'_> {
             signature.params.insert(at, AbiParam::new(types::I64));
             given.insert(at, self.b.ins().iconst(types::I64, 0));
         }
+        let target = match data.name {
+            Some(name) => self.c_function_named(name, &signature)?,
+            None => Compiled::Loaded(self.b.import_signature(signature.clone()), args[0]),
+        };
         let exit = self.note_exit();
-        let call = match callee_name.clone() {
+        let call = match target {
             _ if counted && cfg!(target_arch = "x86_64") => {
-                let target = match callee_name.clone() {
-                    Some(name) => {
-                        let symbol = Symbol::Foreign { name, library: None };
-                        let callee = self.import(symbol, signature.clone(), false);
-                        self.b.ins().func_addr(types::I64, callee)
-                    }
-                    None => args[0],
+                let target = match target {
+                    Compiled::Known(callee) => self.b.ins().func_addr(types::I64, callee),
+                    Compiled::Loaded(_, address) => address,
                 };
                 let thread = self.thread();
                 self.b.ins().store(MemFlagsData::trusted(), target, thread, thread::THREAD_LAZY);
@@ -233,19 +234,39 @@ impl Translation<'_> {
                 let callee = self.import(symbol, signature, false);
                 self.b.ins().call(callee, &given)
             }
-            Some(name) => {
-                let callee = self.import(Symbol::Foreign { name, library: None }, signature, false);
-                self.b.ins().call(callee, &given)
-            }
-            None => {
-                let signature = self.b.import_signature(signature);
-                self.b.ins().call_indirect(signature, args[0], &given)
-            }
+            Compiled::Known(callee) => self.b.ins().call(callee, &given),
+            Compiled::Loaded(signature, address) => self.b.ins().call_indirect(signature, address, &given),
         };
         self.b.func.debug_tags.set(call, [exit]);
         self.map_roots(inst, call);
         let made = self.b.inst_results(call).to_vec();
         self.define(inst, &made)
+    }
+
+    /// A C function by its name. Code for files leaves it to the system's linker; in the process one that was not there when the code was
+    /// linked is looked for at each call, which throws if it is still missing.
+    fn c_function_named(&mut self, name: Name, signature: &ClifSignature) -> Result<Compiled, TranslateError> {
+        let weak = !self.isa.is_position_independent();
+        let symbol = Symbol::Foreign { name: self.cx.names.text(name).to_owned(), library: None, weak };
+        let callee = self.import(symbol, signature.clone(), false);
+        if !weak {
+            return Ok(Compiled::Known(callee));
+        }
+        let linked = self.b.ins().func_addr(types::I64, callee);
+        let (missing, go_on) = (self.cold_block(), self.b.create_block());
+        let address = self.b.append_block_param(go_on, types::I64);
+        self.b.ins().brif(linked, go_on, &[linked.into()], missing, &[]);
+        self.b.switch_to_block(missing);
+        let (thread, name) = (self.thread(), self.address(Address::Symbol(name)));
+        let found = self.routine("brolga_foreign_symbol", &[thread, name]);
+        if let Some(&found) = found.and_then(|call| self.b.inst_results(call).first()) {
+            let pending = self.pending();
+            self.b.ins().brif(found, go_on, &[found.into()], pending, &[]);
+        } else {
+            self.trap();
+        }
+        self.b.switch_to_block(go_on);
+        Ok(Compiled::Loaded(self.b.import_signature(signature.clone()), address))
     }
 
     /// The address of the code by which C calls a compiled function, which lies in the same unit (`callback.rs`).

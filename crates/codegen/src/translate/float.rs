@@ -36,6 +36,13 @@ impl Translation<'_> {
 
     /// An operation of `Float32` or `Float64`.
     fn float_op(&mut self, inst: Inst, op: Intrinsic, args: &[Value]) -> Result<Value, TranslateError> {
+        if let (Intrinsic::RemFloat, &[x, y]) = (op, args) {
+            let name = match self.b.func.dfg.value_type(x) {
+                types::F32 => "brolga_rem_f32",
+                _ => "brolga_rem_f64",
+            };
+            return self.routine_value(inst, name, &[x, y]);
+        }
         let ins = self.b.ins();
         Ok(match (op, args) {
             (Intrinsic::NegFloat, &[x]) => ins.fneg(x),

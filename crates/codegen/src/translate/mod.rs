@@ -704,7 +704,7 @@ impl Translation<'_> {
         self.bits(low, 0)
     }
 
-    fn address(&mut self, address: Address) -> clif::Value {
+    pub(super) fn address(&mut self, address: Address) -> clif::Value {
         let text = |name| self.cx.names.text(name).to_owned();
         let named = |ty| NamedType { name: self.cx.types.display(ty).to_string().into(), ty };
         let symbol = match address {
@@ -717,7 +717,7 @@ impl Translation<'_> {
             Address::Module(name) => Symbol::Module(text(name)),
             Address::String(name) => Symbol::Text(text(name).into_bytes()),
             Address::Global(name) => Symbol::Global(text(name)),
-            Address::Foreign(name) => Symbol::Foreign { name: text(name), library: None },
+            Address::Foreign(name) => Symbol::Foreign { name: text(name), library: None, weak: false },
             Address::Data(number) => {
                 let symbol = data_symbol(&self.name, number);
                 if let Some(bytes) = self.func.data().get(number as usize)

@@ -30,7 +30,7 @@ use super::scope::{self, Seen, import};
 use super::target::Native;
 use super::unit::{Functions, Loaded, Pin, Stage, Whole};
 use super::{later, linking};
-use crate::program::check_built;
+use crate::program::{Callees, check_built};
 
 /// A cell that stays and gets another body.
 struct Again {
@@ -194,7 +194,7 @@ impl<'a> Batch<'a> {
             })?;
             self.basis.imports.push(Imported { looked_for, seen });
             // One for which what has changed has another type now keeps what it has.
-            if check_built(&module, 1).is_err() {
+            if check_built(&module, 1, Callees::AtOnce).is_err() {
                 kept.push(session.linking().name(hit.label));
                 continue;
             }

@@ -14,7 +14,7 @@ use super::error::SessionError;
 use super::inlined::Imported;
 use super::scope::{declaration, with_others};
 use super::target::{Kept, Native};
-use crate::program::{Program, check_built};
+use crate::program::{Callees, Program, check_built};
 
 /// A verified program that is to be defined in a dylib. Made by [`Dylib::read`](super::Dylib::read),
 /// [`Dylib::build`](super::Dylib::build), or from a [`Program`].
@@ -80,7 +80,7 @@ impl<'t> Definitions<'t> {
         }
         let again = dylib.import(with_others(&self.module, self.own, |_| None))?;
         self.imported = again.imported;
-        if check_built(&again.module, self.own).is_ok() {
+        if check_built(&again.module, self.own, Callees::AtOnce).is_ok() {
             (self.module, self.lazy_imports) = (again.module, again.lazy_imports);
         } else {
             self.module = with_others(&self.module, self.own, |func| Some(declaration(func)));

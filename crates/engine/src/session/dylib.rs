@@ -17,7 +17,7 @@ use super::linking;
 use super::scope::{Seen, import};
 use super::target::Native;
 use super::{Inner, Session};
-use crate::program::{check_built, check_read, read_unit_in};
+use crate::program::{Callees, check_built, check_read, read_unit_in};
 use brolga_jit::{Params, TypedFunc, Value};
 
 /// A handle to a dylib of a session. It does not keep the dylib open.
@@ -87,7 +87,7 @@ impl Dylib {
     pub fn read(&self, name: &str, bytes: &[u8]) -> Result<Definitions<'static>, SessionError> {
         let (source, unit) = read_unit_in(name, bytes, self.session.context())?;
         let made = self.import(unit.module)?;
-        check_read(&source, &made.module, made.own)?;
+        check_read(&source, &made.module, made.own, Callees::AtOnce)?;
         Ok(made)
     }
 
@@ -98,7 +98,7 @@ impl Dylib {
     /// It is broken, or calls what is not there.
     pub fn build(&self, module: Module) -> Result<Definitions<'static>, SessionError> {
         let made = self.import(module)?;
-        check_built(&made.module, made.own)?;
+        check_built(&made.module, made.own, Callees::AtOnce)?;
         Ok(made)
     }
 

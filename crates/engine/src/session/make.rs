@@ -86,7 +86,7 @@ pub(crate) fn wants(session: &linking::Session<Native>, output: &Output) -> Vec<
         let (text, need) = match import {
             Import::Slot(name) | Import::Counter(name) if of_loops.contains(name.as_str()) => return None,
             Import::Slot(name) | Import::Counter(name) => (name, Need::Required),
-            Import::Foreign { name, library: None } => (name, Need::Weak),
+            Import::Foreign { name, library: None, .. } => (name, Need::Weak),
             _ => return None,
         };
         Some(Want { symbol: session.intern(text), need })

@@ -58,6 +58,13 @@ impl<'m> Interp<'m> {
             all.extend(args);
             return self.push_call(id, all, then);
         }
+        self.apply_base(callee, args, then)
+    }
+
+    /// Does what a value does that has no method for its arguments.
+    fn apply_base(&mut self, callee: Val, args: Vec<Val>, then: Then) -> Eval<Flow> {
+        let types = self.types();
+        let key = callee.ty(types);
         match *types.kind(key) {
             TypeKind::Function(name) => {
                 let text = self.module.cx.names.text(name);
@@ -159,7 +166,16 @@ impl<'m> Interp<'m> {
                         all.extend(rest);
                         self.push_call(id, all, then)
                     }
-                    None => Err(self.method_error(&callee, rest)),
+                    // Base has methods that no text gives a body for.
+                    None => {
+                        let declared = self.types().tuple_elements(signature).unwrap_or_default();
+                        let fits = declared.len() == rest.len()
+                            && rest.iter().zip(declared).all(|(arg, &ty)| self.is_a(arg, ty));
+                        match fits {
+                            true => self.apply_base(callee, rest, then),
+                            false => Err(self.method_error(&callee, rest)),
+                        }
+                    }
                 }
             }
             Builtin::Applicable => {
@@ -230,6 +246,14 @@ impl<'m> Interp<'m> {
                     self.output.write(b"\n");
                 }
                 self.returned(Val::NOTHING, then)
+            }
+            BaseAction::Text => {
+                let mut bytes = Vec::new();
+                for arg in &args {
+                    bytes.extend(self.print_bytes(arg)?);
+                }
+                let text = self.new_string(bytes)?;
+                self.returned(text, then)
             }
             BaseAction::Throw(_) => Err(self.base_exception(function, &args)?),
         }

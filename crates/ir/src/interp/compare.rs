@@ -101,6 +101,8 @@ impl Interp<'_> {
         b: ObjId,
         work: &mut Vec<(Option<Val>, Option<Val>)>,
     ) -> Eval<bool> {
+        self.read_back(a)?;
+        self.read_back(b)?;
         match (self.heap.get(a), self.heap.get(b)) {
             (Some(Object::Struct(x)), Some(Object::Struct(y))) => {
                 work.extend(x.iter().cloned().zip(y.iter().cloned()));

@@ -11,7 +11,7 @@ use super::places::Place;
 use super::value::{ObjId, Val};
 use crate::builtin::Builtin;
 use crate::op::Ordering;
-use crate::types::{MAX_WIDTH, Type};
+use crate::types::{MAX_WIDTH, Type, TypeField};
 
 impl Interp<'_> {
     pub(super) fn field_builtin(&mut self, builtin: Builtin, args: &[Val]) -> Eval<Val> {
@@ -117,9 +117,18 @@ impl Interp<'_> {
                 }
                 _ => Err(self.no_field(object, field)),
             },
-            Val::Bits { .. } | Val::Symbol(_) | Val::Type(_) | Val::Token(_) => {
-                Err(self.no_field(object, field))
+            Val::Type(of) => {
+                let name = match field {
+                    Val::Symbol(name) => self.module.cx.names.text(*name),
+                    _ => "",
+                };
+                match self.types().type_field(*of, name) {
+                    Some(TypeField::Number(ty, bits)) => Ok(Val::Bits { ty, bits: bits.into() }),
+                    Some(TypeField::Type(ty)) => Ok(Val::Type(ty)),
+                    None => Err(self.no_field(object, field)),
+                }
             }
+            Val::Bits { .. } | Val::Symbol(_) | Val::Token(_) => Err(self.no_field(object, field)),
         }
     }
 

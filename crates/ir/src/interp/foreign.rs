@@ -7,6 +7,8 @@
 //! | `jl_array_grow_end`, `_beg`, `_at`; `jl_array_del_end`, `_beg`, `_at`; `jl_array_sizehint` | in place |
 //! | `jl_array_ptr`, `jl_string_ptr`, `jl_symbol_name` | an address of the contents |
 //! | `jl_alloc_string`, `jl_pchar_to_string`, `jl_cstr_to_string` | a fresh string |
+//! | copies of arrays, memories and strings, symbols, numbers in text | `copies.rs` |
+//! | `jl_value_ptr`, `jl_object_id`, tables of `IdDict` | `identity.rs` |
 //! | anything else | [`RawMemory::call`](super::RawMemory::call) |
 //!
 //! Growing moves the elements to a fresh memory; what pointed at the old one keeps pointing there, as in Julia.
@@ -20,6 +22,9 @@ use super::{Interp, bytes};
 use crate::func::ForeignData;
 use crate::names::Name;
 use crate::types::{LowType, Type};
+
+/// The length before the bytes of a string.
+pub(super) const LENGTH_BYTES: u64 = 8;
 
 impl Interp<'_> {
     pub(super) fn foreign_call(&mut self, data: &ForeignData, mut args: Vec<Val>) -> Eval<Flow> {
@@ -63,7 +68,13 @@ impl Interp<'_> {
             },
         };
         let call = ForeignCall { name, args: &plain, variadic_after: data.variadic_after, result };
-        let bits = self.memory.call(&call)?;
+        let bits = match self.memory.call(&call) {
+            Ok(bits) => bits,
+            Err(error @ MemoryError::UnknownFunction { .. }) => {
+                return Err(self.message("CompileError", &error.to_string()));
+            }
+            Err(error) => return Err(error.into()),
+        };
         Ok(Flow::Value(match result {
             Some(_) => Val::bits(self.types(), data.result, bits),
             None => Val::NOTHING,
@@ -153,13 +164,18 @@ impl Interp<'_> {
                 }
                 self.new_string(bytes)?
             }
-            _ => return Ok(None),
+            _ => {
+                return match self.copying_call(name, args)? {
+                    Some(val) => Ok(Some(val)),
+                    None => self.identity_call(name, result, args),
+                };
+            }
         };
         Ok(Some(val))
     }
 
     /// The address of a text, which is not null.
-    fn text_address(&mut self, op: &str, val: &Val) -> Eval<u64> {
+    pub(super) fn text_address(&mut self, op: &str, val: &Val) -> Eval<u64> {
         match self.word(op, val)? {
             0 => Err(self.message("ArgumentError", "cannot convert NULL to string")),
             address => Ok(address as u64),
@@ -167,7 +183,7 @@ impl Interp<'_> {
     }
 
     /// A 64-bit integer or address.
-    fn word(&self, op: &str, val: &Val) -> Eval<i64> {
+    pub(super) fn word(&self, op: &str, val: &Val) -> Eval<i64> {
         match val.as_bits() {
             Some(bits) if self.c_form(val.ty(self.types())).is_some_and(|f| f.bytes() == 8) => {
                 Ok(bits as u64 as i64)
@@ -176,14 +192,14 @@ impl Interp<'_> {
         }
     }
 
-    fn address_of_type(&self, ty: Type, address: u64) -> Eval<Val> {
+    pub(super) fn address_of_type(&self, ty: Type, address: u64) -> Eval<Val> {
         match self.c_form(ty) {
             Some(LowType::Ptr(_) | LowType::I64) => Ok(Val::Bits { ty, bits: u128::from(address) }),
             _ => Err(Fault::Unsupported(format!("an address as a `{}`", self.type_text(ty))).into()),
         }
     }
 
-    fn alloc_array(&mut self, name: &str, ty: Type, dims: Option<Vec<i64>>) -> Eval<Val> {
+    pub(super) fn alloc_array(&mut self, name: &str, ty: Type, dims: Option<Vec<i64>>) -> Eval<Val> {
         match (self.types().array_parts(ty), dims) {
             (Some((elem, rank)), Some(dims)) if dims.len() == rank as usize => self.new_array(elem, dims),
             _ => Err(self.bad_operand(name, "an array type and its dimensions", &Val::Type(ty))),
@@ -222,7 +238,7 @@ impl Interp<'_> {
         Ok(Val::NOTHING)
     }
 
-    /// The address of a string's bytes, which end in a zero byte. From now on they are read from there.
+    /// The address of a string's bytes, which end in a zero byte; their number lies before them. From now on they are read from there.
     pub(super) fn string_address(&mut self, id: ObjId) -> Eval<u64> {
         let bytes = match self.heap.get(id) {
             Some(Object::String(text)) => match text.address {
@@ -235,17 +251,25 @@ impl Interp<'_> {
                 );
             }
         };
-        let address = match self.memory.allocate(bytes.len() as u64 + 1, 8) {
-            Ok(address) => address,
-            Err(MemoryError::OutOfMemory { .. }) => return Err(self.out_of_memory()),
-            Err(error) => return Err(error.into()),
-        };
+        let length = bytes.len() as u64;
+        let object = self.raw_room(LENGTH_BYTES + length + 1)?;
+        self.memory.store(object, 1, &length.to_le_bytes())?;
+        let address = object + LENGTH_BYTES;
         self.memory.store(address, 1, &bytes)?;
         self.memory.store(address + bytes.len() as u64, 1, &[0])?;
         if let Some(Object::String(text)) = self.heap.get_mut(id) {
             text.address = Some(address);
         }
         Ok(address)
+    }
+
+    /// Fresh raw memory.
+    pub(super) fn raw_room(&mut self, size: u64) -> Eval<u64> {
+        match self.memory.allocate(size, 16) {
+            Ok(address) => Ok(address),
+            Err(MemoryError::OutOfMemory { .. }) => Err(self.out_of_memory()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The function at an address that this interpreter gave out.

@@ -38,6 +38,8 @@ pub(super) struct Memory {
     pub(super) elem: Type,
     pub(super) length: u64,
     pub(super) data: Data,
+    /// Where elements that are values here would be; nothing of them is there.
+    pub(super) address: Option<u64>,
 }
 
 /// The elements of a `Memory`.

@@ -6,9 +6,11 @@
 
 use super::memory::{ForeignCall, MemoryError, RawMemory, SimMemory};
 use crate::types::{LowType, PtrClass};
+use crate::{hashing, unicode};
 
 const I32: LowType = LowType::I32;
 const I64: LowType = LowType::I64;
+const F32: LowType = LowType::F32;
 const F64: LowType = LowType::F64;
 const PTR: LowType = LowType::Ptr(PtrClass::Raw);
 
@@ -56,6 +58,31 @@ const TABLE: &[Row] = &[
         let order = m.range(a[0] as u64, size)?.cmp(m.range(a[1] as u64, size)?);
         Ok(u128::from((order as i32).cast_unsigned()))
     }),
+    row("memchr",  &[PTR, I32, I64],  Some(PTR), |m, a| {
+        if a[2] == 0 {
+            return Ok(0);
+        }
+        // C looks no further than the first one, so the end of the allocation counts only behind it.
+        let (tail, size) = (m.tail(a[0] as u64)?, a[2] as u64);
+        let reach = tail.len().min(usize::try_from(size).unwrap_or(usize::MAX));
+        match tail[..reach].iter().position(|&b| b == a[1] as u8) {
+            Some(at) => Ok(a[0] + at as u128),
+            None if reach as u64 == size => Ok(0),
+            None => Err(MemoryError::OutOfBounds { address: a[0] as u64, size }),
+        }
+    }),
+    row("memhash_seed", &[PTR, I64, I32], Some(I64), |m, a| {
+        bytes_at(m, a).map(|bytes| u128::from(hashing::memhash_seed(bytes, a[2] as u32)))
+    }),
+    row("memhash32_seed", &[PTR, I64, I32], Some(I32), |m, a| {
+        bytes_at(m, a).map(|bytes| u128::from(hashing::memhash32_seed(bytes, a[2] as u32)))
+    }),
+    row("memhash", &[PTR, I64], Some(I64), |m, a| bytes_at(m, a).map(|bytes| u128::from(hashing::memhash(bytes)))),
+    row("utf8proc_category",  &[I32], Some(I32), |_, a| signed(unicode::category(a[0] as u32))),
+    row("utf8proc_charwidth", &[I32], Some(I32), |_, a| signed(unicode::char_width(a[0] as u32))),
+    row("utf8proc_toupper",   &[I32], Some(I32), |_, a| Ok(unicode::to_upper(a[0] as u32).into())),
+    row("utf8proc_tolower",   &[I32], Some(I32), |_, a| Ok(unicode::to_lower(a[0] as u32).into())),
+    row("utf8proc_totitle",   &[I32], Some(I32), |_, a| Ok(unicode::to_title(a[0] as u32).into())),
     row("strlen",  &[PTR],            Some(I64), |m, a| {
         let address = a[0] as u64;
         let tail = m.tail(address)?;
@@ -87,6 +114,49 @@ const TABLE: &[Row] = &[
     row("pow",     &[F64, F64],       Some(F64), |_, a| binary(a, f64::powf)),
     row("hypot",   &[F64, F64],       Some(F64), |_, a| binary(a, f64::hypot)),
     row("fmod",    &[F64, F64],       Some(F64), |_, a| binary(a, |x, y| x % y)),
+    row("asin", &[F64], Some(F64), |_, a| unary(a, f64::asin)),
+    row("acos", &[F64], Some(F64), |_, a| unary(a, f64::acos)),
+    row("sinh", &[F64], Some(F64), |_, a| unary(a, f64::sinh)),
+    row("cosh", &[F64], Some(F64), |_, a| unary(a, f64::cosh)),
+    row("tanh", &[F64], Some(F64), |_, a| unary(a, f64::tanh)),
+    row("asinh", &[F64], Some(F64), |_, a| unary(a, f64::asinh)),
+    row("acosh", &[F64], Some(F64), |_, a| unary(a, f64::acosh)),
+    row("atanh", &[F64], Some(F64), |_, a| unary(a, f64::atanh)),
+    row("exp2", &[F64], Some(F64), |_, a| unary(a, f64::exp2)),
+    row("expm1", &[F64], Some(F64), |_, a| unary(a, f64::exp_m1)),
+    row("log1p", &[F64], Some(F64), |_, a| unary(a, f64::ln_1p)),
+    row("round", &[F64], Some(F64), |_, a| unary(a, f64::round)),
+    row("rint", &[F64], Some(F64), |_, a| unary(a, f64::round_ties_even)),
+    row("nearbyint", &[F64], Some(F64), |_, a| unary(a, f64::round_ties_even)),
+    row("sqrtf", &[F32], Some(F32), |_, a| unary32(a, f32::sqrt)),
+    row("cbrtf", &[F32], Some(F32), |_, a| unary32(a, f32::cbrt)),
+    row("fabsf", &[F32], Some(F32), |_, a| unary32(a, f32::abs)),
+    row("floorf", &[F32], Some(F32), |_, a| unary32(a, f32::floor)),
+    row("ceilf", &[F32], Some(F32), |_, a| unary32(a, f32::ceil)),
+    row("truncf", &[F32], Some(F32), |_, a| unary32(a, f32::trunc)),
+    row("sinf", &[F32], Some(F32), |_, a| unary32(a, f32::sin)),
+    row("cosf", &[F32], Some(F32), |_, a| unary32(a, f32::cos)),
+    row("tanf", &[F32], Some(F32), |_, a| unary32(a, f32::tan)),
+    row("asinf", &[F32], Some(F32), |_, a| unary32(a, f32::asin)),
+    row("acosf", &[F32], Some(F32), |_, a| unary32(a, f32::acos)),
+    row("atanf", &[F32], Some(F32), |_, a| unary32(a, f32::atan)),
+    row("sinhf", &[F32], Some(F32), |_, a| unary32(a, f32::sinh)),
+    row("coshf", &[F32], Some(F32), |_, a| unary32(a, f32::cosh)),
+    row("tanhf", &[F32], Some(F32), |_, a| unary32(a, f32::tanh)),
+    row("expf", &[F32], Some(F32), |_, a| unary32(a, f32::exp)),
+    row("exp2f", &[F32], Some(F32), |_, a| unary32(a, f32::exp2)),
+    row("logf", &[F32], Some(F32), |_, a| unary32(a, f32::ln)),
+    row("log2f", &[F32], Some(F32), |_, a| unary32(a, f32::log2)),
+    row("log10f", &[F32], Some(F32), |_, a| unary32(a, f32::log10)),
+    row("expm1f", &[F32], Some(F32), |_, a| unary32(a, f32::exp_m1)),
+    row("log1pf", &[F32], Some(F32), |_, a| unary32(a, f32::ln_1p)),
+    row("copysign", &[F64, F64],      Some(F64), |_, a| binary(a, f64::copysign)),
+    row("fma",     &[F64, F64, F64],  Some(F64), |_, a| Ok(float(a[0]).mul_add(float(a[1]), float(a[2])).to_bits().into())),
+    row("ldexp",   &[F64, I32],       Some(F64), |_, a| Ok(ldexp(float(a[0]), a[1] as i32).to_bits().into())),
+    row("powf",    &[F32, F32],       Some(F32), |_, a| binary32(a, f32::powf)),
+    row("atan2f",  &[F32, F32],       Some(F32), |_, a| binary32(a, f32::atan2)),
+    row("hypotf",  &[F32, F32],       Some(F32), |_, a| binary32(a, f32::hypot)),
+    row("fmodf",   &[F32, F32],       Some(F32), |_, a| binary32(a, |x, y| x % y)),
 ];
 
 /// Calls a function of the table.
@@ -148,6 +218,50 @@ fn ascii(bits: u128, change: impl Fn(u8) -> u8) -> u128 {
         Ok(byte) => u128::from(change(byte)),
         Err(_) => bits,
     }
+}
+
+/// The bytes that the first two arguments of a hash are.
+fn bytes_at<'m>(memory: &'m mut SimMemory, args: &[u128]) -> Result<&'m [u8], MemoryError> {
+    if args[1] == 0 { Ok(&[]) } else { memory.range(args[0] as u64, args[1] as u64) }
+}
+
+fn signed(value: i32) -> Result<u128, MemoryError> {
+    Ok(value.cast_unsigned().into())
+}
+
+fn float(bits: u128) -> f64 {
+    f64::from_bits(bits as u64)
+}
+
+/// A float times a power of two. The result is rounded once: only the last factor can make it subnormal.
+fn ldexp(mut x: f64, exponent: i32) -> f64 {
+    // Beyond this range everything is zero or infinite.
+    let mut exponent = exponent.clamp(-2200, 2200);
+    let power = |exponent: i32| f64::from_bits(((exponent + 1023) as u64) << 52);
+    while exponent > 1000 {
+        x *= power(1000);
+        exponent -= 1000;
+    }
+    // A subnormal is made normal first, so that it loses nothing on the way down.
+    if exponent < 0 && x != 0.0 && x.is_finite() {
+        while exponent < -900 && x.abs() >= power(-100) {
+            x *= power(-900);
+            exponent += 900;
+        }
+    }
+    while exponent < -1000 {
+        x *= power(-1000);
+        exponent += 1000;
+    }
+    x * power(exponent)
+}
+
+fn unary32(args: &[u128], f: impl Fn(f32) -> f32) -> Result<u128, MemoryError> {
+    Ok(u128::from(f(f32::from_bits(args[0] as u32)).to_bits()))
+}
+
+fn binary32(args: &[u128], f: impl Fn(f32, f32) -> f32) -> Result<u128, MemoryError> {
+    Ok(u128::from(f(f32::from_bits(args[0] as u32), f32::from_bits(args[1] as u32)).to_bits()))
 }
 
 fn unary(args: &[u128], f: impl Fn(f64) -> f64) -> Result<u128, MemoryError> {

@@ -36,6 +36,7 @@ mod bytes;
 mod calls;
 mod check;
 mod compare;
+mod copies;
 mod error;
 mod exec;
 mod fields;
@@ -44,6 +45,7 @@ mod generic;
 mod graph;
 mod heap;
 mod high;
+mod identity;
 mod libc;
 mod low;
 mod memory;
@@ -122,6 +124,8 @@ pub struct Interp<'m> {
     invokes: FxHashMap<(FuncId, Callee), FuncId>,
     checked: FxHashSet<FuncId>,
     addresses: low::Addresses,
+    /// Mutable structs whose address was taken, with their types: their fields are there.
+    exposed: FxHashMap<ObjId, (Type, u64)>,
     steps: u64,
     serial: u64,
 }
@@ -155,6 +159,7 @@ impl<'m> Interp<'m> {
             invokes: FxHashMap::default(),
             checked: FxHashSet::default(),
             addresses: low::Addresses::default(),
+            exposed: FxHashMap::default(),
             steps: 0,
             serial: 0,
         }
@@ -397,7 +402,7 @@ impl<'m> Interp<'m> {
             let first = bytes::fresh(types, elem, types.field_repr(elem));
             Data::Vals(vec![first; length as usize])
         };
-        match self.heap.make(Object::Memory(Memory { elem, length, data })) {
+        match self.heap.make(Object::Memory(Memory { elem, length, data, address: None })) {
             Ok(id) => Ok(id),
             Err(heap::Full) => Err(self.out_of_memory()),
         }

@@ -15,11 +15,14 @@
 use super::Interp;
 use super::bytes;
 use super::error::{Eval, Fault};
-use super::heap::{Data, Object};
+use super::heap::{Data, Memory, Object};
 use super::value::{ObjId, Val};
 use crate::builtin::Builtin;
 use crate::names::Name;
 use crate::types::Type;
+
+/// How far elements that are no bytes are apart.
+pub(super) const REFERENCE_BYTES: u64 = 8;
 
 /// A place that holds a value of type `ty` or nothing.
 #[derive(Clone, Copy, Debug)]
@@ -45,10 +48,13 @@ impl Interp<'_> {
     /// What is there, if anything.
     pub(super) fn peek(&mut self, place: &Place) -> Eval<Option<Val>> {
         match *place {
-            Place::Field { object, index, ty } => match self.heap.get(object) {
-                Some(Object::Struct(fields)) => Ok(self.if_defined(ty, fields.get(index))),
-                _ => Err(Fault::Type("a field of something that has none".to_owned()).into()),
-            },
+            Place::Field { object, index, ty } => {
+                self.read_back(object)?;
+                match self.heap.get(object) {
+                    Some(Object::Struct(fields)) => Ok(self.if_defined(ty, fields.get(index))),
+                    _ => Err(Fault::Type("a field of something that has none".to_owned()).into()),
+                }
+            }
             Place::Global { name, .. } => self.global_value(name),
             Place::Element { memory, index, .. } => self.element(memory, index),
             Place::Pointer { address, align, ty } => {
@@ -86,10 +92,14 @@ impl Interp<'_> {
             return Err(self.type_error(op, place.ty(), val));
         }
         match *place {
-            Place::Field { object, index, .. } => match self.heap.get_mut(object) {
-                Some(Object::Struct(fields)) if index < fields.len() => fields[index] = Some(val),
-                _ => return Err(Fault::Type("a field of something that has none".to_owned()).into()),
-            },
+            Place::Field { object, index, .. } => {
+                self.read_back(object)?;
+                match self.heap.get_mut(object) {
+                    Some(Object::Struct(fields)) if index < fields.len() => fields[index] = Some(val),
+                    _ => return Err(Fault::Type("a field of something that has none".to_owned()).into()),
+                }
+                self.write_through(object)?;
+            }
             Place::Global { name, .. } => {
                 self.globals.insert(name, val);
             }
@@ -245,18 +255,25 @@ impl Interp<'_> {
         }
     }
 
-    /// The address of an element in raw memory; unsupported for elements that are not bytes.
-    pub(super) fn element_address(&self, id: ObjId, index: i64) -> Eval<u64> {
-        match self.heap.memory(id).map(|m| (&m.data, m.elem)) {
-            Some((Data::Raw { address, elem_size }, _)) => {
-                Ok(address.wrapping_add(elem_size.wrapping_mul(index as u64)))
+    /// The address of an element. Elements that are no bytes have room at theirs, which they do not use.
+    pub(super) fn element_address(&mut self, id: ObjId, index: i64) -> Eval<u64> {
+        let (address, size) = match self.heap.memory(id) {
+            Some(&Memory { data: Data::Raw { address, elem_size }, .. }) => (address, elem_size),
+            Some(&Memory { address: Some(address), .. }) => (address, REFERENCE_BYTES),
+            Some(&Memory { length, .. }) => {
+                let Some(size) = length.checked_mul(REFERENCE_BYTES) else {
+                    return Err(self.out_of_memory());
+                };
+                let address = self.raw_room(size)?;
+                if let Some(Object::Memory(memory)) = self.heap.get_mut(id) {
+                    memory.address = Some(address);
+                }
+                (address, REFERENCE_BYTES)
             }
-            Some((Data::Vals(_), elem)) => Err(Fault::Unsupported(format!(
-                "elements of type `{}` have no address here",
-                self.type_text(elem)
-            ))
-            .into()),
-            None => Err(Fault::Type("the address of something that has no elements".to_owned()).into()),
-        }
+            None => {
+                return Err(Fault::Type("the address of something that has no elements".to_owned()).into());
+            }
+        };
+        Ok(address.wrapping_add(size.wrapping_mul(index as u64)))
     }
 }

@@ -32,6 +32,7 @@ impl<'m> Interp<'m> {
         if let Some(bytes) = self.text(id)? {
             return Ok(View::Str(bytes));
         }
+        self.read_back(id)?;
         let (memory, offset, dims) = match self.heap.get(id) {
             Some(Object::Struct(fields)) => return Ok(View::Fields(self.defined_fields(ty, fields))),
             Some(Object::Array(array)) => (array.memory, array.offset, array.dims.clone()),

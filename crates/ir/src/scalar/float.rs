@@ -38,6 +38,8 @@ pub(super) fn binary(op: Intrinsic, format: &Format, a: u128, b: u128) -> Option
         Intrinsic::SubFloat => |x, y| x - y,
         Intrinsic::MulFloat => |x, y| x * y,
         Intrinsic::DivFloat => |x, y| x / y,
+        // Exact in every format, so there is nothing to round.
+        Intrinsic::RemFloat => |x, y| x % y,
         Intrinsic::MinFloat => |x, y| if x < y || (x == y && x.is_sign_negative()) { x } else { y },
         Intrinsic::MaxFloat => |x, y| if x > y || (x == y && x.is_sign_positive()) { x } else { y },
         _ => return None,

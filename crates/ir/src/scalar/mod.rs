@@ -8,6 +8,7 @@
 //! int.rs      integers of 1 to 128 bits         float.rs    IEEE arithmetic on 16, 32, 64 bits
 //! convert.rs  between any two types             format.rs   the float formats and the one rounding routine
 //! numbers.rs  numbers of Julia's types: promotion, operators, conversion
+//! parse.rs    numbers in text
 //! ```
 //!
 //! **Scalars** are a type and 128 bits, of which only the low ones of the type's width may be set. Signed and
@@ -46,6 +47,7 @@ mod float;
 mod format;
 mod int;
 mod numbers;
+mod parse;
 #[cfg(test)]
 mod tests;
 
@@ -55,6 +57,7 @@ use crate::intrinsic::{Convert, Intrinsic, Shape};
 use format::Format;
 pub use format::{f16_to_f64, f64_to_f16};
 pub use numbers::{Converted, Number, Numbers};
+pub use parse::parse_float;
 
 /// The type of a scalar.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -5,7 +5,7 @@
 //! wins over any integer, the wider of two floats over the other; `Bool` gives way to all, and `Bool` with `Bool` to
 //! `Int64` under arithmetic. Comparisons are exact whatever the types: no promotion rounds their operands.
 //!
-//! Known: `+ - *` (also of more than two), `/ ÷ div % rem`, `< <= > >= == !=`, `! ~ & | ⊻ xor`, `abs min max`. `/` of
+//! Known: `+ - *` and `min max` (also of more than two), `/ ÷ div % rem`, `< <= > >= == !=`, `! ~ & | ⊻ xor`, `abs`. `/` of
 //! integers is of `Float64`s. Everything else is left to the module's own methods, and so a `MethodError`.
 
 use super::{Outcome, Scalar, ScalarError, ScalarType, eval};
@@ -117,7 +117,8 @@ impl Numbers<'_> {
                     Ok(Some(x))
                 }
             }
-            ("+" | "*", &[first, ref rest @ ..]) => {
+            ("min" | "max", &[x]) => Ok(Some(x)),
+            ("+" | "*" | "min" | "max", &[first, ref rest @ ..]) => {
                 let mut sum = first;
                 for &next in rest {
                     match self.binary(name, sum, next)? {
@@ -176,6 +177,7 @@ impl Numbers<'_> {
             ("/", true) => Intrinsic::DivFloat,
             ("÷" | "div", false) if is_signed => Intrinsic::CheckedSdivInt,
             ("÷" | "div", false) => Intrinsic::CheckedUdivInt,
+            ("%" | "rem", true) => Intrinsic::RemFloat,
             ("%" | "rem", false) if is_signed => Intrinsic::CheckedSremInt,
             ("%" | "rem", false) => Intrinsic::CheckedUremInt,
             ("&", false) => Intrinsic::AndInt,

@@ -83,7 +83,17 @@ impl<'a> Parser<'a> {
         let mut lexer = Lexer::new(src, start, end);
         let tok = lexer.next().map_err(|fault| (fault, lexer.pos()))?;
         let last_end = tok.span.start;
-        Ok(Parser { src, lexer, tok, last_end, depth: 0, brackets: 0, continuation, in_opaque: false, in_variable: false })
+        Ok(Parser {
+            src,
+            lexer,
+            tok,
+            last_end,
+            depth: 0,
+            brackets: 0,
+            continuation,
+            in_opaque: false,
+            in_variable: false,
+        })
     }
 
     /// Where reading stopped: nothing before this offset has to be read again.

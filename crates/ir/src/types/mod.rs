@@ -25,10 +25,12 @@
 //! | `statics` | the variables of a method's `where` |
 //! | `subtype` | `<:`, intersection tests, union normal form |
 //! | `print` | the text of a type |
+//! | `reflect` | what the fields of a `DataType` say |
 
 mod builtin;
 mod layout;
 mod print;
+mod reflect;
 mod statics;
 mod subtype;
 mod table;
@@ -36,6 +38,7 @@ mod table;
 pub use builtin::decl;
 pub use layout::{Field, FieldRepr, Layout, LayoutError, Repr};
 pub use print::TypeDisplay;
+pub use reflect::TypeField;
 pub use statics::{Pattern, StaticBound, StaticParam, Statics};
 pub use table::{
     DeclBody, DeclData, DeclKind, FieldDecl, MAX_DEPTH, MAX_WEIGHT, MAX_WIDTH, PrimitiveRepr, TypeError,

@@ -51,7 +51,9 @@ impl TypeDisplay<'_> {
     fn value(self, f: &mut Formatter<'_>, ty: Type, bits: u128) -> fmt::Result {
         match self.types.primitive(ty) {
             Some((_, PrimitiveRepr::Bool)) => write!(f, "{}", bits != 0),
-            Some((width, PrimitiveRepr::Unsigned)) => write!(f, "0x{bits:0digits$x}", digits = usize::from(width) / 4),
+            Some((width, PrimitiveRepr::Unsigned)) => {
+                write!(f, "0x{bits:0digits$x}", digits = usize::from(width) / 4)
+            }
             _ => write!(f, "reinterpret({}, 0x{bits:x})", self.of(ty)),
         }
     }

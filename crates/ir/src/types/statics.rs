@@ -332,7 +332,8 @@ impl<'a> Fit<'a> {
                     }
             }
             (TypeKind::Tuple { elems, vararg: None }, TypeKind::NTuple { count, elem }) => {
-                self.same(types.int(elems.len() as i64), *count) && elems.iter().all(|&x| self.below(x, *elem))
+                self.same(types.int(elems.len() as i64), *count)
+                    && elems.iter().all(|&x| self.below(x, *elem))
             }
             (TypeKind::NTuple { count: x, elem: xe }, TypeKind::NTuple { count: y, elem: ye }) => {
                 self.same(*x, *y) && self.below(*xe, *ye)

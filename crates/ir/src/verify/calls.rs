@@ -1,7 +1,7 @@
 //! Calls: the callee exists, takes these operands, and gives what is claimed.
 //!
-//! A method is looked for in the module, then among the functions of Base that have no body. Without a module only the
-//! call itself is checked against what it says of its callee.
+//! A method is looked for in the module, then among the functions of Base that have no body. One that is missing breaks no rule: the call
+//! throws when it is reached (`complete.rs`). Without a module only the call itself is checked against what it says of its callee.
 
 use super::{Checker, TypeRule};
 use crate::base_fn::BaseFn;
@@ -23,7 +23,7 @@ pub enum CallRule {
         /// Why.
         why: &'static str,
     },
-    /// `call-unknown`: the function has no method for these types.
+    /// `call-unknown`: the function has no method for these types. A call of it throws; C gets no address of it.
     UnknownMethod {
         /// The type of the function object.
         function: Type,
@@ -32,17 +32,17 @@ pub enum CallRule {
         /// The symbols of its methods.
         candidates: Vec<String>,
     },
+    /// `call-foreign`: there is no C function of this name. A call of it throws.
+    UnknownForeign {
+        /// The name.
+        name: Name,
+    },
     /// `call-arity`: the number of operands is not that of the callee's arguments.
     OperandCount {
         /// How many there are.
         given: usize,
         /// How many there should be.
         wanted: Arity,
-    },
-    /// `call-never-returns`: the callee never comes back, but the call claims a value.
-    NeverReturns {
-        /// The type that the call claims.
-        given: Type,
     },
     /// `call-symbol`: the function with this symbol has other arguments or results.
     SymbolSignature {
@@ -80,24 +80,18 @@ impl Checker<'_> {
         let Some(module) = self.module else { return };
         if let Some(id) = module.find_method(function, params) {
             let callee = &module[id];
-            if let [returned] = callee.sig.results[..] {
-                if returned == Type::BOTTOM {
-                    self.never_returns(inst);
-                } else {
-                    self.result_compatible(inst, returned);
-                }
+            // A call may claim a type of a callee that never comes back.
+            if let [returned] = callee.sig.results[..]
+                && returned != Type::BOTTOM
+            {
+                self.result_compatible(inst, returned);
             }
         } else if let Some(base) = self.base_function(function) {
             if !base.arity().allows(given) {
                 self.at(inst, CallRule::OperandCount { given, wanted: base.arity() });
             }
-            if !base.returns() {
-                self.never_returns(inst);
-            }
-        } else {
-            let candidates = candidates(module, function);
-            self.at(inst, CallRule::UnknownMethod { function, args: params.to_vec(), candidates });
         }
+        // A method that is missing is refused where the call is reached: `complete.rs` lists it.
     }
 
     pub(super) fn c_function(&mut self, inst: Inst, function: Type, params: &[Type]) {
@@ -117,12 +111,6 @@ impl Checker<'_> {
         match self.types.kind(function) {
             TypeKind::Function(name) => BaseFn::from_name(self.cx.names.text(*name)),
             _ => None,
-        }
-    }
-
-    fn never_returns(&mut self, inst: Inst) {
-        if let Some(given) = self.result_type(inst).filter(|&t| t != Type::BOTTOM) {
-            self.at(inst, CallRule::NeverReturns { given });
         }
     }
 
@@ -204,7 +192,7 @@ impl Checker<'_> {
 }
 
 /// The symbols of a function's methods.
-fn candidates(module: &Module, function: Type) -> Vec<String> {
+pub(super) fn candidates(module: &Module, function: Type) -> Vec<String> {
     let ids: &[FuncId] = module.methods(function);
     ids.iter().map(|&id| module[id].symbol(&module.cx)).collect()
 }

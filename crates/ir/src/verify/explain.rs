@@ -562,11 +562,11 @@ impl<'a> Words<'a> {
                 }
                 text
             }
+            CallRule::UnknownForeign { name } => {
+                Text::new(format!("there is no C function `{}`", self.name(*name)))
+            }
             CallRule::OperandCount { given, wanted } => {
                 Text::new(format!("the callee takes {wanted} arguments, not {given}"))
-            }
-            CallRule::NeverReturns { given } => {
-                Text::new(format!("the callee never comes back, but the call claims {}", self.ty(*given)))
             }
             CallRule::SymbolSignature { symbol, params, results } => {
                 let message = format!("`{}` has another signature than this call", self.name(*symbol));

@@ -14,7 +14,8 @@
 //! | `intrinsics` | operand and result types of intrinsics on both levels | `type-…` |
 //! | `low` | operand and result types of low IR, memory accesses, pointer classes | `low-…` |
 //! | `exceptions` | handlers nest and are left in order | `exception-…` |
-//! | `calls` | callees exist and fit; refused operations | `call-…` |
+//! | `calls` | callees fit; refused operations | `call-…` |
+//! | `complete` | callees exist: asked for by itself, no rule | `call-unknown`, `call-foreign` |
 //! | `module` | first values of globals | `module-global` |
 //! | `explain`, `codes` | violations as diagnostics | |
 //!
@@ -36,6 +37,7 @@
 mod builtins;
 mod calls;
 mod codes;
+mod complete;
 mod constants;
 mod exceptions;
 mod explain;
@@ -51,6 +53,7 @@ mod structure;
 mod tests;
 
 pub use calls::CallRule;
+pub use complete::missing_callees;
 pub use constants::ConstantRule;
 pub use exceptions::ExceptionRule;
 pub use explain::{has_places, point_into_printout, source_span};

@@ -62,6 +62,7 @@ impl Lowering<'_> {
             | BaseFn::ThrowExpDomainerror
             | BaseFn::ThrowDomerrPowbysq => self.throw_numbers(base, first),
             BaseFn::ThrowArgerror => self.throw_string(RuntimeFn::ThrowArgument, first),
+            BaseFn::String => self.dynamic_call(),
             BaseFn::Print | BaseFn::Println => self.print(first, base == BaseFn::Println),
         }
     }

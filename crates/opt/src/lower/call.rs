@@ -50,7 +50,35 @@ const JULIA_FUNCTIONS: &[&str] = &[
     "jl_alloc_string",
     "jl_pchar_to_string",
     "jl_cstr_to_string",
+    "jl_string_to_array",
+    "jl_string_to_genericmemory",
+    "jl_array_to_string",
+    "jl_genericmemory_to_string",
+    "jl_array_copy",
+    "jl_genericmemory_copy",
+    "jl_genericmemory_copy_slice",
+    "jl_array_ptr_copy",
+    "jl_genericmemory_copyto",
+    "jl_array_isassigned",
+    "jl_reshape_array",
+    "jl_symbol_n",
+    "jl_try_substrtod",
+    "jl_try_substrtof",
+    "jl_object_id",
+    "jl_eqtable_get",
+    "jl_eqtable_put",
+    "jl_eqtable_pop",
+    "jl_eqtable_nextind",
+    "jl_idtable_rehash",
+    "jl_gf_invoke_lookup",
+    "jl_types_equal",
+    "jl_get_world_counter",
 ];
+
+/// Whether a function of Julia's run time has this name.
+pub fn is_julia_function(name: &str) -> bool {
+    JULIA_FUNCTIONS.contains(&name)
+}
 
 /// A method as a caller needs it.
 #[derive(Clone)]
@@ -334,7 +362,7 @@ impl Lowering<'_> {
     /// A function of Julia's run time; whether it is one.
     fn julia_call(&mut self, name: Name, data: &ForeignData) -> Step<bool> {
         let text = self.cx.names.text(name);
-        if !JULIA_FUNCTIONS.contains(&text) {
+        if !is_julia_function(text) {
             return Ok(false);
         }
         let args = (0..data.params.len()).map(|n| self.operand(n)).collect::<Step<Vec<Val>>>()?;
@@ -381,6 +409,17 @@ impl Lowering<'_> {
                 }
                 _ => None,
             },
+            // The methods of the program are known, and a call of this is no reason to have them all in the table of methods.
+            ("jl_gf_invoke_lookup", [signature, _]) => {
+                let types = self.types;
+                match self.static_type(signature).and_then(|ty| types.tuple_elements(ty)) {
+                    Some([callee, args @ ..]) => Some(match self.unit.module.find_method(*callee, args) {
+                        Some(_) => signature.clone(),
+                        None => Val::ghost(Type::NOTHING),
+                    }),
+                    _ => None,
+                }
+            }
             ("jl_value_ptr", [val]) if is_address => {
                 let object = self.object(val)?;
                 Some(Val::scalar(result, self.value(Op::PointerFromObjref, &[object], Type::PTR)))

@@ -74,6 +74,7 @@ mod union;
 mod value;
 mod walk;
 
+pub use call::is_julia_function;
 pub use dynamic::{boxed_entry, boxed_symbol};
 pub use error::{At, LowerError, LowerErrors, Refusal};
 

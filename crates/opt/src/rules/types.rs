@@ -6,7 +6,7 @@ use super::{Rewrite, Site};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::types::{FieldRepr, PrimitiveRepr, StaticBound, TypeKind};
+use brolga_ir::types::{FieldRepr, PrimitiveRepr, StaticBound, TypeField, TypeKind};
 use brolga_ir::{Func, Type, Types, Value};
 
 pub(super) fn simplify(site: &mut Site<'_>, op: Builtin) -> Option<Rewrite> {
@@ -197,8 +197,15 @@ fn isdefined(site: &mut Site<'_>) -> Option<Rewrite> {
 }
 
 /// getfield((c, d), 1)  →  c, for constants
-fn constant_getfield(site: &Site<'_>) -> Option<Rewrite> {
+fn constant_getfield(site: &mut Site<'_>) -> Option<Rewrite> {
     let (aggregate, field) = (site.arg(0)?, site.arg(1)?);
+    // getfield(T, :isbitstype)  →  the answer
+    if let (Some(ty), Some(&Const::Symbol(name))) = (denoted(site, aggregate), site.func.as_const(field)) {
+        return match site.types.type_field(ty, site.types.names().text(name))? {
+            TypeField::Number(ty, bits) => site.constant_value(ty, bits.into()),
+            TypeField::Type(_) => None,
+        };
+    }
     let index = field_position(site.func, site.types, site.func.ty(aggregate), field)?;
     constant_field(site.func, aggregate, index).map(Rewrite::Value)
 }

@@ -18,7 +18,8 @@
 use brolga_ir::types::FieldRepr;
 
 use super::desc::{
-    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, Element, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, ObjectKind, TypeRef,
+    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, Element, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, ObjectKind, STRING_BYTES,
+    TypeRef,
 };
 use super::heap::OutOfMemory;
 use super::object::Object;
@@ -64,6 +65,14 @@ impl Elements<'_> {
     fn position(&self, index: usize) -> Result<usize, ObjectError> {
         let position = self.start.checked_add(index).filter(|&p| p < self.capacity && index < self.length);
         position.ok_or(ObjectError::Index { index, length: self.length })
+    }
+
+    /// Some of them.
+    fn part(self, start: usize, count: usize) -> Result<Self, ObjectError> {
+        match start.checked_add(count) {
+            Some(end) if end <= self.length => Ok(Elements { start: self.start + start, length: count, ..self }),
+            _ => Err(ObjectError::Index { index: start, length: self.length }),
+        }
     }
 
     fn is_union(&self) -> bool {
@@ -285,6 +294,65 @@ impl<'f, 'h> Scope<'f, 'h> {
         }
         array.object.set_word_at(ARRAY_DIMS, length as u64);
         Ok(())
+    }
+}
+
+impl<'f, 'h> Scope<'f, 'h> {
+    /// A string of `count` elements, of one byte each, of an array or `Memory`, from `start` on.
+    pub(crate) fn string_of_bytes(
+        &mut self,
+        of: Root<'_, 'h>,
+        start: usize,
+        count: usize,
+    ) -> Result<Root<'f, 'h>, ObjectError> {
+        let elements = of.get(self).elements()?.part(start, count)?;
+        if elements.stride() != 1 || !elements.element.pointers.is_empty() || elements.is_union() {
+            return Err(wrong_kind(of.get(self).desc(), "elements of one byte"));
+        }
+        let text = self.zeroed_string(count)?;
+        // Memory that moves is elsewhere now.
+        let elements = of.get(self).elements()?.part(start, count)?;
+        let from = MEMORY_ELEMENTS + elements.start;
+        // SAFETY: `part` has checked the range against the `Memory`; the string has room for `count` bytes and is known to nobody else.
+        unsafe { text.get(self).object.copy_to_new(STRING_BYTES, elements.memory, from, count) };
+        Ok(text)
+    }
+
+    /// A `Memory` of a type, whose elements have one byte, with the bytes of a string.
+    pub(crate) fn memory_of_string(
+        &mut self,
+        ty: &TypeRef,
+        text: Root<'_, 'h>,
+    ) -> Result<Root<'f, 'h>, ObjectError> {
+        let length = text.get(self).string_bytes().map(<[u8]>::len);
+        let one_byte = matches!(ty.kind(), ObjectKind::Memory(element) if element.stride == 1);
+        let Some(length) = length.filter(|_| one_byte) else {
+            return Err(wrong_kind(text.get(self).desc(), "bytes"));
+        };
+        let memory = self.memory(ty, length)?;
+        let (new, text) = (memory.get(self).object, text.get(self).object);
+        // SAFETY: a string has as many bytes as its length says, and the new `Memory`, known to nobody else, has room for them.
+        unsafe { new.copy_to_new(MEMORY_ELEMENTS, text, STRING_BYTES, length) };
+        Ok(memory)
+    }
+
+    /// A new `Memory` of a type with `count` elements of an array or `Memory` of the same elements, from `start` on.
+    pub(crate) fn memory_of_part(
+        &mut self,
+        ty: &TypeRef,
+        of: Root<'_, 'h>,
+        start: usize,
+        count: usize,
+    ) -> Result<Root<'f, 'h>, ObjectError> {
+        let elements = of.get(self).elements()?.part(start, count)?;
+        if elements.memory.desc().tag() != ty.tag() {
+            return Err(wrong_kind(of.get(self).desc(), "elements of this type"));
+        }
+        let new = self.memory(ty, count)?;
+        // Memory that moves is elsewhere now.
+        let elements = of.get(self).elements()?.part(start, count)?;
+        move_elements(&elements, new.get(self).object, count, 0);
+        Ok(new)
     }
 }
 

@@ -39,6 +39,13 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 self.scope.blocking(|| runtime.sink().write(&bytes));
                 self.scope.nothing()
             }
+            BaseAction::Text => {
+                let heap = self.runtime.heap();
+                let objects = self.objects(args);
+                let bytes: Vec<u8> =
+                    objects.into_iter().flat_map(|object| print_object(heap, object)).collect();
+                self.scope.string(&bytes).map_err(|error| self.scope.raise(&error))
+            }
             BaseAction::Throw(_) => {
                 Err(self.base_exception(function, ExceptionKind::of_base(function), args))
             }
@@ -161,7 +168,10 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 let bytes = c_text_at(from);
                 self.scope.string(&bytes).map_err(|error| self.scope.raise(&error))
             }
-            _ => Err(self.unsupported(&format!("`{name}` is no function of the run time"))),
+            _ => match self.copying_call(name, args)? {
+                Some(made) => Ok(made),
+                None => self.identity_call(name, args),
+            },
         }
     }
 
@@ -192,13 +202,40 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     }
 
     /// A 64-bit integer or address.
-    fn word(&mut self, op: &str, value: Root<'f, 'h>) -> Result<i64, Raised> {
+    pub(crate) fn word(&mut self, op: &str, value: Root<'f, 'h>) -> Result<i64, Raised> {
         let at = At::boxed(self.object(value));
         let is_word = |at: &At<'_>| at.cx.types.primitive(at.ty).is_some_and(|(bits, _)| bits == 64);
         match at.filter(is_word).and_then(At::bits) {
             Some(bits) => Ok(bits as u64 as i64),
             None => Err(self.bad_operand(op, "a 64-bit integer", value)),
         }
+    }
+}
+
+impl<'f, 'h> Ops<'_, 'f, 'h> {
+    /// Bytes at an address that the program gives, which is not null if there are any.
+    pub(crate) fn bytes_of_c(
+        &mut self,
+        op: &str,
+        start: Root<'f, 'h>,
+        length: Root<'f, 'h>,
+    ) -> Result<Vec<u8>, Raised> {
+        let Ok(length) = usize::try_from(self.word(op, length)?) else {
+            return Err(self.scope.raise_kind(ExceptionKind::OutOfMemoryError));
+        };
+        let start = if length == 0 { 0 } else { self.text_address(op, start)? };
+        Ok(bytes_at(start, length))
+    }
+
+    /// Stores what C calls a flag at an address that the program gives, unless it is null.
+    pub(crate) fn store_flag(&mut self, op: &str, address: Root<'f, 'h>, flag: bool) -> Result<(), Raised> {
+        let address = self.word(op, address)?;
+        let place = std::ptr::with_exposed_provenance_mut::<i32>(address as usize);
+        if !place.is_null() {
+            // SAFETY: the program vouches for what it passes to these functions, as for `unsafe_store!`: room for a C `int`.
+            unsafe { place.write_unaligned(flag.into()) };
+        }
+        Ok(())
     }
 }
 

@@ -391,7 +391,20 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 all.extend_from_slice(rest);
                 self.enter(&method.entry, &all)
             }
-            None => Err(self.scope.raise_method_error(*callee, rest)),
+            // Base has methods that no text gives a body for.
+            None => {
+                let cx = signature.context();
+                let declared = signature.ty().and_then(|ty| cx.types.tuple_elements(ty)).unwrap_or_default();
+                let objects = self.objects(rest);
+                let fits = declared.len() == objects.len()
+                    && objects.iter().zip(declared).all(|(&arg, &ty)| heap.is_of(arg, cx, ty));
+                if !fits {
+                    return Err(self.scope.raise_method_error(*callee, rest));
+                }
+                let mut all = vec![*callee];
+                all.extend_from_slice(rest);
+                self.apply_builtin(all)
+            }
         }
     }
 

@@ -167,7 +167,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     }
 
     /// The elements of an array, and its extents.
-    fn array_operand(&mut self, op: &str, array: Root<'f, 'h>) -> Result<(Row, Vec<i64>), Raised> {
+    pub(crate) fn array_operand(&mut self, op: &str, array: Root<'f, 'h>) -> Result<(Row, Vec<i64>), Raised> {
         let object = self.object(array);
         match (object.desc().kind(), Row::of(object)) {
             (ObjectKind::Array { dims, .. }, Some(row)) => {

@@ -11,14 +11,14 @@ use std::sync::Arc;
 use brolga_ir::Context;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::op::Ordering;
-use brolga_ir::types::{MAX_WIDTH, Type};
+use brolga_ir::types::{MAX_WIDTH, Type, TypeField};
 
 use crate::exception::ExceptionKind;
 use crate::heap::{ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_DATA, Object, ObjectKind, Root};
 
 use super::call::{Done, Ops};
 use super::place::{At, Held, Place};
-use super::relations::egal;
+use super::relations::{as_type, egal};
 use super::throw::Raised;
 
 /// The fields of a memory reference: its words.
@@ -94,6 +94,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                     None => Err(self.scope.raise_kind(ExceptionKind::UndefRefError)),
                 }
             }
+            (ObjectKind::DataType, _) => self.field_of_type(of, field),
             (ObjectKind::Struct(_), _) if !is_memory_ref(object) => {
                 let place = self.find_field("getfield", of, field, checked)?;
                 if object.desc().is_mutable() {
@@ -102,6 +103,19 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 self.read(place.1)
             }
             _ => Err(self.no_field(of, field)),
+        }
+    }
+
+    fn field_of_type(&mut self, of: Root<'f, 'h>, field: Root<'f, 'h>) -> Done<'f, 'h> {
+        let name = self.symbol_text(field).unwrap_or_default();
+        let found = as_type(self.object(of)).and_then(|desc| {
+            let found = desc.context().types.type_field(desc.ty()?, &name)?;
+            Some((desc.context().clone(), found))
+        });
+        match found {
+            Some((cx, TypeField::Number(ty, bits))) => self.scope.box_bits(&cx, ty, bits.into()),
+            Some((cx, TypeField::Type(ty))) => self.scope.type_value(&cx, ty),
+            None => Err(self.no_field(of, field)),
         }
     }
 

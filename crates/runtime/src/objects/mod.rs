@@ -15,6 +15,7 @@
 //! | `call.rs` | calls of anything |
 //! | `change.rs` | reading and changing places, in one step where threads share them |
 //! | `builtins.rs`, `fields.rs`, `elements.rs`, `numbers.rs`, `base.rs` | what calls of no method do, by family |
+//! | `copies.rs`, `identity.rs` | entry points of Julia's run time that copy, and those about what a value is |
 //! | `values.rs` | values of the interpreter as objects, and back |
 //! | `routines.rs` | what compiled code calls |
 
@@ -22,9 +23,11 @@ mod base;
 mod builtins;
 mod call;
 mod change;
+mod copies;
 mod dispatch;
 pub(crate) mod elements;
 mod fields;
+mod identity;
 mod methods;
 mod numbers;
 mod place;

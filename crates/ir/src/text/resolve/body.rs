@@ -293,6 +293,12 @@ impl<'a> Body<'_, 'a> {
             let next = blocks.get(b + 1).copied();
             let mut ended: Option<Span> = None;
             for (i, row) in ast.rows.iter().enumerate() {
+                // Notes about the function may stand behind its last statement.
+                if ended.is_some()
+                    && matches!(&row.stmt, Stmt::Expr(Expr { kind: ExprKind::Head(head, _), .. }) if LEFT_OUT.contains(&&**head))
+                {
+                    continue;
+                }
                 if let Some(end) = ended {
                     let after = Diagnostic::error(&ResolveError::RowAfterEnd, row.span);
                     self.r.diagnostics.push(after.with_related(end, "the block ends here"));
@@ -420,6 +426,20 @@ impl<'a> Body<'_, 'a> {
                 self.r.fail(ResolveError::NotAValue, expr.span)
             }
             ExprKind::Infix(op, args) if is_infix_literal(op, args) => self.constant(expr, None),
+            // As an operand of a builtin it is what `--check-bounds` settles there.
+            ExprKind::Head(head, args) if &**head == "boundscheck" => {
+                let on = match args.as_slice() {
+                    [] => true,
+                    [Expr { kind: ExprKind::Name(on), .. }] if matches!(&**on, "true" | "false") => {
+                        &**on == "true"
+                    }
+                    _ => {
+                        let (head, needs) = ("boundscheck".to_owned(), "`true` or `false`");
+                        return self.r.fail(ResolveError::HeadArguments { head, needs }, expr.span);
+                    }
+                };
+                Some(self.func.constant(Const::Bits { ty: Type::BOOL, bits: on.into() }))
+            }
             ExprKind::Infix(..)
             | ExprKind::Head(..)
             | ExprKind::Splat(_)
@@ -468,7 +488,10 @@ impl<'a> Body<'_, 'a> {
             ExprKind::Name(name) if self.argument(name, value.span)?.is_none() => name,
             _ => return Some(None),
         };
-        if self.r.consts.contains_key(name) || self.r.looks_like_type(value) || super::call::is_literal_name(name) {
+        if self.r.consts.contains_key(name)
+            || self.r.looks_like_type(value)
+            || super::call::is_literal_name(name)
+        {
             return Some(None);
         }
         let ty = self.r.ty(ty)?;

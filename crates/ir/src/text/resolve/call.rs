@@ -17,6 +17,20 @@ use crate::names::Name;
 use crate::op::{Level, Op};
 use crate::types::{Type, TypeKind};
 
+/// The number of dimensions that the name of a type without its element type says.
+fn array_rank(expr: &Expr<'_>) -> Option<u128> {
+    let name = match &expr.kind {
+        ExprKind::Name(name) => &**name,
+        ExprKind::Path(parts) => last_name(parts),
+        _ => return None,
+    };
+    match name {
+        "Vector" => Some(1),
+        "Matrix" => Some(2),
+        _ => None,
+    }
+}
+
 impl<'a> Body<'_, 'a> {
     /// Gives the instruction of a row its operation, operands and blocks.
     pub(super) fn statement(&mut self, inst: Inst, row: &Row<'a>, at: At, next: Option<Block>) -> Option<()> {
@@ -285,10 +299,23 @@ impl<'a> Body<'_, 'a> {
                 return Some(());
             }
         }
+        if let Some(name) = self.held_operation(callee) {
+            return self.named_call(inst, None, &name, true, args, results, callee.span);
+        }
         let mut exprs = Vec::with_capacity(args.len() + 1);
         exprs.push(callee);
         exprs.extend_from_slice(args);
         self.set(inst, Op::Call, results, &exprs)
+    }
+
+    /// The name of the builtin or intrinsic that a row holds whose value is called: `%1 = Core.sizeof`, `(%1)(x)`. Its type tells.
+    fn held_operation(&mut self, callee: &Expr<'a>) -> Option<String> {
+        let ExprKind::Ssa(..) = callee.kind else { return None };
+        let value = self.operand(callee)?;
+        let TypeKind::Function(name) = *self.r.cx.types.kind(self.func.ty(value)) else { return None };
+        let name = self.r.cx.names.text(name);
+        let is_operation = Builtin::from_name(name).is_some() || Intrinsic::from_name(name).is_some();
+        (is_operation && !self.r.functions.contains(name)).then(|| name.to_owned())
     }
 
     /// Calls an intrinsic, a builtin or a function by its name.
@@ -358,7 +385,8 @@ impl<'a> Body<'_, 'a> {
         Some(())
     }
 
-    /// Julia up to 1.11 keeps an address in a `UInt64`, and its intrinsics take both alike; here addresses and numbers are told apart.
+    /// Julia's intrinsics on integers take the bits of whatever they get: of addresses, which Julia up to 1.11 keeps in a `UInt64` as well, and of
+    /// floats, which it sorts so. Here these are told apart.
     fn on_addresses(&mut self, inst: Inst, op: Intrinsic, values: &mut [Value]) -> Option<Intrinsic> {
         let is_pointer = |body: &Self, value: Value| body.r.cx.types.pointee(body.func.ty(value)).is_some();
         match (op, &values[..]) {
@@ -374,6 +402,19 @@ impl<'a> Body<'_, 'a> {
                         let cast = Op::Intrinsic(Intrinsic::Bitcast);
                         *value = self.insert_before(inst, cast, &[*value], Type::UINT64)?;
                     }
+                }
+                Some(op)
+            }
+            (_, &[x, y]) if op.shape() == Shape::IntCompare && self.func.ty(x) == self.func.ty(y) => {
+                let bits = match self.func.ty(x) {
+                    Type::FLOAT64 => Type::INT64,
+                    Type::FLOAT32 => Type::INT32,
+                    Type::FLOAT16 => Type::INT16,
+                    _ => return Some(op),
+                };
+                for value in values.iter_mut() {
+                    let cast = Op::Intrinsic(Intrinsic::Bitcast);
+                    *value = self.insert_before(inst, cast, &[*value], bits)?;
                 }
                 Some(op)
             }
@@ -409,7 +450,15 @@ impl<'a> Body<'_, 'a> {
             self.func.set_op(inst, Op::Builtin(op), &values);
             return Some(());
         }
-        self.set(inst, Op::Builtin(op), results, args)
+        let mut values = self.operands(Op::Builtin(op), results, args)?;
+        if let (Builtin::ApplyType, [generic, _]) = (op, args)
+            && let Some(rank) = array_rank(generic)
+        {
+            // `Vector` is `Array` without the element type; the number of dimensions is said here.
+            values.push(self.func.constant(Const::Bits { ty: Type::INT64, bits: rank }));
+        }
+        self.func.set_op(inst, Op::Builtin(op), &values);
+        Some(())
     }
 
     /// `invoke callee(args…)`.
@@ -500,9 +549,9 @@ impl<'a> Body<'_, 'a> {
 
 /// Names that are literals.
 pub(super) fn is_literal_name(name: &str) -> bool {
-    const NAMES: [&str; 16] = [
+    const NAMES: [&str; 17] = [
         "true", "false", "nothing", "missing", "Inf", "Inf64", "Inf32", "Inf16", "NaN", "NaN64", "NaN32",
-        "NaN16", "C_NULL", "Main", "Base", "Core",
+        "NaN16", "C_NULL", "Main", "Base", "Core", "im",
     ];
     NAMES.contains(&name)
 }

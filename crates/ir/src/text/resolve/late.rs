@@ -4,8 +4,7 @@
 //! that never comes there is to run. So such a row becomes a throw, and a warning says so:
 //!
 //! ```text
-//! %3 = $(Expr(:copyast, …))::Expr        Core.throw(CompileError("`Expr(:copyast)` is not supported: …"))::Union{}
-//!                                        %3 = #undef::Expr
+//! %3 = $(Expr(:copyast, …))::Expr        %3 = Core.throw(CompileError("`Expr(:copyast)` is not supported: …"))::Expr
 //! ```
 //!
 //! Low IR is what passes made of a program, so there such a row stays an error.
@@ -21,9 +20,16 @@ use crate::types::Type;
 
 impl Body<'_, '_> {
     /// Makes the row throw a `CompileError` that says what it is and why it means nothing.
-    pub(super) fn refuse_late(&mut self, inst: Inst, what: String, why: &'static str, at: Span) -> Option<()> {
+    pub(super) fn refuse_late(
+        &mut self,
+        inst: Inst,
+        what: String,
+        why: &'static str,
+        at: Span,
+    ) -> Option<()> {
         let error = ResolveError::Unsupported { what, why };
-        let exception = self.r.find_decl("CompileError").and_then(|decl| self.r.cx.types.nominal(decl, &[]).ok());
+        let exception =
+            self.r.find_decl("CompileError").and_then(|decl| self.r.cx.types.nominal(decl, &[]).ok());
         let Some(ty) = exception.filter(|_| self.func.level == Level::High) else {
             return self.r.fail(error, at);
         };
@@ -32,13 +38,13 @@ impl Body<'_, '_> {
         self.r.diagnostics.push(Diagnostic::warning(&error, at).with_note(note));
         let message = self.func.constant(Const::String(text));
         let exception = self.func.constant(Const::Aggregate { ty, fields: [message].into() });
-        self.insert_before(inst, Op::Builtin(Builtin::Throw), &[exception], Type::BOTTOM);
-        match self.results(inst).first() {
-            Some(&ty) => {
-                let nothing = self.func.constant(Const::Undef(ty));
-                self.func.set_op(inst, Op::Copy, &[nothing]);
-            }
-            None => self.func.remove_inst(inst),
+        let throw = Op::Builtin(Builtin::Throw);
+        if self.results(inst).is_empty() {
+            self.insert_before(inst, throw, &[exception], Type::NOTHING);
+            self.func.remove_inst(inst);
+        } else {
+            // The row keeps its type, so that rows behind it may use what it never gives.
+            self.func.set_op(inst, throw, &[exception]);
         }
         Some(())
     }

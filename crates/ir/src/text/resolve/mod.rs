@@ -149,7 +149,10 @@ struct Resolver<'a> {
 /// The names that stand in `typeof(…)` somewhere in the text.
 fn typeof_names(source: &str) -> FxHashSet<&str> {
     let inside = source.split("typeof(").skip(1);
-    inside.filter_map(|rest| rest.split_once(')')).map(|(path, _)| path.rsplit('.').next().unwrap_or(path)).collect()
+    inside
+        .filter_map(|rest| rest.split_once(')'))
+        .map(|(path, _)| path.rsplit('.').next().unwrap_or(path))
+        .collect()
 }
 
 /// The part of a qualified name that counts.

@@ -42,7 +42,8 @@ fn line_of(name: &str, has_memory: bool) -> Option<&'static str> {
 
 /// The name that a line declares.
 fn declared(line: &str) -> Option<&str> {
-    let rest = ["struct ", "mutable struct ", "abstract type "].iter().find_map(|word| line.strip_prefix(word))?;
+    let rest =
+        ["struct ", "mutable struct ", "abstract type "].iter().find_map(|word| line.strip_prefix(word))?;
     rest.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next()
 }
 
@@ -58,10 +59,15 @@ mod tests {
         for memory in ["", "Memory{UInt8}, "] {
             for name in TEXT.lines().filter_map(declared) {
                 let cx = Context::new();
-                let text = format!("function f(x::Union{{{memory}{name}}})::Nothing\n1 ─ return nothing\nend\n");
+                let text =
+                    format!("function f(x::Union{{{memory}{name}}})::Nothing\n1 ─ return nothing\nend\n");
                 let source = SourceFile::new("test", text).unwrap();
                 let (_, diagnostics) = read(&source, &cx);
-                assert!(!diagnostics.has_errors(), "{name}: {}", diagnostics.render(&source));
+                assert!(
+                    !diagnostics.has_errors(),
+                    "{name}: {}",
+                    diagnostics.render(&source, &crate::diag::Style::PLAIN)
+                );
                 let decl = cx.types.find_decl(cx.names.intern(name)).unwrap();
                 assert!(cx.types.body(decl).is_some(), "{name}");
             }
@@ -71,7 +77,8 @@ mod tests {
     #[test]
     fn a_text_that_declares_a_type_has_its_own() {
         let cx = Context::new();
-        let text = "struct Dict{K, V}; only::K; end\nfunction f(x::Dict{Int64, Int64})::Int64\n1 ─ return 1\nend\n";
+        let text =
+            "struct Dict{K, V}; only::K; end\nfunction f(x::Dict{Int64, Int64})::Int64\n1 ─ return 1\nend\n";
         let source = SourceFile::new("test", text).unwrap();
         assert!(!read(&source, &cx).1.has_errors());
         let decl = cx.types.find_decl(cx.names.intern("Dict")).unwrap();

@@ -60,9 +60,13 @@ pub(super) fn is_imaginary(expr: &Expr<'_>) -> bool {
 pub(super) fn is_infix_literal(op: &str, args: &[Expr<'_>]) -> bool {
     let literal = |expr: &Expr<'_>| match &expr.kind {
         ExprKind::Literal(_) => true,
-        ExprKind::Prefix(op, inner) => op == "-" && matches!(inner.kind, ExprKind::Literal(_) | ExprKind::Name(_)),
+        ExprKind::Prefix(op, inner) => {
+            op == "-" && matches!(inner.kind, ExprKind::Literal(_) | ExprKind::Name(_))
+        }
         ExprKind::Name(name) => super::call::is_literal_name(name),
-        ExprKind::Infix(op, inner) => op == ":" && inner.iter().all(|e| matches!(e.kind, ExprKind::Literal(_))),
+        ExprKind::Infix(op, inner) => {
+            op == ":" && inner.iter().all(|e| matches!(e.kind, ExprKind::Literal(_)))
+        }
         _ => false,
     };
     match (op, args) {
@@ -465,7 +469,6 @@ impl<'a> Resolver<'a> {
         let ExprKind::Name(name) = &expr.kind else { return None };
         let is_function = name.starts_with(|c: char| c.is_lowercase() || matches!(c, '_' | '#'))
             && !super::call::is_literal_name(name)
-            && name != "im"
             && !self.consts.contains_key(name)
             && !self.looks_like_type(expr);
         is_function.then(|| Term::Const(Const::Singleton(self.function_type(name))))
@@ -599,8 +602,10 @@ impl<'a> Resolver<'a> {
             return self.aggregate(Ok(ty), fields?, at);
         }
         if let TypeKind::Generic(decl) = *types.kind(ty) {
-            let fields: Option<Vec<Term>> =
-                args.iter().map(|arg| self.function_in_constant(arg).or_else(|| self.term(arg, None))).collect();
+            let fields: Option<Vec<Term>> = args
+                .iter()
+                .map(|arg| self.function_in_constant(arg).or_else(|| self.term(arg, None)))
+                .collect();
             let fields = fields?;
             let Some(DeclKind::Struct { fields: declared, .. }) = types.body(decl).map(|b| &b.kind) else {
                 return not_a_struct(self);

@@ -114,6 +114,8 @@ fn full_intrinsic_cost(op: Intrinsic) -> u32 {
         // The divider is not pipelined.
         I::DivFloat | I::DivFloatFast => 10,
         I::SqrtLlvm | I::SqrtLlvmFast => 15,
+        // A call.
+        I::RemFloat | I::RemFloatFast => 20,
         // A rounding instruction, or a call where the processor has none.
         I::CeilLlvm | I::FloorLlvm | I::TruncLlvm | I::RintLlvm => 10,
         _ => match op.shape() {

@@ -1,0 +1,96 @@
+//! What the fields of a `DataType` say, by the names of all versions of Julia that programs were printed by.
+//!
+//! | field | value |
+//! |---|---|
+//! | `isbitstype`, `isconcretetype`, `isdispatchtuple`, `mutable`, `abstract` | a `Bool` |
+//! | `flags` | the same as bits of a `UInt16`: 2 concrete, 4 dispatch tuple, 8 bits type |
+//! | `size` | the bytes of a value, an `Int32` |
+//! | `super` | the supertype |
+//!
+//! Not done: `name`, `parameters`, `types`, `layout`, `hash`, `instance`.
+
+use super::{DeclKind, FieldRepr, Type, TypeKind, Types};
+
+/// What a field of a `DataType` holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TypeField {
+    /// A number of a primitive type, by its bits.
+    Number(Type, u64),
+    /// A type.
+    Type(Type),
+}
+
+impl Types {
+    /// A field of a type as an object; `None` if it has none of this name.
+    pub fn type_field(&self, ty: Type, name: &str) -> Option<TypeField> {
+        if matches!(self.kind(ty), TypeKind::Union(_) | TypeKind::Generic(_)) {
+            return None;
+        }
+        let is_bits = || {
+            let inline = self.is_concrete(ty) && self.field_repr(ty) == FieldRepr::Inline;
+            inline && self.layout(ty).is_ok_and(|layout| layout.is_bits())
+        };
+        let is_dispatch_tuple = || {
+            self.tuple_elements(ty)
+                .is_some_and(|elements| elements.iter().all(|&element| self.is_concrete(element)))
+        };
+        let truth = |value: bool| TypeField::Number(Type::BOOL, value.into());
+        Some(match name {
+            "isbitstype" => truth(is_bits()),
+            "isconcretetype" => truth(self.is_concrete(ty)),
+            "isdispatchtuple" => truth(is_dispatch_tuple()),
+            "mutable" => truth(self.is_mutable(ty)),
+            "abstract" => truth(ty == Type::ANY || matches!(self.nominal_kind(ty), Some(DeclKind::Abstract))),
+            "flags" => {
+                let bits = [(self.is_concrete(ty), 2), (is_dispatch_tuple(), 4), (is_bits(), 8)];
+                let flags = bits.iter().filter(|(is, _)| *is).map(|(_, bit)| bit).sum();
+                TypeField::Number(Type::UINT16, flags)
+            }
+            "size" => {
+                let layout = self.layout(ty).ok().filter(|_| self.is_concrete(ty));
+                TypeField::Number(Type::INT32, layout.map_or(0, |layout| layout.size.into()))
+            }
+            "super" => TypeField::Type(self.supertype(ty)),
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Context;
+
+    #[test]
+    fn fields_of_types_say_what_values_are() {
+        let cx = Context::new();
+        let types = &cx.types;
+        let vector = types.array(Type::FLOAT64, 1).unwrap();
+        let pair = types.tuple(&[Type::INT64, Type::BOOL]).unwrap();
+        let wide = types.tuple(&[Type::ANY]).unwrap();
+        let truth = |ty, name| types.type_field(ty, name) == Some(TypeField::Number(Type::BOOL, 1));
+        for (ty, bits, concrete, mutable) in [
+            (Type::INT64, true, true, false),
+            (pair, true, true, false),
+            (vector, false, true, true),
+            (Type::STRING, false, true, true),
+            (Type::ANY, false, false, false),
+            (wide, false, false, false),
+        ] {
+            let shown = types.display(ty);
+            assert_eq!(truth(ty, "isbitstype"), bits, "{shown}");
+            assert_eq!(truth(ty, "isconcretetype"), concrete, "{shown}");
+            assert_eq!(truth(ty, "mutable"), mutable, "{shown}");
+        }
+        assert!(
+            truth(pair, "isdispatchtuple") && !truth(wide, "isdispatchtuple") && truth(Type::ANY, "abstract")
+        );
+        assert_eq!(types.type_field(pair, "flags"), Some(TypeField::Number(Type::UINT16, 14)));
+        assert_eq!(types.type_field(pair, "size"), Some(TypeField::Number(Type::INT32, 16)));
+        assert_eq!(
+            types.type_field(Type::INT64, "super"),
+            Some(TypeField::Type(types.supertype(Type::INT64)))
+        );
+        assert_eq!(types.type_field(Type::INT64, "parameters"), None);
+    }
+}

@@ -1,0 +1,68 @@
+//! C functions of Julia's run time and of `utf8proc`, for programs that name them where no library has them.
+//!
+//! What they compute is said in `brolga_ir::hashing` and `brolga_ir::unicode`; here they get C's convention.
+
+use brolga_ir::{hashing, unicode};
+
+/// Bytes that the program gives by address.
+///
+/// # Safety
+///
+/// There are `length` readable bytes, which nobody writes meanwhile.
+unsafe fn bytes<'a>(start: *const u8, length: usize) -> &'a [u8] {
+    if length == 0 || start.is_null() {
+        return &[];
+    }
+    // SAFETY: by the contract.
+    unsafe { std::slice::from_raw_parts(start, length) }
+}
+
+unsafe extern "C" fn memhash(start: *const u8, length: usize) -> u64 {
+    // SAFETY: the program vouches for what it passes to C.
+    hashing::memhash(unsafe { bytes(start, length) })
+}
+
+unsafe extern "C" fn memhash_seed(start: *const u8, length: usize, seed: u32) -> u64 {
+    // SAFETY: the program vouches for what it passes to C.
+    hashing::memhash_seed(unsafe { bytes(start, length) }, seed)
+}
+
+unsafe extern "C" fn memhash32_seed(start: *const u8, length: usize, seed: u32) -> u32 {
+    // SAFETY: the program vouches for what it passes to C.
+    hashing::memhash32_seed(unsafe { bytes(start, length) }, seed)
+}
+
+extern "C" fn category(character: u32) -> i32 {
+    unicode::category(character)
+}
+
+extern "C" fn char_width(character: u32) -> i32 {
+    unicode::char_width(character)
+}
+
+extern "C" fn to_upper(character: u32) -> u32 {
+    unicode::to_upper(character)
+}
+
+extern "C" fn to_lower(character: u32) -> u32 {
+    unicode::to_lower(character)
+}
+
+extern "C" fn to_title(character: u32) -> u32 {
+    unicode::to_title(character)
+}
+
+/// The function that bears a name here.
+pub(crate) fn find(name: &str) -> Option<*const ()> {
+    Some(match name {
+        "memhash" => memhash as *const (),
+        "memhash_seed" => memhash_seed as *const (),
+        "memhash32_seed" => memhash32_seed as *const (),
+        "utf8proc_category" => category as *const (),
+        "utf8proc_charwidth" => char_width as *const (),
+        "utf8proc_toupper" => to_upper as *const (),
+        "utf8proc_tolower" => to_lower as *const (),
+        "utf8proc_totitle" => to_title as *const (),
+        _ => return None,
+    })
+}

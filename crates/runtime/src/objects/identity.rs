@@ -1,0 +1,271 @@
+//! Entry points of Julia's run time about what a value is: its `objectid`, tables by `===`, methods by signature.
+//!
+//! | function | here |
+//! |---|---|
+//! | `jl_object_id` | by contents as `brolga_ir::hashing` says; by address for what has an identity |
+//! | `jl_eqtable_get`, `_put`, `_pop`, `_nextind`, `jl_idtable_rehash` | the table of an `IdDict`, as `brolga_ir::eq_table` says |
+//! | `jl_gf_invoke_lookup` | the signature if a method has it, else `nothing` |
+//! | `jl_types_equal`, `jl_get_world_counter` | |
+//!
+//! Where objects move, the hash of one with an identity is that of its type, so tables are slow there.
+
+use std::convert::Infallible;
+
+use brolga_ir::eq_table::{self, Pair, Pairs, Room};
+use brolga_ir::hashing::{self, ObjectHash};
+use brolga_ir::types::Type;
+
+use crate::exception::ExceptionKind;
+use crate::heap::{Object, ObjectKind, Root};
+
+use super::call::{Done, Ops};
+use super::place::{At, Held, Row, clear};
+use super::relations::{as_type, egal};
+use super::throw::Raised;
+
+/// The pairs of a table, with the key that is looked for. Looking is no safepoint.
+struct Table {
+    row: Row,
+    key: Object,
+}
+
+impl Table {
+    fn held(&self, at: usize) -> Option<Object> {
+        match self.row.place(at)?.held() {
+            Held::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+}
+
+impl Pairs for Table {
+    type Error = Infallible;
+
+    fn look(&mut self, pair: usize) -> Result<Pair, Infallible> {
+        Ok(match (self.held(2 * pair), self.held(2 * pair + 1)) {
+            (None, _) => Pair::Free,
+            (Some(_), None) => Pair::Deleted,
+            (Some(key), Some(_)) if egal(key, self.key) => Pair::Same,
+            _ => Pair::Other,
+        })
+    }
+}
+
+impl<'f, 'h> Ops<'_, 'f, 'h> {
+    /// A function of this file.
+    pub(crate) fn identity_call(&mut self, name: &str, args: &[Root<'f, 'h>]) -> Done<'f, 'h> {
+        match (name, args) {
+            ("jl_object_id", &[value]) => {
+                let id = self.object_id(self.object(value));
+                let base = self.base();
+                self.scope.box_bits(&base, Type::UINT64, id.into())
+            }
+            ("jl_eqtable_get", &[table, key, default]) => {
+                let (row, at) = self.find_pair(name, table, key)?;
+                match at.and_then(|at| row.place(at + 1)) {
+                    Some(place) => self.read(place),
+                    None => Ok(default),
+                }
+            }
+            ("jl_eqtable_put", &[table, key, value, inserted]) => {
+                let (table, is_new) = self.put_pair(name, table, key, value)?;
+                self.store_flag(name, inserted, is_new)?;
+                Ok(table)
+            }
+            ("jl_eqtable_pop", &[table, key, default, found]) => {
+                let (row, at) = self.find_pair(name, table, key)?;
+                self.store_flag(name, found, at.is_some())?;
+                let Some(at) = at else { return Ok(default) };
+                let memory = self.scope.add_root(row.memory);
+                let place = |ops: &Self, n: usize| Row { memory: ops.object(memory), ..row }.place(at + n);
+                let value = match place(self, 1) {
+                    Some(place) => self.read(place)?,
+                    None => default,
+                };
+                let nothing = self.scope.nothing()?;
+                if let Some(place) = place(self, 0) {
+                    self.write(name, place, nothing)?;
+                }
+                if let Some(place) = place(self, 1) {
+                    clear(place);
+                }
+                Ok(value)
+            }
+            ("jl_eqtable_nextind", &[table, from]) => {
+                let row = self.table_operand(name, table)?;
+                let from = usize::try_from(self.word(name, from)?).unwrap_or(usize::MAX / 2);
+                let used = |&at: &usize| row.place(at + 1).is_some_and(|place| place.is_assigned());
+                let next = (from.next_multiple_of(2)..row.length).step_by(2).find(used);
+                let base = self.base();
+                let next = next.map_or(u64::MAX, |at| at as u64);
+                self.scope.box_bits(&base, Type::UINT64, next.into())
+            }
+            ("jl_idtable_rehash", &[table, length]) => match usize::try_from(self.word(name, length)?) {
+                Ok(length) => self.rehashed(name, table, length),
+                Err(_) => Err(self.scope.raise_kind(ExceptionKind::OutOfMemoryError)),
+            },
+            ("jl_gf_invoke_lookup", &[signature, _]) => {
+                if self.has_method(name, signature)? { Ok(signature) } else { self.scope.nothing() }
+            }
+            ("jl_types_equal", &[a, b]) => {
+                let same = self.type_operand(name, a)?.tag() == self.type_operand(name, b)?.tag();
+                self.c_int(same)
+            }
+            ("jl_get_world_counter", &[]) => {
+                let (world, base) = (self.thread.dispatch().world(), self.base());
+                self.scope.box_bits(&base, Type::UINT64, world.into())
+            }
+            _ => Err(self.unsupported(&format!("`{name}` is no function of the run time for these operands"))),
+        }
+    }
+
+    /// Whether a method has a signature: a tuple of the type of a function and those of arguments.
+    fn has_method(&mut self, op: &str, signature: Root<'f, 'h>) -> Result<bool, Raised> {
+        let desc = self.type_operand(op, signature)?;
+        let (cx, ty) = (desc.context().clone(), desc.ty().unwrap_or(Type::ANY));
+        let Some([callee, args @ ..]) = cx.types.tuple_elements(ty) else { return Ok(false) };
+        let callee = self.scope.desc_of(&cx, *callee)?;
+        let Some(callee) = self.scope.instance(&callee) else { return Ok(false) };
+        let args = args.iter().map(|&ty| self.scope.desc_of(&cx, ty)).collect::<Result<Vec<_>, _>>()?;
+        let dispatch = self.thread.dispatch();
+        let found = dispatch.table().find_declared(self.runtime.heap(), dispatch.world(), self.object(callee), &args);
+        Ok(found.is_some())
+    }
+
+    /// `objectid`. No safepoint.
+    fn object_id(&self, object: Object) -> u64 {
+        match object.desc().kind() {
+            ObjectKind::Symbol => return hashing::symbol_id(object.string().unwrap_or_default()),
+            ObjectKind::String => return hashing::string_id(object.string().unwrap_or_default()),
+            _ => {}
+        }
+        let mut hash = ObjectHash::default();
+        if let Some(of) = as_type(object) {
+            hash.shape(&format!("Type{{{}}}", of.name()));
+            return hash.value();
+        }
+        if let ObjectKind::Module = object.desc().kind() {
+            hash.shape(&String::from_utf8_lossy(object.string().unwrap_or_default()));
+            return hash.value();
+        }
+        if object.desc().is_mutable() || !matches!(object.desc().kind(), ObjectKind::Struct(_)) {
+            match self.runtime.heap().abi().moving {
+                true => hash.shape(object.desc().name()),
+                false => hash.word(object.address() as u64),
+            }
+            return hash.value();
+        }
+        // An immutable value inside another one is taken apart where it lies.
+        let mut work: Vec<Held<'_>> = At::boxed(object).map(Held::Inline).into_iter().collect();
+        while let Some(part) = work.pop().filter(|_| hash.takes_more()) {
+            match part {
+                Held::Undefined => hash.shape(""),
+                Held::Inline(at) => {
+                    let name = at.cx.types.display(at.ty).to_string();
+                    match at.bits() {
+                        Some(bits) => hash.number(&name, bits),
+                        None => {
+                            hash.shape(&name);
+                            let first = work.len();
+                            work.extend(at.fields().map(|place| place.held()));
+                            work[first..].reverse();
+                        }
+                    }
+                }
+                Held::Object(object) => {
+                    if let Some(of) = as_type(object) {
+                        hash.shape(&format!("Type{{{}}}", of.name()));
+                        continue;
+                    }
+                    let is_value = matches!(object.desc().kind(), ObjectKind::Struct(_)) && !object.desc().is_mutable();
+                    match At::boxed(object).filter(|_| is_value) {
+                        Some(at) => work.push(Held::Inline(at)),
+                        None => hash.word(self.object_id(object)),
+                    }
+                }
+            }
+        }
+        hash.value()
+    }
+
+    // ----- tables -----
+
+    /// The elements of a table: a vector or memory of any objects.
+    fn table_operand(&mut self, op: &str, table: Root<'f, 'h>) -> Result<Row, Raised> {
+        let row = Row::of(self.object(table));
+        let is_table = |row: &Row| matches!(row.memory.desc().kind(), ObjectKind::Memory(of) if of.ty == Type::ANY);
+        match row.filter(is_table) {
+            Some(row) => Ok(row),
+            None => Err(self.bad_operand(op, "a vector of any objects", table)),
+        }
+    }
+
+    /// The elements of a table, and the position of the key of the pair that has a key.
+    fn find_pair(
+        &mut self,
+        op: &str,
+        table: Root<'f, 'h>,
+        key: Root<'f, 'h>,
+    ) -> Result<(Row, Option<usize>), Raised> {
+        let row = self.table_operand(op, table)?;
+        let key = self.object(key);
+        let Ok(pair) = eq_table::find(&mut Table { row, key }, row.length / 2, self.object_id(key));
+        Ok((row, pair.map(|pair| 2 * pair)))
+    }
+
+    /// Puts a pair into a table, or into a larger one; that table, and whether the key is new.
+    fn put_pair(
+        &mut self,
+        op: &str,
+        mut table: Root<'f, 'h>,
+        key: Root<'f, 'h>,
+        value: Root<'f, 'h>,
+    ) -> Result<(Root<'f, 'h>, bool), Raised> {
+        loop {
+            let row = self.table_operand(op, table)?;
+            let object = self.object(key);
+            let mut pairs = Table { row, key: object };
+            let Ok(room) = eq_table::room(&mut pairs, row.length / 2, self.object_id(object));
+            let (pair, is_new) = match room {
+                Room::At(pair) => (pair, false),
+                Room::New(pair) => (pair, true),
+                Room::Full => {
+                    let Some(larger) = eq_table::larger(row.length) else {
+                        return Err(self.scope.raise_kind(ExceptionKind::OutOfMemoryError));
+                    };
+                    table = self.rehashed(op, table, larger)?;
+                    continue;
+                }
+            };
+            for (at, part) in [(2 * pair, key), (2 * pair + 1, value)] {
+                // Memory that moves may be elsewhere after the first one.
+                let row = self.table_operand(op, table)?;
+                if let Some(place) = row.place(at) {
+                    self.write(op, place, part)?;
+                }
+            }
+            return Ok((table, is_new));
+        }
+    }
+
+    /// A table of at least so many elements with the pairs of another.
+    fn rehashed(&mut self, op: &str, table: Root<'f, 'h>, length: usize) -> Done<'f, 'h> {
+        let count = self.table_operand(op, table)?.length / 2;
+        let desc = self.object(table).desc();
+        let desc = self.scope.desc_of(desc.context(), desc.ty().unwrap_or(Type::ANY))?;
+        let new = match desc.kind() {
+            ObjectKind::Array { .. } => self.scope.array(&desc, &[length]),
+            _ => self.scope.memory(&desc, length),
+        };
+        let mut new = self.alright(new)?;
+        for pair in 0..count {
+            let row = self.table_operand(op, table)?;
+            let table = Table { row, key: row.memory };
+            if let (Some(key), Some(value)) = (table.held(2 * pair), table.held(2 * pair + 1)) {
+                let (key, value) = (self.scope.add_root(key), self.scope.add_root(value));
+                new = self.put_pair(op, new, key, value)?.0;
+            }
+        }
+        Ok(new)
+    }
+}
