@@ -159,10 +159,7 @@ mod tests {
         let outer = cx.types.tuple(&[Type::STRING, inner]).unwrap();
         assert!(matches!(literal(&mut rng, &cx, outer), Some(Literal::Aggregate { ty, .. }) if ty == outer));
         for _ in 0..50 {
-            let ty = match literal(&mut rng, &cx, union).unwrap() {
-                Literal::Const(constant) => constant.ty(),
-                Literal::Aggregate { ty, .. } => ty,
-            };
+            let ty = literal(&mut rng, &cx, union).unwrap().ty();
             assert!(ty == Type::FLOAT32 || ty == inner);
         }
         assert_eq!(literal(&mut rng, &cx, cx.types.ptr(Type::INT8).unwrap()), None);

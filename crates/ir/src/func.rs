@@ -837,11 +837,7 @@ impl Func {
 
     /// The value of a static parameter as a constant.
     pub fn static_value(&mut self, types: &Types, value: Type) -> Value {
-        match *types.kind(value) {
-            TypeKind::Int(number) => self.bits(types, Type::INT64, u128::from(number.cast_unsigned())),
-            TypeKind::Sym(name) => self.constant(Const::Symbol(name)),
-            _ => self.constant(Const::Type(value)),
-        }
+        self.constant(types.param_constant(value))
     }
 
     /// Adds constant bytes; equal bytes are stored once. The number is what

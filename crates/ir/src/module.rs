@@ -19,7 +19,7 @@ use crate::entity::FuncId;
 use crate::func::{Func, Signature};
 use crate::names::Name;
 use crate::op::{Level, Op};
-use crate::types::{Pattern, StaticBound, Statics, Type, TypeKind};
+use crate::types::{Pattern, StaticBound, Statics, Type, TypeKind, Types};
 use cranelift_entity::PrimaryMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -84,13 +84,43 @@ impl ProgramFacts {
 pub enum Literal {
     /// A constant without parts.
     Const(Const),
-    /// An immutable struct or tuple made of literals.
+    /// A struct or tuple made of literals.
     Aggregate {
         /// Its type.
         ty: Type,
         /// Its fields.
         fields: Vec<Literal>,
     },
+    /// An array.
+    Array {
+        /// Its type.
+        ty: Type,
+        /// The length in each dimension.
+        dims: Vec<usize>,
+        /// The elements, first dimension fastest.
+        items: Vec<Literal>,
+    },
+}
+
+impl Literal {
+    /// The type of the value.
+    pub fn ty(&self) -> Type {
+        match self {
+            Literal::Const(constant) => constant.ty(),
+            Literal::Aggregate { ty, .. } | Literal::Array { ty, .. } => *ty,
+        }
+    }
+
+    /// Whether the value has an identity, or a part that has one: then the global variable holds the only one, and no copy stands for it.
+    pub fn is_shared(&self, types: &Types) -> bool {
+        match self {
+            Literal::Const(_) => false,
+            Literal::Array { .. } => true,
+            Literal::Aggregate { ty, fields } => {
+                types.is_mutable(*ty) || fields.iter().any(|field| field.is_shared(types))
+            }
+        }
+    }
 }
 
 /// The methods of a function object's type.

@@ -163,6 +163,8 @@ pub(super) fn to_val(interp: &mut Interp<'_>, cx: &Context, literal: &Literal) -
                 fields.iter().map(|f| to_val(interp, cx, f).map(Some)).collect();
             Val::aggregate(*ty, fields?)
         }
+        // Generated values have no identity.
+        Literal::Array { ty, .. } => Val::Singleton(*ty),
     })
 }
 

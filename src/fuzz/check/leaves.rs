@@ -30,10 +30,7 @@ pub(super) trait Place {
 
 /// The type of a literal.
 pub(super) fn type_of(literal: &Literal) -> Type {
-    match literal {
-        Literal::Const(constant) => constant.ty(),
-        Literal::Aggregate { ty, .. } => *ty,
-    }
+    literal.ty()
 }
 
 /// The registers that carry a value. `None` if it is not of the form's type, or the place is full.
@@ -135,6 +132,7 @@ fn write(cx: &Context, ty: Type, value: &Literal, out: &mut [u8], place: &mut dy
             }
             Some(())
         }
+        Literal::Array { .. } => None,
     }
 }
 

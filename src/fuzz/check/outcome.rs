@@ -91,6 +91,10 @@ pub fn show(value: &Literal, cx: &Context) -> String {
             let fields: Vec<String> = fields.iter().map(|f| show(f, cx)).collect();
             write!(text, "{}({})", cx.types.display(*ty), fields.join(", "))
         }
+        Literal::Array { ty, dims, items } => {
+            let items: Vec<String> = items.iter().map(|item| show(item, cx)).collect();
+            write!(text, "{}{dims:?}[{}]", cx.types.display(*ty), items.join(", "))
+        }
     };
     text
 }

@@ -149,6 +149,8 @@ impl FuncGen<'_> {
                 let fields = fields.iter().map(|f| self.constant(f)).collect();
                 self.func.constant(Const::Aggregate { ty: *ty, fields })
             }
+            // Generated constants have no identity.
+            Literal::Array { ty, .. } => self.func.constant(Const::Undef(*ty)),
         }
     }
 

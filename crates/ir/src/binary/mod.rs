@@ -162,38 +162,63 @@ fn write_literal(names: &mut Names<'_>, out: &mut Sink, literal: &Literal) {
                 out.count(fields.len());
                 work.extend(fields.iter().rev());
             }
+            Literal::Array { ty, dims, items } => {
+                out.byte(2);
+                names.ty(out, *ty);
+                out.count(dims.len());
+                dims.iter().for_each(|&length| out.number(length as u64));
+                out.count(items.len());
+                work.extend(items.iter().rev());
+            }
         }
     }
 }
 
 fn read_literal(tables: &Tables, source: &mut Source<'_>) -> Result<Literal, BinaryError> {
-    // Aggregates whose fields are not all there yet.
-    let mut open: Vec<(crate::types::Type, usize, Vec<Literal>)> = Vec::new();
+    // Aggregates and arrays, which have dimensions, whose parts are not all there yet.
+    let mut open: Vec<(crate::types::Type, Option<Vec<usize>>, usize, Vec<Literal>)> = Vec::new();
+    let whole = |ty, dims, parts| match dims {
+        None => Literal::Aggregate { ty, fields: parts },
+        Some(dims) => Literal::Array { ty, dims, items: parts },
+    };
     loop {
         let mut done = match source.byte()? {
             0 => Literal::Const(func::read_const(tables, source, &[])?),
-            1 => {
+            tag @ (1 | 2) => {
                 let ty = tables.ty(source)?;
+                let dims = match tag {
+                    1 => None,
+                    _ => {
+                        let mut dims = Vec::new();
+                        for _ in 0..source.count()? {
+                            let Ok(length) = usize::try_from(source.number()?) else {
+                                return source.refuse(Refusal::Number);
+                            };
+                            dims.push(length);
+                        }
+                        Some(dims)
+                    }
+                };
                 let count = source.count()?;
                 if open.len() >= MAX_LITERAL_DEPTH {
                     return source.refuse(Refusal::TooDeep);
                 }
-                open.push((ty, count, Vec::new()));
                 if count > 0 {
+                    open.push((ty, dims, count, Vec::new()));
                     continue;
                 }
-                Literal::Aggregate { ty: open.pop().map_or(ty, |o| o.0), fields: Vec::new() }
+                whole(ty, dims, Vec::new())
             }
             tag => return source.refuse(Refusal::Tag { what: "literal", tag }),
         };
         loop {
-            let Some((ty, count, fields)) = open.last_mut() else { return Ok(done) };
-            fields.push(done);
-            if fields.len() < *count {
+            let Some((ty, dims, count, mut parts)) = open.pop() else { return Ok(done) };
+            parts.push(done);
+            if parts.len() < count {
+                open.push((ty, dims, count, parts));
                 break;
             }
-            done = Literal::Aggregate { ty: *ty, fields: std::mem::take(fields) };
-            open.pop();
+            done = whole(ty, dims, parts);
         }
     }
 }

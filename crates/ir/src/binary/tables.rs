@@ -31,6 +31,8 @@ const FUNCTION: u8 = 14;
 const PARAM: u8 = 15;
 const INT: u8 = 16;
 const SYM: u8 = 17;
+const BITS_VALUE: u8 = 18;
+const NTUPLE: u8 = 19;
 
 const ABSTRACT: u8 = 0;
 const PRIMITIVE: u8 = 1;
@@ -216,6 +218,18 @@ impl<'a> Names<'a> {
             TypeKind::Sym(name) => {
                 entry.byte(SYM);
                 self.name(&mut entry, *name);
+            }
+            TypeKind::Bits { ty, bits } => {
+                let of = self.type_number(*ty);
+                entry.byte(BITS_VALUE);
+                entry.number(of);
+                entry.wide(*bits);
+            }
+            TypeKind::NTuple { count, elem } => {
+                let (count, elem) = (self.type_number(*count), self.type_number(*elem));
+                entry.byte(NTUPLE);
+                entry.number(count);
+                entry.number(elem);
             }
         }
         // A definition that was needed on the way may name the type itself.
@@ -470,6 +484,18 @@ impl Tables {
             PARAM => types.param(source.small()?),
             INT => types.int(source.signed()?),
             SYM => types.sym(self.name(source)?),
+            BITS_VALUE => {
+                let of = self.part(source)?;
+                let bits = source.wide()?;
+                match types.primitive(of) {
+                    Some((width, _)) if width >= 128 || bits >> width == 0 => types.bits_value(of, bits),
+                    _ => return source.refuse(Refusal::Number),
+                }
+            }
+            NTUPLE => {
+                let count = self.part(source)?;
+                types.ntuple(count, self.part(source)?).map_err(wrong)?
+            }
             tag => return source.refuse(Refusal::Tag { what: "declaration or type", tag }),
         };
         let is_open = match types.kind(ty) {
@@ -479,6 +505,7 @@ impl Tables {
             TypeKind::NamedTuple { tuple, .. } => self.open.contains(tuple),
             TypeKind::Union(members) => self.any_open(members),
             TypeKind::TypeOf(of) => self.open.contains(of),
+            TypeKind::NTuple { count, elem } => self.any_open(&[*count, *elem]),
             _ => false,
         };
         if is_open {

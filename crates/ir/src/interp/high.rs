@@ -67,13 +67,10 @@ impl<'m> Interp<'m> {
             Op::GcPreserveEnd | Op::LoopInfo(_) | Op::CodeCoverage => Ok(Flow::NOTHING),
             Op::BoundsCheck(on) => Ok(Flow::Value(Val::bool(on))),
             Op::StaticParameter(n) => match self.static_parameter(func, n)? {
-                (_, Some(value)) => Ok(Flow::Value(match *self.types().kind(value) {
-                    TypeKind::Int(value) => {
-                        Val::bits(self.types(), Type::INT64, u128::from(value.cast_unsigned()))
-                    }
-                    TypeKind::Sym(name) => Val::Symbol(name),
-                    _ => Val::Type(value),
-                })),
+                (_, Some(value)) => {
+                    let constant = self.types().param_constant(value);
+                    self.simple_const(&constant).map(Flow::Value)
+                }
                 (name, None) => Err(self.undefined_variable(name)),
             },
             Op::StaticDefined(n) => {

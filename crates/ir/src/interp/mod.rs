@@ -373,8 +373,14 @@ impl<'m> Interp<'m> {
         match literal {
             Literal::Const(c) => self.simple_const(c),
             Literal::Aggregate { ty, fields } => {
-                let fields = fields.iter().map(|f| self.literal(f).map(Some)).collect::<Eval<_>>()?;
-                Ok(Val::aggregate(*ty, fields))
+                let fields = fields.iter().map(|f| self.literal(f)).collect::<Eval<Vec<_>>>()?;
+                self.new_struct(*ty, fields)
+            }
+            Literal::Array { ty, dims, items } => {
+                let elem = self.types().array_parts(*ty).map_or(Type::ANY, |(elem, _)| elem);
+                let items = items.iter().map(|item| self.literal(item)).collect::<Eval<Vec<_>>>()?;
+                let dims: Vec<i64> = dims.iter().map(|&d| d as i64).collect();
+                self.array_of(elem, &dims, &items)
             }
         }
     }

@@ -342,7 +342,9 @@ impl<'a> Lexer<'a> {
                 *self = exponent;
             }
         }
-        if self.peek_char().is_some_and(begins_name) {
+        let mut behind = *self;
+        // `2.0im`: the imaginary unit is a token of its own.
+        if self.peek_char().is_some_and(begins_name) && behind.take_while(continues_name) != "im" {
             self.take_while(continues_name);
             let text = self.src[start..self.pos].to_owned();
             return Err(Fault::new(SyntaxError::BadNumber { text }, self.span_from(start)));

@@ -68,6 +68,8 @@ pub(super) struct Parser<'a> {
     brackets: u32,
     continuation: Continuation,
     in_opaque: bool,
+    /// At the variable of a `where` without braces: a `where` behind it belongs to the whole in front.
+    pub(super) in_variable: bool,
 }
 
 impl<'a> Parser<'a> {
@@ -81,7 +83,17 @@ impl<'a> Parser<'a> {
         let mut lexer = Lexer::new(src, start, end);
         let tok = lexer.next().map_err(|fault| (fault, lexer.pos()))?;
         let last_end = tok.span.start;
-        Ok(Parser { src, lexer, tok, last_end, depth: 0, brackets: 0, continuation, in_opaque: false })
+        Ok(Parser {
+            src,
+            lexer,
+            tok,
+            last_end,
+            depth: 0,
+            brackets: 0,
+            continuation,
+            in_opaque: false,
+            in_variable: false,
+        })
     }
 
     /// Where reading stopped: nothing before this offset has to be read again.
@@ -211,7 +223,7 @@ impl<'a> Parser<'a> {
         match self.tok.tok {
             Tok::Op(op) => Some((op, level_of(op)?)),
             Tok::Name(op @ ("isa" | "in")) => Some((op, COMPARISON)),
-            Tok::Name(op @ "where") => Some((op, WHERE)),
+            Tok::Name(op @ "where") if !self.in_variable => Some((op, WHERE)),
             Tok::Colon => Some((":", RANGE)),
             Tok::ColonColon => Some(("::", ANNOTATION)),
             _ => None,
@@ -229,7 +241,10 @@ impl<'a> Parser<'a> {
             let vars = if self.tok.tok == Tok::Open('{') {
                 self.list('{', '}', false)?
             } else {
-                vec![self.expr(COMPARISON)?]
+                let outer = std::mem::replace(&mut self.in_variable, true);
+                let var = self.expr(COMPARISON);
+                self.in_variable = outer;
+                vec![var?]
             };
             return self.make(self.span_from(start), ExprKind::Where(Box::new(left), vars));
         }
@@ -270,7 +285,8 @@ impl<'a> Parser<'a> {
             && let Some(negative) = negated(literal)
         {
             self.advance()?;
-            return self.make(self.span_from(start), ExprKind::Literal(negative));
+            let value = self.make(self.span_from(start), ExprKind::Literal(negative))?;
+            return self.imaginary(value);
         }
         let operand = self.nested(Parser::operand)?;
         self.make(self.span_from(start), ExprKind::Prefix(op.into(), Box::new(operand)))
@@ -281,7 +297,14 @@ impl<'a> Parser<'a> {
         let kind = match self.tok.tok {
             Tok::Open('(') => return self.parenthesised(),
             Tok::Open('[') => ExprKind::Array(self.array()?),
-            Tok::Colon => return self.quoted(),
+            Tok::Colon => {
+                // `(:)` and `Base.f(:, x)`: the colon as a value.
+                if matches!(self.peek_second().tok, Tok::Close(_) | Tok::Comma) {
+                    self.advance()?;
+                    return self.make(self.span_from(start), ExprKind::Name(":".into()));
+                }
+                return self.quoted();
+            }
             Tok::Dollar => return self.interpolated(),
             Tok::Name(_) | Tok::Var(_) => {
                 let name = self.name("a name")?.0;
@@ -319,12 +342,26 @@ impl<'a> Parser<'a> {
                 ExprKind::Undef
             }
             Tok::Literal(_) => match self.advance()?.tok {
-                Tok::Literal(literal) => ExprKind::Literal(literal),
+                Tok::Literal(literal) => {
+                    let value = self.make(self.span_from(start), ExprKind::Literal(literal))?;
+                    return self.imaginary(value);
+                }
                 _ => return self.unexpected("a literal"),
             },
             _ => return self.unexpected("a value"),
         };
         self.make(self.span_from(start), kind)
+    }
+
+    /// `2.0im`, which is `2.0 * im`.
+    fn imaginary(&mut self, value: Expr<'a>) -> Parse<Expr<'a>> {
+        if self.tok.spaced || !self.tok.is_name("im") {
+            return Ok(value);
+        }
+        let start = value.span.start;
+        let unit = self.advance()?;
+        let unit = self.make(unit.span, ExprKind::Name("im".into()))?;
+        self.make(self.span_from(start), ExprKind::Infix("*".into(), vec![value, unit]))
     }
 
     /// A plain or quoted name.
@@ -485,6 +522,16 @@ impl<'a> Parser<'a> {
     /// A list in brackets, separated by commas or semicolons.
     pub(super) fn list(&mut self, open: char, close: char, may_be_opaque: bool) -> Parse<Vec<Expr<'a>>> {
         let at = self.open(open)?;
+        let outer = std::mem::replace(&mut self.in_variable, false);
+        let items = self.items(open, close, at, may_be_opaque);
+        self.in_variable = outer;
+        let items = items?;
+        self.close(open, close, at)?;
+        Ok(items)
+    }
+
+    /// What stands in a list.
+    fn items(&mut self, open: char, close: char, at: Span, may_be_opaque: bool) -> Parse<Vec<Expr<'a>>> {
         let mut items = Vec::new();
         while self.tok.tok == Tok::Semicolon {
             self.advance()?;
@@ -499,7 +546,6 @@ impl<'a> Parser<'a> {
             }
             self.advance()?;
         }
-        self.close(open, close, at)?;
         Ok(items)
     }
 

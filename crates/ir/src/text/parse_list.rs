@@ -12,6 +12,13 @@ use crate::diag::Span;
 impl<'a> Parser<'a> {
     /// `(a)`, tuples and named tuples.
     pub(super) fn parenthesised(&mut self) -> Parse<Expr<'a>> {
+        let outer = std::mem::replace(&mut self.in_variable, false);
+        let inner = self.in_parentheses();
+        self.in_variable = outer;
+        inner
+    }
+
+    fn in_parentheses(&mut self) -> Parse<Expr<'a>> {
         let start = self.peek().span.start;
         let at = self.open('(')?;
         let named = self.eat(&Tok::Semicolon)?;

@@ -68,7 +68,7 @@ pub enum TypeKind {
     Nominal {
         /// The declaration.
         decl: Decl,
-        /// One type (or [`TypeKind::Int`], [`TypeKind::Sym`]) for each parameter of the declaration.
+        /// One type or value ([`Types::is_value`]) for each parameter of the declaration.
         params: Box<[Type]>,
     },
     /// A parametric type without its parameters: `Vector`, `Pair`. The union of all its instances.
@@ -99,6 +99,21 @@ pub enum TypeKind {
     Int(i64),
     /// A symbol in a parameter position.
     Sym(Name),
+    /// A value of another primitive type than `Int64` in a parameter position: the `true` of `SubArray{…, true}`.
+    Bits {
+        /// Its type.
+        ty: Type,
+        /// Its bits.
+        bits: u128,
+    },
+    /// `NTuple{N, T}` whose length is a parameter of the declaration in which it stands, or a variable of a `where`. With a known length it
+    /// is a [`TypeKind::Tuple`].
+    NTuple {
+        /// The length: a [`TypeKind::Param`].
+        count: Type,
+        /// The type of each element.
+        elem: Type,
+    },
     /// A type of low IR.
     Low(LowType),
     /// What `enter` and `gc_preserve_begin` give, and only `leave`, `pop_exception` and `gc_preserve_end` take.

@@ -4,7 +4,7 @@
 //! equal elements, `@NamedTuple{a::T}` for named tuples. A parameter outside of its declaration is `@Param{0}`: low IR has such, where
 //! compiled code names the `where` of a method. Names that are no identifiers are written `var"…"`.
 
-use super::{Type, TypeKind, Types, decl};
+use super::{PrimitiveRepr, Type, TypeKind, Types, decl};
 use crate::ident::write_name;
 use crate::names::Name;
 use std::fmt::{self, Display, Formatter};
@@ -45,6 +45,17 @@ impl TypeDisplay<'_> {
             self.of(ty).fmt(f)?;
         }
         Ok(())
+    }
+
+    /// A value in a parameter position, as the reader takes it.
+    fn value(self, f: &mut Formatter<'_>, ty: Type, bits: u128) -> fmt::Result {
+        match self.types.primitive(ty) {
+            Some((_, PrimitiveRepr::Bool)) => write!(f, "{}", bits != 0),
+            Some((width, PrimitiveRepr::Unsigned)) => {
+                write!(f, "0x{bits:0digits$x}", digits = usize::from(width) / 4)
+            }
+            _ => write!(f, "reinterpret({}, 0x{bits:x})", self.of(ty)),
+        }
     }
 
     fn nominal(self, f: &mut Formatter<'_>, decl: super::Decl, params: &[Type]) -> fmt::Result {
@@ -125,6 +136,10 @@ impl Display for TypeDisplay<'_> {
             TypeKind::Sym(name) => {
                 f.write_str(":")?;
                 write_name(f, names.text(*name))
+            }
+            TypeKind::Bits { ty, bits } => self.value(f, *ty, *bits),
+            TypeKind::NTuple { count, elem } => {
+                write!(f, "NTuple{{{}, {}}}", self.of(*count), self.of(*elem))
             }
         }
     }

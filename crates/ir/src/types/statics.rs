@@ -177,6 +177,11 @@ impl Places {
                 elems.iter().copied().chain(rest).for_each(|elem| self.count(types, elem, variable));
             }
             TypeKind::Union(members) => members.iter().for_each(|&m| self.count(types, m, variable)),
+            TypeKind::NTuple { count, elem } => {
+                // A length is known exactly; an element stands for several.
+                self.invariant |= types.mentions(*count, &|n| n == variable);
+                [*elem, *elem].into_iter().for_each(|elem| self.count(types, elem, variable));
+            }
             _ => self.invariant |= types.mentions(ty, &|n| n == variable),
         }
     }
@@ -193,6 +198,7 @@ impl Types {
             TypeKind::NamedTuple { tuple, .. } => any(&[*tuple]),
             TypeKind::Union(members) => any(members),
             TypeKind::TypeOf(of) => any(&[*of]),
+            TypeKind::NTuple { count, elem } => any(&[*count, *elem]),
             _ => false,
         }
     }
@@ -202,6 +208,7 @@ impl Types {
         match self.kind(value) {
             TypeKind::Int(_) => Type::INT64,
             TypeKind::Sym(_) => Type::SYMBOL,
+            TypeKind::Bits { ty, .. } => *ty,
             _ => self.type_of(value).unwrap_or(Type::DATATYPE),
         }
     }
@@ -324,6 +331,16 @@ impl<'a> Fit<'a> {
                         _ => true,
                     }
             }
+            (TypeKind::Tuple { elems, vararg: None }, TypeKind::NTuple { count, elem }) => {
+                self.same(types.int(elems.len() as i64), *count)
+                    && elems.iter().all(|&x| self.below(x, *elem))
+            }
+            (TypeKind::NTuple { count: x, elem: xe }, TypeKind::NTuple { count: y, elem: ye }) => {
+                self.same(*x, *y) && self.below(*xe, *ye)
+            }
+            (TypeKind::NTuple { elem, .. }, TypeKind::Tuple { elems, vararg: Some(rest) }) => {
+                elems.is_empty() && self.below(*elem, *rest)
+            }
             (TypeKind::TypeOf(x), TypeKind::TypeOf(y)) => self.same(*x, *y),
             (TypeKind::NamedTuple { names: x, tuple: xt }, TypeKind::NamedTuple { names: y, tuple: yt }) => {
                 x == y && self.same(*xt, *yt)
@@ -375,6 +392,12 @@ impl<'a> Fit<'a> {
             (TypeKind::NamedTuple { names: x, tuple: xt }, TypeKind::NamedTuple { names: y, tuple: yt }) => {
                 x == y && self.same(*xt, *yt)
             }
+            (TypeKind::Tuple { elems, vararg: None }, TypeKind::NTuple { count, elem }) => {
+                self.same(types.int(elems.len() as i64), *count) && elems.iter().all(|&x| self.same(x, *elem))
+            }
+            (TypeKind::NTuple { count: x, elem: xe }, TypeKind::NTuple { count: y, elem: ye }) => {
+                self.same(*x, *y) && self.same(*xe, *ye)
+            }
             (TypeKind::TypeOf(x), TypeKind::TypeOf(y)) => self.same(*x, *y),
             (_, TypeKind::Union(members)) => {
                 // The one member with variables is what the others leave.
@@ -408,8 +431,7 @@ impl<'a> Fit<'a> {
             StaticBound::Value(known) => known == ty || types.equivalent(known, ty),
             StaticBound::Undefined => false,
             StaticBound::Open { lower, upper } => {
-                let is_type = !matches!(types.kind(ty), TypeKind::Int(_) | TypeKind::Sym(_));
-                if !is_type {
+                if types.is_value(ty) {
                     lower == Type::BOTTOM && upper == Type::ANY
                 } else {
                     let fits_upper = match types.kind(upper) {

@@ -12,6 +12,7 @@
 use super::above::Above;
 use super::{Decl, LowType, Type, TypeKind, builtin, decl};
 use crate::append::AppendVec;
+use crate::constant::Const;
 use crate::function_name::{BASE, FunctionName, MAIN};
 use crate::names::{Name, Names};
 use rustc_hash::FxHashMap;
@@ -195,6 +196,11 @@ pub enum TypeError {
         /// The declaration.
         name: Name,
     },
+    /// A tuple with fewer than no elements.
+    NegativeLength {
+        /// The length.
+        count: i64,
+    },
     /// Two fields, or two names of a named tuple, are equal.
     DuplicateField {
         /// The name that stands twice.
@@ -246,6 +252,7 @@ impl TypeError {
                     TypeError::SupertypeCycle { name } => {
                         write!(f, "`{}` would be a supertype of itself", text(name))
                     }
+                    TypeError::NegativeLength { count } => write!(f, "no tuple has {count} elements"),
                     TypeError::DuplicateField { field } => {
                         write!(f, "the field name `{}` stands twice", text(field))
                     }
@@ -545,6 +552,44 @@ impl Types {
         self.intern_raw(TypeKind::Sym(value))
     }
 
+    /// A value of a primitive type as a type parameter; an `Int64` is the same as by [`Types::int`].
+    pub fn bits_value(&self, ty: Type, bits: u128) -> Type {
+        match ty {
+            Type::INT64 => self.int(bits as i64),
+            _ => self.intern_raw(TypeKind::Bits { ty, bits }),
+        }
+    }
+
+    /// Whether a type parameter is a value and no type.
+    pub fn is_value(&self, param: Type) -> bool {
+        matches!(self.kind(param), TypeKind::Int(_) | TypeKind::Sym(_) | TypeKind::Bits { .. })
+    }
+
+    /// A type parameter as a constant: its value, or the type itself.
+    pub fn param_constant(&self, param: Type) -> Const {
+        match *self.kind(param) {
+            TypeKind::Int(number) => {
+                Const::Bits { ty: Type::INT64, bits: u128::from(number.cast_unsigned()) }
+            }
+            TypeKind::Sym(name) => Const::Symbol(name),
+            TypeKind::Bits { ty, bits } => Const::Bits { ty, bits },
+            _ => Const::Type(param),
+        }
+    }
+
+    /// `NTuple{count, elem}`: a tuple if `count` is a number, any number of elements if nothing is known of it.
+    pub fn ntuple(&self, count: Type, elem: Type) -> Result<Type, TypeError> {
+        match *self.kind(count) {
+            TypeKind::Int(count) => match usize::try_from(count) {
+                Ok(count) if count <= MAX_WIDTH => self.tuple(&vec![elem; count]),
+                Ok(count) => Err(TypeError::TooWide { count }),
+                Err(_) => Err(TypeError::NegativeLength { count }),
+            },
+            TypeKind::Param(_) => self.intern(TypeKind::NTuple { count, elem }),
+            _ => self.tuple_vararg(&[], elem),
+        }
+    }
+
     /// Parameter `index` of the declaration that is being defined.
     pub fn param(&self, index: u32) -> Type {
         self.intern_raw(TypeKind::Param(index))
@@ -691,12 +736,16 @@ impl Types {
             }
             TypeKind::Union(members) => self.union(&many(members)?)?,
             TypeKind::TypeOf(of) => self.type_of(self.substitute(*of, params)?)?,
+            TypeKind::NTuple { count, elem } => {
+                self.ntuple(self.substitute(*count, params)?, self.substitute(*elem, params)?)?
+            }
             TypeKind::Bottom
             | TypeKind::Any
             | TypeKind::Generic(_)
             | TypeKind::Function(_)
             | TypeKind::Int(_)
             | TypeKind::Sym(_)
+            | TypeKind::Bits { .. }
             | TypeKind::Low(_)
             | TypeKind::Token => ty,
         })
@@ -721,6 +770,7 @@ impl Types {
             TypeKind::Tuple { vararg, .. } => *vararg,
             TypeKind::NamedTuple { tuple, .. } => Some(*tuple),
             TypeKind::TypeOf(of) => Some(*of),
+            TypeKind::NTuple { elem, .. } => Some(*elem),
             _ => None,
         };
         let mut extent = Extent::LEAF;

@@ -178,8 +178,10 @@ impl Checker<'_> {
         // The elements of a tuple are known even if their types are not concrete.
         let is_tuple = types.tuple_elements(object).is_some();
         // A read whose number became known to be out of bounds throws when it runs, which may be never.
-        let throws =
-            matches!((field, self.func.op(inst)), (FieldRef::Number(_), Op::Builtin(Builtin::Getfield)));
+        // So does a read of a keyword argument that was not given: code for it stays behind a test that is false.
+        let by_keyword = matches!(self.types.kind(object), TypeKind::NamedTuple { .. });
+        let throws = self.func.op(inst) == Op::Builtin(Builtin::Getfield)
+            && (by_keyword || matches!(field, FieldRef::Number(_)));
         if found.is_none() && (!is_open || is_tuple) && !throws {
             self.at(inst, TypeRule::NoField { object, field });
         }

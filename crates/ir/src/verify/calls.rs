@@ -44,11 +44,6 @@ pub enum CallRule {
         /// How many there should be.
         wanted: Arity,
     },
-    /// `call-never-returns`: the callee never comes back, but the call claims a value.
-    NeverReturns {
-        /// The type that the call claims.
-        given: Type,
-    },
     /// `call-symbol`: the function with this symbol has other arguments or results.
     SymbolSignature {
         /// The symbol.
@@ -85,19 +80,15 @@ impl Checker<'_> {
         let Some(module) = self.module else { return };
         if let Some(id) = module.find_method(function, params) {
             let callee = &module[id];
-            if let [returned] = callee.sig.results[..] {
-                if returned == Type::BOTTOM {
-                    self.never_returns(inst);
-                } else {
-                    self.result_compatible(inst, returned);
-                }
+            // A call may claim a type of a callee that never comes back.
+            if let [returned] = callee.sig.results[..]
+                && returned != Type::BOTTOM
+            {
+                self.result_compatible(inst, returned);
             }
         } else if let Some(base) = self.base_function(function) {
             if !base.arity().allows(given) {
                 self.at(inst, CallRule::OperandCount { given, wanted: base.arity() });
-            }
-            if !base.returns() {
-                self.never_returns(inst);
             }
         }
         // A method that is missing is refused where the call is reached: `complete.rs` lists it.
@@ -120,12 +111,6 @@ impl Checker<'_> {
         match self.types.kind(function) {
             TypeKind::Function(name) => BaseFn::from_name(self.cx.names.text(name.name)),
             _ => None,
-        }
-    }
-
-    fn never_returns(&mut self, inst: Inst) {
-        if let Some(given) = self.result_type(inst).filter(|&t| t != Type::BOTTOM) {
-            self.at(inst, CallRule::NeverReturns { given });
         }
     }
 

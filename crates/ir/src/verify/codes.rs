@@ -129,7 +129,6 @@ fn call_code(rule: &CallRule) -> &'static str {
         CallRule::UnknownMethod { .. } => "call-unknown",
         CallRule::UnknownForeign { .. } => "call-foreign",
         CallRule::OperandCount { .. } => "call-arity",
-        CallRule::NeverReturns { .. } => "call-never-returns",
         CallRule::SymbolSignature { .. } => "call-symbol",
         CallRule::NotMethod | CallRule::NotSymbol => "call-callee",
         CallRule::UnknownGlobal { .. } => "call-global",

@@ -568,9 +568,6 @@ impl<'a> Words<'a> {
             CallRule::OperandCount { given, wanted } => {
                 Text::new(format!("the callee takes {wanted} arguments, not {given}"))
             }
-            CallRule::NeverReturns { given } => {
-                Text::new(format!("the callee never comes back, but the call claims {}", self.ty(*given)))
-            }
             CallRule::SymbolSignature { symbol, params, results } => {
                 let message = format!("`{}` has another signature than this call", self.name(*symbol));
                 Text::new(message).note(format!("it is {} -> {}", self.tys(params), self.tys(results)))

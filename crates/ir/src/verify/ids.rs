@@ -76,6 +76,10 @@ pub(super) fn in_global(cx: &Context, global: &Global) -> Option<Unknown> {
                 work.extend(fields);
                 ty(cx, *whole)
             }
+            Literal::Array { ty: whole, items, .. } => {
+                work.extend(items);
+                ty(cx, *whole)
+            }
         };
     }
     unknown

@@ -137,9 +137,7 @@ impl Checker<'_> {
 
     fn is_of_level(&self, ty: Type) -> bool {
         match self.func.level {
-            Level::High => {
-                ty.as_low().is_none() && !matches!(self.types.kind(ty), TypeKind::Int(_) | TypeKind::Sym(_))
-            }
+            Level::High => ty.as_low().is_none() && !self.types.is_value(ty),
             Level::Low => ty.as_low().is_some() || ty == Type::TOKEN,
         }
     }

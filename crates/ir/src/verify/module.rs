@@ -38,7 +38,7 @@ pub fn verify_module(module: &Module) -> Result<(), ModuleViolations> {
     }
     let types = &module.cx.types;
     for global in module.globals() {
-        let given = literal_type(&global.init);
+        let given = global.init.ty();
         let unknown = ids::in_global(&module.cx, global);
         if unknown.is_some() || !types.is_subtype(given, global.ty) || !fields_fit(types, &global.init) {
             found.globals.push(GlobalViolation { name: global.name, wanted: global.ty, given, unknown });
@@ -47,24 +47,32 @@ pub fn verify_module(module: &Module) -> Result<(), ModuleViolations> {
     if found.funcs.is_empty() && found.globals.is_empty() { Ok(()) } else { Err(found) }
 }
 
-fn literal_type(literal: &Literal) -> Type {
-    match literal {
-        Literal::Const(constant) => constant.ty(),
-        Literal::Aggregate { ty, .. } => *ty,
-    }
-}
-
-/// Whether the parts of aggregates have the types of their fields.
+/// Whether the parts of aggregates have the types of their fields, and those of arrays that of their elements.
 fn fields_fit(types: &Types, literal: &Literal) -> bool {
     let mut work = vec![literal];
     while let Some(literal) = work.pop() {
-        let Literal::Aggregate { ty, fields } = literal else { continue };
+        let (ty, fields) = match literal {
+            Literal::Const(_) => continue,
+            Literal::Aggregate { ty, fields } => (ty, fields),
+            Literal::Array { ty, dims, items } => {
+                let Some((elem, count)) = types.array_parts(*ty) else { return false };
+                let length = dims.iter().try_fold(1usize, |all, &one| all.checked_mul(one));
+                if dims.len() != count as usize || length != Some(items.len()) {
+                    return false;
+                }
+                if !items.iter().all(|item| types.is_subtype(item.ty(), elem)) {
+                    return false;
+                }
+                work.extend(items);
+                continue;
+            }
+        };
         if types.field_count(*ty) != Some(fields.len()) {
             return false;
         }
         for (n, field) in fields.iter().enumerate() {
             let wanted = types.field_type(*ty, n).unwrap_or(Type::BOTTOM);
-            if !types.is_subtype(literal_type(field), wanted) {
+            if !types.is_subtype(field.ty(), wanted) {
                 return false;
             }
             work.push(field);

@@ -270,11 +270,12 @@ impl Lowering<'_> {
         Place { ty, kind: PlaceKind::Global { cell, name } }
     }
 
-    /// Reads a global variable. One that nothing assigns is its first value.
+    /// Reads a global variable. One that nothing assigns is its first value, if any copy of that is as good.
     pub(super) fn global(&mut self, name: Name) -> Step<()> {
         let module = self.unit.module;
         if let Some(global) = module.global(name)
             && !self.unit.module.facts().is_assigned(name)
+            && !global.init.is_shared(self.types)
         {
             let val = self.literal(&global.init)?;
             return self.define(val);

@@ -13,23 +13,14 @@ use super::value::Val;
 use super::{Lowering, Step};
 use brolga_ir::constant::{Address, Const};
 use brolga_ir::types::StaticBound;
-use brolga_ir::{RuntimeFn, Type, TypeKind};
+use brolga_ir::{RuntimeFn, Type};
 
 impl Lowering<'_> {
     pub(super) fn static_parameter(&mut self, number: u32) -> Step<()> {
         let Some(&param) = self.src.sig.statics.get(number) else { return Err(self.bad_operands()) };
         let result = self.src.result(self.at).map_or(Type::ANY, |value| self.src.ty(value));
         let val = match param.bound {
-            StaticBound::Value(value) => {
-                let constant = match *self.types.kind(value) {
-                    TypeKind::Int(number) => {
-                        Const::Bits { ty: Type::INT64, bits: u128::from(number.cast_unsigned()) }
-                    }
-                    TypeKind::Sym(name) => Const::Symbol(name),
-                    _ => Const::Type(value),
-                };
-                self.simple_constant(&constant)?
-            }
+            StaticBound::Value(value) => self.simple_constant(&self.types.param_constant(value))?,
             StaticBound::Undefined => {
                 let (always, name) = (self.truth(true), self.symbol(param.name));
                 self.throw_if(always, RuntimeFn::ThrowUndefVar, &[name]);

@@ -313,7 +313,7 @@ impl Lowering<'_> {
         form.leaves.iter().map(|leaf| leaf.low).map(zero).collect()
     }
 
-    /// A constant that stands outside of functions. Recursion follows the nesting of types.
+    /// A constant without identity that stands outside of functions. Recursion follows the nesting of types.
     pub(super) fn literal(&mut self, literal: &Literal) -> Step<Val> {
         match literal {
             Literal::Const(data) => self.simple_constant(data),
@@ -321,6 +321,7 @@ impl Lowering<'_> {
                 let parts = fields.iter().map(|f| self.literal(f)).collect::<Step<Vec<Val>>>()?;
                 self.aggregate(*ty, &parts)
             }
+            Literal::Array { .. } => Err(self.bad_operands()),
         }
     }
 

@@ -271,5 +271,7 @@ fn translate(from: &Types, to: &Types, ty: Type) -> Option<Type> {
         TypeKind::TypeOf(of) => to.type_of(one(*of)?).ok(),
         TypeKind::Int(value) => Some(to.int(*value)),
         TypeKind::Sym(value) => Some(to.sym(name(*value))),
+        TypeKind::Bits { ty, bits } => Some(to.bits_value(one(*ty)?, *bits)),
+        TypeKind::NTuple { .. } => None,
     }
 }

@@ -115,6 +115,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 self.scope.box_bits(&base, Type::INT64, u128::from(number.cast_unsigned()))
             }
             TypeKind::Sym(name) => Ok(self.scope.symbol(cx.names.text(name))),
+            TypeKind::Bits { ty, bits } => self.scope.box_bits(&cx, ty, bits),
             _ => self.scope.type_value(&cx, value),
         }
     }

@@ -135,6 +135,9 @@ fn literal_term(literal: &Literal) -> Term {
         Literal::Aggregate { ty, fields } => {
             Term::Aggregate { ty: *ty, fields: fields.iter().map(literal_term).collect() }
         }
+        Literal::Array { ty, dims, items } => {
+            Term::Array { ty: *ty, dims: dims.clone(), items: items.iter().map(literal_term).collect() }
+        }
     }
 }
 
@@ -194,6 +197,10 @@ impl UsedTypes<'_> {
             Literal::Aggregate { ty, fields } => {
                 self.work.push(*ty);
                 fields.iter().for_each(|field| self.literal(field));
+            }
+            Literal::Array { ty, items, .. } => {
+                self.work.push(*ty);
+                items.iter().for_each(|item| self.literal(item));
             }
         }
     }
@@ -272,6 +279,8 @@ impl UsedTypes<'_> {
                 TypeKind::NamedTuple { tuple, .. } => self.work.push(*tuple),
                 TypeKind::Union(members) => self.work.extend(members),
                 TypeKind::TypeOf(of) => self.work.push(*of),
+                TypeKind::NTuple { elem, .. } => self.work.push(*elem),
+                TypeKind::Bits { ty, .. } => self.work.push(*ty),
                 _ => {}
             }
         }

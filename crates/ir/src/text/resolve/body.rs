@@ -18,11 +18,12 @@ use super::Resolver;
 use super::error::ResolveError;
 use super::handlers::At;
 use super::hints::blocks_that_run;
-use super::term::Term;
+use super::term::{Term, is_infix_literal};
 use crate::constant::Const;
 use crate::diag::{Diagnostic, Span};
 use crate::entity::{Block, Inst, Slot, Value};
 use crate::func::{Func, Param, Place, Signature};
+use crate::names::Name;
 use crate::op::{Level, Op};
 use crate::types::Type;
 
@@ -49,6 +50,8 @@ pub(super) struct Body<'r, 'a> {
     pub(super) slots: FxHashMap<u32, Slot>,
     /// See [`Resolver::old_leaves`].
     pub(super) old_leaves: FxHashMap<At, Vec<At>>,
+    /// The instruction whose operands are read; none for φ, whose operands belong into other blocks.
+    here: Option<Inst>,
 }
 
 /// Statements of which the value, `nothing`, is never asked for, and what Julia prints as their type.
@@ -112,6 +115,7 @@ impl<'a> Resolver<'a> {
             insts: FxHashMap::default(),
             slots: FxHashMap::default(),
             old_leaves,
+            here: None,
         };
         let blocks = &function.blocks[..blocks_that_run(function)];
         body.make_blocks(blocks);
@@ -290,6 +294,12 @@ impl<'a> Body<'_, 'a> {
             let next = blocks.get(b + 1).copied();
             let mut ended: Option<Span> = None;
             for (i, row) in ast.rows.iter().enumerate() {
+                // Notes about the function may stand behind its last statement.
+                if ended.is_some()
+                    && matches!(&row.stmt, Stmt::Expr(Expr { kind: ExprKind::Head(head, _), .. }) if LEFT_OUT.contains(&&**head))
+                {
+                    continue;
+                }
                 if let Some(end) = ended {
                     let after = Diagnostic::error(&ResolveError::RowAfterEnd, row.span);
                     self.r.diagnostics.push(after.with_related(end, "the block ends here"));
@@ -299,6 +309,7 @@ impl<'a> Body<'_, 'a> {
                     ended = Some(row.span);
                 }
                 if let Some(&inst) = self.insts.get(&(b, i)) {
+                    self.here = (!matches!(row.stmt, Stmt::Phi(_))).then_some(inst);
                     // A fault leaves a hole and is reported already.
                     let _ = self.statement(inst, row, (b, i), next).and_then(|()| self.call_hint(inst, row));
                 }
@@ -383,8 +394,9 @@ impl<'a> Body<'_, 'a> {
             ExprKind::Slot(_, number) => self.slot(*number, expr.span),
             ExprKind::Name(name) => match self.argument(name, expr.span)? {
                 Some(value) => Some(value),
-                None => self.constant(expr, None),
+                None => self.global_or_constant_operand(name, expr),
             },
+            ExprKind::Path(parts) => self.global_or_constant_operand(super::last_name(parts), expr),
             ExprKind::Quote(inner) | ExprKind::Interpolation(inner) => match inner.kind {
                 ExprKind::Symbol(_) | ExprKind::QuoteNode(_) => self.constant(inner, None),
                 _ => self.operand(inner),
@@ -393,8 +405,11 @@ impl<'a> Body<'_, 'a> {
                 let ty = self.r.ty(ty)?;
                 self.constant(value, Some(ty))
             }
-            ExprKind::Annotated(Some(value), _) if !matches!(value.kind, ExprKind::Undef) => {
-                self.operand(value)
+            ExprKind::Annotated(Some(value), ty) if !matches!(value.kind, ExprKind::Undef) => {
+                match self.annotated_function(value, ty)? {
+                    Some(function) => Some(function),
+                    None => self.operand(value),
+                }
             }
             ExprKind::Call(callee, args) if self.func.level == Level::Low => {
                 match self.address(callee, args, expr.span)? {
@@ -402,12 +417,16 @@ impl<'a> Body<'_, 'a> {
                     None => self.constant(expr, None),
                 }
             }
-            // Only constructors that Julia prints for a literal are operands; other calls are rows.
+            // Julia prints a constant object by its constructor; other calls are rows.
             ExprKind::Call(callee, args)
-                if !self.is_literal_call(callee, args) && !self.r.looks_like_type(expr) =>
+                if !self.is_literal_call(callee, args)
+                    && !self.r.looks_like_type(expr)
+                    && !self.r.looks_like_type(callee)
+                    && !is_colon_call(callee) =>
             {
                 self.r.fail(ResolveError::NotAValue, expr.span)
             }
+            ExprKind::Infix(op, args) if is_infix_literal(op, args) => self.constant(expr, None),
             // As an operand of a builtin it is what `--check-bounds` settles there.
             ExprKind::Head(head, args) if &**head == "boundscheck" => {
                 let on = match args.as_slice() {
@@ -433,6 +452,53 @@ impl<'a> Body<'_, 'a> {
             | ExprKind::Undef => self.r.fail(ResolveError::NotAValue, expr.span),
             _ => self.constant(expr, None),
         }
+    }
+
+    /// A name as an operand: since 1.9 Julia prints reads of global variables there, too.
+    fn global_or_constant_operand(&mut self, name: &str, expr: &Expr<'a>) -> Option<Value> {
+        let global = self.r.cx.names.intern(name);
+        match self.r.globals.get(&global).copied() {
+            Some(ty) if !self.r.consts.contains_key(name) && self.func.level == Level::High => {
+                self.read_global(global, ty, expr.span)
+            }
+            _ => self.constant(expr, None),
+        }
+    }
+
+    fn read_global(&mut self, global: Name, ty: Type, at: Span) -> Option<Value> {
+        match self.here {
+            Some(inst) => self.insert_before(inst, Op::GetGlobal(global), &[], ty),
+            None => self.r.fail(ResolveError::NotAValue, at),
+        }
+    }
+
+    /// A constant with an identity, or with a part that has one: a global variable without a name in the text holds it.
+    fn shared_constant(&mut self, term: Term, at: Span) -> Option<Value> {
+        if self.func.level == Level::Low || self.here.is_none() {
+            let ty = self.r.cx.types.display(term.ty()).to_string();
+            return self.r.fail(ResolveError::MutableConstant { ty }, at);
+        }
+        let ty = term.ty();
+        let global = self.r.hidden_global(term, at)?;
+        self.read_global(global, ty, at)
+    }
+
+    /// `f::typeof(f)` and `f::Function`: the annotation says that the name is a function.
+    fn annotated_function(&mut self, value: &Expr<'a>, ty: &Expr<'a>) -> Option<Option<Value>> {
+        let name = match &value.kind {
+            ExprKind::Name(name) if self.argument(name, value.span)?.is_none() => name,
+            _ => return Some(None),
+        };
+        if self.r.consts.contains_key(name)
+            || self.r.looks_like_type(value)
+            || super::call::is_literal_name(name)
+        {
+            return Some(None);
+        }
+        let ty = self.r.ty(ty)?;
+        let own = self.r.function_type(std::slice::from_ref(name));
+        let is_function = ty == own || ty == self.r.cx.types.supertype(own);
+        Some(is_function.then(|| self.func.constant(Const::Singleton(own))))
     }
 
     /// `Symbol("…")`, `Float16(0.5)`, `reinterpret(Float64, 0x…)`: calls that spell a literal.
@@ -472,15 +538,15 @@ impl<'a> Body<'_, 'a> {
         match term {
             Term::Const(constant) => Some(self.func.constant(constant)),
             Term::Bytes(_) => self.r.fail(ResolveError::StringNotUtf8, at),
-            Term::Aggregate { ty, fields } if !self.r.cx.types.is_mutable(ty) => {
+            Term::Aggregate { .. } | Term::Array { .. } if self.r.is_shared(&term) => {
+                self.shared_constant(term, at)
+            }
+            Term::Aggregate { ty, fields } => {
                 let fields: Option<Box<[Value]>> =
                     fields.into_iter().map(|field| self.value_of(field, at)).collect();
                 Some(self.func.constant(Const::Aggregate { ty, fields: fields? }))
             }
-            Term::Aggregate { ty, .. } | Term::Array { ty, .. } => {
-                let ty = self.r.cx.types.display(ty).to_string();
-                self.r.fail(ResolveError::MutableConstant { ty }, at)
-            }
+            Term::Array { .. } => self.shared_constant(term, at),
         }
     }
 
@@ -518,6 +584,15 @@ pub(super) fn unquoted<'e, 'a>(expr: &'e Expr<'a>) -> &'e Expr<'a> {
     match &expr.kind {
         ExprKind::Quote(inner) => inner,
         _ => expr,
+    }
+}
+
+/// `Colon()`.
+fn is_colon_call(callee: &Expr<'_>) -> bool {
+    match &callee.kind {
+        ExprKind::Name(name) => name == "Colon" || name == "NamedTuple",
+        ExprKind::Path(parts) => matches!(super::last_name(parts), "Colon" | "NamedTuple"),
+        _ => false,
     }
 }
 

@@ -8,13 +8,14 @@ use super::error::ResolveError;
 use super::handlers::At;
 use super::last_name;
 use super::near::is_near;
+use super::term::is_infix_literal;
 use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::diag::Span;
 use crate::entity::{Block, Inst, Value};
 use crate::func::CalleeData;
 use crate::function_name::BASE;
-use crate::intrinsic::Intrinsic;
+use crate::intrinsic::{Intrinsic, Shape};
 use crate::names::Name;
 use crate::op::{Level, Op};
 use crate::types::{Type, TypeKind};
@@ -65,6 +66,12 @@ impl<'a> Body<'_, 'a> {
                     return self.r.fail(ResolveError::HeadArguments { head, needs }, row.span);
                 };
                 let ty = self.r.ty(ty)?;
+                if matches!(row.stmt, Stmt::New(_)) && fields.len() > 2 && self.r.makes_exception(ty) {
+                    let fields: Vec<&Expr<'a>> = fields.iter().collect();
+                    if self.make_exception(inst, ty, &fields)? {
+                        return Some(());
+                    }
+                }
                 let op = if matches!(row.stmt, Stmt::New(_)) { Op::New(ty) } else { Op::SplatNew(ty) };
                 self.set(inst, op, &results, &fields.iter().collect::<Vec<_>>())
             }
@@ -79,6 +86,7 @@ impl<'a> Body<'_, 'a> {
                     None => self.next_block(next, row.span),
                 };
                 let cond = self.operand(cond)?;
+                let cond = self.condition(inst, cond)?;
                 self.jump(inst, Op::Branch, &[cond], &[to_true?, to_false?])?;
                 self.func.set_odds(inst, *odds);
                 Some(())
@@ -124,6 +132,17 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
+    /// A condition that may be something else than a `Bool` is tested when it is reached.
+    fn condition(&mut self, inst: Inst, cond: Value) -> Option<Value> {
+        let ty = self.func.ty(cond);
+        let types = &self.r.cx.types;
+        if self.func.level == Level::Low || ty == Type::BOOL || !types.is_subtype(Type::BOOL, ty) {
+            return Some(cond);
+        }
+        let wanted = self.func.constant(Const::Type(Type::BOOL));
+        self.insert_before(inst, Op::Builtin(Builtin::Typeassert), &[cond, wanted], Type::BOOL)
+    }
+
     pub(super) fn next_block(&mut self, next: Option<Block>, at: Span) -> Option<Block> {
         match next {
             Some(next) => Some(next),
@@ -156,6 +175,9 @@ impl<'a> Body<'_, 'a> {
             ExprKind::Call(callee, args) if row.label.is_some() || !self.is_literal_call(callee, args) => {
                 let args: Vec<&Expr<'a>> = args.iter().collect();
                 self.call(inst, row.label, callee, &args, results, expr.span)
+            }
+            ExprKind::Infix(op, args) if row.label.is_none() && is_infix_literal(op, args) => {
+                self.set(inst, Op::Copy, results, &[expr])
             }
             ExprKind::Infix(op, args) if op == "=" => self.assign_global(inst, args, results, expr.span),
             ExprKind::Infix(op, args) => {
@@ -194,6 +216,15 @@ impl<'a> Body<'_, 'a> {
         // A function may be a value whose definition is elsewhere; a variable may not.
         let function =
             results.first().is_some_and(|&ty| matches!(self.r.cx.types.kind(ty), TypeKind::Function(_)));
+        // `Base.IOBuffer::Type{T}` says which type it is.
+        let claimed = results.first().map(|&ty| self.r.cx.types.kind(ty));
+        if let Some(&TypeKind::TypeOf(of)) = claimed
+            && !self.r.consts.contains_key(name)
+        {
+            let value = self.func.constant(Const::Type(of));
+            self.func.set_op(inst, Op::Copy, &[value]);
+            return Some(());
+        }
         let known = function
             || self.r.looks_like_type(expr)
             || self.r.consts.contains_key(name)
@@ -231,7 +262,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     /// A call that is no `invoke`.
-    fn call(
+    pub(super) fn call(
         &mut self,
         inst: Inst,
         label: Option<CallLabel>,
@@ -266,6 +297,12 @@ impl<'a> Body<'_, 'a> {
         args: &[&Expr<'a>],
         results: &[Type],
     ) -> Option<()> {
+        if self.r.looks_like_type(callee) {
+            let ty = self.r.ty(callee)?;
+            if self.r.makes_exception(ty) && self.make_exception(inst, ty, args)? {
+                return Some(());
+            }
+        }
         if let Some(name) = self.held_operation(callee) {
             let parts = [Cow::from(BASE), Cow::from(name)];
             return self.named_call(inst, None, &parts, true, args, results, callee.span);
@@ -333,7 +370,7 @@ impl<'a> Body<'_, 'a> {
         at: Span,
     ) -> Option<()> {
         if let Some(why) = op.refusal() {
-            return self.r.fail(ResolveError::Unsupported { what: format!("`{op}`"), why }, at);
+            return self.refuse_late(inst, format!("`{op}`"), why, at);
         }
         if !op.text_arity().allows(args.len()) {
             let (name, given, arity) = (op.to_string(), args.len(), op.text_arity());
@@ -350,7 +387,47 @@ impl<'a> Body<'_, 'a> {
             }
             args = &args[1..];
         }
-        self.set(inst, Op::Intrinsic(op), results, args)
+        let mut values = self.operands(Op::Intrinsic(op), results, args)?;
+        let op = if self.func.level == Level::High { self.on_addresses(inst, op, &mut values)? } else { op };
+        self.func.set_op(inst, Op::Intrinsic(op), &values);
+        Some(())
+    }
+
+    /// Julia's intrinsics on integers take the bits of whatever they get: of addresses, which Julia up to 1.11 keeps in a `UInt64` as well, and of
+    /// floats, which it sorts so. Here these are told apart.
+    fn on_addresses(&mut self, inst: Inst, op: Intrinsic, values: &mut [Value]) -> Option<Intrinsic> {
+        let is_pointer = |body: &Self, value: Value| body.r.cx.types.pointee(body.func.ty(value)).is_some();
+        match (op, &values[..]) {
+            (Intrinsic::AddPtr, &[base, _]) if self.func.ty(base) == Type::UINT64 => Some(Intrinsic::AddInt),
+            (Intrinsic::SubPtr, &[base, _]) if self.func.ty(base) == Type::UINT64 => Some(Intrinsic::SubInt),
+            (_, &[x, y])
+                if op.shape() == Shape::IntCompare
+                    && self.func.ty(x) != self.func.ty(y)
+                    && (is_pointer(self, x) || is_pointer(self, y)) =>
+            {
+                for value in values.iter_mut() {
+                    if is_pointer(self, *value) {
+                        let cast = Op::Intrinsic(Intrinsic::Bitcast);
+                        *value = self.insert_before(inst, cast, &[*value], Type::UINT64)?;
+                    }
+                }
+                Some(op)
+            }
+            (_, &[x, y]) if op.shape() == Shape::IntCompare && self.func.ty(x) == self.func.ty(y) => {
+                let bits = match self.func.ty(x) {
+                    Type::FLOAT64 => Type::INT64,
+                    Type::FLOAT32 => Type::INT32,
+                    Type::FLOAT16 => Type::INT16,
+                    _ => return Some(op),
+                };
+                for value in values.iter_mut() {
+                    let cast = Op::Intrinsic(Intrinsic::Bitcast);
+                    *value = self.insert_before(inst, cast, &[*value], bits)?;
+                }
+                Some(op)
+            }
+            _ => Some(op),
+        }
     }
 
     fn builtin(
@@ -362,7 +439,7 @@ impl<'a> Body<'_, 'a> {
         at: Span,
     ) -> Option<()> {
         if let Some(why) = op.refusal() {
-            return self.r.fail(ResolveError::Unsupported { what: format!("`{op}`"), why }, at);
+            return self.refuse_late(inst, format!("`{op}`"), why, at);
         }
         if !op.arity().allows(args.len()) {
             let (name, given, arity) = (op.to_string(), args.len(), op.arity());
@@ -401,9 +478,16 @@ impl<'a> Body<'_, 'a> {
         results: &[Type],
         at: Span,
     ) -> Option<()> {
+        let low = self.func.level == Level::Low;
+        if !low && self.r.looks_like_type(callee) {
+            let ty = self.r.ty(callee)?;
+            let args: Vec<&Expr<'a>> = args.iter().collect();
+            if self.r.makes_exception(ty) && self.make_exception(inst, ty, &args)? {
+                return Some(());
+            }
+        }
         let mut values = Vec::with_capacity(args.len() + 1);
         let mut types = Vec::with_capacity(args.len());
-        let low = self.func.level == Level::Low;
         let callee = if low { None } else { Some(self.invoked(callee)?) }.map_or_else(|| Err(callee), Ok);
         if let Ok((value, _)) = callee {
             values.push(value);
@@ -472,10 +556,10 @@ impl<'a> Body<'_, 'a> {
 }
 
 /// Names that are literals.
-fn is_literal_name(name: &str) -> bool {
-    const NAMES: [&str; 16] = [
+pub(super) fn is_literal_name(name: &str) -> bool {
+    const NAMES: [&str; 17] = [
         "true", "false", "nothing", "missing", "Inf", "Inf64", "Inf32", "Inf16", "NaN", "NaN64", "NaN32",
-        "NaN16", "C_NULL", "Main", "Base", "Core",
+        "NaN16", "C_NULL", "Main", "Base", "Core", "im",
     ];
     NAMES.contains(&name)
 }

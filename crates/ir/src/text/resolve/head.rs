@@ -19,10 +19,9 @@ use crate::op::{Level, Op};
 use crate::types::Type;
 
 /// `Expr` heads that Julia prints and that have no operation here.
-const REFUSED: [(&str, &str); 11] = [
+const REFUSED: [(&str, &str); 10] = [
     ("new_opaque_closure", "opaque closures hold code that is not in the text"),
     ("copyast", "there is no syntax tree at run time"),
-    ("invoke_modify", "use `modifyfield!` with the function as operand"),
     ("splatnew", "it is written `%splatnew(T, tuple)`"),
     ("isdefined", "variables are resolved when the text is read"),
     ("method", "methods are defined by `function`"),
@@ -130,6 +129,11 @@ impl<'a> Body<'_, 'a> {
                 self.func.set_op(inst, Op::StaticDefined(number), &[]);
                 Some(())
             }
+            // The method that the function is known to have, then the call.
+            ("invoke_modify", [_, callee, rest @ ..]) => {
+                let rest: Vec<&Expr<'a>> = rest.iter().collect();
+                self.call(inst, None, unquote(callee), &rest, results, at)
+            }
             ("foreigncall", _) => self.foreign_call(inst, args, results, at),
             ("cfunction", [ty, target, result, params, convention]) => {
                 self.c_function(inst, [ty, target, result, params, convention], results)
@@ -140,7 +144,7 @@ impl<'a> Body<'_, 'a> {
             _ => {
                 let why = REFUSED.iter().find(|(name, _)| *name == head).map(|(_, why)| *why);
                 let why = why.unwrap_or("no such statement exists here");
-                self.r.fail(ResolveError::Unsupported { what: format!("`Expr(:{head})`"), why }, at)
+                self.refuse_late(inst, format!("`Expr(:{head})`"), why, at)
             }
         }
     }
@@ -148,6 +152,7 @@ impl<'a> Body<'_, 'a> {
     fn meta_item(&mut self, expr: &Expr<'a>) -> Option<MetaItem> {
         match &expr.kind {
             ExprKind::Tuple(items) => match &items[..] {
+                [only] => self.meta_item(only),
                 [name, count] => match (self.meta_item(name)?, self.meta_item(count)?) {
                     (MetaItem::Name(name), MetaItem::Int(count)) => Some(MetaItem::Pair(name, count)),
                     _ => self.r.fail(ResolveError::NotAConstant, expr.span),
@@ -160,7 +165,7 @@ impl<'a> Body<'_, 'a> {
             _ => match self.r.term(expr, None)? {
                 Term::Const(Const::Symbol(name)) => Some(MetaItem::Name(name)),
                 Term::Const(Const::Singleton(Type::NOTHING)) => Some(MetaItem::Nothing),
-                Term::Const(Const::Bits { ty: Type::INT64 | Type::I64, bits }) => {
+                Term::Const(Const::Bits { ty: Type::INT64 | Type::I64 | Type::BOOL, bits }) => {
                     Some(MetaItem::Int(bits as i64))
                 }
                 _ => self.r.fail(ResolveError::NotAConstant, expr.span),
@@ -236,6 +241,7 @@ impl<'a> Body<'_, 'a> {
         };
         let name = self.r.foreign_name(target)?;
         let result = self.r.ty(result)?;
+        let result = self.r.referenced(result);
         let ExprKind::Call(_, params) = &unquote(params).kind else {
             let needs = "its argument types as `svec(…)`";
             return self
@@ -289,7 +295,29 @@ impl<'a> Resolver<'a> {
             ExprKind::Call(callee, parts) if matches!(&callee.kind, ExprKind::Path(p) if last_name(p) == "tuple") => {
                 self.library_function(parts, inner.span)
             }
+            ExprKind::Name(name) => Some(self.named_symbol(name)),
+            ExprKind::Path(parts) => Some(self.named_symbol(last_name(parts))),
             _ => Some(None),
+        }
+    }
+
+    /// The symbol that a constant of the text holds: `const memhash = :memhash_seed`.
+    fn named_symbol(&self, name: &str) -> Option<Name> {
+        match self.consts.get(name) {
+            Some(&Term::Const(Const::Symbol(symbol) | Const::String(symbol))) => Some(symbol),
+            Some(Term::Aggregate { fields, .. }) => match fields.first() {
+                Some(&Term::Const(Const::Symbol(symbol) | Const::String(symbol))) => Some(symbol),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// A C function with the result `Ref{T}` gives a reference to an object: a `T`.
+    fn referenced(&self, result: Type) -> Type {
+        match self.cx.types.nominal_parts(result) {
+            Some((decl, &[of])) if self.find_decl("Ref") == Some(decl) => of,
+            _ => result,
         }
     }
 

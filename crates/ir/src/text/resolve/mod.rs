@@ -11,7 +11,10 @@
 //! | `statics` | the `where` of a signature into static parameters |
 //! | `low` | rows of low IR into operations |
 //! | `handlers` | the `leave` of Julia up to 1.10 into that of later ones |
+//! | `exceptions` | constructors of exceptions into `%new` |
+//! | `late` | constructs without a meaning into throws |
 //! | `hints` | what functions and calls ask about inlining |
+//! | `prelude` | names of Julia's library into the types that they stand for |
 //! | `near` | unknown names into known ones that may be meant |
 //!
 //! **Modules.** A function has a module (`functions`); nothing else has: `Base.add_int`, `Core.Intrinsics.add_int` and `add_int` are one
@@ -24,12 +27,15 @@
 mod body;
 mod call;
 mod error;
+mod exceptions;
 mod functions;
 mod handlers;
 mod head;
 mod hints;
+mod late;
 mod low;
 mod near;
+mod prelude;
 mod statics;
 mod term;
 mod types;
@@ -37,7 +43,7 @@ mod types;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ast::{self, Expected, Expr, ExprKind};
 use crate::base_fn::BaseFn;
@@ -145,12 +151,27 @@ struct Resolver<'a> {
     lowest_free: usize,
     consts: FxHashMap<Cow<'a, str>, Term>,
     globals: FxHashMap<Name, Type>,
+    /// Constants of functions that have an identity.
+    hidden: Vec<Global>,
     /// The functions of the source.
     functions: Functions<'a>,
     /// The arguments of the function at hand, for suggestions.
     arguments: Vec<Cow<'a, str>>,
     /// How often similar names were looked for.
     searches: usize,
+    /// Whether the text is of a Julia that has `Memory`: some types of its library differ.
+    has_memory: bool,
+    /// The names in `typeof(name)`: functions, whether or not they are defined here.
+    typeof_names: FxHashSet<&'a str>,
+}
+
+/// The names that stand in `typeof(…)` somewhere in the text.
+fn typeof_names(source: &str) -> FxHashSet<&str> {
+    let inside = source.split("typeof(").skip(1);
+    inside
+        .filter_map(|rest| rest.split_once(')'))
+        .map(|(path, _)| path.rsplit('.').next().unwrap_or(path))
+        .collect()
 }
 
 /// The part of a qualified name that counts.
@@ -174,9 +195,12 @@ impl<'a> Resolver<'a> {
             lowest_free: usize::MAX,
             consts: FxHashMap::default(),
             globals: FxHashMap::default(),
+            hidden: Vec::new(),
             functions,
             arguments: Vec::new(),
             searches: 0,
+            has_memory: source.contains("Memory"),
+            typeof_names: typeof_names(source),
         }
     }
 
@@ -210,6 +234,7 @@ impl<'a> Resolver<'a> {
     fn is_function_name(&self, name: &str) -> bool {
         self.functions.defines(&[Cow::Borrowed(name)])
             || functions::is_known(name)
+            || self.typeof_names.contains(name)
             || !name.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '#')) && !name.is_empty()
     }
 
@@ -268,6 +293,10 @@ impl<'a> Resolver<'a> {
                 }
             }
         }
+        for global in std::mem::take(&mut self.hidden) {
+            // The name is one that the text does not have.
+            let _ = module.add_global(global);
+        }
         self.level = Level::High;
         let checks = file.checks.iter().filter_map(|check| self.check(check)).collect();
         Unit { module, types, checks }
@@ -276,7 +305,7 @@ impl<'a> Resolver<'a> {
     fn global(&mut self, module: &mut Module, decl: &ast::GlobalDecl<'a>) -> Option<()> {
         let (text, at) = &decl.name;
         let name = self.cx.names.intern(text);
-        let declared = match &decl.ty {
+        let mut declared = match &decl.ty {
             Some(ty) => Some(self.ty(ty)?),
             None => None,
         };
@@ -287,7 +316,15 @@ impl<'a> Resolver<'a> {
             Some(ty) => self.converted(value, ty)?,
             None => self.term(value, None)?,
         };
-        if decl.is_const {
+        // `const Alias::Type{T} = T`: types as constants have one type here.
+        if let (Some(ty), Term::Const(Const::Type(of))) = (declared, &term)
+            && self.cx.types.type_of(*of) == Ok(ty)
+        {
+            declared = Some(Type::DATATYPE);
+        }
+        // An array has an identity: whoever names the constant means the one of the global variable.
+        let is_shared = self.is_shared(&term);
+        if decl.is_const && !is_shared {
             self.consts.insert(text.clone(), term.clone());
         }
         let ty = declared.unwrap_or(if decl.is_const { term.ty() } else { Type::ANY });
@@ -297,6 +334,34 @@ impl<'a> Resolver<'a> {
         }
         self.globals.insert(name, ty);
         Some(())
+    }
+
+    /// Whether a constant has an identity, or a part that has one.
+    fn is_shared(&self, term: &Term) -> bool {
+        match term {
+            Term::Const(_) | Term::Bytes(_) => false,
+            Term::Array { .. } => true,
+            Term::Aggregate { ty, fields } => {
+                self.cx.types.is_mutable(*ty) || fields.iter().any(|field| self.is_shared(field))
+            }
+        }
+    }
+
+    /// A global variable that holds a constant of a function.
+    fn hidden_global(&mut self, term: Term, at: Span) -> Option<Name> {
+        let ty = term.ty();
+        let init = self.module_literal(term, at)?;
+        let mut number = self.hidden.len();
+        let name = loop {
+            number += 1;
+            let name = self.cx.names.intern(&format!("#constant#{number}"));
+            if !self.globals.contains_key(&name) {
+                break name;
+            }
+        };
+        self.globals.insert(name, ty);
+        self.hidden.push(Global { name, ty, init });
+        Some(name)
     }
 
     fn check(&mut self, check: &ast::Check<'a>) -> Option<Check> {

@@ -11,12 +11,12 @@
 
 use std::borrow::Cow;
 
-use super::super::ast::{Expr, ExprKind};
+use super::super::ast::{Expr, ExprKind, Literal};
 use super::error::ResolveError;
 use super::types::TypeVar;
 use super::{Resolver, ast};
 use crate::func::Signature;
-use crate::types::{StaticBound, StaticParam, Statics, Type, TypeKind};
+use crate::types::{StaticBound, StaticParam, Statics, Type, TypeError, TypeKind};
 
 /// The variables of a `where` as both readings see them.
 #[derive(Default)]
@@ -132,17 +132,20 @@ impl<'a> Resolver<'a> {
         Some(Statics { params: variables.params, patterns })
     }
 
-    /// The number of elements that a name in `NTuple{N, T}` or `Vararg{T, N}` stands for. Nothing if it is no variable with a value.
-    pub(super) fn count_of(&mut self, count: &Expr<'a>) -> Option<Option<u128>> {
-        let ExprKind::Name(name) = &count.kind else { return Some(None) };
-        let var = self.type_vars.iter().rev().find(|(var, _)| var == name).map(|&(_, var)| var);
-        let Some(TypeVar::Param(ty)) = var else { return Some(None) };
-        match *self.cx.types.kind(ty) {
-            TypeKind::Int(count) => Some(u128::try_from(count).ok()),
-            TypeKind::Param(_) => {
-                let what = format!("the number of elements `{name}` as a static parameter");
-                let why = "a call does not bind it; give its value, `N = 3`";
-                self.fail(ResolveError::Unsupported { what, why }, count.span)
+    /// The length in `NTuple{N, T}` or `Vararg{T, N}` as a type parameter. Nothing if it is open.
+    pub(super) fn length(&mut self, count: &Expr<'a>) -> Option<Option<Type>> {
+        match &count.kind {
+            ExprKind::Literal(Literal::Int { negative: false, magnitude }) => {
+                match i64::try_from(*magnitude) {
+                    Ok(count) => Some(Some(self.cx.types.int(count))),
+                    Err(_) => self.made(Err(TypeError::TooWide { count: usize::MAX }), count.span).map(Some),
+                }
+            }
+            ExprKind::Name(name) => {
+                let var = self.type_vars.iter().rev().find(|(var, _)| var == name).map(|&(_, var)| var);
+                let Some(TypeVar::Param(ty)) = var else { return Some(None) };
+                let is_length = matches!(self.cx.types.kind(ty), TypeKind::Int(_) | TypeKind::Param(_));
+                Some(is_length.then_some(ty))
             }
             _ => Some(None),
         }

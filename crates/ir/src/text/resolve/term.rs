@@ -48,6 +48,37 @@ pub enum Term {
     },
 }
 
+/// `2.0im` or `NaN * im`.
+pub(super) fn is_imaginary(expr: &Expr<'_>) -> bool {
+    match &expr.kind {
+        ExprKind::Infix(op, parts) if op == "*" && parts.len() == 2 => {
+            matches!(&parts[1].kind, ExprKind::Name(unit) if unit == "im")
+        }
+        _ => false,
+    }
+}
+
+/// Whether an infix expression spells a number, a range or a pair: `1//2`, `1.0 + 2.0im`, `1:3`, `:a => 1`.
+pub(super) fn is_infix_literal(op: &str, args: &[Expr<'_>]) -> bool {
+    let literal = |expr: &Expr<'_>| match &expr.kind {
+        ExprKind::Literal(_) => true,
+        ExprKind::Prefix(op, inner) => {
+            op == "-" && matches!(inner.kind, ExprKind::Literal(_) | ExprKind::Name(_))
+        }
+        ExprKind::Name(name) => super::call::is_literal_name(name),
+        ExprKind::Infix(op, inner) => {
+            op == ":" && inner.iter().all(|e| matches!(e.kind, ExprKind::Literal(_)))
+        }
+        _ => false,
+    };
+    match (op, args) {
+        (":" | "//", [x, y]) => literal(x) && literal(y),
+        ("+" | "-", [re, im]) => literal(re) && is_imaginary(im),
+        ("*", [x, unit]) => literal(x) && matches!(&unit.kind, ExprKind::Name(unit) if unit == "im"),
+        _ => false,
+    }
+}
+
 impl Term {
     /// The type of the value. A type as a value has the type `DataType`.
     pub fn ty(&self) -> Type {
@@ -69,7 +100,10 @@ impl<'a> Resolver<'a> {
                 ExprKind::Name(name) => Some(Term::Const(Const::Symbol(self.cx.names.intern(name)))),
                 _ => self.term(inner, wanted),
             },
-            ExprKind::QuoteNode(inner) | ExprKind::Interpolation(inner) => self.term(inner, wanted),
+            ExprKind::QuoteNode(inner) => {
+                self.function_in_constant(inner).or_else(|| self.term(inner, wanted))
+            }
+            ExprKind::Interpolation(inner) => self.term(inner, wanted),
             ExprKind::Name(name) => self.named_constant(std::slice::from_ref(name), expr),
             ExprKind::Path(parts) => self.named_constant(parts, expr),
             ExprKind::Prefix(op, inner) if op == "-" => self.negative(inner, wanted, expr.span),
@@ -114,6 +148,12 @@ impl<'a> Resolver<'a> {
             ExprKind::Call(callee, args) => self.constructor(callee, args, expr.span),
             ExprKind::Infix(op, args) => match (&**op, &args[..]) {
                 (":", [start, stop]) => self.range(start, stop, expr.span),
+                ("//", [_, _]) => self.number_of_two("Rational", args, expr.span),
+                ("*", [_, _]) if is_imaginary(expr) => {
+                    let zero = Expr::new(expr.span, ExprKind::Name("false".into()));
+                    self.complex(&zero, expr, false, expr.span)
+                }
+                ("+" | "-", [re, im]) if is_imaginary(im) => self.complex(re, im, op == "-", expr.span),
                 ("=>", [_, _]) => {
                     let decl = self.find_decl("Pair")?;
                     let fields = self.terms(args)?;
@@ -301,6 +341,7 @@ impl<'a> Resolver<'a> {
                 let ty = self.cx.types.ptr(Type::NOTHING).ok()?;
                 return bits(ty, 0);
             }
+            "im" => return self.imaginary_unit(expr.span),
             "missing" if self.find_decl("Missing").is_some() => {
                 let ty = self.ty_by_name("Missing")?;
                 return Some(Term::Const(Const::Singleton(ty)));
@@ -323,6 +364,14 @@ impl<'a> Resolver<'a> {
             return Some(Term::Const(Const::Singleton(self.function_type(parts))));
         }
         self.unknown_name(name, expr.span)
+    }
+
+    /// `im`, which is `Complex(false, true)`.
+    fn imaginary_unit(&mut self, at: Span) -> Option<Term> {
+        let decl = self.find_decl("Complex")?;
+        let ty = self.cx.types.nominal(decl, &[Type::BOOL]);
+        let part = |bits| Term::Const(Const::Bits { ty: Type::BOOL, bits });
+        self.aggregate(ty, vec![part(0), part(1)], at)
     }
 
     fn ty_by_name(&mut self, name: &str) -> Option<Type> {
@@ -396,6 +445,9 @@ impl<'a> Resolver<'a> {
                 _ => {}
             }
         }
+        if let Some(function) = self.function_in_constant(expr) {
+            return Some(function);
+        }
         let term = self.term(expr, Some(to))?;
         if let Term::Const(Const::Bits { ty, bits }) = term
             && ty != to
@@ -413,6 +465,16 @@ impl<'a> Resolver<'a> {
             };
         }
         Some(term)
+    }
+
+    /// A function by its bare name where only constants stand, so that the name of an unknown thing can be nothing else: `By(abs, Forward)`.
+    fn function_in_constant(&self, expr: &Expr<'a>) -> Option<Term> {
+        let ExprKind::Name(name) = &expr.kind else { return None };
+        let is_function = name.starts_with(|c: char| c.is_lowercase() || matches!(c, '_' | '#'))
+            && !super::call::is_literal_name(name)
+            && !self.consts.contains_key(name)
+            && !self.looks_like_type(expr);
+        is_function.then(|| Term::Const(Const::Singleton(self.function_type(std::slice::from_ref(name)))))
     }
 
     fn to_f64(&self, ty: Type, bits: u128) -> Option<f64> {
@@ -458,6 +520,13 @@ impl<'a> Resolver<'a> {
                     return self.fail(ResolveError::NotAConstant, value.span);
                 };
                 return self.bits_of(ty, bits, at);
+            }
+            ("NamedTuple", []) => {
+                let ty = self.cx.types.tuple(&[]).and_then(|tuple| self.cx.types.named_tuple(&[], tuple));
+                return self.aggregate(ty, Vec::new(), at);
+            }
+            ("Colon", []) => {
+                return Some(Term::Const(Const::Singleton(self.function_type(&[Cow::Borrowed(":")]))));
             }
             ("typemin" | "typemax", [ty]) => {
                 let ty = self.ty(ty)?;
@@ -538,7 +607,11 @@ impl<'a> Resolver<'a> {
             return self.aggregate(Ok(ty), fields?, at);
         }
         if let TypeKind::Generic(decl) = *types.kind(ty) {
-            let fields = self.terms(args)?;
+            let fields: Option<Vec<Term>> = args
+                .iter()
+                .map(|arg| self.function_in_constant(arg).or_else(|| self.term(arg, None)))
+                .collect();
+            let fields = fields?;
             let Some(DeclKind::Struct { fields: declared, .. }) = types.body(decl).map(|b| &b.kind) else {
                 return not_a_struct(self);
             };
@@ -561,7 +634,54 @@ impl<'a> Resolver<'a> {
         self.aggregate(Ok(ty), fields?, at)
     }
 
+    /// `n//d`: a struct of two numbers of one type.
+    fn number_of_two(&mut self, name: &str, parts: &[Expr<'a>], at: Span) -> Option<Term> {
+        let fields = self.terms(parts)?;
+        let elem = fields[0].ty();
+        let Some(decl) = self.find_decl(name).filter(|_| fields.iter().all(|part| part.ty() == elem)) else {
+            return self.fail(ResolveError::NotAConstant, at);
+        };
+        let ty = self.cx.types.nominal(decl, &[elem]);
+        self.aggregate(ty, fields, at)
+    }
+
+    /// `re + im`, where `im` is a product with the imaginary unit; `re - im` has the other sign.
+    fn complex(&mut self, re: &Expr<'a>, im: &Expr<'a>, minus: bool, at: Span) -> Option<Term> {
+        let ExprKind::Infix(_, product) = &im.kind else { return self.fail(ResolveError::NotAConstant, at) };
+        let mut part = product[0].clone();
+        if minus {
+            part = match part.kind {
+                ExprKind::Literal(Literal::Int { negative: false, magnitude }) => {
+                    Expr::new(part.span, ExprKind::Literal(Literal::Int { negative: true, magnitude }))
+                }
+                kind => {
+                    let inner = Expr::new(part.span, kind);
+                    Expr::new(inner.span, ExprKind::Prefix("-".into(), Box::new(inner)))
+                }
+            };
+        }
+        let im = self.term(&part, None)?;
+        let re = self.converted(re, im.ty())?;
+        let Some(decl) = self.find_decl("Complex").filter(|_| re.ty() == im.ty()) else {
+            return self.fail(ResolveError::NotAConstant, at);
+        };
+        let ty = self.cx.types.nominal(decl, &[im.ty()]);
+        self.aggregate(ty, vec![re, im], at)
+    }
+
     fn range(&mut self, start: &Expr<'a>, stop: &Expr<'a>, at: Span) -> Option<Term> {
+        // `a:b:c` is read as `(a:b):c`.
+        if let ExprKind::Infix(op, inner) = &start.kind
+            && let (":", [first, step]) = (&**op, &inner[..])
+        {
+            let fields = vec![self.term(first, None)?, self.term(step, None)?, self.term(stop, None)?];
+            let (elem, by) = (fields[0].ty(), fields[1].ty());
+            let Some(decl) = self.find_decl("StepRange").filter(|_| fields[2].ty() == elem) else {
+                return self.fail(ResolveError::NotAConstant, at);
+            };
+            let ty = self.cx.types.nominal(decl, &[elem, by]);
+            return self.aggregate(ty, fields, at);
+        }
         let fields = vec![self.term(start, None)?, self.term(stop, None)?];
         let elem = fields[0].ty();
         let Some(decl) = self.find_decl("UnitRange").filter(|_| fields[1].ty() == elem) else {
@@ -571,19 +691,20 @@ impl<'a> Resolver<'a> {
         self.aggregate(ty, fields, at)
     }
 
-    /// A term for a global: what is made anew at run time is refused.
+    /// A term for a global.
     pub(super) fn module_literal(&mut self, term: Term, at: Span) -> Option<module::Literal> {
+        let all = |r: &mut Self, terms: Vec<Term>| {
+            terms.into_iter().map(|term| r.module_literal(term, at)).collect::<Option<Vec<_>>>()
+        };
         match term {
             Term::Const(constant) => Some(module::Literal::Const(constant)),
-            Term::Aggregate { ty, fields } if !self.cx.types.is_mutable(ty) => {
-                let fields: Option<Vec<_>> = fields.into_iter().map(|f| self.module_literal(f, at)).collect();
-                Some(module::Literal::Aggregate { ty, fields: fields? })
+            Term::Aggregate { ty, fields } => {
+                Some(module::Literal::Aggregate { ty, fields: all(self, fields)? })
+            }
+            Term::Array { ty, dims, items } => {
+                Some(module::Literal::Array { ty, dims, items: all(self, items)? })
             }
             Term::Bytes(_) => self.fail(ResolveError::StringNotUtf8, at),
-            Term::Aggregate { ty, .. } | Term::Array { ty, .. } => {
-                let ty = self.show_type(ty);
-                self.fail(ResolveError::MutableConstant { ty }, at)
-            }
         }
     }
 }

@@ -12,14 +12,15 @@ use rustc_hash::FxHashMap;
 use super::super::ast::{Expr, ExprKind, Literal, TypeDecl, TypeDeclKind};
 use super::error::ResolveError;
 use super::near::near;
-use super::{Resolver, last_name};
+use super::{Resolver, Term, last_name};
+use crate::constant::Const;
 use crate::diag::{Diagnostic, Span};
 use crate::function_name::FunctionName;
 use crate::op::Level;
 use crate::types::{Decl, DeclKind, FieldDecl, LowType, MAX_WIDTH, PrimitiveRepr, Type, TypeError, decl};
 
 /// Other names that Julia gives to types.
-const ALIASES: [(&str, Type); 12] = [
+const ALIASES: [(&str, Type); 23] = [
     ("Int", Type::INT64),
     ("UInt", Type::UINT64),
     ("Cvoid", Type::NOTHING),
@@ -32,7 +33,51 @@ const ALIASES: [(&str, Type); 12] = [
     ("Csize_t", Type::UINT64),
     ("Cfloat", Type::FLOAT32),
     ("Cdouble", Type::FLOAT64),
+    ("Clong", Type::INT64),
+    ("Culong", Type::UINT64),
+    ("Clonglong", Type::INT64),
+    ("Culonglong", Type::UINT64),
+    ("Cssize_t", Type::INT64),
+    ("Cptrdiff_t", Type::INT64),
+    ("Cintmax_t", Type::INT64),
+    ("Cuintmax_t", Type::UINT64),
+    ("Cwchar_t", Type::INT32),
+    ("NamedTuple", Type::ANY),
+    ("Vararg", Type::ANY),
 ];
+
+/// A parameter of a declared type that another name gives.
+enum Given {
+    /// The next one between the braces.
+    Next,
+    Open,
+    Int(i64),
+    Type(Type),
+    /// The elements of a byte buffer: a vector, or a `Memory` where there is one.
+    Bytes,
+}
+
+/// Names for a declared type with some of its parameters given.
+const PARTIAL: [(&str, &str, &[Given]); 15] = {
+    use Given::{Bytes, Int, Next, Open};
+    [
+        ("AbstractVector", "AbstractArray", &[Next, Int(1)]),
+        ("AbstractMatrix", "AbstractArray", &[Next, Int(2)]),
+        ("AbstractVecOrMat", "AbstractArray", &[Next, Open]),
+        ("DenseMatrix", "DenseArray", &[Next, Int(2)]),
+        ("StridedVector", "AbstractArray", &[Next, Int(1)]),
+        ("StridedMatrix", "AbstractArray", &[Next, Int(2)]),
+        ("StridedArray", "AbstractArray", &[Next, Next]),
+        ("StridedVecOrMat", "AbstractArray", &[Next, Open]),
+        ("VecOrMat", "Array", &[Next, Open]),
+        ("ComplexF16", "Complex", &[Given::Type(Type::FLOAT16)]),
+        ("ComplexF32", "Complex", &[Given::Type(Type::FLOAT32)]),
+        ("ComplexF64", "Complex", &[Given::Type(Type::FLOAT64)]),
+        ("BitVector", "BitArray", &[Int(1)]),
+        ("BitMatrix", "BitArray", &[Int(2)]),
+        ("IOBuffer", "GenericIOBuffer", &[Bytes]),
+    ]
+};
 
 /// What a name in a type means besides a declared type.
 #[derive(Clone, Copy)]
@@ -115,11 +160,13 @@ impl<'a> Resolver<'a> {
         BUILT_IN.contains(&name)
             || self.type_vars.iter().any(|(var, _)| var == name)
             || ALIASES.iter().any(|(alias, _)| *alias == name)
+            || PARTIAL.iter().any(|(alias, ..)| *alias == name)
             || self.level == Level::Low && LowType::from_name(name).is_some()
-            || self.cx.names.find(name).is_some_and(|n| self.cx.types.find_decl(n).is_some())
+            || matches!(self.consts.get(name), Some(Term::Const(Const::Type(_))))
+            || self.find_decl(name).is_some()
     }
 
-    fn made(&mut self, made: Result<Type, TypeError>, at: Span) -> Option<Type> {
+    pub(super) fn made(&mut self, made: Result<Type, TypeError>, at: Span) -> Option<Type> {
         match made {
             Ok(ty) => Some(ty),
             Err(error) => {
@@ -154,15 +201,53 @@ impl<'a> Resolver<'a> {
                 return self.made(any, at);
             }
             "Token" => return Some(Type::TOKEN),
+            "Colon" => return Some(self.function_type(&[Cow::Borrowed(":")])),
             _ => {}
+        }
+        if let Some(Term::Const(Const::Type(ty))) = self.consts.get(name) {
+            return Some(*ty);
         }
         match self.find_decl(name) {
             Some(decl) => {
                 let ty = self.cx.types.nominal(decl, &[]);
                 self.made(ty, at)
             }
-            None => self.unknown_type(name, at),
+            None => match PARTIAL.iter().find(|(alias, ..)| *alias == name) {
+                Some((_, base, given)) => self.partial(base, given, &[], at),
+                None => self.unknown_type(name, at),
+            },
         }
+    }
+
+    /// A declared type of which another name gives parameters, and the text the rest; with an open one its generic type.
+    fn partial(&mut self, base: &str, given: &[Given], params: &[Expr<'a>], at: Span) -> Option<Type> {
+        let Some(decl) = self.find_decl(base) else { return self.unknown_type(base, at) };
+        let mut rest = params.iter();
+        let mut types = Vec::with_capacity(given.len());
+        let mut open = false;
+        for given in given {
+            let ty = match given {
+                Given::Next => match rest.next() {
+                    Some(param) => match self.type_param(param)? {
+                        TypeArg::Type(ty) => Some(ty),
+                        TypeArg::Open(_) => None,
+                    },
+                    None => None,
+                },
+                Given::Open => None,
+                Given::Int(value) => Some(self.cx.types.int(*value)),
+                Given::Type(ty) => Some(*ty),
+                Given::Bytes if self.has_memory => self.cx.types.memory(Type::UINT8).ok(),
+                Given::Bytes => self.cx.types.vector(Type::UINT8).ok(),
+            };
+            open |= ty.is_none();
+            types.extend(ty);
+        }
+        if rest.next().is_some() {
+            return self.fail(ResolveError::NotAType, at);
+        }
+        let ty = self.cx.types.nominal(decl, if open { &[] } else { &types });
+        self.made(ty, at)
     }
 
     /// What a name means as a variable; free ones are noted.
@@ -190,7 +275,8 @@ impl<'a> Resolver<'a> {
     }
 
     pub(super) fn find_decl(&self, name: &str) -> Option<Decl> {
-        self.cx.types.find_decl(self.cx.names.find(name)?)
+        let known = self.cx.names.find(name).and_then(|name| self.cx.types.find_decl(name));
+        known.or_else(|| self.from_prelude(name))
     }
 
     fn unknown_type(&mut self, name: &str, at: Span) -> Option<Type> {
@@ -224,28 +310,21 @@ impl<'a> Resolver<'a> {
             ("Tuple", _) => self.tuple(params, at),
             ("NTuple", [count, elem]) => {
                 let elem = self.ty(elem)?;
-                let known = self.count_of(count)?;
-                match count.kind {
-                    _ if known.is_some_and(|known| known <= MAX_WIDTH as u128) => {
-                        let tuple = self.cx.types.tuple(&vec![elem; known.unwrap_or(0) as usize]);
-                        self.made(tuple, at)
-                    }
-                    ExprKind::Literal(Literal::Int { negative: false, magnitude })
-                        if magnitude <= MAX_WIDTH as u128 =>
-                    {
-                        let tuple = self.cx.types.tuple(&vec![elem; magnitude as usize]);
-                        self.made(tuple, at)
-                    }
-                    ExprKind::Literal(Literal::Int { negative: false, magnitude }) => {
-                        let count = usize::try_from(magnitude).unwrap_or(usize::MAX);
-                        self.made(Err(TypeError::TooWide { count }), at)
-                    }
-                    _ => {
-                        let any_length = self.cx.types.tuple_vararg(&[], elem);
-                        self.made(any_length, at)
-                    }
-                }
+                let tuple = match self.length(count)? {
+                    Some(count) => self.cx.types.ntuple(count, elem),
+                    None => self.cx.types.tuple_vararg(&[], elem),
+                };
+                self.made(tuple, at)
             }
+            ("NTuple", [count]) => {
+                let tuple = match self.length(count)? {
+                    Some(count) => self.cx.types.ntuple(count, Type::ANY),
+                    None => self.cx.types.tuple_vararg(&[], Type::ANY),
+                };
+                self.made(tuple, at)
+            }
+            ("Vararg", [elem, ..]) => self.ty(elem),
+            ("NamedTuple", [_]) => Some(Type::ANY),
             ("NamedTuple", [names, tuple]) => self.named_tuple(names, tuple, at),
             ("Type", [of]) => match self.type_param(of)? {
                 TypeArg::Type(of) => {
@@ -278,7 +357,10 @@ impl<'a> Resolver<'a> {
             }
             _ => match self.find_decl(&name) {
                 Some(decl) => self.nominal(decl, params, at),
-                None => self.unknown_type(&name, base.span),
+                None => match PARTIAL.iter().find(|(alias, ..)| *alias == name) {
+                    Some((_, base, given)) => self.partial(base, given, params, at),
+                    None => self.unknown_type(&name, base.span),
+                },
             },
         }
     }
@@ -322,17 +404,19 @@ impl<'a> Resolver<'a> {
                 Some([elem]) => rest = Some(self.ty(elem)?),
                 Some([elem, count]) => {
                     let elem = self.ty(elem)?;
-                    let known = self.count_of(count)?;
-                    match count.kind {
-                        _ if known.is_some_and(|known| known <= MAX_WIDTH as u128) => {
-                            elems.extend(std::iter::repeat_n(elem, known.unwrap_or(0) as usize));
-                        }
-                        ExprKind::Literal(Literal::Int { negative: false, magnitude })
-                            if magnitude <= MAX_WIDTH as u128 =>
-                        {
-                            elems.extend(std::iter::repeat_n(elem, magnitude as usize));
-                        }
-                        _ => rest = Some(elem),
+                    let length = self.length(count)?;
+                    let tuple = match length {
+                        Some(length) => self.cx.types.ntuple(length, elem),
+                        None => self.cx.types.tuple_vararg(&[], elem),
+                    };
+                    let tuple = self.made(tuple, param.span)?;
+                    if elems.is_empty() {
+                        return Some(tuple);
+                    }
+                    match self.cx.types.tuple_elements(tuple) {
+                        Some(known) => elems.extend(known),
+                        // An open length behind other elements is widened to any.
+                        None => rest = Some(elem),
                     }
                 }
                 Some(_) => return self.fail(ResolveError::NotAType, param.span),
@@ -463,10 +547,18 @@ impl<'a> Resolver<'a> {
             }
             ExprKind::Prefix(op, bound) if op == "<:" => Some(TypeArg::Open(self.ty(bound)?)),
             ExprKind::Prefix(op, _) if op == ">:" => Some(TypeArg::Open(Type::ANY)),
-            ExprKind::Literal(_) | ExprKind::Tuple(_) => self.fail(
+            ExprKind::Name(name) if matches!(&**name, "true" | "false") => {
+                Some(TypeArg::Type(self.cx.types.bits_value(Type::BOOL, u128::from(name == "true"))))
+            }
+            ExprKind::Prefix(op, _) if op == "-" => self.value_param(param),
+            ExprKind::Literal(_) => self.value_param(param),
+            ExprKind::Call(callee, _) if !self.looks_like_type(param) && !self.is_lattice_element(callee) => {
+                self.value_param(param)
+            }
+            ExprKind::Tuple(_) => self.fail(
                 ResolveError::Unsupported {
-                    what: "this type parameter".to_owned(),
-                    why: "parameters are types, integers and symbols",
+                    what: "a tuple as a type parameter".to_owned(),
+                    why: "parameters are types, numbers, characters and symbols",
                 },
                 param.span,
             ),
@@ -475,6 +567,31 @@ impl<'a> Resolver<'a> {
                 ty.map(if is_open { TypeArg::Open } else { TypeArg::Type })
             }
         }
+    }
+
+    /// A value between braces.
+    fn value_param(&mut self, param: &Expr<'a>) -> Option<TypeArg> {
+        match self.term(param, None)? {
+            Term::Const(Const::Bits { ty, bits }) => Some(TypeArg::Type(self.cx.types.bits_value(ty, bits))),
+            Term::Const(Const::Symbol(name)) => Some(TypeArg::Type(self.cx.types.sym(name))),
+            _ => self.fail(
+                ResolveError::Unsupported {
+                    what: "this type parameter".to_owned(),
+                    why: "parameters are types, numbers, characters and symbols",
+                },
+                param.span,
+            ),
+        }
+    }
+
+    /// `Core.Const(…)` and `Core.PartialStruct(…)`: more than a type, of which the type counts.
+    fn is_lattice_element(&self, callee: &Expr<'a>) -> bool {
+        let name = match &callee.kind {
+            ExprKind::Name(name) => &**name,
+            ExprKind::Path(parts) => last_name(parts),
+            _ => "",
+        };
+        matches!(name, "Const" | "PartialStruct")
     }
 
     /// A variable of `where`: `T`, `T <: Bound`, `Bound >: T` or `Low <: T <: High`.

@@ -1,0 +1,58 @@
+//! Constructs that Julia prints and that mean nothing here: refused where they are reached, not where they are read.
+//!
+//! A dump holds the cold ends of library code: `copyast` of an assertion's text, `cglobal` of a stream of Julia's own I/O library. A program
+//! that never comes there is to run. So such a row becomes a throw, and a warning says so:
+//!
+//! ```text
+//! %3 = $(Expr(:copyast, …))::Expr        %3 = Core.throw(CompileError("`Expr(:copyast)` is not supported: …"))::Expr
+//! ```
+//!
+//! Low IR is what passes made of a program, so there such a row stays an error.
+
+use super::body::Body;
+use super::error::ResolveError;
+use crate::builtin::Builtin;
+use crate::constant::Const;
+use crate::diag::{Diagnostic, Span};
+use crate::entity::{Inst, Value};
+use crate::op::{Level, Op};
+use crate::types::Type;
+
+impl Body<'_, '_> {
+    /// Makes the row throw a `CompileError` that says what it is and why it means nothing.
+    pub(super) fn refuse_late(
+        &mut self,
+        inst: Inst,
+        what: String,
+        why: &'static str,
+        at: Span,
+    ) -> Option<()> {
+        let error = ResolveError::Unsupported { what, why };
+        let exception =
+            self.r.find_decl("CompileError").and_then(|decl| self.r.cx.types.nominal(decl, &[]).ok());
+        let Some(ty) = exception.filter(|_| self.func.level == Level::High) else {
+            return self.r.fail(error, at);
+        };
+        let text = self.r.cx.names.intern(&error.to_string());
+        let note = "the statement throws a `CompileError` when it is reached";
+        self.r.diagnostics.push(Diagnostic::warning(&error, at).with_note(note));
+        let message = self.func.constant(Const::String(text));
+        let exception = self.func.constant(Const::Aggregate { ty, fields: [message].into() });
+        let throw = Op::Builtin(Builtin::Throw);
+        if self.results(inst).is_empty() {
+            self.insert_before(inst, throw, &[exception], Type::NOTHING);
+            self.func.remove_inst(inst);
+        } else {
+            // The row keeps its type, so that rows behind it may use what it never gives.
+            self.func.set_op(inst, throw, &[exception]);
+        }
+        Some(())
+    }
+
+    /// Puts an instruction with one result in front of another.
+    pub(super) fn insert_before(&mut self, inst: Inst, op: Op, args: &[Value], ty: Type) -> Option<Value> {
+        let new = self.func.make_inst(op, args, &[], &[ty]);
+        self.func.insert_before(new, inst);
+        self.func.result(new)
+    }
+}
