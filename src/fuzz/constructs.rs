@@ -40,17 +40,6 @@ impl Construct {
     }
 }
 
-/// The cost of four times as many repetitions, as a multiple of the cost of `n`, by what `cost` says of a text. The smaller of `rounds`
-/// measurements counts for each size.
-pub fn growth(construct: &Construct, n: usize, rounds: usize, mut cost: impl FnMut(&str) -> u64) -> f64 {
-    let mut least = |n: usize| {
-        let text = construct.text(n);
-        (0..rounds.max(1)).map(|_| cost(&text)).min().unwrap_or(0).max(1)
-    };
-    let small = least(n);
-    least(4 * n) as f64 / small as f64
-}
-
 const fn compiled(name: &'static str, text: fn(usize) -> String) -> Construct {
     Construct { name, outcome: Outcome::Compiled, text }
 }
@@ -76,7 +65,7 @@ pub const ALL: &[Construct] = &[
         format!("mutable struct S\n{}end\n", repeat(n, |i| format!("    x{i}::Int64\n"))) + &identity("f")
     }),
     compiled("abstract types in a chain", |n| {
-        let chain = repeat(n.min(CHAIN), |i| format!("abstract type A{} <: A{i} end\n", i + 1));
+        let chain = repeat(n, |i| format!("abstract type A{} <: A{i} end\n", i + 1));
         "abstract type A0 end\n".to_owned() + &chain + &identity("f")
     }),
     compiled("abstract types side by side", |n| {
@@ -85,13 +74,12 @@ pub const ALL: &[Construct] = &[
             + &identity("f")
     }),
     compiled("methods of a chain of types", |n| {
-        let n = n.min(CHAIN);
         let chain = repeat(n, |i| format!("abstract type A{} <: A{i} end\n", i + 1));
         "abstract type A0 end\n".to_owned()
             + &chain
             + &repeat(n, |i| function("f", &format!("x::Main.A{i}"), |b| b.ret("1")))
     }),
-    compiled("methods of one name", |n| methods(n)),
+    compiled("methods of one name", methods),
     compiled("methods of one name, called", |n| {
         let mut calls = Body::new();
         for i in 0..n {
@@ -459,9 +447,6 @@ pub const ALL: &[Construct] = &[
     }),
 ];
 
-/// Chains of supertypes are bounded by the reader.
-const CHAIN: usize = usize::MAX;
-
 /// A function on its way: blocks, numbers of values.
 struct Body {
     text: String,
@@ -680,18 +665,5 @@ mod tests {
             }
         }
         assert!(failed.is_empty(), "{}", failed.join("\n"));
-    }
-
-    #[test]
-    fn growth_is_the_ratio_of_the_smallest_costs() {
-        let construct = &ALL[0];
-        let lines = |text: &str| text.lines().count() as u64;
-        assert!((growth(construct, 10, 1, lines) - 4.0).abs() < 1e-9);
-        let mut round = 0;
-        let noisy = |text: &str| {
-            round += 1;
-            lines(text) * if round % 2 == 1 { 100 } else { 1 }
-        };
-        assert!((growth(construct, 10, 2, noisy) - 4.0).abs() < 1e-9);
     }
 }

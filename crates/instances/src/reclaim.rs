@@ -459,9 +459,9 @@ mod tests {
     fn a_thread_whose_frames_are_gone_is_outside() {
         let reclaimer = Reclaimer::new();
         let thread = reclaimer.participant();
-        std::mem::forget(thread.pin());
-        std::mem::forget(thread.stay(|_: &i32| true));
-        std::mem::forget(thread.pin());
+        let _left = std::mem::ManuallyDrop::new(thread.pin());
+        let _left = std::mem::ManuallyDrop::new(thread.stay(|_: &i32| true));
+        let _left = std::mem::ManuallyDrop::new(thread.pin());
         reclaimer.retire(1);
         assert_eq!(reclaimer.collect(), []);
         thread.leave_all();

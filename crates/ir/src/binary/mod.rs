@@ -174,9 +174,12 @@ fn write_literal(names: &mut Names<'_>, out: &mut Sink, literal: &Literal) {
     }
 }
 
+/// An aggregate or an array, which has dimensions, whose parts are not all there yet: its type, the dimensions, how many parts it has in all,
+/// and those that there are.
+type OpenLiteral = (crate::types::Type, Option<Vec<usize>>, usize, Vec<Literal>);
+
 fn read_literal(tables: &Tables, source: &mut Source<'_>) -> Result<Literal, BinaryError> {
-    // Aggregates and arrays, which have dimensions, whose parts are not all there yet.
-    let mut open: Vec<(crate::types::Type, Option<Vec<usize>>, usize, Vec<Literal>)> = Vec::new();
+    let mut open: Vec<OpenLiteral> = Vec::new();
     let whole = |ty, dims, parts| match dims {
         None => Literal::Aggregate { ty, fields: parts },
         Some(dims) => Literal::Array { ty, dims, items: parts },

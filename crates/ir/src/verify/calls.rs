@@ -86,10 +86,10 @@ impl Checker<'_> {
             {
                 self.result_compatible(inst, returned);
             }
-        } else if let Some(base) = self.base_function(function) {
-            if !base.arity().allows(given) {
-                self.at(inst, CallRule::OperandCount { given, wanted: base.arity() });
-            }
+        } else if let Some(base) = self.base_function(function)
+            && !base.arity().allows(given)
+        {
+            self.at(inst, CallRule::OperandCount { given, wanted: base.arity() });
         }
         // A method that is missing is refused where the call is reached: `complete.rs` lists it.
     }

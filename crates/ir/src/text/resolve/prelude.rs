@@ -19,7 +19,7 @@ const TEXT: &str = include_str!("prelude.jlir");
 
 impl Resolver<'_> {
     /// Declares the type of this name if the prelude has it.
-    pub(super) fn from_prelude(&self, name: &str) -> Option<Decl> {
+    pub(super) fn declare_known(&self, name: &str) -> Option<Decl> {
         let line = line_of(name, self.has_memory)?;
         let source = SourceFile::new("prelude", line).ok()?;
         let (file, diagnostics) = super::super::parse(&source);

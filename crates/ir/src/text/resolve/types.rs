@@ -276,7 +276,7 @@ impl<'a> Resolver<'a> {
 
     pub(super) fn find_decl(&self, name: &str) -> Option<Decl> {
         let known = self.cx.names.find(name).and_then(|name| self.cx.types.find_decl(name));
-        known.or_else(|| self.from_prelude(name))
+        known.or_else(|| self.declare_known(name))
     }
 
     fn unknown_type(&mut self, name: &str, at: Span) -> Option<Type> {
