@@ -157,7 +157,7 @@ pub const ALL: &[Construct] = &[
     broken("unknown intrinsics", |n| {
         one(|b| (0..n).for_each(|i| drop(b.value(&format!("intrinsic Base.ad_int{i}(x, x)::Int64")))))
     }),
-    broken("unknown functions", |n| {
+    compiled("unknown functions", |n| {
         one(|b| (0..n).for_each(|i| drop(b.value(&format!("invoke Main.unknown{i}(x::Int64)::Int64")))))
     }),
     broken("unknown fields", |n| {

@@ -24,6 +24,8 @@ macro_rules! formats {
                 "sub_float" => x - y,
                 "mul_float" => x * y,
                 "div_float" => x / y,
+                // C's fmod, which is exact.
+                "rem_float" => x % y,
                 // A NaN wins, and -0.0 is less than 0.0.
                 "min_float" | "max_float" if x.is_nan() || y.is_nan() => <$float>::NAN,
                 "min_float" if x == y => if x.is_sign_negative() { x } else { y },

@@ -105,6 +105,7 @@ pub(super) fn operation(name: &str, args: &[u128]) -> Option<Expected> {
         "sub_float" => rounded(x - y),
         "mul_float" => rounded(x * y),
         "div_float" => rounded(x / y),
+        "rem_float" => rounded(x % y),
         "min_float" | "max_float" if x.is_nan() || y.is_nan() => Expected::Nan,
         "min_float" if x == y => Expected::Bits(bits(0) | bits(1)),
         "max_float" if x == y => Expected::Bits(bits(0) & bits(1)),

@@ -98,7 +98,7 @@ fn a_promise_that_is_broken_says_why() {
     let a = main.function("a").unwrap();
     assert_eq!(a.compile().unwrap_err().causes(), ["`a(Int64)#body` of `main` failed: the tree is rotten"]);
     let causes = main.function("b").unwrap().compile().unwrap_err().causes();
-    assert_eq!(causes, ["`b(Int64)#body` of `main` failed: their materialization panicked"]);
+    assert_eq!(causes, ["`b(Int64)#body` of `main` failed: their materialization panicked: as asked"]);
     let error = main.function("c").unwrap().compile().unwrap_err().to_string();
     assert!(error.contains("without address"), "{error}");
     match a.typed::<(i64,), i64>().unwrap().call((1,)) {
