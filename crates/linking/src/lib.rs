@@ -84,4 +84,4 @@ pub use session::{
     Answer, Definition, Dependence, EpochHost, Group, Host, PlainHost, Session, Target, Unit, Version,
     WeakSession, required, weak,
 };
-pub use slot::Slot;
+pub use slot::{NoSlot, Slot};

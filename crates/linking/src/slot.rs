@@ -16,11 +16,18 @@ pub trait Slot<A>: Send + Sync + 'static {
     fn arm(&self);
 }
 
-/// For targets without redirectable symbols.
-impl<A> Slot<A> for () {
-    fn bind(&self, _target: A) {}
+/// The slot of targets without redirectable symbols. No value of it exists, so redirectable symbols and lazy re-exports cannot be defined there.
+#[derive(Clone, Copy, Debug)]
+pub enum NoSlot {}
 
-    fn arm(&self) {}
+impl<A> Slot<A> for NoSlot {
+    fn bind(&self, _target: A) {
+        match *self {}
+    }
+
+    fn arm(&self) {
+        match *self {}
+    }
 }
 
 /// A slot, and the number of the last store to it.

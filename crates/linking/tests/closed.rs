@@ -137,7 +137,7 @@ impl Parts for Counted {
     type Source = ();
     type Generator = ();
     type Ticket = u64;
-    type Slot = ();
+    type Slot = brolga_linking::NoSlot;
     type Board = Arc<()>;
 }
 

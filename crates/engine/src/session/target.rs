@@ -33,7 +33,7 @@ pub enum Native {}
 impl Target for Native {
     type Address = usize;
     type Code = Code;
-    type Slot = ();
+    type Slot = linking::NoSlot;
 }
 
 /// Fails a unit: for now if the reason may pass, as a shortage of room may before somebody looks again.
