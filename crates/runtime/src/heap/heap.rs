@@ -80,7 +80,7 @@ impl Heap {
 
     /// A heap whose memory mmtk manages.
     #[cfg(feature = "heap-mmtk")]
-    pub(crate) fn with_mmtk(mut options: HeapOptions, mmtk: &MmtkOptions) -> Result<Heap, MmtkError> {
+    pub(crate) fn with_mmtk(options: HeapOptions, mmtk: &MmtkOptions) -> Result<Heap, MmtkError> {
         Ok(Heap::with(options, Box::new(Mmtk::start(mmtk)?)))
     }
 
