@@ -118,7 +118,7 @@ impl<'p> Evaluator<'p> {
     }
 
     /// The same with a limit of the interpreter's heap, in bytes. That of native code is the engine's
-    /// ([`HeapOptions`](crate::heap::HeapOptions)).
+    /// ([`HeapOptions`](brolga_runtime::heap::HeapOptions)).
     #[must_use]
     pub fn with_heap_limit(self, bytes: u64) -> Self {
         Evaluator { heap_limit: bytes, ..self }
