@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use brolga::fuzz::constructs::{self, Construct, Outcome};
 use brolga::{Engine, OptLevel, Options, Program};
 
-/// What is measured.
+/// A stage whose cost is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     Read,
@@ -51,7 +51,7 @@ impl Moment {
     }
 }
 
-/// What a stage costs for a text.
+/// The cost of a stage for a text, in nanoseconds.
 fn cost(stage: Stage, text: &str) -> u64 {
     let begin = Moment::now();
     let program = Program::read("sweep.jlir", text.as_bytes());

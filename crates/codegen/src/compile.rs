@@ -631,7 +631,7 @@ fn slot_bytes(func: &Function) -> usize {
     func.sized_stack_slots.values().fold(0usize, |sum, slot| sum.saturating_add(slot.size as usize))
 }
 
-/// What backtracking register allocation of a function may cost.
+/// The estimated cost of backtracking register allocation for a function.
 #[derive(Clone, Copy)]
 struct AllocationCost {
     /// In the unit of [`ALLOCATION_BUDGET`].

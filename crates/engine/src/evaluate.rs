@@ -369,7 +369,7 @@ fn stopped(interp: &mut Interp<'_>, outcome: interp::Outcome) -> Failure {
     }
 }
 
-/// Where the interpreted program prints. An error is none of the program's: it is kept for whoever runs it, and what follows is dropped.
+/// Where the interpreted program prints. An error is kept for the host, and later output is dropped.
 struct Stdout {
     error: Arc<Mutex<Option<io::Error>>>,
 }

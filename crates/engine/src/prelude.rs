@@ -143,7 +143,7 @@ mod tests {
         );
         let own = "function Base.isempty(x::Int64)::Bool\n1 ─      return false\nend\n";
         assert!(add(&format!("{own}{call}")).is_empty());
-        // What a method of the prelude calls comes with it.
+        // A method of the prelude brings its callees.
         let root = "function f(x::Int64)::Any\n1 ─ %1 = Base.sqrt(x)::Any\n└──      return %1\nend\n";
         assert_eq!(add(root), ["Base.sqrt(Float64)", "Base.sqrt(Float32)", "Base.sqrt(Int64)"]);
         assert!(add("function f()::Nothing\n1 ─      return nothing\nend\n").is_empty());

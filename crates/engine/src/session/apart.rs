@@ -5,8 +5,8 @@
 //! | the continuation of a loop (`loops.rs`) | the cell of the loop's entry |
 //! | a version that was superseded before it was compiled (`lazy.rs`) | the version in the function's cell |
 //!
-//! What such a function calls is looked up when it is compiled, in the link order of its dylib, and waited for: cells, through which the thread
-//! reaches what its world sees. It is optimised with the program in sight that it was defined in.
+//! Its callees are looked up when it is compiled, in the link order of its dylib, and waited for. They are cells, through which the thread
+//! reaches the versions that its world sees. It is optimised with the program in sight that it was defined in.
 //!
 //! Cost: a copy of its program's functions and one compile.
 

@@ -273,7 +273,7 @@ impl<'a> Batch<'a> {
             }
         };
         let runtime = dylib.session.runtime();
-        // What takes memory is had before the step, in which nothing may fail.
+        // Memory is reserved before the step, in which nothing may fail.
         let (replaced, superseded): (Vec<Again>, Vec<Again>) =
             std::mem::take(&mut self.again).into_iter().partition(|again| again.is_replaced);
         let reserve = |again: Again| Ok((again.owner.reserve()?, again));
