@@ -5,6 +5,7 @@
 //! | crates depend on what the arrows allow, and on nothing else | `arrows` in ARCHITECTURE.md |
 //! | `unsafe` stands in the listed files only; crates without one forbid it | `unsafe` in ARCHITECTURE.md |
 //! | a folder does not name what it must not know | `absences` in ARCHITECTURE.md |
+//! | files of a crate do not import each other in cycles, but for those listed | `cycles` in ARCHITECTURE.md |
 //! | Cranelift's IR is named in `crates/codegen` only | here |
 //! | every atomic operation carries its row of the file's ordering table | the file's own header |
 //! | every path that a document names exists | the documents |
@@ -13,6 +14,8 @@
 //!
 //! Everything is textual, on code with comments and strings blanked out (`support::code_of`).
 
+#[path = "support/modules.rs"]
+mod modules;
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -133,6 +136,25 @@ fn crates_depend_on_what_the_arrows_allow() {
         }
     }
     hold("The arrows between crates (a new one is a decision: write it into ARCHITECTURE.md):", &broken);
+}
+
+#[test]
+fn files_import_each_other_in_no_cycle() {
+    let listed: BTreeSet<String> = architecture_list("cycles").into_iter().map(|(path, _)| path).collect();
+    let files = rust_files();
+    let cycles: Vec<Vec<String>> = package_dirs()
+        .iter()
+        .flat_map(|dir| modules::import_cycles(&files, &format!("{dir}src/")))
+        .filter(|cycle| cycle.iter().any(|path| !listed.contains(path)))
+        .collect();
+    let in_cycles: BTreeSet<String> = package_dirs()
+        .iter()
+        .flat_map(|dir| modules::import_cycles(&files, &format!("{dir}src/")))
+        .flatten()
+        .collect();
+    let mut broken: Vec<String> = cycles.iter().map(|cycle| cycle.join(" ↔ ")).collect();
+    broken.extend(listed.difference(&in_cycles).map(|path| format!("{path}: is listed and in no cycle")));
+    hold("Import cycles between files of a crate (the list `cycles` may only shrink):", &broken);
 }
 
 #[test]

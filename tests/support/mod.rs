@@ -18,7 +18,8 @@ pub(crate) struct SourceFile {
 impl SourceFile {
     /// The code before the first test module: what ships.
     pub(crate) fn shipped_code(&self) -> &str {
-        self.code.split("#[cfg(test)]").next().unwrap_or("")
+        let end = ["#[cfg(test)]", "#[cfg(all(test"].iter().filter_map(|cfg| self.code.find(cfg)).min();
+        &self.code[..end.unwrap_or(self.code.len())]
     }
 }
 

@@ -25,13 +25,14 @@
 //!
 //! Cost: linear.
 
+use crate::class::{class, is_managed};
 use crate::stack::StackObjects;
 use brolga_ir::analysis::{Cfg, DomTree, Rpo};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::cursor::Cursor;
 use brolga_ir::func::ValueDef;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::{Block, Const, Context, Func, Inst, LowType, Op, PtrClass, Type, Value};
+use brolga_ir::{Block, Const, Context, Func, Inst, Op, PtrClass, Type, Value};
 use cranelift_entity::{EntityRef, SecondaryMap};
 
 /// A value that may need a root, by its number.
@@ -57,19 +58,6 @@ pub(crate) struct Bases {
     pub(crate) roots: Vec<(Value, Block)>,
     /// How many φ and `ifelse` of bases were added.
     pub(crate) lifted: usize,
-}
-
-/// The class of a pointer type.
-pub(crate) fn class(ty: Type) -> Option<PtrClass> {
-    match ty.as_low() {
-        Some(LowType::Ptr(class)) => Some(class),
-        _ => None,
-    }
-}
-
-/// Whether pointers of this type keep, or need, an object alive.
-pub(crate) fn is_managed(ty: Type) -> bool {
-    !matches!(class(ty), None | Some(PtrClass::Raw))
 }
 
 /// What is known of a value before the φ are solved.

@@ -11,7 +11,7 @@
 //! | `class-hidden` | a tracked pointer is not stored into a stack slot for bits | the collector does not look there |
 //! | `class-slot` | a stack slot for a reference is read and written, and its address used for nothing else | it moves into the frame |
 
-use crate::bases::class;
+use crate::class::class;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::diag::{Diagnostic, Finding, Span};
 use brolga_ir::func::ValueDef;

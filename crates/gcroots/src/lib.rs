@@ -27,6 +27,7 @@ pub mod check;
 
 mod barrier;
 mod bases;
+mod class;
 mod flow;
 mod frame;
 mod fresh;
@@ -34,108 +35,18 @@ mod lower;
 mod maps;
 mod needs;
 mod nulls;
+mod options;
 mod ranges;
 mod refine;
 mod reload;
 mod slots;
 mod stack;
+mod tracked;
 
 use brolga_ir::analysis::{Cfg, DomTree, Loops, Rpo};
-use brolga_ir::heap_abi::HeapAbi;
-use brolga_ir::types::LayoutError;
 use brolga_ir::{Block, Context, Func, Inst, Level, Op};
-use std::ops::Range;
-use thiserror::Error;
 
-/// How the collector finds the words of a frame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Lowering {
-    /// Frames are linked from the thread while they are in use.
-    Linked,
-    /// Each safepoint has a map ([`brolga_ir::func::RootMap`]) of the words that hold its roots. Whoever translates the function
-    /// puts the maps into a table by return address, and the collector walks the stack.
-    #[default]
-    Maps,
-}
-
-/// What placement is told.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Options {
-    /// The heap that the code is for.
-    pub heap: HeapAbi,
-    /// How frames are found.
-    pub lowering: Lowering,
-    /// Link frames only on paths that need them.
-    pub shrink_wrap: bool,
-    /// Let no word of a frame keep what is no longer needed alive during a call.
-    pub null_dead: bool,
-    /// Verify the function in full first, as whoever did not do that before should.
-    pub verify: bool,
-    /// How large the sets of live roots at the borders of blocks may be, added up over the function, for each of its instructions (and 256
-    /// more). Beyond that each root has a word of its own; and where the lists of [`Lowering::Maps`] took half of it, the frame is linked.
-    pub budget: usize,
-}
-
-impl Options {
-    /// Everything on, for a heap.
-    pub fn new(heap: HeapAbi) -> Options {
-        let lowering = Lowering::Linked;
-        Options { heap, lowering, shrink_wrap: true, null_dead: true, verify: true, budget: 32 }
-    }
-}
-
-/// What placement did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Report {
-    /// Points at which a collection may happen.
-    pub safepoints: usize,
-    /// Words of the frame, argument words included.
-    pub slots: usize,
-    /// Stores of roots, argument words not included.
-    pub stores: usize,
-    /// Stores of null into words that are no longer needed.
-    pub nulls: usize,
-    /// What a placement would need that gives each tracked value a slot.
-    pub naive_slots: usize,
-    /// And stores it there where it is made.
-    pub naive_stores: usize,
-    /// The most roots that need slots at once.
-    pub most: usize,
-    /// φ and `ifelse` of bases that were added.
-    pub lifted: usize,
-    /// Write barriers that remain.
-    pub barriers: usize,
-    /// Write barriers that were found superfluous.
-    pub barriers_removed: usize,
-    /// Whether each root has a word of its own, because exact sets would be larger than the [budget](Options::budget).
-    pub coarse: bool,
-    /// How the frame is found.
-    pub lowering: Lowering,
-}
-
-/// Why a function has no roots placed. It is then as it was.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
-pub enum Error {
-    /// The function is on the high level: whoever calls has not lowered it.
-    #[error("root placement is for low IR")]
-    NotLow,
-    /// The heap moves objects, and the function holds addresses in objects across a safepoint of which nobody can say where they
-    /// are afterwards: it is for other heaps.
-    #[error("the function holds addresses in objects that move while they are used")]
-    Moving {
-        /// The instruction that needs such an address, or hides one.
-        inst: Inst,
-    },
-    /// The function breaks rules of the IR: whoever made it is at fault.
-    #[error("the function breaks {} rules of low IR", .0.len())]
-    Ir(Vec<brolga_ir::verify::Violation>),
-    /// The function breaks rules of pointer classes: whoever made it is at fault.
-    #[error("{}", .0.first().map_or(String::new(), |v| v.rule.to_string()))]
-    Classes(Vec<check::Violation>),
-    /// Objects of a type that has no layout are allocated.
-    #[error("an object is allocated whose type has no layout")]
-    Layout(LayoutError),
-}
+pub use options::{Error, Lowering, Options, Report};
 
 /// Places roots in a function of low IR and lowers its operations on objects.
 pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report, Error> {
@@ -181,7 +92,7 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
     let budget = options.budget.saturating_mul(func.inst_count() + 256);
     let needs = needs::Needs::compute(func, cx, &bases, &refinements, &flow, &tree, budget);
 
-    let (others, tracked, kept) = reserve(func, &objects);
+    let tracked::Reserved { uses: others, slots: tracked, words: kept } = tracked::reserve(func, &objects);
     let given = options;
     let mut options = *given;
     let coarse = needs.is_none();
@@ -241,7 +152,7 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
 /// Whether there is anything to do. Cost: one look at each instruction.
 fn has_objects(func: &Func) -> bool {
     func.blocks().flat_map(|block| func.block_insts(block)).any(|inst| {
-        let managed = |v| bases::is_managed(func.ty(v));
+        let managed = |v| class::is_managed(func.ty(v));
         func.args(inst).iter().any(|&v| managed(v))
             || func.results(inst).any(managed)
             || match func.op(inst) {
@@ -270,44 +181,4 @@ fn without_unreachable(func: &mut Func) -> Cfg {
         }
     }
     Cfg::compute(func)
-}
-
-/// The words that are taken before roots get theirs: argument words, then one for each tracked slot and those of objects on the stack. Gives
-/// who uses them, the first word of each slot, and the words of all of these.
-fn reserve(
-    func: &Func,
-    objects: &stack::StackObjects,
-) -> (Vec<(Block, Inst, u32)>, lower::TrackedSlots, Range<u32>) {
-    let mut others = Vec::new();
-    let mut accesses = Vec::new();
-    let mut tracked = lower::TrackedSlots::default();
-    let mut arguments = 0;
-    for block in func.blocks() {
-        for inst in func.block_insts(block) {
-            match func.op(inst) {
-                Op::CallArgs(_) if !func.args(inst).is_empty() => {
-                    let count = func.args(inst).len() as u32;
-                    arguments = arguments.max(count);
-                    others.push((block, inst, count));
-                }
-                Op::SlotAddr(slot) if func.slot(slot).tracked || objects.is_in_frame(slot) => {
-                    accesses.push((block, inst, slot));
-                }
-                _ => {}
-            }
-        }
-    }
-    let mut words = arguments;
-    for (block, inst, slot) in accesses {
-        if tracked.word[slot].is_none() {
-            let count = match func.slot(slot).tracked {
-                true => tracked.one(slot, words),
-                false => objects.reserve(func, slot, words, &mut tracked),
-            };
-            words += count;
-        }
-        let behind = tracked.word[slot].map_or(words, |first| first + func.slot(slot).size / 8);
-        others.push((block, inst, behind));
-    }
-    (others, tracked, arguments..words)
 }

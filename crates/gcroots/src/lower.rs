@@ -29,34 +29,16 @@ use crate::Options;
 use crate::barrier::Barriers;
 use crate::frame::{Frame, access, word_address};
 use crate::fresh::{self, Zeros};
+use crate::tracked::TrackedSlots;
 use brolga_ir::constant::Address;
 use brolga_ir::cursor::Cursor;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::{Access, Region};
 use brolga_ir::{Block, Const, Context, Func, Inst, Op, RuntimeFn, Slot, Type, Value};
-use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 
 /// An object of which more words are to be zeroed is made by the run time.
 const MOST_ZEROS: usize = 8;
-
-/// Which words the slots in the frame have.
-#[derive(Debug, Default)]
-pub(crate) struct TrackedSlots {
-    /// The first word of each.
-    pub(crate) word: SecondaryMap<Slot, Option<u32>>,
-    /// The words that hold references, which are roots from the entry to the end.
-    pub(crate) kept: Vec<u32>,
-}
-
-impl TrackedSlots {
-    /// Gives a slot for one reference its word. It takes so many.
-    pub(crate) fn one(&mut self, slot: Slot, word: u32) -> u32 {
-        self.word[slot] = Some(word);
-        self.kept.push(word);
-        1
-    }
-}
 
 struct Lowering<'a> {
     func: &'a mut Func,

@@ -22,9 +22,9 @@
 
 use crate::flow::{Flow, is_safepoint};
 use crate::frame::{Frame, Plan, fill, restore_in_handlers};
-use crate::lower::TrackedSlots;
 use crate::needs::Set;
 use crate::slots::{Event, Slots};
+use crate::tracked::TrackedSlots;
 use crate::{Lowering, Options};
 use brolga_ir::analysis::DomTree;
 use brolga_ir::cursor::Cursor;

@@ -33,7 +33,8 @@
 //! can be a square, if all objects of a function live to its end across as many blocks. Then, beyond a [budget](crate::Options::budget), there is no answer, and
 //! [each root gets a word of its own](crate::slots::Slots::coarse), which needs none.
 
-use crate::bases::{Bases, Root, class};
+use crate::bases::{Bases, Root};
+use crate::class::class;
 use crate::flow::{Flow, is_safepoint};
 use crate::ranges::{Ranges, Use};
 use crate::refine::Refinements;

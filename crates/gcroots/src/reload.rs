@@ -42,7 +42,7 @@ use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 
 use crate::Error;
-use crate::bases::{class, is_managed};
+use crate::class::{class, is_managed};
 use crate::flow::{Flow, is_safepoint};
 
 /// How a value comes to be known in another stretch.

@@ -19,7 +19,6 @@
 //! stores looked at behind an object (`fresh`).
 
 use crate::fresh;
-use crate::lower::TrackedSlots;
 use crate::{Lowering, Options};
 use brolga_ir::constant::Address;
 use brolga_ir::cursor::Cursor;
@@ -46,11 +45,9 @@ impl StackObjects {
         self.references[slot].is_some()
     }
 
-    /// Notes the words of a slot that begins with this word: how many there are, and which are roots.
-    pub(crate) fn reserve(&self, func: &Func, slot: Slot, first: u32, tracked: &mut TrackedSlots) -> u32 {
-        tracked.word[slot] = Some(first);
-        tracked.kept.extend(self.references[slot].iter().flatten().map(|offset| first + offset / 8));
-        func.slot(slot).size / 8
+    /// The offsets of the references of the object in the slot.
+    pub(crate) fn references(&self, slot: Slot) -> impl Iterator<Item = u32> {
+        self.references[slot].iter().flatten().copied()
     }
 }
 

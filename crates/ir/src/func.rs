@@ -29,12 +29,12 @@ use crate::context::Context;
 use crate::effects::{Effects, Summary};
 use crate::entity::{Block, Callee, ConstId, Foreign, Inst, Meta, Slot, Value};
 use crate::function_name::FunctionName;
-use crate::module::func_symbol;
 use crate::names::Name;
 use crate::odds::{Hint, Inlining};
 use crate::op::{Level, Op};
 use crate::order::Order;
-use crate::types::{Pattern, Statics, Type, TypeKind, Types};
+use crate::signature::func_symbol;
+use crate::types::{Type, TypeKind, Types};
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{EntityList, EntityRef, EntitySet, ListPool, PrimaryMap, SecondaryMap};
 use rustc_hash::FxHashMap;
@@ -42,35 +42,7 @@ use std::ops::Range;
 
 mod hints;
 
-/// What goes in and what comes out.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Signature {
-    /// The arguments.
-    pub params: Vec<Param>,
-    /// The results: one type in a high function, any number of low types in a low one.
-    pub results: Vec<Type>,
-    /// Whether the last argument collects all further ones in a tuple.
-    pub vararg: bool,
-    /// The variables of its `where`.
-    pub statics: Statics,
-}
-
-impl Signature {
-    /// The patterns of a signature with open variables.
-    pub fn pattern(&self) -> Option<Pattern<'_>> {
-        let pattern = Pattern { statics: &self.statics, vararg: self.vararg };
-        self.statics.is_open().then_some(pattern)
-    }
-}
-
-/// An argument of a function.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Param {
-    /// Its name, if it has one.
-    pub name: Option<Name>,
-    /// Its type; for a collecting argument the type of the tuple.
-    pub ty: Type,
-}
+pub use crate::signature::{Param, Signature};
 
 /// A function that a function calls.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

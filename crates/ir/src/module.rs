@@ -16,15 +16,14 @@ use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::context::Context;
 use crate::entity::FuncId;
-use crate::func::{Func, Signature};
+use crate::func::Func;
 use crate::names::Name;
 use crate::op::{Level, Op};
-use crate::types::{Pattern, StaticBound, Statics, Type, TypeKind, Types};
+use crate::types::{Pattern, Statics, Type, TypeKind, Types};
 use cranelift_entity::PrimaryMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::collections::hash_map::Entry;
-use std::fmt::Write;
 use std::ops::{Index, IndexMut};
 use std::sync::{Arc, OnceLock};
 
@@ -452,70 +451,4 @@ impl IndexMut<FuncId> for Module {
             None => &mut self.funcs[id],
         }
     }
-}
-
-/// The name that the linker knows a high function with this signature by. Methods of which only the variables differ have different names.
-pub fn func_symbol(cx: &Context, sig: &Signature) -> String {
-    let Some((function, args)) = sig.params.split_first() else { return String::new() };
-    if !sig.statics.is_open() {
-        return symbol(cx, function.ty, args.iter().map(|arg| arg.ty), &[]);
-    }
-    let statics = &sig.statics;
-    let names: Vec<Name> = statics.params.iter().map(|param| param.name).collect();
-    let patterns = statics.patterns.get(1..).unwrap_or_default();
-    symbol(cx, function.ty, patterns.iter().copied(), &names) + &StaticsText { cx, statics }.to_string()
-}
-
-/// The ` where {…}` of a signature.
-pub(crate) struct StaticsText<'a> {
-    pub(crate) cx: &'a Context,
-    pub(crate) statics: &'a Statics,
-}
-
-impl std::fmt::Display for StaticsText<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names: Vec<Name> = self.statics.params.iter().map(|param| param.name).collect();
-        let shown = |ty| self.cx.types.display_with(ty, &names);
-        f.write_str(" where {")?;
-        for (n, param) in self.statics.params.iter().enumerate() {
-            f.write_str(if n > 0 { ", " } else { "" })?;
-            if let StaticBound::Open { lower, .. } = param.bound
-                && lower != Type::BOTTOM
-            {
-                write!(f, "{} <: ", shown(lower))?;
-            }
-            crate::ident::write_name(f, self.cx.names.text(param.name))?;
-            match param.bound {
-                StaticBound::Open { lower, upper } if upper != Type::ANY || lower != Type::BOTTOM => {
-                    write!(f, " <: {}", shown(upper))?;
-                }
-                StaticBound::Open { .. } => {}
-                StaticBound::Value(ty) => write!(f, " = {}", shown(ty))?,
-                StaticBound::Undefined => f.write_str(" = #undef")?,
-            }
-        }
-        f.write_str("}")
-    }
-}
-
-/// The name that the linker knows the method of `function` for these argument types by.
-pub fn method_symbol(cx: &Context, function: Type, args: &[Type]) -> String {
-    symbol(cx, function, args.iter().copied(), &[])
-}
-
-fn symbol(cx: &Context, function: Type, args: impl Iterator<Item = Type>, variables: &[Name]) -> String {
-    let mut text = String::new();
-    let written = match cx.types.kind(function) {
-        TypeKind::Function(name) => write!(text, "{}", name.display(&cx.names)),
-        _ => write!(text, "(::{})", cx.types.display(function)),
-    };
-    // Writing to a string cannot fail.
-    let _ = written;
-    text.push('(');
-    for (i, arg) in args.enumerate() {
-        text.push_str(if i > 0 { ", " } else { "" });
-        let _ = write!(text, "{}", cx.types.display_with(arg, variables));
-    }
-    text.push(')');
-    text
 }

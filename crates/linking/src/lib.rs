@@ -66,6 +66,7 @@ mod sync;
 mod uses;
 
 pub use board::Address;
+pub use dispatch::Latch;
 pub use dispatch::{
     Dispatcher, Doing, InPlace, Leave, MAX_THREADS, Needed, OnExecutor, Pool, PoolOptions, Seeded, Task,
     Token, Tokens,
@@ -78,7 +79,6 @@ pub use ids::{DylibId, Key, Label, SessionId, Symbol};
 pub use lookup::Lookup;
 pub use machine::{Alias, Dependants};
 pub use names::{Names, Released, SymbolRef, SymbolScope};
-pub use promise::Latch;
 pub use responsibility::{MaterializationUnit, Resolved, Responsibility, absolute, unit};
 pub use session::{
     Answer, Definition, Dependence, EpochHost, Group, Host, PlainHost, Session, Target, Unit, Version,

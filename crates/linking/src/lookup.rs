@@ -13,11 +13,12 @@ use std::task::{Context, Poll, Waker};
 
 use smallvec::SmallVec;
 
+use crate::dispatch::Latch;
 use crate::dispatch::{self, Needed, Task};
 use crate::error::Error;
 use crate::flags::Priority;
 use crate::machine::{Await, Block, Cancel, Doer, NeededBy, QueryId, Unblock};
-use crate::promise::{Latch, Promise};
+use crate::promise::Promise;
 use crate::session::{Answer, Definition, Live, Session, Target};
 
 type Continuation<T> = Box<dyn FnOnce(Answer<T>) + Send>;

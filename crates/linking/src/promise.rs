@@ -8,7 +8,7 @@
 
 use std::task::{Context, Poll, Waker};
 
-use crate::dispatch::Needed;
+use crate::dispatch::Latch;
 use crate::sync::{Condvar, Mutex, lock, wait};
 
 enum State<V> {
@@ -21,20 +21,6 @@ enum State<V> {
 pub(crate) struct Promise<V> {
     state: Mutex<State<V>>,
     changed: Condvar,
-}
-
-/// Something that a thread waits for.
-pub trait Latch {
-    /// Whether waiting is over.
-    fn is_done(&self) -> bool;
-    /// Blocks the thread until it is.
-    fn park(&self);
-    /// Calls the waker when it is, or at once. The last one that was given counts.
-    fn on_open(&self, waker: Waker);
-    /// Which tasks bring that nearer, as far as anybody knows.
-    fn needed(&self) -> Needed {
-        Needed::default()
-    }
 }
 
 impl<V> Promise<V> {

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `options`, `error`, `report` | what goes in, what goes wrong, what comes out |
 //! | `pass`, `facts`, `fuel` | what a pass is and what it is given |
+//! | `run` | the entry points: a level, or a list of passes, over a function or a module |
 //! | `scope` | the only place that dumps, times, verifies and names a pass in a crash |
 //! | `pipeline` | the table of pipelines and the table of constraints on it |
 //! | `refit` | what becomes of the claim that a type is when one value takes the place of another |
@@ -51,6 +52,7 @@ mod refit;
 mod replace;
 mod report;
 mod rules;
+mod run;
 mod scope;
 mod ssa_repair;
 pub mod summary;
@@ -59,91 +61,9 @@ mod undefined;
 pub use error::{CrashNote, OptError};
 pub use facts::{Fact, Facts};
 pub use fuel::Fuel;
-pub use options::{CheckBounds, CpuFeatures, OptLevel, Options, PassFilter};
+pub use options::{CheckBounds, CpuFeatures, InlineLimits, OptLevel, Options, PassFilter};
 pub use pass::{Changed, Pass, PassCx, PassLevel};
-pub use passes::inline::InlineLimits;
 pub use pipeline::{PASSES, parse_passes, pass_named, stage};
 pub use report::{Report, StepReport};
+pub use run::{optimize, optimize_module, optimize_replaceable, run_passes};
 pub use scope::{Cx, Dump, Step, Visit, When};
-
-use brolga_ir::{Func, FuncId, Level, Module};
-
-/// Runs the pipeline of `level` on a function: the stage for high IR or the one for low IR, whichever it is.
-///
-/// `module` is what the function may call and inline. It must hold verified functions, and so must `func` be. From O1 on a high
-/// function leaves with a new summary.
-pub fn optimize(
-    module: &Module,
-    mut func: Func,
-    level: OptLevel,
-    options: &Options,
-    cx: &mut Cx<'_>,
-) -> Result<(Func, Report), OptError> {
-    let (report, mut facts) = run_stage(module, &mut func, level, options, cx)?;
-    if level > OptLevel::O0 && func.level == Level::High {
-        facts.provide(&[Fact::Cfg], &func);
-        func.summary = Some(summary::summarise_over(module, &func, facts.cfg(), facts.rpo()));
-    }
-    Ok((func, report))
-}
-
-/// As [`optimize`], for a function that may be replaced while callers stay: it leaves without a summary, so that nobody relies on what
-/// its body does.
-pub fn optimize_replaceable(
-    module: &Module,
-    mut func: Func,
-    level: OptLevel,
-    options: &Options,
-    cx: &mut Cx<'_>,
-) -> Result<(Func, Report), OptError> {
-    let (report, _) = run_stage(module, &mut func, level, options, cx)?;
-    func.summary = None;
-    Ok((func, report))
-}
-
-fn run_stage(
-    module: &Module,
-    func: &mut Func,
-    level: OptLevel,
-    options: &Options,
-    cx: &mut Cx<'_>,
-) -> Result<(Report, Facts), OptError> {
-    scope::PassScope::run(module, func, &stage(level, func.level), options, cx)
-}
-
-/// Runs the pipeline of `level` on every function of a module, callees first, so that what is inlined is optimised already.
-///
-/// A low function goes through the stage for low IR. Nothing is lowered here.
-pub fn optimize_module(
-    module: &mut Module,
-    level: OptLevel,
-    options: &Options,
-    cx: &mut Cx<'_>,
-) -> Result<Report, OptError> {
-    let mut report = Report::default();
-    if level > OptLevel::O0 {
-        summary::summarise_module(module);
-    }
-    let low = module.funcs().filter(|(_, f)| f.level == Level::Low).map(|(id, _)| id);
-    let order: Vec<FuncId> = low.chain(callgraph::bottom_up(module).into_iter().flatten()).collect();
-    for id in order {
-        let (func, row) = optimize(module, module[id].clone(), level, options, cx)?;
-        module[id] = func;
-        report.merge(row);
-    }
-    Ok(report)
-}
-
-/// Runs a list of passes on a function, as `--passes=` does.
-pub fn run_passes(
-    module: &Module,
-    mut func: Func,
-    passes: &[&'static Pass],
-    options: &Options,
-    cx: &mut Cx<'_>,
-) -> Result<(Func, Report), OptError> {
-    let steps: Vec<Step> =
-        passes.iter().map(|&pass| Step { label: pass.name, pass, visit: Visit::Always }).collect();
-    let (report, _) = scope::PassScope::run(module, &mut func, &steps, options, cx)?;
-    Ok((func, report))
-}

@@ -1,6 +1,4 @@
-//! What a caller may choose about a run of passes.
-
-use crate::passes::inline::InlineLimits;
+//! Options of a run of passes.
 
 /// How much is done.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Default)]
@@ -66,6 +64,43 @@ impl PassFilter {
 pub struct CpuFeatures {
     /// It multiplies and adds in one operation that rounds once.
     pub fma: bool,
+}
+
+/// Julia's parameters of inlining, and those of recursion, which Julia leaves alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InlineLimits {
+    /// The cost up to which a body is inlined (`inline_cost_threshold`).
+    pub threshold: u32,
+    /// The cost up to which a body is inlined where it is hardly ever called: at such a place only its size counts.
+    pub cold_threshold: u32,
+    /// The cost of an array access whose element type is unknown (`inline_nonleaf_penalty`).
+    pub nonleaf_penalty: u32,
+    /// How much more a body may cost that returns a tuple of unknown types (`inline_tupleret_bonus`).
+    pub tuple_return_bonus: u32,
+    /// How many methods a call that dispatches at run time is split into. Four, as many as Julia splits a union into: a test is two
+    /// instructions, and a call that is found at run time costs forty.
+    pub max_methods: usize,
+    /// The cost up to which a function that calls itself is copied into itself.
+    pub recursion_threshold: u32,
+    /// How many levels of a recursion become one.
+    pub recursion_depth: u32,
+    /// How many instructions the copies of a recursive function may have in all.
+    pub recursion_growth: usize,
+}
+
+impl Default for InlineLimits {
+    fn default() -> Self {
+        Self {
+            threshold: 100,
+            cold_threshold: 20,
+            nonleaf_penalty: 1000,
+            tuple_return_bonus: 250,
+            max_methods: 4,
+            recursion_threshold: 100,
+            recursion_depth: 8,
+            recursion_growth: 300,
+        }
+    }
 }
 
 /// The choices of a run. Every field may be changed on its own.

@@ -39,7 +39,7 @@ use brolga_ir::analysis::{Cfg, DomTree, Handlers, Liveness, Loops, Rpo};
 use brolga_ir::constant::Const;
 use brolga_ir::effects::{ArgFlow, Effects, Summary};
 use brolga_ir::func::{CalleeData, Param, Signature};
-use brolga_ir::module::func_symbol;
+use brolga_ir::signature::func_symbol;
 use brolga_ir::{Block, Context, Func, Inst, Level, Name, Op, Type, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;

@@ -234,9 +234,8 @@ impl<'s, 'c> PassScope<'s, 'c> {
 
     /// Whether the function is as it was when the pass changed nothing, or is none in which the step may find something.
     fn has_nothing_to_do(&mut self, func: &Func, step: Step) -> bool {
-        let same = |&(pass, changes): &(&'static Pass, u64)| {
-            changes == self.changes && std::ptr::eq(pass, step.pass)
-        };
+        let same =
+            |&(pass, changes): &(&'static Pass, u64)| changes == self.changes && pass.name == step.pass.name;
         if self.idle.iter().rev().any(same) {
             return true;
         }

@@ -13,22 +13,10 @@
 //! The first target of every branch is the block that is placed next, as the text form has it. A block whose every
 //! predecessor ended otherwise is never placed.
 
-use super::func::FuncGen;
+use super::func::{FuncGen, Loop};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Const, Inst, Op, Type, TypeKind, Value};
-
-/// A loop around the open block: where `break` and `continue` go, and what they carry.
-pub(super) struct Loop {
-    exit: Block,
-    exit_types: Vec<Type>,
-    exit_edges: Vec<(Block, Vec<Value>)>,
-    latch: Block,
-    latch_edges: Vec<(Block, Vec<Value>)>,
-    carried: Vec<Type>,
-    /// How many handlers were installed outside of the loop.
-    handlers: usize,
-}
 
 /// A φ at the head of a loop, its value, and its type.
 type Carried = Vec<(Inst, Value, Type)>;

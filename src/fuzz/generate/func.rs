@@ -31,6 +31,27 @@ fn inlining(number: usize) -> Option<Inlining> {
     }
 }
 
+/// Memory that may be used at the open block.
+#[derive(Clone, Copy)]
+pub(super) struct Memory {
+    pub(super) pointer: Value,
+    pub(super) element: Type,
+    /// How many elements, a power of two.
+    pub(super) count: usize,
+}
+
+/// A loop around the open block: where `break` and `continue` go, and what they carry.
+pub(super) struct Loop {
+    pub(super) exit: Block,
+    pub(super) exit_types: Vec<Type>,
+    pub(super) exit_edges: Vec<(Block, Vec<Value>)>,
+    pub(super) latch: Block,
+    pub(super) latch_edges: Vec<(Block, Vec<Value>)>,
+    pub(super) carried: Vec<Type>,
+    /// How many handlers were installed outside of the loop.
+    pub(super) handlers: usize,
+}
+
 /// A function under construction.
 pub(super) struct FuncGen<'a> {
     pub(super) rng: &'a mut Rng,
@@ -43,8 +64,8 @@ pub(super) struct FuncGen<'a> {
     /// The open block; `None` where control does not come.
     pub(super) block: Option<Block>,
     pub(super) at_hand: Vec<Value>,
-    pub(super) memories: Vec<super::memory::Memory>,
-    pub(super) loops: Vec<super::control::Loop>,
+    pub(super) memories: Vec<Memory>,
+    pub(super) loops: Vec<Loop>,
     pub(super) repeat: u64,
     pub(super) steps: u64,
     /// How many more instructions may be made.

@@ -10,20 +10,11 @@
 //!
 //! Addresses never become values that something else works on. A path that leaves the region early leaks its memory.
 
-use super::func::FuncGen;
+use super::func::{FuncGen, Memory};
 use super::palette::holds_float;
 use brolga_ir::func::ForeignData;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Const, Op, Type, TypeKind, Value};
-
-/// Memory that may be used at the open block.
-#[derive(Clone, Copy)]
-pub(super) struct Memory {
-    pointer: Value,
-    element: Type,
-    /// How many elements, a power of two.
-    count: usize,
-}
 
 impl FuncGen<'_> {
     /// A region with memory of its own.

@@ -23,8 +23,8 @@ use std::sync::Arc;
 
 use super::parked::Parked;
 use super::{Dispatcher, Needed, Task, Worker, depth, doing};
+use crate::dispatch::Latch;
 use crate::error::Error;
-use crate::promise::Latch;
 use crate::sync::{Condvar, Mutex, lock, wait};
 
 /// See the file's header. `F` hands a job to the executor.

@@ -30,6 +30,7 @@ use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::task::Waker;
 
 pub use executor::OnExecutor;
 pub use pool::{Leave, MAX_THREADS, Pool, PoolOptions, Token, Tokens};
@@ -41,7 +42,6 @@ use smallvec::SmallVec;
 use crate::error::Error;
 use crate::flags::Priority;
 use crate::machine::Doer;
-use crate::promise::Latch;
 
 /// Something to do.
 pub struct Task {
@@ -142,6 +142,20 @@ pub(crate) fn within<R>(doer: SessionDoer, work: impl FnOnce() -> R) -> R {
     let mut doing = Doing::here();
     doing.doers.push(doer);
     doing.go_on(work)
+}
+
+/// Something that a thread waits for.
+pub trait Latch {
+    /// Whether waiting is over.
+    fn is_done(&self) -> bool;
+    /// Blocks the thread until it is.
+    fn park(&self);
+    /// Calls the waker when it is, or at once. The last one that was given counts.
+    fn on_open(&self, waker: Waker);
+    /// Which tasks bring that nearer, as far as anybody knows.
+    fn needed(&self) -> Needed {
+        Needed::default()
+    }
 }
 
 /// Which tasks bring nearer what a thread waits for.

@@ -15,7 +15,7 @@
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 
-use crate::promise::Latch;
+use crate::dispatch::Latch;
 use crate::sync::{Condvar, Mutex, lock, wait};
 
 /// See the file's header.

@@ -17,8 +17,8 @@ use std::thread::JoinHandle;
 use super::parked::Parked;
 use super::queue::Queue;
 use super::{Dispatcher, Task, Worker, depth, doing, priority};
+use crate::dispatch::Latch;
 use crate::error::Error;
-use crate::promise::Latch;
 use crate::sync::{Mutex, lock};
 
 /// The right to run a task while others do; given back when it is dropped.

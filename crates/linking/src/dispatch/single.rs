@@ -8,8 +8,8 @@ use std::thread::{ThreadId, current};
 
 use super::parked::{Parked, Place};
 use super::{Dispatcher, Needed, Task, depth};
+use crate::dispatch::Latch;
 use crate::error::Error;
-use crate::promise::Latch;
 use crate::sync::{Mutex, lock};
 
 /// Runs tasks on the thread that dispatches them, first come, first served. Priorities mean nothing here.

@@ -13,7 +13,7 @@
 //!
 //! The bounds are checked before, unless the statement says not to.
 
-use super::memory::Addr;
+use super::addr::Addr;
 use super::value::Val;
 use super::{Known, Lowering, Step};
 use brolga_ir::abi::FormKind;

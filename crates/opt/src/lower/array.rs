@@ -22,7 +22,8 @@
 //! Indices count from 1. An index that is in bounds is below the number of elements as an unsigned number when counted from
 //! 0, which is one comparison.
 
-use super::memory::Addr;
+use super::addr::Addr;
+use super::element::{Element, Shape};
 use super::places::{Change, Place, PlaceKind};
 use super::value::{Leaves, Val};
 use super::{Lowering, Step};
@@ -47,25 +48,6 @@ const ARRAY_DIMS: u32 = 16;
 
 const TRACKED: LowType = LowType::Ptr(PtrClass::Tracked);
 const RAW: LowType = LowType::Ptr(PtrClass::Raw);
-
-/// How elements of a type lie in a `Memory`.
-#[derive(Clone, Copy, Debug)]
-struct Shape {
-    ty: Type,
-    repr: FieldRepr,
-    /// From one to the next, selectors not counted.
-    stride: u32,
-    align: u32,
-}
-
-/// An element of a `Memory`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Element {
-    shape: Shape,
-    /// Its address; its number if it has no size.
-    data: Value,
-    memory: Value,
-}
 
 impl Lowering<'_> {
     fn shape(&mut self, ty: Type) -> Step<Shape> {

@@ -14,8 +14,8 @@
 //!
 //! The loop has no safepoint of its own: it repeats only when another thread has succeeded.
 
+use super::addr::Addr;
 use super::error::Refusal;
-use super::memory::Addr;
 use super::value::{Leaves, Val};
 use super::{Lowering, Reported, Step};
 use brolga_ir::intrinsic::Intrinsic;

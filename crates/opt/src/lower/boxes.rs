@@ -22,7 +22,7 @@
 //! A boxed value never changes, so reading it back is a load of immutable memory. A value that is unboxed and boxed again is
 //! another object, which no program can tell.
 
-use super::memory::Addr;
+use super::addr::Addr;
 use super::value::{Leaves, Val};
 use super::{Lowering, Step};
 use brolga_ir::abi::FormKind;

@@ -18,7 +18,7 @@
 //! Refused: structs that hold references or unions, that are aligned to more than 8 bytes in memory, and on aarch64 those that
 //! run out of registers or come back in memory; all structs on other processors.
 
-use super::memory::Addr;
+use super::addr::Addr;
 use super::value::{Leaves, Val};
 use super::{Lowering, Step};
 use brolga_ir::op::Region;

@@ -17,8 +17,8 @@
 //!
 //! Whoever calls it has seen that the objects are of the declared types, and keeps them alive.
 
+use super::addr::Addr;
 use super::error::{At, LowerError, LowerErrors, Refusal};
-use super::memory::Addr;
 use super::value::{Leaves, Val};
 use super::{Lowering, Step, Unit};
 use brolga_ir::builtin::Builtin;

@@ -17,7 +17,7 @@
 //! A φᶜ that control reaches past no ϒ, or past one of `#undef`, has no value in particular; the program tests that by a φᶜ of
 //! a truth value before it uses the first. References are null then, so that nothing is kept alive that could not be used.
 
-use super::memory::Addr;
+use super::addr::Addr;
 use super::value::{Leaves, Val};
 use super::{Known, Lowering, Step};
 use brolga_ir::abi::Form;

@@ -20,6 +20,7 @@
 //! The last payload word of a union may be shorter than a register. It is then read and written in pieces, so that no byte
 //! beside it is touched.
 
+use super::addr::{Addr, Owner};
 use super::error::Refusal;
 use super::value::{Leaves, Val};
 use super::{Lowering, Step};
@@ -28,67 +29,6 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::{Access, Region};
 use brolga_ir::types::{FieldRepr, Layout, Repr};
 use brolga_ir::{LowType, Op, PtrClass, RuntimeFn, Type, Value};
-
-/// A place in memory.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Addr {
-    /// The address that is in a register.
-    pub(super) base: Value,
-    /// The distance of the place from there.
-    pub(super) offset: i64,
-    /// The known alignment of the place for `Ptr` memory, of the base for other memory.
-    pub(super) align: u32,
-    /// Which memory it is.
-    pub(super) region: Region,
-    /// Who may write it.
-    pub(super) owner: Owner,
-}
-
-/// Who may write a place in memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Owner {
-    /// Only this code, and nobody after the value is made.
-    Own,
-    /// Whoever has the object.
-    Object,
-    /// Anybody, anything.
-    Pointer,
-}
-
-impl Addr {
-    /// The start of a value in own memory.
-    pub(super) fn own(base: Value, align: u32, region: Region) -> Addr {
-        Addr { base, offset: 0, align, region, owner: Owner::Own }
-    }
-
-    /// A place inside an object that is known to be aligned so. The base is the object, or an address inside it that keeps
-    /// it alive.
-    pub(super) fn inside(base: Value, align: u32, region: Region) -> Addr {
-        Addr { base, offset: 0, align, region, owner: Owner::Object }
-    }
-
-    /// What the program says is behind an address.
-    pub(super) fn pointer(base: Value, offset: i64, align: u32) -> Addr {
-        Addr { base, offset, align, region: Region::Raw, owner: Owner::Pointer }
-    }
-
-    /// The place so many bytes further on; not of `Ptr` memory.
-    pub(super) fn at(self, offset: u32) -> Addr {
-        Addr { offset: self.offset + i64::from(offset), ..self }
-    }
-
-    /// The known alignment `within` bytes behind the place.
-    fn align_at(&self, within: u32) -> u32 {
-        let distance = match self.owner {
-            Owner::Own | Owner::Object => self.offset + i64::from(within),
-            Owner::Pointer => i64::from(within),
-        };
-        match distance.trailing_zeros() {
-            zeros if zeros < 16 => self.align.min(1 << zeros),
-            _ => self.align,
-        }
-    }
-}
 
 /// The powers of two that `bytes` (below 8) is made of, largest first, with their distances.
 fn pieces(bytes: u32) -> impl Iterator<Item = (u32, LowType)> {

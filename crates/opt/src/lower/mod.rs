@@ -43,10 +43,11 @@
 //! | `call`, `c_struct`, `c_function`, `base`, `dynamic` | calls, throws, printing |
 //! | `statics` | static parameters |
 //! | `handler` | exception handlers |
-//! | `value`, `union`, `boxes`, `memory` | the forms of values |
+//! | `value`, `union`, `boxes`, `memory`, `addr`, `element` | the forms of values and of the places that hold them |
 //! | `walk` | blocks, φs, terminators, safepoints |
 //! | `build` | emitting |
 
+mod addr;
 mod aggregate;
 mod array;
 mod atomic;
@@ -57,6 +58,7 @@ mod c_function;
 mod c_struct;
 mod call;
 mod dynamic;
+mod element;
 mod error;
 mod handler;
 mod identity;
@@ -83,7 +85,7 @@ use crate::replace::sized;
 use brolga_ir::abi::{Form, NativeSignature, NotNative, Position};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::func::{Place, Signature};
-use brolga_ir::module::func_symbol;
+use brolga_ir::signature::func_symbol;
 use brolga_ir::types::Layout;
 use brolga_ir::{Block, Context, Func, FuncId, Inst, Level, Module, Name, Op, Type, Types, Value};
 use call::Target;

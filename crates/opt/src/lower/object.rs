@@ -14,7 +14,7 @@
 //! What a statement says must be plain for this: the exact type of the object, a constant field, the memory order that the field
 //! has. Anything else is a call of the builtin itself, which knows all of Julia's rules and exceptions.
 
-use super::memory::Addr;
+use super::addr::Addr;
 use super::places::{Change, Place, PlaceKind};
 use super::value::{Leaves, Val};
 use super::{Lowering, Step};

@@ -11,7 +11,7 @@
 //! Not done: references to objects pass as they are. Passes on high IR take both for calls that may do anything, so nobody knows
 //! what they refer to.
 
-use super::memory::Addr;
+use super::addr::Addr;
 use super::value::{Leaves, Val};
 use super::{Lowering, Step};
 use brolga_ir::intrinsic::Intrinsic;

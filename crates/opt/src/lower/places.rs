@@ -16,9 +16,9 @@
 //! value of at most 64 bits. Everything else that is atomic is done by the run time, reading included, so that all agree on
 //! the lock.
 
-use super::array::Element;
+use super::addr::Addr;
+use super::element::Element;
 use super::error::Refusal;
-use super::memory::Addr;
 use super::value::{Leaves, Val};
 use super::{Lowering, Step};
 use brolga_ir::abi::FormKind;

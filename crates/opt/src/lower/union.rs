@@ -13,7 +13,7 @@
 //! From one union to another the payload stays and the selector is translated, because selectors count the members of
 //! their own union.
 
-use super::memory::Addr;
+use super::addr::Addr;
 use super::value::{Leaves, Val};
 use super::{Lowering, Step};
 use brolga_ir::abi::{Form, FormKind, LeafRole};

@@ -11,8 +11,8 @@
 //! A permanent object (a string, a symbol, a type, the instance of a ghost) is a constant address that becomes a reference
 //! by a `bitcast`. That is an instruction with a position, so constants that are references are made where they are used.
 
+use super::addr::Addr;
 use super::error::Refusal;
-use super::memory::Addr;
 use super::{Known, Lowering, Reported, Step};
 use brolga_ir::abi::{self, Form, FormKind, NotNative};
 use brolga_ir::constant::Address;

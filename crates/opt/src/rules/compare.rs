@@ -1,7 +1,6 @@
 //! Rules for comparisons, and for their negation.
 
-use super::fold::scalar_type;
-use super::int::{ones, width};
+use super::fold::{ones, scalar_type, width};
 use super::{Rewrite, Site};
 use brolga_ir::intrinsic::{Intrinsic, Shape};
 use brolga_ir::{Op, Type, Value};

@@ -3,7 +3,7 @@
 //! `Bool` is a byte that holds 0 or 1 and is left alone where widths are compared. Between floats there is no rule: a
 //! round trip through a wider format makes a signalling NaN quiet.
 
-use super::int::width;
+use super::fold::width;
 use super::{Rewrite, Site};
 use brolga_ir::intrinsic::{Convert, Intrinsic, Shape};
 use brolga_ir::{Type, Value};

@@ -52,6 +52,19 @@ pub(super) fn pair(site: &mut Site<'_>, value: Value, wrapped: bool) -> Option<R
     Some(Rewrite::Values(value, flag))
 }
 
+/// The width of an integer type: 1 for `Bool`.
+pub(super) fn width(site: &Site<'_>, ty: Type) -> Option<u32> {
+    match scalar_type(site.types, ty)? {
+        ScalarType::Int { bits } => Some(u32::from(bits)),
+        _ => None,
+    }
+}
+
+/// The integer with all bits set.
+pub(super) fn ones(width: u32) -> u128 {
+    u128::MAX >> (128 - width.clamp(1, 128))
+}
+
 /// Whether the operation gives the bits of its operands, NaN or not, instead of computing with them.
 fn moves_bits(op: Intrinsic) -> bool {
     matches!(op.strict(), Intrinsic::NegFloat | Intrinsic::AbsFloat | Intrinsic::CopysignFloat)

@@ -3,10 +3,9 @@
 //! `c`, `d` are constants; everything is modulo 2^width. A `Bool` computes in one bit here, which is what its operations
 //! give; rules about shifts and signs leave it alone.
 
-use super::fold::{pair, scalar_type};
+use super::fold::{ones, pair, width};
 use super::{Rewrite, Site};
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::scalar::ScalarType;
 use brolga_ir::{Type, Value};
 
 use Intrinsic::{
@@ -15,19 +14,6 @@ use Intrinsic::{
     FlipsignInt, LshrInt, MulInt, NegInt, NotInt, OrInt, SdivInt, ShlInt, SremInt, SubInt, SubPtr, UdivInt,
     UremInt, XorInt,
 };
-
-/// The width of an integer type: 1 for `Bool`.
-pub(super) fn width(site: &Site<'_>, ty: Type) -> Option<u32> {
-    match scalar_type(site.types, ty)? {
-        ScalarType::Int { bits } => Some(u32::from(bits)),
-        _ => None,
-    }
-}
-
-/// The integer with all bits set.
-pub(super) fn ones(width: u32) -> u128 {
-    u128::MAX >> (128 - width.clamp(1, 128))
-}
 
 pub(super) fn simplify(site: &mut Site<'_>, op: Intrinsic) -> Option<Rewrite> {
     match *site.args() {

@@ -21,9 +21,9 @@ use super::value::{ValueText, function_name, name_text};
 use crate::context::Context;
 use crate::entity::{Block, Inst};
 use crate::func::Func;
-use crate::module::StaticsText;
 use crate::names::Name;
 use crate::op::{Level, Op};
+use crate::signature::StaticsText;
 use crate::types::{Type, TypeKind};
 
 /// A function with what its text needs to know; `Display` is the text.

@@ -5,7 +5,7 @@
 //!
 //! Cost: one visit to each instruction up to the threshold or `MAX_INSTS`, whichever comes first; to all of a body that is wanted by a hint.
 
-use super::InlineLimits;
+use crate::options::InlineLimits;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::{Convert, Intrinsic, Shape};
 use brolga_ir::types::TypeKind;

@@ -12,11 +12,12 @@
 //! constants. At most [`MAX_SPECIAL`] are made for one function, of bodies of at most [`MAX_INSTS`] instructions, so the work is bounded
 //! whatever the program looks like. A copy that is not taken is dropped: nothing is called by another name.
 
-use super::InlineLimits;
 use super::cost::body_cost;
-use crate::pass::PassCx;
+use crate::options::{InlineLimits, Options};
+use crate::pass::{Pass, PassCx};
+use crate::passes::{dce, inst_simplify, sccp, simplify_cfg};
 use crate::replace::Replacements;
-use crate::{Cx, Options, run_passes};
+use crate::scope::{Cx, PassScope, Step, Visit};
 use brolga_ir::constant::Const;
 use brolga_ir::{Func, FuncId, Op, Value};
 use rustc_hash::FxHashMap;
@@ -31,8 +32,15 @@ const MAX_INSTS: usize = 400;
 /// Values that are looked at behind a condition.
 const MAX_STEPS: u32 = 12;
 
-/// What folds constants and removes what is then not reached.
-const PASSES: &str = "sccp,inst-simplify,simplify-cfg,inst-simplify,simplify-cfg,dce";
+/// Passes that fold the constants and remove unreachable code.
+const PASSES: [&Pass; 6] = [
+    &sccp::PASS,
+    &inst_simplify::PASS,
+    &simplify_cfg::PASS,
+    &inst_simplify::PASS,
+    &simplify_cfg::PASS,
+    &dce::PASS,
+];
 
 /// A body for some constants.
 pub(super) struct Special {
@@ -137,9 +145,12 @@ fn make(
         values.set(param, value);
     }
     values.apply(&mut func, cx.context());
-    let passes: Vec<_> = PASSES.split(',').filter_map(|name| crate::pass_named(name).ok()).collect();
-    let passes: Vec<_> = passes.into_iter().filter(|pass| pass.level.takes(func.level)).collect();
-    let (func, _) = run_passes(cx.module, func, &passes, &Options::default(), &mut Cx::default()).ok()?;
+    let steps: Vec<Step> = PASSES
+        .into_iter()
+        .filter(|pass| pass.level.takes(func.level))
+        .map(|pass| Step { label: pass.name, pass, visit: Visit::Always })
+        .collect();
+    PassScope::run(cx.module, &mut func, &steps, &Options::default(), &mut Cx::default()).ok()?;
     let (cost, size) = body_cost(&func, cx.types(), limits)?;
     Some(Special { func, cost, size })
 }

@@ -1,0 +1,99 @@
+//! The inputs and outputs of root placement: options, statistics, errors.
+//!
+//! The steps import this file; it imports none of them.
+
+use brolga_ir::Inst;
+use brolga_ir::heap_abi::HeapAbi;
+use brolga_ir::types::LayoutError;
+use thiserror::Error;
+
+use crate::check;
+
+/// How the collector finds the words of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Lowering {
+    /// Frames are linked from the thread while they are in use.
+    Linked,
+    /// Each safepoint has a map ([`brolga_ir::func::RootMap`]) of the words that hold its roots. Code generation puts the maps into a
+    /// table by return address, and the collector walks the stack.
+    #[default]
+    Maps,
+}
+
+/// Options of root placement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// The heap that the code is for.
+    pub heap: HeapAbi,
+    /// How frames are found.
+    pub lowering: Lowering,
+    /// Link frames only on paths that need them.
+    pub shrink_wrap: bool,
+    /// Clear dead root slots before calls, so that they keep no garbage alive.
+    pub null_dead: bool,
+    /// Verify the function in full first: for callers that have not done so.
+    pub verify: bool,
+    /// The limit on the sizes of the live sets at block boundaries, summed over the function, per instruction (counting 256 instructions
+    /// more). Beyond it each root has a word of its own; and where the lists of [`Lowering::Maps`] exceed half of it, the frame is linked.
+    pub budget: usize,
+}
+
+impl Options {
+    /// Everything on, for a heap.
+    pub fn new(heap: HeapAbi) -> Options {
+        let lowering = Lowering::Linked;
+        Options { heap, lowering, shrink_wrap: true, null_dead: true, verify: true, budget: 32 }
+    }
+}
+
+/// Statistics of one placement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Report {
+    /// Points at which a collection may happen.
+    pub safepoints: usize,
+    /// Words of the frame, argument words included.
+    pub slots: usize,
+    /// Stores of roots, argument words not included.
+    pub stores: usize,
+    /// Stores of null into dead words.
+    pub nulls: usize,
+    /// Words that a placement with one slot for each tracked value would need.
+    pub naive_slots: usize,
+    /// Stores of such a placement, one for each definition.
+    pub naive_stores: usize,
+    /// The largest number of roots that need slots at the same time.
+    pub most: usize,
+    /// φ and `ifelse` of bases that were added.
+    pub lifted: usize,
+    /// Write barriers that remain.
+    pub barriers: usize,
+    /// Write barriers that are redundant and removed.
+    pub barriers_removed: usize,
+    /// Whether each root has a word of its own, because exact sets would be larger than the [budget](Options::budget).
+    pub coarse: bool,
+    /// How the frame is found.
+    pub lowering: Lowering,
+}
+
+/// The reason why placement failed. The function is unchanged then.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum Error {
+    /// The function is high IR: it has to be lowered first.
+    #[error("root placement is for low IR")]
+    NotLow,
+    /// The heap moves objects, and the function holds interior addresses across a safepoint that cannot be recomputed after it.
+    #[error("the function holds addresses in objects that move while they are used")]
+    Moving {
+        /// The instruction that needs such an address, or hides one.
+        inst: Inst,
+    },
+    /// The function breaks rules of the IR.
+    #[error("the function breaks {} rules of low IR", .0.len())]
+    Ir(Vec<brolga_ir::verify::Violation>),
+    /// The function breaks rules of pointer classes.
+    #[error("{}", .0.first().map_or(String::new(), |v| v.rule.to_string()))]
+    Classes(Vec<check::Violation>),
+    /// Objects of a type that has no layout are allocated.
+    #[error("an object is allocated whose type has no layout")]
+    Layout(LayoutError),
+}
