@@ -22,10 +22,10 @@
 //!
 //! A call in the range of a handler or of a `gc_preserve` has something left to do, so functions with these stay as they are;
 //! so do those that collect arguments. A call with the hint `noinline` stays one; the same hint of the function is about copies of its
-//! body, and a jump copies nothing. A recursion that would have overflowed the stack runs for as long as it takes.
+//! body, and a jump copies nothing. A recursion without end still ends in `StackOverflowError` (`depth`).
 //!
-//! Phases. 1 find the calls (reads). 2 put φ for what changes in front of the old entry. 3 turn calls into jumps. 4 let what
-//! returns give `s + p·r`.
+//! Phases. 1 find the calls (reads). 2 put a block that counts, and φ for what changes, in front of the old entry. 3 turn calls into
+//! jumps. 4 let what returns give `s + p·r`.
 //!
 //! Cost: linear; a block is scanned back to its last call. Breaks every fact. Not done: calls whose result is taken apart or
 //! put into an object first; accumulators over `and_int` and the like.
@@ -40,8 +40,11 @@ use brolga_ir::effects::{Regions, effects};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::odds::Inlining;
 use brolga_ir::types::PrimitiveRepr;
-use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
+use brolga_ir::{Block, Context, Func, Inst, Op, Type, Types, Value};
 use cranelift_entity::EntitySet;
+use depth::Counter;
+
+mod depth;
 
 pub(crate) const PASS: Pass = Pass {
     name: "tail-recursion",
@@ -71,7 +74,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         calls.push(call);
     }
     if !calls.is_empty() {
-        rewrite(func, cx.types(), &calls, ring);
+        rewrite(func, cx.context(), &calls, ring);
     }
     cx.changed()
 }
@@ -195,14 +198,19 @@ struct Head {
     product: Option<Inst>,
 }
 
-fn rewrite(func: &mut Func, types: &Types, calls: &[TailCall], ring: Option<Type>) {
+fn rewrite(func: &mut Func, cx: &Context, calls: &[TailCall], ring: Option<Type>) {
     let Some(old_entry) = func.entry() else { return };
+    let types = &cx.types;
+    let insts: Vec<Inst> = calls.iter().map(|tail| tail.call).collect();
+    let is_bounded = depth::is_bounded(func, types, &insts);
     let entry = func.make_block();
     func.prepend_block(entry);
     let place = func.first_inst(old_entry).map(|i| func.place(i)).unwrap_or_default();
     let jump = func.make_inst(Op::Goto, &[], &[old_entry], &[]);
     func.set_place(jump, place);
     func.append_inst(jump, entry);
+    let counter = if is_bounded { None } else { Counter::insert(func, cx, entry, old_entry) };
+    let (counter, start) = counter.map_or((None, old_entry), |(counter, start)| (Some(counter), start));
 
     let params = func.params().to_vec();
     let changes = |func: &Func, n: usize| {
@@ -215,7 +223,7 @@ fn rewrite(func: &mut Func, types: &Types, calls: &[TailCall], ring: Option<Type
     let phi = |func: &mut Func, ty: Type| {
         let phi = func.make_inst(Op::Phi, &[], &[], &[ty]);
         func.set_place(phi, place);
-        func.prepend_inst(phi, old_entry);
+        func.prepend_inst(phi, start);
         phi
     };
     let head = Head {
@@ -242,7 +250,10 @@ fn rewrite(func: &mut Func, types: &Types, calls: &[TailCall], ring: Option<Type
         }
     }
     for call in calls {
-        turn_into_jump(func, call, &head, old_entry, read);
+        turn_into_jump(func, call, &head, start, read);
+        if let Some(counter) = &counter {
+            counter.add_jump(func, call.block);
+        }
     }
     finish_returns(func, &head);
 }
