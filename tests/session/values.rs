@@ -275,9 +275,10 @@ fn what_is_removed_is_no_method_any_more() {
                 0 => library.remove(&["double"]).unwrap(),
                 1 => tracker.remove(Dependants::Deny).unwrap(),
                 2 => library.clear(Dependants::Tombstone).unwrap(),
-                _ => library.close().map(drop).unwrap(),
+                _ => session.linking().close_dylibs(&[library.linking()], Dependants::Keep).unwrap(),
             }
-            let thrown = drive.call((4,)).unwrap_err().to_string();
+            let thrown = drive.call((4,)).map_err(|error| error.to_string());
+            let thrown = thrown.expect_err(&format!("{definer:?}, way {way}"));
             assert!(thrown.contains("MethodError"), "{definer:?}, way {way}: {thrown}");
             if way < 3 {
                 put(&library, source, definer);

@@ -21,7 +21,7 @@ use brolga_linking::{Label, MaterializationUnit, Name, Symbol, SymbolFlags, Unit
 
 use super::dylib::Dylib;
 use super::error::SessionError;
-use super::function::answer;
+use super::function::{answer, waiting};
 use super::inlined::{Basis, Because, Caller, Change, Hit, Imported, Notes};
 use super::lazy::{BODY, Body, HOT, Hot, Stub};
 use super::methods::NewRows;
@@ -152,6 +152,7 @@ impl<'a> Batch<'a> {
         let mut there = None;
         if self.replace {
             self.stale.extend(hot.is_none().then_some(second));
+            self.make_cell(name, symbol);
             self.led.push((symbol, self.dylib.linking.ready(symbol)));
             there = self.dylib.slot(symbol);
         } else {
@@ -171,6 +172,18 @@ impl<'a> Batch<'a> {
             }
         }
         (body, flags.without(SymbolFlags::EXPORTED))
+    }
+
+    /// Makes the cell of a lazy function that is about to be redefined and that nobody has looked up: threads in older worlds may do so, and have to
+    /// find the version that is there now.
+    fn make_cell(&self, name: &str, symbol: Symbol) {
+        let (dylib, session) = (self.dylib, &self.dylib.session);
+        let home = lock(&session.inner.homes).get(&dylib.linking.id()).map(|home| home.scope.clone());
+        let is_lazy = home.is_some_and(|scope| scope.is_lazy(name));
+        if is_lazy && dylib.slot(symbol).is_none() && session.linking().is_defined(dylib.linking.label(symbol)) {
+            // Without it, all worlds see the new one: who failed, or may not wait here.
+            let _ = waiting(session.runtime(), || Ok(dylib.linking.lookup([symbol]).wait()));
+        }
     }
 
     /// Makes functions anew that are there and have taken in what changes. `seen` is the number of the last change before they were
