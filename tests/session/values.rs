@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use brolga::ir::Type;
-use brolga::session::linking::{Dependants, OnDrop};
-use brolga::session::{Definitions, Dylib, Signature};
+use brolga::session::linking::{self, Dependants, OnDrop};
+use brolga::session::{Definitions, Dylib, SessionError, Signature};
 use brolga::{OptLevel, Options, Output, Session, TypedFunc, Workers};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,8 +43,24 @@ fn put(dylib: &Dylib, source: &str, kind: Kind) {
 }
 
 fn put_again(dylib: &Dylib, source: &str, kind: Kind) {
-    let program = dylib.read("values.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
-    dylib.redefine(defined_as(program, kind)).unwrap_or_else(|error| panic!("{error}"));
+    loop {
+        let program = dylib.read("values.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+        match dylib.redefine(defined_as(program, kind)) {
+            Ok(_) => return,
+            // The one before is just being compiled for somebody.
+            Err(SessionError::Link(linking::Error::Busy { .. })) => std::thread::yield_now(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Says that something is over, also when the thread panics.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
 
 fn session(level: OptLevel, workers: Workers) -> Session {
@@ -371,12 +387,12 @@ fn threads_call_methods_that_come_and_go() {
                     }
                 });
             }
+            let _done = Done(&is_done);
             put(&main, &method("Int64", 1), kind);
             for n in 2..40 {
                 put_again(&main, &method("Int64", n), kind);
                 newest.store(n, Ordering::SeqCst);
             }
-            is_done.store(true, Ordering::SeqCst);
         });
         main.remove(&["pick(Int64)"]).unwrap();
         let drive: Int = main.func("drive").unwrap();
