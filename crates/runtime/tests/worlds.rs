@@ -1,11 +1,14 @@
 //! Worlds: what a call sees of methods that come and go, and when code and functions are freed.
 
+use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use brolga_ir::Context;
 use brolga_ir::types::Type;
-use brolga_runtime::objects::{MethodEntry, MethodRow, MethodTable, Methods};
+use brolga_runtime::objects::{
+    CodeEntry, EntrySource, MethodEntry, MethodRow, MethodTable, Methods, NewMethods,
+};
 use brolga_runtime::{Runtime, RuntimeOptions, with_attached};
 
 fn runtime() -> (Arc<Runtime>, Arc<Context>) {
