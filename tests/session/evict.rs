@@ -421,7 +421,9 @@ fn an_initialiser_that_found_no_room_is_due_again() {
     let main = session.create_dylib("main").unwrap();
     let up = "function up()::Nothing\n1 ─ %1 = invoke Main.f0(3)::Int64\n\
               │        invoke Base.print(\"up \"::String)::Nothing\n└──      return nothing\nend\n";
-    main.define(main.read("u.jlir", (long(0) + up).as_bytes()).unwrap().initializer("up")).unwrap();
+    // In two programs, so that the value is not computed ahead.
+    main.define(main.read("f.jlir", long(0).as_bytes()).unwrap()).unwrap();
+    main.define(main.read("u.jlir", up.as_bytes()).unwrap().initializer("up")).unwrap();
     let printed = || String::from_utf8(session.runtime().sink().take_captured()).unwrap();
     for _ in 0..2 {
         let error = main.open().unwrap_err();

@@ -19,6 +19,7 @@
 //! | `threads` | the same results whoever compiles; many threads |
 //! | `tiers` | functions that are compiled twice |
 //! | `tombs` | what is removed under those who were linked to it |
+//! | `values` | function values that one definition gives another |
 //! | `worlds` | redefinition before, during and after a call, by kind of definition, kind of call, inlining and level |
 
 mod archives;
@@ -39,6 +40,7 @@ mod stress;
 mod threads;
 mod tiers;
 mod tombs;
+mod values;
 mod worlds;
 
 use brolga::session::Dylib;

@@ -21,13 +21,13 @@ use brolga_ir::interp::{self, Interp, SimMemory};
 use brolga_ir::types::{Layout, Repr};
 use brolga_ir::{Context, Func, FuncId, Level, Module, Type, TypeKind, Types};
 use brolga_jit::{
-    BuildError, CodeListener, CodeMemoryStats, Globals, Jit, JitOptions, Linkage, LookupError, Method,
+    BuildError, CodeListener, CodeMemoryStats, Globals, Jit, JitOptions, Linkage, LookupError,
     Params, Scoped, ScopedFunc, ScopedParams, Source, Symbolized, TypedFunc, UntypedFunc, Value,
 };
-use brolga_opt::lower::boxed_symbol;
 use brolga_opt::{Cx, OptLevel};
 use brolga_runtime::Runtime;
 
+use crate::boxed::{self, Recipe};
 use crate::bridge::{self, julia_type};
 use crate::error::Error;
 use crate::options::{Options, tier};
@@ -192,35 +192,21 @@ pub fn build(
     tier: Tier,
     globals: Option<&Globals>,
 ) -> Result<brolga_jit::Unit, BuildError> {
-    let mut sources: Vec<Source<'_>> = Vec::with_capacity(linked.funcs.len() + linked.entries.len());
+    let mut sources: Vec<Source<'_>> = Vec::with_capacity(linked.funcs.len());
     for (&id, low) in &linked.funcs {
         sources.push(Source { func: low, ty: Some(function_type(module, id, low).into()) });
     }
-    sources.extend(linked.entries.values().map(|low| Source { func: low, ty: None }));
-    let methods: Vec<Method> = linked.entries.keys().filter_map(|&id| method(module, id)).collect();
     // Other programs, and other units of this one, have methods of their own.
-    let table = jit.runtime().method_table();
-    let linkage = Linkage { globals, methods: &methods, table: Some(&table), ..Linkage::default() };
-    jit.build_program(&module.cx, &sources, tier, &linkage)
-}
-
-/// A high function as a method of its function object.
-pub(crate) fn method(module: &Module, id: FuncId) -> Option<Method> {
-    let func = &module[id];
-    let (function, args) = func.sig.params.split_first()?;
-    let mut args: Vec<Type> = args.iter().map(|param| param.ty).collect();
-    let rest = func.sig.vararg.then(|| {
-        args.pop();
-        module.vararg_element(func)
-    });
-    let statics = func.sig.statics.clone();
-    Some(Method {
-        symbol: boxed_symbol(&func.symbol(&module.cx)),
-        function: function.ty,
-        args,
-        rest,
-        statics,
-    })
+    let runtime = jit.runtime();
+    let table = runtime.method_table();
+    let linkage = Linkage { globals, table: Some(&table), ..Linkage::default() };
+    let unit = jit.build_program(&module.cx, &sources, tier, &linkage)?;
+    let level = if tier == Tier::Baseline { OptLevel::O0 } else { OptLevel::O1 };
+    let recipe = Recipe { level, opt: brolga_opt::Options::default(), roots: linked.roots };
+    let rows = boxed::rows(&unit, module, linked.funcs.keys().copied(), recipe);
+    // The table is one of this runtime's.
+    unit.keep_methods(runtime.change_methods_of(&table, rows).unwrap_or_default());
+    Ok(unit)
 }
 
 /// How a function looks at the doorway: the types of its source, and the registers of its low form.

@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod boxed;
 pub mod bridge;
 pub mod emit;
 mod engine;

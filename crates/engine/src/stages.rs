@@ -16,10 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::func::CalleeData;
 use brolga_ir::heap_abi::HeapAbi;
-use brolga_ir::{Context, Func, FuncId, Level, LowType, Module, Op, PtrClass, RuntimeFn, Value};
+use brolga_ir::{Context, Func, FuncId, Level, Module, Op, RuntimeFn};
 use brolga_opt::callgraph::{bottom_up, callees};
 use brolga_opt::defined::test_module;
-use brolga_opt::lower::{self, boxed_entry, lower};
+use brolga_opt::lower::{self, lower};
 use brolga_opt::summary::summarise_module;
 use brolga_opt::{Cx, OptLevel, Pass, Report, optimize, run_passes};
 use brolga_runtime::heap::DEFAULT_ABI;
@@ -42,12 +42,12 @@ pub struct Stages<'o, 'c> {
 }
 
 /// Functions that are linked together, in the order of the module.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Linked {
     /// The functions.
     pub funcs: BTreeMap<FuncId, Func>,
-    /// Their boxed entries, by which the run time calls them; none if nothing here handles objects.
-    pub entries: BTreeMap<FuncId, Func>,
+    /// How the roots of their boxed entries are found, which are compiled when calls go to them that are decided at run time.
+    pub(crate) roots: Roots,
 }
 
 impl<'o, 'c> Stages<'o, 'c> {
@@ -143,15 +143,7 @@ impl<'o, 'c> Stages<'o, 'c> {
             }
             done.insert(id, low);
         }
-        let mut entries = BTreeMap::new();
-        if done.values().any(has_objects) {
-            let methods: Vec<FuncId> = self.methods().filter(|id| done.contains_key(id)).collect();
-            for id in methods {
-                let boxed = self.pipeline(boxed_entry(&self.module, id)?)?;
-                entries.insert(id, place(&self.module.cx, boxed, self.options, self.roots, &self.heap)?);
-            }
-        }
-        Ok(Linked { funcs: done, entries })
+        Ok(Linked { funcs: done, roots: self.roots })
     }
 
     /// The functions that can be called by dispatch.
@@ -224,10 +216,4 @@ pub(crate) fn dispatches(low: &Func) -> bool {
             RuntimeFn::Apply | RuntimeFn::ApplyLatest | RuntimeFn::ApplyBuiltin | RuntimeFn::ApplyIterate
         )
     })
-}
-
-/// Whether a low function handles objects.
-pub(crate) fn has_objects(low: &Func) -> bool {
-    let low_type = |value| low.ty(Value::from_u32(value)).as_low();
-    (0..low.value_count() as u32).any(|value| low_type(value) == Some(LowType::Ptr(PtrClass::Tracked)))
 }

@@ -108,6 +108,25 @@ impl<'c> Builder<'c> {
         Self::new(cx, Func::new(function.name, Level::High, sig))
     }
 
+    /// A method of high IR of the objects of a type: closures and other objects that are called. Argument 0 is the object.
+    pub fn method_of(cx: &'c Context, object: Type, params: &[(&str, Type)], result: Type) -> Self {
+        let object_param = Param { name: None, ty: object };
+        let named = params.iter().map(|&(text, ty)| Param { name: Some(cx.names.intern(text)), ty });
+        let sig = Signature {
+            params: [object_param].into_iter().chain(named).collect(),
+            results: vec![result],
+            vararg: false,
+            ..Signature::default()
+        };
+        let name = cx.names.intern(&cx.types.display(object).to_string());
+        Self::new(cx, Func::new(name, Level::High, sig))
+    }
+
+    /// The object that is called: argument 0 of a function of high IR.
+    pub fn callee(&self) -> Result<Value, BuildError> {
+        self.func.params().first().copied().ok_or(BuildError::NoParam(0))
+    }
+
     /// A function of low IR.
     pub fn low(cx: &'c Context, name: &str, params: &[Type], results: &[Type]) -> Self {
         let params = params.iter().map(|&ty| Param { name: None, ty }).collect();

@@ -15,7 +15,7 @@ mod retired;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use brolga_codegen::callback::callback_name;
@@ -25,9 +25,7 @@ use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_instances::{Attempt, Evicted, Moving, Room};
 use brolga_ir::types::LayoutError;
 use brolga_ir::{Context, Type};
-use brolga_runtime::objects::{
-    CodeEntry, CodeOwner, EntryCaller, MethodEntry, MethodRow, MethodTable, Methods,
-};
+use brolga_runtime::objects::{CodeEntry, CodeOwner, EntryCaller, MethodTable, Methods};
 use brolga_runtime::{FrameMapsInForce, Runtime};
 
 use crate::cache::Evictor;
@@ -44,7 +42,6 @@ use crate::loader::Loader;
 use crate::maps;
 use crate::object_file::Foreign;
 use crate::profile::Cells;
-use crate::program::Method;
 use crate::tiers::HotQueue;
 
 /// How often an evictor is asked before a unit is refused. Each time it is asked for twice as much.
@@ -235,11 +232,6 @@ impl Jit {
             let reason = "the table of methods belongs to another runtime".into();
             return Err(LinkError::Backend { reason });
         }
-        // In front of the unit, which whoever is short of room would hope for.
-        let boxed = match program {
-            Some(program) if !program.methods.is_empty() => Some(self.boxed_entry()?),
-            _ => None,
-        };
         let table = Arc::new(program.map_or(self.shared.runtime.methods(), |program| program.table).clone());
         let (runtime, slots, gates) = (&self.shared.runtime, RefCell::default(), RefCell::default());
         let resolver = Visible { jit: self, runtime, units: visible, program, table: &table, slots, gates };
@@ -267,9 +259,7 @@ impl Jit {
             visible,
             gates,
         });
-        let methods = program.zip(boxed);
-        let methods = methods.map(|(program, boxed)| self.add_methods(&code, program, boxed)).transpose()?;
-        let inner = Inner { methods, code, types, needs_heap, jit: self.clone() };
+        let inner = Inner { methods: OnceLock::new(), code, types, needs_heap, jit: self.clone() };
         Ok(Unit { inner: Arc::new(inner) })
     }
 
@@ -370,35 +360,22 @@ impl Jit {
         })
     }
 
-    /// Tells the runtime about the methods of a unit that is about to be made, which are called by the trampoline `boxed`.
-    fn add_methods(
-        &self,
-        code: &Arc<Code>,
-        program: Program<'_>,
-        boxed: &Entry,
-    ) -> Result<Methods, LinkError> {
-        // SAFETY: the address is that of a trampoline of this type, by `codegen::entry`; the entries' owner keeps it.
+    /// The function of a unit with this symbol, which is a boxed entry, as the run time calls it. It keeps the unit's code.
+    pub(crate) fn boxed_code(&self, unit: &Unit, symbol: &str) -> Result<CodeEntry, LinkError> {
+        let boxed = self.boxed_entry()?;
+        // SAFETY: the address is that of a trampoline of this type, by `codegen::entry`; the entry's owner keeps it.
         let call: EntryCaller =
             unsafe { std::mem::transmute(std::ptr::with_exposed_provenance::<()>(boxed.address)) };
+        let Some(address) = unit.loaded().function(symbol) else {
+            let fault = "is a method's entry and not in the unit";
+            return Err(LinkError::Malformed { name: symbol.to_owned(), fault });
+        };
         // A call in flight holds the owner, which may be all that is left of the engine when it comes back.
-        let keeper: MethodKeeper = (code.clone(), boxed.unit.clone());
+        let keeper: MethodKeeper = (unit.inner.code.clone(), boxed.unit.clone());
         let owner: CodeOwner = Arc::new(keeper);
-        let mut rows = Vec::with_capacity(program.methods.len());
-        for method in program.methods {
-            let Some(address) = code.loaded.function(&method.symbol) else {
-                return Err(LinkError::Malformed {
-                    name: method.symbol.clone(),
-                    fault: "is a method's entry and not in the unit",
-                });
-            };
-            let Method { symbol: name, function, args, rest, statics } = method.clone();
-            // SAFETY: the code at the address is a boxed entry, whose signature `Jit::build_program` compared, and the owner keeps
-            // it and all that it refers to, and the trampoline.
-            let entry = MethodEntry::Code(unsafe { CodeEntry::new(address, call, owner.clone()) });
-            rows.push(MethodRow { function, args, rest, statics, name, entry });
-        }
-        let added = self.shared.runtime.add_methods_to(program.table, program.cx, program.since, rows);
-        added.map_err(|error| LinkError::Backend { reason: error.display(&program.cx.types).to_string() })
+        // SAFETY: the code at the address is a boxed entry, whose signature `Jit::link_boxed` compared, and the owner keeps it and all that it
+        // refers to, and the trampoline.
+        Ok(unsafe { CodeEntry::new(address, call, owner) })
     }
 
     /// The trampoline of closed gates.
@@ -454,12 +431,8 @@ pub(crate) struct Program<'a> {
     /// Whether its code handles objects.
     pub(crate) needs_heap: bool,
     pub(crate) globals: &'a Globals,
-    /// The methods that calls at run time may go to.
-    pub(crate) methods: &'a [Method],
-    /// Where they go.
+    /// Where its dynamic calls look.
     pub(crate) table: &'a MethodTable,
-    /// The world since which they are visible; the next one if it is not given.
-    pub(crate) since: Option<u64>,
     /// C symbols that come before those that the runtime finds.
     pub(crate) foreign: Option<&'a BTreeMap<String, Foreign>>,
     /// The slots that its code names.
@@ -481,8 +454,8 @@ pub struct Unit {
 }
 
 struct Inner {
-    /// The methods that the runtime knows. They go before the code goes.
-    methods: Option<Methods>,
+    /// Methods that go when the last handle goes, before the code does.
+    methods: OnceLock<Vec<Methods>>,
     code: Arc<Code>,
     types: BTreeMap<String, Arc<FunctionType>>,
     /// Whether its code, or code that it calls, handles objects.
@@ -555,7 +528,31 @@ impl Code {
     }
 }
 
+/// A handle to a unit that does not keep it.
+#[derive(Clone)]
+pub struct WeakUnit {
+    inner: Weak<Inner>,
+}
+
+impl WeakUnit {
+    /// The unit, if somebody still has it.
+    pub fn upgrade(&self) -> Option<Unit> {
+        self.inner.upgrade().map(|inner| Unit { inner })
+    }
+}
+
 impl Unit {
+    /// A handle that does not keep the unit: for what the unit itself keeps.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakUnit {
+        WeakUnit { inner: Arc::downgrade(&self.inner) }
+    }
+
+    /// Gives the unit methods, which are removed when its last handle is dropped. Once; any later ones are refused, and removed at once.
+    pub fn keep_methods(&self, methods: Vec<Methods>) -> bool {
+        self.inner.methods.set(methods).is_ok()
+    }
+
     /// What is in memory.
     pub fn loaded(&self) -> &Arc<LoadedUnit> {
         &self.inner.code.loaded

@@ -588,28 +588,37 @@ impl Unit {
     pub fn func_in<A: ScopedParams, R: Scoped>(&self, name: &str) -> Result<ScopedFunc<A, R>, LookupError> {
         let func = self.untyped(name)?;
         let (_, ty, _) = Callable::new(self, name)?;
-        if A::COUNT != ty.params.len() {
-            let (expected, given) = (ty.params.len(), A::COUNT);
-            return Err(LookupError::Count { name: name.into(), expected, given });
+        scoped(func, name, ty)
+    }
+}
+
+/// A function to be called inside a scope, if a Rust signature fits it.
+fn scoped<A: ScopedParams, R: Scoped>(
+    func: UntypedFunc,
+    name: &str,
+    ty: &FunctionType,
+) -> Result<ScopedFunc<A, R>, LookupError> {
+    if A::COUNT != ty.params.len() {
+        let (expected, given) = (ty.params.len(), A::COUNT);
+        return Err(LookupError::Count { name: name.into(), expected, given });
+    }
+    for (at, param) in ty.params.iter().enumerate() {
+        let (rust, fits) = A::stands_for(at, param);
+        if !fits {
+            let (index, julia) = (at + 1, param.name.clone());
+            return Err(LookupError::Argument { name: name.into(), index, julia, rust });
         }
-        for (at, param) in ty.params.iter().enumerate() {
-            let (rust, fits) = A::stands_for(at, param);
-            if !fits {
-                let (index, julia) = (at + 1, param.name.clone());
-                return Err(LookupError::Argument { name: name.into(), index, julia, rust });
-            }
-        }
-        if !R::stands_for(&ty.result) {
-            let (julia, rust) = (ty.result.name.clone(), std::any::type_name::<R>());
-            return Err(LookupError::Result { name: name.into(), julia, rust });
-        }
-        let leaves: usize = ty.params.iter().map(|param| param.leaves.len()).sum();
-        let fits =
-            (leaves, ty.result.leaves.len()) == (func.signature.params.len(), func.signature.results.len());
-        match fits {
-            true => Ok(ScopedFunc::new(func)),
-            false => Err(LookupError::InMemory { name: name.into() }),
-        }
+    }
+    if !R::stands_for(&ty.result) {
+        let (julia, rust) = (ty.result.name.clone(), std::any::type_name::<R>());
+        return Err(LookupError::Result { name: name.into(), julia, rust });
+    }
+    let leaves: usize = ty.params.iter().map(|param| param.leaves.len()).sum();
+    let fits =
+        (leaves, ty.result.leaves.len()) == (func.signature.params.len(), func.signature.results.len());
+    match fits {
+        true => Ok(ScopedFunc::new(func)),
+        false => Err(LookupError::InMemory { name: name.into() }),
     }
 }
 
@@ -618,6 +627,11 @@ impl IndirectCell {
     pub fn func<A: Params, R: Value>(&self) -> Result<TypedFunc<A, R>, LookupError> {
         let (callable, signature) = Callable::to(Callee::Cell(self.clone()), self.ty())?;
         typed(callable, self.ty(), &signature)
+    }
+
+    /// The function, to be called inside a scope with objects among its arguments and results.
+    pub fn func_in<A: ScopedParams, R: Scoped>(&self) -> Result<ScopedFunc<A, R>, LookupError> {
+        scoped(self.untyped()?, self.name(), self.ty())
     }
 
     /// The function, to be called with bits.

@@ -87,7 +87,7 @@ pub use cell::{
 pub use code_map::{CodeFunction, CodeListener, CodeMap, CodeUnit, Symbolized, UnitId};
 pub use code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats, Mapping};
 pub use cranelift::CraneliftLinker;
-pub use engine::{Jit, JitError, JitOptions, LinkerKind, Unit};
+pub use engine::{Jit, JitError, JitOptions, LinkerKind, Unit, WeakUnit};
 pub use entry::EntryError;
 pub use func::{CallError, LookupError, TypedFunc, UntypedFunc, Word};
 pub use gates::Gate;
@@ -101,7 +101,7 @@ pub use loader::Loader;
 pub use object_file::{Archive, Foreign, LoadedObject, ObjectFile, ObjectFileError};
 pub use perf_map::PerfMap;
 pub use profile::Cells;
-pub use program::{BuildError, Compiled, Linkage, Method, Source, Style};
+pub use program::{BuildError, Compiled, Linkage, Source, Style};
 pub use scoped::{Handle, Scoped, ScopedFunc, ScopedParams, Text, Vector};
 pub use tiers::{LoopEntry, Tiers, Upgrader};
 pub use unwind_tables::UnwindTables;

@@ -25,9 +25,8 @@ use brolga_codegen::translate::{abi_of, signature_of};
 use brolga_codegen::ways::{Route, Ways};
 use brolga_instances::Moving;
 use brolga_ir::func::CalleeData;
-use brolga_ir::types::Statics;
 use brolga_ir::{Callee, Context, Func, LowType, Op, PtrClass, RuntimeKind, Type, Value};
-use brolga_runtime::objects::MethodTable;
+use brolga_runtime::objects::{CodeEntry, MethodTable};
 
 use crate::cell::{CellOwner, FindCell, IndirectCell, NoCell};
 use crate::engine::{Jit, Program, Unit};
@@ -52,21 +51,6 @@ pub struct Source<'a> {
     pub ty: Option<Arc<FunctionType>>,
 }
 
-/// A method that calls at run time may go to.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Method {
-    /// The symbol of its boxed entry, which is among the sources.
-    pub symbol: String,
-    /// The type of the function object.
-    pub function: Type,
-    /// The types of the other arguments.
-    pub args: Vec<Type>,
-    /// The type of all further arguments, if there may be any.
-    pub rest: Option<Type>,
-    /// The variables of its `where`.
-    pub statics: Statics,
-}
-
 /// What a unit is linked to beside the runtime.
 #[derive(Clone, Default)]
 pub struct Linkage<'a> {
@@ -74,15 +58,9 @@ pub struct Linkage<'a> {
     pub visible: &'a [Unit],
     /// The program's global variables; variables of its own if there are none.
     pub globals: Option<&'a Globals>,
-    /// The methods that the runtime is told about.
-    pub methods: &'a [Method],
-    /// Where these go, and where dynamic calls look that begin in the unit; the runtime's own table if it is not given. What is
-    /// called from there looks in the same table, whatever unit it is in.
+    /// Where dynamic calls look that begin in the unit; the runtime's own table if it is not given. What is called from there looks in the
+    /// same table, whatever unit it is in.
     pub table: Option<&'a MethodTable>,
-    /// The world since which the methods are visible, that in which the program became known
-    /// ([`Runtime::world`](brolga_runtime::Runtime::world)): threads in that world call what is compiled as they go. From the next world on if
-    /// it is not given.
-    pub since: Option<u64>,
     /// C symbols that are asked for without a library: they come before those that the runtime finds.
     pub foreign: Option<&'a BTreeMap<String, Foreign>>,
     /// Where the slots are found that its code names.
@@ -307,7 +285,6 @@ impl Jit {
 
     /// The second half of a build: what was compiled becomes memory that can run. A unit may be linked more than once.
     pub fn link(&self, compiled: &Compiled, linkage: &Linkage<'_>) -> Result<Unit, BuildError> {
-        check_methods(compiled, linkage.methods)?;
         let loops = linkage.loops.iter().map(|entry| Ok((entry, CellOwner::of_loop(self, entry.clone())?)));
         let loops = loops.collect::<Result<Vec<_>, LinkError>>()?;
         let slots = find_slots(compiled, linkage, &loops);
@@ -321,9 +298,7 @@ impl Jit {
             cx: &compiled.cx,
             needs_heap: compiled.needs_heap,
             globals,
-            methods: linkage.methods,
             table: linkage.table.unwrap_or(self.runtime().methods()),
-            since: linkage.since,
             foreign: linkage.foreign,
             slots: &slots,
             gates: linkage.gates,
@@ -336,6 +311,20 @@ impl Jit {
         // SAFETY: L1, the code was generated from low functions. L2, `recorded_type` compared the signatures. Nobody else makes
         // or changes a `Compiled`.
         Ok(unsafe { self.load_program(&compiled.unit, types, linkage.visible, Some(program), loops) }?)
+    }
+}
+
+impl Jit {
+    /// As [`Jit::link`], for a unit whose function `symbol` is a boxed entry: what the run time calls a method by.
+    pub fn link_boxed(
+        &self,
+        compiled: &Compiled,
+        symbol: &str,
+        linkage: &Linkage<'_>,
+    ) -> Result<CodeEntry, BuildError> {
+        check_boxed(compiled, symbol)?;
+        let unit = self.link(compiled, linkage)?;
+        Ok(self.boxed_code(&unit, symbol)?)
     }
 }
 
@@ -428,22 +417,18 @@ fn check_calls(
     Ok(())
 }
 
-/// The code of every method's entry has the signature of boxed entries.
-fn check_methods(compiled: &Compiled, methods: &[Method]) -> Result<(), BuildError> {
+/// The code of a boxed entry has the signature of boxed entries.
+fn check_boxed(compiled: &Compiled, symbol: &str) -> Result<(), BuildError> {
     let boxed = boxed_signature();
-    for method in methods {
+    match compiled.signatures.get(symbol) {
         // One that is not there is found when the unit is linked.
-        if let Some(actual) = compiled.signatures.get(&method.symbol)
-            && actual.as_ref() != Some(&boxed)
-        {
-            return Err(BuildError::Signature {
-                name: method.symbol.clone(),
-                recorded: boxed,
-                actual: actual.clone().unwrap_or_default(),
-            });
-        }
+        Some(actual) if actual.as_ref() != Some(&boxed) => Err(BuildError::Signature {
+            name: symbol.to_owned(),
+            recorded: boxed,
+            actual: actual.clone().unwrap_or_default(),
+        }),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Whether a function handles objects, or calls what makes some.

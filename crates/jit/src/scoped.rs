@@ -77,7 +77,9 @@
 //! }
 //! ```
 
+use std::any::Any;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use brolga_codegen::sig::{Abi, ValueType};
 use brolga_runtime::heap::{Bits, Root, Scope};
@@ -371,6 +373,12 @@ impl<A, R> std::fmt::Debug for ScopedFunc<A, R> {
 impl<A, R> ScopedFunc<A, R> {
     pub(crate) fn new(func: UntypedFunc) -> Self {
         ScopedFunc { func, signature: PhantomData }
+    }
+
+    /// The same function, which keeps something for as long as it is there, in the place of what it kept so before.
+    #[must_use]
+    pub fn keeping(self, kept: Arc<dyn Any + Send + Sync>) -> Self {
+        ScopedFunc::new(self.func.keeping(kept))
     }
 }
 

@@ -33,7 +33,7 @@ use crate::generator::{Generator, Request};
 use crate::ids::{DylibId, Label, SessionId, Symbol};
 use crate::lookup::{Delivered, Lookup, Ticket};
 use crate::machine::{
-    self, Begin, Close, CreateDylib, Dependants, Doer, Effects, Event, Finish, Found, IsUnderWay, Leads,
+    self, Begin, Close, CreateDylib, Dependants, Doer, Effects, Event, Finish, Found, IsDefined, IsUnderWay, Leads,
     LinkOrder, Machine, NewUnit, Owner, Parts, Remaining, Renew, Stop, Undertake,
 };
 use crate::names::{Names, SymbolRef, SymbolScope};
@@ -100,6 +100,12 @@ pub trait Host<T: Target>: Send + Sync {
     /// `user`, which is ready, refers to `removed`, which was removed under it.
     fn orphaned(&self, user: Name, removed: Name) {
         let _ = (user, removed);
+    }
+
+    /// These labels do not lead anywhere any more: they were removed, or gave way. They may have been defined again since
+    /// ([`Session::is_defined`]). Called before what they led to is retired.
+    fn unnamed(&self, session: &Session<T>, labels: &[Label]) {
+        let _ = (session, labels);
     }
 
     /// Symbols failed that nobody was waiting for. Whoever looks them up later is told too.
@@ -255,6 +261,12 @@ impl<T: Target> Session<T> {
     #[must_use]
     pub fn leads_to(&self, at: impl Into<Dependence<T>>) -> Option<T::Address> {
         self.step(Leads(at.into()))
+    }
+
+    /// Whether a label leads anywhere, ready or not. Starts nothing.
+    #[must_use]
+    pub fn is_defined(&self, label: Label) -> bool {
+        self.step(IsDefined(label))
     }
 
     /// Gives a symbol that is ready back to a source, as if nobody had looked it up, and lets go of what was ready: for what
@@ -549,6 +561,9 @@ impl<T: Target> Session<T> {
         }
         for (user, removed) in effects.orphaned {
             fenced(|| self.0.host.orphaned(self.name(user), self.name(removed)));
+        }
+        if !effects.unnamed.is_empty() {
+            fenced(|| self.0.host.unnamed(self, &effects.unnamed));
         }
         let_go(&*self.0.host, effects.dropped, effects.retired, effects.garbage);
     }

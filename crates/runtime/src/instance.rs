@@ -15,7 +15,9 @@ use crate::frames::{FrameMaps, FrameMapsInForce};
 use crate::heap::{Heap, HeapOptions, Obj, Object, Root, Scope};
 #[cfg(feature = "heap-mmtk")]
 use crate::heap::{MmtkError, MmtkOptions};
-use crate::objects::{Ambiguous, InWorld, IsaCache, MethodRow, MethodTable, Methods, Ops, Table, Worlds};
+use crate::objects::{
+    Ambiguous, InWorld, IsaCache, MethodRow, MethodTable, Methods, NewMethods, Ops, Table, Worlds,
+};
 use crate::output::{Output, Sink};
 use crate::records::{StringRef, SymbolRef};
 use crate::retired::Graveyard;
@@ -247,7 +249,26 @@ impl Runtime {
     /// Makes the next world: threads that enter compiled code from now on are in it. `prepare` is told its number first, and makes visible what
     /// is visible from that world on. It runs under the lock of all changes of methods, so it must not add or drop methods, nor run foreign code.
     pub fn next_world(&self, prepare: impl FnOnce(u64)) -> u64 {
-        self.worlds.next(prepare)
+        self.methods.shared.change(NewMethods::default(), &mut [], prepare).0
+    }
+
+    /// As [`Runtime::next_world`], with methods that all programs see from that world on, and others that nobody sees from then on. The result
+    /// has one element for each new method. Makes no type objects, and calls nothing but `prepare`; what is hidden goes when it is dropped.
+    pub fn change_methods(
+        &self,
+        new: NewMethods,
+        old: &mut [Methods],
+        prepare: impl FnOnce(u64),
+    ) -> (u64, Vec<Methods>) {
+        self.methods.shared.change(new, old, prepare)
+    }
+
+    /// As [`Runtime::change_methods`], with methods of a program, whose table belongs to this runtime.
+    pub fn change_methods_of(&self, table: &MethodTable, new: NewMethods) -> Result<Vec<Methods>, MethodError> {
+        if !self.owns(table) {
+            return Err(MethodError::OtherRuntime);
+        }
+        Ok(table.shared.change(new, &mut [], |_| {}).1)
     }
 
     /// The newest world.
@@ -261,22 +282,21 @@ impl Runtime {
         cx: &Arc<Context>,
         rows: impl IntoIterator<Item = MethodRow>,
     ) -> Result<Methods, LayoutError> {
-        self.methods.shared.add(&self.heap, cx, None, rows)
+        self.methods.shared.add(&self.heap, cx, rows)
     }
 
     /// Adds methods of a program, whose table belongs to this runtime. They are there until the result is dropped, and visible from the
-    /// next world on, or since an earlier one: that in which a program became known whose code is made as it is needed.
+    /// next world on.
     pub fn add_methods_to(
         &self,
         table: &MethodTable,
         cx: &Arc<Context>,
-        since: Option<u64>,
         rows: impl IntoIterator<Item = MethodRow>,
     ) -> Result<Methods, MethodError> {
         if !self.owns(table) {
             return Err(MethodError::OtherRuntime);
         }
-        table.shared.add(&self.heap, cx, since, rows).map_err(MethodError::Layout)
+        table.shared.add(&self.heap, cx, rows).map_err(MethodError::Layout)
     }
 
     /// Whether a table was made by this runtime. Another one's names objects of another heap, and counts other worlds.

@@ -35,9 +35,9 @@ fn threads_and_tables_of_another_runtime_are_refused() {
         let entry = MethodEntry::host(|_, args| Ok(args[0]));
         MethodRow::new(function, Vec::new(), "f", entry)
     };
-    let refused = two.add_methods_to(&table, &cx, None, [row()]);
+    let refused = two.add_methods_to(&table, &cx, [row()]);
     assert!(matches!(refused, Err(MethodError::OtherRuntime)), "{refused:?}");
-    let _methods = one.add_methods_to(&table, &cx, None, [row()]).unwrap();
+    let _methods = one.add_methods_to(&table, &cx, [row()]).unwrap();
     let call = |runtime: &Arc<Runtime>| {
         let called = runtime.enter(|scope| {
             let ty = scope.heap().type_object(&cx, function).unwrap();

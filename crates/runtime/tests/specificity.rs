@@ -47,7 +47,7 @@ fn methods(runtime: &Arc<Runtime>, module: &Module) -> (MethodTable, Methods) {
             entry,
         }
     });
-    let added = runtime.add_methods_to(&table, &module.cx, None, rows).unwrap();
+    let added = runtime.add_methods_to(&table, &module.cx, rows).unwrap();
     (table, added)
 }
 

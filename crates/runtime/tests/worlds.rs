@@ -1,11 +1,14 @@
 //! Worlds: what a call sees of methods that come and go, and when code and functions are freed.
 
+use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use brolga_ir::Context;
 use brolga_ir::types::Type;
-use brolga_runtime::objects::{MethodEntry, MethodRow, MethodTable, Methods};
+use brolga_runtime::objects::{
+    CodeEntry, EntrySource, MethodEntry, MethodRow, MethodTable, Methods, NewMethods,
+};
 use brolga_runtime::{Runtime, RuntimeOptions, with_attached};
 
 fn runtime() -> (Arc<Runtime>, Arc<Context>) {
@@ -20,7 +23,7 @@ fn row(cx: &Arc<Context>, name: &str, entry: MethodEntry) -> MethodRow {
 /// A method that gives a number.
 fn giving(runtime: &Runtime, table: &MethodTable, cx: &Arc<Context>, name: &str, number: i64) -> Methods {
     let entry = MethodEntry::host(move |scope, _| Ok(scope.int(number).unwrap()));
-    runtime.add_methods_to(table, cx, None, [row(cx, name, entry)]).unwrap()
+    runtime.add_methods_to(table, cx, [row(cx, name, entry)]).unwrap()
 }
 
 /// What `name(1)` gives; `None` if no method is found.
@@ -92,7 +95,7 @@ fn a_removed_function_is_freed_when_no_thread_can_be_running_it() {
         drop(own.lock().unwrap().take());
         Ok(scope.int(dropped.0.load(Ordering::SeqCst) as i64).unwrap())
     });
-    *held.lock().unwrap() = Some(runtime.add_methods_to(&table, &cx, None, [row(&cx, "f", entry)]).unwrap());
+    *held.lock().unwrap() = Some(runtime.add_methods_to(&table, &cx, [row(&cx, "f", entry)]).unwrap());
     assert_eq!(call(&runtime, &table, &cx, "f"), Some(0));
     assert_eq!((count.load(Ordering::SeqCst), runtime.retired()), (1, 0));
     assert_eq!(call(&runtime, &table, &cx, "f"), None);
@@ -102,7 +105,7 @@ fn a_removed_function_is_freed_when_no_thread_can_be_running_it() {
     let entry = MethodEntry::host(move |scope, _| {
         Ok(scope.int(10 + dropped.0.load(Ordering::SeqCst) as i64).unwrap())
     });
-    let f = runtime.add_methods_to(&table, &cx, None, [row(&cx, "f", entry)]).unwrap();
+    let f = runtime.add_methods_to(&table, &cx, [row(&cx, "f", entry)]).unwrap();
     with_attached(&runtime, |thread| {
         let entered = thread.enter();
         drop(f);
@@ -125,7 +128,7 @@ fn threads_call_while_others_define_again() {
             let _kept = &dropped;
             Ok(scope.int(number).unwrap())
         });
-        runtime.add_methods_to(&table, &cx, None, [row(&cx, "f", entry)]).unwrap()
+        runtime.add_methods_to(&table, &cx, [row(&cx, "f", entry)]).unwrap()
     };
     const ROUNDS: i64 = 400;
     let first = define(0);
@@ -157,32 +160,78 @@ fn threads_call_while_others_define_again() {
 }
 
 #[test]
-fn methods_may_be_visible_since_an_earlier_world() {
+fn one_change_adds_methods_and_hides_others() {
     let (runtime, cx) = runtime();
-    let table = runtime.method_table();
-    let _f = giving(&runtime, &table, &cx, "f", 1);
-    let known = runtime.world();
-    let _g = giving(&runtime, &table, &cx, "g", 2);
-    let entry = MethodEntry::host(|scope, _| Ok(scope.int(3).unwrap()));
-    let _late = runtime.add_methods_to(&table, &cx, Some(known), [row(&cx, "late", entry)]).unwrap();
-    let in_world = |world: u64, name: &str| {
-        let function = |name: &str| {
-            let ty = cx.types.function(cx.names.intern(name));
-            runtime.heap().type_object(&cx, ty).unwrap()
-        };
-        let (invoke, function) = (function("invoke_in_world"), function(name));
-        runtime
-            .enter(|scope| {
-                let (invoke, function) =
-                    (scope.instance(&invoke).unwrap(), scope.instance(&function).unwrap());
-                let (world, one) = (scope.int(world as i64).unwrap(), scope.int(1).unwrap());
-                let result = runtime.call_in(&table, scope, invoke, &[world, function, one]);
-                result.ok().map(|root| root.get(scope).unboxed::<i64>().unwrap())
-            })
-            .unwrap()
+    let host = |number: i64| MethodEntry::host(move |scope, _| Ok(scope.int(number).unwrap()));
+    let new = |name: &str, number: i64| {
+        let mut new = NewMethods::default();
+        new.add(&cx, row(&cx, name, host(number)));
+        new
     };
-    let found = |world| ["f", "g", "late"].map(|name| in_world(world, name));
-    assert_eq!(found(known - 1), [None, None, None]);
-    assert_eq!(found(known), [Some(1), None, Some(3)]);
-    assert_eq!(found(runtime.world()), [Some(1), Some(2), Some(3)]);
+    let before = runtime.world();
+    let (first, mut old) = runtime.change_methods(new("f", 1), &mut [], |_| {});
+    let mut told = 0;
+    let (second, now) = runtime.change_methods(new("f", 2), &mut old, |world| told = world);
+    assert_eq!((first, second, told, now.len()), (before + 1, before + 2, before + 2, 1));
+    // What is hidden is found in older worlds as long as it is held.
+    let found = |world| in_world(&runtime, &cx, runtime.methods(), world, "f");
+    assert_eq!([before, first, second].map(found), [None, Some(1), Some(2)]);
+    drop(old);
+    assert_eq!([before, first, second].map(found), [None, None, Some(2)]);
+    assert_eq!(runtime.world(), second, "dropping what is hidden changes nothing");
+    drop(now);
+    assert_eq!((found(second), runtime.world()), (None, second + 1));
+}
+
+/// Has no code to give, and counts how often it is asked.
+struct Refuses(Arc<AtomicUsize>);
+
+impl EntrySource for Refuses {
+    fn make(&self) -> Result<CodeEntry, Box<dyn Error + Send + Sync>> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Err("there is no code".into())
+    }
+}
+
+#[test]
+fn a_deferred_entry_is_made_by_a_call_and_its_error_is_thrown() {
+    let (runtime, cx) = runtime();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let mut new = NewMethods::default();
+    new.add(&cx, row(&cx, "f", MethodEntry::deferred(Refuses(asked.clone()))));
+    let (_, _methods) = runtime.change_methods(new, &mut [], |_| {});
+    assert_eq!(asked.load(Ordering::SeqCst), 0);
+    let ty = cx.types.function(cx.names.intern("f"));
+    let function = runtime.heap().type_object(&cx, ty).unwrap();
+    for times in 1..=2 {
+        let thrown = runtime.enter(|scope| {
+            let (f, one) = (scope.instance(&function).unwrap(), scope.int(1).unwrap());
+            runtime.call(scope, f, &[one]).map(drop).unwrap_err().to_string()
+        });
+        let thrown = thrown.unwrap();
+        assert!(thrown.contains("there is no code"), "{thrown}");
+        assert_eq!(asked.load(Ordering::SeqCst), times, "each call asks again");
+    }
+}
+
+/// Calls a function with 1, in a world.
+fn in_world(
+    runtime: &Arc<Runtime>,
+    cx: &Arc<Context>,
+    table: &MethodTable,
+    world: u64,
+    name: &str,
+) -> Option<i64> {
+    let function = |name: &str| {
+        let ty = cx.types.function(cx.names.intern(name));
+        runtime.heap().type_object(cx, ty).unwrap()
+    };
+    let (invoke, function) = (function("invoke_in_world"), function(name));
+    let result = runtime.enter(|scope| {
+        let (invoke, function) = (scope.instance(&invoke).unwrap(), scope.instance(&function).unwrap());
+        let (world, one) = (scope.int(world as i64).unwrap(), scope.int(1).unwrap());
+        let result = runtime.call_in(table, scope, invoke, &[world, function, one]);
+        result.ok().map(|root| root.get(scope).unboxed::<i64>().unwrap())
+    });
+    result.unwrap()
 }

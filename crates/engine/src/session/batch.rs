@@ -21,14 +21,15 @@ use brolga_linking::{Label, MaterializationUnit, Name, Symbol, SymbolFlags, Unit
 
 use super::dylib::Dylib;
 use super::error::SessionError;
-use super::function::answer;
+use super::function::{answer, waiting};
 use super::inlined::{Basis, Because, Caller, Change, Hit, Imported, Notes};
 use super::lazy::{BODY, Body, HOT, Hot, Stub};
+use super::methods::NewRows;
 use super::plan::lock;
 use super::profile::Profile;
 use super::scope::{self, Seen, import};
 use super::target::Native;
-use super::unit::{Functions, Loaded, Pin, Stage, Whole};
+use super::unit::{Functions, Loaded, Pin, Stage};
 use super::{later, linking};
 use crate::program::{Callees, check_built};
 
@@ -63,8 +64,8 @@ pub(super) struct Batch<'a> {
     pub(super) is_replaceable: bool,
     /// Cells that stay and get other bodies.
     again: Vec<Again>,
-    /// The programs whose methods become visible.
-    pub(super) programs: Vec<Arc<Whole>>,
+    /// The methods that become visible.
+    pub(super) methods: NewRows,
     /// The symbols of those.
     stay: Vec<Symbol>,
     /// Second tiers that the functions had before, if they had any, and do not have now.
@@ -95,7 +96,7 @@ impl<'a> Batch<'a> {
             led: Vec::new(),
             is_replaceable: false,
             again: Vec::new(),
-            programs: Vec::new(),
+            methods: NewRows::default(),
             stay: Vec::new(),
             stale: Vec::new(),
             hidden: Vec::new(),
@@ -120,6 +121,16 @@ impl<'a> Batch<'a> {
         hits
     }
 
+    /// Gives a function of a module a row in the method table, unless it keeps the one that it has: the entry of that calls through a cell which stays.
+    pub(super) fn add_method(&mut self, module: &Module, id: FuncId) {
+        let (linking, shared) = (self.dylib.session.linking(), &self.dylib.session.inner.shared);
+        let symbol = linking.intern(&module[id].symbol(&module.cx));
+        let label = self.dylib.linking.label(symbol);
+        if !self.stay.contains(&symbol) || !shared.methods.has(label) {
+            self.methods.add(shared, linking, label, (module, id));
+        }
+    }
+
     pub(super) fn add(&mut self, unit: Box<dyn MaterializationUnit<Native>>) {
         self.units.push(unit.into());
     }
@@ -141,6 +152,7 @@ impl<'a> Batch<'a> {
         let mut there = None;
         if self.replace {
             self.stale.extend(hot.is_none().then_some(second));
+            self.make_cell(name, symbol);
             self.led.push((symbol, self.dylib.linking.ready(symbol)));
             there = self.dylib.slot(symbol);
         } else {
@@ -160,6 +172,18 @@ impl<'a> Batch<'a> {
             }
         }
         (body, flags.without(SymbolFlags::EXPORTED))
+    }
+
+    /// Makes the cell of a lazy function that is about to be redefined and that nobody has looked up: threads in older worlds may do so, and have to
+    /// find the version that is there now.
+    fn make_cell(&self, name: &str, symbol: Symbol) {
+        let (dylib, session) = (self.dylib, &self.dylib.session);
+        let home = lock(&session.inner.homes).get(&dylib.linking.id()).map(|home| home.scope.clone());
+        let is_lazy = home.is_some_and(|scope| scope.is_lazy(name));
+        if is_lazy && dylib.slot(symbol).is_none() && session.linking().is_defined(dylib.linking.label(symbol)) {
+            // Without it, all worlds see the new one: who failed, or may not wait here.
+            let _ = waiting(session.runtime(), || Ok(dylib.linking.lookup([symbol]).wait()));
+        }
     }
 
     /// Makes functions anew that are there and have taken in what changes. `seen` is the number of the last change before they were
@@ -234,7 +258,6 @@ impl<'a> Batch<'a> {
                 let source = Body::new(shared, linking, hit.label.dylib, body, hot.as_ref(), pin.clone());
                 self.again.push(Again { owner, body: source.for_cell(hot), is_replaced: false });
             }
-            self.programs.push(whole.clone());
             self.notes.add(hit.label, (&module, id), &whole, *tiers, &mut None);
             self.log.push((linking.name(hit.label), hit.because));
         }
@@ -272,13 +295,13 @@ impl<'a> Batch<'a> {
                 home.finalizers.extend(finalizers);
             }
         };
-        let runtime = dylib.session.runtime();
         // Memory is reserved before the step, in which nothing may fail.
         let (replaced, superseded): (Vec<Again>, Vec<Again>) =
             std::mem::take(&mut self.again).into_iter().partition(|again| again.is_replaced);
         let reserve = |again: Again| Ok((again.owner.reserve()?, again));
         let mut superseded = superseded.into_iter().map(reserve).collect::<Result<Vec<_>, NoCell>>()?;
-        let mut retired = Vec::new();
+        let (mut retired, mut superseded_methods) = (Vec::new(), Vec::new());
+        let mut methods = Some(std::mem::take(&mut self.methods));
         let (mut number, mut busy) = (None, Vec::new());
         let agree = |is_defined: &dyn Fn(Label) -> bool| {
             let is_there = |symbol: &Symbol| is_defined(dylib.linking.label(*symbol));
@@ -295,11 +318,7 @@ impl<'a> Batch<'a> {
                 number = inner.inlined.agree(&self.basis, &mut self.notes, log, is_defined, offer);
             }
             if number.is_some() {
-                runtime.next_world(|world| {
-                    // Each program comes into force once.
-                    for whole in &self.programs {
-                        let _ = whole.world.set(world);
-                    }
+                superseded_methods = inner.shared.methods.change(methods.take().unwrap_or_default(), |world| {
                     retired.extend(
                         superseded
                             .drain(..)
@@ -330,6 +349,7 @@ impl<'a> Batch<'a> {
         let busy: Vec<Name> =
             busy.into_iter().map(|symbol| linking.name(dylib.linking.label(symbol))).collect();
         dylib.outlast(&busy)?;
+        drop(superseded_methods);
         if number.is_some() {
             later::retire(&inner.shared, retired);
             replaced.into_iter().for_each(|again| again.owner.reset(again.body));

@@ -17,15 +17,12 @@
 //! one, and to handles of theirs, the ones that Rust calls among them. With the last of them the slot is closed, and the circle goes.
 //!
 //! Cost: nothing without circles; in one, a load more for the calls that go through the slot.
-//!
-//! **Boxed entries.** Where calls that are decided at run time may go to a function without an address, whoever makes them has a bend for it, too, and the
-//! entry goes through that (`entries.rs`). It is there for as long as the bend.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
 use brolga_codegen::sig::FunctionType;
-use brolga_jit::{CellOwner, IndirectCell, NoCell, Target, Unit};
+use brolga_jit::{CellOwner, IndirectCell, NoCell, Target};
 use brolga_linking::{Definition, Label, Version};
 
 use super::lazy::Body;
@@ -36,8 +33,6 @@ use super::unit::Shared;
 
 /// A call that goes through a slot because it closes a circle.
 pub(crate) struct Bend {
-    /// An entry for calls that are decided at run time. It goes before the slot is closed.
-    entry: Mutex<Option<Unit>>,
     owner: CellOwner,
     /// What it leads to: this version, and no other of that name.
     to: Definition<Native>,
@@ -58,14 +53,6 @@ impl Bend {
     /// From now on calls through it throw `CompileError`.
     pub(crate) fn close(&self) {
         self.owner.close();
-        // Its end takes methods out of tables, without the lock.
-        let entry = lock(&self.entry).take();
-        drop(entry);
-    }
-
-    /// Keeps an entry that goes through the slot.
-    pub(crate) fn keep(&self, entry: Unit) {
-        *lock(&self.entry) = Some(entry);
     }
 }
 
@@ -143,7 +130,7 @@ pub(crate) fn bend(
 ) -> Result<Arc<Bend>, NoCell> {
     let source = Body::of_symbol(shared, session, to.label);
     let owner = shared.jit.cell(ty, source)?;
-    let bend = Arc::new(Bend { entry: Mutex::default(), owner, to, awaited: shared.awaited.clone() });
+    let bend = Arc::new(Bend { owner, to, awaited: shared.awaited.clone() });
     shared.awaited.put_back(std::slice::from_ref(&bend));
     // It may have come before anybody knew that it is waited for.
     if let Some(function) = session.leads_to(to).and_then(|address| shared.placed.get(address)) {

@@ -18,7 +18,7 @@ use super::scope::{Seen, import};
 use super::target::Native;
 use super::{Inner, Session};
 use crate::program::{Callees, check_built, check_read, read_unit_in};
-use brolga_jit::{Params, TypedFunc, Value};
+use brolga_jit::{Params, Scoped, ScopedFunc, ScopedParams, TypedFunc, Value};
 
 /// A handle to a dylib of a session. It does not keep the dylib open.
 #[derive(Clone)]
@@ -149,6 +149,17 @@ impl Dylib {
     /// Also when the function has other types.
     pub fn func<A: Params, R: Value>(&self, name: &str) -> Result<TypedFunc<A, R>, SessionError> {
         Ok(self.function(name)?.typed()?)
+    }
+
+    /// As [`Dylib::function`], to be called inside a scope with objects among its arguments and results.
+    ///
+    /// # Errors
+    /// Also when the function has other types.
+    pub fn func_in<A: ScopedParams, R: Scoped>(
+        &self,
+        name: &str,
+    ) -> Result<ScopedFunc<A, R>, SessionError> {
+        Ok(self.function(name)?.scoped()?)
     }
 
     /// Asks for a function, without waiting for it.

@@ -11,7 +11,9 @@ use brolga_runtime::{Runtime, with_attached};
 use super::Session;
 use super::error::SessionError;
 use super::target::{self, Moved, Native, Placed};
-use brolga_jit::{LookupError, Params, TypedFunc, UntypedFunc, Value};
+use brolga_jit::{
+    LookupError, Params, Scoped, ScopedFunc, ScopedParams, TypedFunc, UntypedFunc, Value,
+};
 
 /// A function that can be called. It keeps its code, and what this code calls, in memory. One that was defined to be
 /// [lazy](super::Definitions::lazy) is always the newest of its name.
@@ -41,6 +43,20 @@ impl Function {
                 Ok(if bends.is_empty() { func } else { func.keeping(Arc::new(bends.clone())) })
             }
             target::Function::Slot(slot) => slot.func(),
+        }
+    }
+
+    /// The function, to be called inside a scope with objects among its arguments and results.
+    ///
+    /// # Errors
+    /// The function has other types.
+    pub fn scoped<A: ScopedParams, R: Scoped>(&self) -> Result<ScopedFunc<A, R>, LookupError> {
+        match &self.function {
+            target::Function::Code { unit, symbol, bends, .. } => {
+                let func = unit.func_in(symbol)?;
+                Ok(if bends.is_empty() { func } else { func.keeping(Arc::new(bends.clone())) })
+            }
+            target::Function::Slot(slot) => slot.func_in(),
         }
     }
 

@@ -17,9 +17,11 @@
 use std::sync::{Arc, Mutex, Weak};
 
 use brolga_jit::{Gate, NoCell, Target};
-use brolga_linking::Host;
+use brolga_linking::{Host, Label};
 
 use super::bends::Bend;
+use super::linking;
+use super::methods::SessionMethods;
 use super::plan::lock;
 use super::target::{Code, Moved, Native};
 
@@ -104,9 +106,15 @@ impl Access {
 }
 
 /// What the linking model asks of a session of machine code.
-pub(crate) struct Tombs;
+pub(crate) struct Tombs {
+    pub(crate) methods: Arc<SessionMethods>,
+}
 
 impl Host<Native> for Tombs {
+    fn unnamed(&self, session: &linking::Session<Native>, labels: &[Label]) {
+        self.methods.remove(session, labels);
+    }
+
     fn entomb(&self, code: &Code) {
         code.access().iter().for_each(|access| access.close());
     }

@@ -29,15 +29,14 @@ use std::sync::Arc;
 use brolga_codegen::compile::Symbol as Import;
 use brolga_codegen::isa::Tier;
 use brolga_codegen::ways::Route;
-use brolga_ir::{Func, FuncId, Level};
+use brolga_ir::{Func, FuncId};
 use brolga_jit::{
-    BuildError, Compiled, FindCell, Foreign, IndirectCell, Linkage, LoopEntry, Method, Moving, NoCell,
+    BuildError, Compiled, FindCell, Foreign, IndirectCell, Linkage, LoopEntry, Moving, NoCell,
     Source, Style, Unit,
 };
 use brolga_linking::{Definition, Dependence, Label, Need, Responsibility, Symbol, SymbolFlags, Want};
 
 use super::bends::{self, Bend};
-use super::entries;
 use super::evict;
 use super::lazy::{BODY, HOT, type_of};
 use super::linking;
@@ -46,17 +45,13 @@ use super::plan::lock;
 use super::profile::Profile;
 use super::target::{Code, Function, Moved, Native, Place, give_up};
 use super::unit::{Functions, Loaded, Shared, Stage};
-use crate::engine::{function_type, method};
+use crate::engine::function_type;
 use crate::error::Error;
 use crate::options::tier;
-use crate::stages::{dispatches, has_objects};
 
 /// What a unit became before it is linked.
 pub(crate) struct Output {
     compiled: Compiled,
-    methods: Vec<Method>,
-    /// Whether it needs all methods of its program.
-    dispatches: bool,
     /// The loops that may be left.
     loops: Vec<FoundLoop>,
     /// The functions.
@@ -92,12 +87,6 @@ pub(crate) fn wants(session: &linking::Session<Native>, output: &Output) -> Vec<
     output.compiled.imports().into_iter().filter_map(want).collect()
 }
 
-/// The methods of other programs that calls may go to which are decided at run time.
-fn wanted_methods(session: &linking::Session<Native>, loaded: &Loaded, output: &Output) -> Vec<Want> {
-    let names = loaded.whole.others.iter().filter(|_| output.dispatches);
-    names.map(|name| Want { symbol: session.intern(name), need: Need::Weak }).collect()
-}
-
 /// Keeps a responsibility by functions of a program, stage by stage: between two of them the worker may take other units through the
 /// first.
 pub(crate) fn compile_and_link(
@@ -129,12 +118,7 @@ fn look_up_and_link(
     responsibility: Responsibility<Native>,
 ) {
     let session = responsibility.session();
-    let mut all = wants(session, &output);
-    let methods = wanted_methods(session, &loaded, &output);
-    if !methods.is_empty() {
-        let called: BTreeSet<Symbol> = all.iter().map(|want| want.symbol).collect();
-        all.extend(methods.into_iter().filter(|want| !called.contains(&want.symbol)));
-    }
+    let all = wants(session, &output);
     responsibility.lookup_to_link(all, move |responsibility, found| match found {
         Ok(found) => link(shared, loaded, output, responsibility, &found),
         Err(error) => {
@@ -150,15 +134,13 @@ struct Lowered {
     ids: Vec<FuncId>,
     /// Theirs, in this order.
     funcs: Vec<Func>,
-    entries: Vec<(FuncId, Func)>,
     loops: Vec<FoundLoop>,
 }
 
 impl Lowered {
     /// How many statements there are.
     fn weight(&self) -> u32 {
-        let entries = self.entries.iter().map(|(_, entry)| entry);
-        let all = self.funcs.iter().chain(entries).map(Func::inst_count).sum::<usize>();
+        let all = self.funcs.iter().map(Func::inst_count).sum::<usize>();
         u32::try_from(all).unwrap_or(u32::MAX)
     }
 }
@@ -181,32 +163,21 @@ fn make_low(loaded: &Loaded, ids: &[FuncId]) -> Result<Lowered, Arc<Error>> {
             funcs.push(plan.placed(id)?);
         }
     }
-    let mut entries = Vec::new();
-    // The entries of the first tier stay: whoever found a method by them keeps it.
-    let has_entries = loaded.stage != Stage::Second;
-    if has_entries && (loaded.whole.is_open || funcs.iter().any(has_objects)) {
-        for &id in ids.iter().filter(|&&id| plan.module()[id].level == Level::High) {
-            entries.push((id, plan.placed_entry(id)?));
-        }
-    }
-    Ok(Lowered { ids: ids.to_vec(), funcs, entries, loops })
+    Ok(Lowered { ids: ids.to_vec(), funcs, loops })
 }
 
 /// Machine code.
 fn generate(shared: &Shared, loaded: &Loaded, low: Lowered) -> Result<Output, Arc<Error>> {
     let weight = low.weight();
-    let Lowered { ids, funcs, entries, loops } = low;
+    let Lowered { ids, funcs, loops } = low;
     let module = loaded.plan.module();
     let is_first = matches!(loaded.stage, Stage::First { .. });
-    let mut sources: Vec<Source<'_>> = Vec::with_capacity(funcs.len() + entries.len());
+    let mut sources: Vec<Source<'_>> = Vec::with_capacity(funcs.len());
     for (&id, low) in ids.iter().zip(&funcs) {
         let known = loaded.types.get(module.cx.names.text(low.name)).cloned();
         let ty = known.unwrap_or_else(|| function_type(module, id, low).into());
         sources.push(Source { func: low, ty: Some(ty) });
     }
-    sources.extend(entries.iter().map(|(_, low)| Source { func: low, ty: None }));
-    let methods = entries.iter().filter_map(|(id, _)| method(module, *id)).collect();
-    let dispatches = funcs.iter().any(dispatches);
 
     let route = |name: &str| match loops.iter().any(|found| *found.question == *name) {
         true => Route::Question,
@@ -224,7 +195,7 @@ fn generate(shared: &Shared, loaded: &Loaded, low: Lowered) -> Result<Output, Ar
     totals.functions += ids.len() as u64;
     totals.bytes += compiled.code_bytes() as u64;
     drop(totals);
-    Ok(Output { compiled, methods, dispatches, loops, ids, weight })
+    Ok(Output { compiled, loops, ids, weight })
 }
 
 /// The slots of a unit's own.
@@ -285,10 +256,8 @@ pub(crate) fn link_unit(
     let linkage = Linkage {
         visible: &[],
         globals: Some(&loaded.whole.globals),
-        methods: &output.methods,
         // Programs of one session call each other's functions, whose dynamic calls find the same methods whoever calls.
         table: None,
-        since: Some(loaded.whole.since()),
         foreign: Some(&foreign),
         slots: Some(&slots),
         gates: Some(&gates),
@@ -331,12 +300,6 @@ fn link(
         Ok(bends) => Ways { loops: loops.collect(), bends },
         Err(error) => return give_up(responsibility, error.is_shortage(), error, again),
     };
-    // They take room of their own, which who is about to make something else would wait for.
-    if output.dispatches
-        && let Err(error) = entries::make(&shared, &session, &loaded, found, &ways.bends)
-    {
-        return give_up(responsibility, error.is_shortage(), error, again);
-    }
     let new = shared.jit.unmade();
     let unit = link_unit(&shared, &session, &loaded, &output, found, &ways, Some(&new));
     let unit = match unit {
@@ -353,16 +316,7 @@ fn link(
     let bends = bends::all(ways.bends.into_values(), &shared.placed, found);
     let compiled = (&unit, &loaded.whole.origin, source, bends);
     let (code, addresses) = Code::enter(&shared.placed, compiled, names, loaded.whole.kept.clone());
-    let mut needs: Vec<Dependence<Native>> = found.iter().map(|&found| found.into()).collect();
-    if output.dispatches {
-        let symbol = |name: &Arc<str>| match loaded.whole.is_lazy {
-            true => session.intern(&format!("{name}{BODY}")),
-            false => session.intern(name),
-        };
-        needs.extend(
-            loaded.whole.methods.iter().map(|name| Dependence::from(Label { dylib, symbol: symbol(name) })),
-        );
-    }
+    let needs: Vec<Dependence<Native>> = found.iter().map(|&found| found.into()).collect();
     let function = |label: Label| {
         let (_, address) = addresses.iter().find(|(symbol, _)| *symbol == label.symbol)?;
         shared.placed.get(*address)
@@ -397,9 +351,7 @@ fn bends_of(
     let (mut bends, called) = (BTreeMap::new(), output.called());
     for definition in found {
         let name = session.names().text(definition.label.symbol);
-        let is_called =
-            called.contains(&*name) || (output.dispatches && loaded.whole.others.contains(&*name));
-        if definition.address.is_some() || !is_called {
+        if definition.address.is_some() || !called.contains(&*name) {
             continue;
         }
         let id = loaded.known().get(&*name);

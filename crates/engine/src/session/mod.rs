@@ -62,7 +62,7 @@
 //! Its bytes are free when no handle holds it and no thread runs it ([`Session::stats`]).
 //!
 //! Files, in reading order: `target` (what is linked), `plan` (optimising concurrently), `unit` (compiling and linking one
-//! unit), `entries` (for calls that are decided at run time), `lazy` (what lies behind slots), `gates` and `bends` (how units reach each other), `loops` (loops that are left while they run), `interpreted` (functions that are interpreted), `apart` (what no symbol leads to),
+//! unit), `methods` (what calls reach that are decided at run time), `lazy` (what lies behind slots), `gates` and `bends` (how units reach each other), `loops` (loops that are left while they run), `interpreted` (functions that are interpreted), `apart` (what no symbol leads to),
 //! `evict` (what is given up when memory is short),
 //! `inlined` (who has taken in what), `later` (who is compiled anew at the next call), `scope` (what programs see of each other), `definitions`, `put` and `batch` (how they go into the tables),
 //! `promise`, `host`, `libraries`, `opening`, `workers`, `dylib`, `function`, `error`.
@@ -72,7 +72,6 @@ mod batch;
 mod bends;
 mod definitions;
 mod dylib;
-mod entries;
 mod error;
 mod evict;
 mod function;
@@ -85,6 +84,7 @@ mod lazy;
 mod libraries;
 mod loops;
 mod make;
+mod methods;
 mod opening;
 mod plan;
 mod profile;
@@ -121,6 +121,7 @@ use crate::error::Error;
 use crate::options::Options;
 use gates::Tombs;
 use inlined::Inlined;
+use methods::SessionMethods;
 use plan::lock;
 use scope::Scope;
 use unit::Shared;
@@ -189,8 +190,9 @@ impl Session {
         let limit = jit.memory.limit;
         let jit = Jit::new(Runtime::new(runtime), jit)?;
         let (dispatcher, in_background) = workers.dispatcher(jit.runtime());
-        let linking = linking::Session::new(dispatcher, Box::new(Tombs));
-        let shared = Arc::new(Shared::new(jit, level, opt, roots, in_background));
+        let methods = Arc::new(SessionMethods::new(jit.runtime()));
+        let linking = linking::Session::new(dispatcher, Box::new(Tombs { methods: methods.clone() }));
+        let shared = Arc::new(Shared::new(jit, level, opt, roots, methods, in_background));
         if let Some(limit) = limit {
             shared.set_limit(&linking, limit);
         }

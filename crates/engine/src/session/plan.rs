@@ -31,7 +31,7 @@ use brolga_gcroots::Lowering as Roots;
 use brolga_ir::{Func, FuncId, Level, Module};
 use brolga_opt::callgraph::{bottom_up, callees};
 use brolga_opt::defined::test_module;
-use brolga_opt::lower::{self, boxed_entry, lower, lower_beside};
+use brolga_opt::lower::{self, lower, lower_beside};
 use brolga_opt::osr::{Exit, leave_loops};
 use brolga_opt::summary::summarise_module;
 use brolga_opt::{Cx, OptLevel, optimize, optimize_replaceable};
@@ -167,12 +167,6 @@ impl Plan {
         let mut low = self.pipeline(low)?;
         leaving.mark_questions(&mut low);
         Ok((place(cx, low, &self.options, self.roots, &DEFAULT_ABI)?, leaving.exits))
-    }
-
-    /// The boxed entry of a function, in the form that becomes machine code.
-    pub(crate) fn placed_entry(&self, id: FuncId) -> Result<Func, Arc<Error>> {
-        let entry = boxed_entry(&self.module, id).map_err(Error::from)?;
-        Ok(place(&self.module.cx, self.pipeline(entry)?, &self.options, self.roots, &DEFAULT_ABI)?)
     }
 
     fn pipeline(&self, func: Func) -> Result<Func, Arc<Error>> {

@@ -126,7 +126,6 @@ impl Dylib {
         let mut hot_symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
         let pins: BTreeMap<FuncId, Pin> = own.iter().map(|&id| (id, Pin::default())).collect();
         new.is_replaceable = definitions.is_replaceable;
-        new.programs.push(whole.clone());
         for &id in &own {
             let name: Arc<str> = module[id].symbol(&module.cx).into();
             let defined = match types.get(&id) {
@@ -144,6 +143,7 @@ impl Dylib {
                 None => (self.session.linking().intern(&name), flags),
             };
             symbols.insert(id, defined);
+            new.add_method(module, id);
         }
         let counts = tiers.is_some() && definitions.is_profiled;
         let profile = counts.then(|| Profile::number(shared, module)).flatten();
@@ -177,7 +177,6 @@ impl Dylib {
                 let (module, profile) = (module.clone(), profile.clone());
                 let loaded = Loaded::new(shared, module, &own, whole.clone(), stage, profile);
                 let loaded = Arc::new(loaded.with_types(types.values()));
-                let is_whole = is_whole || whole.may_tangle();
                 for ids in if is_whole { vec![own.clone()] } else { loaded.units() } {
                     let sources = ids.clone();
                     add(&loaded, ids, &sources);
@@ -378,6 +377,7 @@ impl Dylib {
                     Some(ty) => new.stub(&name, flags, ty.into(), None, &Pin::default()),
                     None => (self.session.linking().intern(&name), flags),
                 });
+                new.add_method(&declared, id);
             }
             let promised =
                 own.iter().map(|&id| declared[id].symbol(&declared.cx)).filter(|_| is_lazy).collect();

@@ -21,7 +21,6 @@ use brolga_jit::{IndirectCell, LoadedObject, Unit};
 use brolga_linking::{Responsibility, Symbol, Target};
 
 use super::bends::Bend;
-use super::entries::Entries;
 use super::evict::Source;
 use super::gates::Access;
 use super::lazy::Entered;
@@ -125,8 +124,6 @@ pub(crate) struct Moved;
 #[derive(Default)]
 pub(crate) struct Placed {
     places: RwLock<BTreeMap<usize, Place>>,
-    /// Those that others have made for some of them.
-    pub(crate) entries: Entries,
 }
 
 impl Placed {
@@ -243,6 +240,6 @@ impl Drop for Code {
         let gone: Vec<_> = self.addresses.iter().map(|address| places.remove(address)).collect();
         // Memory is returned without the lock.
         drop(places);
-        drop((gone, self.placed.entries.take(&self.addresses)));
+        drop(gone);
     }
 }

@@ -5,8 +5,7 @@
 //! (`plan.rs`). If linking finds another definition of one of them, because it was redefined before its caller was compiled, the
 //! caller is compiled again, with nothing known of that one but its types; and so is who relies on the caller.
 //!
-//! A unit that makes calls which are decided at run time needs every method of its program, and those of other programs whose functions
-//! it has in its hands: the run time finds only what is compiled, and has an entry (`entries.rs`).
+//! What calls reach that are decided at run time is found by the run time, and compiled then (`methods.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -14,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use brolga_codegen::sig::FunctionType;
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::builtin::Builtin;
-use brolga_ir::{FuncId, Level, Module, Op, Type};
+use brolga_ir::{FuncId, Level, Module, Op};
 use brolga_jit::{Evictor, Globals, Jit, Upgrader};
 use brolga_linking::{Definition, MaterializationUnit, Responsibility, Symbol, SymbolFlags};
 use brolga_opt::OptLevel;
@@ -24,10 +23,12 @@ use super::evict::Demoter;
 use super::lazy::{Slots, type_of};
 use super::linking;
 use super::make::compile_and_link;
+use super::methods::SessionMethods;
 use super::plan::{Plan, lock};
 use super::profile::Profile;
-use super::scope::{mentioned, without_bodies};
+use super::scope::without_bodies;
 use super::target::{Function, Kept, Native, Origin, Placed};
+use crate::boxed::Recipe;
 use crate::engine::is_type_of;
 use crate::error::Error;
 
@@ -39,6 +40,7 @@ pub(crate) struct Shared {
     roots: Roots,
     pub(crate) placed: Arc<Placed>,
     pub(crate) slots: Arc<Slots>,
+    pub(crate) methods: Arc<SessionMethods>,
     /// Calls that wait for functions to have addresses.
     pub(crate) awaited: Arc<Awaited>,
     pub(crate) compiled: Mutex<Totals>,
@@ -73,6 +75,7 @@ impl Shared {
         level: OptLevel,
         opt: brolga_opt::Options,
         roots: Roots,
+        methods: Arc<SessionMethods>,
         in_background: bool,
     ) -> Shared {
         Shared {
@@ -82,12 +85,18 @@ impl Shared {
             roots,
             placed: Arc::default(),
             slots: Arc::default(),
+            methods,
             awaited: Arc::default(),
             compiled: Mutex::default(),
             demoter: OnceLock::new(),
             in_background,
             upgrades: Mutex::new(if in_background { Upgrades::Expected } else { Upgrades::Asked }),
         }
+    }
+
+    /// How boxed entries are compiled.
+    pub(super) fn recipe(&self) -> Recipe {
+        Recipe { level: self.level, opt: self.opt.clone(), roots: self.roots }
     }
 
     /// Lets code be given up when memory for it is short.
@@ -139,14 +148,6 @@ impl Shared {
 #[derive(Clone)]
 pub(crate) struct Whole {
     pub(super) globals: Globals,
-    /// Whether some function of it makes calls that are decided at run time.
-    pub(super) is_open: bool,
-    /// The symbols of its functions that such calls may go to.
-    pub(super) methods: Arc<[Arc<str>]>,
-    /// The world in which it came into force: its methods are visible since then, whenever they are compiled.
-    pub(super) world: Arc<OnceLock<u64>>,
-    /// The newest world when it was read, for what is compiled without ever coming into force, as promised programs are.
-    read_in: u64,
     pub(super) kept: Option<Kept>,
     /// What those who rely on its functions know them by.
     pub(super) origin: Origin,
@@ -154,8 +155,6 @@ pub(crate) struct Whole {
     pub(super) is_lazy: bool,
     /// The functions that its code calls through slots, by symbol.
     pub(super) behind_slots: BTreeSet<String>,
-    /// The symbols of functions of other programs that calls may go to which are decided at run time.
-    pub(super) others: BTreeSet<String>,
 }
 
 impl Whole {
@@ -178,31 +177,10 @@ impl Whole {
             }
             crate::engine::set_globals(module, &globals, shared.jit.runtime())?;
         }
-        let calls_unknown = |&id: &FuncId| {
-            let func = &module[id];
-            let mut ops = func.blocks().flat_map(|b| func.block_insts(b)).map(|inst| func.op(inst));
-            ops.any(decides_later)
-        };
-        let is_open = own.iter().any(calls_unknown);
-        let is_method = |id: &&FuncId| module[**id].level == Level::High;
-        let methods = own.iter().filter(is_method).map(|&id| module[id].symbol(&module.cx).into()).collect();
         if is_lazy {
             behind_slots.extend(own.iter().map(|&id| module[id].symbol(&module.cx)));
         }
-        let (world, read_in) = (Arc::default(), shared.jit.runtime().world());
-        let others = others(module, own);
-        Ok(Whole {
-            globals,
-            is_open,
-            methods,
-            world,
-            read_in,
-            kept,
-            origin: Origin::default(),
-            is_lazy,
-            behind_slots,
-            others,
-        })
+        Ok(Whole { globals, kept, origin: Origin::default(), is_lazy, behind_slots })
     }
 
     /// The same program, for a function of it that is made anew, that of this module, and calls these through slots.
@@ -211,40 +189,12 @@ impl Whole {
         behind_slots.extend(self.is_lazy.then(|| module[id].symbol(&module.cx)));
         Whole {
             globals: self.globals.clone(),
-            is_open: self.is_open,
-            methods: self.methods.clone(),
-            world: Arc::default(),
-            read_in: self.since(),
             kept: self.kept.clone(),
             origin: Origin::default(),
             is_lazy: self.is_lazy,
             behind_slots,
-            others: others(module, &[id]),
         }
     }
-
-    /// The world since which its methods are visible.
-    pub(crate) fn since(&self) -> u64 {
-        self.world.get().copied().unwrap_or(self.read_in)
-    }
-
-    /// Whether functions that do not call each other for all that can be seen may do so when they are optimised. Directly, that
-    /// would be a circle of units that wait for each other's addresses.
-    pub(crate) fn may_tangle(&self) -> bool {
-        self.is_open && !self.is_lazy
-    }
-}
-
-/// The functions of a module beside its own that calls may go to which are decided at run time.
-fn others(module: &Module, own: &[FuncId]) -> BTreeSet<String> {
-    let own: BTreeSet<FuncId> = own.iter().copied().collect();
-    let mentioned: BTreeSet<Type> = module.funcs().flat_map(|(id, _)| mentioned(module, id)).collect();
-    let imported = module.funcs().filter(|(id, func)| {
-        func.level == Level::High
-            && !own.contains(id)
-            && func.sig.params.first().is_some_and(|object| mentioned.contains(&object.ty))
-    });
-    imported.map(|(_, func)| func.symbol(&module.cx)).collect()
 }
 
 /// A function of a program, for what is made before the program is put together.

@@ -4,6 +4,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use brolga_codegen::lazy::MATERIALIZE;
+use brolga_runtime::objects::error_in_words;
 use brolga_runtime::{ExceptionKind, Thread, fenced};
 
 use super::place::{record_of_counter, record_of_data};
@@ -12,8 +13,6 @@ use super::{CellError, IndirectCell};
 
 /// A source works on a thread with less stack than this only if it cannot have another.
 const STACK_TO_COMPILE: usize = 1 << 20;
-/// How many causes of an error are said when it is thrown, beside the root.
-const CAUSES_SAID: u32 = 8;
 /// The stack of a thread that compiles for another.
 const HELPER_STACK: usize = 8 << 20;
 
@@ -56,31 +55,12 @@ pub(crate) fn routine(name: &str) -> Option<usize> {
     (name == MATERIALIZE).then_some(brolga_materialize as *const () as usize)
 }
 
-/// What is said of an error that is thrown: all its causes down to the root, of many the first ones and the root.
+/// What is said of an error that is thrown.
 fn in_words(error: &CellError) -> String {
-    let mut text = error.to_string();
-    let CellError::Failed { cause, .. } = error else { return text };
-    let mut left = CAUSES_SAID;
-    let mut last = None;
-    let mut next = cause.source();
-    while let Some(cause) = next {
-        next = cause.source();
-        last = (left == 0).then_some(cause);
-        if left > 0 {
-            let words = cause.to_string();
-            // An error that is nothing but its cause says the same.
-            if !text.ends_with(&words) {
-                left -= 1;
-                text.push_str("; ");
-                text.push_str(&words);
-            }
-        }
+    match error {
+        CellError::Failed { name, cause } => format!("cannot compile `{name}`: {}", error_in_words(&**cause)),
+        error => error.to_string(),
     }
-    if let Some(root) = last {
-        text.push_str("; …; ");
-        text.push_str(&root.to_string());
-    }
-    text
 }
 
 /// What a lazy trampoline calls: the address of the code that the stub stands for, or 0 when an exception is pending.

@@ -30,8 +30,7 @@ impl Jit {
                 }
                 let times = held.entry(Arc::as_ptr(&unit.inner).addr()).or_default();
                 *times += 1;
-                let methods = usize::from(unit.inner.methods.is_some());
-                if *times == Arc::strong_count(&unit.inner) && unit.inner.code.is_held_by(1 + methods) {
+                if *times == Arc::strong_count(&unit.inner) && unit.inner.code.is_held_by(1) {
                     bytes += unit.inner.code.bytes();
                 }
             };

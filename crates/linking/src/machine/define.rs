@@ -315,6 +315,7 @@ impl<P: Parts> Machine<P> {
     pub(super) fn give_way(&mut self, version: Version<P>) {
         let Some(entry) = self.entries.remove(version) else { return };
         self.release([entry.label.symbol]);
+        self.effects.unnamed.push(entry.label);
         if let Ok(dylib) = self.dylibs.get_mut(entry.label.dylib) {
             dylib.symbols.remove(&entry.label.symbol);
             dylib.initializers.retain(|known| known.version != version);

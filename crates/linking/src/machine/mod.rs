@@ -65,7 +65,7 @@ pub use dylibs::{
     Opened, Plan, Release, RemoveGenerator, RemoveLink, SetLinks,
 };
 pub use emit::{Complete, Emit, Group, Incomplete};
-pub use redirect::{Aliasee, Leads, Redirect};
+pub use redirect::{Aliasee, IsDefined, Leads, Redirect};
 pub use remove::{Close, Dependants, Remaining, RemoveSymbols, RemoveTracker, Stop, Transfer};
 pub use search::{Cancel, Generated, Lookup, Owner, WaitsFor};
 pub use undertaking::{Finish, IsUnderWay, Undertake};
@@ -216,6 +216,8 @@ pub struct Effects<P: Parts> {
     pub entombs: bool,
     /// Ready code that refers to symbols which were removed under it: (user, removed symbol).
     pub orphaned: Vec<(Label, Label)>,
+    /// Labels that led somewhere before this step and do not lead anywhere behind it.
+    pub unnamed: Vec<Label>,
     /// Failures at the root of this step that no lookup was told.
     pub unheard: Vec<Arc<Failure>>,
     /// Values of users that the tables held: to be dropped.
@@ -252,6 +254,7 @@ impl<P: Parts> Default for Effects<P> {
             retired: Vec::new(),
             entombs: false,
             orphaned: Vec::new(),
+            unnamed: Vec::new(),
             unheard: Vec::new(),
             garbage: Vec::new(),
             waits_changed: false,
@@ -524,7 +527,10 @@ impl<P: Parts> Machine<P> {
             }
         }
         self.break_cycles();
-        (reply, std::mem::take(&mut self.effects))
+        let mut effects = std::mem::take(&mut self.effects);
+        // What was replaced has its name still.
+        effects.unnamed.retain(|label| self.find(*label).is_none());
+        (reply, effects)
     }
 
     /// What tells its identifiers from those of other sessions.

@@ -91,6 +91,17 @@ impl<P: Parts> Event<P> for Leads<P> {
     }
 }
 
+/// Whether a label leads anywhere, ready or not.
+pub struct IsDefined(pub Label);
+
+impl<P: Parts> Event<P> for IsDefined {
+    type Reply = bool;
+
+    fn apply(self, machine: &mut Machine<P>) -> bool {
+        machine.find(self.0).is_some()
+    }
+}
+
 impl<P: Parts> Machine<P> {
     fn record(&self, slot: Version<P>) -> Option<&SlotRecord<P>> {
         self.units.get(self.entries.get(slot)?.unit)?.slot.as_ref()

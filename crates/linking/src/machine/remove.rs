@@ -376,6 +376,7 @@ impl<P: Parts> Machine<P> {
         }
         let was_ready = matches!(entry.state, State::Ready(_));
         let Label { dylib, symbol } = entry.label;
+        self.effects.unnamed.push(entry.label);
         if let State::Failed(_) = entry.state {
             let stranded = self.stranded.remove(&entry.unit);
             self.todo.extend(stranded.into_iter().flatten().map(Todo::Revive));

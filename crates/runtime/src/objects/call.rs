@@ -186,7 +186,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             let found = if looks { self.find_method(&objects) } else { Ok(None) };
             looks = true;
             match found {
-                Ok(Some(method)) => return self.enter(&method.entry, &all),
+                Ok(Some(method)) => return self.enter(method.entry(), &all),
                 Ok(None) => {}
                 Err(_) => return Err(self.scope.raise_method_error(all[0], &all[1..])),
             }
@@ -314,22 +314,31 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     /// Calls a method.
     fn enter(&mut self, entry: &MethodEntry, all: &[Root<'f, 'h>]) -> Done<'f, 'h> {
         match entry {
-            MethodEntry::Code(entry) => {
-                let objects = self.objects(all);
-                let thread = self.thread;
-                // The roots keep the objects alive.
-                let result = self.scope.call_out(|| {
-                    // SAFETY: the words are those of a linked frame.
-                    let call = |words, count| unsafe { call_code(thread, entry, words, count) };
-                    thread.mutator().with_words(&objects, call)
-                });
-                match std::ptr::NonNull::new(result) {
-                    // SAFETY: compiled code gives an object of its heap (`CodeEntry::new`), and no safepoint lies between.
-                    Some(object) => Ok(self.scope.add_root(unsafe { Object::from_pointer(object) })),
-                    None => Err(Raised::pending(self.scope)),
+            MethodEntry::Code(entry) => self.enter_code(entry, all),
+            MethodEntry::Deferred(deferred) => {
+                let stack = self.thread.stack_left();
+                match self.scope.blocking(|| deferred.make(stack)) {
+                    Ok(entry) => self.enter_code(entry, all),
+                    Err(text) => Err(self.message(ExceptionKind::CompileError, &text)),
                 }
             }
             MethodEntry::Host(host) => self.call_host(host, all),
+        }
+    }
+
+    fn enter_code(&mut self, entry: &CodeEntry, all: &[Root<'f, 'h>]) -> Done<'f, 'h> {
+        let objects = self.objects(all);
+        let thread = self.thread;
+        // The roots keep the objects alive.
+        let result = self.scope.call_out(|| {
+            // SAFETY: the words are those of a linked frame.
+            let call = |words, count| unsafe { call_code(thread, entry, words, count) };
+            thread.mutator().with_words(&objects, call)
+        });
+        match std::ptr::NonNull::new(result) {
+            // SAFETY: compiled code gives an object of its heap (`CodeEntry::new`), and no safepoint lies between.
+            Some(object) => Ok(self.scope.add_root(unsafe { Object::from_pointer(object) })),
+            None => Err(Raised::pending(self.scope)),
         }
     }
 
@@ -389,7 +398,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 }
                 let mut all = vec![*callee];
                 all.extend_from_slice(rest);
-                self.enter(&method.entry, &all)
+                self.enter(method.entry(), &all)
             }
             // Base has methods that no text gives a body for.
             None => {

@@ -34,7 +34,7 @@ use rustc_hash::FxHashMap;
 use crate::heap::{Heap, Object, TypeRef};
 use crate::span::Span;
 
-use super::methods::{Ambiguous, Method, MethodEntry, MethodTable, Table, key};
+use super::methods::{Ambiguous, Method, MethodTable, Table, key};
 use super::relations::IsaCache;
 
 /// The most operands, with the callee, of a call that has a line.
@@ -339,7 +339,7 @@ impl Dispatch {
 
     /// Lets compiled code find the way by itself. `keys` begins with the stamp.
     fn write_line(&self, method: &Arc<Method>, keys: &[u64]) {
-        let (MethodEntry::Code(code), [stamp, keys @ ..]) = (&method.entry, keys) else { return };
+        let (Some(code), [stamp, keys @ ..]) = (method.entry().code(), keys) else { return };
         let mut line = Line { stamp: stamp + keys.len() as u64, address: code.address, keys: [0; LINE_KEYS] };
         let Some(slots) = line.keys.get_mut(..keys.len()) else { return };
         // Tags are even; other keys stand for types as operands, which tags do not tell apart.

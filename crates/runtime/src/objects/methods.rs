@@ -28,7 +28,12 @@
 //! | D3  | the last world of a method | Relaxed | – | nothing: who reads it entered a world, which D1 and D2 order |
 //!
 //! Methods go when what [`Runtime::add_methods`](crate::Runtime::add_methods) gave is dropped. No thread sees them that enters later;
-//! those that run are waited for, and then code and function are freed (`retired.rs`).
+//! those that run are waited for, and then code and function are freed (`retired.rs`). [`Runtime::change_methods`](crate::Runtime::change_methods)
+//! adds methods and hides others in one world.
+//!
+//! **Lazy signatures.** A table finds the methods of a callee by the text of its type, so a method can be added without making type objects. The type
+//! objects of its signature are made when a call of that callee first looks at it. A session registers each method of each program; most are never
+//! called by dispatch, and these cost a row and nothing on the heap.
 //!
 //! **Variables.** Where a method has a `where`, its arguments' types are the upper bounds; what the variables ask beyond that is asked
 //! behind them, in searches and of specificity alike (`variables.rs`).
@@ -39,7 +44,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use brolga_ir::Context;
 use brolga_ir::types::{LayoutError, Statics, Type, TypeKind};
@@ -48,6 +53,7 @@ use crate::heap::{Heap, Object, Root, Scope, TypeRef};
 use crate::retired::{Graveyard, Retired, RetiredCode, free};
 use crate::thread::Thread;
 
+use super::deferred::DeferredEntry;
 use super::relations::{IsaCache, as_type};
 use super::throw::Raised;
 use super::variables::Variables;
@@ -91,11 +97,22 @@ impl CodeEntry {
 pub enum MethodEntry {
     /// Compiled code.
     Code(CodeEntry),
+    /// Code that is compiled when a call first goes to the method.
+    Deferred(Arc<DeferredEntry>),
     /// A function of the host.
     Host(Arc<HostFn>),
 }
 
 impl MethodEntry {
+    /// The code, if there is any yet.
+    pub(crate) fn code(&self) -> Option<&CodeEntry> {
+        match self {
+            MethodEntry::Code(code) => Some(code),
+            MethodEntry::Deferred(deferred) => deferred.ready(),
+            MethodEntry::Host(_) => None,
+        }
+    }
+
     /// A function of the host as a method.
     pub fn host(
         body: impl for<'f, 'h> Fn(&mut Scope<'f, 'h>, &[Root<'f, 'h>]) -> Result<Root<'f, 'h>, Raised>
@@ -111,6 +128,7 @@ impl fmt::Debug for MethodEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             MethodEntry::Code(entry) => entry.fmt(f),
+            MethodEntry::Deferred(deferred) => f.debug_tuple("Deferred").field(&deferred.ready()).finish(),
             MethodEntry::Host(_) => f.write_str("Host"),
         }
     }
@@ -147,15 +165,68 @@ pub(crate) struct Method {
     rank: (bool, u64),
     first_world: u64,
     last_world: AtomicU64,
+    cx: Arc<Context>,
+    row: MethodRow,
+    /// The type objects of the row; none if a type cannot have one, so that no object is of that type.
+    signed: OnceLock<Option<Signed>>,
+}
+
+/// The signature of a method as type objects.
+#[derive(Debug)]
+struct Signed {
+    /// That of callees ([`key`]).
+    key: u64,
     args: Box<[TypeRef]>,
     rest: Option<TypeRef>,
     /// The arguments as a tuple type.
     signature: TypeRef,
     /// What the variables of its `where` ask of the arguments.
     variables: Option<Arc<Variables>>,
-    /// For messages.
-    name: String,
-    pub(crate) entry: MethodEntry,
+}
+
+/// What the methods of a callee are listed under: the text of its type, or of the type that it is. Types of one text share a list;
+/// [`Signed::key`] tells them apart.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Head {
+    is_type: bool,
+    text: Box<str>,
+}
+
+impl Head {
+    /// That of the methods of a function object's type.
+    fn of(cx: &Context, function: Type) -> Head {
+        let (is_type, ty) = match *cx.types.kind(function) {
+            TypeKind::TypeOf(of) => (true, of),
+            _ => (false, function),
+        };
+        Head { is_type, text: cx.types.display(ty).to_string().into() }
+    }
+
+    fn of_callee(callee: Object) -> Option<Head> {
+        let (is_type, desc) = match as_type(callee) {
+            Some(of) => (true, of),
+            None => (false, callee.desc()),
+        };
+        Some(Head { is_type, text: desc.context().types.display(desc.ty()?).to_string().into() })
+    }
+}
+
+/// Methods that are about to be added ([`Runtime::change_methods`](crate::Runtime::change_methods)).
+#[derive(Debug, Default)]
+pub struct NewMethods {
+    rows: Vec<(Head, Arc<Context>, MethodRow)>,
+}
+
+impl NewMethods {
+    /// Adds a row, with types of `cx`. Makes no type objects: a row of a type without objects is never called.
+    pub fn add(&mut self, cx: &Arc<Context>, row: MethodRow) {
+        self.rows.push((Head::of(cx, row.function), cx.clone(), row));
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
 }
 
 /// A call that two methods fit, none of which is more specific. The program's fault.
@@ -196,16 +267,6 @@ impl Worlds {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the next world, of which `prepare` is told the number before any thread enters it.
-    pub(crate) fn next(&self, prepare: impl FnOnce(u64)) -> u64 {
-        let changes = self.change();
-        let world = self.newest() + 1;
-        prepare(world);
-        self.advance(world);
-        drop(changes);
-        world
-    }
-
     /// Makes the next world.
     fn advance(&self, world: u64) {
         self.newest.store(world, Ordering::SeqCst); // D1
@@ -240,15 +301,17 @@ pub(crate) struct Table {
     pub(crate) worlds: Arc<Worlds>,
     /// The runtime's own table, behind that of a program.
     base: Option<Arc<Table>>,
-    lists: RwLock<BTreeMap<u64, List>>,
+    lists: RwLock<BTreeMap<Head, List>>,
 }
 
 /// Methods that were added. They are removed when this is dropped.
 #[must_use = "the methods are removed when this is dropped"]
 pub struct Methods {
     table: Arc<Table>,
-    rows: Vec<(u64, Arc<Method>)>,
+    rows: Vec<(Head, Arc<Method>)>,
     world: u64,
+    /// Whether a change has hidden them.
+    is_hidden: bool,
 }
 
 impl Methods {
@@ -256,11 +319,20 @@ impl Methods {
     pub fn world(&self) -> u64 {
         self.world
     }
+
+    /// No thread finds them that enters this world or a later one.
+    fn hide(&mut self, world: u64) {
+        if !std::mem::replace(&mut self.is_hidden, true) {
+            for (_, method) in &self.rows {
+                method.last_world.store(world - 1, Ordering::Relaxed); // D3
+            }
+        }
+    }
 }
 
 impl fmt::Debug for Methods {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.rows.iter().map(|(_, method)| &method.name)).finish()
+        f.debug_list().entries(self.rows.iter().map(|(_, method)| method.name())).finish()
     }
 }
 
@@ -269,17 +341,17 @@ impl Drop for Methods {
         if self.rows.is_empty() {
             return;
         }
-        let worlds = &self.table.worlds;
-        let changes = worlds.change();
-        let world = worlds.newest() + 1;
-        for (_, method) in &self.rows {
-            method.last_world.store(world - 1, Ordering::Relaxed); // D3
+        let worlds = self.table.worlds.clone();
+        if !self.is_hidden {
+            let changes = worlds.change();
+            let world = worlds.newest() + 1;
+            self.hide(world);
+            worlds.advance(world);
+            drop(changes);
         }
-        worlds.advance(world);
-        drop(changes);
         // Closures of the host and code go behind the lock: their destructors may come back here.
-        let buried = self.rows.drain(..).map(|(key, method)| {
-            Box::new(Buried { table: self.table.clone(), key, method: Some(method) }) as Retired
+        let buried = self.rows.drain(..).map(|(head, method)| {
+            Box::new(Buried { table: self.table.clone(), head, method: Some(method) }) as Retired
         });
         worlds.graveyard.retire_all(buried);
         free(worlds.graveyard.collect());
@@ -289,7 +361,7 @@ impl Drop for Methods {
 /// A method that no thread finds which enters a world from now on. It leaves its table when no thread can find it.
 struct Buried {
     table: Arc<Table>,
-    key: u64,
+    head: Head,
     method: Option<Arc<Method>>,
 }
 
@@ -305,10 +377,7 @@ impl RetiredCode for Buried {
     }
 
     fn keeper(&self) -> Option<&dyn Any> {
-        match &self.method.as_ref()?.entry {
-            MethodEntry::Code(entry) => Some(&*entry.owner),
-            MethodEntry::Host(_) => None,
-        }
+        self.method.as_ref()?.entry().code().map(|code| -> &dyn Any { &*code.owner })
     }
 }
 
@@ -316,11 +385,11 @@ impl Drop for Buried {
     fn drop(&mut self) {
         let Some(method) = self.method.take() else { return };
         let mut lists = self.table.lists.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(list) = lists.get(&self.key) else { return };
+        let Some(list) = lists.get(&self.head) else { return };
         let left: List = list.iter().filter(|other| !Arc::ptr_eq(other, &method)).cloned().collect();
         let before = match left.is_empty() {
-            true => lists.remove(&self.key),
-            false => lists.insert(self.key, left),
+            true => lists.remove(&self.head),
+            false => lists.insert(self.head.clone(), left),
         };
         drop(lists);
         // What has destructors goes behind the lock.
@@ -347,76 +416,87 @@ impl Table {
         Arc::new(Table { id, worlds: worlds.clone(), base: base.cloned(), lists: RwLock::default() })
     }
 
+    /// Adds methods, whose signatures are looked at first.
     pub(crate) fn add(
         self: &Arc<Self>,
         heap: &Heap,
         cx: &Arc<Context>,
-        since: Option<u64>,
         rows: impl IntoIterator<Item = MethodRow>,
     ) -> Result<Methods, LayoutError> {
-        let mut made = Vec::new();
-        for MethodRow { function, args, rest, statics, name, entry } in rows {
-            let types = &cx.types;
-            let signature = match rest {
-                Some(rest) => types.tuple_vararg(&args, rest),
-                None => types.tuple(&args),
-            };
-            let signature = heap.type_object(cx, signature.map_err(|_| LayoutError::TooNested(function))?)?;
-            let desc = |ty| heap.type_object(cx, ty);
-            let key = match *types.kind(function) {
-                TypeKind::TypeOf(of) => desc(of)?.tag() | 1,
-                _ => desc(function)?.tag(),
-            };
-            let args: Box<[TypeRef]> = args.into_iter().map(desc).collect::<Result<_, _>>()?;
-            let rest = rest.map(desc).transpose()?;
-            let vararg = rest.is_some();
-            let variables =
-                statics.is_open().then(|| Arc::new(Variables { cx: cx.clone(), statics, vararg }));
-            let method = Method {
-                rank: (self.base.is_some(), 0),
-                first_world: 0,
-                last_world: AtomicU64::new(u64::MAX),
-                args,
-                rest,
-                signature,
-                variables,
-                name,
-                entry,
-            };
-            made.push((key, method));
+        let mut new = NewMethods::default();
+        let mut signed = Vec::new();
+        for row in rows {
+            signed.push(Signed::new(heap, cx, &row)?);
+            new.add(cx, row);
         }
+        if new.is_empty() {
+            let world = self.worlds.newest();
+            return Ok(Methods { table: self.clone(), rows: Vec::new(), world, is_hidden: false });
+        }
+        let (world, added) = self.change(new, &mut [], |_| {});
+        let rows = added.into_iter().flat_map(|mut one| std::mem::take(&mut one.rows));
+        let rows: Vec<(Head, Arc<Method>)> = rows.collect();
+        for ((_, method), signed) in rows.iter().zip(signed) {
+            // A thread that has looked at it meanwhile has made the same.
+            let _ = method.signed.set(Some(signed));
+        }
+        Ok(Methods { table: self.clone(), rows, world, is_hidden: false })
+    }
+
+    /// Makes the next world, in which `new` is visible and `old` is not. `prepare` is told its number. The result has one element for each new
+    /// method.
+    pub(crate) fn change(
+        self: &Arc<Self>,
+        new: NewMethods,
+        old: &mut [Methods],
+        prepare: impl FnOnce(u64),
+    ) -> (u64, Vec<Methods>) {
+        let is_program = self.base.is_some();
         let mut changes = self.worlds.change();
         let world = self.worlds.newest() + 1;
-        if made.is_empty() {
-            return Ok(Methods { table: self.clone(), rows: Vec::new(), world: world - 1 });
-        }
-        let mut rows = Vec::with_capacity(made.len());
-        for (key, mut method) in made {
+        prepare(world);
+        let mut rows = Vec::with_capacity(new.rows.len());
+        for (head, cx, row) in new.rows {
             changes.methods += 1;
-            (method.rank.1, method.first_world) = (changes.methods, since.unwrap_or(world).min(world));
-            rows.push((key, Arc::new(method)));
+            let method = Method {
+                rank: (is_program, changes.methods),
+                first_world: world,
+                last_world: AtomicU64::new(u64::MAX),
+                cx,
+                row,
+                signed: OnceLock::new(),
+            };
+            rows.push((head, Arc::new(method)));
         }
-        let mut added: BTreeMap<u64, Vec<Arc<Method>>> = BTreeMap::new();
-        for (key, method) in &rows {
-            added.entry(*key).or_default().push(method.clone());
+        old.iter_mut().for_each(|old| old.hide(world));
+        let mut added: BTreeMap<&Head, Vec<Arc<Method>>> = BTreeMap::new();
+        for (head, method) in &rows {
+            added.entry(head).or_default().push(method.clone());
         }
         let mut lists = self.lists.write().unwrap_or_else(PoisonError::into_inner);
-        for (key, added) in added {
-            let list = lists.entry(key).or_insert_with(|| Arc::new([]));
-            *list = list.iter().cloned().chain(added).collect();
+        let mut before = Vec::with_capacity(added.len());
+        for (head, added) in added {
+            match lists.get_mut(head) {
+                Some(list) => {
+                    let all: List = list.iter().cloned().chain(added).collect();
+                    before.push(std::mem::replace(list, all));
+                }
+                None => drop(lists.insert(head.clone(), added.into())),
+            }
         }
         drop(lists);
         self.worlds.advance(world);
         drop(changes);
-        Ok(Methods { table: self.clone(), rows, world })
+        let one = |row| Methods { table: self.clone(), rows: vec![row], world, is_hidden: false };
+        (world, rows.into_iter().map(one).collect())
     }
 
     /// The methods of a callee: the program's, and those of the runtime's own table.
     fn lists(&self, callee: Object) -> [Option<List>; 2] {
-        let key = key(callee);
+        let Some(head) = Head::of_callee(callee) else { return [None, None] };
         // Nothing that can panic happens under the lock.
         let of =
-            |table: &Table| table.lists.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+            |table: &Table| table.lists.read().unwrap_or_else(PoisonError::into_inner).get(&head).cloned();
         [of(self), self.base.as_deref().and_then(of)]
     }
 
@@ -429,9 +509,10 @@ impl Table {
         callee: Object,
         args: &[Object],
     ) -> Result<Option<Arc<Method>>, Ambiguous> {
-        let lists = self.lists(callee);
+        let (lists, key) = (self.lists(callee), key(callee));
         let visible = lists.iter().flatten().flat_map(|list| list.iter()).filter(|m| m.is_visible(world));
-        let fits: Vec<&Arc<Method>> = visible.filter(|method| method.fits(heap, cache, args)).collect();
+        let of_callee = visible.filter(|method| method.is_of(heap, key));
+        let fits: Vec<&Arc<Method>> = of_callee.filter(|method| method.fits(heap, cache, args)).collect();
         let is_best = |a: &&&Arc<Method>| fits.iter().all(|b| a.comes_before(heap, b));
         match (fits.iter().find(is_best), &fits[..]) {
             (Some(&best), _) => Ok(Some(best.clone())),
@@ -456,21 +537,35 @@ impl Table {
         callee: Object,
         args: &[TypeRef],
     ) -> Option<Arc<Method>> {
-        let lists = self.lists(callee);
+        let (lists, key) = (self.lists(callee), key(callee));
         let visible = lists.iter().flatten().flat_map(|list| list.iter()).filter(|m| m.is_visible(world));
-        let fits: Vec<&Arc<Method>> = visible.filter(|method| method.takes(heap, args)).collect();
+        let of_callee = visible.filter(|method| method.is_of(heap, key));
+        let fits: Vec<&Arc<Method>> = of_callee.filter(|method| method.takes(heap, args)).collect();
         let best = fits.iter().find(|a| fits.iter().all(|b| a.comes_before(heap, b)));
         best.map(|&best| best.clone())
     }
 }
 
-impl Method {
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn is_visible(&self, world: u64) -> bool {
-        self.first_world <= world && world <= self.last_world.load(Ordering::Relaxed) // D3
+impl Signed {
+    fn new(heap: &Heap, cx: &Arc<Context>, row: &MethodRow) -> Result<Signed, LayoutError> {
+        let types = &cx.types;
+        let signature = match row.rest {
+            Some(rest) => types.tuple_vararg(&row.args, rest),
+            None => types.tuple(&row.args),
+        };
+        let desc = |ty| heap.type_object(cx, ty);
+        let signature = desc(signature.map_err(|_| LayoutError::TooNested(row.function))?)?;
+        let key = match *types.kind(row.function) {
+            TypeKind::TypeOf(of) => desc(of)?.tag() | 1,
+            _ => desc(row.function)?.tag(),
+        };
+        let args: Box<[TypeRef]> = row.args.iter().copied().map(desc).collect::<Result<_, _>>()?;
+        let rest = row.rest.map(desc).transpose()?;
+        let (statics, vararg) = (&row.statics, rest.is_some());
+        let variables = statics
+            .is_open()
+            .then(|| Arc::new(Variables { cx: cx.clone(), statics: statics.clone(), vararg }));
+        Ok(Signed { key, args, rest, signature, variables })
     }
 
     fn count_fits(&self, count: usize) -> bool {
@@ -480,24 +575,52 @@ impl Method {
     fn types(&self) -> impl Iterator<Item = &TypeRef> {
         self.args.iter().chain(self.rest.iter().cycle())
     }
+}
+
+impl Method {
+    pub(crate) fn name(&self) -> &str {
+        &self.row.name
+    }
+
+    pub(crate) fn entry(&self) -> &MethodEntry {
+        &self.row.entry
+    }
+
+    fn is_visible(&self, world: u64) -> bool {
+        self.first_world <= world && world <= self.last_world.load(Ordering::Relaxed) // D3
+    }
+
+    /// The signature as type objects, which are made here if nobody has looked before.
+    fn signed(&self, heap: &Heap) -> Option<&Signed> {
+        self.signed.get_or_init(|| Signed::new(heap, &self.cx, &self.row).ok()).as_ref()
+    }
+
+    fn is_of(&self, heap: &Heap, key: u64) -> bool {
+        self.signed(heap).is_some_and(|signed| signed.key == key)
+    }
 
     pub(super) fn fits(&self, heap: &Heap, cache: &IsaCache, args: &[Object]) -> bool {
-        self.count_fits(args.len())
-            && args.iter().zip(self.types()).all(|(&arg, ty)| heap.is_a(Some(cache), arg, ty))
-            && self.variables.as_ref().is_none_or(|variables| variables.bind(heap, args).is_some())
+        self.signed(heap).is_some_and(|signed| {
+            signed.count_fits(args.len())
+                && args.iter().zip(signed.types()).all(|(&arg, ty)| heap.is_a(Some(cache), arg, ty))
+                && signed.variables.as_ref().is_none_or(|variables| variables.bind(heap, args).is_some())
+        })
     }
 
     fn takes(&self, heap: &Heap, args: &[TypeRef]) -> bool {
-        self.count_fits(args.len())
-            && args.iter().zip(self.types()).all(|(arg, ty)| heap.types().is_subtype(arg, ty))
-            && self.variables.as_ref().is_none_or(|variables| variables.take(heap, args))
+        self.signed(heap).is_some_and(|signed| {
+            signed.count_fits(args.len())
+                && args.iter().zip(signed.types()).all(|(arg, ty)| heap.types().is_subtype(arg, ty))
+                && signed.variables.as_ref().is_none_or(|variables| variables.take(heap, args))
+        })
     }
 
     /// Whether a call that fits both goes rather to this one, or they are the same.
     fn comes_before(&self, heap: &Heap, other: &Method) -> bool {
-        let is_subtype = || heap.types().is_subtype(&self.signature, &other.signature);
-        match (&self.variables, &other.variables) {
-            _ if self.signature == other.signature && self.variables == other.variables => {
+        let (Some(this), Some(that)) = (self.signed(heap), other.signed(heap)) else { return false };
+        let is_subtype = || heap.types().is_subtype(&this.signature, &that.signature);
+        match (&this.variables, &that.variables) {
+            _ if this.signature == that.signature && this.variables == that.variables => {
                 self.rank >= other.rank
             }
             (_, None) => is_subtype(),
@@ -506,7 +629,7 @@ impl Method {
                     && match own {
                         Some(own) => others.are_above(own),
                         None => {
-                            let (args, rest) = (self.args.iter().cloned(), self.rest.clone());
+                            let (args, rest) = (this.args.iter().cloned(), this.rest.clone());
                             // Two stand for any number of further arguments.
                             let all: Vec<TypeRef> =
                                 args.chain(rest.iter().cloned()).chain(rest.clone()).collect();

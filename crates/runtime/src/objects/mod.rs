@@ -11,6 +11,7 @@
 //! | `throw.rs` | raising exceptions, and making the objects that they are |
 //! | `show.rs` | objects as text |
 //! | `methods.rs` | generic functions: which method a call goes to, and in which worlds |
+//! | `deferred.rs` | boxed entries that are compiled when a call first goes to their method |
 //! | `dispatch.rs` | where the calls of a thread go: its world, and what it remembers |
 //! | `call.rs` | calls of anything |
 //! | `change.rs` | reading and changing places, in one step where threads share them |
@@ -24,6 +25,7 @@ mod builtins;
 mod call;
 mod change;
 mod copies;
+mod deferred;
 mod dispatch;
 pub(crate) mod elements;
 mod fields;
@@ -38,9 +40,11 @@ mod throw;
 mod values;
 mod variables;
 
+pub use deferred::{DeferredEntry, EntrySource, error_in_words};
 pub use dispatch::{InWorld, LINE_KEYS, LINE_MASK, LINE_MULTIPLIER, LINE_ROTATE, LINE_SHIFT, LinesLayout};
 pub use methods::{
     Ambiguous, CodeEntry, CodeOwner, EntryCaller, HostFn, MethodEntry, MethodRow, MethodTable, Methods,
+    NewMethods,
 };
 pub use throw::Raised;
 pub use values::CopyError;

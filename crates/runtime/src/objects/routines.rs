@@ -35,7 +35,8 @@ use crate::records::{StringRef, SymbolRef};
 use crate::thread::Thread;
 
 use super::call::{Ops, call_code};
-use super::methods::MethodEntry;
+use super::deferred::DeferredEntry;
+use super::methods::{CodeEntry, MethodEntry};
 use super::relations::{as_type, egal};
 use super::show::print_object;
 use super::throw::Raised;
@@ -109,13 +110,33 @@ fn apply(thread: &Thread, all: &[Object]) -> *mut u8 {
     // The search asks for no more than tags and types: no safepoint, so the objects stay.
     let found =
         thread.runtime().map(|runtime| thread.dispatch().find(runtime.heap(), thread.isa_cache(), all));
-    if let Some(Ok(Some(method))) = found
-        && let MethodEntry::Code(entry) = &method.entry
-    {
-        // SAFETY: compiled code passes words of its frame.
-        return unsafe { call_code(thread, entry, all.as_ptr(), all.len()) };
+    if let Some(Ok(Some(method))) = found {
+        let entry = match method.entry() {
+            MethodEntry::Code(entry) => Some(entry),
+            MethodEntry::Deferred(deferred) => match first_call(thread, deferred) {
+                Ok(entry) => Some(entry),
+                Err(text) => {
+                    thread.throw_text(ExceptionKind::CompileError, &text);
+                    return std::ptr::null_mut();
+                }
+            },
+            MethodEntry::Host(_) => None,
+        };
+        if let Some(entry) = entry {
+            // SAFETY: compiled code passes words of its frame.
+            return unsafe { call_code(thread, entry, all.as_ptr(), all.len()) };
+        }
     }
     with_args(thread, all, |ops, all| ops.apply_all(all))
+}
+
+/// The code of a deferred entry. The operands of the call are words of a frame, and stay.
+fn first_call<'d>(thread: &Thread, deferred: &'d DeferredEntry) -> Result<&'d CodeEntry, String> {
+    if let Some(made) = deferred.ready() {
+        return Ok(made);
+    }
+    let stack = thread.stack_left();
+    thread.blocking(|| deferred.make(stack)).unwrap_or_else(|error| Err(error.to_string()))
 }
 
 pub(crate) extern "C" fn brolga_apply_builtin(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {

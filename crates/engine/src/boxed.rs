@@ -1,0 +1,123 @@
+//! Boxed entries of methods: compiled when a call that is decided at run time first goes to the method.
+//!
+//! ```text
+//!   definition ──► row: types, and a Declared ──► method table           no code
+//!   first call ──► Declared::compile ──► linked to the function's code, or to its cell ──► code of the row
+//! ```
+//!
+//! An entry unpacks objects and calls the function, so all it takes is the function's declaration. An engine and a session use the same rows; they
+//! differ in how the function is found when the entry is linked ([`Engine`](crate::Engine): in the unit of its program; a session: by its label).
+//!
+//! Cost: a row of some hundred bytes for each function; one small function for each method that is called so.
+
+use std::sync::Arc;
+
+use brolga_codegen::sig::FunctionType;
+use brolga_codegen::ways::Route;
+use brolga_gcroots::Lowering as Roots;
+use brolga_ir::func::Signature;
+use brolga_ir::{Context, Func, FuncId, Level, Module, Name, Type};
+use brolga_jit::{Compiled, Jit, Linkage, Source, Style, Unit, WeakUnit};
+use brolga_opt::lower::{boxed_entry, boxed_symbol};
+use brolga_opt::{Cx, OptLevel, optimize};
+use brolga_runtime::objects::{CodeEntry, EntrySource, MethodEntry, MethodRow, NewMethods};
+
+use crate::engine::declared_type;
+use crate::error::Error;
+use crate::options::tier;
+use crate::stages::place;
+
+/// How entries are compiled.
+#[derive(Clone, Debug)]
+pub(crate) struct Recipe {
+    pub(crate) level: OptLevel,
+    pub(crate) opt: brolga_opt::Options,
+    pub(crate) roots: Roots,
+}
+
+/// What an entry is compiled from: the declaration of its function.
+pub(crate) struct Declared {
+    cx: Arc<Context>,
+    name: Name,
+    sig: Signature,
+}
+
+impl Declared {
+    /// A high function of a module, which calls may go to that are decided at run time; none if they may not.
+    pub(crate) fn new(module: &Module, id: FuncId) -> Option<Declared> {
+        let func = &module[id];
+        let is_method = func.level == Level::High && !func.sig.params.is_empty();
+        is_method.then(|| Declared { cx: module.cx.clone(), name: func.name, sig: func.sig.clone() })
+    }
+
+    /// The type of the function for typed callers, if it has one.
+    pub(crate) fn function_type(&self, symbol: &str) -> Option<FunctionType> {
+        declared_type(&self.cx, symbol.to_owned(), &self.sig)
+    }
+
+    /// Machine code of the entry, which calls the function by `route`, and its symbol.
+    pub(crate) fn compile(&self, jit: &Jit, recipe: &Recipe, route: Route) -> Result<(Compiled, String), Error> {
+        let mut module = Module::new(self.cx.clone());
+        let func = Func::new(self.name, Level::High, self.sig.clone());
+        let symbol = boxed_symbol(&func.symbol(&self.cx));
+        // The only function of a module is no duplicate, and the first one.
+        let _ = module.add_func(func);
+        let entry = boxed_entry(&module, FuncId::from_u32(0))?;
+        let (entry, _) = optimize(&module, entry, recipe.level, &recipe.opt, &mut Cx::default())?;
+        let low = place(&self.cx, entry, &recipe.opt, recipe.roots, jit.runtime().heap().abi())?;
+        let others = |_: &str| route;
+        let style = Style { others: &others, ..Style::from(tier(recipe.level)) };
+        let compiled = jit.compile(&self.cx, &[Source { func: &low, ty: None }], style)?;
+        Ok((compiled, symbol))
+    }
+}
+
+/// A high function as a row of a method table; none if it takes no function object.
+pub(crate) fn row(module: &Module, id: FuncId, entry: impl FnOnce(Declared) -> MethodEntry) -> Option<MethodRow> {
+    let declared = Declared::new(module, id)?;
+    let func = &module[id];
+    let (function, args) = func.sig.params.split_first()?;
+    let mut args: Vec<Type> = args.iter().map(|param| param.ty).collect();
+    let rest = func.sig.vararg.then(|| {
+        args.pop();
+        module.vararg_element(func)
+    });
+    let (statics, name) = (func.sig.statics.clone(), func.symbol(&module.cx));
+    Some(MethodRow { function: function.ty, args, rest, statics, name, entry: entry(declared) })
+}
+
+/// Makes the entry of a function of a unit.
+struct UnitEntry {
+    unit: WeakUnit,
+    declared: Declared,
+    recipe: Arc<Recipe>,
+}
+
+impl EntrySource for UnitEntry {
+    fn make(&self) -> Result<CodeEntry, Box<dyn std::error::Error + Send + Sync>> {
+        let unit = self.unit.upgrade().ok_or("its program is gone")?;
+        let (compiled, symbol) = self.declared.compile(unit.jit(), &self.recipe, Route::Far)?;
+        let visible = [unit.clone()];
+        let linkage = Linkage { visible: &visible, ..Linkage::default() };
+        Ok(unit.jit().link_boxed(&compiled, &symbol, &linkage)?)
+    }
+}
+
+/// The rows of functions of a unit.
+pub(crate) fn rows(
+    unit: &Unit,
+    module: &Module,
+    ids: impl IntoIterator<Item = FuncId>,
+    recipe: Recipe,
+) -> NewMethods {
+    let (mut rows, recipe) = (NewMethods::default(), Arc::new(recipe));
+    for id in ids.into_iter().filter(|&id| module[id].entry().is_some()) {
+        let entry = |declared| {
+            MethodEntry::deferred(UnitEntry { unit: unit.downgrade(), declared, recipe: recipe.clone() })
+        };
+        if let Some(row) = row(module, id, entry) {
+            rows.add(&module.cx, row);
+        }
+    }
+    rows
+}

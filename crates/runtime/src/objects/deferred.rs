@@ -1,0 +1,129 @@
+//! Boxed entries that are compiled when a call first goes to their method.
+//!
+//! ```text
+//!   call ── finds the method ──► Deferred ── first call ──► EntrySource::make ──► code, for all further calls
+//! ```
+//!
+//! Most methods of a program are never called by dispatch, so an entry for each of them would cost compile time and memory for nothing.
+//!
+//! The source works in a region in which collections go on, and no lock is held: it may wait for whoever compiles what it needs, and run tasks
+//! meanwhile that call the same method. Threads that call first at the same time may all make the entry; the first one is kept. An error is thrown by
+//! the call as `CompileError`, and the next call asks again.
+//!
+//! Cost: one load more than a method with code, in the slow path of a call only; a line of the thread's cache has the address of the code.
+
+use std::error::Error;
+use std::fmt;
+use std::panic::resume_unwind;
+use std::sync::OnceLock;
+
+use crate::fence::fenced;
+
+use super::methods::{CodeEntry, MethodEntry};
+
+/// A source works on a thread with less stack than this only if it cannot have another.
+const STACK_TO_COMPILE: usize = 1 << 20;
+/// The stack of a thread that compiles for another.
+const HELPER_STACK: usize = 8 << 20;
+/// How many causes of an error are said when it is thrown, beside the root.
+const CAUSES_SAID: u32 = 8;
+
+/// Makes the boxed entry of a method.
+pub trait EntrySource: Send + Sync {
+    /// The entry. Called on a thread that wants to call the method, on several when they come together, and again after an error.
+    fn make(&self) -> Result<CodeEntry, Box<dyn Error + Send + Sync>>;
+
+    /// What is to be around a call of [`EntrySource::make`] on another thread, for which this one waits: it runs what it is given, once.
+    fn elsewhere(&self) -> Box<dyn FnOnce(&mut dyn FnMut()) + Send> {
+        Box::new(|work| work())
+    }
+}
+
+/// See the file's header.
+pub struct DeferredEntry {
+    source: Box<dyn EntrySource>,
+    made: OnceLock<CodeEntry>,
+}
+
+impl fmt::Debug for DeferredEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("DeferredEntry").field(&self.made).finish()
+    }
+}
+
+impl MethodEntry {
+    /// Code that `source` makes when a call first goes to the method.
+    pub fn deferred(source: impl EntrySource + 'static) -> MethodEntry {
+        let made = OnceLock::new();
+        MethodEntry::Deferred(std::sync::Arc::new(DeferredEntry { source: Box::new(source), made }))
+    }
+}
+
+impl DeferredEntry {
+    /// The code, if it was made.
+    pub(crate) fn ready(&self) -> Option<&CodeEntry> {
+        self.made.get()
+    }
+
+    /// The code, made on a thread with so much stack left, or the reason why there is none. The thread must not hold up collections.
+    pub(crate) fn make(&self, stack_left: usize) -> Result<&CodeEntry, String> {
+        if let Some(made) = self.made.get() {
+            return Ok(made);
+        }
+        let make = || self.source.make().map_err(|error| error_in_words(&*error));
+        let made = match stack_left >= STACK_TO_COMPILE {
+            true => fenced(make),
+            false => self.on_new_thread(make),
+        };
+        let made = made.and_then(|made| made)?;
+        // Of several threads that come together, the first one's is kept.
+        Ok(self.made.get_or_init(|| made))
+    }
+
+    /// Makes it on a thread that has enough stack. If the system gives none, on this one.
+    fn on_new_thread(
+        &self,
+        make: impl Fn() -> Result<CodeEntry, String> + Send + Sync,
+    ) -> Result<Result<CodeEntry, String>, String> {
+        let around = self.source.elsewhere();
+        let make = &make;
+        std::thread::scope(|scope| {
+            let work = move || {
+                let mut made = None;
+                around(&mut || made = Some(make()));
+                made.unwrap_or_else(make)
+            };
+            let helper = std::thread::Builder::new().stack_size(HELPER_STACK);
+            match helper.spawn_scoped(scope, || fenced(work)) {
+                Ok(thread) => thread.join().unwrap_or_else(|payload| resume_unwind(payload)),
+                Err(_) => fenced(make),
+            }
+        })
+    }
+}
+
+/// An error with its causes down to the root; of many, the first ones and the root.
+pub fn error_in_words(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut left = CAUSES_SAID;
+    let mut last = None;
+    let mut next = error.source();
+    while let Some(cause) = next {
+        next = cause.source();
+        last = (left == 0).then_some(cause);
+        if left > 0 {
+            let words = cause.to_string();
+            // An error that is nothing but its cause says the same.
+            if !text.ends_with(&words) {
+                left -= 1;
+                text.push_str("; ");
+                text.push_str(&words);
+            }
+        }
+    }
+    if let Some(root) = last {
+        text.push_str("; …; ");
+        text.push_str(&root.to_string());
+    }
+    text
+}
