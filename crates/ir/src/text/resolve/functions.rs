@@ -9,7 +9,8 @@
 //!
 //! **References.** A name means the function of its own module if the source, or a program that it sees, defines one. Otherwise it
 //! means Base's, as modules see what Base exports, if the source defines such a function of the library; for bare names, and
-//! where there are dumps, also if it names one. What is left stays a function of its module, which another program may have.
+//! where there are dumps, also if it names one, or if Base exports a function of the name ([`exported`](super::exported)) and nothing else names
+//! one of a program. What is left stays a function of its module, which another program may have.
 //!
 //! **Dumps.** The header of a dump has no module, as Julia prints none. If the calls of the source reach the function through the
 //! library (`invoke Base.gcd(…)`), the body is the library's; else it is `Main`'s. Of a function that Base has without a body
@@ -22,6 +23,7 @@ use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::exported::is_exported;
 use super::super::ast::{self, ArrayItems, Expected, Expr, ExprKind, Stmt};
 use crate::base_fn::BaseFn;
 use crate::builtin::Builtin;
@@ -166,6 +168,9 @@ impl<'e> Functions<'e> {
         let programs = self.programs.get(name);
         let is_stated = !is_bare || programs.is_some_and(|programs| programs.contains(MAIN));
         if (is_known(name) || self.library.contains(name)) && (self.has_dumps || !is_stated) {
+            return BASE.to_owned();
+        }
+        if self.has_dumps && is_bare && programs.is_none() && is_exported(name) {
             return BASE.to_owned();
         }
         // A bare name, as in `typeof(f)`, is that of the function which the others name with its module.

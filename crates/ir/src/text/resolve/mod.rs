@@ -28,6 +28,7 @@ mod body;
 mod call;
 mod error;
 mod exceptions;
+mod exported;
 mod functions;
 mod handlers;
 mod head;
