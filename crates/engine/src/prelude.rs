@@ -26,8 +26,9 @@ struct Part {
     needs: &'static [&'static str],
 }
 
-const PARTS: [Part; 3] = [
+const PARTS: [Part; 4] = [
     Part { text: include_str!("prelude.jlir"), needs: &[] },
+    Part { text: include_str!("prelude_more.jlir"), needs: &[] },
     Part { text: include_str!("prelude_io.jlir"), needs: &["GenericIOBuffer"] },
     Part { text: include_str!("prelude_dates.jlir"), needs: &["GenericIOBuffer", "Date", "UTInstant", "Day"] },
 ];
