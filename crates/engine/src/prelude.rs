@@ -1,14 +1,14 @@
 //! Methods of Base for the core types, in the IR's own text.
 //!
-//! A dump has the methods that a program was seen to call, not those that a call by dispatch could reach. So a program that names a
-//! function of the prelude and has no method of it gets those of the prelude:
+//! A dump has the methods that a program was seen to call, not those that a call by dispatch could reach. So a program that uses a
+//! function of the prelude gets the methods of the prelude, unless it is an `invoke` of a method that the program has:
 //!
 //! ```text
-//! %5 = Base.length(%4)::Any        the program has no `length`      length(Array), length(Tuple), length(String)
-//! %6 = invoke Base.length(s)…      it has `Base.length(MyList)`     nothing: its methods are all
+//! %5 = Base.length(%4)::Any        dispatch                         length(Array), length(Tuple), length(String)
+//! %6 = invoke Base.length(s)…      it has `Base.length(MyList)`     nothing: the callee is known
 //! ```
 //!
-//! The methods stand behind the program's own. Programs of a session get none: what one defines the others see.
+//! A method of the program with the same signature stays. Programs of a session get none: what one defines the others see.
 //!
 //! Cost: a walk over the constants of the program; the text is read when something of it is needed.
 
@@ -17,24 +17,27 @@ use std::collections::BTreeSet;
 use brolga_ir::diag::SourceFile;
 use brolga_ir::func::Place;
 use brolga_ir::function_name::BASE;
-use brolga_ir::{Const, Module, Type, TypeKind, text};
+use brolga_ir::func::CalleeData;
+use brolga_ir::{Const, Module, Op, Type, TypeKind, text};
 
-/// A text of the prelude, and the type without which it means nothing.
+/// A text of the prelude, and the types without which it means nothing.
 struct Part {
     text: &'static str,
-    needs: Option<&'static str>,
+    needs: &'static [&'static str],
 }
 
-const PARTS: [Part; 2] = [
-    Part { text: include_str!("prelude.jlir"), needs: None },
-    Part { text: include_str!("prelude_io.jlir"), needs: Some("GenericIOBuffer") },
+const PARTS: [Part; 4] = [
+    Part { text: include_str!("prelude.jlir"), needs: &[] },
+    Part { text: include_str!("prelude_more.jlir"), needs: &[] },
+    Part { text: include_str!("prelude_io.jlir"), needs: &["GenericIOBuffer"] },
+    Part { text: include_str!("prelude_dates.jlir"), needs: &["GenericIOBuffer", "Date", "UTInstant", "Day"] },
 ];
 
 /// Adds the methods of the prelude that a module asks for.
 pub(crate) fn complete(module: &mut Module) {
     let (names, types) = (&module.cx.names, &module.cx.types);
     let has_type = |name: &str| types.find_decl(names.intern(name)).is_some();
-    let parts: Vec<&Part> = PARTS.iter().filter(|part| part.needs.is_none_or(has_type)).collect();
+    let parts: Vec<&Part> = PARTS.iter().filter(|part| part.needs.iter().all(|name| has_type(name))).collect();
     let mut read: Vec<Option<Module>> = vec![None; parts.len()];
     let mut seen = 0;
     loop {
@@ -61,25 +64,33 @@ pub(crate) fn complete(module: &mut Module) {
                 // There is no line of the program to show for it.
                 let insts: Vec<_> = func.blocks().flat_map(|block| func.block_insts(block)).collect();
                 insts.into_iter().for_each(|inst| func.set_place(inst, Place::default()));
-                // Two methods with one signature the text has not.
+                // A method of the program with this signature stays.
                 let _added = module.add_func(func);
             }
         }
     }
 }
 
-/// The functions without methods in a module that its functions from a number on name and that the prelude has.
+/// The functions that a module's functions from a number on use, that the prelude has, and whose methods in the module may not be all: those
+/// without methods, those that a call by dispatch may reach, and those that are called with types for which there is no method.
 fn wanted(module: &Module, from: usize, parts: &[&Part]) -> BTreeSet<Type> {
     let has = |name: &str| parts.iter().any(|part| part.has(name));
     let mut wanted = BTreeSet::new();
     for (_, func) in module.funcs().skip(from) {
         for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
-            for &value in func.args(inst) {
+            let mut operands = func.args(inst);
+            if let Op::Invoke(callee) = func.op(inst)
+                && let CalleeData::Method { function, args, .. } = func.callee(callee)
+                && module.find_method(*function, args).is_some()
+            {
+                operands = operands.get(1..).unwrap_or_default();
+            }
+            for &value in operands {
                 let Some(&Const::Singleton(ty)) = func.as_const(value) else { continue };
                 let TypeKind::Function(function) = *module.cx.types.kind(ty) else { continue };
                 let (home, name) =
                     (module.cx.names.text(function.module), module.cx.names.text(function.name));
-                if home == BASE && module.methods(ty).is_empty() && has(name) {
+                if home == BASE && has(name) {
                     wanted.insert(ty);
                 }
             }
@@ -107,10 +118,13 @@ mod tests {
 
     #[test]
     fn the_text_is_right_and_calls_nothing_that_it_has_not() {
-        let types = "mutable struct GenericIOBuffer{T}\n    data::T\n    size::Int64\nend\n";
+        let types = "mutable struct GenericIOBuffer{T}\n    data::T\n    size::Int64\nend\n\
+                     struct Day\n    value::Int64\nend\n\
+                     struct UTInstant{P}\n    periods::P\nend\n\
+                     struct Date\n    instant::UTInstant{Day}\nend\n";
         for part in PARTS {
             let cx = Context::new();
-            if part.needs.is_some() {
+            if !part.needs.is_empty() {
                 text::read(&SourceFile::new("types", types).unwrap(), &cx);
             }
             let source = SourceFile::new("prelude", part.text).unwrap();
@@ -142,7 +156,11 @@ mod tests {
             ["Base.isempty(Array)", "Base.isempty(Tuple{Vararg{Any}})", "Base.isempty(String)"]
         );
         let own = "function Base.isempty(x::Int64)::Bool\n1 ─      return false\nend\n";
-        assert!(add(&format!("{own}{call}")).is_empty());
+        assert_eq!(add(&format!("{own}{call}")).len(), 3);
+        let known = "function f(x::Int64)::Bool\n1 ─ %1 = invoke Base.isempty(x::Int64)::Bool\n└──      return %1\nend\n";
+        assert!(add(&format!("{own}{known}")).is_empty());
+        let same = "function Base.isempty(x::String)::Bool\n1 ─      return false\nend\n";
+        assert_eq!(add(&format!("{same}{call}")).len(), 2);
         // A method of the prelude brings its callees.
         let root = "function f(x::Int64)::Any\n1 ─ %1 = Base.sqrt(x)::Any\n└──      return %1\nend\n";
         assert_eq!(add(root), ["Base.sqrt(Float64)", "Base.sqrt(Float32)", "Base.sqrt(Int64)"]);

@@ -354,6 +354,12 @@ impl<'a> Body<'_, 'a> {
                 return self.r.unknown_name(name, at);
             }
         }
+        if name == "getproperty"
+            && let [memory, field] = args
+            && self.empty_memory(inst, memory, field, results).is_some()
+        {
+            return Some(());
+        }
         let function = self.func.constant(Const::Singleton(self.r.function_type(parts)));
         let mut values = vec![function];
         values.extend(self.operands(Op::Call, results, args)?);
@@ -445,6 +451,12 @@ impl<'a> Body<'_, 'a> {
             let (name, given, arity) = (op.to_string(), args.len(), op.arity());
             return self.r.fail(ResolveError::OperandCount { name, given, arity }, at);
         }
+        if op == Builtin::Getfield
+            && let [memory, field, ..] = args
+            && self.empty_memory(inst, memory, field, results).is_some()
+        {
+            return Some(());
+        }
         if op == Builtin::Setglobal
             && let [module, symbol, value, order @ ..] = args
         {
@@ -466,6 +478,34 @@ impl<'a> Body<'_, 'a> {
             values.push(self.func.constant(Const::Bits { ty: Type::INT64, bits: rank }));
         }
         self.func.set_op(inst, Op::Builtin(op), &values);
+        Some(())
+    }
+
+    /// `getfield(Memory{T}, :instance)`: the one empty `Memory` that Julia keeps for a type. Here it is an empty one, as nothing tells two apart but
+    /// their addresses.
+    fn empty_memory(
+        &mut self,
+        inst: Inst,
+        memory: &Expr<'a>,
+        field: &Expr<'a>,
+        results: &[Type],
+    ) -> Option<()> {
+        let is_instance = match &field.kind {
+            ExprKind::Symbol(name) => name == "instance",
+            ExprKind::QuoteNode(quoted) => matches!(&quoted.kind, ExprKind::Symbol(name) if name == "instance"),
+            _ => false,
+        };
+        let &[result] = results else { return None };
+        if !is_instance
+            || !self.r.looks_like_type(memory)
+            || self.r.cx.types.memory_element(result).is_none()
+            || self.r.ty(memory) != Some(result)
+        {
+            return None;
+        }
+        let ty = self.func.constant(Const::Type(result));
+        let length = self.func.constant(Const::Bits { ty: Type::INT64, bits: 0 });
+        self.func.set_op(inst, Op::Builtin(Builtin::Memorynew), &[ty, length]);
         Some(())
     }
 

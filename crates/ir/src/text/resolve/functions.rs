@@ -9,7 +9,8 @@
 //!
 //! **References.** A name means the function of its own module if the source, or a program that it sees, defines one. Otherwise it
 //! means Base's, as modules see what Base exports, if the source defines such a function of the library; for bare names, and
-//! where there are dumps, also if it names one. What is left stays a function of its module, which another program may have.
+//! where there are dumps, also if it names one, and for names of `Main` in dumps, if Base exports such a function
+//! ([`exported`](super::exported)) and nothing else names one of another module. What is left stays a function of its module, which another program may have.
 //!
 //! **Dumps.** The header of a dump has no module, as Julia prints none. If the calls of the source reach the function through the
 //! library (`invoke Base.gcd(…)`), the body is the library's; else it is `Main`'s. Of a function that Base has without a body
@@ -22,6 +23,7 @@ use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::exported::is_exported;
 use super::super::ast::{self, ArrayItems, Expected, Expr, ExprKind, Stmt};
 use crate::base_fn::BaseFn;
 use crate::builtin::Builtin;
@@ -168,10 +170,20 @@ impl<'e> Functions<'e> {
         if (is_known(name) || self.library.contains(name)) && (self.has_dumps || !is_stated) {
             return BASE.to_owned();
         }
+        // `Main` sees what Base exports, and says so in dumps: `Main.length(x)`.
+        let in_main = path == MAIN && programs.is_none_or(|all| all.iter().all(|module| module == MAIN));
+        if self.has_dumps && in_main && is_exported(name) {
+            return BASE.to_owned();
+        }
         // A bare name, as in `typeof(f)`, is that of the function which the others name with its module.
         let others = programs.filter(|others| is_bare && others.len() == 1);
         let other = others.and_then(|others| others.first()).filter(|other| !self.is_defined(other, name));
         other.cloned().unwrap_or(path)
+    }
+
+    /// Whether a dump may mean a function that Base exports by this bare name.
+    pub(super) fn is_exported(&self, name: &str) -> bool {
+        self.has_dumps && is_exported(name)
     }
 
     /// Whether the source defines the function that a name means.

@@ -28,6 +28,7 @@ mod body;
 mod call;
 mod error;
 mod exceptions;
+mod exported;
 mod functions;
 mod handlers;
 mod head;
@@ -234,6 +235,7 @@ impl<'a> Resolver<'a> {
     fn is_function_name(&self, name: &str) -> bool {
         self.functions.defines(&[Cow::Borrowed(name)])
             || functions::is_known(name)
+            || self.functions.is_exported(name)
             || self.typeof_names.contains(name)
             || !name.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '#')) && !name.is_empty()
     }

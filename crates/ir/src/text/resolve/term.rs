@@ -468,7 +468,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// A function by its bare name where only constants stand, so that the name of an unknown thing can be nothing else: `By(abs, Forward)`.
-    fn function_in_constant(&self, expr: &Expr<'a>) -> Option<Term> {
+    pub(super) fn function_in_constant(&self, expr: &Expr<'a>) -> Option<Term> {
         let ExprKind::Name(name) = &expr.kind else { return None };
         let is_function = name.starts_with(|c: char| c.is_lowercase() || matches!(c, '_' | '#'))
             && !super::call::is_literal_name(name)

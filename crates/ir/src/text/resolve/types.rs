@@ -494,7 +494,8 @@ impl<'a> Resolver<'a> {
                 _ => self.fail(ResolveError::NotAType, of.span),
             },
             ("Const", [value, ..]) => {
-                let term = self.term(value, None)?;
+                let function = self.function_in_constant(value);
+                let term = function.or_else(|| self.term(value, None))?;
                 Some(term.ty())
             }
             ("PartialStruct", [ty, ..]) => self.ty(ty),

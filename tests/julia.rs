@@ -1,0 +1,145 @@
+//! Programs that a real Julia printed, with the values that it computed, at every level and with every way to find roots.
+//!
+//! ```text
+//! tests/julia/           programs of this repository, in Julia's printed form
+//! ../shared/julia/       105 programs beside a checkout, where they are there
+//! ../shared/julia/min/   the smallest program for each form that once was refused
+//! ```
+//!
+//! Each file runs by the interpreter, at O0 to O3, with linked frames and with frame maps, and with a collection at every safepoint. The files
+//! are dealt out to two threads.
+//!
+//! One check does not hold: [`CONTRADICTS`].
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+
+use brolga::{Engine, Evaluator, OptLevel, Options, Program, Roots, Verdict};
+
+/// A check that claims what no rule gives: the file has no method `throw_funny`, so a call of it throws a `MethodError` that names it, and
+/// nothing in the file says that the method would have thrown an `ArgumentError`.
+const CONTRADICTS: (&str, &str) = ("missing_body_on_cold_path.txt", "f(-1) ArgumentError");
+
+/// How a program runs.
+#[derive(Clone, Copy, Debug)]
+enum How {
+    Interpreted,
+    Native(OptLevel, Roots, bool),
+}
+
+fn ways() -> Vec<How> {
+    let mut ways = vec![How::Interpreted];
+    for roots in [Roots::Linked, Roots::Maps] {
+        for level in [OptLevel::O0, OptLevel::O1, OptLevel::O2, OptLevel::O3] {
+            ways.push(How::Native(level, roots, false));
+        }
+        for level in [OptLevel::O0, OptLevel::O2] {
+            ways.push(How::Native(level, roots, true));
+        }
+    }
+    ways
+}
+
+/// The programs in a folder, by name.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let paths = entries.map(|entry| entry.expect("a file").path());
+    let is_program = |path: &PathBuf| {
+        let extension = path.extension();
+        extension.is_some_and(|ext| ext == "jlir" || ext == "txt")
+    };
+    let mut files: Vec<PathBuf> = paths.filter(is_program).collect();
+    files.sort();
+    files
+}
+
+/// The folder with the shared programs, where it is there.
+fn shared() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    root.ancestors().map(|dir| dir.join("shared/julia")).find(|dir| dir.is_dir())
+}
+
+/// What fails of the checks of a file in all ways, and how many checks ran in each.
+fn failures(path: &Path) -> (Vec<String>, usize) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let bytes = std::fs::read(path).expect("a file");
+    let program = match Program::read(&name, &bytes) {
+        Ok(program) => program,
+        Err(error) => return (vec![format!("{name}: {error}")], 0),
+    };
+    let mut failed = Vec::new();
+    for way in ways() {
+        let engine;
+        let mut evaluator = match way {
+            How::Interpreted => Evaluator::interpreted(&program),
+            How::Native(level, roots, stress) => {
+                let options = Options::new().opt_level(level).roots(roots).gc_stress(stress);
+                engine = Engine::new(options).expect("an engine");
+                Evaluator::native(&program, &engine)
+            }
+        };
+        for check in program.checks() {
+            let verdict = evaluator.check(check);
+            let text = program.source().slice(check.span).trim();
+            let contradicts = (name.as_str(), text) == CONTRADICTS;
+            match (&verdict, contradicts) {
+                (Verdict::Passed, false) => {}
+                (Verdict::Failed { got, .. }, true) if got.contains("MethodError") && got.contains("throw_funny") => {}
+                _ => failed.push(format!("{name}, {way:?}: {text}: {verdict:?}")),
+            }
+        }
+    }
+    (failed, program.checks().len())
+}
+
+fn hold(paths: &[PathBuf], at_least: usize) {
+    let (mut failed, mut count) = (Vec::new(), 0);
+    thread::scope(|scope| {
+        let halves = [0, 1].map(|half| {
+            scope.spawn(move || paths.iter().skip(half).step_by(2).map(|path| failures(path)).collect::<Vec<_>>())
+        });
+        for (of_file, checks) in halves.into_iter().flat_map(|half| half.join().expect("no panic")) {
+            failed.extend(of_file);
+            count += checks;
+        }
+    });
+    assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n"));
+    assert!(count >= at_least, "{count} checks");
+}
+
+#[test]
+fn own_programs_hold() {
+    hold(&files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/julia")), 60);
+}
+
+#[test]
+fn shared_programs_hold() {
+    let Some(folder) = shared() else {
+        println!("skipped: no folder `shared/julia` beside the checkout");
+        return;
+    };
+    hold(&files(&folder), 200);
+}
+
+#[test]
+fn the_smallest_programs_hold_and_their_loops_run_in_lanes() {
+    let Some(folder) = shared() else {
+        println!("skipped: no folder `shared/julia` beside the checkout");
+        return;
+    };
+    let paths = files(&folder.join("min"));
+    assert!(paths.len() >= 22, "{} files", paths.len());
+    hold(&paths, 25);
+    let loops = paths.iter().filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vectorize_")));
+    let mut count = 0;
+    for path in loops {
+        let as_text = path.extension().is_some_and(|ext| ext == "jlir");
+        let args: &[&str] = if as_text { &["opt", "--passes=vectorize"] } else { &["compile", "-O3", "--emit=low"] };
+        let done = Command::new(env!("CARGO_BIN_EXE_brolga")).args(args).arg(path).output().expect("the command");
+        let text = String::from_utf8_lossy(&done.stdout);
+        assert!(text.contains("lanes("), "{}: no lanes in\n{text}", path.display());
+        count += 1;
+    }
+    assert_eq!(count, 3);
+}
