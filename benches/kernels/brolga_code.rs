@@ -3,23 +3,27 @@
 use brolga::{Engine, OptLevel, Options, Program};
 use std::path::Path;
 
-use crate::{Contender, here};
+use crate::{Contender, Kernel, front, here};
 
 /// The columns and their levels.
 pub(crate) const LEVELS: [(&str, OptLevel); 4] =
     [("-O0", OptLevel::O0), ("-O1", OptLevel::O1), ("-O2", OptLevel::O2), ("-O3", OptLevel::O3)];
 
 /// The kernel at every level.
-pub(crate) fn contenders(name: &str) -> Result<Vec<Contender>, String> {
+pub(crate) fn contenders(kernel: &Kernel) -> Result<Vec<Contender>, String> {
     LEVELS
         .into_iter()
-        .map(|(column, level)| contender(name, column, Options::new().opt_level(level)))
+        .map(|(column, level)| contender(kernel, column, Options::new().opt_level(level)))
         .collect()
 }
 
 /// The kernel with these options.
-pub(crate) fn contender(name: &str, column: &'static str, options: Options) -> Result<Contender, String> {
-    let program = program(name)?;
+pub(crate) fn contender(
+    kernel: &Kernel,
+    column: &'static str,
+    options: Options,
+) -> Result<Contender, String> {
+    let program = program(kernel)?;
     let engine = Engine::new(options).map_err(|e| e.to_string())?;
     let unit = engine.compile(&program).map_err(|e| e.to_string())?;
     let run = unit.func::<(i64, i64), f64>("run").map_err(|e| e.to_string())?;
@@ -27,8 +31,16 @@ pub(crate) fn contender(name: &str, column: &'static str, options: Options) -> R
 }
 
 /// The kernel's program.
-pub(crate) fn program(name: &str) -> Result<Program, String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("examples/{name}.jlir"));
-    let bytes = std::fs::read(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-    Program::read(name, &bytes).map_err(|e| e.to_string())
+pub(crate) fn program(kernel: &Kernel) -> Result<Program, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path = if kernel.is_julia {
+        root.join(format!("benches/kernels/julia/{}.jl", kernel.name))
+    } else {
+        root.join(format!("examples/{}.jlir", kernel.name))
+    };
+    let mut text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    if kernel.is_julia {
+        text = front::print(&text);
+    }
+    Program::read(kernel.name, text.as_bytes()).map_err(|e| e.to_string())
 }

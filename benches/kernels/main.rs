@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! cargo bench --bench kernels [-- NAME…]
-//! cargo bench --bench kernels -- --without-passes [NAME…]       writes docs/passes.md
+//! cargo bench --bench kernels -- --julia [NAME…]                the second half alone; --pointers: the first
+//! cargo bench --bench kernels -- --without-passes [NAME…]       writes docs/passes.md; with --julia it prints the rows alone
 //!
 //!   kernel      C ms   clif   -O0   -O1   -O2   -O3  clang   java   node  luajit      columns after the first: time ÷ C
 //! ```
@@ -11,7 +12,7 @@
 //! |---|---|
 //! | C | the kernel's C source, built by the system C compiler at `-O2` |
 //! | clif | hand-written Cranelift IR of the same loops, at Cranelift's best setting (`clif/`) |
-//! | -O*n* | `examples/NAME.jlir` through the whole pipeline |
+//! | -O*n* | `examples/NAME.jlir` through the whole pipeline; in the second table `julia/NAME.jl` by way of the front end in `tests/support/front` |
 //! | clang | the C source by clang at `-O2` |
 //! | java, node, luajit | the same kernel in that language, warm (`elsewhere`) |
 //!
@@ -24,6 +25,8 @@ mod c;
 mod clif;
 mod clock;
 mod elsewhere;
+#[path = "../../tests/support/front/mod.rs"]
+mod front;
 mod without;
 
 /// A kernel and the size to run it at: large enough for milliseconds, small enough for many rounds.
@@ -32,10 +35,16 @@ pub(crate) struct Kernel {
     name: &'static str,
     a: i64,
     b: i64,
+    /// The program is `julia/NAME.jl`, not `examples/NAME.jlir`.
+    is_julia: bool,
 }
 
 const fn kernel(name: &'static str, a: i64, b: i64) -> Kernel {
-    Kernel { name, a, b }
+    Kernel { name, a, b, is_julia: false }
+}
+
+const fn julia(name: &'static str, a: i64, b: i64) -> Kernel {
+    Kernel { name, a, b, is_julia: true }
 }
 
 const KERNELS: &[Kernel] = &[
@@ -63,6 +72,44 @@ const KERNELS: &[Kernel] = &[
     kernel("shapes", 1_024, 200),
     kernel("sort_cmp", 20_000, 4),
     kernel("exceptions", 100_000, 1),
+];
+
+/// Kernels as a front end prints them: checked vectors, ranges, iteration, mutable structs, closures, strings.
+const JULIA: &[Kernel] = &[
+    julia("axpy_f64", 2_048, 2_000),
+    julia("dot_f64", 2_048, 1_500),
+    julia("crc32", 262_144, 4),
+    julia("matmul_ijk", 128, 3),
+    julia("matmul_ikj", 128, 6),
+    julia("nbody", 50_000, 0),
+    julia("nqueens", 10, 0),
+    julia("quicksort", 5_000, 20),
+    julia("sieve", 500_000, 3),
+    julia("spectral_norm", 200, 0),
+    julia("bigmul", 300, 40),
+    julia("bitsieve", 1_000_000, 2),
+    julia("blur", 256, 10),
+    julia("closures", 4_096, 200),
+    julia("fft", 13, 4),
+    julia("floyd", 128, 2),
+    julia("hash_table", 30_000, 4),
+    julia("histogram", 200_000, 5),
+    julia("kmeans", 10_000, 10),
+    julia("lcs", 1_000, 2),
+    julia("life", 256, 20),
+    julia("lu", 128, 3),
+    julia("matvec", 256, 20),
+    julia("priority_queue", 20_000, 2),
+    julia("regex", 20_000, 3),
+    julia("search", 2_048, 1_000),
+    julia("sort_structs", 20_000, 3),
+    julia("spmv", 2_000, 40),
+    julia("stencil", 256, 20),
+    julia("sums", 2_048, 1_000),
+    julia("tokens", 10_000, 0),
+    julia("tree_map", 20_000, 2),
+    julia("vm", 200_000, 2),
+    julia("words", 100_000, 10),
 ];
 
 /// How often each contender runs; the best run counts.
@@ -103,12 +150,18 @@ pub(crate) fn here(
 fn main() {
     // `cargo bench` passes its own flags; names of kernels are what is left.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
-    let kernels: Vec<Kernel> =
-        KERNELS.iter().filter(|k| wanted.is_empty() || wanted.iter().any(|w| w == k.name)).copied().collect();
+    let chosen = |of: &[Kernel]| -> Vec<Kernel> {
+        of.iter().filter(|k| wanted.is_empty() || wanted.iter().any(|w| w == k.name)).copied().collect()
+    };
+    let is_julia_alone = std::env::args().any(|a| a == "--julia");
     if std::env::args().any(|a| a == "--without-passes") {
-        without::report(&kernels);
-    } else {
-        table(&kernels);
+        return without::report(&chosen(if is_julia_alone { JULIA } else { KERNELS }), is_julia_alone);
+    }
+    if !is_julia_alone {
+        table(&chosen(KERNELS));
+    }
+    if !std::env::args().any(|a| a == "--pointers") {
+        table(&chosen(JULIA));
     }
 }
 
@@ -162,10 +215,12 @@ struct Row {
 
 fn measure(kernel: &Kernel) -> Result<Row, String> {
     let mut contenders = vec![c::contender(kernel.name)?];
-    contenders.extend(clif::contender(kernel.name)?);
-    contenders.extend(brolga_code::contenders(kernel.name)?);
+    if !kernel.is_julia {
+        contenders.extend(clif::contender(kernel.name)?);
+        contenders.extend(elsewhere::contenders(kernel.name));
+    }
+    contenders.extend(brolga_code::contenders(kernel)?);
     contenders.extend(c::by_clang(kernel.name));
-    contenders.extend(elsewhere::contenders(kernel.name));
     let times = race(kernel, &contenders, ROUNDS)?;
     let timed = contenders.iter().zip(&times).skip(1).filter(|(_, t)| t.is_finite());
     let others = timed.map(|(c, &t)| (c.column, t)).collect();

@@ -31,8 +31,8 @@ struct Effect {
     ratio: f64,
 }
 
-/// Writes `docs/passes.md`.
-pub(crate) fn report(kernels: &[Kernel]) {
+/// Writes `docs/passes.md`, or prints its rows alone.
+pub(crate) fn report(kernels: &[Kernel], only_print: bool) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut text = String::from(HEAD);
     for pass in PASSES {
@@ -46,6 +46,9 @@ pub(crate) fn report(kernels: &[Kernel]) {
         let row = row(root, pass.name, pass.level, pass.required, &effects);
         print!("{row}");
         text.push_str(&row);
+    }
+    if only_print {
+        return;
     }
     let path = root.join("docs/passes.md");
     if let Err(error) = std::fs::write(&path, text) {
@@ -68,21 +71,21 @@ are not run. Passes work together, so the effects do not multiply to the effect 
 ";
 
 fn without(kernel: &Kernel, pass: &'static str) -> Result<Effect, String> {
-    if low_text(kernel.name, &[])? == low_text(kernel.name, &[pass])? {
+    if low_text(kernel, &[])? == low_text(kernel, &[pass])? {
         return Ok(Effect { kernel: kernel.name, ratio: 1.0 });
     }
     let options = || Options::new().opt_level(OptLevel::O3);
     let skipping = options().without_passes(&[pass]).map_err(|e| e.to_string())?;
     let contenders: [Contender; 2] = [
-        brolga_code::contender(kernel.name, "with", options())?,
-        brolga_code::contender(kernel.name, "without", skipping)?,
+        brolga_code::contender(kernel, "with", options())?,
+        brolga_code::contender(kernel, "without", skipping)?,
     ];
     let times = race(kernel, &contenders, ROUNDS)?;
     Ok(Effect { kernel: kernel.name, ratio: times[1] / times[0] })
 }
 
 /// What code is generated from.
-fn low_text(kernel: &str, skip: &[&'static str]) -> Result<String, String> {
+fn low_text(kernel: &Kernel, skip: &[&'static str]) -> Result<String, String> {
     let program = brolga_code::program(kernel)?;
     let options = brolga::opt::Options { skip: skip.to_vec(), ..Default::default() };
     let mut stages = Stages::new(program.module(), OptLevel::O3, &options, Cx::default());
