@@ -28,7 +28,8 @@ use support::{
 const MAX_LINES: usize = 1000;
 
 /// The documents whose paths must exist, beside everything in docs.
-const DOCUMENTS: [&str; 4] = ["ARCHITECTURE.md", "README.md", "CHANGELOG.md", "editors/README.md"];
+const DOCUMENTS: [&str; 5] =
+    ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md", "CHANGELOG.md", "editors/README.md"];
 
 /// The list `tag` of ARCHITECTURE.md as (name, rest of the line); `name: words` or `name  words`.
 fn architecture_list(tag: &str) -> Vec<(String, String)> {

@@ -1,10 +1,12 @@
 //! Loops that are left for better code while they run.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use brolga::ir::Type;
+use brolga::session::linking::OnExecutor;
 use brolga::session::{Dylib, Signature};
 use brolga::{OptLevel, Options, Output, Session, TypedFunc, Workers};
 
@@ -37,8 +39,22 @@ end
 
 #[test]
 fn all_threads_in_a_hot_loop_reach_the_second_tier_without_leaving_it() {
+    reach_the_second_tier(Workers::Pool(1));
+}
+
+/// Upgrades are tasks of the embedder's executor like all others.
+#[test]
+fn an_executor_of_the_embedder_upgrades_a_running_loop() {
+    let (jobs, to_run) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
+    let executor = thread::spawn(move || to_run.into_iter().for_each(|job| job()));
+    let own = OnExecutor::new(move |job| jobs.send(job).unwrap());
+    reach_the_second_tier(Workers::Own(Arc::new(own)));
+    executor.join().unwrap();
+}
+
+fn reach_the_second_tier(workers: Workers) {
     const THREADS: usize = 4;
-    let session = session(Workers::Pool(1));
+    let session = session(workers);
     let main = session.create_dylib("main").unwrap();
     tiered(&main, SPIN, 100_000);
     let stop = AtomicI64::new(0);

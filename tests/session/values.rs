@@ -175,7 +175,8 @@ fn function_values_are_called_whatever_definition_they_come_from() {
             for definer in KINDS {
                 for caller in KINDS {
                     for is_after in [false, true] {
-                        let found = driven(&session(level, Workers::Caller), value, (definer, caller), is_after);
+                        let found =
+                            driven(&session(level, Workers::Caller), value, (definer, caller), is_after);
                         let told =
                             format!("{what}, {definer:?} called by {caller:?}, {level:?}, after {is_after}");
                         assert_eq!(found, [2, 4, 6, 8, 10], "{told}");

@@ -42,7 +42,7 @@ use crate::loader::Loader;
 use crate::maps;
 use crate::object_file::Foreign;
 use crate::profile::Cells;
-use crate::tiers::HotQueue;
+use crate::tiers::Hot;
 
 /// How often an evictor is asked before a unit is refused. Each time it is asked for twice as much.
 const EVICTIONS: u32 = 24;
@@ -105,7 +105,7 @@ struct Shared {
     entries: Entries,
     places: Arc<Places>,
     selectors: Arc<Selectors>,
-    hot: HotQueue,
+    hot: Hot,
 }
 
 impl Jit {
@@ -122,7 +122,7 @@ impl Jit {
             LinkerKind::Loader => Box::new(Loader::new(memory, map.clone())),
             LinkerKind::Cranelift => Box::new(CraneliftLinker::new(&isa, memory, map.clone())),
         };
-        let (entries, hot) = (Entries::default(), HotQueue::default());
+        let (entries, hot) = (Entries::default(), Hot::default());
         let (evictor, limits) = (Mutex::default(), options.limits);
         let generators = Generators::new(limits);
         let room = Room::new();
@@ -408,7 +408,7 @@ impl Jit {
         self.making_room(ENTRY_BYTES, None, CodeMemoryError::is_shortage, take)
     }
 
-    pub(crate) fn hot(&self) -> &HotQueue {
+    pub(crate) fn hot(&self) -> &Hot {
         &self.shared.hot
     }
 

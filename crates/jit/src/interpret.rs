@@ -27,7 +27,7 @@ use brolga_codegen::lazy::INTERPRET;
 use brolga_runtime::{Thread, fenced};
 
 use crate::cell::cell_of_data;
-use crate::tiers::Job;
+use crate::tiers::{Job, hand_over};
 
 /// Computes what a function gives, without its code.
 pub trait Interpret: Send + Sync {
@@ -105,7 +105,7 @@ extern "C" fn brolga_interpret(thread: &Thread, words: *mut u128) -> u32 {
     // What interprets may call other stubs; the trampoline goes on with this one if it gives up.
     let Ok(Some(work)) = thread.keeping_lazy(|| thread.blocking(interpret)) else { return 0 };
     if cell.was_interpreted(world, work) {
-        cell.jit().hot().push(cell.downgrade(), Job::Compile);
+        hand_over(&cell, Job::Compile);
     }
     1
 }

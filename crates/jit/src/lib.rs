@@ -103,6 +103,6 @@ pub use perf_map::PerfMap;
 pub use profile::Cells;
 pub use program::{BuildError, Compiled, Linkage, Source, Style};
 pub use scoped::{Handle, Scoped, ScopedFunc, ScopedParams, Text, Vector};
-pub use tiers::{LoopEntry, Tiers, Upgrader};
+pub use tiers::{LoopEntry, Tiers, Upgrade, Upgrades};
 pub use unwind_tables::UnwindTables;
 pub use value::{Params, Value, ValueError};

@@ -1,8 +1,8 @@
 //! Functions that are compiled twice: fast when they are called first, well when they have turned out to be called often.
 //!
 //! ```text
-//!   tier 1:  count -= 1; below zero? ── brolga_hot ──► queue ──► who upgrades: tiers.optimise() ──► cell leads to tier 2
-//!            └─ goes on, whatever happens                        a thread of an `Upgrader`, or a call of `Jit::upgrade_hot`
+//!   tier 1:  count -= 1; below zero? ── brolga_hot ──► Upgrade ──► Upgrade::run: tiers.optimise() ──► cell leads to tier 2
+//!            └─ goes on, whatever happens              a task of the embedder's `Upgrades`, or a call of `Jit::upgrade_hot`
 //! ```
 //!
 //! Code of tier 1 counts the entries of its functions ([`Style::counted`](crate::Style)) in the counter of their cells. Code of tier 2
@@ -21,8 +21,8 @@
 //! answered by yes, and from then on it leads to the same code until the cell goes. The unit of the loop owns the cell, so
 //! it is there for as long as a thread can be at the head.
 //!
-//! `brolga_hot` and `brolga_loop` are called where objects live that nobody keeps. So they do nothing but put a function into the
-//! queue: no safepoint, no code of others. A function whose optimisation fails stays what it is, and is not tried again, unless its source
+//! `brolga_hot` and `brolga_loop` are called where objects live that nobody keeps. So they do nothing but hand an upgrade over: no safepoint, no
+//! code of others ([`Upgrades::enqueue`]). Where handing over takes such code, it is done at the thread's next safepoint. A function whose optimisation fails stays what it is, and is not tried again, unless its source
 //! says that the reason may pass ([`Materialize::may_pass`]): then after twice as many calls, or rounds, as the last time.
 //!
 //! **Counts** may be lost, since threads count in one word by a load and a store. A store that comes late could even bring back what a
@@ -40,13 +40,13 @@
 use std::collections::VecDeque;
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use brolga_codegen::sig::FunctionType;
 use brolga_codegen::ways::{HOT, LOOP};
+use brolga_runtime::with_attached;
 
-use crate::cell::{CellOwner, Materialize, NoCell, Target, WeakCell, cell_of_counter};
+use crate::cell::{CellOwner, IndirectCell, Materialize, NoCell, Target, WeakCell, cell_of_counter};
 use crate::engine::Jit;
 use crate::interpret::Interpreter;
 
@@ -135,53 +135,71 @@ pub(crate) enum Job {
     Optimise,
 }
 
-/// Functions that have become hot, in order.
+/// A function that is to get code, or better code.
+pub struct Upgrade {
+    cell: WeakCell,
+    job: Job,
+}
+
+impl Upgrade {
+    /// Makes the code, on a thread that runs no compiled code meanwhile; whether the function has other code now. It may be gone, or have
+    /// been replaced; an error is kept with the function.
+    pub fn run(self) -> bool {
+        let Some(cell) = self.cell.upgrade() else { return false };
+        match self.job {
+            Job::Compile => cell.compile_asked(),
+            Job::Optimise => matches!(cell.optimise(), Ok(true)),
+        }
+    }
+}
+
+impl std::fmt::Debug for Upgrade {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Upgrade").finish_non_exhaustive()
+    }
+}
+
+/// Runs [upgrades](Upgrade) in the background.
+pub trait Upgrades: Send + Sync {
+    /// Takes an upgrade from a thread in the middle of compiled code, where references may be in use that nobody keeps: it does not block, run the
+    /// upgrade, enter the heap, or call code that may. If taking it needs any of that, it gives back the rest of the work, which is done at the
+    /// thread's next safepoint.
+    fn enqueue(&self, upgrade: Upgrade) -> Option<Box<dyn FnOnce() + Send>>;
+}
+
+/// The functions of an engine that have become hot.
 #[derive(Default)]
-pub(crate) struct HotQueue {
-    state: Mutex<State>,
-    changed: Condvar,
+pub(crate) struct Hot {
+    /// Upgrades that nobody runs in the background, in order.
+    waiting: Mutex<VecDeque<Upgrade>>,
+    background: OnceLock<Arc<dyn Upgrades>>,
     /// How often a thread has left a loop.
     left_loops: AtomicU64,
     /// A clock that goes on when code is made, or called through a stub.
     clock: AtomicU64,
 }
 
-#[derive(Default)]
-struct State {
-    functions: VecDeque<(WeakCell, Job)>,
-    /// Upgraders that are to stop.
-    stopping: usize,
-}
-
-impl HotQueue {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl Hot {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Upgrade>> {
         // Nothing panics between the steps of a change.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The time, which goes on.
     pub(crate) fn tick(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::Relaxed) // T1
     }
+}
 
-    pub(crate) fn push(&self, function: WeakCell, job: Job) {
-        self.lock().functions.push_back((function, job));
-        self.changed.notify_one();
-    }
-
-    /// The next function; waits for one until an upgrader is to stop.
-    fn wait(&self) -> Option<(WeakCell, Job)> {
-        let mut state = self.lock();
-        loop {
-            if state.stopping > 0 {
-                state.stopping -= 1;
-                return None;
-            }
-            if let Some(function) = state.functions.pop_front() {
-                return Some(function);
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
+/// Hands a function over that has become hot. Not a safepoint.
+pub(crate) fn hand_over(cell: &IndirectCell, job: Job) {
+    let (jit, upgrade) = (cell.jit(), Upgrade { cell: cell.downgrade(), job });
+    let Some(background) = jit.hot().background.get() else {
+        return jit.hot().waiting().push_back(upgrade);
+    };
+    if let Some(rest) = background.enqueue(upgrade) {
+        // The running thread is attached: it runs compiled code.
+        let _attached = with_attached(jit.runtime(), |thread| thread.at_safepoint(rest));
     }
 }
 
@@ -204,71 +222,20 @@ impl Jit {
         self.hot().left_loops.load(Ordering::Relaxed) // T1
     }
 
-    /// Optimises the functions that have become hot, on this thread; how many.
+    /// Lets `upgrades` run in the background what becomes hot from now on. The first one stays.
+    pub fn upgrade_by(&self, upgrades: Arc<dyn Upgrades>) {
+        let _first = self.hot().background.set(upgrades);
+    }
+
+    /// Optimises, on this thread, the functions that have become hot and that are not upgraded in the background; how many.
     pub fn upgrade_hot(&self) -> usize {
         let mut count = 0;
         loop {
             // The lock is not held while the function is optimised.
-            let next = self.hot().lock().functions.pop_front();
-            let Some((function, job)) = next else { return count };
-            count += usize::from(upgrade(&function, job));
+            let next = self.hot().waiting().pop_front();
+            let Some(upgrade) = next else { return count };
+            count += usize::from(upgrade.run());
         }
-    }
-
-    /// Starts a thread that optimises functions as they become hot.
-    pub fn start_upgrades(&self) -> std::io::Result<Upgrader> {
-        let jit = self.clone();
-        let work = move || {
-            while let Some((function, job)) = jit.hot().wait() {
-                upgrade(&function, job);
-            }
-        };
-        let thread = std::thread::Builder::new().name("upgrades".into()).spawn(work)?;
-        Ok(Upgrader { jit: self.clone(), thread: Some(thread) })
-    }
-}
-
-/// Whether the function has other code now. It may be gone, or have been replaced; what failed is kept with it.
-fn upgrade(function: &WeakCell, job: Job) -> bool {
-    let Some(cell) = function.upgrade() else { return false };
-    match job {
-        Job::Compile => cell.compile_asked(),
-        Job::Optimise => matches!(cell.optimise(), Ok(true)),
-    }
-}
-
-/// A thread that optimises functions. When it is dropped, the thread ends with what it is at; nobody waits for that, since it may be
-/// dropped where waiting would be for ever: where a collection is waited for, or by a task that the thread waits for.
-pub struct Upgrader {
-    jit: Jit,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Upgrader {
-    /// Ends the thread, and waits for it. Not to be called where what it is at may need the caller: in a heap scope, or by what
-    /// compiles.
-    pub fn finish(mut self) {
-        let thread = self.thread.take();
-        drop(self);
-        // The last user of an engine may be the thread itself, at the end of its last upgrade.
-        let own = std::thread::current().id();
-        if let Some(thread) = thread.filter(|thread| thread.thread().id() != own) {
-            // It panics in no code of ours, and sources are fenced.
-            let _ended = thread.join();
-        }
-    }
-}
-
-impl Drop for Upgrader {
-    fn drop(&mut self) {
-        self.jit.hot().lock().stopping += 1;
-        self.jit.hot().changed.notify_all();
-    }
-}
-
-impl std::fmt::Debug for Upgrader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Upgrader").finish_non_exhaustive()
     }
 }
 
@@ -286,7 +253,7 @@ extern "C" fn brolga_hot(counter: usize) {
     // SAFETY: compiled code passes the address of the counter that it was linked with, whose cell its unit keeps.
     let cell = unsafe { cell_of_counter(counter) };
     if cell.became_hot() {
-        cell.jit().hot().push(cell.downgrade(), Job::Optimise);
+        hand_over(&cell, Job::Optimise);
     }
 }
 
@@ -295,7 +262,7 @@ extern "C" fn brolga_loop(counter: usize) -> u32 {
     // SAFETY: as in `brolga_hot`.
     let cell = unsafe { cell_of_counter(counter) };
     if cell.became_hot() {
-        cell.jit().hot().push(cell.downgrade(), Job::Compile);
+        hand_over(&cell, Job::Compile);
     }
     let leaves = cell.leads_on();
     if leaves {

@@ -4,11 +4,14 @@ mod support;
 
 use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock, Weak};
 
 use brolga_codegen::isa::Tier;
 use brolga_codegen::ways::Route;
-use brolga_jit::{CellOwner, FindCell, IndirectCell, Jit, Materialize, Style, Target, Tiers};
+use brolga_jit::{
+    CellOwner, FindCell, IndirectCell, Jit, Materialize, Style, Target, Tiers, Upgrade, Upgrades,
+};
 use support::engine;
 use support::lazy::{Program, STEPS};
 
@@ -20,6 +23,16 @@ struct Two {
     owners: OnceLock<[CellOwner; 2]>,
     optimise: Box<Optimise>,
     optimised: AtomicUsize,
+}
+
+/// Upgrades that a thread of the test runs.
+struct Sent(Sender<Upgrade>);
+
+impl Upgrades for Sent {
+    fn enqueue(&self, upgrade: Upgrade) -> Option<Box<dyn FnOnce() + Send>> {
+        self.0.send(upgrade).unwrap();
+        None
+    }
 }
 
 struct Step(Weak<Two>);
@@ -104,7 +117,10 @@ fn a_function_is_optimised_once_after_as_many_calls_as_asked_for() {
 fn threads_that_call_reach_the_second_tier_without_stopping() {
     let jit = engine();
     let two = Two::new(&jit, Box::new(stride));
-    let upgrader = jit.start_upgrades().unwrap();
+    let (sender, upgrades) = channel();
+    jit.upgrade_by(Arc::new(Sent(sender)));
+    let upgrader =
+        std::thread::spawn(move || upgrades.into_iter().map(Upgrade::run).filter(|&done| done).count());
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -118,8 +134,10 @@ fn threads_that_call_reach_the_second_tier_without_stopping() {
             });
         }
     });
-    drop(upgrader);
-    assert_eq!(two.optimised.load(Ordering::Relaxed), 1);
+    assert_eq!((two.optimised.load(Ordering::Relaxed), jit.upgrade_hot()), (1, 0));
+    // The engine has the sender.
+    drop((two, jit));
+    assert_eq!(upgrader.join().unwrap(), 1);
 }
 
 #[test]

@@ -68,8 +68,8 @@ mod uses;
 pub use board::Address;
 pub use dispatch::Latch;
 pub use dispatch::{
-    Dispatcher, Doing, InPlace, Leave, MAX_THREADS, Needed, OnExecutor, Pool, PoolOptions, Seeded, Task,
-    Token, Tokens,
+    Dispatcher, Doing, InPlace, Leave, MAX_THREADS, Needed, OnExecutor, Pool, PoolOptions, PoolQueue, Seeded,
+    Task, Token, Tokens,
 };
 pub use dylib::{Change, Dylib, OnDrop, Tracker, WeakDylib};
 pub use error::{Cause, Error, Failure, Foreign, Name};

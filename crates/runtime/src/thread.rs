@@ -7,7 +7,7 @@
 //!   +0   handler      innermost handler record; null outside of compiled code
 //!   +8   stack_limit  lowest stack pointer that a frame of compiled code may have
 //!   +16  poll         not 0: call `brolga_safepoint` at the next opportunity; bit 0: an interrupt, bit 1: a collection,
-//!                     bit 2: a report of the code that the thread's frames lie in
+//!                     bit 2: a report of the code that the thread's frames lie in, bit 3: work of the thread itself
 //!   +24  lazy         written by a stub of a function that is not compiled: what it stands for
 //!   +32  lines        where dynamic calls go (`objects/dispatch.rs`)
 //!   +40  mutator      the heap's words, and where the stack is compiled code (`heap/mutator.rs`, `frames.rs`)
@@ -29,6 +29,7 @@
 //! |-----|------------------------|---------|------------|--------------------------------------------------------------|
 //! | T2  | safepoint: clear bit 0 | Relaxed | T1         | as T1; one operation, so that one request interrupts once    |
 //! | T3  | outermost entry: clear bit 0 | Relaxed | T1   | as T1: a request made before the entry is void               |
+//! | T5  | set bit 3              | Relaxed | T2         | nothing: the thread sets it for itself                       |
 
 mod asked;
 mod attached;
@@ -50,6 +51,7 @@ use brolga_ir::Context;
 
 use crate::carried::{Activation, Carried};
 use crate::exception::{Detail, Exception, ExceptionKind, Pending};
+use crate::fence::fenced;
 use crate::frames::Frames;
 use crate::heap::{
     GcFrame, Heap, Mutator, MutatorLayout, Object, POLL_COLLECT, Paused, Persistent, with_scope,
@@ -100,6 +102,8 @@ pub struct Thread {
     /// Held for calls by C that are under way: what a jump over their frames would leak.
     held: RefCell<Vec<Arc<Runtime>>>,
     runtime: Weak<Runtime>,
+    /// What the thread is to do at its next safepoint.
+    work: RefCell<Vec<Work>>,
 }
 
 /// Offsets in [`Thread`] that machine code contains.
@@ -148,6 +152,11 @@ pub enum EnterError {
 const POLL_INTERRUPT: u32 = 1;
 /// The bit of the poll word that asks which code the thread's frames lie in.
 const POLL_REPORT: u32 = 4;
+/// The bit of the poll word that says that the thread has [work for a safepoint](Thread::at_safepoint).
+const POLL_WORK: u32 = 8;
+
+/// Work that waits for a safepoint.
+type Work = Box<dyn FnOnce() + Send>;
 
 /// The right to touch the heap, until it is dropped. Entries nest. GC frames that compiled code linked inside and did not unlink,
 /// because an exception left it, are given up with the entry.
@@ -232,6 +241,7 @@ impl Thread {
             carried: Carried::nothing(),
             held: RefCell::default(),
             runtime: Arc::downgrade(runtime),
+            work: RefCell::default(),
         })
     }
 
@@ -485,7 +495,11 @@ impl Thread {
 
     /// What `brolga_safepoint` does: whether an exception is pending afterwards.
     pub(crate) fn safepoint(&self) -> bool {
-        let wanted = self.poll.fetch_and(!(POLL_INTERRUPT | POLL_REPORT), Ordering::Relaxed); // T2
+        let answered = POLL_INTERRUPT | POLL_REPORT | POLL_WORK;
+        let wanted = self.poll.fetch_and(!answered, Ordering::Relaxed); // T2
+        if wanted & POLL_WORK != 0 {
+            self.do_work();
+        }
         if wanted & POLL_REPORT != 0 {
             self.report_frames();
         }
@@ -500,6 +514,25 @@ impl Thread {
             self.throw(ExceptionKind::InterruptException, Detail::None);
         }
         wanted & POLL_INTERRUPT != 0
+    }
+
+    /// Does `work` at the next safepoint of compiled code on this thread, outside of the heap: for routines that are none themselves and
+    /// have to call code of the embedder. Work that is left when the thread ends is dropped.
+    pub fn at_safepoint(&self, work: impl FnOnce() + Send + 'static) {
+        self.work.borrow_mut().push(Box::new(work));
+        self.poll.fetch_or(POLL_WORK, Ordering::Relaxed); // T5
+    }
+
+    fn do_work(&self) {
+        if self.in_scope() {
+            // References of the scope are not kept: the next safepoint outside of it does the work.
+            self.poll.fetch_or(POLL_WORK, Ordering::Relaxed); // T5
+            return;
+        }
+        for work in self.work.take() {
+            // A panic of the embedder's code concerns its work alone.
+            let _done = self.blocking(|| fenced(work));
+        }
     }
 
     /// Lets go of retired code that no frame of this thread lies in.

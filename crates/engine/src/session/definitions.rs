@@ -128,8 +128,8 @@ impl<'t> Definitions<'t> {
     }
 
     /// Lazy, and compiled twice: fast when it is called first, and as the session's options say when it has been called so often.
-    /// A session with a pool does the latter in the background; any other does it in [`Session::optimize_hot`]. A loop that goes round
-    /// for long is left for better code while it runs ([`Definitions::rounds`]).
+    /// The latter is an idle task of the session's [`Workers`](super::Workers), or done by [`Session::optimize_hot`] where tasks are run by threads
+    /// that wait for them only. A loop that goes round for long is left for better code while it runs ([`Definitions::rounds`]).
     ///
     /// [`Session::optimize_hot`]: super::Session::optimize_hot
     pub fn tiered(mut self, calls: u32) -> Self {
@@ -152,9 +152,9 @@ impl<'t> Definitions<'t> {
     }
 
     /// For functions in two tiers: up to so many calls of each are interpreted while nobody has compiled it, so that a first call waits
-    /// for nothing, and what is seldom called never becomes code. Behind half of them, or sooner if they go through long loops, a session with
-    /// a pool compiles the function in the background; any other does when it is asked to
-    /// ([`Session::optimize_hot`](super::Session::optimize_hot)), or at the call behind the last of them. It concerns functions that
+    /// for nothing, and what is seldom called never becomes code. Behind half of them, or sooner if they go through long loops, an idle
+    /// task of the session's [`Workers`](super::Workers) compiles the function, or [`Session::optimize_hot`](super::Session::optimize_hot) where tasks
+    /// are run by threads that wait for them only, or the call behind the last of them. It concerns functions that
     /// compute with numbers alone and call only such as can be seen with them; all others are compiled by their first call.
     pub fn interpreted(mut self, calls: u32) -> Self {
         self.interpreted = calls;

@@ -31,8 +31,8 @@ use brolga_codegen::isa::Tier;
 use brolga_codegen::ways::Route;
 use brolga_ir::{Func, FuncId};
 use brolga_jit::{
-    BuildError, Compiled, FindCell, Foreign, IndirectCell, Linkage, LoopEntry, Moving, NoCell,
-    Source, Style, Unit,
+    BuildError, Compiled, FindCell, Foreign, IndirectCell, Linkage, LoopEntry, Moving, NoCell, Source, Style,
+    Unit,
 };
 use brolga_linking::{Definition, Dependence, Label, Need, Responsibility, Symbol, SymbolFlags, Want};
 

@@ -189,7 +189,11 @@ impl Session {
         let Options { level, roots, opt, jit, runtime } = options.settled();
         let limit = jit.memory.limit;
         let jit = Jit::new(Runtime::new(runtime), jit)?;
-        let (dispatcher, in_background) = workers.dispatcher(jit.runtime());
+        let (dispatcher, background) = workers.dispatcher(jit.runtime());
+        let in_background = background.is_some();
+        if let Some(background) = background {
+            jit.upgrade_by(Arc::new(background));
+        }
         let methods = Arc::new(SessionMethods::new(jit.runtime()));
         let linking = linking::Session::new(dispatcher, Box::new(Tombs { methods: methods.clone() }));
         let shared = Arc::new(Shared::new(jit, level, opt, roots, methods, in_background));
@@ -264,7 +268,7 @@ impl Session {
     }
 
     /// Optimises, on this thread, the [tiered](Definitions::tiered) functions that have been called often enough; how many. None inside
-    /// a scope, where nobody waits.
+    /// a scope, where nobody waits, and none where tasks of [`Workers`] do so in the background: all but `Caller` and `Seeded`.
     pub fn optimize_hot(&self) -> usize {
         function::waiting(self.runtime(), || Ok(self.inner.shared.jit.upgrade_hot())).unwrap_or(0)
     }
@@ -303,7 +307,6 @@ impl Session {
         let end = || {
             let mut thrown = Vec::new();
             self.inner.linking.end(|dylib| thrown.extend(self.finalize(dylib)));
-            self.inner.shared.finish_upgrades();
             Ok(thrown)
         };
         function::waiting(self.runtime(), end).unwrap_or_else(|error| vec![error])

@@ -152,7 +152,6 @@ impl Dylib {
         let rounds = |calls: i32| rounds.unwrap_or_else(|| calls.unsigned_abs().saturating_mul(ROUNDS));
         let counting = tiers.map(|calls| (calls, rounds(calls)));
         if let Some((_, rounds)) = counting {
-            shared.expect_hot();
             stages = vec![(Stage::First { rounds }, &symbols), (Stage::Second, &hot_symbols)];
         }
         for (stage, symbols) in stages {

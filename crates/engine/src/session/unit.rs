@@ -14,7 +14,7 @@ use brolga_codegen::sig::FunctionType;
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::{FuncId, Level, Module, Op};
-use brolga_jit::{Evictor, Globals, Jit, Upgrader};
+use brolga_jit::{Evictor, Globals, Jit};
 use brolga_linking::{Definition, MaterializationUnit, Responsibility, Symbol, SymbolFlags};
 use brolga_opt::OptLevel;
 
@@ -24,7 +24,7 @@ use super::lazy::{Slots, type_of};
 use super::linking;
 use super::make::compile_and_link;
 use super::methods::SessionMethods;
-use super::plan::{Plan, lock};
+use super::plan::Plan;
 use super::profile::Profile;
 use super::scope::without_bodies;
 use super::target::{Function, Kept, Native, Origin, Placed};
@@ -44,20 +44,9 @@ pub(crate) struct Shared {
     /// Calls that wait for functions to have addresses.
     pub(crate) awaited: Arc<Awaited>,
     pub(crate) compiled: Mutex<Totals>,
-    upgrades: Mutex<Upgrades>,
     /// What gives code up when memory is short, and the limit; none if there is no limit.
     demoter: OnceLock<(Arc<Demoter>, usize)>,
     in_background: bool,
-}
-
-/// Who optimises functions that have become hot.
-enum Upgrades {
-    /// Whoever asks for it.
-    Asked,
-    /// A thread, when there is a function in two tiers.
-    Expected,
-    /// A thread; none if the system refuses one.
-    Background(Option<Upgrader>),
 }
 
 /// What was compiled so far.
@@ -90,7 +79,6 @@ impl Shared {
             compiled: Mutex::default(),
             demoter: OnceLock::new(),
             in_background,
-            upgrades: Mutex::new(if in_background { Upgrades::Expected } else { Upgrades::Asked }),
         }
     }
 
@@ -124,22 +112,6 @@ impl Shared {
         let in_use = stats.in_use - stats.retired;
         if in_use > most {
             self.jit.evict(in_use - most);
-        }
-    }
-
-    /// A function in two tiers is about to be defined.
-    pub(crate) fn expect_hot(&self) {
-        let mut upgrades = lock(&self.upgrades);
-        if let Upgrades::Expected = *upgrades {
-            *upgrades = Upgrades::Background(self.jit.start_upgrades().ok());
-        }
-    }
-
-    /// Ends the thread that optimises, and waits for it.
-    pub(crate) fn finish_upgrades(&self) {
-        let upgrades = std::mem::replace(&mut *lock(&self.upgrades), Upgrades::Asked);
-        if let Upgrades::Background(Some(upgrader)) = upgrades {
-            upgrader.finish();
         }
     }
 }

@@ -1,9 +1,12 @@
 //! Who compiles.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use brolga_linking::{Dispatcher, InPlace, Leave, Pool, PoolOptions, Seeded, Token, Tokens};
+use brolga_jit::{Upgrade, Upgrades};
+use brolga_linking::{
+    Dispatcher, InPlace, Leave, Pool, PoolOptions, PoolQueue, Priority, Seeded, Task, Token, Tokens,
+};
 use brolga_runtime::{Runtime, with_attached};
 
 /// Who compiles.
@@ -22,18 +25,54 @@ pub enum Workers {
 }
 
 impl Workers {
-    /// Who runs tasks, of a session with this run time, and whether that goes on when nobody waits.
-    pub(crate) fn dispatcher(self, runtime: &Arc<Runtime>) -> (Arc<dyn Dispatcher>, bool) {
+    /// The dispatcher of a session with this run time, and where upgrades go if tasks are run without anybody waiting for them.
+    pub(crate) fn dispatcher(self, runtime: &Arc<Runtime>) -> (Arc<dyn Dispatcher>, Option<Background>) {
         let pool = |options: PoolOptions| {
             let leave = options.leave.unwrap_or_else(|| Arc::new(LeaveHeap(runtime.clone())));
-            Arc::new(Pool::with(PoolOptions { leave: Some(leave), ..options }))
+            let pool = Pool::with(PoolOptions { leave: Some(leave), ..options });
+            let queue = Background::Pool(pool.queue());
+            (Arc::new(pool) as Arc<dyn Dispatcher>, Some(queue))
         };
         match self {
-            Workers::Pool(threads) => (pool(PoolOptions { threads, ..PoolOptions::default() }), true),
-            Workers::PoolWith(options) => (pool(options), true),
-            Workers::Caller => (Arc::new(InPlace::new()), false),
-            Workers::Seeded(seed) => (Arc::new(Seeded::new(seed)), false),
-            Workers::Own(dispatcher) => (dispatcher, false),
+            Workers::Pool(threads) => pool(PoolOptions { threads, ..PoolOptions::default() }),
+            Workers::PoolWith(options) => pool(options),
+            Workers::Caller => (Arc::new(InPlace::new()), None),
+            Workers::Seeded(seed) => (Arc::new(Seeded::new(seed)), None),
+            Workers::Own(dispatcher) => {
+                let own = Background::Own(Arc::downgrade(&dispatcher));
+                (dispatcher, Some(own))
+            }
+        }
+    }
+}
+
+/// Upgrades as idle tasks of the session's dispatcher. It does not keep the dispatcher: code may be held for longer than its session.
+pub(crate) enum Background {
+    /// The queue of the session's pool, which takes tasks from the middle of compiled code.
+    Pool(PoolQueue),
+    /// A dispatcher of the embedder, whose code is called at a safepoint.
+    Own(Weak<dyn Dispatcher>),
+}
+
+impl Upgrades for Background {
+    fn enqueue(&self, upgrade: Upgrade) -> Option<Box<dyn FnOnce() + Send>> {
+        let task = Task::new(Priority::Idle, move || {
+            upgrade.run();
+        });
+        match self {
+            Background::Pool(queue) => {
+                // Of a pool that is shut down the session has ended: the function stays in its tier.
+                let _shut_down = queue.push(task);
+                None
+            }
+            Background::Own(dispatcher) => {
+                let dispatcher = dispatcher.clone();
+                Some(Box::new(move || {
+                    if let Some(dispatcher) = dispatcher.upgrade() {
+                        dispatcher.dispatch(task);
+                    }
+                }))
+            }
         }
     }
 }

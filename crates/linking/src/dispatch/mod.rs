@@ -33,7 +33,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 pub use executor::OnExecutor;
-pub use pool::{Leave, MAX_THREADS, Pool, PoolOptions, Token, Tokens};
+pub use pool::{Leave, MAX_THREADS, Pool, PoolOptions, PoolQueue, Token, Tokens};
 pub use single::{InPlace, Seeded};
 
 use rustc_hash::FxHashSet;

@@ -117,6 +117,25 @@ struct Shared {
     parked: Parked,
 }
 
+/// Puts tasks into the queue of a [`Pool`] from places where nothing may run or wait: no task is run, no limit holds, and no code of the
+/// embedder is called. It does not keep the pool's threads.
+#[derive(Clone)]
+pub struct PoolQueue {
+    shared: Arc<Shared>,
+}
+
+impl PoolQueue {
+    /// Takes a task.
+    ///
+    /// # Errors
+    /// The pool is shut down; the task is given back.
+    pub fn push(&self, task: Task) -> Result<(), Task> {
+        self.shared.queue.push_if_open(task)?;
+        self.shared.parked.rouse();
+        Ok(())
+    }
+}
+
 /// See the file's header. Dropping it waits for what its threads are at, unless [`PoolOptions::leave`] says otherwise.
 pub struct Pool {
     shared: Arc<Shared>,
@@ -152,6 +171,12 @@ impl Pool {
     fn worker(&self) -> Option<usize> {
         let worker = doing(|doing| doing.worker)?;
         (worker.of == self.shared.address()).then_some(worker.number)
+    }
+
+    /// The way into the pool's queue from places where nothing may run or wait.
+    #[must_use]
+    pub fn queue(&self) -> PoolQueue {
+        PoolQueue { shared: Arc::clone(&self.shared) }
     }
 
     /// Takes no more tasks: those that come, and those that no thread has begun, are dropped.

@@ -130,6 +130,19 @@ impl Queue {
         self.wake_one();
     }
 
+    /// As [`Queue::push`], unless the queue is closed. The lock keeps `close` from coming in between, so the task does not stay behind.
+    pub(crate) fn push_if_open(&self, task: Task) -> Result<(), Task> {
+        let closed = lock(&self.closed);
+        if *closed {
+            return Err(task);
+        }
+        self.outstanding.fetch_add(1, Ordering::Relaxed); // Q4
+        self.lanes[task.lane()].push(task);
+        drop(closed);
+        self.wake_one();
+        Ok(())
+    }
+
     fn wake_one(&self) {
         fence(Ordering::SeqCst); // Q1
         let asleep = self.sleepers.load(Ordering::Relaxed); // Q3

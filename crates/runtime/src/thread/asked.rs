@@ -21,7 +21,7 @@ use std::sync::{Arc, Weak};
 use brolga_instances::Participant;
 
 use super::attached::current;
-use super::{AttachError, POLL_INTERRUPT, POLL_REPORT, Thread};
+use super::{AttachError, POLL_INTERRUPT, POLL_REPORT, Thread, Work};
 use crate::heap::Persistent;
 use crate::instance::Runtime;
 use crate::objects::{Dispatch, IsaCache};
@@ -48,6 +48,7 @@ const _: () = {
     goes_on_any_thread::<TraceStack>();
     goes_on_any_thread::<IsaCache>();
     goes_on_any_thread::<Weak<Runtime>>();
+    goes_on_any_thread::<Work>();
 };
 // SAFETY: as above; `raise` is the only operation on a shared `Interrupt`.
 unsafe impl Sync for Interrupt {}

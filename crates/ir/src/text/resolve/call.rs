@@ -492,7 +492,9 @@ impl<'a> Body<'_, 'a> {
     ) -> Option<()> {
         let is_instance = match &field.kind {
             ExprKind::Symbol(name) => name == "instance",
-            ExprKind::QuoteNode(quoted) => matches!(&quoted.kind, ExprKind::Symbol(name) if name == "instance"),
+            ExprKind::QuoteNode(quoted) => {
+                matches!(&quoted.kind, ExprKind::Symbol(name) if name == "instance")
+            }
             _ => false,
         };
         let &[result] = results else { return None };
