@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// What a name stands for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Global {
     /// A function of the library.
     Library,
-    /// A function with so many parameters.
-    Function(usize),
+    /// A function, by the symbol of its method.
+    Function(String),
     /// A variable, by its number.
     Variable(u64),
 }
@@ -26,7 +26,7 @@ pub(crate) struct Globals {
 
 impl Globals {
     pub(crate) fn get(&self, name: &str) -> Option<Global> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
     /// Says what a name stands for; nothing if it stands for none any more.
@@ -47,11 +47,6 @@ impl Globals {
 /// The name of a function in the IR. `@` keeps it apart from what calls of Base's names mean, and a dot would be that behind a module.
 pub(crate) fn symbol(name: &str) -> String {
     format!("@{}", name.replace('.', "·"))
-}
-
-/// The symbol of a function: its name and the types of its parameters.
-pub(crate) fn linked_symbol(name: &str, params: usize) -> String {
-    format!("{}({})", symbol(name), vec!["Any"; params].join(", "))
 }
 
 /// The function that reads a variable.

@@ -38,7 +38,7 @@ use brolga::session::linking::OnDrop;
 use brolga::session::{Definitions, Dylib};
 use brolga::{CallError, ExceptionKind, Handle, Options, ScopedFunc, Session, Workers};
 
-use globals::{Global, Globals, linked_symbol, variable};
+use globals::{Global, Globals, variable};
 use library::Output;
 use lower::{Lowered, Lowering};
 use reader::{Datum, ReadError, Reader};
@@ -133,30 +133,35 @@ impl Repl {
         let mut lowering = Lowering::new(self.session.context(), &self.globals, &vars);
         match form {
             Form::Function(lambda) => {
-                let (name, params) = (lambda.name.as_str(), lambda.params.len());
+                let name = lambda.name.as_str();
                 let before = self.globals.get(name);
                 if let Some(Global::Variable(_)) = before {
                     return Err(format!("`{name}` is a variable, and code reads it as one").into());
                 }
                 // Its body may mention it.
-                self.globals.set(name, Some(Global::Function(params)));
+                self.globals.set(name, Some(Global::Function(String::new())));
                 let defined = lowering.define(&lambda).and_then(|func| {
-                    let mut module = lowering.closures;
+                    let (mut module, symbol) = (lowering.closures, func.symbol(self.session.context()));
                     add(&mut module, func)?;
-                    Ok(self.dylib.redefine(self.compiled(self.dylib.build(module)?))?)
+                    self.dylib.redefine(self.compiled(self.dylib.build(module)?))?;
+                    Ok(symbol)
                 });
-                if let Err(error) = defined {
-                    self.globals.set(name, before);
-                    return Err(error);
-                }
-                // With another number of parameters it is another method, and calls would still find the one before.
-                match before {
-                    Some(Global::Function(old)) if old != params => {
-                        self.dylib.remove(&[&linked_symbol(name, old)])?;
+                match defined {
+                    Ok(symbol) => {
+                        // With another number of parameters it is another method, and calls would still find the one before.
+                        if let Some(Global::Function(old)) = before
+                            && old != symbol
+                        {
+                            self.dylib.remove(&[&old])?;
+                        }
+                        self.globals.set(name, Some(Global::Function(symbol)));
+                        Ok(String::new())
                     }
-                    _ => {}
+                    Err(error) => {
+                        self.globals.set(name, before);
+                        Err(error)
+                    }
                 }
-                Ok(String::new())
             }
             Form::Variable(name, value) => {
                 match self.globals.get(&name) {

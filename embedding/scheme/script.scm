@@ -128,9 +128,9 @@ pair                                    ;=> (1 5)
 (undefined-function 1)                  ;=> error: MethodError: no method matching @undefined-function(::Int64)
 undefined-variable                      ;=> error: there is no `undefined-variable`
 (square 1 2)                            ;=> error: MethodError: no method matching @square(::Int64, ::Int64)
-(5 6)                                   ;=> error: MethodError: objects of type Int64 are not callable
+(5 6)                                   ;=> error: MethodError: no method matching (::Int64)(::Int64)
 (define (forever n) (+ 1 (forever n)))
-(forever 1)                             ;=> error: StackOverflowError
+(forever 1)                             ;=> error: StackOverflowError:
 (quotient 1 0)                          ;=> error: DivideError: integer division error
 (string-length 5)                       ;=> error: no string: 5
 (if)                                    ;=> error: if: wrong syntax
