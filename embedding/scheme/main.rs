@@ -70,13 +70,8 @@ impl Repl {
     fn new(tiers: Tiers) -> Lowered<Arc<Repl>> {
         let session = Session::new(Options::new(), Workers::Pool(1))?;
         let dylib = session.create_dylib("scheme")?;
-        let repl = Arc::new(Repl {
-            session,
-            dylib,
-            globals: Globals::default(),
-            output: Output::default(),
-            tiers,
-        });
+        let repl =
+            Arc::new(Repl { session, dylib, globals: Globals::default(), output: Output::default(), tiers });
         let library = repl.session.create_dylib("library")?;
         library::host(&library, &repl.output, Arc::downgrade(&repl))?;
         library.define(library.read("library.jlir", library::ir().as_bytes())?.inlinable().lazy())?;
@@ -261,7 +256,9 @@ fn bench(repl: &Repl) -> Lowered<()> {
     for form in repl.forms(BENCH) {
         form?;
     }
-    for text in ["(fib 27)", "(adders 1000000)", "(count (counter) 1000000)", "(fold + 0 (map abs (build 1000)))"] {
+    for text in
+        ["(fib 27)", "(adders 1000000)", "(count (counter) 1000000)", "(fold + 0 (map abs (build 1000)))"]
+    {
         for round in ["first", "again"] {
             let begun = Instant::now();
             let shown = repl.forms(text).pop().ok_or("nothing to run")??;
@@ -298,7 +295,8 @@ mod tests {
             let mut shown = Vec::new();
             repl.serve(SCRIPT.as_bytes(), &mut shown).unwrap();
             let shown = String::from_utf8(shown).unwrap();
-            let expected: Vec<&str> = SCRIPT.lines().filter_map(|line| line.split_once(";=> ")).map(|(_, e)| e).collect();
+            let expected: Vec<&str> =
+                SCRIPT.lines().filter_map(|line| line.split_once(";=> ")).map(|(_, e)| e).collect();
             let shown: Vec<&str> = shown.lines().collect();
             for (at, (shown, expected)) in shown.iter().zip(&expected).enumerate() {
                 assert_eq!(shown, expected, "{tiers:?}, line {at} of what is shown");
@@ -324,7 +322,20 @@ mod tests {
     fn no_text_does_harm() {
         let repl = Repl::new(Tiers::One).unwrap_or_else(|error| panic!("{error}"));
         let deep = "(".repeat(5000);
-        for text in [")", "(", "(car", "\"", "'", "#x", "(let ((x)) x)", "(lambda)", "(define)", "(set! y 1)", "()", &deep] {
+        for text in [
+            ")",
+            "(",
+            "(car",
+            "\"",
+            "'",
+            "#x",
+            "(let ((x)) x)",
+            "(lambda)",
+            "(define)",
+            "(set! y 1)",
+            "()",
+            &deep,
+        ] {
             assert!(repl.forms(text).iter().all(Result::is_err), "{text}");
         }
     }

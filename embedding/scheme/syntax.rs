@@ -111,8 +111,7 @@ impl Parser {
                 };
                 Ok((name.clone(), self.lambda(name, None, params, body)?))
             }
-            [Datum::Symbol(name), Datum::List(items)]
-                if matches!(&items[..], [Datum::Symbol(lambda), ..] if lambda == "lambda") =>
+            [Datum::Symbol(name), Datum::List(items)] if matches!(&items[..], [Datum::Symbol(lambda), ..] if lambda == "lambda") =>
             {
                 let [_, Datum::List(params), body @ ..] = &items[..] else {
                     return Err("lambda: no parameters".into());
@@ -173,7 +172,9 @@ impl Parser {
             }),
             Datum::List(items) => match &items[..] {
                 [] => Err("there is nothing to call".into()),
-                [Datum::Symbol(head), rest @ ..] if self.find(head).is_none() => self.special(head, rest, items),
+                [Datum::Symbol(head), rest @ ..] if self.find(head).is_none() => {
+                    self.special(head, rest, items)
+                }
                 items => self.call(items),
             },
             datum => Ok(Expr::Const(datum.clone())),
@@ -232,7 +233,8 @@ impl Parser {
                 let var = self.declare("");
                 let rest = self.special("or", rest, items);
                 self.scope.truncate(outer);
-                let choice = Expr::If(Box::new(Expr::Local(var)), Box::new(Expr::Local(var)), Box::new(rest?));
+                let choice =
+                    Expr::If(Box::new(Expr::Local(var)), Box::new(Expr::Local(var)), Box::new(rest?));
                 Ok(Expr::Let(var, Box::new(value), Box::new(choice)))
             }
             ("when", [test, body @ ..]) => {

@@ -56,7 +56,12 @@ impl Declared {
     }
 
     /// Machine code of the entry, which calls the function by `route`, and its symbol.
-    pub(crate) fn compile(&self, jit: &Jit, recipe: &Recipe, route: Route) -> Result<(Compiled, String), Error> {
+    pub(crate) fn compile(
+        &self,
+        jit: &Jit,
+        recipe: &Recipe,
+        route: Route,
+    ) -> Result<(Compiled, String), Error> {
         let mut module = Module::new(self.cx.clone());
         let func = Func::new(self.name, Level::High, self.sig.clone());
         let symbol = boxed_symbol(&func.symbol(&self.cx));
@@ -73,7 +78,11 @@ impl Declared {
 }
 
 /// A high function as a row of a method table; none if it takes no function object.
-pub(crate) fn row(module: &Module, id: FuncId, entry: impl FnOnce(Declared) -> MethodEntry) -> Option<MethodRow> {
+pub(crate) fn row(
+    module: &Module,
+    id: FuncId,
+    entry: impl FnOnce(Declared) -> MethodEntry,
+) -> Option<MethodRow> {
     let declared = Declared::new(module, id)?;
     let func = &module[id];
     let (function, args) = func.sig.params.split_first()?;

@@ -21,8 +21,8 @@ use brolga_ir::interp::{self, Interp, SimMemory};
 use brolga_ir::types::{Layout, Repr};
 use brolga_ir::{Context, Func, FuncId, Level, Module, Type, TypeKind, Types};
 use brolga_jit::{
-    BuildError, CodeListener, CodeMemoryStats, Globals, Jit, JitOptions, Linkage, LookupError,
-    Params, Scoped, ScopedFunc, ScopedParams, Source, Symbolized, TypedFunc, UntypedFunc, Value,
+    BuildError, CodeListener, CodeMemoryStats, Globals, Jit, JitOptions, Linkage, LookupError, Params,
+    Scoped, ScopedFunc, ScopedParams, Source, Symbolized, TypedFunc, UntypedFunc, Value,
 };
 use brolga_opt::{Cx, OptLevel};
 use brolga_runtime::Runtime;

@@ -33,8 +33,8 @@ use crate::generator::{Generator, Request};
 use crate::ids::{DylibId, Label, SessionId, Symbol};
 use crate::lookup::{Delivered, Lookup, Ticket};
 use crate::machine::{
-    self, Begin, Close, CreateDylib, Dependants, Doer, Effects, Event, Finish, Found, IsDefined, IsUnderWay, Leads,
-    LinkOrder, Machine, NewUnit, Owner, Parts, Remaining, Renew, Stop, Undertake,
+    self, Begin, Close, CreateDylib, Dependants, Doer, Effects, Event, Finish, Found, IsDefined, IsUnderWay,
+    Leads, LinkOrder, Machine, NewUnit, Owner, Parts, Remaining, Renew, Stop, Undertake,
 };
 use crate::names::{Names, SymbolRef, SymbolScope};
 use crate::opening::Openings;

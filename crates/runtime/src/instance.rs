@@ -264,7 +264,11 @@ impl Runtime {
     }
 
     /// As [`Runtime::change_methods`], with methods of a program, whose table belongs to this runtime.
-    pub fn change_methods_of(&self, table: &MethodTable, new: NewMethods) -> Result<Vec<Methods>, MethodError> {
+    pub fn change_methods_of(
+        &self,
+        table: &MethodTable,
+        new: NewMethods,
+    ) -> Result<Vec<Methods>, MethodError> {
         if !self.owns(table) {
             return Err(MethodError::OtherRuntime);
         }

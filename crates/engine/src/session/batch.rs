@@ -180,7 +180,10 @@ impl<'a> Batch<'a> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
         let home = lock(&session.inner.homes).get(&dylib.linking.id()).map(|home| home.scope.clone());
         let is_lazy = home.is_some_and(|scope| scope.is_lazy(name));
-        if is_lazy && dylib.slot(symbol).is_none() && session.linking().is_defined(dylib.linking.label(symbol)) {
+        if is_lazy
+            && dylib.slot(symbol).is_none()
+            && session.linking().is_defined(dylib.linking.label(symbol))
+        {
             // Without it, all worlds see the new one: who failed, or may not wait here.
             let _ = waiting(session.runtime(), || Ok(dylib.linking.lookup([symbol]).wait()));
         }
@@ -318,13 +321,14 @@ impl<'a> Batch<'a> {
                 number = inner.inlined.agree(&self.basis, &mut self.notes, log, is_defined, offer);
             }
             if number.is_some() {
-                superseded_methods = inner.shared.methods.change(methods.take().unwrap_or_default(), |world| {
-                    retired.extend(
-                        superseded
-                            .drain(..)
-                            .map(|(reserved, again)| again.owner.supersede(reserved, world, again.body)),
-                    );
-                });
+                superseded_methods =
+                    inner.shared.methods.change(methods.take().unwrap_or_default(), |world| {
+                        retired.extend(
+                            superseded
+                                .drain(..)
+                                .map(|(reserved, again)| again.owner.supersede(reserved, world, again.body)),
+                        );
+                    });
             }
             number.is_some()
         };

@@ -155,10 +155,7 @@ impl Dylib {
     ///
     /// # Errors
     /// Also when the function has other types.
-    pub fn func_in<A: ScopedParams, R: Scoped>(
-        &self,
-        name: &str,
-    ) -> Result<ScopedFunc<A, R>, SessionError> {
+    pub fn func_in<A: ScopedParams, R: Scoped>(&self, name: &str) -> Result<ScopedFunc<A, R>, SessionError> {
         Ok(self.function(name)?.scoped()?)
     }
 

@@ -11,9 +11,7 @@ use brolga_runtime::{Runtime, with_attached};
 use super::Session;
 use super::error::SessionError;
 use super::target::{self, Moved, Native, Placed};
-use brolga_jit::{
-    LookupError, Params, Scoped, ScopedFunc, ScopedParams, TypedFunc, UntypedFunc, Value,
-};
+use brolga_jit::{LookupError, Params, Scoped, ScopedFunc, ScopedParams, TypedFunc, UntypedFunc, Value};
 
 /// A function that can be called. It keeps its code, and what this code calls, in memory. One that was defined to be
 /// [lazy](super::Definitions::lazy) is always the newest of its name.
