@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use brolga::ir::Type;
 use brolga::session::linking::{self, Dependants, OnDrop};
 use brolga::session::{Definitions, Dylib, SessionError, Signature};
-use brolga::{OptLevel, Options, Output, Session, TypedFunc, Workers};
+use brolga::{OptLevel, Options, Output, Program, Session, TypedFunc, Workers};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
@@ -398,5 +398,47 @@ fn threads_call_methods_that_come_and_go() {
         main.remove(&["pick(Int64)"]).unwrap();
         let drive: Int = main.func("drive").unwrap();
         assert_eq!(drive.call((1,)), Ok(0), "{kind:?}: the general one is left");
+    }
+}
+
+/// Whether an object is of the type that a program of its own declares.
+const IS_PLUS: &str = "
+function is_plus(n::Int64)::Int64
+1 ─ %1 = invoke Main.make(n::Int64)::Any
+│   %2 = (%1 isa Plus)::Bool
+│   %3 = Base.zext_int(Int64, %2)::Int64
+└──      return %3
+end
+";
+
+#[test]
+fn a_type_is_one_type_in_all_programs_that_declare_it_alike() {
+    for kind in KINDS {
+        let session = session(OptLevel::O2, Workers::Caller);
+        let main = session.create_dylib("main").unwrap();
+        put(&main, VALUES[1].1, kind);
+        put(&main, &("struct Plus <: Function\n    n::Int64\nend\n".to_owned() + IS_PLUS), kind);
+        let is_plus: Int = main.func("is_plus").unwrap();
+        assert_eq!(is_plus.call((3,)), Ok(1), "{kind:?}");
+        // Another one of that name is refused, and the error says which.
+        let other = "struct Plus <: Function\n    n::Float64\nend\n".to_owned() + IS_PLUS;
+        let refused = main.read("other.jlir", other.as_bytes()).map(drop).unwrap_err().to_string();
+        assert!(refused.contains("Plus"), "{refused}");
+    }
+}
+
+/// A program that was read by itself has a context of its own. Its functions are those that other programs name.
+#[test]
+fn functions_of_programs_with_other_contexts_are_known_by_module_and_name() {
+    for kind in KINDS {
+        let session = session(OptLevel::O2, Workers::Caller);
+        let main = session.create_dylib("main").unwrap();
+        let make = "function make(n::Int64)::Any\n1 ─      return Main.double\nend\n";
+        put(&main, &(make.to_owned() + CALLER + DRIVE), Kind::Lazy);
+        let source = VALUES[0].1.split_inclusive("end\n").next().unwrap();
+        let program = Program::read("alone.jlir", source.as_bytes()).unwrap();
+        main.define(defined_as(program.into(), kind)).unwrap();
+        let drive: Int = main.func("drive").unwrap();
+        assert_eq!(drive.call((4,)), Ok(8), "{kind:?}");
     }
 }

@@ -8,8 +8,7 @@
 //!
 //! Only a session with [`Options::code_limit`](crate::Options::code_limit) has a demoter, and only there the code of a lazy function remembers what it
 //! was compiled from. Given up is what lies behind slots. What stays: code that is not lazy, functions of promised programs and those
-//! that were defined to be together, what a caller with calls that are decided at run time depends on (the run time finds only what is
-//! compiled), code whose addresses C may have (`cfunction`), slots and trampolines. If all that is left is such, whoever needs room is told so by an error.
+//! that were defined to be together, boxed entries, code whose addresses C may have (`cfunction`), slots and trampolines. If all that is left is such, whoever needs room is told so by an error.
 //!
 //! **Who goes first.** What was given rest when memory was short the last time, and has not been called since; then what was made, or
 //! called after a rest, longest ago. Half of what remains is given rest each time. So it costs nothing to call what is in use, but for one
@@ -22,7 +21,7 @@
 //!
 //! **When bytes are there.** Code is freed when no thread runs it. A thread that waits for code to be compiled says which code its frames
 //! lie in, and holds up nothing else. One that runs for long without a call by a stub or a safepoint holds up what is given up
-//! meanwhile; so do all threads in compiled code what calls that are decided at run time may find. So sessions with a pool give code up before
+//! meanwhile. So sessions with a pool give code up before
 //! there is no room left: they keep a quarter of the limit free, or waiting for such threads: code that nothing leads to any more, since it was
 //! given up or replaced, is not counted (`CodeMemoryStats::retired`).
 //!

@@ -7,8 +7,7 @@
 //! ```
 //!
 //! A function in two tiers has one more hidden symbol, `f(Int64)#hot`, for the code that takes the place of the first when it has
-//! been called often. Its boxed entry, for calls that are decided at run time, stays that of the first; the function calls itself through
-//! the slot. Boxed entries call through the slot in any case, so that a call by an old one finds what took the function's place.
+//! been called often. The function calls itself through the slot. So do boxed entries, for calls that are decided at run time (`methods.rs`).
 //!
 //! Bodies need the slots of what they call, never their bodies, so one look-up compiles one function. Threads that call first
 //! at the same time look up the same body, and who runs tasks meanwhile is the dispatcher's affair. A redefinition replaces

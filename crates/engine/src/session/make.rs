@@ -186,7 +186,7 @@ fn generate(shared: &Shared, loaded: &Loaded, low: Lowered) -> Result<Output, Ar
     let tier = if is_first { Tier::Baseline } else { tier(shared.level) };
     let counts = |name: &str| is_first && loaded.names.values().any(|own| **own == *name);
     let is_profiled = is_first && loaded.profile.is_some();
-    // Who finds a function by its boxed entry calls what is behind its slot, as everybody does.
+    // C calls what is behind the slot of a function, as everybody does.
     let apart = |name: &str| loaded.whole.behind_slots.contains(name);
     let (others, counted, apart) = (&route, &counts, &apart);
     let style = Style { tier, others, counted, apart, has_c_entries: true, is_profiled };

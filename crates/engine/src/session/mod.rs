@@ -21,6 +21,7 @@
 //! | compile when called | [`Definitions::lazy`]: looking compiles nothing, the first call does |
 //! | compile twice | [`Definitions::tiered`]: fast at first, well when it has been called often, or goes round for long |
 //! | interpret at first | [`Definitions::interpreted`]: the first calls wait for no code |
+//! | call functions as values | a dynamic call finds every method of the session that is visible in its world, whatever definition it comes from |
 //! | replace | [`Dylib::redefine`]: calls from the next world on get the new one, and [`Redefined`] says who does not; [`Definitions::replaceable`]: running frames, too |
 //! | remove | [`Tracker::remove`](linking::Tracker::remove), [`Dylib::remove`], [`Dylib::clear`], with a policy for what uses it |
 //! | find elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_archive`], [`Dylib::add_generator`] |
@@ -50,7 +51,7 @@
 //! | what | after a tombstone |
 //! |---|---|
 //! | calls in compiled code, of lazy functions and others | throw. So they do when the name is defined again: who was linked before has to be defined again, too. To replace a function under its callers is [`Dylib::redefine`] |
-//! | calls that are decided at run time | find no such method from the thread's next entry into compiled code on, unless a handle keeps it |
+//! | calls that are decided at run time | find no such method from the thread's next entry into compiled code on: `MethodError`, whatever the policy |
 //! | copies that were inlined | stay, as when a function is replaced; so does what was computed ahead of need |
 //! | `try` around a call | catches the error, unless the callee was known to throw nothing and nothing else in there does: then it may have been taken out |
 //! | frames that run removed code | go on in it; its next call of something that was removed throws |

@@ -1,7 +1,7 @@
 //! How much of the code in memory is retired: nothing leads to it, and it is freed when the threads have left it that may run it.
 //!
 //! ```text
-//!   cell ──► unit (functions, methods, code)        another target, or the end: the cell's handle waits for threads     `cell/record.rs`
+//!   cell ──► unit (functions, code)                 another target, or the end: the cell's handle waits for threads     `cell/record.rs`
 //!                      │                             superseded: the version waits for threads in its worlds             `cell/version.rs`
 //!                      └ no handle is left ───────► its methods wait for threads, and keep its code                       the run time's `methods.rs`
 //! ```

@@ -2,7 +2,8 @@
 //!
 //! **One type, one description.** A program brings its own context, and several programs may share a heap. A type that
 //! mentions nothing declared by a program (`Int64`, `Vector{Any}`, `BoundsError`) is the same in all of them: it is translated
-//! into the heap's own context, the *base*, and described there. A type that mentions a declaration or a function of a program
+//! into the heap's own context, the *base*, and described there. So is the type of a function, which is known by module and name: which methods it has
+//! is a matter of tables. A type that mentions a declaration of a program
 //! belongs to the program's context, which is kept alive so that its address names it. So two descriptions are the same
 //! type exactly if they are one, and relations between types are asked in the context of that one which is not of the base.
 //!
@@ -13,9 +14,9 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use brolga_ir::Context;
 use brolga_ir::heap_abi::{SMALL_INT_BYTES, SMALL_INTS, SMALLEST_INT};
 use brolga_ir::types::{Layout, LayoutError, Type, TypeKind, Types};
+use brolga_ir::{Context, FunctionName};
 
 use super::desc::{Maker, ObjectKind, TypeDesc, TypeRef};
 use super::object::{Object, TAG_BITS, TAG_PERMANENT};
@@ -260,7 +261,10 @@ fn translate(from: &Types, to: &Types, ty: Type) -> Option<Type> {
         TypeKind::Bottom | TypeKind::Any | TypeKind::Low(_) | TypeKind::Token => Some(ty),
         TypeKind::Nominal { decl, params } if decl.is_builtin() => to.nominal(*decl, &all(params)?).ok(),
         TypeKind::Generic(decl) if decl.is_builtin() => to.nominal(*decl, &[]).ok(),
-        TypeKind::Nominal { .. } | TypeKind::Generic(_) | TypeKind::Function(_) | TypeKind::Param(_) => None,
+        TypeKind::Function(function) => {
+            Some(to.function_named(FunctionName { module: name(function.module), name: name(function.name) }))
+        }
+        TypeKind::Nominal { .. } | TypeKind::Generic(_) | TypeKind::Param(_) => None,
         TypeKind::Tuple { elems, vararg: None } => to.tuple(&all(elems)?).ok(),
         TypeKind::Tuple { elems, vararg: Some(rest) } => to.tuple_vararg(&all(elems)?, one(*rest)?).ok(),
         TypeKind::NamedTuple { names, tuple } => {

@@ -27,6 +27,7 @@
 //! them across a safepoint.
 
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use crate::exception::{Detail, ExceptionKind};
 use crate::heap::{Object, Root, Scope, TypeDesc, desc_of_tag, with_scope};
@@ -98,19 +99,20 @@ fn with_args(
 }
 
 pub(crate) extern "C" fn brolga_apply(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
-    apply(thread, objects(args, count))
+    apply(thread, args, count)
 }
 
 pub(crate) extern "C" fn brolga_apply_latest(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
     let _world = thread.dispatch().latest();
-    apply(thread, objects(args, count))
+    apply(thread, args, count)
 }
 
-fn apply(thread: &Thread, all: &[Object]) -> *mut u8 {
+fn apply(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
     // The search asks for no more than tags and types: no safepoint, so the objects stay.
-    let found =
-        thread.runtime().map(|runtime| thread.dispatch().find(runtime.heap(), thread.isa_cache(), all));
-    if let Some(Ok(Some(method))) = found {
+    let find = |runtime: Arc<Runtime>| {
+        thread.dispatch().find(runtime.heap(), thread.isa_cache(), objects(args, count))
+    };
+    if let Some(Ok(Some(method))) = thread.runtime().map(find) {
         let entry = match method.entry() {
             MethodEntry::Code(entry) => Some(entry),
             MethodEntry::Deferred(deferred) => match first_call(thread, deferred) {
@@ -123,14 +125,15 @@ fn apply(thread: &Thread, all: &[Object]) -> *mut u8 {
             MethodEntry::Host(_) => None,
         };
         if let Some(entry) = entry {
-            // SAFETY: compiled code passes words of its frame.
-            return unsafe { call_code(thread, entry, all.as_ptr(), all.len()) };
+            let count = objects(args, count).len();
+            // SAFETY: compiled code passes words of its frame, where a collection finds them.
+            return unsafe { call_code(thread, entry, args, count) };
         }
     }
-    with_args(thread, all, |ops, all| ops.apply_all(all))
+    with_args(thread, objects(args, count), |ops, all| ops.apply_all(all))
 }
 
-/// The code of a deferred entry. The operands of the call are words of a frame, and stay.
+/// The code of a deferred entry. The operands of the call are words of a frame, which a collection keeps, and may move.
 fn first_call<'d>(thread: &Thread, deferred: &'d DeferredEntry) -> Result<&'d CodeEntry, String> {
     if let Some(made) = deferred.ready() {
         return Ok(made);
