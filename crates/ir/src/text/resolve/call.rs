@@ -230,6 +230,9 @@ impl<'a> Body<'_, 'a> {
             || self.r.consts.contains_key(name)
             || self.r.is_function_name(name)
             || is_literal_name(name);
+        if !known && matches!(expr.kind, ExprKind::Path(_)) && self.undefined_late(inst, interned, results) {
+            return Some(());
+        }
         if !known {
             return self.r.unknown_name(name, expr.span);
         }
@@ -244,6 +247,10 @@ impl<'a> Body<'_, 'a> {
             ExprKind::Path(parts) => last_name(parts),
             _ => return self.r.fail(ResolveError::NotAValue, target.span),
         };
+        if self.r.consts.contains_key(name) {
+            let what = format!("an assignment of the constant `{name}`");
+            return self.r.fail(ResolveError::Unsupported { what, why: "constants keep their value" }, at);
+        }
         let name = self.r.cx.names.intern(name);
         let module = self.func.constant(Const::Module(self.r.cx.names.intern("Main")));
         let symbol = self.func.constant(Const::Symbol(name));
@@ -481,6 +488,21 @@ impl<'a> Body<'_, 'a> {
         Some(())
     }
 
+    /// The value of an argument that stands for its type alone, `invoke f(::Nothing)`, with the type.
+    fn only_value(&mut self, ty: &Expr<'a>, at: Span) -> Option<(Value, Type)> {
+        let ty = self.r.ty(ty)?;
+        let constant = match *self.r.cx.types.kind(ty) {
+            TypeKind::TypeOf(of) => Const::Type(of),
+            _ if self.r.cx.types.is_singleton(ty) => Const::Singleton(ty),
+            _ => {
+                let what = format!("an argument without its value, of type `{}`", self.r.cx.types.display(ty));
+                let why = "only the value of a type with one value is known";
+                return self.r.fail(ResolveError::Unsupported { what, why }, at);
+            }
+        };
+        Some((self.func.constant(constant), ty))
+    }
+
     /// `getfield(Memory{T}, :instance)`: the one empty `Memory` that Julia keeps for a type. Here it is an empty one, as nothing tells two apart but
     /// their addresses.
     fn empty_memory(
@@ -533,6 +555,12 @@ impl<'a> Body<'_, 'a> {
             values.push(value);
         }
         for arg in args {
+            if let ExprKind::Annotated(None, ty) = &arg.kind {
+                let (value, ty) = self.only_value(ty, arg.span)?;
+                types.push(ty);
+                values.push(value);
+                continue;
+            }
             let annotation = match &arg.kind {
                 ExprKind::Annotated(Some(_), ty) => Some(self.r.ty(ty)?),
                 _ => None,
