@@ -53,7 +53,10 @@ fn main() {
         println!("there is no folder `shared/julia` beside the checkout");
         return;
     };
-    println!("{:<14}{:>10}{:>12}{:>12}{:>12}   compile µs: O0, O2, O3", "kernel", "read µs", "O0 µs", "O2 µs", "O3 µs");
+    println!(
+        "{:<14}{:>10}{:>12}{:>12}{:>12}   compile µs: O0, O2, O3",
+        "kernel", "read µs", "O0 µs", "O2 µs", "O3 µs"
+    );
     for (name, args) in KERNELS {
         if wanted.as_ref().is_some_and(|wanted| !name.contains(wanted.as_str())) {
             continue;

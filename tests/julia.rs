@@ -85,7 +85,8 @@ fn failures(path: &Path) -> (Vec<String>, usize) {
             let contradicts = (name.as_str(), text) == CONTRADICTS;
             match (&verdict, contradicts) {
                 (Verdict::Passed, false) => {}
-                (Verdict::Failed { got, .. }, true) if got.contains("MethodError") && got.contains("throw_funny") => {}
+                (Verdict::Failed { got, .. }, true)
+                    if got.contains("MethodError") && got.contains("throw_funny") => {}
                 _ => failed.push(format!("{name}, {way:?}: {text}: {verdict:?}")),
             }
         }
@@ -97,7 +98,9 @@ fn hold(paths: &[PathBuf], at_least: usize) {
     let (mut failed, mut count) = (Vec::new(), 0);
     thread::scope(|scope| {
         let halves = [0, 1].map(|half| {
-            scope.spawn(move || paths.iter().skip(half).step_by(2).map(|path| failures(path)).collect::<Vec<_>>())
+            scope.spawn(move || {
+                paths.iter().skip(half).step_by(2).map(|path| failures(path)).collect::<Vec<_>>()
+            })
         });
         for (of_file, checks) in halves.into_iter().flat_map(|half| half.join().expect("no panic")) {
             failed.extend(of_file);
@@ -131,12 +134,16 @@ fn the_smallest_programs_hold_and_their_loops_run_in_lanes() {
     let paths = files(&folder.join("min"));
     assert!(paths.len() >= 22, "{} files", paths.len());
     hold(&paths, 25);
-    let loops = paths.iter().filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vectorize_")));
+    let loops = paths
+        .iter()
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vectorize_")));
     let mut count = 0;
     for path in loops {
         let as_text = path.extension().is_some_and(|ext| ext == "jlir");
-        let args: &[&str] = if as_text { &["opt", "--passes=vectorize"] } else { &["compile", "-O3", "--emit=low"] };
-        let done = Command::new(env!("CARGO_BIN_EXE_brolga")).args(args).arg(path).output().expect("the command");
+        let args: &[&str] =
+            if as_text { &["opt", "--passes=vectorize"] } else { &["compile", "-O3", "--emit=low"] };
+        let done =
+            Command::new(env!("CARGO_BIN_EXE_brolga")).args(args).arg(path).output().expect("the command");
         let text = String::from_utf8_lossy(&done.stdout);
         assert!(text.contains("lanes("), "{}: no lanes in\n{text}", path.display());
         count += 1;

@@ -151,7 +151,11 @@ fn outside_strings(text: &str, mut change: impl FnMut(&str) -> String) -> String
 /// The names of the parameters of a signature, by their slots.
 fn parameters(signature: &str) -> Vec<String> {
     let (mut depth, mut part, mut parts) = (0, String::new(), Vec::new());
-    let open = if signature.starts_with('(') { signature.find(")(").map_or(0, |at| at + 1) } else { signature.find('(').unwrap_or(0) };
+    let open = if signature.starts_with('(') {
+        signature.find(")(").map_or(0, |at| at + 1)
+    } else {
+        signature.find('(').unwrap_or(0)
+    };
     for c in signature[open + 1..].chars() {
         match c {
             '(' | '{' => depth += 1,
@@ -264,8 +268,11 @@ fn dump(signature: &str, lines: &[&str], style: Style) -> String {
         Around::Gutters => {}
     }
     let rows: Vec<Row<'_>> = lines.iter().map(|line| row(line)).collect();
-    let handlers: Vec<&str> =
-        rows.iter().filter_map(|row| row.stmt.strip_prefix("enter #")).filter(|_| style.old_handlers).collect();
+    let handlers: Vec<&str> = rows
+        .iter()
+        .filter_map(|row| row.stmt.strip_prefix("enter #"))
+        .filter(|_| style.old_handlers)
+        .collect();
     let width = rows.iter().filter_map(|row| row.ssa).map(str::len).max().unwrap_or(0);
     let guard_width = rows.iter().map(|row| row.guard.chars().count()).max().unwrap_or(3);
     let mut leaves = false;
@@ -332,7 +339,8 @@ fn dump(signature: &str, lines: &[&str], style: Style) -> String {
     }
     if let Some(hint) = hint {
         // Optimised code has it in a block to which nothing leads.
-        let last = rows.iter().filter_map(|row| row.head).next_back().and_then(|head| head.parse::<u32>().ok());
+        let last =
+            rows.iter().filter_map(|row| row.head).next_back().and_then(|head| head.parse::<u32>().ok());
         let guard = format!("{} ─", last.unwrap_or(0) + 1);
         let left = if style.around == Around::Gutters { "    " } else { "" };
         let _ = writeln!(out, "{left}{guard:guard_width$} {}$(Expr(:meta, :{hint}))", " ".repeat(width + 3));

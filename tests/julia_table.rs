@@ -110,8 +110,17 @@ const CALLS: &[(&str, &[&str])] = &[
 ];
 
 /// Functions of the prelude that other functions of it need, or that take a type which a literal cannot give.
-const INNER: &[&str] =
-    &["fld_days", "io_pointer", "io_room", "padded_digits", "print", "println", "write", "write_text", "yearmonthday"];
+const INNER: &[&str] = &[
+    "fld_days",
+    "io_pointer",
+    "io_room",
+    "padded_digits",
+    "print",
+    "println",
+    "write",
+    "write_text",
+    "yearmonthday",
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
@@ -120,7 +129,8 @@ fn root() -> PathBuf {
 fn value(name: &str, args: &[&str]) -> String {
     let params: Vec<String> = (0..args.len()).map(|n| format!("x{n}::Any")).collect();
     let operands: Vec<String> = (0..args.len()).map(|n| format!("x{n}")).collect();
-    let callee = if name.starts_with(|c: char| c.is_alphabetic()) { name.to_owned() } else { format!(":({name})") };
+    let callee =
+        if name.starts_with(|c: char| c.is_alphabetic()) { name.to_owned() } else { format!(":({name})") };
     let text = format!(
         "function tried({})::Any\n1 ─ %1 = dynamic Base.{callee}({})::Any\n└──      return %1\nend\n",
         params.join(", "),
@@ -171,10 +181,12 @@ fn types() -> String {
         let (decl, version) = line.split_once(" # ").unwrap_or((&line, ""));
         let decl = decl.trim_end_matches("end").trim().trim_end_matches(';');
         let (head, fields) = decl.split_once("; ").unwrap_or((decl, ""));
-        let name = head.split([' ', '{']).find(|word| word.starts_with(|c: char| c.is_uppercase() || c == '_'));
+        let name =
+            head.split([' ', '{']).find(|word| word.starts_with(|c: char| c.is_uppercase() || c == '_'));
         let name = name.expect("a name");
         let memory = if version.contains("since") { ", m::Memory{UInt8}" } else { "" };
-        let text = format!("# signature: f(x::{name}{memory})::Int64\nCodeInfo(\n1 ─     return 1\n) => Int64\n");
+        let text =
+            format!("# signature: f(x::{name}{memory})::Int64\nCodeInfo(\n1 ─     return 1\n) => Int64\n");
         if let Err(error) = Program::read(name, text.as_bytes()) {
             panic!("{name}: {error}");
         }
@@ -214,7 +226,10 @@ fn the_page_says_what_is_there() {
         let end = start + made[start..].find(close).expect("the end of the table");
         made.replace_range(start..end, &table);
     }
-    #[expect(clippy::disallowed_methods, reason = "how all tests of this repository are told to write what they expect")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how all tests of this repository are told to write what they expect"
+    )]
     if std::env::var("BLESS").is_ok() {
         std::fs::write(&path, &made).expect("the page can be written");
         return;

@@ -15,9 +15,9 @@
 use std::collections::BTreeSet;
 
 use brolga_ir::diag::SourceFile;
+use brolga_ir::func::CalleeData;
 use brolga_ir::func::Place;
 use brolga_ir::function_name::BASE;
-use brolga_ir::func::CalleeData;
 use brolga_ir::{Const, Module, Op, Type, TypeKind, text};
 
 /// A text of the prelude, and the types without which it means nothing.
@@ -30,14 +30,18 @@ const PARTS: [Part; 4] = [
     Part { text: include_str!("prelude.jlir"), needs: &[] },
     Part { text: include_str!("prelude_more.jlir"), needs: &[] },
     Part { text: include_str!("prelude_io.jlir"), needs: &["GenericIOBuffer"] },
-    Part { text: include_str!("prelude_dates.jlir"), needs: &["GenericIOBuffer", "Date", "UTInstant", "Day"] },
+    Part {
+        text: include_str!("prelude_dates.jlir"),
+        needs: &["GenericIOBuffer", "Date", "UTInstant", "Day"],
+    },
 ];
 
 /// Adds the methods of the prelude that a module asks for.
 pub(crate) fn complete(module: &mut Module) {
     let (names, types) = (&module.cx.names, &module.cx.types);
     let has_type = |name: &str| types.find_decl(names.intern(name)).is_some();
-    let parts: Vec<&Part> = PARTS.iter().filter(|part| part.needs.iter().all(|name| has_type(name))).collect();
+    let parts: Vec<&Part> =
+        PARTS.iter().filter(|part| part.needs.iter().all(|name| has_type(name))).collect();
     let mut read: Vec<Option<Module>> = vec![None; parts.len()];
     let mut seen = 0;
     loop {

@@ -209,7 +209,9 @@ impl<'a> Reader<'a> {
                 while self.line().0.starts_with("       ") && self.lead(self.line().0).guard == Guard::None {
                     self.pos = self.line().1;
                 }
-            } else if (text.starts_with("MethodInstance for ") || text == "Variables") && self.warntype_header() {
+            } else if (text.starts_with("MethodInstance for ") || text == "Variables")
+                && self.warntype_header()
+            {
                 // The rows behind it are a bare listing.
             } else if text.ends_with(':') && text.contains("-element ") {
                 self.pos = next;

@@ -601,11 +601,15 @@ fn assigned_variable(
 ) -> Option<(String, Span)> {
     let rows = function.blocks.iter().flat_map(|block| &block.rows);
     rows.filter_map(|row| match &row.stmt {
-        Stmt::Expr(Expr { kind: ExprKind::Infix(op, args), span, .. }) if op == "=" => Some((args.first()?, *span)),
+        Stmt::Expr(Expr { kind: ExprKind::Infix(op, args), span, .. }) if op == "=" => {
+            Some((args.first()?, *span))
+        }
         _ => None,
     })
     .find_map(|(target, span)| match &target.kind {
-        ExprKind::Name(name) if !globals.contains_key(&cx.names.intern(name)) => Some((name.to_string(), span)),
+        ExprKind::Name(name) if !globals.contains_key(&cx.names.intern(name)) => {
+            Some((name.to_string(), span))
+        }
         ExprKind::Slot(name, number) => Some((format!("{name}@_{number}"), span)),
         ExprKind::Macro(name, _) => Some((format!("@{name}"), span)),
         _ => None,

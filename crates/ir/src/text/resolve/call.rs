@@ -495,7 +495,8 @@ impl<'a> Body<'_, 'a> {
             TypeKind::TypeOf(of) => Const::Type(of),
             _ if self.r.cx.types.is_singleton(ty) => Const::Singleton(ty),
             _ => {
-                let what = format!("an argument without its value, of type `{}`", self.r.cx.types.display(ty));
+                let what =
+                    format!("an argument without its value, of type `{}`", self.r.cx.types.display(ty));
                 let why = "only the value of a type with one value is known";
                 return self.r.fail(ResolveError::Unsupported { what, why }, at);
             }
@@ -514,7 +515,9 @@ impl<'a> Body<'_, 'a> {
     ) -> Option<()> {
         let is_instance = match &field.kind {
             ExprKind::Symbol(name) => name == "instance",
-            ExprKind::QuoteNode(quoted) => matches!(&quoted.kind, ExprKind::Symbol(name) if name == "instance"),
+            ExprKind::QuoteNode(quoted) => {
+                matches!(&quoted.kind, ExprKind::Symbol(name) if name == "instance")
+            }
             _ => false,
         };
         let &[result] = results else { return None };
@@ -561,6 +564,8 @@ impl<'a> Body<'_, 'a> {
                 values.push(value);
                 continue;
             }
+            let regrouped = super::term::regrouped(arg);
+            let arg = regrouped.as_ref().unwrap_or(arg);
             let annotation = match &arg.kind {
                 ExprKind::Annotated(Some(_), ty) => Some(self.r.ty(ty)?),
                 _ => None,

@@ -23,8 +23,8 @@ use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::exported::is_exported;
 use super::super::ast::{self, ArrayItems, Expected, Expr, ExprKind, Stmt};
+use super::exported::is_exported;
 use crate::base_fn::BaseFn;
 use crate::builtin::Builtin;
 use crate::function_name::{BASE, MAIN, is_library, module_path};
