@@ -69,9 +69,8 @@ fn main() {
         let (program, read) = best(5, || Program::read(name, &text).expect("a program that reads"));
         let (mut calls, mut compiles) = (Vec::new(), Vec::new());
         for level in LEVELS {
-            let options = Options::new().opt_level(level);
             let (unit, compile) = best(5, || {
-                let engine = Engine::new(options.clone()).expect("an engine");
+                let engine = Engine::new(Options::new().opt_level(level)).expect("an engine");
                 engine.compile(&program).expect("a unit")
             });
             compiles.push(compile);
@@ -109,11 +108,11 @@ fn time_of_call(unit: &Unit, name: &str, args: Args, program: &Program) -> Durat
             match is_float {
                 true => {
                     let func = unit.func::<$types, f64>(name).expect("a function");
-                    shortest(|| drop(black_box(func.call(black_box($args)).expect("a value"))))
+                    shortest(|| func.call(black_box($args)).expect("a value"))
                 }
                 false => {
                     let func = unit.func::<$types, i64>(name).expect("a function");
-                    shortest(|| drop(black_box(func.call(black_box($args)).expect("a value"))))
+                    shortest(|| func.call(black_box($args)).expect("a value"))
                 }
             }
         };
@@ -125,12 +124,12 @@ fn time_of_call(unit: &Unit, name: &str, args: Args, program: &Program) -> Durat
 }
 
 /// The shortest of the calls that fit into the budget.
-fn shortest(mut call: impl FnMut()) -> Duration {
+fn shortest<R>(mut call: impl FnMut() -> R) -> Duration {
     let begin = Instant::now();
     let mut shortest = Duration::MAX;
     while begin.elapsed() < BUDGET {
         let start = Instant::now();
-        call();
+        black_box(call());
         shortest = shortest.min(start.elapsed());
     }
     shortest

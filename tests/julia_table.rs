@@ -117,6 +117,7 @@ const INNER: &[&str] = &[
     "padded_digits",
     "print",
     "println",
+    "splat_elements",
     "write",
     "write_text",
     "yearmonthday",

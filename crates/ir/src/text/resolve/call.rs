@@ -478,6 +478,11 @@ impl<'a> Body<'_, 'a> {
             return Some(());
         }
         let mut values = self.operands(Op::Builtin(op), results, args)?;
+        if op == Builtin::ApplyIterate && self.func.level == Level::High {
+            for value in values.iter_mut().skip(2) {
+                *value = self.iterated(inst, *value)?;
+            }
+        }
         if let (Builtin::ApplyType, [generic, _]) = (op, args)
             && let Some(rank) = array_rank(generic)
         {
@@ -486,6 +491,20 @@ impl<'a> Body<'_, 'a> {
         }
         self.func.set_op(inst, Op::Builtin(op), &values);
         Some(())
+    }
+
+    /// What a call passes the elements of: tuples and arrays are taken apart as they are, other objects are iterated over by a method of Base's
+    /// prelude.
+    fn iterated(&mut self, inst: Inst, container: Value) -> Option<Value> {
+        let ty = self.func.ty(container);
+        let types = &self.r.cx.types;
+        let is_object = matches!(types.kind(ty), TypeKind::Nominal { .. }) && types.is_concrete(ty);
+        if !is_object || types.array_parts(ty).is_some() || types.memory_element(ty).is_some() {
+            return Some(container);
+        }
+        let parts = [Cow::from(BASE), Cow::from("splat_elements")];
+        let function = self.func.constant(Const::Singleton(self.r.function_type(&parts)));
+        self.insert_before(inst, Op::Call, &[function, container], Type::ANY)
     }
 
     /// The value of an argument that stands for its type alone, `invoke f(::Nothing)`, with the type.
