@@ -809,7 +809,11 @@ impl Func {
 
     /// The value of a static parameter as a constant.
     pub fn static_value(&mut self, types: &Types, value: Type) -> Value {
-        self.constant(types.param_constant(value))
+        let Some((ty, elems)) = types.value_elements(value) else {
+            return self.constant(types.param_constant(value));
+        };
+        let fields = elems.iter().map(|&elem| self.static_value(types, elem)).collect();
+        self.constant(Const::Aggregate { ty, fields })
     }
 
     /// Adds constant bytes; equal bytes are stored once. The number is what

@@ -32,6 +32,7 @@ const PARAM: u8 = 15;
 const INT: u8 = 16;
 const SYM: u8 = 17;
 const BITS_VALUE: u8 = 18;
+const VALUES: u8 = 20;
 const NTUPLE: u8 = 19;
 
 const ABSTRACT: u8 = 0;
@@ -224,6 +225,10 @@ impl<'a> Names<'a> {
                 entry.byte(BITS_VALUE);
                 entry.number(of);
                 entry.wide(*bits);
+            }
+            TypeKind::Values(elems) => {
+                entry.byte(VALUES);
+                self.parts(&mut entry, elems);
             }
             TypeKind::NTuple { count, elem } => {
                 let (count, elem) = (self.type_number(*count), self.type_number(*elem));
@@ -491,6 +496,13 @@ impl Tables {
                     Some((width, _)) if width >= 128 || bits >> width == 0 => types.bits_value(of, bits),
                     _ => return source.refuse(Refusal::Number),
                 }
+            }
+            VALUES => {
+                let elems = self.parts(source)?;
+                if !elems.iter().all(|&elem| types.is_value(elem)) {
+                    return source.refuse(Refusal::Number);
+                }
+                types.tuple_value(&elems).map_err(wrong)?
             }
             NTUPLE => {
                 let count = self.part(source)?;

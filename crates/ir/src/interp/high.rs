@@ -67,10 +67,7 @@ impl<'m> Interp<'m> {
             Op::GcPreserveEnd | Op::LoopInfo(_) | Op::CodeCoverage => Ok(Flow::NOTHING),
             Op::BoundsCheck(on) => Ok(Flow::Value(Val::bool(on))),
             Op::StaticParameter(n) => match self.static_parameter(func, n)? {
-                (_, Some(value)) => {
-                    let constant = self.types().param_constant(value);
-                    self.simple_const(&constant).map(Flow::Value)
-                }
+                (_, Some(value)) => self.static_value(value).map(Flow::Value),
                 (name, None) => Err(self.undefined_variable(name)),
             },
             Op::StaticDefined(n) => {
@@ -90,6 +87,18 @@ impl<'m> Interp<'m> {
     }
 
     /// The name of a static parameter, and what it is in this call.
+    /// The value of a static parameter. Recursion follows the nesting of types.
+    fn static_value(&mut self, value: Type) -> Eval<Val> {
+        let types = self.types();
+        let Some((ty, elems)) = types.value_elements(value) else {
+            let constant = types.param_constant(value);
+            return self.simple_const(&constant);
+        };
+        let elems: Vec<Type> = elems.to_vec();
+        let parts = elems.into_iter().map(|elem| self.static_value(elem).map(Some));
+        Ok(Val::aggregate(ty, parts.collect::<Eval<Vec<_>>>()?))
+    }
+
     fn static_parameter(&mut self, func: &Func, number: u32) -> Eval<(Name, Option<Type>)> {
         let sig = &func.sig;
         let Some(&StaticParam { name, bound }) = sig.statics.get(number) else {

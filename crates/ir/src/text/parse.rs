@@ -11,6 +11,7 @@
 //! | `CodeInfo(`, `Any[CodeInfo(` | a dump up to its `)`, perhaps with `=> R` |
 //! | a guard or a rail | a bare dump up to a blank line, a header or `=> R` |
 //! | `julia> …`, `n-element Vector{Any}:` | decoration |
+//! | `MethodInstance for …`, `Variables` | what `@code_warntype` prints, up to `Body::R` |
 //!
 //! A row is `[gutter] guard rails statement [gutter]`:
 //!
@@ -208,6 +209,10 @@ impl<'a> Reader<'a> {
                 while self.line().0.starts_with("       ") && self.lead(self.line().0).guard == Guard::None {
                     self.pos = self.line().1;
                 }
+            } else if (text.starts_with("MethodInstance for ") || text == "Variables")
+                && self.warntype_header()
+            {
+                // The rows behind it are a bare listing.
             } else if text.ends_with(':') && text.contains("-element ") {
                 self.pos = next;
             } else if text.strip_prefix("Any[").unwrap_or(text).starts_with("CodeInfo(") {
@@ -231,6 +236,24 @@ impl<'a> Reader<'a> {
             }
         }
         self.signature_without_body();
+    }
+
+    /// Skips what `@code_warntype` prints above the rows: the method, its arguments and variables, and the result. `false` if that is not what stands
+    /// here.
+    fn warntype_header(&mut self) -> bool {
+        let start = self.pos;
+        while self.pos < self.src.len() {
+            let (line, next) = self.line();
+            self.pos = next;
+            if line.starts_with("Body::") {
+                return true;
+            }
+            if line.starts_with("# ") || self.lead(line).guard != Guard::None {
+                break;
+            }
+        }
+        self.pos = start;
+        false
     }
 
     fn signature_without_body(&mut self) {

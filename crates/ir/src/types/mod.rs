@@ -106,6 +106,8 @@ pub enum TypeKind {
         /// Its bits.
         bits: u128,
     },
+    /// A tuple of values in a parameter position, by its elements as parameters: the `(1, :a)` of `Val{(1, :a)}`.
+    Values(Box<[Type]>),
     /// `NTuple{N, T}` whose length is a parameter of the declaration in which it stands, or a variable of a `where`. With a known length it
     /// is a [`TypeKind::Tuple`].
     NTuple {

@@ -138,6 +138,11 @@ impl Display for TypeDisplay<'_> {
                 write_name(f, names.text(*name))
             }
             TypeKind::Bits { ty, bits } => self.value(f, *ty, *bits),
+            TypeKind::Values(elems) => {
+                f.write_str("(")?;
+                self.list(f, elems.iter().copied())?;
+                f.write_str(if elems.len() == 1 { ",)" } else { ")" })
+            }
             TypeKind::NTuple { count, elem } => {
                 write!(f, "NTuple{{{}, {}}}", self.of(*count), self.of(*elem))
             }

@@ -209,6 +209,10 @@ impl Types {
             TypeKind::Int(_) => Type::INT64,
             TypeKind::Sym(_) => Type::SYMBOL,
             TypeKind::Bits { ty, .. } => *ty,
+            TypeKind::Values(elems) => {
+                let elems: Vec<Type> = elems.iter().map(|&elem| self.static_type(elem)).collect();
+                self.tuple(&elems).unwrap_or(Type::ANY)
+            }
             _ => self.type_of(value).unwrap_or(Type::DATATYPE),
         }
     }

@@ -562,10 +562,24 @@ impl Types {
 
     /// Whether a type parameter is a value and no type.
     pub fn is_value(&self, param: Type) -> bool {
-        matches!(self.kind(param), TypeKind::Int(_) | TypeKind::Sym(_) | TypeKind::Bits { .. })
+        matches!(
+            self.kind(param),
+            TypeKind::Int(_) | TypeKind::Sym(_) | TypeKind::Bits { .. } | TypeKind::Values(_)
+        )
     }
 
-    /// A type parameter as a constant: its value, or the type itself.
+    /// A tuple of values as a type parameter, by its elements as parameters.
+    pub fn tuple_value(&self, elems: &[Type]) -> Result<Type, TypeError> {
+        self.intern(TypeKind::Values(elems.into()))
+    }
+
+    /// The type and the elements of a type parameter that is a tuple.
+    pub fn value_elements(&self, param: Type) -> Option<(Type, &[Type])> {
+        let TypeKind::Values(elems) = self.kind(param) else { return None };
+        Some((self.static_type(param), elems))
+    }
+
+    /// A type parameter as a constant: its value, or the type itself. A tuple has its [elements](Types::value_elements).
     pub fn param_constant(&self, param: Type) -> Const {
         match *self.kind(param) {
             TypeKind::Int(number) => {
@@ -746,6 +760,7 @@ impl Types {
             | TypeKind::Int(_)
             | TypeKind::Sym(_)
             | TypeKind::Bits { .. }
+            | TypeKind::Values(_)
             | TypeKind::Low(_)
             | TypeKind::Token => ty,
         })
@@ -761,6 +776,7 @@ impl Types {
             TypeKind::Nominal { params, .. } => params,
             TypeKind::Tuple { elems, .. } => elems,
             TypeKind::Union(members) => members,
+            TypeKind::Values(elems) => elems,
             _ => &[],
         };
         if parts.len() > MAX_WIDTH {

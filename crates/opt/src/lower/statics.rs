@@ -20,7 +20,7 @@ impl Lowering<'_> {
         let Some(&param) = self.src.sig.statics.get(number) else { return Err(self.bad_operands()) };
         let result = self.src.result(self.at).map_or(Type::ANY, |value| self.src.ty(value));
         let val = match param.bound {
-            StaticBound::Value(value) => self.simple_constant(&self.types.param_constant(value))?,
+            StaticBound::Value(value) => self.static_value(value)?,
             StaticBound::Undefined => {
                 let (always, name) = (self.truth(true), self.symbol(param.name));
                 self.throw_if(always, RuntimeFn::ThrowUndefVar, &[name]);
@@ -29,6 +29,16 @@ impl Lowering<'_> {
             StaticBound::Open { .. } => self.bound_by_call(RuntimeFn::StaticParameter, number)?,
         };
         self.define(val)
+    }
+
+    /// The value of a parameter. Recursion follows the nesting of types.
+    fn static_value(&mut self, value: Type) -> Step<Val> {
+        let types = self.types;
+        let Some((ty, elems)) = types.value_elements(value) else {
+            return self.simple_constant(&types.param_constant(value));
+        };
+        let parts = elems.iter().map(|&elem| self.static_value(elem)).collect::<Step<Vec<Val>>>()?;
+        self.aggregate(ty, &parts)
     }
 
     pub(super) fn static_defined(&mut self, number: u32) -> Step<()> {

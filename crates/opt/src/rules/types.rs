@@ -149,7 +149,10 @@ fn size_of(site: &mut Site<'_>) -> Option<Rewrite> {
     let x = site.arg(0)?;
     let ty = match site.func.as_const(x) {
         Some(Const::Type(ty)) => *ty,
-        _ => site.func.ty(x),
+        _ => match *site.types.kind(site.func.ty(x)) {
+            TypeKind::TypeOf(of) => of,
+            _ => site.func.ty(x),
+        },
     };
     // An object's size may be its own affair (a string's is), and a type's size is not that of the object for it.
     if !site.types.is_concrete(ty) || site.types.is_mutable(ty) {
@@ -164,6 +167,8 @@ fn nfields(site: &mut Site<'_>) -> Option<Rewrite> {
     let ty = site.func.ty(site.arg(0)?);
     let count = match site.types.primitive(ty) {
         Some(_) => 0,
+        // The fields of a type are those of the object for it.
+        None if matches!(site.types.kind(ty), TypeKind::TypeOf(_)) => return None,
         None if site.types.is_concrete(ty) => site.types.field_count(ty)?,
         None => return None,
     };

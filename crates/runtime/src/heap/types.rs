@@ -276,6 +276,7 @@ fn translate(from: &Types, to: &Types, ty: Type) -> Option<Type> {
         TypeKind::Int(value) => Some(to.int(*value)),
         TypeKind::Sym(value) => Some(to.sym(name(*value))),
         TypeKind::Bits { ty, bits } => Some(to.bits_value(one(*ty)?, *bits)),
+        TypeKind::Values(elems) => to.tuple_value(&all(elems)?).ok(),
         TypeKind::NTuple { .. } => None,
     }
 }

@@ -110,13 +110,24 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 .scope
                 .raise_fields(ExceptionKind::UndefVarError, &[Some(name), Some(world), None]));
         };
+        self.static_value(&cx, value)
+    }
+
+    /// The value of a parameter. Recursion follows the nesting of types.
+    fn static_value(&mut self, cx: &Arc<Context>, value: Type) -> Done<'f, 'h> {
+        let base = self.base();
+        if let Some((_, elems)) = cx.types.value_elements(value) {
+            let elems: Vec<_> =
+                elems.iter().map(|&elem| self.static_value(cx, elem)).collect::<Result<_, Raised>>()?;
+            return self.scope.tuple(&elems);
+        }
         match *cx.types.kind(value) {
             TypeKind::Int(number) => {
                 self.scope.box_bits(&base, Type::INT64, u128::from(number.cast_unsigned()))
             }
             TypeKind::Sym(name) => Ok(self.scope.symbol(cx.names.text(name))),
-            TypeKind::Bits { ty, bits } => self.scope.box_bits(&cx, ty, bits),
-            _ => self.scope.type_value(&cx, value),
+            TypeKind::Bits { ty, bits } => self.scope.box_bits(cx, ty, bits),
+            _ => self.scope.type_value(cx, value),
         }
     }
 

@@ -277,7 +277,7 @@ impl UsedTypes<'_> {
                     self.work.extend(vararg);
                 }
                 TypeKind::NamedTuple { tuple, .. } => self.work.push(*tuple),
-                TypeKind::Union(members) => self.work.extend(members),
+                TypeKind::Union(members) | TypeKind::Values(members) => self.work.extend(members),
                 TypeKind::TypeOf(of) => self.work.push(*of),
                 TypeKind::NTuple { elem, .. } => self.work.push(*elem),
                 TypeKind::Bits { ty, .. } => self.work.push(*ty),

@@ -20,6 +20,7 @@ use super::handlers::At;
 use super::hints::blocks_that_run;
 use super::term::{Term, is_infix_literal};
 use crate::constant::Const;
+use crate::context::Context;
 use crate::diag::{Diagnostic, Span};
 use crate::entity::{Block, Inst, Slot, Value};
 use crate::func::{Func, Param, Place, Signature};
@@ -104,6 +105,11 @@ impl<'a> Resolver<'a> {
         {
             params.insert(name.clone(), value);
             self.arguments.push(name.clone());
+        }
+        if let Some((name, at)) = assigned_variable(function, &self.globals, &self.cx) {
+            let what = format!("the assignment of the variable `{name}`");
+            let why = "this is unoptimised IR; print it with `optimize=true`";
+            return self.fail(ResolveError::Unsupported { what, why }, at);
         }
         let old_leaves = self.old_leaves(function);
         let mut body = Body {
@@ -585,6 +591,29 @@ pub(super) fn unquoted<'e, 'a>(expr: &'e Expr<'a>) -> &'e Expr<'a> {
         ExprKind::Quote(inner) => inner,
         _ => expr,
     }
+}
+
+/// A variable that a row assigns and that is no global variable, which only IR that is not optimised does.
+fn assigned_variable(
+    function: &ast::Function<'_>,
+    globals: &FxHashMap<Name, Type>,
+    cx: &Context,
+) -> Option<(String, Span)> {
+    let rows = function.blocks.iter().flat_map(|block| &block.rows);
+    rows.filter_map(|row| match &row.stmt {
+        Stmt::Expr(Expr { kind: ExprKind::Infix(op, args), span, .. }) if op == "=" => {
+            Some((args.first()?, *span))
+        }
+        _ => None,
+    })
+    .find_map(|(target, span)| match &target.kind {
+        ExprKind::Name(name) if !globals.contains_key(&cx.names.intern(name)) => {
+            Some((name.to_string(), span))
+        }
+        ExprKind::Slot(name, number) => Some((format!("{name}@_{number}"), span)),
+        ExprKind::Macro(name, _) => Some((format!("@{name}"), span)),
+        _ => None,
+    })
 }
 
 /// `Colon()`.

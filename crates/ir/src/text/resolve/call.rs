@@ -230,6 +230,9 @@ impl<'a> Body<'_, 'a> {
             || self.r.consts.contains_key(name)
             || self.r.is_function_name(name)
             || is_literal_name(name);
+        if !known && matches!(expr.kind, ExprKind::Path(_)) && self.undefined_late(inst, interned, results) {
+            return Some(());
+        }
         if !known {
             return self.r.unknown_name(name, expr.span);
         }
@@ -244,6 +247,10 @@ impl<'a> Body<'_, 'a> {
             ExprKind::Path(parts) => last_name(parts),
             _ => return self.r.fail(ResolveError::NotAValue, target.span),
         };
+        if self.r.consts.contains_key(name) {
+            let what = format!("an assignment of the constant `{name}`");
+            return self.r.fail(ResolveError::Unsupported { what, why: "constants keep their value" }, at);
+        }
         let name = self.r.cx.names.intern(name);
         let module = self.func.constant(Const::Module(self.r.cx.names.intern("Main")));
         let symbol = self.func.constant(Const::Symbol(name));
@@ -471,6 +478,11 @@ impl<'a> Body<'_, 'a> {
             return Some(());
         }
         let mut values = self.operands(Op::Builtin(op), results, args)?;
+        if op == Builtin::ApplyIterate && self.func.level == Level::High {
+            for value in values.iter_mut().skip(2) {
+                *value = self.iterated(inst, *value)?;
+            }
+        }
         if let (Builtin::ApplyType, [generic, _]) = (op, args)
             && let Some(rank) = array_rank(generic)
         {
@@ -479,6 +491,36 @@ impl<'a> Body<'_, 'a> {
         }
         self.func.set_op(inst, Op::Builtin(op), &values);
         Some(())
+    }
+
+    /// What a call passes the elements of: tuples and arrays are taken apart as they are, other objects are iterated over by a method of Base's
+    /// prelude.
+    fn iterated(&mut self, inst: Inst, container: Value) -> Option<Value> {
+        let ty = self.func.ty(container);
+        let types = &self.r.cx.types;
+        let is_object = matches!(types.kind(ty), TypeKind::Nominal { .. }) && types.is_concrete(ty);
+        if !is_object || types.array_parts(ty).is_some() || types.memory_element(ty).is_some() {
+            return Some(container);
+        }
+        let parts = [Cow::from(BASE), Cow::from("splat_elements")];
+        let function = self.func.constant(Const::Singleton(self.r.function_type(&parts)));
+        self.insert_before(inst, Op::Call, &[function, container], Type::ANY)
+    }
+
+    /// The value of an argument that stands for its type alone, `invoke f(::Nothing)`, with the type.
+    fn only_value(&mut self, ty: &Expr<'a>, at: Span) -> Option<(Value, Type)> {
+        let ty = self.r.ty(ty)?;
+        let constant = match *self.r.cx.types.kind(ty) {
+            TypeKind::TypeOf(of) => Const::Type(of),
+            _ if self.r.cx.types.is_singleton(ty) => Const::Singleton(ty),
+            _ => {
+                let what =
+                    format!("an argument without its value, of type `{}`", self.r.cx.types.display(ty));
+                let why = "only the value of a type with one value is known";
+                return self.r.fail(ResolveError::Unsupported { what, why }, at);
+            }
+        };
+        Some((self.func.constant(constant), ty))
     }
 
     /// `getfield(Memory{T}, :instance)`: the one empty `Memory` that Julia keeps for a type. Here it is an empty one, as nothing tells two apart but
@@ -535,6 +577,14 @@ impl<'a> Body<'_, 'a> {
             values.push(value);
         }
         for arg in args {
+            if let ExprKind::Annotated(None, ty) = &arg.kind {
+                let (value, ty) = self.only_value(ty, arg.span)?;
+                types.push(ty);
+                values.push(value);
+                continue;
+            }
+            let regrouped = super::term::regrouped(arg);
+            let arg = regrouped.as_ref().unwrap_or(arg);
             let annotation = match &arg.kind {
                 ExprKind::Annotated(Some(_), ty) => Some(self.r.ty(ty)?),
                 _ => None,

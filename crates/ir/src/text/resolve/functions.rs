@@ -181,6 +181,11 @@ impl<'e> Functions<'e> {
         other.cloned().unwrap_or(path)
     }
 
+    /// Whether there are dumps in the source.
+    pub(super) fn has_dumps(&self) -> bool {
+        self.has_dumps
+    }
+
     /// Whether a dump may mean a function that Base exports by this bare name.
     pub(super) fn is_exported(&self, name: &str) -> bool {
         self.has_dumps && is_exported(name)

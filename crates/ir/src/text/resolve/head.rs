@@ -155,6 +155,8 @@ impl<'a> Body<'_, 'a> {
                 [only] => self.meta_item(only),
                 [name, count] => match (self.meta_item(name)?, self.meta_item(count)?) {
                     (MetaItem::Name(name), MetaItem::Int(count)) => Some(MetaItem::Pair(name, count)),
+                    // Julia's own spelling of a mark without a value: `(Symbol("julia.simdloop"), nothing)`.
+                    (MetaItem::Name(name), MetaItem::Nothing) => Some(MetaItem::Name(name)),
                     _ => self.r.fail(ResolveError::NotAConstant, expr.span),
                 },
                 _ => self.r.fail(ResolveError::NotAConstant, expr.span),

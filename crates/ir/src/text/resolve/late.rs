@@ -15,6 +15,7 @@ use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::diag::{Diagnostic, Span};
 use crate::entity::{Inst, Value};
+use crate::names::Name;
 use crate::op::{Level, Op};
 use crate::types::Type;
 
@@ -47,6 +48,20 @@ impl Body<'_, '_> {
             self.func.set_op(inst, throw, &[exception]);
         }
         Some(())
+    }
+
+    /// Makes a row that reads a variable which nobody declares throw an `UndefVarError` when it is reached. A dump has the variables that its
+    /// functions were seen to need; text that people write declares what it reads.
+    pub(super) fn undefined_late(&mut self, inst: Inst, name: Name, results: &[Type]) -> bool {
+        let &[result] = results else { return false };
+        if !self.r.functions.has_dumps() || self.func.level != Level::High {
+            return false;
+        }
+        let never = self.func.constant(Const::Bits { ty: Type::BOOL, bits: 0 });
+        self.insert_before(inst, Op::ThrowUndefIfNot(name), &[never], Type::NOTHING);
+        let value = self.func.constant(Const::Undef(result));
+        self.func.set_op(inst, Op::Copy, &[value]);
+        true
     }
 
     /// Puts an instruction with one result in front of another.

@@ -58,6 +58,18 @@ pub(super) fn is_imaginary(expr: &Expr<'_>) -> bool {
     }
 }
 
+/// `0.0 + 1.0im::T`, which says the type of all of it, as `(0.0 + 1.0im)::T`.
+pub(super) fn regrouped<'a>(expr: &Expr<'a>) -> Option<Expr<'a>> {
+    let ExprKind::Infix(op, args) = &expr.kind else { return None };
+    let [first, Expr { kind: ExprKind::Annotated(Some(last), ty), .. }] = &args[..] else { return None };
+    let parts = vec![first.clone(), (**last).clone()];
+    if !is_infix_literal(op, &parts) {
+        return None;
+    }
+    let number = Expr::new(expr.span, ExprKind::Infix(op.clone(), parts));
+    Some(Expr::new(expr.span, ExprKind::Annotated(Some(Box::new(number)), ty.clone())))
+}
+
 /// Whether an infix expression spells a number, a range or a pair: `1//2`, `1.0 + 2.0im`, `1:3`, `:a => 1`.
 pub(super) fn is_infix_literal(op: &str, args: &[Expr<'_>]) -> bool {
     let literal = |expr: &Expr<'_>| match &expr.kind {
@@ -212,7 +224,15 @@ impl<'a> Resolver<'a> {
         let low = self.level == Level::Low;
         let (ty, bits) = match *literal {
             Literal::Int { negative, magnitude } => {
-                let ty = integer_type(&self.cx.types, self.level, wanted);
+                let ty = match integer_type(&self.cx.types, self.level, wanted) {
+                    // What no `Int64` holds is an `Int128`, as Julia reads it.
+                    Type::INT64
+                        if wanted.is_none() && magnitude > i64::MAX as u128 + u128::from(negative) =>
+                    {
+                        Type::INT128
+                    }
+                    ty => ty,
+                };
                 return self.integer(ty, negative, magnitude, at);
             }
             Literal::Unsigned { value, bits } => {

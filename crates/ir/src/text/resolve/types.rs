@@ -556,13 +556,21 @@ impl<'a> Resolver<'a> {
             ExprKind::Call(callee, _) if !self.looks_like_type(param) && !self.is_lattice_element(callee) => {
                 self.value_param(param)
             }
-            ExprKind::Tuple(_) => self.fail(
-                ResolveError::Unsupported {
-                    what: "a tuple as a type parameter".to_owned(),
-                    why: "parameters are types, numbers, characters and symbols",
-                },
-                param.span,
-            ),
+            ExprKind::Tuple(elems) => {
+                let elems = elems.iter().map(|elem| match self.type_param(elem)? {
+                    TypeArg::Type(value) if self.cx.types.is_value(value) => Some(value),
+                    _ => self.fail(
+                        ResolveError::Unsupported {
+                            what: "this element of a tuple as a type parameter".to_owned(),
+                            why: "the elements are numbers, characters, symbols and tuples of them",
+                        },
+                        elem.span,
+                    ),
+                });
+                let elems = elems.collect::<Option<Vec<Type>>>()?;
+                let made = self.cx.types.tuple_value(&elems);
+                self.made(made, param.span).map(TypeArg::Type)
+            }
             _ => {
                 let (ty, is_open) = self.is_open(|r| r.ty(param));
                 ty.map(if is_open { TypeArg::Open } else { TypeArg::Type })
@@ -578,7 +586,7 @@ impl<'a> Resolver<'a> {
             _ => self.fail(
                 ResolveError::Unsupported {
                     what: "this type parameter".to_owned(),
-                    why: "parameters are types, numbers, characters and symbols",
+                    why: "parameters are types, numbers, characters, symbols and tuples of them",
                 },
                 param.span,
             ),

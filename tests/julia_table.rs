@@ -1,0 +1,246 @@
+//! The tables of `docs/julia.md` say what is there, because they are made by trying it.
+//!
+//! ```text
+//! types       each declaration of the prelude is read on demand by a program that names the type
+//! functions   each call below is made by dispatch, interpreted and native, and its value stands beside it
+//! ```
+//!
+//! `BLESS=1 cargo test --test julia_table` writes the tables into the page. A function of the prelude without a row fails the test.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use brolga::{Engine, Evaluator, OptLevel, Options, Program};
+
+/// A function of Base and arguments to try it with. A second row of a function shows another method, or what it throws.
+const CALLS: &[(&str, &[&str])] = &[
+    ("identity", &["1"]),
+    ("getproperty", &["Pair(1, 2)", ":second"]),
+    ("setproperty!", &["[1, 2]", ":x", "1"]),
+    ("convert", &["Float64", "1"]),
+    ("+", &["1", "2.5"]),
+    ("-", &["5", "7"]),
+    ("*", &["3", "4"]),
+    ("/", &["1", "4"]),
+    ("÷", &["7", "2"]),
+    ("div", &["-7", "2"]),
+    ("%", &["-7", "2"]),
+    ("rem", &["7", "0"]),
+    ("mod", &["-7", "2"]),
+    ("fld", &["-7", "2"]),
+    ("cld", &["7", "2"]),
+    ("^", &["2", "10"]),
+    ("^", &["2.0", "0.5"]),
+    ("<<", &["1", "4"]),
+    (">>", &["-8", "1"]),
+    (">>>", &["-1", "60"]),
+    ("<", &["1", "1.5"]),
+    ("<", &["\"a\"", "\"b\""]),
+    ("<=", &["2", "2"]),
+    (">", &["2", "3"]),
+    (">=", &["2", "3"]),
+    ("==", &["1", "1.0"]),
+    ("==", &["\"a\"", "\"a\""]),
+    ("!=", &["1", "2"]),
+    ("isequal", &["NaN", "NaN"]),
+    ("isless", &["1", "2"]),
+    ("isless", &["1.0", "NaN"]),
+    ("isless", &["'a'", "'b'"]),
+    ("isless", &[":b", ":a"]),
+    ("cmp", &["\"ab\"", "\"b\""]),
+    ("!", &["true"]),
+    ("~", &["0x0f"]),
+    ("&", &["6", "3"]),
+    ("|", &["6", "3"]),
+    ("⊻", &["6", "3"]),
+    ("xor", &["6", "3"]),
+    ("abs", &["-3"]),
+    ("min", &["3", "1", "2"]),
+    ("max", &["3", "1", "2"]),
+    ("iseven", &["4"]),
+    ("isodd", &["4"]),
+    ("isnan", &["1.0"]),
+    ("sqrt", &["2.25"]),
+    ("sqrt", &["-1.0"]),
+    ("floor", &["2.5"]),
+    ("ceil", &["2.5"]),
+    ("trunc", &["-2.5"]),
+    ("round", &["2.5"]),
+    ("exp", &["0.0"]),
+    ("exp2", &["3.0"]),
+    ("log", &["1"]),
+    ("log2", &["8.0"]),
+    ("log10", &["-1.0"]),
+    ("sin", &["0.0"]),
+    ("cos", &["0"]),
+    ("tan", &["0.0"]),
+    ("atan", &["0.0"]),
+    ("sinh", &["0.0"]),
+    ("cosh", &["0.0"]),
+    ("tanh", &["0.0"]),
+    ("isnothing", &["nothing"]),
+    ("length", &["\"aä😀\""]),
+    ("length", &["[1, 2, 3]"]),
+    ("length", &["(1, 'b')"]),
+    ("length", &["2:5"]),
+    ("isempty", &["\"\""]),
+    ("firstindex", &["[1, 2]"]),
+    ("lastindex", &["(1, 2, 3)"]),
+    ("getindex", &["[1, 2, 3]", "2"]),
+    ("getindex", &["[1 2; 3 4]", "2", "1"]),
+    ("getindex", &["(1, 2)", "3"]),
+    ("setindex!", &["[1, 2, 3]", "9", "2"]),
+    ("first", &["(4, 5)"]),
+    ("last", &["[4, 5]"]),
+    ("iterate", &["[7, 8]"]),
+    ("iterate", &["\"ä\""]),
+    ("iterate", &["2:3", "2"]),
+    ("iterate", &["5"]),
+    ("eachindex", &["[7, 8]"]),
+    ("size", &["[1 2 3; 4 5 6]", "2"]),
+    ("push!", &["[1, 2]", "3"]),
+    ("pop!", &["[1, 2]"]),
+    ("pop!", &["Int64[]"]),
+    ("in", &["2", "[1, 2]"]),
+    ("sum", &["[1, 2, 3]"]),
+    ("sum", &["(1, 2.5)"]),
+    ("join", &["[1, 2, 3]", "\", \"", "\" and \""]),
+    ("string", &["\"a\"", "1", "2.5", ":s", "'c'"]),
+];
+
+/// Functions of the prelude that other functions of it need, or that take a type which a literal cannot give.
+const INNER: &[&str] = &[
+    "fld_days",
+    "io_pointer",
+    "io_room",
+    "padded_digits",
+    "print",
+    "println",
+    "splat_elements",
+    "write",
+    "write_text",
+    "yearmonthday",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
+}
+
+fn value(name: &str, args: &[&str]) -> String {
+    let params: Vec<String> = (0..args.len()).map(|n| format!("x{n}::Any")).collect();
+    let operands: Vec<String> = (0..args.len()).map(|n| format!("x{n}")).collect();
+    let callee =
+        if name.starts_with(|c: char| c.is_alphabetic()) { name.to_owned() } else { format!(":({name})") };
+    let text = format!(
+        "function tried({})::Any\n1 ─ %1 = dynamic Base.{callee}({})::Any\n└──      return %1\nend\n",
+        params.join(", "),
+        operands.join(", ")
+    );
+    let program = Program::read("tried", text.as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let call = format!("tried({})", args.join(", "));
+    let call = program.call(&call).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let shown = |mut evaluator: Evaluator<'_>| match evaluator.call(&call) {
+        Ok(value) => format!("`{value}`"),
+        Err(failure) => {
+            let text = failure.to_string();
+            let error = text.trim_start_matches("uncaught exception: ");
+            format!("throws `{}`", error.split([':', '(', ' ']).next().unwrap_or_default())
+        }
+    };
+    let interpreted = shown(Evaluator::interpreted(&program));
+    let engine = Engine::new(Options::new().opt_level(OptLevel::O2)).expect("an engine");
+    assert_eq!(shown(Evaluator::native(&program, &engine)), interpreted, "{name}");
+    interpreted
+}
+
+fn functions() -> String {
+    let mut table = "| call | gives |\n|---|---|\n".to_owned();
+    for (name, args) in CALLS {
+        let spelled = if name.starts_with(|c: char| c.is_alphabetic()) || args.len() != 2 {
+            format!("{name}({})", args.join(", "))
+        } else {
+            args.join(&format!(" {name} "))
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(table, "| `{}` | {} |", spelled.replace('|', "\\|"), value(name, args));
+    }
+    table
+}
+
+/// The declarations of the prelude.
+fn declarations() -> Vec<String> {
+    let path = root().join("crates/ir/src/text/resolve/prelude.jlir");
+    let text = std::fs::read_to_string(path).expect("the prelude of types");
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with("# "));
+    lines.map(str::to_owned).collect()
+}
+
+fn types() -> String {
+    let mut table = "| type | fields |\n|---|---|\n".to_owned();
+    for line in declarations() {
+        let (decl, version) = line.split_once(" # ").unwrap_or((&line, ""));
+        let decl = decl.trim_end_matches("end").trim().trim_end_matches(';');
+        let (head, fields) = decl.split_once("; ").unwrap_or((decl, ""));
+        let name =
+            head.split([' ', '{']).find(|word| word.starts_with(|c: char| c.is_uppercase() || c == '_'));
+        let name = name.expect("a name");
+        let memory = if version.contains("since") { ", m::Memory{UInt8}" } else { "" };
+        let text =
+            format!("# signature: f(x::{name}{memory})::Int64\nCodeInfo(\n1 ─     return 1\n) => Int64\n");
+        if let Err(error) = Program::read(name, text.as_bytes()) {
+            panic!("{name}: {error}");
+        }
+        let version = if version.is_empty() { String::new() } else { format!(" ({version})") };
+        let fields = if fields.is_empty() { String::new() } else { format!("`{fields}`") };
+        let _ = writeln!(table, "| `{head}`{version} | {fields} |");
+    }
+    table
+}
+
+/// The names of the functions that the preludes of methods define.
+fn prelude_functions() -> BTreeSet<String> {
+    let folder = root().join("crates/engine/src");
+    let files = ["prelude.jlir", "prelude_more.jlir", "prelude_io.jlir", "prelude_dates.jlir"];
+    let texts = files.map(|file| std::fs::read_to_string(folder.join(file)).expect("a prelude"));
+    let names = texts.iter().flat_map(|text| text.lines()).filter_map(|line| {
+        let name = line.strip_prefix("function Base.")?.trim_start_matches(':');
+        Some(name.split('(').next().unwrap_or_default().to_owned())
+    });
+    names.collect()
+}
+
+#[test]
+fn the_page_says_what_is_there() {
+    let tried: BTreeSet<&str> = CALLS.iter().map(|&(name, _)| name).collect();
+    let untried: Vec<String> = prelude_functions()
+        .into_iter()
+        .filter(|name| !tried.contains(name.as_str()) && !INNER.contains(&name.as_str()))
+        .collect();
+    assert!(untried.is_empty(), "no row tries {untried:?}");
+    let path = root().join("docs/julia.md");
+    let page = std::fs::read_to_string(&path).expect("the page");
+    let mut made = page.clone();
+    for (name, table) in [("types", types()), ("functions", functions())] {
+        let (open, close) = (format!("<!-- made by tests/julia_table.rs: {name} -->\n"), "<!-- end -->");
+        let start = made.find(&open).unwrap_or_else(|| panic!("no place for the {name}")) + open.len();
+        let end = start + made[start..].find(close).expect("the end of the table");
+        made.replace_range(start..end, &table);
+    }
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how all tests of this repository are told to write what they expect"
+    )]
+    if std::env::var("BLESS").is_ok() {
+        std::fs::write(&path, &made).expect("the page can be written");
+        return;
+    }
+    assert!(page == made, "docs/julia.md is not what its tables say: BLESS=1 cargo test --test julia_table");
+}
+
+#[test]
+fn a_type_that_nobody_declares_is_an_error() {
+    let text = "# signature: f(x::Zebra)::Int64\nCodeInfo(\n1 ─     return 1\n) => Int64\n";
+    let error = Program::read("zebra", text.as_bytes()).expect_err("there is no such type");
+    assert!(error.to_string().contains("Zebra"), "{error}");
+}
