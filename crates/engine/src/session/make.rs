@@ -34,7 +34,9 @@ use brolga_jit::{
     BuildError, Compiled, FindCell, Foreign, IndirectCell, Linkage, LoopEntry, Method, Moving, NoCell,
     Source, Style, Unit,
 };
-use brolga_linking::{Definition, Dependence, Label, Need, Responsibility, Symbol, SymbolFlags, Want};
+use brolga_linking::{
+    Definition, Dependence, Label, Need, Responsibility, Symbol, SymbolFlags, SymbolScope, Want,
+};
 
 use super::bends::{self, Bend};
 use super::entries;
@@ -77,7 +79,7 @@ impl Output {
 }
 
 /// What the code of a unit refers to and a session knows.
-pub(crate) fn wants(session: &linking::Session<Native>, output: &Output) -> Vec<Want> {
+pub(crate) fn wants(names: &SymbolScope, output: &Output) -> Vec<Want> {
     let of_loops: BTreeSet<&str> =
         output.loops.iter().flat_map(|found| [found.entry(), &*found.question]).collect();
     let want = |import: &Import| {
@@ -87,15 +89,15 @@ pub(crate) fn wants(session: &linking::Session<Native>, output: &Output) -> Vec<
             Import::Foreign { name, library: None, .. } => (name, Need::Weak),
             _ => return None,
         };
-        Some(Want { symbol: session.intern(text), need })
+        Some(Want { symbol: names.intern(text), need })
     };
     output.compiled.imports().into_iter().filter_map(want).collect()
 }
 
 /// The methods of other programs that calls may go to which are decided at run time.
-fn wanted_methods(session: &linking::Session<Native>, loaded: &Loaded, output: &Output) -> Vec<Want> {
-    let names = loaded.whole.others.iter().filter(|_| output.dispatches);
-    names.map(|name| Want { symbol: session.intern(name), need: Need::Weak }).collect()
+fn wanted_methods(names: &SymbolScope, loaded: &Loaded, output: &Output) -> Vec<Want> {
+    let others = loaded.whole.others.iter().filter(|_| output.dispatches);
+    others.map(|name| Want { symbol: names.intern(name), need: Need::Weak }).collect()
 }
 
 /// Keeps a responsibility by functions of a program, stage by stage: between two of them the worker may take other units through the
@@ -128,9 +130,10 @@ fn look_up_and_link(
     output: Output,
     responsibility: Responsibility<Native>,
 ) {
-    let session = responsibility.session();
-    let mut all = wants(session, &output);
-    let methods = wanted_methods(session, &loaded, &output);
+    // The lookup holds what it wants.
+    let names = responsibility.session().scope();
+    let mut all = wants(&names, &output);
+    let methods = wanted_methods(&names, &loaded, &output);
     if !methods.is_empty() {
         let called: BTreeSet<Symbol> = all.iter().map(|want| want.symbol).collect();
         all.extend(methods.into_iter().filter(|want| !called.contains(&want.symbol)));
@@ -353,11 +356,12 @@ fn link(
     let bends = bends::all(ways.bends.into_values(), &shared.placed, found);
     let compiled = (&unit, &loaded.whole.origin, source, bends);
     let (code, addresses) = Code::enter(&shared.placed, compiled, names, loaded.whole.kept.clone());
+    let scope = session.scope();
     let mut needs: Vec<Dependence<Native>> = found.iter().map(|&found| found.into()).collect();
     if output.dispatches {
         let symbol = |name: &Arc<str>| match loaded.whole.is_lazy {
-            true => session.intern(&format!("{name}{BODY}")),
-            false => session.intern(name),
+            true => scope.intern(&format!("{name}{BODY}")),
+            false => scope.intern(name),
         };
         needs.extend(
             loaded.whole.methods.iter().map(|name| Dependence::from(Label { dylib, symbol: symbol(name) })),
