@@ -119,7 +119,10 @@ impl Options {
     /// free; called again, they are compiled again. What would exceed the limit all the same is an error.
     #[must_use]
     pub fn code_limit(mut self, bytes: usize) -> Options {
-        self.jit.memory.limit = Some(bytes);
+        let memory = &mut self.jit.memory;
+        memory.limit = Some(bytes);
+        // Units lie in pieces of what is reserved, so it takes more than the limit to reach the limit.
+        memory.reserve = memory.reserve.max(bytes.saturating_mul(2));
         self
     }
 

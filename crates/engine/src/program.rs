@@ -30,7 +30,13 @@ pub struct Program {
 impl Program {
     /// Reads a program in the text form (`.jlir`) or as a dump of Julia's typed IR. `name` is how messages call it.
     pub fn read(name: &str, bytes: &[u8]) -> Result<Program, Error> {
-        let (source, mut unit) = read_unit(name, bytes)?;
+        Program::read_in(&Context::new(), name, bytes)
+    }
+
+    /// As [`Program::read`], with the names and types of a context. Programs of one context share their types: a type that two of them declare is one
+    /// type, objects of the one are objects of the other, and an engine describes it once. They must declare it alike.
+    pub fn read_in(cx: &Arc<Context>, name: &str, bytes: &[u8]) -> Result<Program, Error> {
+        let (source, mut unit) = read_unit_in(name, bytes, cx, &|_, _| false)?;
         let own = unit.module.func_count();
         prelude::complete(&mut unit.module);
         check_read(&source, &unit.module, own, Callees::Late)?;
@@ -62,6 +68,11 @@ impl Program {
 
     pub(crate) fn into_module(self) -> Module {
         self.unit.module
+    }
+
+    /// The names and types of the program, for [`Program::read_in`] and for modules that are built.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.unit.module.cx
     }
 
     /// The `# check:` and `# throws:` lines, in order.

@@ -5,9 +5,9 @@
 //! size, each allocated once:
 //!
 //! ```text
-//! bucket 0: 32 elements    0 ..   31
-//! bucket 1: 64 elements   32 ..   95
-//! bucket b: 32 << b       32·(2^b − 1) ..
+//! bucket 0:  8 elements    0 ..    7
+//! bucket 1: 16 elements    8 ..   23
+//! bucket b:  8 << b        8·(2^b − 1) ..
 //! ```
 //!
 //! Reading costs one subtraction, one count of leading zeros and two acquire loads (inside [`OnceLock`]). Appending
@@ -17,7 +17,7 @@
 use std::sync::OnceLock;
 
 /// The first bucket's size, as a power of two.
-const FIRST: u32 = 5;
+const FIRST: u32 = 3;
 /// Enough buckets for every index below `u32::MAX`.
 const BUCKETS: usize = 33 - FIRST as usize;
 
@@ -40,11 +40,19 @@ impl<T> AppendVec<T> {
         self.buckets.get(bucket)?.get()?.get(offset)?.get()
     }
 
+    /// The elements in order.
+    pub(crate) fn into_values(self) -> impl Iterator<Item = T> {
+        self.buckets
+            .into_iter()
+            .flat_map(|bucket| bucket.into_inner().unwrap_or_default())
+            .map_while(OnceLock::into_inner)
+    }
+
     /// Stores `value` at `index`. The caller gives every index once; a second store there is ignored.
     pub(crate) fn push(&self, index: u32, value: T) {
         let (bucket, offset) = locate(index);
         let Some(cell) = self.buckets.get(bucket) else { return };
-        let slots = cell.get_or_init(|| (0..32usize << bucket).map(|_| OnceLock::new()).collect());
+        let slots = cell.get_or_init(|| (0..1usize << FIRST << bucket).map(|_| OnceLock::new()).collect());
         // An index is handed out once, so the slot is empty; were it not, the first value would stay.
         let _ = slots[offset].set(value);
     }
@@ -67,7 +75,7 @@ mod tests {
         for index in 0..100_000 {
             assert_eq!(locate(index), expected);
             expected.1 += 1;
-            if expected.1 == 32 << expected.0 {
+            if expected.1 == 8 << expected.0 {
                 expected = (expected.0 + 1, 0);
             }
         }

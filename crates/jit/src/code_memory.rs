@@ -67,7 +67,7 @@ pub enum Mapping {
 /// What can be chosen about code memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CodeMemoryOptions {
-    /// Bytes of address space to reserve: less where the system has set a limit to the process (`ulimit -v`) or refuses so much.
+    /// Bytes of address space to reserve, at most 1 GiB, and as many for the second mapping: less where the system has set a limit to the process (`ulimit -v`) or refuses so much.
     pub reserve: usize,
     /// The most bytes of units that may be loaded at one time, beside what the reservation allows.
     pub limit: Option<usize>,
@@ -76,11 +76,14 @@ pub struct CodeMemoryOptions {
 }
 
 impl Default for CodeMemoryOptions {
-    /// Half of what a signed 32-bit distance reaches.
+    /// Room for the code of some hundred thousand functions. A process may have thousands of reservations, so one is not as large as it could be.
     fn default() -> Self {
-        CodeMemoryOptions { reserve: MAX_RESERVE, limit: None, mapping: Mapping::default() }
+        CodeMemoryOptions { reserve: DEFAULT_RESERVE, limit: None, mapping: Mapping::default() }
     }
 }
+
+/// What is reserved if nobody says.
+const DEFAULT_RESERVE: usize = 256 << 20;
 
 /// Above this the two ends of the reservation could be out of each other's reach.
 const MAX_RESERVE: usize = 1 << 30;

@@ -22,7 +22,7 @@ use crate::output::{Output, Sink};
 use crate::records::{StringRef, SymbolRef};
 use crate::retired::Graveyard;
 use crate::routines;
-use crate::thread::{AttachError, EnterError, Reporter, Thread, with_attached, with_heap_scope};
+use crate::thread::{AttachError, EnterError, Reporter, Thread, forget_gone, with_attached, with_heap_scope};
 use crate::trace::{Symbolizer, Symbolizers, Traces};
 
 /// What can be chosen about a runtime.
@@ -85,6 +85,17 @@ pub struct Runtime {
     heap: Heap,
     /// Held while an atomic field is accessed that no single access reaches.
     atomics: Mutex<()>,
+    /// The last field: the heap lists threads by address, so they outlive it.
+    _forget: ForgetThreads,
+}
+
+/// Drops what the running operating-system thread is to a runtime, when the rest of it is gone.
+struct ForgetThreads;
+
+impl Drop for ForgetThreads {
+    fn drop(&mut self) {
+        forget_gone();
+    }
 }
 
 impl Runtime {
@@ -116,6 +127,7 @@ impl Runtime {
             symbolizers: Symbolizers::default(),
             heap,
             atomics: Mutex::default(),
+            _forget: ForgetThreads,
         })
     }
 

@@ -34,7 +34,8 @@ pub(super) fn compile(
     let symbol = module[only].symbol(&module.cx);
     let loaded = Loaded::new(shared, module, &[only], loaded.whole(), Stage::Second, loaded.profile());
     let output = compile_low(shared, &loaded, &[only])?;
-    let wants = wants(session, &output);
+    let names = session.scope();
+    let wants = wants(&names, &output);
     let unit = loop {
         let mut found = Vec::new();
         if !wants.is_empty() {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Module};
 use brolga_jit::{Body as CellBody, CellOwner, NoCell};
-use brolga_linking::{Label, MaterializationUnit, Name, Symbol, SymbolFlags, Unit};
+use brolga_linking::{Label, MaterializationUnit, Name, Symbol, SymbolFlags, SymbolScope, Unit};
 
 use super::dylib::Dylib;
 use super::error::SessionError;
@@ -44,6 +44,8 @@ struct Again {
 /// Definitions that are being put together.
 pub(super) struct Batch<'a> {
     dylib: &'a Dylib,
+    /// Holds the names of the definitions until they are in the session's tables.
+    pub(super) names: SymbolScope,
     replace: bool,
     tracker: Option<&'a linking::Tracker<Native>>,
     units: Vec<Unit<Native>>,
@@ -83,6 +85,7 @@ impl<'a> Batch<'a> {
     ) -> Self {
         Batch {
             dylib,
+            names: dylib.session.linking().scope(),
             replace,
             tracker,
             units: Vec::new(),
@@ -110,7 +113,7 @@ impl<'a> Batch<'a> {
     /// Who depends on functions of a module that are about to be defined.
     pub(super) fn hits(&mut self, module: &Module, own: &[FuncId]) -> Vec<Hit> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
-        let label = |id| dylib.linking.label(session.linking().intern(&module[id].symbol(&module.cx)));
+        let label = |id| dylib.linking.label(self.names.intern(&module[id].symbol(&module.cx)));
         let changes = own.iter().map(|&id| Change::new(label(id), module, id, session.context()));
         self.basis.changes = changes.collect();
         let (hits, seen) = session.inner.inlined.hit(&self.basis.changes);
@@ -146,8 +149,8 @@ impl<'a> Batch<'a> {
     ) -> (Symbol, SymbolFlags) {
         let session = &self.dylib.session;
         let (linking, shared) = (session.linking(), &session.inner.shared);
-        let symbol = linking.intern(name);
-        let [body, second] = [BODY, HOT].map(|kind| linking.intern(&format!("{name}{kind}")));
+        let symbol = self.names.intern(name);
+        let [body, second] = [BODY, HOT].map(|kind| self.names.intern(&format!("{name}{kind}")));
         self.offers.set_lazy([name.clone()]);
         let mut there = None;
         if self.replace {
@@ -217,7 +220,7 @@ impl<'a> Batch<'a> {
             let mut module = program.clone();
             let Ok(id) = module.add_func(func.clone()) else { continue };
             let (lazy, looked_for) = import(&mut module, &scopes, &|symbol| {
-                Ok(offers.knows(symbol) || dylib.is_known(session.linking().intern(symbol), &links)?)
+                Ok(offers.knows(symbol) || dylib.is_known(self.names.intern(symbol), &links)?)
             })?;
             self.basis.imports.push(Imported { looked_for, seen });
             // One for which what has changed has another type now keeps what it has.
@@ -227,9 +230,9 @@ impl<'a> Batch<'a> {
             }
             let (linking, shared) = (session.linking(), &session.inner.shared);
             let whole = Arc::new(whole.again(lazy, &module, id));
-            let body = linking.intern(&format!("{name}{BODY}"));
+            let body = self.names.intern(&format!("{name}{BODY}"));
             // What is interpreted instead shows what was there before.
-            let hot = tiers.map(|(calls, _)| dylib.hot(name, calls, None));
+            let hot = tiers.map(|(calls, _)| dylib.hot(&self.names, name, calls, None));
             let pin = Pin::default();
             let rounds = tiers.map_or(0, |(_, rounds)| rounds);
             let stages = match &hot {
@@ -291,8 +294,14 @@ impl<'a> Batch<'a> {
             beside: self.beside.clone(),
         };
         let (offers, finalizers) = (std::mem::take(&mut self.offers), std::mem::take(&mut self.finalizers));
-        let offer = || {
+        // Dropped behind the locks.
+        let mut gone = Vec::new();
+        let offer = |is_defined: &dyn Fn(Label) -> bool| {
             if let Some(home) = lock(&inner.homes).get_mut(&dylib.linking.id()) {
+                gone = home.scope.sweep(|symbol| {
+                    let symbol = linking.names().find(symbol);
+                    symbol.is_some_and(|symbol| is_defined(dylib.linking.label(symbol)))
+                });
                 home.scope.take_over(offers);
                 home.finalizers.retain(|old| !finalizers.contains(old));
                 home.finalizers.extend(finalizers);

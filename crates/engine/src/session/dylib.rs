@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use brolga_ir::{FunctionName, Module};
 use brolga_jit::CellOwner;
-use brolga_linking::{Dependants, Link, Need, OnDrop, Symbol, Until, Want};
+use brolga_linking::{Dependants, Link, Need, OnDrop, Symbol, SymbolRef, Until, Want};
 
 use super::definitions::Definitions;
 use super::error::SessionError;
@@ -119,7 +119,7 @@ impl Dylib {
         let links = self.linking.links()?;
         let scopes: Vec<Seen<'_>> = self.session.scopes(&links).into_iter().map(Seen::now).collect();
         let (lazy_imports, looked_for) = import(&mut module, &scopes, &|symbol| {
-            self.is_known(self.session.linking().intern(symbol), &links)
+            self.is_known(self.session.linking().symbol(symbol).symbol(), &links)
         })?;
         let imported = Some((self.clone(), Imported { looked_for, seen }));
         Ok(Definitions { lazy_imports, imported, ..Definitions::new(module, own) })
@@ -137,9 +137,9 @@ impl Dylib {
     /// There is none, or several; it or something that it needs failed.
     pub fn function(&self, name: &str) -> Result<Function, SessionError> {
         let symbol = self.symbol(name)?;
-        match self.ready(symbol) {
+        match self.ready(symbol.symbol()) {
             Some(function) => Ok(function),
-            None => self.ask(name, symbol).wait(),
+            None => self.ask(name, symbol.symbol()).wait(),
         }
     }
 
@@ -161,10 +161,10 @@ impl Dylib {
 
     /// Asks for a function, without waiting for it.
     pub fn request(&self, name: &str) -> Request {
-        match self.symbol(name).map(|symbol| (symbol, self.ready(symbol))) {
+        match self.symbol(name).map(|symbol| (self.ready(symbol.symbol()), symbol)) {
             Err(error) => Request::known(name, &self.session, Err(error)),
-            Ok((_, Some(function))) => Request::known(name, &self.session, Ok(function)),
-            Ok((symbol, None)) => self.ask(name, symbol),
+            Ok((Some(function), _)) => Request::known(name, &self.session, Ok(function)),
+            Ok((None, symbol)) => self.ask(name, symbol.symbol()),
         }
     }
 
@@ -179,32 +179,34 @@ impl Dylib {
     }
 
     /// The symbol that a name stands for.
-    fn symbol(&self, name: &str) -> Result<Symbol, SessionError> {
+    fn symbol(&self, name: &str) -> Result<SymbolRef, SessionError> {
         let linking = self.session.linking();
         if let Some(symbol) = linking.names().find(name)
             && self.linking.ready(symbol).is_some()
+            && let Some(held) = linking.names().hold_symbol(symbol)
         {
-            return Ok(symbol);
+            return Ok(held);
         }
         let links = self.linking.links()?;
         for scope in self.session.scopes(&links) {
             let mut methods = scope.symbols(name);
             if methods.len() > 1 {
-                let there = methods.iter().map(|method| self.is_known(linking.intern(method), &links));
+                let there =
+                    methods.iter().map(|method| self.is_known(linking.symbol(method).symbol(), &links));
                 let there = there.collect::<Result<Vec<bool>, _>>()?;
                 methods =
                     methods.into_iter().zip(there).filter_map(|(m, there)| there.then_some(m)).collect();
             }
             match methods.as_slice() {
                 [] => {}
-                [only] => return Ok(linking.intern(only)),
+                [only] => return Ok(linking.symbol(only)),
                 several => {
                     let methods = several.iter().map(ToString::to_string).collect();
                     return Err(SessionError::Ambiguous { name: name.to_owned(), methods });
                 }
             }
         }
-        Ok(linking.intern(name))
+        Ok(linking.symbol(name))
     }
 
     /// Whether a symbol is defined. Starts nothing.
@@ -252,7 +254,8 @@ impl Dylib {
     /// # Errors
     /// Some are missing, or being compiled.
     pub fn remove(&self, names: &[&str]) -> Result<(), SessionError> {
-        let mut symbols = names.iter().map(|name| self.symbol(name)).collect::<Result<Vec<_>, _>>()?;
+        let held = names.iter().map(|name| self.symbol(name)).collect::<Result<Vec<_>, _>>()?;
+        let mut symbols: Vec<Symbol> = held.iter().map(SymbolRef::symbol).collect();
         // What lies behind a slot goes with it.
         let linking = self.session.linking();
         let here = [self.linking.all()];
@@ -285,7 +288,8 @@ impl Dylib {
     pub(super) fn outlast(&self, busy: &[linking::Name]) -> Result<(), SessionError> {
         // One by one: that one fails says nothing of the others, and what nobody has asked for is not started.
         for name in busy {
-            let wants = linking::weak([self.session.linking().intern(&name.symbol)]);
+            let symbol = self.session.linking().symbol(&name.symbol);
+            let wants = linking::weak([symbol.symbol()]);
             let found = self.session.linking().lookup(vec![self.linking.all()], wants, Until::Ready);
             if let Err(error @ (linking::Error::Cycle { .. } | linking::Error::Stalled)) =
                 self.answer(found)?

@@ -56,6 +56,9 @@ use super::unit::{Whole, decides_later};
 /// Invalidations that nobody has taken; of more, the oldest are forgotten.
 const KEPT: usize = 1000;
 
+/// When so many functions were defined, nobody keeps when each of them was.
+const DEFINED: usize = 4096;
+
 /// Of so few functions none is looked for that was removed.
 const SWEPT: usize = 64;
 
@@ -201,8 +204,10 @@ pub(crate) struct Inlined {
 struct State {
     /// The number of the last change that is in force, or that something was forgotten.
     number: u64,
-    /// When functions were defined last, by the types of their objects.
+    /// When functions were defined last, by the types of their objects: the changes behind `forgotten`.
     defined: BTreeMap<Type, u64>,
+    /// What was imported before this change is imported again.
+    forgotten: u64,
     sources: BTreeMap<Label, Arc<Caller>>,
     /// At how many of these those that were removed are forgotten.
     sweep_at: usize,
@@ -276,7 +281,9 @@ impl State {
     /// Whether what was imported is what would be imported now.
     fn is_new(&self, imported: &Imported) -> bool {
         let later = |object| self.defined.get(object).is_some_and(|&number| number > imported.seen);
-        self.number == imported.seen || !imported.looked_for.iter().any(later)
+        self.number == imported.seen
+            || imported.looked_for.is_empty()
+            || imported.seen >= self.forgotten && !imported.looked_for.iter().any(later)
     }
 
     /// Whether a change can come into force as it was prepared.
@@ -398,15 +405,19 @@ impl Inlined {
         notes: &mut Notes,
         log: Vec<(Name, Because)>,
         is_defined: &dyn Fn(Label) -> bool,
-        offer: impl FnOnce(),
+        offer: impl FnOnce(&dyn Fn(Label) -> bool),
     ) -> Option<u64> {
         let mut state = lock(&self.state);
         if !state.is_prepared(basis) {
             return None;
         }
-        offer();
+        offer(is_defined);
         state.number += 1;
         let number = state.number;
+        if state.defined.len() >= DEFINED {
+            state.defined.clear();
+            state.forgotten = number;
+        }
         state.defined.extend(basis.changes.iter().filter_map(|change| Some((change.object?, number))));
         let base = state.next_program;
         for (at, names) in (base..).zip(std::mem::take(&mut notes.programs)) {

@@ -75,8 +75,8 @@ pub(super) fn put_off(dylib: &Dylib, hits: Vec<Hit>, redefined: &mut Redefined) 
             redefined.kept.push(name);
             continue;
         };
-        let body = linking.intern(&format!("{}{BODY}", hit.caller.symbol));
-        let body = Body::of_symbol(shared, linking, Label { symbol: body, ..label });
+        let body = linking.symbol(&format!("{}{BODY}", hit.caller.symbol));
+        let body = Body::of_symbol(shared, linking, Label { symbol: body.symbol(), ..label });
         redefined.later.push(name);
         let source = Arc::new(Later { dylib: dylib.downgrade(), hit, body });
         match owner.reserve() {

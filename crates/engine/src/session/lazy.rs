@@ -27,7 +27,7 @@ use brolga_jit::Body as CellBody;
 use brolga_jit::{CellOwner, Elsewhere, Interpreter, Materialize, Target, Tiers};
 use brolga_linking::{
     Doing, DylibId, Label, Link, LookupKind, MaterializationUnit, Priority, Responsibility, Sees, Symbol,
-    SymbolFlags, Until, WeakSession, required,
+    SymbolFlags, SymbolRef, Until, WeakSession, required,
 };
 
 use super::error::SessionError;
@@ -180,6 +180,8 @@ pub(crate) struct Body {
     placed: Arc<Placed>,
     /// What it was defined from; empty for those that are whatever the symbol leads to.
     pin: Pin,
+    /// The two symbols keep their texts when the definitions are removed: the error of a call names them.
+    _names: [Option<SymbolRef>; 2],
 }
 
 impl Body {
@@ -192,8 +194,10 @@ impl Body {
         pin: Pin,
     ) -> Arc<Body> {
         let (home, hot) = (Link { dylib, sees: Sees::All }, hot.map(|hot| hot.body));
+        let names = session.names();
+        let _names = [names.hold_symbol(body), hot.and_then(|hot| names.hold_symbol(hot))];
         let (session, placed, shared) = (session.downgrade(), shared.placed.clone(), Arc::downgrade(shared));
-        Arc::new(Body { session, shared, home, body, hot, placed, pin })
+        Arc::new(Body { session, shared, home, body, hot, placed, pin, _names })
     }
 
     /// Whatever a symbol leads to.

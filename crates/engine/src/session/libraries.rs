@@ -14,7 +14,7 @@ use std::sync::Arc;
 use brolga_jit::{Archive, Foreign, ObjectFile, ObjectFileError};
 use brolga_linking::{
     Definition, Dependence, Generator, LookupKind, MaterializationUnit, Need, Request, Responsibility,
-    Symbol, SymbolFlags, Unit, Want, absolute,
+    Symbol, SymbolFlags, SymbolScope, Unit, Want, absolute,
 };
 use brolga_runtime::Runtime;
 
@@ -32,9 +32,9 @@ impl Dylib {
     /// # Errors
     /// The name is defined already.
     pub fn define_c_symbol(&self, name: &str, address: *const ()) -> Result<(), SessionError> {
-        let symbol = self.session.linking().intern(name);
+        let symbol = self.session.linking().symbol(name);
         let flags = SymbolFlags::EXPORTED | SymbolFlags::CALLABLE;
-        Ok(self.linking.define(absolute([(symbol, flags, address.expose_provenance())]))?)
+        Ok(self.linking.define(absolute([(symbol.symbol(), flags, address.expose_provenance())]))?)
     }
 
     /// Finds C symbols of the process, as far as the filter lets them through, when something in reach of this dylib asks.
@@ -117,7 +117,9 @@ impl Generator<Native> for Members {
             LookupKind::Static => request.symbols().iter().filter_map(member).collect(),
             LookupKind::Dynamic => BTreeSet::new(),
         };
-        match self.units(&request, members) {
+        // A definition holds its names; until then the scope does.
+        let names = request.session().scope();
+        match self.units(&names, members) {
             Err(error) => request.fail(error),
             Ok(units) if units.is_empty() => request.done(),
             Ok(units) => match request.define(units) {
@@ -132,7 +134,7 @@ impl Members {
     /// Units of members, those that need each other in one.
     fn units(
         &self,
-        request: &Request<Native>,
+        names: &SymbolScope,
         members: BTreeSet<usize>,
     ) -> Result<Vec<Unit<Native>>, ObjectFileError> {
         let mut units = Vec::new();
@@ -144,7 +146,7 @@ impl Members {
             let (object, circle) = self.archive.circle(number)?;
             taken.extend(circle);
             let flags = |is_weak| if is_weak { FLAGS | SymbolFlags::WEAK } else { FLAGS };
-            let symbols = object.defined().map(|(name, weak)| (request.session().intern(name), flags(weak)));
+            let symbols = object.defined().map(|(name, weak)| (names.intern(name), flags(weak)));
             let symbols = symbols.collect();
             let member = Member { shared: self.shared.clone(), object: Arc::new(object), symbols };
             units.push((Box::new(member) as Box<dyn MaterializationUnit<Native>>).into());
@@ -175,7 +177,9 @@ impl MaterializationUnit<Native> for Member {
 impl Member {
     fn look_up(self: Box<Self>, responsibility: Responsibility<Native>) {
         let session = responsibility.session().clone();
-        let want = |name: &str| Want { symbol: session.intern(name), need: Need::Weak };
+        // The lookup holds what it wants.
+        let names = session.scope();
+        let want = |name: &str| Want { symbol: names.intern(name), need: Need::Weak };
         let wants = self.object.undefined().map(want).collect();
         // What may come without an address is a function of a program, which is not called as C calls.
         responsibility.lookup_to_link(wants, move |responsibility, found| match found {
@@ -212,8 +216,9 @@ impl Member {
             Ok(loaded) => loaded,
             Err(error) => return give_up(responsibility, error.is_shortage(), error, self.unit()),
         };
+        let names = session.scope();
         let addresses: Vec<(Symbol, usize)> =
-            loaded.symbols().map(|(name, address)| (session.intern(name), address)).collect();
+            loaded.symbols().map(|(name, address)| (names.intern(name), address)).collect();
         let code = Code::enter_object(&self.shared.placed, &loaded);
         let again = Some(self.clone().unit());
         if let Some(responsibility) = responsibility.complete(code, addresses, needs, again) {

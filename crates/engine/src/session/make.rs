@@ -34,7 +34,9 @@ use brolga_jit::{
     BuildError, Compiled, FindCell, Foreign, IndirectCell, Linkage, LoopEntry, Moving, NoCell, Source, Style,
     Unit,
 };
-use brolga_linking::{Definition, Dependence, Label, Need, Responsibility, Symbol, SymbolFlags, Want};
+use brolga_linking::{
+    Definition, Dependence, Label, Need, Responsibility, Symbol, SymbolFlags, SymbolScope, Want,
+};
 
 use super::bends::{self, Bend};
 use super::evict;
@@ -72,7 +74,7 @@ impl Output {
 }
 
 /// What the code of a unit refers to and a session knows.
-pub(crate) fn wants(session: &linking::Session<Native>, output: &Output) -> Vec<Want> {
+pub(crate) fn wants(names: &SymbolScope, output: &Output) -> Vec<Want> {
     let of_loops: BTreeSet<&str> =
         output.loops.iter().flat_map(|found| [found.entry(), &*found.question]).collect();
     let want = |import: &Import| {
@@ -82,7 +84,7 @@ pub(crate) fn wants(session: &linking::Session<Native>, output: &Output) -> Vec<
             Import::Foreign { name, library: None, .. } => (name, Need::Weak),
             _ => return None,
         };
-        Some(Want { symbol: session.intern(text), need })
+        Some(Want { symbol: names.intern(text), need })
     };
     output.compiled.imports().into_iter().filter_map(want).collect()
 }
@@ -117,8 +119,9 @@ fn look_up_and_link(
     output: Output,
     responsibility: Responsibility<Native>,
 ) {
-    let session = responsibility.session();
-    let all = wants(session, &output);
+    // The lookup holds what it wants.
+    let names = responsibility.session().scope();
+    let all = wants(&names, &output);
     responsibility.lookup_to_link(all, move |responsibility, found| match found {
         Ok(found) => link(shared, loaded, output, responsibility, &found),
         Err(error) => {

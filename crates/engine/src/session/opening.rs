@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use brolga_linking::{
-    Link, LookupKind, MaterializationUnit, Priority, Responsibility, Symbol, SymbolFlags, Until, required,
+    Link, LookupKind, MaterializationUnit, Priority, Responsibility, Symbol, SymbolFlags, SymbolRef, Until,
+    required,
 };
 
 use super::dylib::Dylib;
@@ -76,7 +77,8 @@ impl Dylib {
 
     fn initialize(&self, name: &linking::Name) -> Result<(), linking::Foreign> {
         let function = name.symbol.strip_suffix(INITIALIZER).unwrap_or(&name.symbol);
-        let symbol = self.session.linking().intern(function);
+        let held = self.session.linking().symbol(function);
+        let symbol = held.symbol();
         let reached = self.session.linking().reached(&[&self.linking]);
         let run = || {
             let home = reached?.into_iter().find(|&dylib| {
@@ -103,7 +105,8 @@ impl Dylib {
             let order = vec![Link { dylib, sees: linking::Sees::All }];
             let mut due = Vec::with_capacity(names.len());
             for name in &names {
-                let wants = required([self.session.linking().intern(name)]);
+                let symbol = self.session.linking().symbol(name);
+                let wants = required([symbol.symbol()]);
                 let lookup = self.session.linking().lookup(order.clone(), wants, Until::Ready);
                 let function = Request::asked(name, &self.session, lookup).wait()?;
                 function.compile()?;
@@ -133,7 +136,7 @@ pub(crate) fn run(function: &Function) -> Result<(), SessionError> {
 /// Stands for the run of a function at opening.
 pub(super) struct Marker {
     pub(super) symbol: Symbol,
-    pub(super) needs: Symbol,
+    pub(super) needs: SymbolRef,
 }
 
 impl MaterializationUnit<Native> for Marker {
@@ -147,7 +150,7 @@ impl MaterializationUnit<Native> for Marker {
 
     fn materialize(self: Box<Self>, responsibility: Responsibility<Native>) {
         let Ok(dylib) = responsibility.dylib() else { return };
-        let needs = linking::Label { dylib, symbol: self.needs };
+        let needs = linking::Label { dylib, symbol: self.needs.symbol() };
         if let Ok(resolved) = responsibility.resolve([]) {
             // What the function is short of may be there at the next opening.
             let again: Box<dyn MaterializationUnit<Native>> = self;

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Module};
-use brolga_linking::{Priority, Symbol, SymbolFlags, Until};
+use brolga_linking::{Priority, Symbol, SymbolFlags, SymbolScope, Until};
 use brolga_runtime::heap::{Root, Scope};
 use brolga_runtime::objects::{MethodEntry, Raised};
 
@@ -94,7 +94,7 @@ impl Dylib {
         new.finalizers = symbols_of(module, &own, &definitions.finalizers)?;
         let (mut imports, mut left) = (definitions.lazy_imports.clone(), None);
         if is_weak && !replace {
-            let symbol = |id| self.session.linking().intern(&module[id].symbol(&module.cx));
+            let symbol = |id| new.names.intern(&module[id].symbol(&module.cx));
             new.weak = own.iter().map(|&id| symbol(id)).collect();
             let gone: BTreeSet<FuncId> =
                 own.iter().copied().filter(|&id| beaten.contains(&symbol(id))).collect();
@@ -134,13 +134,13 @@ impl Dylib {
                     let pin = &pins[&id];
                     let calls = definitions.interpreted;
                     let found = || InterpretedBody::new(module, &own, id, alone, calls, pin);
-                    let hot = tiers.map(|calls| self.hot(&name, calls, found()));
+                    let hot = tiers.map(|calls| self.hot(&new.names, &name, calls, found()));
                     let hot_body = hot.as_ref().map(|hot| hot.body);
                     let (body, flags) = new.stub(&name, flags, ty.clone(), hot, pin);
                     hot_symbols.extend(hot_body.map(|body| (id, (body, flags))));
                     (body, flags)
                 }
-                None => (self.session.linking().intern(&name), flags),
+                None => (new.names.intern(&name), flags),
             };
             symbols.insert(id, defined);
             new.add_method(module, id);
@@ -183,13 +183,13 @@ impl Dylib {
             }
         }
         for function in initializers {
-            let symbol = self.session.linking().intern(&format!("{function}{INITIALIZER}"));
-            let needs = self.session.linking().intern(&function);
+            let symbol = new.names.intern(&format!("{function}{INITIALIZER}"));
+            let needs = self.session.linking().symbol(&function);
             new.add(Box::new(Marker { symbol, needs }));
         }
         let mut program = None;
         for &id in &own {
-            let label = self.linking.label(self.session.linking().intern(&module[id].symbol(&module.cx)));
+            let label = self.linking.label(new.names.intern(&module[id].symbol(&module.cx)));
             if !(types.contains_key(&id) && self.is_shared(module)) {
                 new.notes.add_nothing(label);
             } else if !definitions.is_replaceable {
@@ -279,8 +279,14 @@ impl Dylib {
     }
 
     /// The tiers of a function beside the first.
-    pub(super) fn hot(&self, name: &str, calls: i32, interpreted: Option<InterpretedBody>) -> Hot {
-        Hot { body: self.session.linking().intern(&format!("{name}{HOT}")), calls, interpreted }
+    pub(super) fn hot(
+        &self,
+        names: &SymbolScope,
+        name: &str,
+        calls: i32,
+        interpreted: Option<InterpretedBody>,
+    ) -> Hot {
+        Hot { body: names.intern(&format!("{name}{HOT}")), calls, interpreted }
     }
 
     /// Those of these functions of this dylib that are called through slots.
@@ -371,10 +377,10 @@ impl Dylib {
             let mut symbols = Vec::with_capacity(own.len());
             for &id in &own {
                 let name: Arc<str> = declared[id].symbol(&declared.cx).into();
-                new.notes.add_nothing(self.linking.label(self.session.linking().intern(&name)));
+                new.notes.add_nothing(self.linking.label(new.names.intern(&name)));
                 symbols.push(match lazy::type_of(&declared, id).filter(|_| is_lazy) {
                     Some(ty) => new.stub(&name, flags, ty.into(), None, &Pin::default()),
-                    None => (self.session.linking().intern(&name), flags),
+                    None => (new.names.intern(&name), flags),
                 });
                 new.add_method(&declared, id);
             }

@@ -8,8 +8,9 @@
 //!   program ── offers ──► Scope of its dylib ── imported by ──► later programs of dylibs that see it
 //! ```
 //!
-//! Declarations stay when definitions are removed: a program that uses one of them fails when it is linked, and the error says
-//! which symbol is missing. A declaration under the same symbol takes the place of the one before; a function of another context, whose types
+//! Declarations of removed functions stay for a while: a program that uses one of them fails when it is linked, and the error says
+//! which symbol is missing. When a scope has twice as many symbols as it had after the last sweep, those without a definition are dropped, so it
+//! takes memory for what is defined. A declaration under the same symbol takes the place of the one before; a function of another context, whose types
 //! say nothing here, leaves it without a body.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +41,39 @@ struct Offers {
     lazy: BTreeSet<Arc<str>>,
     /// Functions of another context, by the types that their objects have in this one: nobody can take them in.
     foreign: BTreeSet<(Type, Arc<str>)>,
+    /// At how many symbols those that were removed are dropped.
+    sweep_at: usize,
+}
+
+/// With fewer symbols a scope is not swept.
+const SWEPT: usize = 256;
+
+impl Offers {
+    /// Keeps the offers of these symbols. The declarations that go are to be dropped without a lock.
+    fn retain(&mut self, is_kept: impl Fn(&str) -> bool) -> Vec<Arc<Func>> {
+        let (kept, gone): (BTreeSet<_>, BTreeSet<_>) =
+            std::mem::take(&mut self.known).into_iter().partition(|symbol| is_kept(symbol));
+        self.known = kept;
+        if gone.is_empty() {
+            return Vec::new();
+        }
+        self.symbols.retain(|_, symbols| {
+            symbols.retain(|symbol| !gone.contains(symbol));
+            !symbols.is_empty()
+        });
+        let mut dropped = Vec::new();
+        self.declared.retain(|_, declared| {
+            declared.retain(|symbol, func| {
+                let is_gone = gone.contains(symbol);
+                dropped.extend(is_gone.then(|| func.clone()));
+                !is_gone
+            });
+            !declared.is_empty()
+        });
+        self.lazy.retain(|symbol| !gone.contains(symbol));
+        self.foreign.retain(|(_, symbol)| !gone.contains(symbol));
+        dropped
+    }
 }
 
 impl Scope {
@@ -104,6 +138,19 @@ impl Scope {
         for (object, declared) in other.declared {
             offers.declared.entry(object).or_default().extend(declared);
         }
+    }
+
+    /// Drops what was offered of functions that were removed, when there are twice as many symbols as after the last time. The declarations that
+    /// go are to be dropped without a lock.
+    #[must_use]
+    pub(crate) fn sweep(&self, is_defined: impl Fn(&str) -> bool) -> Vec<Arc<Func>> {
+        let mut offers = lock(&self.offers);
+        if offers.known.len() < offers.sweep_at.max(SWEPT) {
+            return Vec::new();
+        }
+        let gone = offers.retain(is_defined);
+        offers.sweep_at = 2 * offers.known.len();
+        gone
     }
 
     /// The symbols of functions with this bare name.

@@ -41,6 +41,7 @@ pub use layout::{Field, FieldRepr, Layout, LayoutError, Repr};
 pub use print::TypeDisplay;
 pub use reflect::TypeField;
 pub use statics::{Pattern, StaticBound, StaticParam, Statics};
+pub(crate) use table::FixedTypes;
 pub use table::{
     DeclBody, DeclData, DeclKind, FieldDecl, MAX_DEPTH, MAX_WEIGHT, MAX_WIDTH, PrimitiveRepr, TypeError,
     Types,

@@ -30,6 +30,8 @@ pub const MAX_WIDTH: usize = 4096;
 #[derive(Debug)]
 pub struct Types {
     names: Arc<Names>,
+    /// The builtin types and declarations, which have the first numbers.
+    fixed: Arc<FixedTypes>,
     entries: AppendVec<Entry>,
     decls: AppendVec<DeclEntry>,
     index: RwLock<Index>,
@@ -37,6 +39,14 @@ pub struct Types {
     main: Name,
     /// The module `Base`.
     base: Name,
+}
+
+/// Types that every context has, with everything that is computed about them. They never change.
+#[derive(Debug, Default)]
+pub(crate) struct FixedTypes {
+    entries: Vec<Entry>,
+    decls: Vec<DeclEntry>,
+    index: Index,
 }
 
 #[derive(Debug, Default)]
@@ -273,19 +283,62 @@ impl TypeError {
 }
 
 impl Types {
-    /// The builtin types, and nothing else.
-    pub(crate) fn new(names: Arc<Names>) -> Self {
-        let (main, base) = (names.intern(MAIN), names.intern(BASE));
-        let types = Self {
-            main,
-            base,
+    /// The builtin types in a table of their own.
+    pub(crate) fn builtin() -> Self {
+        let types = Types::with_fixed(Arc::default(), Arc::default());
+        builtin::install(&types);
+        types.settle();
+        types
+    }
+
+    /// A table that has these types, and nothing else. Their names are among the fixed ones of `names`.
+    pub(crate) fn with_fixed(names: Arc<Names>, fixed: Arc<FixedTypes>) -> Self {
+        Self {
+            main: names.intern(MAIN),
+            base: names.intern(BASE),
             names,
+            fixed,
             entries: AppendVec::default(),
             decls: AppendVec::default(),
             index: RwLock::default(),
-        };
-        builtin::install(&types);
-        types
+        }
+    }
+
+    /// Computes what is kept of each type. This may add types, of which the same holds.
+    fn settle(&self) {
+        for at in 0.. {
+            let ty = Type(at);
+            if !self.has(ty) {
+                break;
+            }
+            let (_fields, _layout, _above) = (self.fields(ty), self.layout(ty), self.supertype(ty));
+        }
+        for decl in self.decls() {
+            let _place = self.is_declared_below(decl, decl::NUMBER);
+        }
+    }
+
+    /// The types of a table without fixed ones, as the fixed ones of others.
+    pub(crate) fn freeze(self) -> FixedTypes {
+        FixedTypes {
+            entries: self.entries.into_values().collect(),
+            decls: self.decls.into_values().collect(),
+            index: self.index.into_inner().unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+
+    fn entry(&self, ty: Type) -> Option<&Entry> {
+        match ty.0.checked_sub(self.fixed.entries.len() as u32) {
+            None => self.fixed.entries.get(ty.0 as usize),
+            Some(at) => self.entries.get(at),
+        }
+    }
+
+    fn decl_entry(&self, decl: Decl) -> Option<&DeclEntry> {
+        match decl.0.checked_sub(self.fixed.decls.len() as u32) {
+            None => self.fixed.decls.get(decl.0 as usize),
+            Some(at) => self.decls.get(at),
+        }
     }
 
     /// The names that types are printed with.
@@ -297,18 +350,18 @@ impl Types {
 
     /// The structure of a type. An id of another context that has no meaning here reads as `Union{}`.
     pub fn kind(&self, ty: Type) -> &TypeKind {
-        self.entries.get(ty.0).map_or(&TypeKind::Bottom, |entry| &entry.kind)
+        self.entry(ty).map_or(&TypeKind::Bottom, |entry| &entry.kind)
     }
 
     /// Whether a type is of this context. One of another may be so by chance: types are numbers.
     pub fn has(&self, ty: Type) -> bool {
-        self.entries.get(ty.0).is_some()
+        self.entry(ty).is_some()
     }
 
     /// The first line of a declaration.
     pub fn decl(&self, decl: Decl) -> &DeclData {
         static UNKNOWN: OnceLock<DeclData> = OnceLock::new();
-        match self.decls.get(decl.0) {
+        match self.decl_entry(decl) {
             Some(entry) => &entry.data,
             // Only an id of another context gets here; it reads as a declaration that has no parameters.
             None => UNKNOWN.get_or_init(|| {
@@ -321,22 +374,24 @@ impl Types {
     /// The supertype and kind of a declaration; `None` between [`declare`](Types::declare) and
     /// [`define`](Types::define).
     pub fn body(&self, decl: Decl) -> Option<&DeclBody> {
-        self.decls.get(decl.0)?.body.get()
+        self.decl_entry(decl)?.body.get()
     }
 
     /// Where the place of a declaration in the tree of supertypes is kept.
     pub(super) fn above_cell(&self, decl: Decl) -> Option<&OnceLock<Above>> {
-        Some(&self.decls.get(decl.0)?.above)
+        Some(&self.decl_entry(decl)?.above)
     }
 
     /// The declaration with this (unqualified) name.
     pub fn find_decl(&self, name: Name) -> Option<Decl> {
-        self.index.read().unwrap_or_else(PoisonError::into_inner).decls.get(&name).copied()
+        let own = || self.index.read().unwrap_or_else(PoisonError::into_inner).decls.get(&name).copied();
+        self.fixed.index.decls.get(&name).copied().or_else(own)
     }
 
     /// All declarations, in the order in which they were made.
     pub fn decls(&self) -> impl Iterator<Item = Decl> + use<> {
-        (0..self.index.read().unwrap_or_else(PoisonError::into_inner).decls.len() as u32).map(Decl)
+        let own = self.index.read().unwrap_or_else(PoisonError::into_inner).decls.len();
+        (0..(self.fixed.decls.len() + own) as u32).map(Decl)
     }
 
     /// Whether a declaration exists from the start.
@@ -429,7 +484,7 @@ impl Types {
     /// The fields of a struct type with its parameters filled in. `None` if it is not a defined struct type, or if a
     /// field's type cannot be made (too deep).
     pub fn fields(&self, ty: Type) -> Option<&[FieldDecl]> {
-        let entry = self.entries.get(ty.0)?;
+        let entry = self.entry(ty)?;
         let (decl, params) = self.nominal_parts(ty)?;
         // While the declaration is incomplete nothing may be remembered.
         let DeclKind::Struct { fields, .. } = &self.body(decl)?.kind else { return None };
@@ -486,7 +541,7 @@ impl Types {
         &self,
         ty: Type,
     ) -> Option<&OnceLock<Result<super::Layout, super::LayoutError>>> {
-        Some(&self.entries.get(ty.0)?.layout)
+        Some(&self.entry(ty)?.layout)
     }
 
     // ----- making -----
@@ -667,13 +722,14 @@ impl Types {
         }
         let module = self.names.intern("");
         let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(&decl) = index.decls.get(&name) {
+        if let Some(&decl) = self.fixed.index.decls.get(&name).or_else(|| index.decls.get(&name)) {
             let same = *self.decl(decl).params == *params;
             return if same { Ok(decl) } else { Err(TypeError::Redeclared { name }) };
         }
-        let decl = Decl(index.decls.len() as u32);
+        let at = index.decls.len() as u32;
+        let decl = Decl(self.fixed.decls.len() as u32 + at);
         let data = DeclData { name, module, params: params.into() };
-        self.decls.push(decl.0, DeclEntry { data, body: OnceLock::new(), above: OnceLock::new() });
+        self.decls.push(at, DeclEntry { data, body: OnceLock::new(), above: OnceLock::new() });
         index.decls.insert(name, decl);
         Ok(decl)
     }
@@ -703,7 +759,7 @@ impl Types {
             _ => {}
         }
         self.check_supertype(decl, supertype)?;
-        let Some(entry) = self.decls.get(decl.0) else { return Err(TypeError::Foreign) };
+        let Some(entry) = self.decl_entry(decl) else { return Err(TypeError::Foreign) };
         let body = DeclBody { supertype, kind };
         if *entry.body.get_or_init(|| body.clone()) == body {
             Ok(())
@@ -768,9 +824,7 @@ impl Types {
 
     fn intern(&self, kind: TypeKind) -> Result<Type, TypeError> {
         let parts: &[Type] = match &kind {
-            &TypeKind::Nominal { decl, .. } | &TypeKind::Generic(decl)
-                if self.decls.get(decl.0).is_none() =>
-            {
+            &TypeKind::Nominal { decl, .. } | &TypeKind::Generic(decl) if self.decl_entry(decl).is_none() => {
                 return Err(TypeError::Foreign);
             }
             TypeKind::Nominal { params, .. } => params,
@@ -794,7 +848,7 @@ impl Types {
             if part.as_low().is_some() || part == Type::TOKEN {
                 return Err(TypeError::MixedLevels { inner: part });
             }
-            let inner = self.entries.get(part.0).ok_or(TypeError::Foreign)?.extent;
+            let inner = self.entry(part).ok_or(TypeError::Foreign)?.extent;
             extent.depth = extent.depth.max(inner.depth + 1);
             extent.weight = extent.weight.saturating_add(inner.weight);
         }
@@ -817,6 +871,9 @@ impl Types {
     }
 
     fn intern_at(&self, kind: TypeKind, extent: Extent) -> Type {
+        if let Some(&ty) = self.fixed.index.types.get(&kind) {
+            return ty;
+        }
         if let Some(&ty) = self.index.read().unwrap_or_else(PoisonError::into_inner).types.get(&kind) {
             return ty;
         }
@@ -824,11 +881,10 @@ impl Types {
         if let Some(&ty) = index.types.get(&kind) {
             return ty;
         }
-        let ty = Type(index.types.len() as u32);
-        self.entries.push(
-            ty.0,
-            Entry { kind: kind.clone(), extent, fields: OnceLock::new(), layout: OnceLock::new() },
-        );
+        let at = index.types.len() as u32;
+        let ty = Type(self.fixed.entries.len() as u32 + at);
+        self.entries
+            .push(at, Entry { kind: kind.clone(), extent, fields: OnceLock::new(), layout: OnceLock::new() });
         index.types.insert(kind, ty);
         ty
     }
@@ -845,7 +901,7 @@ impl Types {
     }
 
     pub(super) fn install_body(&self, decl: Decl, supertype: Type, kind: DeclKind) {
-        if let Some(entry) = self.decls.get(decl.0) {
+        if let Some(entry) = self.decl_entry(decl) {
             entry.body.get_or_init(|| DeclBody { supertype, kind });
         }
     }

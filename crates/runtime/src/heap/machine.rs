@@ -1,13 +1,17 @@
 //! How much memory a heap may take when nobody says.
 //!
 //! ```text
-//!   limit = 3/4 · min(memory of the machine, limits of the control groups that the process is in)
+//!   limit = min(3/4 · memory of the machine,
+//!               3/4 · limits of the control groups that the process is in (versions 1 and 2),
+//!               1/2 · limit of the process's address space (`ulimit -v`))
 //! ```
+//!
+//! Of an address space that is limited, code and its second mapping take an eighth, and libraries and stacks more than they use of memory.
 //!
 //! A program that allocates without end gets `OutOfMemoryError` before the system kills its process. A quarter stays for code, stacks and the
 //! host. Heaps of one process do not know of each other.
 //!
-//! Cost: three small files are read for each heap, some tens of microseconds.
+//! Cost: some small files are read for each heap, some tens of microseconds.
 //!
 //! Not done: systems other than Linux, where there is no limit by default.
 
@@ -19,7 +23,15 @@ pub(crate) fn default_limit() -> Option<usize> {
     let all = read_to_string("/proc/meminfo").ok().as_deref().and_then(total_memory);
     let groups = read_to_string("/proc/self/cgroup").ok();
     let group = groups.as_deref().and_then(|groups| group_limit(groups, |file| read_to_string(file).ok()));
-    all.into_iter().chain(group).min().map(|bytes| bytes / 4 * 3)
+    let memory = all.into_iter().chain(group).min().map(|bytes| bytes / 4 * 3);
+    let addresses = read_to_string("/proc/self/limits").ok().as_deref().and_then(address_limit);
+    memory.into_iter().chain(addresses.map(|bytes| bytes / 2)).min()
+}
+
+/// The limit in force of `Max address space` in `/proc/self/limits`.
+fn address_limit(text: &str) -> Option<usize> {
+    let line = text.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// `MemTotal` of `/proc/meminfo`.
@@ -63,6 +75,18 @@ mod tests {
         assert_eq!(total_memory("MemTotal:       16 kB\nMemFree: 3 kB\n"), Some(16384));
         assert_eq!(total_memory("MemFree: 3 kB\n"), None);
         assert_eq!(total_memory("MemTotal: many\n"), None);
+    }
+
+    #[test]
+    fn the_limit_of_addresses_is_read() {
+        let text = |soft: &str| {
+            format!(
+                "Limit  Soft Limit  Hard Limit  Units\nMax address space         {soft}            unlimited            bytes\n"
+            )
+        };
+        assert_eq!(address_limit(&text("4294967296")), Some(1 << 32));
+        assert_eq!(address_limit(&text("unlimited")), None);
+        assert_eq!(address_limit("Max processes 1 2 processes\n"), None);
     }
 
     #[test]

@@ -21,7 +21,8 @@
 //! of a program, so a thread whose frames stand is found through `STANDING`, which has no destructor; and so are all threads of the
 //! main thread, whose end is the end of the process or comes once.
 //!
-//! Cost: one comparison; a walk over the list where runtimes take turns. Runtimes that are gone leave the list when the next one comes.
+//! Cost: one comparison; a walk over the list where runtimes take turns. A runtime that is gone leaves the list of the thread that dropped it at
+//! once, and the lists of other threads when these attach to another runtime. A thread takes 25 KiB for each runtime on its list.
 //! A thread that stays is leaked, at most one list for each operating-system thread that calls `exit`.
 //!
 //! Not done: `pthread_exit` jumps over frames of Rust without running destructors, so what a host function between C and compiled code owns
@@ -88,6 +89,22 @@ impl Attached {
     }
 }
 
+/// Drops what this operating-system thread is to runtimes that are gone. To be called when a runtime is dropped.
+pub(crate) fn forget_gone() {
+    let gone = ATTACHED.try_with(|attached| {
+        // Where the list is borrowed, a thread is being attached, and the next one that is does this.
+        let mut threads = attached.threads.try_borrow_mut().ok()?;
+        let is_gone = |thread: &mut Arc<Thread>| thread.runtime.strong_count() == 0;
+        let gone: Vec<Arc<Thread>> = threads.extract_if(.., is_gone).collect();
+        if gone.iter().any(|thread| Arc::as_ptr(thread) == LAST.get().1) {
+            LAST.set((std::ptr::null(), std::ptr::null()));
+        }
+        Some(gone)
+    });
+    // What a thread held is dropped without the list.
+    drop(gone);
+}
+
 /// The operating-system thread ends, or the process does, on this thread: see the file's header. What the thread is to its runtimes ends on the
 /// thread itself, which may wait for a collection; handles of others (`Interrupt`, `Reporter`) may outlive it, and be dropped anywhere.
 impl Drop for Attached {
@@ -125,7 +142,7 @@ pub fn with_attached<R>(runtime: &Arc<Runtime>, body: impl FnOnce(&Thread) -> R)
         LAST.set((Arc::as_ptr(runtime), Arc::as_ptr(&thread)));
     }
     // SAFETY: `LAST` holds a thread that is in the list `ATTACHED`. It leaves that list in two ways only, and both clear
-    // `LAST` first: when its runtime is gone (not now: the caller holds it, and until `body` returns), and when
+    // `LAST` before it is dropped: when its runtime is gone (not now: the caller holds it, and until `body` returns), and when
     // the list itself is dropped as the operating-system thread ends (not inside `body`, which runs on it, unless `body` calls
     // `exit`; then frames of compiled code keep it, and nobody returns here). The
     // runtime's address names this runtime: the thread's weak handle keeps the address from being used again.
@@ -187,6 +204,16 @@ mod tests {
             with_attached(&runtime, |_| ()).unwrap();
         }
         assert!(ATTACHED.with(|attached| attached.threads.borrow().len()) <= 2);
+    }
+
+    #[test]
+    fn dropping_runtimes_leaves_nothing_on_the_list() {
+        let runtimes: Vec<_> = (0..50).map(|_| Runtime::new(RuntimeOptions::default())).collect();
+        runtimes.iter().for_each(|runtime| with_attached(runtime, |_| ()).unwrap());
+        let listed = || ATTACHED.with(|attached| attached.threads.borrow().len());
+        assert_eq!(listed(), 50);
+        drop(runtimes);
+        assert_eq!(listed(), 0);
     }
 
     #[test]

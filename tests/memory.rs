@@ -1,0 +1,257 @@
+//! Memory of what is dropped, counted in bytes of the allocator and in names.
+//!
+//! ```text
+//!   rounds before ── live bytes ── rounds ── live bytes          growth = difference ÷ rounds
+//! ```
+//!
+//! Tables double, so a count is compared over enough rounds for a table to double at most once or twice. The tests run one at a time: they share the
+//! allocator. Long runs with resident memory:
+//!
+//! ```sh
+//! cargo test --release --test memory -- --ignored --nocapture --test-threads=1
+//! ```
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicIsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use brolga::ir::Context;
+use brolga::session::{Definitions, Dylib};
+use brolga::{Engine, OptLevel, Options, Output, Program, Session, Workers};
+
+/// The system's allocator, which counts the bytes that are allocated.
+struct Counting;
+
+static LIVE: AtomicIsize = AtomicIsize::new(0);
+
+// SAFETY: every call goes to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LIVE.fetch_add(layout.size() as isize, Ordering::Relaxed);
+        // SAFETY: by the contract of this function.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size() as isize, Ordering::Relaxed);
+        // SAFETY: by the contract of this function.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        LIVE.fetch_add(size as isize - layout.size() as isize, Ordering::Relaxed);
+        // SAFETY: by the contract of this function.
+        unsafe { System.realloc(block, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// One test at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn live() -> isize {
+    LIVE.load(Ordering::Relaxed)
+}
+
+/// A line of `/proc/self/status`, in KiB.
+fn status(line: &str) -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let found = status.lines().find_map(|text| text.strip_prefix(line)?.strip_prefix(':'));
+    found.and_then(|text| text.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// Bytes by which a round makes live memory grow.
+fn growth(before: usize, rounds: usize, mut round: impl FnMut(usize)) -> isize {
+    (0..before).for_each(&mut round);
+    let start = live();
+    (before..before + rounds).for_each(&mut round);
+    (live() - start) / rounds as isize
+}
+
+fn options() -> Options {
+    Options::new().opt_level(OptLevel::O1).output(Output::Capture)
+}
+
+fn adds(name: &str) -> String {
+    format!("function {name}(x::Int64)::Int64\n1 ─ %1 = Base.add_int(x, 3)::Int64\n└──      return %1\nend\n")
+}
+
+const OBJECTS: &str = "\
+mutable struct Node
+    next::Union{Nothing, Node}
+    val::Int64
+end
+function f(x::Int64)::Int64
+1 ─ %1 = %new(Main.Node, nothing, x)::Node
+│   %2 = Base.getfield(%1, :val)::Int64
+│   %3 = dynamic Main.g(%1)::Any
+│   %4 = Core.typeassert(%3, Int64)::Int64
+│   %5 = Base.add_int(%4, %2)::Int64
+└──      return %5
+end
+function g(x::Node)::Int64
+1 ─ %1 = Base.getfield(x, :val)::Int64
+└──      return %1
+end
+";
+
+/// Compiles a program with objects and calls it.
+fn compile_and_call(engine: &Engine, program: &Program) {
+    let unit = engine.compile(program).unwrap();
+    assert_eq!(unit.func::<(i64,), i64>("f").unwrap().call((21,)), Ok(42));
+}
+
+type Kind = (&'static str, fn(Definitions<'static>) -> Definitions<'static>);
+
+const KINDS: [Kind; 5] = [
+    ("eager", |read| read),
+    ("lazy", |read| read.lazy()),
+    ("tiered", |read| read.tiered(50)),
+    ("interpreted", |read| read.tiered(50).interpreted(3)),
+    ("replaceable", |read| read.replaceable()),
+];
+
+/// Defines a function with a name that nobody has used, calls it and removes it.
+fn fresh(dylib: &Dylib, kind: Kind, round: usize) {
+    let name = format!("fresh{round}");
+    let read = dylib.read("f.jlir", adds(&name).as_bytes()).unwrap();
+    dylib.define(kind.1(read)).unwrap();
+    assert_eq!(dylib.func::<(i64,), i64>(&name).unwrap().call((21,)), Ok(24));
+    dylib.remove(&[&name]).unwrap();
+}
+
+/// The names and types of the context are all that stays of a removed function.
+#[test]
+fn a_removed_function_gives_its_name_back() {
+    let _alone = alone();
+    for kind in KINDS {
+        let session = Session::new(options(), Workers::Caller).unwrap();
+        let dylib = session.create_dylib("main").unwrap();
+        (0..600).for_each(|round| fresh(&dylib, kind, round));
+        let counts = || (session.linking().names().len(), session.linking().names().places());
+        let (names, start) = (counts(), live());
+        (600..1800).for_each(|round| fresh(&dylib, kind, round));
+        let grown = (live() - start) / 1200;
+        println!("{:<12} {grown:>6} bytes a name, {:?} symbols", kind.0, counts());
+        assert_eq!(counts(), names, "{}", kind.0);
+        assert!(grown < 600, "{}: {grown} bytes for each name", kind.0);
+    }
+}
+
+#[test]
+fn engines_and_sessions_leave_nothing() {
+    let _alone = alone();
+    let engine = |_| {
+        let engine = Engine::new(options()).unwrap();
+        compile_and_call(&engine, &Program::read("f", OBJECTS.as_bytes()).unwrap());
+        engine
+    };
+    let session = |_| {
+        let session = Session::new(options(), Workers::Pool(1)).unwrap();
+        let dylib = session.create_dylib("main").unwrap();
+        dylib.define(dylib.read("f", adds("f").as_bytes()).unwrap()).unwrap();
+        assert_eq!(dylib.func::<(i64,), i64>("f").unwrap().call((21,)), Ok(24));
+        session
+    };
+    let engines = growth(10, 40, |round| drop(engine(round)));
+    let sessions = growth(10, 40, |round| drop(session(round)));
+    let together = growth(1, 3, |_| {
+        let all: (Vec<_>, Vec<_>) = ((0..20).map(engine).collect(), (0..20).map(session).collect());
+        drop(all);
+    });
+    println!("{engines} bytes an engine, {sessions} a session, {together} for 20 of each at a time");
+    assert!(engines < 200 && sessions < 200 && together < 4000);
+}
+
+#[test]
+fn programs_of_one_context_are_described_once() {
+    let _alone = alone();
+    let engine = Engine::new(options()).unwrap();
+    let cx = Context::new();
+    let shared = growth(50, 150, |_| {
+        compile_and_call(&engine, &Program::read_in(&cx, "f", OBJECTS.as_bytes()).unwrap());
+    });
+    println!("{shared} bytes a program of one context");
+    assert!(shared < 100, "{shared}");
+}
+
+#[test]
+fn a_context_takes_little() {
+    let _alone = alone();
+    drop(Context::new());
+    let contexts: Vec<_> = {
+        let start = live();
+        let contexts = (0..100).map(|_| Context::new()).collect::<Vec<_>>();
+        let each = (live() - start) / 100;
+        println!("{each} bytes a context");
+        assert!(each < 4096, "{each}");
+        contexts
+    };
+    drop(contexts);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_engine_takes_little_address_space() {
+    let _alone = alone();
+    let before = status("VmSize");
+    let engines: Vec<_> = (0..16).map(|_| Engine::new(options()).unwrap()).collect();
+    let each = (status("VmSize") - before) / engines.len();
+    println!("{each} KiB of addresses an engine");
+    assert!(each < 600 << 10, "{each} KiB");
+}
+
+fn tenths(what: &str, rounds: usize, mut round: impl FnMut(usize)) {
+    println!("{what}");
+    for at in 0..=rounds {
+        if at % (rounds / 10) == 0 {
+            println!("{at:>10} {:>10} KiB resident {:>12} bytes live", status("VmRSS"), live());
+        }
+        if at < rounds {
+            round(at);
+        }
+    }
+}
+
+#[test]
+#[ignore = "takes many minutes"]
+fn a_million_fresh_names() {
+    let _alone = alone();
+    for kind in KINDS {
+        let session = Session::new(options(), Workers::Caller).unwrap();
+        let dylib = session.create_dylib("main").unwrap();
+        tenths(kind.0, 1_000_000, |round| fresh(&dylib, kind, round));
+    }
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn thousands_of_engines_sessions_and_programs() {
+    let _alone = alone();
+    tenths("engines", 1000, |_| {
+        let engine = Engine::new(options()).unwrap();
+        compile_and_call(&engine, &Program::read("f", OBJECTS.as_bytes()).unwrap());
+    });
+    tenths("sessions", 1000, |round| {
+        let session = Session::new(options(), Workers::Pool(1)).unwrap();
+        fresh(&session.create_dylib("main").unwrap(), KINDS[1], round);
+    });
+    let engine = Engine::new(options()).unwrap();
+    let cx = Context::new();
+    tenths("programs of one context", 100_000, |_| {
+        compile_and_call(&engine, &Program::read_in(&cx, "f", OBJECTS.as_bytes()).unwrap());
+    });
+    tenths("programs, each with a context", 10_000, |_| {
+        compile_and_call(&engine, &Program::read("f", OBJECTS.as_bytes()).unwrap());
+    });
+    tenths("1,000 engines and sessions at a time", 10, |_| {
+        let engines: Vec<_> = (0..1000).map(|_| Engine::new(options()).unwrap()).collect();
+        let sessions: Vec<_> = (0..1000).map(|_| Session::new(options(), Workers::Caller).unwrap()).collect();
+        drop((engines, sessions));
+    });
+}
