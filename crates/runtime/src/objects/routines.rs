@@ -109,11 +109,19 @@ fn apply(thread: &Thread, all: &[Object]) -> *mut u8 {
     // The search asks for no more than tags and types: no safepoint, so the objects stay.
     let found =
         thread.runtime().map(|runtime| thread.dispatch().find(runtime.heap(), thread.isa_cache(), all));
-    if let Some(Ok(Some(method))) = found
+    if let Some(Ok(Some(method))) = &found
         && let MethodEntry::Code(entry) = &method.entry
     {
         // SAFETY: compiled code passes words of its frame.
         return unsafe { call_code(thread, entry, all.as_ptr(), all.len()) };
+    }
+    if let (Some(Ok(None)), &[_, a, b]) = (found, all)
+        && let Some((ty, bits)) = thread.dispatch().operator(all).and_then(|operator| operator.value(a, b))
+    {
+        return in_scope(thread, |scope, runtime| {
+            let base = runtime.heap().types().base().clone();
+            scope.box_bits(&base, ty, bits.into())
+        });
     }
     with_args(thread, all, |ops, all| ops.apply_all(all))
 }
