@@ -12,6 +12,8 @@
 //! | `compiled/call` | a compiled function calls another, which is not inlined, 1,000 times |
 //! | `compiled/foreign` | a compiled function calls a C function 1,000 times |
 //! | `compiled/loop` | the same loop without a call |
+//! | `dynamic/ints`, `dynamic/floats`, `dynamic/mixed` | 1,000 additions that are decided at run time, each with a box for its sum |
+//! | `dynamic/less` | 1,000 comparisons that are decided at run time |
 
 use brolga::{Engine, OptLevel, Options, Program};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -64,6 +66,59 @@ function plain(n::Int64)::Int64
 └──      goto #2
 4 ─      return %2
 end
+
+function sum(x::Any, step::Any, n::Int64)::Any
+1 ─      goto #2
+2 ┄ %2 = φ (#1 => x, #3 => %5)::Any
+│   %3 = φ (#1 => 0, #3 => %6)::Int64
+│   %4 = Base.slt_int(%3, n)::Bool
+└──      goto #4 if not %4
+3 ─ %5 = (%2 + step)::Any
+│   %6 = Base.add_int(%3, 1)::Int64
+└──      goto #2
+4 ─      return %2
+end
+
+function ints(n::Int64)::Int64
+1 ─ %1 = invoke Main.sum(5000::Any, 3::Any, n::Int64)::Any noinline
+│   %2 = Core.typeassert(%1, Int64)::Int64
+└──      return %2
+end
+
+function floats(n::Int64)::Int64
+1 ─ %1 = invoke Main.sum(0.5::Any, 1.5::Any, n::Int64)::Any noinline
+│   %2 = Core.typeassert(%1, Float64)::Float64
+│   %3 = Base.fptosi(Int64, %2)::Int64
+└──      return %3
+end
+
+function mixed(n::Int64)::Int64
+1 ─ %1 = invoke Main.sum(0.5::Any, 3::Any, n::Int64)::Any noinline
+│   %2 = Core.typeassert(%1, Float64)::Float64
+│   %3 = Base.fptosi(Int64, %2)::Int64
+└──      return %3
+end
+
+function count(x::Any, y::Any, n::Int64)::Int64
+1 ─      goto #2
+2 ┄ %2 = φ (#1 => 0, #5 => %9)::Int64
+│   %3 = φ (#1 => 0, #5 => %6)::Int64
+│   %4 = Base.slt_int(%3, n)::Bool
+└──      goto #6 if not %4
+3 ─ %6 = Base.add_int(%3, 1)::Int64
+│   %7 = (x < y)::Any
+└──      goto #5 if not %7
+4 ─ %8 = Base.add_int(%2, 1)::Int64
+└──      goto #5
+5 ┄ %9 = φ (#3 => %2, #4 => %8)::Int64
+└──      goto #2
+6 ─      return %2
+end
+
+function less(n::Int64)::Int64
+1 ─ %1 = invoke Main.count(1::Any, 2::Any, n::Int64)::Int64 noinline
+└──      return %1
+end
 "#;
 
 /// How many calls a compiled loop makes.
@@ -90,6 +145,15 @@ fn calls(criterion: &mut Criterion) {
         let function = unit.func::<(i64,), i64>(name).expect("it is there");
         assert_eq!(function.call((CALLS,)), Ok(CALLS));
         group.bench_function(bench, |b| b.iter(|| function.call((black_box(CALLS),))));
+    }
+    group.finish();
+
+    let mut group = criterion.benchmark_group("dynamic");
+    group.throughput(Throughput::Elements(CALLS as u64));
+    for (name, expected) in [("ints", 8000), ("floats", 1500), ("mixed", 3000), ("less", CALLS)] {
+        let function = unit.func::<(i64,), i64>(name).expect("it is there");
+        assert_eq!(function.call((CALLS,)), Ok(expected));
+        group.bench_function(name, |b| b.iter(|| function.call((black_box(CALLS),))));
     }
     group.finish();
 }

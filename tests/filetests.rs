@@ -9,7 +9,7 @@
 //!     ==== status 1                        a missing section means 0
 //!
 //! `BLESS=1 cargo test --test filetests` writes what the commands print now into the files; read the difference before you commit
-//! it. A duration in the output (`1.25 ms`) is written as `<time>`. `tests/filetests/readme.txt` shows all of this by
+//! it. A duration in the output (`1.25 ms`) is written as `<time>`, a percentage as `<share>`. `tests/filetests/readme.txt` shows all of this by
 //! being a test. Not supported: expected text with a line that starts with `==== `.
 
 use std::fmt::Write as _;
@@ -134,7 +134,7 @@ fn without_durations(line: &str) -> String {
     while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
         let after_number = rest[start..].trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
         let number_end = rest.len() - after_number.len();
-        let unit = ["ns", "µs", "ms", "s"].iter().find(|unit| {
+        let unit = ["ns", "µs", "ms", "s", "%"].iter().find(|unit| {
             let tail = after_number.strip_prefix(' ').and_then(|tail| tail.strip_prefix(**unit));
             tail.is_some_and(|tail| !tail.starts_with(char::is_alphanumeric))
         });
@@ -142,7 +142,8 @@ fn without_durations(line: &str) -> String {
             Some(unit) => {
                 let before = rest[..start].trim_end();
                 let gap = if before.len() < start { " " } else { "" };
-                let _ = write!(out, "{before}{gap}<time>");
+                let name = if *unit == "%" { "<share>" } else { "<time>" };
+                let _ = write!(out, "{before}{gap}{name}");
                 rest = &after_number[1 + unit.len()..];
             }
             None => {
@@ -253,5 +254,6 @@ fn a_blessed_file_passes() {
 #[test]
 fn durations_are_replaced() {
     assert_eq!(without_durations("dce     12.5 µs  3 removed"), "dce <time>  3 removed");
+    assert_eq!(without_durations("dce  1 ns   7 %   3"), "dce <time> <share>   3");
     assert_eq!(without_durations("2 symbols, 7 sets, 1 s"), "2 symbols, 7 sets, <time>");
 }

@@ -32,15 +32,17 @@ pub(crate) fn contender(
 
 /// The kernel's program.
 pub(crate) fn program(kernel: &Kernel) -> Result<Program, String> {
+    Program::read(kernel.name, text(kernel)?.as_bytes()).map_err(|e| e.to_string())
+}
+
+/// The text of the kernel's program.
+pub(crate) fn text(kernel: &Kernel) -> Result<String, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let path = if kernel.is_julia {
         root.join(format!("benches/kernels/julia/{}.jl", kernel.name))
     } else {
         root.join(format!("examples/{}.jlir", kernel.name))
     };
-    let mut text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-    if kernel.is_julia {
-        text = front::print(&text);
-    }
-    Program::read(kernel.name, text.as_bytes()).map_err(|e| e.to_string())
+    let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(if kernel.is_julia { front::print(&text) } else { text })
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! cargo bench --bench kernels [-- NAME…]
 //! cargo bench --bench kernels -- --julia [NAME…]                the second half alone; --pointers: the first
+//! cargo bench --bench kernels -- --print NAME                   the IR of a kernel of the second half
 //! cargo bench --bench kernels -- --without-passes [NAME…]       writes docs/passes.md; with --julia it prints the rows alone
 //!
 //!   kernel      C ms   clif   -O0   -O1   -O2   -O3  clang   java   node  luajit      columns after the first: time ÷ C
@@ -156,6 +157,15 @@ fn main() {
     let is_julia_alone = std::env::args().any(|a| a == "--julia");
     if std::env::args().any(|a| a == "--without-passes") {
         return without::report(&chosen(if is_julia_alone { JULIA } else { KERNELS }), is_julia_alone);
+    }
+    if std::env::args().any(|a| a == "--print") {
+        for kernel in chosen(JULIA) {
+            match brolga_code::text(&kernel) {
+                Ok(text) => print!("{text}"),
+                Err(why) => eprintln!("{}: {why}", kernel.name),
+            }
+        }
+        return;
     }
     if !is_julia_alone {
         table(&chosen(KERNELS));

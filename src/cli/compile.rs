@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, IsTerminal, Write as _};
 
+use brolga::emit::{self, Generating};
 use brolga::ir::Func;
 use brolga::ir::text::{Unit, show_func, show_unit};
-use brolga::{Error, Program, Stages, emit};
+use brolga::{Error, Program, Stages};
 
 use super::report::Stop;
 use super::{Done, Level, assembly, input, passes};
@@ -100,9 +101,24 @@ fn code(args: &Args, program: &Program, stages: &mut Stages<'_, '_>) -> Result<V
         lows.iter().for_each(|low| add(&show_func(&module.cx, low)));
         return Ok(text.into());
     }
-    let code = emit::generate(module, &lows, args.level.level)?;
+    let (mut translating, mut compiling, mut last) = (0, 0, 0);
+    let code = emit::generate_telling(module, &lows, args.level.level, &mut |what| {
+        let Some(now) = stages.now() else { return };
+        let took = now.saturating_sub(std::mem::replace(&mut last, now));
+        match what {
+            Generating::Begins => {}
+            Generating::Translated => translating += took,
+            Generating::Compiled => compiling += took,
+        }
+    })?;
+    if stages.now().is_some() {
+        stages.note_time("translate", translating);
+        stages.note_time("generate code", compiling);
+    }
     match args.emit {
-        Form::Obj => return Ok(code.object(program.source().name())?),
+        Form::Obj => {
+            return Ok(stages.timed("write object file", |_| code.object(program.source().name()))?);
+        }
         Form::Clif => code.clif().for_each(|clif| add(&clif)),
         Form::Asm => text = assembly::of(&code),
         Form::Ir | Form::Low | Form::Placed | Form::Vcode => {

@@ -116,14 +116,18 @@ fn differ() -> impl FnMut(&Dump<'_>) + Send {
 fn table(report: &Report) -> String {
     let total: u64 = report.steps.iter().map(|step| step.time).sum();
     let width = report.steps.iter().map(|step| step.label.len()).max().unwrap_or(0).max(5);
-    let mut text = format!("{:width$}  {:>10}  runs  changed  rewrites  statements\n", "pass", "time");
+    let mut text = format!("{:width$}  {:>10}  share  runs  changed  rewrites  statements\n", "pass", "time");
     for step in &report.steps {
         let size = format!("{} to {}", step.insts_before, step.insts_after);
         let time = duration(step.time);
         let _ = write!(
             text,
-            "{:width$}  {time:>10}  {:>4}  {:>7}  {:>8}  {size}",
-            step.label, step.runs, step.changed, step.rewrites
+            "{:width$}  {time:>10}  {:>3} %  {:>4}  {:>7}  {:>8}  {size}",
+            step.label,
+            (100 * step.time + total / 2) / total.max(1),
+            step.runs,
+            step.changed,
+            step.rewrites
         );
         for (name, count) in &step.counters {
             let _ = write!(text, ", {count} {name}");

@@ -69,6 +69,20 @@ impl Generator {
         options: CompileOptions,
         ways: Ways<'_>,
     ) -> Result<Generated, GenerateError> {
+        self.generate_telling(cx, func, isa, options, ways, &mut || {})
+    }
+
+    /// The same; `translated` is called when the function is translated and will be compiled.
+    pub fn generate_telling(
+        &mut self,
+        cx: &Context,
+        func: &Func,
+        isa: &HostIsa,
+        options: CompileOptions,
+        ways: Ways<'_>,
+        translated: &mut dyn FnMut(),
+    ) -> Result<Generated, GenerateError> {
+        let tell = translated;
         // Cranelift looks at the order of branches only where it optimises; where it does not, each instruction costs the same.
         let is_optimised = options.tier == Tier::Optimised;
         let translate = TranslateOptions {
@@ -77,6 +91,7 @@ impl Generator {
             ..TranslateOptions::default()
         };
         let translated = self.translator.translate(cx, func, isa, translate, ways, &mut self.clif)?;
+        tell();
         let clif = options.listing.then(|| self.clif.display().to_string());
         let name = cx.names.text(func.name);
         let signature = self.clif.signature.clone();

@@ -47,12 +47,36 @@ pub fn generate<'f>(
     funcs: impl IntoIterator<Item = &'f Func>,
     level: OptLevel,
 ) -> Result<Code, Error> {
+    generate_telling(module, funcs, level, &mut |_| {})
+}
+
+/// What was done with a function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Generating {
+    /// Its code is about to be generated.
+    Begins,
+    /// It was translated to the code generator's IR.
+    Translated,
+    /// It was compiled to machine code.
+    Compiled,
+}
+
+/// The same; `tell` hears of each step, for those who measure them.
+pub fn generate_telling<'f>(
+    module: &Module,
+    funcs: impl IntoIterator<Item = &'f Func>,
+    level: OptLevel,
+    tell: &mut dyn FnMut(Generating),
+) -> Result<Code, Error> {
     let isa = HostIsa::position_independent(IsaOptions::default()).map_err(brolga_jit::JitError::Isa)?;
     let options = CompileOptions { tier: tier(level), listing: true };
     let mut generator = Generator::new(Limits::default());
     let mut generated = Vec::new();
     for func in funcs {
-        let made = generator.generate(&module.cx, func, &isa, options, Ways::FAR);
+        tell(Generating::Begins);
+        let translated = &mut || tell(Generating::Translated);
+        let made = generator.generate_telling(&module.cx, func, &isa, options, Ways::FAR, translated);
+        tell(Generating::Compiled);
         generated.push(made.map_err(brolga_jit::BuildError::Generate)?);
     }
     Ok(Code { generated, isa })

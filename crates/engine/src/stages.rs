@@ -21,7 +21,7 @@ use brolga_opt::callgraph::{bottom_up, callees};
 use brolga_opt::defined::test_module;
 use brolga_opt::lower::{self, lower};
 use brolga_opt::summary::summarise_module;
-use brolga_opt::{Cx, OptLevel, Pass, Report, optimize, run_passes};
+use brolga_opt::{Cx, OptLevel, Pass, Report, StepReport, optimize, run_passes};
 use brolga_runtime::heap::DEFAULT_ABI;
 
 use crate::error::Error;
@@ -110,14 +110,38 @@ impl<'o, 'c> Stages<'o, 'c> {
             return self.optimised(id);
         }
         self.optimise(id)?;
-        let low = lower(&self.module, &self.module[id], &lower::Options::default())?;
+        let low = self.timed("lower", |stages| {
+            lower(&stages.module, &stages.module[id], &lower::Options::of(stages.level))
+        })?;
         self.pipeline(low)
     }
 
     /// A function in the form that becomes machine code: low, with its roots placed for the heap.
     pub fn placed(&mut self, id: FuncId) -> Result<Func, Error> {
         let low = self.low(id)?;
-        place(&self.module.cx, low, self.options, self.roots, &self.heap)
+        self.timed("place roots", |stages| {
+            place(&stages.module.cx, low, stages.options, stages.roots, &stages.heap)
+        })
+    }
+
+    /// Does something that is no pass, and reports how long it took under this name, where there is a clock.
+    pub fn timed<T>(&mut self, label: &'static str, work: impl FnOnce(&mut Self) -> T) -> T {
+        let start = self.cx.now();
+        let done = work(self);
+        if let (Some(start), Some(end)) = (start, self.cx.now()) {
+            self.note_time(label, end.saturating_sub(start));
+        }
+        done
+    }
+
+    /// Reports that something that is no pass took so long by the clock.
+    pub fn note_time(&mut self, label: &'static str, time: u64) {
+        self.report.add(StepReport { runs: 1, time, ..StepReport::new(label, label) });
+    }
+
+    /// What the clock says, if there is one.
+    pub fn now(&mut self) -> Option<u64> {
+        self.cx.now()
     }
 
     /// The placed form of these functions and of all that they call, directly or not. A call that is decided at run time may

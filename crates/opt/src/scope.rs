@@ -50,6 +50,11 @@ impl<'a> Cx<'a> {
         self
     }
 
+    /// What the clock says, if there is one.
+    pub fn now(&mut self) -> Option<u64> {
+        self.clock.as_mut().map(|clock| clock())
+    }
+
     /// Sends the functions that the options ask to see here.
     #[must_use]
     pub fn with_sink(mut self, sink: impl FnMut(&Dump<'_>) + Send + 'a) -> Self {

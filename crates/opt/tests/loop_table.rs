@@ -92,7 +92,7 @@ fn compiled(module: &Module, func: &Func) -> Func {
     let options = Options { verify_each: true, ..Options::default() };
     let mut cx = Cx::new(None);
     let (high, _) = optimize(module, func.clone(), OptLevel::O3, &options, &mut cx).unwrap();
-    let low = lower(module, &high, &lower::Options::default()).unwrap();
+    let low = lower(module, &high, &lower::Options::of(OptLevel::O3)).unwrap();
     optimize(module, low, OptLevel::O3, &options, &mut cx).unwrap().0
 }
 

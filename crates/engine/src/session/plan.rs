@@ -144,7 +144,7 @@ impl Plan {
             Level::Low => self.pipeline(self.module[id].clone())?,
             Level::High => {
                 self.settle(id)?;
-                let low = lower(&self.module, &self.module[id], &lower::Options::default());
+                let low = lower(&self.module, &self.module[id], &lower::Options::of(self.level));
                 self.pipeline(low.map_err(Error::from)?)?
             }
         };
@@ -162,7 +162,7 @@ impl Plan {
         else {
             return Ok((self.placed(id)?, Vec::new()));
         };
-        let (beside, options) = (leaving.beside(), lower::Options::default());
+        let (beside, options) = (leaving.beside(), lower::Options::of(self.level));
         let low = lower_beside(&self.module, &beside, &leaving.func, &options).map_err(Error::from)?;
         let mut low = self.pipeline(low)?;
         leaving.mark_questions(&mut low);

@@ -429,6 +429,13 @@ impl Lowering<'_> {
         Ok((0..dims).map(dim).collect())
     }
 
+    /// Reads an array's first dimension.
+    pub(super) fn read_first_dim(&mut self, array: Value, elem: Type, dims: u32) {
+        if let Ok(region) = self.dims_region(elem, dims) {
+            self.load_low(Addr::inside(array, 8, region), ARRAY_DIMS, LowType::I64);
+        }
+    }
+
     /// The region of an array's dimensions. Only of one dimension with elements that have a size it is known how large it is at most:
     /// others may be of any size beside one of 0.
     fn dims_region(&mut self, elem: Type, dims: u32) -> Step<Region> {

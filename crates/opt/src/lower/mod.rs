@@ -81,6 +81,7 @@ pub use dynamic::{boxed_entry, boxed_symbol};
 pub use error::{At, LowerError, LowerErrors, Refusal};
 
 use crate::claims::Tests;
+use crate::options::OptLevel;
 use crate::replace::sized;
 use brolga_ir::abi::{Form, NativeSignature, NotNative, Position};
 use brolga_ir::builtin::Builtin;
@@ -102,11 +103,21 @@ use walk::PendingPhi;
 pub struct Options {
     /// Whether safepoints are placed. Without them a thread cannot be stopped inside compiled code.
     pub safepoints: bool,
+    /// Whether a function with loops reads the first dimension of its array parameters at its entry. Nothing needs the value there; it tells
+    /// passes on loops that the parameter is an array, so that its header may be read in front of a loop that reads it behind a check.
+    pub entry_reads: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { safepoints: true }
+        Self { safepoints: true, entry_reads: false }
+    }
+}
+
+impl Options {
+    /// The choices of a level of optimisation.
+    pub fn of(level: OptLevel) -> Self {
+        Self { entry_reads: level >= OptLevel::O2, ..Self::default() }
     }
 }
 

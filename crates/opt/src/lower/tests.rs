@@ -188,7 +188,7 @@ function f(n::Int64)::Int64
 4 ─      return %2
 end
 ";
-    let (on, off) = (Options::default(), Options { safepoints: false });
+    let (on, off) = (Options::default(), Options { safepoints: false, ..Options::default() });
     assert_eq!([straight.as_str(), &recursive, looping].map(|t| safepoints(t, &on)), [0, 1, 1]);
     assert_eq!([straight.as_str(), &recursive, looping].map(|t| safepoints(t, &off)), [0, 0, 0]);
 }

@@ -68,21 +68,43 @@ impl Lowering<'_> {
             self.report(Refusal::Malformed { what: "the function has no blocks" });
         }
         self.catch_slots(rpo.blocks());
+        let mut has_loop = false;
         for &block in rpo.blocks() {
             let Some(head) = self.heads[block].expand() else { continue };
             self.cur = head;
             let back = |&pred: &Block| rpo.position(pred) >= rpo.position(block) && rpo.is_reachable(pred);
             let is_loop_head = cfg.preds(block).iter().any(back);
+            has_loop |= is_loop_head;
             self.block(block, options.safepoints && is_loop_head);
         }
         self.phi_edges();
         self.loop_notes(&cfg, &rpo);
+        if options.entry_reads && has_loop {
+            self.read_array_params();
+        }
         if options.safepoints && self.calls {
             let first = self.out.entry().and_then(|b| self.out.first_inst(b));
             self.before = first;
             self.place = first.map_or_else(Place::default, |i| self.out.place(i));
             self.emit(Op::Safepoint, &[], &[]);
         }
+    }
+
+    /// Reads the first dimension of each array parameter at the entry.
+    fn read_array_params(&mut self) {
+        let src = self.src;
+        let first = self.out.entry().and_then(|b| self.out.first_inst(b));
+        for (param, &value) in src.sig.params.iter().zip(src.params()) {
+            let Some((elem, dims)) = self.types.array_parts(param.ty).filter(|&(_, dims)| dims > 0) else {
+                continue;
+            };
+            let Known::Leaves { start, count: 1, .. } = self.known[value] else { continue };
+            let array = self.pool[start as usize];
+            self.before = first;
+            self.place = first.map_or_else(Place::default, |i| self.out.place(i));
+            self.read_first_dim(array, elem, dims);
+        }
+        self.before = None;
     }
 
     /// What the notes about loops say to low passes goes to the heads of these loops.

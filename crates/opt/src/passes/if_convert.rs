@@ -14,7 +14,7 @@
 //! | not converted | because |
 //! |---|---|
 //! | a side that loads, divides, may throw or computes with floats | it costs more than the branch, or must not happen |
-//! | φ of floats and of 128 bits | the processor has no conditional move for them; Cranelift would branch |
+//! | φ of 128 bits, and of floats but for the lesser or the greater of two that are compared | the processor has no conditional move for them; Cranelift would branch |
 //! | φ of pointers to objects | the choice would be another root |
 //! | a side that is cold | the branch is predicted |
 //! | a value that may be undefined | it may be passed on, but `ifelse` computes with it |
@@ -160,7 +160,8 @@ impl Choice {
                 (Op::Phi, [Some(x), Some(y)]) => {
                     let [x, y] = [x, y].map(|v| values.resolve(v));
                     chosen += usize::from(x != y);
-                    if x != y && !is_movable(func.ty(x)) || chosen > MAX_CHOSEN {
+                    let is_one_step = is_movable(func.ty(x)) || is_extreme(func, func.args(end)[0], x, y);
+                    if x != y && !is_one_step || chosen > MAX_CHOSEN {
                         return None;
                     }
                     phis.push((phi, x, y));
@@ -272,6 +273,16 @@ fn is_short(op: Intrinsic) -> bool {
 /// Whether a conditional move chooses between values of this type.
 fn is_movable(ty: Type) -> bool {
     matches!(ty, Type::I8 | Type::I16 | Type::I32 | Type::I64 | Type::PTR)
+}
+
+/// Whether `x` if the condition holds and else `y` is the lesser or the greater of two floats that the condition compares, for which the processor has an
+/// instruction. Which operand it gives for zeros and NaN is what the choice gives.
+fn is_extreme(func: &Func, condition: Value, x: Value, y: Value) -> bool {
+    let Some(compare) = func.def_inst(condition) else { return false };
+    let (Op::Intrinsic(Intrinsic::LtFloat), &[a, b]) = (func.op(compare), func.args(compare)) else {
+        return false;
+    };
+    matches!(func.ty(a), Type::F32 | Type::F64) && ((a, b) == (x, y) || (b, a) == (x, y))
 }
 
 /// Takes the block behind a jump in if there is no other way into it.

@@ -17,13 +17,16 @@
 //! |---|---|
 //! | `i + a <u len` | `-a <= s <= i`, and `i < len - a`; if `len` is so large that it is negative when read as signed, or `len - a` goes round, then either no round is less or the check holds anyway |
 //! | `i + a <s len` | `i < len - a`, which is known not to have gone round, nor has `s + a` |
-//! | `i + t + a <u len`, `t` another value | `0 <= s + t + a < len` and `0 <= len` as signed, so the sum grows by what `i` does and does not go round before it is `len` |
+//! | `i + t + a <u len`, `t` a sum of other values | `0 <= s + t + a < len` and `0 <= len` as signed, so the sum grows by what `i` does and does not go round before it is `len` |
 //! | `k <=s i + a` | `k - a <= s <= i`, constants |
+//!
+//! Checks with one `len` and one `t` are asked for together: the first round by the least and the greatest `a`, all others by the greatest.
 //!
 //! What has to be known of `s` is a constant or is asked before the main loop. With `len` the bound itself and a start that
 //! is known, checks hold in every round: then no copy is made and they are removed where they stand.
 //!
-//! Cost: the branches of innermost loops; at most [`MAX_COPIED`] instructions are copied for a loop, at most [`MAX_GROWTH`] in a function. Breaks
+//! Cost: the branches of innermost loops; at most [`MAX_COPIED`] instructions are copied for a loop, [`COPIED_FOR_CHECK`] more for each check, at most
+//! [`MAX_GROWTH`] in a function. Breaks
 //! the graph. Not done: counters that go down or are narrower than 64 bits; checks of `i·c + a`; checks that are invariant (`unswitch`).
 
 use crate::counted::{Counted, Recurrence, Relation, Signed, Tested, is_invariant, related, signed, way_out};
@@ -38,6 +41,7 @@ use crate::undefined::{MaybeUndefined, WhenAsked};
 use brolga_ir::analysis::{Cfg, Loop, Loops, Rpo};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Func, Op, Type, Types, Value};
+use smallvec::SmallVec;
 
 pub(crate) const PASS: Pass = Pass {
     name: "irce",
@@ -48,14 +52,20 @@ pub(crate) const PASS: Pass = Pass {
     run,
 };
 
-/// A longer loop spends little of its time in checks.
+/// A longer loop spends little of its time in a check.
 const MAX_COPIED: usize = 80;
+/// By so much longer may a loop be for each check but the first.
+const COPIED_FOR_CHECK: usize = 12;
 /// How many instructions all copies together may have.
-const MAX_GROWTH: usize = 1000;
-/// Each check costs a minimum before the loop, and a loop that runs few rounds pays for it each time.
-const MAX_CHECKS: usize = 6;
-/// How many additions of constants are looked through.
-const MAX_ADDED: usize = 4;
+const MAX_GROWTH: usize = 2000;
+/// Checks that are looked at in a loop.
+const MAX_CHECKS: usize = 32;
+/// Checks that differ in more than a constant: each costs a minimum before the loop, and a loop that runs few rounds pays for it each time.
+const MAX_KINDS: usize = 8;
+/// How many additions and subtractions are looked through.
+const MAX_ADDED: usize = 8;
+/// How many values that do not change an index may have beside the counter.
+const MAX_TERMS: usize = 4;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let (cfg, loops, uses) = (cx.facts.cfg(), cx.facts.loops(), cx.facts.uses());
@@ -84,7 +94,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         let size = is_copyable(func, cx.types(), loops, l).unwrap_or(usize::MAX);
         if others.is_empty()
             || splittable_step(func, &counted).is_none()
-            || size > MAX_COPIED
+            || size > MAX_COPIED + COPIED_FOR_CHECK * (others.len() - 1)
             || growth + size > MAX_GROWTH
         {
             continue;
@@ -119,9 +129,12 @@ struct Check {
     kind: Kind,
     /// What is added to the counter.
     added: i128,
-    /// A value that is added as well, if the check is `Below` and unsigned.
-    term: Option<Value>,
+    /// Values that are added as well, or subtracted, if the check is `Below` and unsigned.
+    terms: Terms,
 }
+
+/// Values in the order of their numbers, and whether each is subtracted.
+type Terms = SmallVec<[(Value, bool); MAX_TERMS]>;
 
 /// While what does a check let pass?
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -138,7 +151,18 @@ fn checks(func: &Func, loops: &Loops, counted: &Counted, undefined: &MaybeUndefi
     let l = counted.shape.l;
     let others = loops.blocks(l).iter().filter(|&&b| b != counted.shape.latch);
     let found = others.filter_map(|&block| check_at(func, loops, l, &counted.test.counter, block, undefined));
-    found.take(MAX_CHECKS).collect()
+    let mut kinds: Vec<(Kind, Terms)> = Vec::new();
+    let mut checks: Vec<Check> = found.take(MAX_CHECKS).collect();
+    checks.retain(|check| {
+        let of = |known: &(Kind, Terms)| known.0 == check.kind && known.1 == check.terms;
+        let is_known = kinds.iter().any(of);
+        if !is_known && kinds.len() < MAX_KINDS {
+            kinds.push((check.kind, check.terms.clone()));
+            return true;
+        }
+        is_known
+    });
+    checks
 }
 
 fn check_at(
@@ -158,7 +182,7 @@ fn check_at(
         return None;
     }
     let fixed = |v: Value| is_invariant(func, loops, l, v) && !undefined.has(func, v);
-    let (added, term) = distance(func, counter.value, index, fixed)?;
+    let (added, terms) = distance(func, counter.value, index, fixed)?;
     let kind = match relation {
         Relation::Less(signedness) => Kind::Below(other, signedness),
         Relation::AtMost(Signed::Yes) => Kind::UpTo(other),
@@ -167,47 +191,53 @@ fn check_at(
         _ => return None,
     };
     // A constant that no start can reach leaves nothing to gain.
-    if term.is_some() && !matches!(kind, Kind::Below(_, Signed::No)) {
+    if !terms.is_empty() && !matches!(kind, Kind::Below(_, Signed::No)) {
         return None;
     }
     let in_reach = !matches!(kind, Kind::From(least) if least - added > i128::from(i64::MAX));
-    in_reach.then_some(Check { block, stays, fails, kind, added, term })
+    in_reach.then_some(Check { block, stays, fails, kind, added, terms })
 }
 
-/// The constant that is added to `from` to make `to`, modulo 2⁶⁴, as a signed integer of few bits, and at most one value that does not
-/// change.
-fn distance(
-    func: &Func,
-    from: Value,
-    mut to: Value,
-    fixed: impl Fn(Value) -> bool,
-) -> Option<(i128, Option<Value>)> {
+/// The constant that is added to `from` to make `to`, modulo 2⁶⁴, as a signed integer of few bits, and the values that do not change and are added or
+/// subtracted as well.
+fn distance(func: &Func, from: Value, to: Value, fixed: impl Fn(Value) -> bool) -> Option<(i128, Terms)> {
     let mut sum: i128 = 0;
-    let mut term = None;
-    for _ in 0..=MAX_ADDED {
-        if to == from {
-            return (sum.abs() < 1 << 32).then_some((sum, term));
+    let mut terms = Terms::new();
+    let mut found = false;
+    let mut parts: SmallVec<[(Value, bool); 8]> = SmallVec::from_slice(&[(to, false)]);
+    let mut steps = 0;
+    while let Some((part, minus)) = parts.pop() {
+        if part == from {
+            // The counter is added once.
+            if found || minus {
+                return None;
+            }
+            found = true;
+        } else if let Some(n) = signed(func, part) {
+            sum += if minus { -n } else { n };
+        } else if fixed(part) {
+            terms.push((part, minus));
+        } else {
+            steps += 1;
+            let def = func.def_inst(part)?;
+            match (func.op(def), func.args(def)) {
+                (Op::Intrinsic(Intrinsic::AddInt), &[a, b]) => parts.extend([(a, minus), (b, minus)]),
+                (Op::Intrinsic(Intrinsic::SubInt), &[a, b]) => parts.extend([(a, minus), (b, !minus)]),
+                _ => return None,
+            }
         }
-        let add = func.def_inst(to)?;
-        let (Op::Intrinsic(Intrinsic::AddInt), &[a, b]) = (func.op(add), func.args(add)) else { return None };
-        if let Some(n) = signed(func, b) {
-            sum += n;
-            to = a;
-            continue;
-        }
-        let (other, next) = if fixed(a) { (a, b) } else { (b, a) };
-        if !fixed(other) || term.replace(other).is_some() {
+        if steps > MAX_ADDED || terms.len() > MAX_TERMS {
             return None;
         }
-        to = next;
     }
-    None
+    terms.sort_unstable();
+    (found && sum.abs() < 1 << 32).then_some((sum, terms))
 }
 
 impl Check {
     /// Whether the check holds in every round, whatever the length of the loop.
     fn always_holds(&self, func: &Func, cfg: &Cfg, loops: &Loops, counted: &Counted) -> bool {
-        if self.term.is_some() {
+        if !self.terms.is_empty() {
             return false;
         }
         let test = &counted.test;
@@ -252,14 +282,20 @@ fn limits(func: &mut Func, types: &Types, counted: &Counted, checks: &[Check]) -
     let mut limits = Limits { limit: end_in_range(func, types, counted), enter: Enter::Below };
     let mut seen = Vec::new();
     for check in checks {
-        if seen.contains(&(check.kind, check.added, check.term)) {
+        if let Kind::Below(len, _) = check.kind
+            && !check.terms.is_empty()
+        {
+            if !seen.contains(&(check.kind, 0, check.terms.clone())) {
+                seen.push((check.kind, 0, check.terms.clone()));
+                let alike = checks.iter().filter(|c| c.kind == check.kind && c.terms == check.terms);
+                limits.below_with(func, types, pre, [start, len], &check.terms, alike);
+            }
             continue;
         }
-        seen.push((check.kind, check.added, check.term));
-        if let (Kind::Below(len, _), Some(term)) = (check.kind, check.term) {
-            limits.below_with(func, types, pre, start, [len, term], check.added);
+        if seen.contains(&(check.kind, check.added, Terms::new())) {
             continue;
         }
+        seen.push((check.kind, check.added, Terms::new()));
         let (least, below) = match check.kind {
             Kind::Below(len, Signed::No) => (Some(0), Some((len, check.added, false))),
             Kind::Below(len, Signed::Yes) => (None, Some((len, check.added, true))),
@@ -299,21 +335,41 @@ fn limits(func: &mut Func, types: &Types, counted: &Counted, checks: &[Check]) -
 }
 
 impl Limits {
-    /// For `i + term + added <u len`, where nothing is known of the term.
-    fn below_with(
+    /// For `i + terms + a <u len` with the `a` of all these checks, where nothing is known of the terms. The least `a` passes in the first round, the
+    /// greatest does in all: what lies between them passes then, too, because the sums lie between two that did not go round.
+    fn below_with<'c>(
         &mut self,
         func: &mut Func,
         types: &Types,
         pre: Block,
-        start: Value,
-        [len, term]: [Value; 2],
-        added: i128,
+        [start, len]: [Value; 2],
+        terms: &[(Value, bool)],
+        alike: impl Iterator<Item = &'c Check>,
     ) {
-        let (added, zero) = (func.bits(types, Type::I64, added as u128), func.bits(types, Type::I64, 0));
-        let further = ins(func, pre, Intrinsic::AddInt, &[term, added], Type::I64);
-        let first = ins(func, pre, Intrinsic::AddInt, &[start, further], Type::I64);
-        let passes = ins(func, pre, Intrinsic::UltInt, &[first, len], Type::I8);
-        self.only_if(func, pre, passes);
+        let (least, most) = alike.fold((i128::MAX, i128::MIN), |(least, most), check| {
+            (least.min(check.added), most.max(check.added))
+        });
+        let zero = func.bits(types, Type::I64, 0);
+        let mut sum = zero;
+        for &(term, minus) in terms {
+            sum = match minus {
+                false if sum == zero => term,
+                false => ins(func, pre, Intrinsic::AddInt, &[sum, term], Type::I64),
+                true => ins(func, pre, Intrinsic::SubInt, &[sum, term], Type::I64),
+            };
+        }
+        let first_passes = |limits: &mut Self, func: &mut Func, added: i128| {
+            let added = func.bits(types, Type::I64, added as u128);
+            let further = ins(func, pre, Intrinsic::AddInt, &[sum, added], Type::I64);
+            let first = ins(func, pre, Intrinsic::AddInt, &[start, further], Type::I64);
+            let passes = ins(func, pre, Intrinsic::UltInt, &[first, len], Type::I8);
+            limits.only_if(func, pre, passes);
+            further
+        };
+        if least < most {
+            first_passes(self, func, least);
+        }
+        let further = first_passes(self, func, most);
         let not_huge = ins(func, pre, Intrinsic::SleInt, &[zero, len], Type::I8);
         self.only_if(func, pre, not_huge);
         let end = ins(func, pre, Intrinsic::SubInt, &[len, further], Type::I64);

@@ -20,8 +20,8 @@
 //! A block is certain if the first round always gets there: it lies on the straight line that starts at the head, with nothing
 //! in front of it that may throw or not end. After `rotate` that is the body of a loop up to its first branch.
 //!
-//! A tracked value is a proven `Array` where something that is executed before the preheader's end loads from its header, and a proven `Memory` where
-//! something loads its length. Then the words that every such object has are there: the address, the `Memory` and the first
+//! A tracked value is a proven `Array` if it was allocated as one, or where something that is executed before the preheader's end loads from its header,
+//! and a proven `Memory` where something loads its length. Then the words that every such object has are there: the address, the `Memory` and the first
 //! dimension of the one, the length and the address of the other. So these leave a loop even if they stand behind a check.
 //!
 //! Blocks are visited in reverse postorder, so an instruction finds its operands where they went, and chains move at once.
@@ -71,7 +71,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         while let Some(inst) = next {
             next = func.next_inst(inst);
             let site = Site { inst, effects: effects(func, cx.types(), inst), innermost, certain };
-            match facts.target(func, cfg, tree, loops, &site) {
+            match facts.target(func, cx.types(), cfg, tree, loops, &site) {
                 Some((l, preheader)) if hoisted[l] < MAX_HOISTED => {
                     if !cx.spend(if site.effects.reads.is_empty() { "hoisted" } else { "hoisted loads" }) {
                         break 'blocks;
@@ -189,13 +189,19 @@ impl LoopFacts {
     }
 
     /// Whether a load reads a word that its object is known to have at the end of a block.
-    fn is_proven(&self, func: &Func, tree: &DomTree, inst: Inst, block: Block) -> bool {
+    fn is_proven(&self, func: &Func, types: &Types, tree: &DomTree, inst: Inst, block: Block) -> bool {
         let Some((object, access)) = object_load(func, inst) else { return false };
         let kind = match (access.region, access.offset) {
             (Region::Header | Region::Size, 0 | 8 | 16) => Kind::Array,
             (Region::Length, 0) | (Region::Immutable, 8) => Kind::Memory,
             _ => return false,
         };
+        let made = func.def_inst(object).map(|def| func.op(def));
+        if let (Kind::Array, Some(Op::Alloc(ty))) = (kind, made)
+            && types.array_parts(ty).is_some_and(|(_, dims)| dims > 0)
+        {
+            return true;
+        }
         let proofs = self.proofs.get(&(object, kind));
         proofs.is_some_and(|blocks| blocks.iter().any(|&proof| tree.dominates(proof, block)))
     }
@@ -204,6 +210,7 @@ impl LoopFacts {
     fn target(
         &self,
         func: &Func,
+        types: &Types,
         cfg: &Cfg,
         tree: &DomTree,
         loops: &Loops,
@@ -225,7 +232,7 @@ impl LoopFacts {
             };
             let memory = &self.memory[l];
             let preheader = loops.preheader(cfg, l);
-            let proven = || preheader.is_some_and(|block| self.is_proven(func, tree, inst, block));
+            let proven = || preheader.is_some_and(|block| self.is_proven(func, types, tree, inst, block));
             let stays = func.args(inst).iter().any(varies)
                 || (!effects.reads.is_empty() && (memory.fence || memory.writes.overlaps(effects.reads)))
                 || !(anywhere || certain.is_some_and(|outer| loops.contains_loop(outer, l)) || proven());

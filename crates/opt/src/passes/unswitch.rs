@@ -6,25 +6,28 @@
 //!                                          b: goto h       h:  … goto y …
 //! ```
 //!
-//! The loop is copied; in each copy the branch is a jump. Only loops without a loop inside are looked at: a branch in an outer
-//! loop is taken once for many rounds of the inner one. A loop is copied once for each run of the pass, for the first such branch
-//! in reverse postorder, which decides most.
+//! The loop is copied; in each copy the branch is a jump. Branches out of the loop are decided together: if all of them stay inside, a copy without
+//! them runs, else the loop as it was. So the tests of a round whether its arrays are there cost nothing, and what stood behind them stands at
+//! the head. Of a conjunction of which one part does not change, the other part is left in the copy: so the test of both indices of a matrix becomes one of
+//! the index that changes. Only loops without a loop inside are looked at: a branch in an outer
+//! loop is taken once for many rounds of the inner one. A loop is copied once for each run of the pass: for the branches out of it, or for the first
+//! branch in reverse postorder, which decides most.
 //!
 //! The condition must be defined: where the program branches on it, it is; in front of the loop nobody has asked yet.
 //!
-//! Cost: the copied instructions, at most [`MAX_COPIED`] for a loop and [`MAX_GROWTH`] in a function. Breaks the graph. Not done: conditions of
-//! which a part does not change.
+//! Cost: the copied instructions, at most [`MAX_COPIED`] for a loop, [`MAX_COPIED_FOR_EXITS`] for branches out of it, and [`MAX_GROWTH`] in a function. Breaks the graph. Not done: disjunctions.
 
 use crate::counted::{Shape, is_invariant};
 use crate::facts::Fact;
 use crate::loop_copy::{
-    Escapes, Polls, copy_blocks, drop_pred, is_copyable, jump_block, make_jump, rename_pred,
+    Escapes, Polls, copy_blocks, drop_pred, ins, is_copyable, jump_block, make_jump, rename_pred,
 };
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::ssa_repair::Repair;
 use crate::undefined::WhenAsked;
 use brolga_ir::analysis::{Cfg, Loop, Loops, Rpo};
-use brolga_ir::{Block, Func, Op, Value};
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::{Block, Func, Op, Type, Types, Value};
 use rustc_hash::FxHashMap;
 
 pub(crate) const PASS: Pass = Pass {
@@ -38,6 +41,8 @@ pub(crate) const PASS: Pass = Pass {
 
 /// In longer loops a branch that is predicted costs little beside the rest.
 const MAX_COPIED: usize = 60;
+/// What is left of a loop without its invariant exits may be hoisted and vectorised.
+const MAX_COPIED_FOR_EXITS: usize = 160;
 /// How many instructions all copies together may have.
 const MAX_GROWTH: usize = 1000;
 
@@ -51,11 +56,13 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let mut growth = 0;
     for l in loops.iter().filter(|&l| loops.is_innermost(l)) {
         let Some(shape) = Shape::of(cfg, loops, l) else { continue };
-        let Some(choice) = loops.blocks(l).iter().find_map(|&b| Choice::at(func, loops, &undefined, l, b))
-        else {
-            continue;
-        };
-        let Some(size) = is_copyable(func, cx.types(), loops, l).filter(|&size| size <= MAX_COPIED) else {
+        let choices = || loops.blocks(l).iter().filter_map(|&b| Choice::at(func, loops, &undefined, l, b));
+        let Some(first) = choices().next() else { continue };
+        let mut exits: Vec<Choice> = choices().filter(|c| c.stays(loops, l).is_some()).collect();
+        let limit = if exits.is_empty() { MAX_COPIED } else { MAX_COPIED_FOR_EXITS };
+        // Of a single one both copies know which way it goes.
+        let first = if let [Choice { rest: None, .. }] = exits[..] { exits.remove(0) } else { first };
+        let Some(size) = is_copyable(func, cx.types(), loops, l).filter(|&size| size <= limit) else {
             continue;
         };
         if growth + size > MAX_GROWTH {
@@ -73,16 +80,34 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         let before = func.prev_block(shape.header).unwrap_or(shape.preheader);
         let no = jump_block(func, before, shape.header);
         rename_pred(func, shape.header, shape.preheader, no);
+        let condition = if exits.is_empty() {
+            first.condition
+        } else {
+            all_stay(func, cx.types(), loops, l, shape.preheader, &exits)
+        };
         if let Some(jump) = func.terminator(shape.preheader) {
-            func.set_op(jump, Op::Branch, &[choice.condition]);
+            func.set_op(jump, Op::Branch, &[condition]);
             func.set_inst_blocks(jump, &[yes, no]);
-            if let Some(branch) = func.terminator(choice.block) {
+            if let (true, Some(branch)) = (exits.is_empty(), func.terminator(first.block)) {
                 func.copy_hint(branch, jump);
             }
         }
-        let Choice { block, targets: [then, other], .. } = choice;
-        choose(func, copy.block(block), copy.block(then), copy.block(other));
-        choose(func, block, other, then);
+        for exit in &exits {
+            let Choice { block, targets: [then, other], rest, .. } = *exit;
+            if let (Some(rest), Some(branch)) = (rest, func.terminator(copy.block(block))) {
+                func.set_op(branch, Op::Branch, &[copy.value(rest)]);
+                continue;
+            }
+            let (stays, leaves) =
+                if exit.stays(loops, l) == Some(true) { (then, other) } else { (other, then) };
+            // What is outside was not copied.
+            choose(func, copy.block(block), copy.block(stays), leaves);
+        }
+        if exits.is_empty() {
+            let Choice { block, targets: [then, other], .. } = first;
+            choose(func, copy.block(block), copy.block(then), copy.block(other));
+            choose(func, block, other, then);
+        }
         escapes.repair(&[copy], &mut repair);
     }
     if cx.changed() == Changed::Yes {
@@ -97,17 +122,66 @@ struct Choice {
     block: Block,
     condition: Value,
     targets: [Block; 2],
+    /// The other part of the conjunction that the branch asks for.
+    rest: Option<Value>,
 }
 
 impl Choice {
     fn at(func: &Func, loops: &Loops, undefined: &WhenAsked<'_>, l: Loop, block: Block) -> Option<Choice> {
         let branch = func.terminator(block).filter(|&t| func.op(t) == Op::Branch)?;
         let (&[condition], &[a, b]) = (func.args(branch), func.inst_blocks(branch)) else { return None };
-        let fixed = is_invariant(func, loops, l, condition)
-            && func.as_const(condition).is_none()
-            && !undefined.get(func).has(func, condition);
-        (fixed && a != b).then_some(Choice { block, condition, targets: [a, b] })
+        if a == b {
+            return None;
+        }
+        let fixed = |v: Value| {
+            is_invariant(func, loops, l, v) && func.as_const(v).is_none() && !undefined.get(func).has(func, v)
+        };
+        let targets = [a, b];
+        if fixed(condition) {
+            return Some(Choice { block, condition, targets, rest: None });
+        }
+        let leaves_if_false = loops.contains(l, a) && !loops.contains(l, b);
+        let and = func.def_inst(condition).filter(|_| leaves_if_false)?;
+        let (Op::Intrinsic(Intrinsic::AndInt), &[x, y]) = (func.op(and), func.args(and)) else { return None };
+        let (part, rest) = if fixed(x) { (x, y) } else { (y, x) };
+        fixed(part).then_some(Choice { block, condition: part, targets, rest: Some(rest) })
     }
+}
+
+impl Choice {
+    /// Whether the loop goes on where the condition holds, if one target is outside.
+    fn stays(&self, loops: &Loops, l: Loop) -> Option<bool> {
+        match self.targets.map(|target| loops.contains(l, target)) {
+            [true, false] => Some(true),
+            [false, true] => Some(false),
+            _ => None,
+        }
+    }
+}
+
+/// Whether none of these branches leaves the loop, at the end of a block in front of it.
+fn all_stay(func: &mut Func, types: &Types, loops: &Loops, l: Loop, block: Block, exits: &[Choice]) -> Value {
+    let mut all: Option<Value> = None;
+    for (n, exit) in exits.iter().enumerate() {
+        if exits[..n]
+            .iter()
+            .any(|e| e.condition == exit.condition && e.stays(loops, l) == exit.stays(loops, l))
+        {
+            continue;
+        }
+        let stays = match exit.stays(loops, l) {
+            Some(true) => exit.condition,
+            _ => {
+                let zero = func.bits(types, Type::I8, 0);
+                ins(func, block, Intrinsic::EqInt, &[exit.condition, zero], Type::I8)
+            }
+        };
+        all = Some(match all {
+            None => stays,
+            Some(all) => ins(func, block, Intrinsic::AndInt, &[all, stays], Type::I8),
+        });
+    }
+    all.unwrap_or(exits[0].condition)
 }
 
 /// Lets a block always go on at one of its targets.

@@ -199,8 +199,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             let Some(name) = function_name(callee.desc()) else {
                 return Err(self.scope.raise_method_error(all[0], &all[1..]));
             };
-            let bare =
-                name.rsplit_once('.').map_or(&*name, |(_, bare)| if bare.is_empty() { &*name } else { bare });
+            let bare = bare_name(&name);
             match Builtin::from_name(bare) {
                 Some(builtin) => match self.next_call(builtin, &all)? {
                     Some((next, entered)) => {
@@ -439,6 +438,24 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         let found = self.find_method(&self.objects(all));
         self.scope.bool(matches!(found, Ok(Some(_))))
     }
+}
+
+/// A function's name without what stands in front of its last dot.
+fn bare_name(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(_, bare)| if bare.is_empty() { name } else { bare })
+}
+
+/// The name under which a function without a method is looked for among the operators; `None` if it is something else first.
+pub(crate) fn operator_name(callee: Object) -> Option<String> {
+    if as_type(callee).is_some() {
+        return None;
+    }
+    let name = function_name(callee.desc())?;
+    let bare = bare_name(&name);
+    let is_other = Builtin::from_name(bare).is_some()
+        || Intrinsic::from_name(bare).is_some()
+        || BaseFn::from_name(&name).is_some();
+    (!is_other).then(|| bare.to_owned())
 }
 
 /// The name of the function that a type is the type of.

@@ -34,7 +34,9 @@ use rustc_hash::FxHashMap;
 use crate::heap::{Heap, Object, TypeRef};
 use crate::span::Span;
 
+use super::call::operator_name;
 use super::methods::{Ambiguous, Method, MethodTable, Table, key};
+use super::quick::Operator;
 use super::relations::IsaCache;
 
 /// The most operands, with the callee, of a call that has a line.
@@ -99,7 +101,8 @@ const _: () = assert!(size_of::<Line>() == LINE_BYTES && LINE_KEYS < STAMP_STEP 
 /// What a call came to that has no line.
 enum Found {
     Method(Weak<Method>),
-    Nothing,
+    /// No method takes it; the operator that the callee is then.
+    Nothing(Option<Operator>),
     Ambiguous(Ambiguous),
     /// Of an `invoke` with a signature: the method, and the types in the signature.
     Declared(Weak<Method>, Arc<[TypeRef]>),
@@ -277,7 +280,7 @@ impl Dispatch {
         }
         let keys = &keys[..=objects.len()];
         match self.others.borrow().get(keys) {
-            Some(Found::Nothing) => return Ok(None),
+            Some(Found::Nothing(_)) => return Ok(None),
             Some(Found::Ambiguous(ambiguous)) => return Err(ambiguous.clone()),
             Some(Found::Method(method)) => {
                 if let Some(method) = method.upgrade() {
@@ -294,11 +297,24 @@ impl Dispatch {
                 self.write_line(method, keys);
                 Found::Method(Arc::downgrade(method))
             }
-            Ok(None) => Found::Nothing,
+            Ok(None) => Found::Nothing(operator_name(callee).and_then(|name| Operator::from_name(&name))),
             Err(ambiguous) => Found::Ambiguous(ambiguous.clone()),
         };
         self.remember(keys, found);
         answer
+    }
+
+    /// The operator that a call without a method comes to, if that is remembered.
+    pub(crate) fn operator(&self, objects: &[Object]) -> Option<Operator> {
+        let stamp = self.lines.stamp.get();
+        let &[callee, a, b] = objects else { return None };
+        if stamp == 0 {
+            return None;
+        }
+        match self.others.borrow().get([stamp, key(callee), key(a), key(b)].as_slice()) {
+            Some(&Found::Nothing(operator)) => operator,
+            _ => None,
+        }
     }
 
     fn remember(&self, keys: &[u64], found: Found) {

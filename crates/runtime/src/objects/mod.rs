@@ -15,6 +15,7 @@
 //! | `dispatch.rs` | where the calls of a thread go: its world, and what it remembers |
 //! | `call.rs` | calls of anything |
 //! | `change.rs` | reading and changing places, in one step where threads share them |
+//! | `quick.rs` | operators on the usual numbers |
 //! | `builtins.rs`, `fields.rs`, `elements.rs`, `numbers.rs`, `base.rs` | what calls of no method do, by family |
 //! | `copies.rs`, `identity.rs` | entry points of Julia's run time that copy, and those about what a value is |
 //! | `values.rs` | values of the interpreter as objects, and back |
@@ -33,6 +34,7 @@ mod identity;
 mod methods;
 mod numbers;
 mod place;
+mod quick;
 mod relations;
 pub(crate) mod routines;
 pub(crate) mod show;

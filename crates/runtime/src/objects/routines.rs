@@ -112,7 +112,8 @@ fn apply(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
     let find = |runtime: Arc<Runtime>| {
         thread.dispatch().find(runtime.heap(), thread.isa_cache(), objects(args, count))
     };
-    if let Some(Ok(Some(method))) = thread.runtime().map(find) {
+    let found = thread.runtime().map(find);
+    if let Some(Ok(Some(method))) = &found {
         let entry = match method.entry() {
             MethodEntry::Code(entry) => Some(entry),
             MethodEntry::Deferred(deferred) => match first_call(thread, deferred) {
@@ -130,7 +131,16 @@ fn apply(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
             return unsafe { call_code(thread, entry, args, count) };
         }
     }
-    with_args(thread, objects(args, count), |ops, all| ops.apply_all(all))
+    let all = objects(args, count);
+    if let (Some(Ok(None)), &[_, a, b]) = (found, all)
+        && let Some((ty, bits)) = thread.dispatch().operator(all).and_then(|operator| operator.value(a, b))
+    {
+        return in_scope(thread, |scope, runtime| {
+            let base = runtime.heap().types().base().clone();
+            scope.box_bits(&base, ty, bits.into())
+        });
+    }
+    with_args(thread, all, |ops, all| ops.apply_all(all))
 }
 
 /// The code of a deferred entry. The operands of the call are words of a frame, which a collection keeps, and may move.
