@@ -164,7 +164,7 @@ impl Engine {
         let globals = Globals::new(self.runtime());
         let (module, unit) = self.open_in(bytes, Context::new(), &globals)?;
         set_globals(&module, &globals, self.runtime())?;
-        Ok(Image { program: Program::from_module(module)?, unit, globals })
+        Ok(Image { program: Program::of_verified(module)?, unit, globals })
     }
 
     /// As [`Engine::open_bytes`], with the names and types of a context, and global variables that are given and not set.
