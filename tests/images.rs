@@ -87,7 +87,8 @@ fn a_program_is_what_it_was() {
                 let mut evaluator = Evaluator::of_image(&image, &engine);
                 for text in ["total(3)", "guarded(5)", "area(Square(7))", "step(1)"] {
                     let by_image = evaluator.call(&image.program().call(text).unwrap()).unwrap();
-                    let expected = Evaluator::interpreted(&program).call(&program.call(text).unwrap()).unwrap();
+                    let expected =
+                        Evaluator::interpreted(&program).call(&program.call(text).unwrap()).unwrap();
                     assert_eq!(by_image, expected, "{text} at {level:?}");
                 }
             }
@@ -212,4 +213,52 @@ fn tests_run_through_images() {
         assert_eq!(evaluator.check(check), Verdict::Passed);
     }
     std::fs::remove_file(&file).unwrap();
+}
+
+/// The mnemonics of an image's text, which is what the second program header says.
+#[cfg(target_arch = "x86_64")]
+fn mnemonics(image: &[u8]) -> Vec<String> {
+    use iced_x86::{Decoder, DecoderOptions};
+    let wide = |at: usize| u64::from_le_bytes(*image[at..].first_chunk().unwrap()) as usize;
+    let header = 64 + 56;
+    let text = &image[wide(header + 8)..][..wide(header + 32)];
+    let found = Decoder::new(64, text, DecoderOptions::NONE).into_iter();
+    found.map(|instruction| format!("{:?}", instruction.mnemonic())).collect()
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_generic_image_holds_no_instruction_beyond_the_baseline() {
+    const BITS: &str = "
+function bits(n::Int64, s::Int64)::Int64
+1 ─ %1 = Base.ctpop_int(n)::Int64
+│   %2 = Base.cttz_int(n)::Int64
+│   %3 = Base.ctlz_int(n)::Int64
+│   %4 = Base.add_int(%1, %2)::Int64
+│   %5 = Base.add_int(%4, %3)::Int64
+└──      return %5
+end
+function floats(x::Float64, y::Float64)::Float64
+1 ─ %1 = Base.floor_llvm(x)::Float64
+│   %2 = Base.fma_float(%1, y, x)::Float64
+└──      return %2
+end
+";
+    /// Beside what is encoded with VEX or EVEX, whose names begin with V.
+    const BEYOND: [&str; 12] = [
+        "Popcnt", "Lzcnt", "Tzcnt", "Andn", "Blsi", "Blsr", "Bextr", "Roundsd", "Roundss", "Pshufb", "Rorx",
+        "Shlx",
+    ];
+    let beyond = |target, source| {
+        let image = built(source, &Options::new().cpu_target(target));
+        let is_beyond = |name: &String| name.starts_with('V') || BEYOND.contains(&name.as_str());
+        mnemonics(&image).into_iter().filter(is_beyond).collect::<Vec<_>>()
+    };
+    for source in [SOURCE, BITS] {
+        assert_eq!(beyond(CpuTarget::Generic, source), Vec::<String>::new());
+    }
+    let third = beyond(CpuTarget::X86V3, BITS);
+    for name in ["Popcnt", "Lzcnt", "Roundsd"] {
+        assert!(third.iter().any(|found| found.contains(name) || found == "Vroundsd"), "{name} in {third:?}");
+    }
 }

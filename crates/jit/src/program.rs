@@ -292,7 +292,7 @@ fn compile_with(
     sources: &[Source<'_>],
     style: Style<'_>,
 ) -> Result<Compiled, BuildError> {
-    let Style { tier, others, counted, apart, has_c_entries, is_profiled } = style.into();
+    let Style { tier, others, counted, apart, has_c_entries, is_profiled } = style;
     let mut types = Vec::new();
     for source in sources {
         types.extend(recorded_type(cx, source)?);

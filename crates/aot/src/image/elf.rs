@@ -183,7 +183,7 @@ pub(super) fn write(
         (e::DT_SYMENT, 24),
         (e::DT_NULL, 0),
     ] {
-        elf.write_dynamic(tag.into(), value as u64).map_err(failed)?;
+        elf.write_dynamic(tag, value as u64).map_err(failed)?;
     }
     elf.write_null_symbol();
     for ((compiled, name), &offset) in parts.functions.iter().zip(&names).zip(&placed.offsets) {

@@ -135,7 +135,7 @@ pub(super) fn read(file: &[u8], expected: &Expected) -> Result<Header, ImageErro
         }
     }
     let imports_at = word(40) as usize;
-    if imports_at % PAGE != 0 {
+    if !imports_at.is_multiple_of(PAGE) {
         return damaged("the imports do not begin with a page");
     }
     Ok(Header { abi: wide(24), needs_heap: word(36) & NEEDS_HEAP != 0, imports_at, tables })

@@ -191,7 +191,7 @@ fn row<const N: usize>(table: &[u8], at: usize) -> Option<[u32; N]> {
 
 /// How many rows a table has, which holds no half rows.
 fn rows(table: &[u8], words: usize) -> Option<usize> {
-    (table.len() % (4 * words) == 0).then_some(table.len() / (4 * words))
+    table.len().is_multiple_of(4 * words).then_some(table.len() / (4 * words))
 }
 
 impl<'a> Reader<'a> {
