@@ -44,16 +44,8 @@ use crate::program::Program;
 use crate::stages::Stages;
 
 /// The layouts of objects that code takes for granted, beside those of the heap's cells and tags.
-const OBJECTS: [usize; 8] = [
-    LENGTH,
-    MEMORY_DATA,
-    MEMORY_ELEMENTS,
-    STRING_BYTES,
-    ARRAY_DATA,
-    ARRAY_MEMORY,
-    ARRAY_DIMS,
-    TAG_BYTES as usize,
-];
+const OBJECTS: [usize; 8] =
+    [LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, STRING_BYTES, ARRAY_DATA, ARRAY_MEMORY, ARRAY_DIMS, TAG_BYTES];
 
 /// How an image is made.
 pub(crate) struct Making<'a> {
