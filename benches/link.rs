@@ -103,7 +103,7 @@ fn overhead(linker: &dyn Linker, unit: &LinkUnit) -> f64 {
 
 fn costs() {
     let isa =
-        HostIsa::new(IsaOptions { verify_clif: false, check_regalloc: false }).expect("a known processor");
+        HostIsa::new(IsaOptions { verify_clif: false, ..IsaOptions::default() }).expect("a known processor");
     let [alone, batch] = units(&isa);
     let memory = |mapping| {
         CodeMemory::new(CodeMemoryOptions { mapping, ..CodeMemoryOptions::default() }).expect("address space")

@@ -10,6 +10,7 @@
 //! | [`Engine`], [`Options`] | compiles programs and links them into the process |
 //! | [`Unit`], [`TypedFunc`] | compiled functions, and the typed way to call them |
 //! | [`Evaluator`] | calls and tests by their text, natively or by the interpreter |
+//! | [`image`], [`Image`] | programs built ahead of time and opened by path |
 //! | [`Stages`], [`emit`] | the steps one by one, and what they look like |
 //! | [`session`] | functions compiled when needed, by many threads, replaced and removed |
 //! | [`reduce`](mod@reduce) | a failing program made smaller |
@@ -22,8 +23,8 @@ pub mod fuzz;
 pub mod reduce;
 
 pub use brolga_engine::{
-    Broken, Engine, Error, Evaluator, Failure, Fault, Options, Program, Session, SessionError, Stages, Unit,
-    Verdict, Workers, emit, read_unit, session,
+    Broken, CpuTarget, Engine, Error, Evaluator, Failure, Fault, Image, Options, Program, Session,
+    SessionError, Stages, Unit, Verdict, Workers, emit, image, read_unit, session,
 };
 pub use brolga_gcroots::Lowering as Roots;
 pub use brolga_ir as ir;

@@ -44,7 +44,7 @@ const PASSES: Range<usize> = 1..4;
 const LEVELS: [OptLevel; 3] = [OptLevel::O1, OptLevel::O2, OptLevel::O3];
 
 fn main() {
-    let isa = HostIsa::new(IsaOptions { verify_clif: false, check_regalloc: false });
+    let isa = HostIsa::new(IsaOptions { verify_clif: false, ..IsaOptions::default() });
     let Ok(isa) = isa else { return println!("no code generator for this machine") };
     // `cargo bench` passes its own flags; names of workloads are what is left.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();

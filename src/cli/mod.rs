@@ -16,6 +16,7 @@ mod compile;
 mod completions;
 mod diff;
 mod fmt;
+mod image;
 mod input;
 mod opt;
 mod passes;
@@ -54,6 +55,7 @@ enum Command {
     Test(test::Args),
     Opt(opt::Args),
     Compile(compile::Args),
+    Image(image::Args),
     Fmt(fmt::Args),
     Verify(verify::Args),
     Reduce(reduce::Args),
@@ -67,6 +69,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Test(args) => test::run(&args),
         Command::Opt(args) => opt::run(&args),
         Command::Compile(args) => compile::run(&args),
+        Command::Image(args) => image::run(&args),
         Command::Fmt(args) => fmt::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Reduce(args) => reduce::run(&args),
@@ -160,6 +163,11 @@ fn evaluator<'p>(
         Some(engine) => brolga::Evaluator::native(program, engine),
         None => brolga::Evaluator::interpreted(program),
     };
+    limited(evaluator, how)
+}
+
+/// The same with the limit of the heap that the command line gives.
+fn limited<'p>(evaluator: brolga::Evaluator<'p>, how: &How) -> brolga::Evaluator<'p> {
     match how.heap_limit {
         Some(bytes) => evaluator.with_heap_limit(bytes as u64),
         None => evaluator,

@@ -1,5 +1,7 @@
 //! `brolga run FILE`: runs a program's `main()`, or a call, whose value is printed.
 
+use brolga::{Evaluator, Program};
+
 use super::report::{Stop, out};
 use super::{Done, How, evaluator, input};
 
@@ -11,7 +13,11 @@ use super::{Done, How, evaluator, input};
 )]
 pub(crate) struct Args {
     /// The program, in the text form or as a dump of Julia's typed IR; `-` reads the standard input
-    file: String,
+    #[arg(required_unless_present = "image")]
+    file: Option<String>,
+    /// Run the code of an image that `brolga image build` has written
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "interp"])]
+    image: Option<String>,
     /// Make this call instead of `main()` and print its value as Julia would
     #[arg(long, value_name = "CALL")]
     call: Option<String>,
@@ -20,7 +26,16 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Done {
-    let program = input::program(&args.file)?;
+    let engine = args.how.engine()?;
+    if let (Some(path), Some(engine)) = (&args.image, &engine) {
+        let image = engine.open(path)?;
+        return run_by(args, image.program(), || Evaluator::of_image(&image, engine));
+    }
+    let program = input::program(args.file.as_deref().unwrap_or(input::STDIN))?;
+    run_by(args, &program, || evaluator(&program, engine.as_ref(), &args.how))
+}
+
+fn run_by<'p>(args: &Args, program: &'p Program, evaluator: impl FnOnce() -> Evaluator<'p>) -> Done {
     let main = program.module().cx.types.function_of("main");
     if args.call.is_none() && program.module().methods(main).is_empty() {
         return Err(Stop::Input(
@@ -28,11 +43,10 @@ pub(crate) fn run(args: &Args) -> Done {
         ));
     }
     let call = program.call(args.call.as_deref().unwrap_or("main()"))?;
-    let engine = args.how.engine()?;
-    let mut evaluator = evaluator(&program, engine.as_ref(), &args.how);
+    let mut evaluator = evaluator();
     let value = evaluator.call(&call);
     let unwritten = evaluator.take_output_error();
-    let value = value.map_err(|failure| Stop::failure(&program, failure))?;
+    let value = value.map_err(|failure| Stop::failure(program, failure))?;
     if let Some(error) = unwritten {
         return Err(Stop::unwritten(&error));
     }

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use brolga::{Engine, Program, Verdict};
+use brolga::{Engine, Evaluator, Program, Verdict};
 
 use super::report::{Stop, err, out};
-use super::{Done, How, evaluator, input};
+use super::{Done, How, evaluator, input, limited};
 
 /// Runs the tests in programs: their `# check: call == value` and `# throws: call Error` lines.
 #[derive(Debug, clap::Args)]
@@ -20,6 +20,9 @@ pub(crate) struct Args {
     /// Count tests without a native form as failed instead of skipping them
     #[arg(long)]
     all: bool,
+    /// Write what is compiled to an image and open it from there
+    #[arg(long, conflicts_with = "interp")]
+    image: bool,
     #[command(flatten)]
     how: How,
 }
@@ -57,7 +60,11 @@ pub(crate) fn run(args: &Args) -> Done {
 
 fn tests(program: &Program, engine: Option<&Engine>, args: &Args, count: &mut Count) -> Done {
     let all = args.all;
-    let mut evaluator = evaluator(program, engine, &args.how);
+    let file = std::env::temp_dir().join(format!("brolga-test-{}.so", std::process::id()));
+    let mut evaluator = match engine.filter(|_| args.image) {
+        Some(engine) => limited(Evaluator::through_images(program, engine, &file), &args.how),
+        None => evaluator(program, engine, &args.how),
+    };
     let source = program.source();
     // Many tests share a reason; it is said once.
     let mut said: Option<String> = None;
@@ -83,6 +90,10 @@ fn tests(program: &Program, engine: Option<&Engine>, args: &Args, count: &mut Co
                 }
             }
         }
+    }
+    if args.image {
+        // There may have been nothing to compile.
+        let _ = std::fs::remove_file(&file);
     }
     evaluator.take_output_error().map_or(Ok(()), |error| Err(Stop::unwritten(&error)))
 }

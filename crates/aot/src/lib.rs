@@ -2,9 +2,11 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | `image/` | programs as images: shared libraries that an engine loads |
 //! | `object.rs` | compiled functions and their data as a relocatable object file |
 #![forbid(unsafe_code)]
 
+pub mod image;
 mod object;
 
 pub use object::{ObjectError, ObjectUnit, STRING_TYPE, emit_object};

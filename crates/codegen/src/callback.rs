@@ -14,7 +14,7 @@
 //! A function that is called through a word has one such entry, which belongs to it (`jit/src/c_entry.rs`). Functions without words have theirs in
 //! each unit that takes the address, which is valid for as long as the unit.
 //!
-//! Not done: structs by value, code for files.
+//! Not done: structs by value, code for object files.
 
 use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, FuncRef, Function, GlobalValueData, InstBuilder, MemFlagsData,

@@ -196,7 +196,7 @@ impl RelocKind {
         !matches!(self, RelocKind::Abs8)
     }
 
-    /// Whether a linker has to make a table for it: only in code for files.
+    /// Whether a linker has to make a table for it: only in position-independent code.
     pub const fn needs_table(self) -> bool {
         matches!(
             self,
@@ -723,7 +723,7 @@ mod tests {
     const OPTIMISED: CompileOptions = CompileOptions { tier: Tier::Optimised, listing: false };
 
     fn isa() -> HostIsa {
-        HostIsa::new(IsaOptions { verify_clif: true, check_regalloc: false }).unwrap()
+        HostIsa::new(IsaOptions { verify_clif: true, ..IsaOptions::default() }).unwrap()
     }
 
     fn build(sig: &Signature, body: impl FnOnce(&mut FunctionBuilder<'_>)) -> Function {

@@ -171,7 +171,9 @@ mod tests {
 
     #[test]
     fn every_kind_of_value_and_either_way_of_returning_compiles_under_the_register_allocation_checker() {
-        let isa = HostIsa::new(IsaOptions { verify_clif: true, check_regalloc: true }).unwrap();
+        let isa =
+            HostIsa::new(IsaOptions { verify_clif: true, check_regalloc: true, ..IsaOptions::default() })
+                .unwrap();
         let all = [
             Abi::I8,
             Abi::I16,

@@ -1,4 +1,7 @@
-//! The instruction set that functions are compiled for: the host's features and our settings.
+//! The instruction set that functions are compiled for: the processor's features and our settings.
+//!
+//! The processor is the host, or a level of its architecture that more processors have ([`CpuTarget`]): code for files may use nothing that
+//! the processors lack which run them.
 //!
 //! | setting                      | value                | why                                                              |
 //! |------------------------------|----------------------|------------------------------------------------------------------|
@@ -19,7 +22,7 @@
 //!
 //! Not done: hosts other than x86-64 and aarch64. Cranelift has no pinned register elsewhere.
 
-use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
+use cranelift_codegen::isa::{CallConv, OwnedTargetIsa, lookup};
 use cranelift_codegen::settings::{self, Configurable};
 use target_lexicon::Architecture;
 
@@ -35,9 +38,49 @@ pub enum Tier {
     Optimised,
 }
 
+/// The processors that code runs on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum CpuTarget {
+    /// Those with all features of this one.
+    #[default]
+    Native,
+    /// All of the host's architecture.
+    Generic,
+    /// x86-64 with the features of the second level (SSE4.2, POPCNT).
+    X86V2,
+    /// x86-64 with the features of the third level (AVX2, BMI, FMA).
+    X86V3,
+    /// x86-64 with the features of the fourth level (AVX-512).
+    X86V4,
+}
+
+impl CpuTarget {
+    /// All of them.
+    pub const ALL: [CpuTarget; 5] =
+        [CpuTarget::Native, CpuTarget::Generic, CpuTarget::X86V2, CpuTarget::X86V3, CpuTarget::X86V4];
+
+    /// The name by which it is chosen.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CpuTarget::Native => "native",
+            CpuTarget::Generic => "generic",
+            CpuTarget::X86V2 => "x86-64-v2",
+            CpuTarget::X86V3 => "x86-64-v3",
+            CpuTarget::X86V4 => "x86-64-v4",
+        }
+    }
+
+    /// The target of that name.
+    pub fn from_name(name: &str) -> Option<CpuTarget> {
+        CpuTarget::ALL.into_iter().find(|target| target.name() == name)
+    }
+}
+
 /// What can be chosen about the instruction set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IsaOptions {
+    /// The processors that the code is for. Code that is linked into this process may be for the host only.
+    pub target: CpuTarget,
     /// Check the Cranelift IR of every function before compiling it.
     pub verify_clif: bool,
     /// Check every register allocation with a symbolic checker: slow, for tests.
@@ -46,7 +89,7 @@ pub struct IsaOptions {
 
 impl Default for IsaOptions {
     fn default() -> Self {
-        IsaOptions { verify_clif: cfg!(debug_assertions), check_regalloc: false }
+        IsaOptions { target: CpuTarget::Native, verify_clif: cfg!(debug_assertions), check_regalloc: false }
     }
 }
 
@@ -68,23 +111,38 @@ pub struct HostIsa {
     oversized: OwnedTargetIsa,
     /// What the single pass may use, if it makes code for this host.
     single_pass: Option<Features>,
+    position: Position,
 }
 
 impl HostIsa {
     /// The processor, for code that is linked into this process.
     pub fn new(options: IsaOptions) -> Result<Self, IsaError> {
-        Self::with_position(options, Position::Fixed)
+        let isa = Self::with_position(options, Position::Fixed)?;
+        if options.target != CpuTarget::Native {
+            let missing = missing_features(&isa.features())?;
+            if !missing.is_empty() {
+                let reason = format!("code for `{}` needs {}", options.target.name(), missing.join(", "));
+                return Err(IsaError::Unsupported { reason });
+            }
+        }
+        Ok(isa)
     }
 
-    /// The processor, for code that is written to a file and loaded anywhere.
+    /// The processor, for code in an image: it is loaded anywhere, by a loader of ours.
+    pub fn for_images(options: IsaOptions) -> Result<Self, IsaError> {
+        Self::with_position(options, Position::Image)
+    }
+
+    /// The processor, for code in object files, which the system links.
     pub fn position_independent(options: IsaOptions) -> Result<Self, IsaError> {
-        Self::with_position(options, Position::Independent)
+        Self::with_position(options, Position::Object)
     }
 
     fn with_position(options: IsaOptions, position: Position) -> Result<Self, IsaError> {
         let baseline = build("none", "single_pass", options, position)?;
         Ok(HostIsa {
             single_pass: Features::of(&*baseline),
+            position,
             baseline,
             optimised: build("speed", "backtracking", options, position)?,
             oversized: build("speed", "single_pass", options, position)?,
@@ -114,14 +172,23 @@ impl HostIsa {
         self.baseline.default_call_conv()
     }
 
-    /// Whether the code is for files.
-    pub fn is_position_independent(&self) -> bool {
-        self.baseline.flags().is_pic()
+    /// Whether the code is for object files: then the system's linker answers for C functions, and nobody fills in the addresses of labels.
+    pub fn is_for_objects(&self) -> bool {
+        self.position == Position::Object
     }
 
     /// What a `FunctionBuilder` asks for when it is finished.
     pub fn frontend_config(&self) -> cranelift_codegen::isa::TargetFrontendConfig {
         self.baseline.frontend_config()
+    }
+
+    /// The features of the processor that code may use, by Cranelift's names, in order.
+    pub fn features(&self) -> Vec<String> {
+        let flags = self.optimised.isa_flags();
+        let enabled = flags.iter().filter(|flag| flag.as_bool() == Some(true));
+        let mut features: Vec<String> = enabled.map(|flag| flag.name.to_owned()).collect();
+        features.sort();
+        features
     }
 
     /// The target and all settings of a tier in one line: code compiled under different texts must not be mixed.
@@ -134,11 +201,24 @@ impl HostIsa {
     }
 }
 
-/// Whether code knows where it will lie.
+/// Those of these features that the processor of this process lacks.
+pub fn missing_features(needed: &[String]) -> Result<Vec<String>, IsaError> {
+    let own = build("none", "single_pass", IsaOptions::default(), Position::Fixed)?;
+    let has = |name: &String| {
+        own.isa_flags().iter().any(|flag| flag.name == name.as_str() && flag.as_bool() == Some(true))
+    };
+    Ok(needed.iter().filter(|name| !has(name)).cloned().collect())
+}
+
+/// Where code will lie.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
+    /// In this process.
     Fixed,
-    Independent,
+    /// Anywhere, by the system's linker and loader.
+    Object,
+    /// Anywhere, by our loader.
+    Image,
 }
 
 fn build(
@@ -148,7 +228,30 @@ fn build(
     position: Position,
 ) -> Result<OwnedTargetIsa, IsaError> {
     let unsupported = |reason: String| IsaError::Unsupported { reason };
-    let builder = cranelift_native::builder().map_err(|reason| unsupported(reason.to_string()))?;
+    let native = || cranelift_native::builder().map_err(|reason| unsupported(reason.to_string()));
+    let builder = match options.target {
+        CpuTarget::Native => native()?,
+        level => {
+            // The host's triple without its features.
+            let triple = native()?.triple().clone();
+            let is_x86 = triple.architecture == Architecture::X86_64;
+            let mut builder = lookup(triple).map_err(|e| unsupported(e.to_string()))?;
+            match level {
+                CpuTarget::Native | CpuTarget::Generic => {}
+                _ if !is_x86 => {
+                    return Err(unsupported(format!(
+                        "`{}` is no level of {}",
+                        level.name(),
+                        builder.triple().architecture
+                    )));
+                }
+                _ => builder
+                    .enable(level.name())
+                    .map_err(|e| unsupported(format!("`{}`: {e}", level.name())))?,
+            }
+            builder
+        }
+    };
     match builder.triple().architecture {
         Architecture::X86_64 | Architecture::Aarch64(_) => {}
         other => return Err(unsupported(format!("{other} has no pinned register"))),
@@ -162,7 +265,7 @@ fn build(
         ("enable_pinned_reg", "true"),
         ("enable_probestack", "true"),
         ("probestack_strategy", "inline"),
-        ("is_pic", as_text(position == Position::Independent)),
+        ("is_pic", as_text(position != Position::Fixed)),
         ("use_colocated_libcalls", "false"),
         ("enable_llvm_abi_extensions", "true"),
         ("enable_verifier", as_text(options.verify_clif)),
@@ -193,5 +296,22 @@ mod tests {
         for flags in [isa.for_tier(Tier::Baseline).flags(), isa.for_tier(Tier::Optimised).flags()] {
             assert!(flags.is_pic());
         }
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn a_level_has_the_features_of_those_below_it_and_no_others() {
+        let of = |target| {
+            let options = IsaOptions { target, ..IsaOptions::default() };
+            HostIsa::position_independent(options).unwrap().features()
+        };
+        assert_eq!(of(CpuTarget::Generic), Vec::<String>::new());
+        let levels = [CpuTarget::X86V2, CpuTarget::X86V3, CpuTarget::X86V4].map(of);
+        assert!(levels[0].contains(&"has_sse42".to_owned()) && !levels[0].contains(&"has_avx2".to_owned()));
+        for pair in levels.windows(2) {
+            assert!(pair[0].iter().all(|feature| pair[1].contains(feature)));
+        }
+        assert!(missing_features(&of(CpuTarget::Native)).unwrap().is_empty());
+        assert_eq!(missing_features(&["no_such".to_owned()]).unwrap(), ["no_such"]);
     }
 }

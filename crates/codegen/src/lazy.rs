@@ -278,7 +278,9 @@ mod tests {
 
     #[test]
     fn every_kind_of_value_and_either_way_of_returning_compiles_under_the_register_allocation_checker() {
-        let isa = HostIsa::new(IsaOptions { verify_clif: true, check_regalloc: true }).unwrap();
+        let isa =
+            HostIsa::new(IsaOptions { verify_clif: true, check_regalloc: true, ..IsaOptions::default() })
+                .unwrap();
         let all = [Abi::I8, Abi::I128, Abi::F16, Abi::F32, Abi::F64, Abi::Ptr, Abi::V128, Abi::Object];
         let many: Vec<Abi> = (0..100).map(|n| all[n % all.len()]).collect();
         for params in [&all[..0], &all[..5], &all[..], &many[..]] {

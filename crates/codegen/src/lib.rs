@@ -1,6 +1,7 @@
 //! Low IR to Cranelift IR.
 #![forbid(unsafe_code)]
 
+pub mod abi_id;
 pub mod callback;
 pub mod compile;
 pub mod entry;

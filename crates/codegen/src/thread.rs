@@ -159,10 +159,10 @@ pub fn poll(b: &mut FunctionBuilder<'_>, thread: Value, slow: Block, go_on: Bloc
 }
 
 /// Notes where compiled code is left, in front of a call that does not do it itself. Calls of one function have different numbers.
-/// The call gets the tag that is returned, by which its return address is found. Code for files, in which no label has an
+/// The call gets the tag that is returned, by which its return address is found. Code for object files, in which no label has an
 /// address before it is loaded, notes none.
 pub fn note_exit(b: &mut FunctionBuilder<'_>, thread: Value, number: u32, isa: &HostIsa) -> DebugTag {
-    let pc = if isa.is_position_independent() {
+    let pc = if isa.is_for_objects() {
         b.ins().iconst(POINTER, 0)
     } else {
         let name = UserExternalName::new(RETURN_ADDRESS, number);

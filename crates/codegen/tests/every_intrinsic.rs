@@ -74,7 +74,8 @@ fn function(cx: &Context, op: Intrinsic, args: &[LowType], results: &[LowType]) 
 #[test]
 fn every_scalar_intrinsic_compiles_at_every_width() {
     let cx = Context::new();
-    let isa = HostIsa::new(IsaOptions { verify_clif: true, check_regalloc: true }).unwrap();
+    let isa = HostIsa::new(IsaOptions { verify_clif: true, check_regalloc: true, ..IsaOptions::default() })
+        .unwrap();
     let (mut translator, mut compiler) = (Translator::new(), Compiler::default());
     let mut clif = Function::new();
     let mut count = 0;
@@ -100,7 +101,7 @@ fn every_scalar_intrinsic_compiles_at_every_width() {
 #[test]
 fn wrong_types_are_refused_and_the_translator_goes_on() {
     let cx = Context::new();
-    let isa = HostIsa::new(IsaOptions { verify_clif: true, check_regalloc: false }).unwrap();
+    let isa = HostIsa::new(IsaOptions { verify_clif: true, ..IsaOptions::default() }).unwrap();
     let mut translator = Translator::new();
     let mut clif = Function::new();
     let mut translate = |args: &[LowType], results: &[LowType]| {

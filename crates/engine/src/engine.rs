@@ -30,6 +30,7 @@ use brolga_runtime::Runtime;
 use crate::boxed::{self, Recipe};
 use crate::bridge::{self, julia_type};
 use crate::error::Error;
+use crate::image::Making;
 use crate::options::{Options, tier};
 use crate::program::Program;
 use crate::stages::{Linked, Stages};
@@ -45,6 +46,7 @@ struct Shared {
     level: OptLevel,
     roots: Roots,
     opt: brolga_opt::Options,
+    options: JitOptions,
 }
 
 impl Engine {
@@ -68,13 +70,25 @@ impl Engine {
         opt: brolga_opt::Options,
         jit: JitOptions,
     ) -> Result<Engine, Error> {
-        let jit = Jit::new(runtime, jit)?;
-        Ok(Engine { shared: Arc::new(Shared { jit, level, roots, opt }) })
+        let options = jit;
+        let jit = Jit::new(runtime, options)?;
+        Ok(Engine { shared: Arc::new(Shared { jit, level, roots, opt, options }) })
     }
 
     /// What compiled code belongs to: its constants, C symbols and output.
     pub fn runtime(&self) -> &Arc<Runtime> {
         self.shared.jit.runtime()
+    }
+
+    pub(crate) fn jit(&self) -> &Jit {
+        &self.shared.jit
+    }
+
+    /// How images are made whose code is as the engine's own.
+    pub(crate) fn making(&self) -> Making<'_> {
+        let Shared { level, roots, opt, jit, options } = &*self.shared;
+        let heap = jit.runtime().heap().abi();
+        Making { level: *level, roots: *roots, opt, jit: *options, heap }
     }
 
     /// The state of the memory that compiled code lies in.
@@ -130,7 +144,7 @@ impl Engine {
             globals.declare_type(&module.cx, module.cx.names.text(global.name), global.ty);
         }
         let unit = build(&self.shared.jit, module, &linked, tier(self.shared.level), Some(globals))?;
-        Ok(Unit { unit, names: Arc::new(names) })
+        Ok(Unit::new(unit, names))
     }
 }
 
@@ -143,6 +157,10 @@ pub struct Unit {
 }
 
 impl Unit {
+    pub(crate) fn new(unit: brolga_jit::Unit, names: BTreeMap<String, Vec<String>>) -> Unit {
+        Unit { unit, names: Arc::new(names) }
+    }
+
     /// The function of that name, to be called with Rust values of these types. The name may be a bare one (`fib`), if only
     /// one method has it, or a method's symbol (`fib(Int64)`).
     pub fn func<A: Params, R: Value>(&self, name: &str) -> Result<TypedFunc<A, R>, LookupError> {

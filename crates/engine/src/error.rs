@@ -5,11 +5,12 @@
 //! | broken input | [`Error::Broken`], [`Error::NotNative`], [`Error::Lookup`], [`Error::ForeignFunction`], [`Error::Changed`] | the program's, or its caller's |
 //! | the world | [`Error::Engine`], [`Error::Globals`] | the machine's: no memory |
 //! | our bug | [`Error::Optimise`], [`Error::Roots`] | Brolga's; the message says pass, function and step |
-//! | any of these | [`Error::Build`], [`Error::Object`] | by what is inside: a C symbol that is not there is the program's fault |
+//! | any of these | [`Error::Build`], [`Error::Object`], [`Error::Image`] | by what is inside: a C symbol that is not there is the program's fault |
 
 use std::fmt;
 
 use brolga_aot::ObjectError;
+use brolga_aot::image::ImageError;
 use brolga_codegen::compile::CompileError;
 use brolga_codegen::generate::GenerateError;
 use brolga_codegen::translate::TranslateError;
@@ -62,6 +63,9 @@ pub enum Error {
     /// No object file could be written. The machine's fault, or a bug of ours.
     #[error(transparent)]
     Object(#[from] brolga_aot::ObjectError),
+    /// There is no image: the program has what images do not hold, or a file is not one that can be loaded.
+    #[error(transparent)]
+    Image(#[from] brolga_aot::image::ImageError),
     /// The roots of a function could not be placed. A bug of ours.
     #[error("the roots of `{function}` cannot be placed: {reason}")]
     Roots {
@@ -117,6 +121,19 @@ impl Error {
             Error::Optimise(_) | Error::Roots { .. } => Fault::Brolga,
             Error::Engine(_) | Error::Globals(_) => Fault::World,
             Error::Build(error) => fault_of_build(error),
+            Error::Image(error) => match error {
+                ImageError::Reference { .. } | ImageError::TooLarge { .. } => Fault::Program,
+                ImageError::Malformed { .. } => Fault::Brolga,
+                ImageError::File { .. }
+                | ImageError::NotAnImage { .. }
+                | ImageError::Version { .. }
+                | ImageError::Damaged { .. }
+                | ImageError::Abi { .. }
+                | ImageError::Machine { .. }
+                | ImageError::Features { .. }
+                | ImageError::Module(_)
+                | ImageError::Unsupported { .. } => Fault::World,
+            },
             Error::Object(error) => match error {
                 ObjectError::Name { .. } | ObjectError::NeedsRuntime { .. } => Fault::Program,
                 ObjectError::Format { .. } => Fault::World,

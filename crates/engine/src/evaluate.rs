@@ -15,6 +15,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use brolga_ir::abi::NativeSignature;
@@ -30,6 +31,7 @@ use brolga_runtime::Exception;
 use crate::bridge::{self, BridgeError, julia_type};
 use crate::engine::{Engine, Unit};
 use crate::error::Error;
+use crate::image::{self, Image};
 use crate::program::Program;
 
 /// Why a call has no value.
@@ -95,6 +97,8 @@ pub struct Evaluator<'p> {
     unwritten: Arc<Mutex<Option<io::Error>>>,
     /// Bytes that the interpreter's heap may take.
     heap_limit: u64,
+    /// The file that what is compiled is written to, and opened from.
+    image: Option<PathBuf>,
 }
 
 impl<'p> Evaluator<'p> {
@@ -108,6 +112,7 @@ impl<'p> Evaluator<'p> {
             globals: None,
             unwritten: Arc::default(),
             heap_limit: interp::Options::default().max_heap_bytes,
+            image: None,
         }
     }
 
@@ -115,6 +120,20 @@ impl<'p> Evaluator<'p> {
     pub fn native(program: &'p Program, engine: &Engine) -> Self {
         let globals = Some(Globals::new(engine.runtime()));
         Evaluator { program, engine: Some(engine.clone()), globals, ..Evaluator::interpreted(program) }
+    }
+
+    /// As [`Evaluator::native`], through images: what is compiled is written to this file, one image after the other, and opened from there.
+    pub fn through_images(program: &'p Program, engine: &Engine, file: impl Into<PathBuf>) -> Self {
+        Evaluator { image: Some(file.into()), ..Evaluator::native(program, engine) }
+    }
+
+    /// Runs the code of an image that the engine has opened. What has no code there is compiled.
+    pub fn of_image(image: &'p Image, engine: &Engine) -> Self {
+        let module = image.program().module();
+        let has_code = |id: &FuncId| image.unit().untyped(&module[*id].symbol(&module.cx)).is_ok();
+        let units = module.funcs().map(|(id, _)| id).filter(has_code).map(|id| (id, image.unit().clone()));
+        let (units, globals) = (units.collect(), Some(image.globals().clone()));
+        Evaluator { units, globals, ..Evaluator::native(image.program(), engine) }
     }
 
     /// The same with a limit of the interpreter's heap, in bytes. That of native code is the engine's
@@ -197,7 +216,7 @@ impl<'p> Evaluator<'p> {
         let ids: BTreeSet<FuncId> = calls.filter_map(|call| self.target(call, &mut interp)).collect();
         let globals = self.globals.get_or_insert_with(|| Globals::new(engine.runtime()));
         // What has no native form is found again, and said, when it is called.
-        if let Ok(unit) = engine.compile_with(self.program, ids.iter().copied(), globals) {
+        if let Ok(unit) = make(&engine, self.program, ids.iter().copied(), globals, self.image.as_deref()) {
             self.units.extend(ids.into_iter().map(|id| (id, unit.clone())));
         }
     }
@@ -253,7 +272,7 @@ impl<'p> Evaluator<'p> {
         let unit = match self.units.entry(id) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                let made = engine.compile_with(self.program, [id], globals);
+                let made = make(engine, self.program, [id], globals, self.image.as_deref());
                 new.insert(made.map_err(Failure::NotCompiled)?)
             }
         };
@@ -331,6 +350,22 @@ impl<'p> Evaluator<'p> {
         let ty = exception.type_in(&self.program.module().cx);
         Failure::Thrown { ty, text: exception.to_string() }
     }
+}
+
+/// Code of these functions and of what they call, through an image if that is wanted.
+fn make(
+    engine: &Engine,
+    program: &Program,
+    ids: impl IntoIterator<Item = FuncId>,
+    globals: &Globals,
+    image: Option<&Path>,
+) -> Result<Unit, Error> {
+    let Some(path) = image else { return engine.compile_with(program, ids, globals) };
+    let module = program.module();
+    image::write(path, &engine.making().image(module, ids)?)?;
+    let bytes = brolga_aot::image::read_file(path)?;
+    let (_, unit) = engine.open_in(&bytes, module.cx.clone(), globals)?;
+    Ok(unit)
 }
 
 /// The first reason why a function has no native form, and how many more there are.

@@ -9,6 +9,7 @@
 //! | [`session`] | [`Session`]: functions compiled when they are needed, by many threads, replaced and removed |
 //! | [`bridge`], `evaluate` | [`Evaluator`]: calls and tests by their text, natively or by the interpreter |
 //! | [`emit`] | listings and object files |
+//! | [`image`] | programs built ahead of time and opened by path |
 //!
 //! The facade crate `brolga` re-exports what embedders use.
 
@@ -20,15 +21,18 @@ pub mod emit;
 mod engine;
 mod error;
 mod evaluate;
+pub mod image;
 mod options;
 mod prelude;
 mod program;
 pub mod session;
 mod stages;
 
+pub use brolga_codegen::isa::CpuTarget;
 pub use engine::{Engine, Unit, build};
 pub use error::{Broken, Error, Fault};
 pub use evaluate::{Evaluator, Failure, Verdict};
+pub use image::Image;
 pub use options::{Options, tier};
 pub use program::{Program, read_unit};
 pub use session::{Session, SessionError, Workers};

@@ -1,6 +1,6 @@
 //! What an embedder chooses about an [`Engine`](crate::Engine).
 
-use brolga_codegen::isa::Tier;
+use brolga_codegen::isa::{CpuTarget, Tier};
 use brolga_gcroots::Lowering as Roots;
 use brolga_jit::{JitOptions, Mapping};
 use brolga_opt::{CheckBounds, CpuFeatures, OptLevel};
@@ -56,6 +56,14 @@ impl Options {
     #[must_use]
     pub fn cpu_features(mut self, cpu: CpuFeatures) -> Options {
         self.opt.cpu = cpu;
+        self
+    }
+
+    /// The processors that the code is for: in this process, those like its own or below; in images, any. An engine for a target that the processor
+    /// does not reach is refused.
+    #[must_use]
+    pub fn cpu_target(mut self, target: CpuTarget) -> Options {
+        self.jit.isa.target = target;
         self
     }
 

@@ -51,6 +51,12 @@ impl Program {
         Ok(Program { source: SourceFile::new("<module>", "")?, unit })
     }
 
+    /// Takes a module that was verified when it was read.
+    pub(crate) fn of_verified(module: Module) -> Result<Program, Error> {
+        let unit = text::Unit { module, checks: Vec::new(), types: Vec::new() };
+        Ok(Program { source: SourceFile::new("<image>", "")?, unit })
+    }
+
     /// The text; empty for a program that was built.
     pub fn source(&self) -> &SourceFile {
         &self.source

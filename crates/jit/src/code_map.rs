@@ -70,6 +70,16 @@ pub struct CodeFunction<'a> {
     index: usize,
 }
 
+/// A function in its place among others.
+#[derive(Clone, Copy)]
+pub(crate) struct PlacedFunction<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) offset: u32,
+    pub(crate) size: u32,
+    pub(crate) frame_bytes: u32,
+    pub(crate) lines: &'a [(u32, u32)],
+}
+
 impl CodeUnit {
     /// Describes a unit whose functions lie at `offsets` from `base`, in rising order, and which ends at `bytes`. `by_name` are
     /// the indices of its functions by name.
@@ -80,19 +90,36 @@ impl CodeUnit {
         offsets: &[u32],
         by_name: Box<[u32]>,
     ) -> CodeUnit {
-        let text = unit.functions.iter().map(|function| function.name.len()).sum();
-        let count = unit.functions.iter().map(|function| function.lines.len()).sum();
+        let placed = unit.functions.iter().zip(offsets).map(|(function, &offset)| PlacedFunction {
+            name: &function.name,
+            offset,
+            size: function.code.len() as u32,
+            frame_bytes: function.frame_bytes,
+            lines: &function.lines,
+        });
+        CodeUnit::of(placed, base, bytes, by_name)
+    }
+
+    /// Describes functions that lie from `base` on, in rising order, and end at `bytes`. `by_name` are their indices by name.
+    pub(crate) fn of<'f>(
+        placed: impl Iterator<Item = PlacedFunction<'f>> + Clone,
+        base: usize,
+        bytes: usize,
+        by_name: Box<[u32]>,
+    ) -> CodeUnit {
+        let text = placed.clone().map(|function| function.name.len()).sum();
+        let count = placed.clone().map(|function| function.lines.len()).sum();
         let (mut names, mut lines) = (String::with_capacity(text), Vec::with_capacity(count));
-        let functions = unit.functions.iter().zip(offsets).map(|(function, &offset)| {
+        let functions = placed.map(|function| {
             let row = Row {
-                offset,
-                size: function.code.len() as u32,
+                offset: function.offset,
+                size: function.size,
                 frame_bytes: function.frame_bytes,
                 name: names.len() as u32,
                 lines: lines.len() as u32,
             };
-            names.push_str(&function.name);
-            lines.extend_from_slice(&function.lines);
+            names.push_str(function.name);
+            lines.extend_from_slice(function.lines);
             row
         });
         let functions = functions.collect();

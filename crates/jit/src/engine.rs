@@ -37,6 +37,7 @@ use crate::entry::{Entries, Entry, EntryError, Routines};
 use crate::gates::Gate;
 use crate::generators::Generators;
 use crate::globals::Globals;
+use crate::image::{self, ImageCode};
 use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver, release};
 use crate::loader::Loader;
 use crate::maps;
@@ -99,6 +100,7 @@ struct Shared {
     generators: Generators,
     linker: Box<dyn Linker>,
     map: Arc<CodeMap>,
+    memory: CodeMemory,
     evictor: Mutex<Option<Weak<dyn Evictor>>>,
     /// What is about to be evictable, or free.
     room: Room,
@@ -119,8 +121,8 @@ impl Jit {
         let places = Arc::new(Places::new(memory.clone()));
         let selectors = Arc::new(Selectors::new(memory.clone()));
         let linker: Box<dyn Linker> = match options.linker {
-            LinkerKind::Loader => Box::new(Loader::new(memory, map.clone())),
-            LinkerKind::Cranelift => Box::new(CraneliftLinker::new(&isa, memory, map.clone())),
+            LinkerKind::Loader => Box::new(Loader::new(memory.clone(), map.clone())),
+            LinkerKind::Cranelift => Box::new(CraneliftLinker::new(&isa, memory.clone(), map.clone())),
         };
         let (entries, hot) = (Entries::default(), Hot::default());
         let (evictor, limits) = (Mutex::default(), options.limits);
@@ -133,6 +135,7 @@ impl Jit {
             generators,
             linker,
             map,
+            memory,
             evictor,
             room,
             entries,
@@ -228,6 +231,25 @@ impl Jit {
         program: Option<Program<'_>>,
         loops: Vec<CellOwner>,
     ) -> Result<Unit, LinkError> {
+        let place = |resolver: &dyn Resolver| {
+            let loaded = self.link_unit(unit, resolver, program.and_then(|program| program.new))?;
+            // SAFETY: by the contract; `Code` drops the maps in front of what they describe.
+            let maps = unsafe { maps::put_in_force(&self.shared.runtime, unit, &loaded) };
+            Ok((loaded, maps))
+        };
+        self.load_placed(types, visible, program, loops, place)
+    }
+
+    /// As [`Jit::load_program`], for code that `place` puts into memory. It gives the code and the maps of its frames, for the contracts of which
+    /// it answers.
+    pub(crate) fn load_placed(
+        &self,
+        types: impl IntoIterator<Item = Arc<FunctionType>>,
+        visible: &[Unit],
+        program: Option<Program<'_>>,
+        loops: Vec<CellOwner>,
+        place: impl FnOnce(&dyn Resolver) -> Result<(Arc<LoadedUnit>, Option<FrameMapsInForce>), LinkError>,
+    ) -> Result<Unit, LinkError> {
         if program.is_some_and(|program| !self.shared.runtime.owns(program.table)) {
             let reason = "the table of methods belongs to another runtime".into();
             return Err(LinkError::Backend { reason });
@@ -235,7 +257,7 @@ impl Jit {
         let table = Arc::new(program.map_or(self.shared.runtime.methods(), |program| program.table).clone());
         let (runtime, slots, gates) = (&self.shared.runtime, RefCell::default(), RefCell::default());
         let resolver = Visible { jit: self, runtime, units: visible, program, table: &table, slots, gates };
-        let loaded = self.link_unit(unit, &resolver, program.and_then(|program| program.new))?;
+        let (loaded, maps) = place(&resolver)?;
         let (slots, gates) = (resolver.slots.into_inner(), resolver.gates.into_inner());
         let types = types.into_iter().map(|ty| (ty.name.clone(), ty)).collect();
         let needs_heap = program.is_some_and(|p| p.needs_heap)
@@ -245,8 +267,6 @@ impl Jit {
             || !slots.is_empty();
         let globals = program.map(|program| program.globals.clone());
         let visible = visible.iter().map(|unit| unit.inner.code.clone()).collect();
-        // SAFETY: by the contract; `Code` drops the maps in front of what they describe.
-        let maps = unsafe { maps::put_in_force(&self.shared.runtime, unit, &loaded) };
         let cells = program.and_then(|program| program.cells).cloned();
         let code = Arc::new(Code {
             maps,
@@ -272,6 +292,18 @@ impl Jit {
     ) -> Result<Arc<LoadedUnit>, LinkError> {
         let wanted = unit.functions.iter().map(|function| function.code.len()).sum::<usize>();
         self.making_room(wanted, new, LinkError::is_shortage, || self.shared.linker.link(unit, resolver))
+    }
+
+    /// Puts code of an image into memory of its own, and makes room for it.
+    pub(crate) fn place_image(
+        &self,
+        code: &ImageCode<'_>,
+        imports: &[usize],
+        owners: &[Arc<LoadedUnit>],
+    ) -> Result<Arc<LoadedUnit>, LinkError> {
+        let Shared { memory, map, .. } = &*self.shared;
+        let place = || image::place(memory, map, code, imports, owners);
+        self.making_room(code.code.len(), None, LinkError::is_shortage, place)
     }
 
     /// Does what needs room. When there is none, the evictor makes some, of more and more units.

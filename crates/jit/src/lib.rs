@@ -29,6 +29,7 @@
 //! | `engine.rs`      | [`Jit`] and [`Unit`]: what the layer above holds                                 |
 //! | `generators.rs`  | scratch memory of compiling, used by one thread after the other                  |
 //! | `program.rs`     | [`Jit::build`]: from low IR to a unit                                            |
+//! | `image.rs`       | code of an image: its addresses are in one table                                 |
 //! | `c_entry.rs`     | addresses by which C calls functions                                             |
 //! | `cell/`          | indirect cells: functions compiled when called first, replaced while called      |
 //! | `interpret.rs`   | functions that are interpreted until their code is there                         |
@@ -59,6 +60,7 @@ mod gates;
 mod gdb;
 mod generators;
 mod globals;
+mod image;
 mod interpret;
 mod jitdump;
 mod linker;
@@ -94,6 +96,7 @@ pub use gates::Gate;
 #[cfg(feature = "gdb")]
 pub use gdb::GdbInterface;
 pub use globals::{GlobalError, Globals};
+pub use image::{ImageCode, ImageFunction, ImageLinkage};
 pub use interpret::{Interpret, Interpreter};
 pub use jitdump::JitDump;
 pub use linker::{DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
@@ -101,7 +104,7 @@ pub use loader::Loader;
 pub use object_file::{Archive, Foreign, LoadedObject, ObjectFile, ObjectFileError};
 pub use perf_map::PerfMap;
 pub use profile::Cells;
-pub use program::{BuildError, Compiled, Linkage, Source, Style};
+pub use program::{BuildError, Compiled, Linkage, Source, Style, compile_for};
 pub use scoped::{Handle, Scoped, ScopedFunc, ScopedParams, Text, Vector};
 pub use tiers::{LoopEntry, Tiers, Upgrade, Upgrades};
 pub use unwind_tables::UnwindTables;

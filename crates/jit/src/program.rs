@@ -16,10 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use brolga_codegen::callback::compile_callback;
-use brolga_codegen::compile::{CompileOptions, Symbol};
+use brolga_codegen::compile::{CompileOptions, Limits, Symbol};
 use brolga_codegen::entry::boxed_signature;
 use brolga_codegen::generate::{GenerateError, Generator};
-use brolga_codegen::isa::Tier;
+use brolga_codegen::isa::{HostIsa, Tier};
 use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_codegen::translate::{abi_of, signature_of};
 use brolga_codegen::ways::{Route, Ways};
@@ -189,6 +189,21 @@ impl Compiled {
         self.c_callees.iter().any(|callee| matches!(callee, Symbol::Slot(known) if known == name))
     }
 
+    /// Its functions and constants, in the order of the sources.
+    pub fn link_unit(&self) -> &LinkUnit {
+        &self.unit
+    }
+
+    /// What a function that is among the sources takes and gives, by its symbol.
+    pub fn signature(&self, symbol: &str) -> Option<&Signature> {
+        self.signatures.get(symbol)?.as_ref()
+    }
+
+    /// Whether its code handles objects.
+    pub fn needs_heap(&self) -> bool {
+        self.needs_heap
+    }
+
     /// The bytes of machine code in it.
     pub fn code_bytes(&self) -> usize {
         self.unit.functions.iter().map(|function| function.code.len()).sum()
@@ -233,56 +248,75 @@ impl Jit {
         sources: &[Source<'_>],
         style: impl Into<Style<'a>>,
     ) -> Result<Compiled, BuildError> {
-        let Style { tier, others, counted, apart, has_c_entries, is_profiled } = style.into();
-        let mut types = Vec::new();
-        for source in sources {
-            types.extend(recorded_type(cx, source)?);
-        }
-        let local: BTreeSet<&str> = sources.iter().map(|source| cx.names.text(source.func.name)).collect();
-        let options = CompileOptions { tier, listing: false };
-        let mut unit = LinkUnit::default();
-        let is_near = |name: &str| local.contains(name) && !counted(name);
-        let route = |name: &str| if is_near(name) { Route::Near } else { others(name) };
-        let route_from = |source: &Source<'_>, name: &str| {
-            if source.ty.is_none() && apart(name) { others(name) } else { route(name) }
-        };
-        let generate = |generator: &mut Generator| {
-            let generate_one = |source: &Source<'_>| {
-                let name = cx.names.text(source.func.name);
-                let route = |callee: &str| route_from(source, callee);
-                let ways = Ways { route: &route, counter: counted(name).then_some(name), is_profiled };
-                generator.generate(cx, source.func, self.isa(), options, ways)
-            };
-            sources.iter().map(generate_one).collect::<Result<Vec<_>, _>>()
-        };
-        for generated in self.generators().with(generate)? {
-            unit.functions.push(generated.function);
-            unit.functions.extend(generated.body);
-            unit.data.extend(generated.constants.into_iter().map(constant));
-        }
-        let calls = sources
-            .iter()
-            .flat_map(|source| outward_calls(cx, source.func, &|name| route_from(source, name)));
-        let calls = calls.collect();
-        let mut c_callees = BTreeSet::new();
-        for (name, signature) in called_back(cx, sources) {
-            if has_c_entries && (!is_near(&name) || apart(&name)) {
-                c_callees.insert(Symbol::Slot(name));
-                continue;
-            }
-            // One that counts its entries is called through its slot, so that what takes its place is found.
-            let made = compile_callback(&name, &signature, route(&name), self.isa());
-            unit.functions.extend(made.map_err(GenerateError::Compile)?);
-        }
-        let needs_heap = sources.iter().any(|source| needs_heap(source.func));
-        let cells = sources.iter().filter(|_| is_profiled).map(|source| Cells::of_sites(source.func)).max();
-        let cells = cells.unwrap_or(0);
-        let signature =
-            |source: &Source<'_>| (cx.names.text(source.func.name).to_owned(), signature_of(source.func));
-        let signatures = sources.iter().map(signature).collect();
-        Ok(Compiled { unit, types, cx: cx.clone(), needs_heap, cells, signatures, calls, c_callees })
+        self.generators().with(|generator| compile_with(generator, self.isa(), cx, sources, style.into()))
     }
+}
 
+/// Machine code of low functions for an instruction set that need not be an engine's, such as that of code for files.
+pub fn compile_for(
+    isa: &HostIsa,
+    limits: Limits,
+    cx: &Arc<Context>,
+    sources: &[Source<'_>],
+    tier: Tier,
+) -> Result<Compiled, BuildError> {
+    compile_with(&mut Generator::new(limits), isa, cx, sources, tier.into())
+}
+
+fn compile_with(
+    generator: &mut Generator,
+    isa: &HostIsa,
+    cx: &Arc<Context>,
+    sources: &[Source<'_>],
+    style: Style<'_>,
+) -> Result<Compiled, BuildError> {
+    let Style { tier, others, counted, apart, has_c_entries, is_profiled } = style;
+    let mut types = Vec::new();
+    for source in sources {
+        types.extend(recorded_type(cx, source)?);
+    }
+    let local: BTreeSet<&str> = sources.iter().map(|source| cx.names.text(source.func.name)).collect();
+    let options = CompileOptions { tier, listing: false };
+    let mut unit = LinkUnit::default();
+    let is_near = |name: &str| local.contains(name) && !counted(name);
+    let route = |name: &str| if is_near(name) { Route::Near } else { others(name) };
+    let route_from = |source: &Source<'_>, name: &str| {
+        if source.ty.is_none() && apart(name) { others(name) } else { route(name) }
+    };
+    let generate_one = |source: &Source<'_>| {
+        let name = cx.names.text(source.func.name);
+        let route = |callee: &str| route_from(source, callee);
+        let ways = Ways { route: &route, counter: counted(name).then_some(name), is_profiled };
+        generator.generate(cx, source.func, isa, options, ways)
+    };
+    for generated in sources.iter().map(generate_one).collect::<Result<Vec<_>, _>>()? {
+        unit.functions.push(generated.function);
+        unit.functions.extend(generated.body);
+        unit.data.extend(generated.constants.into_iter().map(constant));
+    }
+    let calls =
+        sources.iter().flat_map(|source| outward_calls(cx, source.func, &|name| route_from(source, name)));
+    let calls = calls.collect();
+    let mut c_callees = BTreeSet::new();
+    for (name, signature) in called_back(cx, sources) {
+        if has_c_entries && (!is_near(&name) || apart(&name)) {
+            c_callees.insert(Symbol::Slot(name));
+            continue;
+        }
+        // One that counts its entries is called through its slot, so that what takes its place is found.
+        let made = compile_callback(&name, &signature, route(&name), isa);
+        unit.functions.extend(made.map_err(GenerateError::Compile)?);
+    }
+    let needs_heap = sources.iter().any(|source| needs_heap(source.func));
+    let cells = sources.iter().filter(|_| is_profiled).map(|source| Cells::of_sites(source.func)).max();
+    let cells = cells.unwrap_or(0);
+    let signature =
+        |source: &Source<'_>| (cx.names.text(source.func.name).to_owned(), signature_of(source.func));
+    let signatures = sources.iter().map(signature).collect();
+    Ok(Compiled { unit, types, cx: cx.clone(), needs_heap, cells, signatures, calls, c_callees })
+}
+
+impl Jit {
     /// The second half of a build: what was compiled becomes memory that can run. A unit may be linked more than once.
     pub fn link(&self, compiled: &Compiled, linkage: &Linkage<'_>) -> Result<Unit, BuildError> {
         let loops = linkage.loops.iter().map(|entry| Ok((entry, CellOwner::of_loop(self, entry.clone())?)));

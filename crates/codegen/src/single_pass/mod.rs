@@ -21,7 +21,7 @@
 //! | `call`, `control` | calls and returns; branches and what they pass |
 //!
 //! **What it leaves to Cranelift.** All that is not made here is [`Unsupported`], and the function is compiled by Cranelift as a whole:
-//! vectors and integers of 128 bits, `fma`, frames of more than [`MAX_FRAME_BYTES`], conventions other than `tail`, code for files, other processors. So nothing here has
+//! vectors and integers of 128 bits, `fma`, frames of more than [`MAX_FRAME_BYTES`], conventions other than `tail`, position-independent code, other processors. So nothing here has
 //! to be complete, and a rare instruction is worth nothing.
 //!
 //! **What it relies on.** The function has been verified, or is made by the translator, whose output the verifier sees in debug builds.

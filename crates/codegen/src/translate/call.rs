@@ -243,14 +243,14 @@ impl Translation<'_> {
         self.define(inst, &made)
     }
 
-    /// A C function by its name. Code for files leaves it to the system's linker; in the process one that was not there when the code was
+    /// A C function by its name. Code for object files leaves it to the system's linker; in the process one that was not there when the code was
     /// linked is looked for at each call, which throws if it is still missing.
     fn c_function_named(
         &mut self,
         name: Name,
         signature: &ClifSignature,
     ) -> Result<Compiled, TranslateError> {
-        let weak = !self.isa.is_position_independent();
+        let weak = !self.isa.is_for_objects();
         let symbol = Symbol::Foreign { name: self.cx.names.text(name).to_owned(), library: None, weak };
         let callee = self.import(symbol, signature.clone(), false);
         if !weak {
@@ -276,8 +276,8 @@ impl Translation<'_> {
     /// The address of the code by which C calls a compiled function, which lies in the same unit (`callback.rs`).
     pub(super) fn c_function(&mut self, inst: Inst, callee: Callee) -> Done {
         let CalleeData::Symbol { symbol, .. } = self.func.callee(callee) else { return self.bad(inst) };
-        if self.isa.is_position_independent() {
-            return self.unsupported(inst, "a function of C in code for files");
+        if self.isa.is_for_objects() {
+            return self.unsupported(inst, "a function of C in code for object files");
         }
         let name = callback_name(self.cx.names.text(*symbol));
         // Who calls it knows the signature; here only the address counts.

@@ -14,6 +14,8 @@
 //! inst      = operation result-types operands blocks line
 //! ```
 //!
+//! With flag 1 a list of types follows the functions: those that something beside the module refers to by their place in the list.
+//!
 //! Numbers are unsigned LEB128 (signed ones zigzag), fixed fields little-endian. The checksum is FNV-1a over all that follows
 //! it. Nothing is stored by an id of this process: strings by their text, types by their structure, declarations and
 //! operations by their names. A value of a function is a number: first its arguments, then its constants, then the results of
@@ -48,6 +50,7 @@ pub use error::{BinaryError, Refusal};
 
 use crate::context::Context;
 use crate::module::{Global, Literal, Module};
+use crate::types::Type;
 use crate::verify::verify_module;
 use bytes::{Sink, Source};
 use std::sync::Arc;
@@ -61,8 +64,20 @@ const HEADER: usize = 16;
 /// How deep literals may nest, like types.
 const MAX_LITERAL_DEPTH: usize = crate::types::MAX_DEPTH as usize;
 
+/// The flag that says that a list of types follows.
+const WITH_TYPES: u16 = 1;
+
 /// A verified module as bytes. (Of one that is not verified the bytes may be refused by [`read`].)
 pub fn write(module: &Module) -> Vec<u8> {
+    write_all(module, None)
+}
+
+/// A verified module, and types of its context that something beside it refers to: [`read_with_types`] gives them in the same order.
+pub fn write_with_types(module: &Module, types: &[Type]) -> Vec<u8> {
+    write_all(module, Some(types))
+}
+
+fn write_all(module: &Module, types: Option<&[Type]>) -> Vec<u8> {
     let mut names = Names::new(&module.cx);
     let mut body = Sink::default();
     body.count(module.globals().len());
@@ -75,10 +90,15 @@ pub fn write(module: &Module) -> Vec<u8> {
     for (_, func) in module.funcs() {
         func::write(&mut names, &mut body, func);
     }
+    if let Some(types) = types {
+        names.tys(&mut body, types);
+    }
+    let flags = if types.is_some() { WITH_TYPES } else { 0 };
     let mut out = Sink::default();
     out.bytes.extend(MAGIC);
     out.bytes.extend(VERSION.to_le_bytes());
-    out.bytes.extend([0; HEADER - 6]);
+    out.bytes.extend(flags.to_le_bytes());
+    out.bytes.extend([0; HEADER - 8]);
     names.write(&mut out);
     out.bytes.extend(body.bytes);
     seal(&mut out.bytes);
@@ -87,6 +107,15 @@ pub fn write(module: &Module) -> Vec<u8> {
 
 /// The module that bytes describe, with the names and types of `cx`.
 pub fn read(bytes: &[u8], cx: Arc<Context>) -> Result<Module, BinaryError> {
+    read_all(bytes, cx, 0).map(|(module, _)| module)
+}
+
+/// The module and the types that [`write_with_types`] wrote, with the names and types of `cx`.
+pub fn read_with_types(bytes: &[u8], cx: Arc<Context>) -> Result<(Module, Vec<Type>), BinaryError> {
+    read_all(bytes, cx, WITH_TYPES)
+}
+
+fn read_all(bytes: &[u8], cx: Arc<Context>, flags: u16) -> Result<(Module, Vec<Type>), BinaryError> {
     let fail = |offset, refusal| Err(BinaryError { offset, refusal });
     let Some((header, body)) = bytes.split_at_checked(HEADER) else {
         return fail(bytes.len(), Refusal::Truncated);
@@ -98,7 +127,7 @@ pub fn read(bytes: &[u8], cx: Arc<Context>) -> Result<Module, BinaryError> {
     if version != VERSION {
         return fail(4, Refusal::Version { found: version, known: VERSION });
     }
-    if header[6..8] != [0, 0] {
+    if header[6..8] != flags.to_le_bytes() {
         return fail(6, Refusal::Flags);
     }
     if header[8..] != checksum(body).to_le_bytes() {
@@ -123,11 +152,18 @@ pub fn read(bytes: &[u8], cx: Arc<Context>) -> Result<Module, BinaryError> {
         starts.push(start);
         added.map_err(|error| BinaryError { offset: start, refusal: Refusal::Module(error) })?;
     }
+    let mut types = Vec::new();
+    if flags & WITH_TYPES != 0 {
+        for _ in 0..source.count()? {
+            // Code names types with the variables of a `where` in them, too.
+            types.push(tables.part(&mut source)?);
+        }
+    }
     if !source.is_empty() {
         return fail(source.offset(), Refusal::Trailing);
     }
     match verify_module(&module) {
-        Ok(()) => Ok(module),
+        Ok(()) => Ok((module, types)),
         Err(found) => Err(BinaryError::malformed(&module, found, &starts)),
     }
 }
@@ -176,7 +212,7 @@ fn write_literal(names: &mut Names<'_>, out: &mut Sink, literal: &Literal) {
 
 /// An aggregate or an array, which has dimensions, whose parts are not all there yet: its type, the dimensions, how many parts it has in all,
 /// and those that there are.
-type OpenLiteral = (crate::types::Type, Option<Vec<usize>>, usize, Vec<Literal>);
+type OpenLiteral = (Type, Option<Vec<usize>>, usize, Vec<Literal>);
 
 fn read_literal(tables: &Tables, source: &mut Source<'_>) -> Result<Literal, BinaryError> {
     let mut open: Vec<OpenLiteral> = Vec::new();

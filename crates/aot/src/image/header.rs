@@ -1,0 +1,142 @@
+//! The header, both ways, and the checks that come before everything else.
+//!
+//! ```text
+//!   0  magic: 8 bytes          24  ABI id             48  0
+//!   8  version                 32  machine            52  0
+//!  12  checksum                36  flags              56  tables: offset and length of each, 32 bits
+//!  16  length of the file      40  imports, from the code
+//! ```
+//!
+//! It lies behind the program headers, at [`AT`]. The checksum is a CRC-32 of the whole file with zeros in its own place: it finds every change of
+//! up to 32 bits in a row, and any other one but with a probability of 2⁻³². It finds damage, not malice.
+
+use super::tables::TABLES;
+use super::{ImageError, PAGE};
+
+const MAGIC: [u8; 8] = *b"BRLGIMG\x1a";
+const VERSION: u32 = 1;
+/// How many program headers there are in front of it.
+pub(super) const PROGRAM_HEADERS: u32 = 5;
+/// Where the header lies.
+pub(super) const AT: usize = 64 + 56 * PROGRAM_HEADERS as usize;
+const CHECKSUM: usize = 12;
+const DIRECTORY: usize = 56;
+/// Bytes of the header.
+pub(super) const BYTES: usize = DIRECTORY + 8 * TABLES;
+const NEEDS_HEAP: u32 = 1;
+const ELF_MAGIC: [u8; 4] = *b"\x7fELF";
+
+/// What code of this process takes for granted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Expected {
+    /// The ABI id.
+    pub abi: u64,
+}
+
+/// A table's place in the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Place {
+    pub(super) offset: usize,
+    pub(super) length: usize,
+}
+
+/// What the header says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Header {
+    pub(super) abi: u64,
+    pub(super) needs_heap: bool,
+    pub(super) imports_at: usize,
+    pub(super) tables: [Place; TABLES],
+}
+
+/// The number of the machine in ELF's list.
+pub(super) const MACHINE: u16 =
+    if cfg!(target_arch = "x86_64") { object::elf::EM_X86_64 } else { object::elf::EM_AARCH64 };
+
+impl Header {
+    /// Its bytes, without the checksum and the length of the file.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(BYTES);
+        bytes.extend(MAGIC);
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend([0; 12]);
+        bytes.extend(self.abi.to_le_bytes());
+        bytes.extend(u32::from(MACHINE).to_le_bytes());
+        bytes.extend(if self.needs_heap { NEEDS_HEAP } else { 0 }.to_le_bytes());
+        bytes.extend((self.imports_at as u32).to_le_bytes());
+        bytes.extend([0; 12]);
+        for place in self.tables {
+            bytes.extend((place.offset as u32).to_le_bytes());
+            bytes.extend((place.length as u32).to_le_bytes());
+        }
+        bytes
+    }
+}
+
+/// Writes length and checksum into a finished file.
+pub(super) fn seal(file: &mut [u8]) {
+    let length = file.len() as u64;
+    if let Some(field) = file.get_mut(AT + 16..AT + 24) {
+        field.copy_from_slice(&length.to_le_bytes());
+    }
+    let sum = checksum(file);
+    if let Some(field) = file.get_mut(AT + CHECKSUM..AT + CHECKSUM + 4) {
+        field.copy_from_slice(&sum.to_le_bytes());
+    }
+}
+
+fn checksum(file: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    let (before, rest) = file.split_at((AT + CHECKSUM).min(file.len()));
+    hasher.update(before);
+    hasher.update(&[0; 4]);
+    hasher.update(rest.get(4..).unwrap_or_default());
+    hasher.finalize()
+}
+
+/// Reads the header of a file and holds the file against it.
+pub(super) fn read(file: &[u8], expected: &Expected) -> Result<Header, ImageError> {
+    let not = |reason| Err(ImageError::NotAnImage { reason });
+    let damaged = |reason: &str| Err(ImageError::Damaged { reason: reason.to_owned() });
+    if file.get(..4) != Some(&ELF_MAGIC) {
+        return not("it is no ELF file");
+    }
+    let Some(header) = file.get(AT..AT + BYTES) else {
+        return not("it ends before the header of an image");
+    };
+    if header[..8] != MAGIC {
+        return not("it has no header of an image");
+    }
+    let word = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let wide = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+    if word(8) != VERSION {
+        return Err(ImageError::Version { found: word(8), known: VERSION });
+    }
+    let length = wide(16);
+    if length != file.len() as u64 {
+        let reason = format!("it has {} bytes, and was written with {length}", file.len());
+        return Err(ImageError::Damaged { reason });
+    }
+    if checksum(file) != word(CHECKSUM) {
+        return damaged("its bytes do not have the checksum that was written with them");
+    }
+    if word(32) != u32::from(MACHINE) {
+        return Err(ImageError::Machine { found: word(32) as u16, known: MACHINE });
+    }
+    if wide(24) != expected.abi {
+        return Err(ImageError::Abi { found: wide(24), known: expected.abi });
+    }
+    let mut tables = [Place::default(); TABLES];
+    for (index, place) in tables.iter_mut().enumerate() {
+        let at = DIRECTORY + 8 * index;
+        *place = Place { offset: word(at) as usize, length: word(at + 4) as usize };
+        if place.offset > file.len() || place.length > file.len() - place.offset {
+            return damaged("a table lies outside of the file");
+        }
+    }
+    let imports_at = word(40) as usize;
+    if !imports_at.is_multiple_of(PAGE) {
+        return damaged("the imports do not begin with a page");
+    }
+    Ok(Header { abi: wide(24), needs_heap: word(36) & NEEDS_HEAP != 0, imports_at, tables })
+}

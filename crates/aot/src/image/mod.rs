@@ -1,0 +1,233 @@
+//! Images: compiled code and what restores its program, in one file.
+//!
+//! ```text
+//!   CompiledFunction ─┐            ┌─ text, import table, constants     the code, position-independent
+//!   constants         ├─ place ──► ├─ functions, lines, maps, signatures  what is known of it
+//!   Module            ┘            ├─ imports                           what it needs, by name
+//!                                  └─ module                            types, globals, functions as IR
+//!                                           │ elf                          │ read
+//!                                           ▼                              ▼
+//!                                      an ELF shared library ─────────► Image ──► crates/jit puts it into memory
+//! ```
+//!
+//! **Address-free.** The code names nothing by an address. It calls its own functions by distance, and takes the address of everything else from
+//! the *import table*, a row of words behind the code that the loader fills: one word for each different symbol, however often the code
+//! names it. So loading patches no code, and a file needs no dynamic relocation and no dynamic symbol for anything that it imports.
+//!
+//! | symbol | in the file | answered at load by |
+//! |---|---|---|
+//! | compiled function, constant bytes | a distance | nobody |
+//! | routine, C function | its name | the run time |
+//! | symbol, module, string constant | its text | permanent objects of the run time |
+//! | type, singleton, box | a place in the type list of the module | the run time, for the types of the process |
+//! | global variable | its name | cells that the engine makes |
+//! | table of methods | itself | the table that the engine makes for the program |
+//! | slot, counter, cells of a profile | refused | an image is a closed set, without tiers of its own |
+//!
+//! **The file.** All addresses in it are offsets of the file, so each can be looked up without a section table.
+//!
+//! | part | permission | what |
+//! |---|---|---|
+//! | ELF header, program headers | read | what the system's loader and tools read |
+//! | header | read | magic, version, checksum, ABI id, machine, places of all tables (`header.rs`) |
+//! | dynamic symbols | read | `brolga_image`, the header |
+//! | tables, module | read | `tables.rs` |
+//! | text | execute | |
+//! | imports, constants | read, write | |
+//!
+//! **Reading trusts nothing but the text.** Magic and version first, then the length and the checksum of the whole file, then ABI id, machine and
+//! features; only then a table is looked at, each by bounds-checked reads. The module is read by `brolga_ir::binary` and verified. That machine code
+//! does what it should nobody can check: an image is code, and is opened by an explicit path only.
+//!
+//! **Determinism.** Functions, constants and imports are in the order of the input; nothing depends on addresses, hash order or time. The same input
+//! gives the same bytes.
+//!
+//! **Cost.** Writing is linear in the code. Reading is one checksum, one pass over the tables and the reading of the module, which is most of it.
+//!
+//! Not done: mapping the file instead of copying it, reading functions' tables on demand, several versions of a function, other formats than ELF and
+//! other processors than x86-64, entries for C.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `place.rs` | where everything lies, and what the references say |
+//! | `tables.rs` | rows and strings, both ways |
+//! | `header.rs` | the header, both ways, and the checks that come first |
+//! | `elf.rs` | the shared library around it |
+//! | `read.rs` | from bytes to an [`Image`] |
+//! | `write.rs` | from a program's code to bytes, and bytes into a file that is never seen half-written |
+
+mod elf;
+mod header;
+mod place;
+mod read;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use brolga_codegen::compile::{CompiledFunction, FrameMap, Symbol};
+use brolga_codegen::sig::Signature;
+use brolga_ir::Module;
+
+pub use header::Expected;
+pub use read::{read, read_file};
+pub use write::{build, write_file};
+
+/// Distances between code and imports are whole pages of this size; a loader with larger pages refuses the image.
+pub const PAGE: usize = 4096;
+
+/// What goes into an image.
+#[derive(Clone, Copy, Debug)]
+pub struct ImageParts<'a> {
+    /// The functions, compiled position-independent.
+    pub functions: &'a [Compiled<'a>],
+    /// Constant bytes by name, aligned to 16 bytes.
+    pub constants: &'a [(&'a str, &'a [u8])],
+    /// The program.
+    pub module: &'a Module,
+    /// Whether its code handles objects.
+    pub needs_heap: bool,
+    /// What the code takes for granted (`brolga_codegen::abi_id`).
+    pub abi: u64,
+    /// The features of the processor that the code uses, in order.
+    pub features: &'a [String],
+}
+
+/// A function of an image to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Compiled<'a> {
+    /// Its code.
+    pub function: &'a CompiledFunction,
+    /// What it takes and gives, for a function that is looked up or called by dispatch.
+    pub signature: Option<&'a Signature>,
+}
+
+/// An image that was read.
+#[derive(Debug)]
+pub struct Image {
+    /// The program, and what names its types.
+    pub module: Module,
+    /// The machine code.
+    pub code: Vec<u8>,
+    /// The constants, which lie behind the imports.
+    pub constants: Vec<u8>,
+    /// From the start of the code to the imports.
+    pub imports_at: usize,
+    /// What the code imports, in the order of the table.
+    pub imports: Vec<Symbol>,
+    /// The functions, by offset.
+    pub functions: Vec<Function>,
+    /// Whether its code handles objects.
+    pub needs_heap: bool,
+}
+
+/// A function of an image that was read.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Function {
+    /// Its deterministic name.
+    pub name: String,
+    /// Where its code begins, from the start of the code.
+    pub offset: u32,
+    /// The bytes of its code.
+    pub size: u32,
+    /// Bytes of stack that one activation takes.
+    pub frame_bytes: u32,
+    /// Code offsets in rising order, each with the line that holds from there on.
+    pub lines: Vec<(u32, u32)>,
+    /// Where the roots of calls lie, by rising return address.
+    pub frame_maps: Vec<FrameMap>,
+    /// What it takes and gives, for a function that is looked up or called by dispatch.
+    pub signature: Option<Signature>,
+}
+
+/// Why there is no image. Nothing of it was run.
+#[derive(thiserror::Error, Debug)]
+pub enum ImageError {
+    /// The system refused the file.
+    #[error("cannot {what} `{path}`: {source}")]
+    File {
+        /// What was asked for.
+        what: &'static str,
+        /// The file.
+        path: String,
+        /// The system's words.
+        source: std::io::Error,
+    },
+    /// The file is no image.
+    #[error("this is no image: {reason}")]
+    NotAnImage {
+        /// How that shows.
+        reason: &'static str,
+    },
+    /// The image has another format version.
+    #[error("the image has format version {found}, and this is version {known}: build it again")]
+    Version {
+        /// The file's.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+    /// The file is not as it was written.
+    #[error("the image is damaged: {reason}; build it again")]
+    Damaged {
+        /// How that shows.
+        reason: String,
+    },
+    /// The image was made by a compiler whose code takes other layouts for granted.
+    #[error(
+        "the image was made for ABI {found:016x}, and this run time has {known:016x}: build it again with this version and heap"
+    )]
+    Abi {
+        /// The file's.
+        found: u64,
+        /// Ours.
+        known: u64,
+    },
+    /// The image is for another kind of processor.
+    #[error("the image is for the machine {found} of ELF's list, and this is {known}")]
+    Machine {
+        /// The file's.
+        found: u16,
+        /// Ours.
+        known: u16,
+    },
+    /// The processor lacks features that the code uses.
+    #[error("the image needs {} of the processor, which this one lacks: build it for `generic`, or for a lower level", .missing.join(", "))]
+    Features {
+        /// Those that it lacks.
+        missing: Vec<String>,
+    },
+    /// The program in the image is refused.
+    #[error("the program in the image is refused: {0}")]
+    Module(#[from] brolga_ir::binary::BinaryError),
+    /// The code refers to something that images do not hold.
+    #[error("`{function}` refers to {what}, which an image cannot hold")]
+    Reference {
+        /// The function.
+        function: String,
+        /// What it refers to.
+        what: String,
+    },
+    /// The image would be larger than its tables can say.
+    #[error("the image has {bytes} bytes; the limit is {limit}")]
+    TooLarge {
+        /// How many it has.
+        bytes: usize,
+        /// How many are allowed.
+        limit: usize,
+    },
+    /// Images are not made for this machine.
+    #[error("images are made for x86-64 only so far, and this is {arch}")]
+    Unsupported {
+        /// The machine.
+        arch: &'static str,
+    },
+    /// A name is defined twice, or a function contradicts itself. The caller is at fault.
+    #[error("`{name}` {fault}")]
+    Malformed {
+        /// The function or constant.
+        name: String,
+        /// What is wrong with it.
+        fault: &'static str,
+    },
+}

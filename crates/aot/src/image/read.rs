@@ -1,0 +1,70 @@
+//! From a file to an [`Image`]: see the folder's header for the order of the checks.
+//!
+//! The file is read as a whole, and what was checked is what is used: a writer that changes it meanwhile changes nothing here.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use brolga_codegen::isa::missing_features;
+use brolga_ir::{Context, binary};
+
+use super::header::{self, Expected};
+use super::place::LIMIT;
+use super::tables::{CODE, CONSTANTS, FEATURES, MODULE, Reader, TABLES};
+use super::{Image, ImageError};
+
+/// The bytes of the file at a path, which is no larger than images are.
+///
+/// # Errors
+/// The system refuses to read it, or it is too large.
+pub fn read_file(path: &Path) -> Result<Vec<u8>, ImageError> {
+    let failed = |source| ImageError::File { what: "read", path: path.display().to_string(), source };
+    let file = File::open(path).map_err(failed)?;
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(failed(io::Error::other("it is no regular file")));
+    }
+    let mut bytes = Vec::new();
+    file.take(LIMIT as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    match bytes.len() {
+        length if length > LIMIT => Err(ImageError::TooLarge { bytes: length, limit: LIMIT }),
+        _ => Ok(bytes),
+    }
+}
+
+/// The image in a file's bytes, with the names and types of `cx`.
+///
+/// # Errors
+/// The bytes are not those of an image that this process can run; see [`ImageError`].
+pub fn read(file: &[u8], cx: Arc<Context>, expected: &Expected) -> Result<Image, ImageError> {
+    let damaged = |what: &str| ImageError::Damaged { reason: format!("{what} cannot be read") };
+    let header = header::read(file, expected)?;
+    let mut tables: [&[u8]; TABLES] = [&[]; TABLES];
+    for (table, place) in tables.iter_mut().zip(&header.tables) {
+        // The header was held against the file.
+        *table = file.get(place.offset..place.offset + place.length).ok_or_else(|| damaged("a table"))?;
+    }
+    let features = std::str::from_utf8(tables[FEATURES]).map_err(|_| damaged("the list of features"))?;
+    let features: Vec<String> = features.lines().map(str::to_owned).collect();
+    let missing = missing_features(&features).map_err(|error| damaged(&error.to_string()))?;
+    if !missing.is_empty() {
+        return Err(ImageError::Features { missing });
+    }
+    let reader = Reader { tables };
+    let functions = reader.functions().ok_or_else(|| damaged("the table of functions"))?;
+    let (module, types) = binary::read_with_types(tables[MODULE], cx)?;
+    let imports = reader.imports(&types).ok_or_else(|| damaged("the table of imports"))?;
+    if tables[CODE].len() > header.imports_at {
+        return Err(damaged("the code, which reaches into the imports,"));
+    }
+    Ok(Image {
+        module,
+        code: tables[CODE].to_vec(),
+        constants: tables[CONSTANTS].to_vec(),
+        imports_at: header.imports_at,
+        imports,
+        functions,
+        needs_heap: header.needs_heap,
+    })
+}

@@ -1,0 +1,292 @@
+//! Rows and strings, both ways.
+//!
+//! A table is rows of 32-bit little-endian words, all of one length, so the n-th row is found by its number. A row refers to other tables by
+//! number or offset:
+//!
+//! | table | words of a row |
+//! |---|---|
+//! | functions | name (offset, length), code (offset, length), frame bytes, first line, first map, signature (offset or none) |
+//! | lines | code offset, line |
+//! | maps | return offset, first word |
+//! | words | distance from the frame pointer |
+//! | imports | kind, first string (offset, length), second string (offset or none, length), type, four words of bits |
+//!
+//! What a function has of lines and maps ends where those of the next one begin. Signatures are bytes: the number of parameters, that of results,
+//! and one byte for each.
+//!
+//! Reading gives `None` for whatever lies outside of its table or is not what it should be.
+
+use brolga_codegen::compile::{FrameMap, NamedType, Symbol};
+use brolga_codegen::sig::{Abi, Signature};
+use brolga_ir::Type;
+
+use super::Function;
+
+/// The tables of an image, in the order of the header.
+pub(super) const TABLES: usize = 11;
+pub(super) const CODE: usize = 0;
+pub(super) const CONSTANTS: usize = 1;
+pub(super) const FUNCTIONS: usize = 2;
+pub(super) const LINES: usize = 3;
+pub(super) const MAPS: usize = 4;
+pub(super) const WORDS: usize = 5;
+pub(super) const SIGNATURES: usize = 6;
+pub(super) const IMPORTS: usize = 7;
+pub(super) const STRINGS: usize = 8;
+pub(super) const FEATURES: usize = 9;
+pub(super) const MODULE: usize = 10;
+
+const NONE: u32 = u32::MAX;
+const FUNCTION_WORDS: usize = 8;
+const LINE_WORDS: usize = 2;
+const MAP_WORDS: usize = 2;
+const IMPORT_WORDS: usize = 10;
+
+const KIND_ROUTINE: u32 = 0;
+const KIND_FOREIGN: u32 = 1;
+const KIND_WEAK: u32 = 2;
+const KIND_INTERNED: u32 = 3;
+const KIND_MODULE: u32 = 4;
+const KIND_TEXT: u32 = 5;
+const KIND_GLOBAL: u32 = 6;
+const KIND_TYPE: u32 = 7;
+const KIND_INSTANCE: u32 = 8;
+const KIND_BOXED: u32 = 9;
+const KIND_METHODS: u32 = 10;
+
+const ABIS: [Abi; 11] = [
+    Abi::I8,
+    Abi::I16,
+    Abi::I32,
+    Abi::I64,
+    Abi::I128,
+    Abi::F16,
+    Abi::F32,
+    Abi::F64,
+    Abi::Ptr,
+    Abi::Object,
+    Abi::V128,
+];
+
+// ----- writing -----
+
+/// Tables being written.
+#[derive(Default)]
+pub(super) struct Writer {
+    pub(super) functions: Vec<u8>,
+    pub(super) lines: Vec<u8>,
+    pub(super) maps: Vec<u8>,
+    pub(super) words: Vec<u8>,
+    pub(super) signatures: Vec<u8>,
+    pub(super) imports: Vec<u8>,
+    pub(super) strings: Vec<u8>,
+    /// What types the imports name, by their number.
+    pub(super) types: Vec<Type>,
+}
+
+fn put(table: &mut Vec<u8>, words: &[u32]) {
+    words.iter().for_each(|word| table.extend(word.to_le_bytes()));
+}
+
+impl Writer {
+    fn string(&mut self, bytes: &[u8]) -> [u32; 2] {
+        let at = self.strings.len() as u32;
+        self.strings.extend_from_slice(bytes);
+        [at, bytes.len() as u32]
+    }
+
+    pub(super) fn function(&mut self, function: &Function) {
+        let [name, length] = self.string(function.name.as_bytes());
+        let (line, map) = (self.lines.len() / (4 * LINE_WORDS), self.maps.len() / (4 * MAP_WORDS));
+        for &(offset, line) in &function.lines {
+            put(&mut self.lines, &[offset, line]);
+        }
+        for map in &function.frame_maps {
+            put(&mut self.maps, &[map.return_offset, (self.words.len() / 4) as u32]);
+            map.words.iter().for_each(|word| put(&mut self.words, &[word.cast_unsigned()]));
+        }
+        let signature = match &function.signature {
+            Some(signature) => self.signature(signature),
+            None => NONE,
+        };
+        let Function { offset, size, frame_bytes, .. } = *function;
+        put(
+            &mut self.functions,
+            &[name, length, offset, size, frame_bytes, line as u32, map as u32, signature],
+        );
+    }
+
+    fn signature(&mut self, signature: &Signature) -> u32 {
+        let at = self.signatures.len() as u32;
+        let Signature { params, results } = signature;
+        for count in [params.len(), results.len()] {
+            self.signatures.extend((count as u32).to_le_bytes());
+        }
+        let number = |abi: &Abi| ABIS.iter().position(|known| known == abi).unwrap_or(ABIS.len()) as u8;
+        self.signatures.extend(params.iter().chain(results).map(number));
+        at
+    }
+
+    /// An import. Those that an image does not hold were refused in front of this (`place.rs`).
+    pub(super) fn import(&mut self, symbol: &Symbol) {
+        let none = [NONE, 0];
+        let mut bits = [0; 4];
+        let mut ty = NONE;
+        let (kind, first, second) = match symbol {
+            Symbol::Routine(name) => (KIND_ROUTINE, self.string(name.as_bytes()), none),
+            Symbol::Foreign { name, library, weak } => {
+                let name = self.string(name.as_bytes());
+                let library = library.as_ref().map_or(none, |library| self.string(library.as_bytes()));
+                (if *weak { KIND_WEAK } else { KIND_FOREIGN }, name, library)
+            }
+            Symbol::Interned(name) => (KIND_INTERNED, self.string(name.as_bytes()), none),
+            Symbol::Module(name) => (KIND_MODULE, self.string(name.as_bytes()), none),
+            Symbol::Text(text) => (KIND_TEXT, self.string(text), none),
+            Symbol::Global(name) => (KIND_GLOBAL, self.string(name.as_bytes()), none),
+            Symbol::Type(named) => (KIND_TYPE, self.named(named, &mut ty), none),
+            Symbol::Instance(named) => (KIND_INSTANCE, self.named(named, &mut ty), none),
+            Symbol::Boxed { ty: named, low, high } => {
+                bits = [*low as u32, (*low >> 32) as u32, *high as u32, (*high >> 32) as u32];
+                (KIND_BOXED, self.named(named, &mut ty), none)
+            }
+            Symbol::Methods
+            | Symbol::Function(_)
+            | Symbol::Data(_)
+            | Symbol::Slot(_)
+            | Symbol::Counter(_)
+            | Symbol::Cells => (KIND_METHODS, none, none),
+        };
+        put(&mut self.imports, &[kind, first[0], first[1], second[0], second[1], ty]);
+        put(&mut self.imports, &bits);
+    }
+
+    fn named(&mut self, named: &NamedType, ty: &mut u32) -> [u32; 2] {
+        *ty = self.types.len() as u32;
+        self.types.push(named.ty);
+        self.string(named.name.as_bytes())
+    }
+}
+
+// ----- reading -----
+
+/// Tables being read.
+#[derive(Clone, Copy)]
+pub(super) struct Reader<'a> {
+    pub(super) tables: [&'a [u8]; TABLES],
+}
+
+fn word(table: &[u8], at: usize) -> Option<u32> {
+    let start = at.checked_mul(4)?;
+    Some(u32::from_le_bytes(*table.get(start..)?.first_chunk()?))
+}
+
+fn row<const N: usize>(table: &[u8], at: usize) -> Option<[u32; N]> {
+    let start = at.checked_mul(N)?;
+    let mut words = [0; N];
+    for (index, out) in words.iter_mut().enumerate() {
+        *out = word(table, start + index)?;
+    }
+    Some(words)
+}
+
+/// How many rows a table has, which holds no half rows.
+fn rows(table: &[u8], words: usize) -> Option<usize> {
+    table.len().is_multiple_of(4 * words).then_some(table.len() / (4 * words))
+}
+
+impl<'a> Reader<'a> {
+    fn string(&self, at: u32, length: u32) -> Option<&'a [u8]> {
+        self.tables[STRINGS].get(at as usize..)?.get(..length as usize)
+    }
+
+    fn text(&self, at: u32, length: u32) -> Option<String> {
+        String::from_utf8(self.string(at, length)?.to_vec()).ok()
+    }
+
+    /// The functions, by rising offset.
+    pub(super) fn functions(&self) -> Option<Vec<Function>> {
+        let table = self.tables[FUNCTIONS];
+        let count = rows(table, FUNCTION_WORDS)?;
+        let (lines, maps) = (rows(self.tables[LINES], LINE_WORDS)?, rows(self.tables[MAPS], MAP_WORDS)?);
+        let words = rows(self.tables[WORDS], 1)?;
+        let mut functions = Vec::with_capacity(count);
+        for index in 0..count {
+            let [name, length, offset, size, frame_bytes, line, map, signature] = row(table, index)?;
+            let next: Option<[u32; FUNCTION_WORDS]> = row(table, index + 1);
+            let (last_line, last_map) = match next {
+                Some(next) => (next[5] as usize, next[6] as usize),
+                None => (lines, maps),
+            };
+            if last_line > lines || last_map > maps {
+                return None;
+            }
+            let lines = (line as usize..last_line).map(|at| {
+                let [offset, line] = row(self.tables[LINES], at)?;
+                Some((offset, line))
+            });
+            let lines = lines.collect::<Option<Vec<_>>>()?;
+            if !lines.is_sorted_by_key(|line| line.0) {
+                return None;
+            }
+            let frame_maps = (map as usize..last_map).map(|at| {
+                let [return_offset, first] = row(self.tables[MAPS], at)?;
+                let last = match row::<MAP_WORDS>(self.tables[MAPS], at + 1) {
+                    Some([_, last]) => last as usize,
+                    None => words,
+                };
+                let listed =
+                    (first as usize..last).map(|at| Some(word(self.tables[WORDS], at)?.cast_signed()));
+                Some(FrameMap { return_offset, words: listed.collect::<Option<_>>()? })
+            });
+            let frame_maps = frame_maps.collect::<Option<Vec<_>>>()?;
+            let signature = if signature == NONE { None } else { Some(self.signature(signature)?) };
+            let name = self.text(name, length)?;
+            functions.push(Function { name, offset, size, frame_bytes, lines, frame_maps, signature });
+        }
+        Some(functions)
+    }
+
+    fn signature(&self, at: u32) -> Option<Signature> {
+        let bytes = self.tables[SIGNATURES].get(at as usize..)?;
+        let (params, results) = (word(bytes, 0)? as usize, word(bytes, 1)? as usize);
+        let bytes = bytes.get(8..)?.get(..params.checked_add(results)?)?;
+        let abis = bytes.iter().map(|&number| ABIS.get(number as usize).copied());
+        let mut abis = abis.collect::<Option<Vec<Abi>>>()?;
+        let results = abis.split_off(params);
+        Some(Signature::new(abis, results))
+    }
+
+    /// The imports, with these types.
+    pub(super) fn imports(&self, types: &[Type]) -> Option<Vec<Symbol>> {
+        let table = self.tables[IMPORTS];
+        (0..rows(table, IMPORT_WORDS)?).map(|at| self.import(row(table, at)?, types)).collect()
+    }
+
+    fn import(&self, words: [u32; IMPORT_WORDS], types: &[Type]) -> Option<Symbol> {
+        let [kind, at, length, second, second_length, ty, bits @ ..] = words;
+        let name = || self.text(at, length);
+        let named = || {
+            let ty = *types.get(ty as usize)?;
+            Some(NamedType { name: name()?.into_boxed_str(), ty })
+        };
+        Some(match kind {
+            KIND_ROUTINE => Symbol::Routine(name()?),
+            KIND_FOREIGN | KIND_WEAK => {
+                let library = if second == NONE { None } else { Some(self.text(second, second_length)?) };
+                Symbol::Foreign { name: name()?, library, weak: kind == KIND_WEAK }
+            }
+            KIND_INTERNED => Symbol::Interned(name()?),
+            KIND_MODULE => Symbol::Module(name()?),
+            KIND_TEXT => Symbol::Text(self.string(at, length)?.to_vec()),
+            KIND_GLOBAL => Symbol::Global(name()?),
+            KIND_TYPE => Symbol::Type(named()?),
+            KIND_INSTANCE => Symbol::Instance(named()?),
+            KIND_BOXED => {
+                let half = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+                Symbol::Boxed { ty: named()?, low: half(bits[0], bits[1]), high: half(bits[2], bits[3]) }
+            }
+            KIND_METHODS => Symbol::Methods,
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,296 @@
+//! Images of hand-written code: what is written is read back, and damage of any kind is an error.
+
+use std::sync::Arc;
+
+use brolga_codegen::compile::{
+    CompiledFunction, FrameMap, MadeBy, NamedType, RelocKind, RelocTarget, Relocation, Symbol,
+};
+use brolga_codegen::sig::{Abi, Signature};
+use brolga_ir::{Context, Module, Type};
+
+use super::header::{self, Expected};
+use super::{Compiled, Image, ImageError, ImageParts, PAGE, build, read};
+
+const ABI: u64 = 0x0123_4567_89ab_cdef;
+
+/// `mov rax, [rip + d]`, with the distance at offset 3.
+const LOAD: [u8; 7] = [0x48, 0x8b, 0x05, 0, 0, 0, 0];
+/// `call d`, with the distance at offset 1.
+const CALL: [u8; 5] = [0xe8, 0, 0, 0, 0];
+
+/// One function with a load of each symbol, then a call of each callee, and `ret`.
+fn function(name: &str, loads: Vec<Symbol>, calls: Vec<(Symbol, RelocKind)>) -> CompiledFunction {
+    let (mut code, mut relocs, mut symbols) = (Vec::new(), Vec::new(), Vec::new());
+    let mut add = |code: &mut Vec<u8>, bytes: &[u8], at: usize, kind, symbol| {
+        let offset = (code.len() + at) as u32;
+        let target = RelocTarget::Symbol(symbols.len() as u32);
+        symbols.push(symbol);
+        relocs.push(Relocation { offset, kind, target, addend: -4 });
+        code.extend_from_slice(bytes);
+    };
+    for symbol in loads {
+        add(&mut code, &LOAD, 3, RelocKind::X86GotPcRel4, symbol);
+    }
+    for (symbol, kind) in calls {
+        add(&mut code, &CALL, 1, kind, symbol);
+    }
+    code.push(0xc3);
+    let size = code.len() as u32;
+    CompiledFunction {
+        name: name.to_owned(),
+        code,
+        align: 16,
+        relocs,
+        symbols,
+        frame_bytes: 48,
+        frame_maps: vec![FrameMap { return_offset: size - 1, words: [-8, -16].into() }],
+        lines: vec![(0, 7), (5, 9)],
+        made_by: MadeBy::Other,
+        listing: None,
+    }
+}
+
+fn imports() -> Vec<Symbol> {
+    let named = |name: &str, ty| NamedType { name: name.into(), ty };
+    vec![
+        Symbol::Routine("brolga_unwind".to_owned()),
+        Symbol::Foreign { name: "sin".to_owned(), library: Some("libm".to_owned()), weak: false },
+        Symbol::Foreign { name: "nobody".to_owned(), library: None, weak: true },
+        Symbol::Interned("a name".to_owned()),
+        Symbol::Module("Main.A".to_owned()),
+        Symbol::Text(b"no \xff UTF-8".to_vec()),
+        Symbol::Global("counter".to_owned()),
+        Symbol::Type(named("Int64", Type::INT64)),
+        Symbol::Instance(named("Nothing", Type::NOTHING)),
+        Symbol::Boxed { ty: named("Int64", Type::INT64), low: u64::MAX - 5, high: 3 << 40 },
+        Symbol::Methods,
+    ]
+}
+
+fn image() -> Vec<u8> {
+    let mut loads = imports();
+    loads.extend([Symbol::Data("c".to_owned()), Symbol::Function("g".to_owned())]);
+    loads.extend(imports());
+    let calls = vec![
+        (Symbol::Function("g".to_owned()), RelocKind::X86CallPcRel4),
+        (Symbol::Routine("brolga_unwind".to_owned()), RelocKind::X86CallPltRel4),
+    ];
+    let functions = [function("f", loads, calls), function("g", vec![], vec![])];
+    built(&functions, &[("c", b"constant bytes")]).unwrap()
+}
+
+fn built(functions: &[CompiledFunction], constants: &[(&str, &[u8])]) -> Result<Vec<u8>, ImageError> {
+    let signature = Signature::new([Abi::I64, Abi::Object, Abi::V128], [Abi::F64]);
+    let compiled = |function| Compiled { function, signature: Some(&signature) };
+    let functions: Vec<_> = functions.iter().map(compiled).collect();
+    build(&ImageParts {
+        functions: &functions,
+        constants,
+        module: &Module::new(Context::new()),
+        needs_heap: true,
+        abi: ABI,
+        features: &[],
+    })
+}
+
+fn opened(bytes: &[u8]) -> Result<Image, ImageError> {
+    let cx: Arc<Context> = Context::new();
+    read(bytes, cx, &Expected { abi: ABI })
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let bytes = image();
+    let image = opened(&bytes).unwrap();
+    let expected = imports();
+    // These types have the same numbers in every context; each symbol has one word.
+    assert_eq!(image.imports, expected);
+    assert!(image.needs_heap);
+    assert!(image.constants.windows(14).any(|bytes| bytes == b"constant bytes"));
+    let [f, g] = image.functions.as_slice() else { panic!("{:?}", image.functions) };
+    assert_eq!((f.name.as_str(), f.offset, f.frame_bytes), ("f", 0, 48));
+    assert_eq!(f.lines, [(0, 7), (5, 9)]);
+    assert_eq!(&*f.frame_maps[0].words, [-8, -16]);
+    assert_eq!(g.signature, Some(Signature::new([Abi::I64, Abi::Object, Abi::V128], [Abi::F64])));
+}
+
+#[test]
+fn references_lead_where_they_should() {
+    let image = opened(&image()).unwrap();
+    let target = |at: usize| {
+        let distance = i32::from_le_bytes(*image.code[at..].first_chunk().unwrap());
+        (at as i64 + 4 + i64::from(distance)) as usize
+    };
+    let count = imports().len();
+    for index in 0..count {
+        assert_eq!(target(7 * index + 3), image.imports_at + 8 * index);
+        // The second load of a symbol reads the same word.
+        assert_eq!(target(7 * (index + count + 2) + 3), image.imports_at + 8 * index);
+    }
+    let g = image.functions[1].offset as usize;
+    // What lies in the image is computed, not loaded.
+    let (constant, address) = (7 * count, 7 * (count + 1));
+    assert_eq!((image.code[constant + 1], image.code[address + 1]), (0x8d, 0x8d));
+    let at = target(constant + 3) - image.imports_at - 8 * count;
+    assert_eq!(&image.constants[at..at + 14], b"constant bytes");
+    assert_eq!(target(address + 3), g);
+    let calls = 7 * (2 * count + 2);
+    assert_eq!(target(calls + 1), g);
+    let stub = target(calls + 6);
+    assert_eq!(image.code[stub..stub + 2], [0xff, 0x25]);
+    assert_eq!(target(stub + 2), image.imports_at, "the stub jumps through the word of the routine");
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    assert!(image() == image());
+}
+
+#[test]
+fn the_file_is_a_shared_library() {
+    use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
+    let bytes = image();
+    let file = object::File::parse(&*bytes).unwrap();
+    assert_eq!(file.kind(), object::ObjectKind::Dynamic);
+    let exports: Vec<_> = file.exports().unwrap();
+    assert_eq!(exports[0].name(), b"brolga_image");
+    assert_eq!(exports[0].address(), header::AT as u64);
+    let text = file.section_by_name(".text").unwrap();
+    assert_eq!(text.address() % PAGE as u64, 0);
+    let f = file.symbols().find(|symbol| symbol.name() == Ok("f")).unwrap();
+    assert_eq!(f.address(), text.address());
+    assert!(file.dynamic_relocations().is_none_or(|mut relocations| relocations.next().is_none()));
+}
+
+#[test]
+fn what_an_image_cannot_hold_is_refused_by_name() {
+    let error = |symbol, kind| {
+        let loads = vec![];
+        built(&[function("f", loads, vec![(symbol, kind)])], &[]).unwrap_err().to_string()
+    };
+    let slot = error(Symbol::Slot("g".to_owned()), RelocKind::X86CallPltRel4);
+    assert_eq!(slot, "`f` refers to the slot of function `g`, which an image cannot hold");
+    let near = error(Symbol::Methods, RelocKind::X86PcRel4);
+    assert_eq!(near, "`f` refers to something by X86PcRel4, which an image cannot hold");
+    let missing = error(Symbol::Function("h".to_owned()), RelocKind::X86CallPcRel4);
+    assert_eq!(missing, "`f` refers to function `h`, which an image cannot hold");
+    let twice = built(&[function("f", vec![], vec![]), function("f", vec![], vec![])], &[]);
+    assert_eq!(twice.unwrap_err().to_string(), "`f` is defined twice");
+    let nul = built(&[function("f\0", vec![], vec![])], &[]).unwrap_err().to_string();
+    assert!(nul.contains("NUL byte"), "{nul}");
+}
+
+#[test]
+fn what_is_no_image_of_ours_says_so() {
+    let bytes = image();
+    let message = |bytes: &[u8]| opened(bytes).unwrap_err().to_string();
+    assert!(message(b"").contains("no ELF file"));
+    assert!(message(b"\x7fELF").contains("ends before the header"));
+    assert!(message(&[b"\x7fELF".as_slice(), &[0; 1000]].concat()).contains("no header of an image"));
+    let with = |at: usize, byte: u8| {
+        let mut bytes = bytes.clone();
+        bytes[header::AT + at] ^= byte;
+        header::seal(&mut bytes);
+        opened(&bytes).unwrap_err()
+    };
+    assert!(matches!(with(8, 2), ImageError::Version { found: 3, known: 1 }));
+    assert!(matches!(with(24, 1), ImageError::Abi { known: ABI, .. }));
+    assert!(matches!(with(32, 1), ImageError::Machine { .. }));
+    let needs = |feature: &str| {
+        let module = Module::new(Context::new());
+        let function = function("f", vec![], vec![]);
+        let functions = [Compiled { function: &function, signature: None }];
+        let features = [feature.to_owned()];
+        let (constants, features): (&[_], &[_]) = (&[], &features);
+        let parts = ImageParts {
+            functions: &functions,
+            constants,
+            module: &module,
+            needs_heap: false,
+            abi: ABI,
+            features,
+        };
+        opened(&build(&parts).unwrap())
+    };
+    let Err(ImageError::Features { missing }) = needs("has_wings") else { panic!("no such feature") };
+    assert_eq!(missing, ["has_wings"]);
+}
+
+/// Splitmix64.
+struct Rng(u64);
+
+impl Rng {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % end as u64) as usize
+    }
+}
+
+/// Flips bits, cuts, and overwrites: without a new checksum each is an error. With one the tables themselves have to say what is wrong, or mean
+/// something else; nothing panics.
+fn damage(count: usize, seed: u64) {
+    let whole = image();
+    let mut rng = Rng(seed);
+    for turn in 0..count {
+        let mut bytes = whole.clone();
+        match turn % 4 {
+            0 => bytes.truncate(rng.below(whole.len())),
+            1 => {
+                let at = rng.below(whole.len());
+                bytes[at] ^= 1 << rng.below(8);
+            }
+            2 => {
+                // The header and the tables, where most can go wrong.
+                let at = header::AT + rng.below(2 * header::BYTES);
+                let value = [0, 1, 0x7f, 0xff][rng.below(4)];
+                if bytes[at] == value {
+                    continue;
+                }
+                bytes[at] = value;
+            }
+            _ => {
+                for _ in 0..1 + rng.below(4) {
+                    let at = rng.below(whole.len());
+                    bytes[at] = bytes[at].wrapping_add(1 + rng.below(255) as u8);
+                }
+                if bytes == whole {
+                    continue;
+                }
+            }
+        }
+        assert!(opened(&bytes).is_err(), "turn {turn} of seed {seed} was not noticed");
+        header::seal(&mut bytes);
+        // Whatever it is, it is no panic.
+        let _ = opened(&bytes);
+    }
+}
+
+#[test]
+fn damage_is_an_error() {
+    damage(4_000, 1);
+}
+
+#[test]
+#[ignore = "takes minutes; run with --ignored"]
+fn damage_is_an_error_a_hundred_thousand_times() {
+    damage(100_000, 2);
+}
+
+#[test]
+fn a_file_is_replaced_as_a_whole() {
+    let folder = std::env::temp_dir().join(format!("brolga-image-test-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("a.so");
+    super::write_file(&path, b"old").unwrap();
+    super::write_file(&path, &image()).unwrap();
+    assert!(super::read_file(&path).unwrap() == image());
+    let names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["a.so"], "nothing is left beside it");
+    let error = super::write_file(&folder.join("none/a.so"), b"new").unwrap_err();
+    assert!(error.to_string().starts_with("cannot write `"), "{error}");
+    assert!(super::read_file(&folder).unwrap_err().to_string().contains("no regular file"));
+    std::fs::remove_dir_all(&folder).unwrap();
+}

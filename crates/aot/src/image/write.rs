@@ -1,0 +1,85 @@
+//! From a program's code to the bytes of an image, and bytes into a file.
+//!
+//! A file is written beside its place under a name of its own, made durable, and renamed: whoever looks finds the old image or the new one, whole, and
+//! so does whoever looks after the writer was killed.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use brolga_ir::binary;
+
+use super::place::{LIMIT, place};
+use super::tables::Writer;
+use super::{Function, ImageError, ImageParts, elf};
+
+/// The bytes of an image.
+///
+/// # Errors
+/// The code refers to what images do not hold, or is too large; images are not made for this machine.
+pub fn build(parts: &ImageParts<'_>) -> Result<Vec<u8>, ImageError> {
+    if !cfg!(target_arch = "x86_64") {
+        return Err(ImageError::Unsupported { arch: std::env::consts::ARCH });
+    }
+    let placed = place(parts)?;
+    let mut tables = Writer::default();
+    for (compiled, &offset) in parts.functions.iter().zip(&placed.offsets) {
+        let function = compiled.function;
+        tables.function(&Function {
+            name: function.name.clone(),
+            offset,
+            size: function.code.len() as u32,
+            frame_bytes: function.frame_bytes,
+            lines: function.lines.clone(),
+            frame_maps: function.frame_maps.clone(),
+            signature: compiled.signature.cloned(),
+        });
+    }
+    placed.imports.iter().for_each(|symbol| tables.import(symbol));
+    let module = binary::write_with_types(parts.module, &tables.types);
+    let features = parts.features.join("\n");
+    let file = elf::write(parts, &placed, &tables, features.as_bytes(), &module)?;
+    if file.len() > LIMIT {
+        return Err(ImageError::TooLarge { bytes: file.len(), limit: LIMIT });
+    }
+    Ok(file)
+}
+
+/// Puts an image into a file, in one step for everybody who looks.
+///
+/// # Errors
+/// The system refuses to write beside the file, or to rename. The old file is as it was, then.
+pub fn write_file(path: &Path, image: &[u8]) -> Result<(), ImageError> {
+    let name = path.display().to_string();
+    let failed = |what| {
+        let path = name.clone();
+        move |source| ImageError::File { what, path, source }
+    };
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let Some(file_name) = path.file_name() else {
+        return Err(failed("write")(io::ErrorKind::InvalidInput.into()));
+    };
+    let mut temporary = file_name.to_os_string();
+    temporary.push(format!(".{}.new", std::process::id()));
+    let temporary = folder.join(temporary);
+    let written = write_whole(&temporary, image).and_then(|()| fs::rename(&temporary, path));
+    if let Err(error) = written {
+        // It may not be there; the error that counts is the first one.
+        let _ = fs::remove_file(&temporary);
+        return Err(failed("write")(error));
+    }
+    // The rename is durable with its folder. Systems that cannot open folders make it so by themselves.
+    if let Ok(folder) = File::open(folder) {
+        folder.sync_all().map_err(failed("write"))?;
+    }
+    Ok(())
+}
+
+fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}

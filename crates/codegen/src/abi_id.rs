@@ -1,0 +1,145 @@
+//! One number for all layouts and calls that compiled code takes for granted.
+//!
+//! Code in a file holds offsets into the thread, the lines of the dispatch cache, handler and entry records and objects, and it calls routines by
+//! signatures. Code that was made under another number is refused before anything else of its file is looked at.
+//!
+//! | part | from |
+//! |---|---|
+//! | thread, handlers, entries, cache lines | `thread.rs` |
+//! | routines and entry points of the run time: names and signatures, in order | `routines.rs`, [`RuntimeFn`] |
+//! | heap | [`HeapAbi`] |
+//! | native signatures | `sig.rs` |
+//! | layouts of objects | numbers that the run time gives |
+//! | what no number says: conventions, layouts of types | the version of this crate, and [`REVISION`] |
+
+use brolga_ir::RuntimeFn;
+use brolga_ir::heap_abi::{HeapAbi, SMALL_INT_BYTES, SMALL_INTS, SMALLEST_INT};
+
+use crate::routines::ROUTINES;
+use crate::sig::MAX_RESULT_WORDS;
+use crate::{thread, ways};
+
+/// Counts changes of conventions that no number here shows.
+pub const REVISION: u64 = 1;
+
+/// The number for code on this heap; `objects` are the layouts of the run time's objects.
+pub fn abi_id(heap: &HeapAbi, objects: &[usize]) -> u64 {
+    let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
+    hash.text(env!("CARGO_PKG_VERSION"));
+    hash.word(REVISION);
+    for offset in THREAD {
+        hash.word(i64::from(*offset).cast_unsigned());
+    }
+    for word in [
+        thread::LINE_KEYS as u64,
+        thread::LINE_MULTIPLIER,
+        thread::LINE_MASK,
+        thread::TAG_BITS.cast_unsigned(),
+        ways::SAMPLES,
+        ways::SEEN_OPERANDS as u64,
+        MAX_RESULT_WORDS as u64,
+        SMALLEST_INT.cast_unsigned(),
+        SMALL_INTS as u64,
+        SMALL_INT_BYTES as u64,
+        heap.fingerprint(),
+    ] {
+        hash.word(word);
+    }
+    for routine in ROUTINES {
+        hash.text(routine.name);
+        hash.text(&format!("{:?} {:?} {}", routine.params, routine.result, routine.keeps_registers));
+    }
+    for function in RuntimeFn::ALL {
+        hash.text(function.symbol());
+        hash.text(&format!("{:?} {:?} {:?}", function.params(), function.results(), function.kind()));
+    }
+    hash.word(objects.len() as u64);
+    objects.iter().for_each(|&offset| hash.word(offset as u64));
+    hash.0
+}
+
+/// The offsets and sizes that `thread.rs` lists, in its order.
+const THREAD: &[i32] = &[
+    thread::THREAD_HANDLER,
+    thread::THREAD_STACK_LIMIT,
+    thread::THREAD_POLL,
+    thread::THREAD_LAZY,
+    thread::THREAD_LINES,
+    thread::THREAD_GC_STACK,
+    thread::THREAD_EXIT_FP,
+    thread::THREAD_EXIT_PC,
+    thread::THREAD_ENTRY,
+    thread::THREAD_EXCEPTIONS,
+    thread::HANDLER_PREVIOUS,
+    thread::HANDLER_PC,
+    thread::HANDLER_SP,
+    thread::HANDLER_FP,
+    thread::HANDLER_BYTES.cast_signed(),
+    thread::ENTRY_EXIT_FP,
+    thread::ENTRY_EXIT_PC,
+    thread::ENTRY_PREVIOUS,
+    thread::ENTRY_BYTES.cast_signed(),
+    thread::LINES_STAMP,
+    thread::LINES_FIRST,
+    thread::LINE_ADDRESS,
+    thread::LINE_TAGS,
+    thread::LINE_ROTATE.cast_signed(),
+    thread::LINE_SHIFT.cast_signed(),
+    thread::TAG_BYTES,
+];
+
+/// FNV-1a.
+struct Fnv(u64);
+
+impl Fnv {
+    fn byte(&mut self, byte: u8) {
+        self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+
+    fn word(&mut self, word: u64) {
+        word.to_le_bytes().into_iter().for_each(|byte| self.byte(byte));
+    }
+
+    fn text(&mut self, text: &str) {
+        self.word(text.len() as u64);
+        text.bytes().for_each(|byte| self.byte(byte));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAP: HeapAbi = HeapAbi {
+        tag_bytes: 8,
+        tag_bits: 15,
+        tag_old: 1,
+        tag_permanent: 2,
+        cells: &[16, 32],
+        gc_stack: 40,
+        runs: 256,
+        run_bytes: 16,
+        zeroed: false,
+        moving: false,
+    };
+
+    #[test]
+    fn the_number_sees_the_heap_and_the_layouts_of_objects() {
+        let id = abi_id(&HEAP, &[0, 8]);
+        assert_eq!(id, abi_id(&HEAP, &[0, 8]));
+        assert_ne!(id, abi_id(&HEAP, &[8, 0]));
+        assert_ne!(id, abi_id(&HEAP, &[0, 8, 0]));
+        assert_ne!(id, abi_id(&HeapAbi { runs: 264, ..HEAP }, &[0, 8]));
+    }
+
+    /// A constant that `thread.rs` gains is in code, so it has to be in the number.
+    #[test]
+    fn every_constant_of_the_thread_is_in_the_number() {
+        let public = include_str!("thread.rs").lines().filter(|line| line.starts_with("pub const "));
+        let own = include_str!("abi_id.rs").split("#[cfg(test)]").next().unwrap_or_default();
+        for line in public {
+            let name = line["pub const ".len()..].split(':').next().unwrap_or_default();
+            assert!(own.contains(&format!("thread::{name}")), "`{name}` is not in the number");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Programs as images: built ahead of time, opened by path.
+//!
+//! ```text
+//!   Program ── Stages ──► low functions ── codegen (position-independent) ──► brolga_aot::image ──► file
+//!   file ── checks ──► module, code, imports ── Jit::load_image ──► Unit: functions, methods, globals as after a compile
+//! ```
+//!
+//! An image holds a whole program: all functions that were asked for, what they call, and the boxed entries of methods, in machine code; and the
+//! module with its types, globals and the IR of its functions. So a program that was opened can be called, tested, printed and compiled again.
+//!
+//! Opening makes what compiling makes. Types are those of the context that the module is read into; constants, types and singletons become
+//! permanent objects of the run time; methods go into a table of their own; global variables get the values that the module says. Types of
+//! functions are computed from the module and compared with those that the code was compiled with.
+//!
+//! Cost: building is compiling. Opening is reading the module and the tables; nothing is compiled.
+//!
+//! Not done: images in sessions, which need symbols for an image's functions and cells in front of them; several programs in one image; edges and
+//! worlds, so images are closed sets.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use brolga_aot::image::{self, Expected, ImageParts};
+use brolga_codegen::abi_id::abi_id;
+use brolga_codegen::isa::HostIsa;
+use brolga_gcroots::Lowering as Roots;
+use brolga_ir::heap_abi::HeapAbi;
+use brolga_ir::{Context, FuncId, Level, Module};
+use brolga_jit::{
+    Globals, ImageCode, ImageFunction, ImageLinkage, JitError, JitOptions, Source, compile_for,
+};
+use brolga_opt::lower::boxed_symbol;
+use brolga_opt::{Cx, OptLevel};
+use brolga_runtime::heap::{
+    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, DEFAULT_ABI, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, STRING_BYTES,
+    TAG_BYTES,
+};
+
+use crate::engine::{Engine, Unit, declared_type, function_type, method, set_globals};
+use crate::error::Error;
+use crate::options::{Options, tier};
+use crate::program::Program;
+use crate::stages::Stages;
+
+/// The layouts of objects that code takes for granted, beside those of the heap's cells and tags.
+const OBJECTS: [usize; 8] =
+    [LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, STRING_BYTES, ARRAY_DATA, ARRAY_MEMORY, ARRAY_DIMS, TAG_BYTES];
+
+/// How an image is made.
+pub(crate) struct Making<'a> {
+    pub(crate) level: OptLevel,
+    pub(crate) roots: Roots,
+    pub(crate) opt: &'a brolga_opt::Options,
+    pub(crate) jit: JitOptions,
+    pub(crate) heap: &'a HeapAbi,
+}
+
+/// The bytes of an image of a whole program, for the default heap. The options choose level, passes, roots and the processors
+/// ([`Options::cpu_target`]); the same program and options give the same bytes.
+///
+/// # Errors
+/// A function has no native form, or refers to what images do not hold.
+pub fn build(program: &Program, options: &Options) -> Result<Vec<u8>, Error> {
+    let Options { level, roots, opt, jit, .. } = options;
+    let making = Making { level: *level, roots: *roots, opt, jit: *jit, heap: &DEFAULT_ABI };
+    let module = program.module();
+    making.image(module, module.funcs().map(|(id, _)| id))
+}
+
+/// Puts an image into a file: whoever looks finds the old file or the new one, whole.
+///
+/// # Errors
+/// The system refuses.
+pub fn write(path: impl AsRef<Path>, image: &[u8]) -> Result<(), Error> {
+    Ok(image::write_file(path.as_ref(), image)?)
+}
+
+impl Making<'_> {
+    /// The image of a module in which these functions, and what they call, have code.
+    pub(crate) fn image(
+        &self,
+        module: &Module,
+        roots: impl IntoIterator<Item = FuncId>,
+    ) -> Result<Vec<u8>, Error> {
+        let stages = Stages::new(module, self.level, self.opt, Cx::default());
+        let linked = stages.with_roots(self.roots).on_heap(self.heap).linked(roots)?;
+        let low = linked.funcs.iter();
+        let mut sources: Vec<Source<'_>> = low
+            .map(|(&id, low)| Source { func: low, ty: Some(function_type(module, id, low).into()) })
+            .collect();
+        sources.extend(linked.entries.values().map(|low| Source { func: low, ty: None }));
+        let isa = HostIsa::for_images(self.jit.isa).map_err(JitError::Isa)?;
+        let compiled = compile_for(&isa, self.jit.limits, &module.cx, &sources, tier(self.level))?;
+        let unit = compiled.link_unit();
+        let functions: Vec<_> = unit
+            .functions
+            .iter()
+            .map(|function| {
+                let signature = compiled.signature(&function.name);
+                image::Compiled { function, signature }
+            })
+            .collect();
+        let constants: Vec<(&str, &[u8])> =
+            unit.data.iter().map(|object| (object.name.as_str(), object.bytes.as_slice())).collect();
+        Ok(image::build(&ImageParts {
+            functions: &functions,
+            constants: &constants,
+            module,
+            needs_heap: compiled.needs_heap(),
+            abi: abi_id(self.heap, &OBJECTS),
+            features: &isa.features(),
+        })?)
+    }
+}
+
+/// A program that was opened: its module, and its functions ready to be called.
+#[derive(Clone, Debug)]
+pub struct Image {
+    program: Program,
+    unit: Unit,
+    globals: Globals,
+}
+
+impl Image {
+    /// The program: functions and globals, without the text that it was made from.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Its functions in machine code.
+    pub fn unit(&self) -> &Unit {
+        &self.unit
+    }
+
+    pub(crate) fn globals(&self) -> &Globals {
+        &self.globals
+    }
+}
+
+impl Engine {
+    /// Opens an image. It is machine code that runs with all rights of the process: open what you would load as a library.
+    ///
+    /// # Errors
+    /// The file cannot be read, is damaged, or was made for another version, heap or processor; the error says which. Something that its code
+    /// imports is not there. Nothing of it was run then.
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Image, Error> {
+        self.open_bytes(&image::read_file(path.as_ref())?)
+    }
+
+    /// As [`Engine::open`], for the bytes of an image.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub fn open_bytes(&self, bytes: &[u8]) -> Result<Image, Error> {
+        let globals = Globals::new(self.runtime());
+        let (module, unit) = self.open_in(bytes, Context::new(), &globals)?;
+        set_globals(&module, &globals, self.runtime())?;
+        Ok(Image { program: Program::of_verified(module)?, unit, globals })
+    }
+
+    /// As [`Engine::open_bytes`], with the names and types of a context, and global variables that are given and not set.
+    pub(crate) fn open_in(
+        &self,
+        bytes: &[u8],
+        cx: Arc<Context>,
+        globals: &Globals,
+    ) -> Result<(Module, Unit), Error> {
+        let expected = Expected { abi: abi_id(self.runtime().heap().abi(), &OBJECTS) };
+        let image = image::read(bytes, cx, &expected)?;
+        let image::Image { module, code, constants, imports_at, imports, functions, needs_heap } = image;
+        let signatures: BTreeMap<&str, _> = functions
+            .iter()
+            .filter_map(|function| Some((function.name.as_str(), function.signature.as_ref()?)))
+            .collect();
+        let (mut types, mut methods) = (Vec::new(), Vec::new());
+        let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (id, func) in module.funcs() {
+            let symbol = func.symbol(&module.cx);
+            if signatures.contains_key(symbol.as_str()) {
+                let declared = match func.level {
+                    Level::High => declared_type(&module.cx, symbol.clone(), &func.sig),
+                    Level::Low => Some(function_type(&module, id, func)),
+                };
+                // A function of this module has code only if it has a native form; of a foreign module nobody knows.
+                types.extend(declared);
+                names.entry(func.spelled_name(&module.cx)).or_default().push(symbol.clone());
+            }
+            if signatures.contains_key(boxed_symbol(&symbol).as_str()) {
+                methods.extend(method(&module, id));
+            }
+        }
+        for global in module.globals() {
+            globals.declare_type(&module.cx, module.cx.names.text(global.name), global.ty);
+        }
+        let functions: Vec<ImageFunction> = functions.into_iter().map(placed).collect();
+        let code = ImageCode {
+            code: &code,
+            constants: &constants,
+            imports_at,
+            imports: &imports,
+            functions: &functions,
+            needs_heap,
+        };
+        let jit = self.jit();
+        let table = jit.runtime().method_table();
+        let linkage = ImageLinkage { cx: &module.cx, globals, methods: &methods, table: &table };
+        let unit = jit.load_image(&code, types, &linkage)?;
+        Ok((module, Unit::new(unit, names)))
+    }
+}
+
+fn placed(function: image::Function) -> ImageFunction {
+    let image::Function { name, offset, size, frame_bytes, lines, frame_maps, signature } = function;
+    ImageFunction { name, offset, size, frame_bytes, lines, frame_maps, signature }
+}

@@ -1,0 +1,264 @@
+//! Programs that are built ahead of time and opened: they are what they were, in another process or run time.
+
+use std::path::PathBuf;
+
+use brolga::fuzz::mutate;
+use brolga::fuzz::rng::Rng;
+use brolga::{
+    CpuTarget, Engine, Evaluator, ExceptionKind, Fault, OptLevel, Options, Program, Roots, Traces, Verdict,
+    image,
+};
+
+const SOURCE: &str = r#"
+abstract type Shape end
+mutable struct Square <: Shape
+    side::Int64
+end
+mutable struct Line <: Shape
+    from::Int64
+    to::Int64
+end
+global STEPS::Int64 = 40
+function area(s::Square)::Int64
+1 ─ %1 = Base.getfield(s, :side)::Int64
+│   %2 = Base.mul_int(%1, %1)::Int64
+└──      return %2
+end
+function area(l::Line)::Int64
+1 ─      return 0
+end
+# check: total(3) == 9
+function total(n::Int64)::Any
+1 ─ %1 = %new(Square, n)::Square
+│   %2 = dynamic Main.area(%1)::Any
+└──      return %2
+end
+# throws: inverse(0) DivideError
+function inverse(d::Int64)::Int64
+1 ─ %1 = Base.checked_sdiv_int(1000, d)::Int64
+└──      return %1
+end
+function outer(d::Int64)::Int64
+1 ─ %1 = invoke Main.inverse(d::Int64)::Int64
+│   %2 = Base.add_int(%1, 1)::Int64
+└──      return %2
+end
+# check: guarded(0) == -1
+function guarded(d::Int64)::Int64
+1 ─ %1 = enter #3
+2 ─ %2 = invoke Main.outer(d::Int64)::Int64
+│        $(Expr(:leave, :(%1)))
+└──      return %2
+3 ─      $(Expr(:pop_exception, :(%1)))::Nothing
+└──      return -1
+end
+# check: step(2) == 42
+function step(n::Int64)::Int64
+1 ─ %1 = Main.STEPS::Int64
+│   %2 = Base.add_int(%1, n)::Int64
+│        Core.setglobal!(Main, :STEPS, %2)::Int64
+└──      return %2
+end
+"#;
+
+fn program(source: &str) -> Program {
+    Program::read("images.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn built(source: &str, options: &Options) -> Vec<u8> {
+    image::build(&program(source), options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn engine() -> Engine {
+    Engine::new(Options::new()).unwrap()
+}
+
+#[test]
+fn a_program_is_what_it_was() {
+    for level in [OptLevel::O0, OptLevel::O1, OptLevel::O2, OptLevel::O3] {
+        for roots in [Roots::Maps, Roots::Linked] {
+            for stress in [false, true] {
+                let bytes = built(SOURCE, &Options::new().opt_level(level).roots(roots));
+                let engine = Engine::new(Options::new().gc_stress(stress)).unwrap();
+                let image = engine.open_bytes(&bytes).unwrap();
+                let guarded = image.unit().func::<(i64,), i64>("guarded").unwrap();
+                assert_eq!((guarded.call((0,)).unwrap(), guarded.call((10,)).unwrap()), (-1, 101));
+                let program = program(SOURCE);
+                let mut evaluator = Evaluator::of_image(&image, &engine);
+                for text in ["total(3)", "guarded(5)", "area(Square(7))", "step(1)"] {
+                    let by_image = evaluator.call(&image.program().call(text).unwrap()).unwrap();
+                    let expected =
+                        Evaluator::interpreted(&program).call(&program.call(text).unwrap()).unwrap();
+                    assert_eq!(by_image, expected, "{text} at {level:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn exceptions_leave_with_their_lines() {
+    let engine = Engine::new(Options::new().traces(Traces::default())).unwrap();
+    let compiled = engine.compile(&program(SOURCE)).unwrap();
+    let image = engine.open_bytes(&built(SOURCE, &Options::new())).unwrap();
+    let thrown = |unit: &brolga::Unit| {
+        let outer = unit.func::<(i64,), i64>("outer").unwrap();
+        match outer.call((0,)) {
+            Err(brolga::CallError::Exception(exception)) => exception,
+            other => panic!("{other:?}"),
+        }
+    };
+    let (by_image, by_jit) = (thrown(image.unit()), thrown(&compiled));
+    assert_eq!(by_image.kind, ExceptionKind::DivideError);
+    assert!(!by_image.trace().is_empty());
+    let frames = |exception: &brolga::Exception| {
+        exception.trace().iter().map(|frame| (frame.function.clone(), frame.line)).collect::<Vec<_>>()
+    };
+    assert_eq!(frames(&by_image), frames(&by_jit));
+}
+
+#[test]
+fn an_image_and_what_was_taken_from_it_are_freed() {
+    let engine = engine();
+    let bytes = built(SOURCE, &Options::new());
+    let warm = engine.open_bytes(&bytes).unwrap();
+    let guarded = warm.unit().func::<(i64,), i64>("guarded").unwrap();
+    assert_eq!(guarded.call((0,)).unwrap(), -1);
+    let before = engine.code_memory().in_use;
+    for _ in 0..20 {
+        let image = engine.open_bytes(&bytes).unwrap();
+        let guarded = image.unit().func::<(i64,), i64>("guarded").unwrap();
+        drop(image);
+        assert_eq!(guarded.call((0,)).unwrap(), -1, "a function keeps its image");
+    }
+    assert_eq!(engine.code_memory().in_use, before);
+}
+
+#[test]
+fn the_same_program_gives_the_same_bytes() {
+    assert!(built(SOURCE, &Options::new()) == built(SOURCE, &Options::new()));
+    assert!(built(SOURCE, &Options::new()) != built(SOURCE, &Options::new().opt_level(OptLevel::O0)));
+}
+
+#[test]
+fn a_file_is_opened_by_its_path() {
+    let path: PathBuf = std::env::temp_dir().join(format!("brolga-images-{}.so", std::process::id()));
+    image::write(&path, &built(SOURCE, &Options::new())).unwrap();
+    let image = engine().open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    // What was opened does not depend on the file.
+    assert_eq!(image.unit().func::<(i64,), i64>("inverse").unwrap().call((10,)).unwrap(), 100);
+    let error = engine().open(&path).unwrap_err();
+    assert_eq!(error.fault(), Fault::World);
+    assert!(error.to_string().starts_with("cannot read `"), "{error}");
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_target_beyond_the_processor_is_refused() {
+    for target in CpuTarget::ALL {
+        let bytes = built(SOURCE, &Options::new().cpu_target(target));
+        match engine().open_bytes(&bytes) {
+            Ok(image) => {
+                let guarded = image.unit().func::<(i64,), i64>("guarded").unwrap();
+                assert_eq!(guarded.call((0,)).unwrap(), -1);
+            }
+            Err(error) => {
+                assert!(!matches!(target, CpuTarget::Native | CpuTarget::Generic), "{error}");
+                assert!(error.to_string().starts_with("the image needs has_"), "{error}");
+            }
+        }
+    }
+}
+
+/// Whatever happens to a file, opening it is an error.
+fn damage(count: usize, seed: u64) {
+    let whole = built(SOURCE, &Options::new());
+    let engine = engine();
+    let mut rng = Rng::new(seed);
+    for turn in 0..count {
+        let mut bytes = whole.clone();
+        match turn % 3 {
+            0 => bytes.truncate((rng.next_u64() % whole.len() as u64) as usize),
+            1 => {
+                let at = (rng.next_u64() % whole.len() as u64) as usize;
+                bytes[at] ^= 1 << (rng.next_u64() % 8);
+            }
+            _ => bytes = mutate::bytes(&mut rng, &whole),
+        }
+        if bytes != whole {
+            assert!(engine.open_bytes(&bytes).is_err(), "turn {turn} of seed {seed} was not noticed");
+        }
+    }
+}
+
+#[test]
+fn damage_is_an_error() {
+    damage(3_000, 1);
+}
+
+#[test]
+#[ignore = "takes minutes; run with --ignored"]
+fn damage_is_an_error_a_hundred_thousand_times() {
+    damage(100_000, 2);
+}
+
+#[test]
+fn tests_run_through_images() {
+    let program = program(SOURCE);
+    let engine = engine();
+    let file = std::env::temp_dir().join(format!("brolga-images-tests-{}.so", std::process::id()));
+    let mut evaluator = Evaluator::through_images(&program, &engine, &file);
+    for check in program.checks() {
+        assert_eq!(evaluator.check(check), Verdict::Passed);
+    }
+    std::fs::remove_file(&file).unwrap();
+}
+
+/// The mnemonics of an image's text, which is what the second program header says.
+#[cfg(target_arch = "x86_64")]
+fn mnemonics(image: &[u8]) -> Vec<String> {
+    use iced_x86::{Decoder, DecoderOptions};
+    let wide = |at: usize| u64::from_le_bytes(*image[at..].first_chunk().unwrap()) as usize;
+    let header = 64 + 56;
+    let text = &image[wide(header + 8)..][..wide(header + 32)];
+    let found = Decoder::new(64, text, DecoderOptions::NONE).into_iter();
+    found.map(|instruction| format!("{:?}", instruction.mnemonic())).collect()
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_generic_image_holds_no_instruction_beyond_the_baseline() {
+    const BITS: &str = "
+function bits(n::Int64, s::Int64)::Int64
+1 ─ %1 = Base.ctpop_int(n)::Int64
+│   %2 = Base.cttz_int(n)::Int64
+│   %3 = Base.ctlz_int(n)::Int64
+│   %4 = Base.add_int(%1, %2)::Int64
+│   %5 = Base.add_int(%4, %3)::Int64
+└──      return %5
+end
+function floats(x::Float64, y::Float64)::Float64
+1 ─ %1 = Base.floor_llvm(x)::Float64
+│   %2 = Base.fma_float(%1, y, x)::Float64
+└──      return %2
+end
+";
+    /// Beside what is encoded with VEX or EVEX, whose names begin with V.
+    const BEYOND: [&str; 12] = [
+        "Popcnt", "Lzcnt", "Tzcnt", "Andn", "Blsi", "Blsr", "Bextr", "Roundsd", "Roundss", "Pshufb", "Rorx",
+        "Shlx",
+    ];
+    let beyond = |target, source| {
+        let image = built(source, &Options::new().cpu_target(target));
+        let is_beyond = |name: &String| name.starts_with('V') || BEYOND.contains(&name.as_str());
+        mnemonics(&image).into_iter().filter(is_beyond).collect::<Vec<_>>()
+    };
+    for source in [SOURCE, BITS] {
+        assert_eq!(beyond(CpuTarget::Generic, source), Vec::<String>::new());
+    }
+    let third = beyond(CpuTarget::X86V3, BITS);
+    for name in ["Popcnt", "Lzcnt", "Roundsd"] {
+        assert!(third.iter().any(|found| found.contains(name) || found == "Vroundsd"), "{name} in {third:?}");
+    }
+}
