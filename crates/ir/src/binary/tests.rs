@@ -314,3 +314,18 @@ fn what_text_cannot_say_is_refused() {
     });
     assert_eq!(declared, "the type `Bare` is declared and not defined");
 }
+
+#[test]
+fn types_beside_a_module_come_back_in_their_order() {
+    let cx = Context::new();
+    let pair = cx.types.tuple(&[Type::INT64, Type::BOOL]).unwrap();
+    let module = Module::new(cx);
+    let types = [pair, Type::INT64, Type::ANY, pair];
+    let bytes = super::write_with_types(&module, &types);
+    let (_, read) = super::read_with_types(&bytes, module.cx.clone()).unwrap();
+    assert_eq!(read, types);
+    // Neither form is taken for the other.
+    assert_eq!(super::read(&bytes, Context::new()).unwrap_err().refusal, Refusal::Flags);
+    let plain = super::write(&module);
+    assert_eq!(super::read_with_types(&plain, Context::new()).unwrap_err().refusal, Refusal::Flags);
+}
