@@ -147,6 +147,8 @@ pub(crate) struct Method {
     rank: (bool, u64),
     first_world: u64,
     last_world: AtomicU64,
+    /// The callee's type, or the callee if that is a type: the table has its address.
+    _callee: TypeRef,
     args: Box<[TypeRef]>,
     rest: Option<TypeRef>,
     /// The arguments as a tuple type.
@@ -363,10 +365,11 @@ impl Table {
             };
             let signature = heap.type_object(cx, signature.map_err(|_| LayoutError::TooNested(function))?)?;
             let desc = |ty| heap.type_object(cx, ty);
-            let key = match *types.kind(function) {
-                TypeKind::TypeOf(of) => desc(of)?.tag() | 1,
-                _ => desc(function)?.tag(),
+            let (callee, of_type) = match *types.kind(function) {
+                TypeKind::TypeOf(of) => (desc(of)?, 1),
+                _ => (desc(function)?, 0),
             };
+            let key = callee.tag() | of_type;
             let args: Box<[TypeRef]> = args.into_iter().map(desc).collect::<Result<_, _>>()?;
             let rest = rest.map(desc).transpose()?;
             let vararg = rest.is_some();
@@ -376,6 +379,7 @@ impl Table {
                 rank: (self.base.is_some(), 0),
                 first_world: 0,
                 last_world: AtomicU64::new(u64::MAX),
+                _callee: callee,
                 args,
                 rest,
                 signature,
