@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use brolga::ir::Context;
 use brolga::session::{Definitions, Dylib};
-use brolga::{Engine, OptLevel, Options, Output, Program, Session, Workers};
+use brolga::{Engine, Handle, OptLevel, Options, Output, Program, Session, Workers};
 
 /// The system's allocator, which counts the bytes that are allocated.
 struct Counting;
@@ -178,6 +178,90 @@ fn programs_of_one_context_are_described_once() {
     });
     println!("{shared} bytes a program of one context");
     assert!(shared < 100, "{shared}");
+}
+
+/// The most live bytes behind rounds.
+fn peak(rounds: std::ops::Range<usize>, mut round: impl FnMut(usize)) -> isize {
+    let after = |at| {
+        round(at);
+        live()
+    };
+    rounds.map(after).max().unwrap_or(0)
+}
+
+/// Types of programs that nobody has go, with the contexts.
+#[test]
+fn programs_with_contexts_of_their_own_give_their_types_back() {
+    let _alone = alone();
+    let engine = Engine::new(options()).unwrap();
+    let round = |_| compile_and_call(&engine, &Program::read("f", OBJECTS.as_bytes()).unwrap());
+    let first = peak(0..500, round);
+    let later = peak(500..1500, round);
+    println!("at most {first} bytes live behind 500 programs, {later} behind 1500");
+    assert!(later < first + 200_000, "{first} {later}");
+}
+
+const LISTS: &str = "\
+mutable struct Item
+    next::Any
+    val::Int64
+end
+struct Empty
+end
+function item(x::Int64)::Any
+1 ─ %1 = %new(Main.Item, nothing, x)::Main.Item
+└──      return %1
+end
+function holder(x::Int64)::Any
+1 ─ %1 = %new(Main.Empty)::Main.Empty
+│   %2 = Core.tuple(%1, x)::Tuple{Main.Empty, Int64}
+└──      return %2
+end
+function type(x::Int64)::Any
+1 ─      return Main.Item
+end
+";
+
+/// An object keeps its type, and so does a type that is an object, or an object that refers to one, when the program and its code are dropped.
+#[test]
+fn objects_outlive_their_programs() {
+    let _alone = alone();
+    let engine = Engine::new(options()).unwrap();
+    let held: Vec<_> = (0..20)
+        .flat_map(|round| {
+            let text = LISTS.replace("Item", &format!("Item{round}"));
+            let text = text.replace("Empty", &format!("Empty{round}"));
+            let program = Program::read("lists", text.as_bytes()).unwrap();
+            let unit = engine.compile(&program).unwrap();
+            engine
+                .runtime()
+                .enter(|scope| {
+                    ["item", "holder", "type"].map(|name| {
+                        let make = unit.func_in::<(i64,), Handle>(name).unwrap();
+                        let made = make.call(scope, (round,)).unwrap();
+                        scope.persistent(made.get(scope))
+                    })
+                })
+                .unwrap()
+        })
+        .collect();
+    for _ in 0..500 {
+        compile_and_call(&engine, &Program::read("f", OBJECTS.as_bytes()).unwrap());
+    }
+    engine
+        .runtime()
+        .enter(|scope| {
+            scope.collect();
+            for (round, kept) in held.chunks(3).enumerate() {
+                let [item, holder, ty] = [0, 1, 2].map(|at| scope.get_persistent(&kept[at]).unwrap());
+                assert_eq!(item.desc().name(), format!("Item{round}"));
+                assert_eq!(item.bits::<i64>(1), Ok(round as i64));
+                assert_eq!(holder.desc().name(), format!("Tuple{{Empty{round}, Int64}}"));
+                assert_eq!(ty.address() as u64, item.desc().tag());
+            }
+        })
+        .unwrap();
+    drop(held);
 }
 
 #[test]

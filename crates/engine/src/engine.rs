@@ -132,6 +132,7 @@ impl Engine {
         roots: impl IntoIterator<Item = FuncId>,
         globals: &Globals,
     ) -> Result<Unit, Error> {
+        self.runtime().free_unused_types();
         let module = program.module();
         let stages = Stages::new(module, self.shared.level, &self.shared.opt, Cx::default());
         let mut stages = stages.with_roots(self.shared.roots).on_heap(self.runtime().heap().abi());

@@ -30,14 +30,14 @@ use brolga_ir::{Context, FuncId, Level, Module};
 use brolga_jit::{
     Globals, ImageCode, ImageFunction, ImageLinkage, JitError, JitOptions, Source, compile_for,
 };
-use brolga_opt::lower::boxed_symbol;
 use brolga_opt::{Cx, OptLevel};
 use brolga_runtime::heap::{
     ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, DEFAULT_ABI, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, STRING_BYTES,
     TAG_BYTES,
 };
 
-use crate::engine::{Engine, Unit, declared_type, function_type, method, set_globals};
+use crate::boxed::{self, Recipe};
+use crate::engine::{Engine, Unit, declared_type, function_type, set_globals};
 use crate::error::Error;
 use crate::options::{Options, tier};
 use crate::program::Program;
@@ -86,10 +86,9 @@ impl Making<'_> {
         let stages = Stages::new(module, self.level, self.opt, Cx::default());
         let linked = stages.with_roots(self.roots).on_heap(self.heap).linked(roots)?;
         let low = linked.funcs.iter();
-        let mut sources: Vec<Source<'_>> = low
+        let sources: Vec<Source<'_>> = low
             .map(|(&id, low)| Source { func: low, ty: Some(function_type(module, id, low).into()) })
             .collect();
-        sources.extend(linked.entries.values().map(|low| Source { func: low, ty: None }));
         let isa = HostIsa::for_images(self.jit.isa).map_err(JitError::Isa)?;
         let compiled = compile_for(&isa, self.jit.limits, &module.cx, &sources, tier(self.level))?;
         let unit = compiled.link_unit();
@@ -173,7 +172,7 @@ impl Engine {
             .iter()
             .filter_map(|function| Some((function.name.as_str(), function.signature.as_ref()?)))
             .collect();
-        let (mut types, mut methods) = (Vec::new(), Vec::new());
+        let (mut types, mut compiled) = (Vec::new(), Vec::new());
         let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (id, func) in module.funcs() {
             let symbol = func.symbol(&module.cx);
@@ -184,10 +183,8 @@ impl Engine {
                 };
                 // A function of this module has code only if it has a native form; of a foreign module nobody knows.
                 types.extend(declared);
+                compiled.push(id);
                 names.entry(func.spelled_name(&module.cx)).or_default().push(symbol.clone());
-            }
-            if signatures.contains_key(boxed_symbol(&symbol).as_str()) {
-                methods.extend(method(&module, id));
             }
         }
         for global in module.globals() {
@@ -204,8 +201,13 @@ impl Engine {
         };
         let jit = self.jit();
         let table = jit.runtime().method_table();
-        let linkage = ImageLinkage { cx: &module.cx, globals, methods: &methods, table: &table };
+        let linkage = ImageLinkage { cx: &module.cx, globals, table: &table };
         let unit = jit.load_image(&code, types, &linkage)?;
+        let Making { level, roots, opt, .. } = self.making();
+        let recipe = Recipe { level, opt: opt.clone(), roots };
+        let rows = boxed::rows(&unit, &module, compiled, recipe);
+        // The table is one of this runtime's.
+        unit.keep_methods(jit.runtime().change_methods_of(&table, rows).unwrap_or_default());
         Ok((module, Unit::new(unit, names)))
     }
 }

@@ -271,6 +271,7 @@ impl Jit {
         let code = Arc::new(Code {
             maps,
             loaded,
+            cx: program.map(|program| program.cx.clone()),
             globals,
             table,
             loops,
@@ -500,6 +501,9 @@ pub(crate) struct Code {
     #[expect(dead_code, reason = "held so that the collector finds the roots of the code")]
     maps: Option<FrameMapsInForce>,
     loaded: Arc<LoadedUnit>,
+    /// The context of the types that the code names by address.
+    #[expect(dead_code, reason = "held so that the heap keeps the types")]
+    cx: Option<Arc<Context>>,
     /// The cells that the code names by address.
     globals: Option<Globals>,
     /// Where its calls look, which the code names by address.

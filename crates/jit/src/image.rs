@@ -17,7 +17,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use brolga_codegen::compile::{FrameMap, Symbol};
-use brolga_codegen::entry::boxed_signature;
 use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_ir::Context;
 use brolga_runtime::objects::MethodTable;
@@ -28,7 +27,7 @@ use crate::code_memory::CodeMemory;
 use crate::engine::{Jit, Program, Unit};
 use crate::globals::Globals;
 use crate::linker::{LinkError, LoadedUnit};
-use crate::program::{BuildError, Method};
+use crate::program::BuildError;
 use crate::reservation::{Part, Parts};
 use crate::space::Memory;
 
@@ -75,15 +74,13 @@ pub struct ImageLinkage<'a> {
     pub cx: &'a Arc<Context>,
     /// The program's global variables.
     pub globals: &'a Globals,
-    /// The methods that the runtime is told about.
-    pub methods: &'a [Method],
-    /// Where these go, and where dynamic calls look that begin in the image.
+    /// Where dynamic calls look that begin in the image.
     pub table: &'a MethodTable,
 }
 
 impl std::fmt::Debug for ImageLinkage<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ImageLinkage").field("methods", &self.methods).finish_non_exhaustive()
+        f.debug_struct("ImageLinkage").finish_non_exhaustive()
     }
 }
 
@@ -99,11 +96,7 @@ impl Jit {
         check(code)?;
         let by_name: BTreeMap<&str, &ImageFunction> =
             code.functions.iter().map(|function| (function.name.as_str(), function)).collect();
-        let boxed = boxed_signature();
-        let recorded = types.iter().map(|ty| (ty.symbol.as_str(), &ty.signature));
-        for (name, recorded) in
-            recorded.chain(linkage.methods.iter().map(|method| (method.symbol.as_str(), &boxed)))
-        {
+        for (name, recorded) in types.iter().map(|ty| (ty.symbol.as_str(), &ty.signature)) {
             let actual = by_name.get(name).and_then(|function| function.signature.as_ref());
             if actual != Some(recorded) {
                 return Err(BuildError::Signature {
@@ -118,9 +111,7 @@ impl Jit {
             cx: linkage.cx,
             needs_heap: code.needs_heap,
             globals: linkage.globals,
-            methods: linkage.methods,
             table: linkage.table,
-            since: None,
             foreign: None,
             slots: &slots,
             gates: None,

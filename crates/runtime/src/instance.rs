@@ -12,7 +12,7 @@ use brolga_ir::types::{LayoutError, Type, Types};
 use crate::exception::Exception;
 use crate::foreign::Foreign;
 use crate::frames::{FrameMaps, FrameMapsInForce};
-use crate::heap::{Heap, HeapOptions, Obj, Object, Root, Scope};
+use crate::heap::{Collection, Heap, HeapOptions, Obj, Object, Root, Scope, Unused};
 #[cfg(feature = "heap-mmtk")]
 use crate::heap::{MmtkError, MmtkOptions};
 use crate::objects::{
@@ -20,7 +20,7 @@ use crate::objects::{
 };
 use crate::output::{Output, Sink};
 use crate::records::{StringRef, SymbolRef};
-use crate::retired::Graveyard;
+use crate::retired::{Graveyard, RetiredCode};
 use crate::routines;
 use crate::thread::{AttachError, EnterError, Reporter, Thread, forget_gone, with_attached, with_heap_scope};
 use crate::trace::{Symbolizer, Symbolizers, Traces};
@@ -87,6 +87,22 @@ pub struct Runtime {
     atomics: Mutex<()>,
     /// The last field: the heap lists threads by address, so they outlive it.
     _forget: ForgetThreads,
+}
+
+/// Types that nobody uses, until no thread is left in the worlds up to `last`: lines of dynamic calls have their addresses.
+struct UnusedTypes {
+    _types: Unused,
+    last: u64,
+}
+
+impl RetiredCode for UnusedTypes {
+    fn contains_any(&self, _: &[usize]) -> bool {
+        false
+    }
+
+    fn worlds(&self) -> Option<(u64, u64)> {
+        Some((0, self.last))
+    }
 }
 
 /// Drops what the running operating-system thread is to a runtime, when the rest of it is gone.
@@ -290,6 +306,21 @@ impl Runtime {
     /// The newest world.
     pub fn world(&self) -> u64 {
         self.worlds.newest()
+    }
+
+    /// Frees the types of contexts that nobody uses any more, when there are twice as many types as the last time: with their objects, and a full
+    /// collection that finds out. Does nothing inside a scope. To be called when a program is taken in.
+    pub fn free_unused_types(self: &Arc<Self>) {
+        if !self.heap.types().is_sweep_due(self.heap.stats().live_bytes) {
+            return;
+        }
+        // In a scope nothing is collected; the next program tries again.
+        let _collected = self.enter(|scope| scope.collect_kind(Collection::Full));
+        let types = self.heap.types().take_swept();
+        if !types.is_empty() {
+            let last = self.next_world(|_| ()) - 1;
+            self.retire([Box::new(UnusedTypes { _types: types, last }) as Box<dyn RetiredCode>]);
+        }
     }
 
     /// Adds methods that all programs see. They are there until the result is dropped.

@@ -236,7 +236,7 @@ impl Thread {
             mutator: Mutator::new(runtime.graveyard().participant(), span),
             recorded: runtime.traces(),
             traces: TraceStack::default(),
-            isa: IsaCache::default(),
+            isa: IsaCache::new(runtime.heap().types().sweeps().clone()),
             dispatch,
             carried: Carried::nothing(),
             held: RefCell::default(),

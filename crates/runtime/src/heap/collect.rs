@@ -78,6 +78,9 @@ unsafe fn cycle(
     if kind == Collection::Full {
         // SAFETY: the world is stopped.
         unsafe { space.clear_marks() };
+        if heap.types().wants_census() {
+            marker.take_census();
+        }
     }
     let mut frames = 0;
     for mutator in stopped.mutators() {
@@ -119,6 +122,16 @@ unsafe fn cycle(
     }
     // SAFETY: as above.
     unsafe { marker.drain() };
+    if let Some(mut census) = marker.census() {
+        // What is permanent is kept by weak references, too.
+        heap.handles.clear_weak(|object| {
+            if object.tag() & TAG_PERMANENT != 0 {
+                census.note(object);
+            }
+            alive(object)
+        });
+        heap.take_unused_types(&census);
+    }
     heap.handles.forget_weak_refs(alive);
     let reached = match oracle {
         Some(oracle) => Some(oracle.check(space, heap.types())?),

@@ -1,7 +1,8 @@
 //! Run-time types: what an object's tag names.
 //!
 //! A [`TypeDesc`] tells the collector where the pointers of an object are, and everybody else what the object is. It is made
-//! from the layout of `ir`'s type table and lives as long as its heap. It is a permanent object itself, of type `DataType`
+//! from the layout of `ir`'s type table and lives as long as its heap, or until nobody uses its
+//! context any more (`census.rs`). It is a permanent object itself, of type `DataType`
 //! (`UnionAll` if it stands for a parametric type without parameters), so that `typeof` is the tag without its bits:
 //!
 //! ```text
@@ -156,6 +157,17 @@ impl std::ops::Deref for TypeRef {
 }
 
 impl TypeRef {
+    /// How many references there are to the record.
+    pub(crate) fn holders(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
+    /// The addresses of the record, in which the type and its instance lie as objects.
+    pub(crate) fn addresses(&self) -> std::ops::Range<usize> {
+        let start = Arc::as_ptr(&self.0).addr();
+        start..start + size_of::<Record>()
+    }
+
     /// Makes the record of `desc`, an object whose type has the tag `datatype`; `None` for the type of types itself.
     pub(crate) fn new(desc: TypeDesc, datatype: Option<u64>) -> TypeRef {
         let record = Arc::new_cyclic(|own: &std::sync::Weak<Record>| {

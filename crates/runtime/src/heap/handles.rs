@@ -270,7 +270,7 @@ impl Handles {
     }
 
     /// Clears weak handles and `WeakRef`s to what has died. `now` tells where an object is, if it is alive.
-    pub(crate) fn clear_weak(&self, now: impl Fn(Object) -> Option<Object>) {
+    pub(crate) fn clear_weak(&self, mut now: impl FnMut(Object) -> Option<Object>) {
         for slot in &mut lock(&self.weak).slots {
             *slot = slot.filter(|&object| now(object).is_some());
         }

@@ -21,6 +21,7 @@ use brolga_ir::types::{LayoutError, Type};
 
 use super::backend::{Backend, Request};
 use super::cells::Cells;
+use super::census::Census;
 use super::class::SizeClass;
 use super::desc::{TypeDesc, TypeRef};
 use super::handles::{Handles, Persistent, RootCell, release};
@@ -151,6 +152,11 @@ impl Heap {
     /// The records of string constants.
     pub(crate) fn strings(&self) -> &Records {
         &self.strings
+    }
+
+    /// Takes out the types of contexts that nobody uses, with their boxes. In a collection, after marking.
+    pub(super) fn take_unused_types(&self, census: &Census) {
+        self.types.take_unused(census, |tags| self.permanent.take(|tag| tags.contains(&tag)));
     }
 
     /// The permanent box of a value of a primitive type.

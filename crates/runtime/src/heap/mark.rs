@@ -16,6 +16,7 @@
 //!
 //! Not done: marking with several threads.
 
+use super::census::Census;
 use super::chunk::MarkBit;
 use super::desc::{LENGTH, MEMORY_ELEMENTS, Scan};
 use super::object::{Object, TAG_OLD, TAG_PERMANENT};
@@ -41,6 +42,8 @@ pub(crate) struct Marker {
     permanent: Option<Object>,
     visited: usize,
     most_visits: usize,
+    /// What is met, if that is asked for.
+    census: Option<Census>,
 }
 
 impl Marker {
@@ -55,7 +58,18 @@ impl Marker {
             permanent: None,
             visited: 0,
             most_visits: usize::MAX,
+            census: None,
         }
+    }
+
+    /// From now on notes what it meets.
+    pub(crate) fn take_census(&mut self) {
+        self.census = Some(Census::default());
+    }
+
+    /// What it has met.
+    pub(crate) fn census(&mut self) -> Option<Census> {
+        self.census.take()
     }
 
     /// How often an object was looked at, marked or not.
@@ -95,6 +109,14 @@ impl Marker {
     /// The caller is the collector, and the world is stopped; what was pushed, and every pointer that is reached from it,
     /// is an object of this heap, or permanent.
     pub(crate) unsafe fn drain(&mut self) -> bool {
+        // SAFETY: by the contract of this function.
+        unsafe { if self.census.is_some() { self.run::<true>() } else { self.run::<false>() } }
+    }
+
+    /// # Safety
+    ///
+    /// As [`Marker::drain`].
+    unsafe fn run<const COUNTED: bool>(&mut self) -> bool {
         let mut queued = 0;
         loop {
             while queued < QUEUE
@@ -119,6 +141,9 @@ impl Marker {
             queued -= 1;
             self.visited += 1;
             let tag = object.tag();
+            if COUNTED && let Some(census) = &mut self.census {
+                census.note(object);
+            }
             if tag & TAG_PERMANENT != 0 {
                 self.permanent = Some(object);
                 continue;

@@ -38,6 +38,7 @@ mod abi;
 mod array;
 mod backend;
 mod cells;
+mod census;
 mod chunk;
 mod class;
 mod collect;
@@ -81,6 +82,7 @@ pub use options::{Generations, HeapOptions, HeapStats, Stress};
 pub use pauses::Pauses;
 pub use policy::Collection;
 pub use scope::{Bits, Obj, ObjectError, Root, Scope};
+pub(crate) use types::Unused;
 
 pub(crate) use heap::Paused;
 pub(crate) use object::{Object, desc_of_tag};

@@ -5,7 +5,7 @@
 //!                  └─ the object
 //! ```
 //!
-//! They hold bits and no references, are never changed, and live as long as the heap.
+//! They hold bits and no references, are never changed, and live as long as the description of their type.
 //!
 //! Cost: a look-up in a balanced tree under a lock, when code is linked.
 
@@ -14,7 +14,7 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::desc::TypeDesc;
-use super::object::{Object, TAG_PERMANENT};
+use super::object::{Object, TAG_BITS, TAG_PERMANENT};
 
 /// All permanent boxes of a heap, by tag and bytes.
 #[derive(Default, Debug)]
@@ -23,9 +23,16 @@ pub(crate) struct Permanent {
 }
 
 /// A head and a value.
-type Words = Arc<[u128; 2]>;
+pub(crate) type Words = Arc<[u128; 2]>;
 
 impl Permanent {
+    /// Takes out the boxes of types.
+    pub(crate) fn take(&self, is_taken: impl Fn(u64) -> bool) -> Vec<Words> {
+        let mut boxes = self.boxes.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = boxes.extract_if(.., |(tag, _), _| is_taken(tag & !TAG_BITS));
+        taken.map(|(_, words)| words).collect()
+    }
+
     /// The box of a value of a primitive type, of at most 16 bytes.
     pub(crate) fn boxed(&self, ty: &TypeDesc, bits: u128) -> Object {
         let tag = ty.tag() | TAG_PERMANENT;
@@ -37,7 +44,7 @@ impl Permanent {
             Arc::new([u128::from_ne_bytes(head), bits.to_le()])
         });
         let value = Arc::as_ptr(words).cast::<u8>().cast_mut().wrapping_add(16);
-        // SAFETY: the second word of the allocation, which stays as long as the heap, with the tag of its type in front of
+        // SAFETY: the second word of the allocation, which stays as long as its type (`census.rs`), with the tag of it in front of
         // it. It lies in an allocation, so it is not null.
         unsafe { Object::from_pointer(NonNull::new_unchecked(value)) }
     }

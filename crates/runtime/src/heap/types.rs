@@ -7,19 +7,27 @@
 //! belongs to the program's context, which is kept alive so that its address names it. So two descriptions are the same
 //! type exactly if they are one, and relations between types are asked in the context of that one which is not of the base.
 //!
+//! The types of a context that nobody uses any more go (`census.rs`). Those of the base stay.
+//!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | U1 | is_census_wanted, sweeps: load, store, add | Relaxed | – | nothing: a census comes with the next collection; `relations.rs` says why a cache sees the number |
+//!
 //! Small integers are boxed once, `Int64` from -512 to 511, and so are both `Bool`s. Their boxes are permanent objects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brolga_ir::heap_abi::{SMALL_INT_BYTES, SMALL_INTS, SMALLEST_INT};
 use brolga_ir::types::{Layout, LayoutError, Type, TypeKind, Types};
 use brolga_ir::{Context, FunctionName};
 
+use super::census::Census;
 use super::desc::{Maker, ObjectKind, TypeDesc, TypeRef};
 use super::object::{Object, TAG_BITS, TAG_PERMANENT};
+use super::permanent::Words;
 
 /// A permanent box of an `Int64` or a `Bool`.
 #[derive(Debug)]
@@ -48,6 +56,30 @@ pub(crate) struct RuntimeTypes {
     by_type: Mutex<ByType>,
     small_ints: Box<[Small]>,
     bools: Box<[Small]>,
+    /// Whether the next full collection takes a census.
+    is_census_wanted: AtomicBool,
+    /// How often types were taken out.
+    sweeps: Arc<AtomicU64>,
+}
+
+/// With fewer types none is looked for that is unused.
+const SWEPT: usize = 2048;
+
+/// So many live bytes allow for one more type before unused ones are looked for: a type, with its part of the context, takes about a quarter of them.
+const BYTES_FOR_A_TYPE: usize = 4096;
+
+/// Types that were taken out. They are freed when this is dropped, which is for when no thread has their addresses.
+#[derive(Default, Debug)]
+pub(crate) struct Unused {
+    types: Vec<TypeRef>,
+    contexts: Vec<Arc<Context>>,
+    boxes: Vec<Words>,
+}
+
+impl Unused {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.types.is_empty() && self.contexts.is_empty() && self.boxes.is_empty()
+    }
 }
 
 #[derive(Default, Debug)]
@@ -56,6 +88,9 @@ struct ByType {
     /// it, too.
     types: BTreeMap<(usize, Type), TypeRef>,
     contexts: BTreeMap<usize, Arc<Context>>,
+    /// At how many types unused ones are looked for.
+    sweep_at: usize,
+    unused: Unused,
 }
 
 impl RuntimeTypes {
@@ -90,6 +125,8 @@ impl RuntimeTypes {
             int64,
             datatype,
             by_type: Mutex::default(),
+            is_census_wanted: AtomicBool::new(false),
+            sweeps: Arc::default(),
             maker,
             base,
         };
@@ -98,6 +135,80 @@ impl RuntimeTypes {
         let known = known.into_iter().filter_map(|desc| Some(((0, desc.ty()?), desc.clone()))).collect();
         types.lock().types = known;
         types
+    }
+
+    /// Whether there are twice as many types as were left by the last sweep, and many beside the live bytes of the heap, all of which are looked at
+    /// to find unused ones. Then the next full collection takes a census.
+    pub(crate) fn is_sweep_due(&self, live_bytes: usize) -> bool {
+        let mut known = self.lock();
+        let is_due = known.types.len() >= known.sweep_at.max(SWEPT).max(live_bytes / BYTES_FOR_A_TYPE);
+        if is_due {
+            // If it comes to no sweep, there is another one when there are twice as many again.
+            known.sweep_at = 2 * known.types.len();
+            self.is_census_wanted.store(true, Ordering::Relaxed); // U1
+        }
+        is_due
+    }
+
+    /// Whether the collection that is under way is to take a census.
+    pub(super) fn wants_census(&self) -> bool {
+        self.is_census_wanted.load(Ordering::Relaxed) // U1
+    }
+
+    /// How often types were taken out. What remembers addresses of types from before forgets them.
+    pub(crate) fn sweeps(&self) -> &Arc<AtomicU64> {
+        &self.sweeps
+    }
+
+    /// What was taken out.
+    pub(crate) fn take_swept(&self) -> Unused {
+        std::mem::take(&mut self.lock().unused)
+    }
+
+    /// Takes out the types of contexts that nobody uses (`census.rs`). The world is stopped. `take_boxes` takes out the boxes of types with
+    /// these tags.
+    pub(super) fn take_unused(&self, census: &Census, take_boxes: impl FnOnce(&BTreeSet<u64>) -> Vec<Words>) {
+        self.is_census_wanted.store(false, Ordering::Relaxed); // U1
+        let mut known = self.lock();
+        let ByType { types, contexts, .. } = &*known;
+        let all = |at: usize| types.range((at, Type::BOTTOM)..(at + 1, Type::BOTTOM));
+        let is_unused = |&(&at, cx): &(&usize, &Arc<Context>)| {
+            let own: Vec<&TypeRef> =
+                all(at).map(|(_, ty)| ty).filter(|ty| Arc::ptr_eq(ty.context(), cx)).collect();
+            let mut holders: BTreeMap<u64, usize> = own.iter().map(|ty| (ty.tag(), 1)).collect();
+            for ty in &own {
+                if let ObjectKind::Array { memory, .. } = ty.kind()
+                    && let Some(count) = holders.get_mut(&memory.tag())
+                {
+                    *count += 1;
+                }
+            }
+            Arc::strong_count(cx) == 1 + own.len()
+                && own.iter().all(|ty| {
+                    holders.get(&ty.tag()) == Some(&ty.holders())
+                        && !census.has_tag(ty.tag())
+                        && !census.leads_to(ty.addresses())
+                })
+        };
+        let gone: Vec<usize> = contexts.iter().filter(is_unused).map(|(&at, _)| at).collect();
+        let mut tags = BTreeSet::new();
+        for at in gone {
+            let ByType { types, contexts, unused, .. } = &mut *known;
+            let taken = types.extract_if((at, Type::BOTTOM)..(at + 1, Type::BOTTOM), |_, _| true);
+            let context = contexts.remove(&at);
+            for (_, ty) in taken {
+                if context.as_ref().is_some_and(|cx| Arc::ptr_eq(ty.context(), cx)) {
+                    tags.insert(ty.tag());
+                    unused.types.push(ty);
+                }
+            }
+            unused.contexts.extend(context);
+        }
+        known.sweep_at = 2 * known.types.len();
+        if !tags.is_empty() {
+            known.unused.boxes.extend(take_boxes(&tags));
+            self.sweeps.fetch_add(1, Ordering::Relaxed); // U1
+        }
     }
 
     pub(crate) fn owner(&self) -> &Arc<()> {

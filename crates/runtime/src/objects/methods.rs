@@ -176,6 +176,8 @@ pub(crate) struct Method {
 struct Signed {
     /// That of callees ([`key`]).
     key: u64,
+    /// The callee's type, or the callee if that is a type: the key is its address.
+    _callee: TypeRef,
     args: Box<[TypeRef]>,
     rest: Option<TypeRef>,
     /// The arguments as a tuple type.
@@ -555,17 +557,18 @@ impl Signed {
         };
         let desc = |ty| heap.type_object(cx, ty);
         let signature = desc(signature.map_err(|_| LayoutError::TooNested(row.function))?)?;
-        let key = match *types.kind(row.function) {
-            TypeKind::TypeOf(of) => desc(of)?.tag() | 1,
-            _ => desc(row.function)?.tag(),
+        let (callee, of_type) = match *types.kind(row.function) {
+            TypeKind::TypeOf(of) => (desc(of)?, 1),
+            _ => (desc(row.function)?, 0),
         };
+        let key = callee.tag() | of_type;
         let args: Box<[TypeRef]> = row.args.iter().copied().map(desc).collect::<Result<_, _>>()?;
         let rest = row.rest.map(desc).transpose()?;
         let (statics, vararg) = (&row.statics, rest.is_some());
         let variables = statics
             .is_open()
             .then(|| Arc::new(Variables { cx: cx.clone(), statics: statics.clone(), vararg }));
-        Ok(Signed { key, args, rest, signature, variables })
+        Ok(Signed { key, _callee: callee, args, rest, signature, variables })
     }
 
     fn count_fits(&self, count: usize) -> bool {

@@ -1,7 +1,11 @@
 //! `isa` and `===`.
 //!
 //! **isa.** An object is of type `T` if its own type is a subtype of `T`; a type is also of type `Type{itself}`. A small cache
-//! in each thread remembers answers by the two addresses, which are never used again for other types.
+//! in each thread remembers answers by the two addresses, and forgets them when types were freed.
+//!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | I1 | sweeps: load | Relaxed | – | nothing: who meets a type at an address that was freed has it from whoever made it, and that was after the sweep |
 //!
 //! **===.** The same exact type, and then: mutable objects by identity, strings by bytes, immutable values by their
 //! fields all the way down, floats by bits. A list of pairs replaces recursion; when it gets long, pairs that were met already
@@ -9,6 +13,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use brolga_ir::Context;
 use brolga_ir::types::Type;
@@ -24,23 +29,42 @@ const CACHE: usize = 256;
 const MANY_PAIRS: usize = 64;
 
 /// Answers of `isa` for pairs of types; the answer is in the lowest bit of the second word.
-pub(crate) struct IsaCache(Box<[Cell<(u64, u64)>]>);
+pub(crate) struct IsaCache {
+    slots: Box<[Cell<(u64, u64)>]>,
+    /// How often types of the heap were taken out, and how often when it was emptied.
+    sweeps: Arc<AtomicU64>,
+    seen: Cell<u64>,
+}
 
 impl Default for IsaCache {
     fn default() -> IsaCache {
-        IsaCache((0..CACHE).map(|_| Cell::new((0, 0))).collect())
+        IsaCache::new(Arc::default())
     }
 }
 
 impl IsaCache {
+    /// A cache for a heap that has taken types out so often.
+    pub(crate) fn new(sweeps: Arc<AtomicU64>) -> IsaCache {
+        IsaCache { slots: (0..CACHE).map(|_| Cell::new((0, 0))).collect(), sweeps, seen: Cell::new(0) }
+    }
+
     fn slot(&self, key: (u64, u64)) -> &Cell<(u64, u64)> {
         let hash = (key.0 >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15)
             ^ (key.1 >> 4).wrapping_mul(0xff51_afd7_ed55_8ccd);
-        &self.0[(hash >> 40) as usize % CACHE]
+        &self.slots[(hash >> 40) as usize % CACHE]
+    }
+
+    /// Forgets everything if an address may be that of another type now.
+    fn settle(&self) {
+        let sweeps = self.sweeps.load(Ordering::Relaxed); // I1
+        if self.seen.replace(sweeps) != sweeps {
+            self.slots.iter().for_each(|slot| slot.set((0, 0)));
+        }
     }
 
     /// Whether objects with type `a` are of type `b`, if that is remembered.
     pub(crate) fn known(&self, a: &TypeDesc, b: &TypeDesc) -> Option<bool> {
+        self.settle();
         let key = (a.tag(), b.tag());
         if key.0 == key.1 {
             return Some(true);
