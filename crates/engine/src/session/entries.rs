@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   program: kind(::Int64), made without an entry, since nothing in it looks for methods
-//!                  ▲ called by its address, or through its slot
+//!                  ▲ called through its cell
 //!   entry ─────────┘◄── run time ◄── kind(x), in a program that came later
 //! ```
 //!
@@ -11,11 +11,8 @@
 //! knows of the function, a declaration, is enough. An entry belongs to the function: it goes when the session lets go of that, and
 //! the next one who needs it finds it there.
 //!
-//! A function that closes a circle of units has no address yet when its entry is made: that goes through the slot which will lead there, and belongs to whoever
-//! makes the entry (`bends.rs`).
-//!
-//! A function behind a slot is called through it, so nothing has to be compiled for its entry, and the entry stays when the body is
-//! replaced. If the body brings one of its own, there are two, and both lead to the slot.
+//! A function is called through its cell, so nothing has to be compiled for its entry, and the entry stays when the body is
+//! replaced. If the body brings one of its own, there are two, and both lead to the cell.
 //!
 //! Cost: one look into a map for each method that a unit may call so; one small function for each that has no entry.
 
@@ -26,13 +23,11 @@ use brolga_codegen::isa::Tier;
 use brolga_codegen::ways::Route;
 use brolga_jit::{Linkage, Source, Style, Unit};
 use brolga_linking::Definition;
-use brolga_opt::lower::boxed_symbol;
 
-use super::bends::Bend;
 use super::linking;
 use super::make::Found;
 use super::plan::lock;
-use super::target::{Function, Native, Placed};
+use super::target::{Native, Place, Placed};
 use super::unit::{Loaded, Shared};
 use crate::engine::method;
 use crate::error::Error;
@@ -61,7 +56,7 @@ impl Entries {
         let mut made = lock(&placed.entries.made);
         let is_more = made.get(&address).is_none_or(|there| entry.since < there.since);
         // Who takes the function out of the table takes its entry out after that.
-        let unneeded = match placed.get(address) {
+        let unneeded = match placed.at(address) {
             Some(_) if is_more => made.insert(address, entry),
             _ => Some(entry),
         };
@@ -83,7 +78,6 @@ pub(super) fn make(
     session: &linking::Session<Native>,
     loaded: &Loaded,
     found: &[Definition<Native>],
-    bends: &BTreeMap<String, Arc<Bend>>,
 ) -> Result<(), Arc<Error>> {
     let whole = &loaded.whole;
     for definition in found {
@@ -91,52 +85,31 @@ pub(super) fn make(
         let Some(&id) = loaded.known().get(&*name).filter(|_| whole.others.contains(&*name)) else {
             continue;
         };
-        let bend = bends.get(&*name);
-        let function = match (definition.address, bend) {
-            (None, None) => continue,
-            (None, Some(bend)) => Function::Slot(bend.slot()),
-            (Some(address), _) if shared.placed.entries.has(address, whole.since()) => continue,
-            // If it is not there any more, the unit is linked again.
-            (Some(address), _) => match shared.placed.find(address, || session.leads_to(definition.label)) {
-                Ok(Some(function)) => function,
-                Ok(None) | Err(_) => continue,
-            },
-        };
+        let Some(address) = definition.address else { continue };
+        if shared.placed.entries.has(address, whole.since()) {
+            continue;
+        }
+        // If it is not there any more, the unit is linked again.
+        let place = shared.placed.find(address, || session.leads_to(definition.label));
+        let Some(function) = place.ok().flatten().and_then(Place::function) else { continue };
         let module = loaded.plan.module();
-        let (mut visible, mut slots) = (Vec::new(), Found::default());
-        let route = match &function {
-            Function::Code { unit, symbol, .. } => {
-                if unit.loaded().function(&boxed_symbol(symbol)).is_some() {
-                    continue;
-                }
-                visible.push(unit.clone());
-                Route::Far
-            }
-            Function::Slot(slot) => {
-                slots.0.insert(name, slot.clone());
-                Route::Slot
-            }
-        };
+        let mut cells = Found::default();
+        cells.0.insert(name, function.cell);
         let low = loaded.plan.placed_entry(id)?;
-        let style = Style { others: &|_| route, ..Style::from(Tier::Baseline) };
+        let style = Style { others: &|_| Route::Slot, ..Style::from(Tier::Baseline) };
         let source = Source { func: &low, ty: None };
         let compiled = shared.jit.compile(&module.cx, &[source], style).map_err(Error::from)?;
         lock(&shared.compiled).bytes += compiled.code_bytes() as u64;
         let methods: Vec<_> = method(module, id).into_iter().collect();
         let linkage = Linkage {
-            visible: &visible,
             globals: Some(&whole.globals),
             methods: &methods,
             since: Some(whole.since()),
-            slots: Some(&slots),
+            slots: Some(&cells),
             ..Linkage::default()
         };
         let unit = shared.jit.link(&compiled, &linkage).map_err(Error::from)?;
-        match (definition.address, bend) {
-            (Some(address), _) => Entries::add(&shared.placed, address, Entry { since: whole.since(), unit }),
-            (None, Some(bend)) => bend.keep(unit),
-            (None, None) => {}
-        }
+        Entries::add(&shared.placed, address, Entry { since: whole.since(), unit });
     }
     Ok(())
 }
