@@ -347,13 +347,14 @@ impl<'a> Batch<'a> {
                 number = inner.inlined.agree(&self.basis, &mut self.notes, log, is_defined, offer);
             }
             if number.is_some() {
-                superseded_methods = inner.shared.methods.change(methods.take().unwrap_or_default(), |world| {
-                    retired.extend(
-                        superseded
-                            .drain(..)
-                            .map(|(reserved, again)| again.owner.supersede(reserved, world, again.body)),
-                    );
-                });
+                superseded_methods =
+                    inner.shared.methods.change(methods.take().unwrap_or_default(), |world| {
+                        retired.extend(
+                            superseded
+                                .drain(..)
+                                .map(|(reserved, again)| again.owner.supersede(reserved, world, again.body)),
+                        );
+                    });
             }
             number.is_some()
         };

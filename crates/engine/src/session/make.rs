@@ -29,8 +29,7 @@ use brolga_codegen::isa::Tier;
 use brolga_codegen::ways::Route;
 use brolga_ir::{Func, FuncId};
 use brolga_jit::{
-    Compiled, FindCell, Foreign, IndirectCell, Linkage, LoopEntry, Moving, Source, Style, Target,
-    Unit,
+    Compiled, FindCell, Foreign, IndirectCell, Linkage, LoopEntry, Moving, Source, Style, Target, Unit,
 };
 use brolga_linking::{Definition, Dependence, Label, Need, Responsibility, Symbol, SymbolFlags, Until, Want};
 

@@ -89,6 +89,6 @@ fn load(
     promised: BTreeSet<String>,
 ) -> Result<(Arc<Loaded>, Vec<FuncId>), Error> {
     let own: Vec<FuncId> = made.module.funcs().map(|(id, _)| id).take(made.own).collect();
-    let whole = Arc::new(Whole::new(shared, &made.module, &own, None, false, promised)?);
+    let whole = Arc::new(Whole::new(shared, &made.module, None, false, promised)?);
     Ok((Arc::new(Loaded::new(shared, made.module, &own, whole, Stage::Only, None)), own))
 }

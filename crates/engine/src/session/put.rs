@@ -118,8 +118,7 @@ impl Dylib {
             own.iter().filter_map(|&id| Some((id, lazy::type_of(module, id)?.into()))).collect();
         let shared = &self.session.inner.shared;
         let behind_cells = types.keys().map(|&id| module[id].symbol(&module.cx)).collect();
-        let whole =
-            Whole::new(shared, module, &own, definitions.kept.clone(), lazy.is_empty(), behind_cells)?;
+        let whole = Whole::new(shared, module, definitions.kept.clone(), lazy.is_empty(), behind_cells)?;
         let whole = Arc::new(whole);
         let tiers = definitions.tiers.filter(|_| lazy.len() == own.len());
         let mut symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();

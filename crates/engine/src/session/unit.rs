@@ -154,11 +154,10 @@ pub(crate) struct Whole {
 }
 
 impl Whole {
-    /// Looks at a verified module, which defines the functions `own`, of which those `behind_cells` have cells.
+    /// Looks at a verified module, of whose own functions those `behind_cells` have cells.
     pub(crate) fn new(
         shared: &Shared,
         module: &Module,
-        own: &[FuncId],
         kept: Option<Kept>,
         is_eager: bool,
         behind_cells: BTreeSet<String>,
