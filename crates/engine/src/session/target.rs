@@ -13,8 +13,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use brolga_codegen::sig::FunctionType;
 use brolga_jit::{LoadedObject, Unit};
@@ -24,6 +23,7 @@ use super::cells::Entered;
 pub(crate) use super::cells::Function;
 use super::evict::Source;
 use super::linking;
+use super::plan::lock;
 
 /// What sessions of this crate link: machine code in this process.
 pub enum Native {}
@@ -160,13 +160,13 @@ pub struct Code {
     addresses: Vec<usize>,
     cell: Option<Entered>,
     /// Whether a tombstone has removed it.
-    is_removed: AtomicBool,
+    is_removed: Mutex<bool>,
     kept: Option<Kept>,
 }
 
 impl Code {
     fn new(placed: &Arc<Placed>, addresses: Vec<usize>) -> Code {
-        let is_removed = AtomicBool::new(false);
+        let is_removed = Mutex::default();
         Code { placed: placed.clone(), addresses, cell: None, is_removed, kept: None }
     }
 
@@ -215,13 +215,12 @@ impl Code {
 
     /// Notes that a tombstone has removed it.
     pub(crate) fn entomb(&self) {
-        // Relaxed: the thread that has removed it retires it.
-        self.is_removed.store(true, Ordering::Relaxed);
+        *lock(&self.is_removed) = true;
     }
 
     /// Takes the cell out, if it is that of one; and whether a tombstone has removed it.
     pub(crate) fn take_cell(&mut self) -> Option<(Entered, bool)> {
-        let is_removed = *self.is_removed.get_mut();
+        let is_removed = *lock(&self.is_removed);
         self.cell.take().map(|entered| (entered, is_removed))
     }
 }

@@ -39,18 +39,22 @@ impl<P: Parts> Event<P> for Change<P> {
             Ok(tracker) => tracker,
             Err(error) => return Err((error, self.define.units)),
         };
-        // What is replaced may be what something lies beside, also itself.
-        let beside = |(symbol, beside)| (symbol, beside, machine.tracker_of(at(beside)));
-        let beside: Vec<_> = self.beside.into_iter().map(beside).collect();
+        // What is defined anew and keeps its tracker.
+        let kept = self.beside.iter().filter(|(symbol, beside)| symbol == beside);
+        let kept: Vec<_> =
+            kept.filter_map(|(symbol, _)| Some((*symbol, machine.tracker_of(at(*symbol))?))).collect();
         self.define.apply(machine)?;
         self.unused.into_iter().for_each(|symbol| machine.leave_name(at(symbol)));
         for symbol in self.stay {
             machine.retrack(at(symbol), tracker);
             machine.use_no_nameless(at(symbol));
         }
-        for (symbol, beside, tracker) in beside {
+        for (symbol, tracker) in kept {
+            machine.retrack(at(symbol), tracker);
+        }
+        for (symbol, beside) in self.beside {
             machine.use_no_nameless(at(beside));
-            if let Some(tracker) = tracker {
+            if let Some(tracker) = machine.tracker_of(at(beside)) {
                 machine.retrack(at(symbol), tracker);
             }
         }
