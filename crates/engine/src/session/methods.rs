@@ -30,7 +30,7 @@ use brolga_ir::{FuncId, Module};
 use brolga_jit::{Linkage, Unit};
 use brolga_linking::{Label, Link, LookupKind, Priority, Sees, Until, WeakSession, required};
 use brolga_runtime::Runtime;
-use brolga_runtime::objects::{CodeEntry, EntrySource, MethodEntry, Methods, NewMethods};
+use brolga_runtime::objects::{CodeEntry, Elsewhere, EntrySource, MethodEntry, Methods, NewMethods};
 
 use super::error::SessionError;
 use super::lazy::elsewhere;
@@ -208,7 +208,7 @@ impl EntrySource for Entry {
         Ok(shared.jit.link_boxed(&compiled, &symbol, &linkage)?)
     }
 
-    fn elsewhere(&self) -> Box<dyn FnOnce(&mut dyn FnMut()) + Send> {
+    fn elsewhere(&self) -> Elsewhere {
         elsewhere()
     }
 }
