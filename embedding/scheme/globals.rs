@@ -4,7 +4,6 @@
 //! belong to their programs, functions are seen by all.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// What a name stands for.
@@ -21,7 +20,7 @@ pub(crate) enum Global {
 #[derive(Default)]
 pub(crate) struct Globals {
     names: Mutex<BTreeMap<String, Global>>,
-    numbers: AtomicU64,
+    numbers: Mutex<u64>,
 }
 
 impl Globals {
@@ -40,7 +39,9 @@ impl Globals {
 
     /// A number that nobody else gets.
     pub(crate) fn number(&self) -> u64 {
-        self.numbers.fetch_add(1, Ordering::Relaxed)
+        let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        *numbers += 1;
+        *numbers
     }
 }
 

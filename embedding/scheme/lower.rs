@@ -337,11 +337,11 @@ impl<'c> Frame<'c> {
     }
 
     fn write(&mut self, var: Var, value: Value) -> Lowered<()> {
-        Ok(match self.place(var)? {
-            Place::Var(variable) => self.b.def_var(variable, value)?,
-            Place::Box(object) => self.b.setfield(object, "contents", value)?,
-            Place::Value(_) => return Err("a loop cannot be assigned".into()),
-        })
+        match self.place(var)? {
+            Place::Var(variable) => Ok(self.b.def_var(variable, value)?),
+            Place::Box(object) => Ok(self.b.setfield(object, "contents", value)?),
+            Place::Value(_) => Err("a loop cannot be assigned".into()),
+        }
     }
 
     /// What a closure takes along of a variable.

@@ -1,7 +1,8 @@
 //! Redefinition, removal, initialisers, the end.
 
+use brolga::session::Definitions;
 use brolga::session::linking::{Dependants, OnDrop};
-use brolga::{SessionError, Workers};
+use brolga::{OptLevel, Options, Program, Session, SessionError, Workers};
 
 use super::{adds, calls, define, dylib, session};
 
@@ -12,7 +13,7 @@ fn who_looks_after_a_redefinition_gets_the_new_one() {
     let old = main.func::<(i64,), i64>("f").unwrap();
     main.redefine(main.read("f.jlir", adds("f", 2).as_bytes()).unwrap()).unwrap();
     assert_eq!(main.func::<(i64,), i64>("f").unwrap().call((0,)), Ok(2));
-    assert_eq!(old.call((0,)), Ok(1), "a handle keeps its code");
+    assert_eq!(old.call((0,)), Ok(2), "a call from Rust is in the newest world");
 }
 
 #[test]
@@ -25,7 +26,8 @@ fn memory_is_flat_over_redefinitions() {
         assert_eq!(main.func::<(i64,), i64>("f").unwrap().call((0,)), Ok(n));
         live.push((session.stats().placed, session.stats().symbols, session.stats().units));
     }
-    assert!(live.iter().all(|stats| *stats == (1, 1, 1)), "{live:?}");
+    // The function and its body.
+    assert!(live.iter().all(|stats| *stats == (2, 2, 2)), "{live:?}");
 }
 
 #[test]
@@ -89,7 +91,7 @@ fn clearing_leaves_an_empty_dylib() {
     assert!(matches!(main.function("a"), Err(SessionError::Link(_))));
     define(&main, &adds("a", 5));
     assert_eq!(main.func::<(i64,), i64>("a").unwrap().call((0,)), Ok(5));
-    assert_eq!(session.stats().placed, 1);
+    assert_eq!(session.stats().placed, 2, "the function and its body");
 }
 
 /// A function that prints a word.
@@ -150,7 +152,7 @@ fn the_end_frees_what_nobody_holds() {
     let main = dylib(&session, "main", &(adds("a", 1) + &adds("b", 1)));
     let held = main.func::<(i64,), i64>("a").unwrap();
     main.function("b").unwrap();
-    assert_eq!(session.stats().placed, 2);
+    assert_eq!(session.stats().placed, 4, "two functions and their bodies");
     session.end();
     assert_eq!((session.stats().placed, session.stats().symbols), (0, 0));
     assert_eq!(held.call((1,)), Ok(2));
@@ -186,4 +188,52 @@ fn callers_are_not_linked_to_a_function_that_gives_something_else_than_they_know
     }
     library.redefine(library.read("l.jlir", thing("Int64", "6").as_bytes()).unwrap()).unwrap();
     assert_eq!(main.func::<(i64,), i64>("late").unwrap().call((0,)), Ok(6));
+}
+
+/// A program with types of its own, which nothing is imported into.
+fn alone(source: &str) -> Program {
+    Program::read("alone.jlir", source.as_bytes()).unwrap()
+}
+
+/// `middle` and `top` have inlined `base`, or know what it does; a redefinition makes them anew.
+#[test]
+fn callers_of_a_program_with_types_of_its_own_follow_a_redefinition() {
+    for level in [OptLevel::O0, OptLevel::O2] {
+        for is_lazy in [false, true] {
+            let session = Session::new(Options::new().opt_level(level), Workers::Caller).unwrap();
+            let main = session.create_dylib("main").unwrap();
+            let source = adds("base", 1) + &calls("middle", "base") + &calls("top", "middle");
+            let program = Definitions::from(alone(&source));
+            main.define(if is_lazy { program.lazy() } else { program }).unwrap();
+            let top = main.func::<(i64,), i64>("top").unwrap();
+            assert_eq!(top.call((0,)), Ok(3));
+            for n in [10, 20] {
+                main.redefine(alone(&adds("base", n))).unwrap();
+                assert_eq!(top.call((0,)), Ok(n + 2), "{level:?}, lazy: {is_lazy}");
+            }
+            main.redefine(main.read("base.jlir", adds("base", 30).as_bytes()).unwrap()).unwrap();
+            assert_eq!(main.func::<(i64,), i64>("top").unwrap().call((0,)), Ok(32));
+        }
+    }
+}
+
+/// A handle keeps what its code calls, in circles too, when nothing else does; with the last one all of it goes.
+#[test]
+fn handles_keep_what_their_code_calls_and_nothing_else() {
+    let session = session(Workers::Caller);
+    let main = dylib(&session, "main", &(adds("base", 1) + &adds("other", 5)));
+    define(&main, &calls("middle", "base"));
+    define(&main, &calls("top", "middle"));
+    let held = ["middle", "top"].map(|name| main.func::<(i64,), i64>(name).unwrap());
+    let other = main.func::<(i64,), i64>("other").unwrap();
+    session.end();
+    assert_eq!(session.stats().placed, 0);
+    let [middle, top] = held;
+    let freed = session.stats().code.freed;
+    drop(top);
+    assert_eq!(session.stats().code.freed, freed + 1, "`top` alone");
+    assert_eq!(middle.call((1,)), Ok(3));
+    drop(middle);
+    assert_eq!(session.stats().code.freed, freed + 3);
+    assert_eq!(other.call((1,)), Ok(6));
 }

@@ -83,6 +83,43 @@ fn what_failed_can_be_replaced() {
     assert_eq!(main.func::<(i64,), i64>("f").unwrap().call((1,)), Ok(2));
 }
 
+/// What failed because of another function works again when that one is defined anew, whatever its kind is.
+#[test]
+fn dependants_of_what_failed_work_again_when_it_is_replaced() {
+    for workers in [Workers::Caller, Workers::Pool(2)] {
+        let session = session(workers);
+        let main = dylib(&session, "main", NOWHERE);
+        define(&main, &calls("g", "f"));
+        define(&main, &calls("h", "g"));
+        main.define(main.read("l.jlir", calls("l", "g").as_bytes()).unwrap().lazy()).unwrap();
+        let l = main.func::<(i64,), i64>("l").unwrap();
+        for _ in 0..2 {
+            assert!(main.function("h").is_err() && main.function("g").is_err() && l.call((1,)).is_err());
+        }
+        main.redefine(main.read("f.jlir", adds("f", 1).as_bytes()).unwrap()).unwrap();
+        assert_eq!(main.func::<(i64,), i64>("h").unwrap().call((1,)), Ok(4));
+        assert_eq!(main.func::<(i64,), i64>("g").unwrap().call((1,)), Ok(3));
+        assert_eq!(l.call((1,)), Ok(4));
+        assert!(session.linking().check().is_ok());
+    }
+}
+
+/// A function that is ready and is defined anew so that it cannot be compiled: look-ups say so, and callers are told by the call.
+#[test]
+fn a_redefinition_that_cannot_be_compiled_is_told_by_look_ups_and_calls() {
+    let session = session(Workers::Caller);
+    let main = dylib(&session, "main", &adds("f", 1));
+    define(&main, &calls("g", "f"));
+    let g = main.func::<(i64,), i64>("g").unwrap();
+    assert_eq!(g.call((1,)), Ok(3));
+    main.redefine(main.read("f.jlir", NOWHERE.as_bytes()).unwrap()).unwrap();
+    let causes = main.function("f").unwrap_err().causes();
+    assert!(causes.len() == 1 && causes[0].starts_with("`f(Int64)` of `main` failed"), "{causes:?}");
+    assert!(matches!(g.call((1,)), Err(brolga::CallError::Exception(_))));
+    main.redefine(main.read("f.jlir", adds("f", 10).as_bytes()).unwrap()).unwrap();
+    assert_eq!(g.call((1,)), Ok(12));
+}
+
 #[test]
 fn a_promise_that_is_broken_says_why() {
     let session = session(Workers::Pool(1));

@@ -6,28 +6,30 @@
 //!
 //! | kind of definition | the running frame | the next call |
 //! |---|---|---|
-//! | lazy, tiered, interpreted | 9: it stays in its world | 900 |
+//! | eager, lazy, tiered, interpreted | 9: it stays in its world | 900 |
 //! | replaceable | 405: its next call reaches the new body | 900 |
 //!
 //! The answers do not depend on how `look` is called, on whether it is inlined, on the level, or on whether the frame has moved to a better
-//! tier. Eager definitions are not in the table: code that was linked to them keeps them (`change.rs`).
+//! tier.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use brolga::ir::Type;
-use brolga::session::{Definitions, Dylib, Signature};
-use brolga::{OptLevel, Options, Output, Session, TypedFunc, Workers};
+use brolga::session::linking::{Dependants, OnDrop, Tracker};
+use brolga::session::{Definitions, Dylib, Native, Signature};
+use brolga::{CallError, OptLevel, Options, Output, Session, TypedFunc, Workers};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
+    Eager,
     Lazy,
     Tiered,
     Interpreted,
     Replaceable,
 }
 
-const KINDS: [Kind; 4] = [Kind::Lazy, Kind::Tiered, Kind::Interpreted, Kind::Replaceable];
+const KINDS: [Kind; 5] = [Kind::Eager, Kind::Lazy, Kind::Tiered, Kind::Interpreted, Kind::Replaceable];
 
 /// How `spin` calls `look`.
 #[derive(Clone, Copy, Debug)]
@@ -39,9 +41,11 @@ enum Call {
     Dynamic,
     /// By the function as an object, which is given to another one.
     Object,
+    /// As C does, by the address of the function's C entry.
+    Pointer,
 }
 
-const CALLS: [Call; 4] = [Call::Static, Call::Through, Call::Dynamic, Call::Object];
+const CALLS: [Call; 5] = [Call::Static, Call::Through, Call::Dynamic, Call::Object, Call::Pointer];
 
 const TYPES: &str = "mutable struct Loose\n    held::Any\nend\n";
 
@@ -58,6 +62,7 @@ fn spin(call: Call) -> String {
         Call::Through => "invoke Main.middle(%5::Int64)::Int64",
         Call::Dynamic => "invoke Main.late(%1::Main.Loose)::Int64",
         Call::Object => "invoke Main.apply(Main.look::typeof(Main.look), %1::Main.Loose)::Int64",
+        Call::Pointer => "invoke Main.pointer(%5::Int64)::Int64",
     };
     format!(
         "function spin(n::Int64)::Int64
@@ -78,6 +83,11 @@ function middle(x::Int64)::Int64
 1 ─ %1 = invoke Main.look(x::Int64)::Int64
 └──      return %1
 end
+function pointer(x::Int64)::Int64
+1 ─ %1 = $(Expr(:cfunction, Ptr{{Nothing}}, :(Main.look), Int64, svec(Int64), :(:ccall)))::Ptr{{Nothing}}
+│   %2 = $(Expr(:foreigncall, :(%1), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64
+└──      return %2
+end
 function late(b::Main.Loose)::Int64
 1 ─ %1 = Base.getfield(b, :held)::Any
 │   %2 = dynamic Main.look(%1)::Any
@@ -94,14 +104,19 @@ end
     )
 }
 
-fn put(dylib: &Dylib, source: &str, kind: Kind, again: bool) {
-    let program = dylib.read("worlds.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
-    let program: Definitions = match kind {
+fn as_kind<'t>(program: Definitions<'t>, kind: Kind) -> Definitions<'t> {
+    match kind {
+        Kind::Eager => program,
         Kind::Lazy => program.lazy(),
         Kind::Tiered => program.tiered(2).rounds(3),
         Kind::Interpreted => program.tiered(40).interpreted(20),
         Kind::Replaceable => program.replaceable(),
-    };
+    }
+}
+
+fn put(dylib: &Dylib, source: &str, kind: Kind, again: bool) {
+    let program = dylib.read("worlds.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    let program = as_kind(program, kind);
     let done = if again { dylib.redefine(program).map(drop) } else { dylib.define(program) };
     done.unwrap_or_else(|error| panic!("{error}"));
 }
@@ -148,7 +163,7 @@ fn what_a_frame_sees_of_a_redefinition_depends_on_the_kind_of_definition_alone()
                 for call in CALLS {
                     let during = match kind {
                         Kind::Replaceable => WHEN + 1 + (ROUNDS - WHEN - 1) * 100,
-                        Kind::Lazy | Kind::Tiered | Kind::Interpreted => ROUNDS,
+                        Kind::Eager | Kind::Lazy | Kind::Tiered | Kind::Interpreted => ROUNDS,
                     };
                     let expected = [during, 100 * ROUNDS, 100 * ROUNDS];
                     let found = answers(kind, call, level, inlines, Workers::Caller);
@@ -165,10 +180,48 @@ fn a_pool_gives_the_same_answers() {
         for call in CALLS {
             let during = match kind {
                 Kind::Replaceable => WHEN + 1 + (ROUNDS - WHEN - 1) * 100,
-                Kind::Lazy | Kind::Tiered | Kind::Interpreted => ROUNDS,
+                Kind::Eager | Kind::Lazy | Kind::Tiered | Kind::Interpreted => ROUNDS,
             };
             let found = answers(kind, call, OptLevel::O2, true, Workers::Pool(2));
             assert_eq!(found, [during, 100 * ROUNDS, 100 * ROUNDS], "{kind:?}, {call:?}");
+        }
+    }
+}
+
+/// A removal is an event of worlds as well: the frame that runs calls the old body to its end, and the next call throws. Nothing is inlined, since copies
+/// stay.
+#[test]
+fn a_frame_does_not_see_a_removal_that_happens_while_it_runs() {
+    for kind in KINDS {
+        for call in [Call::Static, Call::Through, Call::Pointer] {
+            let session = session(OptLevel::O1, false, Workers::Caller);
+            let main = session.create_dylib("main").unwrap();
+            let tracker = Arc::new(Mutex::new(None));
+            let removes: Arc<Mutex<Option<Tracker<Native>>>> = tracker.clone();
+            main.define_host(&Signature::new("tick", &[Type::INT64], Type::INT64), move |scope, args| {
+                let round: i64 = args[1].get(scope).unboxed().map_err(|_| scope.throw_error("no integer"))?;
+                let removed = scope.blocking(|| match removes.lock().unwrap().take_if(|_| round == WHEN) {
+                    Some(tracker) => tracker.remove(Dependants::Tombstone),
+                    None => Ok(()),
+                });
+                removed.map_err(|error| scope.throw_error(&error.to_string()))?;
+                scope.int(0).map_err(|error| scope.throw_error(&error.to_string()))
+            })
+            .unwrap();
+            let own = main.create_tracker(OnDrop::Keep).unwrap();
+            let read = |source: &str| main.read("worlds.jlir", source.as_bytes()).unwrap();
+            main.define(as_kind(read(&look(1)), kind).tracked_by(&own)).unwrap();
+            put(&main, &(TYPES.to_owned() + &spin(call)), kind, false);
+            let spin: TypedFunc<(i64,), i64> = main.func("spin").unwrap();
+            assert_eq!(spin.call((ROUNDS,)), Ok(ROUNDS), "before anything is removed");
+            *tracker.lock().unwrap() = Some(own);
+            assert_eq!(spin.call((ROUNDS,)), Ok(ROUNDS), "{kind:?}, {call:?}");
+            match spin.call((ROUNDS,)) {
+                Err(CallError::Exception(thrown)) => {
+                    assert_eq!(thrown.message, "`look(Int64)` has been removed", "{kind:?}, {call:?}");
+                }
+                other => panic!("{kind:?}, {call:?}: {other:?}"),
+            }
         }
     }
 }

@@ -25,14 +25,6 @@
 //! The arguments that came on the stack stay there, the hidden result pointer is an argument like others, and results pass by: the
 //! code returns to the caller of the stub.
 //!
-//! Stubs of functions that have been removed for good need none of this. They share one trampoline whatever their signatures are, because it does
-//! not look at arguments and does not return:
-//!
-//! ```text
-//!      brolga_removed(thread)                     throws; no safepoint
-//!      brolga_unwind
-//! ```
-//!
 //! Cost: a function is called through it once, or until somebody has compiled it. Beside the routine about 20 instructions.
 
 use cranelift_codegen::ir::{
@@ -53,9 +45,6 @@ pub const MATERIALIZE: &str = "brolga_materialize";
 /// The routine that computes what a function gives without its code: with the thread and the address of the words. 1 if it did. It
 /// is not a safepoint, and does not throw.
 pub const INTERPRET: &str = "brolga_interpret";
-
-/// The routine that throws because the function that `thread.lazy` stands for has been removed: with the thread. It is not a safepoint.
-pub const REMOVED: &str = "brolga_removed";
 
 /// Functions of more arguments or results are not interpreted: the words are part of a frame.
 const MAX_INTERPRETED: usize = 64;
@@ -87,27 +76,6 @@ pub fn compile_lazy(
     interpreted: bool,
 ) -> Result<CompiledFunction, CompileError> {
     compile(name, lazy_function(signature, isa, interpreted), &ROUTINES, isa)
-}
-
-/// Builds and compiles the trampoline of functions that have been removed. Calls with any arguments may go there.
-pub fn compile_removed(name: &str, isa: &HostIsa) -> Result<CompiledFunction, CompileError> {
-    let mut func = Function::new();
-    func.signature = Signature::default().clif();
-    let mut scratch = FunctionBuilderContext::new();
-    let mut b = FunctionBuilder::new(&mut func, &mut scratch);
-    let entry = b.create_block();
-    b.switch_to_block(entry);
-    let thread = current_thread(&mut b);
-    let removed = import(&mut b, isa, 0, 1, None);
-    let exit = note_exit(&mut b, thread, 0, isa);
-    let call = b.ins().call(removed, &[thread]);
-    b.func.debug_tags.set(call, [exit]);
-    let unwind = import(&mut b, isa, 1, 1, None);
-    b.ins().call(unwind, &[thread]);
-    b.ins().trap(TrapCode::unwrap_user(UNREACHABLE_TRAP));
-    b.seal_all_blocks();
-    b.finalize(isa.frontend_config());
-    compile(name, func, &[REMOVED, UNWIND], isa)
 }
 
 fn compile(
@@ -292,7 +260,5 @@ mod tests {
                 }
             }
         }
-        let removed = compile_removed("removed", &isa).unwrap();
-        assert_eq!(removed.symbols, [REMOVED, UNWIND].map(|routine| Symbol::Routine(routine.into())));
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! A *slot* is a word that always holds the address of code with the function's native signature. A caller names the word
 //! ([`Symbol::Slot`](crate::compile::Symbol)), so its own code never changes. The word lies in the same reservation as code, which
-//! lets its address be a distance from the code. A *gate* (`crates/jit/src/gates.rs`) is such a word to those who call.
+//! lets its address be a distance from the code.
 //!
 //! A *counter* is a 32-bit word that a function counts down at its entry. When it goes below zero the function calls
 //! `brolga_hot` with the word's address and goes on. Threads that count at the same time may lose counts.

@@ -6,7 +6,7 @@
 //! | symbol                | by                                                     |
 //! |-----------------------|--------------------------------------------------------|
 //! | function, data object | the unit itself, then the units that it may see, in order |
-//! | slot, counter         | whoever links the unit ([`FindSlot`]); a slot may be a [`Gate`] |
+//! | slot, counter         | whoever links the unit ([`FindCell`](crate::FindCell))    |
 //! | routine               | the runtime's table                                    |
 //! | C symbol              | the runtime's [`Foreign`](brolga_runtime::Foreign)     |
 //! | constant, type        | a permanent object of the runtime                      |
@@ -34,7 +34,6 @@ use crate::code_map::{CodeListener, CodeMap, Symbolized};
 use crate::code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats};
 use crate::cranelift::CraneliftLinker;
 use crate::entry::{Entries, Entry, EntryError, Routines};
-use crate::gates::Gate;
 use crate::generators::Generators;
 use crate::globals::Globals;
 use crate::image::{self, ImageCode};
@@ -255,14 +254,13 @@ impl Jit {
             return Err(LinkError::Backend { reason });
         }
         let table = Arc::new(program.map_or(self.shared.runtime.methods(), |program| program.table).clone());
-        let (runtime, slots, gates) = (&self.shared.runtime, RefCell::default(), RefCell::default());
-        let resolver = Visible { jit: self, runtime, units: visible, program, table: &table, slots, gates };
+        let (runtime, slots) = (&self.shared.runtime, RefCell::default());
+        let resolver = Visible { jit: self, runtime, units: visible, program, table: &table, slots };
         let (loaded, maps) = place(&resolver)?;
-        let (slots, gates) = (resolver.slots.into_inner(), resolver.gates.into_inner());
+        let slots = resolver.slots.into_inner();
         let types = types.into_iter().map(|ty| (ty.name.clone(), ty)).collect();
         let needs_heap = program.is_some_and(|p| p.needs_heap)
             || visible.iter().any(|unit| unit.inner.needs_heap)
-            || gates.iter().any(|gate| gate.needs_heap())
             // What is behind a slot may be anything.
             || !slots.is_empty();
         let globals = program.map(|program| program.globals.clone());
@@ -278,7 +276,6 @@ impl Jit {
             cells_called: slots,
             cells,
             visible,
-            gates,
         });
         let inner = Inner { methods: OnceLock::new(), code, types, needs_heap, jit: self.clone() };
         Ok(Unit { inner: Arc::new(inner) })
@@ -411,13 +408,6 @@ impl Jit {
         Ok(unsafe { CodeEntry::new(address, call, owner) })
     }
 
-    /// The trampoline of closed gates.
-    pub(crate) fn removed_entry(&self) -> Result<&Entry, EntryError> {
-        let Shared { entries, isa, linker, runtime, .. } = &*self.shared;
-        let make = || entries.removed(isa, &**linker, runtime);
-        self.making_room(ENTRY_BYTES, None, EntryError::is_shortage, make)
-    }
-
     /// The trampoline of stubs.
     pub(crate) fn lazy_entry(
         &self,
@@ -470,8 +460,6 @@ pub(crate) struct Program<'a> {
     pub(crate) foreign: Option<&'a BTreeMap<String, Foreign>>,
     /// The slots that its code names.
     pub(crate) slots: &'a BTreeMap<&'a str, Result<IndirectCell, String>>,
-    /// What of these are gates.
-    pub(crate) gates: Option<&'a BTreeMap<String, Arc<Gate>>>,
     /// The words of the functions whose C entries it names.
     pub(crate) c_callees: &'a BTreeSet<Symbol>,
     /// The cells that it counts in.
@@ -508,8 +496,7 @@ pub(crate) struct Code {
     globals: Option<Globals>,
     /// Where its calls look, which the code names by address.
     table: Arc<MethodTable>,
-    /// The slots that the code names by address.
-    #[expect(dead_code, reason = "held so that calls find code behind them")]
+    /// The cells that the code names by address.
     cells_called: Vec<IndirectCell>,
     /// What its loops may go on in: theirs alone, and so as long as they are there.
     #[expect(dead_code, reason = "held so that loops find code behind their questions")]
@@ -519,8 +506,6 @@ pub(crate) struct Code {
     cells: Option<Cells>,
     /// The code that it may call by its address, which has cells of its own.
     visible: Vec<Arc<Code>>,
-    /// The gates that the code names by address.
-    gates: Vec<Arc<Gate>>,
 }
 
 /// What keeps the code of methods in memory, with the trampoline.
@@ -533,17 +518,17 @@ impl Drop for Code {
 }
 
 impl Code {
-    /// What it keeps, and nobody else may.
-    fn let_go(&mut self) -> Vec<Arc<Code>> {
-        let mut kept = std::mem::take(&mut self.visible);
-        kept.extend(
-            std::mem::take(&mut self.gates).into_iter().filter_map(|gate| Arc::into_inner(gate)?.into_code()),
-        );
-        kept
+    /// The cells that it calls functions through.
+    pub(crate) fn cells_called(&self) -> &[IndirectCell] {
+        &self.cells_called
     }
 
-    /// Whether one of these addresses, which are ascending, lies in it, or in code that it keeps. Asked under the list of what is retired, with
-    /// `code` on that list or about to be: so what a gate has let go of meanwhile waits for the list, and nothing goes while it is looked at.
+    /// What it keeps, and nobody else may.
+    fn let_go(&mut self) -> Vec<Arc<Code>> {
+        std::mem::take(&mut self.visible)
+    }
+
+    /// Whether one of these addresses, which are ascending, lies in it, or in code that it keeps.
     pub(crate) fn contains_any(code: &Arc<Code>, addresses: &[usize]) -> bool {
         let mut seen = BTreeSet::new();
         let mut open = vec![code.clone()];
@@ -558,7 +543,6 @@ impl Code {
                 return true;
             }
             open.extend(code.visible.iter().cloned());
-            open.extend(code.gates.iter().filter_map(|gate| gate.code()));
         }
         false
     }
@@ -663,20 +647,12 @@ struct Visible<'a> {
     table: &'a Arc<MethodTable>,
     /// The slots that were found.
     slots: RefCell<Vec<IndirectCell>>,
-    /// The gates.
-    gates: RefCell<Vec<Arc<Gate>>>,
 }
 
 impl Visible<'_> {
     /// The word that calls of a function go through.
     fn word(&self, name: &str) -> Result<usize, String> {
-        let gate = self.program.and_then(|program| program.gates?.get(name));
-        let Some(gate) = gate else { return Ok(self.slot(name)?.word()) };
-        if !gate.jit().is(self.jit) {
-            return Err("its gate belongs to another engine".into());
-        }
-        self.gates.borrow_mut().push(gate.clone());
-        Ok(gate.word())
+        Ok(self.slot(name)?.word())
     }
 
     /// The C entry of this name, if it is that of a function with a word, which the unit keeps.
@@ -685,17 +661,11 @@ impl Visible<'_> {
         let of =
             |callee: &&Symbol| matches!(callee, Symbol::Slot(function) if callback_name(function) == name);
         let Symbol::Slot(function) = program.c_callees.iter().find(of)? else { return None };
-        let address = match program.gates.and_then(|gates| gates.get(function)) {
-            Some(gate) => {
-                self.gates.borrow_mut().push(gate.clone());
-                gate.c_address()
-            }
-            None => match self.slot(function) {
-                Ok(cell) => cell.c_address(),
-                Err(error) => return Some(Err(error)),
-            },
+        let cell = match self.slot(function) {
+            Ok(cell) => cell,
+            Err(error) => return Some(Err(error)),
         };
-        Some(address.map_err(|error| error.to_string()))
+        Some(cell.c_address().map_err(|error| error.to_string()))
     }
 
     fn slot(&self, name: &str) -> Result<IndirectCell, String> {

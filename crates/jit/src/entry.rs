@@ -1,5 +1,5 @@
 //! Trampolines in memory, shared by all functions of an engine: for each native signature the entry from Rust and the one from stubs,
-//! and, once, the entry of boxed functions and the trampoline of closed gates.
+//! and, once, the entry of boxed functions.
 //!
 //! A trampoline costs a compile and a page, so it is kept after its last user is gone. The number kept is bounded: a
 //! program that goes through many signatures gives up those not in use.
@@ -10,12 +10,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use brolga_codegen::compile::{CompileError, CompiledFunction, Symbol};
 use brolga_codegen::entry::{boxed_entry_function, compile_entry, entry_function};
 use brolga_codegen::isa::HostIsa;
-use brolga_codegen::lazy::{compile_lazy, compile_removed};
+use brolga_codegen::lazy::compile_lazy;
 use brolga_codegen::sig::Signature;
 use brolga_runtime::Runtime;
 
 use crate::cell;
-use crate::gates;
 use crate::interpret;
 use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
 use crate::profile;
@@ -61,7 +60,6 @@ pub(crate) struct Entries {
     lazy: Mutex<BySignature>,
     cold: Mutex<BySignature>,
     boxed: OnceLock<Entry>,
-    removed: OnceLock<Entry>,
 }
 
 type BySignature = BTreeMap<Signature, Arc<Entry>>;
@@ -98,16 +96,6 @@ impl Entries {
         get_or_make_one(&self.boxed, || {
             make(compile_entry(NAME, boxed_entry_function(isa), isa)?, linker, &Nothing)
         })
-    }
-
-    /// The trampoline of closed gates.
-    pub(crate) fn removed(
-        &self,
-        isa: &HostIsa,
-        linker: &dyn Linker,
-        runtime: &Runtime,
-    ) -> Result<&Entry, EntryError> {
-        get_or_make_one(&self.removed, || make(compile_removed(NAME, isa)?, linker, &Routines { runtime }))
     }
 }
 
@@ -164,10 +152,9 @@ impl Resolver for Routines<'_> {
     fn resolve(&self, symbol: &Symbol) -> Result<Import, String> {
         let address = match symbol {
             Symbol::Routine(name) => {
-                let own =
-                    [cell::routine, gates::routine, interpret::routine, tiers::routine, profile::routine]
-                        .into_iter()
-                        .find_map(|find| find(name));
+                let own = [cell::routine, interpret::routine, tiers::routine, profile::routine]
+                    .into_iter()
+                    .find_map(|find| find(name));
                 own.or_else(|| self.runtime.routine(name))
             }
             _ => None,

@@ -114,7 +114,6 @@ impl Jit {
             table: linkage.table,
             foreign: None,
             slots: &slots,
-            gates: None,
             c_callees: &c_callees,
             cells: None,
             new: None,

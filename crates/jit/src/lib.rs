@@ -33,7 +33,6 @@
 //! | `c_entry.rs`     | addresses by which C calls functions                                             |
 //! | `cell/`          | indirect cells: functions compiled when called first, replaced while called      |
 //! | `interpret.rs`   | functions that are interpreted until their code is there                         |
-//! | `gates.rs`       | functions of other units that may be removed under their callers                 |
 //! | `tiers.rs`       | functions that are compiled again when they are called often                     |
 //! | `object_file.rs` | object files and static archives of other compilers                                |
 //! | `globals.rs`     | global variables of a program                                                    |
@@ -55,7 +54,6 @@ mod engine;
 mod entry;
 mod fetch;
 mod func;
-mod gates;
 #[cfg(feature = "gdb")]
 mod gdb;
 mod generators;
@@ -92,7 +90,6 @@ pub use cranelift::CraneliftLinker;
 pub use engine::{Jit, JitError, JitOptions, LinkerKind, Unit, WeakUnit};
 pub use entry::EntryError;
 pub use func::{CallError, LookupError, TypedFunc, UntypedFunc, Word};
-pub use gates::Gate;
 #[cfg(feature = "gdb")]
 pub use gdb::GdbInterface;
 pub use globals::{GlobalError, Globals};

@@ -31,7 +31,6 @@ use brolga_runtime::objects::{CodeEntry, MethodTable};
 use crate::cell::{CellOwner, FindCell, IndirectCell, NoCell};
 use crate::engine::{Jit, Program, Unit};
 use crate::entry::EntryError;
-use crate::gates::Gate;
 use crate::globals::Globals;
 use crate::linker::{DataObject, LinkError, LinkUnit};
 use crate::object_file::Foreign;
@@ -65,8 +64,6 @@ pub struct Linkage<'a> {
     pub foreign: Option<&'a BTreeMap<String, Foreign>>,
     /// Where the slots are found that its code names.
     pub slots: Option<&'a dyn FindCell>,
-    /// Gates, by the names of functions: what its code calls through slots goes through them instead, where there are any.
-    pub gates: Option<&'a BTreeMap<String, Arc<Gate>>>,
     /// The functions that its loops may go on in. The unit keeps them.
     pub loops: &'a [LoopEntry],
     /// The cells that its code counts in, if it does, one for each number that a site may have there. The unit keeps them.
@@ -335,7 +332,6 @@ impl Jit {
             table: linkage.table.unwrap_or(self.runtime().methods()),
             foreign: linkage.foreign,
             slots: &slots,
-            gates: linkage.gates,
             c_callees: &compiled.c_callees,
             cells: linkage.cells,
             new: linkage.new,
@@ -398,13 +394,12 @@ fn outward_calls(cx: &Context, func: &Func, route: &dyn Fn(&str) -> Route) -> Ve
     calls
 }
 
-/// The slots that code names, without those that are gates.
+/// The cells that code names.
 fn find_slots<'a>(
     compiled: &'a Compiled,
     linkage: &Linkage<'_>,
     loops: &[(&'a LoopEntry, CellOwner)],
 ) -> BTreeMap<&'a str, Result<IndirectCell, String>> {
-    let is_gate = |name: &String| linkage.gates.is_some_and(|gates| gates.contains_key(name));
     let find = |name: &str| match linkage.slots {
         Some(cells) => cells.cell(name),
         None => Err("there are no slots".to_owned()),
@@ -418,7 +413,6 @@ fn find_slots<'a>(
     for symbol in named.chain(&compiled.c_callees) {
         if let Symbol::Slot(name) | Symbol::Counter(name) = symbol
             && !found.contains_key(name.as_str())
-            && !is_gate(name)
         {
             found.insert(name, find(name));
         }
@@ -432,13 +426,11 @@ fn check_calls(
     linkage: &Linkage<'_>,
     slots: &BTreeMap<&str, Result<IndirectCell, String>>,
 ) -> Result<(), BuildError> {
-    let gate = |name: &String| linkage.gates.and_then(|gates| gates.get(name));
     for (name, actual) in &compiled.calls {
-        let recorded = match (gate(name), slots.get(name.as_str())) {
-            (Some(gate), _) => Some(&gate.ty().signature),
-            (None, Some(slot)) => slot.as_ref().ok().map(|slot| &slot.ty().signature),
-            (None, None) if compiled.signatures.contains_key(name) => None,
-            (None, None) => {
+        let recorded = match slots.get(name.as_str()) {
+            Some(slot) => slot.as_ref().ok().map(|slot| &slot.ty().signature),
+            None if compiled.signatures.contains_key(name) => None,
+            None => {
                 let unit = linkage.visible.iter().find(|unit| unit.loaded().function(name).is_some());
                 unit.and_then(|unit| unit.signature(name))
             }

@@ -6,6 +6,7 @@
 //! | weak | gives way to another definition until somebody has searched it; strong from then on |
 //! | callable | code: a stub may stand for it. Lazy re-exports demand it |
 //! | absolute | an address without content behind it |
+//! | inner | a part of another symbol, whose name stands before the last `#` of its own: messages name that one |
 //! | side effects only | no address: it is waited for and never delivered. Initialisers are such symbols |
 
 use std::ops::{BitOr, BitOrAssign};
@@ -29,6 +30,9 @@ impl SymbolFlags {
     pub const ABSOLUTE: SymbolFlags = SymbolFlags(8);
     /// Has no address; is waited for and never delivered.
     pub const SIDE_EFFECTS_ONLY: SymbolFlags = SymbolFlags(16);
+
+    /// A part of another symbol, whose name stands before the last `#` of its own. Failures and refusals of removals name that one.
+    pub const INNER: SymbolFlags = SymbolFlags(32);
 
     /// Whether all flags of `other` are set.
     #[must_use]

@@ -13,7 +13,7 @@ use crate::error::{Error, Foreign};
 use crate::flags::{Link, LookupKind, Need, Priority, SymbolFlags, Until, Want};
 use crate::ids::{DylibId, Symbol};
 use crate::lookup::Lookup;
-use crate::machine::{Alias, Ask, Define, Doer, Generated, Owner, RequestId};
+use crate::machine::{Alias, Ask, Define, Doer, Generated, RequestId};
 use crate::responsibility::absolute;
 use crate::session::{Live, Session, Target, Unit};
 
@@ -87,7 +87,7 @@ impl<T: Target> Request<T> {
         then: impl FnOnce(Request<T>, crate::Answer<T>) + Send + 'static,
     ) {
         let session = self.session.clone();
-        let owner = Some(Owner { doer: Doer::request(self.id), bends: false });
+        let owner = Some(Doer::request(self.id));
         session
             .lookup_then_for(owner, order, wants, until, Priority::Normal, move |answer| then(self, answer));
     }

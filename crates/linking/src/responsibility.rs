@@ -18,7 +18,7 @@ use crate::flags::{Need, Priority, SymbolFlags, Until, Want};
 use crate::ids::{DylibId, Symbol};
 use crate::lookup::Lookup;
 use crate::machine::{
-    Attach, Claim, Complete, Delegate, Doer, Emit, Fail, FailForNow, HandBack, Incomplete, NewUnit, Owner,
+    Attach, Claim, Complete, Delegate, Doer, Emit, Fail, FailForNow, HandBack, Incomplete, NewUnit,
     Requested, Resolve, Source, UnitHome, UnitId,
 };
 use crate::session::{Definition, Dependence, Group, Live, Session, Target, Unit};
@@ -207,33 +207,13 @@ impl<T: Target> Responsibility<T> {
         until: Until,
         then: impl FnOnce(Responsibility<T>, crate::Answer<T>) + Send + 'static,
     ) {
-        self.lookup_and_go_on(wants, until, false, then);
-    }
-
-    /// Looks up what the unit is to be linked to, as [`Responsibility::lookup_answer`] does, until it has addresses. Code whose address waits for
-    /// those of this unit is found without one: whoever links has another way to get there (a slot), and depends on it as on any other.
-    pub fn lookup_to_link(
-        self,
-        wants: Vec<Want>,
-        then: impl FnOnce(Responsibility<T>, crate::Answer<T>) + Send + 'static,
-    ) {
-        self.lookup_and_go_on(wants, Until::Resolved, true, then);
-    }
-
-    fn lookup_and_go_on(
-        self,
-        wants: Vec<Want>,
-        until: Until,
-        bends: bool,
-        then: impl FnOnce(Responsibility<T>, crate::Answer<T>) + Send + 'static,
-    ) {
         if wants.is_empty() {
             return then(self, Ok(Vec::new()));
         }
         // A unit that was removed has nothing to go on with.
         let Ok((_, order)) = self.duty.session.step(UnitHome(self.duty.unit)) else { return };
         let session = self.duty.session.clone();
-        let owner = Some(Owner { doer: Doer::unit(self.duty.unit), bends });
+        let owner = Some(Doer::unit(self.duty.unit));
         session
             .lookup_then_for(owner, order, wants, until, Priority::Normal, move |answer| then(self, answer));
     }

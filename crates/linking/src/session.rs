@@ -34,7 +34,7 @@ use crate::ids::{DylibId, Label, SessionId, Symbol};
 use crate::lookup::{Delivered, Lookup, Ticket};
 use crate::machine::{
     self, Begin, Close, CreateDylib, Dependants, Doer, Effects, Event, Finish, Found, IsDefined, IsUnderWay,
-    Leads, LinkOrder, Machine, NewUnit, Owner, Parts, Remaining, Renew, Stop, Undertake,
+    Leads, LinkOrder, Machine, NewUnit, Parts, Remaining, Renew, Stop, Undertake,
 };
 use crate::names::{Names, SymbolRef, SymbolScope};
 use crate::opening::Openings;
@@ -359,14 +359,14 @@ impl<T: Target> Session<T> {
     /// As [`Session::lookup_then`], for somebody who goes on in the task.
     pub(crate) fn lookup_then_for(
         &self,
-        owner: Option<Owner>,
+        owner: Option<Doer>,
         order: Vec<Link>,
         wants: Vec<Want>,
         until: Until,
         priority: Priority,
         then: impl FnOnce(Answer<T>) + Send + 'static,
     ) {
-        let ticket = Ticket::then(priority, owner.map(|owner| owner.doer), then);
+        let ticket = Ticket::then(priority, owner, then);
         let kind = LookupKind::Static;
         let perhaps = if owner.is_some() { SmallVec::new() } else { doers(self.address()) };
         let begun = self.is_within();

@@ -211,85 +211,14 @@ fn what_a_task_does_on_another_thread_is_a_part_of_it() {
     }
 }
 
-/// A unit that goes on when `needs` have addresses, or links to them without, and is ready when they are.
-fn links(
-    (symbol, flags): (Symbol, SymbolFlags),
-    needs: Vec<Symbol>,
-    bends: bool,
-    without: &Arc<Mutex<Vec<(Symbol, Symbol)>>>,
-) -> Unit<Words> {
-    let without = without.clone();
-    unit([(symbol, flags)], move |duty: Responsibility<Words>| {
-        let link = move |duty: Responsibility<Words>, found: brolga_linking::Answer<Words>| {
-            let found = match found {
-                Ok(found) => found,
-                Err(error) => return duty.fail(error),
-            };
-            let absent = found.iter().filter(|found| found.address.is_none());
-            without.lock().expect("without").extend(absent.map(|found| (symbol, found.label.symbol)));
-            let code = support::Owned(Arc::default());
-            let needs = found.into_iter().map(Into::into);
-            assert!(duty.complete(code, [(symbol, 1)], needs, None).is_none(), "nothing moves");
-        };
-        match bends {
-            true => duty.lookup_to_link(required(needs), link),
-            false => duty.lookup_answer(required(needs), Until::Resolved, link),
-        }
+/// A unit that goes on when another has an address.
+fn links(symbol: Symbol, needs: Symbol) -> Unit<Words> {
+    unit([(symbol, E | SymbolFlags::CALLABLE)], move |duty: Responsibility<Words>| {
+        duty.lookup_answer(required([needs]), Until::Resolved, move |duty, found| match found {
+            Ok(_) => panic!("there is no address"),
+            Err(error) => duty.fail(error),
+        });
     })
-}
-
-#[test]
-fn units_that_wait_for_each_others_addresses_are_linked_without_one() {
-    for (name, dispatcher) in dispatchers() {
-        let (session, main) = with(dispatcher);
-        let [a, b, c, d, e] = symbols(&session, ["a", "b", "c", "d", "e"]);
-        let without = Arc::default();
-        // Two circles that share `b`, one of them through an alias, and somebody who waits for both.
-        let needs = [(a, vec![b]), (b, vec![c, d]), (c, vec![a]), (e, vec![d, a])];
-        for (symbol, needs) in needs {
-            main.define(links((symbol, E | SymbolFlags::CALLABLE), needs, true, &without)).expect("defined");
-        }
-        main.define(brolga_linking::Alias {
-            symbol: d,
-            flags: E | SymbolFlags::CALLABLE,
-            from: main.all(),
-            aliasee: b,
-        })
-        .expect("defined");
-        let found = main.lookup([e]).wait();
-        assert!(found.is_ok(), "{name}: {found:?}");
-        assert!(main.ready(a).is_some() && main.ready(d).is_some(), "{name}");
-        assert_eq!(without.lock().expect("without").len(), 2, "{name}: one for each circle");
-        assert!(session.check().is_ok(), "{name}");
-        session.end(|_| {});
-    }
-}
-
-/// Code that is not there yet can be called in another way, and nothing else can.
-#[test]
-fn data_is_not_linked_without_an_address() {
-    for (name, dispatcher) in dispatchers() {
-        for first in [0, 1] {
-            let (session, main) = with(dispatcher.clone());
-            let [code, data] = symbols(&session, ["code", "data"]);
-            let without = Arc::default();
-            main.define(links((code, E | SymbolFlags::CALLABLE), vec![data], true, &without))
-                .expect("defined");
-            main.define(links((data, E), vec![code], true, &without)).expect("defined");
-            let found = main.lookup([[code, data][first]]).wait();
-            assert!(found.is_ok(), "{name}: {found:?}");
-            assert_eq!(*without.lock().expect("without"), [(data, code)], "{name}");
-            assert!(session.check().is_ok(), "{name}");
-            session.end(|_| {});
-        }
-    }
-    let (session, main) = with(Arc::new(InPlace::new()));
-    let [a, b] = symbols(&session, ["a", "b"]);
-    let without = Arc::default();
-    main.define(links((a, E), vec![b], true, &without)).expect("defined");
-    main.define(links((b, E), vec![a], true, &without)).expect("defined");
-    assert!(matches!(main.lookup([a]).wait(), Err(Error::Failed(_))), "there is no way");
-    assert!(without.lock().expect("without").is_empty());
 }
 
 #[test]
@@ -297,10 +226,8 @@ fn units_that_can_only_wait_for_each_other_are_told() {
     for (name, dispatcher) in dispatchers() {
         let (session, main) = with(dispatcher);
         let [a, b, c] = symbols(&session, ["a", "b", "c"]);
-        let without = Arc::default();
         for (symbol, need) in [(a, b), (b, c), (c, a)] {
-            main.define(links((symbol, E | SymbolFlags::CALLABLE), vec![need], false, &without))
-                .expect("defined");
+            main.define(links(symbol, need)).expect("defined");
         }
         let Err(Error::Failed(failure)) = main.lookup([a]).wait() else { panic!("{name}: not told") };
         let root = failure.root().to_string();

@@ -18,7 +18,7 @@ use brolga_jit::Target;
 use brolga_linking::{DylibId, LookupKind, Priority, Until};
 
 use super::linking;
-use super::make::{Ways, compile as compile_low, link_unit, wants};
+use super::make::{compile as compile_low, link_unit, wants};
 use super::target::Native;
 use super::unit::{Loaded, Shared, Stage};
 
@@ -43,7 +43,7 @@ pub(super) fn compile(
             found = session.lookup_with(order, wants.clone(), Until::Ready, kind, Priority::Idle).wait()?;
         }
         // If not, somebody has redefined meanwhile what was found.
-        if let Some(unit) = link_unit(shared, session, &loaded, &output, &found, &Ways::default(), None)? {
+        if let Some(unit) = link_unit(shared, session, &loaded, &output, &found, &[], None)? {
             break unit;
         }
     };

@@ -19,18 +19,19 @@ use brolga_ir::{FuncId, Module};
 use brolga_jit::{Body as CellBody, CellOwner, NoCell};
 use brolga_linking::{Label, MaterializationUnit, Name, Symbol, SymbolFlags, SymbolScope, Unit};
 
+use super::cells::retire;
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::function::{answer, waiting};
-use super::inlined::{Basis, Because, Caller, Change, Hit, Imported, Notes};
-use super::lazy::{BODY, Body, HOT, Hot, Stub};
+use super::inlined::{Basis, Because, Caller, Change, Hit, Imported, Kind, Notes};
+use super::lazy::{BODY, Body, HOT, Hot, Stub, type_of};
+use super::linking;
 use super::methods::NewRows;
 use super::plan::lock;
 use super::profile::Profile;
 use super::scope::{self, Seen, import};
 use super::target::Native;
 use super::unit::{Functions, Loaded, Pin, Stage};
-use super::{later, linking};
 use crate::program::{Callees, check_built};
 
 /// A cell that stays and gets another body.
@@ -127,7 +128,7 @@ impl<'a> Batch<'a> {
     /// Gives a function of a module a row in the method table, unless it keeps the one that it has: the entry of that calls through a cell which stays.
     pub(super) fn add_method(&mut self, module: &Module, id: FuncId) {
         let (linking, shared) = (self.dylib.session.linking(), &self.dylib.session.inner.shared);
-        let symbol = linking.intern(&module[id].symbol(&module.cx));
+        let symbol = self.names.intern(&module[id].symbol(&module.cx));
         let label = self.dylib.linking.label(symbol);
         if !self.stay.contains(&symbol) || !shared.methods.has(label) {
             self.methods.add(shared, linking, label, (module, id));
@@ -138,7 +139,7 @@ impl<'a> Batch<'a> {
         self.units.push(unit.into());
     }
 
-    /// A slot for a function. Says what its body is to be defined as.
+    /// A cell for a function. Says what its body is to be defined as.
     pub(super) fn stub(
         &mut self,
         name: &Arc<str>,
@@ -146,18 +147,24 @@ impl<'a> Batch<'a> {
         ty: Arc<FunctionType>,
         hot: Option<Hot>,
         pin: &Pin,
+        is_eager: bool,
     ) -> (Symbol, SymbolFlags) {
         let session = &self.dylib.session;
         let (linking, shared) = (session.linking(), &session.inner.shared);
         let symbol = self.names.intern(name);
         let [body, second] = [BODY, HOT].map(|kind| self.names.intern(&format!("{name}{kind}")));
-        self.offers.set_lazy([name.clone()]);
+        let mut body_flags = flags.without(SymbolFlags::EXPORTED);
+        if is_eager {
+            body_flags |= SymbolFlags::INNER;
+        } else {
+            self.offers.set_lazy([name.clone()]);
+        }
         let mut there = None;
         if self.replace {
             self.stale.extend(hot.is_none().then_some(second));
             self.make_cell(name, symbol);
             self.led.push((symbol, self.dylib.linking.ready(symbol)));
-            there = self.dylib.slot(symbol);
+            there = self.dylib.cell(symbol);
         } else {
             self.hidden.extend([(body, symbol), (second, symbol)]);
         }
@@ -166,15 +173,16 @@ impl<'a> Batch<'a> {
                 self.stay.push(symbol);
                 let dylib = self.dylib.linking.id();
                 let source = Body::new(shared, linking, dylib, body, hot.as_ref(), pin.clone());
-                let is_replaced = self.is_replaceable;
+                // What callers know of an eager function has to hold as long as they run.
+                let is_replaced = self.is_replaceable && !is_eager;
                 self.again.push(Again { owner, body: source.for_cell(hot), is_replaced });
             }
             None => {
-                let pin = pin.clone();
-                self.add(Box::new(Stub { shared: shared.clone(), symbol, flags, body, hot, ty, pin }));
+                let (pin, shared) = (pin.clone(), shared.clone());
+                self.add(Box::new(Stub { shared, symbol, flags, body, hot, ty, pin, is_eager }));
             }
         }
-        (body, flags.without(SymbolFlags::EXPORTED))
+        (body, body_flags)
     }
 
     /// Makes the cell of a lazy function that is about to be redefined and that nobody has looked up: threads in older worlds may do so, and have to
@@ -184,7 +192,7 @@ impl<'a> Batch<'a> {
         let home = lock(&session.inner.homes).get(&dylib.linking.id()).map(|home| home.scope.clone());
         let is_lazy = home.is_some_and(|scope| scope.is_lazy(name));
         if is_lazy
-            && dylib.slot(symbol).is_none()
+            && dylib.cell(symbol).is_none()
             && session.linking().is_defined(dylib.linking.label(symbol))
         {
             // Without it, all worlds see the new one: who failed, or may not wait here.
@@ -211,17 +219,26 @@ impl<'a> Batch<'a> {
         };
         let scopes: Vec<Seen<'_>> = links.iter().filter_map(see).collect();
         for hit in hits {
-            if !there.contains(&hit.label.symbol) {
+            let Some(flags) = there.get(&hit.label.symbol) else {
                 // It was removed, by its tracker or by name.
                 session.inner.inlined.forget(hit.label, seen);
                 continue;
-            }
-            let Caller { symbol: name, func, program, whole, tiers, .. } = &*hit.caller;
+            };
+            let Caller { symbol: name, func, program, declared, whole, kind, .. } = &*hit.caller;
             let mut module = program.clone();
             let Ok(id) = module.add_func(func.clone()) else { continue };
-            let (lazy, looked_for) = import(&mut module, &scopes, &|symbol| {
-                Ok(offers.knows(symbol) || dylib.is_known(self.names.intern(symbol), &links)?)
-            })?;
+            let is_there =
+                |symbol: &str| Ok(offers.knows(symbol) || dylib.is_known(self.names.intern(symbol), &links)?);
+            // The types of a context of its own say nothing in others: what it calls is what its program declared.
+            let is_shared = dylib.is_shared(&module);
+            let looked_for = match is_shared {
+                true => import(&mut module, &scopes, &is_there)?,
+                false => BTreeSet::new(),
+            };
+            for func in declared {
+                // Each is one of one name and types, as in the program itself.
+                let _ = module.add_func(func.clone());
+            }
             self.basis.imports.push(Imported { looked_for, seen });
             // One for which what has changed has another type now keeps what it has.
             if check_built(&module, 1, Callees::AtOnce).is_err() {
@@ -229,42 +246,50 @@ impl<'a> Batch<'a> {
                 continue;
             }
             let (linking, shared) = (session.linking(), &session.inner.shared);
-            let whole = Arc::new(whole.again(lazy, &module, id));
+            let whole = Arc::new(whole.again(&module, id));
             let body = self.names.intern(&format!("{name}{BODY}"));
-            // What is interpreted instead shows what was there before.
-            let hot = tiers.map(|(calls, _)| dylib.hot(&self.names, name, calls, None));
             let pin = Pin::default();
-            let rounds = tiers.map_or(0, |(_, rounds)| rounds);
-            let stages = match &hot {
-                None => vec![(Stage::Only, body)],
-                Some(hot) => vec![(Stage::First { rounds }, body), (Stage::Second, hot.body)],
+            // What is interpreted instead shows what was there before.
+            let (hot, stages) = match *kind {
+                Kind::Eager | Kind::Lazy => (None, vec![(Stage::Only, body)]),
+                Kind::Tiered { calls, rounds } => {
+                    let hot = dylib.hot(&self.names, name, calls, None);
+                    let stages = vec![(Stage::First { rounds }, body), (Stage::Second, hot.body)];
+                    (Some(hot), stages)
+                }
             };
+            let inner = if *kind == Kind::Eager { SymbolFlags::INNER } else { SymbolFlags::NONE };
+            let ty = type_of(&module, id).map(Arc::new);
             let profile = hot.as_ref().and_then(|_| Profile::number(shared, &mut module));
             for (stage, symbol) in stages {
-                let loaded = Arc::new(Loaded::new(
-                    shared,
-                    module.clone(),
-                    &[id],
-                    whole.clone(),
-                    stage,
-                    profile.clone(),
-                ));
-                let symbols = vec![(symbol, SymbolFlags::CALLABLE)];
+                let loaded =
+                    Loaded::new(shared, module.clone(), &[id], whole.clone(), stage, profile.clone());
+                let loaded = Arc::new(loaded.with_types(&ty));
+                let symbols = vec![(symbol, SymbolFlags::CALLABLE | inner)];
                 // The first of its stages counts: that is its body.
                 pin.put(&loaded, id);
                 self.add(Box::new(Functions { shared: shared.clone(), loaded, ids: vec![id], symbols }));
                 self.beside.push((symbol, hit.label.symbol));
             }
-            // Nobody has looked, perhaps: the slot is made now, so that it gets this body and no older one.
-            if dylib.slot(hit.label.symbol).is_none() {
-                let _ = answer(session.runtime(), dylib.linking.lookup([hit.label.symbol]))?;
+            // Nobody has looked, perhaps. An eager function gets another promise of its cell then. The cell of a lazy one is made now, so that it gets this
+            // body and no older one: callers may be linked to it before it is ready.
+            if dylib.cell(hit.label.symbol).is_none() {
+                match ty {
+                    Some(ty) if *kind == Kind::Eager => {
+                        let (symbol, flags) = (hit.label.symbol, *flags);
+                        let (shared, pin, hot, is_eager) = (shared.clone(), pin.clone(), None, true);
+                        self.add(Box::new(Stub { shared, symbol, flags, body, hot, ty, pin, is_eager }));
+                        self.beside.push((symbol, symbol));
+                    }
+                    _ => drop(answer(session.runtime(), dylib.linking.lookup([hit.label.symbol]))?),
+                }
             }
             self.led.push((hit.label.symbol, dylib.linking.ready(hit.label.symbol)));
-            if let Some(owner) = dylib.slot(hit.label.symbol) {
+            if let Some(owner) = dylib.cell(hit.label.symbol) {
                 let source = Body::new(shared, linking, hit.label.dylib, body, hot.as_ref(), pin.clone());
                 self.again.push(Again { owner, body: source.for_cell(hot), is_replaced: false });
             }
-            self.notes.add(hit.label, (&module, id), &whole, *tiers, &mut None);
+            self.notes.add(hit.label, is_shared, (&module, id), &whole, *kind, &mut None);
             self.log.push((linking.name(hit.label), hit.because));
         }
         drop(scopes);
@@ -357,6 +382,15 @@ impl<'a> Batch<'a> {
             Err(linking::Error::Duplicate { symbols }) if symbols.iter().all(is_hidden) => {
                 dylib.outlast(&symbols)?;
             }
+            // Somebody compiles what is to be replaced, or has left it half done when something else failed.
+            Err(linking::Error::Busy { symbols }) if self.replace => {
+                if dylib.outlast(&symbols).is_err() {
+                    return Err(linking::Error::Busy { symbols: functions(symbols) }.into());
+                }
+            }
+            Err(linking::Error::Duplicate { symbols }) => {
+                return Err(linking::Error::Duplicate { symbols: functions(symbols) }.into());
+            }
             made => drop(made?),
         }
         let busy: Vec<Name> =
@@ -364,9 +398,22 @@ impl<'a> Batch<'a> {
         dylib.outlast(&busy)?;
         drop(superseded_methods);
         if number.is_some() {
-            later::retire(&inner.shared, retired);
+            retire(inner.shared.jit.runtime(), retired);
             replaced.into_iter().for_each(|again| again.owner.reset(again.body));
         }
         Ok(number)
     }
+}
+
+/// The functions that these symbols are, or belong to.
+fn functions(mut symbols: Vec<Name>) -> Vec<Name> {
+    for name in &mut symbols {
+        let function = [BODY, HOT].into_iter().find_map(|kind| name.symbol.strip_suffix(kind));
+        if let Some(function) = function {
+            name.symbol = function.into();
+        }
+    }
+    symbols.sort();
+    symbols.dedup();
+    symbols
 }

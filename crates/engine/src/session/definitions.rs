@@ -4,8 +4,6 @@
 //! They stand behind its own functions in its module. If one of them is defined anew before the program is, they are imported again; if
 //! the program is not right with the new ones, it is left with the declarations of those before, and who links it is told what has changed.
 
-use std::collections::BTreeSet;
-
 use brolga_ir::Module;
 use brolga_linking::{Priority, Tracker};
 
@@ -37,8 +35,6 @@ pub struct Definitions<'t> {
     pub(crate) is_profiled: bool,
     /// Calls that are interpreted while there is no code.
     pub(crate) interpreted: u32,
-    /// Imported functions that are called through slots.
-    pub(crate) lazy_imports: BTreeSet<String>,
     /// What was imported, and by whom.
     pub(crate) imported: Option<(Dylib, Imported)>,
     pub(crate) starts: Option<Priority>,
@@ -63,7 +59,6 @@ impl<'t> Definitions<'t> {
             rounds: None,
             is_profiled: true,
             interpreted: 0,
-            lazy_imports: BTreeSet::new(),
             imported: None,
             starts: None,
             initializers: Vec::new(),
@@ -81,7 +76,7 @@ impl<'t> Definitions<'t> {
         let again = dylib.import(with_others(&self.module, self.own, |_| None))?;
         self.imported = again.imported;
         if check_built(&again.module, self.own, Callees::AtOnce).is_ok() {
-            (self.module, self.lazy_imports) = (again.module, again.lazy_imports);
+            self.module = again.module;
         } else {
             self.module = with_others(&self.module, self.own, |func| Some(declaration(func)));
         }
@@ -100,8 +95,7 @@ impl<'t> Definitions<'t> {
         self
     }
 
-    /// Programs that are read or built later may take their bodies in. When they are redefined, lazy code that has done so is
-    /// compiled anew; other code stays as it is.
+    /// Programs that are read or built later may take their bodies in. When they are redefined, code that has done so is compiled anew.
     pub fn inlinable(mut self) -> Self {
         self.is_inlinable = true;
         self
@@ -113,15 +107,15 @@ impl<'t> Definitions<'t> {
         self
     }
 
-    /// Each function is compiled when it is called first, and not when it is looked up. Calls between such functions go through
-    /// slots, which costs a load. Functions of the program may be inlined into each other.
+    /// Each function is compiled when it is called first, and not when it is looked up. Functions of the program may be inlined into each other.
     pub fn lazy(mut self) -> Self {
         self.is_lazy = true;
         self
     }
 
     /// Lazy, and a redefinition replaces a function for all its callers at their next call, running frames included. Functions of the program
-    /// know nothing of each other but their types, and nothing is inlined. For hot reload; all other kinds keep a running frame in its world.
+    /// know nothing of each other but their types, and nothing is inlined. For hot reload; all other kinds keep a running frame in its world. A function
+    /// that was defined as another kind keeps that.
     pub fn replaceable(mut self) -> Self {
         (self.is_lazy, self.is_replaceable) = (true, true);
         self

@@ -1,12 +1,12 @@
 //! Dylibs: what they see, what is looked up in them and taken out. `put` puts definitions in, `opening` runs what is to be run when one is
 //! opened or closed, `libraries` finds C symbols.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use brolga_ir::{FunctionName, Module};
 use brolga_jit::CellOwner;
-use brolga_linking::{Dependants, Link, Need, OnDrop, Symbol, SymbolRef, Until, Want};
+use brolga_linking::{Dependants, Link, Need, OnDrop, Symbol, SymbolFlags, SymbolRef, Until, Want};
 
 use super::definitions::Definitions;
 use super::error::SessionError;
@@ -118,11 +118,11 @@ impl Dylib {
         let seen = self.session.inner.inlined.number();
         let links = self.linking.links()?;
         let scopes: Vec<Seen<'_>> = self.session.scopes(&links).into_iter().map(Seen::now).collect();
-        let (lazy_imports, looked_for) = import(&mut module, &scopes, &|symbol| {
+        let looked_for = import(&mut module, &scopes, &|symbol| {
             self.is_known(self.session.linking().symbol(symbol).symbol(), &links)
         })?;
         let imported = Some((self.clone(), Imported { looked_for, seen }));
-        Ok(Definitions { lazy_imports, imported, ..Definitions::new(module, own) })
+        Ok(Definitions { imported, ..Definitions::new(module, own) })
     }
 
     /// Whether a module is of the session's context, so that its functions can be declared to others.
@@ -174,8 +174,10 @@ impl Dylib {
 
     /// A function that is ready and still where it was found. Takes no lock of the session.
     fn ready(&self, symbol: Symbol) -> Option<Function> {
-        let ready = || self.linking.ready(symbol);
-        self.session.inner.shared.placed.find(ready()?, ready).ok()?.map(Function::new)
+        let (ready, shared) = (|| self.linking.ready(symbol), &self.session.inner.shared);
+        let function = shared.placed.find(ready()?, ready).ok()??.function()?;
+        let is_ready = function.body.is_none() || function.cell.is_ready();
+        is_ready.then(|| Function::new(function, &shared.cells))
     }
 
     /// The symbol that a name stands for.
@@ -216,17 +218,17 @@ impl Dylib {
         Ok(found.is_ok_and(|found| !found.is_empty()))
     }
 
-    /// Those of the symbols that are defined here. Starts nothing.
+    /// Those of the symbols that are defined here, with their flags. Starts nothing.
     pub(super) fn known(
         &self,
         symbols: impl Iterator<Item = Symbol>,
-    ) -> Result<BTreeSet<Symbol>, SessionError> {
+    ) -> Result<BTreeMap<Symbol, SymbolFlags>, SessionError> {
         let (order, wants) = (vec![self.linking.all()], linking::weak(symbols));
         let found = match wants.is_empty() {
-            true => return Ok(BTreeSet::new()),
+            true => return Ok(BTreeMap::new()),
             false => self.answer(self.session.linking().lookup(order, wants, Until::Known))?,
         };
-        Ok(found.into_iter().flatten().map(|definition| definition.label.symbol).collect())
+        Ok(found.into_iter().flatten().map(|found| (found.label.symbol, found.flags)).collect())
     }
 
     /// The answer of a look-up, unless the thread would have to wait for it where it must not.
@@ -234,11 +236,11 @@ impl Dylib {
         answer(self.session.runtime(), lookup)
     }
 
-    /// The owner of the slot that a symbol leads to. One that the name does not lead to any more is that of another function, whose callers
+    /// The owner of the cell that a symbol leads to. One that the name does not lead to any more is that of another function, whose callers
     /// keep it.
-    pub(super) fn slot(&self, symbol: Symbol) -> Option<Arc<CellOwner>> {
+    pub(super) fn cell(&self, symbol: Symbol) -> Option<Arc<CellOwner>> {
         let identity = self.linking.ready(symbol)?;
-        self.session.inner.shared.slots.owner(self.linking.label(symbol), identity)
+        self.session.inner.shared.cells.owner(self.linking.label(symbol), identity)
     }
 
     /// A tracker: definitions that it tracks are removed together.

@@ -20,12 +20,6 @@ pub enum SessionError {
     /// C cannot call the function.
     #[error("{0}")]
     CEntry(#[source] Arc<brolga_jit::CEntryError>),
-    /// Of functions that are to be replaced together, some lie behind slots and some do not.
-    #[error("some of `{}` are lazy and some are not", .functions.join("`, `"))]
-    Mixed {
-        /// The functions.
-        functions: Vec<String>,
-    },
     /// A function has a name that stands for something else in a session: the body or the initialiser of another function.
     #[error("`{name}` is no name for a function of a session")]
     Reserved {

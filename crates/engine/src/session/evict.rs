@@ -8,7 +8,7 @@
 //!
 //! Only a session with [`Options::code_limit`](crate::Options::code_limit) has a demoter, and only there the code of a lazy function remembers what it
 //! was compiled from. Given up is what lies behind slots. What stays: code that is not lazy, functions of promised programs and those
-//! that were defined to be together, boxed entries, code whose addresses C may have (`cfunction`), slots and trampolines. If all that is left is such, whoever needs room is told so by an error.
+//! that were defined to be together, boxed entries, cells and trampolines. If all that is left is such, whoever needs room is told so by an error.
 //!
 //! **Who goes first.** What was given rest when memory was short the last time, and has not been called since; then what was made, or
 //! called after a rest, longest ago. Half of what remains is given rest each time. So it costs nothing to call what is in use, but for one
@@ -21,7 +21,7 @@
 //!
 //! **When bytes are there.** Code is freed when no thread runs it. A thread that waits for code to be compiled says which code its frames
 //! lie in, and holds up nothing else. One that runs for long without a call by a stub or a safepoint holds up what is given up
-//! meanwhile. So sessions with a pool give code up before
+//! meanwhile; so do all threads in compiled code what calls that are decided at run time may find. So sessions with a pool give code up before
 //! there is no room left: they keep a quarter of the limit free, or waiting for such threads: code that nothing leads to any more, since it was
 //! given up or replaced, is not counted (`CodeMemoryStats::retired`).
 //!
@@ -38,7 +38,7 @@ use brolga_linking::{Label, Symbol, SymbolFlags, WeakSession};
 use super::lazy::{BODY, HOT};
 use super::linking;
 use super::plan::lock;
-use super::target::{Function, Native};
+use super::target::{Compiled, Native, Place};
 use super::unit::{Functions, Loaded, Shared};
 
 /// What the code of a lazy function can be made from again.
@@ -77,7 +77,7 @@ impl Evictor for Demoter {
         let held = |(label, owner): (Label, Arc<CellOwner>)| (owner.held(), label, owner);
         // What is being compiled for somebody is on its way to its slot, and can be given up when it is there.
         let (awaited, all): (Vec<_>, Vec<_>) =
-            shared.slots.all().into_iter().partition(|(_, owner)| owner.is_awaited());
+            shared.cells.all().into_iter().partition(|(_, owner)| owner.is_awaited());
         let mut held: Vec<(Option<Held>, Label, Arc<CellOwner>)> = all.into_iter().map(held).collect();
         // First those whose slot leads to no code: what was compiled came too late.
         held.sort_by_key(|(held, label, _)| (held.map(|held| (!held.rests, held.last)), *label));
@@ -137,8 +137,8 @@ impl Demoter {
             let is_behind = held.is_some_and(|held| held.address == at);
             is_known |= is_behind;
             // It is held while it is compared by its address, so nothing else comes to lie there.
-            match shared.placed.get(at) {
-                Some(Function::Code { source: Some(source), unit, .. })
+            match shared.placed.at(at).and_then(Place::compiled) {
+                Some(Compiled { source: Some(source), unit, .. })
                     if session.renew(label, at, source.clone().unit(shared)) =>
                 {
                     freed += unit.loaded().code().addresses().len();

@@ -9,20 +9,24 @@ use brolga_linking::{self as linking, Answer, Error as LinkError, Label, Link, L
 use brolga_runtime::{Runtime, with_attached};
 
 use super::Session;
+use super::cells::{Cells, Handle};
 use super::error::SessionError;
-use super::target::{self, Moved, Native, Placed};
+use super::target::{self, Moved, Native, Place};
+use super::unit::Shared;
 use brolga_jit::{LookupError, Params, Scoped, ScopedFunc, ScopedParams, TypedFunc, UntypedFunc, Value};
 
-/// A function that can be called. It keeps its code, and what this code calls, in memory. One that was defined to be
-/// [lazy](super::Definitions::lazy) is always the newest of its name.
+/// A function that can be called: each call reaches the newest definition. One that is not [lazy](super::Definitions::lazy) can be called also when
+/// the session does not know it any more, with all that it calls, unless a tombstone removed it.
 #[derive(Clone)]
 pub struct Function {
     function: target::Function,
+    handle: Option<Arc<Handle>>,
 }
 
 impl Function {
-    pub(crate) fn new(function: target::Function) -> Function {
-        Function { function }
+    pub(crate) fn new(function: target::Function, cells: &Arc<Cells>) -> Function {
+        let handle = function.handle(cells);
+        Function { function, handle }
     }
 
     /// Its symbol.
@@ -35,13 +39,11 @@ impl Function {
     /// # Errors
     /// The function has other types.
     pub fn typed<A: Params, R: Value>(&self) -> Result<TypedFunc<A, R>, LookupError> {
-        match &self.function {
-            target::Function::Code { unit, symbol, bends, .. } => {
-                let func = unit.func(symbol)?;
-                Ok(if bends.is_empty() { func } else { func.keeping(Arc::new(bends.clone())) })
-            }
-            target::Function::Slot(slot) => slot.func(),
-        }
+        let func = self.function.cell.func()?;
+        Ok(match &self.handle {
+            Some(handle) => func.keeping(handle.clone()),
+            None => func,
+        })
     }
 
     /// The function, to be called inside a scope with objects among its arguments and results.
@@ -49,13 +51,11 @@ impl Function {
     /// # Errors
     /// The function has other types.
     pub fn scoped<A: ScopedParams, R: Scoped>(&self) -> Result<ScopedFunc<A, R>, LookupError> {
-        match &self.function {
-            target::Function::Code { unit, symbol, bends, .. } => {
-                let func = unit.func_in(symbol)?;
-                Ok(if bends.is_empty() { func } else { func.keeping(Arc::new(bends.clone())) })
-            }
-            target::Function::Slot(slot) => slot.func_in(),
-        }
+        let func = self.function.cell.func_in()?;
+        Ok(match &self.handle {
+            Some(handle) => func.keeping(handle.clone()),
+            None => func,
+        })
     }
 
     /// The function, to be called with the bits of low values.
@@ -63,13 +63,11 @@ impl Function {
     /// # Errors
     /// There is no memory for its trampoline.
     pub fn untyped(&self) -> Result<UntypedFunc, LookupError> {
-        match &self.function {
-            target::Function::Code { unit, symbol, bends, .. } => {
-                let func = unit.untyped(symbol)?;
-                Ok(if bends.is_empty() { func } else { func.keeping(Arc::new(bends.clone())) })
-            }
-            target::Function::Slot(slot) => slot.untyped(),
-        }
+        let func = self.function.cell.untyped()?;
+        Ok(match &self.handle {
+            Some(handle) => func.keeping(handle.clone()),
+            None => func,
+        })
     }
 
     /// The address by which C calls the function. All who ask, and all `cfunction`s of programs, get the same one. It is valid as long as the
@@ -79,17 +77,7 @@ impl Function {
     /// # Errors
     /// The function takes or gives what C cannot, was removed, or there is no memory.
     pub fn c_address(&self) -> Result<*const (), SessionError> {
-        let address = match &self.function {
-            target::Function::Slot(cell) => cell.c_address(),
-            target::Function::Code { unit, symbol, access, .. } => {
-                let missing = || SessionError::NotFunction { name: symbol.to_string() };
-                let gate =
-                    access.gate(&unit.target(symbol).ok_or_else(missing)?)?.map_err(|Moved| missing())?;
-                access.keep(&gate);
-                gate.c_address()
-            }
-        };
-        match address {
+        match self.function.cell.c_address() {
             Ok(address) => Ok(std::ptr::with_exposed_provenance(address)),
             Err(error) => Err(SessionError::CEntry(Arc::new(error))),
         }
@@ -100,10 +88,10 @@ impl Function {
     /// # Errors
     /// It cannot be compiled, for the reason that the error gives; calls throw the same.
     pub fn compile(&self) -> Result<(), SessionError> {
-        match &self.function {
-            target::Function::Code { .. } => Ok(()),
-            target::Function::Slot(slot) if slot.is_ready() => Ok(()),
-            target::Function::Slot(slot) => waiting(slot.jit().runtime(), || Ok(slot.materialize()?)),
+        let cell = &self.function.cell;
+        match cell.is_ready() {
+            true => Ok(()),
+            false => waiting(cell.jit().runtime(), || Ok(cell.materialize()?)),
         }
     }
 }
@@ -145,14 +133,15 @@ pub struct Request {
     state: State,
     name: String,
     session: linking::Session<Native>,
-    placed: Arc<Placed>,
-    runtime: Arc<Runtime>,
+    shared: Arc<Shared>,
 }
 
 enum State {
     /// There is an answer already.
     Known(Option<Result<Function, SessionError>>),
     Asked(Lookup<Native>),
+    /// The function is there, and was defined anew since it was ready: its body is looked up.
+    Body(Function, Lookup<Native>),
 }
 
 impl Request {
@@ -165,16 +154,15 @@ impl Request {
     }
 
     fn new(name: &str, session: &Session, state: State) -> Request {
-        let placed = session.inner.shared.placed.clone();
-        let runtime = session.runtime().clone();
-        Request { state, name: name.to_owned(), session: session.linking().clone(), placed, runtime }
+        let shared = session.inner.shared.clone();
+        Request { state, name: name.to_owned(), session: session.linking().clone(), shared }
     }
 
     /// Whether there is an answer.
     pub fn is_done(&self) -> bool {
         match &self.state {
             State::Known(_) => true,
-            State::Asked(lookup) => lookup.is_done(),
+            State::Asked(lookup) | State::Body(_, lookup) => lookup.is_done(),
         }
     }
 
@@ -185,13 +173,21 @@ impl Request {
     /// and would have to wait.
     pub fn wait(mut self) -> Result<Function, SessionError> {
         loop {
-            let found = match self.state {
+            let runtime = self.shared.jit.runtime().clone();
+            let next = match self.state {
                 State::Known(answer) => return answer.unwrap_or(Err(LinkError::Stalled.into())),
-                State::Asked(lookup) => answer(&self.runtime, lookup).and_then(address_of),
+                State::Asked(lookup) => {
+                    let found = answer(&runtime, lookup).and_then(address_of)?;
+                    function_at(&self.shared, &self.session, &self.name, found)
+                }
+                State::Body(function, lookup) => match answer(&runtime, lookup)? {
+                    Ok(_) => return Ok(function),
+                    Err(error) => return Err(error.into()),
+                },
             };
-            match function_at(&self.placed, &self.session, &self.name, found?) {
+            match next {
                 Ok(function) => return function,
-                Err(lookup) => self.state = State::Asked(lookup),
+                Err(state) => self.state = state,
             }
         }
     }
@@ -203,13 +199,20 @@ impl Future for Request {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         loop {
-            let found = match &mut this.state {
+            let next = match &mut this.state {
                 State::Known(answer) => return answer.take().map_or(Poll::Pending, Poll::Ready),
-                State::Asked(lookup) => address_of(ready!(Pin::new(lookup).poll(context))),
+                State::Asked(lookup) => {
+                    let found = address_of(ready!(Pin::new(lookup).poll(context)))?;
+                    function_at(&this.shared, &this.session, &this.name, found)
+                }
+                State::Body(function, lookup) => match ready!(Pin::new(lookup).poll(context)) {
+                    Ok(_) => return Poll::Ready(Ok(function.clone())),
+                    Err(error) => return Poll::Ready(Err(error.into())),
+                },
             };
-            match function_at(&this.placed, &this.session, &this.name, found?) {
+            match next {
                 Ok(function) => return Poll::Ready(function),
-                Err(lookup) => this.state = State::Asked(lookup),
+                Err(state) => this.state = state,
             }
         }
     }
@@ -221,19 +224,29 @@ fn address_of(answer: Answer<Native>) -> Result<(Label, usize), SessionError> {
     address.ok_or_else(|| LinkError::NotFound { symbols: Vec::new() }.into())
 }
 
-/// The function at an address that the session gave. If the name leads elsewhere by now, it is looked up again.
+/// The function at an address that the session gave. If the name leads elsewhere by now, it is looked up again; if it is eager and was defined
+/// anew since it was ready, so is its body.
 fn function_at(
-    placed: &Placed,
+    shared: &Shared,
     session: &linking::Session<Native>,
     name: &str,
     (label, address): (Label, usize),
-) -> Result<Result<Function, SessionError>, Lookup<Native>> {
-    match placed.find(address, || session.leads_to(label)) {
-        Ok(Some(function)) => Ok(Ok(Function::new(function))),
-        Ok(None) => Ok(Err(SessionError::NotFunction { name: name.to_owned() })),
-        Err(Moved) => {
-            let order = vec![Link { dylib: label.dylib, sees: linking::Sees::All }];
-            Err(session.lookup(order, required([label.symbol]), Until::Ready))
+) -> Result<Result<Function, SessionError>, State> {
+    let look_up = |symbol| {
+        let order = vec![Link { dylib: label.dylib, sees: linking::Sees::All }];
+        session.lookup(order, required([symbol]), Until::Ready)
+    };
+    let found = shared.placed.find(address, || session.leads_to(label));
+    match found.map(|place| place.and_then(Place::function)) {
+        Ok(Some(function)) => {
+            let body = function.body.filter(|_| !function.cell.is_ready());
+            let function = Function::new(function, &shared.cells);
+            match body {
+                None => Ok(Ok(function)),
+                Some(body) => Err(State::Body(function, look_up(body))),
+            }
         }
+        Ok(None) => Ok(Err(SessionError::NotFunction { name: name.to_owned() })),
+        Err(Moved) => Err(State::Asked(look_up(label.symbol))),
     }
 }

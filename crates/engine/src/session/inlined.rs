@@ -1,17 +1,17 @@
-//! What lazy functions have taken in, and what becomes of them when that changes.
+//! What functions have taken in, and what becomes of them when that changes.
 //!
 //! ```text
 //!   base ◄── inlined ── middle ◄── inlined ── top      base is defined anew: the bodies of middle and top are made anew, too, from
 //!                                                      what was written, when they are called next
 //! ```
 //!
-//! A lazy function calls most others through slots, and finds whatever is behind them. Those whose bodies its program shows
-//! may be inlined; which of them are is up to the optimiser, so all that are called and have a body are noted as taken in.
+//! A function calls others through cells, and finds whatever is behind them. Those whose bodies its program shows may be inlined, and an eager function
+//! relies on what their bodies show (`plan.rs`); which of them are is up to the optimiser, so all that are called and have a body are noted as taken in.
 //! Calls that are decided at run time may have been turned into calls of the methods that the program shows: a function with
 //! such calls depends on all functions of which its program has methods or which it mentions, and so on new methods of them.
 //!
 //! When one of them is defined, the bodies of its callers are replaced in the same step as its own, and so are those of their
-//! callers: the slots lead to stubs again, threads go on in the old code until they leave it, and the next call compiles what is
+//! callers: the cells get versions for the next world, frames go on in the old code, and the next call or look-up compiles what is
 //! true then. What was taken in before is declared now, or has the new body if that may be inlined elsewhere.
 //!
 //! **One order.** Threads define at the same time, and nobody is kept waiting while another compiles. Each prepares its definitions from what
@@ -33,11 +33,11 @@
 //! Functions that were removed are found out when they are hit, or when there are twice as many notes as the last time this was looked at; what
 //! was noted of a dylib goes when it is found to be closed.
 //!
-//! Code that is not lazy keeps what it was linked with, and so does a caller for which the new function has another type.
+//! A caller for which the new function has another type keeps what it was linked with.
 //!
 //! Not done: functions of promised programs; removal, after which callers keep what they have taken in.
 //!
-//! Cost: for each lazy function with such calls a copy of what was written. A change that comes between costs another preparation; one
+//! Cost: for each function with such calls a copy of what was written. A change that comes between costs another preparation; one
 //! of two is always in force then, so somebody always gets on.
 //!
 //! [`Session::take_invalidations`]: super::Session::take_invalidations
@@ -50,7 +50,7 @@ use brolga_ir::{Context, Func, FuncId, Module, Type, TypeKind};
 use brolga_linking::{DylibId, Label, Name};
 
 use super::plan::lock;
-use super::scope::{mentioned, object};
+use super::scope::{declaration, mentioned, object};
 use super::unit::{Whole, decides_later};
 
 /// Invalidations that nobody has taken; of more, the oldest are forgotten.
@@ -161,16 +161,28 @@ pub(crate) struct Notes {
     before: Vec<Arc<Caller>>,
 }
 
-/// What is needed to make the body of a lazy function anew.
+/// How a function is compiled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// When it is looked up.
+    Eager,
+    /// When it is called first.
+    Lazy,
+    /// When it is called first, and again after so many calls, or iterations of a loop.
+    Tiered { calls: i32, rounds: u32 },
+}
+
+/// What is needed to make the body of a function anew.
 pub(crate) struct Caller {
     pub(crate) symbol: Arc<str>,
     bare: Arc<str>,
     pub(crate) func: Func,
     /// Its program, without functions.
     pub(crate) program: Module,
+    /// The declarations of what it calls, for a program in a context of its own.
+    pub(crate) declared: Vec<Func>,
     pub(crate) whole: Arc<Whole>,
-    /// Calls, and rounds of loops, after which it is optimised, if it is compiled in two tiers.
-    pub(crate) tiers: Option<(i32, u32)>,
+    pub(crate) kind: Kind,
     /// The symbols of what it has taken in.
     takes_in: Vec<Arc<str>>,
     /// The program in which it has looked for methods, if it has.
@@ -194,7 +206,7 @@ impl Hit {
     }
 }
 
-/// What the lazy functions of a session have taken in.
+/// What the functions of a session have taken in.
 #[derive(Default)]
 pub(crate) struct Inlined {
     state: Mutex<State>,
@@ -335,14 +347,15 @@ impl State {
 }
 
 impl Notes {
-    /// What a lazy function of a module, which is about to be defined, takes in. `program` is the same for all functions of one
-    /// module.
+    /// What a function of a module, which is about to be defined, takes in. `program` is the same for all functions of one
+    /// module. `is_shared` says that the module is of the session's context, so that what the function calls can be imported again.
     pub(crate) fn add(
         &mut self,
         label: Label,
+        is_shared: bool,
         (module, id): (&Module, FuncId),
         whole: &Arc<Whole>,
-        tiers: Option<(i32, u32)>,
+        kind: Kind,
         program: &mut Option<u64>,
     ) {
         let func = &module[id];
@@ -350,10 +363,10 @@ impl Notes {
             CalleeData::Method { function, args, .. } => module.find_method(*function, args),
             CalleeData::Symbol { .. } => None,
         });
-        let has_body = |callee: &FuncId| module[*callee].blocks().next().is_some();
-        let called: BTreeSet<FuncId> = called.filter(|callee| *callee != id).filter(has_body).collect();
-        let takes_in: Vec<Arc<str>> =
-            called.into_iter().map(|id| module[id].symbol(&module.cx).into()).collect();
+        let has_body = |callee: &&FuncId| module[**callee].blocks().next().is_some();
+        let called: BTreeSet<FuncId> = called.filter(|callee| *callee != id).collect();
+        let takes_in = called.iter().filter(has_body);
+        let takes_in: Vec<Arc<str>> = takes_in.map(|&id| module[id].symbol(&module.cx).into()).collect();
         let looks = func.blocks().flat_map(|b| func.block_insts(b)).any(|inst| decides_later(func.op(inst)));
         if takes_in.is_empty() && !looks {
             return self.add_nothing(label);
@@ -362,7 +375,10 @@ impl Notes {
         let bare = module.cx.names.text(func.name).into();
         let (symbol, func) = (module[id].symbol(&module.cx).into(), func.clone());
         let (program, whole) = (module.without_functions(), whole.clone());
-        let caller = Caller { symbol, bare, func, program, whole, tiers, takes_in, looks_in, noted: 0 };
+        let declared = called.into_iter().filter(|_| !is_shared).map(|id| declaration(&module[id]));
+        let declared = declared.collect();
+        let caller =
+            Caller { symbol, bare, func, program, declared, whole, kind, takes_in, looks_in, noted: 0 };
         self.callers.push((label, Some(caller)));
     }
 

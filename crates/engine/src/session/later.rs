@@ -16,15 +16,14 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use brolga_jit::{Body as CellBody, Elsewhere, Materialize, Superseded, Target};
+use brolga_jit::{Body as CellBody, Elsewhere, Materialize, Target};
 use brolga_linking::{Label, Name};
-use brolga_runtime::RetiredCode;
 
+use super::cells::retire;
 use super::dylib::{Dylib, WeakDylib};
 use super::error::SessionError;
 use super::inlined::Hit;
 use super::lazy::{BODY, Body, elsewhere};
-use super::unit::Shared;
 
 /// What became of lazy functions that have taken in what was redefined. All others have been given up, and the next call of each compiles
 /// what is true then ([`Session::take_invalidations`](super::Session::take_invalidations)).
@@ -71,7 +70,7 @@ pub(super) fn put_off(dylib: &Dylib, hits: Vec<Hit>, redefined: &mut Redefined) 
     let (hits, _) = session.inner.inlined.still(&hits);
     for hit in hits {
         let (label, name) = (hit.label, linking.name(hit.label));
-        let Some(owner) = dylib.slot(label.symbol) else {
+        let Some(owner) = dylib.cell(label.symbol) else {
             redefined.kept.push(name);
             continue;
         };
@@ -86,16 +85,10 @@ pub(super) fn put_off(dylib: &Dylib, hits: Vec<Hit>, redefined: &mut Redefined) 
                 shared.jit.runtime().next_world(|world| {
                     superseded = given.take().map(|(reserved, body)| owner.supersede(reserved, world, body));
                 });
-                retire(shared, superseded);
+                retire(shared.jit.runtime(), superseded);
             }
             // Without memory for another version, calls in all worlds compile it again.
             Err(_) => owner.reset(CellBody::Once(source)),
         }
     }
-}
-
-/// Lets superseded versions go when no thread is in one of their worlds.
-pub(super) fn retire(shared: &Shared, superseded: impl IntoIterator<Item = Superseded>) {
-    let retired = superseded.into_iter().map(|old| Box::new(old) as Box<dyn RetiredCode>);
-    shared.jit.runtime().retire(retired.collect::<Vec<_>>());
 }

@@ -1,30 +1,37 @@
-//! Functions that are compiled when they are called first, and replaced while they are called.
+//! Functions behind cells: what stands behind their symbols, and how their bodies are compiled.
 //!
 //! ```text
-//!   symbol          f(Int64) ──► slot (the function that callers link to and hold, ready at once)
-//!                                  │ first call, or `Function::compile`
+//!   symbol          f(Int64) ──► cell (what callers are linked to and handles hold)
+//!                                  │ eager: not ready before the body is; lazy: ready at once, and the first call looks the body up
 //!   hidden symbol   f(Int64)#body ─┴► looked up like any other: compiled, linked, ready with all that it needs
 //! ```
 //!
+//! | kind | a look-up of `f` waits for | code comes into the cell |
+//! |---|---|---|
+//! | eager | `f#body`, and so for the bodies of all eager functions that it may call | when the body is linked ([`provide`]) |
+//! | lazy | nothing | at the first call, or by `Function::compile` |
+//!
+//! Bodies need the cells of what they call, which have addresses as soon as somebody looks. So functions that call each other, in one program or
+//! in several, are linked in any order, and eager ones become ready together.
+//!
 //! A function in two tiers has one more hidden symbol, `f(Int64)#hot`, for the code that takes the place of the first when it has
-//! been called often. The function calls itself through the slot. So do boxed entries, for calls that are decided at run time (`methods.rs`).
+//! been called often. The function calls itself through the cell. So do boxed entries, for calls that are decided at run time (`methods.rs`).
 //!
-//! Bodies need the slots of what they call, never their bodies, so one look-up compiles one function. Threads that call first
-//! at the same time look up the same body, and who runs tasks meanwhile is the dispatcher's affair. A redefinition replaces
-//! the body and closes the slot: the next call, of whoever, finds the new one. When the types change, it is another function
-//! with a slot of its own, and code that was linked to the old one keeps it. A removed function throws `CompileError`, whoever
-//! calls it; so does one that cannot be compiled, with the cause.
+//! Threads that call first at the same time look up the same body, and who runs tasks meanwhile is the dispatcher's affair. A redefinition adds
+//! a version to the cell: calls from the next world on, whoever makes them, find the new body. It is compiled at the next look-up of an eager function,
+//! or at the first call. When the types change, it is another function with a cell of its own, and code that was linked to the old one keeps it.
+//! A removed function throws `CompileError`, whoever calls it; so does one that cannot be compiled, with the cause.
 //!
-//! The slot's source holds the session weakly: slots belong to it.
+//! The source of a version holds the session weakly: cells belong to it.
 
-use std::collections::BTreeMap;
+use std::any::Any;
 use std::error::Error;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Level, Module};
 use brolga_jit::Body as CellBody;
-use brolga_jit::{CellOwner, Elsewhere, Interpreter, Materialize, Target, Tiers};
+use brolga_jit::{Elsewhere, Interpreter, Materialize, Target, Tiers};
 use brolga_linking::{
     Doing, DylibId, Label, Link, LookupKind, MaterializationUnit, Priority, Responsibility, Sees, Symbol,
     SymbolFlags, SymbolRef, Until, WeakSession, required,
@@ -32,8 +39,7 @@ use brolga_linking::{
 
 use super::error::SessionError;
 use super::interpreted::InterpretedBody;
-use super::plan::lock;
-use super::target::{Code, Function, Moved, Native, Origin, Placed, give_up};
+use super::target::{Code, Moved, Native, Origin, Place, Placed, give_up};
 use super::unit::{Loaded, Pin, Shared};
 use super::{apart, linking};
 use crate::engine::{declared_type, function_type};
@@ -61,54 +67,18 @@ impl Hot {
     }
 }
 
-/// The slots of a session's functions, by what tells them from each other: several of one name may be there at once, and the name
-/// leads to one of them at most.
-#[derive(Default)]
-pub(crate) struct Slots {
-    owners: Mutex<BTreeMap<usize, (Label, Weak<CellOwner>)>>,
-}
-
-impl Slots {
-    /// The owner of the slot with this identity, if it is that of a function of this name.
-    pub(crate) fn owner(&self, label: Label, identity: usize) -> Option<Arc<CellOwner>> {
-        let owners = lock(&self.owners);
-        let (of, owner) = owners.get(&identity)?;
-        (*of == label).then(|| owner.upgrade())?
-    }
-
-    /// All slots that are there, in the order of their names.
-    pub(crate) fn all(&self) -> Vec<(Label, Arc<CellOwner>)> {
-        let owners = lock(&self.owners);
-        let there = owners.values().filter_map(|(label, owner)| Some((*label, owner.upgrade()?)));
-        let mut there: Vec<(Label, Arc<CellOwner>)> = there.collect();
-        drop(owners);
-        there.sort_by_key(|(label, _)| *label);
-        there
-    }
-
-    /// Lists a slot for as long as what this gives is held.
-    fn enter(self: &Arc<Self>, label: Label, owner: Arc<CellOwner>) -> Entered {
-        lock(&self.owners).insert(owner.identity(), (label, Arc::downgrade(&owner)));
-        Entered { slots: self.clone(), owner }
-    }
-}
-
-/// A slot that is listed.
-pub(crate) struct Entered {
-    slots: Arc<Slots>,
-    owner: Arc<CellOwner>,
-}
-
-impl Entered {
-    pub(crate) fn owner(&self) -> &Arc<CellOwner> {
-        &self.owner
-    }
-}
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        lock(&self.slots.owners).remove(&self.owner.identity());
-    }
+/// Puts the code of an eager body behind the cell of its function, into the version that was defined from the same program. Whoever is there later, the body
+/// or the cell, does so.
+pub(crate) fn provide(
+    shared: &Shared,
+    session: &linking::Session<Native>,
+    function: Label,
+    program: &Origin,
+    code: Target,
+) {
+    let owner = session.leads_to(function).and_then(|identity| shared.cells.owner(function, identity));
+    // A cell that does not take it has been superseded or is of another type.
+    owner.into_iter().for_each(|owner| owner.provide(program, code.clone()));
 }
 
 /// The type of a function at the doorway, known before it is lowered; `None` if it has no native form.
@@ -120,7 +90,8 @@ pub(crate) fn type_of(module: &Module, id: FuncId) -> Option<FunctionType> {
     }
 }
 
-/// The promise of a slot.
+/// The promise of a cell.
+#[derive(Clone)]
 pub(crate) struct Stub {
     pub(crate) shared: Arc<Shared>,
     pub(crate) symbol: Symbol,
@@ -130,6 +101,8 @@ pub(crate) struct Stub {
     pub(crate) ty: Arc<FunctionType>,
     /// What the body was defined from.
     pub(crate) pin: Pin,
+    /// Whether it is ready when its body is.
+    pub(crate) is_eager: bool,
 }
 
 impl MaterializationUnit<Native> for Stub {
@@ -142,27 +115,41 @@ impl MaterializationUnit<Native> for Stub {
         let hot = self.hot.as_ref();
         let source =
             Body::new(&self.shared, responsibility.session(), dylib, self.body, hot, self.pin.clone());
-        let slot = match hot {
+        let cell = match hot {
             Some(hot) => self.shared.jit.tiered(self.ty.clone(), source, hot.calls, hot.interpreter()),
             None => self.shared.jit.cell(self.ty.clone(), source),
         };
-        let owner = match slot {
+        let owner = match cell {
             Ok(owner) => Arc::new(owner),
             Err(error) => {
                 let again: Box<dyn MaterializationUnit<Native>> = self;
                 return give_up(responsibility, error.is_shortage(), error, again);
             }
         };
-        let entered = self.shared.slots.enter(Label { dylib, symbol: self.symbol }, owner);
-        let (code, address) = Code::enter_slot(&self.shared.placed, entered);
+        let label = Label { dylib, symbol: self.symbol };
+        let entered = self.shared.cells.enter(label, owner, self.is_eager.then_some(self.body));
+        let (code, address) = Code::enter_cell(&self.shared.placed, entered);
         // Whoever removed the unit meanwhile has told those who wait.
         if responsibility.attach(code).is_err() {
             return;
         }
-        if let Ok(resolved) = responsibility.resolve([(self.symbol, address)]) {
+        let session = responsibility.session().clone();
+        let Ok(resolved) = responsibility.resolve([(self.symbol, address)]) else { return };
+        if !self.is_eager {
             // A refusal has failed the unit, with its reason.
             let _ = resolved.emit([]);
+            return;
         }
+        let (shared, body) = (self.shared.clone(), Label { dylib, symbol: self.body });
+        // The body may have come first.
+        let code = session.leads_to(body).and_then(|at| shared.placed.at(at)).and_then(Place::compiled);
+        if let Some((code, target)) =
+            code.and_then(|code| Some((code.program, code.unit.target(&code.symbol)?)))
+        {
+            provide(&shared, &session, label, &code, target);
+        }
+        let again: Box<dyn MaterializationUnit<Native>> = self;
+        let _ = resolved.emit_or_again([body.into()], again);
     }
 }
 
@@ -237,9 +224,9 @@ impl Body {
                 None => Ok(None),
             };
             let target = match placed {
-                Ok(Some(Function::Code { program, .. })) if !self.is_own(&program) => return Ok(None),
-                Ok(Some(Function::Code { unit, symbol, .. })) => unit.target(&symbol),
-                Ok(Some(Function::Slot(_)) | None) => None,
+                Ok(Some(Place::Compiled(code))) if !self.is_own(&code.program) => return Ok(None),
+                Ok(Some(Place::Compiled(code))) => code.unit.target(&code.symbol),
+                Ok(Some(Place::Function(_) | Place::Object(_)) | None) => None,
                 // Somebody has defined it anew meanwhile.
                 Err(Moved) => continue,
             };
@@ -280,6 +267,10 @@ impl Materialize for Body {
 
     fn may_pass(&self, error: &(dyn Error + Send + Sync + 'static)) -> bool {
         error.downcast_ref().is_some_and(linking::Error::passes)
+    }
+
+    fn accepts(&self, program: &dyn Any) -> bool {
+        program.downcast_ref().is_some_and(|program| self.is_own(program))
     }
 
     fn elsewhere(&self) -> Elsewhere {

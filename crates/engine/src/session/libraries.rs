@@ -14,7 +14,7 @@ use std::sync::Arc;
 use brolga_jit::{Archive, Foreign, ObjectFile, ObjectFileError};
 use brolga_linking::{
     Definition, Dependence, Generator, LookupKind, MaterializationUnit, Need, Request, Responsibility,
-    Symbol, SymbolFlags, SymbolScope, Unit, Want, absolute,
+    Symbol, SymbolFlags, SymbolScope, Unit, Until, Want, absolute,
 };
 use brolga_runtime::Runtime;
 
@@ -181,8 +181,7 @@ impl Member {
         let names = session.scope();
         let want = |name: &str| Want { symbol: names.intern(name), need: Need::Weak };
         let wants = self.object.undefined().map(want).collect();
-        // What may come without an address is a function of a program, which is not called as C calls.
-        responsibility.lookup_to_link(wants, move |responsibility, found| match found {
+        responsibility.lookup_answer(wants, Until::Resolved, move |responsibility, found| match found {
             Ok(found) => self.link(responsibility, &found),
             Err(error) if error.passes() => responsibility.fail_for_now(error, self.unit()),
             Err(error) => responsibility.fail(error),
@@ -199,9 +198,9 @@ impl Member {
         for definition in found {
             let Some(address) = definition.address else { continue };
             let leads = || session.leads_to(definition.label);
-            let object = match self.shared.placed.find_any(address, leads) {
+            let object = match self.shared.placed.find(address, leads) {
                 // Functions of programs are not called as C calls, whatever their names are.
-                Ok(Some(Place::Function(_))) => continue,
+                Ok(Some(Place::Function(_) | Place::Compiled(_))) => continue,
                 Ok(Some(Place::Object(object))) => Some(object),
                 Ok(None) => None,
                 Err(Moved) => return self.look_up(responsibility),

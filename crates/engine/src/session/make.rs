@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   Functions ── make_low ──► Lowered ── generate ──► Output ── imports looked up ──► link ──► complete ──► ready, with what was found
-//!                                ▲                                                      │          │ what was found has moved:
-//!                                └── strangers: others than it relies on were found ────┘          ▼ looked up again
+//!                                                                ▲                                  │
+//!                                                                └── what was found has moved ──────┘
 //! ```
 //!
 //! Compiling holds no lock and needs nothing but the plan, so units compile side by side; between two stages a worker may take other
@@ -12,14 +12,12 @@
 //!
 //! | symbol in the code | is |
 //! |---|---|
-//! | a slot: a function of another unit | required; a failure to have it is the unit's. It is what lies behind a slot (`lazy.rs`), and ready before its function is compiled; else the unit gets a gate to its code (`gates.rs`) |
-//! | a counter | the same, of functions behind slots; slots and counters of loops are the unit's own |
+//! | a slot: a function of another unit | required; a failure to have it is the unit's. It is a cell, which has an address before its function is compiled (`lazy.rs`) |
+//! | a counter | the same; slots and counters of loops are the unit's own |
 //! | a C symbol without a library | taken from the link order when it is there, else from the process |
 //! | all else | the run time's |
 //!
-//! So the code of a unit is the same whatever lies behind the functions that it calls.
-//!
-//! Units that call each other would wait for each other's addresses. One of them goes on without: that call goes through a slot of its own (`bends.rs`).
+//! So the code of a unit is the same whatever lies behind the functions that it calls, and units that call each other are linked in any order.
 //!
 //! What a unit was linked to may be defined anew before it is in the tables. Then nothing of it comes there, and it is linked again.
 
@@ -31,21 +29,19 @@ use brolga_codegen::isa::Tier;
 use brolga_codegen::ways::Route;
 use brolga_ir::{Func, FuncId};
 use brolga_jit::{
-    BuildError, Compiled, FindCell, Foreign, IndirectCell, Linkage, LoopEntry, Moving, NoCell, Source, Style,
-    Unit,
+    Compiled, FindCell, Foreign, IndirectCell, Linkage, LoopEntry, Moving, Source, Style, Target, Unit,
 };
 use brolga_linking::{
-    Definition, Dependence, Label, Need, Responsibility, Symbol, SymbolFlags, SymbolScope, Want,
+    Definition, Dependence, Label, Need, Responsibility, Symbol, SymbolFlags, SymbolScope, Until, Want,
 };
 
-use super::bends::{self, Bend};
 use super::evict;
-use super::lazy::{BODY, HOT, type_of};
+use super::lazy::{self, BODY, HOT};
 use super::linking;
 use super::loops::FoundLoop;
 use super::plan::lock;
 use super::profile::Profile;
-use super::target::{Code, Function, Moved, Native, Place, give_up};
+use super::target::{Code, Native, Place, give_up};
 use super::unit::{Functions, Loaded, Shared, Stage};
 use crate::engine::function_type;
 use crate::error::Error;
@@ -60,17 +56,6 @@ pub(crate) struct Output {
     ids: Vec<FuncId>,
     /// How many statements it was made from.
     weight: u32,
-}
-
-impl Output {
-    /// The functions of other units that it calls, and the loops that it may be left for.
-    fn called(&self) -> BTreeSet<&str> {
-        let called = self.compiled.imports().into_iter().filter_map(|import| match import {
-            Import::Slot(name) => Some(name.as_str()),
-            _ => None,
-        });
-        called.collect()
-    }
 }
 
 /// What the code of a unit refers to and a session knows.
@@ -122,7 +107,7 @@ fn look_up_and_link(
     // The lookup holds what it wants.
     let names = responsibility.session().scope();
     let all = wants(&names, &output);
-    responsibility.lookup_to_link(all, move |responsibility, found| match found {
+    responsibility.lookup_answer(all, Until::Resolved, move |responsibility, found| match found {
         Ok(found) => link(shared, loaded, output, responsibility, &found),
         Err(error) => {
             let Ok(symbols) = responsibility.symbols() else { return };
@@ -189,8 +174,8 @@ fn generate(shared: &Shared, loaded: &Loaded, low: Lowered) -> Result<Output, Ar
     let tier = if is_first { Tier::Baseline } else { tier(shared.level) };
     let counts = |name: &str| is_first && loaded.names.values().any(|own| **own == *name);
     let is_profiled = is_first && loaded.profile.is_some();
-    // C calls what is behind the slot of a function, as everybody does.
-    let apart = |name: &str| loaded.whole.behind_slots.contains(name);
+    // C calls what is behind the cell of a function, as everybody does.
+    let apart = |name: &str| loaded.whole.behind_cells.contains(name);
     let (others, counted, apart) = (&route, &counts, &apart);
     let style = Style { tier, others, counted, apart, has_c_entries: true, is_profiled };
     let compiled = shared.jit.compile(&module.cx, &sources, style).map_err(Error::from)?;
@@ -201,14 +186,6 @@ fn generate(shared: &Shared, loaded: &Loaded, low: Lowered) -> Result<Output, Ar
     Ok(Output { compiled, loops, ids, weight })
 }
 
-/// The slots of a unit's own.
-#[derive(Default)]
-pub(crate) struct Ways {
-    loops: Vec<LoopEntry>,
-    /// Those of functions that wait for it, by name.
-    bends: BTreeMap<String, Arc<Bend>>,
-}
-
 /// Links what was compiled to what was found. Nothing if what was found is no longer there.
 pub(crate) fn link_unit(
     shared: &Arc<Shared>,
@@ -216,40 +193,22 @@ pub(crate) fn link_unit(
     loaded: &Loaded,
     output: &Output,
     found: &[Definition<Native>],
-    ways: &Ways,
+    loops: &[LoopEntry],
     new: Option<&Moving>,
 ) -> Result<Option<Unit>, Error> {
-    let (mut gates, mut foreign) = (BTreeMap::new(), BTreeMap::new());
-    let (mut slots, called) = (Found::default(), output.called());
+    let (mut cells, mut foreign) = (Found::default(), BTreeMap::new());
     for definition in found {
         let name = session.names().text(definition.label.symbol);
-        if let Some(bend) = ways.bends.get(&*name) {
-            slots.0.insert(name, bend.slot());
-            continue;
-        }
         let Some(address) = definition.address else { continue };
         let leads = || session.leads_to(definition.label);
-        let Ok(place) = shared.placed.find_any(address, leads) else { return Ok(None) };
-        if let Some(Place::Function(function)) = &place
-            && let Some(ty) = function.ty()
-        {
-            loaded.check(&name, ty)?;
-        }
+        let Ok(place) = shared.placed.find(address, leads) else { return Ok(None) };
         match place {
-            Some(Place::Function(Function::Code { unit, symbol, access, .. })) => {
-                // What calls go to that are decided at run time is found by the run time.
-                let Some(target) = unit.target(&symbol).filter(|_| called.contains(&*name)) else { continue };
-                match access.gate(&target).map_err(BuildError::from)? {
-                    Ok(gate) => {
-                        if output.compiled.takes_c_entry(&name) {
-                            access.keep(&gate);
-                        }
-                        gates.insert(name.to_string(), gate);
-                    }
-                    Err(Moved) => return Ok(None),
-                }
+            Some(Place::Function(function)) => {
+                loaded.check(&name, function.ty())?;
+                cells.0.insert(name, function.cell);
             }
-            Some(Place::Function(Function::Slot(slot))) => drop(slots.0.insert(name, slot)),
+            // What has no native form is called at run time alone.
+            Some(Place::Compiled(_)) => {}
             Some(Place::Object(object)) => {
                 foreign.insert(name.to_string(), Foreign { address, object: Some(object) });
             }
@@ -262,9 +221,8 @@ pub(crate) fn link_unit(
         // Programs of one session call each other's functions, whose dynamic calls find the same methods whoever calls.
         table: None,
         foreign: Some(&foreign),
-        slots: Some(&slots),
-        gates: Some(&gates),
-        loops: &ways.loops,
+        slots: Some(&cells),
+        loops,
         cells: loaded.profile.as_deref().map(Profile::cells),
         new,
     };
@@ -281,30 +239,22 @@ fn link(
     let session = responsibility.session().clone();
     let (Ok(own), Ok(dylib)) = (responsibility.definitions(), responsibility.dylib()) else { return };
     let symbols: Vec<(Symbol, SymbolFlags)> = own.iter().map(|own| (own.label.symbol, own.flags)).collect();
-    let strangers = loaded.strangers(&shared, &session, found);
-    if !strangers.is_empty() {
-        let loaded = Arc::new(loaded.without(&shared, &strangers));
-        return compile_and_link(shared, loaded, &output.ids, responsibility);
-    }
     let rounds = match loaded.stage {
         Stage::First { rounds } => rounds,
         Stage::Only | Stage::Second => 0,
     };
     let loops = output.loops.iter().map(|found| found.link(&shared, &session, dylib, &loaded, rounds));
     let source = match (symbols.as_slice(), output.ids.as_slice()) {
-        (&[(symbol, flags)], &[id]) if loaded.whole.is_lazy => {
+        (&[(symbol, flags)], &[id]) if !loaded.whole.is_eager && !loaded.types.is_empty() => {
             let source = evict::Source { loaded: loaded.clone(), id, symbol, flags };
             shared.gives_up().then_some(source)
         }
         _ => None,
     };
     let again = Functions::again(&shared, &loaded, &output.ids, &symbols);
-    let ways = match bends_of(&shared, &session, &loaded, &output, found) {
-        Ok(bends) => Ways { loops: loops.collect(), bends },
-        Err(error) => return give_up(responsibility, error.is_shortage(), error, again),
-    };
+    let loops: Vec<LoopEntry> = loops.collect();
     let new = shared.jit.unmade();
-    let unit = link_unit(&shared, &session, &loaded, &output, found, &ways, Some(&new));
+    let unit = link_unit(&shared, &session, &loaded, &output, found, &loops, Some(&new));
     let unit = match unit {
         Ok(Some(unit)) => unit,
         // Somebody has defined it anew meanwhile.
@@ -316,56 +266,32 @@ fn link(
         let function = text.strip_suffix(BODY).or_else(|| text.strip_suffix(HOT));
         (*symbol, function.map_or_else(|| text.clone(), Arc::from))
     });
-    let bends = bends::all(ways.bends.into_values(), &shared.placed, found);
-    let compiled = (&unit, &loaded.whole.origin, source, bends);
+    let names: Vec<(Symbol, Arc<str>)> = names.collect();
+    // The code of eager bodies, by function.
+    let behind = symbols.iter().zip(&names).filter(|((_, flags), _)| flags.has(SymbolFlags::INNER));
+    let behind = behind.filter_map(|(_, (_, name))| Some((name.clone(), unit.target(name)?)));
+    let behind: Vec<(Arc<str>, Target)> = behind.collect();
+    let compiled = (&unit, &loaded.whole.origin, source);
     let (code, addresses) = Code::enter(&shared.placed, compiled, names, loaded.whole.kept.clone());
     let needs: Vec<Dependence<Native>> = found.iter().map(|&found| found.into()).collect();
-    let function = |label: Label| {
-        let (_, address) = addresses.iter().find(|(symbol, _)| *symbol == label.symbol)?;
-        shared.placed.get(*address)
-    };
-    let awaiting = shared.awaited.take(&own);
-    bends::lead(&awaiting, function);
-    let unfinished = responsibility.complete(code, addresses.iter().copied(), needs, Some(again.into()));
+    let unfinished = responsibility.complete(code, addresses, needs, Some(again.into()));
     if unfinished.is_none() {
-        // Who has come to wait since then has not found an address, and these are not looked for again.
-        bends::lead(&shared.awaited.take(&own), function);
+        for (name, target) in &behind {
+            let symbol = session.symbol(name);
+            let function = Label { dylib, symbol: symbol.symbol() };
+            lazy::provide(&shared, &session, function, &loaded.whole.origin, target.clone());
+        }
     }
     // It is gone, or can be given up from now on.
-    drop((unit, new));
+    drop((behind, unit, new));
     match unfinished {
         // What it was linked to has been defined anew meanwhile, and nobody has seen it.
-        Some(responsibility) => {
-            shared.awaited.put_back(&awaiting);
-            look_up_and_link(shared, loaded, output, responsibility);
-        }
+        Some(responsibility) => look_up_and_link(shared, loaded, output, responsibility),
         None => shared.keep_room(),
     }
 }
 
-/// The slots of the functions that a unit calls so, or may call so at run time, because they wait for it.
-fn bends_of(
-    shared: &Arc<Shared>,
-    session: &linking::Session<Native>,
-    loaded: &Loaded,
-    output: &Output,
-    found: &[Definition<Native>],
-) -> Result<BTreeMap<String, Arc<Bend>>, NoCell> {
-    let (mut bends, called) = (BTreeMap::new(), output.called());
-    for definition in found {
-        let name = session.names().text(definition.label.symbol);
-        if definition.address.is_some() || !called.contains(&*name) {
-            continue;
-        }
-        let id = loaded.known().get(&*name);
-        // What has no native form is not called by code.
-        let Some(ty) = id.and_then(|&id| type_of(loaded.module(), id)) else { continue };
-        bends.insert(name.to_string(), bends::bend(shared, session, *definition, ty)?);
-    }
-    Ok(bends)
-}
-
-/// The slots that a unit's code names.
+/// The cells that a unit's code names.
 #[derive(Default)]
 pub(super) struct Found(pub(super) BTreeMap<Arc<str>, IndirectCell>);
 

@@ -30,14 +30,14 @@ use brolga_ir::{FuncId, Module};
 use brolga_jit::{Linkage, Unit};
 use brolga_linking::{Label, Link, LookupKind, Priority, Sees, Until, WeakSession, required};
 use brolga_runtime::Runtime;
-use brolga_runtime::objects::{CodeEntry, EntrySource, MethodEntry, Methods, NewMethods};
+use brolga_runtime::objects::{CodeEntry, Elsewhere, EntrySource, MethodEntry, Methods, NewMethods};
 
 use super::error::SessionError;
 use super::lazy::elsewhere;
 use super::linking;
 use super::make::Found;
 use super::plan::lock;
-use super::target::{Function, Moved, Native};
+use super::target::{Moved, Native, Place};
 use super::unit::Shared;
 use crate::boxed::{Declared, row};
 
@@ -150,7 +150,7 @@ impl Entry {
         &self,
         shared: &Shared,
         session: &linking::Session<Native>,
-    ) -> Result<Function, Box<dyn Error + Send + Sync>> {
+    ) -> Result<Place, Box<dyn Error + Send + Sync>> {
         let home = Link { dylib: self.label.dylib, sees: Sees::All };
         let (kind, wants) = (LookupKind::Static, required([self.label.symbol]));
         loop {
@@ -162,7 +162,7 @@ impl Entry {
                 None => Ok(None),
             };
             match placed {
-                Ok(Some(function)) => return Ok(function),
+                Ok(Some(place)) => return Ok(place),
                 Ok(None) => {
                     let name = session.name(found.label).to_string();
                     return Err(SessionError::NotFunction { name }.into());
@@ -178,27 +178,29 @@ impl EntrySource for Entry {
     fn make(&self) -> Result<CodeEntry, Box<dyn Error + Send + Sync>> {
         let session = self.session.upgrade().ok_or(linking::Error::SessionEnded)?;
         let shared = self.shared.upgrade().ok_or(linking::Error::SessionEnded)?;
-        let function = self.find(&shared, &session)?;
+        let place = self.find(&shared, &session)?;
         let name: Arc<str> = session.names().text(self.label.symbol);
-        if let (Some(declared), Some(found)) = (self.declared.function_type(&name), function.ty())
-            && !declared.is_called_like(found)
-        {
-            return Err(Box::new(crate::Error::Changed {
-                function: name.to_string(),
-                expected: declared.describe(),
-                found: found.describe_beside(&declared),
-            }));
-        }
         let (mut visible, mut slots): (Vec<Unit>, Found) = Default::default();
-        let route = match function {
-            Function::Code { unit, .. } => {
-                visible.push(unit);
-                Route::Far
-            }
-            Function::Slot(slot) => {
-                slots.0.insert(name, slot);
+        let route = match place {
+            Place::Function(function) => {
+                if let Some(declared) = self.declared.function_type(&name)
+                    && !declared.is_called_like(function.ty())
+                {
+                    return Err(Box::new(crate::Error::Changed {
+                        function: name.to_string(),
+                        expected: declared.describe(),
+                        found: function.ty().describe_beside(&declared),
+                    }));
+                }
+                slots.0.insert(name, function.cell);
                 Route::Slot
             }
+            // What has no native form has no cell.
+            Place::Compiled(compiled) => {
+                visible.push(compiled.unit);
+                Route::Far
+            }
+            Place::Object(_) => return Err(SessionError::NotFunction { name: name.to_string() }.into()),
         };
         let (compiled, symbol) = self.declared.compile(&shared.jit, &shared.recipe(), route)?;
         lock(&shared.compiled).bytes += compiled.code_bytes() as u64;
@@ -206,7 +208,7 @@ impl EntrySource for Entry {
         Ok(shared.jit.link_boxed(&compiled, &symbol, &linkage)?)
     }
 
-    fn elsewhere(&self) -> Box<dyn FnOnce(&mut dyn FnMut()) + Send> {
+    fn elsewhere(&self) -> Elsewhere {
         elsewhere()
     }
 }

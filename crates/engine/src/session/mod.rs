@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A *dylib* is a namespace of functions with a list of dylibs that it sees. Defining a program costs little: every function
-//! becomes a unit of its own (functions that call each other in a circle are one), which is compiled when somebody looks it up, or
-//! when something that is looked up needs it. A look-up is answered when the function, with all that it may call, can run.
+//! gets an indirect cell when somebody needs it, and its body is a unit of its own (functions that call each other in a circle are one), which is compiled
+//! when somebody looks the function up, or when something that is looked up needs it. A look-up is answered when the function, with all that it may call, can run.
 //! The linking model is [`linking`], whose types are at hand for what this layer does not do: [`Session::linking`],
 //! [`Dylib::linking`].
 //!
@@ -34,19 +34,24 @@
 //! **Waiting.** Whoever compiles may call what is not compiled, and one thread is enough for everything. A thread that would wait for what it is in
 //! the middle of, through whatever others, is told so by an error.
 //!
-//! **Memory.** Code goes when the session does not lead to it any more and nobody holds a handle to it or to code that calls
-//! it. Handles are counted, so nothing is freed under a thread that runs it. What lay behind a slot is freed when no thread runs it.
+//! **Memory.** Code goes when the session does not lead to it any more, no thread is in a world that sees it, and no handle reaches it:
+//! handles keep eager functions, with the eager functions that these call.
 //! With a limit ([`Options::code_limit`]), code of lazy functions that were not called for long is given up when there is no room, and compiled
 //! again when it is called.
 //!
-//! **Worlds.** Each definition and redefinition makes the next world. A call from Rust is in the newest one, and all that runs below it stays
-//! there: static calls, calls that are decided at run time, inlined copies, loops that move to a better tier. So a frame that runs while a lazy, tiered
-//! or interpreted function is redefined calls the old body to its end, and the next call from Rust reaches the new one. `invokelatest` enters the newest world.
-//! [`Definitions::replaceable`] is the exception, for hot reload: running frames reach the new body at their next call. Eager functions have one
-//! version for each linked caller: code and handles that were linked to the old one keep it.
+//! **Worlds.** Each definition, redefinition and removal makes the next world. A call from Rust is in the newest one, and all that runs below it stays
+//! there: static calls, calls that are decided at run time, calls by C, inlined copies, loops that move to a better tier. `invokelatest` enters the newest world.
+//!
+//! | kind of definition | a frame that runs while a function is redefined | while it is removed | the next call from Rust |
+//! |---|---|---|---|
+//! | eager (the default), [`lazy`](Definitions::lazy), [`tiered`](Definitions::tiered), [`interpreted`](Definitions::interpreted) | calls the old body to its end | the same | reaches the new body; of a removed function, throws |
+//! | [`replaceable`](Definitions::replaceable), for hot reload | reaches the new body at its next call | calls the old body to its end | the same |
+//!
+//! The kinds differ in when a body is compiled: for an eager function before a look-up is answered, also after a redefinition, for the others at the first
+//! call. A callee that was redefined since is compiled at its first call in any case. A function stays eager or lazy when it is redefined.
 //!
 //! **Removing.** [`Dependants`](linking::Dependants) says what becomes of code that uses what is removed. By a tombstone it stays, and every call of a removed function from another
-//! unit throws `CompileError`, which names the function:
+//! unit throws `CompileError`, which names the function, from the next world on:
 //!
 //! | what | after a tombstone |
 //! |---|---|
@@ -54,29 +59,28 @@
 //! | calls that are decided at run time | find no such method from the thread's next entry into compiled code on: `MethodError`, whatever the policy |
 //! | copies that were inlined | stay, as when a function is replaced; so does what was computed ahead of need |
 //! | `try` around a call | catches the error, unless the callee was known to throw nothing and nothing else in there does: then it may have been taken out |
-//! | frames that run removed code | go on in it; its next call of something that was removed throws |
-//! | handles ([`Function`], [`TypedFunc`](brolga_jit::TypedFunc)) to it | enter the code that they hold; those of lazy functions throw |
+//! | frames in older worlds | go on as if nothing had been removed |
+//! | handles ([`Function`], [`TypedFunc`](brolga_jit::TypedFunc)) to it | throw. After a removal in another way, and after the end, those of eager functions can be called; those of lazy ones throw |
 //! | C pointers (`cfunction`, [`Function::c_address`]) to it | throw, as other calls do: C is given the exception, as of any callback. They are valid as long as somebody holds the function |
 //! | C pointers that removed code made | belong to the functions that they lead to, and stay with these |
 //! | C code in archives ([`Dylib::add_archive`]) | stays with those who call it: no exception passes C |
 //!
-//! Its bytes are free when no handle holds it and no thread runs it ([`Session::stats`]).
+//! Its bytes are free when no thread is in a world that sees it ([`Session::stats`]).
 //!
 //! Files, in reading order: `target` (what is linked), `plan` (optimising concurrently), `unit` (compiling and linking one
-//! unit), `methods` (what calls reach that are decided at run time), `lazy` (what lies behind slots), `gates` and `bends` (how units reach each other), `loops` (loops that are left while they run), `interpreted` (functions that are interpreted), `apart` (what no symbol leads to),
+//! unit), `methods` (what calls reach that are decided at run time), `lazy` (what stands behind the symbols of functions), `cells` (who holds cells, and removal), `loops` (loops that are left while they run), `interpreted` (functions that are interpreted), `apart` (what no symbol leads to),
 //! `evict` (what is given up when memory is short),
 //! `inlined` (who has taken in what), `later` (who is compiled anew at the next call), `scope` (what programs see of each other), `definitions`, `put` and `batch` (how they go into the tables),
 //! `promise`, `host`, `libraries`, `opening`, `workers`, `dylib`, `function`, `error`.
 
 mod apart;
 mod batch;
-mod bends;
+mod cells;
 mod definitions;
 mod dylib;
 mod error;
 mod evict;
 mod function;
-mod gates;
 mod host;
 mod inlined;
 mod interpreted;
@@ -120,7 +124,7 @@ pub use brolga_runtime::objects::{HostFn, Raised};
 
 use crate::error::Error;
 use crate::options::Options;
-use gates::Tombs;
+use cells::Removal;
 use inlined::Inlined;
 use methods::SessionMethods;
 use plan::lock;
@@ -196,7 +200,7 @@ impl Session {
             jit.upgrade_by(Arc::new(background));
         }
         let methods = Arc::new(SessionMethods::new(jit.runtime()));
-        let linking = linking::Session::new(dispatcher, Box::new(Tombs { methods: methods.clone() }));
+        let linking = linking::Session::new(dispatcher, Box::new(Removal { methods: methods.clone() }));
         let shared = Arc::new(Shared::new(jit, level, opt, roots, methods, in_background));
         if let Some(limit) = limit {
             shared.set_limit(&linking, limit);

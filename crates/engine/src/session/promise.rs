@@ -63,7 +63,7 @@ pub(crate) struct Promise {
     pub(crate) shared: Arc<Shared>,
     pub(crate) symbols: Vec<(Symbol, SymbolFlags)>,
     pub(crate) make: Arc<Mutex<Option<Make>>>,
-    /// The symbols of functions that lie behind slots.
+    /// The symbols of functions that lie behind cells.
     pub(crate) promised: BTreeSet<String>,
 }
 
@@ -89,8 +89,6 @@ fn load(
     promised: BTreeSet<String>,
 ) -> Result<(Arc<Loaded>, Vec<FuncId>), Error> {
     let own: Vec<FuncId> = made.module.funcs().map(|(id, _)| id).take(made.own).collect();
-    let mut behind_slots = made.lazy_imports;
-    behind_slots.extend(promised);
-    let whole = Arc::new(Whole::new(shared, &made.module, &own, None, false, behind_slots)?);
+    let whole = Arc::new(Whole::new(shared, &made.module, None, false, promised)?);
     Ok((Arc::new(Loaded::new(shared, made.module, &own, whole, Stage::Only, None)), own))
 }

@@ -26,7 +26,7 @@ use super::batch::Batch;
 use super::definitions::Definitions;
 use super::dylib::Dylib;
 use super::error::SessionError;
-use super::inlined::Hit;
+use super::inlined::{Hit, Kind};
 use super::interpreted::InterpretedBody;
 use super::later::{self, Redefined};
 use super::lazy::{self, BODY, HOT, Hot};
@@ -55,8 +55,9 @@ impl Dylib {
         self.put(definitions.into(), false).map(drop)
     }
 
-    /// Defines functions in the place of those that have their names: whoever looks from now on gets the new ones. Code that
-    /// was linked to the old ones keeps them. The result says what became of lazy functions that have taken an old one in.
+    /// Defines functions in the place of those that have their names. Frames that run stay in their world and call the old ones; whatever is called
+    /// from Rust from now on calls the new ones. A function that is there stays eager or lazy as it is. The result says what became of functions of other
+    /// dylibs that have taken an old one in.
     ///
     /// # Errors
     /// As [`Dylib::define`]; some of the old ones are being compiled; the thread is inside a scope and would have to wait. Nothing has
@@ -92,20 +93,19 @@ impl Dylib {
         let mut new = Batch::new(self, replace, *tracker);
         let initializers = symbols_of(module, &own, &definitions.initializers)?;
         new.finalizers = symbols_of(module, &own, &definitions.finalizers)?;
-        let (mut imports, mut left) = (definitions.lazy_imports.clone(), None);
+        let mut left = None;
         if is_weak && !replace {
             let symbol = |id| new.names.intern(&module[id].symbol(&module.cx));
             new.weak = own.iter().map(|&id| symbol(id)).collect();
             let gone: BTreeSet<FuncId> =
                 own.iter().copied().filter(|&id| beaten.contains(&symbol(id))).collect();
             own.retain(|id| !gone.contains(id));
-            imports.extend(self.lazy_among(gone.iter().map(|&id| module[id].symbol(&module.cx))));
             left = (!gone.is_empty()).then(|| without_bodies(module, &gone));
         }
         let module = left.as_mut().unwrap_or(module);
         let hits = new.hits(module, &own);
         new.basis.imports.extend(definitions.imported.as_ref().map(|(_, imported)| imported.clone()));
-        let is_lazy = self.may_be_lazy(module, &own, definitions.is_lazy, replace)?;
+        let lazy = self.lazy_among(module, &own, definitions.is_lazy, replace);
         // What others inline is what was written.
         if self.is_shared(module) {
             new.offers.offer(module, &own, is_inlinable);
@@ -114,14 +114,13 @@ impl Dylib {
         }
         let weak = if is_weak { SymbolFlags::WEAK } else { SymbolFlags::NONE };
         let flags = FUNCTION | SymbolFlags::CALLABLE | weak;
-        let types: BTreeMap<FuncId, Arc<FunctionType>> = match is_lazy {
-            true => own.iter().filter_map(|&id| Some((id, lazy::type_of(module, id)?.into()))).collect(),
-            false => BTreeMap::new(),
-        };
+        let types: BTreeMap<FuncId, Arc<FunctionType>> =
+            own.iter().filter_map(|&id| Some((id, lazy::type_of(module, id)?.into()))).collect();
         let shared = &self.session.inner.shared;
-        let whole = Whole::new(shared, module, &own, definitions.kept.clone(), is_lazy, imports)?;
+        let behind_cells = types.keys().map(|&id| module[id].symbol(&module.cx)).collect();
+        let whole = Whole::new(shared, module, definitions.kept.clone(), lazy.is_empty(), behind_cells)?;
         let whole = Arc::new(whole);
-        let tiers = definitions.tiers.filter(|_| is_lazy);
+        let tiers = definitions.tiers.filter(|_| lazy.len() == own.len());
         let mut symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
         let mut hot_symbols: BTreeMap<FuncId, (Symbol, SymbolFlags)> = BTreeMap::new();
         let pins: BTreeMap<FuncId, Pin> = own.iter().map(|&id| (id, Pin::default())).collect();
@@ -136,7 +135,8 @@ impl Dylib {
                     let found = || InterpretedBody::new(module, &own, id, alone, calls, pin);
                     let hot = tiers.map(|calls| self.hot(&new.names, &name, calls, found()));
                     let hot_body = hot.as_ref().map(|hot| hot.body);
-                    let (body, flags) = new.stub(&name, flags, ty.clone(), hot, pin);
+                    let is_eager = !lazy.contains(&id);
+                    let (body, flags) = new.stub(&name, flags, ty.clone(), hot, pin, is_eager);
                     hot_symbols.extend(hot_body.map(|body| (id, (body, flags))));
                     (body, flags)
                 }
@@ -165,7 +165,7 @@ impl Dylib {
                     new.add(Box::new(Functions { shared, loaded, ids, symbols }));
                 }
             };
-            if is_lazy && definitions.is_replaceable {
+            if definitions.is_replaceable {
                 for &id in &own {
                     let Some((part, only)) = part(module, definitions.own, id) else { continue };
                     let loaded = Loaded::new(shared, part, &[only], whole.clone(), stage, profile.clone());
@@ -173,8 +173,7 @@ impl Dylib {
                     add(&loaded, vec![only], &[id]);
                 }
             } else {
-                let (module, profile) = (module.clone(), profile.clone());
-                let loaded = Loaded::new(shared, module, &own, whole.clone(), stage, profile);
+                let loaded = Loaded::new(shared, module.clone(), &own, whole.clone(), stage, profile.clone());
                 let loaded = Arc::new(loaded.with_types(types.values()));
                 for ids in if is_whole { vec![own.clone()] } else { loaded.units() } {
                     let sources = ids.clone();
@@ -190,19 +189,28 @@ impl Dylib {
         let mut program = None;
         for &id in &own {
             let label = self.linking.label(new.names.intern(&module[id].symbol(&module.cx)));
-            if !(types.contains_key(&id) && self.is_shared(module)) {
+            let kind = match counting {
+                Some((calls, rounds)) => Kind::Tiered { calls, rounds },
+                None if lazy.contains(&id) => Kind::Lazy,
+                None => Kind::Eager,
+            };
+            let is_shared = self.is_shared(module);
+            if !types.contains_key(&id) {
                 new.notes.add_nothing(label);
             } else if !definitions.is_replaceable {
-                new.notes.add(label, (module, id), &whole, counting, &mut program);
+                new.notes.add(label, is_shared, (module, id), &whole, kind, &mut program);
             } else if let Some((part, only)) = part(module, definitions.own, id) {
                 // What knows of others by their types alone has taken in what other programs let it.
-                new.notes.add(label, (&part, only), &whole, counting, &mut None);
+                new.notes.add(label, is_shared, (&part, only), &whole, kind, &mut None);
             } else {
                 new.notes.add_nothing(label);
             }
         }
-        let starts =
-            starts.map(|priority| (priority, symbols.into_values().map(|(symbol, _)| symbol).collect()));
+        // Those of eager functions as well, which are ready then.
+        let own: Vec<Symbol> =
+            own.iter().map(|&id| new.names.intern(&module[id].symbol(&module.cx))).collect();
+        let bodies = symbols.into_values().map(|(symbol, _)| symbol);
+        let starts = starts.map(|priority| (priority, own.into_iter().chain(bodies).collect()));
         self.bring_into_force(new, hits, starts, beaten)
     }
 
@@ -289,33 +297,15 @@ impl Dylib {
         Hot { body: names.intern(&format!("{name}{HOT}")), calls, interpreted }
     }
 
-    /// Those of these functions of this dylib that are called through slots.
-    fn lazy_among(&self, symbols: impl Iterator<Item = String>) -> Vec<String> {
+    /// Those of the functions `own` that are lazy: those that are there stay as they are.
+    fn lazy_among(&self, module: &Module, own: &[FuncId], asked: bool, replace: bool) -> BTreeSet<FuncId> {
         let scope = lock(&self.session.inner.homes).get(&self.linking.id()).map(|home| home.scope.clone());
-        symbols.filter(|symbol| scope.as_ref().is_some_and(|scope| scope.is_lazy(symbol))).collect()
-    }
-
-    /// Whether functions are to lie behind slots: those that are there stay as they are.
-    fn may_be_lazy(
-        &self,
-        module: &Module,
-        own: &[FuncId],
-        asked: bool,
-        replace: bool,
-    ) -> Result<bool, SessionError> {
-        let scope = lock(&self.session.inner.homes).get(&self.linking.id()).map(|home| home.scope.clone());
-        let Some(scope) = scope.filter(|_| replace) else { return Ok(asked) };
-        let known: Vec<String> = own
-            .iter()
-            .map(|&id| module[id].symbol(&module.cx))
-            .filter(|symbol| scope.knows(symbol))
-            .collect();
-        match known.iter().filter(|symbol| scope.is_lazy(symbol)).count() {
-            0 if known.is_empty() => Ok(asked),
-            0 => Ok(false),
-            lazy if lazy == known.len() => Ok(true),
-            _ => Err(SessionError::Mixed { functions: known }),
-        }
+        let scope = scope.filter(|_| replace);
+        let is_lazy = |id: &FuncId| {
+            let symbol = module[*id].symbol(&module.cx);
+            scope.as_ref().filter(|scope| scope.knows(&symbol)).map_or(asked, |scope| scope.is_lazy(&symbol))
+        };
+        own.iter().copied().filter(is_lazy).collect()
     }
 
     /// Promises functions, which `make` makes when one of them is called or compiled first. They are [lazy](Definitions::lazy).
@@ -371,21 +361,21 @@ impl Dylib {
         loop {
             let mut new = Batch::new(self, replace, tracker);
             let hits = new.hits(&declared, &own);
-            let is_lazy = self.may_be_lazy(&declared, &own, true, replace)?;
+            let lazy = self.lazy_among(&declared, &own, true, replace);
             new.offers.offer(&declared, &own, false);
             let flags = FUNCTION | SymbolFlags::CALLABLE;
             let mut symbols = Vec::with_capacity(own.len());
             for &id in &own {
                 let name: Arc<str> = declared[id].symbol(&declared.cx).into();
                 new.notes.add_nothing(self.linking.label(new.names.intern(&name)));
-                symbols.push(match lazy::type_of(&declared, id).filter(|_| is_lazy) {
-                    Some(ty) => new.stub(&name, flags, ty.into(), None, &Pin::default()),
+                let is_eager = !lazy.contains(&id);
+                symbols.push(match lazy::type_of(&declared, id) {
+                    Some(ty) => new.stub(&name, flags, ty.into(), None, &Pin::default(), is_eager),
                     None => (new.names.intern(&name), flags),
                 });
                 new.add_method(&declared, id);
             }
-            let promised =
-                own.iter().map(|&id| declared[id].symbol(&declared.cx)).filter(|_| is_lazy).collect();
+            let promised = own.iter().map(|&id| declared[id].symbol(&declared.cx)).collect();
             let (shared, make) = (self.session.inner.shared.clone(), make.clone());
             new.add(Box::new(Promise { shared, symbols, make, promised }));
             if let Some(redefined) = self.bring_into_force(new, hits, None, &mut BTreeSet::new())? {

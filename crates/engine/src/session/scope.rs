@@ -37,7 +37,7 @@ struct Offers {
     known: BTreeSet<Arc<str>>,
     /// By the type of the function object, then by symbol.
     declared: BTreeMap<Type, BTreeMap<Arc<str>, Arc<Func>>>,
-    /// The symbols of functions that are called through slots.
+    /// The symbols of lazy functions.
     lazy: BTreeSet<Arc<str>>,
     /// Functions of another context, by the types that their objects have in this one: nobody can take them in.
     foreign: BTreeSet<(Type, Arc<str>)>,
@@ -105,12 +105,12 @@ impl Scope {
         }
     }
 
-    /// Says which functions are called through slots.
+    /// Says which functions are lazy.
     pub(crate) fn set_lazy(&self, symbols: impl IntoIterator<Item = Arc<str>>) {
         lock(&self.offers).lazy.extend(symbols);
     }
 
-    /// Whether a function is called through its slot.
+    /// Whether a function is lazy.
     pub(crate) fn is_lazy(&self, symbol: &str) -> bool {
         lock(&self.offers).lazy.contains(symbol)
     }
@@ -163,11 +163,9 @@ impl Scope {
         lock(&self.offers).declared.contains_key(&function)
     }
 
-    /// The methods of a function object, each with its symbol and whether it is called through its slot.
-    fn declarations(&self, function: Type) -> Vec<(Arc<str>, Arc<Func>, bool)> {
-        let offers = lock(&self.offers);
-        let declared = offers.declared.get(&function).into_iter().flatten();
-        declared.map(|(symbol, func)| (symbol.clone(), func.clone(), offers.lazy.contains(symbol))).collect()
+    /// The methods of a function object, each with its symbol.
+    fn declarations(&self, function: Type) -> BTreeMap<Arc<str>, Arc<Func>> {
+        lock(&self.offers).declared.get(&function).cloned().unwrap_or_default()
     }
 }
 
@@ -187,37 +185,33 @@ impl<'a> Seen<'a> {
         Seen { scope, soon: Some(soon) }
     }
 
-    /// The methods of a function object, each with its symbol and whether it is called through its slot.
-    fn declarations(&self, function: Type) -> Vec<(Arc<str>, Arc<Func>, bool)> {
-        let found = self.scope.declarations(function);
+    /// The methods of a function object, each with its symbol.
+    fn declarations(&self, function: Type) -> BTreeMap<Arc<str>, Arc<Func>> {
+        let mut found = self.scope.declarations(function);
         let Some(soon) = self.soon else { return found };
         let new = soon.declarations(function);
         let offers = lock(&soon.offers);
-        let known = |(symbol, func, is_lazy): (Arc<str>, Arc<Func>, bool)| {
-            let is_foreign = offers.foreign.contains(&(function, symbol.clone()));
-            let func = if is_foreign { Arc::new(declaration(&func)) } else { func };
-            let is_new = offers.known.contains(&symbol);
-            let is_lazy = if is_new { offers.lazy.contains(&symbol) } else { is_lazy };
-            (symbol, (func, is_lazy))
-        };
-        let mut all: BTreeMap<Arc<str>, (Arc<Func>, bool)> = found.into_iter().map(known).collect();
-        all.extend(new.into_iter().map(|(symbol, func, is_lazy)| (symbol, (func, is_lazy))));
-        all.into_iter().map(|(symbol, (func, is_lazy))| (symbol, func, is_lazy)).collect()
+        for (symbol, func) in &mut found {
+            if offers.foreign.contains(&(function, symbol.clone())) {
+                *func = Arc::new(declaration(func));
+            }
+        }
+        found.extend(new);
+        found
     }
 }
 
 /// Adds to a module the declarations of functions that it calls and does not define, from the first scope that has any; and of those
-/// that calls may go to which are decided at run time, as far as they are there. Bodies that come in are looked at as well. Says which of
-/// them are called through slots, and for the methods of which function objects it has looked.
+/// that calls may go to which are decided at run time, as far as they are there. Bodies that come in are looked at as well. Says for the methods
+/// of which function objects it has looked.
 ///
 /// A body that calls what the module defines itself would call another function here than where it comes from: it stays out.
 pub(crate) fn import(
     module: &mut Module,
     scopes: &[Seen<'_>],
     is_there: &dyn Fn(&str) -> Result<bool, SessionError>,
-) -> Result<(BTreeSet<String>, BTreeSet<Type>), SessionError> {
+) -> Result<BTreeSet<Type>, SessionError> {
     let own = module.func_count();
-    let mut lazy = BTreeSet::new();
     let mut looked_up: BTreeSet<Type> = BTreeSet::new();
     let mut pending: Vec<FuncId> = module.funcs().map(|(id, _)| id).collect();
     while let Some(id) = pending.pop() {
@@ -227,7 +221,7 @@ pub(crate) fn import(
                 continue;
             }
             let mut found = scopes.iter().map(|scope| scope.declarations(function));
-            for (symbol, func, is_lazy) in found.find(|found| !found.is_empty()).unwrap_or_default() {
+            for (symbol, func) in found.find(|found| !found.is_empty()).unwrap_or_default() {
                 // Who is called by name and has been removed is missed when the caller is linked.
                 if !called.contains(&function) && !is_there(&symbol)? {
                     continue;
@@ -237,13 +231,10 @@ pub(crate) fn import(
                 // A method that the module defines itself is not imported.
                 let Ok(id) = module.add_func(func) else { continue };
                 pending.push(id);
-                if is_lazy {
-                    lazy.insert(module[id].symbol(&module.cx));
-                }
             }
         }
     }
-    Ok((lazy, looked_up))
+    Ok(looked_up)
 }
 
 /// A module with the first `own` functions of another one, its globals, and the rest as `rest` says.

@@ -1,30 +1,29 @@
 //! Native code as what a session links.
 //!
 //! ```text
-//!   session: symbol ──► address ──► Placed ──► Function: code in a unit, or a slot     what handles and linking units hold
-//!                                     ▲
-//!                    Code (the session's hold on a unit) enters its functions, and takes them out when it goes
+//!   session: f(Int64)      ──► address ──► Placed ──► Function: a cell          what handles hold and code is linked to
+//!            f(Int64)#body ──► address ──► Placed ──► Compiled: code in a unit  what cells lead to
+//!                                            ▲
+//!                    Code (the session's hold on a cell or a unit) enters what it has, and takes it out when it goes
 //! ```
 //!
-//! An address is a word; who wants to call or to link what lies there needs the unit that owns it, and finds it in the table
-//! [`Placed`]. An entry is there from before its address is known to the session until after the session has let go of
-//! it. Whoever holds a [`Function`] keeps its code, and all that this code calls, in memory: so nothing has to be waited for
-//! when the session lets go.
+//! An address is a word; who wants to call or to link what lies there needs its owner, and finds it in the table [`Placed`]. An entry is there
+//! from before its address is known to the session until after the session has let go of it.
 
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use brolga_codegen::sig::FunctionType;
-use brolga_jit::{IndirectCell, LoadedObject, Unit};
+use brolga_jit::{LoadedObject, Unit};
 use brolga_linking::{Responsibility, Symbol, Target};
 
-use super::bends::Bend;
+use super::cells::Entered;
+pub(crate) use super::cells::Function;
 use super::evict::Source;
-use super::gates::Access;
-use super::lazy::Entered;
 use super::linking;
+use super::plan::lock;
 
 /// What sessions of this crate link: machine code in this process.
 pub enum Native {}
@@ -35,7 +34,8 @@ impl Target for Native {
     type Slot = linking::NoSlot;
 }
 
-/// Fails a unit: for now if the reason may pass, as a shortage of room may before somebody looks again.
+/// Fails a unit: for now if the reason may pass, as a shortage of room may before somebody looks again. If the reason is the failure of
+/// others, it stands until one of these is removed or replaced.
 pub(crate) fn give_up(
     responsibility: Responsibility<Native>,
     may_pass: bool,
@@ -45,51 +45,34 @@ pub(crate) fn give_up(
     if may_pass {
         responsibility.fail_for_now(error, again);
     } else {
-        responsibility.fail(error);
+        responsibility.fail_until_changed(error, again);
     }
 }
 
-/// A function that is in memory.
+/// Code of a function in a unit.
 #[derive(Clone)]
-pub(crate) enum Function {
-    /// Code of a unit.
-    Code {
-        /// The unit.
-        unit: Unit,
-        /// The function's name in it.
-        symbol: Arc<str>,
-        /// What it was compiled from.
-        program: Origin,
-        /// What it can be made from again, if it may be given up.
-        source: Option<Source>,
-        /// What it, or what it calls, goes through where units call each other in a circle.
-        bends: Arc<[Arc<Bend>]>,
-        /// What leads to it from other units.
-        access: Arc<Access>,
-    },
-    /// Whatever is behind a slot.
-    Slot(IndirectCell),
+pub(crate) struct Compiled {
+    pub(crate) unit: Unit,
+    /// The function's name in the unit.
+    pub(crate) symbol: Arc<str>,
+    /// What it was compiled from.
+    pub(crate) program: Origin,
+    /// What it can be made from again, if it may be given up.
+    pub(crate) source: Option<Source>,
 }
 
 impl Function {
-    /// Its type, if it can be called from outside.
-    pub(crate) fn ty(&self) -> Option<&FunctionType> {
-        match self {
-            Function::Code { unit, symbol, .. } => unit.ty(symbol),
-            Function::Slot(slot) => Some(slot.ty()),
-        }
+    /// Its type.
+    pub(crate) fn ty(&self) -> &FunctionType {
+        self.cell.ty()
     }
 
     pub(crate) fn symbol(&self) -> &str {
-        match self {
-            Function::Code { symbol, .. } => symbol,
-            Function::Slot(slot) => slot.name(),
-        }
+        self.cell.name()
     }
 }
 
-/// The program that code was compiled from: equal for functions that were optimised with each other in sight, and linked to what
-/// they had seen.
+/// The program that code was compiled from: equal for functions that were optimised with each other in sight.
 #[derive(Clone, Default)]
 pub(crate) struct Origin(Arc<u8>);
 
@@ -102,17 +85,26 @@ impl PartialEq for Origin {
 /// What lies at an address that the session gave to a name.
 #[derive(Clone)]
 pub(crate) enum Place {
-    /// A function of a program.
+    /// A function of a program, behind its cell.
     Function(Function),
+    /// The code of one.
+    Compiled(Compiled),
     /// Something that a member of an archive defines.
     Object(LoadedObject),
 }
 
 impl Place {
-    fn function(self) -> Option<Function> {
+    pub(crate) fn function(self) -> Option<Function> {
         match self {
             Place::Function(function) => Some(function),
-            Place::Object(_) => None,
+            Place::Compiled(_) | Place::Object(_) => None,
+        }
+    }
+
+    pub(crate) fn compiled(self) -> Option<Compiled> {
+        match self {
+            Place::Compiled(compiled) => Some(compiled),
+            Place::Function(_) | Place::Object(_) => None,
         }
     }
 }
@@ -127,12 +119,9 @@ pub(crate) struct Placed {
 }
 
 impl Placed {
-    fn at(&self, address: usize) -> Option<Place> {
+    /// What is at an address now.
+    pub(crate) fn at(&self, address: usize) -> Option<Place> {
         self.places.read().unwrap_or_else(PoisonError::into_inner).get(&address).cloned()
-    }
-
-    pub(crate) fn get(&self, address: usize) -> Option<Function> {
-        self.at(address).and_then(Place::function)
     }
 
     /// What is at the address that a name was found to lead to; nothing if that is not of the session. `leads` says where the name
@@ -140,7 +129,7 @@ impl Placed {
     ///
     /// # Errors
     /// The name leads elsewhere by now, so that something else may have come to lie there.
-    pub(crate) fn find_any(
+    pub(crate) fn find(
         &self,
         address: usize,
         leads: impl FnOnce() -> Option<usize>,
@@ -151,15 +140,6 @@ impl Placed {
         let leads_there = leads() == Some(address);
         let is_same = place.is_some() || self.at(address).is_none();
         if leads_there && is_same { Ok(place) } else { Err(Moved) }
-    }
-
-    /// As [`Placed::find_any`], if it is a function of a program.
-    pub(crate) fn find(
-        &self,
-        address: usize,
-        leads: impl FnOnce() -> Option<usize>,
-    ) -> Result<Option<Function>, Moved> {
-        Ok(self.find_any(address, leads)?.and_then(Place::function))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -178,15 +158,22 @@ pub(crate) type Kept = Arc<dyn Any + Send + Sync>;
 pub struct Code {
     placed: Arc<Placed>,
     addresses: Vec<usize>,
-    #[expect(dead_code, reason = "held for the code")]
+    cell: Option<Entered>,
+    /// Whether a tombstone has removed it.
+    is_removed: Mutex<bool>,
     kept: Option<Kept>,
 }
 
 impl Code {
-    /// Enters functions of a unit, each with a symbol and its name in the unit. Says where they are.
+    fn new(placed: &Arc<Placed>, addresses: Vec<usize>) -> Code {
+        let is_removed = Mutex::default();
+        Code { placed: placed.clone(), addresses, cell: None, is_removed, kept: None }
+    }
+
+    /// Enters the code of functions of a unit, each with a symbol and its name in the unit. Says where it is.
     pub(crate) fn enter(
         placed: &Arc<Placed>,
-        (unit, program, source, bends): (&Unit, &Origin, Option<Source>, Arc<[Arc<Bend>]>),
+        (unit, program, source): (&Unit, &Origin, Option<Source>),
         symbols: impl IntoIterator<Item = (Symbol, Arc<str>)>,
         kept: Option<Kept>,
     ) -> (Code, Vec<(Symbol, usize)>) {
@@ -197,24 +184,16 @@ impl Code {
         let found: Vec<(Symbol, Arc<str>, usize)> = found.collect();
         let mut places = placed.write();
         for (_, name, address) in &found {
-            let (unit, symbol, program, source, bends) =
-                (unit.clone(), name.clone(), program.clone(), source.clone(), bends.clone());
-            let function = Function::Code { unit, symbol, program, source, bends, access: Arc::default() };
-            places.insert(*address, Place::Function(function));
+            let (unit, symbol, program, source) =
+                (unit.clone(), name.clone(), program.clone(), source.clone());
+            places.insert(*address, Place::Compiled(Compiled { unit, symbol, program, source }));
         }
         drop(places);
         let found: Vec<(Symbol, usize)> = found.into_iter().map(|(symbol, _, at)| (symbol, at)).collect();
         let addresses = found.iter().map(|(_, address)| *address).collect();
-        (Code { placed: placed.clone(), addresses, kept }, found)
-    }
-
-    /// What leads to its functions from other units.
-    pub(crate) fn access(&self) -> Vec<Arc<Access>> {
-        let access = |&address: &usize| match self.placed.get(address)? {
-            Function::Code { access, .. } => Some(access),
-            Function::Slot(_) => None,
-        };
-        self.addresses.iter().filter_map(access).collect()
+        let mut code = Code::new(placed, addresses);
+        code.kept = kept;
+        (code, found)
     }
 
     /// Enters what an object file defines.
@@ -222,15 +201,27 @@ impl Code {
         let addresses: Vec<usize> = object.symbols().map(|(_, address)| address).collect();
         let entered = addresses.iter().map(|&address| (address, Place::Object(object.clone())));
         placed.write().extend(entered);
-        Code { placed: placed.clone(), addresses, kept: None }
+        Code::new(placed, addresses)
     }
 
-    /// Enters a slot, by the word that tells it from others as long as somebody has it. No code can be there.
-    pub(crate) fn enter_slot(placed: &Arc<Placed>, entered: Entered) -> (Code, usize) {
-        let (address, slot) = (entered.owner().identity(), entered.owner().cell());
-        placed.write().insert(address, Place::Function(Function::Slot(slot)));
-        let kept: Kept = Arc::new(entered);
-        (Code { placed: placed.clone(), addresses: vec![address], kept: Some(kept) }, address)
+    /// Enters a cell, by the word that tells it from others as long as somebody has it. No code can be there.
+    pub(crate) fn enter_cell(placed: &Arc<Placed>, entered: Entered) -> (Code, usize) {
+        let (address, function) = (entered.owner().identity(), entered.function().clone());
+        placed.write().insert(address, Place::Function(function));
+        let mut code = Code::new(placed, vec![address]);
+        code.cell = Some(entered);
+        (code, address)
+    }
+
+    /// Notes that a tombstone has removed it.
+    pub(crate) fn entomb(&self) {
+        *lock(&self.is_removed) = true;
+    }
+
+    /// Takes the cell out, if it is that of one; and whether a tombstone has removed it.
+    pub(crate) fn take_cell(&mut self) -> Option<(Entered, bool)> {
+        let is_removed = *lock(&self.is_removed);
+        self.cell.take().map(|entered| (entered, is_removed))
     }
 }
 

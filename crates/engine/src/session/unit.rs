@@ -1,9 +1,8 @@
 //! Functions of a program as a unit that is materialized when somebody looks, and what units of a session share. How they become code:
 //! `make.rs`.
 //!
-//! **Who relies on whom.** A function relies on what is known of the bodies of its own program's functions, unless they lie behind slots
-//! (`plan.rs`). If linking finds another definition of one of them, because it was redefined before its caller was compiled, the
-//! caller is compiled again, with nothing known of that one but its types; and so is who relies on the caller.
+//! **Who relies on whom.** An eager function relies on what is known of the bodies of its own program's functions (`plan.rs`). When one of these is
+//! redefined, so is the body of whoever relies on it, in the same step (`inlined.rs`).
 //!
 //! What calls reach that are decided at run time is found by the run time, and compiled then (`methods.rs`).
 
@@ -15,19 +14,18 @@ use brolga_gcroots::Lowering as Roots;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::{FuncId, Level, Module, Op};
 use brolga_jit::{Evictor, Globals, Jit};
-use brolga_linking::{Definition, MaterializationUnit, Responsibility, Symbol, SymbolFlags};
+use brolga_linking::{MaterializationUnit, Responsibility, Symbol, SymbolFlags};
 use brolga_opt::OptLevel;
 
-use super::bends::Awaited;
+use super::cells::Cells;
 use super::evict::Demoter;
-use super::lazy::{Slots, type_of};
+use super::lazy::type_of;
 use super::linking;
 use super::make::compile_and_link;
 use super::methods::SessionMethods;
 use super::plan::Plan;
 use super::profile::Profile;
-use super::scope::without_bodies;
-use super::target::{Function, Kept, Native, Origin, Placed};
+use super::target::{Kept, Native, Origin, Placed};
 use crate::boxed::Recipe;
 use crate::engine::is_type_of;
 use crate::error::Error;
@@ -39,10 +37,8 @@ pub(crate) struct Shared {
     opt: brolga_opt::Options,
     roots: Roots,
     pub(crate) placed: Arc<Placed>,
-    pub(crate) slots: Arc<Slots>,
+    pub(crate) cells: Arc<Cells>,
     pub(crate) methods: Arc<SessionMethods>,
-    /// Calls that wait for functions to have addresses.
-    pub(crate) awaited: Arc<Awaited>,
     pub(crate) compiled: Mutex<Totals>,
     /// What gives code up when memory is short, and the limit; none if there is no limit.
     demoter: OnceLock<(Arc<Demoter>, usize)>,
@@ -67,15 +63,15 @@ impl Shared {
         methods: Arc<SessionMethods>,
         in_background: bool,
     ) -> Shared {
+        let cells = Cells::new(jit.runtime());
         Shared {
             jit,
             level,
             opt,
             roots,
             placed: Arc::default(),
-            slots: Arc::default(),
+            cells,
             methods,
-            awaited: Arc::default(),
             compiled: Mutex::default(),
             demoter: OnceLock::new(),
             in_background,
@@ -123,22 +119,20 @@ pub(crate) struct Whole {
     pub(super) kept: Option<Kept>,
     /// What those who rely on its functions know them by.
     pub(super) origin: Origin,
-    /// Whether its functions lie behind slots.
-    pub(super) is_lazy: bool,
-    /// The functions that its code calls through slots, by symbol.
-    pub(super) behind_slots: BTreeSet<String>,
+    /// Whether its functions are eager: they rely on each other's bodies, and those that call each other are one unit.
+    pub(super) is_eager: bool,
+    /// The functions of its own that have cells, by symbol.
+    pub(super) behind_cells: BTreeSet<String>,
 }
 
 impl Whole {
-    /// Looks at a verified module, which defines the functions `own`. `behind_slots` are those of its imports that are called
-    /// so; its own are if it is lazy.
+    /// Looks at a verified module, of whose own functions those `behind_cells` have cells.
     pub(crate) fn new(
         shared: &Shared,
         module: &Module,
-        own: &[FuncId],
         kept: Option<Kept>,
-        is_lazy: bool,
-        mut behind_slots: BTreeSet<String>,
+        is_eager: bool,
+        behind_cells: BTreeSet<String>,
     ) -> Result<Whole, Error> {
         let globals = Globals::new(shared.jit.runtime());
         if !module.globals().is_empty() {
@@ -149,22 +143,17 @@ impl Whole {
             }
             crate::engine::set_globals(module, &globals, shared.jit.runtime())?;
         }
-        if is_lazy {
-            behind_slots.extend(own.iter().map(|&id| module[id].symbol(&module.cx)));
-        }
-        Ok(Whole { globals, kept, origin: Origin::default(), is_lazy, behind_slots })
+        Ok(Whole { globals, kept, origin: Origin::default(), is_eager, behind_cells })
     }
 
-    /// The same program, for a function of it that is made anew, that of this module, and calls these through slots.
-    pub(crate) fn again(&self, lazy_imports: BTreeSet<String>, module: &Module, id: FuncId) -> Whole {
-        let mut behind_slots = lazy_imports;
-        behind_slots.extend(self.is_lazy.then(|| module[id].symbol(&module.cx)));
+    /// The same program, for a function of it that is made anew, that of this module.
+    pub(crate) fn again(&self, module: &Module, id: FuncId) -> Whole {
         Whole {
             globals: self.globals.clone(),
             kept: self.kept.clone(),
             origin: Origin::default(),
-            is_lazy: self.is_lazy,
-            behind_slots,
+            is_eager: self.is_eager,
+            behind_cells: BTreeSet::from([module[id].symbol(&module.cx)]),
         }
     }
 }
@@ -208,7 +197,7 @@ pub(crate) struct Loaded {
     pub(super) names: BTreeMap<FuncId, Arc<str>>,
     /// What its first tier counts, and its second has in mind.
     pub(super) profile: Option<Arc<Profile>>,
-    /// The types of those of its functions that lie behind slots, by symbol.
+    /// The types of those of its functions that lie behind cells, by symbol.
     pub(super) types: BTreeMap<String, Arc<FunctionType>>,
     /// All functions that it was verified with, by symbol.
     known: OnceLock<BTreeMap<String, FuncId>>,
@@ -229,10 +218,12 @@ impl Loaded {
         let is_first = matches!(stage, Stage::First { .. });
         let level = if is_first { shared.level.min(OptLevel::O1) } else { shared.level };
         let advice = profile.clone().filter(|_| stage == Stage::Second);
-        let is_behind_slot = |id: FuncId| whole.behind_slots.contains(&module[id].symbol(&module.cx));
-        let others =
-            module.funcs().map(|(id, _)| id).filter(|id| !names.contains_key(id) || is_behind_slot(*id));
-        let others = others.collect();
+        // Nothing is known of what may become another function while its callers run (`plan.rs`).
+        let is_known = |id: &FuncId| {
+            names.contains_key(id)
+                && (whole.is_eager || !whole.behind_cells.contains(&module[*id].symbol(&module.cx)))
+        };
+        let others = module.funcs().map(|(id, _)| id).filter(|id| !is_known(id)).collect();
         let plan = Plan::new(module, level, shared.opt.clone(), shared.roots, advice, others);
         Loaded { stage, plan, whole, names, profile, types: BTreeMap::new(), known: OnceLock::new() }
     }
@@ -269,36 +260,6 @@ impl Loaded {
         }
     }
 
-    /// Functions of the program that it relies on, of which others were found than those, or may be: what has no address yet.
-    pub(super) fn strangers(
-        &self,
-        shared: &Shared,
-        session: &linking::Session<Native>,
-        found: &[Definition<Native>],
-    ) -> BTreeSet<FuncId> {
-        let module = self.plan.module();
-        let stranger = |definition: &Definition<Native>| {
-            let symbol = match definition.address {
-                None => session.names().text(definition.label.symbol),
-                Some(address) => match shared.placed.get(address)? {
-                    Function::Code { symbol, program, .. } if program != self.whole.origin => symbol,
-                    _ => return None,
-                },
-            };
-            let id = self.known().get(&*symbol)?;
-            (self.names.contains_key(id) && module[*id].entry().is_some()).then_some(*id)
-        };
-        found.iter().filter_map(stranger).collect()
-    }
-
-    /// The same functions, for which these are defined elsewhere.
-    pub(super) fn without(&self, shared: &Shared, strangers: &BTreeSet<FuncId>) -> Loaded {
-        let module = without_bodies(self.plan.module(), strangers);
-        let own: Vec<FuncId> = self.names.keys().copied().filter(|id| !strangers.contains(id)).collect();
-        let whole = Whole { origin: Origin::default(), ..Whole::clone(&self.whole) };
-        Loaded::new(shared, module, &own, Arc::new(whole), self.stage, self.profile.clone())
-    }
-
     /// The functions, in their final forms as far as they were asked for.
     pub(crate) fn module(&self) -> &Module {
         self.plan.module()
@@ -324,8 +285,8 @@ impl Loaded {
         let mut seen = BTreeSet::new();
         let mut units = Vec::new();
         for &id in self.names.keys() {
-            // Calls through slots need not go round together.
-            let mut circle = if self.whole.is_lazy { vec![id] } else { self.plan.circle(id) };
+            // Eager functions that call each other do so directly.
+            let mut circle = if self.whole.is_eager { self.plan.circle(id) } else { vec![id] };
             circle.retain(|id| self.names.contains_key(id));
             if circle.iter().all(|&id| seen.insert(id)) {
                 units.push(circle);

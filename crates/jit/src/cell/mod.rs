@@ -55,6 +55,7 @@ mod select;
 mod switch;
 mod version;
 
+use std::any::Any;
 use std::error::Error;
 use std::sync::{Arc, Weak};
 
@@ -68,7 +69,7 @@ use crate::entry::{Entry, EntryError};
 use crate::interpret::Interpreter;
 use crate::tiers::{Counting, LoopEntry, Then, Tiers};
 pub use evict::Held;
-pub(crate) use place::{Place, Places, record_of_data};
+pub(crate) use place::{Place, Places};
 pub(crate) use record::Record;
 pub(crate) use routine::{cell_of_counter, cell_of_data, routine};
 pub(crate) use select::{Selector, Selectors};
@@ -89,6 +90,12 @@ pub trait Materialize: Send + Sync {
     /// again after twice as many calls, or iterations, if it may.
     fn may_pass(&self, error: &(dyn Error + Send + Sync + 'static)) -> bool {
         let _ = error;
+        false
+    }
+
+    /// Whether code that was made from this without being asked for is what it would make ([`CellOwner::provide`]).
+    fn accepts(&self, made_from: &dyn Any) -> bool {
+        let _ = made_from;
         false
     }
 
@@ -115,10 +122,6 @@ impl Target {
 
     pub(crate) fn address(&self) -> usize {
         self.address
-    }
-
-    pub(crate) fn ty(&self) -> &Arc<FunctionType> {
-        &self.ty
     }
 }
 
@@ -202,7 +205,8 @@ impl NoCell {
     }
 }
 
-/// The right to decide what is behind a cell. Dropping it closes the cell: calls throw `CompileError`.
+/// The right to decide what is behind a cell. Dropping it closes the cell: calls throw `CompileError`. If the newest version is removed already, older
+/// ones stay for the threads in their worlds.
 pub struct CellOwner {
     record: Arc<Record>,
 }
@@ -320,7 +324,7 @@ impl CellOwner {
 
     /// A word that no other cell has as long as somebody has this one; no code lies there.
     pub fn identity(&self) -> usize {
-        Arc::as_ptr(&self.record).addr()
+        self.cell().identity()
     }
 
     /// Lets every call from now on go to this code, whatever world it is made in. What is being compiled for the cell is not wanted any more.
@@ -343,6 +347,12 @@ impl CellOwner {
         self.record.replace_all(body.into());
     }
 
+    /// Puts code behind versions that nobody has compiled and whose sources accept what it was made from. Nothing if it is of another type, or
+    /// belongs to another engine.
+    pub fn provide(&self, made_from: &dyn Any, target: Target) {
+        self.record.provide(made_from, &target);
+    }
+
     /// Makes sure of the memory for one more version.
     ///
     /// # Errors
@@ -360,7 +370,9 @@ impl CellOwner {
 
 impl Drop for CellOwner {
     fn drop(&mut self) {
-        self.close();
+        if !matches!(self.record.lock().newest().state, State::Closed) {
+            self.close();
+        }
     }
 }
 
@@ -388,6 +400,11 @@ impl IndirectCell {
         self.record.materialize(u64::MAX).map(|_| ())
     }
 
+    /// The [identities](CellOwner::identity) of the cells that code behind this one calls, of all versions.
+    pub fn callees(&self) -> Vec<usize> {
+        self.record.lock().callees()
+    }
+
     /// Whether a call in the newest world would find code.
     pub fn is_ready(&self) -> bool {
         matches!(self.record.lock().newest().state, State::Ready(_))
@@ -399,6 +416,10 @@ impl IndirectCell {
     /// The function takes or gives what C cannot, or there is no memory.
     pub fn c_address(&self) -> Result<usize, CEntryError> {
         self.record.c_entry.address(&self.record.jit, &self.record.ty, self.word())
+    }
+
+    pub(crate) fn identity(&self) -> usize {
+        Arc::as_ptr(&self.record).addr()
     }
 
     pub(crate) fn downgrade(&self) -> WeakCell {

@@ -241,6 +241,27 @@ impl Record {
         }
     }
 
+    /// Publishes code that nobody has asked for, for the versions that accept what it was made from.
+    pub(super) fn provide(&self, made_from: &dyn Any, target: &Target) {
+        if self.check(target).is_err() {
+            return;
+        }
+        let mut versions = self.lock();
+        let newest = versions.newest().number;
+        let (mut before, mut counter) = (Vec::new(), None);
+        for version in versions.all() {
+            if matches!(&version.state, State::Lazy(source) if source.accepts(made_from)) {
+                before.push(self.publish(version, target.clone()));
+                counter = (version.number == newest).then(|| version.counting.stride());
+            }
+        }
+        versions.lead(&self.place);
+        counter.into_iter().for_each(|counter| self.place.set_counter(counter));
+        drop(versions);
+        // Sources are foreign, and dropped without the lock.
+        drop(before);
+    }
+
     /// What calls in a world reach.
     pub(super) fn find(&self, world: u64) -> Found {
         let mut versions = self.lock();

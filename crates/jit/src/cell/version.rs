@@ -24,7 +24,7 @@ use brolga_runtime::RetiredCode;
 use super::evict::Recipe;
 use super::place::Place;
 use super::select::Selector;
-use super::{Materialize, Record, Target};
+use super::{IndirectCell, Materialize, Record, Target};
 use crate::engine::{Jit, Unit};
 use crate::interpret::{Interpreted, Interpreter};
 use crate::tiers::Counting;
@@ -127,6 +127,20 @@ impl Versions {
             [only] => Some(only),
             _ => None,
         }
+    }
+
+    /// All versions, oldest first.
+    pub(super) fn all(&mut self) -> impl Iterator<Item = &mut Version> {
+        self.list.iter_mut()
+    }
+
+    /// The identities of the cells that their code calls.
+    pub(super) fn callees(&self) -> Vec<usize> {
+        let code = self.list.iter().filter_map(|version| match &version.state {
+            State::Ready(target) => Some(target.unit().code()),
+            State::Lazy(_) | State::Closed => None,
+        });
+        code.flat_map(|code| code.cells_called()).map(IndirectCell::identity).collect()
     }
 
     fn number(&mut self) -> u64 {

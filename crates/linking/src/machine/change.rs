@@ -11,8 +11,9 @@
 //! | what has gone out of use loses its name | with them | left out, and so is what is being materialized |
 //! | symbols that stay get the tracker of the definitions | with them | left out |
 //! | symbols get the tracker of what they lie beside | with them | left out |
+//! | symbols that stay, or have something beside them, use no version any more that has lost its name | with them | |
 
-use super::{Define, Event, Machine, NewUnit, Parts, State, TrackerId};
+use super::{Define, Event, Machine, NewUnit, Parts, State, TrackerId, Version};
 use crate::error::Error;
 use crate::ids::{DylibId, Label, Symbol};
 
@@ -24,7 +25,7 @@ pub struct Change<P: Parts> {
     pub unused: Vec<Symbol>,
     /// Symbols that stay.
     pub stay: Vec<Symbol>,
-    /// Symbols, each with the one whose tracker it gets.
+    /// Symbols, each with the one whose tracker it gets; itself, if it is defined anew and keeps its tracker.
     pub beside: Vec<(Symbol, Symbol)>,
 }
 
@@ -38,10 +39,21 @@ impl<P: Parts> Event<P> for Change<P> {
             Ok(tracker) => tracker,
             Err(error) => return Err((error, self.define.units)),
         };
+        // What is defined anew and keeps its tracker.
+        let kept = self.beside.iter().filter(|(symbol, beside)| symbol == beside);
+        let kept: Vec<_> =
+            kept.filter_map(|(symbol, _)| Some((*symbol, machine.tracker_of(at(*symbol))?))).collect();
         self.define.apply(machine)?;
         self.unused.into_iter().for_each(|symbol| machine.leave_name(at(symbol)));
-        self.stay.into_iter().for_each(|symbol| machine.retrack(at(symbol), tracker));
+        for symbol in self.stay {
+            machine.retrack(at(symbol), tracker);
+            machine.use_no_nameless(at(symbol));
+        }
+        for (symbol, tracker) in kept {
+            machine.retrack(at(symbol), tracker);
+        }
         for (symbol, beside) in self.beside {
+            machine.use_no_nameless(at(beside));
             if let Some(tracker) = machine.tracker_of(at(beside)) {
                 machine.retrack(at(symbol), tracker);
             }
@@ -90,6 +102,18 @@ impl<P: Parts> Machine<P> {
             Some(state) if state.port().is_none() => self.lose_name(version),
             _ => {}
         }
+    }
+
+    /// The unit of a symbol that stays does without the versions that were replaced beside it.
+    fn use_no_nameless(&mut self, label: Label) {
+        let unit = self.find(label).and_then(|version| self.entries.get(version)).map(|entry| entry.unit);
+        let Some(unit) = unit.and_then(|unit| self.units.get_mut(unit)) else { return };
+        let is_named = |version: &Version<P>| self.entries.get(*version).is_some_and(|entry| entry.named);
+        let mut uses = std::mem::take(&mut unit.uses);
+        let gone: Vec<Version<P>> = uses.iter().copied().filter(|version| !is_named(version)).collect();
+        uses.retain(|version| is_named(version));
+        unit.uses = uses;
+        self.collect_nameless(gone);
     }
 
     /// What tracks the unit of a symbol.

@@ -1,4 +1,4 @@
-//! Units that wait for each other's addresses, and nobody else does.
+//! Units that wait for each other's addresses.
 //!
 //! ```text
 //!   f: lookup until `g` has an address ──► g: lookup until `h` has one ──► h: lookup until `f` has one
@@ -7,10 +7,8 @@
 //! ```
 //!
 //! A lookup of a unit that is being made, for the unit to go on with, holds the unit up. When the last lookup of a circle comes to wait, none
-//! of them would ever be answered. Each of these programs is right, and so the circle is opened and not refused: one of the lookups,
-//! the last one if it may, goes on without the address of the symbol that leads round, if that is code, which is found *without an address* ([`Owner::bends`]). Its
-//! unit links in another way (through a slot, say) and depends on the symbol as on any other, so it is ready when the whole circle is.
-//! Where nobody in the circle can do that, one lookup is answered with [`Error::Cycle`]: that of a thread that waits, if there is one.
+//! of them would ever be answered. One is answered with [`Error::Cycle`] then: that of a thread that waits, if there is one. Units whose symbols have addresses
+//! before they look anything up, as stubs have, are in no circle.
 //!
 //! Aliases have lookups of their own, which hold up nobody but whoever waits for the alias: they are links of circles, and are told only
 //! if nobody else can be.
@@ -23,21 +21,18 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use super::{Doer, Found, Machine, Parts, Purpose, QueryId, State, UnitId, Version};
+use super::{Doer, Machine, Parts, Purpose, QueryId, State, UnitId, Version};
 use crate::error::Error;
-use crate::flags::SymbolFlags;
 
 /// A lookup of a circle.
 struct Step<P: Parts> {
     query: QueryId<P>,
-    /// The symbol by which it leads on; none if it waits for a generator.
-    by: Option<Version<P>>,
     /// Who waits for it.
     doer: Doer,
 }
 
-/// Where a lookup was come upon: the lookup before it, the symbol of that, and who waits for it.
-type From<P> = (QueryId<P>, Option<Version<P>>, Doer);
+/// Where a lookup was come upon: the lookup before it, and who waits for it.
+type From<P> = (QueryId<P>, Doer);
 
 impl<P: Parts> Machine<P> {
     /// Opens the circles that lookups have closed in this step.
@@ -52,23 +47,6 @@ impl<P: Parts> Machine<P> {
 
     fn open_circle(&mut self, circle: &[Step<P>]) {
         let query = |step: &&Step<P>| self.queries.get(step.query);
-        // Data has no other way that leads there.
-        let is_code = |step: &&Step<P>| {
-            let entry = step.by.and_then(|version| self.entries.get(version));
-            entry.is_some_and(|entry| entry.flags.has(SymbolFlags::CALLABLE))
-        };
-        let bends = |step: &&Step<P>| is_code(step) && query(step).is_some_and(|query| query.bends);
-        // An alias leads to an address that another symbol gets.
-        let is_made = |step: &&Step<P>| {
-            let unit = step.by.and_then(|version| self.units.get(self.entries.get(version)?.unit));
-            unit.is_some_and(|unit| unit.alias_of.is_none())
-        };
-        let able = || circle.iter().filter(bends);
-        if let Some(step) = able().find(is_made).or_else(|| able().next())
-            && let Some(version) = step.by
-        {
-            return self.find_without_address(step.query, version);
-        }
         let is_blocked =
             |step: &&Step<P>| self.blocked.iter().any(|blocked| blocked.on.is_lookup(step.query));
         let is_asked =
@@ -77,23 +55,6 @@ impl<P: Parts> Machine<P> {
         if let Some(told) = told.or_else(|| circle.first()) {
             let symbols = self.made_by(told.doer);
             self.answer(told.query, Err(Error::Cycle { symbols }));
-        }
-    }
-
-    /// Answers a lookup as far as it concerns a symbol that cannot have an address before the answer.
-    fn find_without_address(&mut self, id: QueryId<P>, version: Version<P>) {
-        if let Some(query) = self.queries.get_mut(id) {
-            query.versions.retain(|wanted| *wanted != version);
-        }
-        let Some(entry) = self.entries.get_mut(version) else { return };
-        let found = Found { label: entry.label, flags: entry.flags, address: None, version };
-        let mut places: SmallVec<[usize; 1]> = SmallVec::new();
-        if let Some(pending) = entry.state.pending() {
-            places.extend(pending.waiters.iter().filter(|(query, _)| *query == id).map(|(_, place)| *place));
-            pending.waiters.retain(|(query, _)| *query != id);
-        }
-        for place in places {
-            self.arrived(id, place, Some(found));
         }
     }
 
@@ -110,8 +71,8 @@ impl<P: Parts> Machine<P> {
         let mut below: Vec<Version<P>> = Vec::new();
         while let Some(id) = queries.pop() {
             let Some(query) = self.queries.get(id) else { continue };
-            let mut doers: SmallVec<[(Doer, Option<Version<P>>); 4]> = SmallVec::new();
-            doers.extend(query.asking.iter().map(|&request| (Doer::request(request), None)));
+            let mut doers: SmallVec<[Doer; 4]> = SmallVec::new();
+            doers.extend(query.asking.iter().map(|&request| Doer::request(request)));
             let until = query.until;
             let wanted: SmallVec<[Version<P>; 8]> = query.versions.iter().copied().collect();
             for wanted in wanted {
@@ -127,18 +88,18 @@ impl<P: Parts> Machine<P> {
                         State::NeverSearched | State::Ready(_) | State::Failed(_) => {}
                         State::Emitted(_, pending) => below.extend(self.graph.witness(pending.port)),
                         State::Materializing(_) | State::Resolved(..) => {
-                            doers.push((Doer::unit(entry.unit), Some(wanted)));
+                            doers.push(Doer::unit(entry.unit));
                         }
                     }
                 }
             }
-            for (doer, by) in doers {
+            for doer in doers {
                 if doer == owner {
-                    return Some(Self::way((id, by, owner), &from));
+                    return Some(Self::way((id, owner), &from));
                 }
                 for &next in self.waits_of(doer) {
                     if next != start && self.queries.contains(next) && !from.contains_key(&next) {
-                        from.insert(next, (id, by, doer));
+                        from.insert(next, (id, doer));
                         queries.push(next);
                     }
                 }
@@ -147,15 +108,14 @@ impl<P: Parts> Machine<P> {
         None
     }
 
-    /// The way to a lookup that waits for the owner of the first, by this symbol.
-    fn way(last: From<P>, from: &FxHashMap<QueryId<P>, From<P>>) -> Vec<Step<P>> {
-        let (mut query, mut by, owner) = last;
+    /// The way to a lookup that waits for the owner of the first.
+    fn way((mut query, owner): From<P>, from: &FxHashMap<QueryId<P>, From<P>>) -> Vec<Step<P>> {
         let mut way = Vec::new();
-        while let Some(&(before, led, doer)) = from.get(&query) {
-            way.push(Step { query, by, doer });
-            (query, by) = (before, led);
+        while let Some(&(before, doer)) = from.get(&query) {
+            way.push(Step { query, doer });
+            query = before;
         }
-        way.push(Step { query, by, doer: owner });
+        way.push(Step { query, doer: owner });
         way.reverse();
         way
     }

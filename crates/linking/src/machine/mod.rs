@@ -67,7 +67,7 @@ pub use dylibs::{
 pub use emit::{Complete, Emit, Group, Incomplete};
 pub use redirect::{Aliasee, IsDefined, Leads, Redirect};
 pub use remove::{Close, Dependants, Remaining, RemoveSymbols, RemoveTracker, Stop, Transfer};
-pub use search::{Cancel, Generated, Lookup, Owner, WaitsFor};
+pub use search::{Cancel, Generated, Lookup, WaitsFor};
 pub use undertaking::{Finish, IsUnderWay, Undertake};
 pub use waits::{Await, Block, Doer, NeededBy, Unblock};
 
@@ -409,8 +409,6 @@ pub struct Query<P: Parts> {
     found: Vec<Option<Found<P>>>,
     /// Who is known not to go on without the answer.
     owner: Option<Doer>,
-    /// Whether a symbol that waits for the owner is found without an address.
-    bends: bool,
 }
 
 /// A question to a generator under way.
@@ -563,8 +561,19 @@ impl<P: Parts> Machine<P> {
         labels.into_iter().map(|label| self.name(label)).collect()
     }
 
+    /// How messages name versions.
     fn names_of_versions(&self, versions: &[Version<P>]) -> Vec<Name> {
-        self.names_of(versions.iter().filter_map(|version| Some(self.entries.get(*version)?.label)))
+        let name = |version: &Version<P>| {
+            let entry = self.entries.get(*version)?;
+            let mut name = self.name(entry.label);
+            if entry.flags.has(SymbolFlags::INNER)
+                && let Some((outer, _)) = name.symbol.rsplit_once('#')
+            {
+                name.symbol = outer.into();
+            }
+            Some(name)
+        };
+        versions.iter().filter_map(name).collect()
     }
 
     /// The dylib, when it is open.

@@ -289,10 +289,12 @@ impl<P: Parts> Machine<P> {
             Dependants::Deny if !users.is_empty() => {
                 let removed: BTreeSet<Version<P>> = users.iter().map(|(_, version)| *version).collect();
                 let users: BTreeSet<UnitId<P>> = users.iter().map(|(user, _)| *user).collect();
-                let removed: Vec<_> = removed.into_iter().collect();
+                let users =
+                    users.into_iter().filter_map(|user| self.units.get(user)?.entries.first().copied());
+                let (removed, users): (Vec<_>, Vec<_>) = (removed.into_iter().collect(), users.collect());
                 return Err(Error::InUse {
                     symbols: self.names_of_versions(&removed),
-                    dependants: self.names_of(users.into_iter().filter_map(|user| self.label_of(user))),
+                    dependants: self.names_of_versions(&users),
                 });
             }
             Dependants::Cascade => {

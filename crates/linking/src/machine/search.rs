@@ -43,20 +43,11 @@ pub struct Lookup<P: Parts> {
     /// Whom the answer goes to.
     pub ticket: P::Ticket,
     /// Who does not go on without the answer, if that is something of the session's.
-    pub owner: Option<Owner>,
+    pub owner: Option<Doer>,
     /// Who may go on in the answer, if that is not known.
     pub perhaps: SmallVec<[Doer; 2]>,
     /// Whether it belongs to what was begun before the session was stopped, or to its end. So does what has an owner.
     pub begun: bool,
-}
-
-/// Who does not go on without the answer of a lookup.
-#[derive(Clone, Copy)]
-pub struct Owner {
-    /// Whoever it is.
-    pub doer: Doer,
-    /// Whether a symbol that cannot have come before the owner goes on is found without an address. If not, that is an error.
-    pub bends: bool,
 }
 
 impl<P: Parts> Event<P> for Lookup<P> {
@@ -70,10 +61,7 @@ impl<P: Parts> Event<P> for Lookup<P> {
             (self.kind, self.until, self.priority),
             Purpose::Ticket(self.ticket),
         );
-        machine.owner_waits(query, self.owner.map(|owner| owner.doer));
-        if let Some(query) = machine.queries.get_mut(query) {
-            query.bends = self.owner.is_some_and(|owner| owner.bends);
-        }
+        machine.owner_waits(query, self.owner);
         for doer in self.perhaps {
             machine.note(doer, query, Certainty::Perhaps);
         }
@@ -173,7 +161,6 @@ impl<P: Parts> Machine<P> {
             wants,
             is_stale,
             owner: None,
-            bends: false,
         });
         self.todo.push_back(Todo::Search(query));
         self.owner_waits(query, None);

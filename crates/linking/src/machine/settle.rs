@@ -194,7 +194,14 @@ impl<P: Parts> Machine<P> {
                 Some(failure) => Cause::Needs(Arc::clone(failure)),
                 None => cause.clone(),
             };
-            let failure = Failure::new(self.names_of_versions(&entries), cause, passes);
+            let mut names = self.names_of_versions(&entries);
+            names.sort();
+            names.dedup();
+            // What failed with a part of itself is no link of the chain of its own.
+            let failure = match cause {
+                Cause::Needs(part) if part.symbols() == names => part,
+                cause => Failure::new(names, cause, passes),
+            };
             failures.push(Arc::clone(&failure));
             for version in entries {
                 let Some(entry) = self.entries.get_mut(version) else { continue };

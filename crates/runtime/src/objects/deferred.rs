@@ -28,13 +28,16 @@ const HELPER_STACK: usize = 8 << 20;
 /// How many causes of an error are said when it is thrown, beside the root.
 const CAUSES_SAID: u32 = 8;
 
+/// Runs work that another thread waits for.
+pub type Elsewhere = Box<dyn FnOnce(&mut dyn FnMut()) + Send>;
+
 /// Makes the boxed entry of a method.
 pub trait EntrySource: Send + Sync {
     /// The entry. Called on a thread that wants to call the method, on several when they come together, and again after an error.
     fn make(&self) -> Result<CodeEntry, Box<dyn Error + Send + Sync>>;
 
     /// What is to be around a call of [`EntrySource::make`] on another thread, for which this one waits: it runs what it is given, once.
-    fn elsewhere(&self) -> Box<dyn FnOnce(&mut dyn FnMut()) + Send> {
+    fn elsewhere(&self) -> Elsewhere {
         Box::new(|work| work())
     }
 }

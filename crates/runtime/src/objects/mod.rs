@@ -42,7 +42,7 @@ mod throw;
 mod values;
 mod variables;
 
-pub use deferred::{DeferredEntry, EntrySource, error_in_words};
+pub use deferred::{DeferredEntry, Elsewhere, EntrySource, error_in_words};
 pub use dispatch::{InWorld, LINE_KEYS, LINE_MASK, LINE_MULTIPLIER, LINE_ROTATE, LINE_SHIFT, LinesLayout};
 pub use methods::{
     Ambiguous, CodeEntry, CodeOwner, EntryCaller, HostFn, MethodEntry, MethodRow, MethodTable, Methods,
