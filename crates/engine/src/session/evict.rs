@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Only a session with [`Options::code_limit`](crate::Options::code_limit) has a demoter, and only there the code of a lazy function remembers what it
-//! was compiled from. Given up is what lies behind slots. What stays: code that is not lazy, functions of promised programs and those
+//! was compiled from. Given up is what lies behind cells. What stays: code of eager functions, functions of promised programs and those
 //! that were defined to be together, what a caller with calls that are decided at run time depends on (the run time finds only what is
 //! compiled), cells and trampolines. If all that is left is such, whoever needs room is told so by an error.
 //!
@@ -28,7 +28,7 @@
 //!
 //! A function goes with all its tiers, but for one that is depended on.
 //!
-//! Cost: each time, a look at all slots.
+//! Cost: each time, a look at all cells.
 
 use std::sync::{Arc, Weak};
 
