@@ -3,10 +3,10 @@
 //! | part | what becomes of it |
 //! |---|---|
 //! | units | defined, all or none; a function to be replaced that is being compiled refuses all of them |
-//! | slots that are there | keep their places; they get other bodies, and their symbols the tracker of the definitions |
-//! | functions that have taken in what changes (`inlined.rs`) | get bodies made from what they have now, in the same step, beside their slots |
+//! | cells that are there | keep their places; they get other bodies, and their symbols the tracker of the definitions |
+//! | functions that have taken in what changes (`inlined.rs`) | get bodies made from what they have now, in the same step, beside their cells |
 //! | names and types, finalisers, notes of what is taken in | offered to programs that are read from now on, and known, in the same step |
-//! | bodies | become versions of the cells that are there, for the worlds from the next one on, in the same step; where running frames are to reach them, behind the step |
+//! | bodies | become versions of the cells that are there, for the worlds from the next one on, in the same step; of lazy functions that running frames are to reach, behind the step |
 //!
 //! Nothing is refused once it is in force. What was prepared from something that is not so any more does not come into force, and is
 //! prepared again by whoever defines (`inlined.rs` says what that is).
@@ -59,9 +59,9 @@ pub(super) struct Batch<'a> {
     /// All functions of a program that gives way to what is there, whether they are defined here or not.
     pub(super) weak: Vec<Symbol>,
     log: Vec<(Name, Because)>,
-    /// Bodies that are made anew, each with the symbol of its slot.
+    /// Bodies that are made anew, each with the symbol of its cell.
     beside: Vec<(Symbol, Symbol)>,
-    /// Where the symbols of slots have led.
+    /// Where the symbols of cells have led.
     led: Vec<(Symbol, Option<usize>)>,
     /// Whether calls of running frames reach the new bodies as well.
     pub(super) is_replaceable: bool,
@@ -73,8 +73,8 @@ pub(super) struct Batch<'a> {
     stay: Vec<Symbol>,
     /// Second tiers that the functions had before, if they had any, and do not have now.
     stale: Vec<Symbol>,
-    /// Hidden symbols of functions that lie behind slots, each with that of its slot: the function may have been removed alone, by the
-    /// tracker of its slot.
+    /// Hidden symbols of functions, each with that of its cell: the function may have been removed alone, by the
+    /// tracker of its cell.
     hidden: Vec<(Symbol, Symbol)>,
 }
 

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Only a session with [`Options::code_limit`](crate::Options::code_limit) has a demoter, and only there the code of a lazy function remembers what it
-//! was compiled from. Given up is what lies behind slots. What stays: code that is not lazy, functions of promised programs and those
-//! that were defined to be together, boxed entries, cells and trampolines. If all that is left is such, whoever needs room is told so by an error.
+//! was compiled from. Evicted is the code behind cells. Not evicted: code of eager functions, functions of promised programs and those
+//! that were defined to be together, boxed entries, cells and trampolines. If nothing else is left, a request for room ends in an error.
 //!
 //! **Who goes first.** What was given rest when memory was short the last time, and has not been called since; then what was made, or
 //! called after a rest, longest ago. Half of what remains is given rest each time. So it costs nothing to call what is in use, but for one
@@ -27,7 +27,7 @@
 //!
 //! A function goes with all its tiers, but for one that is depended on.
 //!
-//! Cost: each time, a look at all slots.
+//! Cost: each time, a look at all cells.
 
 use std::sync::{Arc, Weak};
 

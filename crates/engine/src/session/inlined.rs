@@ -23,10 +23,7 @@
 //! |---|---|
 //! | declarations and bodies that were imported | no function of those objects was defined under a higher number |
 //! | who has taken in what is defined | the same functions have, each noted under the same number |
-//! | which slots are there | their names lead to them (`batch.rs`) |
-//!
-//! Slots get their bodies afterwards, from several threads in any order: each with the number of its change, and a slot leaves out what
-//! comes late.
+//! | which cells are there | their names lead to them (`batch.rs`) |
 //!
 //! Which functions these are, and in which order, follows from names alone. [`Session::take_invalidations`] says which, and why.
 //!

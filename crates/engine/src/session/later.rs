@@ -1,13 +1,13 @@
 //! What a redefinition could not do at once: functions of other dylibs that have taken in what was replaced, and cannot be made anew.
 //!
 //! ```text
-//!   redefine base ── top, elsewhere, is being compiled, and that waits for whoever redefines ──► its slot leads to a stub again
+//!   redefine base ── top, elsewhere, is being compiled, and that waits for whoever redefines ──► its cell leads to a stub again
 //!                                                                     next call of top ── made anew ──► its new body
 //! ```
 //!
 //! What is redefined is in force before anybody else is looked at, so there is no way back; and to wait for such a function would be to
-//! wait for oneself. So its slot is closed instead, with a source that makes the function anew when it is called next, from what is true
-//! then. What is being compiled meanwhile is not published: the slot does not want it any more. If the function cannot be made anew, the
+//! wait for oneself. So its cell gets a version instead, with a source that makes the function anew when it is called next, from what is true
+//! then. What is being compiled meanwhile is not published: that version does not take it. If the function cannot be made anew, the
 //! call throws the reason, and the next one asks again.
 //!
 //! A function for which the new definition has another type is no concern of this: it keeps what it has, in code and in the tables, and
@@ -25,7 +25,7 @@ use super::error::SessionError;
 use super::inlined::Hit;
 use super::lazy::{BODY, Body, elsewhere};
 
-/// What became of lazy functions that have taken in what was redefined. All others have been given up, and the next call of each compiles
+/// What became of functions that have taken in what was redefined. All others have got new versions, and the next call of each compiles
 /// what is true then ([`Session::take_invalidations`](super::Session::take_invalidations)).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]

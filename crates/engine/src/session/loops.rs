@@ -11,7 +11,7 @@
 //! it, and keeps it. What it calls is looked up when it is compiled, in the link order of its dylib, and waited for. It is optimised with
 //! the program in sight that tier 1 saw, each function in the form that it had there.
 //!
-//! The source holds the session weakly, as those of slots do. If the session has ended, loops go on as they are.
+//! The source holds the session weakly, as those of cells do. If the session has ended, loops go on as they are.
 //!
 //! Cost: for tier 1 the questions; a loop's function costs a copy of its program's functions and one compile, once it is asked for.
 

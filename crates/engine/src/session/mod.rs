@@ -55,7 +55,7 @@
 //!
 //! | what | after a tombstone |
 //! |---|---|
-//! | calls in compiled code, of lazy functions and others | throw. So they do when the name is defined again: who was linked before has to be defined again, too. To replace a function under its callers is [`Dylib::redefine`] |
+//! | calls in compiled code | throw. So they do when the name is defined again: who was linked before has to be defined again, too. To replace a function under its callers is [`Dylib::redefine`] |
 //! | calls that are decided at run time | find no such method from the thread's next entry into compiled code on: `MethodError`, whatever the policy |
 //! | copies that were inlined | stay, as when a function is replaced; so does what was computed ahead of need |
 //! | `try` around a call | catches the error, unless the callee was known to throw nothing and nothing else in there does: then it may have been taken out |
@@ -304,7 +304,7 @@ impl Session {
     }
 
     /// Ends the session: it takes nothing new; what was begun is finished, with what that looks up; finalisers of open dylibs run, the
-    /// youngest dylib first, and lazy functions that they call are compiled; everything is removed. Handles stay good. Says what
+    /// youngest dylib first, and lazy functions that they call are compiled; everything is removed. Handles to eager functions stay good. Says what
     /// finalisers threw. Nothing happens the second time.
     ///
     /// Not to be called by code that a worker runs. Inside a scope nothing happens, and [`SessionError::InScope`] is all there is.

@@ -1,7 +1,7 @@
 //! Putting definitions into a dylib: programs, promises, functions of the host.
 //!
 //! ```text
-//!   prepare: who depends on it, units, slots, what callers have now ──► agree: is it so still? ──► in force ──► callers elsewhere
+//!   prepare: who depends on it, units, cells, what callers have now ──► agree: is it so still? ──► in force ──► callers elsewhere
 //!      ▲                                                                       │ no
 //!      └───────────────────────────────────────────────────────────────────────┘
 //! ```
@@ -60,8 +60,8 @@ impl Dylib {
     /// dylibs that have taken an old one in.
     ///
     /// # Errors
-    /// As [`Dylib::define`]; some of the old ones are being compiled; the thread is inside a scope and would have to wait. Nothing has
-    /// changed then.
+    /// As [`Dylib::define`]; some of the old ones are being compiled, and that waits for this thread; the thread is inside a scope and would have
+    /// to wait. Nothing has changed then.
     pub fn redefine<'t>(&self, definitions: impl Into<Definitions<'t>>) -> Result<Redefined, SessionError> {
         self.put(definitions.into(), true)
     }
