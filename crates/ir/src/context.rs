@@ -44,11 +44,11 @@ mod tests {
     #[test]
     fn contexts_share_the_builtin_types_and_nothing_else() {
         let (a, b) = (Context::new(), Context::new());
-        let (f, g) = (a.types.function_of("f"), b.types.function_of("g"));
+        let (f, g) = (a.types.function_of("of_a"), b.types.function_of("of_b"));
         assert_eq!(f, g, "the first type beyond the builtin ones");
-        assert_eq!(a.types.display(f).to_string(), "typeof(f)");
-        assert_eq!(b.types.display(g).to_string(), "typeof(g)");
-        assert_eq!((a.names.find("g"), b.names.find("f")), (None, None));
+        assert_eq!(a.types.display(f).to_string(), "typeof(of_a)");
+        assert_eq!(b.types.display(g).to_string(), "typeof(of_b)");
+        assert_eq!((a.names.find("of_b"), b.names.find("of_a")), (None, None));
         assert_eq!(a.names.find("Int64"), b.names.find("Int64"));
         let kind = |cx: &Context| cx.types.kind(Type::INT64) as *const _;
         assert_eq!(kind(&a), kind(&b), "one entry for all");

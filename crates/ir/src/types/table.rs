@@ -306,6 +306,9 @@ impl Types {
 
     /// Computes what is kept of each type. This may add types, of which the same holds.
     fn settle(&self) {
+        for decl in self.decls() {
+            let _named = self.nominal(decl, &[]);
+        }
         for at in 0.. {
             let ty = Type(at);
             if !self.has(ty) {
