@@ -55,13 +55,7 @@ fn imports(files: &[SourceFile], src: &str) -> Imports {
         let code = flatten_inline_modules(file.shipped_code());
         let paths = use_paths(&code).into_iter().chain(inline_paths(&code));
         paths
-            .filter_map(|path| {
-                let r = package.resolve(package.absolute(module, &path)?, 0);
-                if file.path.ends_with("opt/src/run.rs") || file.path.ends_with("reclaim.rs") {
-                    eprintln!("{path} -> {r:?}");
-                }
-                r
-            })
+            .filter_map(|path| package.resolve(package.absolute(module, &path)?, 0))
             .filter(|target| *target != module && !is_own_room(target, module))
             .map(|target| package.files[target].path.clone())
             .collect()

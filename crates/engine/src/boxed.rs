@@ -22,8 +22,8 @@ use brolga_opt::lower::{boxed_entry, boxed_symbol};
 use brolga_opt::{Cx, OptLevel, optimize};
 use brolga_runtime::objects::{CodeEntry, EntrySource, MethodEntry, MethodRow, NewMethods};
 
-use crate::engine::declared_type;
 use crate::error::Error;
+use crate::native_type::declared_type;
 use crate::options::tier;
 use crate::stages::place;
 

@@ -37,8 +37,9 @@ use brolga_runtime::heap::{
 };
 
 use crate::boxed::{self, Recipe};
-use crate::engine::{Engine, Unit, declared_type, function_type, set_globals};
+use crate::engine::{Engine, Unit, set_globals};
 use crate::error::Error;
+use crate::native_type::{declared_type, function_type};
 use crate::options::{Options, tier};
 use crate::program::Program;
 use crate::stages::Stages;
@@ -138,6 +139,12 @@ impl Image {
 }
 
 impl Engine {
+    /// How images are made whose code is as the engine's own.
+    pub(crate) fn making(&self) -> Making<'_> {
+        let (level, opt, roots, jit) = self.settings();
+        Making { level, roots, opt, jit, heap: self.runtime().heap().abi() }
+    }
+
     /// Opens an image. It is machine code that runs with all rights of the process: open what you would load as a library.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 //! | `program` | [`Program`]: text or a built module, read and verified |
 //! | `options`, `error` | [`Options`], [`Error`]: the choices, and what can go wrong |
 //! | `stages` | [`Stages`]: passes, lowering and root placement, function by function |
+//! | `native_type`, `boxed` | the types of functions for typed calls; boxed entries, compiled on demand |
 //! | `engine` | [`Engine`]: compiles a program at once, on the calling thread |
 //! | [`session`] | [`Session`]: functions compiled when they are needed, by many threads, replaced and removed |
 //! | [`bridge`], `evaluate` | [`Evaluator`]: calls and tests by their text, natively or by the interpreter |
@@ -22,6 +23,7 @@ mod engine;
 mod error;
 mod evaluate;
 pub mod image;
+mod native_type;
 mod options;
 mod prelude;
 mod program;

@@ -42,7 +42,7 @@ use super::interpreted::InterpretedBody;
 use super::target::{Code, Moved, Native, Origin, Place, Placed, give_up};
 use super::unit::{Loaded, Pin, Shared};
 use super::{apart, linking};
-use crate::engine::{declared_type, function_type};
+use crate::native_type::{declared_type, function_type};
 
 /// What stands behind the symbol of a function in that of its body.
 pub(crate) const BODY: &str = "#body";

@@ -27,8 +27,8 @@ use brolga_opt::osr::Exit;
 use super::target::Native;
 use super::unit::{Loaded, Shared};
 use super::{apart, linking};
-use crate::engine::declared_type;
 use crate::error::Error;
+use crate::native_type::declared_type;
 
 /// A loop of a function that was compiled in the first tier.
 pub(crate) struct FoundLoop {

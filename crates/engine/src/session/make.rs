@@ -43,8 +43,8 @@ use super::plan::lock;
 use super::profile::Profile;
 use super::target::{Code, Native, Place, give_up};
 use super::unit::{Functions, Loaded, Shared, Stage};
-use crate::engine::function_type;
 use crate::error::Error;
+use crate::native_type::function_type;
 use crate::options::tier;
 
 /// What a unit became before it is linked.

@@ -27,8 +27,8 @@ use super::plan::Plan;
 use super::profile::Profile;
 use super::target::{Kept, Native, Origin, Placed};
 use crate::boxed::Recipe;
-use crate::engine::is_type_of;
 use crate::error::Error;
+use crate::native_type::is_type_of;
 
 /// What all units of a session share. Nothing in it leads back to the session.
 pub(crate) struct Shared {

@@ -1,0 +1,136 @@
+//! The types of functions for typed calls: the source types of parameters and result, and their registers.
+//!
+//! ```text
+//!   f(x::Tuple{Int64, Float64})::Int64      params: [Tuple{Int64, Float64} = i64, f64]      result: Int64 = i64
+//! ```
+//!
+//! A high function that is not lowered yet has the same type as its code will have: both follow from the forms of `brolga_ir::abi`.
+
+use std::sync::Arc;
+
+use brolga_codegen::same_type::TypeIn;
+use brolga_codegen::sig::{self, FunctionType, InMemory, ObjectType, ValueType};
+use brolga_codegen::translate::{abi_of, signature_of};
+use brolga_ir::abi::{Form, FormKind, NativeSignature};
+use brolga_ir::types::{Layout, Repr};
+use brolga_ir::{Context, Func, FuncId, Level, Module, Signature, Type, TypeKind, Types};
+
+use crate::bridge::julia_type;
+
+/// The type of a function for typed calls: the types of its source, and the registers of its low form.
+pub(crate) fn function_type(module: &Module, id: FuncId, low: &Func) -> FunctionType {
+    let func = &module[id];
+    let types = &module.cx.types;
+    let symbol = func.symbol(&module.cx);
+    let signature = signature_of(low).unwrap_or_default();
+    let native = match func.level {
+        Level::High => NativeSignature::new(types, &func.sig).ok(),
+        Level::Low => None,
+    };
+    match native {
+        Some(native) => high_type(&module.cx, symbol, &native, signature),
+        None => {
+            let params = low_types(types, low.sig.params.iter().map(|param| param.ty));
+            let result = low_result(low_types(types, low.sig.results.iter().copied()));
+            FunctionType { name: symbol.clone(), symbol, params, result, signature }
+        }
+    }
+}
+
+/// The type of a high function for typed calls, before it is lowered; none if it has no native form.
+pub(crate) fn declared_type(cx: &Arc<Context>, symbol: String, sig: &Signature) -> Option<FunctionType> {
+    let native = NativeSignature::new(&cx.types, sig).ok()?;
+    let signature = native_signature(&native);
+    Some(high_type(cx, symbol, &native, signature))
+}
+
+fn native_signature(native: &NativeSignature) -> sig::Signature {
+    let abis = |types: &mut dyn Iterator<Item = Type>| {
+        types.filter_map(|ty| ty.as_low()).map(abi_of).collect::<Vec<_>>()
+    };
+    sig::Signature::new(abis(&mut native.low_params()), abis(&mut native.low_results()))
+}
+
+fn high_type(
+    cx: &Arc<Context>,
+    symbol: String,
+    native: &NativeSignature,
+    signature: sig::Signature,
+) -> FunctionType {
+    let params = given_params(native).map(|form| value_type(cx, form)).collect();
+    let result = value_type(cx, &native.result);
+    FunctionType { name: symbol.clone(), symbol, params, result, signature }
+}
+
+/// The parameters that a caller gives: a closure is an argument, and the object of a plain function is nothing that could be given.
+fn given_params(native: &NativeSignature) -> impl Iterator<Item = &Form> {
+    let object = usize::from(native.params.first().is_some_and(|form| form.leaves.is_empty()));
+    native.params.iter().skip(object)
+}
+
+/// Whether `found` is the type of high functions with this signature, as far as types of one context tell. Otherwise it may still be
+/// called like them.
+pub(crate) fn is_type_of(cx: &Arc<Context>, sig: &Signature, found: &FunctionType) -> bool {
+    let Ok(native) = NativeSignature::new(&cx.types, sig) else { return false };
+    let is_of = |form: &Form, value: &ValueType| {
+        value.ty.as_ref().is_some_and(|ty| Arc::ptr_eq(&ty.cx, cx) && ty.ty == form.ty)
+    };
+    given_params(&native).count() == found.params.len()
+        && given_params(&native).zip(&found.params).all(|(form, value)| is_of(form, value))
+        && is_of(&native.result, &found.result)
+        && native_signature(&native) == found.signature
+}
+
+fn value_type(cx: &Arc<Context>, form: &Form) -> ValueType {
+    let types = &cx.types;
+    let elements = match (&form.kind, types.kind(form.ty)) {
+        (FormKind::Aggregate(parts), TypeKind::Tuple { .. }) => {
+            Some(parts.iter().map(|part| value_type(cx, &part.form)).collect())
+        }
+        _ => None,
+    };
+    let is_bits = || match types.repr(form.ty) {
+        Repr::BitsUnion => true,
+        _ => types.layout(form.ty).is_ok_and(Layout::is_bits),
+    };
+    let memory = form.is_memory().then(|| InMemory { bytes: form.size, has_objects: !is_bits() });
+    let mut objects = Vec::with_capacity(form.leaves.len());
+    add_objects(cx, form, false, &mut objects);
+    ValueType {
+        name: types.display(form.ty).to_string(),
+        leaves: form.leaves.iter().map(|leaf| abi_of(leaf.low)).collect(),
+        elements,
+        objects,
+        ty: Some(TypeIn { cx: cx.clone(), ty: form.ty }),
+        memory,
+    }
+}
+
+/// What the leaves of a value refer to. Recursion follows the nesting of types, which the type table bounds.
+fn add_objects(cx: &Arc<Context>, form: &Form, is_optional: bool, objects: &mut Vec<Option<ObjectType>>) {
+    match &form.kind {
+        FormKind::Aggregate(parts) => {
+            // A field may be undefined, and the memory of a place to read elements from may not.
+            let may_lack = cx.types.memory_ref_element(form.ty).is_none();
+            parts.iter().for_each(|part| add_objects(cx, &part.form, may_lack, objects));
+        }
+        _ if form.is_object() => {
+            objects.push(Some(ObjectType { cx: cx.clone(), ty: form.ty, is_optional }));
+        }
+        _ => objects.extend(form.leaves.iter().map(|_| None)),
+    }
+}
+
+/// How the arguments or results of a low function look.
+fn low_types(types: &Types, lows: impl Iterator<Item = Type>) -> Vec<ValueType> {
+    let scalar = |low| ValueType::scalar(types.display(julia_type(types, low)).to_string(), abi_of(low));
+    lows.filter_map(|ty| ty.as_low()).map(scalar).collect()
+}
+
+fn low_result(mut results: Vec<ValueType>) -> ValueType {
+    match results.len() {
+        0 => ValueType::ghost("Nothing"),
+        1 => results.remove(0),
+        _ => ValueType::tuple(results),
+    }
+}
