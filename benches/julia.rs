@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use brolga::{Engine, OptLevel, Options, Program, Unit};
 
-/// What a kernel takes.
+/// The arguments of a kernel.
 #[derive(Clone, Copy)]
 enum Args {
     One(i64),

@@ -1,4 +1,4 @@
-//! What names at the prompt stand for.
+//! The environment of the prompt: names and their meanings.
 //!
 //! A function is a function of the IR. A variable is a global variable of a program of its own, with two functions to read and write it: global variables
 //! belong to their programs, functions are seen by all.
@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Global {
     /// A function of the library.

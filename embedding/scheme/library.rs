@@ -1,4 +1,4 @@
-//! What programs find: functions in the IR, functions of the host, and functions in Scheme.
+//! The library of programs: functions in the IR, functions of the host, and functions in Scheme.
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -156,7 +156,7 @@ pub(crate) fn names() -> Vec<String> {
     text.lines().filter_map(name).chain(host.map(ToOwned::to_owned)).collect()
 }
 
-/// What compiled code has written and nobody has shown yet.
+/// Output of compiled code that is not shown yet.
 pub(crate) type Output = Arc<Mutex<String>>;
 
 /// Functions of the host. Their first argument is the function object.

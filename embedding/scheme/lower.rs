@@ -42,7 +42,7 @@ enum Place {
     Value(Value),
 }
 
-/// What a function is known by in its own body.
+/// The name of a function in its own body.
 enum Own {
     Global(String),
     Local(Var),
@@ -344,7 +344,7 @@ impl<'c> Frame<'c> {
         }
     }
 
-    /// What a closure takes along of a variable.
+    /// The form in which a closure captures a variable.
     fn shared(&mut self, var: Var) -> Lowered<Value> {
         match self.place(var)? {
             Place::Box(object) => Ok(object),

@@ -208,7 +208,7 @@ impl Repl {
         }
     }
 
-    /// What programs have written since this was asked last.
+    /// Output of programs since the last call.
     fn written(&self) -> String {
         std::mem::take(&mut *self.output.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,6 +1,6 @@
 //! From text to data: integers, floats, booleans, strings, symbols and lists.
 
-/// What the reader gives, and what `quote` makes objects of.
+/// A datum: the result of the reader, and the operand of `quote`.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Datum {
     Int(i64),
@@ -34,7 +34,7 @@ impl<'t> Reader<'t> {
         Reader { rest: text, depth: 0 }
     }
 
-    /// What was not read yet.
+    /// The unread rest.
     pub(crate) fn rest(&self) -> &'t str {
         self.rest
     }

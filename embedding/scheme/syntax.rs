@@ -37,7 +37,7 @@ pub(crate) struct Lambda {
     pub(crate) body: Box<Expr>,
 }
 
-/// What is known of a local variable when the whole form was looked at.
+/// Facts about a local variable, complete after the whole form is analysed.
 #[derive(Debug)]
 pub(crate) struct VarInfo {
     name: String,
@@ -329,7 +329,7 @@ fn pairs(bindings: &[Datum]) -> Parsed<Vec<(Datum, Datum)>> {
     bindings.iter().map(pair).collect()
 }
 
-/// What stands behind the word in a definition.
+/// The parts of a definition behind its keyword.
 fn definition(datum: &Datum) -> Option<&[Datum]> {
     match datum {
         Datum::List(items) => match &items[..] {

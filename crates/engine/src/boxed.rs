@@ -35,7 +35,7 @@ pub(crate) struct Recipe {
     pub(crate) roots: Roots,
 }
 
-/// What an entry is compiled from: the declaration of its function.
+/// The source of an entry: the declaration of its function.
 pub(crate) struct Declared {
     cx: Arc<Context>,
     name: Name,

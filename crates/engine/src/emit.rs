@@ -50,7 +50,7 @@ pub fn generate<'f>(
     generate_telling(module, funcs, level, &mut |_| {})
 }
 
-/// What was done with a function.
+/// The steps that a function went through.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Generating {
     /// Its code is about to be generated.

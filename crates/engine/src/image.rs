@@ -69,7 +69,7 @@ pub fn build(program: &Program, options: &Options) -> Result<Vec<u8>, Error> {
     making.image(module, module.funcs().map(|(id, _)| id))
 }
 
-/// Puts an image into a file: whoever looks finds the old file or the new one, whole.
+/// Writes an image to a file. Readers see the old file or the new one, whole.
 ///
 /// # Errors
 /// The system refuses.

@@ -106,7 +106,7 @@ fn value_type(cx: &Arc<Context>, form: &Form) -> ValueType {
     }
 }
 
-/// What the leaves of a value refer to. Recursion follows the nesting of types, which the type table bounds.
+/// The types of the objects that the leaves of a value refer to. Recursion follows the nesting of types, which the type table bounds.
 fn add_objects(cx: &Arc<Context>, form: &Form, is_optional: bool, objects: &mut Vec<Option<ObjectType>>) {
     match &form.kind {
         FormKind::Aggregate(parts) => {

@@ -139,7 +139,7 @@ impl<'o, 'c> Stages<'o, 'c> {
         self.report.add(StepReport { runs: 1, time, ..StepReport::new(label, label) });
     }
 
-    /// What the clock says, if there is one.
+    /// The time, if there is a clock.
     pub fn now(&mut self) -> Option<u64> {
         self.cx.now()
     }

@@ -40,7 +40,7 @@ mod tests {
     use super::Context;
     use crate::types::Type;
 
-    /// What one context adds has the numbers that another one uses for something else, and neither sees the other's.
+    /// Entries of two contexts may have the same numbers; neither context sees those of the other.
     #[test]
     fn contexts_share_the_builtin_types_and_nothing_else() {
         let (a, b) = (Context::new(), Context::new());

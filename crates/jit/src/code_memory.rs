@@ -82,7 +82,7 @@ impl Default for CodeMemoryOptions {
     }
 }
 
-/// What is reserved if nobody says.
+/// The default reservation.
 const DEFAULT_RESERVE: usize = 256 << 20;
 
 /// Above this the two ends of the reservation could be out of each other's reach.

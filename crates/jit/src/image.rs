@@ -46,7 +46,7 @@ pub struct ImageFunction {
     pub lines: Vec<(u32, u32)>,
     /// Where the roots of calls lie, by rising return address.
     pub frame_maps: Vec<FrameMap>,
-    /// What it takes and gives, for a function that is looked up or called by dispatch.
+    /// Its signature, if it can be looked up or called by dispatch.
     pub signature: Option<Signature>,
 }
 
@@ -67,7 +67,7 @@ pub struct ImageCode<'a> {
     pub needs_heap: bool,
 }
 
-/// What an image is linked to beside the runtime.
+/// The environment that an image is linked to, beside the runtime.
 #[derive(Clone, Copy)]
 pub struct ImageLinkage<'a> {
     /// The context of the types in its imports.

@@ -191,7 +191,7 @@ impl Compiled {
         &self.unit
     }
 
-    /// What a function that is among the sources takes and gives, by its symbol.
+    /// The signature of a function among the sources, by its symbol.
     pub fn signature(&self, symbol: &str) -> Option<&Signature> {
         self.signatures.get(symbol)?.as_ref()
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   tier 1:  count -= 1; below zero? ── brolga_hot ──► Upgrade ──► Upgrade::run: tiers.optimise() ──► cell leads to tier 2
-//!            └─ goes on, whatever happens              a task of the embedder's `Upgrades`, or a call of `Jit::upgrade_hot`
+//!            └─ runs on, whatever happens              a task of the embedder's `Upgrades`, or a call of `Jit::upgrade_hot`
 //! ```
 //!
 //! Code of tier 1 counts the entries of its functions ([`Style::counted`](crate::Style)) in the counter of their cells. Code of tier 2

@@ -50,7 +50,7 @@ impl<'a> Cx<'a> {
         self
     }
 
-    /// What the clock says, if there is one.
+    /// The time, if there is a clock.
     pub fn now(&mut self) -> Option<u64> {
         self.clock.as_mut().map(|clock| clock())
     }

@@ -309,7 +309,7 @@ impl Runtime {
     }
 
     /// Frees the types of contexts that nobody uses any more, when there are twice as many types as the last time: with their objects, and a full
-    /// collection that finds out. Does nothing inside a scope. To be called when a program is taken in.
+    /// collection that finds out. Does nothing inside a scope. To be called when a program is compiled.
     pub fn free_unused_types(self: &Arc<Self>) {
         if !self.heap.types().is_sweep_due(self.heap.stats().live_bytes) {
             return;

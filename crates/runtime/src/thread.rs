@@ -102,7 +102,7 @@ pub struct Thread {
     /// Held for calls by C that are under way: what a jump over their frames would leak.
     held: RefCell<Vec<Arc<Runtime>>>,
     runtime: Weak<Runtime>,
-    /// What the thread is to do at its next safepoint.
+    /// Work for the next safepoint of the thread.
     work: RefCell<Vec<Work>>,
 }
 

@@ -82,7 +82,7 @@ pub(super) fn write(
     let dynamic_at = elf.reserve_dynamic(DYNAMICS);
     let write_end = elf.reserved_len();
 
-    // What tools read.
+    // Sections for tools.
     let alloc = u64::from(e::SHF_ALLOC);
     let mut sections = Vec::new();
     elf.reserve_null_section_index();

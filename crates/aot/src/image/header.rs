@@ -26,7 +26,7 @@ pub(super) const BYTES: usize = DIRECTORY + 8 * TABLES;
 const NEEDS_HEAP: u32 = 1;
 const ELF_MAGIC: [u8; 4] = *b"\x7fELF";
 
-/// What code of this process takes for granted.
+/// The ABI id of this process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Expected {
     /// The ABI id.
@@ -40,7 +40,7 @@ pub(super) struct Place {
     pub(super) length: usize,
 }
 
-/// What the header says.
+/// The contents of the header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Header {
     pub(super) abi: u64,

@@ -76,7 +76,7 @@ pub use write::{build, write_file};
 /// Distances between code and imports are whole pages of this size; a loader with larger pages refuses the image.
 pub const PAGE: usize = 4096;
 
-/// What goes into an image.
+/// The contents of an image.
 #[derive(Clone, Copy, Debug)]
 pub struct ImageParts<'a> {
     /// The functions, compiled position-independent.
@@ -87,7 +87,7 @@ pub struct ImageParts<'a> {
     pub module: &'a Module,
     /// Whether its code handles objects.
     pub needs_heap: bool,
-    /// What the code takes for granted (`brolga_codegen::abi_id`).
+    /// The ABI id of the code (`brolga_codegen::abi_id`).
     pub abi: u64,
     /// The features of the processor that the code uses, in order.
     pub features: &'a [String],
@@ -98,7 +98,7 @@ pub struct ImageParts<'a> {
 pub struct Compiled<'a> {
     /// Its code.
     pub function: &'a CompiledFunction,
-    /// What it takes and gives, for a function that is looked up or called by dispatch.
+    /// Its signature, if it can be looked up or called by dispatch.
     pub signature: Option<&'a Signature>,
 }
 
@@ -113,7 +113,7 @@ pub struct Image {
     pub constants: Vec<u8>,
     /// From the start of the code to the imports.
     pub imports_at: usize,
-    /// What the code imports, in the order of the table.
+    /// The imports of the code, in the order of the table.
     pub imports: Vec<Symbol>,
     /// The functions, by offset.
     pub functions: Vec<Function>,
@@ -136,7 +136,7 @@ pub struct Function {
     pub lines: Vec<(u32, u32)>,
     /// Where the roots of calls lie, by rising return address.
     pub frame_maps: Vec<FrameMap>,
-    /// What it takes and gives, for a function that is looked up or called by dispatch.
+    /// Its signature, if it can be looked up or called by dispatch.
     pub signature: Option<Signature>,
 }
 
@@ -146,7 +146,7 @@ pub enum ImageError {
     /// The system refused the file.
     #[error("cannot {what} `{path}`: {source}")]
     File {
-        /// What was asked for.
+        /// The requested one.
         what: &'static str,
         /// The file.
         path: String,
@@ -205,7 +205,7 @@ pub enum ImageError {
     Reference {
         /// The function.
         function: String,
-        /// What it refers to.
+        /// The symbol that it refers to.
         what: String,
     },
     /// The image would be larger than its tables can say.
@@ -227,7 +227,7 @@ pub enum ImageError {
     Malformed {
         /// The function or constant.
         name: String,
-        /// What is wrong with it.
+        /// The fault.
         fault: &'static str,
     },
 }

@@ -11,7 +11,7 @@
 //! | words | distance from the frame pointer |
 //! | imports | kind, first string (offset, length), second string (offset or none, length), type, four words of bits |
 //!
-//! What a function has of lines and maps ends where those of the next one begin. Signatures are bytes: the number of parameters, that of results,
+//! The lines and maps of a function end where those of the next one begin. Signatures are bytes: the number of parameters, that of results,
 //! and one byte for each.
 //!
 //! Reading gives `None` for whatever lies outside of its table or is not what it should be.
@@ -80,7 +80,7 @@ pub(super) struct Writer {
     pub(super) signatures: Vec<u8>,
     pub(super) imports: Vec<u8>,
     pub(super) strings: Vec<u8>,
-    /// What types the imports name, by their number.
+    /// The types that imports name, by number.
     pub(super) types: Vec<Type>,
 }
 

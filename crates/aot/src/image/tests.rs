@@ -128,7 +128,7 @@ fn references_lead_where_they_should() {
         assert_eq!(target(7 * (index + count + 2) + 3), image.imports_at + 8 * index);
     }
     let g = image.functions[1].offset as usize;
-    // What lies in the image is computed, not loaded.
+    // Addresses inside the image are computed, not loaded.
     let (constant, address) = (7 * count, 7 * (count + 1));
     assert_eq!((image.code[constant + 1], image.code[address + 1]), (0x8d, 0x8d));
     let at = target(constant + 3) - image.imports_at - 8 * count;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | units | defined, all or none; a function to be replaced that is being compiled refuses all of them |
 //! | cells that are there | keep their places; they get other bodies, and their symbols the tracker of the definitions |
-//! | functions that have taken in what changes (`inlined.rs`) | get bodies made from what they have now, in the same step, beside their cells |
+//! | functions that have inlined a changed function (`inlined.rs`) | get new bodies in the same step, behind their cells |
 //! | names and types, finalisers, notes of what is taken in | offered to programs that are read from now on, and known, in the same step |
 //! | bodies | become versions of the cells that are there, for the worlds from the next one on, in the same step; of lazy functions that running frames are to reach, behind the step |
 //!
@@ -59,7 +59,7 @@ pub(super) struct Batch<'a> {
     /// All functions of a program that gives way to what is there, whether they are defined here or not.
     pub(super) weak: Vec<Symbol>,
     log: Vec<(Name, Because)>,
-    /// Bodies that are made anew, each with the symbol of its cell.
+    /// Bodies that are recompiled, each with the symbol of its cell.
     beside: Vec<(Symbol, Symbol)>,
     /// Where the symbols of cells have led.
     led: Vec<(Symbol, Option<usize>)>,
@@ -173,7 +173,7 @@ impl<'a> Batch<'a> {
                 self.stay.push(symbol);
                 let dylib = self.dylib.linking.id();
                 let source = Body::new(shared, linking, dylib, body, hot.as_ref(), pin.clone());
-                // What callers know of an eager function has to hold as long as they run.
+                // Facts that callers rely on hold as long as these run.
                 let is_replaced = self.is_replaceable && !is_eager;
                 self.again.push(Again { owner, body: source.for_cell(hot), is_replaced });
             }
@@ -249,7 +249,7 @@ impl<'a> Batch<'a> {
             let whole = Arc::new(whole.again(&module, id));
             let body = self.names.intern(&format!("{name}{BODY}"));
             let pin = Pin::default();
-            // What is interpreted instead shows what was there before.
+            // An interpreted body would show the old program.
             let (hot, stages) = match *kind {
                 Kind::Eager | Kind::Lazy => (None, vec![(Stage::Only, body)]),
                 Kind::Tiered { calls, rounds } => {

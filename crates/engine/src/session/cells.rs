@@ -221,7 +221,7 @@ impl Function {
     }
 }
 
-/// What is known of the handles to a function.
+/// The handles to a function.
 #[derive(Default)]
 struct Handles {
     live: Mutex<Weak<Handle>>,
@@ -233,7 +233,7 @@ impl Handles {
     }
 }
 
-/// What all handles to a function hold together. It keeps the list of cells, and so the orphans, also when the session is dropped.
+/// The data that all handles to a function share. It keeps the list of cells, and so the orphans, also when the session is dropped.
 pub(crate) struct Handle {
     cells: Arc<Cells>,
 }
@@ -244,7 +244,7 @@ impl Drop for Handle {
     }
 }
 
-/// What the linking model asks of a session of machine code.
+/// The host of the linking model: a session of machine code.
 pub(crate) struct Removal {
     pub(crate) methods: Arc<SessionMethods>,
 }

@@ -95,7 +95,7 @@ impl<'t> Definitions<'t> {
         self
     }
 
-    /// Programs that are read or built later may take their bodies in. When they are redefined, code that has done so is compiled anew.
+    /// Programs that are read or built later may inline them. When they are redefined, code that has done so is recompiled.
     pub fn inlinable(mut self) -> Self {
         self.is_inlinable = true;
         self

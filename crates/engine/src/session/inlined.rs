@@ -1,4 +1,4 @@
-//! What functions have taken in, and what becomes of them when that changes.
+//! Edges: which functions have inlined which, and the invalidation of the former when the latter change.
 //!
 //! ```text
 //!   base ◄── inlined ── middle ◄── inlined ── top      base is defined anew: the bodies of middle and top are made anew, too, from
@@ -169,7 +169,7 @@ pub(crate) enum Kind {
     Tiered { calls: i32, rounds: u32 },
 }
 
-/// What is needed to make the body of a function anew.
+/// The inputs for recompiling the body of a function.
 pub(crate) struct Caller {
     pub(crate) symbol: Arc<str>,
     bare: Arc<str>,
@@ -203,7 +203,7 @@ impl Hit {
     }
 }
 
-/// What the functions of a session have taken in.
+/// The edges of a session.
 #[derive(Default)]
 pub(crate) struct Inlined {
     state: Mutex<State>,
@@ -215,7 +215,7 @@ struct State {
     number: u64,
     /// When functions were defined last, by the types of their objects: the changes behind `forgotten`.
     defined: BTreeMap<Type, u64>,
-    /// What was imported before this change is imported again.
+    /// Imports from before this change are repeated.
     forgotten: u64,
     sources: BTreeMap<Label, Arc<Caller>>,
     /// At how many of these those that were removed are forgotten.

@@ -1,7 +1,7 @@
 //! What a redefinition could not do at once: functions of other dylibs that have taken in what was replaced, and cannot be made anew.
 //!
 //! ```text
-//!   redefine base ── top, elsewhere, is being compiled, and that waits for whoever redefines ──► its cell leads to a stub again
+//!   redefine base ── top, elsewhere, is being compiled, and that waits for the redefinition ──► its cell leads to a stub again
 //!                                                                     next call of top ── made anew ──► its new body
 //! ```
 //!
@@ -25,7 +25,7 @@ use super::error::SessionError;
 use super::inlined::Hit;
 use super::lazy::{BODY, Body, elsewhere};
 
-/// What became of functions that have taken in what was redefined. All others have got new versions, and the next call of each compiles
+/// The outcome for functions that have inlined a redefined one. All others have got new versions, and the next call of each compiles
 /// what is true then ([`Session::take_invalidations`](super::Session::take_invalidations)).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]

@@ -207,7 +207,7 @@ pub(crate) fn link_unit(
                 loaded.check(&name, function.ty())?;
                 cells.0.insert(name, function.cell);
             }
-            // What has no native form is called at run time alone.
+            // Functions without a native form are called by dispatch alone.
             Some(Place::Compiled(_)) => {}
             Some(Place::Object(object)) => {
                 foreign.insert(name.to_string(), Foreign { address, object: Some(object) });

@@ -116,7 +116,7 @@ impl SessionMethods {
         let listed = labels.iter().filter_map(|label| Some((*label, rows.by_label.get(label)?.number)));
         let listed: Vec<(Label, u64)> = listed.collect();
         drop(rows);
-        // What is undefined now, and was listed before, is not defined by something that came since.
+        // A label that is listed and undefined has no newer definition.
         let gone: Vec<(Label, u64)> =
             listed.into_iter().filter(|(label, _)| !session.is_defined(*label)).collect();
         if gone.is_empty() {
@@ -195,7 +195,7 @@ impl EntrySource for Entry {
                 slots.0.insert(name, function.cell);
                 Route::Slot
             }
-            // What has no native form has no cell.
+            // Functions without a native form have no cell.
             Place::Compiled(compiled) => {
                 visible.push(compiled.unit);
                 Route::Far

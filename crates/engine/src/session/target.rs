@@ -55,9 +55,9 @@ pub(crate) struct Compiled {
     pub(crate) unit: Unit,
     /// The function's name in the unit.
     pub(crate) symbol: Arc<str>,
-    /// What it was compiled from.
+    /// Its source.
     pub(crate) program: Origin,
-    /// What it can be made from again, if it may be given up.
+    /// The source for recompiling it, if it may be evicted.
     pub(crate) source: Option<Source>,
 }
 
@@ -119,7 +119,7 @@ pub(crate) struct Placed {
 }
 
 impl Placed {
-    /// What is at an address now.
+    /// The function at an address.
     pub(crate) fn at(&self, address: usize) -> Option<Place> {
         self.places.read().unwrap_or_else(PoisonError::into_inner).get(&address).cloned()
     }

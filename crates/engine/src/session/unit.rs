@@ -4,7 +4,7 @@
 //! **Who relies on whom.** An eager function relies on what is known of the bodies of its own program's functions (`plan.rs`). When one of these is
 //! redefined, so is the body of whoever relies on it, in the same step (`inlined.rs`).
 //!
-//! What calls reach that are decided at run time is found by the run time, and compiled then (`methods.rs`).
+//! Targets of dynamic calls are found by the run time, and compiled then (`methods.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -146,7 +146,7 @@ impl Whole {
         Ok(Whole { globals, kept, origin: Origin::default(), is_eager, behind_cells })
     }
 
-    /// The same program, for a function of it that is made anew, that of this module.
+    /// The same program, for the recompiled function of this module.
     pub(crate) fn again(&self, module: &Module, id: FuncId) -> Whole {
         Whole {
             globals: self.globals.clone(),

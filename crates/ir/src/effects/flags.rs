@@ -20,17 +20,17 @@ impl Regions {
     pub const ELEMENTS: Regions = Regions(8);
     /// Global variables.
     pub const GLOBALS: Regions = Regions(16);
-    /// What belongs to the task: handlers, the current exception, what ϒ stored.
+    /// The state of the task: handlers, the current exception, values that ϒ stored.
     pub const TASK: Regions = Regions(32);
     /// The world outside the process: what is printed.
     pub const OUTSIDE: Regions = Regions(64);
-    /// What arrays say of themselves.
+    /// Headers of arrays.
     pub const HEADERS: Regions = Regions(128);
     /// All of them.
     pub const ALL: Regions = Regions(255);
-    /// What a `Ptr` may point at: its own memory and the insides of objects.
+    /// Memory that a `Ptr` may point at: its own, and the insides of objects.
     pub const POINTABLE: Regions = Regions(1 | 4 | 8);
-    /// What an address in low IR may point at: the same, and stack slots.
+    /// Memory that an address in low IR may point at: the same, and stack slots.
     pub const ADDRESSABLE: Regions = Regions(1 | 2 | 4 | 8);
 
     /// Whether there is none.
@@ -57,7 +57,7 @@ impl BitOr for Regions {
     }
 }
 
-/// What an instruction does; see [the module](self).
+/// The effects of an instruction; see the module `effects`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Effects {
     /// Equal operands give equal results.
@@ -143,7 +143,7 @@ impl Effects {
     /// Example: `setfield!` and a call. Counter-example: two loads.
     pub fn interferes(&self, other: &Effects) -> bool {
         let memory = |a: &Effects, b: &Effects| a.writes.overlaps(b.reads | b.writes);
-        // What comes after an instruction that may not return must not be seen if it does not.
+        // Effects behind an instruction that does not return must not be visible.
         let order = |a: &Effects, b: &Effects| {
             let returns = a.nothrow && a.terminates;
             let unseen = b.is_removable() && b.noub;

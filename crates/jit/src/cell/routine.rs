@@ -55,7 +55,7 @@ pub(crate) fn routine(name: &str) -> Option<usize> {
     (name == MATERIALIZE).then_some(brolga_materialize as *const () as usize)
 }
 
-/// What is said of an error that is thrown.
+/// The message of a thrown error.
 fn in_words(error: &CellError) -> String {
     match error {
         CellError::Failed { name, cause } => format!("cannot compile `{name}`: {}", error_in_words(&**cause)),

@@ -25,7 +25,7 @@ pub struct Change<P: Parts> {
     pub unused: Vec<Symbol>,
     /// Symbols that stay.
     pub stay: Vec<Symbol>,
-    /// Symbols, each with the one whose tracker it gets; itself, if it is defined anew and keeps its tracker.
+    /// Symbols, each with the one whose tracker it gets; itself, if it is redefined and keeps its tracker.
     pub beside: Vec<(Symbol, Symbol)>,
 }
 
@@ -39,7 +39,7 @@ impl<P: Parts> Event<P> for Change<P> {
             Ok(tracker) => tracker,
             Err(error) => return Err((error, self.define.units)),
         };
-        // What is defined anew and keeps its tracker.
+        // Redefined symbols keep their trackers.
         let kept = self.beside.iter().filter(|(symbol, beside)| symbol == beside);
         let kept: Vec<_> =
             kept.filter_map(|(symbol, _)| Some((*symbol, machine.tracker_of(at(*symbol))?))).collect();

@@ -526,7 +526,7 @@ impl<P: Parts> Machine<P> {
         }
         self.break_cycles();
         let mut effects = std::mem::take(&mut self.effects);
-        // What was replaced has its name still.
+        // A replaced definition still has its name.
         effects.unnamed.retain(|label| self.find(*label).is_none());
         (reply, effects)
     }

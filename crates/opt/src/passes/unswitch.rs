@@ -41,7 +41,7 @@ pub(crate) const PASS: Pass = Pass {
 
 /// In longer loops a branch that is predicted costs little beside the rest.
 const MAX_COPIED: usize = 60;
-/// What is left of a loop without its invariant exits may be hoisted and vectorised.
+/// A loop without its invariant exits may be hoisted from and vectorised.
 const MAX_COPIED_FOR_EXITS: usize = 160;
 /// How many instructions all copies together may have.
 const MAX_GROWTH: usize = 1000;
@@ -100,7 +100,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             }
             let (stays, leaves) =
                 if exit.stays(loops, l) == Some(true) { (then, other) } else { (other, then) };
-            // What is outside was not copied.
+            // Blocks outside were not copied.
             choose(func, copy.block(block), copy.block(stays), leaves);
         }
         if exits.is_empty() {

@@ -44,7 +44,7 @@ use rustc_hash::FxHashSet;
 
 use super::object::{Object, TAG_BITS, TAG_PERMANENT};
 
-/// What a collection has met.
+/// The types and permanent objects that a collection has met.
 #[derive(Default)]
 pub(crate) struct Census {
     /// Tags without their low bits.

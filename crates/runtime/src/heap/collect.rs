@@ -123,7 +123,7 @@ unsafe fn cycle(
     // SAFETY: as above.
     unsafe { marker.drain() };
     if let Some(mut census) = marker.census() {
-        // What is permanent is kept by weak references, too.
+        // Weak references keep permanent objects, too.
         heap.handles.clear_weak(|object| {
             if object.tag() & TAG_PERMANENT != 0 {
                 census.note(object);

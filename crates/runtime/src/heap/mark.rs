@@ -42,7 +42,7 @@ pub(crate) struct Marker {
     permanent: Option<Object>,
     visited: usize,
     most_visits: usize,
-    /// What is met, if that is asked for.
+    /// The census, if one is wanted.
     census: Option<Census>,
 }
 

@@ -160,7 +160,7 @@ impl RuntimeTypes {
         &self.sweeps
     }
 
-    /// What was taken out.
+    /// Takes the unused types of the last sweep.
     pub(crate) fn take_swept(&self) -> Unused {
         std::mem::take(&mut self.lock().unused)
     }

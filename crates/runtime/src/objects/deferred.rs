@@ -36,7 +36,7 @@ pub trait EntrySource: Send + Sync {
     /// The entry. Called on a thread that wants to call the method, on several when they come together, and again after an error.
     fn make(&self) -> Result<CodeEntry, Box<dyn Error + Send + Sync>>;
 
-    /// What is to be around a call of [`EntrySource::make`] on another thread, for which this one waits: it runs what it is given, once.
+    /// A wrapper for a call of [`EntrySource::make`] on another thread, for which this one waits: it runs its argument, once.
     fn elsewhere(&self) -> Elsewhere {
         Box::new(|work| work())
     }

@@ -186,7 +186,7 @@ struct Signed {
     variables: Option<Arc<Variables>>,
 }
 
-/// What the methods of a callee are listed under: the text of its type, or of the type that it is. Types of one text share a list;
+/// The key of the methods of a callee: the text of its type, or of the type that it is. Types of one text share a list;
 /// [`Signed::key`] tells them apart.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Head {

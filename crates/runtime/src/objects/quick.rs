@@ -5,7 +5,7 @@
 //!                                                                                  others: as every call of an operator
 //! ```
 //!
-//! What the operators do is said in [`brolga_ir::scalar`]; a test holds both against each other for all pairs of types here.
+//! The semantics of the operators is that of [`brolga_ir::scalar`]; a test holds both against each other for all pairs of types here.
 //!
 //! Cost: constant. Not done: comparisons of an integer with a float, which are exact; integers of other widths.
 

@@ -101,7 +101,7 @@ pub(crate) fn forget_gone() {
         }
         Some(gone)
     });
-    // What a thread held is dropped without the list.
+    // The state of a thread is dropped without the lock of the list.
     drop(gone);
 }
 

@@ -225,7 +225,7 @@ impl<'a> Resolver<'a> {
         let (ty, bits) = match *literal {
             Literal::Int { negative, magnitude } => {
                 let ty = match integer_type(&self.cx.types, self.level, wanted) {
-                    // What no `Int64` holds is an `Int128`, as Julia reads it.
+                    // Literals beyond `Int64` are `Int128`, as in Julia.
                     Type::INT64
                         if wanted.is_none() && magnitude > i64::MAX as u128 + u128::from(negative) =>
                     {
