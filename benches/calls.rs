@@ -19,7 +19,7 @@ use brolga::{Engine, OptLevel, Options, Program};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 
-/// The functions that are called. `next` calls itself in a way that never happens, so that it is not inlined.
+/// The functions that are called. No function handles objects, so calls from Rust do not enter the heap.
 const SOURCE: &str = r#"
 function next(x::Int64)::Int64
 1 ─ %1 = Base.slt_int(x, 0)::Bool
@@ -40,7 +40,7 @@ function calls(n::Int64)::Int64
 2 ┄ %2 = φ (#1 => 0, #3 => %5)::Int64
 │   %3 = Base.slt_int(%2, n)::Bool
 └──      goto #4 if not %3
-3 ─ %5 = invoke Main.next(%2::Int64)::Int64
+3 ─ %5 = invoke Main.next(%2::Int64)::Int64 noinline
 └──      goto #2
 4 ─      return %2
 end
@@ -66,7 +66,10 @@ function plain(n::Int64)::Int64
 └──      goto #2
 4 ─      return %2
 end
+"#;
 
+/// Functions that handle objects: calls of a unit with such functions enter the heap.
+const DYNAMIC: &str = r#"
 function sum(x::Any, step::Any, n::Int64)::Any
 1 ─      goto #2
 2 ┄ %2 = φ (#1 => x, #3 => %5)::Any
@@ -148,6 +151,8 @@ fn calls(criterion: &mut Criterion) {
     }
     group.finish();
 
+    let program = Program::read("dynamic", DYNAMIC.as_bytes()).expect("the source is well-formed");
+    let unit = engine.compile(&program).expect("a unit");
     let mut group = criterion.benchmark_group("dynamic");
     group.throughput(Throughput::Elements(CALLS as u64));
     for (name, expected) in [("ints", 8000), ("floats", 1500), ("mixed", 3000), ("less", CALLS)] {
