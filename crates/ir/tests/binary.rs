@@ -24,7 +24,7 @@ fn modules_in(folders: &[&str]) -> Vec<(String, Module)> {
         let name = path.display().to_string();
         let source = SourceFile::new(&*name, fs::read_to_string(path).unwrap()).unwrap();
         let (unit, found) = read_text(&source, &Context::new());
-        // What is refused where it is reached is warned of.
+        // Late refusals give warnings.
         assert!(!found.has_errors(), "{name}");
         (name, unit.module)
     };

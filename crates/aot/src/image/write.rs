@@ -1,7 +1,7 @@
 //! From a program's code to the bytes of an image, and bytes into a file.
 //!
-//! A file is written beside its place under a name of its own, made durable, and renamed: whoever looks finds the old image or the new one, whole, and
-//! so does whoever looks after the writer was killed.
+//! A file is written beside its place under a name of its own, made durable, and renamed: readers see the old image or the new one, whole, also
+//! after the writer was killed.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};

@@ -207,7 +207,7 @@ pub(crate) struct Function {
 }
 
 impl Function {
-    /// What a handle holds, so that the function can be called when the session does not know it any more; nothing for lazy functions.
+    /// The data that keeps the function callable when the session does not know it any more; none for lazy functions.
     pub(crate) fn handle(&self, cells: &Arc<Cells>) -> Option<Arc<Handle>> {
         self.body?;
         let mut live = lock(&self.handles.live);

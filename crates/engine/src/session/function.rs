@@ -140,7 +140,7 @@ enum State {
     /// There is an answer already.
     Known(Option<Result<Function, SessionError>>),
     Asked(Lookup<Native>),
-    /// The function is there, and was defined anew since it was ready: its body is looked up.
+    /// The function was redefined since it was ready: its body is looked up.
     Body(Function, Lookup<Native>),
 }
 

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! What is redefined is in force before anybody else is looked at, so there is no way back; and to wait for such a function would be to
-//! wait for oneself. So its cell gets a version instead, with a source that makes the function anew when it is called next, from what is true
+//! wait for oneself. So its cell gets a version instead, with a source that recompiles the function at its next call, from what is true
 //! then. What is being compiled meanwhile is not published: that version does not take it. If the function cannot be made anew, the
 //! call throws the reason, and the next one asks again.
 //!

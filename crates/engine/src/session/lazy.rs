@@ -18,9 +18,9 @@
 //! been called often. The function calls itself through the cell. So do boxed entries, for calls that are decided at run time (`methods.rs`).
 //!
 //! Threads that call first at the same time look up the same body, and who runs tasks meanwhile is the dispatcher's affair. A redefinition adds
-//! a version to the cell: calls from the next world on, whoever makes them, find the new body. It is compiled at the next look-up of an eager function,
+//! a version to the cell: all calls from the next world on find the new body. It is compiled at the next look-up of an eager function,
 //! or at the first call. When the types change, it is another function with a cell of its own, and code that was linked to the old one keeps it.
-//! A removed function throws `CompileError`, whoever calls it; so does one that cannot be compiled, with the cause.
+//! A call of a removed function throws `CompileError`; so does one that cannot be compiled, with the cause.
 //!
 //! The source of a version holds the session weakly: cells belong to it.
 

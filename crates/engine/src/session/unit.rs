@@ -2,7 +2,7 @@
 //! `make.rs`.
 //!
 //! **Who relies on whom.** An eager function relies on what is known of the bodies of its own program's functions (`plan.rs`). When one of these is
-//! redefined, so is the body of whoever relies on it, in the same step (`inlined.rs`).
+//! redefined, so are the bodies that rely on it, in the same step (`inlined.rs`).
 //!
 //! Targets of dynamic calls are found by the run time, and compiled then (`methods.rs`).
 

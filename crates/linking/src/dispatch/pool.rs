@@ -399,6 +399,26 @@ mod tests {
     use crate::promise::Promise;
 
     #[test]
+    fn the_queue_takes_tasks_until_the_pool_is_shut_down() {
+        let pool = Pool::new(1);
+        let (queue, (sender, ran)) = (pool.queue(), mpsc::channel());
+        let task = |sender: &mpsc::Sender<u32>, n| {
+            let sender = sender.clone();
+            Task::new(Priority::Idle, move || sender.send(n).unwrap())
+        };
+        assert!(queue.push(task(&sender, 1)).is_ok());
+        pool.drain();
+        assert_eq!(ran.try_recv(), Ok(1));
+        pool.shutdown();
+        assert!(queue.push(task(&sender, 2)).is_err(), "the task is given back");
+        // Nothing is outstanding.
+        pool.drain();
+        drop(pool);
+        assert!(queue.push(task(&sender, 3)).is_err());
+        assert!(ran.try_recv().is_err());
+    }
+
+    #[test]
     fn where_the_system_gives_no_thread_those_that_wait_do_the_work() {
         let pool = Arc::new(Pool::without_threads(PoolOptions { threads: 2, ..PoolOptions::default() }));
         let (answer, answers) = mpsc::channel();
