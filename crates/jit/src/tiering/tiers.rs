@@ -48,7 +48,7 @@ use brolga_runtime::with_attached;
 
 use crate::cell::{CellOwner, IndirectCell, Materialize, NoCell, Target, WeakCell, cell_of_counter};
 use crate::engine::Jit;
-use crate::interpret::Interpreter;
+use crate::tiering::interpret::Interpreter;
 
 /// The most that a counter holds.
 pub(crate) const STRIDE: i32 = 1 << 12;

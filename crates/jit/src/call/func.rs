@@ -41,11 +41,11 @@ use brolga_runtime::heap::{ObjectError, Root, Scope, TypeRef};
 use brolga_runtime::objects::MethodTable;
 use brolga_runtime::{AttachError, EnterError, Exception, Thread, with_attached};
 
+use crate::call::scoped::{Handle, Scoped, ScopedFunc, ScopedParams};
+use crate::call::value::{Params, Value, ValueError};
 use crate::cell::IndirectCell;
 use crate::engine::{Jit, Unit};
-use crate::entry::{Entry, EntryError};
-use crate::scoped::{Handle, Scoped, ScopedFunc, ScopedParams};
-use crate::value::{Params, Value, ValueError};
+use crate::entry::trampoline::{Entry, EntryError};
 
 /// Why a function cannot be had under a Rust signature.
 #[derive(thiserror::Error, Debug)]

@@ -15,9 +15,9 @@ use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::arena::Pool;
-use crate::code_memory::{CodeMemoryError, CodeMemoryStats};
-use crate::pages::{self, READ, READ_EXECUTE, READ_WRITE};
+use crate::memory::arena::Pool;
+use crate::memory::code_memory::{CodeMemoryError, CodeMemoryStats};
+use crate::memory::pages::{self, READ, READ_EXECUTE, READ_WRITE};
 
 pub(crate) struct Reservation {
     pub(crate) base: NonNull<u8>,

@@ -20,14 +20,14 @@ use std::sync::Arc;
 
 use brolga_codegen::compile::{CompiledFunction, RelocKind, RelocTarget, Relocation};
 
-use crate::code_map::{CodeMap, CodeUnit};
-use crate::code_memory::{CodeMemory, CodeMemoryError, CodeMemoryStats};
-use crate::linker::{
+use crate::debug::code_map::{CodeMap, CodeUnit};
+use crate::link::linker::{
     DataObject, Destination, FUNCTION_ALIGN, LinkError, LinkUnit, Linker, LoadedUnit, Resolved, Resolver,
 };
-use crate::relocate::{ARM64_CALL_REACH, VENEER_BYTES, relocate, veneer};
-use crate::reservation::{Part, Parts};
-use crate::space::{Blocks, Draft, Memory, TRAP};
+use crate::link::relocate::{ARM64_CALL_REACH, VENEER_BYTES, relocate, veneer};
+use crate::memory::code_memory::{CodeMemory, CodeMemoryError, CodeMemoryStats};
+use crate::memory::reservation::{Part, Parts};
+use crate::memory::space::{Blocks, Draft, Memory, TRAP};
 
 /// Links into blocks of shared pages.
 pub struct Loader {

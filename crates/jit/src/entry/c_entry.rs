@@ -22,8 +22,8 @@ use brolga_codegen::sig::{Abi, FunctionType};
 use brolga_runtime::objects::MethodTable;
 
 use crate::engine::Jit;
-use crate::entry::{Entry, EntryError, Routines};
-use crate::linker::{Import, LinkError, LinkUnit, LoadedUnit, Resolver};
+use crate::entry::trampoline::{Entry, EntryError, Routines};
+use crate::link::linker::{Import, LinkError, LinkUnit, LoadedUnit, Resolver};
 
 /// Why a function has no C entry.
 #[derive(thiserror::Error, Debug)]

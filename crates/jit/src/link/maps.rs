@@ -7,7 +7,7 @@
 use brolga_codegen::compile::FrameMap;
 use brolga_runtime::{FrameMaps, FrameMapsInForce, Runtime};
 
-use crate::linker::{LinkUnit, LoadedUnit};
+use crate::link::linker::{LinkUnit, LoadedUnit};
 
 /// Tells the runtime where calls of the unit keep their roots; `None` if none of them does.
 ///

@@ -20,13 +20,13 @@ use cranelift_module::{
     ModuleResult, default_libcall_names,
 };
 
-use crate::code_map::{CodeMap, CodeUnit};
-use crate::code_memory::{CodeMemory, CodeMemoryStats};
-use crate::linker::{
+use crate::debug::code_map::{CodeMap, CodeUnit};
+use crate::link::linker::{
     DataObject, Destination, FUNCTION_ALIGN, LinkError, LinkUnit, Linker, LoadedUnit, Resolved, Resolver,
 };
-use crate::reservation::Parts;
-use crate::space::{Memory, Run};
+use crate::memory::code_memory::{CodeMemory, CodeMemoryStats};
+use crate::memory::reservation::Parts;
+use crate::memory::space::{Memory, Run};
 
 /// Space that `cranelift-jit` keeps behind a function for each aarch64 call.
 const VENEER_BYTES: usize = 24;

@@ -49,10 +49,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use crate::arena::Pool;
-use crate::pages::{self, READ_WRITE};
-use crate::reservation::{Dual, Free, Part, Parts, Reservation, Side, State};
-use crate::space::{Blocks, Draft, Run};
+use crate::memory::arena::Pool;
+use crate::memory::pages::{self, READ_WRITE};
+use crate::memory::reservation::{Dual, Free, Part, Parts, Reservation, Side, State};
+use crate::memory::space::{Blocks, Draft, Run};
 
 /// How code is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -306,7 +306,7 @@ impl CodeMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::TRAP;
+    use crate::memory::space::TRAP;
 
     fn small() -> CodeMemory {
         CodeMemory::new(CodeMemoryOptions {

@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::code_map::{CodeListener, CodeUnit};
+use crate::debug::code_map::{CodeListener, CodeUnit};
 
 /// Writes a map of symbols for `perf`.
 #[derive(Debug)]

@@ -20,7 +20,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::code_map::{CodeListener, CodeUnit, UnitId};
+use crate::debug::code_map::{CodeListener, CodeUnit, UnitId};
 
 /// Registers loaded code with the system's unwinder.
 #[derive(Default)]

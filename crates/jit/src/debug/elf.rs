@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use crate::code_map::CodeUnit;
+use crate::debug::code_map::CodeUnit;
 
 /// ELF's number of this machine.
 pub(crate) const MACHINE: u16 = if cfg!(target_arch = "x86_64") { 62 } else { 183 };

@@ -12,10 +12,10 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::code_memory::CodeMemoryError;
-use crate::fetch;
-use crate::pages::{self, READ, READ_EXECUTE};
-use crate::reservation::{Block, Part, Parts, Reservation};
+use crate::memory::code_memory::CodeMemoryError;
+use crate::memory::fetch;
+use crate::memory::pages::{self, READ, READ_EXECUTE};
+use crate::memory::reservation::{Block, Part, Parts, Reservation};
 
 /// The pages of one unit. They are returned when it is dropped.
 pub(crate) struct Run {

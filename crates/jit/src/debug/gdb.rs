@@ -22,8 +22,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::code_map::{CodeListener, CodeUnit};
-use crate::elf::symbol_file;
+use crate::debug::code_map::{CodeListener, CodeUnit};
+use crate::debug::elf::symbol_file;
 
 /// Registers loaded code with debuggers.
 pub struct GdbInterface {

@@ -27,7 +27,7 @@ use brolga_codegen::lazy::INTERPRET;
 use brolga_runtime::{Thread, fenced};
 
 use crate::cell::cell_of_data;
-use crate::tiers::{Job, hand_over};
+use crate::tiering::tiers::{Job, hand_over};
 
 /// Computes what a function gives, without its code.
 pub trait Interpret: Send + Sync {

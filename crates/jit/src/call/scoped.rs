@@ -84,8 +84,8 @@ use std::sync::Arc;
 use brolga_codegen::sig::{Abi, ValueType};
 use brolga_runtime::heap::{Bits, Root, Scope};
 
-use crate::func::{CallError, UntypedFunc, Word};
-use crate::value::{Value, ValueError};
+use crate::call::func::{CallError, UntypedFunc, Word};
+use crate::call::value::{Value, ValueError};
 
 mod sealed {
     pub trait Sealed {}

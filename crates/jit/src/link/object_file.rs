@@ -45,7 +45,7 @@ use object::{
 };
 
 use crate::engine::Jit;
-use crate::linker::{DataObject, DataRelocation, Import, LinkError, LinkUnit, LoadedUnit, Resolver};
+use crate::link::linker::{DataObject, DataRelocation, Import, LinkError, LinkUnit, LoadedUnit, Resolver};
 
 /// Why an object file or archive cannot be used. The file is at fault, or asks for what is not done here.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]

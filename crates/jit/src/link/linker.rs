@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 use brolga_codegen::compile::{CompiledFunction, RelocKind, RelocTarget, Symbol};
 
-use crate::code_map::{CodeUnit, MapEntry};
-use crate::code_memory::{CodeMemoryError, CodeMemoryStats};
-use crate::space::Memory;
+use crate::debug::code_map::{CodeUnit, MapEntry};
+use crate::memory::code_memory::{CodeMemoryError, CodeMemoryStats};
+use crate::memory::space::Memory;
 
 /// The least alignment of a function: what the processors fetch at once.
 pub(crate) const FUNCTION_ALIGN: u32 = 32;

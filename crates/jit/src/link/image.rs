@@ -22,14 +22,14 @@ use brolga_ir::Context;
 use brolga_runtime::objects::MethodTable;
 use brolga_runtime::{FrameMaps, FrameMapsInForce, Runtime};
 
-use crate::code_map::{CodeMap, CodeUnit, PlacedFunction};
-use crate::code_memory::CodeMemory;
+use crate::debug::code_map::{CodeMap, CodeUnit, PlacedFunction};
 use crate::engine::{Jit, Program, Unit};
-use crate::globals::Globals;
-use crate::linker::{LinkError, LoadedUnit};
+use crate::link::globals::Globals;
+use crate::link::linker::{LinkError, LoadedUnit};
+use crate::memory::code_memory::CodeMemory;
+use crate::memory::reservation::{Part, Parts};
+use crate::memory::space::Memory;
 use crate::program::BuildError;
-use crate::reservation::{Part, Parts};
-use crate::space::Memory;
 
 /// A function of an image.
 #[derive(Clone, Debug)]

@@ -15,10 +15,10 @@ use brolga_codegen::sig::Signature;
 use brolga_runtime::Runtime;
 
 use crate::cell;
-use crate::interpret;
-use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
-use crate::profile;
-use crate::tiers;
+use crate::link::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
+use crate::tiering::interpret;
+use crate::tiering::profile;
+use crate::tiering::tiers;
 
 /// More trampolines than this are kept only while they are in use.
 const MAX_IDLE: usize = 256;
@@ -182,7 +182,7 @@ mod tests {
     use brolga_runtime::{Runtime, RuntimeOptions};
 
     use super::*;
-    use crate::code_map::{CodeListener, CodeUnit};
+    use crate::debug::code_map::{CodeListener, CodeUnit};
     use crate::engine::{Jit, JitOptions};
 
     /// Asks for an entry when code goes the first time.

@@ -27,7 +27,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use brolga_runtime::{Symbolizer, fenced};
 
-use crate::linker::LinkUnit;
+use crate::link::linker::LinkUnit;
 
 /// A loaded unit's number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
