@@ -40,7 +40,9 @@ use crate::link::loader::Loader;
 use crate::link::maps;
 use crate::link::object_file::Foreign;
 use crate::memory::cache::Evictor;
-use crate::memory::code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats};
+use crate::memory::code_memory::{CodeMemory, CodeMemoryOptions};
+use crate::memory::error::CodeMemoryError;
+use crate::memory::reservation::CodeMemoryStats;
 use crate::tiering::profile::Cells;
 use crate::tiering::tiers::Hot;
 

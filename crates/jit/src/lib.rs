@@ -62,7 +62,9 @@ pub use link::linker::{
 pub use link::loader::Loader;
 pub use link::object_file::{Archive, Foreign, LoadedObject, ObjectFile, ObjectFileError};
 pub use memory::cache::{Evictor, UnitCache};
-pub use memory::code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats, Mapping};
+pub use memory::code_memory::{CodeMemory, CodeMemoryOptions, Mapping};
+pub use memory::error::CodeMemoryError;
+pub use memory::reservation::CodeMemoryStats;
 pub use program::{BuildError, Compiled, Linkage, Source, Style, compile_for};
 pub use tiering::interpret::{Interpret, Interpreter};
 pub use tiering::profile::Cells;

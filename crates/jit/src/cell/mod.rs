@@ -65,7 +65,7 @@ use brolga_codegen::sig::FunctionType;
 use crate::engine::{Jit, Unit};
 use crate::entry::c_entry::CEntryError;
 use crate::entry::trampoline::{Entry, EntryError};
-use crate::memory::code_memory::CodeMemoryError;
+use crate::memory::error::CodeMemoryError;
 use crate::tiering::interpret::Interpreter;
 use crate::tiering::tiers::{Counting, LoopEntry, Then, Tiers};
 pub use evict::Held;

@@ -42,7 +42,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use brolga_instances::CodeWord;
 use brolga_runtime::ThreadLayout;
 
-use crate::memory::code_memory::{CodeMemory, CodeMemoryError};
+use crate::memory::code_memory::CodeMemory;
+use crate::memory::error::CodeMemoryError;
 use crate::memory::reservation::Parts;
 use crate::memory::space::Run;
 

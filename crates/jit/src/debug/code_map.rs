@@ -27,8 +27,6 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use brolga_runtime::{Symbolizer, fenced};
 
-use crate::link::linker::LinkUnit;
-
 /// A loaded unit's number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct UnitId(u64);
@@ -81,27 +79,8 @@ pub(crate) struct PlacedFunction<'a> {
 }
 
 impl CodeUnit {
-    /// Describes a unit whose functions lie at `offsets` from `base`, in rising order, and which ends at `bytes`. `by_name` are
-    /// the indices of its functions by name.
-    pub(crate) fn new(
-        unit: &LinkUnit,
-        base: usize,
-        bytes: usize,
-        offsets: &[u32],
-        by_name: Box<[u32]>,
-    ) -> CodeUnit {
-        let placed = unit.functions.iter().zip(offsets).map(|(function, &offset)| PlacedFunction {
-            name: &function.name,
-            offset,
-            size: function.code.len() as u32,
-            frame_bytes: function.frame_bytes,
-            lines: &function.lines,
-        });
-        CodeUnit::of(placed, base, bytes, by_name)
-    }
-
     /// Describes functions that lie from `base` on, in rising order, and end at `bytes`. `by_name` are their indices by name.
-    pub(crate) fn of<'f>(
+    pub(crate) fn new<'f>(
         placed: impl Iterator<Item = PlacedFunction<'f>> + Clone,
         base: usize,
         bytes: usize,
@@ -390,30 +369,17 @@ fn tell(listeners: &[Arc<dyn CodeListener>], what: impl Fn(&dyn CodeListener)) {
 mod tests {
     use std::sync::Mutex;
 
-    use brolga_codegen::compile::{CompiledFunction, MadeBy};
-
     use super::*;
 
-    fn function(name: &str, size: usize, lines: &[(u32, u32)]) -> CompiledFunction {
-        CompiledFunction {
-            name: name.into(),
-            code: vec![0; size],
-            align: 16,
-            relocs: Vec::new(),
-            symbols: Vec::new(),
-            frame_bytes: 32,
-            frame_maps: Vec::new(),
-            lines: lines.to_vec(),
-            made_by: MadeBy::Other,
-            listing: None,
-        }
-    }
-
     fn unit(base: usize) -> CodeUnit {
-        let functions =
-            vec![function("b", 10, &[(0, 7), (4, 9)]), function("", 1, &[]), function("aλ", 5, &[(2, 3)])];
-        let unit = LinkUnit { functions, data: Vec::new() };
-        CodeUnit::new(&unit, base, 64, &[0, 16, 32], Box::new([1, 2, 0]))
+        let function =
+            |name, offset, size, lines| PlacedFunction { name, offset, size, frame_bytes: 32, lines };
+        let functions = [
+            function("b", 0, 10, &[(0, 7), (4, 9)][..]),
+            function("", 16, 1, &[]),
+            function("aλ", 32, 5, &[(2, 3)]),
+        ];
+        CodeUnit::new(functions.into_iter(), base, 64, Box::new([1, 2, 0]))
     }
 
     #[test]
@@ -476,7 +442,7 @@ mod tests {
     #[test]
     fn nothing_is_told_of_units_without_code() {
         let (map, heard) = (Arc::new(CodeMap::default()), Arc::default());
-        let empty = || CodeUnit::new(&LinkUnit::default(), 0x1000, 0, &[], Box::default());
+        let empty = || CodeUnit::new(std::iter::empty(), 0x1000, 0, Box::default());
         let before = map.enter(empty());
         map.listen(Arc::new(Hears(Arc::clone(&heard))));
         drop(before);

@@ -20,11 +20,13 @@ use cranelift_module::{
     ModuleResult, default_libcall_names,
 };
 
-use crate::debug::code_map::{CodeMap, CodeUnit};
+use crate::debug::code_map::CodeMap;
 use crate::link::linker::{
     DataObject, Destination, FUNCTION_ALIGN, LinkError, LinkUnit, Linker, LoadedUnit, Resolved, Resolver,
+    describe,
 };
-use crate::memory::code_memory::{CodeMemory, CodeMemoryStats};
+use crate::memory::code_memory::CodeMemory;
+use crate::memory::reservation::CodeMemoryStats;
 use crate::memory::reservation::Parts;
 use crate::memory::space::{Memory, Run};
 
@@ -58,7 +60,7 @@ impl Linker for CraneliftLinker {
         // The module allocates functions in the order of their definition, upwards from the start of the run.
         let offsets: Vec<u32> = functions.iter().map(|address| (address - addresses.start) as u32).collect();
         let by_name = std::mem::take(&mut resolved.functions_by_name);
-        let code = CodeUnit::new(unit, addresses.start, run.parts().code, &offsets, by_name);
+        let code = describe(unit, addresses.start, run.parts().code, &offsets, by_name);
         let data = resolved.data_table(&data);
         Ok(Arc::new(LoadedUnit::new(self.map.enter(code), data, Memory::Run(run), resolved.owners)))
     }

@@ -206,7 +206,7 @@ pub(crate) fn place(
         frame_bytes: function.frame_bytes,
         lines: &function.lines,
     });
-    let described = CodeUnit::of(placed, start, code.code.len(), by_name.into_boxed_slice());
+    let described = CodeUnit::new(placed, start, code.code.len(), by_name.into_boxed_slice());
     let run = draft.seal()?;
     Ok(Arc::new(LoadedUnit::new(map.enter(described), Box::default(), Memory::Run(run), owners.to_vec())))
 }

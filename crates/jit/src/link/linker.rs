@@ -20,8 +20,9 @@ use std::sync::Arc;
 
 use brolga_codegen::compile::{CompiledFunction, RelocKind, RelocTarget, Symbol};
 
-use crate::debug::code_map::{CodeUnit, MapEntry};
-use crate::memory::code_memory::{CodeMemoryError, CodeMemoryStats};
+use crate::debug::code_map::{CodeUnit, MapEntry, PlacedFunction};
+use crate::memory::error::CodeMemoryError;
+use crate::memory::reservation::CodeMemoryStats;
 use crate::memory::space::Memory;
 
 /// The least alignment of a function: what the processors fetch at once.
@@ -136,6 +137,25 @@ impl LinkError {
 fn list_unresolved(symbols: &[(Symbol, String)]) -> String {
     let lines: Vec<String> = symbols.iter().map(|(symbol, reason)| format!("{symbol}: {reason}")).collect();
     format!("unresolved: {}", lines.join("; "))
+}
+
+/// Describes a unit whose functions lie at `offsets` from `base`, in rising order, and which ends at `bytes`. `by_name` are the
+/// indices of its functions by name.
+pub(crate) fn describe(
+    unit: &LinkUnit,
+    base: usize,
+    bytes: usize,
+    offsets: &[u32],
+    by_name: Box<[u32]>,
+) -> CodeUnit {
+    let placed = unit.functions.iter().zip(offsets).map(|(function, &offset)| PlacedFunction {
+        name: &function.name,
+        offset,
+        size: function.code.len() as u32,
+        frame_bytes: function.frame_bytes,
+        lines: &function.lines,
+    });
+    CodeUnit::new(placed, base, bytes, by_name)
 }
 
 /// Places link units in memory.

@@ -20,12 +20,15 @@ use std::sync::Arc;
 
 use brolga_codegen::compile::{CompiledFunction, RelocKind, RelocTarget, Relocation};
 
-use crate::debug::code_map::{CodeMap, CodeUnit};
+use crate::debug::code_map::CodeMap;
 use crate::link::linker::{
     DataObject, Destination, FUNCTION_ALIGN, LinkError, LinkUnit, Linker, LoadedUnit, Resolved, Resolver,
+    describe,
 };
 use crate::link::relocate::{ARM64_CALL_REACH, VENEER_BYTES, relocate, veneer};
-use crate::memory::code_memory::{CodeMemory, CodeMemoryError, CodeMemoryStats};
+use crate::memory::code_memory::CodeMemory;
+use crate::memory::error::CodeMemoryError;
+use crate::memory::reservation::CodeMemoryStats;
 use crate::memory::reservation::{Part, Parts};
 use crate::memory::space::{Blocks, Draft, Memory, TRAP};
 
@@ -56,7 +59,7 @@ impl Linker for Loader {
         place(&mut space, &layout, &resolved, &addresses)?;
         let memory = space.seal()?;
         let by_name = std::mem::take(&mut resolved.functions_by_name);
-        let described = CodeUnit::new(unit, code.start, code.len(), &layout.functions, by_name);
+        let described = describe(unit, code.start, code.len(), &layout.functions, by_name);
         let data = resolved.data_table(&addresses.data);
         Ok(Arc::new(LoadedUnit::new(self.map.enter(described), data, memory, resolved.owners)))
     }

@@ -46,12 +46,12 @@
 //! Not done: systems other than Unix.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::{Arc, Mutex};
 
 use crate::memory::arena::Pool;
+use crate::memory::error::CodeMemoryError;
 use crate::memory::pages::{self, READ_WRITE};
-use crate::memory::reservation::{Dual, Free, Part, Parts, Reservation, Side, State};
+use crate::memory::reservation::{CodeMemoryStats, Dual, Free, Part, Parts, Reservation, Side, State};
 use crate::memory::space::{Blocks, Draft, Run};
 
 /// How code is written.
@@ -93,83 +93,6 @@ const ADDRESS_SHARE: usize = 16;
 
 /// Less is not worth having: where not even this is to be had, there is no code memory.
 const SMALLEST_RESERVE: usize = 1 << 20;
-
-/// Why there is no code memory.
-#[derive(thiserror::Error, Debug)]
-pub enum CodeMemoryError {
-    /// The system does not give so much address space. The system's limits are at fault.
-    #[error("cannot reserve {bytes} bytes of address space for code")]
-    Reserve {
-        /// What was asked for.
-        bytes: usize,
-        /// The system's answer.
-        source: io::Error,
-    },
-    /// Everything reserved is in use, or in pieces too small.
-    #[error("code memory is full: {bytes} bytes wanted, {free} of {reserved} free")]
-    Full {
-        /// What was asked for.
-        bytes: usize,
-        /// What is free in all.
-        free: usize,
-        /// The size of the reservation.
-        reserved: usize,
-    },
-    /// The system refuses memory for pages, or a change of their permissions.
-    #[error("cannot change the protection of {bytes} bytes of code memory")]
-    Protect {
-        /// How much.
-        bytes: usize,
-        /// The system's answer.
-        source: io::Error,
-    },
-    /// The limit of [`CodeMemoryOptions`] would be exceeded.
-    #[error("{bytes} bytes of code memory wanted with {in_use} in use; the limit is {limit}")]
-    Limit {
-        /// What was asked for.
-        bytes: usize,
-        /// What is in use.
-        in_use: usize,
-        /// The limit.
-        limit: usize,
-    },
-    /// The process is a forked child of the one that made the code memory.
-    #[error("a forked child cannot load code into the memory that it shares with its parent")]
-    Forked,
-}
-
-impl CodeMemoryError {
-    /// Whether freeing units can help.
-    pub fn is_shortage(&self) -> bool {
-        matches!(self, CodeMemoryError::Full { .. } | CodeMemoryError::Limit { .. })
-    }
-}
-
-/// What is in use.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct CodeMemoryStats {
-    /// Bytes of address space reserved.
-    pub reserved: usize,
-    /// Bytes that belong to loaded units: blocks, and whole pages of runs. What is retired is among them: a limit is one of memory.
-    pub in_use: usize,
-    /// Bytes of code in use that nothing leads to any more: it has been replaced, given up or removed, and is freed when the threads have left
-    /// it that may run it. An engine counts them; they are none in the statistics of memory alone.
-    pub retired: usize,
-    /// The most bytes that were in use at one time.
-    pub peak: usize,
-    /// Bytes of chunks and runs: addresses that can be accessed.
-    pub mapped: usize,
-    /// Bytes of pages that have memory.
-    pub resident: usize,
-    /// Loaded units, trampolines included.
-    pub runs: usize,
-    /// How many of them have been freed.
-    pub freed: u64,
-    /// Bytes that could not be returned to the system and will not be used again.
-    pub lost: usize,
-    /// Whether code is written through a second mapping.
-    pub dual: bool,
-}
 
 /// A reservation. Clones share it.
 #[derive(Clone)]

@@ -2,6 +2,7 @@
 //!
 //! | file | content |
 //! |---|---|
+//! | `error.rs` | failures |
 //! | `pages.rs` | system calls on pages |
 //! | `reservation.rs` | the reserved range: chunks and their second mapping |
 //! | `arena.rs` | free bytes of a stripe |
@@ -13,6 +14,7 @@
 pub(crate) mod arena;
 pub(crate) mod cache;
 pub(crate) mod code_memory;
+pub(crate) mod error;
 pub(crate) mod fetch;
 pub(crate) mod pages;
 pub(crate) mod reservation;

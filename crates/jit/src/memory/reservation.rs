@@ -16,7 +16,7 @@ use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::memory::arena::Pool;
-use crate::memory::code_memory::{CodeMemoryError, CodeMemoryStats};
+use crate::memory::error::CodeMemoryError;
 use crate::memory::pages::{self, READ, READ_EXECUTE, READ_WRITE};
 
 pub(crate) struct Reservation {
@@ -42,6 +42,32 @@ pub(crate) struct Dual {
 unsafe impl Send for Reservation {}
 // SAFETY: as above.
 unsafe impl Sync for Reservation {}
+
+/// Use of code memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CodeMemoryStats {
+    /// Bytes of address space reserved.
+    pub reserved: usize,
+    /// Bytes that belong to loaded units: blocks, and whole pages of runs. Retired code is included: a limit is one of memory.
+    pub in_use: usize,
+    /// Bytes of retired code in use: replaced, evicted or removed, freed when no thread can run it. An engine counts them; the
+    /// statistics of memory alone have none.
+    pub retired: usize,
+    /// The most bytes that were in use at one time.
+    pub peak: usize,
+    /// Bytes of chunks and runs: addresses that can be accessed.
+    pub mapped: usize,
+    /// Bytes of pages that have memory.
+    pub resident: usize,
+    /// Loaded units, trampolines included.
+    pub runs: usize,
+    /// How many of them have been freed.
+    pub freed: u64,
+    /// Bytes that could not be returned to the system and will not be used again.
+    pub lost: usize,
+    /// Whether code is written through a second mapping.
+    pub dual: bool,
+}
 
 pub(crate) struct State {
     pub(crate) free: Free,

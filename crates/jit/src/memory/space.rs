@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::memory::code_memory::CodeMemoryError;
+use crate::memory::error::CodeMemoryError;
 use crate::memory::fetch;
 use crate::memory::pages::{self, READ, READ_EXECUTE};
 use crate::memory::reservation::{Block, Part, Parts, Reservation};
