@@ -19,7 +19,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use brolga_codegen::callback::callback_name;
-use brolga_codegen::compile::{Compiler, Limits, NamedType, Symbol};
+use brolga_codegen::compile::{Compiler, Limits};
+use brolga_codegen::compiled::{NamedType, Symbol};
 use brolga_codegen::isa::{HostIsa, IsaError, IsaOptions};
 use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_instances::{Attempt, Evicted, Moving, Room};

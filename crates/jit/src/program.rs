@@ -16,7 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use brolga_codegen::callback::compile_callback;
-use brolga_codegen::compile::{CompileOptions, Limits, Symbol};
+use brolga_codegen::compile::{CompileOptions, Limits};
+use brolga_codegen::compiled::Symbol;
 use brolga_codegen::entry::boxed_signature;
 use brolga_codegen::generate::{GenerateError, Generator};
 use brolga_codegen::isa::{HostIsa, Tier};

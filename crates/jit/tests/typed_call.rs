@@ -4,7 +4,7 @@ mod support;
 
 use std::sync::{Arc, OnceLock};
 
-use brolga_codegen::compile::Symbol;
+use brolga_codegen::compiled::Symbol;
 use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::{Abi, FunctionType, Signature, ValueType};
 use brolga_jit::{CallError, Jit, LookupError, TypedFunc, Unit, Word};

@@ -17,7 +17,7 @@
 use std::sync::{Arc, OnceLock};
 
 use brolga_codegen::callback::{callback_name, compile_c_entry};
-use brolga_codegen::compile::Symbol;
+use brolga_codegen::compiled::Symbol;
 use brolga_codegen::sig::{Abi, FunctionType};
 use brolga_runtime::objects::MethodTable;
 

@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use brolga_codegen::compile::{CompileError, CompiledFunction, Symbol};
+use brolga_codegen::compile::CompileError;
+use brolga_codegen::compiled::{CompiledFunction, Symbol};
 use brolga_codegen::entry::{boxed_entry_function, compile_entry, entry_function};
 use brolga_codegen::isa::HostIsa;
 use brolga_codegen::lazy::compile_lazy;

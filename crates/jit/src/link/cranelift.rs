@@ -11,7 +11,7 @@
 use std::io;
 use std::sync::Arc;
 
-use brolga_codegen::compile::{CompiledFunction, RelocKind, RelocTarget};
+use brolga_codegen::compiled::{CompiledFunction, RelocKind, RelocTarget};
 use brolga_codegen::isa::{HostIsa, Tier};
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_jit::{BranchProtection, JITBuilder, JITMemoryKind, JITMemoryProvider, JITModule};
@@ -158,7 +158,7 @@ impl Declared {
         function: &CompiledFunction,
         symbols: &[Destination],
     ) -> Vec<ModuleReloc> {
-        let convert = |reloc: &brolga_codegen::compile::Relocation| ModuleReloc {
+        let convert = |reloc: &brolga_codegen::compiled::Relocation| ModuleReloc {
             offset: reloc.offset,
             kind: reloc.kind.clif(),
             name: match reloc.target {

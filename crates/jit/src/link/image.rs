@@ -16,7 +16,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use brolga_codegen::compile::{FrameMap, Symbol};
+use brolga_codegen::compiled::{FrameMap, Symbol};
 use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_ir::Context;
 use brolga_runtime::objects::MethodTable;

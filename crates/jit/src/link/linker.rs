@@ -18,7 +18,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use brolga_codegen::compile::{CompiledFunction, RelocKind, RelocTarget, Symbol};
+use brolga_codegen::compiled::{CompiledFunction, RelocKind, RelocTarget, Symbol};
 
 use crate::debug::code_map::{CodeUnit, MapEntry, PlacedFunction};
 use crate::memory::error::CodeMemoryError;

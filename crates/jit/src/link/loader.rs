@@ -18,7 +18,7 @@
 
 use std::sync::Arc;
 
-use brolga_codegen::compile::{CompiledFunction, RelocKind, RelocTarget, Relocation};
+use brolga_codegen::compiled::{CompiledFunction, RelocKind, RelocTarget, Relocation};
 
 use crate::debug::code_map::CodeMap;
 use crate::link::linker::{

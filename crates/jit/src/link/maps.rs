@@ -1,10 +1,10 @@
 //! From compiled functions to the collector: where calls of a loaded unit keep their roots.
 //!
-//! A [`CompiledFunction`](brolga_codegen::compile::CompiledFunction) says it from the start of its own code. Here the maps of all
+//! A [`CompiledFunction`](brolga_codegen::compiled::CompiledFunction) says it from the start of its own code. Here the maps of all
 //! functions of a unit become one table by address, which the run time has from the moment the unit is loaded until its code
 //! goes. Units without maps are not known to it.
 
-use brolga_codegen::compile::FrameMap;
+use brolga_codegen::compiled::FrameMap;
 use brolga_runtime::{FrameMaps, FrameMapsInForce, Runtime};
 
 use crate::link::linker::{LinkUnit, LoadedUnit};

@@ -37,7 +37,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use brolga_codegen::compile::{CompiledFunction, MadeBy, RelocKind, RelocTarget, Relocation, Symbol};
+use brolga_codegen::compiled::{CompiledFunction, MadeBy, RelocKind, RelocTarget, Relocation, Symbol};
 use object::read::archive::ArchiveFile;
 use object::{
     Architecture, File, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SectionIndex,

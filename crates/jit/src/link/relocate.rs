@@ -13,7 +13,7 @@
 //! A veneer is a few instructions close to the call that jump anywhere: `ldr x16, .+8; br x16; .quad T`. The standard gives
 //! x16 to linkers for this.
 
-use brolga_codegen::compile::RelocKind;
+use brolga_codegen::compiled::RelocKind;
 
 /// Bytes of a veneer.
 pub(crate) const VENEER_BYTES: usize = 16;
