@@ -1,8 +1,8 @@
 //! The numbers of [`HeapAbi`] that hold for the default heap.
 
-use super::class::{CELLS, TAG_BYTES};
+use super::class::CELLS;
+use super::layout::{TAG_BITS, TAG_BYTES, TAG_OLD, TAG_PERMANENT};
 use super::mutator::MutatorLayout;
-use super::object::{TAG_BITS, TAG_OLD, TAG_PERMANENT};
 use crate::thread::ThreadLayout;
 use brolga_ir::heap_abi::HeapAbi;
 

@@ -25,11 +25,12 @@ use super::census::Census;
 use super::class::SizeClass;
 use super::desc::{TypeDesc, TypeRef};
 use super::handles::{Handles, Persistent, RootCell, release};
+use super::layout::TAG_PERMANENT;
 use super::machine;
 #[cfg(feature = "heap-mmtk")]
 use super::mmtk::{Mmtk, MmtkError, MmtkOptions};
 use super::mutator::{Member, Mutator};
-use super::object::{Object, TAG_PERMANENT};
+use super::object::Object;
 use super::options::{HeapOptions, HeapStats, Stress};
 use super::permanent::Permanent;
 use super::policy::Collection;
@@ -380,7 +381,7 @@ impl Heap {
     /// To be called after a pointer was stored into an object, or several: the store barrier.
     #[inline]
     pub(crate) fn after_store(&self, mutator: &Mutator, object: Object) {
-        if object.tag() & super::object::TAG_OLD != 0 {
+        if object.tag() & super::layout::TAG_OLD != 0 {
             self.remember(mutator, object);
         }
     }

@@ -20,6 +20,7 @@
 //! | `space.rs` | which blocks are free; large objects; sweeping; the limit |
 //! | `desc.rs`, `types.rs` | run-time types, and the table of them |
 //! | `permanent.rs` | constants as objects |
+//! | `layout.rs` | blocks, cells, tags, strings and arrays: what compiled code and the heap agree on |
 //! | `object.rs` | raw access to tags and fields |
 //! | `mutator.rs` | the heap's part of a thread, with the words that compiled code uses |
 //! | `handshake.rs`, `world.rs` | stopping the world |
@@ -47,6 +48,7 @@ mod handles;
 mod handshake;
 #[expect(clippy::module_inception, reason = "the heap itself, beside its parts")]
 mod heap;
+mod layout;
 mod machine;
 mod mark;
 #[cfg(feature = "heap-mmtk")]
@@ -67,17 +69,17 @@ mod world;
 
 pub use abi::DEFAULT_ABI;
 pub use array::End;
-pub use class::{CLASSES, MAX_CELL, SizeClass, TAG_BYTES};
-pub use desc::{
-    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, Element, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, ObjectKind,
-    STRING_BYTES, TypeDesc, TypeRef,
-};
+pub use class::{CLASSES, MAX_CELL, SizeClass};
+pub use desc::{Element, ObjectKind, TypeDesc, TypeRef};
 pub use handles::{Finalizer, Persistent, RootCell, VisitFn, WeakHandle};
 pub use heap::{Heap, OutOfMemory};
+pub use layout::{
+    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, STRING_BYTES, TAG_BITS,
+    TAG_BYTES, TAG_OLD, TAG_PERMANENT,
+};
 #[cfg(feature = "heap-mmtk")]
 pub use mmtk::{MmtkError, MmtkOptions, MmtkPlan};
 pub use mutator::{GcFrame, Mutator, MutatorLayout};
-pub use object::{TAG_BITS, TAG_OLD, TAG_PERMANENT};
 pub use options::{Generations, HeapOptions, HeapStats, Stress};
 pub use pauses::Pauses;
 pub use policy::Collection;

@@ -33,10 +33,11 @@ use std::sync::{Arc, OnceLock};
 
 use brolga_instances::{Participant, Stay};
 
-use super::chunk::{BLOCK, BlockPtr};
-use super::class::{CLASSES, SizeClass, TAG_BYTES};
+use super::chunk::BlockPtr;
+use super::class::{CLASSES, SizeClass};
 use super::handshake::Handshake;
 use super::heap::Paused;
+use super::layout::{BLOCK, TAG_BYTES};
 use super::object::Object;
 use crate::exception::Exceptions;
 use crate::frames::{Crossings, FrameIndex, Frames};

@@ -16,8 +16,8 @@
 
 use std::ptr::NonNull;
 
-use super::desc::{LENGTH, MEMORY_DATA, MEMORY_ELEMENTS};
 use super::heap::{Heap, OutOfMemory};
+use super::layout::{LENGTH, MEMORY_DATA, MEMORY_ELEMENTS};
 use super::object::{Object, desc_of_tag};
 use crate::exception::{Detail, ExceptionKind};
 use crate::thread::Thread;

@@ -75,9 +75,10 @@ use brolga_ir::types::{Field, FieldRepr, Type};
 use crate::exception::Exception;
 use crate::fence::fenced;
 
-use super::desc::{LENGTH, ObjectKind, STRING_BYTES, TypeDesc, TypeRef};
+use super::desc::{ObjectKind, TypeDesc, TypeRef};
 use super::handles::{Finalizer, Persistent, RootCell, WeakHandle};
 use super::heap::{Heap, OutOfMemory, Paused};
+use super::layout::{LENGTH, STRING_BYTES};
 use super::mutator::Mutator;
 use super::object::Object;
 use super::policy::Collection;

@@ -35,8 +35,9 @@ use mmtk::vm::{
 use mmtk::{Mutator as Bound, memory_manager};
 
 use super::super::heap::Heap;
+use super::super::layout::TAG_PERMANENT;
 use super::super::mutator::Mutator;
-use super::super::object::{Object, TAG_PERMANENT};
+use super::super::object::Object;
 use super::objects::{self, Objects};
 use super::{COLLECTIONS, EXTERNAL, HEAP, MMTK_HEAP, PAUSE_LAST, PAUSE_MAX, PAUSE_TOTAL, WORKERS};
 

@@ -314,7 +314,7 @@ impl Backend for Mmtk {
 
     fn remember(&self, _: &Mutator, object: Object) {
         // No plan offered here looks at stores, so no tag asks for it.
-        debug_assert_eq!(object.tag() & super::object::TAG_OLD, 0);
+        debug_assert_eq!(object.tag() & super::layout::TAG_OLD, 0);
     }
 
     fn add_external(&self, heap: &Heap, mutator: &Mutator, bytes: usize) -> Result<(), OutOfMemory> {
