@@ -29,7 +29,7 @@
 //! | `handles.rs` | persistent roots, weak handles, finalizers |
 //! | `backend.rs`, `heap.rs` | the boundary behind which memory lies; what is in front of it |
 //! | `cells.rs` | the default memory: allocation and its slow paths |
-//! | `abi.rs`, `routines.rs` | what compiled code knows: offsets and masks, and the routines that it calls |
+//! | `abi.rs` | the offsets and masks that compiled code contains |
 //! | `mmtk/` | the other memory, by the crate `mmtk`, with the feature `heap-mmtk` |
 //! | `scope.rs`, `array.rs` | objects in safe Rust |
 //!
@@ -60,7 +60,6 @@ mod pages;
 mod pauses;
 mod permanent;
 mod policy;
-pub(crate) mod routines;
 mod scope;
 mod space;
 mod types;

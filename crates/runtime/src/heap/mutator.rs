@@ -39,11 +39,11 @@ use super::handshake::Handshake;
 use super::heap::Paused;
 use super::layout::{BLOCK, TAG_BYTES};
 use super::object::Object;
-use crate::exception::Exceptions;
+use crate::frames::HandlerRecord;
 use crate::frames::{Crossings, FrameIndex, Frames};
+use crate::pending::Exceptions;
 use crate::retired::{Retired, may_hold};
 use crate::span::Span;
-use crate::thread::HandlerRecord;
 
 /// Free cells in a row.
 #[derive(Debug)]

@@ -26,10 +26,10 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::types::{Type, TypeKind};
 
-use crate::exception::ExceptionKind;
 use crate::fence::fenced;
 use crate::heap::{Object, ObjectKind, Root, Scope, TypeDesc};
 use crate::instance::Runtime;
+use crate::pending::ExceptionKind;
 use crate::thread::Thread;
 
 use super::dispatch::{Declared, InWorld};

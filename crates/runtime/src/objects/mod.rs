@@ -19,26 +19,24 @@
 //! | `builtins.rs`, `fields.rs`, `elements.rs`, `numbers.rs`, `base.rs` | what calls of no method do, by family |
 //! | `copies.rs`, `identity.rs` | entry points of Julia's run time that copy, and those about what a value is |
 //! | `values.rs` | values of the interpreter as objects, and back |
-//! | `routines.rs` | what compiled code calls |
 
 mod base;
 mod builtins;
-mod call;
+pub(crate) mod call;
 mod change;
 mod copies;
-mod deferred;
+pub(crate) mod deferred;
 mod dispatch;
 pub(crate) mod elements;
 mod fields;
 mod identity;
-mod methods;
+pub(crate) mod methods;
 mod numbers;
 mod place;
 mod quick;
-mod relations;
-pub(crate) mod routines;
+pub(crate) mod relations;
 pub(crate) mod show;
-mod throw;
+pub(crate) mod throw;
 mod values;
 mod variables;
 

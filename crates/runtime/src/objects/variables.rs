@@ -14,8 +14,8 @@ use std::sync::Arc;
 use brolga_ir::types::{Pattern, Statics, Type, TypeKind};
 use brolga_ir::{Context, Name};
 
-use crate::exception::ExceptionKind;
 use crate::heap::{Heap, Object, Root, TypeRef};
+use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
 use super::relations::as_type;

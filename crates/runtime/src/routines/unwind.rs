@@ -16,7 +16,8 @@
 use std::arch::naked_asm;
 use std::mem::offset_of;
 
-use crate::thread::{HandlerRecord, ThreadLayout};
+use crate::frames::HandlerRecord;
+use crate::thread::ThreadLayout;
 
 /// Goes on at the innermost handler of the thread.
 ///

@@ -23,24 +23,24 @@
 //!
 //! The last nine give null when an exception is pending.
 //!
-//! **Contract with compiled code.** That of `heap/routines.rs`. Objects are not null. A routine roots its own arguments if it needs
+//! **Contract with compiled code.** That of `heap.rs`. Objects are not null. A routine roots its own arguments if it needs
 //! them across a safepoint.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::exception::{Detail, ExceptionKind};
 use crate::heap::{Object, Root, Scope, TypeDesc, desc_of_tag, with_scope};
 use crate::instance::Runtime;
+use crate::pending::{Detail, ExceptionKind};
 use crate::records::{StringRef, SymbolRef};
 use crate::thread::Thread;
 
-use super::call::{Ops, call_code};
-use super::deferred::DeferredEntry;
-use super::methods::{CodeEntry, MethodEntry};
-use super::relations::{as_type, egal};
-use super::show::print_object;
-use super::throw::Raised;
+use crate::objects::call::{Ops, call_code};
+use crate::objects::deferred::DeferredEntry;
+use crate::objects::methods::{CodeEntry, MethodEntry};
+use crate::objects::relations::{as_type, egal};
+use crate::objects::show::print_object;
+use crate::objects::throw::Raised;
 
 /// An object that compiled code passes.
 fn object(pointer: NonNull<u8>) -> Object {

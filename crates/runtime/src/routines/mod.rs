@@ -15,18 +15,26 @@
 //! The references in the signatures are promises of generated code: the thread is the running one, symbols and
 //! strings are addresses of the runtime's permanent records.
 
+mod callback;
+mod heap;
+mod libcalls;
+mod objects;
+mod poll;
+mod unwind;
+
 use brolga_ir::base_fn::Thrown;
 use brolga_ir::show::{Shown, printed};
 
-use crate::callback::brolga_callback;
-use crate::exception::{Detail, ExceptionKind};
-use crate::heap::routines::*;
-use crate::libcalls::*;
-use crate::objects::routines::*;
-use crate::poll::{brolga_safepoint, brolga_safepoint_status};
+use crate::pending::{Detail, ExceptionKind};
 use crate::records::{StringRef, SymbolRef};
 use crate::thread::{Thread, ThreadLayout};
-use crate::unwind::brolga_unwind;
+
+use self::callback::brolga_callback;
+use self::heap::*;
+use self::libcalls::*;
+use self::objects::*;
+use self::poll::{brolga_safepoint, brolga_safepoint_status};
+use self::unwind::brolga_unwind;
 
 extern "C" fn brolga_throw_stack_overflow(thread: &Thread) {
     thread.throw(ExceptionKind::StackOverflowError, Detail::None);

@@ -16,10 +16,8 @@
 
 use std::ptr::NonNull;
 
-use super::heap::{Heap, OutOfMemory};
-use super::layout::{LENGTH, MEMORY_DATA, MEMORY_ELEMENTS};
-use super::object::{Object, desc_of_tag};
-use crate::exception::{Detail, ExceptionKind};
+use crate::heap::{Heap, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, Object, OutOfMemory, desc_of_tag};
+use crate::pending::{Detail, ExceptionKind};
 use crate::thread::Thread;
 
 /// Does something with the thread's heap; null when there is no memory.
@@ -107,9 +105,7 @@ pub(crate) extern "C" fn brolga_gc_enter(thread: &Thread) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heap::desc::TypeRef;
-    use crate::heap::mutator::GcFrame;
-    use crate::heap::{Generations, HeapOptions, Stress};
+    use crate::heap::{GcFrame, Generations, HeapOptions, Stress, TypeRef};
     use crate::instance::{Runtime, RuntimeOptions};
     use crate::thread::with_attached;
     use brolga_ir::Context;

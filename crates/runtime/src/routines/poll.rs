@@ -19,8 +19,8 @@
 
 use std::arch::naked_asm;
 
+use super::unwind::brolga_unwind;
 use crate::thread::{Thread, ThreadLayout};
-use crate::unwind::brolga_unwind;
 
 /// Answers who wants the thread: 1 when an exception is pending afterwards.
 pub(crate) extern "C" fn brolga_safepoint_status(thread: &Thread) -> u32 {
