@@ -5,6 +5,7 @@
 //! | file           | what it holds                                                                         |
 //! |----------------|---------------------------------------------------------------------------------------|
 //! | `instance.rs`  | [`Runtime`]: one independent world; everything else hangs off it                      |
+//! | `enter.rs`     | making a runtime, and calling into it from Rust                                       |
 //! | `records.rs`   | permanent records of symbols, modules and string constants                             |
 //! | `pending.rs`   | exception kinds, and the exceptions that a thread handles or throws                   |
 //! | `exception.rs` | exceptions as they arrive in Rust                                                     |
@@ -27,6 +28,7 @@
 
 mod c_functions;
 mod carried;
+mod enter;
 mod exception;
 mod fence;
 mod foreign;
@@ -45,11 +47,12 @@ mod stack;
 mod thread;
 mod trace;
 
+pub use enter::CallError;
 pub use exception::Exception;
 pub use fence::fenced;
 pub use foreign::{Foreign, ForeignError};
 pub use frames::{EntryRecord, Frame, FrameMaps, FrameMapsInForce, Frames, HandlerRecord};
-pub use instance::{CallError, MethodError, Runtime, RuntimeOptions};
+pub use instance::{MethodError, Runtime, RuntimeOptions};
 pub use output::{Output, Sink};
 pub use pending::ExceptionKind;
 pub use records::{StringRef, SymbolRef};

@@ -1,10 +1,28 @@
 //! Retiring code: the run time's side of `retired.rs`. Threads that are inside are asked, and free code is dropped.
 
 use std::any::Any;
+use std::sync::Arc;
 
+use crate::heap::{Collection, Unused};
 use crate::instance::Runtime;
 use crate::retired::{RetiredCode, free};
-use crate::thread::{Reporter, with_attached_to};
+use crate::thread::with_attached_to;
+
+/// Types that nobody uses, until no thread is left in the worlds up to `last`: lines of dynamic calls have their addresses.
+struct UnusedTypes {
+    _types: Unused,
+    last: u64,
+}
+
+impl RetiredCode for UnusedTypes {
+    fn contains_any(&self, _: &[usize]) -> bool {
+        false
+    }
+
+    fn worlds(&self) -> Option<(u64, u64)> {
+        Some((0, self.last))
+    }
+}
 
 impl Runtime {
     /// Frees code when no thread can be running it. Nothing must lead there any more: every word that did has been changed,
@@ -15,7 +33,7 @@ impl Runtime {
         self.report_running(|awaited, held| awaited > held && awaited / 2 >= held);
         self.collect_retired();
         if self.retired() > 0 {
-            self.reporters().retain(Reporter::ask);
+            self.reporters().retain(|reporter| reporter.ask());
             self.collect_retired();
         }
     }
@@ -34,6 +52,21 @@ impl Runtime {
     /// The running thread lets go of what its frames do not lie in, if so much waits for it, and was held when it did so last.
     fn report_running(&self, is_due: impl FnOnce(usize, usize) -> bool) {
         with_attached_to(self, |thread| thread.report_if(is_due));
+    }
+
+    /// Frees the types of contexts that nobody uses any more, when there are twice as many types as the last time: with their objects, and a full
+    /// collection that finds out. Does nothing inside a scope. To be called when a program is compiled.
+    pub fn free_unused_types(self: &Arc<Self>) {
+        if !self.heap().types().is_sweep_due(self.heap().stats().live_bytes) {
+            return;
+        }
+        // In a scope nothing is collected; the next program tries again.
+        let _collected = self.enter(|scope| scope.collect_kind(Collection::Full));
+        let types = self.heap().types().take_swept();
+        if !types.is_empty() {
+            let last = self.next_world(|_| ()) - 1;
+            self.retire([Box::new(UnusedTypes { _types: types, last }) as Box<dyn RetiredCode>]);
+        }
     }
 
     /// Shows what keeps retired code in memory that waits for threads ([`RetiredCode::keeper`]). `show` must not retire code, enter or leave: it is called

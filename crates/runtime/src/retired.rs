@@ -41,6 +41,15 @@ pub trait RetiredCode: Send {
     }
 }
 
+/// A thread that can be asked, from any other, which code its frames lie in.
+pub(crate) trait Reporter: Send {
+    /// Whether the thread has not ended.
+    fn is_alive(&self) -> bool;
+
+    /// Asks the thread for a report if code waits for it; `false` when the thread is gone.
+    fn ask(&self) -> bool;
+}
+
 /// Whether a thread may run the code or call it: its frames have these return addresses, ascending, and its calls are made in worlds from the
 /// first to the second of `worlds`. It is asked below compiled code, through which no panic may go. Code from an image that has called a C
 /// function does not say where it is.

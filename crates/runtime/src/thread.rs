@@ -36,7 +36,6 @@ mod attached;
 mod end;
 
 pub use asked::Interrupt;
-pub(crate) use asked::Reporter;
 pub use attached::{AttachError, with_attached};
 pub(crate) use attached::{forget_gone, with_attached_to, with_heap_scope};
 use end::FramesAtEnd;

@@ -28,10 +28,13 @@ mod copies;
 pub(crate) mod deferred;
 mod dispatch;
 pub(crate) mod elements;
+pub(crate) mod entry;
 mod fields;
 mod identity;
 pub(crate) mod methods;
+mod names;
 mod numbers;
+mod parameters;
 mod place;
 mod quick;
 pub(crate) mod relations;
@@ -42,10 +45,8 @@ mod variables;
 
 pub use deferred::{DeferredEntry, Elsewhere, EntrySource, error_in_words};
 pub use dispatch::{InWorld, LINE_KEYS, LINE_MASK, LINE_MULTIPLIER, LINE_ROTATE, LINE_SHIFT, LinesLayout};
-pub use methods::{
-    Ambiguous, CodeEntry, CodeOwner, EntryCaller, HostFn, MethodEntry, MethodRow, MethodTable, Methods,
-    NewMethods,
-};
+pub use entry::{CodeEntry, CodeOwner, EntryCaller, ThreadPointer};
+pub use methods::{Ambiguous, HostFn, MethodEntry, MethodRow, MethodTable, Methods, NewMethods};
 pub use throw::Raised;
 pub use values::CopyError;
 

@@ -37,7 +37,8 @@ use crate::thread::Thread;
 
 use crate::objects::call::{Ops, call_code};
 use crate::objects::deferred::DeferredEntry;
-use crate::objects::methods::{CodeEntry, MethodEntry};
+use crate::objects::entry::CodeEntry;
+use crate::objects::methods::MethodEntry;
 use crate::objects::relations::{as_type, egal};
 use crate::objects::show::print_object;
 use crate::objects::throw::Raised;
@@ -286,7 +287,8 @@ mod tests {
     use super::*;
     use crate::heap::{HeapOptions, Stress};
     use crate::instance::RuntimeOptions;
-    use crate::objects::methods::{CodeEntry, MethodRow};
+    use crate::objects::entry::ThreadPointer;
+    use crate::objects::methods::MethodRow;
     use crate::output::Output;
     use crate::thread::with_attached;
     use brolga_ir::Context;
@@ -405,14 +407,14 @@ mod tests {
 
     unsafe extern "C" fn call(
         entry: usize,
-        thread: *const Thread,
+        thread: ThreadPointer,
         args: *const *mut u8,
         count: i64,
     ) -> *mut u8 {
         // SAFETY: entries of this test are such functions, and the thread is the running one.
         unsafe {
             let entry: Entry = std::mem::transmute(std::ptr::with_exposed_provenance::<()>(entry));
-            entry(&*thread, args, count)
+            entry(&*thread.cast(), args, count)
         }
     }
 

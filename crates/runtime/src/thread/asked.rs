@@ -25,7 +25,7 @@ use super::{AttachError, POLL_INTERRUPT, POLL_REPORT, Thread, Work};
 use crate::heap::Persistent;
 use crate::instance::Runtime;
 use crate::objects::{Dispatch, IsaCache};
-use crate::retired::Retired;
+use crate::retired::{Reporter, Retired};
 use crate::trace::{TraceStack, Traces};
 
 /// Stops compiled code that runs on one thread, from any other: at its next safepoint it throws `InterruptException`. A
@@ -65,22 +65,20 @@ impl Interrupt {
     }
 }
 
-/// A thread that can be asked, from any other, which code its frames lie in.
-pub(crate) struct Reporter {
+/// The runtime's handle of a thread.
+pub(super) struct WeakThread {
     pub(super) thread: Weak<Thread>,
 }
 
 // SAFETY: as for an `Interrupt`: of the thread, the poll word and the participant's flag are touched, both atomic.
-unsafe impl Send for Reporter {}
+unsafe impl Send for WeakThread {}
 
-impl Reporter {
-    /// Whether the thread has not ended.
-    pub(crate) fn is_alive(&self) -> bool {
+impl Reporter for WeakThread {
+    fn is_alive(&self) -> bool {
         self.thread.strong_count() > 0
     }
 
-    /// Asks the thread for a report if code waits for it; `false` when the thread is gone.
-    pub(crate) fn ask(&self) -> bool {
+    fn ask(&self) -> bool {
         let Some(thread) = self.thread.upgrade() else { return false };
         if thread.mutator.participant.is_awaited() {
             thread.poll.fetch_or(POLL_REPORT, Ordering::Relaxed); // T4

@@ -32,7 +32,8 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use super::{EnterError, FramesAtEnd, Reporter, Thread};
+use super::asked::WeakThread;
+use super::{EnterError, FramesAtEnd, Thread};
 use crate::heap::{Scope, with_scope};
 use crate::instance::Runtime;
 use crate::stack;
@@ -83,7 +84,7 @@ impl Attached {
             reason = "shared with `Interrupt` and `Reporter`, which touch atomic words only"
         )]
         let thread = Arc::new(Thread::new(runtime)?);
-        runtime.add_reporter(Reporter { thread: Arc::downgrade(&thread) });
+        runtime.add_reporter(Box::new(WeakThread { thread: Arc::downgrade(&thread) }));
         threads.push(thread.clone());
         Ok(thread)
     }
