@@ -53,7 +53,7 @@ use crate::exception::Exception;
 use crate::fence::fenced;
 use crate::frames::{Frames, HandlerRecord};
 use crate::heap::{
-    GcFrame, Heap, Mutator, MutatorLayout, Object, POLL_COLLECT, Paused, Persistent, with_scope,
+    GcFrame, Heap, MUTATOR, Mutator, MutatorLayout, Object, POLL_COLLECT, Paused, Persistent, with_scope,
 };
 use crate::instance::Runtime;
 use crate::objects::{Dispatch, InWorld, IsaCache, Lines, MethodTable};
@@ -119,6 +119,8 @@ impl ThreadLayout {
     /// How many exceptions are being handled or thrown.
     pub const EXCEPTIONS: usize = Self::MUTATOR + MutatorLayout::EXCEPTIONS;
 }
+
+const _: () = assert!(ThreadLayout::MUTATOR == MUTATOR, "the heap's machine code finds its words elsewhere");
 
 /// Why a scope cannot be entered. The embedder's or the system's fault.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]

@@ -19,8 +19,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use brolga_ir::heap_abi::HeapAbi;
 
 use super::abi::DEFAULT_ABI;
-use super::backend::{Backend, Request};
 use super::class::SizeClass;
+use super::heap::{Backend, Request};
 use super::heap::{Heap, OutOfMemory};
 use super::layout::{TAG_BYTES, TAG_PERMANENT};
 use super::mutator::Mutator;

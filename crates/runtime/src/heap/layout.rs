@@ -47,3 +47,6 @@ pub const ARRAY_MEMORY: usize = 8;
 
 /// Where the dimensions of an `Array` begin.
 pub const ARRAY_DIMS: usize = 16;
+
+/// Where the heap's words lie in a [`Thread`](crate::Thread), whose layout is checked against this where it is defined.
+pub(crate) const MUTATOR: usize = 40;

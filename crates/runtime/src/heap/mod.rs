@@ -27,7 +27,9 @@
 //! | `policy.rs` | when to collect, and what |
 //! | `mark.rs`, `collect.rs`, `verify.rs` | a collection, and its check |
 //! | `handles.rs` | persistent roots, weak handles, finalizers |
-//! | `backend.rs`, `heap.rs` | the boundary behind which memory lies; what is in front of it |
+//! | `heap.rs` | the heap, and the boundary behind which its memory lies |
+//! | `memory.rs` | which memory a heap has |
+//! | `finalize.rs` | running finalizers |
 //! | `cells.rs` | the default memory: allocation and its slow paths |
 //! | `abi.rs` | the offsets and masks that compiled code contains |
 //! | `mmtk/` | the other memory, by the crate `mmtk`, with the feature `heap-mmtk` |
@@ -37,13 +39,13 @@
 
 mod abi;
 mod array;
-mod backend;
 mod cells;
 mod census;
 mod chunk;
 mod class;
 mod collect;
 mod desc;
+mod finalize;
 mod handles;
 mod handshake;
 #[expect(clippy::module_inception, reason = "the heap itself, beside its parts")]
@@ -51,6 +53,7 @@ mod heap;
 mod layout;
 mod machine;
 mod mark;
+mod memory;
 #[cfg(feature = "heap-mmtk")]
 mod mmtk;
 mod mutator;
@@ -85,7 +88,8 @@ pub use policy::Collection;
 pub use scope::{Bits, Obj, ObjectError, Root, Scope};
 pub(crate) use types::Unused;
 
-pub(crate) use heap::Paused;
+pub(crate) use layout::MUTATOR;
+pub(crate) use mutator::Paused;
 pub(crate) use object::{Object, desc_of_tag};
 pub(crate) use scope::with_scope;
 pub(crate) use world::POLL_COLLECT;

@@ -36,7 +36,6 @@ use brolga_instances::{Participant, Stay};
 use super::chunk::BlockPtr;
 use super::class::{CLASSES, SizeClass};
 use super::handshake::Handshake;
-use super::heap::Paused;
 use super::layout::{BLOCK, TAG_BYTES};
 use super::object::Object;
 use crate::frames::HandlerRecord;
@@ -69,6 +68,12 @@ struct Current {
     block: BlockPtr,
     /// The first cell that was not looked at.
     next: usize,
+}
+
+/// How often a mutator that is outside for a while had entered the heap.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Paused {
+    pub(super) depth: u32,
 }
 
 /// The heap's part of a thread.

@@ -20,6 +20,7 @@
 //! | `copies.rs`, `identity.rs` | entry points of Julia's run time that copy, and those about what a value is |
 //! | `values.rs` | values of the interpreter as objects, and back |
 
+mod access;
 mod base;
 mod builtins;
 pub(crate) mod call;

@@ -53,9 +53,9 @@ use mmtk::util::alloc::{AllocatorInfo, BumpPointer};
 use mmtk::util::opaque_pointer::{OpaquePointer, VMMutatorThread, VMThread};
 use mmtk::{AllocationSemantics, MMTK, MMTKBuilder, memory_manager};
 
-use self::binding::Vm;
+use self::objects::Vm;
 use super::abi::DEFAULT_ABI;
-use super::backend::{Backend, Request};
+use super::heap::{Backend, Request};
 use super::heap::{Heap, OutOfMemory};
 use super::mutator::Mutator;
 use super::object::{Object, desc_of_tag};

@@ -21,8 +21,11 @@ use mmtk::vm::{
 use super::super::desc::{ObjectKind, Scan, TypeDesc};
 use super::super::layout::{LENGTH, MEMORY_ELEMENTS, TAG_BYTES, TAG_PERMANENT};
 use super::super::object::Object;
-use super::binding::Vm;
 use super::extent;
+
+/// All that mmtk asks.
+#[derive(Default)]
+pub(super) struct Vm;
 
 pub(super) const TAG: usize = TAG_BYTES;
 
