@@ -20,8 +20,7 @@ use std::sync::{Arc, Weak};
 
 use brolga_instances::Participant;
 
-use super::attached::current;
-use super::{AttachError, POLL_INTERRUPT, POLL_REPORT, Thread, Work};
+use super::{POLL_INTERRUPT, POLL_REPORT, Thread, Work};
 use crate::heap::Persistent;
 use crate::instance::Runtime;
 use crate::objects::{Dispatch, IsaCache};
@@ -32,7 +31,7 @@ use crate::trace::{TraceStack, Traces};
 /// request that arrives while the thread runs no compiled code is void.
 #[derive(Clone)]
 pub struct Interrupt {
-    thread: Arc<Thread>,
+    pub(super) thread: Arc<Thread>,
 }
 
 // SAFETY: through an `Interrupt` only the atomic poll word is touched. Dropping the last one drops the `Thread`. Those of its fields that
@@ -54,11 +53,6 @@ const _: () = {
 unsafe impl Sync for Interrupt {}
 
 impl Interrupt {
-    /// The interrupt of the running thread.
-    pub fn for_current(runtime: &Arc<Runtime>) -> Result<Interrupt, AttachError> {
-        Ok(Interrupt { thread: current(runtime)? })
-    }
-
     /// Asks the thread to stop.
     pub fn raise(&self) {
         self.thread.poll.fetch_or(POLL_INTERRUPT, Ordering::Relaxed); // T1
