@@ -58,6 +58,21 @@ const MAX_ABOVE: usize = 8;
 /// What may be copied in all: an eighth of the function, and this.
 const MIN_GROWTH: usize = 64;
 
+/// Whether a block branches on a φ of its own, or on the contrary of one, that gets a constant: a quick look for a second run.
+pub(crate) fn may_find(func: &Func) -> bool {
+    func.blocks().any(|block| {
+        let end = func.terminator(block).filter(|&end| func.op(end) == Op::Branch);
+        let own = |value: Value| func.def_inst(value).filter(|&inst| func.inst_block(inst) == Some(block));
+        let cond = end.and_then(|end| own(func.args(end)[0]));
+        let behind = match cond.map(|cond| (func.op(cond), func.args(cond))) {
+            Some((Op::Phi, _)) => cond,
+            Some((Op::Intrinsic(_), &[first, ..])) => own(first).filter(|&inst| func.op(inst) == Op::Phi),
+            _ => None,
+        };
+        behind.is_some_and(|phi| func.args(phi).iter().any(|&v| func.as_const(v).is_some()))
+    })
+}
+
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let (rpo, loops) = (cx.facts.rpo(), cx.facts.loops());
     let mut repair = Repair::default();

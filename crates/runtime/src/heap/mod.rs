@@ -84,6 +84,7 @@ pub use policy::Collection;
 pub use scope::{Bits, Obj, ObjectError, Root, Scope};
 pub(crate) use types::Unused;
 
+pub(crate) use array::grow_in_place;
 pub(crate) use heap::Paused;
 pub(crate) use object::{Object, desc_of_tag};
 pub(crate) use scope::with_scope;
