@@ -18,7 +18,7 @@
 //! Breaks every fact. Not done: conditions that follow from another one; loads with a known value.
 
 use crate::facts::Fact;
-use crate::heads::head_phis;
+use crate::heads::{goes_back, head_phis};
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::rules::evaluate;
 use crate::ssa_repair::Repair;
@@ -71,6 +71,20 @@ pub(crate) fn may_find(func: &Func) -> bool {
         };
         behind.is_some_and(|phi| func.args(phi).iter().any(|&v| func.as_const(v).is_some()))
     })
+}
+
+/// The same for a function with loops, where a block may also branch on a φ of the block in front of it.
+pub(crate) fn may_find_in_loop(func: &Func) -> bool {
+    let tests_flag = |block: Block| {
+        let end = func.terminator(block).filter(|&end| func.op(end) == Op::Branch);
+        let def = end.and_then(|end| func.def_inst(func.args(end)[0])).filter(|&inst| func.op(inst) == Op::Phi);
+        def.is_some_and(|phi| {
+            let there = func.inst_block(phi);
+            let leads_here = |from| from == block || func.successors(from) == [block];
+            there.is_some_and(leads_here) && func.args(phi).iter().any(|&v| func.as_const(v).is_some())
+        })
+    };
+    goes_back(func) && (may_find(func) || func.blocks().any(tests_flag))
 }
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
