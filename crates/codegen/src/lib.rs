@@ -3,6 +3,7 @@
 
 pub mod abi_id;
 pub mod callback;
+mod c_header;
 pub mod compile;
 pub mod entry;
 pub mod generate;
