@@ -294,6 +294,26 @@ fn a_session_calls_through_pointers_in_every_kind_of_code() {
     }
 }
 
+#[test]
+fn a_session_calls_natively_through_pointers() {
+    for kind in 0..3 {
+        let calls = move || {
+            let session = Session::new(Options::new(), Workers::Caller).expect("a session");
+            let main = session.create_dylib("main").expect("a dylib");
+            let program = main.read("t.jlir", PROGRAM.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+            let program = match kind {
+                0 => program,
+                1 => program.lazy(),
+                _ => program.replaceable(),
+            };
+            main.define(program).unwrap_or_else(|error| panic!("{error}"));
+            let deep = main.func::<(i64,), i64>("deep").unwrap();
+            assert_eq!(deep.call((10_000,)), Ok(10_000), "{kind}");
+        };
+        std::thread::Builder::new().stack_size(3 << 20).spawn(calls).unwrap().join().expect("no panic");
+    }
+}
+
 /// A pointer of another runtime leads to that runtime, on a thread that is attached to both.
 #[test]
 fn a_pointer_of_another_engine_goes_through_c() {
