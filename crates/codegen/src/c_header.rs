@@ -29,7 +29,7 @@
 
 use brolga_ir::LowType;
 
-use crate::compile::{CompiledFunction, RelocKind, RelocTarget, Relocation, Symbol};
+use crate::compiled::{CompiledFunction, RelocKind, RelocTarget, Relocation, Symbol};
 use crate::sig::{Abi, Signature};
 use crate::translate::abi_of;
 
