@@ -108,6 +108,8 @@ pub enum IsaError {
 pub struct HostIsa {
     baseline: OwnedTargetIsa,
     optimised: OwnedTargetIsa,
+    /// As `optimised`, for functions that the mid-end has been through.
+    behind_mid_end: OwnedTargetIsa,
     oversized: OwnedTargetIsa,
     /// What the single pass may use, if it makes code for this host.
     single_pass: Option<Features>,
@@ -145,6 +147,7 @@ impl HostIsa {
             position,
             baseline,
             optimised: build("speed", "backtracking", options, position)?,
+            behind_mid_end: build("none", "backtracking", options, position)?,
             oversized: build("speed", "single_pass", options, position)?,
         })
     }
@@ -155,6 +158,11 @@ impl HostIsa {
             Tier::Baseline => &self.baseline,
             Tier::Optimised => &self.optimised,
         }
+    }
+
+    /// The instruction set for the second half of an optimised compilation: all that comes behind Cranelift's mid-end.
+    pub(crate) fn behind_mid_end(&self) -> &OwnedTargetIsa {
+        &self.behind_mid_end
     }
 
     /// The instruction set for optimised functions that are too big for backtracking register allocation.

@@ -3,8 +3,10 @@
 
 pub mod abi_id;
 pub mod callback;
+mod c_header;
 pub mod compile;
 pub mod compiled;
+mod counters;
 pub mod entry;
 pub mod generate;
 mod guard;

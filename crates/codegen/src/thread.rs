@@ -106,6 +106,10 @@ pub const ENTRY_PREVIOUS: i32 = 48;
 pub const ENTRY_BYTES: u32 = 56;
 /// Offset of the stamp that lines begin with in the thread's world.
 pub const LINES_STAMP: i32 = 0;
+/// Offset of the identity of the table that calls look in, which is 0 outside of all worlds.
+pub const LINES_TABLE: i32 = 8;
+/// Offset of its identity in a table of methods.
+pub const METHODS_IDENTITY: i32 = 0;
 /// Offset of the first line.
 pub const LINES_FIRST: i32 = 64;
 /// Offset of the entry's address in a line.

@@ -94,7 +94,7 @@ impl Runtime {
             routines: host.routines,
             foreign: Foreign::default(),
             sink: Sink::new(options.output),
-            methods: MethodTable { shared: Table::new(&worlds, None) },
+            methods: MethodTable::new(Table::new(&worlds, None)),
             worlds,
             graveyard,
             reporters: Mutex::default(),
@@ -230,7 +230,7 @@ impl Runtime {
 
     /// Methods of a program of its own: none yet beside those that all programs see.
     pub fn method_table(&self) -> MethodTable {
-        MethodTable { shared: Table::new(&self.worlds, Some(&self.methods.shared)) }
+        MethodTable::new(Table::new(&self.worlds, Some(&self.methods.shared)))
     }
 
     /// Makes the next world: threads that enter compiled code from now on are in it. `prepare` is told its number first, and makes visible what

@@ -43,6 +43,7 @@ mod exception;
 mod float;
 mod int;
 mod memory;
+mod pointer;
 mod profile;
 mod slots;
 mod vector;
@@ -219,6 +220,7 @@ impl Translator {
             slots: SecondaryMap::new(),
             words: None,
             asked: None,
+            answered: None,
             uses: None,
         };
         let done = t.function(rpo.blocks(), &signature, options);
@@ -318,6 +320,8 @@ struct Translation<'a> {
     words: Option<clif::AliasRegion>,
     /// The question on whose answer the next instruction branches.
     asked: Option<String>,
+    /// The question for an exception that the call in front of it has answered.
+    answered: Option<Inst>,
     /// Where values are used, if somebody has asked.
     uses: Option<SecondaryMap<Value, Uses>>,
 }
@@ -419,6 +423,15 @@ impl Translation<'_> {
 
     /// The instruction that uses a value, if it is used once.
     fn only_use(&mut self, value: Value) -> Option<Inst> {
+        if let Uses::One(inst) = self.uses_of(value) { Some(inst) } else { None }
+    }
+
+    /// Whether any instruction uses a value.
+    fn is_used(&mut self, value: Value) -> bool {
+        !matches!(self.uses_of(value), Uses::None)
+    }
+
+    fn uses_of(&mut self, value: Value) -> Uses {
         let func = self.func;
         let uses = self.uses.get_or_insert_with(|| {
             let mut uses = SecondaryMap::with_capacity(func.value_count());
@@ -430,7 +443,7 @@ impl Translation<'_> {
             }
             uses
         });
-        if let Uses::One(inst) = uses[value] { Some(inst) } else { None }
+        uses[value]
     }
 
     /// One of two values. 128 bits are chosen by halves: Cranelift makes a minimum or maximum of a whole choice between
@@ -478,6 +491,7 @@ impl Translation<'_> {
             Op::MemCopy => self.mem_copy(inst),
             Op::CallSymbol(callee) => self.call_symbol(inst, callee),
             Op::CallRuntime(RuntimeFn::Apply) => self.apply(inst),
+            Op::CallRuntime(RuntimeFn::CarriedException) if self.is_answered(inst) => Ok(()),
             Op::CallRuntime(RuntimeFn::ExceptionDepth) => self.exception_depth(inst),
             Op::CallRuntime(entry) => self.call_runtime(inst, entry),
             Op::ForeignCall(foreign) => self.foreign_call(inst, foreign),

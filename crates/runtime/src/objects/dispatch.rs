@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   thread ──►  +0           stamp: what the lines of this table and this world begin with; 0: ask the run time
+//!               +8           identity of the table that calls look in; 0 outside of all worlds
 //!               +64 · (1+n)  line n  +0   stamp + number of operands
 //!                                    +8   address of the boxed entry
 //!                                    +16  the tags of the operands, as many as there are
@@ -79,6 +80,8 @@ impl Line {
 #[repr(C, align(64))]
 pub(crate) struct Lines {
     stamp: Cell<u64>,
+    /// [`Table::identity`] of the table in use; 0 outside of all worlds.
+    table: Cell<usize>,
     lines: [Cell<Line>; LINES],
 }
 
@@ -88,6 +91,8 @@ pub struct LinesLayout;
 impl LinesLayout {
     /// The stamp.
     pub const STAMP: usize = offset_of!(Lines, stamp);
+    /// The identity of the table in use.
+    pub const TABLE: usize = offset_of!(Lines, table);
     /// The first line.
     pub const FIRST: usize = offset_of!(Lines, lines);
     /// The address of the entry, in a line.
@@ -133,6 +138,7 @@ pub(crate) struct Dispatch {
 pub struct InWorld<'t> {
     dispatch: &'t Dispatch,
     stamp: u64,
+    identity: usize,
     world: u64,
     span: (u64, u64),
     /// If it was another one.
@@ -142,6 +148,7 @@ pub struct InWorld<'t> {
 impl Drop for InWorld<'_> {
     fn drop(&mut self) {
         self.dispatch.lines.stamp.set(self.stamp);
+        self.dispatch.lines.table.set(self.identity);
         self.dispatch.world.set(self.world);
         self.dispatch.span.set(self.span);
         if let Some(table) = self.table.take() {
@@ -157,7 +164,11 @@ impl Dispatch {
     /// Of a thread that will call methods of this table first.
     pub(crate) fn new(table: Arc<Table>, span: Arc<Span>) -> Dispatch {
         Dispatch {
-            lines: Box::new(Lines { stamp: Cell::new(0), lines: [const { Cell::new(Line::EMPTY) }; LINES] }),
+            lines: Box::new(Lines {
+                stamp: Cell::new(0),
+                table: Cell::new(0),
+                lines: [const { Cell::new(Line::EMPTY) }; LINES],
+            }),
             world: Cell::new(0),
             span,
             table: RefCell::new(table),
@@ -229,6 +240,7 @@ impl Dispatch {
         InWorld {
             dispatch: self,
             stamp: self.lines.stamp.get(),
+            identity: self.lines.table.get(),
             world: self.world.get(),
             span: self.span.get(),
             table: None,
@@ -237,6 +249,7 @@ impl Dispatch {
 
     /// Calls are made in this world until the entry is left.
     fn be_in(&self, world: u64) {
+        self.lines.table.set(Table::identity(&self.table.borrow()));
         self.world.set(world);
         self.span.include(world);
     }

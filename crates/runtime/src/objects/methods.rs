@@ -43,6 +43,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::mem::offset_of;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
@@ -252,7 +253,10 @@ impl Worlds {
 
 /// The methods of a program. Clones share them.
 #[derive(Clone)]
+#[repr(C)]
 pub struct MethodTable {
+    /// [`Table::identity`], which compiled code compares with that of the table in use (`dispatch.rs`).
+    identity: usize,
     pub(crate) shared: Arc<Table>,
 }
 
@@ -263,6 +267,13 @@ impl fmt::Debug for MethodTable {
 }
 
 impl MethodTable {
+    /// Where compiled code finds the identity of the table.
+    pub const IDENTITY: usize = offset_of!(MethodTable, identity);
+
+    pub(crate) fn new(shared: Arc<Table>) -> MethodTable {
+        MethodTable { identity: Table::identity(&shared), shared }
+    }
+
     /// The number of the table in its runtime.
     pub fn id(&self) -> u64 {
         self.shared.id
@@ -383,6 +394,11 @@ pub(crate) fn key(callee: Object) -> u64 {
 }
 
 impl Table {
+    /// What no other table of the process has meanwhile, of whatever runtime: its address.
+    pub(crate) fn identity(table: &Arc<Table>) -> usize {
+        Arc::as_ptr(table).addr()
+    }
+
     /// A table; that of a program if there is one behind it.
     pub(crate) fn new(worlds: &Arc<Worlds>, base: Option<&Arc<Table>>) -> Arc<Table> {
         let id = {
