@@ -13,6 +13,7 @@
 //! | `machine` | CLIF, listing and bytes as rows |
 //! | `data` | all of it as compact JSON |
 //! | `page.html`, `page.css`, `page.js` | the page; it asks the network for nothing |
+//! | `pictures.js`, `layout.js` | control flow, dominators, loops and calls as pictures |
 //!
 //! The page is a function of the program and the options, but for times, which are measured.
 //!
@@ -95,6 +96,8 @@ fn filled(title: &str, json: &str) -> String {
         ("@TITLE@", escaped.as_str()),
         ("@STYLE@", include_str!("page.css")),
         ("@DATA@", json),
+        ("@LAYOUT@", include_str!("layout.js")),
+        ("@PICTURES@", include_str!("pictures.js")),
         ("@SCRIPT@", include_str!("page.js")),
     ];
     for (mark, part) in parts {

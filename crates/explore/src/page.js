@@ -1,4 +1,4 @@
-// The page of `brolga explore`: columns of rows that light up together, pictures, search. One script, no library, no network.
+// The page of `brolga explore`: columns of rows that light up together, search, keys. No library, no network. Pictures are in `pictures.js`.
 //
 //   data ─ decode ─► functions ─ stages ─► rows ─ views ─► panes
 //                                                │            └─ only the rows in sight are elements
@@ -83,7 +83,7 @@ function uses(string) {
 }
 
 /** The numbers of a stage's rows and blocks, and which rows are used. */
-function numbers(st) {
+function numbers(f, st) {
   if (st.numbers) return st.numbers;
   const rows = new Map(), used = new Set(), blocks = new Map(), at = new Map();
   let n = 0;
@@ -94,12 +94,34 @@ function numbers(st) {
   st.blocks.forEach((block, index) => blocks.set(block.id, index + 1));
   const blockOf = new Array(st.rows.length);
   for (const block of st.blocks) for (let k = 0; k < block.rows; k++) blockOf[block.first + k] = block;
+  for (const block of st.blocks) block.count = blockCount(f, st.rows.slice(block.first, block.first + block.rows));
   let width = 1;
   for (const id of used) if (rows.has(id)) width = Math.max(width, String(rows.get(id)).length);
   return st.numbers = { rows, used, blocks, at, blockOf, width };
 }
 
 const countOf = origin => D.counts && origin ? D.counts[origin - 1] : 0;
+/** How often a block of a stage of `f` was executed, from the origins of its rows. Rows of the function itself know; a row that was put in from
+ *  another function counts all calls of that one, and is asked only where there is no other. */
+function blockCount(f, rows) {
+  if (!D.counts) return 0;
+  const own = rows.filter(row => row[2] && D.funcs[D.of[row[2] - 1]] === f);
+  return (own.length ? own : rows).reduce((most, row) => Math.max(most, countOf(row[2])), 0);
+}
+
+/** The counts of the origins of a function's code, by the blocks of its last stage. */
+function codeCounts(f) {
+  if (f.codeCounts || !D.counts) return f.codeCounts;
+  f.codeCounts = new Map();
+  const st = f.stages.length ? stage(f, f.stages.length - 1) : { blocks: [] };
+  for (const block of st.blocks) {
+    const rows = st.rows.slice(block.first, block.first + block.rows), count = blockCount(f, rows);
+    for (const [, , origin] of rows) f.codeCounts.set(origin, Math.max(count, f.codeCounts.get(origin) ?? 0));
+  }
+  return f.codeCounts;
+}
+const codeCount = (f, origin) => D.counts && origin ? codeCounts(f).get(origin) ?? countOf(origin) : 0;
+
 /** How hot a count is, from 0 to 1, on a scale of logarithms. */
 const maxCount = D.counts ? D.counts.reduce((a, b) => Math.max(a, b), 0) : 0;
 const heat = count => count > 0 ? Math.log2(1 + count) / Math.log2(1 + maxCount) : 0;
@@ -109,7 +131,7 @@ const hue = origin => origin ? Math.round(((D.lines[origin - 1] || origin) * 137
 
 // ---- text as HTML ------------------------------------------------------------------------------------------------------
 
-const IR = /("(?:[^"\\]|\\.)*")|(#\s(?:check|throws|roots|\S).*$|^#.*$)|(::[\w.!]+(?:\{(?:[^{}]|\{[^{}]*\})*\})?)|(%\d+)|([§#]\d+)|\b(function|end|low|struct|mutable|abstract|type|primitive|global|goto|if|not|return|unreachable|enter|leave|invoke|intrinsic|builtin|dynamic|new|odds)\b|([φπϒ]ᶜ?)|(\b0x[0-9a-f]+\b|\b\d[\d_.]*(?:e[+-]?\d+)?f?\d*\b)/g;
+const IR = /("(?:[^"\\]|\\.)*")|(#\s(?:check|throws|roots|\S).*$|^#.*$)|(::[\w.!]+(?:\{(?:[^{}]|\{[^{}]*\})*\})?)|(%\d+)|([§#]\d+)|\b(function|end|low|struct|mutable|abstract|type|primitive|global|goto|if|not|return|unreachable|enter|leave|invoke|dynamic|new|odds)\b|([φπϒ]ᶜ?)|(\b(?:intrinsic|builtin)\s+(?:(?:Base|Core)\.)?|\b(?:Base|Core)\.)|(\b0x[0-9a-f]+\b|\b\d[\d_.]*(?:e[+-]?\d+)?f?\d*\b)/g;
 const CLIF = /(;.*$)|(v\d+)|(block\d+)|\b(function|cold|tail|system_v)\b|(\b[iuf](?:8|16|32|64|128)(?:x\d+)?\b)|(\b0x[0-9a-f._p+-]+\b|-?\b\d+\b)|((?<==\s|^\s{4})[a-z][\w.]+)/g;
 const ASM = /([#;].*$)|(%[a-z]\w*)|(\$?-?\b0x[0-9a-fA-F]+\b|\$-?\d+)|(block\d+|label\d+)|(^\s*[a-z]\w*)/g;
 
@@ -129,7 +151,7 @@ function paint(text, pattern, kinds, rename) {
   }
   return out + esc(text.slice(at));
 }
-const paintIr = (text, rename) => paint(text, IR, ['', 's', 'c', 't', 'v', 'b', 'k', 'k', 'n_'], rename);
+const paintIr = (text, rename) => paint(text, IR, ['', 's', 'c', 't', 'v', 'b', 'k', 'k', 'f', 'n_'], rename);
 const paintClif = text => paint(text, CLIF, ['', 'c', 'v', 'b', 'k', 't', 'n_', 'o']);
 const paintAsm = text => paint(text, ASM, ['', 'c', 'v', 'n_', 'b', 'o']);
 
@@ -224,7 +246,7 @@ function sourceView(source, lineOf) {
 
 /** The rows of a stage, with what the pass changed if it is shown as a pass's result. */
 function irView(f, at) {
-  const st = stage(f, at), old = st.last, ns = numbers(st);
+  const st = stage(f, at), old = st.last, ns = numbers(f, st);
   const rows = [{ text: st.sig, o: 0, head: true, cells: () => '', body: () => paintIr(st.sig) }];
   const rename = (st, ns) => (word, kind) =>
     kind === 'v' ? '%' + (ns.rows.get(+word.slice(1)) ?? 0) : kind === 'b' && word[0] === '§' ? '#' + (ns.blocks.get(+word.slice(1)) ?? '?') : word;
@@ -236,7 +258,7 @@ function irView(f, at) {
     const isUsed = ns.used.has(inst) && inst, n = ns.rows.get(inst);
     const statement = D.strings[string];
     return {
-      o, inst, block, index, change, first: isFirst && index > 0, count: countOf(o), depth: block.depth,
+      o, inst, block, index, change, first: isFirst && index > 0, count: block.count, depth: block.depth,
       text: (isUsed ? `%${n} = ` : '') + statement.replace(/%(\d+)|§(\d+)/g, (all, i, b) => i ? '%' + (ns.rows.get(+i) ?? 0) : '#' + (ns.blocks.get(+b) ?? '?')),
       cells: () => `<span class="sign">${{ add: '+', chg: '~', del: '−', mov: '↕' }[change] ?? ''}</span>` +
         `<span class="blk" style="width:${blockWidth + 1}ch">${isFirst ? '#' + ns.blocks.get(block.id) : ''}</span>${loopBars(block.depth)}` +
@@ -249,7 +271,7 @@ function irView(f, at) {
     return { rows, stage: st, f, info: summary(f, at), depthMax: maxDepth(st) };
   }
   // Instructions keep their ids, so that a row is new, other or gone by its id, whatever its number.
-  const oldNumbers = numbers(old), oldNames = rename(old, oldNumbers);
+  const oldNumbers = numbers(f, old), oldNames = rename(old, oldNumbers);
   const before = new Map(old.rows.map((row, i) => [row[0], [row[1], oldNumbers.blockOf[i].id, i]]));
   const ghosts = new Map();
   let behind = 0, added = 0, removed = 0, changed = 0;
@@ -290,7 +312,7 @@ function textView(part, body, f, kind) {
   const rows = lines.map((text, i) => {
     const isLabel = /^\s*block\d+/.test(text);
     return {
-      o: origins[i] ?? 0, text, first: isLabel, label: isLabel, count: countOf(origins[i]),
+      o: origins[i] ?? 0, text, first: isLabel, label: isLabel, count: codeCount(f, origins[i]),
       cells: () => `<span class="no" style="width:${width + 2}ch">${i + 1}</span>`, body: () => body(text),
     };
   });
@@ -306,7 +328,7 @@ function asmView(f) {
   // Branch targets start a group of rows.
   const targets = new Set(lines.map(([, , text]) => /^(?:j\w+|loop\w*)\s+(?:0x)?([0-9a-f]+)/i.exec(text)?.[1].toLowerCase()).filter(Boolean));
   const rows = lines.map(([offset, hex, text], i) => ({
-    o: origins[i], text: `${offset} ${hex} ${text}`, first: targets.has(offset), count: countOf(origins[i]),
+    o: origins[i], text: `${offset} ${hex} ${text}`, first: targets.has(offset), count: codeCount(f, origins[i]),
     cells: () => `<span class="off" style="width:${width + 2}ch">${offset}</span><span class="hex" style="width:${widest * 3 + 1}ch" title="${hex.replace(/(..)/g, '$1 ')}">${hex.replace(/(..)(?=.)/g, '$1 ')}</span>`,
     body: () => paintAsm(text),
   }));
@@ -345,6 +367,7 @@ let live = null;        // rows in which the selected value is needed: { pane, r
 class Pane {
   constructor(kind) {
     this.kind = kind;
+    this.column = { weight: 1 };
     this.weight = 1;
     this.row = -1;
     this.select = h('select', { title: 'What this pane shows', onchange: () => this.show(this.select.value) });
@@ -353,13 +376,14 @@ class Pane {
       this.select.append(h('optgroup', { label }, ...options));
     }
     this.info = h('span.info');
-    const split = h('button', { title: 'Another pane beside this one', onclick: () => addPane(this) }, '＋');
-    const close = h('button', { title: 'Close this pane', onclick: () => closePane(this) }, '✕');
+    const beside = h('button', { title: 'Another pane beside this one', onclick: () => addPane(this, false) }, '+');
+    const below = h('button', { title: 'Another pane below this one', onclick: () => addPane(this, true) }, '↧');
+    const close = h('button', { title: 'Close this pane', onclick: () => closePane(this) }, '×');
     this.holder = h('div.space-holder');
     this.scroll = h('div.scroll', { tabIndex: 0 }, this.holder);
     this.ruler = h('canvas.ruler');
     this.body = h('div.body', {}, this.scroll, this.ruler);
-    this.node = h('section.pane', {}, h('div.bar', {}, this.select, this.info, split, close), this.body);
+    this.node = h('section.pane', {}, h('div.bar', {}, this.select, this.info, beside, below, close), this.body);
     this.scroll.addEventListener('scroll', () => this.draw());
     this.node.addEventListener('pointerdown', () => focusPane(S.panes.indexOf(this)), true);
     this.holder.addEventListener('click', event => this.clicked(event));
@@ -501,12 +525,16 @@ class Pane {
   }
 }
 
-function addPane(after, kind = 'cfg') {
-  const pane = new Pane(kind);
-  S.panes.splice(S.panes.indexOf(after) + 1, 0, pane);
+/** A pane after another one: in a column of its own, or in the same one below. */
+function addPane(after, isBelow) {
+  const pane = new Pane('cfg');
+  if (isBelow) pane.column = after.column;
+  const last = isBelow ? after : S.panes.findLast(pane => pane.column === after.column);
+  S.panes.splice(S.panes.indexOf(last) + 1, 0, pane);
   layoutPanes();
   pane.refresh();
   focusPane(S.panes.indexOf(pane));
+  setHash();
 }
 
 function closePane(pane) {
@@ -514,32 +542,44 @@ function closePane(pane) {
   S.panes.splice(S.panes.indexOf(pane), 1);
   layoutPanes();
   focusPane(Math.min(S.focus, S.panes.length - 1));
+  setHash();
 }
 
+/** Puts the panes into their columns, with lines between them that can be moved. Panes of one column follow each other. */
 function layoutPanes() {
   const box = $('#panes');
   box.replaceChildren();
-  S.panes.forEach((pane, i) => {
-    if (i) box.append(grip(S.panes[i - 1], pane));
+  let last;
+  for (const pane of S.panes) {
     pane.node.style.flex = `${pane.weight} 1 0`;
-    box.append(pane.node);
-  });
+    if (last?.column === pane.column) {
+      pane.column.node.append(grip(last, pane, true), pane.node);
+    } else {
+      pane.column.node = h('div.column', {}, pane.node);
+      pane.column.node.style.flex = `${pane.column.weight} 1 0`;
+      if (last) box.append(grip(last.column, pane.column, false));
+      box.append(pane.column.node);
+    }
+    last = pane;
+  }
 }
 
-/** The line between two panes, which can be moved. */
-function grip(left, right) {
-  const node = h('div.grip', { title: 'Drag to resize; double click for equal widths' });
-  node.ondblclick = () => { for (const pane of S.panes) pane.weight = 1; layoutPanes(); };
+/** The line between two columns, or two panes of one: both have a weight and an element. */
+function grip(first, second, isBelow) {
+  const node = h(isBelow ? 'div.grip.flat' : 'div.grip', { title: 'Drag to resize; double click for equal sizes' });
+  const set = part => { part.node.style.flex = `${part.weight} 1 0`; };
+  node.ondblclick = () => { first.weight = second.weight = (first.weight + second.weight) / 2; set(first); set(second); };
   node.onpointerdown = event => {
+    const size = part => isBelow ? part.node.offsetHeight : part.node.offsetWidth, at = event => isBelow ? event.clientY : event.clientX;
+    const [a, b] = [size(first), size(second)], sum = first.weight + second.weight, from = at(event);
     node.setPointerCapture(event.pointerId);
     node.classList.add('drag');
-    const [a, b] = [left.node.offsetWidth, right.node.offsetWidth], sum = left.weight + right.weight, x = event.clientX;
     node.onpointermove = event => {
-      const share = Math.min(.95, Math.max(.05, (a + event.clientX - x) / (a + b)));
-      left.weight = sum * share;
-      right.weight = sum - left.weight;
-      left.node.style.flex = `${left.weight} 1 0`;
-      right.node.style.flex = `${right.weight} 1 0`;
+      const share = Math.min(.95, Math.max(.05, (a + at(event) - from) / (a + b)));
+      first.weight = sum * share;
+      second.weight = sum - first.weight;
+      set(first);
+      set(second);
     };
     node.onpointerup = () => { node.onpointermove = null; node.classList.remove('drag'); };
   };
@@ -590,7 +630,7 @@ function clearSelection() {
 
 /** The rows of a view in which the value of a row is still needed, by its blocks: backwards from each use to the definition. */
 function liveRows(view, defined) {
-  const st = view.stage, ns = numbers(st), found = new Set(), at = defined.index, block = ns.blockOf[at];
+  const st = view.stage, ns = numbers(view.f, st), found = new Set(), at = defined.index, block = ns.blockOf[at];
   const preds = st.blocks.map(() => []);
   for (const b of st.blocks) for (const succ of b.succs) if (succ >= 0) preds[succ].push(b.at);
   const done = new Set(), work = [];
@@ -796,376 +836,6 @@ function nextHit(by) {
   }
 }
 
-// ---- pictures: layered layout ------------------------------------------------------------------------------------------------------
-
-/** Lays out a directed graph in layers.
- *
- *  nodes: { w, h }, edges: [from, to, …]. Sets x, y (centre, top) of nodes, and `points` of edges.
- *
- *  1 edges that close a circle are turned round, found by a depth-first walk from the first node
- *  2 a node's layer is its longest way from above; long edges get a dummy in each layer between
- *  3 orders within layers: sweeps down and up by the mean place of neighbours; the order with the fewest crossings is kept
- *  4 places: each node goes towards the median of its neighbours as far as its layer has room
- */
-function layered(nodes, edges, gapX = 26, gapY = 42) {
-  const n = nodes.length, succ = nodes.map(() => []), state = new Uint8Array(n);
-  edges.forEach((edge, i) => { edge.back = false; succ[edge.from].push(i); });
-  for (let root = 0; root < n; root++) {
-    if (state[root]) continue;
-    const stack = [[root, 0]];
-    state[root] = 1;
-    while (stack.length) {
-      const top = stack.at(-1), list = succ[top[0]];
-      if (top[1] === list.length) { state[top[0]] = 2; stack.pop(); continue; }
-      const edge = edges[list[top[1]++]];
-      if (state[edge.to] === 1) edge.back = true;
-      else if (!state[edge.to]) { state[edge.to] = 1; stack.push([edge.to, 0]); }
-    }
-  }
-  const ends = edge => edge.back ? [edge.to, edge.from] : [edge.from, edge.to];
-  const layer = new Int32Array(n), inDegree = new Int32Array(n), down = nodes.map(() => []);
-  for (const edge of edges) {
-    const [a, b] = ends(edge);
-    if (a !== b) { down[a].push(b); inDegree[b]++; }
-  }
-  const queue = [];
-  for (let i = 0; i < n; i++) if (!inDegree[i]) queue.push(i);
-  for (let k = 0; k < queue.length; k++) for (const b of down[queue[k]]) {
-    layer[b] = Math.max(layer[b], layer[queue[k]] + 1);
-    if (!--inDegree[b]) queue.push(b);
-  }
-  // All nodes with the dummies of long edges; an edge is the chain of them from above to below.
-  const all = nodes.map((node, i) => ({ node, w: node.w, h: node.h, layer: layer[i], up: [], down: [] }));
-  for (const edge of edges) {
-    const [a, b] = ends(edge);
-    edge.chain = [a];
-    if (a === b) continue;
-    for (let l = layer[a] + 1; l < layer[b]; l++) {
-      edge.chain.push(all.length);
-      all.push({ w: edge.back ? 10 : 4, h: 0, layer: l, up: [], down: [] });
-    }
-    edge.chain.push(b);
-    for (let k = 1; k < edge.chain.length; k++) {
-      all[edge.chain[k - 1]].down.push(edge.chain[k]);
-      all[edge.chain[k]].up.push(edge.chain[k - 1]);
-    }
-  }
-  const layers = [];
-  all.forEach((node, i) => (layers[node.layer] ??= []).push(i));
-  const place = list => list.forEach((i, at) => { all[i].at = at; });
-  layers.forEach(place);
-  const crossings = () => {
-    let sum = 0;
-    for (const list of layers) {
-      const seen = [];
-      for (const i of list) {
-        const to = all[i].down.map(j => all[j].at).sort((a, b) => a - b);
-        for (const at of to) for (let k = seen.length - 1; k >= 0 && seen[k] > at; k--) sum++;
-        for (const at of to) { let k = seen.length; while (k > 0 && seen[k - 1] > at) k--; seen.splice(k, 0, at); }
-      }
-      if (sum > 1e6) return sum;
-    }
-    return sum;
-  };
-  let best = layers.map(list => [...list]), fewest = crossings();
-  for (let sweep = 0; sweep < 10 && fewest; sweep++) {
-    const isDown = sweep % 2 === 0;
-    for (const list of isDown ? layers : [...layers].reverse()) {
-      const mean = i => {
-        const near = isDown ? all[i].up : all[i].down;
-        return near.length ? near.reduce((sum, j) => sum + all[j].at, 0) / near.length : all[i].at;
-      };
-      const key = new Map(list.map(i => [i, mean(i)]));
-      list.sort((a, b) => key.get(a) - key.get(b) || all[a].at - all[b].at);
-      place(list);
-    }
-    const now = crossings();
-    if (now < fewest) { fewest = now; best = layers.map(list => [...list]); }
-  }
-  best.forEach((list, l) => { layers[l] = list; place(list); });
-  // Places: first side by side, then towards the medians, left to right and right to left with the order kept.
-  let y = 0;
-  for (const list of layers) {
-    let x = 0, tall = 0;
-    for (const i of list) {
-      all[i].x = x + all[i].w / 2;
-      x += all[i].w + gapX;
-      tall = Math.max(tall, all[i].h);
-    }
-    for (const i of list) { all[i].y = y; all[i].tall = tall; }
-    y += tall + gapY;
-  }
-  for (let round = 0; round < 12; round++) {
-    for (const list of round % 2 ? [...layers].reverse() : layers) {
-      const wanted = list.map(i => {
-        const near = round % 2 ? all[i].down : all[i].up;
-        if (!near.length) return all[i].x;
-        const xs = near.map(j => all[j].x).sort((a, b) => a - b);
-        return (xs[(xs.length - 1) >> 1] + xs[xs.length >> 1]) / 2;
-      });
-      // The least squares that keep the order: neighbours that would overlap move together.
-      const groups = [];
-      list.forEach((i, k) => {
-        let offset = 0;
-        groups.push({ items: [[i, 0]], wanted: wanted[k], width: 0 });
-        for (;;) {
-          const b = groups.at(-1), a = groups.at(-2);
-          if (!a) break;
-          const last = a.items.at(-1), head = b.items[0];
-          const apart = (all[last[0]].w + all[head[0]].w) / 2 + gapX;
-          if (b.wanted - (a.wanted + last[1]) >= apart) break;
-          offset = last[1] + apart;
-          const sum = a.wanted * a.items.length + (b.wanted - offset) * b.items.length;
-          for (const [j, by] of b.items) a.items.push([j, by + offset]);
-          a.wanted = sum / a.items.length;
-          groups.pop();
-        }
-      });
-      for (const group of groups) for (const [i, by] of group.items) all[i].x = group.wanted + by;
-    }
-  }
-  const left = Math.min(0, ...all.map(node => node.x - node.w / 2));
-  for (const node of all) node.x -= left;
-  all.forEach(node => { if (node.node) Object.assign(node.node, { x: node.x, y: node.y }); });
-  for (const edge of edges) edge.points = route(edge, all);
-  return { width: Math.max(1, ...all.map(node => node.x + node.w / 2)), height: Math.max(1, y - gapY) };
-}
-
-/** The points of an edge from above to below, or round the side of a node that leads to itself. */
-function route(edge, all) {
-  const chain = edge.chain.map(i => all[i]);
-  const [a, b] = [chain[0], chain.at(-1)];
-  if (chain.length === 1) {
-    const x = a.x + a.w / 2;
-    return [[x - 14, a.y + a.h], [x - 14, a.y + a.h + 14], [x + 14, a.y + a.h + 14], [x + 14, a.y - 14], [x - 14, a.y - 14], [x - 14, a.y]];
-  }
-  const spread = (node, other, list) => {
-    const at = list.indexOf(other);
-    return list.length > 1 ? node.x + (at - (list.length - 1) / 2) * Math.min(14, node.w / (list.length + 1)) : node.x;
-  };
-  const sorted = (list) => [...list].sort((i, j) => all[i].x - all[j].x);
-  const points = [[spread(a, edge.chain[1], sorted(a.down)), a.y + a.h]];
-  for (const node of chain.slice(1, -1)) points.push([node.x, node.y], [node.x, node.y + node.tall]);
-  points.push([spread(b, edge.chain.at(-2), sorted(b.up)), b.y]);
-  return edge.back ? points.reverse() : points;
-}
-
-/** A smooth line through points that goes up and down at its ends. */
-function curve(points) {
-  let path = `M${points[0].map(v => v.toFixed(1))}`;
-  for (let k = 1; k < points.length; k++) {
-    const [x0, y0] = points[k - 1], [x1, y1] = points[k];
-    if (Math.abs(x0 - x1) < .5 || y0 === y1) { path += `L${x1.toFixed(1)},${y1.toFixed(1)}`; continue; }
-    const bend = (y1 - y0) * .5;
-    path += `C${x0.toFixed(1)},${(y0 + bend).toFixed(1)} ${x1.toFixed(1)},${(y1 - bend).toFixed(1)} ${x1.toFixed(1)},${y1.toFixed(1)}`;
-  }
-  return path;
-}
-
-// ---- pictures: what is drawn ---------------------------------------------------------------------------------------------------------
-
-const CHAR = 5.75, NODE_ROWS = 9, NODE_CHARS = 46;
-
-/** The blocks of a stage as nodes, with their first rows if there is room for them. */
-function blockNodes(st, withRows) {
-  const ns = numbers(st);
-  return st.blocks.map((block, i) => {
-    const rows = st.rows.slice(block.first, block.first + block.rows);
-    const origins = new Set(rows.map(row => row[2]).filter(Boolean));
-    const count = rows.reduce((most, row) => Math.max(most, countOf(row[2])), 0);
-    const shown = withRows ? rows.slice(0, rows.length > NODE_ROWS ? NODE_ROWS - 1 : NODE_ROWS) : [];
-    const lines = shown.map(([inst, string]) => {
-      const text = (ns.used.has(inst) ? `%${ns.rows.get(inst)} = ` : '') + D.strings[string].replace(/%(\d+)|§(\d+)/g, (all, v, b) => v ? '%' + (ns.rows.get(+v) ?? 0) : '#' + (ns.blocks.get(+b) ?? '?')).replace(/\b(intrinsic|builtin|invoke|dynamic) +(Base|Core|Main)\./g, '');
-      return text.length > NODE_CHARS ? text.slice(0, NODE_CHARS - 1) + '…' : text;
-    });
-    if (rows.length > shown.length && withRows) lines.push(`… ${rows.length - shown.length} more rows`);
-    const sub = `${plural(rows.length, 'row')}${D.counts ? ` · ${short(count)}×` : ''}${block.cold ? ' · cold' : ''}`;
-    const title = `#${i + 1}`;
-    const widest = Math.max(title.length + sub.length + 3, ...lines.map(line => line.length));
-    return { title, sub, lines, origins, count, depth: block.depth, cold: block.cold, block, w: widest * CHAR + 22, h: 21 + lines.length * 12.5 + (lines.length ? 5 : 0) };
-  });
-}
-
-/** What a picture is made of: nodes, edges and what its colours mean. */
-function graphOf(kind, f) {
-  if (kind === 'calls') {
-    const nodes = D.funcs.map((g, i) => {
-      const sub = [g.size ? `${short(g.size)} B` : '', D.run?.entries[i] ? `${short(D.run.entries[i])}×` : ''].filter(Boolean).join(' · ');
-      const title = g.symbol.length > 44 ? g.symbol.slice(0, 43) + '…' : g.symbol;
-      return { title, sub, lines: [], count: D.run?.entries[i] ?? 0, func: i, on: i === S.func, depth: 0, w: (title.length * 1.12 + sub.length + 3) * CHAR + 22, h: 22 };
-    });
-    return { nodes, edges: D.funcs.flatMap((g, from) => g.calls.map(to => ({ from, to }))) };
-  }
-  const at = Math.min(S.stage, f.stages.length - 1);
-  if (at < 0) return { nodes: [], edges: [] };
-  const st = stage(f, at);
-  if (kind === 'dom') {
-    const nodes = blockNodes(st, false);
-    return { nodes, edges: st.blocks.flatMap((block, to) => block.idom >= 0 ? [{ from: block.idom, to }] : []) };
-  }
-  const nodes = blockNodes(st, st.rows.length <= 900);
-  const edges = st.blocks.flatMap((block, from) => block.succs.flatMap((to, k) => to < 0 ? [] :
-    [{ from, to, way: block.succs.length === 2 ? (k ? 'no' : 'yes') : '' }]));
-  return { nodes, edges };
-}
-
-const nodeSvg = node => {
-  const x = node.x - node.w / 2;
-  const classes = ['node', node.cold && 'cold', node.on && 'lit'].filter(Boolean).join(' ');
-  const shade = node.depth ? `<rect class="shade" x="${x}" y="${node.y}" width="${node.w}" height="${node.h}" style="fill:var(--loop${Math.min(4, node.depth)})"/>` : '';
-  const hot = node.count && D.counts ? `<rect class="shade" x="${x}" y="${node.y}" width="5" height="${node.h}" style="fill:${heatColour(node.count)}"/><rect class="shade" x="${x}" y="${node.y}" width="${node.w}" height="${node.h}" style="fill:${heatColour(node.count, .16)}"/>` : '';
-  const lines = node.lines.map((line, k) => `<text class="body" x="${x + 10}" y="${node.y + 31 + k * 12.5}">${esc(line)}</text>`).join('');
-  return `<g class="${classes}" data-n="${node.n}"><rect class="box" x="${x}" y="${node.y}" width="${node.w}" height="${node.h}"/>${shade}${hot}` +
-    `<text class="title" x="${x + 10}" y="${node.y + 15}">${esc(node.title)}</text><text class="sub" text-anchor="end" x="${x + node.w - 8}" y="${node.y + 15}">${esc(node.sub)}</text>${lines}</g>`;
-};
-
-function drawPicture(pane) {
-  const kind = pane.view.picture, f = D.funcs[S.func];
-  const box = h('div.picture', { tabIndex: 0 });
-  pane.body.append(box);
-  const st = kind === 'calls' ? null : stage(f, Math.min(S.stage, f.stages.length - 1));
-  pane.info.textContent = st ? `${st.label} · ${plural(st.blocks.length, 'block')}` : plural(D.funcs.length, 'function');
-  const nest = kind === 'loops' ? loopNest(st) : null;
-  const { nodes, edges } = nest ?? graphOf(kind, f);
-  nodes.forEach((node, n) => { node.n = n; });
-  const size = nest ?? layered(nodes, edges);
-  const markers = ['', 'yes', 'no', 'back'].map(way => `<marker id="m${way}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path d="M0,0.5L8,4L0,7.5z" style="fill:var(--${{ '': 'edge', yes: 'yes', no: 'no', back: 'accent' }[way]})"/></marker>`).join('');
-  const drawn = edges.map(edge => {
-    const way = edge.back ? 'back' : edge.way ?? '';
-    return `<path class="edge ${way}" marker-end="url(#m${way})" d="${curve(edge.points)}"/>`;
-  }).join('');
-  box.innerHTML = `<svg><defs>${markers}</defs><g class="world">${nest?.under ?? ''}${drawn}${nodes.map(nodeSvg).join('')}</g></svg>`;
-  const legend = kind === 'cfg' ? [['yes', 'next or taken'], ['no', 'otherwise'], ['accent', 'back'], ['loop4', 'in a loop']] : [];
-  if (D.counts) legend.push(['heat', 'executed often']);
-  if (legend.length) box.append(h('div.legend', { innerHTML: legend.map(([colour, text]) => `<span><i style="background:${colour === 'heat' ? 'hsl(var(--hot))' : `var(--${colour})`}"></i>${text}</span>`).join('') }));
-  pane.nodes = nodes;
-  movable(pane, box, size);
-  box.addEventListener('click', event => {
-    const node = nodes[event.target.closest('.node')?.dataset.n];
-    if (!node || pane.moved) return;
-    if (node.func !== undefined) return openFunction(node.func);
-    S.origins = new Set(node.origins);
-    live = null;
-    for (const other of S.panes) {
-      other.row = -1;
-      if (other.view?.stage !== st) continue;
-      const i = other.view.rows.findIndex(row => row.block === node.block && !row.ghost);
-      if (i >= 0) { other.row = i; other.bring(i); }
-    }
-    drawSelection(S.panes.find(other => other.view?.stage === st));
-  });
-  litNodes(pane);
-}
-
-/** Loops as boxes in boxes: each with the blocks that are in no inner one. */
-function loopNest(st) {
-  const nodes = blockNodes(st, false);
-  const root = { loops: [], nodes: [], depth: 0 }, byHead = new Map();
-  const loopAt = head => {
-    if (head < 0) return root;
-    let loop = byHead.get(head);
-    if (!loop) {
-      loop = { head, loops: [], nodes: [], depth: st.blocks[head].depth };
-      byHead.set(head, loop);
-      // The loop around it is that of the nearest block above its head that is in fewer loops.
-      let up = st.blocks[head].idom;
-      while (up >= 0 && st.blocks[up].depth >= loop.depth) up = st.blocks[up].idom;
-      loopAt(up >= 0 ? st.blocks[up].head : -1).loops.push(loop);
-    }
-    return loop;
-  };
-  nodes.forEach((node, i) => loopAt(st.blocks[i].head).nodes.push(node));
-  let under = '';
-  /** Places what is in a loop below each other; gives its size. */
-  const put = (loop, x, y) => {
-    const parts = [...loop.nodes.map(node => ({ at: node.block.at, node })), ...loop.loops.map(loop => ({ at: loop.head, loop }))].sort((a, b) => a.at - b.at);
-    let width = 150, top = y + (loop === root ? 0 : 26), line = x + 12, tall = 0;
-    const boxes = [];
-    for (const part of parts) {
-      if (part.node) {
-        if (line > x + 12 && line + part.node.w > x + 560) { top += tall + 8; line = x + 12; tall = 0; }
-        Object.assign(part.node, { x: line + part.node.w / 2, y: top });
-        line += part.node.w + 8;
-        tall = Math.max(tall, part.node.h);
-        width = Math.max(width, line - x + 4);
-      } else {
-        if (tall) { top += tall + 10; line = x + 12; tall = 0; }
-        const size = put(part.loop, x + 12, top);
-        boxes.push(size.svg);
-        top += size.height + 10;
-        width = Math.max(width, size.width + 24);
-      }
-    }
-    if (tall) top += tall + 10;
-    const height = top - y + (loop === root ? 0 : 2);
-    const svg = loop === root ? boxes.join('') :
-      `<rect x="${x}" y="${y}" width="${width}" height="${height}" rx="8" style="fill:var(--loop1);stroke:var(--accent);stroke-opacity:.45"/><text x="${x + 12}" y="${y + 17}" style="font:600 11px var(--sans);fill:var(--dim)">loop at #${loop.head + 1} · depth ${loop.depth}</text>${boxes.join('')}`;
-    return { width, height, svg };
-  };
-  const size = put(root, 0, 0);
-  under = size.svg;
-  for (const node of nodes) node.depth = 0;
-  return { nodes, edges: [], under, width: size.width, height: size.height };
-}
-
-/** Marks the nodes whose rows are lit. */
-function litNodes(pane) {
-  for (const node of pane.nodes ?? []) {
-    const isLit = node.func !== undefined ? node.func === S.func : [...S.origins].some(o => node.origins.has(o));
-    $(`[data-n="${node.n}"]`, pane.body)?.classList.toggle('lit', isLit);
-  }
-}
-
-/** Lets a picture be dragged and zoomed. */
-function movable(pane, box, size) {
-  const world = $('.world', box);
-  let [x, y, k] = [0, 0, 1];
-  const apply = () => world.setAttribute('transform', `translate(${x.toFixed(1)},${y.toFixed(1)}) scale(${k.toFixed(4)})`);
-  const zoom = (by, cx = box.clientWidth / 2, cy = box.clientHeight / 2) => {
-    const next = Math.min(4, Math.max(.04, k * by));
-    x = cx - (cx - x) * next / k;
-    y = cy - (cy - y) * next / k;
-    k = next;
-    apply();
-  };
-  const fit = () => {
-    const [w, t] = [box.clientWidth, box.clientHeight];
-    k = Math.min(1.25, (w - 36) / size.width, (t - 70) / size.height);
-    // A tall picture begins at its top, in a size that can be read.
-    k = Math.max(k, Math.min(.62, (w - 36) / Math.min(size.width, 900)));
-    x = Math.max(18, (w - size.width * k) / 2);
-    if (size.width * k > w) x = w / 2 - (pane.nodes[0]?.x ?? 0) * k;
-    y = 20;
-    apply();
-  };
-  pane.zoom = zoom;
-  pane.fit = fit;
-  box.onwheel = event => {
-    event.preventDefault();
-    const rect = box.getBoundingClientRect();
-    if (event.shiftKey) { x -= event.deltaY; return apply(); }
-    zoom(Math.exp(-event.deltaY * (event.deltaMode ? .05 : .0016)), event.clientX - rect.left, event.clientY - rect.top);
-  };
-  box.onpointerdown = event => {
-    if (event.target.closest('.zoom')) return;
-    const from = [event.clientX - x, event.clientY - y], start = [event.clientX, event.clientY];
-    pane.moved = false;
-    const move = event => {
-      if (Math.hypot(event.clientX - start[0], event.clientY - start[1]) > 4) { pane.moved = true; box.classList.add('drag'); }
-      if (pane.moved) { x = event.clientX - from[0]; y = event.clientY - from[1]; apply(); }
-    };
-    const up = () => { removeEventListener('pointermove', move); removeEventListener('pointerup', up); box.classList.remove('drag'); };
-    addEventListener('pointermove', move);
-    addEventListener('pointerup', up);
-  };
-  box.append(h('div.zoom', {},
-    h('button', { title: 'Smaller (−)', onclick: () => zoom(1 / 1.3) }, '−'),
-    h('button', { title: 'Fit (0)', onclick: fit }, 'fit'),
-    h('button', { title: 'Larger (+)', onclick: () => zoom(1.3) }, '+')));
-  fit();
-  if (!box.clientWidth) requestAnimationFrame(fit);
-}
-
 // ---- keys, theme, address --------------------------------------------------------------------------------------------------------------
 
 const KEYS = [
@@ -1221,7 +891,7 @@ function setTheme(theme) {
 
 /** The address names function, stage and panes, so that it can be passed on. */
 function setHash() {
-  const panes = S.panes.map(pane => pane.kind).join(',');
+  const panes = S.panes.map((pane, i) => (!i ? '' : pane.column === S.panes[i - 1].column ? '.' : ',') + pane.kind).join('');
   try { history.replaceState(null, '', `#f=${S.func}&s=${S.stage}&v=${panes}`); } catch { /* not from every place */ }
 }
 
@@ -1234,7 +904,9 @@ function start() {
   const theme = asked.get('t') ?? stored ?? (matchMedia('(prefers-color-scheme: light)').matches ? 'light' : 'dark');
   const within = (text, end, otherwise) => text !== null && +text >= 0 && +text < end ? +text : otherwise;
   const known = KINDS.flatMap(group => group[1].map(([id]) => id));
-  const wanted = (asked.get('v') ?? '').split(',').filter(kind => known.includes(kind));
+  // Columns are between commas, the panes of a column between points.
+  const read = text => text.split(',').map(column => column.split('.').filter(kind => known.includes(kind))).filter(column => column.length);
+  const wanted = read(asked.get('v') ?? '');
 
   const input = h('input', { placeholder: 'Search all panes', spellcheck: false, oninput: () => setQuery(input.value) });
   input.addEventListener('keydown', event => { if (event.key === 'Enter') { event.preventDefault(); nextHit(event.shiftKey ? -1 : 1); } });
@@ -1265,8 +937,11 @@ function start() {
   const largest = D.funcs.reduce((best, f, i) => (f.size ?? 0) > (D.funcs[best].size ?? 0) ? i : best, 0);
   S.func = within(asked.get('f'), D.funcs.length, largest);
   const f = D.funcs[S.func];
-  S.panes = (wanted.length ? wanted : [D.own ? 'own' : 'source', 'pass', 'cfg', 'asm']).map(kind => new Pane(kind));
-  for (const pane of S.panes) pane.weight = { source: .85, asm: .95, cfg: .9 }[pane.kind] ?? 1;
+  const columns = wanted.length ? wanted : read(`${D.own ? 'own,' : ''}source,pass,cfg.asm`);
+  S.panes = columns.flatMap(kinds => {
+    const column = { weight: kinds[0] === 'pass' ? 1.1 : 1 };
+    return kinds.map(kind => Object.assign(new Pane(kind), { column }));
+  });
   setTheme(theme);
   if (!f) {
     $('#panes').append(h('div.empty', { innerHTML: 'The program has no functions.' }));
