@@ -114,7 +114,9 @@ fn added(func: &Function, inst: Inst, to: Value) -> Option<i64> {
     };
     let ValueDef::Result(made, 0) = func.dfg.value_def(other) else { return None };
     match func.dfg.insts[made] {
-        InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } if func.dfg.value_type(other).bits() <= 64 => {
+        InstructionData::UnaryImm { opcode: Opcode::Iconst, imm }
+            if func.dfg.value_type(other).bits() <= 64 =>
+        {
             Some(imm.bits())
         }
         _ => None,

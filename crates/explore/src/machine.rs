@@ -149,7 +149,8 @@ mod tests {
 
     #[test]
     fn locations_of_clif_are_origins() {
-        let rows = clif_rows("function u0:0(i64) {\nblock0(v0: i64):\n@001a v1 = iadd v0, v0\n     v2 = x\n}\n");
+        let rows =
+            clif_rows("function u0:0(i64) {\nblock0(v0: i64):\n@001a v1 = iadd v0, v0\n     v2 = x\n}\n");
         let found: Vec<_> = rows.iter().map(|row| (row.origin, row.text.as_str())).collect();
         let expected = [
             (0, "function u0:0(i64) {"),

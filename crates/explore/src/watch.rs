@@ -144,8 +144,7 @@ pub(crate) fn watch(
         log.low = logs.remove(&(symbol.clone(), true)).unwrap_or_default();
         log.high = logs.remove(&(symbol, false)).unwrap_or_default();
         // The pipeline may be empty, and nothing is dumped then.
-        let first =
-            if module[*id].level == Level::Low { &mut log.low.before } else { &mut log.high.before };
+        let first = if module[*id].level == Level::Low { &mut log.low.before } else { &mut log.high.before };
         first.get_or_insert_with(|| snapshot(&module.cx, &module[*id]));
     }
     Ok(made)
