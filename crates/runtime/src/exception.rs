@@ -85,7 +85,7 @@ impl Exception {
 
     /// The exception's type as a program with this context knows it; `None` if it is the type of another program.
     pub fn type_in(&self, cx: &Arc<Context>) -> Option<Type> {
-        if Arc::ptr_eq(&self.context, cx) {
+        if self.context.is_same(cx) {
             return Some(self.ty);
         }
         self.kind.builtin_type(cx)

@@ -342,7 +342,7 @@ impl Dylib {
         make: MakeModule,
         replace: bool,
     ) -> Result<Redefined, SessionError> {
-        let cx = self.session.context();
+        let cx = &self.session.context().view();
         let mut declared = Module::new(cx.clone());
         let mut own = Vec::new();
         for signature in signatures {
@@ -397,7 +397,7 @@ impl Dylib {
         + Sync
         + 'static,
     ) -> Result<(), SessionError> {
-        let cx = self.session.context();
+        let cx = &self.session.context().view();
         let built = host::module(cx, signature).map_err(|error| SessionError::Promise(Arc::new(error)))?;
         let mut definitions = self.build(built)?;
         let method = host::add_method(self.session.runtime(), cx, signature, MethodEntry::host(body));

@@ -98,7 +98,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         // The context of the tuple is that of the first element that a program declares.
         let descs: Vec<_> = elements.iter().map(|element| element.get(self).exact_type()).collect();
         let base = heap.types().base().clone();
-        let cx = descs.iter().map(|desc| desc.context()).find(|cx| !Arc::ptr_eq(cx, &base)).cloned();
+        let cx = descs.iter().map(|desc| desc.context()).find(|cx| !cx.is_same(&base)).cloned();
         let cx = cx.unwrap_or(base);
         let parts = descs.iter().map(|desc| heap.types().type_in(desc, &cx).unwrap_or(Type::ANY));
         let ty = cx.types.tuple(&parts.collect::<Vec<_>>());

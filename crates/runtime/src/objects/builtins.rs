@@ -149,7 +149,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     /// The context in which all these types can be talked about: that of the first that a program declares.
     pub(crate) fn context_of<'a>(&self, descs: impl IntoIterator<Item = &'a TypeDesc>) -> Arc<Context> {
         let base = self.base();
-        let found = descs.into_iter().map(TypeDesc::context).find(|cx| !Arc::ptr_eq(cx, &base));
+        let found = descs.into_iter().map(TypeDesc::context).find(|cx| !cx.is_same(&base));
         found.cloned().unwrap_or(base)
     }
 

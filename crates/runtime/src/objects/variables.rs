@@ -29,7 +29,7 @@ pub(crate) struct Variables {
 
 impl PartialEq for Variables {
     fn eq(&self, other: &Variables) -> bool {
-        Arc::ptr_eq(&self.cx, &other.cx) && self.vararg == other.vararg && self.statics == other.statics
+        self.cx.is_same(&other.cx) && self.vararg == other.vararg && self.statics == other.statics
     }
 }
 
@@ -71,6 +71,6 @@ impl Variables {
 
     /// Whether all arguments that fit the others fit these.
     pub(crate) fn are_above(&self, other: &Variables) -> bool {
-        Arc::ptr_eq(&self.cx, &other.cx) && self.cx.types.is_below(other.pattern(), self.pattern())
+        self.cx.is_same(&other.cx) && self.cx.types.is_below(other.pattern(), self.pattern())
     }
 }
