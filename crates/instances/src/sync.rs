@@ -4,18 +4,16 @@
 
 #[cfg(all(test, loom))]
 pub(crate) use loom::{
-    hint::spin_loop,
     sync::{
         Mutex, MutexGuard,
-        atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering, fence},
+        atomic::{AtomicU64, AtomicUsize, Ordering, fence},
     },
 };
 #[cfg(not(all(test, loom)))]
 pub(crate) use std::{
-    hint::spin_loop,
     sync::{
         Mutex, MutexGuard,
-        atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering, fence},
+        atomic::{AtomicU64, AtomicUsize, Ordering, fence},
     },
 };
 

@@ -42,6 +42,7 @@
 //! Everything loaded is owned: a unit's memory goes back to the system when the last handle to it, to a function of it
 //! or to a unit that was linked against it is dropped.
 
+mod activation;
 mod arena;
 mod c_entry;
 mod cache;
@@ -77,6 +78,7 @@ mod tiers;
 mod unwind_tables;
 mod value;
 
+pub use activation::{Activation, RawEntry, activate};
 pub use brolga_instances::{Evicted, Moving};
 pub use c_entry::CEntryError;
 pub use cache::{Evictor, UnitCache};

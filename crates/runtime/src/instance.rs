@@ -129,7 +129,7 @@ impl Runtime {
     }
 
     fn with(options: RuntimeOptions, heap: Heap) -> Arc<Runtime> {
-        let graveyard = Graveyard::new();
+        let graveyard = Graveyard::with(heap.fences());
         let worlds = Worlds::new(graveyard.clone());
         Arc::new(Runtime {
             routines: routines::sorted_table(),

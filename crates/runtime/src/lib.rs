@@ -8,6 +8,7 @@
 //! | `records.rs`   | permanent records of symbols, modules and string constants                             |
 //! | `exception.rs` | exception kinds, pending exceptions, and how they arrive in Rust                      |
 //! | `thread.rs`    | [`Thread`]: the words that compiled code uses, attaching, interrupting                |
+//! | `membarrier.rs` | the fences between threads that enter and whoever stops them or retires code           |
 //! | `retired.rs`   | code that nothing leads to any more, until no thread can be running it                |
 //! | `stack.rs`     | where the stack of an operating-system thread ends                                    |
 //! | `heap/`        | objects, their types, and the garbage collector                                       |
@@ -36,6 +37,7 @@ mod frames;
 pub mod heap;
 mod instance;
 mod libcalls;
+mod membarrier;
 pub mod objects;
 mod output;
 mod poll;

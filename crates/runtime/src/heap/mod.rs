@@ -73,6 +73,7 @@ pub use desc::{
     STRING_BYTES, TypeDesc, TypeRef,
 };
 pub use handles::{Finalizer, Persistent, RootCell, VisitFn, WeakHandle};
+pub(crate) use heap::EXCEPTION_KINDS;
 pub use heap::{Heap, OutOfMemory};
 #[cfg(feature = "heap-mmtk")]
 pub use mmtk::{MmtkError, MmtkOptions, MmtkPlan};
