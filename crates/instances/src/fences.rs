@@ -62,14 +62,14 @@ impl Fences {
     pub fn light(self) {
         match self.barrier {
             Some(_) => compiler_fence(std::sync::atomic::Ordering::SeqCst), // F1
-            None => fence(Ordering::SeqCst), // F3
+            None => fence(Ordering::SeqCst),                                // F3
         }
     }
 
     /// The rare side's fence.
     pub fn heavy(self) {
         match self.barrier {
-            Some(barrier) => barrier(), // F2
+            Some(barrier) => barrier(),      // F2
             None => fence(Ordering::SeqCst), // F4
         }
     }

@@ -191,8 +191,7 @@ mod tests {
     fn traces_go_with_their_exceptions() {
         let stack = TraceStack::default();
         let get = |place| stack.get(place, &mut [0; MAX_FRAMES]).to_vec();
-        *stack.traces.borrow_mut() =
-            TakenTraces { starts: vec![(0, 0), (2, 1)], addresses: vec![1, 3, 4] };
+        *stack.traces.borrow_mut() = TakenTraces { starts: vec![(0, 0), (2, 1)], addresses: vec![1, 3, 4] };
         assert_eq!((get(0), get(1), get(2)), (vec![1], vec![], vec![3, 4]));
         stack.again(2, 3);
         assert_eq!(get(3), [3, 4]);

@@ -57,7 +57,10 @@ pub struct Retyped {
 impl fmt::Display for Retyped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Retyped { function, before, now } = self;
-        write!(f, "{function} gives `{now}` now, and gave `{before}` before: callers that rely on that are to be defined again")
+        write!(
+            f,
+            "{function} gives `{now}` now, and gave `{before}` before: callers that rely on that are to be defined again"
+        )
     }
 }
 

@@ -381,7 +381,9 @@ impl Dylib {
             let promised = own.iter().map(|&id| declared[id].symbol(&declared.cx)).collect();
             let (shared, make) = (self.session.inner.shared.clone(), make.clone());
             new.add(Box::new(Promise { shared, symbols, make, promised }));
-            if let Some(redefined) = self.bring_into_force(new, hits, (None, retyped), &mut BTreeSet::new())? {
+            if let Some(redefined) =
+                self.bring_into_force(new, hits, (None, retyped), &mut BTreeSet::new())?
+            {
                 return Ok(redefined);
             }
         }

@@ -19,8 +19,8 @@
 use std::sync::Arc;
 
 use super::{Body, CellOwner, Materialize};
-use crate::interpret::Interpreter;
-use crate::tiers::Tiers;
+use crate::tiering::interpret::Interpreter;
+use crate::tiering::tiers::Tiers;
 
 /// How the code of an instance is made again.
 #[derive(Clone)]

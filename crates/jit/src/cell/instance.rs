@@ -23,8 +23,8 @@ use super::evict::Recipe;
 use super::select::Selector;
 use super::{IndirectCell, Materialize, Record, Target};
 use crate::engine::Unit;
-use crate::interpret::Interpreted;
-use crate::tiers::Counting;
+use crate::tiering::interpret::Interpreted;
+use crate::tiering::tiers::Counting;
 
 /// What code instances of native code are made of.
 pub(super) enum Native {}

@@ -68,12 +68,12 @@ use brolga_codegen::isa::Tier;
 use brolga_codegen::lazy::can_be_interpreted;
 use brolga_codegen::sig::FunctionType;
 
-use crate::c_entry::CEntryError;
-use crate::code_memory::CodeMemoryError;
 use crate::engine::{Jit, Unit};
-use crate::entry::{Entry, EntryError};
-use crate::interpret::{Interpreted, Interpreter};
-use crate::tiers::{Counting, LoopEntry, Then, Tiers};
+use crate::entry::c_entry::CEntryError;
+use crate::entry::trampoline::{Entry, EntryError};
+use crate::memory::error::CodeMemoryError;
+use crate::tiering::interpret::{Interpreted, Interpreter};
+use crate::tiering::tiers::{Counting, LoopEntry, Then, Tiers};
 pub use evict::Held;
 use evict::Recipe;
 pub use instance::Superseded;
@@ -299,14 +299,9 @@ impl Body {
 }
 
 impl CellOwner {
-    pub(crate) fn new(
-        jit: &Jit,
-        ty: Arc<FunctionType>,
-        body: Body,
-    ) -> Result<CellOwner, NoCell> {
+    pub(crate) fn new(jit: &Jit, ty: Arc<FunctionType>, body: Body) -> Result<CellOwner, NoCell> {
         // What replaces the function may be interpreted, whether this one is or not.
-        let may_be_interpreted =
-            matches!(body, Body::Tiered { .. }) && can_be_interpreted(&ty.signature);
+        let may_be_interpreted = matches!(body, Body::Tiered { .. }) && can_be_interpreted(&ty.signature);
         let trampoline = jit.lazy_entry(&ty.signature, may_be_interpreted)?;
         Ok(CellOwner::at(jit, ty, body.begin(jit), Some(trampoline))?)
     }

@@ -19,11 +19,11 @@ use super::instance::{Added, Beginning, Behind, Instance, State, Superseded};
 use super::place::Place;
 use super::select::Selector;
 use super::{CellError, IndirectCell, Materialize, Target};
-use crate::c_entry::CEntry;
 use crate::engine::Jit;
-use crate::entry::Entry;
-use crate::interpret::Interpret;
-use crate::tiers::{Counting, Then};
+use crate::entry::c_entry::CEntry;
+use crate::entry::trampoline::Entry;
+use crate::tiering::interpret::Interpret;
+use crate::tiering::tiers::{Counting, Then};
 
 /// A cell and what is behind it.
 pub(crate) struct Record {
@@ -399,7 +399,8 @@ impl IndirectCell {
         };
         drop(tiers);
         let mut behind = record.lock();
-        let Some(instance) = behind.instances.find(number).filter(|instance| instance.code().is_some()) else {
+        let Some(instance) = behind.instances.find(number).filter(|instance| instance.code().is_some())
+        else {
             drop(behind);
             drop(target);
             return Ok(false);
