@@ -38,6 +38,7 @@ impl Carried {
     }
 
     /// Begins an activation.
+    #[inline(always)]
     pub(crate) fn begin(&self) -> Activation<'_> {
         Activation {
             carried: self,
@@ -48,6 +49,7 @@ impl Carried {
     }
 
     /// The exception at a place waits for a handler, which is not null.
+    #[inline(always)]
     pub(crate) fn wait(&self, handler: *mut HandlerRecord, at: usize, kept: Option<Persistent>) {
         self.handler.set(handler);
         self.at.set(at);
@@ -96,6 +98,7 @@ impl Activation<'_> {
 }
 
 impl Drop for Activation<'_> {
+    #[inline(always)]
     fn drop(&mut self) {
         self.carried.wait(self.handler, self.at, self.kept.take());
     }

@@ -88,7 +88,7 @@ impl Drop for End {
 impl Runtime {
     /// A new world with this heap, for threads that `host` describes.
     pub(crate) fn with(options: RuntimeOptions, heap: Heap, host: Host) -> Arc<Runtime> {
-        let graveyard = Graveyard::new();
+        let graveyard = Graveyard::with(heap.fences());
         let worlds = Worlds::new(graveyard.clone());
         Arc::new(Runtime {
             routines: host.routines,

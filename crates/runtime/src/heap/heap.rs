@@ -30,9 +30,10 @@
 //! |-----|-----------|-------|------------|------------|
 //! | A1  | stress, stress_work: load and store | Relaxed | – | nothing: numbers that say how often to collect |
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
+use brolga_instances::Fences;
 use brolga_ir::Context;
 use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::types::{LayoutError, Type};
@@ -50,6 +51,7 @@ use super::policy::Collection;
 use super::types::RuntimeTypes;
 use super::world::World;
 use crate::frames::FrameIndex;
+use crate::membarrier::system_fences;
 use crate::records::Records;
 
 /// The heap's limit is reached, or the system has no memory, and a full collection did not help. Nothing that existed is lost,
@@ -60,6 +62,9 @@ pub struct OutOfMemory {
     /// What was asked for, in bytes.
     pub requested: usize,
 }
+
+/// Room for as many kinds of exceptions.
+pub(crate) const EXCEPTION_KINDS: usize = 32;
 
 /// What is asked of memory.
 #[derive(Clone, Copy, Debug)]
@@ -122,6 +127,8 @@ pub struct Heap {
     modules: Records,
     strings: Records,
     permanent: Permanent,
+    /// Those of the kinds of exceptions that the run time raises.
+    exception_types: [OnceLock<Type>; EXCEPTION_KINDS],
     /// 0: off; n: after every n slow allocations.
     stress: AtomicU32,
     /// Under stress: what a collection may look at without being rarer afterwards.
@@ -137,17 +144,31 @@ impl Heap {
             modules: Records::new(types.module().tag() | TAG_PERMANENT),
             strings: Records::new(types.string().tag() | TAG_PERMANENT),
             permanent: Permanent::default(),
-            world: World::default(),
+            world: World::new(system_fences()),
             backend,
             handles: Handles::default(),
             frames: Arc::default(),
             types,
+            exception_types: std::array::from_fn(|_| OnceLock::new()),
             stress: AtomicU32::new(0),
             stress_work: AtomicU32::new(u32::MAX),
             options,
         };
         heap.set_stress(heap.options.stress);
         heap
+    }
+
+    /// Those between threads that enter and whoever stops them or retires code.
+    pub(crate) fn fences(&self) -> Fences {
+        self.world.fences()
+    }
+
+    /// The type of the exceptions of a kind, which is found once.
+    pub(crate) fn exception_type(&self, kind: usize, find: impl FnOnce() -> Option<Type>) -> Type {
+        match self.exception_types.get(kind) {
+            Some(known) => *known.get_or_init(|| find().unwrap_or(Type::ANY)),
+            None => Type::ANY,
+        }
     }
 
     pub(crate) fn types(&self) -> &RuntimeTypes {
@@ -267,6 +288,7 @@ impl Heap {
     /// # Safety
     ///
     /// As [`Heap::register`]; the caller is the mutator's thread.
+    #[inline]
     pub(crate) unsafe fn enter(&self, mutator: &Mutator, poll: &AtomicU32) {
         if mutator.depth.replace(mutator.depth.get() + 1) == 0 {
             let is_new = !mutator.registered.get();
@@ -281,6 +303,7 @@ impl Heap {
         }
     }
 
+    #[inline]
     pub(crate) fn leave(&self, mutator: &Mutator) {
         let depth = mutator.depth.get() - 1;
         mutator.depth.set(depth);

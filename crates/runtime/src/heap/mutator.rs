@@ -31,7 +31,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 
-use brolga_instances::{Participant, Stay};
+use brolga_instances::{Fences, Participant, Stay};
 
 use super::chunk::BlockPtr;
 use super::class::{CLASSES, SizeClass};
@@ -137,7 +137,7 @@ impl MutatorLayout {
 }
 
 impl Mutator {
-    pub(crate) fn new(participant: Participant<Retired>, span: Arc<Span>) -> Mutator {
+    pub(crate) fn new(participant: Participant<Retired>, span: Arc<Span>, fences: Fences) -> Mutator {
         let empty =
             || Run { cursor: Cell::new(std::ptr::null_mut()), limit: Cell::new(std::ptr::null_mut()) };
         Mutator {
@@ -147,7 +147,7 @@ impl Mutator {
             exceptions: Exceptions::default(),
             runs: std::array::from_fn(|_| empty()),
             current: std::array::from_fn(|_| Cell::new(None)),
-            handshake: Handshake::default(),
+            handshake: Handshake::new(fences),
             #[cfg(feature = "heap-mmtk")]
             plan: Cell::new(None),
             depth: Cell::new(0),

@@ -146,6 +146,7 @@ pub struct InWorld<'t> {
 }
 
 impl Drop for InWorld<'_> {
+    #[inline(always)]
     fn drop(&mut self) {
         self.dispatch.lines.stamp.set(self.stamp);
         self.dispatch.lines.table.set(self.identity);
@@ -201,6 +202,7 @@ impl Dispatch {
 
     /// Enters the newest world of a table. A thread that runs compiled code of the same table stays in its world. The
     /// thread has been pinned before.
+    #[inline(always)]
     pub(crate) fn enter(&self, table: &MethodTable, is_outermost: bool) -> InWorld<'_> {
         let same = Arc::ptr_eq(&self.table.borrow(), &table.shared);
         let mut before = self.before();
@@ -236,6 +238,7 @@ impl Dispatch {
         before
     }
 
+    #[inline(always)]
     fn before(&self) -> InWorld<'_> {
         InWorld {
             dispatch: self,
@@ -248,6 +251,7 @@ impl Dispatch {
     }
 
     /// Calls are made in this world until the entry is left.
+    #[inline(always)]
     fn be_in(&self, world: u64) {
         self.lines.table.set(Table::identity(&self.table.borrow()));
         self.world.set(world);
@@ -259,6 +263,7 @@ impl Dispatch {
         self.span.worlds()
     }
 
+    #[inline(always)]
     fn set(&self, world: u64) {
         let id = self.table.borrow().id;
         let (last_id, last_world, mut stamp) = self.last.get();

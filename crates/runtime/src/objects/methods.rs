@@ -237,6 +237,7 @@ impl Worlds {
     }
 
     /// The newest world.
+    #[inline]
     pub(crate) fn newest(&self) -> u64 {
         self.newest.load(Ordering::SeqCst) // D2
     }

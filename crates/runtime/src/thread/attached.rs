@@ -137,10 +137,10 @@ impl Drop for Attached {
 }
 
 /// Calls `body` with the `Thread` of the running operating-system thread, which is made at the first call.
+#[inline]
 pub fn with_attached<R>(runtime: &Arc<Runtime>, body: impl FnOnce(&Thread) -> R) -> Result<R, AttachError> {
     if LAST.get().0 != Arc::as_ptr(runtime) {
-        let thread = current(runtime)?;
-        LAST.set((Arc::as_ptr(runtime), Arc::as_ptr(&thread)));
+        become_last(runtime)?;
     }
     // SAFETY: `LAST` holds a thread that is in the list `ATTACHED`. It leaves that list in two ways only, and both clear
     // `LAST` before it is dropped: when its runtime is gone (not now: the caller holds it, and until `body` returns), and when
@@ -148,6 +148,14 @@ pub fn with_attached<R>(runtime: &Arc<Runtime>, body: impl FnOnce(&Thread) -> R)
     // `exit`; then frames of compiled code keep it, and nobody returns here). The
     // runtime's address names this runtime: the thread's weak handle keeps the address from being used again.
     Ok(body(unsafe { &*LAST.get().1 }))
+}
+
+#[cold]
+#[inline(never)]
+fn become_last(runtime: &Arc<Runtime>) -> Result<(), AttachError> {
+    let thread = current(runtime)?;
+    LAST.set((Arc::as_ptr(runtime), Arc::as_ptr(&thread)));
+    Ok(())
 }
 
 /// The `Thread` of the running operating-system thread, which is made if there is none.
