@@ -137,7 +137,7 @@ impl Scope {
 
     /// The type of the result of a function, if its types are those of the session's context.
     pub(crate) fn result(&self, object: Type, symbol: &str) -> Option<Type> {
-        lock(&self.offers).declared.get(&object)?.get(symbol)?.sig.results.first().copied()
+        lock(&self.offers).declared.get(&object)?.get(symbol)?.func.sig.results.first().copied()
     }
 
     /// Whether a function is lazy.
