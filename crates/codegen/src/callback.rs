@@ -116,7 +116,7 @@ fn callback_function(signature: &Signature, route: Route, isa: &HostIsa) -> Func
     for (value, (abi, offset)) in given.into_iter().zip(word_offsets(&signature.params)) {
         b.ins().store(abi.word_flags(), value, args, offset);
     }
-    // What a call that threw gives.
+    // The result of a call that threw.
     let zero = b.ins().iconst(types::I64, 0);
     for at in 0..signature.results.len() as i32 * WORD as i32 / 8 {
         b.ins().store(MemFlagsData::trusted(), zero, results, 8 * at);
@@ -156,7 +156,7 @@ fn import(b: &mut FunctionBuilder<'_>, isa: &HostIsa, index: u32, params: usize)
     b.import_function(ExtFuncData { name, signature, colocated: false, patchable: false })
 }
 
-/// What a slot holds now.
+/// The present value of a slot.
 fn slot(b: &mut FunctionBuilder<'_>, index: u32) -> Value {
     let name = b.func.declare_imported_user_function(UserExternalName::new(0, index));
     let global = b.create_global_value(GlobalValueData::Symbol {

@@ -11,14 +11,14 @@
 //!   Closed: word = stub; calls throw
 //! ```
 //!
-//! A function has one word that calls go through ([`CodeWord`]), from its definition to its end. What lies behind it is a list of code instances.
+//! A function has one word that calls go through ([`CodeWord`]), from its definition to its end. Behind it lies a list of code instances.
 //! A redefinition adds one that is valid from the next world on. The instance before is *superseded*: threads in older worlds still call it.
 //! It leaves the list when no thread can be in one of its worlds ([`Instances::settle`]), and then the word leads directly to what is left.
 //!
 //! The newest instance is the one that counts, goes up in tiers, is interpreted and may be discarded.
 //!
 //! Everything here is data under the lock of whoever owns the function; [`Instances::lead`] alone writes what other threads read without it.
-//! What the parts of an instance are is the owner's affair ([`Parts`]): this crate knows addresses and worlds.
+//! The owner defines the parts of an instance ([`Parts`]): this crate knows addresses and worlds.
 //!
 //! Invariants: V1, the list is never empty, and its worlds ascend without overlap; V2, there is one selector between each instance and the next,
 //! older ones first; V3, the words agree with the list whenever the owner's lock is free; V4, whoever takes an instance out of the list drops it
@@ -26,7 +26,7 @@
 
 use crate::word::CodeWord;
 
-/// What the code instances of a kind of function are made of.
+/// The parts of the code instances of one kind of function.
 pub trait Parts {
     /// Makes the code.
     type Source;
@@ -36,7 +36,7 @@ pub trait Parts {
     type Code: Code;
     /// Names the tiers of code.
     type Tier: Copy;
-    /// What is counted, and what happens then.
+    /// Counters, and the action at their limit.
     type Profile;
     /// How code is made again that was discarded.
     type Recipe;
@@ -62,7 +62,7 @@ pub trait Select {
     fn lead(&self, newer: usize, older: usize);
 }
 
-/// What calls of an instance reach.
+/// The target of calls of an instance.
 pub enum State<P: Parts> {
     /// Nothing yet: the first call has the code made.
     Lazy(P::Source),
@@ -74,11 +74,11 @@ pub enum State<P: Parts> {
     Closed,
 }
 
-/// What a new instance begins with.
+/// The initial content of a new instance.
 pub struct Beginning<P: Parts> {
     /// Its state.
     pub state: State<P>,
-    /// What is counted.
+    /// The counters.
     pub profile: P::Profile,
     /// How its code is made again, if that can be.
     pub recipe: Option<P::Recipe>,
@@ -90,7 +90,7 @@ pub struct CodeInstance<P: Parts> {
     worlds: (u64, u64),
     state: State<P>,
     tier: Option<P::Tier>,
-    /// What is counted, and what happens then.
+    /// The counters.
     pub profile: P::Profile,
     /// How the code is made again after it was discarded; `None` if that cannot be.
     pub recipe: Option<P::Recipe>,
@@ -140,7 +140,7 @@ impl<P: Parts> CodeInstance<P> {
         }
     }
 
-    /// What makes its code, if there is none.
+    /// The recipe of its code, if there is no code.
     #[must_use]
     pub fn source(&self) -> Option<&P::Source> {
         match &self.state {
@@ -149,7 +149,7 @@ impl<P: Parts> CodeInstance<P> {
         }
     }
 
-    /// What serves calls while there is no code.
+    /// The interpreter that serves calls while there is no code.
     pub fn interpreter(&mut self) -> Option<&mut P::Interpreter> {
         match &mut self.state {
             State::Interpreted(_, interpreter) => Some(interpreter),
@@ -157,7 +157,7 @@ impl<P: Parts> CodeInstance<P> {
         }
     }
 
-    /// Lets calls go to code, once the words are led there. What was there before is handed out, to be dropped without the lock, and retired if it is
+    /// Lets calls go to code, once the words lead there. The previous content is returned, to be dropped without the lock, and retired if it is
     /// code.
     #[must_use]
     pub fn publish(&mut self, code: P::Code, tier: P::Tier, now: u64) -> State<P> {
@@ -165,7 +165,7 @@ impl<P: Parts> CodeInstance<P> {
         std::mem::replace(&mut self.state, State::Ready(code))
     }
 
-    /// What is left of an instance that is taken out.
+    /// The content of an instance that is taken out.
     #[must_use]
     pub fn into_state(self) -> State<P> {
         self.state
@@ -187,7 +187,7 @@ pub struct Instances<P: Parts> {
     next_number: u64,
 }
 
-/// What adding an instance has done.
+/// The outcome of adding an instance.
 pub enum Added<P: Parts> {
     /// The instance of this number is superseded; it was valid from `first` on.
     Superseded {

@@ -148,7 +148,7 @@ fn a_report_lets_go() {
     });
 }
 
-/// What a function of the model is made of. Code is its address.
+/// The parts of the functions of the model. Code is its address.
 enum Model {}
 
 impl Parts for Model {
@@ -193,7 +193,7 @@ impl Select for Selector {
     }
 }
 
-/// What is retired in the model.
+/// Retired code in the model.
 enum Gone {
     /// The superseded instance of this number.
     Instance(u64),
@@ -343,7 +343,7 @@ struct Place {
     memory: Mutex<(bool, u64)>,
     /// Whether what takes it can be given up.
     is_held: Mutex<bool>,
-    /// What was given up and is not free.
+    /// Evicted code that is not free yet.
     retired: Mutex<Option<Moving>>,
 }
 

@@ -42,7 +42,7 @@ use std::sync::Arc;
 use crate::fences::Fences;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 
-/// What is waiting to be freed, and the threads that it waits for. See the file's header.
+/// Items that wait to be freed, and the threads that they wait for. See the file's header.
 pub struct Reclaimer<T> {
     shared: Arc<Shared<T>>,
 }
@@ -86,10 +86,10 @@ struct Known<T> {
     stays: Option<Standing<T>>,
 }
 
-/// What answers for a thread that stays, and its number.
+/// The answer for a thread that stays, and its number.
 type Standing<T> = (u64, Box<dyn Fn(&T) -> bool + Send>);
 
-/// What others see of a thread, in cache lines of its own.
+/// The part of a thread that others see, in cache lines of its own.
 #[repr(align(128))]
 struct Serial {
     serial: AtomicU64,
@@ -129,7 +129,7 @@ impl<T> Item<T> {
 }
 
 impl<T> State<T> {
-    /// Whether more may be free than at the last look. What changes after this one, the next one sees.
+    /// Whether more may be free than at the last look. The next look sees later changes.
     fn has_news(&mut self) -> bool {
         let mut has_news = std::mem::take(&mut self.has_changed);
         for known in &mut self.threads {
@@ -207,7 +207,7 @@ impl<T> Reclaimer<T> {
         }
     }
 
-    /// What no thread can be running. The caller drops it.
+    /// The items that no thread can be running. The caller drops them.
     #[must_use = "what is given back is freed by dropping it"]
     pub fn collect(&self) -> Vec<T> {
         self.shared.collect()
@@ -330,7 +330,7 @@ impl<T> Participant<T> {
         }
     }
 
-    /// What is retired from now on, the thread may know. What others asked.
+    /// Items retired from now on are noted for the thread. Returns the answer that others asked.
     fn go_on(&self) -> Option<Standing<T>> {
         self.stands.take()?;
         self.set_stays(&mut lock(&self.shared.state), None)
@@ -372,7 +372,7 @@ impl<T> Participant<T> {
         (self.own.awaited.load(Ordering::Relaxed), self.held.get()) // R6
     }
 
-    /// What can be freed now, if something was waiting for this thread; for threads that have just left. The caller drops it.
+    /// The items that are free now, if some waited for this thread; for threads that have just left. The caller drops them.
     #[must_use = "what is given back is freed by dropping it"]
     pub fn collect_if_awaited(&self) -> Vec<T> {
         if self.depth.get() > 0 || !self.is_awaited() {
@@ -418,7 +418,7 @@ impl<T> Drop for Stay<'_, T> {
 #[must_use = "the thread leaves when the pin is dropped"]
 pub struct Pin<'p, T> {
     participant: &'p Participant<T>,
-    /// What stood when it was entered.
+    /// The answer that stood when it was entered.
     suspended: Option<Standing<T>>,
 }
 

@@ -300,7 +300,7 @@ impl Translation<'_> {
         self.define(inst, &made)
     }
 
-    /// What an entry of the run time gives for the operands; code goes on behind it where it has not failed.
+    /// The result of a run-time entry for the operands; code continues behind it if it has not failed.
     pub(super) fn runtime_values(
         &mut self,
         inst: Inst,
@@ -410,7 +410,7 @@ impl Translation<'_> {
         self.trap();
     }
 
-    /// Goes on at the innermost handler. What is translated next is not reached.
+    /// Continues at the innermost handler. The code behind this is not reached.
     fn raise(&mut self) {
         if self.inside.is_none() && !self.shares_unwind {
             return self.unwind_here();
