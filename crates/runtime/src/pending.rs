@@ -19,7 +19,7 @@ use crate::records::{StringRef, SymbolRef};
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident,)*) => {
-        /// What went wrong.
+        /// The kind of an exception.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
         pub enum ExceptionKind {
             $($(#[$doc])* $kind,)*
@@ -29,7 +29,7 @@ macro_rules! kinds {
             /// All kinds.
             pub const ALL: &[ExceptionKind] = &[$(ExceptionKind::$kind,)*];
 
-            /// What stands in front of the message in the text of most exceptions of this kind.
+            /// The text in front of the message of most exceptions of this kind.
             pub(crate) const fn usual_lead(self) -> &'static str {
                 match self {
                     $(ExceptionKind::$kind => concat!(stringify!($kind), ": "),)*
@@ -102,13 +102,13 @@ impl ExceptionKind {
     }
 }
 
-/// What a routine recorded about an exception.
+/// The details of an exception that a routine recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Detail {
     None,
     Message(StringRef),
     Index(i64),
-    /// What a function of Base got that throws: a symbol, and the bits of numbers.
+    /// The operands of a function of Base that throws: a symbol, and the bits of numbers.
     Operands(Thrown, SymbolRef, [u128; 2]),
     /// A variable.
     Name(SymbolRef),

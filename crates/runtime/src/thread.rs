@@ -256,7 +256,7 @@ impl Thread {
         self.runtime.upgrade()
     }
 
-    /// To be called before compiled code is entered, and before any word is read that leads to it. Dropping it is leaving. What this thread
+    /// To be called before compiled code is entered, and before any word is read that leads to it. Dropping it is leaving. Code that this thread
     /// retires itself meanwhile stays only if a frame lies there: words that were read before are to be read again.
     #[inline(always)]
     pub fn enter(&self) -> Entered<'_> {
@@ -290,7 +290,7 @@ impl Thread {
         exception
     }
 
-    /// What the stub stands for that was called last on this thread.
+    /// The record of the stub that was called last on this thread.
     pub fn lazy(&self) -> usize {
         self.lazy.get()
     }
@@ -325,7 +325,7 @@ impl Thread {
         self.carried.wait(self.handler.get(), self.exception_depth().saturating_sub(1), kept);
     }
 
-    /// What keeps the exception that was thrown last, if it is an object, when the thread leaves the heap.
+    /// A root for the exception that was thrown last, if it is an object, when the thread leaves the heap.
     pub(crate) fn keep_exception(&self, runtime: &Runtime) -> Option<Persistent> {
         match self.mutator.exceptions.last() {
             Some(Pending::Object(object)) => Some(runtime.heap().persistent(object)),
@@ -335,7 +335,7 @@ impl Thread {
 
     /// The last exception above `depth`. Where it is kept, it may have moved meanwhile.
     fn last_exception(&self, depth: usize, heap: &Heap) -> Option<Pending> {
-        // What lies below belongs to outer activations.
+        // Exceptions below belong to outer activations.
         let last = self.mutator.exceptions.last_above(depth)?;
         let kept = self.carried.look_at_kept(self.exception_depth() - 1, |kept| heap.kept(kept)).flatten();
         Some(kept.map_or(last, Pending::Object))
@@ -508,7 +508,7 @@ impl Thread {
         &self.isa
     }
 
-    /// What `brolga_safepoint` does: whether an exception is pending afterwards.
+    /// The body of `brolga_safepoint`: whether an exception is pending afterwards.
     pub(crate) fn safepoint(&self) -> bool {
         let answered = POLL_INTERRUPT | POLL_REPORT | POLL_WORK;
         let wanted = self.poll.fetch_and(!answered, Ordering::Relaxed); // T2

@@ -135,7 +135,7 @@ impl TraceStack {
         traces.addresses.extend(frames.take(MAX_FRAMES).map(|frame| frame.return_address));
     }
 
-    /// The exception at `place` is the one at `from`, thrown again. What lies at `place` and above is gone.
+    /// The exception at `place` is the one at `from`, thrown again. The traces at `place` and above are dropped.
     pub(crate) fn again(&self, from: usize, place: usize) {
         let traces = &mut *self.traces.borrow_mut();
         let trace = traces.addresses[traces.range(from)].to_vec();

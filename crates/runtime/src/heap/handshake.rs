@@ -25,7 +25,7 @@
 //! | H8  | set `running`; set `stop`; leave, must_stop: load `stop` | Relaxed | – | nothing: the fences order them, and a mutator that is to stop takes the world's lock |
 //!
 //! **Model.** `RUSTFLAGS="--cfg loom" cargo test -p brolga-runtime --lib handshake --release` tries all interleavings of two
-//! mutators and a collector; it fails if any of H1 to H7 is weakened (`tests/weaken.sh`). Its fences are symmetric. What it cannot see: the locks and
+//! mutators and a collector; it fails if any of H1 to H7 is weakened (`tests/weaken.sh`). Its fences are symmetric. Not modelled: the locks and
 //! conditions of `world.rs`, for which a flag stands that says that the collector was told, and the poll words.
 
 use brolga_instances::Fences;

@@ -59,14 +59,14 @@ use crate::records::Records;
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
 #[error("out of memory: {requested} bytes")]
 pub struct OutOfMemory {
-    /// What was asked for, in bytes.
+    /// The size of the request, in bytes.
     pub requested: usize,
 }
 
 /// Room for as many kinds of exceptions.
 pub(crate) const EXCEPTION_KINDS: usize = 32;
 
-/// What is asked of memory.
+/// A request for memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     /// Bytes of the object, its tag not counted.
@@ -78,7 +78,7 @@ pub(super) struct Request {
 
 /// Where objects live. `heap` is always the one that has this backend.
 pub(super) trait Backend: Send + Sync {
-    /// What code for this heap knows of it.
+    /// The heap's layout, for compiled code.
     fn abi(&self) -> &'static HeapAbi;
 
     /// A thread comes, and runs for the first time.
@@ -102,7 +102,7 @@ pub(super) trait Backend: Send + Sync {
     /// Takes announced bytes back.
     fn release_external(&self, bytes: usize);
 
-    /// What it has done and holds.
+    /// Statistics.
     fn stats(&self) -> HeapStats;
 
     /// How many objects and frames the last collection looked at; 0 if nobody counts them.
@@ -175,12 +175,12 @@ impl Heap {
         &self.types
     }
 
-    /// What code for this heap knows of it.
+    /// The heap's layout, for compiled code.
     pub fn abi(&self) -> &'static HeapAbi {
         self.backend.abi()
     }
 
-    /// What was chosen.
+    /// The options.
     pub fn options(&self) -> &HeapOptions {
         &self.options
     }
@@ -235,12 +235,12 @@ impl Heap {
         small.unwrap_or_else(|| self.permanent.boxed(ty, bits))
     }
 
-    /// What the heap has done and holds.
+    /// Statistics.
     pub fn stats(&self) -> HeapStats {
         HeapStats { finalizers_ready: self.handles.ready(), ..self.backend.stats() }
     }
 
-    /// What finalizers have thrown or panicked with since this was asked last, the oldest first, as far as it is kept; how many there
+    /// Exceptions and panics of finalizers since the last call, the oldest first, as far as they are kept; how many there
     /// were in all is [`HeapStats::finalizers_failed`]. The program has gone on behind each. Who wants to be warned, as Julia
     /// warns, asks now and then and prints it.
     pub fn take_finalizer_failures(&self) -> Vec<String> {

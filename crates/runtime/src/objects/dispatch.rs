@@ -19,7 +19,7 @@
 //! ```
 //!
 //! **World.** A thread is in a world while it runs compiled code: the newest one of the moment in which its outermost entry was
-//! made, or that of an `invokelatest`. What it remembers holds for one table in one world, which have one stamp. The
+//! made, or that of an `invokelatest`. Its entries hold for one table in one world, which have one stamp. The
 //! thread is pinned at the same time (`retired.rs`), so the code behind a line stays for as long as the line can be hit. Only in a world that
 //! is older than the pin, which `invoke_in_world` enters, that is not so; there nothing is remembered.
 //!
@@ -76,7 +76,7 @@ impl Line {
     const EMPTY: Line = Line { stamp: 0, address: 0, keys: [0; LINE_KEYS] };
 }
 
-/// What compiled code reads. The thread has its address.
+/// The part that compiled code reads. The thread has its address.
 #[repr(C, align(64))]
 pub(crate) struct Lines {
     stamp: Cell<u64>,
@@ -103,7 +103,7 @@ impl LinesLayout {
 
 const _: () = assert!(size_of::<Line>() == LINE_BYTES && LINE_KEYS < STAMP_STEP as usize);
 
-/// What a call came to that has no line.
+/// The outcome of a call without a line.
 enum Found {
     Method(Weak<Method>),
     /// No method takes it; the operator that the callee is then.
@@ -116,10 +116,10 @@ enum Found {
 /// A method that an `invoke` goes to, and the types in its signature.
 pub(crate) type Declared = (Arc<Method>, Arc<[TypeRef]>);
 
-/// What the stamp in front of the keys of an `invoke` with a signature is more than that of a call.
+/// The distance between the stamp of an `invoke` with a signature and that of a call.
 const DECLARED: u64 = STAMP_STEP - 1;
 
-/// What a thread keeps for its calls.
+/// A thread's state for its calls.
 pub(crate) struct Dispatch {
     lines: Box<Lines>,
     /// 0 outside of all worlds.
@@ -178,7 +178,7 @@ impl Dispatch {
         }
     }
 
-    /// What compiled code reads; it stays where it is for as long as this.
+    /// The part that compiled code reads; it stays in place for as long as this.
     pub(crate) fn lines(&self) -> *const Lines {
         &raw const *self.lines
     }
