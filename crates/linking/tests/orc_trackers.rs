@@ -777,7 +777,7 @@ fn a_replaced_version_goes_with_its_last_user() {
     }
 }
 
-/// What failed because of another symbol is made again when that is replaced, or removed and defined.
+/// A symbol that failed because of another one is made again when that is replaced, or removed and defined.
 #[test]
 fn dependants_of_a_failed_root_work_again_when_it_is_redefined() {
     for removes in [false, true] {

@@ -22,9 +22,9 @@ const _: () =
 pub struct Exception {
     /// Its type, as far as it is one of the builtin ones.
     pub kind: ExceptionKind,
-    /// What it says, without the type's name in front; may be empty.
+    /// The message, without the type's name in front; may be empty.
     pub message: String,
-    /// What stands in front of it in the text.
+    /// The text in front of it.
     lead: Cow<'static, str>,
     context: Arc<Context>,
     ty: Type,
@@ -175,7 +175,7 @@ mod tests {
         );
         assert!(domain.to_string().starts_with("DomainError with -1.0:\nsqrt was called"), "{domain}");
         assert!(domain.message.starts_with("-1.0:\nsqrt was called"), "{domain}");
-        // What compiled code leaves above a narrow number does not matter.
+        // Bits that compiled code leaves above a narrow number do not matter.
         let narrow = thrown(BaseFn::ThrowOverflowerrBinaryop, "+", [Some(Type::INT8); 2], [0x7f, u128::MAX]);
         assert_eq!(narrow.to_string(), "OverflowError: 127 + -1 overflowed for type Int8");
         let types = [Some(Type::INT8), Some(Type::FLOAT64)];
