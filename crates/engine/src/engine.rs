@@ -50,8 +50,8 @@ impl Engine {
         Engine::make(Runtime::new(runtime), level, roots, opt, jit)
     }
 
-    /// An engine whose code runs in a run time that others use too. What the options say of the heap and of the output is not
-    /// asked.
+    /// An engine whose code runs in a run time that others use too. The options of heap and output are not
+    /// used.
     pub fn on(runtime: &Arc<Runtime>, options: Options) -> Result<Engine, Error> {
         let Options { level, roots, opt, jit, .. } = options;
         Engine::make(runtime.clone(), level, roots, opt, jit)
@@ -69,7 +69,7 @@ impl Engine {
         Ok(Engine { shared: Arc::new(Shared { jit, level, roots, opt, options }) })
     }
 
-    /// What compiled code belongs to: its constants, C symbols and output.
+    /// The run time of the compiled code: its constants, C symbols and output.
     pub fn runtime(&self) -> &Arc<Runtime> {
         self.shared.jit.runtime()
     }

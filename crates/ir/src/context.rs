@@ -19,7 +19,7 @@ use crate::names::{FixedNames, Names};
 use crate::types::{FixedTypes, Types};
 use std::sync::{Arc, LazyLock};
 
-/// A view of names and types that programs share. What the view has seen stays as long as the view; any number of threads may use it at the same time.
+/// A view of names and types that programs share. Names and types that the view has seen live as long as the view; any number of threads may use it at the same time.
 ///
 /// Programs that work together are in one context or in [views](Context::view) of it. A program in a view of its own gives its names and types back
 /// when it is dropped.

@@ -267,7 +267,7 @@ impl<T: Target> Dylib<T> {
         self.session.step(Redirect { label: self.label(symbol), to: to.label, version: Some(to.version) })
     }
 
-    /// The call of a lazy re-export's armed slot: materializes the aliasee, waits for it, and binds the slot to it. Returns its
+    /// The call of a lazy re-export's armed slot: materializes the aliasee, waits for it, and binds the slot to it. Returns where
     /// that is, and whether it was the slot's first time. Callers that come together wait for the same materialization.
     ///
     /// # Errors

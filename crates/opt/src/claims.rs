@@ -219,7 +219,7 @@ impl Fact<'_> {
 }
 
 /// Whether a row may claim more than its operation gives, as far as types and tests in front say. Calls by dispatch may throw
-/// anyway, and is not asked about.
+/// anyway, and are not asked about.
 pub(crate) fn may_fail(func: &Func, types: &Types, tests: &Tests, inst: Inst) -> bool {
     let Some(claimed) = func.result(inst).map(|result| func.ty(result)) else { return false };
     if matches!(claimed, Type::ANY | Type::BOTTOM) {

@@ -8,7 +8,7 @@
 //! | names and types, finalisers, notes of what is taken in | offered to programs that are read from now on, and known, in the same step |
 //! | bodies | become versions of the cells that are there, for the worlds from the next one on, in the same step; of lazy functions that running frames are to reach, behind the step |
 //!
-//! Nothing is refused once it is in force. What was prepared from something that is not so any more does not come into force, and is
+//! Nothing is refused once it is in force. A change whose basis has changed does not come into force, and is
 //! prepared again by whoever defines (`inlined.rs` says what that is).
 
 use std::collections::BTreeSet;
@@ -54,7 +54,7 @@ pub(super) struct Batch<'a> {
     pub(super) offers: scope::Scope,
     /// Symbols of functions to be called when the dylib is closed.
     pub(super) finalizers: Vec<String>,
-    /// What it was prepared from.
+    /// Its basis.
     pub(super) basis: Basis,
     pub(super) notes: Notes,
     /// All functions of a program that gives way to what is there, whether they are defined here or not.
@@ -122,7 +122,7 @@ impl<'a> Batch<'a> {
         self.basis.changes = changes.collect();
         let (hits, seen) = session.inner.inlined.hit(&self.basis.changes);
         (self.basis.hits, self.basis.seen) = (hits.iter().map(Hit::noted).collect(), seen);
-        // What is looked at here of the functions themselves is the same as long as nobody defines them.
+        // The properties of the functions that are read here change only when they are defined.
         let objects = self.basis.changes.iter().filter_map(|change| change.object).collect();
         self.basis.imports.extend(self.replace.then_some(Imported { looked_for: objects, seen }));
         hits
@@ -369,7 +369,7 @@ impl<'a> Batch<'a> {
         let (mut number, mut busy) = (None, Vec::new());
         let agree = |is_defined: &dyn Fn(Label) -> bool| {
             let is_there = |symbol: &Symbol| is_defined(dylib.linking.label(*symbol));
-            // What is weak would give way to the body of a function that is gone.
+            // A weak definition would give way to the body of a function that is gone.
             busy.extend(
                 hidden.iter().filter(|(body, slot)| is_there(body) && !is_there(slot)).map(|both| both.0),
             );
@@ -399,7 +399,7 @@ impl<'a> Batch<'a> {
         };
         match dylib.linking.change(change, agree) {
             // Nobody has named the second tier, nor who has taken something in: that they are just being compiled is no reason to
-            // refuse. What is being compiled may have seen what was there before.
+            // refuse. A compilation under way may have seen the former state.
             Err(linking::Error::Busy { symbols })
                 if self.replace && symbols.iter().all(|name| self.is_unnamed(name)) =>
             {

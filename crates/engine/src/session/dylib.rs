@@ -85,7 +85,7 @@ impl Dylib {
     /// # Errors
     /// It is broken, or calls what is not there.
     pub fn read(&self, name: &str, bytes: &[u8]) -> Result<Definitions<'static>, SessionError> {
-        // What the program alone names goes with it.
+        // Names that only the program holds go with it.
         let cx = &self.session.context().view();
         let scopes = self.session.scopes(&self.linking.links()?);
         let is_elsewhere = |module: &str, name: &str| {
@@ -265,7 +265,7 @@ impl Dylib {
     pub fn remove(&self, names: &[&str]) -> Result<(), SessionError> {
         let held = names.iter().map(|name| self.symbol(name)).collect::<Result<Vec<_>, _>>()?;
         let mut symbols: Vec<Symbol> = held.iter().map(SymbolRef::symbol).collect();
-        // What lies behind a slot goes with it.
+        // The versions behind a cell go with it.
         let linking = self.session.linking();
         let here = [self.linking.all()];
         for at in 0..symbols.len() {
@@ -287,7 +287,7 @@ impl Dylib {
                 done => break done?,
             }
         }
-        // What has been defined since stays noted.
+        // Later definitions stay noted.
         let forget = |symbol| self.session.inner.inlined.forget(self.linking.label(symbol), seen);
         symbols.into_iter().for_each(forget);
         Ok(())
@@ -309,8 +309,8 @@ impl Dylib {
         Ok(())
     }
 
-    /// Removes everything. What uses it and stays keeps what it calls by [`Dependants::Keep`], and by [`Dependants::Tombstone`] throws `CompileError`,
-    /// which names what was removed ([`session`](crate::session) says what that means for whom).
+    /// Removes everything. Users that stay keep their callees by [`Dependants::Keep`], and by [`Dependants::Tombstone`] throw `CompileError`,
+    /// which names the removed function (see [`session`](crate::session)).
     ///
     /// # Errors
     /// The policy refuses.

@@ -10,7 +10,7 @@
 //! others for the rest of it: nobody is told of them, and nobody has their bodies in it.
 //!
 //! Nothing is locked while it is prepared, and nobody is waited for once it is in force (`inlined.rs` says what is looked at, `batch.rs` what
-//! comes into force in one step). What callers in other dylibs have taken in is made anew after that, dylib by dylib; `later.rs` is for
+//! comes into force in one step). Callers in other dylibs that have inlined a body are recompiled after that, dylib by dylib; `later.rs` is for
 //! those with whom this cannot be done at once.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -107,7 +107,7 @@ impl Dylib {
         let retyped = new.retyped(module, &own);
         new.basis.imports.extend(definitions.imported.as_ref().map(|(_, imported)| imported.clone()));
         let lazy = self.lazy_among(module, &own, definitions.is_lazy, replace);
-        // What others inline is what was written.
+        // Others inline the body as it was written.
         if self.is_shared(module) {
             new.offers.offer(module, &own, is_inlinable);
         } else {
@@ -201,7 +201,7 @@ impl Dylib {
             } else if !definitions.is_replaceable {
                 new.notes.add(label, is_shared, (module, id), &whole, kind, &mut program);
             } else if let Some((part, only)) = part(module, definitions.own, id) {
-                // What knows of others by their types alone has taken in what other programs let it.
+                // A function that knows others by their types alone has inlined no body of another program.
                 new.notes.add(label, is_shared, (&part, only), &whole, kind, &mut None);
             } else {
                 new.notes.add_nothing(label);
@@ -261,7 +261,7 @@ impl Dylib {
                 Ok(()) => {}
                 // Nobody calls what is in there any more.
                 Err(SessionError::Link(linking::Error::DylibClosed { .. })) => self.session.forget_dylib(id),
-                // What was defined is in force. Those who have taken in what was there before are not called again as they are.
+                // The definitions are in force. Callers that have inlined the former bodies are not called again as they are.
                 Err(_) => {
                     hits.retain(|hit| !kept.contains(&self.session.linking().name(hit.label)));
                     later::put_off(&dylib, hits, redefined);

@@ -1,4 +1,4 @@
-//! What programs of a dylib offer to programs that see it: names and declarations.
+//! The offers of a dylib's programs to programs that see it: names and declarations.
 //!
 //! The session's tables know symbols, which say nothing about types. To verify a call of a function of another program, to find
 //! its only method by a bare name, or to inline it, its declaration is needed: a function without a body, or with
@@ -156,7 +156,7 @@ impl Scope {
         let mut offers = lock(&self.offers);
         offers.known.extend(other.known);
         for (bare, symbols) in other.symbols {
-            // What was removed may have been another kind of function.
+            // The removed function may have been of another kind.
             symbols.iter().for_each(|symbol| drop(offers.lazy.take(symbol)));
             offers.symbols.entry(bare).or_default().extend(symbols);
         }
@@ -199,10 +199,10 @@ impl Scope {
     }
 }
 
-/// What a program sees of a dylib.
+/// The part of a dylib that a program sees.
 pub(crate) struct Seen<'a> {
     scope: Arc<Scope>,
-    /// What the dylib will offer as well, as if it were taken over already.
+    /// The offers that the dylib is about to make.
     soon: Option<&'a Scope>,
 }
 
@@ -277,7 +277,7 @@ pub(crate) fn with_others(module: &Module, own: usize, rest: impl Fn(&Func) -> O
     let mut again = module.without_functions();
     for (at, (_, func)) in module.funcs().enumerate() {
         let func = if at < own { Some(func.clone()) } else { rest(func) };
-        // What the other module has is no duplicate.
+        // A function of the other module is no duplicate.
         let _ = func.map(|func| again.add_func(func));
     }
     again

@@ -51,7 +51,7 @@ pub struct ForeignCall<'a> {
     pub result: Option<LowType>,
 }
 
-/// What went wrong with memory or a C function.
+/// Errors of memory or of a C function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MemoryError {
     /// The bytes are not inside one live allocation.

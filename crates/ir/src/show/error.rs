@@ -99,7 +99,7 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
         }
     }
 
-    /// What was accessed, and where.
+    /// The accessed object and index.
     fn bounds(&mut self) -> Result<String, G::Error> {
         let (of, at) = (self.field(0), self.field(1));
         let what = match of {
@@ -119,7 +119,7 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
         Ok(format!(": attempt to access{what}{place} index [{index}]"))
     }
 
-    /// What Julia's `summary` says: the shape of an array, the type of anything else.
+    /// The text of Julia's `summary`: the shape of an array, the type of anything else.
     fn summary(&mut self, node: &G::Node) -> Result<String, G::Error> {
         let ty = self.type_of(node)?;
         let View::Elements { dims, .. } = self.graph.view(node, 0)? else { return Ok(ty) };

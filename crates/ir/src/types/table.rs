@@ -35,7 +35,7 @@ pub struct Types {
     /// The builtin types and declarations, which have the first numbers.
     fixed: Arc<FixedTypes>,
     entries: View<Entry>,
-    /// What was computed about the types that the view holds. It names types, and those are held as well.
+    /// Computed facts about the types that the view holds. They name types, and those are held as well.
     facts: Held<Facts>,
     declared: Arc<Declared>,
     /// The module `Main`.
@@ -70,7 +70,7 @@ struct Declared {
 struct Entry {
     kind: TypeKind,
     extent: Extent,
-    /// What the kind names, so that it lives as long.
+    /// The types and names of the kind, so that they live as long.
     _parts: Box<[Part]>,
 }
 
@@ -81,7 +81,7 @@ enum Part {
     Name(#[expect(dead_code, reason = "held, not read")] Arc<str>),
 }
 
-/// What is computed about a type when somebody asks.
+/// The facts about a type that are computed on demand.
 #[derive(Debug, Default)]
 struct Facts {
     fields: OnceLock<Option<Box<[FieldDecl]>>>,
@@ -108,7 +108,7 @@ struct DeclEntry {
     above: OnceLock<Above>,
 }
 
-/// What is known of a declaration from its first line.
+/// The part of a declaration that its first line gives.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeclData {
     /// The name without its module. Unique in a context.
@@ -124,11 +124,11 @@ pub struct DeclData {
 pub struct DeclBody {
     /// The direct supertype; may mention the parameters.
     pub supertype: Type,
-    /// What kind of type it is.
+    /// The kind of type.
     pub kind: DeclKind,
 }
 
-/// What kind of type a declaration makes.
+/// The kind of type that a declaration makes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DeclKind {
     /// Has no instances of its own.
@@ -137,7 +137,7 @@ pub enum DeclKind {
     Primitive {
         /// Its width: a multiple of 8 from 8 to 128.
         bits: u16,
-        /// What the bits mean to printing and to literals.
+        /// The meaning of the bits to printing and to literals.
         repr: PrimitiveRepr,
     },
     /// Has fields.
@@ -151,7 +151,7 @@ pub enum DeclKind {
     Opaque,
 }
 
-/// What the bits of a primitive type mean.
+/// The meaning of the bits of a primitive type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PrimitiveRepr {
     /// A two's complement integer.
@@ -390,7 +390,7 @@ impl Types {
         }
     }
 
-    /// What is computed about a type, and where it is kept.
+    /// The computed facts about a type.
     fn facts(&self, ty: Type) -> Option<&Facts> {
         let found = match self.fixed.facts.get(ty.0 as usize) {
             None => self.facts.get(ty.0),
@@ -415,7 +415,7 @@ impl Types {
         types.chain(names.into_iter().filter_map(|name| Some(Part::Name(self.names.hold(name)?)))).collect()
     }
 
-    /// What a kind names.
+    /// The types and names of a kind.
     fn parts_of(&self, kind: &TypeKind) -> Box<[Part]> {
         let (mut one, mut all, mut names) = ([None; 2], &[][..], &[][..]);
         let function;
@@ -904,7 +904,7 @@ impl Types {
         if above == decl {
             return Err(TypeError::SupertypeCycle { name });
         }
-        // What is defined has defined supertypes only, all the way up; so a circle never closes.
+        // A defined type has defined supertypes only, all the way up; so a cycle never closes.
         match self.body(above) {
             Some(body) if body.kind == DeclKind::Abstract => Ok(()),
             _ => Err(TypeError::SupertypeNotAbstract { name, supertype }),

@@ -21,7 +21,7 @@ use crate::op::Op;
 use crate::types::{StaticBound, Type};
 use cranelift_entity::EntityRef;
 
-/// What is named and not there: its kind and number.
+/// A named entity that does not exist: its kind and number.
 type Unknown = (&'static str, u32);
 
 impl Checker<'_> {
@@ -188,7 +188,7 @@ fn foreign(cx: &Context, data: &ForeignData) -> Option<Unknown> {
     text.or_else(|| types(cx, [data.result].into_iter().chain(data.params.iter().copied())))
 }
 
-/// What a constant names beside its own type and its parts, which are values.
+/// The entities that a constant names beside its own type and its parts, which are values.
 fn constant(cx: &Context, data: &Const) -> Option<Unknown> {
     match *data {
         Const::Type(of)

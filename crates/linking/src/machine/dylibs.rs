@@ -21,7 +21,7 @@
 //! A busy dylib belongs to a thread. A plan ends before dylibs that another thread is busy with, so nothing is planned whose dependences have
 //! not run; whoever opens waits for that thread, with nothing planned, and plans again (`opening.rs` of the shell). Who waits for whom is known
 //! to `waits.rs`: an opening that would close a cycle is refused. Dylibs that the thread itself is busy
-//! with is passed over: an initialiser may open what is being opened. A dylib that is being deinitialised belongs to a thread as a whole, also
+//! with are passed over: an initialiser may open what is being opened. A dylib that is being deinitialised belongs to a thread as a whole, also
 //! if it has no initialisers.
 
 use std::sync::Arc;

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Two lookups that miss the same name in the same dylib ask its generator once, and get the same answer. Names that a generator
-//! did not have is not remembered: the next lookup asks again. Cost: names × dylibs, times generators asked.
+//! did not have are not remembered: the next lookup asks again. Cost: names × dylibs, times generators asked.
 //!
 //! A dylib that is closed is as if it were not in the order. Where all of them are, there is nowhere to look, and the lookup says so.
 

@@ -18,7 +18,7 @@
 //!
 //! **How far.** Calls that come in with a body are looked at again in the next round, `MAX_DEPTH` rounds deep. A function is never
 //! inlined into itself or into its own copy: each call remembers the chain of functions that it came through. The growth
-//! added in all is bounded by `MAX_GROWTH` times the function or `FREE_GROWTH`, whichever is more.
+//! in all is bounded by `MAX_GROWTH` times the function or `FREE_GROWTH`, whichever is more.
 //!
 //! Bodies are taken as the module has them. Who optimises a module callees first ([`bottom_up`](crate::callgraph)) gets
 //! optimised bodies, and each is then small and looked at once.

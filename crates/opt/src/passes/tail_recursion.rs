@@ -7,7 +7,7 @@
 //!    return %r                      b: goto h
 //! ```
 //!
-//! **Accumulators.** Sums and products of integers wrap, so they may be added up in any order and multiplied out. The pending
+//! **Accumulators.** Sums and products of integers wrap, so they may be added up in any order and multiplied out. The work that is still
 //! to be done with the result when the call comes is then kept in two values, `s` and `p`, and the result is `s + p·r`:
 //!
 //! ```text
@@ -17,8 +17,8 @@
 //! e: return n
 //! ```
 //!
-//! Only those of `s` and `p` exist that some call needs. Instructions between the call and the return
-//! and does not need its result may only be what `effects` allow to be moved in front of it. `lower` puts a safepoint at the head of the loop, as it does for every loop.
+//! Only those of `s` and `p` exist that some call needs. An instruction between the call and the return
+//! that does not need its result may only be what `effects` allow to be moved in front of it. `lower` puts a safepoint at the head of the loop, as it does for every loop.
 //!
 //! A call in the range of a handler or of a `gc_preserve` has something left to do, so functions with these stay as they are;
 //! so do those that collect arguments. A call with the hint `noinline` stays one; the same hint of the function is about copies of its

@@ -28,7 +28,7 @@ use crate::names::Name;
 use crate::op::{Level, Op};
 use crate::types::Type;
 
-/// What a label stands for.
+/// The target of a label.
 enum Label {
     /// The results of an instruction.
     Row(Inst),
@@ -262,7 +262,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// What the row becomes, from its form and type alone.
+    /// The instruction of a row, from its form and type alone.
     fn made(&mut self, row: &Row<'a>) -> Made {
         let low = self.func.level == Level::Low;
         let head = match &row.stmt {

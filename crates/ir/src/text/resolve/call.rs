@@ -493,7 +493,7 @@ impl<'a> Body<'_, 'a> {
         Some(())
     }
 
-    /// What a call passes the elements of: tuples and arrays are taken apart as they are, other objects are iterated over by a method of Base's
+    /// The elements that a call passes: tuples and arrays are taken apart as they are, other objects are iterated over by a method of Base's
     /// prelude.
     fn iterated(&mut self, inst: Inst, container: Value) -> Option<Value> {
         let ty = self.func.ty(container);

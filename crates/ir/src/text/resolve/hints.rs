@@ -1,4 +1,4 @@
-//! What a text asks about inlining.
+//! Inlining hints of a text.
 //!
 //! ```text
 //! function f(x::Int64)::Int64 noinline            behind a signature
@@ -20,7 +20,7 @@ use crate::odds::Inlining;
 use crate::op::{Level, Op};
 
 impl<'a> Resolver<'a> {
-    /// What a function asks of those who call it.
+    /// The inlining hint of a function to its callers.
     pub(super) fn inlining(
         &mut self,
         signature: &Signature<'a>,
