@@ -85,7 +85,7 @@ impl Repl {
         Ok(repl)
     }
 
-    /// Runs forms; what each of them shows, or why it has no value. What is not a whole form is one that is wrong.
+    /// Runs forms; the text that each of them shows, or why it has no value. An incomplete form is a wrong one.
     fn forms(&self, text: &str) -> Vec<Result<String, String>> {
         let mut reader = Reader::new(text);
         let mut done = Vec::new();

@@ -19,12 +19,12 @@ use std::fmt::Write;
 pub struct Construct {
     /// Its name in reports.
     pub name: &'static str,
-    /// What becomes of the text.
+    /// The fate of the text.
     pub outcome: Outcome,
     text: fn(usize) -> String,
 }
 
-/// What becomes of a text.
+/// The fate of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// It is compiled.
@@ -281,7 +281,7 @@ pub const ALL: &[Construct] = &[
         text
     }),
     compiled("objects alive over calls", |n| {
-        // What each call has to keep is written down for each call, so not too many are alive.
+        // The roots of each call are written down for each call, so not too many are alive.
         let mut body = Body::new();
         let made: Vec<String> = (0..50).map(|_| body.value("%new(Main.S, x)::Main.S")).collect();
         (0..n).for_each(|i| drop(body.value(&format!("dynamic Main.g({})::Any", made[i % 50]))));
@@ -601,7 +601,7 @@ fn nest(b: &mut Body, n: usize) {
     }
 }
 
-/// What `fill` adds under a handler.
+/// The statements of `fill` under a handler.
 fn handler(b: &mut Body, fill: impl FnOnce(&mut Body)) {
     let label = b.label;
     let token = b.value(&format!("enter #{}", label + 2));

@@ -295,7 +295,7 @@ fn c_symbols_come_from_the_nearest_place() {
     let other = dylib(&session, "other", source);
     other.define_c_symbol("labs", minus as *const ()).unwrap();
     assert_eq!(other.func::<(i64,), i64>("f").unwrap().call((7,)), Ok(-7));
-    // What a dylib uses of another is known.
+    // The uses of one dylib by another are known.
     let used = process.clear(Dependants::Deny).unwrap_err().to_string();
     assert_eq!(used, "`labs` of `process` used by `f(Int64)` of `main`");
 }

@@ -127,7 +127,7 @@ extern "C" fn back(n: i64) -> i64 {
 /// How many objects are alive after a collection.
 extern "C" fn collect() -> i64 {
     let runtime = runtime();
-    // What was on the stack before is gone.
+    // The former content of the stack is gone.
     std::hint::black_box(&mut [0x5555_5555_5555_5555_u64; 2048]);
     runtime.enter(|scope| scope.collect()).unwrap();
     runtime.heap().stats().live_objects as i64

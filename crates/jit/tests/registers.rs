@@ -132,7 +132,7 @@ unsafe extern "C" fn with_patterns(
         "mvn x10, x26",
         "fmov d15, x10",
         "blr x9",
-        // What has changed leaves bits in x9.
+        // Changed registers leave bits in x9.
         "sub x9, x29, #0x129",
         "sub x10, x28, #0x128",
         "orr x9, x9, x10",

@@ -1,4 +1,4 @@
-//! What a call gives, and when two engines agree about it.
+//! Outcomes of calls, and when two engines agree about them.
 
 use super::leaves::type_of;
 use brolga_ir::module::Literal;

@@ -317,7 +317,7 @@ impl FuncGen<'_> {
     fn forest(&mut self, depth: usize) {
         let count = self.rng.between(3, 6);
         let blocks: Vec<Block> = (0..count).map(|_| self.func.make_block()).collect();
-        // What each block gets from wherever control comes.
+        // The values that each block gets from its predecessors.
         let types: Vec<Vec<Type>> = (0..count).map(|_| self.random_types(2)).collect();
         let mut edges: Vec<Vec<(Block, Vec<Value>)>> = vec![Vec::new(); count];
         self.go_to_join(blocks[0], &types[0], &mut edges[0]);

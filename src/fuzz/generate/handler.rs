@@ -55,7 +55,7 @@ impl FuncGen<'_> {
         self.start(catch);
         self.emit(Op::PhiC, &stores, variable);
         self.emit_hidden(Op::TheException, &[], Type::ANY);
-        // What throws here goes to the handler outside; the exception that is being handled is not lost by it.
+        // An exception thrown here goes to the handler outside; the exception that is being handled is not lost by it.
         self.region(1);
         if self.block.is_some() {
             let value = self.value_for(result);

@@ -144,7 +144,7 @@ mod process {
     /// An entry of the list, until it is dropped.
     pub(super) struct Registered {
         entry: *mut Entry,
-        /// What the entry points to.
+        /// The file that the entry points to.
         file: Vec<u8>,
     }
 

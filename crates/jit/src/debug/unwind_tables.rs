@@ -145,7 +145,7 @@ mod system {
         argument: *mut c_void,
     }
 
-    /// What the unwinder calls for a frame of compiled code.
+    /// The personality routine that the unwinder calls for a frame of compiled code.
     ///
     /// # Safety
     ///

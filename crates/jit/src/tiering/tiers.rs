@@ -78,7 +78,7 @@ impl std::fmt::Debug for LoopEntry {
     }
 }
 
-/// What a cell's counter leads to.
+/// The action at the limit of a cell's counter.
 pub(crate) enum Then {
     /// Nothing: nobody counts, or it has been done.
     Nothing,
@@ -93,7 +93,7 @@ pub(crate) struct Counting {
     pub(crate) then: Then,
     /// After how many.
     pub(crate) count: i32,
-    /// What is to be counted when the present stride is over.
+    /// The count left when the present stride is over.
     left: i32,
     /// Whether the function was put into the queue.
     queued: bool,
@@ -126,7 +126,7 @@ impl Counting {
     }
 }
 
-/// What is to be done for a function.
+/// A job for a function.
 #[derive(Clone, Copy)]
 pub(crate) enum Job {
     /// Its first code.
@@ -247,7 +247,7 @@ pub(crate) fn routine(name: &str) -> Option<usize> {
     }
 }
 
-/// What code of tier 1 calls when the counter of a function has gone below zero. Not a safepoint.
+/// The routine of tier 1 when the counter of a function has gone below zero. Not a safepoint.
 extern "C" fn brolga_hot(counter: usize) {
     // SAFETY: compiled code passes the address of the counter that it was linked with, whose cell its unit keeps.
     let cell = unsafe { cell_of_counter(counter) };
@@ -256,7 +256,7 @@ extern "C" fn brolga_hot(counter: usize) {
     }
 }
 
-/// What code of tier 1 calls when the counter of a loop has gone below zero: 1 if the loop is to be left. Not a safepoint.
+/// The routine of tier 1 when the counter of a loop has gone below zero: 1 if the loop is to be left. Not a safepoint.
 extern "C" fn brolga_loop(counter: usize) -> u32 {
     // SAFETY: as in `brolga_hot`.
     let cell = unsafe { cell_of_counter(counter) };
