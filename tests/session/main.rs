@@ -15,6 +15,7 @@
 //! | `opening` | dylibs that are opened and closed |
 //! | `order` | definitions that come while others are under way |
 //! | `profile` | what the first tier has seen, and the second is made for |
+//! | `shared` | sessions that share a run time, and identifiers that belong to another session |
 //! | `stress` | callers against those who redefine, optimise and remove; a million operations on demand |
 //! | `threads` | the same results whoever compiles; many threads |
 //! | `tiers` | functions that are compiled twice |
@@ -36,6 +37,7 @@ mod model;
 mod opening;
 mod order;
 mod profile;
+mod shared;
 mod stress;
 mod threads;
 mod tiers;
