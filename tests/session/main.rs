@@ -13,6 +13,7 @@
 //! | `methods` | calls that are decided at run time, when methods come |
 //! | `model` | definition, redefinition, removal and calls in random order, against a map |
 //! | `opening` | dylibs that are opened and closed |
+//! | `orc` | what ORC asserts about lazy functions, redirection and tiers |
 //! | `order` | definitions that come while others are under way |
 //! | `profile` | what the first tier has seen, and the second is made for |
 //! | `shared` | sessions that share a run time, and identifiers that belong to another session |
@@ -35,6 +36,7 @@ mod loops;
 mod methods;
 mod model;
 mod opening;
+mod orc;
 mod order;
 mod profile;
 mod shared;

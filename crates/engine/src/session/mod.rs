@@ -34,6 +34,9 @@
 //! **Waiting.** Whoever compiles may call what is not compiled, and one thread is enough for everything. A thread that would wait for what it is in
 //! the middle of, through whatever others, is told so by an error.
 //!
+//! **Names.** Each program that [`Dylib::read`] reads has a view of the session's names and types ([`Session::context`]), and gives back what nobody else
+//! names when it is dropped. Types that programs declare stay as long as the session.
+//!
 //! **Memory.** Code goes when the session does not lead to it any more, no thread is in a world that sees it, and no handle reaches it:
 //! handles keep eager functions, with the eager functions that these call.
 //! With a limit ([`Options::code_limit`]), code of lazy functions that were not called for long is given up when there is no room, and compiled
@@ -154,6 +157,9 @@ struct Inner {
 }
 
 /// See the module's page. Clones share one session.
+///
+/// A session may be dropped without [`Session::end`], also by a worker or inside a scope: what nobody waits for is not begun any more, and finalisers of open dylibs do not
+/// run. Handles to eager functions can be called, as after an end; those to lazy ones throw.
 #[derive(Clone)]
 pub struct Session {
     inner: Arc<Inner>,
