@@ -137,6 +137,12 @@ impl Dylib {
     /// # Errors
     /// There is none, or several; it or something that it needs failed.
     pub fn function(&self, name: &str) -> Result<Function, SessionError> {
+        // One whose name goes meanwhile is not found: its place gets another generation.
+        if let Some(symbol) = self.session.linking().names().find(name)
+            && let Some(function) = self.ready(symbol)
+        {
+            return Ok(function);
+        }
         let symbol = self.symbol(name)?;
         match self.ready(symbol.symbol()) {
             Some(function) => Ok(function),

@@ -135,6 +135,11 @@ impl Scope {
         lock(&self.offers).lazy.extend(symbols);
     }
 
+    /// The type of the result of a function, if its types are those of the session's context.
+    pub(crate) fn result(&self, object: Type, symbol: &str) -> Option<Type> {
+        lock(&self.offers).declared.get(&object)?.get(symbol)?.func.sig.results.first().copied()
+    }
+
     /// Whether a function is lazy.
     pub(crate) fn is_lazy(&self, symbol: &str) -> bool {
         lock(&self.offers).lazy.contains(symbol)

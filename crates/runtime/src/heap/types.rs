@@ -157,7 +157,7 @@ impl RuntimeTypes {
         self.is_census_wanted.load(Ordering::Relaxed) // U1
     }
 
-    /// How often types were taken out. What remembers addresses of types from before forgets them.
+    /// How often types were taken out. Tables that hold older addresses of types drop them.
     pub(crate) fn sweeps(&self) -> &Arc<AtomicU64> {
         &self.sweeps
     }

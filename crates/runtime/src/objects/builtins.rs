@@ -1,6 +1,6 @@
 //! The builtins on objects, apart from those of fields and elements, which have files of their own.
 //!
-//! They do what `ir`'s interpreter does, with the same exceptions. What a verified program cannot ask for is an
+//! They do what `ir`'s interpreter does, with the same exceptions. An operation that a verified program cannot contain is an
 //! `ErrorException`.
 //!
 //! Not done: globals by name (compiled code reaches them by address); finalizers and scopes of the program, which the

@@ -50,7 +50,7 @@ impl Variables {
         Pattern { statics: &self.statics, vararg: self.vararg }
     }
 
-    /// What the variables are for these arguments; nothing if these do not fit.
+    /// The values of the variables for these arguments; nothing if these do not fit.
     pub(crate) fn bind(&self, heap: &Heap, args: &[Object]) -> Option<Vec<Option<Type>>> {
         let given = args.iter().map(|&arg| {
             let types = heap.types();
