@@ -214,7 +214,7 @@ pub struct ObjectType {
 
 impl PartialEq for ObjectType {
     fn eq(&self, other: &ObjectType) -> bool {
-        Arc::ptr_eq(&self.cx, &other.cx) && (self.ty, self.is_optional) == (other.ty, other.is_optional)
+        self.cx.is_same(&other.cx) && (self.ty, self.is_optional) == (other.ty, other.is_optional)
     }
 }
 

@@ -34,6 +34,9 @@
 //! **Waiting.** Whoever compiles may call what is not compiled, and one thread is enough for everything. A thread that would wait for what it is in
 //! the middle of, through whatever others, is told so by an error.
 //!
+//! **Names.** Each program that [`Dylib::read`] reads has a view of the session's names and types ([`Session::context`]), and gives back what nobody else
+//! names when it is dropped. Types that programs declare stay as long as the session.
+//!
 //! **Memory.** Code goes when the session does not lead to it any more, no thread is in a world that sees it, and no handle reaches it:
 //! handles keep eager functions, with the eager functions that these call.
 //! With a limit ([`Options::code_limit`]), code of lazy functions that were not called for long is given up when there is no room, and compiled
@@ -154,6 +157,9 @@ struct Inner {
 }
 
 /// See the module's page. Clones share one session.
+///
+/// A session may be dropped without [`Session::end`], also by a worker or inside a scope: what nobody waits for is not begun any more, and finalisers of open dylibs do not
+/// run. Handles to eager functions can be called, as after an end; those to lazy ones throw.
 #[derive(Clone)]
 pub struct Session {
     inner: Arc<Inner>,
@@ -191,9 +197,42 @@ impl Session {
     /// # Errors
     /// There is no code generator for this machine, or no memory for code.
     pub fn new(options: Options, workers: Workers) -> Result<Session, Error> {
-        let Options { level, roots, opt, jit, runtime } = options.settled();
+        let mut options = options.settled();
+        let runtime = Runtime::new(std::mem::take(&mut options.runtime));
+        Session::make(runtime, Context::new(), options, workers)
+    }
+
+    /// A session whose code runs in a run time that others use too, engines or sessions: they share the heap, symbols of C and the output. Options of the heap and
+    /// of the output are not used. Objects of types that programs declare are of one session, unless both have [one context](Session::in_context).
+    ///
+    /// # Errors
+    /// As [`Session::new`].
+    pub fn on(runtime: &Arc<Runtime>, options: Options, workers: Workers) -> Result<Session, Error> {
+        Session::make(runtime.clone(), Context::new(), options, workers)
+    }
+
+    /// As [`Session::on`], with the names and types of a context, such as that of another session: a type that programs of both declare is one type.
+    ///
+    /// # Errors
+    /// As [`Session::new`].
+    pub fn in_context(
+        cx: &Arc<Context>,
+        runtime: &Arc<Runtime>,
+        options: Options,
+        workers: Workers,
+    ) -> Result<Session, Error> {
+        Session::make(runtime.clone(), cx.view(), options, workers)
+    }
+
+    fn make(
+        runtime: Arc<Runtime>,
+        cx: Arc<Context>,
+        options: Options,
+        workers: Workers,
+    ) -> Result<Session, Error> {
+        let Options { level, roots, opt, jit, .. } = options;
         let limit = jit.memory.limit;
-        let jit = Jit::new(Runtime::new(runtime), jit)?;
+        let jit = Jit::new(runtime, jit)?;
         let (dispatcher, background) = workers.dispatcher(jit.runtime());
         let in_background = background.is_some();
         if let Some(background) = background {
@@ -205,17 +244,12 @@ impl Session {
         if let Some(limit) = limit {
             shared.set_limit(&linking, limit);
         }
-        let inner = Inner {
-            linking,
-            shared,
-            cx: Context::new(),
-            homes: Mutex::default(),
-            inlined: Inlined::default(),
-        };
+        let inner = Inner { linking, shared, cx, homes: Mutex::default(), inlined: Inlined::default() };
         Ok(Session { inner: Arc::new(inner) })
     }
 
-    /// The names and types of the programs that this session reads; modules that are built for it use them.
+    /// The names and types of the programs that this session reads; modules that are built for it use them. What is named in it stays as long as the session:
+    /// a module with names that nobody else uses is built in a [view](Context::view) of it.
     pub fn context(&self) -> &Arc<Context> {
         &self.inner.cx
     }
