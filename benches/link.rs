@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use brolga::{Engine, OptLevel, Options, Program};
-use brolga_codegen::compile::{CompileOptions, Limits, Symbol};
+use brolga_codegen::compile::{CompileOptions, Limits};
+use brolga_codegen::compiled::Symbol;
 use brolga_codegen::generate::Generator;
 use brolga_codegen::isa::{HostIsa, IsaOptions, Tier};
 use brolga_codegen::ways::{Route, Ways};

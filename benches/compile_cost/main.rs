@@ -224,7 +224,7 @@ fn measure(module: &Module, level: OptLevel, isa: &HostIsa, rounds: usize) -> Ro
                 row.refused = Some(refusal.to_string());
             }
             row.bytes += code.map_or(0, |c| {
-                c.code.len() + c.relocs.len() * size_of::<brolga_codegen::compile::Relocation>()
+                c.code.len() + c.relocs.len() * size_of::<brolga_codegen::compiled::Relocation>()
             });
         }
         for (best, now) in row.nanos.iter_mut().zip(nanos) {

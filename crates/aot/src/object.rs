@@ -34,7 +34,7 @@
 
 use std::collections::BTreeMap;
 
-use brolga_codegen::compile::{CompiledFunction, RelocTarget, Symbol};
+use brolga_codegen::compiled::{CompiledFunction, RelocTarget, Symbol};
 use brolga_codegen::isa::{HostIsa, Tier};
 use cranelift_module::{
     DataDescription, DataId, FuncId, Linkage, Module, ModuleError, ModuleReloc, ModuleRelocTarget,

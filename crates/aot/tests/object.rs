@@ -1,7 +1,8 @@
 //! Object files: what they define, what they leave to the linker, and that a linker takes them.
 
 use brolga_aot::{ObjectError, ObjectUnit, STRING_TYPE, emit_object};
-use brolga_codegen::compile::{CompileOptions, CompiledFunction, Compiler, Symbol};
+use brolga_codegen::compile::{CompileOptions, Compiler};
+use brolga_codegen::compiled::{CompiledFunction, Symbol};
 use brolga_codegen::isa::{HostIsa, IsaOptions, Tier};
 use brolga_codegen::translate::{TranslateOptions, Translator};
 use brolga_codegen::ways::Ways;

@@ -22,7 +22,8 @@ use cranelift_codegen::ir::{
 };
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
-use crate::compile::{CompileError, CompileOptions, CompiledFunction, Compiler, Symbol};
+use crate::compile::{CompileError, CompileOptions, Compiler};
+use crate::compiled::{CompiledFunction, Symbol};
 use crate::entry::{compile_entry, entry_function};
 use crate::isa::{HostIsa, Tier};
 use crate::sig::{Abi, Signature, spare_param, word_offsets};

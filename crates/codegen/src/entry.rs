@@ -31,7 +31,8 @@ use cranelift_codegen::ir::{
 };
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
-use crate::compile::{CompileError, CompileOptions, CompiledFunction, Compiler};
+use crate::compile::{CompileError, CompileOptions, Compiler};
+use crate::compiled::CompiledFunction;
 use crate::isa::{HostIsa, Tier};
 use crate::sig::{Abi, Signature, word_offsets};
 use crate::thread::{Entry, THREAD_GC_STACK};

@@ -11,9 +11,8 @@
 use brolga_ir::{Context, Func};
 use cranelift_codegen::ir::Function;
 
-use crate::compile::{
-    CompileError, CompileOptions, CompiledFunction, Compiler, Limits, MAX_FRAME_BYTES, Symbol,
-};
+use crate::compile::{CompileError, CompileOptions, Compiler, Limits};
+use crate::compiled::{CompiledFunction, MAX_FRAME_BYTES, Symbol};
 use crate::guard::guard_function;
 use crate::isa::{HostIsa, Tier};
 use crate::translate::{TranslateError, TranslateOptions, Translator};

@@ -15,7 +15,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
-use crate::compile::{MAX_FRAME_BYTES, Symbol};
+use crate::compiled::{MAX_FRAME_BYTES, Symbol};
 use crate::isa::HostIsa;
 use crate::thread::{THREAD_STACK_LIMIT, current_thread};
 use crate::translate::UNREACHABLE_TRAP;

@@ -33,7 +33,8 @@ use cranelift_codegen::ir::{
 };
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
-use crate::compile::{CompileError, CompileOptions, CompiledFunction, Compiler, Symbol};
+use crate::compile::{CompileError, CompileOptions, Compiler};
+use crate::compiled::{CompiledFunction, Symbol};
 use crate::isa::{HostIsa, Tier};
 use crate::sig::{Abi, Signature};
 use crate::thread::{THREAD_GC_STACK, check_stack, current_thread, note_exit};

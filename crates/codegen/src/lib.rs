@@ -4,6 +4,7 @@
 pub mod abi_id;
 pub mod callback;
 pub mod compile;
+pub mod compiled;
 pub mod entry;
 pub mod generate;
 mod guard;

@@ -1,7 +1,7 @@
 //! The routines of the run time that code generation calls of its own accord, by name.
 //!
 //! They stand beside the entry points that low IR names (`RuntimeFn` of `ir`). Code refers to either as
-//! [`Symbol::Routine`](crate::compile::Symbol) and calls it with the host's C convention; the run time defines each as an
+//! [`Symbol::Routine`](crate::compiled::Symbol) and calls it with the host's C convention; the run time defines each as an
 //! `extern "C"` function of the same name (a test in `jit` holds the lists against each other). A `RuntimeFn` takes the
 //! thread in front of the parameters that its row has. Rules:
 //!

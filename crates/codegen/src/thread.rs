@@ -58,7 +58,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_frontend::FunctionBuilder;
 
-use crate::compile::RETURN_ADDRESS;
+use crate::compiled::RETURN_ADDRESS;
 use crate::isa::HostIsa;
 
 /// Offset of the innermost handler record in the thread structure.

@@ -3,7 +3,8 @@
 //! Everything is deterministic: the same program and options give the same text and bytes in every process.
 
 use brolga_aot::{ObjectUnit, emit_object};
-use brolga_codegen::compile::{CompileOptions, CompiledFunction, Limits, RelocTarget, Relocation};
+use brolga_codegen::compile::{CompileOptions, Limits};
+use brolga_codegen::compiled::{CompiledFunction, RelocTarget, Relocation};
 use brolga_codegen::generate::{Generated, Generator};
 use brolga_codegen::isa::{HostIsa, IsaOptions};
 use brolga_codegen::ways::Ways;

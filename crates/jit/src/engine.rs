@@ -19,7 +19,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use brolga_codegen::callback::callback_name;
-use brolga_codegen::compile::{Compiler, Limits, NamedType, Symbol};
+use brolga_codegen::compile::{Compiler, Limits};
+use brolga_codegen::compiled::{NamedType, Symbol};
 use brolga_codegen::isa::{HostIsa, IsaError, IsaOptions};
 use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_instances::{Attempt, Evicted, Moving, Room};
@@ -28,21 +29,23 @@ use brolga_ir::{Context, Type};
 use brolga_runtime::objects::{CodeEntry, CodeOwner, EntryCaller, MethodTable, Methods};
 use brolga_runtime::{FrameMapsInForce, Runtime};
 
-use crate::cache::Evictor;
 use crate::cell::{CellOwner, IndirectCell, Place, Places, Selector, Selectors};
-use crate::code_map::{CodeListener, CodeMap, Symbolized};
-use crate::code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats};
-use crate::cranelift::CraneliftLinker;
-use crate::entry::{Entries, Entry, EntryError, Routines};
+use crate::debug::code_map::{CodeListener, CodeMap, Symbolized};
+use crate::entry::trampoline::{Entries, Entry, EntryError, Routines};
 use crate::generators::Generators;
-use crate::globals::Globals;
-use crate::image::{self, ImageCode};
-use crate::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver, release};
-use crate::loader::Loader;
-use crate::maps;
-use crate::object_file::Foreign;
-use crate::profile::Cells;
-use crate::tiers::Hot;
+use crate::link::cranelift::CraneliftLinker;
+use crate::link::globals::Globals;
+use crate::link::image::{self, ImageCode};
+use crate::link::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver, release};
+use crate::link::loader::Loader;
+use crate::link::maps;
+use crate::link::object_file::Foreign;
+use crate::memory::cache::Evictor;
+use crate::memory::code_memory::{CodeMemory, CodeMemoryOptions};
+use crate::memory::error::CodeMemoryError;
+use crate::memory::reservation::CodeMemoryStats;
+use crate::tiering::profile::Cells;
+use crate::tiering::tiers::Hot;
 
 /// How often an evictor is asked before a unit is refused. Each time it is asked for twice as much.
 const EVICTIONS: u32 = 24;

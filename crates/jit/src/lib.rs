@@ -9,100 +9,63 @@
 //!
 //! Reading order:
 //!
-//! | file             | what it holds                                                                    |
+//! | part             | content                                                                          |
 //! |------------------|----------------------------------------------------------------------------------|
-//! | `pages.rs`       | the system calls on pages                                                        |
-//! | `arena.rs`       | which bytes of a stripe are free                                                 |
-//! | `code_memory.rs` | one reservation of address space: shared stripes with two mappings, page runs    |
-//! | `code_map.rs`    | the ordered index of loaded code: from an address to unit, function and line     |
-//! | `reservation.rs` | its ranges, chunks and second mapping                                            |
-//! | `space.rs`       | what a unit holds of it: pages of its own, or blocks                             |
-//! | `fetch.rs`       | lets processors fetch what was written: caches, barriers                          |
-//! | `linker.rs`      | the trait, link units, symbol resolution and every check before placing          |
-//! | `relocate.rs`    | what a relocation writes                                                         |
-//! | `loader.rs`      | the trait by ourselves: units share pages                                        |
-//! | `cranelift.rs`   | the trait by `cranelift-jit`, one module for each link unit                      |
-//! | `perf_map.rs`, `jitdump.rs`, `gdb.rs`, `elf.rs` | loaded code for profilers and debuggers                  |
-//! | `unwind_tables.rs` | loaded code for the system's unwinder                                           |
-//! | `cache.rs`       | who frees code when there is no room                                              |
-//! | `entry.rs`       | trampolines, one for each native signature                                       |
-//! | `engine.rs`      | [`Jit`] and [`Unit`]: what the layer above holds                                 |
-//! | `generators.rs`  | scratch memory of compiling, used by one thread after the other                  |
+//! | `memory/`        | memory for code: one reservation of address space, eviction                      |
+//! | `link/`          | link units, relocations, the two linkers, object files, images                   |
+//! | `debug/`         | the index of loaded code; profilers, debuggers, the system's unwinder            |
+//! | `entry/`         | trampolines from Rust and from C                                                 |
+//! | `engine.rs`      | [`Jit`] and [`Unit`], the handles of the layer above                             |
+//! | `generators.rs`  | scratch memory of compilation, used by one thread after the other                |
 //! | `program.rs`     | [`Jit::build`]: from low IR to a unit                                            |
-//! | `image.rs`       | code of an image: its addresses are in one table                                 |
-//! | `c_entry.rs`     | addresses by which C calls functions                                             |
 //! | `cell/`          | indirect cells: functions compiled when called first, replaced while called      |
-//! | `interpret.rs`   | functions that are interpreted until their code is there                         |
-//! | `tiers.rs`       | functions that are compiled again when they are called often                     |
-//! | `object_file.rs` | object files and static archives of other compilers                                |
-//! | `globals.rs`     | global variables of a program                                                    |
-//! | `value.rs`       | Rust types at the doorway and the words that carry them                          |
-//! | `func.rs`        | the doorway: typed and untyped calls                                             |
+//! | `tiering/`       | interpreter tier, counters, second tier                                          |
+//! | `call/`          | typed and untyped calls from Rust                                                |
 //!
 //! Everything loaded is owned: a unit's memory goes back to the system when the last handle to it, to a function of it
 //! or to a unit that was linked against it is dropped.
 
-mod arena;
-mod c_entry;
-mod cache;
+mod call;
 mod cell;
-mod code_map;
-mod code_memory;
-mod cranelift;
-mod elf;
+mod debug;
 mod engine;
 mod entry;
-mod fetch;
-mod func;
-#[cfg(feature = "gdb")]
-mod gdb;
 mod generators;
-mod globals;
-mod image;
-mod interpret;
-mod jitdump;
-mod linker;
-mod loader;
-mod maps;
-mod object_file;
-mod pages;
-mod perf_map;
-mod profile;
+mod link;
+mod memory;
 mod program;
-mod relocate;
-mod reservation;
-mod scoped;
-mod space;
-mod tiers;
-mod unwind_tables;
-mod value;
+mod tiering;
 
 pub use brolga_instances::{Evicted, Moving};
-pub use c_entry::CEntryError;
-pub use cache::{Evictor, UnitCache};
+pub use call::func::{CallError, LookupError, TypedFunc, UntypedFunc, Word};
+pub use call::scoped::{Handle, Scoped, ScopedFunc, ScopedParams, Text, Vector};
+pub use call::value::{Params, Value, ValueError};
 pub use cell::{
     Body, CellError, CellOwner, Elsewhere, FindCell, Held, IndirectCell, Materialize, NoCell, Reserved,
     Superseded, Switch, Target,
 };
-pub use code_map::{CodeFunction, CodeListener, CodeMap, CodeUnit, Symbolized, UnitId};
-pub use code_memory::{CodeMemory, CodeMemoryError, CodeMemoryOptions, CodeMemoryStats, Mapping};
-pub use cranelift::CraneliftLinker;
-pub use engine::{Jit, JitError, JitOptions, LinkerKind, Unit, WeakUnit};
-pub use entry::EntryError;
-pub use func::{CallError, LookupError, TypedFunc, UntypedFunc, Word};
+pub use debug::code_map::{CodeFunction, CodeListener, CodeMap, CodeUnit, Symbolized, UnitId};
 #[cfg(feature = "gdb")]
-pub use gdb::GdbInterface;
-pub use globals::{GlobalError, Globals};
-pub use image::{ImageCode, ImageFunction, ImageLinkage};
-pub use interpret::{Interpret, Interpreter};
-pub use jitdump::JitDump;
-pub use linker::{DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
-pub use loader::Loader;
-pub use object_file::{Archive, Foreign, LoadedObject, ObjectFile, ObjectFileError};
-pub use perf_map::PerfMap;
-pub use profile::Cells;
+pub use debug::gdb::GdbInterface;
+pub use debug::jitdump::JitDump;
+pub use debug::perf_map::PerfMap;
+pub use debug::unwind_tables::UnwindTables;
+pub use engine::{Jit, JitError, JitOptions, LinkerKind, Unit, WeakUnit};
+pub use entry::c_entry::CEntryError;
+pub use entry::trampoline::EntryError;
+pub use link::cranelift::CraneliftLinker;
+pub use link::globals::{GlobalError, Globals};
+pub use link::image::{ImageCode, ImageFunction, ImageLinkage};
+pub use link::linker::{
+    DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver,
+};
+pub use link::loader::Loader;
+pub use link::object_file::{Archive, Foreign, LoadedObject, ObjectFile, ObjectFileError};
+pub use memory::cache::{Evictor, UnitCache};
+pub use memory::code_memory::{CodeMemory, CodeMemoryOptions, Mapping};
+pub use memory::error::CodeMemoryError;
+pub use memory::reservation::CodeMemoryStats;
 pub use program::{BuildError, Compiled, Linkage, Source, Style, compile_for};
-pub use scoped::{Handle, Scoped, ScopedFunc, ScopedParams, Text, Vector};
-pub use tiers::{LoopEntry, Tiers, Upgrade, Upgrades};
-pub use unwind_tables::UnwindTables;
-pub use value::{Params, Value, ValueError};
+pub use tiering::interpret::{Interpret, Interpreter};
+pub use tiering::profile::Cells;
+pub use tiering::tiers::{LoopEntry, Tiers, Upgrade, Upgrades};

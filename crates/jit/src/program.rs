@@ -16,7 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use brolga_codegen::callback::compile_callback;
-use brolga_codegen::compile::{CompileOptions, Limits, Symbol};
+use brolga_codegen::compile::{CompileOptions, Limits};
+use brolga_codegen::compiled::Symbol;
 use brolga_codegen::entry::boxed_signature;
 use brolga_codegen::generate::{GenerateError, Generator};
 use brolga_codegen::isa::{HostIsa, Tier};
@@ -30,12 +31,12 @@ use brolga_runtime::objects::{CodeEntry, MethodTable};
 
 use crate::cell::{CellOwner, FindCell, IndirectCell, NoCell};
 use crate::engine::{Jit, Program, Unit};
-use crate::entry::EntryError;
-use crate::globals::Globals;
-use crate::linker::{DataObject, LinkError, LinkUnit};
-use crate::object_file::Foreign;
-use crate::profile::Cells;
-use crate::tiers::LoopEntry;
+use crate::entry::trampoline::EntryError;
+use crate::link::globals::Globals;
+use crate::link::linker::{DataObject, LinkError, LinkUnit};
+use crate::link::object_file::Foreign;
+use crate::tiering::profile::Cells;
+use crate::tiering::tiers::LoopEntry;
 
 /// Constant bytes are aligned like the widest scalar.
 const CONSTANT_ALIGN: u32 = 16;

@@ -5,7 +5,7 @@ mod support;
 use std::mem::offset_of;
 
 use brolga_codegen::routines::ROUTINES;
-use brolga_codegen::{compile, thread};
+use brolga_codegen::{compiled, thread};
 use brolga_runtime::heap::DEFAULT_ABI;
 use brolga_runtime::objects::{self, LinesLayout};
 use brolga_runtime::{EntryRecord, HandlerRecord, STACK_RESERVE, ThreadLayout};
@@ -55,7 +55,7 @@ fn code_looks_where_the_run_time_writes() {
 
 #[test]
 fn the_reserve_below_the_stack_limit_holds_an_unchecked_frame_and_as_much_for_routines() {
-    assert_eq!(STACK_RESERVE, 2 * compile::MAX_FRAME_BYTES as usize);
+    assert_eq!(STACK_RESERVE, 2 * compiled::MAX_FRAME_BYTES as usize);
 }
 
 #[test]

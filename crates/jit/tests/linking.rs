@@ -2,7 +2,7 @@
 
 mod support;
 
-use brolga_codegen::compile::{CompiledFunction, RelocKind, RelocTarget, Relocation, Symbol};
+use brolga_codegen::compiled::{CompiledFunction, RelocKind, RelocTarget, Relocation, Symbol};
 use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::Abi;
 use brolga_jit::{CodeMemoryError, CodeMemoryOptions, DataObject, DataRelocation, Jit, LinkError, Unit};

@@ -8,7 +8,7 @@
 
 mod support;
 
-use brolga_codegen::compile::{CompiledFunction, MadeBy};
+use brolga_codegen::compiled::{CompiledFunction, MadeBy};
 use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::{Abi, Signature};
 use brolga_jit::Jit;
@@ -632,7 +632,7 @@ fn a_function_that_catches_keeps_the_registers_of_its_caller() {
             let (normal, landing) = (c.b.create_block(), c.b.create_block());
             let result = c.b.append_block_param(normal, types::I64);
             let callee = c.import(
-                brolga_codegen::compile::Symbol::Function("spoils".into()),
+                brolga_codegen::compiled::Symbol::Function("spoils".into()),
                 ints(1, 1).clif(),
                 false,
             );

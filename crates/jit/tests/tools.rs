@@ -5,7 +5,7 @@ mod support;
 use std::process::Command;
 use std::sync::Arc;
 
-use brolga_codegen::compile::{CompiledFunction, Symbol};
+use brolga_codegen::compiled::{CompiledFunction, Symbol};
 use brolga_codegen::isa::Tier;
 use brolga_codegen::sig::Abi;
 use brolga_jit::{GdbInterface, Jit, JitDump, PerfMap, UnwindTables};

@@ -2,7 +2,7 @@
 
 mod support;
 
-use brolga_codegen::compile::CompiledFunction;
+use brolga_codegen::compiled::CompiledFunction;
 use brolga_codegen::isa::Tier;
 use brolga_jit::{CallError, Jit, JitOptions, Unit};
 use brolga_runtime::{Exception, MAX_FRAMES, Runtime, RuntimeOptions, StackFrame, Traces};

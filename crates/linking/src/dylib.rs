@@ -11,12 +11,13 @@ use crate::generator::Generator;
 use crate::ids::{DylibId, Label, Symbol};
 use crate::lookup::Lookup;
 use crate::machine::{
-    self, AddGenerator, AddLinks, Alias, Aliasee, Close, CreateTracker, Define, Dependants, GeneratorId,
-    LinkOrder, NewUnit, Redirect, RemoveGenerator, RemoveLink, RemoveOrphans, RemoveSymbols, RemoveTracker,
-    SetLinks, Source, TrackerId, Transfer, WaitsFor,
+    self, AddGenerator, AddLinks, Alias, Aliasee, Close, CreateDylib, CreateTracker, Define, Dependants,
+    GeneratorId, LinkOrder, NewUnit, Redirect, RemoveGenerator, RemoveLink, RemoveOrphans, RemoveSymbols,
+    RemoveTracker, SetLinks, Source, TrackerId, Transfer, WaitsFor,
 };
-use crate::session::{Definition, Live, Session, Shown, Target, Unit, WeakSession, required};
+use crate::session::{Definition, Live, Session, Shown, Unit, WeakSession, required};
 use crate::slot::SlotCell;
+use crate::target::Target;
 
 /// A dylib of a session.
 pub struct Dylib<T: Target> {
@@ -441,5 +442,37 @@ impl<T: Target> Drop for Tracker<T> {
                 self.session.step(RemoveTracker { tracker: self.id, dependants: Dependants::Keep })
             }
         };
+    }
+}
+
+impl<T: Target> Session<T> {
+    /// Makes a dylib, which is linked against itself.
+    ///
+    /// # Errors
+    /// There is one of that name, or the session has ended.
+    pub fn create_dylib(&self, name: &str) -> Result<Dylib<T>, Error> {
+        let name: Arc<str> = name.into();
+        let shown = Arc::new(Shown::new());
+        let (board, begun) = (Arc::clone(&shown), self.is_within());
+        let (id, tracker) = self.step(CreateDylib { name: Arc::clone(&name), board, begun })?;
+        Ok(Dylib::new(self.clone(), id, tracker, name, shown))
+    }
+
+    /// Dylibs that link orders reach from `roots`, in pre-order, each once.
+    ///
+    /// # Errors
+    /// One of them is closed.
+    pub fn reached(&self, roots: &[&Dylib<T>]) -> Result<Vec<DylibId>, Error> {
+        let roots = roots.iter().map(|dylib| dylib.id()).collect();
+        Ok(self.step(LinkOrder::Reached(roots))?.into_iter().map(|link| link.dylib).collect())
+    }
+
+    /// Removes everything from dylibs and closes them, all or none.
+    ///
+    /// # Errors
+    /// The policy refuses.
+    pub fn close_dylibs(&self, dylibs: &[&Dylib<T>], dependants: Dependants) -> Result<(), Error> {
+        let dylibs = dylibs.iter().map(|dylib| dylib.id()).collect();
+        self.step(Close { dylibs, dependants, stay_open: false })
     }
 }

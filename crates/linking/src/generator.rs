@@ -15,7 +15,8 @@ use crate::ids::{DylibId, Symbol};
 use crate::lookup::Lookup;
 use crate::machine::{Alias, Ask, Define, Doer, Generated, RequestId};
 use crate::responsibility::absolute;
-use crate::session::{Live, Session, Target, Unit};
+use crate::session::{Live, Session, Unit};
+use crate::target::Target;
 
 /// See the file's header.
 pub trait Generator<T: Target>: Send + Sync {

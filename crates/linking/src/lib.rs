@@ -35,10 +35,11 @@
 //! |---|---|
 //! | `flags`, `ids`, `error`, `names` (on `uses`) | the words |
 //! | `machine` | the pure machine |
+//! | `target` | the types that an embedder chooses |
 //! | `session` | the lock, the effects, what an embedder gives and is asked |
 //! | `dylib`, `lookup`, `responsibility`, `generator`, `slot` | handles, and what users of the session implement |
 //! | `dispatch`, `promise` | tasks, waiting |
-//! | `opening` | initialisers: which thread runs them, who waits for it |
+//! | `opening`, `openings` | initialisers: which thread runs them, who waits for it |
 //! | `board` | ready symbols, read without a lock |
 //!
 //! Not done: what a generator did not have is not remembered; a session's events are not recorded.
@@ -58,11 +59,13 @@ pub mod machine;
 mod models;
 mod names;
 mod opening;
+mod openings;
 mod promise;
 mod responsibility;
 mod session;
 mod slot;
 mod sync;
+mod target;
 mod uses;
 
 pub use board::Address;
@@ -81,7 +84,7 @@ pub use machine::{Alias, Dependants};
 pub use names::{Names, Released, SymbolRef, SymbolScope};
 pub use responsibility::{MaterializationUnit, Resolved, Responsibility, absolute, unit};
 pub use session::{
-    Answer, Definition, Dependence, EpochHost, Group, Host, PlainHost, Session, Target, Unit, Version,
-    WeakSession, required, weak,
+    Answer, Definition, Dependence, EpochHost, Group, Host, PlainHost, Session, Unit, Version, WeakSession,
+    required, weak,
 };
-pub use slot::{NoSlot, Slot};
+pub use target::{NoSlot, Slot, Target};

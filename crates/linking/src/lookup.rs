@@ -19,7 +19,8 @@ use crate::error::Error;
 use crate::flags::Priority;
 use crate::machine::{Await, Block, Cancel, Doer, NeededBy, QueryId, Unblock};
 use crate::promise::Promise;
-use crate::session::{Answer, Definition, Live, Session, Target};
+use crate::session::{Answer, Definition, Live, Session};
+use crate::target::Target;
 
 type Continuation<T> = Box<dyn FnOnce(Answer<T>) + Send>;
 

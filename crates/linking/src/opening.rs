@@ -22,63 +22,8 @@ use crate::flags::{Link, Sees, Until};
 use crate::ids::DylibId;
 use crate::lookup::Lookup;
 use crate::machine::{Closing, Initialized, Initializers, Opened, Plan, Release, Version};
-use crate::session::{Live, Session, Target, weak};
-use crate::sync::{Condvar, Mutex, lock, wait};
-
-/// Threads that wait for what others have undertaken.
-#[derive(Default)]
-pub(crate) struct Openings {
-    news: Mutex<News>,
-    changed: Condvar,
-}
-
-#[derive(Clone, Copy, Default)]
-struct News {
-    /// How often a thread has ended to be busy with an initialiser, or with a dylib.
-    ended: u64,
-    /// How often that has happened, or something else for which the end of the session may be waiting.
-    all: u64,
-}
-
-impl Openings {
-    fn news(&self) -> News {
-        *lock(&self.news)
-    }
-
-    /// All who wait look again.
-    fn end_one(&self) {
-        let mut news = lock(&self.news);
-        news.ended += 1;
-        news.all += 1;
-        drop(news);
-        self.changed.notify_all();
-    }
-
-    /// If the session is being ended, who does so looks again.
-    pub(crate) fn look_again(&self) {
-        lock(&self.news).all += 1;
-        self.changed.notify_all();
-    }
-
-    /// Waits until something has changed.
-    fn wait_until(&self, has_changed: impl Fn(News) -> bool) {
-        let mut news = lock(&self.news);
-        while !has_changed(*news) {
-            news = wait(&self.changed, news);
-        }
-    }
-
-    /// Waits as long as this is so.
-    pub(crate) fn wait_while(&self, mut is_so: impl FnMut() -> bool) {
-        loop {
-            let before = self.news().all;
-            if !is_so() {
-                return;
-            }
-            self.wait_until(|news| news.all != before);
-        }
-    }
-}
+use crate::session::{Live, Session, weak};
+use crate::target::Target;
 
 impl<T: Target> Dylib<T> {
     /// Opens the dylib as `dlopen` does: runs the initialisers of what it is linked against and its own, dependences first,

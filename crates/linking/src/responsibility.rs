@@ -21,7 +21,8 @@ use crate::machine::{
     Attach, Claim, Complete, Delegate, Doer, Emit, Fail, FailForNow, HandBack, Incomplete, NewUnit,
     Requested, Resolve, Source, UnitHome, UnitId,
 };
-use crate::session::{Definition, Dependence, Group, Live, Session, Target, Unit};
+use crate::session::{Definition, Dependence, Group, Live, Session, Unit};
+use crate::target::Target;
 
 /// Definitions that are made when somebody looks. Bring your own program representation.
 pub trait MaterializationUnit<T: Target>: Send {

@@ -26,32 +26,22 @@ use smallvec::SmallVec;
 
 use crate::board::{Address, Board};
 use crate::dispatch::{self, Dispatcher, SessionDoer, Task, doers, fenced};
-use crate::dylib::Dylib;
 use crate::error::{Error, Failure, Name};
 use crate::flags::{Link, LookupKind, Need, Priority, Until, Want};
 use crate::generator::{Generator, Request};
 use crate::ids::{DylibId, Label, SessionId, Symbol};
 use crate::lookup::{Delivered, Lookup, Ticket};
 use crate::machine::{
-    self, Begin, Close, CreateDylib, Dependants, Doer, Effects, Event, Finish, Found, IsDefined, IsUnderWay,
-    Leads, LinkOrder, Machine, NewUnit, Parts, Remaining, Renew, Stop, Undertake,
+    self, Begin, Close, Dependants, Doer, Effects, Event, Finish, Found, IsDefined, IsUnderWay, Leads,
+    LinkOrder, Machine, NewUnit, Parts, Remaining, Renew, Stop, Undertake,
 };
 use crate::names::{Names, SymbolRef, SymbolScope};
-use crate::opening::Openings;
+use crate::openings::Openings;
 use crate::promise::Promise;
 use crate::responsibility::{MaterializationUnit, Responsibility};
-use crate::slot::{Slot, SlotCell};
+use crate::slot::SlotCell;
 use crate::sync::{Mutex, lock};
-
-/// What a session links: chosen by the embedder.
-pub trait Target: Sized + Send + Sync + 'static {
-    /// Where a symbol is.
-    type Address: Address;
-    /// What owns code or data of a unit; dropped when nothing leads there any more.
-    type Code: Send + 'static;
-    /// What calls of redirectable symbols go through.
-    type Slot: Slot<Self::Address>;
-}
+use crate::target::Target;
 
 /// The machine's parts, for a target.
 pub struct Live<T>(PhantomData<fn() -> T>);
@@ -70,6 +60,12 @@ impl<T: Target> Parts for Live<T> {
 pub struct Shown<T> {
     pub(crate) board: Board,
     target: PhantomData<fn() -> T>,
+}
+
+impl<T> Shown<T> {
+    pub(crate) fn new() -> Self {
+        Shown { board: Board::new(), target: PhantomData }
+    }
 }
 
 /// A symbol that a lookup found.
@@ -181,7 +177,7 @@ fn let_go<T: Target>(
 /// **Dropping.** A session ends by [`Session::end`]. One whose last handle is dropped without that is taken down in the same way, but for what needs a caller:
 /// its opened dylibs are not deinitialised. Dylibs, trackers, lookups, responsibilities, requests and tasks that are queued or run are handles: a thread that
 /// waits for a lookup is answered first, and a task in flight is finished. What stores a handle inside of the session (a generator, a unit, a continuation)
-/// keeps it; [`Session::downgrade`] and [`Dylib::downgrade`] are for these. The last handle may be dropped by any thread, a task's too: code goes to the host
+/// keeps it; [`Session::downgrade`] and [`Dylib::downgrade`](crate::Dylib::downgrade) are for these. The last handle may be dropped by any thread, a task's too: code goes to the host
 /// on that thread.
 pub struct Session<T: Target>(Arc<Inner<T>>);
 
@@ -291,18 +287,6 @@ impl<T: Target> Session<T> {
         &*self.0.dispatcher
     }
 
-    /// Makes a dylib, which is linked against itself.
-    ///
-    /// # Errors
-    /// There is one of that name, or the session has ended.
-    pub fn create_dylib(&self, name: &str) -> Result<Dylib<T>, Error> {
-        let name: Arc<str> = name.into();
-        let shown = Arc::new(Shown { board: Board::new(), target: PhantomData });
-        let (board, begun) = (Arc::clone(&shown), self.is_within());
-        let (id, tracker) = self.step(CreateDylib { name: Arc::clone(&name), board, begun })?;
-        Ok(Dylib::new(self.clone(), id, tracker, name, shown))
-    }
-
     /// Looks symbols up in dylibs, the first that has a symbol wins.
     pub fn lookup(&self, order: Vec<Link>, wants: Vec<Want>, until: Until) -> Lookup<T> {
         self.lookup_with(order, wants, until, LookupKind::Static, Priority::Normal)
@@ -402,24 +386,6 @@ impl<T: Target> Session<T> {
     /// It is closed.
     pub fn links(&self, dylib: DylibId) -> Result<Vec<Link>, Error> {
         self.step(LinkOrder::Own(dylib))
-    }
-
-    /// Dylibs that link orders reach from `roots`, in pre-order, each once.
-    ///
-    /// # Errors
-    /// One of them is closed.
-    pub fn reached(&self, roots: &[&Dylib<T>]) -> Result<Vec<DylibId>, Error> {
-        let roots = roots.iter().map(|dylib| dylib.id()).collect();
-        Ok(self.step(LinkOrder::Reached(roots))?.into_iter().map(|link| link.dylib).collect())
-    }
-
-    /// Removes everything from dylibs and closes them, all or none.
-    ///
-    /// # Errors
-    /// The policy refuses.
-    pub fn close_dylibs(&self, dylibs: &[&Dylib<T>], dependants: Dependants) -> Result<(), Error> {
-        let dylibs = dylibs.iter().map(|dylib| dylib.id()).collect();
-        self.step(Close { dylibs, dependants, stay_open: false })
     }
 
     /// Ends the session; see the file's header. Dylibs that were opened are handed to `deinitialize`, which may look symbols up. Must

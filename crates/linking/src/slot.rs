@@ -4,31 +4,8 @@
 //! the machine, and a store with a lower number than the last one is left out. The lock is the slot's own; under it there
 //! is one call to [`Slot::bind`] or [`Slot::arm`], which store a word.
 
-use crate::session::Target;
 use crate::sync::{Mutex, lock};
-
-/// A word that calls go through.
-pub trait Slot<A>: Send + Sync + 'static {
-    /// Leads calls to `target`: one store, with release ordering. Must not call the session.
-    fn bind(&self, target: A);
-
-    /// Leads calls to whatever asks the session ([`crate::Dylib::bind`]) and then calls what it says. As `bind`.
-    fn arm(&self);
-}
-
-/// The slot of targets without redirectable symbols. No value of it exists, so redirectable symbols and lazy re-exports cannot be defined there.
-#[derive(Clone, Copy, Debug)]
-pub enum NoSlot {}
-
-impl<A> Slot<A> for NoSlot {
-    fn bind(&self, _target: A) {
-        match *self {}
-    }
-
-    fn arm(&self) {
-        match *self {}
-    }
-}
+use crate::target::{Slot, Target};
 
 /// A slot, and the number of the last store to it.
 pub struct SlotCell<T: Target> {

@@ -18,8 +18,8 @@
 use std::cell::{Cell, RefCell};
 use std::ptr;
 
+use crate::frames::HandlerRecord;
 use crate::heap::Persistent;
-use crate::thread::HandlerRecord;
 
 /// What waits in the innermost activation of a thread.
 #[derive(Debug)]

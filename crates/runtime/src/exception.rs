@@ -1,93 +1,17 @@
-//! Exceptions: their kinds, what is known about one that was thrown, and the form in which it arrives in Rust.
+//! Exceptions as they arrive in Rust.
 //!
-//! Compiled code throws by calling a routine that adds a [`Pending`] exception to the thread's stack of exceptions and then
-//! going on at the innermost handler (`thread.rs` of `codegen`). The stack is Julia's: an exception stays on it while it is
-//! being handled, and `pop_exception` takes it off.
-//!
-//! An exception that the run time raises itself holds numbers and addresses of permanent records only, so throwing formats and
-//! allocates nothing. It becomes an object when compiled code asks for it (`throw.rs` of `objects`), and a text when it leaves
-//! through the doorway, as [`Exception`]. That text is the interpreter's: both ask `brolga_ir::show`.
+//! A pending exception (`pending.rs`) becomes an [`Exception`] where it leaves compiled code. Its text is the interpreter's: both
+//! use `brolga_ir::show`.
 
-use std::cell::{Cell, RefCell};
-use std::mem::offset_of;
 use std::sync::Arc;
 
 use brolga_ir::Context;
-use brolga_ir::base_fn::{BaseAction, BaseFn, Thrown};
 use brolga_ir::types::Type;
 
-use crate::heap::{Heap, Object, Persistent};
-use crate::objects::elements::INVALID_LENGTH;
-use crate::objects::show::{Made, exception_type, print_made, show_exception};
-use crate::records::{StringRef, SymbolRef};
+use crate::heap::{Heap, Persistent};
+use crate::objects::show::{exception_type, show_exception};
+use crate::pending::{ExceptionKind, Pending};
 use crate::trace::StackFrame;
-
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $kind:ident,)*) => {
-        /// What went wrong.
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-        pub enum ExceptionKind {
-            $($(#[$doc])* $kind,)*
-        }
-
-        impl ExceptionKind {
-            /// All kinds.
-            pub const ALL: &[ExceptionKind] = &[$(ExceptionKind::$kind,)*];
-
-            /// The name of the exception type, as Julia has it.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(ExceptionKind::$kind => stringify!($kind),)*
-                }
-            }
-        }
-    };
-}
-
-kinds! {
-    /// `error("…")`.
-    ErrorException,
-    /// An argument has a value that the function does not take.
-    ArgumentError,
-    /// An index is outside of what it indexes.
-    BoundsError,
-    /// Sizes do not fit together.
-    DimensionMismatch,
-    /// Integer division by zero, or of the smallest value by -1.
-    DivideError,
-    /// An argument is outside of a function's domain.
-    DomainError,
-    /// A value has no exact counterpart in the type it is converted to.
-    InexactError,
-    /// Compiled code was asked to stop from outside.
-    InterruptException,
-    /// No method fits a call.
-    MethodError,
-    /// Memory ran out.
-    OutOfMemoryError,
-    /// A checked operation left the range of its type.
-    OverflowError,
-    /// The stack ran out.
-    StackOverflowError,
-    /// A value is not of the type that was asserted.
-    TypeError,
-    /// A field or element was read before it was set.
-    UndefRefError,
-    /// A variable was read before it was set.
-    UndefVarError,
-    /// A key is not in a collection.
-    KeyError,
-    /// An assertion does not hold.
-    AssertionError,
-    /// A type has no field of that name.
-    FieldError,
-    /// A field was accessed in another way than its declaration demands.
-    ConcurrencyViolationError,
-    /// A function that was to be compiled when it is called first could not be.
-    CompileError,
-    /// An object of any other type.
-    Other,
-}
 
 /// An exception that left compiled code.
 #[derive(Clone)]
@@ -197,153 +121,13 @@ impl std::fmt::Display for Exception {
 
 impl std::error::Error for Exception {}
 
-/// What a routine recorded about an exception.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Detail {
-    None,
-    Message(StringRef),
-    Index(i64),
-    /// What a function of Base got that throws: a symbol, and the bits of numbers.
-    Operands(Thrown, SymbolRef, [u128; 2]),
-    /// A variable.
-    Name(SymbolRef),
-}
-
-/// An exception on a thread's stack of exceptions.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Pending {
-    /// One that the run time raised, and nobody has asked for as an object.
-    Kind(ExceptionKind, Detail),
-    /// An object that was thrown.
-    Object(Object),
-}
-
-/// A thread's stack of exceptions: those that are being handled or thrown, innermost last.
-#[derive(Default, Debug)]
-#[repr(C)]
-pub(crate) struct Exceptions {
-    /// How many there are, in a word that compiled code reads where a handler comes into force.
-    depth: Cell<usize>,
-    stack: RefCell<Vec<Pending>>,
-}
-
-impl Exceptions {
-    /// Where the depth is.
-    pub(crate) const DEPTH: usize = offset_of!(Exceptions, depth);
-
-    pub(crate) fn depth(&self) -> usize {
-        self.depth.get()
-    }
-
-    pub(crate) fn last(&self) -> Option<Pending> {
-        self.stack.borrow().last().copied()
-    }
-
-    /// The last one, if there are more than `depth`.
-    pub(crate) fn last_above(&self, depth: usize) -> Option<Pending> {
-        self.stack.borrow().get(depth..)?.last().copied()
-    }
-
-    /// Changes the stack; all that makes it longer or shorter goes through here.
-    fn change<R>(&self, change: impl FnOnce(&mut Vec<Pending>) -> R) -> R {
-        let mut stack = self.stack.borrow_mut();
-        let result = change(&mut stack);
-        self.depth.set(stack.len());
-        result
-    }
-
-    pub(crate) fn push(&self, pending: Pending) {
-        self.change(|stack| stack.push(pending));
-    }
-
-    pub(crate) fn truncate(&self, depth: usize) {
-        self.change(|stack| stack.truncate(depth));
-    }
-
-    /// Of the exceptions above `depth` the last one stays.
-    pub(crate) fn keep_last(&self, depth: usize) {
-        self.change(|stack| {
-            let last = stack.pop();
-            stack.truncate(depth);
-            stack.extend(last);
-        });
-    }
-
-    /// Puts something in the place of the last one, if there is one.
-    pub(crate) fn replace_last(&self, pending: Pending) {
-        self.change(|stack| stack.last_mut().map(|last| *last = pending));
-    }
-
-    /// All that are objects.
-    pub(crate) fn each_object(&self, mut visit: impl FnMut(&mut Object)) {
-        self.change(|stack| stack.iter_mut().filter_map(Pending::object_mut).for_each(&mut visit));
-    }
-}
-
-impl Detail {
-    /// The fields of the exception's object.
-    pub(crate) fn fields(self, kind: ExceptionKind, heap: &Heap) -> Vec<Option<Made>> {
-        let symbol = |name: SymbolRef| Some(Made::Symbol(name.name()));
-        match self {
-            // All that throws it in this way is what makes a `Memory`.
-            Detail::None if kind == ExceptionKind::ArgumentError => {
-                vec![Some(Made::Text(INVALID_LENGTH.into()))]
-            }
-            Detail::None => Vec::new(),
-            Detail::Message(text) => vec![Some(Made::Text(text.text()))],
-            Detail::Index(index) => {
-                vec![None, Some(Made::Bits(Type::INT64, u128::from(index.cast_unsigned())))]
-            }
-            Detail::Operands(thrown, name, bits) => fields_of(thrown, &name.name(), bits, heap),
-            Detail::Name(name) if kind == ExceptionKind::UndefVarError => {
-                vec![symbol(name), Some(Made::Bits(Type::UINT64, 0)), None]
-            }
-            Detail::Name(name) => vec![symbol(name)],
-        }
-    }
-}
-
-/// The fields of an exception that a function of Base makes of a symbol and numbers.
-fn fields_of(thrown: Thrown, symbol: &str, bits: [u128; 2], heap: &Heap) -> Vec<Option<Made>> {
-    let types = &heap.types().base().types;
-    let given = thrown.types.into_iter().zip(bits).enumerate();
-    let operands: Vec<Made> = given
-        .filter_map(|(n, (ty, bits))| {
-            let ty = ty?;
-            let width = types.primitive(ty).map_or(128, |(width, _)| u32::from(width));
-            Some(match (thrown.function, n) {
-                (BaseFn::ThrowInexacterror, 0) => Made::Type(ty),
-                _ => Made::Bits(ty, bits & (u128::MAX >> (128 - width))),
-            })
-        })
-        .collect();
-    if thrown.function == BaseFn::ThrowInexacterror {
-        return vec![Some(Made::Symbol(symbol.into())), Some(Made::Tuple(operands))];
-    }
-    let texts: Vec<String> = operands.iter().map(|made| print_made(heap, made)).collect();
-    let ty = thrown.types[0].map_or_else(String::new, |ty| types.display(ty).to_string());
-    let text = Made::Text(thrown.function.thrown_text(symbol, &texts, &ty).unwrap_or_default());
-    match ExceptionKind::of_base(thrown.function) {
-        ExceptionKind::DomainError => vec![operands.into_iter().next(), Some(text)],
-        _ => vec![Some(text)],
-    }
-}
-
-impl ExceptionKind {
-    /// The kind of the exception that a function of Base throws.
-    pub(crate) fn of_base(function: BaseFn) -> ExceptionKind {
-        let kind = match function.action() {
-            BaseAction::Throw(name) => ExceptionKind::ALL.iter().copied().find(|kind| kind.name() == name),
-            BaseAction::Rethrow | BaseAction::Print { .. } | BaseAction::Text => None,
-        };
-        kind.unwrap_or(ExceptionKind::ErrorException)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use brolga_ir::base_fn::{BaseFn, Thrown};
+
     use super::*;
     use crate::heap::HeapOptions;
+    use crate::pending::Detail;
 
     #[test]
     fn messages_read_as_julia_prints_them() {

@@ -43,7 +43,20 @@ use std::ptr::NonNull;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::heap::Object;
-use crate::thread::HandlerRecord;
+
+/// Where an exception continues: a handler. It lies in a frame of compiled code.
+#[repr(C)]
+#[derive(Debug)]
+pub struct HandlerRecord {
+    /// The record that was innermost before.
+    pub previous: *mut HandlerRecord,
+    /// The landing pad.
+    pub pc: usize,
+    /// The stack pointer there.
+    pub sp: usize,
+    /// The frame pointer there.
+    pub fp: usize,
+}
 
 /// What an entry trampoline keeps in its frame.
 #[repr(C)]

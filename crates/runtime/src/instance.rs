@@ -9,20 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use brolga_ir::Context;
 use brolga_ir::types::{LayoutError, Type, Types};
 
-use crate::exception::Exception;
 use crate::foreign::Foreign;
 use crate::frames::{FrameMaps, FrameMapsInForce};
-use crate::heap::{Collection, Heap, HeapOptions, Obj, Object, Root, Scope, Unused};
-#[cfg(feature = "heap-mmtk")]
-use crate::heap::{MmtkError, MmtkOptions};
-use crate::objects::{
-    Ambiguous, InWorld, IsaCache, MethodRow, MethodTable, Methods, NewMethods, Ops, Table, Worlds,
-};
+use crate::heap::{Heap, HeapOptions, Obj, Object};
+use crate::objects::{Ambiguous, IsaCache, MethodRow, MethodTable, Methods, NewMethods, Table, Worlds};
 use crate::output::{Output, Sink};
 use crate::records::{StringRef, SymbolRef};
-use crate::retired::{Graveyard, RetiredCode};
-use crate::routines;
-use crate::thread::{AttachError, EnterError, Reporter, Thread, forget_gone, with_attached, with_heap_scope};
+use crate::retired::{Graveyard, Reporter};
 use crate::trace::{Symbolizer, Symbolizers, Traces};
 
 /// What can be chosen about a runtime.
@@ -34,20 +27,6 @@ pub struct RuntimeOptions {
     pub heap: HeapOptions,
     /// Which exceptions have a stack trace.
     pub traces: Traces,
-}
-
-/// Why a call of an object gave none.
-#[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
-pub enum CallError {
-    /// The callee threw.
-    #[error(transparent)]
-    Exception(#[from] Exception),
-    /// The thread cannot be attached.
-    #[error(transparent)]
-    Attach(#[from] AttachError),
-    /// The scope or the table of methods is one of another runtime.
-    #[error("the scope or the table of methods belongs to another runtime")]
-    OtherRuntime,
 }
 
 /// Why methods cannot be added. The caller's fault.
@@ -79,60 +58,40 @@ pub struct Runtime {
     methods: MethodTable,
     graveyard: Graveyard,
     /// Attached threads; some have ended.
-    reporters: Mutex<Vec<Reporter>>,
+    reporters: Mutex<Vec<Box<dyn Reporter>>>,
     traces: Traces,
     symbolizers: Symbolizers,
     heap: Heap,
     /// Held while an atomic field is accessed that no single access reaches.
     atomics: Mutex<()>,
     /// The last field: the heap lists threads by address, so they outlive it.
-    _forget: ForgetThreads,
+    _end: End,
 }
 
-/// Types that nobody uses, until no thread is left in the worlds up to `last`: lines of dynamic calls have their addresses.
-struct UnusedTypes {
-    _types: Unused,
-    last: u64,
+/// What a runtime takes from the layers above: routines for compiled code, and threads.
+pub(crate) struct Host {
+    /// Routines by name, sorted, with their addresses.
+    pub(crate) routines: Vec<(&'static str, usize)>,
+    /// Drops the state that the running operating-system thread keeps for runtimes that are gone.
+    pub(crate) forget_threads: fn(),
 }
 
-impl RetiredCode for UnusedTypes {
-    fn contains_any(&self, _: &[usize]) -> bool {
-        false
-    }
+/// Runs when the rest of a runtime is gone.
+struct End(fn());
 
-    fn worlds(&self) -> Option<(u64, u64)> {
-        Some((0, self.last))
-    }
-}
-
-/// Drops what the running operating-system thread is to a runtime, when the rest of it is gone.
-struct ForgetThreads;
-
-impl Drop for ForgetThreads {
+impl Drop for End {
     fn drop(&mut self) {
-        forget_gone();
+        (self.0)();
     }
 }
 
 impl Runtime {
-    /// A new world.
-    pub fn new(options: RuntimeOptions) -> Arc<Runtime> {
-        let heap = Heap::new(options.heap.clone());
-        Runtime::with(options, heap)
-    }
-
-    /// A new world whose memory `mmtk` manages. A process has one of them, for ever. Of `options.heap` only the stress counts.
-    #[cfg(feature = "heap-mmtk")]
-    pub fn with_mmtk(options: RuntimeOptions, mmtk: &MmtkOptions) -> Result<Arc<Runtime>, MmtkError> {
-        let heap = Heap::with_mmtk(options.heap.clone(), mmtk)?;
-        Ok(Runtime::with(options, heap))
-    }
-
-    fn with(options: RuntimeOptions, heap: Heap) -> Arc<Runtime> {
+    /// A new world with this heap, for threads that `host` describes.
+    pub(crate) fn with(options: RuntimeOptions, heap: Heap, host: Host) -> Arc<Runtime> {
         let graveyard = Graveyard::new();
         let worlds = Worlds::new(graveyard.clone());
         Arc::new(Runtime {
-            routines: routines::sorted_table(),
+            routines: host.routines,
             foreign: Foreign::default(),
             sink: Sink::new(options.output),
             methods: MethodTable { shared: Table::new(&worlds, None) },
@@ -143,7 +102,7 @@ impl Runtime {
             symbolizers: Symbolizers::default(),
             heap,
             atomics: Mutex::default(),
-            _forget: ForgetThreads,
+            _end: End(host.forget_threads),
         })
     }
 
@@ -230,15 +189,15 @@ impl Runtime {
         &self.heap
     }
 
-    pub(crate) fn reporters(&self) -> MutexGuard<'_, Vec<Reporter>> {
+    pub(crate) fn reporters(&self) -> MutexGuard<'_, Vec<Box<dyn Reporter>>> {
         self.reporters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A thread attached itself. The list forgets threads that have ended when it has doubled.
-    pub(crate) fn add_reporter(&self, reporter: Reporter) {
+    pub(crate) fn add_reporter(&self, reporter: Box<dyn Reporter>) {
         let mut reporters = self.reporters();
         if reporters.len() == reporters.capacity() {
-            reporters.retain(Reporter::is_alive);
+            reporters.retain(|reporter| reporter.is_alive());
         }
         reporters.push(reporter);
     }
@@ -308,21 +267,6 @@ impl Runtime {
         self.worlds.newest()
     }
 
-    /// Frees the types of contexts that nobody uses any more, when there are twice as many types as the last time: with their objects, and a full
-    /// collection that finds out. Does nothing inside a scope. To be called when a program is compiled.
-    pub fn free_unused_types(self: &Arc<Self>) {
-        if !self.heap.types().is_sweep_due(self.heap.stats().live_bytes) {
-            return;
-        }
-        // In a scope nothing is collected; the next program tries again.
-        let _collected = self.enter(|scope| scope.collect_kind(Collection::Full));
-        let types = self.heap.types().take_swept();
-        if !types.is_empty() {
-            let last = self.next_world(|_| ()) - 1;
-            self.retire([Box::new(UnusedTypes { _types: types, last }) as Box<dyn RetiredCode>]);
-        }
-    }
-
     /// Adds methods that all programs see. They are there until the result is dropped.
     pub fn add_methods(
         &self,
@@ -366,58 +310,5 @@ impl Runtime {
         let (cache, world) = (IsaCache::default(), self.world());
         let found = table.shared.find(&self.heap, &cache, world, callee.object, &args)?;
         Ok(found.map(|method| method.name().to_owned()))
-    }
-
-    /// Calls an object with others: a function, a closure, a type. Builtins and operators are called as well as methods. Inside
-    /// of compiled code the call finds the methods of its program, in its world; elsewhere those of no program.
-    pub fn call<'f, 'h>(
-        self: &Arc<Self>,
-        scope: &mut Scope<'f, 'h>,
-        callee: Root<'f, 'h>,
-        args: &[Root<'f, 'h>],
-    ) -> Result<Root<'f, 'h>, CallError> {
-        self.call_where(scope, |thread| thread.stay_or_enter_world(&self.methods), callee, args)
-    }
-
-    /// As [`Runtime::call`], with the methods of a program.
-    pub fn call_in<'f, 'h>(
-        self: &Arc<Self>,
-        table: &MethodTable,
-        scope: &mut Scope<'f, 'h>,
-        callee: Root<'f, 'h>,
-        args: &[Root<'f, 'h>],
-    ) -> Result<Root<'f, 'h>, CallError> {
-        if !self.owns(table) {
-            return Err(CallError::OtherRuntime);
-        }
-        self.call_where(scope, |thread| Some(thread.enter_world(table)), callee, args)
-    }
-
-    fn call_where<'f, 'h>(
-        self: &Arc<Self>,
-        scope: &mut Scope<'f, 'h>,
-        enter_world: impl for<'t> FnOnce(&'t Thread) -> Option<InWorld<'t>>,
-        callee: Root<'f, 'h>,
-        args: &[Root<'f, 'h>],
-    ) -> Result<Root<'f, 'h>, CallError> {
-        if !std::ptr::eq(scope.heap(), &self.heap) {
-            return Err(CallError::OtherRuntime);
-        }
-        with_attached(self, |thread| {
-            let entered = thread.enter();
-            let _world = enter_world(thread);
-            match (Ops { scope, thread, runtime: self }.apply(callee, args)) {
-                Ok(result) if !entered.carries() => Ok(result),
-                _ => Err(CallError::Exception(entered.take_exception())),
-            }
-        })?
-    }
-
-    /// Calls `body` with the right to make and use objects, on the running thread, which is attached if it was not.
-    pub fn enter<R>(
-        self: &Arc<Self>,
-        body: impl for<'f, 'h> FnOnce(&mut Scope<'f, 'h>) -> R,
-    ) -> Result<R, EnterError> {
-        with_heap_scope(self, body)
     }
 }

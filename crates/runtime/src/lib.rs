@@ -5,21 +5,21 @@
 //! | file           | what it holds                                                                         |
 //! |----------------|---------------------------------------------------------------------------------------|
 //! | `instance.rs`  | [`Runtime`]: one independent world; everything else hangs off it                      |
+//! | `enter.rs`     | making a runtime, and calling into it from Rust                                       |
 //! | `records.rs`   | permanent records of symbols, modules and string constants                             |
-//! | `exception.rs` | exception kinds, pending exceptions, and how they arrive in Rust                      |
+//! | `pending.rs`   | exception kinds, and the exceptions that a thread handles or throws                   |
+//! | `exception.rs` | exceptions as they arrive in Rust                                                     |
 //! | `thread.rs`    | [`Thread`]: the words that compiled code uses, attaching, interrupting                |
 //! | `retired.rs`   | code that nothing leads to any more, until no thread can be running it                |
+//! | `retire.rs`    | how the run time retires code and frees it                                            |
 //! | `stack.rs`     | where the stack of an operating-system thread ends                                    |
 //! | `heap/`        | objects, their types, and the garbage collector                                       |
 //! | `objects/`     | what running code does with objects: relations, exceptions, dispatch, builtins     |
 //! | `trace.rs`     | stack traces: where compiled code was when it threw                                   |
-//! | `unwind.rs`    | the jump from a throw to its handler, one per processor                               |
-//! | `poll.rs`      | the slow side of a safepoint, which keeps all registers, one per processor             |
 //! | `foreign.rs`   | C symbols                                                                             |
 //! | `c_functions.rs` | C functions of Julia's run time and of `utf8proc`                                   |
 //! | `output.rs`    | where `print` writes                                                                  |
-//! | `routines.rs`  | the routines that compiled code calls, by name                                        |
-//! | `libcalls.rs`  | arithmetic routines                                                                   |
+//! | `routines/`    | the routines that compiled code calls, by name                                        |
 //!
 //! Miri runs what neither opens libraries nor calls machine code, the heap included: `.ci/miri`.
 //!
@@ -27,37 +27,38 @@
 //! runtimes it is attached to.
 
 mod c_functions;
-mod callback;
 mod carried;
+mod enter;
 mod exception;
 mod fence;
 mod foreign;
 mod frames;
 pub mod heap;
 mod instance;
-mod libcalls;
 pub mod objects;
 mod output;
-mod poll;
+mod pending;
 mod records;
+mod retire;
 mod retired;
 mod routines;
 mod span;
 mod stack;
 mod thread;
 mod trace;
-mod unwind;
 
-pub use exception::{Exception, ExceptionKind};
+pub use enter::CallError;
+pub use exception::Exception;
 pub use fence::fenced;
 pub use foreign::{Foreign, ForeignError};
-pub use frames::{EntryRecord, Frame, FrameMaps, FrameMapsInForce, Frames};
-pub use instance::{CallError, MethodError, Runtime, RuntimeOptions};
+pub use frames::{EntryRecord, Frame, FrameMaps, FrameMapsInForce, Frames, HandlerRecord};
+pub use instance::{MethodError, Runtime, RuntimeOptions};
 pub use output::{Output, Sink};
+pub use pending::ExceptionKind;
 pub use records::{StringRef, SymbolRef};
 pub use retired::RetiredCode;
 pub use thread::{
-    AttachError, EnterError, Entered, HandlerRecord, HeapEntry, Interrupt, STACK_RESERVE, Thread,
-    ThreadLayout, with_attached,
+    AttachError, EnterError, Entered, HeapEntry, Interrupt, STACK_RESERVE, Thread, ThreadLayout,
+    with_attached,
 };
 pub use trace::{MAX_FRAMES, StackFrame, Symbolizer, Traces};

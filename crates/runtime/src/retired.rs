@@ -23,8 +23,6 @@ use std::any::Any;
 use brolga_instances::Reclaimer;
 
 use crate::fence::fenced;
-use crate::instance::Runtime;
-use crate::thread::{Reporter, with_attached_to};
 
 /// Code that waits for threads to leave. Dropping it frees it. If it keeps its runtime alive, the runtime, which keeps the list that it
 /// is on, lives until the threads that it waits for have left or ended.
@@ -37,10 +35,19 @@ pub trait RetiredCode: Send {
         None
     }
 
-    /// What keeps the code in memory, for [`Runtime::look_at_retired`]. It is asked under a lock.
+    /// What keeps the code in memory, for [`Runtime::look_at_retired`](crate::Runtime::look_at_retired). It is asked under a lock.
     fn keeper(&self) -> Option<&dyn Any> {
         None
     }
+}
+
+/// A thread that can be asked, from any other, which code its frames lie in.
+pub(crate) trait Reporter: Send {
+    /// Whether the thread has not ended.
+    fn is_alive(&self) -> bool;
+
+    /// Asks the thread for a report if code waits for it; `false` when the thread is gone.
+    fn ask(&self) -> bool;
 }
 
 /// Whether a thread may run the code or call it: its frames have these return addresses, ascending, and its calls are made in worlds from the
@@ -70,231 +77,3 @@ pub(crate) type Retired = Box<dyn RetiredCode>;
 
 /// The runtime's list.
 pub(crate) type Graveyard = Reclaimer<Retired>;
-
-impl Runtime {
-    /// Frees code when no thread can be running it. Nothing must lead there any more: every word that did has been changed,
-    /// with release order.
-    pub fn retire(&self, code: impl IntoIterator<Item = Box<dyn RetiredCode>>) {
-        self.graveyard().retire_all(code);
-        // Of what its frames lie in, a thread does not say so each time again.
-        self.report_running(|awaited, held| awaited > held && awaited / 2 >= held);
-        self.collect_retired();
-        if self.retired() > 0 {
-            self.reporters().retain(Reporter::ask);
-            self.collect_retired();
-        }
-    }
-
-    /// Frees the retired code that no thread can be running. Threads that leave compiled code do it as well, if something
-    /// waits for them.
-    pub fn free_retired(&self) {
-        self.report_running(|awaited, held| awaited > held);
-        self.collect_retired();
-    }
-
-    pub(crate) fn collect_retired(&self) {
-        free(self.graveyard().collect());
-    }
-
-    /// The running thread lets go of what its frames do not lie in, if so much waits for it, and was held when it did so last.
-    fn report_running(&self, is_due: impl FnOnce(usize, usize) -> bool) {
-        with_attached_to(self, |thread| thread.report_if(is_due));
-    }
-
-    /// Shows what keeps retired code in memory that waits for threads ([`RetiredCode::keeper`]). `show` must not retire code, enter or leave: it is called
-    /// under a lock.
-    pub fn look_at_retired(&self, mut show: impl FnMut(&dyn Any)) {
-        self.graveyard().look(|code| {
-            if let Some(keeper) = code.keeper() {
-                show(keeper);
-            }
-        });
-    }
-
-    /// How many pieces of retired code wait for threads.
-    pub fn retired(&self) -> usize {
-        self.graveyard().waiting()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use super::*;
-    use crate::instance::RuntimeOptions;
-    use crate::thread::with_attached;
-
-    struct Counted(Arc<AtomicUsize>);
-
-    impl RetiredCode for Counted {
-        fn contains_any(&self, _: &[usize]) -> bool {
-            false
-        }
-    }
-
-    impl Drop for Counted {
-        fn drop(&mut self) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-
-    /// Panics when it goes, and counts as well.
-    struct Panics(#[expect(dead_code, reason = "dropped behind the panic")] Counted);
-
-    impl RetiredCode for Panics {
-        fn contains_any(&self, _: &[usize]) -> bool {
-            false
-        }
-    }
-
-    impl Drop for Panics {
-        fn drop(&mut self) {
-            std::panic::resume_unwind(Box::new("a destructor"));
-        }
-    }
-
-    #[test]
-    fn panics_of_what_goes_stay_below_compiled_code() {
-        let runtime = Runtime::new(RuntimeOptions::default());
-        let freed = Arc::new(AtomicUsize::new(0));
-        let both = || -> [Retired; 2] {
-            [Box::new(Panics(Counted(freed.clone()))), Box::new(Counted(freed.clone()))]
-        };
-        runtime.retire(both());
-        assert_eq!(freed.load(Ordering::SeqCst), 2);
-        with_attached(&runtime, |thread| {
-            let entered = thread.enter();
-            std::thread::scope(|scope| scope.spawn(|| runtime.retire(both())).join())
-                .expect("the other thread");
-            assert_eq!((freed.load(Ordering::SeqCst), runtime.retired()), (2, 2));
-            // What a safepoint does for a thread that was asked.
-            assert!(!thread.safepoint());
-            assert_eq!(freed.load(Ordering::SeqCst), 4, "none of its frames lies there");
-            drop(entered);
-            let outermost = thread.enter();
-            runtime.graveyard().retire_all(both());
-            drop(outermost);
-        })
-        .expect("the thread can be attached");
-        runtime.free_retired();
-        assert_eq!((freed.load(Ordering::SeqCst), runtime.retired()), (6, 0));
-    }
-
-    #[test]
-    fn code_that_panics_when_it_is_asked_may_be_running() {
-        struct Unknown;
-        impl RetiredCode for Unknown {
-            fn contains_any(&self, addresses: &[usize]) -> bool {
-                assert!(addresses[0] > 1, "nobody knows");
-                false
-            }
-        }
-        let code: Retired = Box::new(Unknown);
-        assert!(may_hold(&code, &[1, 2], None) && may_hold(&code, &[0, 2], None));
-        assert!(!may_hold(&code, &[2, 3], None) && !may_hold(&code, &[], None));
-    }
-
-    #[test]
-    fn code_that_is_visible_in_a_world_of_the_thread_may_be_called() {
-        struct Visible;
-        impl RetiredCode for Visible {
-            fn contains_any(&self, _: &[usize]) -> bool {
-                false
-            }
-
-            fn worlds(&self) -> Option<(u64, u64)> {
-                Some((5, 7))
-            }
-        }
-        let code: Retired = Box::new(Visible);
-        let held = |worlds| may_hold(&code, &[8], Some(worlds));
-        assert!(held((5, 5)) && held((7, 9)) && held((1, 6)) && held((4, 8)));
-        assert!(!held((1, 4)) && !held((8, 9)));
-        assert!(!may_hold(&code, &[8], None), "a thread outside of all worlds");
-    }
-
-    #[test]
-    fn code_waits_for_the_outermost_entry() {
-        let runtime = Runtime::new(RuntimeOptions::default());
-        let freed = Arc::new(AtomicUsize::new(0));
-        let retire = || runtime.retire([Box::new(Counted(freed.clone())) as Box<dyn RetiredCode>]);
-        let state = || (freed.load(Ordering::SeqCst), runtime.retired());
-        retire();
-        assert_eq!(state(), (1, 0), "nobody runs anything");
-        with_attached(&runtime, |thread| {
-            let outer = thread.enter();
-            let inner = thread.enter();
-            // Another thread does not know what this one runs.
-            std::thread::scope(|scope| scope.spawn(retire).join()).expect("the other thread");
-            drop(inner);
-            assert_eq!(state(), (1, 1));
-            drop(outer);
-            assert_eq!(state(), (2, 0), "the thread that left freed it");
-        })
-        .expect("the thread can be attached");
-    }
-
-    #[test]
-    fn who_blocks_holds_no_code_up_that_it_does_not_run() {
-        let runtime = Runtime::new(RuntimeOptions::default());
-        let freed = Arc::new(AtomicUsize::new(0));
-        let state = || (freed.load(Ordering::SeqCst), runtime.retired());
-        let retire = || runtime.retire([Box::new(Counted(freed.clone())) as Retired]);
-        let elsewhere = || std::thread::scope(|scope| scope.spawn(retire).join()).expect("the other thread");
-        with_attached(&runtime, |thread| {
-            let entered = thread.enter();
-            elsewhere();
-            assert_eq!(state(), (0, 1));
-            let blocked = thread.blocking(|| {
-                elsewhere();
-                assert_eq!(state(), (2, 0), "what was retired before as well");
-                let inner = thread.enter();
-                elsewhere();
-                assert_eq!(state(), (2, 1), "what it entered may run it");
-                drop(inner);
-                elsewhere();
-                assert_eq!(state(), (4, 0));
-            });
-            assert_eq!(blocked, Ok(()));
-            elsewhere();
-            assert_eq!(state(), (4, 1), "it goes on");
-            drop(entered);
-            assert_eq!(state(), (5, 0));
-        })
-        .expect("the thread can be attached");
-        runtime
-            .enter(|scope| {
-                with_attached(&runtime, |thread| {
-                    let entered = thread.enter();
-                    scope.blocking(elsewhere);
-                    assert_eq!(state(), (6, 0));
-                    elsewhere();
-                    assert_eq!(state(), (6, 1), "it goes on");
-                    drop(entered);
-                })
-            })
-            .expect("a scope")
-            .expect("the thread can be attached");
-    }
-
-    #[test]
-    fn who_retires_code_below_compiled_code_says_what_it_runs() {
-        let runtime = Runtime::new(RuntimeOptions::default());
-        let freed = Arc::new(AtomicUsize::new(0));
-        let state = || (freed.load(Ordering::SeqCst), runtime.retired());
-        let counted = || Counted(freed.clone());
-        with_attached(&runtime, |thread| {
-            let entered = thread.enter();
-            runtime.retire([Box::new(counted()) as Retired]);
-            assert_eq!(state(), (1, 0), "no frame lies there");
-            runtime.graveyard().retire_all([Box::new(counted()) as Retired]);
-            assert_eq!(state(), (1, 1));
-            runtime.free_retired();
-            assert_eq!(state(), (2, 0), "and who waits for room says so, too");
-            drop(entered);
-        })
-        .expect("the thread can be attached");
-    }
-}

@@ -36,7 +36,6 @@ mod attached;
 mod end;
 
 pub use asked::Interrupt;
-pub(crate) use asked::Reporter;
 pub use attached::{AttachError, with_attached};
 pub(crate) use attached::{forget_gone, with_attached_to, with_heap_scope};
 use end::FramesAtEnd;
@@ -50,14 +49,15 @@ use brolga_instances::Pin;
 use brolga_ir::Context;
 
 use crate::carried::{Activation, Carried};
-use crate::exception::{Detail, Exception, ExceptionKind, Pending};
+use crate::exception::Exception;
 use crate::fence::fenced;
-use crate::frames::Frames;
+use crate::frames::{Frames, HandlerRecord};
 use crate::heap::{
-    GcFrame, Heap, Mutator, MutatorLayout, Object, POLL_COLLECT, Paused, Persistent, with_scope,
+    GcFrame, Heap, MUTATOR, Mutator, MutatorLayout, Object, POLL_COLLECT, Paused, Persistent, with_scope,
 };
 use crate::instance::Runtime;
 use crate::objects::{Dispatch, InWorld, IsaCache, Lines, MethodTable};
+use crate::pending::{Detail, ExceptionKind, Pending};
 use crate::retired::{Retired, free, may_hold};
 use crate::span::Span;
 use crate::stack;
@@ -68,20 +68,6 @@ pub const STACK_RESERVE: usize = 256 << 10;
 
 /// Stacks smaller than this are not worth running on.
 const SMALLEST_STACK: usize = 2 * STACK_RESERVE;
-
-/// Where an exception goes on. Lives in a frame of compiled code.
-#[repr(C)]
-#[derive(Debug)]
-pub struct HandlerRecord {
-    /// The record that was innermost before.
-    pub previous: *mut HandlerRecord,
-    /// The landing pad.
-    pub pc: usize,
-    /// The stack pointer there.
-    pub sp: usize,
-    /// The frame pointer there.
-    pub fp: usize,
-}
 
 /// The state of one attached thread.
 #[repr(C)]
@@ -133,6 +119,8 @@ impl ThreadLayout {
     /// How many exceptions are being handled or thrown.
     pub const EXCEPTIONS: usize = Self::MUTATOR + MutatorLayout::EXCEPTIONS;
 }
+
+const _: () = assert!(ThreadLayout::MUTATOR == MUTATOR, "the heap's machine code finds its words elsewhere");
 
 /// Why a scope cannot be entered. The embedder's or the system's fault.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]

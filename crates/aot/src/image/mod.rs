@@ -65,7 +65,7 @@ mod tables;
 mod tests;
 mod write;
 
-use brolga_codegen::compile::{CompiledFunction, FrameMap, Symbol};
+use brolga_codegen::compiled::{CompiledFunction, FrameMap, Symbol};
 use brolga_codegen::sig::Signature;
 use brolga_ir::Module;
 

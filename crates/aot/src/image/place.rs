@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 
-use brolga_codegen::compile::{CompiledFunction, RelocKind, RelocTarget, Symbol};
+use brolga_codegen::compiled::{CompiledFunction, RelocKind, RelocTarget, Symbol};
 
 use super::{ImageError, ImageParts, PAGE};
 

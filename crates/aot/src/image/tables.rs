@@ -16,7 +16,7 @@
 //!
 //! Reading gives `None` for whatever lies outside of its table or is not what it should be.
 
-use brolga_codegen::compile::{FrameMap, NamedType, Symbol};
+use brolga_codegen::compiled::{FrameMap, NamedType, Symbol};
 use brolga_codegen::sig::{Abi, Signature};
 use brolga_ir::Type;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use brolga_codegen::compile::{
+use brolga_codegen::compiled::{
     CompiledFunction, FrameMap, MadeBy, NamedType, RelocKind, RelocTarget, Relocation, Symbol,
 };
 use brolga_codegen::sig::{Abi, Signature};

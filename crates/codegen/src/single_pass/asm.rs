@@ -10,7 +10,7 @@
 //!
 //! Jumps have 32-bit distances, so that a label that is not bound yet needs no second pass: [`Asm::finish`] fills them in.
 
-use crate::compile::{RelocKind, RelocTarget, Relocation};
+use crate::compiled::{RelocKind, RelocTarget, Relocation};
 
 /// A general register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

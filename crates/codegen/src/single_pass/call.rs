@@ -19,7 +19,7 @@ use cranelift_codegen::isa::CallConv;
 use super::asm::{Gpr, Mem, R8, R9, R10, R11, RAX, RCX, RDI, RDX, RSI, RSP, Xmm};
 use super::places::{self, Reg, is_float};
 use super::{Emitter, External, Step, Unsupported, check};
-use crate::compile::FrameMap;
+use crate::compiled::FrameMap;
 
 const ARGUMENTS: [Gpr; 6] = [RDI, RSI, RDX, RCX, R8, R9];
 const TAIL_RESULTS: [Gpr; 8] = [RAX, RCX, RDX, RSI, RDI, R8, R9, R10];

@@ -50,7 +50,7 @@ use target_lexicon::Architecture;
 
 use self::asm::{Asm, Finished, Gpr, Label, Mem, Precision, R12, R13, R14, RBP, RBX, Width};
 use self::places::{Places, Reg, fits};
-use crate::compile::{CompiledFunction, FrameMap, MAX_FRAME_BYTES, MadeBy, RETURN_ADDRESS, Symbol};
+use crate::compiled::{CompiledFunction, FrameMap, MAX_FRAME_BYTES, MadeBy, RETURN_ADDRESS, Symbol};
 
 /// The function has something that is not made here.
 #[derive(Debug)]

@@ -40,7 +40,7 @@ use super::exception::Inside;
 use super::slots::Compiled;
 use super::{Done, TranslateError, Translation, UNREACHABLE_TRAP, abi_of};
 use crate::callback::callback_name;
-use crate::compile::Symbol;
+use crate::compiled::Symbol;
 use crate::routines;
 use crate::sig::{Abi, Signature, spare_param, word_offsets};
 use crate::thread;

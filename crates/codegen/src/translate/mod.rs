@@ -59,7 +59,7 @@ use cranelift_entity::packed_option::PackedOption;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use rustc_hash::FxHashMap;
 
-use crate::compile::{NamedType, Symbol};
+use crate::compiled::{NamedType, Symbol};
 use crate::isa::HostIsa;
 use crate::sig::{Abi, Signature};
 use crate::thread;

@@ -27,7 +27,7 @@ use cranelift_codegen::ir::{
 };
 
 use super::{Done, Translation};
-use crate::compile::Symbol;
+use crate::compiled::Symbol;
 use crate::ways::{SAMPLES, SEEN, SEEN_OPERANDS};
 
 impl Translation<'_> {

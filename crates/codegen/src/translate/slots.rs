@@ -28,7 +28,7 @@ use cranelift_codegen::ir::{
 };
 
 use super::{Done, Translation};
-use crate::compile::Symbol;
+use crate::compiled::Symbol;
 use crate::sig::Signature;
 use crate::ways::{HOT, LOOP};
 

@@ -12,7 +12,7 @@
 //! | handlers, `muladd` and other operations whose result is a matter of the machine | code does them as it does |
 //!
 //! Code is asked for behind half of the calls that may be interpreted, or behind [`WORK`] statements, which a function with a loop comes to sooner
-//! (`crates/jit/src/interpret.rs`).
+//! (`crates/jit/src/tiering/interpret.rs`).
 //!
 //! What throws, or does not end within [`MAX_STEPS`] statements, is begun again as code: nothing has happened yet.
 //!

@@ -24,7 +24,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use brolga_codegen::compile::Symbol as Import;
+use brolga_codegen::compiled::Symbol as Import;
 use brolga_codegen::isa::Tier;
 use brolga_codegen::ways::Route;
 use brolga_ir::{Func, FuncId};

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use super::version::{Beginning, State};
 use super::{Body, CellOwner, Materialize};
-use crate::tiers::{Counting, Then, Tiers};
+use crate::tiering::tiers::{Counting, Then, Tiers};
 
 /// How the code of a version is made again.
 #[derive(Clone)]

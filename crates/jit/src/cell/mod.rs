@@ -62,12 +62,12 @@ use std::sync::{Arc, Weak};
 use brolga_codegen::lazy::can_be_interpreted;
 use brolga_codegen::sig::FunctionType;
 
-use crate::c_entry::CEntryError;
-use crate::code_memory::CodeMemoryError;
 use crate::engine::{Jit, Unit};
-use crate::entry::{Entry, EntryError};
-use crate::interpret::Interpreter;
-use crate::tiers::{Counting, LoopEntry, Then, Tiers};
+use crate::entry::c_entry::CEntryError;
+use crate::entry::trampoline::{Entry, EntryError};
+use crate::memory::error::CodeMemoryError;
+use crate::tiering::interpret::Interpreter;
+use crate::tiering::tiers::{Counting, LoopEntry, Then, Tiers};
 pub use evict::Held;
 pub(crate) use place::{Place, Places};
 pub(crate) use record::Record;

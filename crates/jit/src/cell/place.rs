@@ -42,9 +42,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use brolga_instances::CodeWord;
 use brolga_runtime::ThreadLayout;
 
-use crate::code_memory::{CodeMemory, CodeMemoryError};
-use crate::reservation::Parts;
-use crate::space::Run;
+use crate::memory::code_memory::CodeMemory;
+use crate::memory::error::CodeMemoryError;
+use crate::memory::reservation::Parts;
+use crate::memory::space::Run;
 
 /// Bytes of stubs in a group: a small page.
 const PAGE: usize = 4096;
@@ -352,7 +353,7 @@ fn stub_aarch64(distance: usize) -> [u8; STUB_BYTES] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::code_memory::CodeMemoryOptions;
+    use crate::memory::code_memory::CodeMemoryOptions;
 
     fn places() -> Arc<Places> {
         Arc::new(Places::new(

@@ -17,11 +17,11 @@ use super::place::Place;
 use super::select::Selector;
 use super::version::{Added, Beginning, State, Superseded, Version, Versions};
 use super::{CellError, IndirectCell, Materialize, Target};
-use crate::c_entry::CEntry;
 use crate::engine::Jit;
-use crate::entry::Entry;
-use crate::interpret::{Interpret, Interpreted};
-use crate::tiers::{Counting, Then};
+use crate::entry::c_entry::CEntry;
+use crate::entry::trampoline::Entry;
+use crate::tiering::interpret::{Interpret, Interpreted};
+use crate::tiering::tiers::{Counting, Then};
 
 /// A cell and what is behind it.
 pub(crate) struct Record {

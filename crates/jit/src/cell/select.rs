@@ -27,7 +27,7 @@ use brolga_instances::CodeWord;
 use brolga_runtime::{RetiredCode, ThreadLayout};
 
 use super::place::{Groups, Layout, Taken};
-use crate::code_memory::CodeMemoryError;
+use crate::memory::error::CodeMemoryError;
 
 /// Offsets in the data of a selector, which its code has too.
 const DATA_SINCE: usize = 0;

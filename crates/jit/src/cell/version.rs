@@ -26,8 +26,8 @@ use super::place::Place;
 use super::select::Selector;
 use super::{IndirectCell, Materialize, Record, Target};
 use crate::engine::{Jit, Unit};
-use crate::interpret::{Interpreted, Interpreter};
-use crate::tiers::Counting;
+use crate::tiering::interpret::{Interpreted, Interpreter};
+use crate::tiering::tiers::Counting;
 
 /// What calls of a version reach.
 pub(super) enum State {

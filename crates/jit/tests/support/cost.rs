@@ -42,7 +42,7 @@ fn fib(jit: &Jit, check: bool) -> f64 {
         c.b.ins().return_(&[n]);
         c.b.switch_to_block(large);
         let callee =
-            c.import(brolga_codegen::compile::Symbol::Function("fib".into()), signature.clif(), true);
+            c.import(brolga_codegen::compiled::Symbol::Function("fib".into()), signature.clif(), true);
         let (a, b) = (c.b.ins().iadd_imm_s(n, -1), c.b.ins().iadd_imm_s(n, -2));
         let a = c.b.ins().call(callee, &[a]);
         let b = c.b.ins().call(callee, &[b]);

@@ -4,7 +4,8 @@
 
 pub(crate) mod lazy;
 
-use brolga_codegen::compile::{CompileOptions, CompiledFunction, Symbol};
+use brolga_codegen::compile::CompileOptions;
+use brolga_codegen::compiled::{CompiledFunction, Symbol};
 use brolga_codegen::isa::Tier;
 use brolga_codegen::routines::routine;
 use brolga_codegen::sig::{Abi, FunctionType, Signature, ValueType};

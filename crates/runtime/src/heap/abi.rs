@@ -1,9 +1,8 @@
 //! The numbers of [`HeapAbi`] that hold for the default heap.
 
-use super::class::{CELLS, TAG_BYTES};
+use super::class::CELLS;
+use super::layout::{MUTATOR, TAG_BITS, TAG_BYTES, TAG_OLD, TAG_PERMANENT};
 use super::mutator::MutatorLayout;
-use super::object::{TAG_BITS, TAG_OLD, TAG_PERMANENT};
-use crate::thread::ThreadLayout;
 use brolga_ir::heap_abi::HeapAbi;
 
 /// What code for the default heap knows of it.
@@ -13,8 +12,8 @@ pub const DEFAULT_ABI: HeapAbi = HeapAbi {
     tag_old: TAG_OLD,
     tag_permanent: TAG_PERMANENT,
     cells: &CELLS,
-    gc_stack: ThreadLayout::MUTATOR + MutatorLayout::GC_STACK,
-    runs: ThreadLayout::MUTATOR + MutatorLayout::RUNS,
+    gc_stack: MUTATOR + MutatorLayout::GC_STACK,
+    runs: MUTATOR + MutatorLayout::RUNS,
     run_bytes: MutatorLayout::RUN_BYTES,
     zeroed: false,
     moving: false,

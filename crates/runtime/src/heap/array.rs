@@ -17,11 +17,11 @@
 
 use brolga_ir::types::FieldRepr;
 
-use super::desc::{
-    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, Element, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, ObjectKind,
-    STRING_BYTES, TypeRef,
-};
+use super::desc::{Element, ObjectKind, TypeRef};
 use super::heap::OutOfMemory;
+use super::layout::{
+    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, STRING_BYTES,
+};
 use super::object::Object;
 use super::scope::{Bits, Obj, ObjectError, Root, Scope, check_bits, wrong_kind};
 

@@ -19,11 +19,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use brolga_ir::heap_abi::HeapAbi;
 
 use super::abi::DEFAULT_ABI;
-use super::backend::{Backend, Request};
-use super::class::{SizeClass, TAG_BYTES};
+use super::class::SizeClass;
+use super::heap::{Backend, Request};
 use super::heap::{Heap, OutOfMemory};
+use super::layout::{TAG_BYTES, TAG_PERMANENT};
 use super::mutator::Mutator;
-use super::object::{Object, TAG_PERMANENT};
+use super::object::Object;
 use super::options::{HeapOptions, HeapStats};
 use super::policy::{Collection, Policy};
 use super::space::{Shortage, Space};

@@ -42,7 +42,8 @@ use std::ops::Range;
 
 use rustc_hash::FxHashSet;
 
-use super::object::{Object, TAG_BITS, TAG_PERMANENT};
+use super::layout::{TAG_BITS, TAG_PERMANENT};
+use super::object::Object;
 
 /// The types and permanent objects that a collection has met.
 #[derive(Default)]

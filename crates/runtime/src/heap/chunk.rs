@@ -18,14 +18,13 @@
 
 use std::ptr::NonNull;
 
-use super::class::{FIRST_CELL, SizeClass, TAG_BYTES};
+use super::class::SizeClass;
+use super::layout::{BLOCK, FIRST_CELL, TAG_BYTES};
 use super::object::Object;
 use super::pages::Pages;
 
 /// The size and alignment of a chunk.
 pub(crate) const CHUNK: usize = 4 << 20;
-/// The size of a block.
-pub(crate) const BLOCK: usize = 32 << 10;
 /// Blocks of a chunk, those with mark bits included.
 pub(crate) const BLOCKS: usize = CHUNK / BLOCK;
 /// Blocks at the start of a chunk that hold its mark bits.

@@ -16,13 +16,7 @@
 //! In a class whose size is a multiple of 16 every object is aligned to 16, which types with 128-bit fields need.
 //! Larger objects take whole units (`chunk.rs`), of which they lose an eighth at most.
 
-use super::chunk::BLOCK;
-
-/// Bytes of the tag word in front of every object.
-pub const TAG_BYTES: usize = 8;
-
-/// Where the first cell of a block lies.
-pub(crate) const FIRST_CELL: usize = 8;
+use super::layout::{BLOCK, FIRST_CELL, TAG_BYTES};
 
 /// The number of size classes.
 pub const CLASSES: usize = FINE + COARSE.len();

@@ -31,22 +31,7 @@ use std::sync::Arc;
 use brolga_ir::Context;
 use brolga_ir::types::{FieldRepr, Layout, LayoutError, Type, TypeKind};
 
-use super::object::{Object, TAG_BITS, TAG_PERMANENT};
-
-/// Where the length of a `Memory` or `String` lies.
-pub const LENGTH: usize = 0;
-/// Where the address of the elements of a `Memory` lies.
-pub const MEMORY_DATA: usize = 8;
-/// Where the elements of a `Memory` begin.
-pub const MEMORY_ELEMENTS: usize = 16;
-/// Where the bytes of a `String` begin.
-pub const STRING_BYTES: usize = 8;
-/// Where the address of an `Array`'s first element lies.
-pub const ARRAY_DATA: usize = 0;
-/// Where the `Memory` of an `Array` lies.
-pub const ARRAY_MEMORY: usize = 8;
-/// Where the dimensions of an `Array` begin.
-pub const ARRAY_DIMS: usize = 16;
+use super::layout::{ARRAY_DIMS, ARRAY_MEMORY, MEMORY_ELEMENTS, STRING_BYTES, TAG_BITS, TAG_PERMANENT};
 
 /// What the collector does with an object.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -187,23 +172,11 @@ impl TypeDesc {
         std::ptr::from_ref(self).expose_provenance() as u64 & !TAG_BITS
     }
 
-    fn at(&self, offset: usize) -> Object {
-        let address = std::ptr::from_ref(self).addr() + offset;
-        let pointer = std::ptr::with_exposed_provenance_mut(address);
-        // SAFETY: every description that anybody has a reference to lies in a `Record`, with a tag in front of it and of the
-        // instance, whose provenance `TypeRef::new` exposed. Both are permanent objects of the heap.
-        unsafe { Object::from_pointer(std::ptr::NonNull::new_unchecked(pointer)) }
-    }
-
-    /// The type as an object.
-    pub(crate) fn object(&self) -> Object {
-        self.at(0)
-    }
-
-    /// The only object of the type, if it has no more than one; of `Type{T}` that is `T`, which only the table of types knows.
-    pub(crate) fn instance(&self) -> Option<Object> {
-        let bits = matches!(&self.kind, ObjectKind::Struct(layout) if layout.size == 0 && !self.mutable);
-        bits.then(|| self.at(offset_of!(Record, instance) - offset_of!(Record, desc)))
+    /// Where the only instance of the type lies, from its description on; `None` if the type has more than one. That of `Type{T}`
+    /// is `T`, which only the table of types knows.
+    pub(super) fn instance_offset(&self) -> Option<usize> {
+        let has_one = matches!(&self.kind, ObjectKind::Struct(layout) if layout.size == 0 && !self.mutable);
+        has_one.then(|| offset_of!(Record, instance) - offset_of!(Record, desc))
     }
 
     /// What kind of object it is.

@@ -1,9 +1,27 @@
-//! One heap: what all backends share, and the way to the one that it has.
+//! One heap: what all backends share, and the boundary behind which its memory lies.
 //!
 //! ```text
-//!   allocate ── bump ── fits ──► object
-//!                  └─ no room ──► Backend::allocate
+//!   compiled code ── data: HeapAbi ──── bumps a cursor, tests a tag ──────────────────────────┐
+//!        │                                                                                    │ no call
+//!        └── symbols: brolga_gc_alloc, _memory, _write, brolga_safepoint, … ──┐               ▼
+//!   Rust ── Scope, Root, handles ─────────────────────────────────────────► Heap ── Mutator (in Thread)
+//!                                                                             │
+//!                                    slow paths only ── dyn Backend ◄─────────┘
+//!                                    ├─ Cells         size classes, marks that stay; does not move     cells.rs
+//!                                    └─ Mmtk          feature `heap-mmtk`; may move                    mmtk/
 //! ```
+//!
+//! [`Heap`] has what every collector needs and none may change: the world and how it is stopped, roots, handles and finalizers,
+//! run-time types, permanent objects. A [`Backend`] has the memory. It is called when the inlined path has no room, when a
+//! barrier is hit, and when a collection is due, so a virtual call costs nothing that counts.
+//!
+//! | duty of a backend | where it meets the others |
+//! |---|---|
+//! | objects look as `object.rs` says: tag, fields; new ones are zero | `HeapAbi`, `TypeDesc::scan` |
+//! | a run between cursor and limit belongs to the mutator alone | `Mutator::runs` |
+//! | collect only while the world is stopped | `World` |
+//! | trace from all roots, and let them hold where the objects are afterwards | `Mutator`, `Handles` |
+//! | clear weak references, then bring back what has a finalizer to visit it | `Handles` |
 //!
 //! **Locks**, in the order in which they may be taken: the world, the backend's own, handles. No user code runs under any of
 //! them.
@@ -19,17 +37,13 @@ use brolga_ir::Context;
 use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::types::{LayoutError, Type};
 
-use super::backend::{Backend, Request};
-use super::cells::Cells;
 use super::census::Census;
 use super::class::SizeClass;
 use super::desc::{TypeDesc, TypeRef};
-use super::handles::{Handles, Persistent, RootCell, release};
-use super::machine;
-#[cfg(feature = "heap-mmtk")]
-use super::mmtk::{Mmtk, MmtkError, MmtkOptions};
-use super::mutator::{Member, Mutator};
-use super::object::{Object, TAG_PERMANENT};
+use super::handles::{Handles, Persistent, RootCell};
+use super::layout::TAG_PERMANENT;
+use super::mutator::{Member, Mutator, Paused};
+use super::object::Object;
 use super::options::{HeapOptions, HeapStats, Stress};
 use super::permanent::Permanent;
 use super::policy::Collection;
@@ -47,17 +61,59 @@ pub struct OutOfMemory {
     pub requested: usize,
 }
 
-/// How often a mutator that is outside for a while had entered the heap.
+/// What is asked of memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Paused {
-    depth: u32,
+pub(super) struct Request {
+    /// Bytes of the object, its tag not counted.
+    pub(super) bytes: usize,
+    /// 8 or 16.
+    pub(super) align: usize,
+    pub(super) tag: u64,
+}
+
+/// Where objects live. `heap` is always the one that has this backend.
+pub(super) trait Backend: Send + Sync {
+    /// What code for this heap knows of it.
+    fn abi(&self) -> &'static HeapAbi;
+
+    /// A thread comes, and runs for the first time.
+    fn attach(&self, heap: &Heap, mutator: &Mutator);
+
+    /// A thread goes, which runs for the last time.
+    fn detach(&self, heap: &Heap, mutator: &Mutator);
+
+    /// A zeroed object, when the inlined path has no room for it. A safepoint.
+    fn allocate(&self, heap: &Heap, mutator: &Mutator, request: Request) -> Result<Object, OutOfMemory>;
+
+    /// Collects, or `false` when another thread did meanwhile. `None`: what is due by the figures. A safepoint.
+    fn collect(&self, heap: &Heap, mutator: &Mutator, kind: Option<Collection>) -> bool;
+
+    /// The store barrier was hit: an object whose tag says that stores into it matter.
+    fn remember(&self, mutator: &Mutator, object: Object);
+
+    /// Announces bytes that objects own elsewhere. A safepoint.
+    fn add_external(&self, heap: &Heap, mutator: &Mutator, bytes: usize) -> Result<(), OutOfMemory>;
+
+    /// Takes announced bytes back.
+    fn release_external(&self, bytes: usize);
+
+    /// What it has done and holds.
+    fn stats(&self) -> HeapStats;
+
+    /// How many objects and frames the last collection looked at; 0 if nobody counts them.
+    fn last_work(&self) -> usize {
+        0
+    }
+
+    /// A finalizer has thrown or panicked, or several.
+    fn count_failed(&self, finalizers: u64);
 }
 
 /// A garbage-collected heap. A runtime has one, and heaps share nothing.
 pub struct Heap {
     pub(super) options: HeapOptions,
     pub(super) world: World,
-    backend: Box<dyn Backend>,
+    pub(super) backend: Box<dyn Backend>,
     pub(super) handles: Handles,
     /// Where the roots of compiled code lie that does not link its frames.
     pub(super) frames: Arc<FrameIndex>,
@@ -73,19 +129,8 @@ pub struct Heap {
 }
 
 impl Heap {
-    pub(crate) fn new(mut options: HeapOptions) -> Heap {
-        options.limit = options.limit.or_else(machine::default_limit);
-        let cells = Box::new(Cells::new(&options));
-        Heap::with(options, cells)
-    }
-
-    /// A heap whose memory mmtk manages.
-    #[cfg(feature = "heap-mmtk")]
-    pub(crate) fn with_mmtk(options: HeapOptions, mmtk: &MmtkOptions) -> Result<Heap, MmtkError> {
-        Ok(Heap::with(options, Box::new(Mmtk::start(mmtk)?)))
-    }
-
-    fn with(options: HeapOptions, backend: Box<dyn Backend>) -> Heap {
+    /// A heap with this memory.
+    pub(super) fn with(options: HeapOptions, backend: Box<dyn Backend>) -> Heap {
         let types = RuntimeTypes::new();
         let heap = Heap {
             symbols: Records::new(types.symbol().tag() | TAG_PERMANENT),
@@ -380,7 +425,7 @@ impl Heap {
     /// To be called after a pointer was stored into an object, or several: the store barrier.
     #[inline]
     pub(crate) fn after_store(&self, mutator: &Mutator, object: Object) {
-        if object.tag() & super::object::TAG_OLD != 0 {
+        if object.tag() & super::layout::TAG_OLD != 0 {
             self.remember(mutator, object);
         }
     }
@@ -389,20 +434,6 @@ impl Heap {
     #[cold]
     pub(crate) fn remember(&self, mutator: &Mutator, object: Object) {
         self.backend.remember(mutator, object);
-    }
-
-    /// Runs what waits for objects that have died.
-    pub(super) fn run_finalizers(&self, mutator: &Mutator) {
-        let mut failed = 0;
-        let mut note = |text| {
-            failed += 1;
-            self.handles.note_failure(text);
-        };
-        release(self.handles.take_released()).for_each(&mut note);
-        super::scope::run_visits(self, mutator, note);
-        if failed > 0 {
-            self.backend.count_failed(failed);
-        }
     }
 }
 

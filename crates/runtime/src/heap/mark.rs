@@ -18,8 +18,9 @@
 
 use super::census::Census;
 use super::chunk::MarkBit;
-use super::desc::{LENGTH, MEMORY_ELEMENTS, Scan};
-use super::object::{Object, TAG_OLD, TAG_PERMANENT};
+use super::desc::Scan;
+use super::layout::{LENGTH, MEMORY_ELEMENTS, TAG_OLD, TAG_PERMANENT};
+use super::object::Object;
 
 const QUEUE: usize = 16;
 /// Elements of a `Memory` that are pushed at a time.

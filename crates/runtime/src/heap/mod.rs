@@ -20,15 +20,18 @@
 //! | `space.rs` | which blocks are free; large objects; sweeping; the limit |
 //! | `desc.rs`, `types.rs` | run-time types, and the table of them |
 //! | `permanent.rs` | constants as objects |
+//! | `layout.rs` | blocks, cells, tags, strings and arrays: what compiled code and the heap agree on |
 //! | `object.rs` | raw access to tags and fields |
 //! | `mutator.rs` | the heap's part of a thread, with the words that compiled code uses |
 //! | `handshake.rs`, `world.rs` | stopping the world |
 //! | `policy.rs` | when to collect, and what |
 //! | `mark.rs`, `collect.rs`, `verify.rs` | a collection, and its check |
 //! | `handles.rs` | persistent roots, weak handles, finalizers |
-//! | `backend.rs`, `heap.rs` | the boundary behind which memory lies; what is in front of it |
+//! | `heap.rs` | the heap, and the boundary behind which its memory lies |
+//! | `memory.rs` | which memory a heap has |
+//! | `finalize.rs` | running finalizers |
 //! | `cells.rs` | the default memory: allocation and its slow paths |
-//! | `abi.rs`, `routines.rs` | what compiled code knows: offsets and masks, and the routines that it calls |
+//! | `abi.rs` | the offsets and masks that compiled code contains |
 //! | `mmtk/` | the other memory, by the crate `mmtk`, with the feature `heap-mmtk` |
 //! | `scope.rs`, `array.rs` | objects in safe Rust |
 //!
@@ -36,19 +39,21 @@
 
 mod abi;
 mod array;
-mod backend;
 mod cells;
 mod census;
 mod chunk;
 mod class;
 mod collect;
 mod desc;
+mod finalize;
 mod handles;
 mod handshake;
 #[expect(clippy::module_inception, reason = "the heap itself, beside its parts")]
 mod heap;
+mod layout;
 mod machine;
 mod mark;
+mod memory;
 #[cfg(feature = "heap-mmtk")]
 mod mmtk;
 mod mutator;
@@ -58,7 +63,6 @@ mod pages;
 mod pauses;
 mod permanent;
 mod policy;
-pub(crate) mod routines;
 mod scope;
 mod space;
 mod types;
@@ -67,17 +71,17 @@ mod world;
 
 pub use abi::DEFAULT_ABI;
 pub use array::End;
-pub use class::{CLASSES, MAX_CELL, SizeClass, TAG_BYTES};
-pub use desc::{
-    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, Element, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, ObjectKind,
-    STRING_BYTES, TypeDesc, TypeRef,
-};
+pub use class::{CLASSES, MAX_CELL, SizeClass};
+pub use desc::{Element, ObjectKind, TypeDesc, TypeRef};
 pub use handles::{Finalizer, Persistent, RootCell, VisitFn, WeakHandle};
 pub use heap::{Heap, OutOfMemory};
+pub use layout::{
+    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, STRING_BYTES, TAG_BITS,
+    TAG_BYTES, TAG_OLD, TAG_PERMANENT,
+};
 #[cfg(feature = "heap-mmtk")]
 pub use mmtk::{MmtkError, MmtkOptions, MmtkPlan};
 pub use mutator::{GcFrame, Mutator, MutatorLayout};
-pub use object::{TAG_BITS, TAG_OLD, TAG_PERMANENT};
 pub use options::{Generations, HeapOptions, HeapStats, Stress};
 pub use pauses::Pauses;
 pub use policy::Collection;
@@ -85,7 +89,8 @@ pub use scope::{Bits, Obj, ObjectError, Root, Scope};
 pub(crate) use types::Unused;
 
 pub(crate) use array::grow_in_place;
-pub(crate) use heap::Paused;
+pub(crate) use layout::MUTATOR;
+pub(crate) use mutator::Paused;
 pub(crate) use object::{Object, desc_of_tag};
 pub(crate) use scope::with_scope;
 pub(crate) use world::POLL_COLLECT;

@@ -33,16 +33,16 @@ use std::sync::{Arc, OnceLock};
 
 use brolga_instances::{Participant, Stay};
 
-use super::chunk::{BLOCK, BlockPtr};
-use super::class::{CLASSES, SizeClass, TAG_BYTES};
+use super::chunk::BlockPtr;
+use super::class::{CLASSES, SizeClass};
 use super::handshake::Handshake;
-use super::heap::Paused;
+use super::layout::{BLOCK, TAG_BYTES};
 use super::object::Object;
-use crate::exception::Exceptions;
+use crate::frames::HandlerRecord;
 use crate::frames::{Crossings, FrameIndex, Frames};
+use crate::pending::Exceptions;
 use crate::retired::{Retired, may_hold};
 use crate::span::Span;
-use crate::thread::HandlerRecord;
 
 /// Free cells in a row.
 #[derive(Debug)]
@@ -68,6 +68,12 @@ struct Current {
     block: BlockPtr,
     /// The first cell that was not looked at.
     next: usize,
+}
+
+/// How often a mutator that is outside for a while had entered the heap.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Paused {
+    pub(super) depth: u32,
 }
 
 /// The heap's part of a thread.

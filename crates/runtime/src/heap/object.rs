@@ -34,15 +34,8 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-use super::class::TAG_BYTES;
-use super::desc::{LENGTH, ObjectKind, STRING_BYTES, TypeDesc};
-
-/// The tag bit of objects that the store barrier has to look at.
-pub const TAG_OLD: u64 = 1;
-/// The tag bit of objects outside of the heap.
-pub const TAG_PERMANENT: u64 = 2;
-/// The bits of a tag word that are not the address of the type.
-pub const TAG_BITS: u64 = 15;
+use super::desc::{ObjectKind, TypeDesc};
+use super::layout::{LENGTH, STRING_BYTES, TAG_BITS, TAG_BYTES, TAG_OLD};
 
 /// An object (O1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -51,6 +44,26 @@ pub(crate) struct Object(NonNull<u8>);
 
 // SAFETY: an address; O1 says who may use it.
 unsafe impl Send for Object {}
+
+impl TypeDesc {
+    fn at(&self, offset: usize) -> Object {
+        let address = std::ptr::from_ref(self).addr() + offset;
+        let pointer = std::ptr::with_exposed_provenance_mut(address);
+        // SAFETY: every description that can be referred to lies in a `Record`, with a tag in front of it and of the
+        // instance, whose provenance `TypeRef::new` exposed. Both are permanent objects of the heap.
+        unsafe { Object::from_pointer(NonNull::new_unchecked(pointer)) }
+    }
+
+    /// The type as an object.
+    pub(crate) fn object(&self) -> Object {
+        self.at(0)
+    }
+
+    /// The only object of the type, if it has no more than one.
+    pub(crate) fn instance(&self) -> Option<Object> {
+        self.instance_offset().map(|offset| self.at(offset))
+    }
+}
 
 impl Object {
     /// # Safety

@@ -14,7 +14,8 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::desc::TypeDesc;
-use super::object::{Object, TAG_BITS, TAG_PERMANENT};
+use super::layout::{TAG_BITS, TAG_PERMANENT};
+use super::object::Object;
 
 /// All permanent boxes of a heap, by tag and bytes.
 #[derive(Default, Debug)]

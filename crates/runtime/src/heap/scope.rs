@@ -72,13 +72,11 @@ use std::sync::Arc;
 
 use brolga_ir::types::{Field, FieldRepr, Type};
 
-use crate::exception::Exception;
-use crate::fence::fenced;
-
-use super::desc::{LENGTH, ObjectKind, STRING_BYTES, TypeDesc, TypeRef};
+use super::desc::{ObjectKind, TypeDesc, TypeRef};
 use super::handles::{Finalizer, Persistent, RootCell, WeakHandle};
-use super::heap::{Heap, OutOfMemory, Paused};
-use super::mutator::Mutator;
+use super::heap::{Heap, OutOfMemory};
+use super::layout::{LENGTH, STRING_BYTES};
+use super::mutator::{Mutator, Paused};
 use super::object::Object;
 use super::policy::Collection;
 
@@ -563,7 +561,7 @@ impl<'a, 'h> Obj<'a, 'h> {
 }
 
 /// Calls `body` with a frame whose roots go when it ends, also by a panic.
-fn with_frame<'h, R>(
+pub(super) fn with_frame<'h, R>(
     heap: &'h Heap,
     mutator: &'h Mutator,
     body: impl for<'g> FnOnce(&mut Scope<'g, 'h>) -> R,
@@ -595,35 +593,4 @@ pub(crate) fn with_scope<R>(
     }
     let _leave = Leave(mutator);
     Some(with_frame(heap, mutator, |scope| body(scope)))
-}
-
-/// Runs the finalizers that visit dead objects; `failed` is told what those throw or panic with. Finalizers that become ready meanwhile
-/// run as well, in the same loop and not nested.
-pub(super) fn run_visits(heap: &Heap, mutator: &Mutator, mut failed: impl FnMut(String)) {
-    struct Back<'a>(&'a Mutator, bool);
-    impl Drop for Back<'_> {
-        fn drop(&mut self) {
-            self.0.in_scope.set(self.1);
-            self.0.finalizing.set(false);
-        }
-    }
-    if mutator.finalizing.replace(true) {
-        return;
-    }
-    let _back = Back(mutator, mutator.in_scope.replace(true));
-    let depth = mutator.exceptions.depth();
-    let one = || {
-        with_frame(heap, mutator, |scope| {
-            let (root, visit) = heap.handles.take_ready(|object| scope.add_root(object))?;
-            let done = fenced(|| visit(scope, root));
-            let thrown = mutator.exceptions.last_above(depth);
-            let thrown = thrown.map(|pending| Exception::new(heap, pending).to_string());
-            // Nobody is there to handle it. Traces above go with the next exception that takes their place.
-            mutator.exceptions.truncate(depth);
-            Some(done.err().or(thrown))
-        })
-    };
-    while let Some(ended) = one() {
-        ended.into_iter().for_each(&mut failed);
-    }
 }

@@ -25,10 +25,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::chunk::{
-    BLOCK, BLOCKS, BlockPtr, CHUNK, Chunk, LARGE_OBJECT, MarkBit, RESERVED, RESERVED_UNITS, UNIT, UNITS,
+    BLOCKS, BlockPtr, CHUNK, Chunk, LARGE_OBJECT, MarkBit, RESERVED, RESERVED_UNITS, UNIT, UNITS,
     UNITS_PER_BLOCK, UnitPtr,
 };
-use super::class::{CLASSES, FIRST_CELL, SizeClass, TAG_BYTES};
+use super::class::{CLASSES, SizeClass};
+use super::layout::{BLOCK, FIRST_CELL, TAG_BYTES};
 use super::object::Object;
 
 /// What freed memory is overwritten with.

@@ -26,7 +26,8 @@ use brolga_ir::{Context, FunctionName};
 
 use super::census::Census;
 use super::desc::{Maker, ObjectKind, TypeDesc, TypeRef};
-use super::object::{Object, TAG_BITS, TAG_PERMANENT};
+use super::layout::{TAG_BITS, TAG_PERMANENT};
+use super::object::Object;
 use super::permanent::Words;
 
 /// A permanent box of an `Int64` or a `Bool`.

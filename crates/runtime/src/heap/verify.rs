@@ -11,8 +11,9 @@ use std::fmt;
 use rustc_hash::FxHashSet;
 
 use super::chunk::MarkBit;
-use super::desc::{ARRAY_MEMORY, LENGTH, MEMORY_ELEMENTS, ObjectKind};
-use super::object::{Object, TAG_PERMANENT};
+use super::desc::ObjectKind;
+use super::layout::{ARRAY_MEMORY, LENGTH, MEMORY_ELEMENTS, TAG_PERMANENT};
+use super::object::Object;
 use super::space::Space;
 use super::types::RuntimeTypes;
 

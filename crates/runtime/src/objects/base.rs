@@ -3,8 +3,8 @@
 use brolga_ir::base_fn::{BaseAction, BaseFn};
 use brolga_ir::types::Type;
 
-use crate::exception::ExceptionKind;
 use crate::heap::{ObjectKind, Root, STRING_BYTES};
+use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
 use super::place::{At, Row, address};

@@ -12,8 +12,8 @@ use brolga_ir::Context;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::types::{FieldRepr, Type, TypeError, TypeKind};
 
-use crate::exception::ExceptionKind;
 use crate::heap::{ObjectKind, Root, TypeDesc};
+use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
 use super::place::{At, Row};

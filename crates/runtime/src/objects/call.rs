@@ -24,16 +24,18 @@ use brolga_ir::Context;
 use brolga_ir::base_fn::BaseFn;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::types::{Type, TypeKind};
+use brolga_ir::types::Type;
 
-use crate::exception::ExceptionKind;
 use crate::fence::fenced;
 use crate::heap::{Object, ObjectKind, Root, Scope, TypeDesc};
 use crate::instance::Runtime;
+use crate::pending::ExceptionKind;
 use crate::thread::Thread;
 
 use super::dispatch::{Declared, InWorld};
-use super::methods::{Ambiguous, CodeEntry, HostFn, Method, MethodEntry};
+use super::entry::CodeEntry;
+use super::methods::{Ambiguous, HostFn, Method, MethodEntry};
+use super::names::{bare_name, function_name};
 use super::place::{Held, Row};
 use super::relations::as_type;
 use super::throw::Raised;
@@ -74,7 +76,8 @@ pub(crate) unsafe fn call_code(
     let activation = thread.begin();
     // SAFETY: whoever made the entry vouches for it (`CodeEntry::new`) while its owner is held, which the entry does. An
     // `Object` is laid out as the pointer that it is. The thread is the running one.
-    let result = unsafe { (entry.call)(entry.address, thread, args.cast(), count as i64) };
+    let result =
+        unsafe { (entry.call)(entry.address, std::ptr::from_ref(thread).cast(), args.cast(), count as i64) };
     if activation.carries() { std::ptr::null_mut() } else { result }
 }
 
@@ -437,32 +440,5 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     pub(crate) fn applicable(&mut self, all: &[Root<'f, 'h>]) -> Done<'f, 'h> {
         let found = self.find_method(&self.objects(all));
         self.scope.bool(matches!(found, Ok(Some(_))))
-    }
-}
-
-/// A function's name without what stands in front of its last dot.
-fn bare_name(name: &str) -> &str {
-    name.rsplit_once('.').map_or(name, |(_, bare)| if bare.is_empty() { name } else { bare })
-}
-
-/// The name under which a function without a method is looked for among the operators; `None` if it is something else first.
-pub(crate) fn operator_name(callee: Object) -> Option<String> {
-    if as_type(callee).is_some() {
-        return None;
-    }
-    let name = function_name(callee.desc())?;
-    let bare = bare_name(&name);
-    let is_other = Builtin::from_name(bare).is_some()
-        || Intrinsic::from_name(bare).is_some()
-        || BaseFn::from_name(&name).is_some();
-    (!is_other).then(|| bare.to_owned())
-}
-
-/// The name of the function that a type is the type of.
-fn function_name(desc: &TypeDesc) -> Option<String> {
-    let cx = desc.context();
-    match cx.types.kind(desc.ty()?) {
-        TypeKind::Function(name) => Some(cx.names.text(name.name).to_owned()),
-        _ => None,
     }
 }

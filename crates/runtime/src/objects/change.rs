@@ -17,8 +17,8 @@ use std::thread;
 
 use brolga_ir::types::FieldRepr;
 
-use crate::exception::ExceptionKind;
 use crate::heap::Root;
+use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
 use super::place::{At, Held, Place, store};

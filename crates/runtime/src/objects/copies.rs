@@ -16,8 +16,8 @@
 use brolga_ir::scalar::parse_float;
 use brolga_ir::types::Type;
 
-use crate::exception::ExceptionKind;
 use crate::heap::{ARRAY_DIMS, End, LENGTH, ObjectError, ObjectKind, Root};
+use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
 use super::place::{Held, Row, copy_element, position};

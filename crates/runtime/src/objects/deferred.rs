@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 
 use crate::fence::fenced;
 
-use super::methods::{CodeEntry, MethodEntry};
+use super::entry::CodeEntry;
 
 /// A source works on a thread with less stack than this only if it cannot have another.
 const STACK_TO_COMPILE: usize = 1 << 20;
@@ -54,15 +54,11 @@ impl fmt::Debug for DeferredEntry {
     }
 }
 
-impl MethodEntry {
-    /// Code that `source` makes when a call first goes to the method.
-    pub fn deferred(source: impl EntrySource + 'static) -> MethodEntry {
-        let made = OnceLock::new();
-        MethodEntry::Deferred(std::sync::Arc::new(DeferredEntry { source: Box::new(source), made }))
-    }
-}
-
 impl DeferredEntry {
+    pub(crate) fn new(source: impl EntrySource + 'static) -> DeferredEntry {
+        DeferredEntry { source: Box::new(source), made: OnceLock::new() }
+    }
+
     /// The code, if it was made.
     pub(crate) fn ready(&self) -> Option<&CodeEntry> {
         self.made.get()

@@ -34,8 +34,8 @@ use rustc_hash::FxHashMap;
 use crate::heap::{Heap, Object, TypeRef};
 use crate::span::Span;
 
-use super::call::operator_name;
 use super::methods::{Ambiguous, Method, MethodTable, Table, key};
+use super::names::operator_name;
 use super::quick::Operator;
 use super::relations::IsaCache;
 

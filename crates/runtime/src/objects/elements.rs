@@ -7,17 +7,14 @@
 use brolga_ir::builtin::Builtin;
 use brolga_ir::types::Type;
 
-use crate::exception::ExceptionKind;
 use crate::heap::{ARRAY_DIMS, End, LENGTH, MEMORY_DATA, Object, ObjectKind, Root};
+use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
 use super::fields::memory_of_ref;
 use super::place::{Place, Row, address, clear, copy_element, position};
+use super::show::INVALID_LENGTH;
 use super::throw::Raised;
-
-/// What is said of a `Memory` of fewer than no elements.
-pub(crate) const INVALID_LENGTH: &str =
-    "invalid GenericMemory size: the number of elements is either negative or too large";
 
 impl<'f, 'h> Ops<'_, 'f, 'h> {
     pub(crate) fn element_builtin(&mut self, builtin: Builtin, args: &[Root<'f, 'h>]) -> Done<'f, 'h> {

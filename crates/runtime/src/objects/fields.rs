@@ -13,8 +13,8 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::op::Ordering;
 use brolga_ir::types::{MAX_WIDTH, Type, TypeField};
 
-use crate::exception::ExceptionKind;
 use crate::heap::{ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_DATA, Object, ObjectKind, Root};
+use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
 use super::place::{At, Held, Place};

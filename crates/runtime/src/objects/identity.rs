@@ -15,8 +15,8 @@ use brolga_ir::eq_table::{self, Pair, Pairs, Room};
 use brolga_ir::hashing::{self, ObjectHash};
 use brolga_ir::types::Type;
 
-use crate::exception::ExceptionKind;
 use crate::heap::{Object, ObjectKind, Root};
+use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
 use super::place::{At, Held, Row, clear};

@@ -51,9 +51,9 @@ use brolga_ir::types::{LayoutError, Statics, Type, TypeKind};
 
 use crate::heap::{Heap, Object, Root, Scope, TypeRef};
 use crate::retired::{Graveyard, Retired, RetiredCode, free};
-use crate::thread::Thread;
 
-use super::deferred::DeferredEntry;
+use super::deferred::{DeferredEntry, EntrySource};
+use super::entry::CodeEntry;
 use super::relations::{IsaCache, as_type};
 use super::throw::Raised;
 use super::variables::Variables;
@@ -61,36 +61,6 @@ use super::variables::Variables;
 /// A function of the host that the program can call. The first argument is the function object.
 pub type HostFn =
     dyn for<'f, 'h> Fn(&mut Scope<'f, 'h>, &[Root<'f, 'h>]) -> Result<Root<'f, 'h>, Raised> + Send + Sync;
-
-/// What calls a compiled entry: address, thread, arguments, their number; it gives the result, or null if an exception is
-/// pending.
-pub type EntryCaller = unsafe extern "C" fn(usize, *const Thread, *const *mut u8, i64) -> *mut u8;
-
-/// Keeps compiled code, and the memory that it names, where they are.
-pub type CodeOwner = Arc<dyn Any + Send + Sync>;
-
-/// A compiled function that takes its arguments as objects.
-#[derive(Clone, Debug)]
-pub struct CodeEntry {
-    pub(crate) address: usize,
-    pub(crate) call: EntryCaller,
-    /// It keeps the code for as long as the method.
-    owner: CodeOwner,
-}
-
-impl CodeEntry {
-    /// An entry at an address, what calls it, and what keeps it: a call in flight holds the owner, so that methods may be removed
-    /// at any time.
-    ///
-    /// # Safety
-    ///
-    /// `call` calls the function at `address` as [`EntryCaller`] says, on the thread that it is called on, for as long as `owner`
-    /// is held. The function keeps the contract of compiled code with the heap: it takes objects of
-    /// the heap of the thread's runtime, which the caller keeps alive, and gives one.
-    pub unsafe fn new(address: usize, call: EntryCaller, owner: CodeOwner) -> CodeEntry {
-        CodeEntry { address, call, owner }
-    }
-}
 
 /// What a method does.
 #[derive(Clone)]
@@ -111,6 +81,11 @@ impl MethodEntry {
             MethodEntry::Deferred(deferred) => deferred.ready(),
             MethodEntry::Host(_) => None,
         }
+    }
+
+    /// Code that `source` makes when a call first goes to the method.
+    pub fn deferred(source: impl EntrySource + 'static) -> MethodEntry {
+        MethodEntry::Deferred(Arc::new(DeferredEntry::new(source)))
     }
 
     /// A function of the host as a method.

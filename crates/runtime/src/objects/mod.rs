@@ -19,35 +19,35 @@
 //! | `builtins.rs`, `fields.rs`, `elements.rs`, `numbers.rs`, `base.rs` | what calls of no method do, by family |
 //! | `copies.rs`, `identity.rs` | entry points of Julia's run time that copy, and those about what a value is |
 //! | `values.rs` | values of the interpreter as objects, and back |
-//! | `routines.rs` | what compiled code calls |
 
+mod access;
 mod base;
 mod builtins;
-mod call;
+pub(crate) mod call;
 mod change;
 mod copies;
-mod deferred;
+pub(crate) mod deferred;
 mod dispatch;
 pub(crate) mod elements;
+pub(crate) mod entry;
 mod fields;
 mod identity;
-mod methods;
+pub(crate) mod methods;
+mod names;
 mod numbers;
+mod parameters;
 mod place;
 mod quick;
-mod relations;
-pub(crate) mod routines;
+pub(crate) mod relations;
 pub(crate) mod show;
-mod throw;
+pub(crate) mod throw;
 mod values;
 mod variables;
 
 pub use deferred::{DeferredEntry, Elsewhere, EntrySource, error_in_words};
 pub use dispatch::{InWorld, LINE_KEYS, LINE_MASK, LINE_MULTIPLIER, LINE_ROTATE, LINE_SHIFT, LinesLayout};
-pub use methods::{
-    Ambiguous, CodeEntry, CodeOwner, EntryCaller, HostFn, MethodEntry, MethodRow, MethodTable, Methods,
-    NewMethods,
-};
+pub use entry::{CodeEntry, CodeOwner, EntryCaller, ThreadPointer};
+pub use methods::{Ambiguous, HostFn, MethodEntry, MethodRow, MethodTable, Methods, NewMethods};
 pub use throw::Raised;
 pub use values::CopyError;
 

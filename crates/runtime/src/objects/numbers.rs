@@ -8,8 +8,8 @@ use brolga_ir::intrinsic::{Intrinsic, Shape};
 use brolga_ir::scalar::{Converted, Number, Numbers, ScalarError};
 use brolga_ir::types::Type;
 
-use crate::exception::ExceptionKind;
 use crate::heap::{Root, TypeDesc};
+use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
 use super::place::At;

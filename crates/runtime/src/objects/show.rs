@@ -7,11 +7,13 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use brolga_ir::Context;
+use brolga_ir::base_fn::{BaseFn, Thrown};
 use brolga_ir::show::{Graph, TypeIn, View, print, show, show_error};
 use brolga_ir::types::Type;
 
-use crate::exception::{Detail, ExceptionKind, Pending};
 use crate::heap::{ARRAY_DIMS, Heap, Obj, Object, ObjectKind, Scope};
+use crate::pending::{Detail, ExceptionKind, Pending};
+use crate::records::SymbolRef;
 
 use super::place::{At, Held, Place, Row, position};
 use super::relations::as_type;
@@ -171,6 +173,59 @@ impl<'t> Graph<'t> for Objects<'t> {
                 }
             }
         })
+    }
+}
+
+/// The message for a `Memory` of a negative length.
+pub(crate) const INVALID_LENGTH: &str =
+    "invalid GenericMemory size: the number of elements is either negative or too large";
+
+impl Detail {
+    /// The fields of the exception's object.
+    pub(crate) fn fields(self, kind: ExceptionKind, heap: &Heap) -> Vec<Option<Made>> {
+        let symbol = |name: SymbolRef| Some(Made::Symbol(name.name()));
+        match self {
+            // All that throws it in this way is what makes a `Memory`.
+            Detail::None if kind == ExceptionKind::ArgumentError => {
+                vec![Some(Made::Text(INVALID_LENGTH.into()))]
+            }
+            Detail::None => Vec::new(),
+            Detail::Message(text) => vec![Some(Made::Text(text.text()))],
+            Detail::Index(index) => {
+                vec![None, Some(Made::Bits(Type::INT64, u128::from(index.cast_unsigned())))]
+            }
+            Detail::Operands(thrown, name, bits) => fields_of(thrown, &name.name(), bits, heap),
+            Detail::Name(name) if kind == ExceptionKind::UndefVarError => {
+                vec![symbol(name), Some(Made::Bits(Type::UINT64, 0)), None]
+            }
+            Detail::Name(name) => vec![symbol(name)],
+        }
+    }
+}
+
+/// The fields of an exception that a function of Base makes of a symbol and numbers.
+fn fields_of(thrown: Thrown, symbol: &str, bits: [u128; 2], heap: &Heap) -> Vec<Option<Made>> {
+    let types = &heap.types().base().types;
+    let given = thrown.types.into_iter().zip(bits).enumerate();
+    let operands: Vec<Made> = given
+        .filter_map(|(n, (ty, bits))| {
+            let ty = ty?;
+            let width = types.primitive(ty).map_or(128, |(width, _)| u32::from(width));
+            Some(match (thrown.function, n) {
+                (BaseFn::ThrowInexacterror, 0) => Made::Type(ty),
+                _ => Made::Bits(ty, bits & (u128::MAX >> (128 - width))),
+            })
+        })
+        .collect();
+    if thrown.function == BaseFn::ThrowInexacterror {
+        return vec![Some(Made::Symbol(symbol.into())), Some(Made::Tuple(operands))];
+    }
+    let texts: Vec<String> = operands.iter().map(|made| print_made(heap, made)).collect();
+    let ty = thrown.types[0].map_or_else(String::new, |ty| types.display(ty).to_string());
+    let text = Made::Text(thrown.function.thrown_text(symbol, &texts, &ty).unwrap_or_default());
+    match ExceptionKind::of_base(thrown.function) {
+        ExceptionKind::DomainError => vec![operands.into_iter().next(), Some(text)],
+        _ => vec![Some(text)],
     }
 }
 

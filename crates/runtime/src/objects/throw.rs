@@ -12,8 +12,8 @@ use std::sync::Arc;
 use brolga_ir::Context;
 use brolga_ir::types::{Type, TypeKind};
 
-use crate::exception::{Detail, ExceptionKind, Pending};
 use crate::heap::{Obj, Object, ObjectError, Root, Scope, TypeDesc, TypeRef};
+use crate::pending::{Detail, ExceptionKind, Pending};
 
 use super::show::Made;
 

@@ -20,19 +20,18 @@ use std::sync::{Arc, Weak};
 
 use brolga_instances::Participant;
 
-use super::attached::current;
-use super::{AttachError, POLL_INTERRUPT, POLL_REPORT, Thread, Work};
+use super::{POLL_INTERRUPT, POLL_REPORT, Thread, Work};
 use crate::heap::Persistent;
 use crate::instance::Runtime;
 use crate::objects::{Dispatch, IsaCache};
-use crate::retired::Retired;
+use crate::retired::{Reporter, Retired};
 use crate::trace::{TraceStack, Traces};
 
 /// Stops compiled code that runs on one thread, from any other: at its next safepoint it throws `InterruptException`. A
 /// request that arrives while the thread runs no compiled code is void.
 #[derive(Clone)]
 pub struct Interrupt {
-    thread: Arc<Thread>,
+    pub(super) thread: Arc<Thread>,
 }
 
 // SAFETY: through an `Interrupt` only the atomic poll word is touched. Dropping the last one drops the `Thread`. Those of its fields that
@@ -54,33 +53,26 @@ const _: () = {
 unsafe impl Sync for Interrupt {}
 
 impl Interrupt {
-    /// The interrupt of the running thread.
-    pub fn for_current(runtime: &Arc<Runtime>) -> Result<Interrupt, AttachError> {
-        Ok(Interrupt { thread: current(runtime)? })
-    }
-
     /// Asks the thread to stop.
     pub fn raise(&self) {
         self.thread.poll.fetch_or(POLL_INTERRUPT, Ordering::Relaxed); // T1
     }
 }
 
-/// A thread that can be asked, from any other, which code its frames lie in.
-pub(crate) struct Reporter {
+/// The runtime's handle of a thread.
+pub(super) struct WeakThread {
     pub(super) thread: Weak<Thread>,
 }
 
 // SAFETY: as for an `Interrupt`: of the thread, the poll word and the participant's flag are touched, both atomic.
-unsafe impl Send for Reporter {}
+unsafe impl Send for WeakThread {}
 
-impl Reporter {
-    /// Whether the thread has not ended.
-    pub(crate) fn is_alive(&self) -> bool {
+impl Reporter for WeakThread {
+    fn is_alive(&self) -> bool {
         self.thread.strong_count() > 0
     }
 
-    /// Asks the thread for a report if code waits for it; `false` when the thread is gone.
-    pub(crate) fn ask(&self) -> bool {
+    fn ask(&self) -> bool {
         let Some(thread) = self.thread.upgrade() else { return false };
         if thread.mutator.participant.is_awaited() {
             thread.poll.fetch_or(POLL_REPORT, Ordering::Relaxed); // T4

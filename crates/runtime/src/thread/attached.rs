@@ -32,7 +32,8 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use super::{EnterError, FramesAtEnd, Reporter, Thread};
+use super::asked::{Interrupt, WeakThread};
+use super::{EnterError, FramesAtEnd, Thread};
 use crate::heap::{Scope, with_scope};
 use crate::instance::Runtime;
 use crate::stack;
@@ -83,7 +84,7 @@ impl Attached {
             reason = "shared with `Interrupt` and `Reporter`, which touch atomic words only"
         )]
         let thread = Arc::new(Thread::new(runtime)?);
-        runtime.add_reporter(Reporter { thread: Arc::downgrade(&thread) });
+        runtime.add_reporter(Box::new(WeakThread { thread: Arc::downgrade(&thread) }));
         threads.push(thread.clone());
         Ok(thread)
     }
@@ -152,6 +153,13 @@ pub fn with_attached<R>(runtime: &Arc<Runtime>, body: impl FnOnce(&Thread) -> R)
 /// The `Thread` of the running operating-system thread, which is made if there is none.
 pub(super) fn current(runtime: &Arc<Runtime>) -> Result<Arc<Thread>, AttachError> {
     ATTACHED.try_with(|attached| attached.get_or_attach(runtime)).map_err(|_| AttachError::Ending)?
+}
+
+impl Interrupt {
+    /// The interrupt of the running thread.
+    pub fn for_current(runtime: &Arc<Runtime>) -> Result<Interrupt, AttachError> {
+        Ok(Interrupt { thread: current(runtime)? })
+    }
 }
 
 /// Calls `body` with the `Thread` of the running operating-system thread for the runtime at an address, if it was attached.

@@ -35,9 +35,10 @@ use mmtk::vm::{
 use mmtk::{Mutator as Bound, memory_manager};
 
 use super::super::heap::Heap;
+use super::super::layout::TAG_PERMANENT;
 use super::super::mutator::Mutator;
-use super::super::object::{Object, TAG_PERMANENT};
-use super::objects::{self, Objects};
+use super::super::object::Object;
+use super::objects::{self, Objects, Vm};
 use super::{COLLECTIONS, EXTERNAL, HEAP, MMTK_HEAP, PAUSE_LAST, PAUSE_MAX, PAUSE_TOTAL, WORKERS};
 
 /// Roots in one packet of work.
@@ -49,10 +50,6 @@ static ASKED: Mutex<Option<Instant>> = Mutex::new(None);
 static CLEARED: AtomicBool = AtomicBool::new(false);
 /// Worker threads that were started.
 static STARTED: AtomicUsize = AtomicUsize::new(0);
-
-/// All that mmtk asks.
-#[derive(Default)]
-pub(super) struct Vm;
 
 impl VMBinding for Vm {
     type VMObjectModel = Objects;

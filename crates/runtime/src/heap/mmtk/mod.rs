@@ -53,9 +53,9 @@ use mmtk::util::alloc::{AllocatorInfo, BumpPointer};
 use mmtk::util::opaque_pointer::{OpaquePointer, VMMutatorThread, VMThread};
 use mmtk::{AllocationSemantics, MMTK, MMTKBuilder, memory_manager};
 
-use self::binding::Vm;
+use self::objects::Vm;
 use super::abi::DEFAULT_ABI;
-use super::backend::{Backend, Request};
+use super::heap::{Backend, Request};
 use super::heap::{Heap, OutOfMemory};
 use super::mutator::Mutator;
 use super::object::{Object, desc_of_tag};
@@ -314,7 +314,7 @@ impl Backend for Mmtk {
 
     fn remember(&self, _: &Mutator, object: Object) {
         // No plan offered here looks at stores, so no tag asks for it.
-        debug_assert_eq!(object.tag() & super::object::TAG_OLD, 0);
+        debug_assert_eq!(object.tag() & super::layout::TAG_OLD, 0);
     }
 
     fn add_external(&self, heap: &Heap, mutator: &Mutator, bytes: usize) -> Result<(), OutOfMemory> {

@@ -18,11 +18,14 @@ use mmtk::vm::{
     VMLocalLOSMarkNurserySpec, VMLocalMarkBitSpec, VMLocalPinningBitSpec,
 };
 
-use super::super::class::TAG_BYTES;
-use super::super::desc::{LENGTH, MEMORY_ELEMENTS, ObjectKind, Scan, TypeDesc};
-use super::super::object::{Object, TAG_PERMANENT};
-use super::binding::Vm;
+use super::super::desc::{ObjectKind, Scan, TypeDesc};
+use super::super::layout::{LENGTH, MEMORY_ELEMENTS, TAG_BYTES, TAG_PERMANENT};
+use super::super::object::Object;
 use super::extent;
+
+/// All that mmtk asks.
+#[derive(Default)]
+pub(super) struct Vm;
 
 pub(super) const TAG: usize = TAG_BYTES;
 

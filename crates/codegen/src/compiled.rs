@@ -1,0 +1,259 @@
+//! Machine code of one function, before it has an address.
+//!
+//! ```text
+//!   CompiledFunction   code      bytes, no address inside
+//!                      relocs    places to fill in ──► symbols   functions, data, routines, types …
+//!                      lines     code offset ──► source position
+//!                      maps      return address of a call ──► words that hold roots
+//! ```
+//!
+//! Code generators produce it; linkers, object files and images consume it. It names no Cranelift type.
+
+use cranelift_codegen::binemit::Reloc;
+
+/// The largest ordinary frame. The stack check keeps this much room below every frame that passed it; a larger frame
+/// needs a guard in front of it.
+pub const MAX_FRAME_BYTES: u32 = 128 << 10;
+
+/// Something outside a function that its code refers to. Which table answers is part of the name, so that a compiled
+/// function `sin` and the C library's `sin` are two symbols.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Symbol {
+    /// A compiled function, by its deterministic name.
+    Function(String),
+    /// The word that holds the address of a compiled function's present code (`ways.rs`), by the function's name.
+    Slot(String),
+    /// The word in which a compiled function counts its entries (`ways.rs`), by the function's name.
+    Counter(String),
+    /// The cells in which a first tier counts for its profile (`ways.rs`).
+    Cells,
+    /// The table of methods in which calls look that begin in the unit, by its address.
+    Methods,
+    /// A data object, by its deterministic name.
+    Data(String),
+    /// A routine of the run time (`routines.rs`).
+    Routine(String),
+    /// A C symbol that a `foreigncall` names, with the library when the call gives one.
+    Foreign {
+        /// The name that the C library exports.
+        name: String,
+        /// The library that has it; `None` for the process itself.
+        library: Option<String>,
+        /// Whether the code takes 0 for an answer where there is no such symbol.
+        weak: bool,
+    },
+    /// The permanent record of a `Symbol` constant with this name.
+    Interned(String),
+    /// The permanent object of the module with this name.
+    Module(String),
+    /// The permanent record of a `String` constant with this content.
+    Text(Vec<u8>),
+    /// The cell of a global variable: a reference to its value.
+    Global(String),
+    /// The object of a type.
+    Type(NamedType),
+    /// The only instance of a type, as an object.
+    Instance(NamedType),
+    /// A permanent object of a primitive type with these bits.
+    Boxed {
+        /// Its type.
+        ty: NamedType,
+        /// The lower half of the bits.
+        low: u64,
+        /// The upper half.
+        high: u64,
+    },
+}
+
+/// A type with the name that it prints as, which is the same in every process.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct NamedType {
+    /// The name.
+    pub name: Box<str>,
+    /// The type, in the context that the function was translated with.
+    pub ty: brolga_ir::Type,
+}
+
+impl std::fmt::Display for Symbol {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Symbol::Function(name) => write!(f, "function `{name}`"),
+            Symbol::Slot(name) => write!(f, "the slot of function `{name}`"),
+            Symbol::Counter(name) => write!(f, "the counter of function `{name}`"),
+            Symbol::Cells => f.write_str("the cells of the profile"),
+            Symbol::Methods => f.write_str("the table of methods"),
+            Symbol::Data(name) => write!(f, "data object `{name}`"),
+            Symbol::Routine(name) => write!(f, "run-time routine `{name}`"),
+            Symbol::Foreign { name, library: None, .. } => write!(f, "C symbol `{name}`"),
+            Symbol::Foreign { name, library: Some(library), .. } => {
+                write!(f, "C symbol `{name}` of `{library}`")
+            }
+            Symbol::Interned(name) => write!(f, "symbol constant `:{name}`"),
+            Symbol::Module(name) => write!(f, "module `{name}`"),
+            Symbol::Text(bytes) => {
+                write!(f, "string constant {:?}", String::from_utf8_lossy(bytes))
+            }
+            Symbol::Global(name) => write!(f, "the global variable `{name}`"),
+            Symbol::Type(ty) => write!(f, "type `{}`", ty.name),
+            Symbol::Instance(ty) => write!(f, "the instance of type `{}`", ty.name),
+            Symbol::Boxed { ty, low, high } => {
+                write!(f, "a box of type `{}` with bits 0x{high:016x}{low:016x}", ty.name)
+            }
+        }
+    }
+}
+
+/// How a place in the code is filled in. Only these occur on the hosts of `isa.rs`; all else is refused at compile time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RelocKind {
+    /// The 64-bit address.
+    Abs8,
+    /// x86-64: the 32-bit distance from the end of the field (the addend corrects for the field itself).
+    X86PcRel4,
+    /// x86-64: as `X86PcRel4`, in a call.
+    X86CallPcRel4,
+    /// aarch64: the distance in a `bl`, reached through a veneer when it is far.
+    Arm64Call,
+    /// aarch64: the page in an `adrp`.
+    Aarch64AdrPrelPgHi21,
+    /// aarch64: the low 12 bits in an `add`.
+    Aarch64AddAbsLo12Nc,
+    /// x86-64, files only: the distance to the entry of a function in the procedure linkage table.
+    X86CallPltRel4,
+    /// x86-64, files only: the distance to the symbol's address in the global offset table.
+    X86GotPcRel4,
+    /// aarch64, files only: the page of the symbol's address in the global offset table.
+    Aarch64AdrGotPage21,
+    /// aarch64, files only: the low 12 bits of the symbol's address in the global offset table, in a load.
+    Aarch64Ld64GotLo12Nc,
+}
+
+impl RelocKind {
+    /// Bytes of the code that are rewritten.
+    pub const fn size(self) -> usize {
+        match self {
+            RelocKind::Abs8 => 8,
+            _ => 4,
+        }
+    }
+
+    /// Whether the target has to be within ±2 GiB.
+    pub const fn is_relative(self) -> bool {
+        !matches!(self, RelocKind::Abs8)
+    }
+
+    /// Whether a linker has to make a table for it: only in position-independent code.
+    pub const fn needs_table(self) -> bool {
+        matches!(
+            self,
+            RelocKind::X86CallPltRel4
+                | RelocKind::X86GotPcRel4
+                | RelocKind::Aarch64AdrGotPage21
+                | RelocKind::Aarch64Ld64GotLo12Nc
+        )
+    }
+
+    /// Cranelift's name for it, for linkers built on Cranelift's.
+    pub const fn clif(self) -> Reloc {
+        match self {
+            RelocKind::Abs8 => Reloc::Abs8,
+            RelocKind::X86PcRel4 => Reloc::X86PCRel4,
+            RelocKind::X86CallPcRel4 => Reloc::X86CallPCRel4,
+            RelocKind::Arm64Call => Reloc::Arm64Call,
+            RelocKind::Aarch64AdrPrelPgHi21 => Reloc::Aarch64AdrPrelPgHi21,
+            RelocKind::Aarch64AddAbsLo12Nc => Reloc::Aarch64AddAbsLo12Nc,
+            RelocKind::X86CallPltRel4 => Reloc::X86CallPLTRel4,
+            RelocKind::X86GotPcRel4 => Reloc::X86GOTPCRel4,
+            RelocKind::Aarch64AdrGotPage21 => Reloc::Aarch64AdrGotPage21,
+            RelocKind::Aarch64Ld64GotLo12Nc => Reloc::Aarch64Ld64GotLo12Nc,
+        }
+    }
+
+    pub(crate) fn from_clif(reloc: Reloc) -> Option<RelocKind> {
+        Some(match reloc {
+            Reloc::Abs8 => RelocKind::Abs8,
+            Reloc::X86PCRel4 => RelocKind::X86PcRel4,
+            Reloc::X86CallPCRel4 => RelocKind::X86CallPcRel4,
+            Reloc::Arm64Call => RelocKind::Arm64Call,
+            Reloc::Aarch64AdrPrelPgHi21 => RelocKind::Aarch64AdrPrelPgHi21,
+            Reloc::Aarch64AddAbsLo12Nc => RelocKind::Aarch64AddAbsLo12Nc,
+            Reloc::X86CallPLTRel4 => RelocKind::X86CallPltRel4,
+            Reloc::X86GOTPCRel4 => RelocKind::X86GotPcRel4,
+            Reloc::Aarch64AdrGotPage21 => RelocKind::Aarch64AdrGotPage21,
+            Reloc::Aarch64Ld64GotLo12Nc => RelocKind::Aarch64Ld64GotLo12Nc,
+            _ => return None,
+        })
+    }
+}
+
+/// What a relocation points to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RelocTarget {
+    /// An entry of [`CompiledFunction::symbols`].
+    Symbol(u32),
+    /// An offset in the function itself.
+    Offset(u32),
+}
+
+/// The namespace of external names that stand for return addresses: `u1:N` is the address that the call tagged N returns to.
+pub const RETURN_ADDRESS: u32 = 1;
+
+/// Where the roots of one call lie.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct FrameMap {
+    /// The address that the call returns to, from the start of the code.
+    pub return_offset: u32,
+    /// The words that hold roots during the call, as distances from the frame pointer.
+    pub words: Box<[i32]>,
+}
+
+/// One place in the code that waits for an address.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Relocation {
+    /// Where the place is, from the start of the code.
+    pub offset: u32,
+    /// How it is filled in.
+    pub kind: RelocKind,
+    /// What it points to.
+    pub target: RelocTarget,
+    /// Added to the target's address.
+    pub addend: i64,
+}
+
+/// Which code generator made a function, and how.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MadeBy {
+    /// The single pass (`single_pass/mod.rs`).
+    SinglePass,
+    /// Cranelift, with the settings of the tier.
+    Cranelift,
+    /// Cranelift, with single-pass register allocation because the function is too big for backtracking.
+    CraneliftOversized,
+    /// Somebody else: it was read from an object file, or written for a test.
+    Other,
+}
+
+/// Machine code of one function, not yet placed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CompiledFunction {
+    /// The function's deterministic name.
+    pub name: String,
+    /// The bytes.
+    pub code: Vec<u8>,
+    /// Required alignment of the first byte, a power of two.
+    pub align: u32,
+    /// Places to fill in.
+    pub relocs: Vec<Relocation>,
+    /// What the relocations refer to, by index.
+    pub symbols: Vec<Symbol>,
+    /// Bytes of stack that one activation takes, beside arguments on the stack.
+    pub frame_bytes: u32,
+    /// Where the roots of calls lie, by rising return address. Calls that are not here have none, or link them.
+    pub frame_maps: Vec<FrameMap>,
+    /// Source positions: code offsets in rising order, each with the position that holds from there on.
+    pub lines: Vec<(u32, u32)>,
+    /// What made it.
+    pub made_by: MadeBy,
+    /// The listing of the machine code, when it was asked for.
+    pub listing: Option<String>,
+}

@@ -1,0 +1,780 @@
+//! The doorway: calling compiled functions from Rust.
+//!
+//! ```text
+//!   let fib = unit.func::<(i64,), i64>("fib")?;      checked once, against the recorded Julia types
+//!   let value = fib.call((30,))?;                    any number of times, from any thread
+//! ```
+//!
+//! A handle holds its unit, so the code stays while it can be called; a handle to a function behind a slot finds the code at each
+//! call (`cell/`), which may compile it. A call attaches the running thread (once), puts the
+//! arguments into words on the stack, and goes through the entry trampoline of the signature (`codegen/src/entry.rs`), which
+//! comes back also when an exception leaves the function. Calls nest: a C function that compiled code calls may call
+//! through a handle again.
+//!
+//! Calling is safe as far as the program is: checked IR has no undefined behaviour (what its rows claim of types is tested where nothing
+//! proves it), and a program that uses `Ptr`, `@inbounds` or `foreigncall` has opened one of the named doors itself. Bits never become addresses at the doorway: a value that
+//! travels in memory is given as memory, of the right size, and a `Ptr` as a pointer ([`Word`]).
+//!
+//! **Objects.** Code that handles objects runs inside an entry of the heap, which the call makes; so does all code on a thread that
+//! collections know. Who gives objects or wants
+//! one calls inside a [`Scope`], by [`Unit::func_in`] or [`UntypedFunc::call_in`]: a bare address says nothing about how long its
+//! object lives.
+//! Any other call is refused while a scope of the runtime is in use on the thread, because a collection during the call
+//! would free objects that the scope's user has a reference to and does not keep.
+//!
+//! A panic in a C function implemented in Rust aborts the process at its `extern "C"` boundary; it never crosses
+//! compiled code.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use brolga_codegen::entry::RETURNED;
+use brolga_codegen::same_type::TypeIn;
+use brolga_codegen::sig::{Abi, FunctionType, InMemory, Signature, word_offsets};
+use brolga_ir::abi::{Form, FormKind, form};
+use brolga_runtime::heap::{ObjectError, Root, Scope, TypeRef};
+use brolga_runtime::objects::MethodTable;
+use brolga_runtime::{AttachError, EnterError, Exception, Thread, with_attached};
+
+use crate::call::scoped::{Handle, Scoped, ScopedFunc, ScopedParams};
+use crate::call::value::{Params, Value, ValueError};
+use crate::cell::IndirectCell;
+use crate::engine::{Jit, Unit};
+use crate::entry::trampoline::{Entry, EntryError};
+
+/// Why a function cannot be had under a Rust signature.
+#[derive(thiserror::Error, Debug)]
+pub enum LookupError {
+    /// The unit has no such function, or it is not one that can be looked up.
+    #[error("no function `{name}`; there is {}", list(.available))]
+    NoFunction {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        available: Vec<String>,
+    },
+    /// Several functions have this bare name; each is found by its symbol.
+    #[error("`{name}` may be any of {}", list(.methods))]
+    Ambiguous {
+        /// What was asked for.
+        name: String,
+        /// The symbols of the functions.
+        methods: Vec<String>,
+    },
+    /// The number of parameters differs.
+    #[error("`{name}` takes {expected} arguments, not {given}")]
+    Count {
+        /// The function.
+        name: String,
+        /// How many it takes.
+        expected: usize,
+        /// How many the Rust signature has.
+        given: usize,
+    },
+    /// A parameter's type differs.
+    #[error("argument {index} of `{name}` is `{julia}`, for which `{rust}` does not stand")]
+    Argument {
+        /// The function.
+        name: String,
+        /// Which parameter, from 1.
+        index: usize,
+        /// Its type.
+        julia: String,
+        /// The Rust type that was given.
+        rust: &'static str,
+    },
+    /// The result's type differs.
+    #[error("the result of `{name}` is `{julia}`, for which `{rust}` does not stand")]
+    Result {
+        /// The function.
+        name: String,
+        /// Its type.
+        julia: String,
+        /// The Rust type that was given.
+        rust: &'static str,
+    },
+    /// A parameter or the result travels in memory, for which no Rust type stands. The untyped call remains.
+    #[error("a value of `{name}` travels in memory; no Rust type stands for that")]
+    InMemory {
+        /// The function.
+        name: String,
+    },
+    /// There is no trampoline for the signature.
+    #[error("cannot make an entry for `{name}`")]
+    Entry {
+        /// The function.
+        name: String,
+        /// The reason.
+        source: EntryError,
+    },
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() { "none".into() } else { format!("`{}`", names.join("`, `")) }
+}
+
+impl From<EnterError> for CallError {
+    fn from(error: EnterError) -> CallError {
+        match error {
+            EnterError::Attach(error) => CallError::Attach(error),
+            EnterError::InScope => CallError::InScope,
+            EnterError::OtherRuntime => CallError::OtherRuntime,
+        }
+    }
+}
+
+/// Why a call gave no value.
+#[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
+pub enum CallError {
+    /// The function threw.
+    #[error(transparent)]
+    Exception(#[from] Exception),
+    /// The running thread cannot run compiled code.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// The result has no counterpart in Rust.
+    #[error(transparent)]
+    Value(#[from] ValueError),
+    /// An untyped call with another number of arguments than the function takes.
+    #[error("the function takes {expected} low arguments, not {given}")]
+    Count {
+        /// How many it takes.
+        expected: usize,
+        /// How many were given.
+        given: usize,
+    },
+    /// A scope of the runtime is in use on this thread. Call inside it, or lend it ([`Scope::call_out`]).
+    #[error("this thread is inside a scope of the same runtime; call inside the scope")]
+    InScope,
+    /// The scope's objects belong to another runtime than the function.
+    #[error("the scope belongs to another runtime than the function")]
+    OtherRuntime,
+    /// An object is not of the type that the function takes.
+    #[error("low argument {index} is a `{got}`, and the function takes a `{expected}`")]
+    Argument {
+        /// Which of the low arguments, from 0.
+        index: usize,
+        /// What the function takes.
+        expected: String,
+        /// What was given.
+        got: String,
+    },
+    /// Bits that are no value of the type that the function takes: a `Bool` is 0 or 1, and a selector names a member of its union.
+    #[error("the bits given for argument {index} are no value of type `{ty}`")]
+    NoValue {
+        /// Which of the arguments as the program has them, from 1.
+        index: usize,
+        /// Its type.
+        ty: String,
+    },
+    /// An argument could not be made in the heap.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    /// Bits, or memory for another value, where an address is passed.
+    #[error("low argument {index} is an address, which is given as {}", given_as(.bytes))]
+    Address {
+        /// Which of the low arguments, from 0.
+        index: usize,
+        /// How many bytes there have to be, if it is that of a value in memory.
+        bytes: Option<u32>,
+    },
+    /// The function takes an address that only compiled code can make.
+    #[error("low argument {index} is an address of objects, which only compiled code has")]
+    Closed {
+        /// Which of the low arguments, from 0.
+        index: usize,
+    },
+    /// An object stands where bits are passed, or bits where an object is; or the call was not made in a scope.
+    #[error("low value {index} is {}", if *.object { "an object, which is passed inside a scope" } else { "no object" })]
+    Word {
+        /// Which of the low arguments, or which of the results behind them, from 0.
+        index: usize,
+        /// Whether the function has an object there.
+        object: bool,
+    },
+}
+
+fn given_as(bytes: &Option<u32>) -> String {
+    bytes.map_or_else(
+        || "a pointer".to_owned(),
+        |bytes| format!("memory of {bytes} bytes that holds no objects"),
+    )
+}
+
+/// How messages call a reference to nothing.
+const UNDEFINED: &str = "#undef";
+
+/// A low value at the doorway.
+#[derive(Clone, Copy, Debug)]
+pub enum Word<'f, 'h> {
+    /// The bits of a value that is no object, in the low end. Among arguments: and no address.
+    Bits(u128),
+    /// A `Ptr`, as an argument. What the program does there is its own door to memory.
+    Pointer(*mut ()),
+    /// The bytes of a value that travels in memory, or room for those of the result, as an argument.
+    Memory(&'f [Cell<u128>]),
+    /// An object; `None` is an undefined reference.
+    Object(Option<Root<'f, 'h>>),
+}
+
+/// What an address is that a function takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Address {
+    /// A `Ptr`.
+    Pointer,
+    /// That of so many bytes without objects.
+    Memory(u32),
+    /// That of something that only compiled code can make.
+    Closed,
+}
+
+/// A compiled function and the way into it.
+#[derive(Clone, Debug)]
+struct Callable {
+    entry: Arc<Entry>,
+    to: Callee,
+    /// What has to stay beside the code for it to be called.
+    kept: Option<Kept>,
+}
+
+/// What is held, and not looked at.
+type Kept = Arc<dyn Any + Send + Sync>;
+
+/// What is called.
+#[derive(Clone, Debug)]
+enum Callee {
+    /// Code at an address in a unit.
+    Code(Unit, usize),
+    /// Whatever is behind a slot.
+    Cell(IndirectCell),
+}
+
+impl Callee {
+    fn jit(&self) -> &Jit {
+        match self {
+            Callee::Code(unit, _) => unit.jit(),
+            Callee::Cell(cell) => cell.jit(),
+        }
+    }
+
+    /// Whether the code may handle objects.
+    fn needs_heap(&self) -> bool {
+        match self {
+            Callee::Code(unit, _) => unit.needs_heap(),
+            Callee::Cell(_) => true,
+        }
+    }
+
+    /// Where dynamic calls look that begin in the code. What is behind a slot may change, and so sees what all programs see.
+    fn methods(&self) -> &MethodTable {
+        match self {
+            Callee::Code(unit, _) => unit.methods(),
+            Callee::Cell(cell) => cell.jit().runtime().methods(),
+        }
+    }
+
+    fn code(&self) -> usize {
+        match self {
+            Callee::Code(_, address) => *address,
+            Callee::Cell(cell) => cell.code(),
+        }
+    }
+}
+
+/// The trampoline's type.
+type EntryFn = unsafe extern "C" fn(*const Thread, usize, *const u64, *mut u64) -> i32;
+
+impl Callable {
+    fn new<'a>(unit: &'a Unit, name: &str) -> Result<(Callable, &'a FunctionType, Signature), LookupError> {
+        let found = unit.ty(name).and_then(|ty| Some((ty, unit.loaded().function(&ty.symbol)?)));
+        let Some((ty, code)) = found else {
+            let available: Vec<String> = unit.types().map(|ty| ty.name.clone()).collect();
+            let is_method =
+                |symbol: &&String| symbol.strip_prefix(name).is_some_and(|rest| rest.starts_with('('));
+            let methods: Vec<String> = available.iter().filter(is_method).cloned().collect();
+            return Err(match methods.len() {
+                0 => LookupError::NoFunction { name: name.into(), available },
+                _ => LookupError::Ambiguous { name: name.into(), methods },
+            });
+        };
+        let (callable, signature) = Callable::to(Callee::Code(unit.clone(), code), ty)?;
+        Ok((callable, ty, signature))
+    }
+
+    fn to(to: Callee, ty: &FunctionType) -> Result<(Callable, Signature), LookupError> {
+        let entry = to.jit().entry(&ty.signature);
+        let entry = entry.map_err(|source| LookupError::Entry { name: ty.name.clone(), source })?;
+        Ok((Callable { entry, to, kept: None }, ty.signature.clone()))
+    }
+
+    /// Calls the function.
+    ///
+    /// # Safety
+    ///
+    /// F1: `args` has as many readable words as the parameters take, and `results` as many writable ones as the results
+    /// take, by the signature that the trampoline was made for.
+    unsafe fn call(&self, args: *const u64, results: *mut u64) -> Result<(), CallError> {
+        let runtime = self.to.jit().runtime();
+        with_attached(runtime, |thread| {
+            if thread.in_scope() {
+                return Err(CallError::InScope);
+            }
+            // Collections read the words of threads that have been in the heap, and compiled code writes them.
+            let enters = self.to.needs_heap() || thread.is_known_to_heap();
+            let _entry = enters.then(|| thread.enter_heap(runtime)).transpose()?;
+            let entered = thread.enter();
+            let _world = self.to.needs_heap().then(|| thread.enter_world(self.to.methods()));
+            // SAFETY: the address is that of a trampoline (`Entry`), whose code `self.entry` holds, and that has this type
+            // by `codegen::entry`. The callee is code that `self.to` holds, and has the trampoline's signature by L2
+            // (`Jit::load`), or by W1 (`cell/place.rs`). The thread is the running one, and stays while `with_attached` runs. The
+            // buffers are as F1 says. The trampoline comes back on either way out.
+            let status = unsafe {
+                let entry: EntryFn =
+                    std::mem::transmute(std::ptr::with_exposed_provenance::<()>(self.entry.address));
+                entry(thread, self.to.code(), args, results)
+            };
+            match status {
+                // What C was called back with and nobody has asked for leaves here.
+                RETURNED if entered.carries() => Err(CallError::Exception(entered.take_exception())),
+                RETURNED => Ok(()),
+                _ => Err(CallError::Exception(entered.take_exception())),
+            }
+        })?
+    }
+}
+
+/// A compiled function with a Rust signature that fits it.
+pub struct TypedFunc<A, R> {
+    callable: Callable,
+    signature: PhantomData<fn(A) -> R>,
+}
+
+impl<A, R> Clone for TypedFunc<A, R> {
+    fn clone(&self) -> Self {
+        TypedFunc { callable: self.callable.clone(), signature: PhantomData }
+    }
+}
+
+impl<A, R> std::fmt::Debug for TypedFunc<A, R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("TypedFunc").field(&self.callable).finish()
+    }
+}
+
+impl<A, R> TypedFunc<A, R> {
+    /// The same, which holds something beside the code, as all its clones do.
+    #[must_use]
+    pub fn keeping(mut self, kept: Arc<dyn Any + Send + Sync>) -> TypedFunc<A, R> {
+        self.callable.kept = Some(kept);
+        self
+    }
+}
+
+impl<A: Params, R: Value> TypedFunc<A, R> {
+    /// Calls the function.
+    pub fn call(&self, args: A) -> Result<R, CallError> {
+        let args = args.into_words();
+        // Compiled code leaves the bytes above a narrow leaf alone, so they have to be something beforehand.
+        let mut results = MaybeUninit::<R::Words>::zeroed();
+        // SAFETY: F1: lookup compared the sizes of both word types with the signature of the trampoline, and the words are
+        // `u64`s in C layout.
+        unsafe { self.callable.call((&raw const args).cast(), results.as_mut_ptr().cast())? };
+        // SAFETY: words are `u64`s, all of whose bytes were zeroed above.
+        Ok(R::from_words(unsafe { results.assume_init() })?)
+    }
+}
+
+/// A compiled function called with the bits of low values. The layer above knows the types.
+#[derive(Clone, Debug)]
+pub struct UntypedFunc {
+    callable: Callable,
+    signature: Signature,
+    /// What the low arguments refer to that are objects, as far as it is known.
+    objects: Arc<[Option<Known>]>,
+    /// What the low arguments are that are addresses.
+    addresses: Arc<[Address]>,
+    /// The arguments of which not all bits are values.
+    picky: Arc<[Picky]>,
+}
+
+/// What a low argument refers to.
+#[derive(Clone, Debug)]
+struct Known {
+    ty: TypeRef,
+    /// Whether it may refer to nothing.
+    is_optional: bool,
+}
+
+impl UntypedFunc {
+    /// The same, which holds something beside the code, as all its clones do.
+    #[must_use]
+    pub fn keeping(mut self, kept: Arc<dyn Any + Send + Sync>) -> UntypedFunc {
+        self.callable.kept = Some(kept);
+        self
+    }
+
+    /// The type of a low argument that is an object, if it is known.
+    pub(crate) fn object_type(&self, index: usize) -> Option<&TypeRef> {
+        self.objects.get(index)?.as_ref().map(|known| &known.ty)
+    }
+
+    /// The native signature: what `call` takes and gives, one low value for each entry.
+    pub fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    /// Where dynamic calls look that the function makes.
+    pub fn methods(&self) -> &MethodTable {
+        self.callable.to.methods()
+    }
+
+    /// Calls the function, which neither takes nor gives objects, nor takes addresses. Each argument is the bits of one low value, in its
+    /// low end; each result likewise, with zeros above.
+    pub fn call(&self, args: &[u128]) -> Result<Vec<u128>, CallError> {
+        self.check(args.len())?;
+        if let Some(index) = self.signature.params.iter().position(|abi| *abi == Abi::Ptr) {
+            return Err(self.no_address(index));
+        }
+        self.call_bits(args)
+    }
+
+    /// Calls the function, which neither takes nor gives objects. The results are bits, as those of [`UntypedFunc::call`].
+    pub fn call_with(&self, args: &[Word<'_, '_>]) -> Result<Vec<u128>, CallError> {
+        self.check(args.len())?;
+        let mut bits = Vec::with_capacity(args.len());
+        for (index, (word, abi)) in args.iter().zip(&self.signature.params).enumerate() {
+            bits.push(match *word {
+                _ if *abi == Abi::Ptr => self.address(index, word)?,
+                Word::Bits(bits) => bits,
+                _ => return Err(CallError::Word { index, object: false }),
+            });
+        }
+        self.call_bits(&bits)
+    }
+
+    /// The address that an argument is.
+    fn address(&self, index: usize, word: &Word<'_, '_>) -> Result<u128, CallError> {
+        match (word, self.addresses.get(index)) {
+            (Word::Pointer(pointer), Some(Address::Pointer)) => Ok(pointer.expose_provenance() as u128),
+            (Word::Memory(memory), Some(Address::Memory(bytes)))
+                if size_of_val(*memory) >= *bytes as usize =>
+            {
+                if let Some(picky) = self.picky.iter().find(|picky| picky.leaves.start == index) {
+                    picky.check_bytes(
+                        &memory.iter().flat_map(|word| word.get().to_ne_bytes()).collect::<Vec<_>>(),
+                    )?;
+                }
+                Ok(memory.as_ptr().expose_provenance() as u128)
+            }
+            _ => Err(self.no_address(index)),
+        }
+    }
+
+    /// Refuses functions with objects, and another number of arguments than there is.
+    fn check(&self, given: usize) -> Result<(), CallError> {
+        let Signature { params, results } = &self.signature;
+        if let Some(index) = params.iter().chain(results).position(|abi| *abi == Abi::Object) {
+            return Err(CallError::Word { index, object: true });
+        }
+        match params.len() == given {
+            true => Ok(()),
+            false => Err(CallError::Count { expected: params.len(), given }),
+        }
+    }
+
+    fn no_address(&self, index: usize) -> CallError {
+        match self.addresses.get(index) {
+            Some(Address::Memory(bytes)) => CallError::Address { index, bytes: Some(*bytes) },
+            Some(Address::Pointer) => CallError::Address { index, bytes: None },
+            Some(Address::Closed) | None => CallError::Closed { index },
+        }
+    }
+
+    /// Calls the function inside a scope. The objects that it gives are kept by the scope's frame.
+    pub fn call_in<'f, 'h>(
+        &self,
+        scope: &mut Scope<'f, 'h>,
+        args: &[Word<'_, 'h>],
+    ) -> Result<Vec<Word<'f, 'h>>, CallError> {
+        if !std::ptr::eq(scope.heap(), self.callable.to.jit().runtime().heap()) {
+            return Err(CallError::OtherRuntime);
+        }
+        let Signature { params, results } = &self.signature;
+        if args.len() != params.len() {
+            return Err(CallError::Count { expected: params.len(), given: args.len() });
+        }
+        let mut bits = Vec::with_capacity(args.len());
+        for (index, (word, abi)) in args.iter().zip(params).enumerate() {
+            bits.push(match *word {
+                _ if *abi == Abi::Ptr => self.address(index, word)?,
+                Word::Bits(bits) if *abi != Abi::Object => bits,
+                Word::Object(None) if *abi == Abi::Object => match self.objects.get(index) {
+                    Some(Some(known)) if !known.is_optional => {
+                        let (expected, got) = (known.ty.name().to_owned(), UNDEFINED.to_owned());
+                        return Err(CallError::Argument { index, expected, got });
+                    }
+                    _ => 0,
+                },
+                // The roots keep the objects, which do not move.
+                Word::Object(Some(root)) if *abi == Abi::Object => {
+                    let object = root.get(scope);
+                    if let Some(Some(Known { ty, .. })) = self.objects.get(index)
+                        && !scope.is_a(object, ty)
+                    {
+                        let (expected, got) = (ty.name().to_owned(), object.desc().name().to_owned());
+                        return Err(CallError::Argument { index, expected, got });
+                    }
+                    object.address() as u128
+                }
+                _ => return Err(CallError::Word { index, object: *abi == Abi::Object }),
+            });
+        }
+        let given = scope.call_out(|| self.call_bits(&bits))?;
+        let word = |(bits, abi): (u128, &Abi)| match abi {
+            Abi::Object => {
+                let address = std::ptr::with_exposed_provenance_mut(bits as usize);
+                // SAFETY: compiled code has just given the address of an object of the scope's heap, which is the function's
+                // by the comparison above, or null; no safepoint of this thread stands between.
+                Word::Object(NonNull::new(address).map(|address| unsafe { scope.adopt(address) }))
+            }
+            _ => Word::Bits(bits),
+        };
+        Ok(given.into_iter().zip(results).map(word).collect())
+    }
+
+    fn call_bits(&self, args: &[u128]) -> Result<Vec<u128>, CallError> {
+        let Signature { params, results } = &self.signature;
+        if args.len() != params.len() {
+            return Err(CallError::Count { expected: params.len(), given: args.len() });
+        }
+        self.picky.iter().try_for_each(|picky| picky.check(args))?;
+        let mut words = Vec::with_capacity(self.signature.param_words());
+        for (abi, bits) in params.iter().zip(args) {
+            words.extend([*bits as u64, (bits >> 64) as u64].iter().take(abi.words()));
+        }
+        let mut given = vec![0u64; self.signature.result_words()];
+        // SAFETY: F1: both vectors have the length that the trampoline's signature says.
+        unsafe { self.callable.call(words.as_ptr(), given.as_mut_ptr())? };
+        let read = |(abi, offset): (brolga_codegen::sig::Abi, i32)| {
+            let at = offset as usize / 8;
+            let high = if abi.words() == 2 { u128::from(given[at + 1]) << 64 } else { 0 };
+            (high | u128::from(given[at])) & (u128::MAX >> (128 - abi.bits()))
+        };
+        Ok(word_offsets(results).map(read).collect())
+    }
+}
+
+impl Unit {
+    /// The function of that name, to be called with Rust values of the given types.
+    pub fn func<A: Params, R: Value>(&self, name: &str) -> Result<TypedFunc<A, R>, LookupError> {
+        let (callable, ty, signature) = Callable::new(self, name)?;
+        typed(callable, ty, &signature)
+    }
+
+    /// The function of that name, to be called with bits.
+    pub fn untyped(&self, name: &str) -> Result<UntypedFunc, LookupError> {
+        let (callable, ty, signature) = Callable::new(self, name)?;
+        let objects = objects(self.jit(), name, ty)?.into();
+        let (addresses, picky) = (addresses(ty).into(), picky(ty).into());
+        Ok(UntypedFunc { callable, signature, objects, addresses, picky })
+    }
+
+    /// The function of that name, to be called inside a scope with objects among its arguments and results.
+    pub fn func_in<A: ScopedParams, R: Scoped>(&self, name: &str) -> Result<ScopedFunc<A, R>, LookupError> {
+        let func = self.untyped(name)?;
+        let (_, ty, _) = Callable::new(self, name)?;
+        scoped(func, name, ty)
+    }
+}
+
+/// A function to be called inside a scope, if a Rust signature fits it.
+fn scoped<A: ScopedParams, R: Scoped>(
+    func: UntypedFunc,
+    name: &str,
+    ty: &FunctionType,
+) -> Result<ScopedFunc<A, R>, LookupError> {
+    if A::COUNT != ty.params.len() {
+        let (expected, given) = (ty.params.len(), A::COUNT);
+        return Err(LookupError::Count { name: name.into(), expected, given });
+    }
+    for (at, param) in ty.params.iter().enumerate() {
+        let (rust, fits) = A::stands_for(at, param);
+        if !fits {
+            let (index, julia) = (at + 1, param.name.clone());
+            return Err(LookupError::Argument { name: name.into(), index, julia, rust });
+        }
+    }
+    if !R::stands_for(&ty.result) {
+        let (julia, rust) = (ty.result.name.clone(), std::any::type_name::<R>());
+        return Err(LookupError::Result { name: name.into(), julia, rust });
+    }
+    let leaves: usize = ty.params.iter().map(|param| param.leaves.len()).sum();
+    let fits =
+        (leaves, ty.result.leaves.len()) == (func.signature.params.len(), func.signature.results.len());
+    match fits {
+        true => Ok(ScopedFunc::new(func)),
+        false => Err(LookupError::InMemory { name: name.into() }),
+    }
+}
+
+impl IndirectCell {
+    /// The function, to be called with Rust values of the given types.
+    pub fn func<A: Params, R: Value>(&self) -> Result<TypedFunc<A, R>, LookupError> {
+        let (callable, signature) = Callable::to(Callee::Cell(self.clone()), self.ty())?;
+        typed(callable, self.ty(), &signature)
+    }
+
+    /// The function, to be called inside a scope with objects among its arguments and results.
+    pub fn func_in<A: ScopedParams, R: Scoped>(&self) -> Result<ScopedFunc<A, R>, LookupError> {
+        scoped(self.untyped()?, self.name(), self.ty())
+    }
+
+    /// The function, to be called with bits.
+    pub fn untyped(&self) -> Result<UntypedFunc, LookupError> {
+        let (callable, signature) = Callable::to(Callee::Cell(self.clone()), self.ty())?;
+        let objects = objects(self.jit(), self.name(), self.ty())?.into();
+        let (addresses, picky) = (addresses(self.ty()).into(), picky(self.ty()).into());
+        Ok(UntypedFunc { callable, signature, objects, addresses, picky })
+    }
+}
+
+/// An argument of a type that has fewer values than its bits.
+#[derive(Debug)]
+struct Picky {
+    /// Its number among those of the program, from 1.
+    index: usize,
+    ty: TypeIn,
+    form: Form,
+    /// Its low arguments.
+    leaves: Range<usize>,
+}
+
+impl Picky {
+    /// Whether the low arguments are a value. One in memory is looked at where its memory is given.
+    fn check(&self, args: &[u128]) -> Result<(), CallError> {
+        if self.form.kind == FormKind::Memory {
+            return Ok(());
+        }
+        let mut bytes = vec![0; self.form.size as usize];
+        for (leaf, bits) in self.form.leaves.iter().zip(args.get(self.leaves.clone()).unwrap_or_default()) {
+            let (start, count) = (leaf.offset as usize, (leaf.bytes as usize).min(16));
+            if let Some(place) = bytes.get_mut(start..start + count) {
+                place.copy_from_slice(&bits.to_le_bytes()[..count]);
+            }
+        }
+        self.check_bytes(&bytes)
+    }
+
+    fn check_bytes(&self, bytes: &[u8]) -> Result<(), CallError> {
+        let types = &self.ty.cx.types;
+        let size = (self.form.size as usize).min(bytes.len());
+        match types.holds(self.ty.ty, &bytes[..size]) {
+            true => Ok(()),
+            false => {
+                let ty = types.display(self.ty.ty).to_string();
+                Err(CallError::NoValue { index: self.index, ty })
+            }
+        }
+    }
+}
+
+/// The arguments of a function of which not all bits are values.
+fn picky(ty: &FunctionType) -> Vec<Picky> {
+    let leaves: usize = ty.params.iter().map(|param| param.leaves.len()).sum();
+    let Some(mut first) = ty.signature.params.len().checked_sub(leaves) else { return Vec::new() };
+    let mut found = Vec::new();
+    for (at, param) in ty.params.iter().enumerate() {
+        let leaves = first..first + param.leaves.len();
+        first = leaves.end;
+        let Some(of) = &param.ty else { continue };
+        let Ok(form) = form(&of.cx.types, of.ty) else { continue };
+        // All ones are a value of every other type.
+        if !leaves.is_empty() && !of.cx.types.holds(of.ty, &vec![0xff; form.size as usize]) {
+            found.push(Picky { index: at + 1, ty: of.clone(), form, leaves });
+        }
+    }
+    found
+}
+
+/// What the low arguments of a function are that are addresses. Those of others do not count.
+fn addresses(ty: &FunctionType) -> Vec<Address> {
+    let in_memory = |memory: InMemory| match memory.has_objects {
+        true => Address::Closed,
+        false => Address::Memory(memory.bytes),
+    };
+    let leaves: usize = ty.params.iter().map(|param| param.leaves.len()).sum();
+    let result = ty.result.memory.filter(|_| ty.signature.params.len() == leaves + 1);
+    if ty.signature.params.len() != leaves + usize::from(result.is_some()) {
+        return vec![Address::Closed; ty.signature.params.len()];
+    }
+    let of_params = ty.params.iter().flat_map(|param| {
+        let address = param.memory.map_or(Address::Pointer, in_memory);
+        param.leaves.iter().map(move |_| address)
+    });
+    result.map(in_memory).into_iter().chain(of_params).collect()
+}
+
+/// What the low arguments of a function refer to that are objects.
+fn objects(jit: &Jit, name: &str, ty: &FunctionType) -> Result<Vec<Option<Known>>, LookupError> {
+    let leaves: usize = ty.params.iter().map(|param| param.leaves.len()).sum();
+    // In front may be the address for a result that travels in memory.
+    let Some(hidden) = ty.signature.params.len().checked_sub(leaves) else { return Ok(Vec::new()) };
+    let mut objects = vec![None; hidden];
+    for (at, param) in ty.params.iter().enumerate() {
+        for object in &param.objects {
+            let known = object.as_ref().map(|object| {
+                let made = jit.runtime().heap().type_object(&object.cx, object.ty);
+                let known = made.map(|ty| Known { ty, is_optional: object.is_optional });
+                known.map_err(|_| LookupError::Argument {
+                    name: name.into(),
+                    index: at + 1,
+                    julia: param.name.clone(),
+                    rust: std::any::type_name::<Handle>(),
+                })
+            });
+            objects.push(known.transpose()?);
+        }
+    }
+    Ok(objects)
+}
+
+/// The function as one of Rust types, if they stand for its own.
+fn typed<A: Params, R: Value>(
+    callable: Callable,
+    ty: &FunctionType,
+    signature: &Signature,
+) -> Result<TypedFunc<A, R>, LookupError> {
+    let name = ty.name.as_str();
+    if A::COUNT != ty.params.len() {
+        let (expected, given) = (ty.params.len(), A::COUNT);
+        return Err(LookupError::Count { name: name.into(), expected, given });
+    }
+    for (at, param) in ty.params.iter().enumerate() {
+        let (rust, fits) = A::stands_for(at, param);
+        if !fits {
+            let (index, julia) = (at + 1, param.name.clone());
+            return Err(LookupError::Argument { name: name.into(), index, julia, rust });
+        }
+    }
+    if !R::stands_for(&ty.result) {
+        let (julia, rust) = (ty.result.name.clone(), std::any::type_name::<R>());
+        return Err(LookupError::Result { name: name.into(), julia, rust });
+    }
+    let sizes = (8 * signature.param_words(), 8 * signature.result_words());
+    if sizes != (size_of::<A::Words>(), size_of::<R::Words>()) {
+        return Err(LookupError::InMemory { name: name.into() });
+    }
+    Ok(TypedFunc { callable, signature: PhantomData })
+}
+
+const _: () = {
+    const fn shared_between_threads<T: Send + Sync>() {}
+    shared_between_threads::<Unit>();
+    shared_between_threads::<UntypedFunc>();
+    shared_between_threads::<TypedFunc<(i64, *mut u8), *const u8>>();
+};

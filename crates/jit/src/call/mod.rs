@@ -1,0 +1,11 @@
+//! Calls from Rust.
+//!
+//! | file | content |
+//! |---|---|
+//! | `value.rs` | Rust types of parameters and results, and the words that carry them |
+//! | `func.rs` | typed and untyped calls |
+//! | `scoped.rs` | calls with references to the heap, within a scope |
+
+pub(crate) mod func;
+pub(crate) mod scoped;
+pub(crate) mod value;

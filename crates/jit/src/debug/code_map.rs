@@ -1,0 +1,483 @@
+//! The ordered index of loaded code: from an address to unit, function, code offset and line.
+//!
+//! ```text
+//!   CodeMap   start ──► CodeUnit   ┌─────────────┬────────────────┬──────────┐
+//!                                  │ functions   │ sorted by offset          │  offset, size, frame, name, lines
+//!                                  │ lines       │ (offset, line) by offset  │  within each function
+//!                                  └─────────────┴───────────────────────────┘
+//! ```
+//!
+//! Invariants: X1, ranges of units do not overlap, because their memory does not; X2, a unit is in the index from before its
+//! loading is known to anybody until just before its memory is returned, so whatever address a thread executes is found;
+//! X3, a unit's number is never used twice.
+//!
+//! **Who may ask.** The index has a lock, held for one insertion, removal or look-up. Whoever holds it neither waits for
+//! another lock nor for the world, so a collector that has stopped the world may ask. A signal handler may not.
+//!
+//! **Listeners** ([`CodeListener`]) are told about units as they come and go: files for profilers, debuggers, unwinders. Of a unit
+//! without code nothing is told. They are foreign: units come and go under compiled code, so a panic of theirs ends at the call.
+//!
+//! A return address is the address behind a call: who has one looks up the address before it.
+//!
+//! Cost: a unit is one node in the index and five allocations, however many functions it has; a look-up is two binary searches.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use brolga_runtime::{Symbolizer, fenced};
+
+/// A loaded unit's number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct UnitId(u64);
+
+impl UnitId {
+    /// The number itself. Numbers rise in the order of loading.
+    pub fn as_u64(self) -> u64 {
+        self.0
+    }
+}
+
+/// The code of one loaded unit, described.
+pub struct CodeUnit {
+    id: UnitId,
+    base: usize,
+    bytes: u32,
+    /// By offset.
+    functions: Box<[Row]>,
+    /// Indices of `functions`, by name.
+    by_name: Box<[u32]>,
+    names: Box<str>,
+    lines: Box<[(u32, u32)]>,
+}
+
+/// What is known of one function.
+struct Row {
+    offset: u32,
+    size: u32,
+    frame_bytes: u32,
+    /// Where its name and its lines begin; they end where those of the next row begin.
+    name: u32,
+    lines: u32,
+}
+
+/// A function of a loaded unit.
+#[derive(Clone, Copy)]
+pub struct CodeFunction<'a> {
+    unit: &'a CodeUnit,
+    index: usize,
+}
+
+/// A function in its place among others.
+#[derive(Clone, Copy)]
+pub(crate) struct PlacedFunction<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) offset: u32,
+    pub(crate) size: u32,
+    pub(crate) frame_bytes: u32,
+    pub(crate) lines: &'a [(u32, u32)],
+}
+
+impl CodeUnit {
+    /// Describes functions that lie from `base` on, in rising order, and end at `bytes`. `by_name` are their indices by name.
+    pub(crate) fn new<'f>(
+        placed: impl Iterator<Item = PlacedFunction<'f>> + Clone,
+        base: usize,
+        bytes: usize,
+        by_name: Box<[u32]>,
+    ) -> CodeUnit {
+        let text = placed.clone().map(|function| function.name.len()).sum();
+        let count = placed.clone().map(|function| function.lines.len()).sum();
+        let (mut names, mut lines) = (String::with_capacity(text), Vec::with_capacity(count));
+        let functions = placed.map(|function| {
+            let row = Row {
+                offset: function.offset,
+                size: function.size,
+                frame_bytes: function.frame_bytes,
+                name: names.len() as u32,
+                lines: lines.len() as u32,
+            };
+            names.push_str(function.name);
+            lines.extend_from_slice(function.lines);
+            row
+        });
+        let functions = functions.collect();
+        CodeUnit {
+            id: UnitId(0),
+            base,
+            bytes: bytes as u32,
+            functions,
+            by_name,
+            names: names.into_boxed_str(),
+            lines: lines.into_boxed_slice(),
+        }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> UnitId {
+        self.id
+    }
+
+    /// The addresses of its code.
+    pub fn addresses(&self) -> Range<usize> {
+        self.base..self.base + self.bytes as usize
+    }
+
+    /// Its functions, by address.
+    pub fn functions(&self) -> impl ExactSizeIterator<Item = CodeFunction<'_>> {
+        (0..self.functions.len()).map(|index| CodeFunction { unit: self, index })
+    }
+
+    /// Its functions, by name.
+    pub fn functions_by_name(&self) -> impl ExactSizeIterator<Item = CodeFunction<'_>> {
+        self.by_name.iter().map(|&index| CodeFunction { unit: self, index: index as usize })
+    }
+
+    /// The function of that name.
+    pub fn function(&self, name: &str) -> Option<CodeFunction<'_>> {
+        let function = |&index: &u32| CodeFunction { unit: self, index: index as usize };
+        let found = self.by_name.binary_search_by(|index| function(index).name().cmp(name)).ok()?;
+        self.by_name.get(found).map(function)
+    }
+
+    /// The function at an address, and the offset of the address in it.
+    pub fn at(&self, address: usize) -> Option<(CodeFunction<'_>, u32)> {
+        let offset = u32::try_from(address.checked_sub(self.base)?).ok()?;
+        let index = self.functions.partition_point(|row| row.offset <= offset).checked_sub(1)?;
+        let row = self.functions.get(index)?;
+        let inside = offset - row.offset;
+        (inside < row.size).then_some((CodeFunction { unit: self, index }, inside))
+    }
+}
+
+impl<'a> CodeFunction<'a> {
+    fn row(&self) -> &'a Row {
+        &self.unit.functions[self.index]
+    }
+
+    /// The unit that it belongs to.
+    pub fn unit(&self) -> &'a CodeUnit {
+        self.unit
+    }
+
+    /// Its place among the unit's functions by address, which is their order in the [`LinkUnit`].
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'a str {
+        let next = self.unit.functions.get(self.index + 1);
+        &self.unit.names
+            [self.row().name as usize..next.map_or(self.unit.names.len(), |row| row.name as usize)]
+    }
+
+    /// The address of its first byte.
+    pub fn address(&self) -> usize {
+        self.unit.base + self.row().offset as usize
+    }
+
+    /// The bytes of its code.
+    pub fn size(&self) -> usize {
+        self.row().size as usize
+    }
+
+    /// Bytes of stack that one activation takes, beside arguments on the stack.
+    pub fn frame_bytes(&self) -> u32 {
+        self.row().frame_bytes
+    }
+
+    /// Code offsets in rising order, each with the line that holds from there on.
+    pub fn lines(&self) -> &'a [(u32, u32)] {
+        let next = self.unit.functions.get(self.index + 1);
+        &self.unit.lines
+            [self.row().lines as usize..next.map_or(self.unit.lines.len(), |row| row.lines as usize)]
+    }
+
+    /// The line of the IR that the code at an offset was made from.
+    pub fn line(&self, offset: u32) -> Option<u32> {
+        let lines = self.lines();
+        let after = lines.partition_point(|(start, _)| *start <= offset);
+        Some(lines.get(after.checked_sub(1)?)?.1)
+    }
+}
+
+impl std::fmt::Debug for CodeFunction<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({:#x}, {} bytes)", self.name(), self.address(), self.size())
+    }
+}
+
+impl std::fmt::Debug for CodeUnit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.functions()).finish()
+    }
+}
+
+/// What an address in compiled code belongs to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Symbolized {
+    /// The unit.
+    pub unit: UnitId,
+    /// The function's name.
+    pub function: String,
+    /// The address of its first byte.
+    pub start: usize,
+    /// How far the address is from there.
+    pub offset: u32,
+    /// The line of the IR, where it is known.
+    pub line: Option<u32>,
+}
+
+/// Is told about loaded code, by whoever loads and frees it, with no lock held. What it loads itself it is told about as well. Its panics
+/// stay with it.
+pub trait CodeListener: Send + Sync {
+    /// A unit was loaded. Its code is in place, and nobody can call it yet.
+    fn loaded(&self, unit: &Arc<CodeUnit>);
+
+    /// A unit is about to be freed. Nobody can call it any more.
+    fn freed(&self, unit: &Arc<CodeUnit>);
+}
+
+/// All loaded code, by address.
+#[derive(Default)]
+pub struct CodeMap {
+    ranges: RwLock<Ranges>,
+}
+
+#[derive(Default)]
+struct Ranges {
+    units: BTreeMap<usize, Arc<CodeUnit>>,
+    /// The last number given to a unit.
+    last: u64,
+    /// Beside the units, so that who comes or goes knows exactly whom to tell.
+    listeners: Vec<Arc<dyn CodeListener>>,
+}
+
+impl CodeMap {
+    /// Adds a unit. It is taken out when the entry is dropped.
+    pub(crate) fn enter(self: &Arc<Self>, mut unit: CodeUnit) -> MapEntry {
+        let mut ranges = self.write();
+        ranges.last += 1;
+        unit.id = UnitId(ranges.last);
+        let entry = MapEntry { map: self.clone(), unit: Arc::new(unit) };
+        // A unit without code has no address to be found by, and may begin where another one does.
+        if entry.unit.bytes > 0 {
+            ranges.units.insert(entry.unit.base, entry.unit.clone());
+            let listeners = ranges.listeners.clone();
+            drop(ranges);
+            tell(&listeners, |listener| listener.loaded(&entry.unit));
+        }
+        entry
+    }
+
+    /// Adds a listener, which is told at once about all units that are loaded already. Of units that other threads free
+    /// meanwhile it may hear last what it should hear first.
+    pub fn listen(&self, listener: Arc<dyn CodeListener>) {
+        let mut ranges = self.write();
+        ranges.listeners.push(listener.clone());
+        let known: Vec<_> = ranges.units.values().cloned().collect();
+        drop(ranges);
+        for unit in known {
+            tell(std::slice::from_ref(&listener), |listener| listener.loaded(&unit));
+        }
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Ranges> {
+        self.ranges.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Ranges> {
+        self.ranges.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the function that an address lies in; `look` also gets the offset from its start. The index is locked
+    /// meanwhile: `look` must not ask it again, load or free code, or wait.
+    pub fn with<R>(&self, address: usize, look: impl FnOnce(CodeFunction<'_>, u32) -> R) -> Option<R> {
+        let ranges = self.read();
+        let (_, unit) = ranges.units.range(..=address).next_back()?;
+        let (function, offset) = unit.at(address)?;
+        Some(look(function, offset))
+    }
+
+    /// The unit that an address lies in.
+    pub fn unit(&self, address: usize) -> Option<Arc<CodeUnit>> {
+        let ranges = self.read();
+        let (_, unit) = ranges.units.range(..=address).next_back()?;
+        unit.addresses().contains(&address).then(|| unit.clone())
+    }
+
+    /// All units that have code, by address.
+    pub fn units(&self) -> Vec<Arc<CodeUnit>> {
+        self.read().units.values().cloned().collect()
+    }
+
+    /// What an address belongs to.
+    pub fn symbolize(&self, address: usize) -> Option<Symbolized> {
+        self.with(address, |function, offset| Symbolized {
+            unit: function.unit().id(),
+            function: function.name().into(),
+            start: function.address(),
+            offset,
+            line: function.line(offset),
+        })
+    }
+}
+
+/// Stack traces of exceptions have names and lines from here.
+impl Symbolizer for CodeMap {
+    fn locate(&self, address: usize) -> Option<(String, Option<u32>)> {
+        self.with(address, |function, offset| (function.name().into(), function.line(offset)))
+    }
+}
+
+/// Keeps a unit in the index.
+pub(crate) struct MapEntry {
+    map: Arc<CodeMap>,
+    unit: Arc<CodeUnit>,
+}
+
+impl MapEntry {
+    pub(crate) fn unit(&self) -> &CodeUnit {
+        &self.unit
+    }
+}
+
+impl Drop for MapEntry {
+    fn drop(&mut self) {
+        if self.unit.bytes == 0 {
+            return;
+        }
+        let mut ranges = self.map.write();
+        let gone = ranges.units.remove(&self.unit.base);
+        let listeners = ranges.listeners.clone();
+        // Its memory is returned without the lock.
+        drop(ranges);
+        drop(gone);
+        tell(&listeners, |listener| listener.freed(&self.unit));
+    }
+}
+
+/// Tells listeners. What a panic says has been printed; nobody here could do more with it.
+fn tell(listeners: &[Arc<dyn CodeListener>], what: impl Fn(&dyn CodeListener)) {
+    for listener in listeners {
+        let _panicked = fenced(|| what(&**listener));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    fn unit(base: usize) -> CodeUnit {
+        let function =
+            |name, offset, size, lines| PlacedFunction { name, offset, size, frame_bytes: 32, lines };
+        let functions = [
+            function("b", 0, 10, &[(0, 7), (4, 9)][..]),
+            function("", 16, 1, &[]),
+            function("aλ", 32, 5, &[(2, 3)]),
+        ];
+        CodeUnit::new(functions.into_iter(), base, 64, Box::new([1, 2, 0]))
+    }
+
+    #[test]
+    fn an_address_is_found_with_function_offset_and_line() {
+        let map = Arc::new(CodeMap::default());
+        let entry = map.enter(unit(0x1000));
+        let other = map.enter(unit(0x1040));
+        assert_ne!(entry.unit().id(), other.unit().id());
+        let found = |address| map.symbolize(address).map(|s| (s.unit, s.function, s.offset, s.line));
+        let (first, second) = (entry.unit().id(), other.unit().id());
+        assert_eq!(found(0xfff), None);
+        assert_eq!(found(0x1000), Some((first, "b".into(), 0, Some(7))));
+        assert_eq!(found(0x1003), Some((first, "b".into(), 3, Some(7))));
+        assert_eq!(found(0x1009), Some((first, "b".into(), 9, Some(9))));
+        assert_eq!(found(0x100a), None, "padding belongs to no function");
+        assert_eq!(found(0x1010), Some((first, String::new(), 0, None)));
+        assert_eq!(found(0x1021), Some((first, "aλ".into(), 1, None)), "before the first line");
+        assert_eq!(found(0x1062), Some((second, "aλ".into(), 2, Some(3))));
+        assert_eq!(found(0x1080), None);
+        drop(entry);
+        assert_eq!(found(0x1000), None);
+        assert_eq!(found(0x1040).unwrap().0, second);
+    }
+
+    /// Adds one more listener with each unit that it hears of.
+    struct Adds {
+        map: Arc<CodeMap>,
+        heard: Arc<Mutex<Vec<&'static str>>>,
+    }
+
+    struct Hears(Arc<Mutex<Vec<&'static str>>>);
+
+    impl CodeListener for Hears {
+        fn loaded(&self, _: &Arc<CodeUnit>) {
+            self.0.lock().unwrap().push("loaded");
+        }
+        fn freed(&self, _: &Arc<CodeUnit>) {
+            self.0.lock().unwrap().push("freed");
+        }
+    }
+
+    impl CodeListener for Adds {
+        fn loaded(&self, unit: &Arc<CodeUnit>) {
+            assert!(self.map.symbolize(unit.addresses().start).is_some());
+            self.map.listen(Arc::new(Hears(self.heard.clone())));
+        }
+        fn freed(&self, _: &Arc<CodeUnit>) {
+            self.map.listen(Arc::new(Hears(self.heard.clone())));
+        }
+    }
+
+    #[test]
+    fn listeners_may_add_listeners() {
+        let (map, heard) = (Arc::new(CodeMap::default()), Arc::default());
+        map.listen(Arc::new(Adds { map: map.clone(), heard: Arc::clone(&heard) }));
+        drop(map.enter(unit(0x1000)));
+        assert_eq!(*heard.lock().unwrap(), ["loaded", "freed"]);
+    }
+
+    #[test]
+    fn nothing_is_told_of_units_without_code() {
+        let (map, heard) = (Arc::new(CodeMap::default()), Arc::default());
+        let empty = || CodeUnit::new(std::iter::empty(), 0x1000, 0, Box::default());
+        let before = map.enter(empty());
+        map.listen(Arc::new(Hears(Arc::clone(&heard))));
+        drop(before);
+        drop(map.enter(empty()));
+        assert!(heard.lock().unwrap().is_empty());
+    }
+
+    struct Panics;
+
+    impl CodeListener for Panics {
+        fn loaded(&self, _: &Arc<CodeUnit>) {
+            std::panic::resume_unwind(Box::new("loaded"));
+        }
+        fn freed(&self, _: &Arc<CodeUnit>) {
+            std::panic::resume_unwind(Box::new("freed"));
+        }
+    }
+
+    #[test]
+    fn a_listener_that_panics_keeps_nothing_from_the_others() {
+        let (map, heard) = (Arc::new(CodeMap::default()), Arc::default());
+        map.listen(Arc::new(Panics));
+        map.listen(Arc::new(Hears(Arc::clone(&heard))));
+        drop(map.enter(unit(0x1000)));
+        assert_eq!(*heard.lock().unwrap(), ["loaded", "freed"]);
+        assert!(map.units().is_empty());
+    }
+
+    #[test]
+    fn names_are_found_and_come_in_order() {
+        let unit = unit(0);
+        for name in ["b", "", "aλ"] {
+            assert_eq!(unit.function(name).unwrap().name(), name);
+        }
+        assert!(unit.function("a").is_none());
+        assert!(unit.functions_by_name().map(|f| f.name()).is_sorted());
+    }
+}

@@ -1,0 +1,223 @@
+//! Trampolines in memory, shared by all functions of an engine: for each native signature the entry from Rust and the one from stubs,
+//! and, once, the entry of boxed functions.
+//!
+//! A trampoline costs a compile and a page, so it is kept after its last user is gone. The number kept is bounded: a
+//! program that goes through many signatures gives up those not in use.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use brolga_codegen::compile::CompileError;
+use brolga_codegen::compiled::{CompiledFunction, Symbol};
+use brolga_codegen::entry::{boxed_entry_function, compile_entry, entry_function};
+use brolga_codegen::isa::HostIsa;
+use brolga_codegen::lazy::compile_lazy;
+use brolga_codegen::sig::Signature;
+use brolga_runtime::Runtime;
+
+use crate::cell;
+use crate::link::linker::{Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver};
+use crate::tiering::interpret;
+use crate::tiering::profile;
+use crate::tiering::tiers;
+
+/// More trampolines than this are kept only while they are in use.
+const MAX_IDLE: usize = 256;
+
+/// The name of the one function in a trampoline's unit.
+const NAME: &str = "entry";
+
+/// A trampoline in memory.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// What is there: see `codegen::entry` and `codegen::lazy`.
+    pub(crate) address: usize,
+    /// Keeps the trampoline in memory.
+    pub(crate) unit: Arc<LoadedUnit>,
+}
+
+/// Why there is no trampoline.
+#[derive(thiserror::Error, Debug)]
+pub enum EntryError {
+    /// It could not be compiled. A defect.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// It could not be linked, for lack of memory.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+}
+
+impl EntryError {
+    /// Whether freeing units can help.
+    pub(crate) fn is_shortage(&self) -> bool {
+        matches!(self, EntryError::Link(error) if error.is_shortage())
+    }
+}
+
+/// Trampolines by signature.
+#[derive(Default)]
+pub(crate) struct Entries {
+    by_signature: Mutex<BySignature>,
+    lazy: Mutex<BySignature>,
+    cold: Mutex<BySignature>,
+    boxed: OnceLock<Entry>,
+}
+
+type BySignature = BTreeMap<Signature, Arc<Entry>>;
+
+impl Entries {
+    pub(crate) fn get(
+        &self,
+        signature: &Signature,
+        isa: &HostIsa,
+        linker: &dyn Linker,
+    ) -> Result<Arc<Entry>, EntryError> {
+        get_or_make(&self.by_signature, signature, || {
+            make(compile_entry(NAME, entry_function(signature, isa), isa)?, linker, &Nothing)
+        })
+    }
+
+    /// The trampoline of functions that are not compiled, and are interpreted first if that is asked for.
+    pub(crate) fn lazy(
+        &self,
+        signature: &Signature,
+        interpreted: bool,
+        isa: &HostIsa,
+        linker: &dyn Linker,
+        runtime: &Runtime,
+    ) -> Result<Arc<Entry>, EntryError> {
+        let table = if interpreted { &self.cold } else { &self.lazy };
+        get_or_make(table, signature, || {
+            make(compile_lazy(NAME, signature, isa, interpreted)?, linker, &Routines { runtime })
+        })
+    }
+
+    /// The trampoline of boxed entries.
+    pub(crate) fn boxed(&self, isa: &HostIsa, linker: &dyn Linker) -> Result<&Entry, EntryError> {
+        get_or_make_one(&self.boxed, || {
+            make(compile_entry(NAME, boxed_entry_function(isa), isa)?, linker, &Nothing)
+        })
+    }
+}
+
+fn get_or_make_one(
+    entry: &OnceLock<Entry>,
+    make: impl FnOnce() -> Result<Entry, EntryError>,
+) -> Result<&Entry, EntryError> {
+    if let Some(known) = entry.get() {
+        return Ok(known);
+    }
+    // Of two threads that do the same, the first one's is kept.
+    let made = make()?;
+    Ok(entry.get_or_init(|| made))
+}
+
+fn get_or_make(
+    entries: &Mutex<BySignature>,
+    signature: &Signature,
+    make: impl FnOnce() -> Result<Entry, EntryError>,
+) -> Result<Arc<Entry>, EntryError> {
+    let lock = || entries.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = lock().get(signature) {
+        return Ok(known.clone());
+    }
+    // Compiled without the lock; of two threads that do the same, the first one's is kept.
+    let made = Arc::new(make()?);
+    let mut entries = lock();
+    let is_full = entries.len() >= MAX_IDLE;
+    let idle: Vec<_> = entries.extract_if(.., |_, entry| is_full && Arc::strong_count(entry) == 1).collect();
+    let kept = entries.entry(signature.clone()).or_insert_with(|| made.clone()).clone();
+    // Listeners hear of what goes, and may ask for entries.
+    drop(entries);
+    drop((idle, made));
+    Ok(kept)
+}
+
+fn make(
+    compiled: CompiledFunction,
+    linker: &dyn Linker,
+    resolver: &dyn Resolver,
+) -> Result<Entry, EntryError> {
+    let unit = linker.link(&LinkUnit { functions: vec![compiled], data: Vec::new() }, resolver)?;
+    let address =
+        unit.function(NAME).ok_or_else(|| LinkError::Backend { reason: "lost a function".into() })?;
+    Ok(Entry { address, unit })
+}
+
+/// Routines of the run time and of this crate.
+pub(crate) struct Routines<'a> {
+    pub(crate) runtime: &'a Runtime,
+}
+
+impl Resolver for Routines<'_> {
+    fn resolve(&self, symbol: &Symbol) -> Result<Import, String> {
+        let address = match symbol {
+            Symbol::Routine(name) => {
+                let own = [cell::routine, interpret::routine, tiers::routine, profile::routine]
+                    .into_iter()
+                    .find_map(|find| find(name));
+                own.or_else(|| self.runtime.routine(name))
+            }
+            _ => None,
+        };
+        let found = address.map(|address| Import { address, owner: None });
+        found.ok_or_else(|| "the run time does not have it".into())
+    }
+}
+
+/// An entry trampoline refers to nothing.
+struct Nothing;
+
+impl Resolver for Nothing {
+    fn resolve(&self, _: &Symbol) -> Result<Import, String> {
+        Err("a trampoline refers to nothing".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use brolga_codegen::sig::Abi;
+    use brolga_runtime::{Runtime, RuntimeOptions};
+
+    use super::*;
+    use crate::debug::code_map::{CodeListener, CodeUnit};
+    use crate::engine::{Jit, JitOptions};
+
+    /// Asks for an entry when code goes the first time.
+    struct Asks {
+        jit: Jit,
+        /// Whether it was given one.
+        given: OnceLock<bool>,
+    }
+
+    impl CodeListener for Asks {
+        fn loaded(&self, _: &Arc<CodeUnit>) {}
+
+        fn freed(&self, _: &Arc<CodeUnit>) {
+            self.given.get_or_init(|| {
+                let (jit, (done, is_done)) = (self.jit.clone(), channel());
+                // Another thread, so that a lock that is held is seen and not waited for.
+                std::thread::spawn(move || done.send(jit.entry(&Signature::new(vec![], vec![])).is_ok()));
+                is_done.recv_timeout(Duration::from_secs(20)) == Ok(true)
+            });
+        }
+    }
+
+    #[test]
+    fn who_hears_of_trampolines_that_go_may_ask_for_others() {
+        let jit = Jit::new(Runtime::new(RuntimeOptions::default()), JitOptions::default()).unwrap();
+        let asks = Arc::new(Asks { jit: jit.clone(), given: OnceLock::new() });
+        jit.listen(asks.clone());
+        let _kept = jit.entry(&Signature::new(vec![], vec![])).unwrap();
+        let kinds = [Abi::I8, Abi::I16, Abi::I32, Abi::I64];
+        for n in 0..MAX_IDLE {
+            let params: Vec<Abi> = (0..4).map(|digit| kinds[n >> (2 * digit) & 3]).collect();
+            drop(jit.entry(&Signature::new(params, vec![])).unwrap());
+        }
+        // The last one found the table full of those that nobody uses.
+        assert_eq!(asks.given.get(), Some(&true));
+    }
+}

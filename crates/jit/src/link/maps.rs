@@ -1,0 +1,37 @@
+//! From compiled functions to the collector: where calls of a loaded unit keep their roots.
+//!
+//! A [`CompiledFunction`](brolga_codegen::compiled::CompiledFunction) says it from the start of its own code. Here the maps of all
+//! functions of a unit become one table by address, which the run time has from the moment the unit is loaded until its code
+//! goes. Units without maps are not known to it.
+
+use brolga_codegen::compiled::FrameMap;
+use brolga_runtime::{FrameMaps, FrameMapsInForce, Runtime};
+
+use crate::link::linker::{LinkUnit, LoadedUnit};
+
+/// Tells the runtime where calls of the unit keep their roots; `None` if none of them does.
+///
+/// # Safety
+///
+/// The maps are those of the code (L1 of [`Jit::load`](crate::Jit::load)), and the result goes no sooner than `loaded`.
+pub(crate) unsafe fn put_in_force(
+    runtime: &Runtime,
+    unit: &LinkUnit,
+    loaded: &LoadedUnit,
+) -> Option<FrameMapsInForce> {
+    let placed: Vec<(usize, &[FrameMap], usize)> = unit
+        .functions
+        .iter()
+        .filter(|function| !function.frame_maps.is_empty())
+        .filter_map(|function| {
+            Some((loaded.function(&function.name)?, function.frame_maps.as_slice(), function.code.len()))
+        })
+        .collect();
+    let start = placed.iter().map(|&(address, ..)| address).min()?;
+    let end = placed.iter().map(|&(address, _, size)| address + size).max()?;
+    let maps = placed.iter().flat_map(|&(address, maps, _)| {
+        maps.iter().map(move |map| ((address - start) as u32 + map.return_offset, &*map.words))
+    });
+    // SAFETY: by the contract; a unit lies in one piece.
+    Some(unsafe { runtime.add_frame_maps(start..end, FrameMaps::new(maps)) })
+}

@@ -1,0 +1,21 @@
+//! Linking: from code with relocations to code at its address.
+//!
+//! | file | content |
+//! |---|---|
+//! | `linker.rs` | the trait, link units, symbol resolution, and every check before placement |
+//! | `relocate.rs` | the bytes that a relocation writes |
+//! | `loader.rs` | the trait by our own loader: units share pages |
+//! | `cranelift.rs` | the trait by `cranelift-jit`: one module for each link unit |
+//! | `maps.rs` | frame maps of a loaded unit |
+//! | `globals.rs` | global variables of a program |
+//! | `object_file.rs` | object files and static archives of other compilers |
+//! | `image.rs` | code of an image, whose addresses stand in one table |
+
+pub(crate) mod cranelift;
+pub(crate) mod globals;
+pub(crate) mod image;
+pub(crate) mod linker;
+pub(crate) mod loader;
+pub(crate) mod maps;
+pub(crate) mod object_file;
+pub(crate) mod relocate;

@@ -1,0 +1,251 @@
+//! What a unit holds of code memory: pages of its own, or blocks of shared pages.
+//!
+//! | holding    | made by                        | written                         | when it is dropped                        |
+//! |------------|--------------------------------|---------------------------------|-------------------------------------------|
+//! | [`Run`]    | `CodeMemory::allocate`         | by whoever has its address, until it is sealed | the pages go back          |
+//! | [`Draft`]  | `CodeMemory::draft`            | here; sealed into a run         | as a run                                  |
+//! | [`Blocks`] | `CodeMemory::allocate_blocks`  | here, through the second mapping | code becomes traps, the bytes are used again |
+//!
+//! The invariants M1 to M5 are those of `code_memory.rs`.
+
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use crate::memory::error::CodeMemoryError;
+use crate::memory::fetch;
+use crate::memory::pages::{self, READ, READ_EXECUTE};
+use crate::memory::reservation::{Block, Part, Parts, Reservation};
+
+/// The pages of one unit. They are returned when it is dropped.
+pub(crate) struct Run {
+    reservation: Arc<Reservation>,
+    offset: usize,
+    /// Sizes in whole pages.
+    parts: Parts,
+}
+
+impl Run {
+    /// A range that was taken for it.
+    pub(crate) fn new(reservation: Arc<Reservation>, offset: usize, parts: Parts) -> Run {
+        Run { reservation, offset, parts }
+    }
+
+    /// The first byte.
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.reservation.at(self.offset)
+    }
+
+    /// The range of addresses of all parts.
+    pub(crate) fn addresses(&self) -> Range<usize> {
+        let start = self.base().addr().get();
+        start..start + self.bytes()
+    }
+
+    /// The parts, rounded up to pages.
+    pub(crate) fn parts(&self) -> Parts {
+        self.parts
+    }
+
+    fn bytes(&self) -> usize {
+        self.parts.code + self.parts.read_only + self.parts.writable
+    }
+
+    /// Takes the right to write from code and read-only data, and makes the code executable by every thread.
+    pub(crate) fn seal(&self) -> Result<(), CodeMemoryError> {
+        let Parts { code, read_only, .. } = self.parts;
+        let failed = |bytes| move |source| CodeMemoryError::Protect { bytes, source };
+        if code > 0 {
+            // SAFETY: the range is the code part of this run; M2, the new protection takes writing away as it gives execution.
+            unsafe { pages::protect(self.base(), code, READ_EXECUTE) }.map_err(failed(code))?;
+        }
+        if read_only > 0 {
+            // SAFETY: the range is the read-only part of this run.
+            unsafe { pages::protect(self.base().add(code), read_only, READ) }.map_err(failed(read_only))?;
+        }
+        if code > 0 {
+            // SAFETY: the range is mapped for as long as this run is there.
+            unsafe { fetch::publish(self.base(), code) }.map_err(failed(code))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let bytes = self.bytes();
+        // SAFETY: M1, the range is this run's own, and whoever used code or data in it held the run.
+        let returned = bytes == 0 || unsafe { pages::forget(self.base(), bytes) }.is_ok();
+        let mut state = self.reservation.lock();
+        let stats = &mut state.free.stats;
+        stats.in_use -= bytes;
+        stats.mapped -= bytes;
+        stats.resident -= bytes;
+        stats.runs -= 1;
+        stats.freed += 1;
+        if returned {
+            state.free.give_back(self.offset, bytes);
+        } else {
+            stats.lost += bytes;
+        }
+    }
+}
+
+/// A run that is being written. Nobody else knows it, so it is not sealed.
+pub(crate) struct Draft {
+    run: Run,
+}
+
+impl Draft {
+    /// A run that nobody has seen.
+    pub(crate) fn new(run: Run) -> Draft {
+        Draft { run }
+    }
+
+    /// The addresses of a part, rounded up to pages.
+    pub(crate) fn addresses(&self, part: Part) -> Range<usize> {
+        let Parts { code, read_only, .. } = self.run.parts;
+        let before = match part {
+            Part::Code => 0,
+            Part::ReadOnly => code,
+            Part::Writable => code + read_only,
+        };
+        let start = self.run.base().addr().get() + before;
+        start..start + self.run.parts.of(part)
+    }
+
+    /// Writes bytes into a part, at `at` from its start. Panics if they do not lie in it.
+    pub(crate) fn write(&mut self, part: Part, at: usize, bytes: &[u8]) {
+        let (start, size) = self.start(part);
+        assert!(at <= size && bytes.len() <= size - at, "written outside of the run");
+        // SAFETY: the range lies in the run by the assertion. By M1 the bytes are this run's alone, and `&mut self` says that
+        // nobody else writes or reads through it; references into runs are never made.
+        unsafe { start.add(at).copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) }
+    }
+
+    /// Fills a part.
+    pub(crate) fn fill(&mut self, part: Part, byte: u8) {
+        let (start, size) = self.start(part);
+        // SAFETY: as in `write`.
+        unsafe { start.write_bytes(byte, size) }
+    }
+
+    /// Ends writing.
+    pub(crate) fn seal(self) -> Result<Run, CodeMemoryError> {
+        self.run.seal()?;
+        Ok(self.run)
+    }
+
+    fn start(&mut self, part: Part) -> (NonNull<u8>, usize) {
+        let addresses = self.addresses(part);
+        let before = addresses.start - self.run.base().addr().get();
+        // SAFETY: the part lies in the run.
+        (unsafe { self.run.base().add(before) }, addresses.len())
+    }
+}
+
+/// Where a loaded unit lies.
+pub(crate) enum Memory {
+    /// In pages of its own.
+    Run(#[expect(dead_code, reason = "held so that the unit stays in memory")] Run),
+    /// In blocks of shared pages.
+    Blocks(#[expect(dead_code, reason = "held so that the unit stays in memory")] Blocks),
+}
+
+/// The blocks of one unit. They are overwritten and returned when they are dropped.
+pub(crate) struct Blocks {
+    reservation: Arc<Reservation>,
+    blocks: [Option<Block>; 3],
+    /// Whether it was ever code, or only on its way.
+    is_sealed: bool,
+}
+
+impl Blocks {
+    /// Room for blocks, which are counted as a unit already.
+    pub(crate) fn new(reservation: Arc<Reservation>) -> Blocks {
+        Blocks { reservation, blocks: [None; 3], is_sealed: false }
+    }
+
+    /// Takes a block over.
+    pub(crate) fn put(&mut self, part: Part, block: Block) {
+        self.blocks[part as usize] = Some(block);
+    }
+
+    /// The addresses of a part, which has none if nothing was asked for.
+    pub(crate) fn addresses(&self, part: Part) -> Range<usize> {
+        let block = self.blocks[part as usize].unwrap_or(Block { offset: 0, bytes: 0 });
+        let start = self.reservation.at(block.offset).addr().get();
+        start..start + block.bytes
+    }
+
+    /// Writes bytes into a part, at `at` from its start. Panics if they do not lie in it.
+    pub(crate) fn write(&mut self, part: Part, at: usize, bytes: &[u8]) {
+        if let Some((start, size)) = self.writable(part) {
+            assert!(at <= size && bytes.len() <= size - at, "written outside of the block");
+            // SAFETY: the range lies in the block by the assertion. By M1 no other block has these bytes, and `&mut self` says
+            // that nobody else writes or reads through this one; references into blocks are never made.
+            unsafe { start.add(at).copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) }
+        }
+    }
+
+    /// Fills a part.
+    pub(crate) fn fill(&mut self, part: Part, byte: u8) {
+        if let Some((start, size)) = self.writable(part) {
+            // SAFETY: as in `write`.
+            unsafe { start.write_bytes(byte, size) }
+        }
+    }
+
+    /// Makes what was written to code visible to every thread that executes it.
+    pub(crate) fn seal(mut self) -> Result<Blocks, CodeMemoryError> {
+        let code = self.addresses(Part::Code);
+        let bytes = code.len();
+        let failed = |source| CodeMemoryError::Protect { bytes, source };
+        if let Some(block) = self.blocks[Part::Code as usize] {
+            // SAFETY: the block is mapped for as long as it is there.
+            unsafe { fetch::publish(self.reservation.at(block.offset), bytes) }.map_err(failed)?;
+        }
+        self.is_sealed = true;
+        Ok(self)
+    }
+
+    /// Where a part is written, and its size.
+    fn writable(&mut self, part: Part) -> Option<(NonNull<u8>, usize)> {
+        let block = self.blocks[part as usize]?;
+        let start = match &self.reservation.dual {
+            Some(dual) if part != Part::Writable => dual.at(block.offset),
+            _ => self.reservation.at(block.offset),
+        };
+        Some((start, block.bytes))
+    }
+}
+
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        let reservation = self.reservation.clone();
+        let Some(dual) = &reservation.dual else { return };
+        // The memory is the parent's.
+        if dual.is_foreign() {
+            return;
+        }
+        self.fill(Part::Code, TRAP);
+        let mut state = reservation.lock();
+        state.free.stats.runs -= 1;
+        state.free.stats.freed += u64::from(self.is_sealed);
+        for part in Part::ALL {
+            let Some(block) = self.blocks[part as usize] else { continue };
+            state.free.stats.in_use -= block.bytes;
+            let pool = &mut state.pools[part as usize];
+            let chunk = pool.give_back(block.offset, block.bytes);
+            for run in pool.surplus() {
+                reservation.return_pages(dual, part, run);
+            }
+            if let Some(chunk) = chunk {
+                reservation.return_chunk(&mut state, part, chunk);
+            }
+        }
+    }
+}
+
+/// What free code consists of: `int3` on x86-64, `udf #0` on aarch64.
+pub(crate) const TRAP: u8 = if cfg!(target_arch = "x86_64") { 0xcc } else { 0 };

@@ -1,0 +1,60 @@
+//! Threads that wait for initialisers which other threads run.
+//!
+//! A waiter notes how much has happened, looks at the tables, and sleeps until more has: so no change is missed between the two.
+
+use crate::sync::{Condvar, Mutex, lock, wait};
+
+/// Threads that wait for what others have undertaken.
+#[derive(Default)]
+pub(crate) struct Openings {
+    news: Mutex<News>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, Default)]
+pub(crate) struct News {
+    /// How often a thread has ended to be busy with an initialiser, or with a dylib.
+    pub(crate) ended: u64,
+    /// How often that has happened, or something else for which the end of the session may be waiting.
+    pub(crate) all: u64,
+}
+
+impl Openings {
+    pub(crate) fn news(&self) -> News {
+        *lock(&self.news)
+    }
+
+    /// All who wait look again.
+    pub(crate) fn end_one(&self) {
+        let mut news = lock(&self.news);
+        news.ended += 1;
+        news.all += 1;
+        drop(news);
+        self.changed.notify_all();
+    }
+
+    /// If the session is being ended, who does so looks again.
+    pub(crate) fn look_again(&self) {
+        lock(&self.news).all += 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits until something has changed.
+    pub(crate) fn wait_until(&self, has_changed: impl Fn(News) -> bool) {
+        let mut news = lock(&self.news);
+        while !has_changed(*news) {
+            news = wait(&self.changed, news);
+        }
+    }
+
+    /// Waits as long as this is so.
+    pub(crate) fn wait_while(&self, mut is_so: impl FnMut() -> bool) {
+        loop {
+            let before = self.news().all;
+            if !is_so() {
+                return;
+            }
+            self.wait_until(|news| news.all != before);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Running finalizers, at the end of a collection.
+
+use super::handles::release;
+use super::heap::Heap;
+use super::mutator::Mutator;
+use super::scope::with_frame;
+use crate::exception::Exception;
+use crate::fence::fenced;
+
+impl Heap {
+    /// Runs what waits for objects that have died.
+    pub(super) fn run_finalizers(&self, mutator: &Mutator) {
+        let mut failed = 0;
+        let mut note = |text| {
+            failed += 1;
+            self.handles.note_failure(text);
+        };
+        release(self.handles.take_released()).for_each(&mut note);
+        run_visits(self, mutator, note);
+        if failed > 0 {
+            self.backend.count_failed(failed);
+        }
+    }
+}
+
+/// Runs the finalizers that visit dead objects; `failed` is told what those throw or panic with. Finalizers that become ready meanwhile
+/// run as well, in the same loop and not nested.
+fn run_visits(heap: &Heap, mutator: &Mutator, mut failed: impl FnMut(String)) {
+    struct Back<'a>(&'a Mutator, bool);
+    impl Drop for Back<'_> {
+        fn drop(&mut self) {
+            self.0.in_scope.set(self.1);
+            self.0.finalizing.set(false);
+        }
+    }
+    if mutator.finalizing.replace(true) {
+        return;
+    }
+    let _back = Back(mutator, mutator.in_scope.replace(true));
+    let depth = mutator.exceptions.depth();
+    let one = || {
+        with_frame(heap, mutator, |scope| {
+            let (root, visit) = heap.handles.take_ready(|object| scope.add_root(object))?;
+            let done = fenced(|| visit(scope, root));
+            let thrown = mutator.exceptions.last_above(depth);
+            let thrown = thrown.map(|pending| Exception::new(heap, pending).to_string());
+            // Nobody is there to handle it. Traces above go with the next exception that takes their place.
+            mutator.exceptions.truncate(depth);
+            Some(done.err().or(thrown))
+        })
+    };
+    while let Some(ended) = one() {
+        ended.into_iter().for_each(&mut failed);
+    }
+}

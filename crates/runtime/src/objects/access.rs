@@ -1,0 +1,216 @@
+//! Boxing, tuples, and loads of fields and elements, for code in a scope. Failures are raised.
+
+use std::sync::Arc;
+
+use brolga_ir::Context;
+use brolga_ir::types::{FieldRepr, Type};
+
+use crate::heap::{Obj, ObjectError, ObjectKind, Root, Scope};
+
+use super::place::{At, Held, Place, Row, copy, store};
+use super::throw::Raised;
+
+impl<'f, 'h> Scope<'f, 'h> {
+    /// A value of a primitive type as an object; small ones are permanent. A safepoint.
+    pub(crate) fn box_bits(
+        &mut self,
+        cx: &Arc<Context>,
+        ty: Type,
+        bits: u128,
+    ) -> Result<Root<'f, 'h>, Raised> {
+        let heap = self.heap();
+        let small = match ty {
+            Type::INT64 => heap.types().small_int(bits as i64),
+            Type::BOOL => heap.types().boxed_bool(bits & 1 != 0),
+            _ => None,
+        };
+        if let Some(small) = small {
+            return Ok(self.add_root(small));
+        }
+        // The usual ones are found without the lock of the table of types.
+        let desc = match ty {
+            Type::INT64 => heap.types().int64().clone(),
+            Type::FLOAT64 => heap.types().float64().clone(),
+            _ => self.desc_of(cx, ty)?,
+        };
+        let root = self.zeroed_object(&desc).map_err(|error| self.raise(&error))?;
+        let object = root.get(self).object;
+        object.write_bits(0, &bits.to_le_bytes()[..desc.size().min(16)]);
+        Ok(root)
+    }
+
+    /// An `Int64` as an object.
+    pub(crate) fn box_int(&mut self, value: i64) -> Result<Root<'f, 'h>, Raised> {
+        let base = self.heap().types().base().clone();
+        self.box_bits(&base, Type::INT64, u128::from(value.cast_unsigned()))
+    }
+
+    /// A `Bool` as an object.
+    pub fn bool(&mut self, value: bool) -> Result<Root<'f, 'h>, Raised> {
+        let base = self.heap().types().base().clone();
+        self.box_bits(&base, Type::BOOL, value.into())
+    }
+
+    /// `nothing`.
+    pub(crate) fn nothing(&mut self) -> Result<Root<'f, 'h>, Raised> {
+        let base = self.heap().types().base().clone();
+        let desc = self.desc_of(&base, Type::NOTHING)?;
+        match self.heap().types().instance(&desc) {
+            Some(instance) => Ok(self.add_root(instance)),
+            None => self.zeroed_object(&desc).map_err(|error| self.raise(&error)),
+        }
+    }
+
+    /// The run-time form of a type that a builtin makes. Types that cannot be made are an exception.
+    pub(crate) fn desc_of(&mut self, cx: &Arc<Context>, ty: Type) -> Result<crate::heap::TypeRef, Raised> {
+        self.heap().type_object(cx, ty).map_err(|error| {
+            let text = error.display(&cx.types).to_string();
+            self.raise_message(crate::ExceptionKind::ErrorException, &text)
+        })
+    }
+
+    /// A new immutable or mutable struct of these fields, whose types fit; the others are undefined.
+    pub(crate) fn new_struct(
+        &mut self,
+        cx: &Arc<Context>,
+        ty: Type,
+        fields: &[Option<Root<'_, 'h>>],
+    ) -> Result<Root<'f, 'h>, Raised> {
+        let desc = self.desc_of(cx, ty)?;
+        if let Some(instance) = self.heap().types().instance(&desc) {
+            return Ok(self.add_root(instance));
+        }
+        let root = self.zeroed_object(&desc).map_err(|error| self.raise(&error))?;
+        let object = root.get(self).object;
+        let places = At::boxed(object).into_iter().flat_map(At::fields);
+        for (place, field) in places.zip(fields) {
+            if let Some(field) = field {
+                let value = field.get(self).object;
+                store(self, place, value);
+            }
+        }
+        Ok(root)
+    }
+
+    /// A tuple of these objects, of exactly their types.
+    pub fn tuple(&mut self, elements: &[Root<'_, 'h>]) -> Result<Root<'f, 'h>, Raised> {
+        let heap = self.heap();
+        // The context of the tuple is that of the first element that a program declares.
+        let descs: Vec<_> = elements.iter().map(|element| element.get(self).exact_type()).collect();
+        let base = heap.types().base().clone();
+        let cx = descs.iter().map(|desc| desc.context()).find(|cx| !Arc::ptr_eq(cx, &base)).cloned();
+        let cx = cx.unwrap_or(base);
+        let parts = descs.iter().map(|desc| heap.types().type_in(desc, &cx).unwrap_or(Type::ANY));
+        let ty = cx.types.tuple(&parts.collect::<Vec<_>>());
+        let ty = ty.map_err(|error| {
+            let text = error.display(&cx.types).to_string();
+            self.raise_message(crate::ExceptionKind::ErrorException, &text)
+        })?;
+        let fields: Vec<_> = elements.iter().copied().map(Some).collect();
+        self.new_struct(&cx, ty, &fields)
+    }
+
+    /// Stores into a field or element, after a look at the type; nothing makes a reference undefined again.
+    fn store_checked(&self, place: Place<'_>, value: Option<Obj<'_, 'h>>) -> Result<(), ObjectError> {
+        let text = |ty| place.cx.types.display(ty).to_string();
+        match value {
+            None if place.repr == FieldRepr::Pointer => {
+                place.object.set_pointer_at(place.offset, None);
+                Ok(())
+            }
+            Some(value)
+                if self.heap().is_of(value.object, place.cx, place.ty)
+                    && store(self, place, value.object) =>
+            {
+                Ok(())
+            }
+            Some(value) => {
+                Err(ObjectError::WrongType { expected: text(place.ty), got: value.desc().name().into() })
+            }
+            None => {
+                Err(ObjectError::WrongType { expected: text(place.ty), got: "undefined reference".into() })
+            }
+        }
+    }
+
+    /// Stores into a field, by its number from 0. What lies in the object itself is copied. `None` makes a reference undefined.
+    pub fn set_field(
+        &self,
+        of: Obj<'_, 'h>,
+        index: usize,
+        value: Option<Obj<'_, 'h>>,
+    ) -> Result<(), ObjectError> {
+        let places = At::boxed(of.object).map(At::fields);
+        let length = places.as_ref().map_or(0, ExactSizeIterator::len);
+        match places.and_then(|mut places| places.nth(index)) {
+            Some(place) => self.store_checked(place, value),
+            None => Err(ObjectError::Index { index, length }),
+        }
+    }
+
+    /// Stores into an element of an array or memory, by its number from 0, as [`Scope::set_field`] does.
+    pub fn set_element(
+        &self,
+        of: Obj<'_, 'h>,
+        index: usize,
+        value: Option<Obj<'_, 'h>>,
+    ) -> Result<(), ObjectError> {
+        let row = Row::of(of.object);
+        match row.and_then(|row| row.place(index)) {
+            Some(place) => self.store_checked(place, value),
+            None => Err(ObjectError::Index { index, length: row.map_or(0, |row| row.length) }),
+        }
+    }
+
+    /// What an element holds, as [`Scope::load_field`] gives it.
+    pub fn load_element(&mut self, of: Root<'_, 'h>, index: usize) -> Result<Option<Root<'f, 'h>>, Raised> {
+        let object = of.get(self).object;
+        match Row::of(object).and_then(|row| row.place(index)) {
+            Some(place) => self.box_held(place.held()),
+            None => Ok(None),
+        }
+    }
+
+    /// What a field holds, as an object of its own if it lies inside `of`; `None` while it is undefined.
+    pub fn load_field(&mut self, of: Root<'_, 'h>, index: usize) -> Result<Option<Root<'f, 'h>>, Raised> {
+        let object = of.get(self).object;
+        let place = At::boxed(object).and_then(|at| at.fields().nth(index));
+        match place {
+            Some(place) => self.box_held(place.held()),
+            None => Ok(None),
+        }
+    }
+
+    /// What a place holds, as an object; `None` while it is undefined. A safepoint.
+    pub(crate) fn box_held(&mut self, held: Held<'_>) -> Result<Option<Root<'f, 'h>>, Raised> {
+        let heap = self.heap();
+        match held {
+            Held::Undefined => Ok(None),
+            Held::Object(object) => Ok(Some(self.add_root(object))),
+            Held::Inline(At { cx, ty, object, offset }) => {
+                if let Some(bits) = (At { cx, ty, object, offset }).bits() {
+                    let cx = cx.clone();
+                    return self.box_bits(&cx, ty, bits).map(Some);
+                }
+                let cx = cx.clone();
+                let desc = self.desc_of(&cx, ty)?;
+                if let Some(instance) = heap.types().instance(&desc) {
+                    return Ok(Some(self.add_root(instance)));
+                }
+                let holder = self.add_root(object);
+                let made = self.zeroed_object(&desc).map_err(|error| self.raise(&error))?;
+                if let ObjectKind::Struct(layout) = desc.kind() {
+                    copy(layout, (made.get(self).object, 0), (holder.get(self).object, offset));
+                }
+                Ok(Some(made))
+            }
+        }
+    }
+}
+
+impl<'a> Obj<'a, '_> {
+    /// The type of the object: what is in its tag.
+    pub(crate) fn exact_type(self) -> &'a crate::heap::TypeDesc {
+        self.object.desc()
+    }
+}

@@ -1,0 +1,37 @@
+//! Names of functions, as calls without a method are decided by them.
+
+use brolga_ir::base_fn::BaseFn;
+use brolga_ir::builtin::Builtin;
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::types::TypeKind;
+
+use crate::heap::{Object, TypeDesc};
+
+use super::relations::as_type;
+
+/// The name under which a function without a method is looked for among the operators; `None` if it is something else first.
+pub(super) fn operator_name(callee: Object) -> Option<String> {
+    if as_type(callee).is_some() {
+        return None;
+    }
+    let name = function_name(callee.desc())?;
+    let bare = bare_name(&name);
+    let is_other = Builtin::from_name(bare).is_some()
+        || Intrinsic::from_name(bare).is_some()
+        || BaseFn::from_name(&name).is_some();
+    (!is_other).then(|| bare.to_owned())
+}
+
+/// A function's name without what stands in front of its last dot.
+pub(super) fn bare_name(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(_, bare)| if bare.is_empty() { name } else { bare })
+}
+
+/// The name of the function that a type is the type of.
+pub(super) fn function_name(desc: &TypeDesc) -> Option<String> {
+    let cx = desc.context();
+    match cx.types.kind(desc.ty()?) {
+        TypeKind::Function(name) => Some(cx.names.text(name.name).to_owned()),
+        _ => None,
+    }
+}

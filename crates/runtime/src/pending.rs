@@ -1,0 +1,178 @@
+//! Exceptions on a thread: their kinds, and the stack of those that are being handled or thrown.
+//!
+//! Compiled code throws by calling a routine that adds a [`Pending`] exception to the thread's stack of exceptions and then
+//! continues at the innermost handler. The stack is Julia's: an exception stays on it while it is being handled, and
+//! `pop_exception` removes it.
+//!
+//! An exception that the run time raises itself holds numbers and addresses of permanent records only, so throwing formats and
+//! allocates nothing. It becomes an object when compiled code asks for it (`objects/throw.rs`), and a text when it reaches Rust
+//! (`exception.rs`).
+
+use std::cell::{Cell, RefCell};
+use std::mem::offset_of;
+
+use brolga_ir::base_fn::{BaseAction, BaseFn, Thrown};
+
+use crate::heap::Object;
+use crate::records::{StringRef, SymbolRef};
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident,)*) => {
+        /// What went wrong.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+        pub enum ExceptionKind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl ExceptionKind {
+            /// All kinds.
+            pub const ALL: &[ExceptionKind] = &[$(ExceptionKind::$kind,)*];
+
+            /// The name of the exception type, as Julia has it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(ExceptionKind::$kind => stringify!($kind),)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// `error("…")`.
+    ErrorException,
+    /// An argument has a value that the function does not take.
+    ArgumentError,
+    /// An index is outside of what it indexes.
+    BoundsError,
+    /// Sizes do not fit together.
+    DimensionMismatch,
+    /// Integer division by zero, or of the smallest value by -1.
+    DivideError,
+    /// An argument is outside of a function's domain.
+    DomainError,
+    /// A value has no exact counterpart in the type it is converted to.
+    InexactError,
+    /// Compiled code was asked to stop from outside.
+    InterruptException,
+    /// No method fits a call.
+    MethodError,
+    /// Memory ran out.
+    OutOfMemoryError,
+    /// A checked operation left the range of its type.
+    OverflowError,
+    /// The stack ran out.
+    StackOverflowError,
+    /// A value is not of the type that was asserted.
+    TypeError,
+    /// A field or element was read before it was set.
+    UndefRefError,
+    /// A variable was read before it was set.
+    UndefVarError,
+    /// A key is not in a collection.
+    KeyError,
+    /// An assertion does not hold.
+    AssertionError,
+    /// A type has no field of that name.
+    FieldError,
+    /// A field was accessed in another way than its declaration demands.
+    ConcurrencyViolationError,
+    /// A function that was to be compiled when it is called first could not be.
+    CompileError,
+    /// An object of any other type.
+    Other,
+}
+
+impl ExceptionKind {
+    /// The kind of the exception that a function of Base throws.
+    pub(crate) fn of_base(function: BaseFn) -> ExceptionKind {
+        let kind = match function.action() {
+            BaseAction::Throw(name) => ExceptionKind::ALL.iter().copied().find(|kind| kind.name() == name),
+            BaseAction::Rethrow | BaseAction::Print { .. } | BaseAction::Text => None,
+        };
+        kind.unwrap_or(ExceptionKind::ErrorException)
+    }
+}
+
+/// What a routine recorded about an exception.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Detail {
+    None,
+    Message(StringRef),
+    Index(i64),
+    /// What a function of Base got that throws: a symbol, and the bits of numbers.
+    Operands(Thrown, SymbolRef, [u128; 2]),
+    /// A variable.
+    Name(SymbolRef),
+}
+
+/// An exception on a thread's stack of exceptions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pending {
+    /// One that the run time raised, and nobody has asked for as an object.
+    Kind(ExceptionKind, Detail),
+    /// An object that was thrown.
+    Object(Object),
+}
+
+/// A thread's stack of exceptions: those that are being handled or thrown, innermost last.
+#[derive(Default, Debug)]
+#[repr(C)]
+pub(crate) struct Exceptions {
+    /// How many there are, in a word that compiled code reads where a handler comes into force.
+    depth: Cell<usize>,
+    stack: RefCell<Vec<Pending>>,
+}
+
+impl Exceptions {
+    /// Where the depth is.
+    pub(crate) const DEPTH: usize = offset_of!(Exceptions, depth);
+
+    pub(crate) fn depth(&self) -> usize {
+        self.depth.get()
+    }
+
+    pub(crate) fn last(&self) -> Option<Pending> {
+        self.stack.borrow().last().copied()
+    }
+
+    /// The last one, if there are more than `depth`.
+    pub(crate) fn last_above(&self, depth: usize) -> Option<Pending> {
+        self.stack.borrow().get(depth..)?.last().copied()
+    }
+
+    /// Changes the stack; all that makes it longer or shorter goes through here.
+    fn change<R>(&self, change: impl FnOnce(&mut Vec<Pending>) -> R) -> R {
+        let mut stack = self.stack.borrow_mut();
+        let result = change(&mut stack);
+        self.depth.set(stack.len());
+        result
+    }
+
+    pub(crate) fn push(&self, pending: Pending) {
+        self.change(|stack| stack.push(pending));
+    }
+
+    pub(crate) fn truncate(&self, depth: usize) {
+        self.change(|stack| stack.truncate(depth));
+    }
+
+    /// Of the exceptions above `depth` the last one stays.
+    pub(crate) fn keep_last(&self, depth: usize) {
+        self.change(|stack| {
+            let last = stack.pop();
+            stack.truncate(depth);
+            stack.extend(last);
+        });
+    }
+
+    /// Puts something in the place of the last one, if there is one.
+    pub(crate) fn replace_last(&self, pending: Pending) {
+        self.change(|stack| stack.last_mut().map(|last| *last = pending));
+    }
+
+    /// All that are objects.
+    pub(crate) fn each_object(&self, mut visit: impl FnMut(&mut Object)) {
+        self.change(|stack| stack.iter_mut().filter_map(Pending::object_mut).for_each(&mut visit));
+    }
+}
