@@ -111,20 +111,23 @@ mod tests {
                    │   %2 = invoke Main.first(s::String)::Any\n└──      return %1\nend\n";
         assert_eq!(instances(&format!("{FIRST}{two}")), ["first(Int64, String)", "first(String)"]);
         // Its types are known at run time only.
-        let open = "function f(x::Any)::Any\n1 ─ %1 = invoke Main.first(x::Any)::Any\n└──      return %1\nend\n";
+        let open =
+            "function f(x::Any)::Any\n1 ─ %1 = invoke Main.first(x::Any)::Any\n└──      return %1\nend\n";
         assert!(instances(&format!("{FIRST}{open}")).is_empty());
     }
 
     #[test]
     fn a_method_of_the_types_stays() {
         let own = "function first(x::Int64)::Any\n1 ─      return x\nend\n";
-        let call = "function f(x::Int64)::Any\n1 ─ %1 = invoke Main.first(x::Int64)::Any\n└──      return %1\nend\n";
+        let call =
+            "function f(x::Int64)::Any\n1 ─ %1 = invoke Main.first(x::Int64)::Any\n└──      return %1\nend\n";
         assert!(instances(&format!("{FIRST}{own}{call}")).is_empty());
     }
 
     #[test]
     fn a_method_has_so_many_instances_at_most() {
-        let types = ["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64"];
+        let types =
+            ["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64"];
         let callers: Vec<String> = types
             .iter()
             .map(|ty| {

@@ -402,11 +402,8 @@ impl Lowering<'_> {
                 }
             }
             ("jl_alloc_string", [length]) if self.is_word(length) => {
-                let text = self.value(
-                    Op::CallRuntime(RuntimeFn::GcString),
-                    &[length.leaves[0]],
-                    Type::TRACKED,
-                );
+                let text =
+                    self.value(Op::CallRuntime(RuntimeFn::GcString), &[length.leaves[0]], Type::TRACKED);
                 Some(Val::scalar(Type::STRING, text))
             }
             ("jl_array_grow_end" | "jl_array_del_end", [vector, count])

@@ -394,7 +394,8 @@ pub(crate) fn grow_in_place(vector: Object, count: i64) -> bool {
     let end = length.and_then(|length| past(vector.word_at(ARRAY_DATA), length));
     let (Some(length), Some(end)) = (length, end) else { return false };
     // Elements without a size have no address.
-    let fits = stride > 0 && past(memory.word_at(MEMORY_DATA), memory.word_at(LENGTH)).is_some_and(|l| end <= l);
+    let fits =
+        stride > 0 && past(memory.word_at(MEMORY_DATA), memory.word_at(LENGTH)).is_some_and(|l| end <= l);
     if fits {
         vector.set_word_at(ARRAY_DIMS, length);
     }

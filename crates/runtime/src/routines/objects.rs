@@ -177,11 +177,7 @@ pub(crate) extern "C" fn brolga_julia_call(thread: &Thread, args: *const Object,
     })
 }
 
-pub(crate) extern "C" fn brolga_array_grow_end(
-    thread: &Thread,
-    vector: NonNull<u8>,
-    count: i64,
-) -> *mut u8 {
+pub(crate) extern "C" fn brolga_array_grow_end(thread: &Thread, vector: NonNull<u8>, count: i64) -> *mut u8 {
     if grow_in_place(object(vector), count) {
         return vector.as_ptr();
     }

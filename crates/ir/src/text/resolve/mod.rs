@@ -377,7 +377,8 @@ impl<'a> Resolver<'a> {
         let ty = task.and_then(|decl| self.cx.types.nominal(decl, &[]).ok())?;
         let field = |n: usize| self.cx.types.field_type(ty, n);
         // The square roots of the first primes give bits that look like none.
-        let seeds = [0x6a09_e667_f3bc_c908, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b, 0xa54f_f53a_5f1d_36f1];
+        let seeds =
+            [0x6a09_e667_f3bc_c908, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b, 0xa54f_f53a_5f1d_36f1];
         let mut seeds = seeds.into_iter();
         let fields = (0..).map_while(field).map(|field| match field {
             Type::UINT64 => Const::Bits { ty: field, bits: seeds.next().unwrap_or(0x510e_527f_ade6_82d1) },
